@@ -1,0 +1,67 @@
+"""Fixtures for all tests: seeds, and a real browser that reaches no other host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+def chromium() -> str | None:
+    """Path of Chrome or Chromium: the variable CHROME, else what is on the PATH."""
+    names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
+    mac = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+    found = [os.environ.get("CHROME"), *map(shutil.which, names)]
+    return next((p for p in found if p), mac if os.path.exists(mac) else None)
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Playwright's handle on a headless Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    path = chromium()
+    if path is None:
+        pytest.fail("no Chrome or Chromium found: install one, or set CHROME to its path")
+    with sync_playwright() as playwright:
+        instance = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield instance
+        instance.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A fresh page; requests to any host but this one are refused and make the test fail."""
+    context = browser.new_context()
+    foreign: list[str] = []
+
+    def gate(route: Any) -> None:
+        local = ("file:", "data:", "blob:", "http://localhost", "http://127.0.0.1")
+        if route.request.url.startswith(local):
+            route.continue_()
+        else:
+            foreign.append(route.request.url)
+            route.abort()
+
+    context.route("**/*", gate)
+    yield context.new_page()
+    context.close()
+    assert not foreign, f"requests to other hosts: {foreign}"

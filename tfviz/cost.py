@@ -1,0 +1,89 @@
+"""What a pattern costs, counted on its mask: by elements, and by blocks as hardware works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from tfviz import _checks
+
+if TYPE_CHECKING:
+    from tfviz.pattern import Pattern
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a pattern costs, counted on its mask. Element-exact: only the allowed pairs.
+    Block-exact: every block of the matrix that holds an allowed pair is computed whole, as
+    hardware does it.
+
+    pairs are counted over the heads that the mask distinguishes (one, unless it is `per_head`);
+    flops = two products, 4 d per pair over all heads; bytes = the scores of all heads in float32.
+    """
+
+    L: int
+    d: int
+    h: int
+    block: int
+    heads: int
+    pairs: int
+    blocks: int
+    full_blocks: int
+    block_pairs: int
+
+    @property
+    def full_pairs(self) -> int:
+        return self.heads * self.L * self.L
+
+    @property
+    def flops(self) -> int:
+        return self._flops(self.pairs)
+
+    @property
+    def full_flops(self) -> int:
+        return self._flops(self.full_pairs)
+
+    @property
+    def block_flops(self) -> int:
+        return self._flops(self.block_pairs)
+
+    @property
+    def bytes(self) -> int:
+        return 4 * self.pairs * self.h // self.heads
+
+    @property
+    def full_bytes(self) -> int:
+        return 4 * self.full_pairs * self.h // self.heads
+
+    @property
+    def block_bytes(self) -> int:
+        return 4 * self.block_pairs * self.h // self.heads
+
+    def _flops(self, pairs: int) -> int:
+        return 4 * self.d * pairs // self.heads
+
+
+def count(pattern: Pattern, L: int, d: int, h: int, block: int) -> Cost:
+    """Count one layer of total width d with h heads; see `Pattern.cost`."""
+    L = _checks.integer("L", L, 1)
+    pattern.check_length(L)
+    d, h = _checks.integer("d", d, 1), _checks.integer("h", h, 1)
+    block = _checks.integer("block", block, 1)
+    if d % h:
+        raise ValueError(f"d = {d} is not divisible by h = {h}; choose h that divides d")
+    edges = torch.tensor([min(block, L - s) for s in range(0, L, block)])
+    heads, pairs, blocks, block_pairs = 1, 0, 0, 0
+    for start, height in zip(range(0, L, block), edges.tolist(), strict=True):
+        rows = pattern.rows(torch.arange(start, start + height), L)
+        heads = rows.shape[0] if rows.dim() == 3 else 1
+        pairs += int(rows.sum())
+        padded = torch.nn.functional.pad(rows, (0, len(edges) * block - L))
+        kept = padded.unflatten(-1, (len(edges), block)).any(-1).any(-2)  # (*h, blocks)
+        blocks += int(kept.sum())
+        block_pairs += int((kept * edges).sum()) * height
+    if heads > 1 and heads != h:
+        raise ValueError(f"{pattern!r} has {heads} heads, h = {h}; give h = {heads}")
+    full_blocks = heads * len(edges) ** 2
+    return Cost(L, d, h, block, heads, pairs, blocks, full_blocks, block_pairs)

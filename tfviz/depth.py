@@ -1,0 +1,93 @@
+"""What a pattern does over layers: who hears of whom, after how many hops, and how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from tfviz import _checks
+
+if TYPE_CHECKING:
+    from tfviz.pattern import Pattern
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Who hears of whom, and after how many layers.
+
+    hops[i, j] is the first number of layers after which position i depends on position j; 0 on the
+    diagonal, -1 if never. A pair counts as wanted if some token may ever need it: all pairs, or
+    j <= i if every pattern is causal.
+    """
+
+    hops: Int[Tensor, "L L"]
+    by_layer: list[Bool[Tensor, "L L"]]
+    causal: bool
+
+    @property
+    def wanted(self) -> Bool[Tensor, "L L"]:
+        every = torch.ones_like(self.hops, dtype=torch.bool)
+        return every.tril() if self.causal else every
+
+    @property
+    def unreachable(self) -> int:
+        """Number of wanted pairs that are never connected."""
+        return int((self.wanted & (self.hops < 0)).sum())
+
+    @property
+    def diameter(self) -> int | None:
+        """The largest number of hops between a wanted pair; None if some pair is unreachable."""
+        return None if self.unreachable else int(self.hops.max())
+
+
+def _masks(patterns: Sequence[Pattern], L: int) -> list[Bool[Tensor, "L L"]]:
+    if not isinstance(patterns, Sequence) or not patterns:
+        raise ValueError(f"patterns = {patterns!r}; give a list with one Pattern for each layer")
+    masks = [p.mask(L) for p in patterns]
+    return [m.any(0) if m.dim() == 3 else m for m in masks]  # heads of one layer work together
+
+
+def reach(
+    patterns: Sequence[Pattern], L: int, layers: int | None = None, residual: bool = True
+) -> Reach:
+    """Follow information through layers; layer n (from 0) uses patterns[n % len(patterns)].
+
+    With a residual, a layer adds to what a position knows; without it, only what the pattern
+    fetches survives. Without `layers` it goes on until a whole cycle of patterns adds nothing.
+    """
+    masks = _masks(patterns, L)
+    layers = None if layers is None else _checks.integer("layers", layers, 0)
+    is_causal = all(not m.triu(1).any() for m in masks)
+    known = torch.eye(L, dtype=torch.bool)
+    hops = torch.full((L, L), -1).masked_fill(known, 0)
+    by_layer: list[Bool[Tensor, "L L"]] = []
+    quiet = n = 0
+    while n != layers and (layers is not None or quiet < len(masks)):
+        step = masks[n % len(masks)].float() @ known.float() > 0  # M R: via some key k of i
+        known = step | known if residual else step
+        fresh = known & (hops < 0)
+        hops[fresh] = n + 1
+        quiet = 0 if fresh.any() else quiet + 1
+        by_layer.append(known)
+        n += 1
+        if layers is None and n > L * len(masks):
+            break
+    return Reach(hops, by_layer, is_causal)
+
+
+def influence(patterns: Sequence[Pattern], L: int, layers: int) -> Float[Tensor, "L L"]:
+    """How much of position j is in position i after `layers` layers of uniform attention with
+    residuals: the product of ½ (I + D⁻¹ M) over the layers. Rows sum to 1; a row of M without
+    keys passes its residual on alone."""
+    share = torch.eye(L, dtype=torch.float64)
+    for n in range(_checks.integer("layers", layers, 0)):
+        mask = _masks(patterns, L)[n % len(patterns)].double()
+        keys = mask.sum(-1, keepdim=True)
+        mixed = torch.where(keys > 0, (mask / keys.clamp(min=1)) @ share, share)
+        share = (share + mixed) / 2
+    return share

@@ -1,0 +1,285 @@
+"""Attention patterns: which keys j a query i may use.
+
+A position-based pattern is one function of the indices, typed once below. `strided(stride=8)` gives
+a `Pattern` with all its faces (mask, key sets, mask_mod, LaTeX, JavaScript, cost, reach);
+`strided(i, j, stride=8)` evaluates the formula itself, so formulas are built from formulas.
+Patterns combine with `&`, `|`, `~` and `per_head`; content-based sets become a `table`.
+
+Conventions: 0-based indices, rows are queries, True = may attend. `radius` is symmetric, `lookback`
+excludes the query itself, `stride` and `gap` are distances, `block` is a length in tokens.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from tfviz.depth import influence, reach
+from tfviz.formula import Index, hash_of
+from tfviz.pattern import FAMILIES, LENGTH, Domain, Pattern, family, from_spec, per_head, table
+
+__all__ = [
+    "FAMILIES",
+    "PRESETS",
+    "Domain",
+    "Pattern",
+    "browser_catalogue",
+    "family",
+    "from_spec",
+    "influence",
+    "per_head",
+    "reach",
+    "table",
+]
+
+
+def _count(default: int, letter: str) -> Domain:
+    return Domain(1, default, letter)
+
+
+# --- atomic patterns -----------------------------------------------------------------------------
+
+
+@family("full", "vaswani2017attention")
+def full(i: Index, j: Index) -> Index:
+    """Every query attends to every key."""
+    return (i >= 0) & (j >= 0)
+
+
+@family("causal", "vaswani2017attention")
+def causal(i: Index, j: Index) -> Index:
+    """No query sees the future."""
+    return i >= j
+
+
+@family("band", radius=Domain(0, 3, "w"))
+def band(i: Index, j: Index, *, radius: int) -> Index:
+    """The neighbours up to `radius` tokens away on both sides, and the query itself."""
+    return abs(i - j) <= radius
+
+
+@family("sliding window", "child2019generating", lookback=Domain(0, 8, r"\ell"))
+def sliding_window(i: Index, j: Index, *, lookback: int) -> Index:
+    """The query itself and the `lookback` tokens before it: lookback + 1 keys."""
+    return (i >= j) & (i - j <= lookback)
+
+
+@family("dilated", radius=Domain(0, 3, "w"), gap=_count(2, "r"))
+def dilated(i: Index, j: Index, *, radius: int, gap: int) -> Index:
+    """A band with holes: `radius` keys on each side, every `gap`-th token."""
+    return (abs(i - j) <= radius * gap) & ((i - j) % gap == 0)
+
+
+@family("column", "child2019generating", stride=_count(8, r"\ell"))
+def column(i: Index, j: Index, *, stride: int) -> Index:
+    """Every `stride`-th token back from the query: the pixels above it when a row has `stride`."""
+    return (i >= j) & ((i - j) % stride == 0)
+
+
+@family("own block", "child2019generating", block=_count(8, r"\ell"))
+def own_block(i: Index, j: Index, *, block: int) -> Index:
+    """The query's own block up to the query."""
+    return (i >= j) & (i // block == j // block)
+
+
+@family(
+    "summary columns",
+    "child2019generating",
+    block=_count(8, r"\ell"),
+    summary=Domain(1, 1, "c", high=lambda v: v["block"]),
+)
+def summary_columns(i: Index, j: Index, *, block: int, summary: int) -> Index:
+    """The last `summary` positions of every block, up to the query; early rows have none."""
+    return (i >= j) & (j % block >= block - summary)
+
+
+@family("block local", block=_count(8, "b"))
+def block_local(i: Index, j: Index, *, block: int) -> Index:
+    """Everything in the query's own block, before and after it."""
+    return i // block == j // block
+
+
+@family("global tokens", count=Domain(1, 2, "g", high=lambda v: v[LENGTH]))
+def global_tokens(i: Index, j: Index, *, count: int) -> Index:
+    """The first `count` tokens see all and are seen by all."""
+    return (i < count) | (j < count)
+
+
+@family(
+    "random keys",
+    "zaheer2020big",
+    count=Domain(1, 3, "r", high=lambda v: v[LENGTH]),
+    seed=Domain(0, 0, r"\mathrm{seed}"),
+)
+def random_keys(i: Index, j: Index, *, count: int, seed: int, length: int) -> Index:
+    """Exactly `count` distinct keys in every row, one drawn in each of `count` equal stretches of
+    the sequence, which start at a random place. A formula: the same in Python and in a browser."""
+    width = length // count
+    turned = (j + hash_of(i, seed)) % length
+    stretch = turned // width
+    return (stretch < count) & (turned % width == hash_of(i, seed, stretch + 1) % width)
+
+
+@family("blockwise", "qiu2019blockwise", permutation=Domain(0, (1, 2, 3, 0), r"\pi", is_list=True))
+def blockwise(i: Index, j: Index, *, permutation: Any, length: int) -> Index:
+    """The sequence in n near-equal blocks; query block b uses key block permutation[b] and no
+    other. n is the length of the permutation."""
+    blocks = permutation.shape[0]
+    return permutation[i * blocks // length] == j * blocks // length
+
+
+# --- named compounds -----------------------------------------------------------------------------
+
+
+@family("strided (Sparse Transformer)", "child2019generating", stride=_count(8, r"\ell"))
+def strided(i: Index, j: Index, *, stride: int) -> Index:
+    """Both factors of strided attention in one head: the row before and the column above."""
+    return sliding_window(i, j, lookback=stride) | column(i, j, stride=stride)
+
+
+@family(
+    "fixed (Sparse Transformer)",
+    "child2019generating",
+    block=_count(8, r"\ell"),
+    summary=Domain(1, 1, "c", high=lambda v: v["block"]),
+)
+def fixed(i: Index, j: Index, *, block: int, summary: int) -> Index:
+    """Both factors of fixed attention in one head: the own block and every block's summary."""
+    return own_block(i, j, block=block) | summary_columns(i, j, block=block, summary=summary)
+
+
+@family(
+    "Longformer",
+    "beltagy2020longformer",
+    radius=Domain(0, 4, "w"),
+    count=Domain(1, 1, "g", high=lambda v: v[LENGTH]),
+)
+def longformer(i: Index, j: Index, *, radius: int, count: int) -> Index:
+    """A band and global tokens. The paper's window w counts both sides: radius = w / 2."""
+    return band(i, j, radius=radius) | global_tokens(i, j, count=count)
+
+
+@family(
+    "ETC",
+    "ainslie2020etc",
+    radius=Domain(0, 4, "w"),
+    count=Domain(1, 4, "n_g", high=lambda v: v[LENGTH]),
+)
+def etc(i: Index, j: Index, *, radius: int, count: int) -> Index:
+    """A separate global input of `count` tokens, here the first ones, and a long input with a band.
+    As a set of pairs it is Longformer's; ETC differs in what the four pieces g2g, g2l, l2g and l2l
+    learn, and masks some of them with further knowledge: `etc(…) & …`."""
+    return longformer(i, j, radius=radius, count=count)
+
+
+@family("Star-Transformer", "guo2019star")
+def star(i: Index, j: Index) -> Index:
+    """Neighbours on both sides and one relay token that is linked with everybody."""
+    return longformer(i, j, radius=1, count=1)
+
+
+@family("window of blocks", "zaheer2020big", block=_count(4, "b"), window=Domain(0, 1, "w"))
+def block_window(i: Index, j: Index, *, block: int, window: int) -> Index:
+    """The query's block and `window` blocks on each side."""
+    return band(i // block, j // block, radius=window)
+
+
+@family(
+    "global blocks",
+    "zaheer2020big",
+    block=_count(4, "b"),
+    count=Domain(1, 1, "g", high=lambda v: -(-v[LENGTH] // v["block"])),
+)
+def global_blocks(i: Index, j: Index, *, block: int, count: int, length: int) -> Index:
+    """The first `count` and the last `count` blocks see all and are seen by all."""
+    last = (length - 1) // block
+    row, key = i // block, j // block
+    return (row < count) | (key < count) | (row > last - count) | (key > last - count)
+
+
+@family(
+    "random blocks",
+    "zaheer2020big",
+    block=_count(4, "b"),
+    count=Domain(1, 1, "r", high=lambda v: -(-v[LENGTH] // v["block"])),
+    seed=Domain(0, 0, r"\mathrm{seed}"),
+)
+def random_blocks(i: Index, j: Index, *, block: int, count: int, seed: int, length: int) -> Index:
+    """Exactly `count` whole blocks of keys for every block of queries."""
+    blocks = (length - 1) // block + 1
+    return random_keys(i // block, j // block, count=count, seed=seed, length=blocks)
+
+
+@family(
+    "Big Bird",
+    "zaheer2020big",
+    block=_count(4, "b"),
+    window=Domain(0, 1, "w"),
+    count=Domain(1, 1, "g", high=lambda v: -(-v[LENGTH] // v["block"])),
+    random=Domain(1, 1, "r", high=lambda v: -(-v[LENGTH] // v["block"])),
+    seed=Domain(0, 0, r"\mathrm{seed}"),
+)
+def bigbird(
+    i: Index, j: Index, *, block: int, window: int, count: int, random: int, seed: int, length: int
+) -> Index:
+    """Windows, global blocks and random blocks, all in units of blocks (the ITC form: the global
+    blocks are the first and the last `count`; the paper's window of 3 blocks is window = 1)."""
+    return (
+        block_window(i, j, block=block, window=window)
+        | global_blocks(i, j, block=block, count=count, length=length)
+        | random_blocks(i, j, block=block, count=random, seed=seed, length=length)
+    )
+
+
+# --- for menus and browsers ----------------------------------------------------------------------
+
+PRESETS: dict[str, Pattern] = {
+    "full": full(),
+    "causal": causal(),
+    "band": band(radius=3),
+    "sliding window": sliding_window(lookback=8),
+    "dilated": dilated(radius=3, gap=4),
+    "block local": block_local(block=8),
+    "global tokens": global_tokens(count=2),
+    "random keys": random_keys(count=3, seed=0),
+    "Sparse Transformer, strided": strided(stride=8),
+    "Sparse Transformer, strided, first factor": sliding_window(lookback=8),
+    "Sparse Transformer, strided, second factor": column(stride=8),
+    "Sparse Transformer, fixed": fixed(block=8, summary=1),
+    "Sparse Transformer, fixed, first factor": own_block(block=8),
+    "Sparse Transformer, fixed, second factor": summary_columns(block=8, summary=1),
+    "Blockwise": blockwise(permutation=(1, 2, 3, 0)),
+    "Longformer": longformer(radius=4, count=1),
+    "Big Bird": bigbird(block=4, window=1, count=1, random=1, seed=0),
+    "ETC": etc(radius=4, count=4),
+    "Star-Transformer": star(),
+}
+"""A first position of the sliders for every named pattern."""
+
+
+def browser_catalogue() -> dict[str, Any]:
+    """All families and presets as JSON for the explorers: formulas as JavaScript, ranges, words."""
+    families = {}
+    for family_ in FAMILIES.values():
+        formula = family_.formula
+        families[family_.name] = {
+            "title": family_.title,
+            "doc": inspect.cleandoc(family_.__doc__ or ""),
+            "js": formula.javascript(),
+            "args": formula.indices + formula.parameters,
+            "text": formula.text(),
+            "latex": formula.latex(),
+            "params": {
+                name: {
+                    "min": domain.low,
+                    "max": None,
+                    "default": list(domain.default)
+                    if isinstance(domain.default, tuple)
+                    else domain.default,
+                    "type": "list" if domain.is_list else "int",
+                    "letter": domain.letter,
+                }
+                for name, domain in family_.domains.items()
+            },
+        }
+    return {"families": families, "presets": {t: p.spec() for t, p in PRESETS.items()}}
