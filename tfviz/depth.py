@@ -84,9 +84,10 @@ def influence(patterns: Sequence[Pattern], L: int, layers: int) -> Float[Tensor,
     """How much of position j is in position i after `layers` layers of uniform attention with
     residuals: the product of ½ (I + D⁻¹ M) over the layers. Rows sum to 1; a row of M without
     keys passes its residual on alone."""
+    masks = _masks(patterns, L)
     share = torch.eye(L, dtype=torch.float64)
     for n in range(_checks.integer("layers", layers, 0)):
-        mask = _masks(patterns, L)[n % len(patterns)].double()
+        mask = masks[n % len(masks)].double()
         keys = mask.sum(-1, keepdim=True)
         mixed = torch.where(keys > 0, (mask / keys.clamp(min=1)) @ share, share)
         share = (share + mixed) / 2

@@ -1,0 +1,55 @@
+"""Figures that know their data: each carries an alt text with the numbers, both themes and a PNG.
+
+Conventions, the same in every figure: rows are queries from top to bottom, columns are keys from
+left to right, positions count from 0; violet is what attention keeps; hatched means *not
+allowed*, which is not the same as a weight of zero. In a list of layers the first is the one next
+to the input.
+"""
+
+from tfviz.plots.costs import cost
+from tfviz.plots.curves import curve, points
+from tfviz.plots.figure import Figure, beside, figure, style
+from tfviz.plots.graphs import bipartite, key_set, path
+from tfviz.plots.matrices import (
+    attention_map,
+    hops,
+    image_neighbourhood,
+    mask,
+    reach,
+    signed_map,
+)
+from tfviz.plots.plotly import (
+    PlotlyFigure,
+    hover_attention_map,
+    hover_cost,
+    plotly_figure,
+    plotly_style,
+)
+from tfviz.plots.roles import DARK, LIGHT, ROLES
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "ROLES",
+    "Figure",
+    "PlotlyFigure",
+    "attention_map",
+    "beside",
+    "bipartite",
+    "cost",
+    "curve",
+    "figure",
+    "hops",
+    "hover_attention_map",
+    "hover_cost",
+    "image_neighbourhood",
+    "key_set",
+    "mask",
+    "path",
+    "plotly_figure",
+    "plotly_style",
+    "points",
+    "reach",
+    "signed_map",
+    "style",
+]

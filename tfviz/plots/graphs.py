@@ -1,0 +1,383 @@
+"""The same patterns as graphs: who looks at whom."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from tfviz.plots.canvas import (
+    NORMAL,
+    SMALL,
+    TITLE,
+    Canvas,
+    dots,
+    hatch,
+    polygons,
+    rectangles,
+    segments,
+    swings,
+    text_width,
+)
+from tfviz.plots.figure import Figure
+from tfviz.plots.inputs import (
+    MaskLike,
+    as_mask,
+    keys_of,
+    layer_masks,
+    named_masks,
+    position,
+    ranges,
+)
+from tfviz.plots.roles import Role
+
+GRAPH_UP_TO = 64
+
+
+def _spacing(L: int, most: int) -> int:
+    return max(9, min(most, 560 // L))
+
+
+def _check_size(L: int, name: str) -> None:
+    if L > GRAPH_UP_TO:
+        raise ValueError(f"L = {L} makes {name} unreadable; choose L <= {GRAPH_UP_TO}")
+
+
+def _labelled(n: int, L: int, step: int) -> bool:
+    every = next(k for k in (1, 2, 4, 8, 16) if k * step >= 20 or k == 16)
+    return n % every == 0
+
+
+def key_set(
+    pattern: "MaskLike | Mapping[str, MaskLike]",
+    L: int | None = None,
+    query: int | None = None,
+    *,
+    caption: str | None = None,
+    alt: str | None = None,
+) -> Figure:
+    """One query's S_i along the sequence (default: the last query). A dict gives one strip each."""
+    found = named_masks(pattern, L, "pattern")
+    length = found[0][1].shape[-1]
+    _check_size(length, "a strip of keys")
+    query = length - 1 if query is None else position("query", query, length)
+    cell = _spacing(length, 36)
+    named = len(found) > 1
+    left = 12
+    each = cell + (52 if named else 24)
+    canvas = Canvas(max(left * 2 + length * cell, 220), 30 + len(found) * each + 20)
+    centre = left + (query + 0.5) * cell
+    canvas.text(
+        min(max(centre, 44), canvas.width - 44), 13, f"query {query}", "query",
+        weight="bold", ha="center",
+    )  # fmt: skip
+    words = []
+    for n, (name, cells) in enumerate(found):
+        keys = keys_of(cells, query)
+        y = (22 if named else 30) + n * each
+        if named:
+            canvas.text(left, y + 14, f"{name}: {len(keys)} keys", size=TITLE, weight="bold")
+            y += 26
+        kept = set(keys)
+        tip = [(centre - 5, y - 10), (centre + 5, y - 10), (centre, y - 4)]
+        canvas.draw(polygons([tip]), "query-pointer", fill="query")
+        lines = hatch(left, y, length * cell, cell, cell)
+        canvas.draw(lines, "hatch", stroke="muted", opacity=0.32)
+        canvas.draw(
+            rectangles([(left + j * cell, y, cell, cell) for j in keys]), "kept", fill="attention"
+        )
+        grid = [(left + j * cell, y, left + j * cell, y + cell) for j in range(1, length)]
+        canvas.draw(segments(grid), "borders", stroke="grid")
+        canvas.draw(rectangles([(left, y, length * cell, cell)]), "borders", stroke="muted")
+        own = rectangles([(left + query * cell, y, cell, cell)])
+        canvas.draw(own, "frame-halo", stroke="page", width=6)
+        canvas.draw(own, "frame", stroke="query", width=3)
+        for j in range(length):
+            if _labelled(j, length, cell):
+                role: Role = "key" if j in kept else "muted"
+                weight = "bold" if j in kept else "normal"
+                canvas.text(
+                    left + (j + 0.5) * cell, y + cell + 15, str(j), role,
+                    size=SMALL, ha="center", weight=weight,
+                )  # fmt: skip
+        words.append(
+            f"{name + ': ' if name else ''}query {query} of {length} positions may attend to "
+            f"{len(keys)} keys: {ranges(keys)}."
+        )
+    canvas.text(left, canvas.height - 5, "key j →", "key", weight="bold")
+    return Figure([canvas.panel(" ".join(words))], alt=alt, caption=caption)
+
+
+def bipartite(
+    pattern: "MaskLike",
+    L: int | None = None,
+    *,
+    query: int | None = None,
+    caption: str | None = None,
+    alt: str | None = None,
+) -> Figure:
+    """Queries above, keys below, one line per kept pair; the lines of `query` emphasised."""
+    cells = as_mask(pattern, L)
+    cells = cells.any(0) if cells.dim() == 3 else cells
+    length = cells.shape[-1]
+    _check_size(length, "a graph")
+    query = None if query is None else position("query", query, length)
+    step = _spacing(length, 40)
+    left, top, bottom = 74, 24, 24 + max(110, min(170, length * step // 3))
+    canvas = Canvas(left + (length - 1) * step + 24, bottom + 24)
+
+    def x(n: int) -> float:
+        return left + n * step
+
+    kept = cells.nonzero().tolist()
+    plain = [(x(i), top, x(j), bottom) for i, j in kept if i != query]
+    chosen = [(x(i), top, x(j), bottom) for i, j in kept if i == query]
+    faint = 0.55 if query is None else 0.22
+    role: Role = "attention" if query is None else "muted"
+    canvas.draw(segments(plain), "edges", stroke=role, opacity=faint, width=1)
+    canvas.draw(segments(chosen), "edges-of-query", stroke="attention", width=2.5)
+    keys = keys_of(cells, query) if query is not None else list(range(length))
+    _row_of_nodes(canvas, [x(n) for n in range(length)], top, step, "query",
+                  list(range(length)) if query is None else [query])  # fmt: skip
+    _row_of_nodes(canvas, [x(n) for n in range(length)], bottom, step, "key", keys)
+    canvas.text(6, top, "queries", "query", weight="bold", va="middle")
+    canvas.text(6, bottom, "keys", "key", weight="bold", va="middle")
+    words = (
+        f"Graph of {length} queries above and {length} keys below with {len(kept)} lines, one for "
+        f"each allowed pair."
+    )
+    if query is not None:
+        words += f" The {len(keys)} lines of query {query} stand out; keys {ranges(keys)}."
+    return Figure([canvas.panel(words)], alt=alt, caption=caption)
+
+
+def _row_of_nodes(
+    canvas: Canvas, xs: Sequence[float], y: float, step: int, role: Role, strong: Sequence[int]
+) -> None:
+    radius = 10.0 if step >= 24 else max(3.0, step * 0.36)
+    filled = [(xs[n], y) for n in strong]
+    hollow = [(v, y) for n, v in enumerate(xs) if n not in set(strong)]
+    canvas.draw(dots(hollow, radius), "nodes", fill="page", stroke="muted")
+    canvas.draw(dots(filled, radius), "nodes", fill=role)
+    if radius == 10:
+        for n, v in enumerate(xs):
+            ink: Role = "page" if n in set(strong) else "muted"
+            canvas.text(v, y, str(n), ink, size=SMALL - 1, ha="center", va="middle")
+    else:
+        below = role == "key"
+        for n, v in enumerate(xs):
+            if _labelled(n, len(xs), step):
+                canvas.text(v, y + (20 if below else -12), str(n), "muted", size=SMALL, ha="center")
+
+
+def path(
+    patterns: "MaskLike | Sequence[MaskLike] | Mapping[str, MaskLike]",
+    L: int | None = None,
+    *,
+    query: int,
+    key: int,
+    via: "int | Sequence[int] | None" = None,
+    layers: int | None = None,
+    residual: bool = False,
+    caption: str | None = None,
+    alt: str | None = None,
+) -> Figure:
+    """How token `key` comes to `query` through the layers: i → via → j, or where the way ends.
+
+    `patterns` are the layers, the first next to the input (a dict names them). Everything that
+    `query` looks at is drawn layer by layer; the ways that lead to `key` are emphasised, one of
+    them fully (through `via` if given: one position, or one for each layer between, from the
+    query down). `residual=True` lets a token stay where it is (dashed).
+    If no way leads to `key` the figure and its alt text say so.
+    """
+    stack = layer_masks(patterns, L, layers)
+    length = stack[0][1].shape[-1]
+    _check_size(length, "a graph")
+    query, key = position("query", query, length), position("key", key, length)
+    masks = [cells for _, cells in stack]
+    stay = torch.eye(length, dtype=torch.bool)
+    steps = [cells | stay if residual else cells for cells in masks]
+    depth = len(masks)
+    # seen[n]: what query depends on at height n (0 = input); lead[n]: positions that know `key`
+    seen = [torch.zeros(length, dtype=torch.bool) for _ in range(depth + 1)]
+    seen[depth][query] = True
+    for n in range(depth - 1, -1, -1):
+        seen[n] = steps[n][seen[n + 1]].any(0)
+    lead = [torch.zeros(length, dtype=torch.bool) for _ in range(depth + 1)]
+    lead[0][key] = True
+    ways = [lead[0].long()]
+    for n in range(depth):
+        lead[n + 1] = steps[n][:, lead[n]].any(1)
+        ways.append(steps[n].long() @ ways[n])
+    way = _choose(steps, seen, lead, query, key, via)
+    words = _path_words(stack, steps, seen, int(ways[depth][query]), way, query, key, residual)
+    canvas = _draw_path(stack, seen, lead, way, query, key, residual, int(ways[depth][query]))
+    return Figure([canvas.panel(words)], alt=alt, caption=caption)
+
+
+def _choose(
+    steps: Sequence[Tensor],
+    seen: Sequence[Tensor],
+    lead: Sequence[Tensor],
+    query: int,
+    key: int,
+    via: "int | Sequence[int] | None",
+) -> list[int] | None:
+    """One way from query down to key as positions from top to bottom, or None."""
+    depth = len(steps)
+    if via is not None:
+        between = [via] if isinstance(via, int) else list(via)
+        if len(between) != depth - 1:
+            raise ValueError(
+                f"via = {via!r} for {depth} layers; give {depth - 1} position(s), from query down"
+            )
+        way = [query, *(position("via", v, len(lead[0])) for v in between), key]
+        for n, (above, below) in enumerate(pairwise(way)):
+            layer = depth - 1 - n
+            if not steps[layer][above, below]:
+                raise ValueError(
+                    f"via = {via!r}: position {above} does not see {below} in layer {layer + 1}; "
+                    f"it sees {ranges(keys_of(steps[layer], above))}"
+                )
+        return way
+    if not lead[depth][query]:
+        return None
+    way = [query]
+    for layer in range(depth - 1, -1, -1):
+        choices = (steps[layer][way[-1]] & lead[layer]).nonzero().flatten().tolist()
+        real = [c for c in choices if c != way[-1]] or choices  # rather move than stay
+        inner = [c for c in real if c != key] if layer else real
+        way.append((inner or real)[-1])
+    return way
+
+
+def _path_words(
+    stack: Sequence[tuple[str, Tensor]],
+    steps: Sequence[Tensor],
+    seen: Sequence[Tensor],
+    count: int,
+    way: Sequence[int] | None,
+    query: int,
+    key: int,
+    residual: bool,
+) -> str:
+    depth = len(stack)
+    length = len(seen[0])
+    head = (
+        f"Layered graph, {depth} layers over {length} positions, "
+        f"{'with' if residual else 'without'} residual connections. "
+    )
+    looks = "; ".join(
+        f"at height {n} query {query} depends on {ranges(seen[n].nonzero().flatten().tolist())}"
+        + (" (the input)" if n == 0 else "")
+        for n in range(depth - 1, -1, -1)
+    )
+    if way is None:
+        return f"{head}No way leads from token {key} to query {query}: {looks}."
+    ways = "one way" if count == 1 else f"{count} ways"
+    return (
+        f"{head}Token {key} reaches query {query} on {ways}; the one drawn is {_way(way)}. "
+        f"{looks[0].upper()}{looks[1:]}."
+    )
+
+
+def _way(way: Sequence[int]) -> str:
+    return " → ".join(map(str, way))
+
+
+def _draw_path(
+    stack: Sequence[tuple[str, Tensor]],
+    seen: Sequence[Tensor],
+    lead: Sequence[Tensor],
+    way: Sequence[int] | None,
+    query: int,
+    key: int,
+    residual: bool,
+    count: int,
+) -> Canvas:
+    depth, length = len(stack), len(seen[0])
+    step = _spacing(length, 31)
+    names = [f"after layer {n}" if n else "input" for n in range(depth + 1)]
+    left = max(text_width(w, SMALL) for w in [*names, *(t for t, _ in stack)]) + 22
+    gap, top = 92, 44
+    canvas = Canvas(left + (length - 1) * step + 24, top + depth * gap + 70)
+
+    def x(n: int) -> float:
+        return left + n * step
+
+    def y(height: float) -> float:
+        return top + (depth - height) * gap
+
+    taken = {(depth - n, *ends) for n, ends in enumerate(pairwise(way or ()))}
+    for n in range(depth):
+        edges: dict[str, list[tuple[float, float, float, float]]] = {
+            "faint": [], "leading": [], "stay": []
+        }  # fmt: skip
+        for i in seen[n + 1].nonzero().flatten().tolist():
+            below = keys_of(stack[n][1], i)
+            if residual and i not in below:
+                line = (x(i), y(n + 1), x(i), y(n))
+                edges["stay"].append(line)
+                if lead[n][i] and (n + 1, i, i) not in taken:
+                    edges["leading"].append(line)
+            for j in below:
+                if (n + 1, i, j) not in taken:
+                    kind = "leading" if lead[n][j] else "faint"
+                    edges[kind].append((x(i), y(n + 1), x(j), y(n)))
+        canvas.draw(swings(edges["faint"]), "edges", stroke="muted", opacity=0.4)
+        canvas.draw(swings(edges["stay"]), "edges-stay", stroke="muted", opacity=0.7,
+                    dash=(0, (3, 3)))  # fmt: skip
+        canvas.draw(swings(edges["leading"]), "edges-leading", stroke="attention", width=1.4)
+    if way:
+        for n, (upper, lower) in enumerate(pairwise(way)):
+            height = depth - n
+            _arrow(canvas, x(lower), y(height - 1), x(upper), y(height), 12 if step >= 24 else 6)
+    special = {(depth, query): "query", (0, key): "key"}
+    if way:
+        special |= {(depth - n, w): "attention" for n, w in enumerate(way) if 0 < n < depth}
+    radius = 10.0 if step >= 24 else max(3.0, step * 0.36)
+    for height in range(depth + 1):
+        canvas.text(8, y(height), names[height], "muted", size=SMALL, va="middle")
+        if height < depth:
+            title = stack[height][0]
+            if title != f"layer {height + 1}":
+                canvas.text(8, y(height + 0.5), title, "ink", size=SMALL, va="middle")
+        known = seen[height]
+        quiet = [(x(n), y(height)) for n in range(length) if not known[n]]
+        canvas.draw(dots(quiet, radius), "nodes", fill="page", stroke="grid")
+        live = [(x(n), y(height)) for n in range(length) if known[n]]
+        canvas.draw(dots(live, radius), "nodes-seen", fill="page", stroke="muted", width=1.5)
+        for n in range(length):
+            role = special.get((height, n))
+            if role:
+                centre = [(x(n), y(height))]
+                canvas.draw(dots(centre, radius + 1), "nodes", fill=role)  # type: ignore[arg-type]
+            if radius == 10:
+                ink: Role = "page" if role else ("ink" if known[n] else "muted")
+                canvas.text(x(n), y(height), str(n), ink, size=SMALL - 1, ha="center", va="middle")
+            elif height == 0 and _labelled(n, length, step) and role is None:
+                canvas.text(x(n), y(0) + 20, str(n), "muted", size=SMALL, ha="center")
+    canvas.text(
+        min(max(x(query), left), canvas.width - 40), y(depth) - radius - 10,
+        f"query {query}", "query", weight="bold", ha="center",
+    )  # fmt: skip
+    canvas.text(
+        max(x(key), 34), y(0) + radius + 18, f"key {key}", "key", weight="bold", ha="center"
+    )
+    if way:
+        more = "the only way" if count == 1 else f"one of {count} ways"
+        words = f"{_way(way)} · {more}"
+    else:
+        words = f"no way from {key} to {query}"
+    canvas.text(8, canvas.height - 6, words, size=NORMAL, weight="bold")
+    return canvas
+
+
+def _arrow(canvas: Canvas, x0: float, y0: float, x1: float, y1: float, stop: float) -> None:
+    """A thick curve from below to above with its head under the upper node."""
+    tip = y1 + stop
+    shaft = swings([(x0, y0, x1, tip + 8)])
+    canvas.draw(shaft, "way-halo", stroke="page", width=6)
+    canvas.draw(shaft, "way", stroke="attention", width=3.5)
+    head = [(x1, tip), (x1 - 6, tip + 11), (x1 + 6, tip + 11)]
+    canvas.draw(polygons([head]), "way-head", fill="attention")

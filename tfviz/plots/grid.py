@@ -1,0 +1,244 @@
+"""One matrix on a canvas: rows are queries downwards, columns are keys to the right."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tfviz.plots.canvas import (
+    NORMAL,
+    SMALL,
+    TITLE,
+    Canvas,
+    dots,
+    hatch,
+    polygons,
+    rectangles,
+    runs,
+    segments,
+    text_width,
+)
+from tfviz.plots.roles import Role
+
+BORDERS_UP_TO = 32
+MOST_BOXES = 2400
+
+
+class Matrix:
+    """One matrix on a canvas: its place, axes, cells and frames."""
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        *,
+        title: str = "",
+        side: int = 320,
+        row_names: Sequence[str] | None = None,
+        column_names: Sequence[str] | None = None,
+        xlabel: str = "key j",
+        ylabel: str = "query i",
+        below: int = 0,
+        roles: tuple[Role, Role] = ("query", "key"),
+    ) -> None:
+        self.rows, self.columns = rows, columns
+        self.cell = min(36, side / max(rows, columns))
+        if self.cell >= 1:
+            self.cell = int(self.cell)
+        if row_names or column_names:
+            self.cell = max(self.cell, 22)
+        longest = max(map(len, row_names)) if row_names else len(str(rows - 1))
+        self.left = round(30 + text_width("0" * longest, SMALL)) if ylabel or row_names else 16
+        wide = column_names is not None and any(
+            text_width(name, SMALL) > self.cell for name in column_names
+        )
+        column_room = max(text_width(name, SMALL) for name in column_names or ["0"]) if wide else 14
+        lines = self._wrap(title, columns * self.cell)
+        self.top = round(len(lines) * 18 + 24 + column_room + 8)
+        self.width, self.height = columns * self.cell, rows * self.cell
+        self.canvas = Canvas(
+            max(
+                self.left + self.width + 6,
+                self.left + text_width(max(["", *lines], key=len), TITLE) + 8,
+            ),
+            self.top + self.height + 6 + below,
+        )
+        for n, line in enumerate(lines):
+            self.canvas.text(self.left, 13 + 18 * n, line, size=TITLE, weight="bold")
+        above = len(lines) * 18 + 16
+        self._axes(row_names, column_names, wide, above, xlabel, ylabel, roles)
+
+    def _wrap(self, title: str, room: float) -> list[str]:
+        lines: list[str] = []
+        for word in title.split():
+            if lines and text_width(f"{lines[-1]} {word}", TITLE) <= room / 0.94:
+                lines[-1] += f" {word}"
+            else:
+                lines.append(word)
+        return lines
+
+    def _axes(
+        self,
+        row_names: Sequence[str] | None,
+        column_names: Sequence[str] | None,
+        wide: bool,
+        above: float,
+        xlabel: str,
+        ylabel: str,
+        roles: tuple[Role, Role],
+    ) -> None:
+        every = next((n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256) if n * self.cell >= 20), 512)
+        self.every = every
+        for n in range(0, self.columns, 1 if column_names else every):
+            x = self.left + (n + 0.5) * self.cell
+            if wide:
+                self.canvas.text(
+                    x + 4,
+                    self.top - 9,
+                    (column_names or [])[n],
+                    "muted",
+                    size=SMALL,
+                    rotation=90,
+                    rotation_mode="anchor",
+                )
+            else:
+                name = column_names[n] if column_names else str(n)
+                self.canvas.text(x, self.top - 9, name, "muted", size=SMALL, ha="center")
+        for n in range(0, self.rows, 1 if row_names else every):
+            y = self.top + (n + 0.5) * self.cell
+            name = row_names[n] if row_names else str(n)
+            self.canvas.text(self.left - 10, y, name, "muted", size=SMALL, ha="right", va="middle")
+        if xlabel:
+            self.canvas.text(self.left, above, f"{xlabel} →", roles[1], weight="bold")
+        if ylabel:
+            self.canvas.text(
+                13,
+                self.top,
+                f"← {ylabel}",
+                roles[0],
+                weight="bold",
+                ha="right",
+                rotation=90,
+                rotation_mode="anchor",
+            )
+
+    def at(self, column: float, row: float) -> tuple[float, float]:
+        return self.left + column * self.cell, self.top + row * self.cell
+
+    def box(self, box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+        column, row, width, height = box
+        return *self.at(column, row), width * self.cell, height * self.cell
+
+    # --- what is in the cells
+
+    def hatch(self, backdrop: Tensor | None = None) -> None:
+        """Everything is hatched, *not allowed*, until a cell is laid over it."""
+        lines = hatch(self.left, self.top, self.width, self.height, self.cell)
+        self.canvas.draw(lines, "hatch", stroke="muted", opacity=0.32)
+        if backdrop is not None:
+            self.fill(backdrop, "page", "backdrop")
+
+    def fill(
+        self, cells: Tensor, role: Role, name: str, opacity: float = 1, inset: float = 0
+    ) -> None:
+        if inset:
+            boxes = [
+                (x + inset, y + inset, w - 2 * inset, h - 2 * inset)
+                for r, c in cells.nonzero().tolist()
+                for x, y, w, h in [self.box((c, r, 1, 1))]
+            ]
+        else:
+            boxes = [self.box(b) for b in runs(cells)]
+            if len(boxes) > MOST_BOXES:  # scattered cells by the thousand are smaller as an image
+                x, y = self.at(0, 0)
+                self.canvas.image(opacity * cells.double().numpy(), x, y, self.cell, role, name)
+                return
+        self.canvas.draw(rectangles(boxes), name, fill=role, opacity=opacity)
+
+    def ramp(self, strength: Tensor, role: Role, name: str, inset: float = 0) -> None:
+        """Cells of one colour, as opaque as they are strong, in steps of 1 %; fine ones as
+        an image."""
+        strength = strength.clamp(0, 1)
+        if max(self.rows, self.columns) > BORDERS_UP_TO:
+            if bool((strength > 0).any()):
+                x, y = self.at(0, 0)
+                self.canvas.image(strength.numpy(), x, y, self.cell, role, name)
+            return
+        steps = (strength * 100).round().int()
+        for level in steps.unique().tolist():
+            if level > 0:
+                self.fill(steps == level, role, name, opacity=level / 100, inset=inset)
+
+    def marks(self, cells: Tensor, shape: str, role: Role, name: str) -> None:
+        centres = [self.at(c + 0.5, r + 0.5) for r, c in cells.nonzero().tolist()]
+        radius = max(0.9, 0.24 * self.cell)
+        if shape == "dot":
+            if self.cell >= 8:
+                self.canvas.draw(dots(centres, radius + 1.5), f"{name}-halo", fill="page")
+            self.canvas.draw(dots(centres, radius), name, fill=role)
+        else:
+            path = dots(centres, 1.35 * radius)
+            self.canvas.draw(path, name, stroke=role, width=max(1, self.cell / 12))
+
+    def borders(self) -> None:
+        """Lines between cells up to L = 32, and a line around the matrix always."""
+        (x0, y0), (x1, y1) = self.at(0, 0), self.at(self.columns, self.rows)
+        if max(self.rows, self.columns) <= BORDERS_UP_TO:
+            inner = [(x, y0, x, y1) for x, _ in (self.at(n, 0) for n in range(1, self.columns))]
+            inner += [(x0, y, x1, y) for _, y in (self.at(0, n) for n in range(1, self.rows))]
+            self.canvas.draw(segments(inner), "borders", stroke="grid")
+        self.canvas.draw(rectangles([(x0, y0, x1 - x0, y1 - y0)]), "borders", stroke="muted")
+
+    def frame(self, query: int, keys: Sequence[int]) -> None:
+        """The row of `query` and, within it, its keys."""
+        x, y, width, height = self.box((0, query, self.columns, 1))
+        grown = max(1, min(2, self.cell / 6))
+        row = (x - grown, y - grown, width + 2 * grown, height + 2 * grown)
+        self.canvas.draw(rectangles([row]), "frame-halo", stroke="page", width=4)
+        self.canvas.draw(rectangles([row]), "frame", stroke="query", width=2)
+        chosen = torch.zeros(1, self.columns, dtype=torch.bool)
+        chosen[0, list(keys)] = True
+        if self.cell >= 9:
+            inner = [self.box((c, query, w, 1)) for c, _, w, _ in runs(chosen)]
+            inset = [(x + 2, y + 2, w - 4, h - 4) for x, y, w, h in inner]
+            self.canvas.draw(rectangles(inset), "keys-halo", stroke="page", width=4)
+            self.canvas.draw(rectangles(inset), "keys", stroke="key", width=2)
+        size = 4 if self.cell >= 4 else 3
+        tips = [self.at(j + 0.5, 0) for j in keys]
+        downs = [
+            [(tx - size * 0.8, ty - 2 - size), (tx + size * 0.8, ty - 2 - size), (tx, ty - 2)]
+            for tx, ty in tips
+        ]
+        self.canvas.draw(polygons(downs), "key-pointers", fill="key")
+        px, py = self.at(0, query + 0.5)
+        right = [(px - 3 - size, py - size * 0.9), (px - 3 - size, py + size * 0.9), (px - 3, py)]
+        self.canvas.draw(polygons([right]), "query-pointer", fill="query")
+
+    def numbers(self, words: Sequence[Sequence[str]], strong: Tensor | None = None) -> None:
+        longest = max((len(word) for line in words for word in line), default=1)
+        size = min(NORMAL, 0.92 * self.cell / (0.58 * max(longest, 1)))
+        for r, line in enumerate(words):
+            for c, word in enumerate(line):
+                if word:
+                    x, y = self.at(c + 0.5, r + 0.5)
+                    over = strong is not None and bool(strong[r, c])
+                    role: Role = "page" if over else "ink"
+                    self.canvas.text(x, y, word, role, size=size, ha="center", va="middle")
+
+    def below(self, line: int, words: str, role: Role = "ink") -> None:
+        y = self.top + self.height + 20 + 18 * line
+        self.canvas.text(self.left, y, words, role)
+
+    def legend(self, line: int, entries: Sequence[tuple[str, str]]) -> None:
+        """Direct labels for the shapes of an overlay: (shape, words)."""
+        x, y = float(self.left), self.top + self.height + 16 + 18 * line
+        for shape, words in entries:
+            box = (x, y - 5, 11, 11)
+            if shape == "square":
+                self.canvas.draw(rectangles([box]), "legend", fill="attention")
+            elif shape == "dot":
+                self.canvas.draw(dots([(x + 5.5, y)], 4), "legend", fill="ink")
+            else:
+                self.canvas.draw(dots([(x + 5.5, y)], 4.5), "legend", stroke="ink", width=1.5)
+            self.canvas.text(x + 17, y, words, va="middle")
+            x += 17 + text_width(words) + 14

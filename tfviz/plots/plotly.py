@@ -1,0 +1,270 @@
+"""Figures that answer to the pointer: a plotly specification with role names as colours.
+
+In a page the specification is JSON `{"data": …, "layout": …}` in which a string that is exactly
+"role:attention" (or another role) stands for that role's colour in the theme at hand; the page
+script puts in the value of the CSS variable. Without scripts, and in print of this module's `png`,
+the static figure stands in.
+"""
+
+import html
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tfviz.pattern import Pattern
+from tfviz.plots import costs, matrices
+from tfviz.plots.figure import Figure
+from tfviz.plots.grid import BORDERS_UP_TO
+from tfviz.plots.inputs import MaskLike, as_weights
+from tfviz.plots.roles import LIGHT, ROLES, Role
+
+HEIGHT = 380
+NAMES = {LIGHT[role].lower(): f"role:{role}" for role in ROLES}
+COLOURS = {f"role:{role}": LIGHT[role] for role in ROLES}
+CLEAR = "rgba(0,0,0,0)"
+
+
+class PlotlyFigure:
+    """A plotly figure with an alt text: a mount point in the book, plotly's own view in a notebook.
+
+    `spec` is the JSON that travels, `fallback` the static figure for pages without scripts.
+    """
+
+    def __init__(
+        self, spec: dict[str, Any], alt: str, caption: str | None, fallback: Figure | None
+    ) -> None:
+        self.spec, self.alt, self.caption, self.fallback = spec, alt, caption, fallback
+
+    @property
+    def html(self) -> str:
+        # "</script>" in a label must not end the script
+        spec = json.dumps(self.spec, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        spec = spec.replace("<", "\\u003c")
+        height = self.spec["layout"].get("height", HEIGHT)
+        drawings = "".join(self.fallback.svgs) if self.fallback else html.escape(self.alt)
+        caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
+        return (
+            f'<figure class="tfviz-figure"><div class="tfviz-plotly" role="img" '
+            f'aria-label="{html.escape(self.alt)}" style="height:{height}px">'
+            f'<script type="application/json">{spec}</script><noscript>{drawings}</noscript></div>'
+            f"{caption}</figure>"
+        )
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        light = _swap(self.spec, COLOURS)
+        words = f"{self.caption}\n{self.alt}" if self.caption else self.alt
+        if "google.colab" in sys.modules:  # Colab has neither our page script nor plotly's viewer
+            import plotly.graph_objects as go
+
+            whole = go.Figure(light).to_html(full_html=False, include_plotlyjs="cdn")
+            return {"text/html": whole, "text/plain": words}
+        return {
+            "text/html": self.html,
+            "application/vnd.plotly.v1+json": light,
+            "text/plain": words,
+        }
+
+    def __repr__(self) -> str:
+        return f"PlotlyFigure({self.alt!r})"
+
+
+def _swap(part: Any, table: Mapping[str, str]) -> Any:
+    if isinstance(part, str):
+        return table.get(part.lower(), part)
+    if isinstance(part, Mapping):
+        return {key: _swap(value, table) for key, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [_swap(value, table) for value in part]
+    return part
+
+
+def plotly_style() -> dict[str, Any]:
+    """Layout settings in role colours, for `fig.update_layout(**plots.plotly_style())`."""
+    axis = {"gridcolor": LIGHT["grid"], "linecolor": LIGHT["muted"], "zeroline": False}
+    return {
+        "template": None,
+        "font": {"color": LIGHT["ink"], "size": 13},
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "colorway": [LIGHT["attention"], LIGHT["ink"], LIGHT["muted"]],
+        "hoverlabel": {
+            "bgcolor": LIGHT["page"],
+            "bordercolor": LIGHT["muted"],
+            "font": {"color": LIGHT["ink"]},
+        },
+        "margin": {"l": 64, "r": 16, "t": 24, "b": 48},
+        "xaxis": dict(axis),
+        "yaxis": dict(axis),
+    }
+
+
+def plotly_figure(
+    fig: Any, *, alt: str, caption: str | None = None, fallback: Figure | None = None
+) -> PlotlyFigure:
+    """Wrap a plotly figure or {"data", "layout"} dict; role colours follow the theme.
+
+    Colours that equal a light role colour (`plots.LIGHT["query"]`), or read "role:query", become
+    that role; others stay as they are. `fallback` is a static Figure for pages without scripts.
+    """
+    if not isinstance(alt, str) or not alt.strip():
+        raise ValueError(f"alt = {alt!r}; say in one sentence what the data are, with numbers")
+    # through plotly's own JSON: arrays become lists
+    spec = json.loads(fig.to_json()) if hasattr(fig, "to_json") else fig
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("data"), list | tuple):
+        raise TypeError(
+            f'fig is {type(fig).__name__}; give a plotly Figure or {{"data", "layout"}}'
+        )
+    layout = {key: value for key, value in spec.get("layout", {}).items() if key != "template"}
+    look = plotly_style()
+    del look["template"]
+    whole = {"data": list(spec["data"]), "layout": look | layout}
+    return PlotlyFigure(_swap(whole, NAMES), alt, caption, fallback)
+
+
+def _axis(title: str, role: Role = "ink", **more: Any) -> dict[str, Any]:
+    base = plotly_style()["xaxis"]
+    return base | {"title": {"text": title, "font": {"color": LIGHT[role]}}} | more
+
+
+def hover_attention_map(
+    A: Any,
+    *,
+    pattern: "MaskLike | None" = None,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    vmax: float = 1.0,
+    caption: str | None = None,
+    alt: str | None = None,
+) -> PlotlyFigure:
+    """`attention_map` of one head with the weight of the pair under the pointer."""
+    still = matrices.attention_map(
+        A, pattern=pattern, rows=rows, columns=columns, vmax=vmax, numbers=False, alt=alt
+    )
+    if len(still.panels) > 1:
+        raise ValueError(f"A has {len(still.panels)} heads; give one: A[0]")
+    weights = as_weights(A, "A")
+    weights = weights[0] if weights.dim() == 3 else weights
+    n, m = weights.shape
+    allowed = matrices.allowed_pairs(pattern, (1, n, m))[0]
+    table = [
+        [round(a, 4) if ok else None for a, ok in zip(line, oks, strict=True)]
+        for line, oks in zip(weights.tolist(), allowed.tolist(), strict=True)
+    ]
+    row_names = [f"{i} {rows[i]}" if rows else str(i) for i in range(n)]
+    column_names = [f"{j} {columns[j]}" if columns else str(j) for j in range(m)]
+    words = [
+        [
+            f"query {r} → key {c}: " + ("not allowed" if w is None else f"{w:.3f}")
+            for c, w in zip(column_names, line, strict=True)
+        ]
+        for r, line in zip(row_names, table, strict=True)
+    ]
+    grid = {
+        "type": "heatmap",
+        "z": table,
+        "zmin": 0,
+        "zmax": vmax,
+        "colorscale": [[0, LIGHT["page"]], [1, LIGHT["attention"]]],
+        "text": words,
+        "hoverinfo": "text",
+        "hoverongaps": True,
+        "xgap": 1 if m <= BORDERS_UP_TO else 0,
+        "ygap": 1 if n <= BORDERS_UP_TO else 0,
+        "colorbar": {"title": {"text": "weight"}, "thickness": 12, "outlinewidth": 0},
+    }
+    out = [[i, j] for i, line in enumerate(allowed.tolist()) for j, ok in enumerate(line) if not ok]
+    forbidden = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [j for _, j in out],
+        "y": [i for i, _ in out],
+        "marker": {
+            "symbol": "line-ne-open",
+            "color": LIGHT["muted"],
+            "size": max(6, min(16, 130 // n)),
+            "opacity": 0.5,
+        },
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    layout: dict[str, Any] = {
+        "height": HEIGHT,
+        "xaxis": _axis(
+            "key j", "key", range=[-0.5, m - 0.5], side="top", showgrid=False, constrain="domain"
+        ),
+        "yaxis": _axis(
+            "query i", "query", range=[n - 0.5, -0.5], scaleanchor="x", showgrid=False,
+            constrain="domain",
+        ),
+        "margin": {"l": 56, "r": 8, "t": 56, "b": 12},
+    }  # fmt: skip
+    for axis, names, count in (("xaxis", columns, m), ("yaxis", rows, n)):
+        if names:
+            layout[axis] |= {"tickvals": list(range(count)), "ticktext": list(names)}
+    data = [grid, forbidden] if out else [grid]
+    spec = {"data": data, "layout": layout}
+    return plotly_figure(spec, alt=still.alt, caption=caption, fallback=still)
+
+
+def hover_cost(
+    patterns: "Mapping[str, Pattern | Callable[[int], Pattern]] | Pattern",
+    lengths: Sequence[int] = (64, 128, 256, 512, 1024, 2048),
+    *,
+    quantity: costs.Quantity = "pairs",
+    d: int = 64,
+    h: int = 1,
+    block: int = 64,
+    blocks: bool = True,
+    full: bool = True,
+    caption: str | None = None,
+    alt: str | None = None,
+) -> PlotlyFigure:
+    """`cost` with the numbers under the pointer; the same options."""
+    still = costs.cost(
+        patterns, lengths, quantity=quantity, d=d, h=h, block=block, blocks=blocks, full=full,
+        alt=alt,
+    )  # fmt: skip
+    xs, found, reference = costs.counted(patterns, lengths, quantity, d, h, block)
+    data = []
+    symbols = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
+
+    def line(name: str, ys: Sequence[int], role: Role, dash: str, symbol: str) -> dict[str, Any]:
+        return {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": name,
+            "x": list(xs),
+            "y": list(ys),
+            "line": {"color": LIGHT[role], "dash": dash, "width": 2},
+            "marker": {"color": LIGHT[role], "symbol": symbol, "size": 7},
+            "text": [costs.amount(v, quantity) for v in ys],
+            "hovertemplate": "%{text}",
+        }
+
+    for n, one in enumerate(found):
+        role: Role = "attention" if n == 0 else "ink"
+        symbol = symbols[n % len(symbols)]
+        p = costs.slope(xs, one.exact)
+        data.append(line(f"{one.name}, slope {p:.2f}", one.exact, role, "solid", symbol))
+        if blocks:
+            data.append(line(f"{one.name}, in blocks", one.blocks, role, "dash", f"{symbol}-open"))
+    if full:
+        data.append(line("full, slope 2", reference, "muted", "solid", "circle"))
+    layout: dict[str, Any] = {
+        "height": HEIGHT,
+        "hovermode": "x unified",
+        "xaxis": _axis("length L, log scale", type="log", tickvals=list(xs)),
+        "yaxis": _axis(costs.LABELS[quantity], type="log", exponentformat="power", dtick=1),
+        "legend": {"orientation": "h", "y": -0.22},
+        "margin": {"l": 72, "r": 16, "t": 16, "b": 96},
+    }
+    if quantity == "bytes":
+        del layout["yaxis"]["dtick"], layout["yaxis"]["exponentformat"]
+        powers = range(5, 41, 5)
+        layout["yaxis"] |= {
+            "tickvals": [2**k for k in powers],
+            "ticktext": [costs.amount(2**k, "bytes") for k in powers],
+        }
+    spec = {"data": data, "layout": layout}
+    return plotly_figure(spec, alt=still.alt, caption=caption, fallback=still)
