@@ -1,0 +1,171 @@
+"""Additive attention: numbers by hand, its bound, and that the reverse-copy task trains."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tfviz import experiments
+from tfviz.basics.additive_attention import AdditiveAttention, additive_attention, additive_scores
+from tfviz.experiments import reverse_copy
+
+close = torch.testing.assert_close
+
+
+def case(seed: int = 0) -> tuple[torch.Tensor, ...]:
+    rng = torch.Generator().manual_seed(seed)
+    shapes = ((4, 3), (6, 2), (3, 5), (2, 5), (5,))  # S, H, W_a, U_a, v_a
+    return tuple(torch.randn(*s, generator=rng, dtype=torch.float64) for s in shapes)
+
+
+def definition(S, H, W_a, U_a, v_a):  # type: ignore[no-untyped-def]
+    """One pair, one hidden unit after the other."""
+    alpha = torch.zeros(len(S), len(H), dtype=S.dtype)
+    for i, s in enumerate(S):
+        for j, h in enumerate(H):
+            hidden = [
+                math.tanh(
+                    sum(s[a] * W_a[a, m] for a in range(len(s)))
+                    + sum(h[b] * U_a[b, m] for b in range(len(h)))
+                )
+                for m in range(len(v_a))
+            ]
+            alpha[i, j] = math.exp(sum(hidden[m] * v_a[m] for m in range(len(v_a))))
+        alpha[i] /= alpha[i].sum()
+    context = torch.stack([sum(alpha[i, j] * H[j] for j in range(len(H))) for i in range(len(S))])
+    return context, alpha
+
+
+def test_golden_numbers() -> None:
+    # tanh(artanh ½) = ½ and v = 2 ln 3: scores ln 3 and 0, weights 3/4 and 1/4.
+    half = math.atanh(0.5)
+    S, H = torch.tensor([[half]]), torch.tensor([[0.0], [-half]])
+    one, v = torch.ones(1, 1), torch.tensor([2 * math.log(3)])
+    close(additive_scores(S, H, one, one, v), torch.tensor([[math.log(3), 0.0]]))
+    c, alpha = additive_attention(S, H, one, one, v)
+    close(alpha, torch.tensor([[0.75, 0.25]]))
+    close(c, torch.tensor([[-half / 4]]))
+
+
+def test_equals_the_definition() -> None:
+    for seed in range(3):
+        close(additive_attention(*case(seed)), definition(*case(seed)))
+
+
+def test_mutants_differ_from_the_definition() -> None:
+    S, H, W_a, U_a, v_a = case()
+    _, alpha = definition(S, H, W_a, U_a, v_a)
+    linear = ((S @ W_a)[:, None] + (H @ U_a)[None]) @ v_a  # without tanh the query cancels
+    close(linear.softmax(-1)[0], linear.softmax(-1)[1])
+    for mutant in (linear.softmax(-1), additive_scores(S, H, W_a, U_a, v_a).softmax(0)):
+        assert (mutant - alpha).abs().max() > 0.01
+
+
+def test_limits_and_bound() -> None:
+    S, H, W_a, U_a, v_a = case()
+    c, alpha = additive_attention(S, H, W_a, U_a, torch.zeros_like(v_a))
+    close(c, H.mean(0).expand(4, 2))
+    close(alpha, torch.full((4, 6), 1 / 6, dtype=torch.float64))
+    for size in (1.0, 1e3, 1e9):
+        e = additive_scores(size * S, size * H, W_a, U_a, v_a)
+        assert e.abs().max() <= v_a.abs().sum() + 1e-12
+    _, alpha = additive_attention(1e9 * S, 1e9 * H, W_a, U_a, v_a)
+    ratio = alpha.amax(-1) / alpha.amin(-1)
+    assert (ratio <= torch.exp(2 * v_a.abs().sum()) * (1 + 1e-9)).all()
+
+
+def test_a_dot_product_has_no_such_bound() -> None:
+    S, H, *_ = case()
+    assert ((1e3 * S[:, :2]) @ (1e3 * H).T).abs().max() > 1e3
+
+
+def test_rows_and_order_of_the_notes() -> None:
+    S, H, W_a, U_a, v_a = case()
+    c, alpha = additive_attention(S, H, W_a, U_a, v_a)
+    close(alpha.sum(-1), torch.ones(4, dtype=torch.float64))
+    p = torch.tensor([3, 5, 0, 1, 4, 2])
+    close(additive_attention(S, H[p], W_a, U_a, v_a), (c, alpha[:, p]))
+
+
+def test_mask() -> None:
+    S, H, W_a, U_a, v_a = case()
+    allowed = torch.ones(4, 6, dtype=torch.bool)
+    allowed[:, 4:] = False
+    allowed[1] = False
+    c, alpha = additive_attention(S, H, W_a, U_a, v_a, allowed)
+    assert (alpha[~allowed] == 0).all()
+    assert torch.equal(c[1], torch.zeros(2, dtype=torch.float64))
+    close(c[0], additive_attention(S, H[:4], W_a, U_a, v_a)[0][0])
+
+
+def test_module_is_the_function_and_learns() -> None:
+    module = AdditiveAttention(3, 2, 5).double()
+    S, H, *_ = case()
+    close(module(S, H), definition(S, H, *(w.detach() for w in module.parameters())))
+    module(S, H)[0].sum().backward()
+    assert all(w.grad is not None and w.grad.abs().sum() > 0 for w in module.parameters())
+    batch = module(S.expand(3, 4, 3), H.expand(3, 6, 2))[0]
+    close(batch[2], module(S, H)[0])
+
+
+def test_errors_name_the_matrix() -> None:
+    S, H, W_a, U_a, v_a = case()
+    with pytest.raises(ValueError, match=r"W_a has shape \(2, 5\).*\(3, 5\)"):
+        additive_scores(S, H, W_a[:2], U_a, v_a)
+    with pytest.raises(ValueError, match=r"U_a has shape \(2, 4\).*\(2, 5\)"):
+        additive_scores(S, H, W_a, U_a[:, :4], v_a)
+    with pytest.raises(ValueError, match="d_a = 0"):
+        AdditiveAttention(3, 2, 0)
+
+
+# --- the experiment ------------------------------------------------------------------------------
+
+
+def test_reverse_copy_really_trains() -> None:
+    _, untrained = reverse_copy.train(length=5, steps=0, state_too=False)
+    _, right = reverse_copy.train(length=5, steps=60, state_too=False)
+    assert untrained < 0.25 and right > 0.8, (untrained, right)
+
+
+def test_reverse_copy_is_reproducible_and_leaves_the_seed_alone() -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    runs = [reverse_copy.train(length=3, steps=3)[0] for _ in range(2)]
+    assert torch.equal(torch.get_rng_state(), before)
+    for a, b in zip(runs[0].parameters(), runs[1].parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_note_on_a_single_symbol_does_not_know_its_neighbours() -> None:
+    source = torch.tensor([[0, 1, 2, 3]])
+    changed = torch.tensor([[0, 1, 2, 7]])
+    alone, recurrent = (reverse_copy.Writer(neighbours=n) for n in (False, True))
+    target = torch.zeros_like(source)  # what is fed back is the same for both
+    for model, same in ((alone, True), (recurrent, False)):
+        seen: list[torch.Tensor] = []
+        model.attention.register_forward_hook(lambda m, args, out, seen=seen: seen.append(args[1]))
+        model(source, target)
+        model(changed, target)
+        assert torch.equal(seen[0][:, 0], seen[4][:, 0]) is same
+
+
+def test_stored_result_says_what_the_chapter_says() -> None:
+    result = experiments.load("reverse_copy")
+    fixed, attends = (
+        torch.tensor(result["accuracy"][name]).mean(0)
+        for name in ("one fixed vector", "additive attention")
+    )
+    assert fixed[0] > 0.97 and fixed[-1] < 0.55 and attends.min() > 0.93
+    mean = {
+        name: {key: sum(run[key] for run in runs) / len(runs) for key in ("now", "before")}
+        for name, runs in result["looked_at"].items()
+    }
+    assert mean["context alone"]["now"] > 0.7
+    assert mean["state and context"]["before"] > mean["state and context"]["now"]
+    assert mean["state and context, notes on single symbols"]["now"] > 0.7
+    assert result["provenance"]["steps"] <= 200 and len(result["provenance"]["seeds"]) >= 3
+    for runs in result["looked_at"].values():
+        for run in runs:
+            close(torch.tensor(run["map"]).sum(-1), torch.ones(8), atol=1e-3, rtol=0)

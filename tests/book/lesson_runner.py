@@ -1,0 +1,108 @@
+"""Runs one lesson from top to bottom and tries every variant of every exercise.
+
+    python lesson_runner.py chapters/part/lesson.md
+
+Prints JSON: {label: [{"variant", "tests", "outcome", "message"}, …]}. An outcome is "passes",
+"check" (a message for the learner), "empty" (the untouched stub) or the name of another exception.
+Each variant runs in the lesson's own namespace, which is put back as it was; warnings are errors.
+"""
+
+import io
+import json
+import os
+import random
+import sys
+import traceback
+import warnings
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "book/_ext"))
+
+from lesson import Block, Exercise, Lesson, code_line, read
+
+from tfviz.checks import CheckFailed
+
+
+class Runner:
+    def __init__(self, lesson: Lesson) -> None:
+        self.lesson = lesson
+        self.shell = InteractiveShell.instance()
+        self.space = self.shell.user_ns
+        self.space["display"] = lambda *things, **options: None
+
+    def run(self, source: str, name: str, line: int = 1) -> None:
+        """Execute a cell that begins at this line; its last value is not displayed."""
+        code = "\n" * (line - 1) + self.shell.transform_cell(source)
+        exec(compile(code, name, "exec"), self.space)
+
+    def cell(self, block: Block) -> None:
+        """Execute a cell of the lesson; errors name the file and its line."""
+        self.run(block.source, self.lesson.path, code_line(block, 0))
+
+    def attempt(self, cells: dict[str, str]) -> tuple[str, str]:
+        """Outcome and message of these cells, after which all is as it was before."""
+        space = dict(self.space)
+        seeds = torch.get_rng_state(), numpy.random.get_state(), random.getstate()
+        try:
+            for name, source in cells.items():
+                self.run(source, name)
+        except CheckFailed as failed:
+            return "check", str(failed)
+        except NotImplementedError as error:
+            return ("empty" if not str(error) else "NotImplementedError"), str(error)
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            return type(error).__name__, f"{error} ({where.name}, line {where.lineno})"
+        finally:
+            self.space.clear()
+            self.space.update(space)
+            torch.set_rng_state(seeds[0])
+            numpy.random.set_state(seeds[1])
+            random.setstate(seeds[2])
+        return "passes", ""
+
+    def exercise(self, exercise: Exercise) -> list[dict[str, str]]:
+        shown, everything = exercise.visible_tests, exercise.all_tests
+        tries = [
+            ("solution", exercise.solved, "visible", shown),
+            ("solution", exercise.solved, "all", everything),
+            ("stub", exercise.stub, "visible", shown),
+        ]
+        for wrong in exercise.wrong:
+            name = f"wrong: {wrong.options['why']}"
+            tries.append((name, wrong.source, "all", everything))
+        found = []
+        for variant, answer, which, tests in tries:
+            outcome, message = self.attempt({"<answer>": answer, "<tests>": tests})
+            found.append(
+                {"variant": variant, "tests": which, "outcome": outcome, "message": message}
+            )
+        self.run(exercise.solved, exercise.label)
+        if found[0]["outcome"] == "passes":  # in the page the checks are executed too
+            self.run(shown, exercise.label)
+        return found
+
+
+def main(path: str) -> None:
+    lesson = read(path)
+    os.chdir(Path(path).parent)
+    runner = Runner(lesson)
+    results = {}
+    said = io.StringIO()
+    with warnings.catch_warnings(), redirect_stdout(said):
+        warnings.simplefilter("error")
+        for block in lesson.blocks:
+            if isinstance(block, Exercise):
+                results[block.label] = runner.exercise(block)
+            elif block.kind == "code":
+                runner.cell(block)
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(str(Path(sys.argv[1]).resolve()))

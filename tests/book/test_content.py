@@ -1,0 +1,371 @@
+"""The pages that are not lessons: sources that agree, directives that draw what the data say."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pybtex.database import parse_file
+
+from tfviz import catalogue
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "book/_ext"))
+
+import catalogue_directives as cards  # noqa: E402  needs the path above
+
+BOOK = sorted((ROOT / "book").glob("*.md"))
+LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
+PAGES = BOOK + LESSONS
+ERRATA = cards.load_errata(ROOT / "book/errata.toml")
+name = lambda path: path.stem  # noqa: E731
+
+
+# --- sources ------------------------------------------------------------------------------------
+
+
+def test_all_pages_of_the_frame_are_there() -> None:
+    wanted = "index how_to_use notation atlas errata glossary references instructors"
+    assert {path.stem for path in BOOK} == set(wanted.split())
+    toc = (ROOT / "_toc.yml").read_text()
+    for stem in wanted.split():
+        assert f"book/{stem}" in toc
+
+
+def test_errata_are_numbered_without_gaps() -> None:
+    assert [entry["number"] for entry in ERRATA] == list(range(1, 51))
+    for entry in ERRATA:
+        assert entry["says"].strip() and entry["should"].strip() and entry["sources"]
+        for text in (entry["says"], entry["should"]):
+            assert text.count("$") % 2 == 0, entry["number"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_errata_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    numbers = re.findall(r"\{erratum\}\s*E(\d+)", text) + re.findall(r"erratum-e(\d+)", text)
+    assert {int(number) for number in numbers} <= {entry["number"] for entry in ERRATA}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_cited_papers_exist(page: Path) -> None:
+    keys = set(parse_file(str(ROOT / "book/references.bib")).entries)
+    cited = re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", page.read_text("utf-8"))
+    assert {key.strip() for group in cited for key in group.split(",")} <= keys
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_that_a_page_shows_exist(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"(?:^|`)make ([a-z]+)\b", page.read_text("utf-8"), re.M):
+        assert re.search(rf"^{target}:", makefile, re.M), f"no target {target} in the Makefile"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_sources_have_names(page: Path) -> None:
+    """Authors and years, not the numbers of a private list."""
+    text = page.read_text("utf-8")
+    assert not re.search(r"\bseeds? 00\d\b", text)
+    if page in BOOK:
+        assert not re.search(r"\bseeds?\b", text, re.I)
+
+
+def test_errata_and_catalogue_name_their_sources() -> None:
+    for path in ("book/errata.toml", "tfviz/catalogue.toml"):
+        assert not re.search(r"\bseeds?\b", (ROOT / path).read_text("utf-8"), re.I)
+
+
+def glossary() -> dict[str, str]:
+    text = (ROOT / "book/glossary.md").read_text("utf-8")
+    body = text[text.index("```{glossary}") : text.index("\n```\n")]
+    entries = re.findall(r"^(\S.*)\n((?:  .*\n?)+)", body.split("\n", 1)[1], re.M)
+    return dict(entries)
+
+
+def test_the_glossary_is_sorted_and_defines_each_word_once() -> None:
+    words = list(glossary())
+    assert len(words) > 40
+    assert words == sorted(set(words), key=str.lower)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_terms_are_in_the_glossary(page: Path) -> None:
+    for found in re.findall(r"\{term\}`([^`]+)`", page.read_text("utf-8")):
+        target = re.search(r"<(.+)>", found)
+        assert (target[1] if target else found) in glossary()
+
+
+def test_the_window_words_mean_in_code_what_the_notation_says() -> None:
+    from tfviz import patterns
+
+    L, i, r, w = 32, 16, 3, 5
+    assert int(patterns.band(radius=r).mask(L)[i].sum()) == 2 * r + 1
+    assert int(patterns.sliding_window(lookback=w).mask(L)[i].sum()) == w + 1
+
+
+# --- directives, in a build of their own --------------------------------------------------------
+
+CONF = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "book/_ext")!r})
+extensions = ["myst_nb", "sphinxcontrib.bibtex", "catalogue_directives"]
+myst_enable_extensions = ["dollarmath"]
+bibtex_bibfiles = ["book/references.bib"]
+bibtex_reference_style = "author_year"
+html_theme = "basic"
+html_static_path = ["assets"]
+html_css_files = ["css/catalogue.css"]
+html_js_files = ["js/atlas.js"]
+nb_execution_mode = "off"
+root_doc = "index"
+mathjax_path = "js/none.js"  # formulas are not drawn here
+suppress_warnings = ["myst.header"]
+"""
+INDEX = """
+# Start
+
+```{course-map}
+```
+
+```{toctree}
+card
+book/atlas
+book/errata
+book/references
+chapters/sparse/factorized
+```
+"""
+CHAPTER = "\n".join(
+    f"({row.id})=\n## {row.name}\n\n```{{mechanism}} {row.id}\n```\n"
+    for row in catalogue.MECHANISMS
+    if row.chapter_number == 17
+)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small site of the pages that these directives fill; any warning is an error."""
+    from sphinx.cmd.build import build_main
+
+    source = tmp_path_factory.mktemp("source")
+    (source / "book").mkdir()
+    (source / "chapters/sparse").mkdir(parents=True)
+    for page in ("atlas.md", "errata.md", "references.md", "errata.toml", "references.bib"):
+        text = (ROOT / "book" / page).read_text("utf-8")
+        text = text.replace("{ref}`false friends <false-friends>`", "false friends")
+        (source / "book" / page).write_text(text, "utf-8")
+    for kind, file in (("css", "catalogue.css"), ("js", "atlas.js")):
+        (source / "assets" / kind).mkdir(parents=True)
+        text = (ROOT / "book/assets" / kind / file).read_text("utf-8")
+        (source / "assets" / kind / file).write_text(text, "utf-8")
+    (source / "conf.py").write_text(CONF)
+    (source / "index.md").write_text(INDEX)
+    (source / "card.md").write_text("# Card\n\n```{mechanism} linformer\n```\n")
+    (source / "chapters/sparse/factorized.md").write_text(f"# Factorised\n\n{CHAPTER}")
+    out = tmp_path_factory.mktemp("site")
+    assert build_main(["-q", "-W", "--keep-going", "-b", "html", str(source), str(out)]) == 0
+    return out
+
+
+@pytest.fixture
+def html(site: Path) -> Any:
+    return lambda page: (site / page).read_text("utf-8")
+
+
+def test_the_atlas_has_a_row_for_each_mechanism(html: Any) -> None:
+    text = html("book/atlas.html")
+    rows = re.findall(r'<tr [^>]*id="atlas-(\w+)"[^>]*>(.*?)</tr>', text, re.S)
+    assert [found for found, _ in rows] == [row.id for row in catalogue.MECHANISMS]
+    for row, (_, body) in zip(catalogue.MECHANISMS, rows, strict=True):
+        assert row.chapter_title in body.replace("&amp;", "&")
+        assert body.count('class="math') == 2  # formulas are math nodes, not text
+        assert 'href="references.html#' in body  # the paper is a citation
+        if row.chapter_number == 17 and row.built:
+            assert f'href="../chapters/sparse/factorized.html#{row.id.replace("_", "-")}"' in body
+
+
+def test_the_tree_has_a_mark_for_each_mechanism_and_a_line_for_each_debt(html: Any) -> None:
+    text = html("book/atlas.html")
+    marks = re.findall(r'<a class="tfv-mark[^"]*" data-id="(\w+)"', text)
+    assert sorted(marks) == sorted(row.id for row in catalogue.MECHANISMS)
+    edges = re.findall(r'data-from="(\w+)" data-to="(\w+)"', text)
+    assert sorted(edges) == sorted((p, r.id) for r in catalogue.MECHANISMS for p in r.builds_on)
+    tree = text[text.index('<svg class="tfv-tree"') :]
+    assert 'role="group" aria-label="Family tree of the 93' in tree
+    for address in re.findall(r'<a class="tfv-mark[^>]* href="([^"]+)"', text):
+        page, _, anchor = address.partition("#")
+        target = (page and html(f"book/{page}")) or text
+        assert f'id="{anchor}"' in target, address
+
+
+def test_marks_of_the_tree_do_not_overlap(html: Any) -> None:
+    text = html("book/atlas.html")
+    boxes = [
+        tuple(map(float, found))
+        for found in re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)" rx', text)
+    ]
+    assert len(boxes) == 93
+    for a, (x1, y1, w1, h1) in enumerate(boxes):
+        for x2, y2, w2, h2 in boxes[:a]:
+            assert x1 + w1 - 6 <= x2 or x2 + w2 - 6 <= x1 or y1 + h1 <= y2 or y2 + h2 <= y1
+
+
+def test_a_card_says_what_the_catalogue_says(html: Any) -> None:
+    text, row = html("card.html"), catalogue.get("linformer")
+    assert row.idea in text and "Changes the keys and values" in text
+    assert 'href="book/references.html#' in text
+    assert text.count('class="math') == 2
+    marks = re.findall(r'<abbr [^>]*class="tfv-peer is-(\w+)"[^>]*>\(?(\w+)', text)
+    assert marks == [(m, p) for p, m in row.libraries.items() if m != "none"]
+
+
+@pytest.mark.parametrize("part", catalogue.CHANGES)
+def test_the_drawing_marks_the_changed_part_and_nothing_else(part: str) -> None:
+    plain, drawn = cards.block_svg([], "x"), cards.block_svg([part], "x")
+    assert "is-changed" not in plain
+    assert "is-changed" in drawn
+    assert plain == drawn.replace("is-changed", "is-same")  # always the same block
+
+
+def test_the_map_offers_what_is_ready_and_no_more(html: Any) -> None:
+    text = html("index.html")
+    text = text[text.index('class="tfv-map"') : text.index("</ol></li></ol>")]
+    assert len(re.findall(r'<li class="is-(?:built|planned)">', text)) == 32
+    assert re.findall(r'href="(chapters/[^"]+)"', text) == ["chapters/sparse/factorized.html"]
+
+
+def test_each_erratum_has_its_anchor(html: Any) -> None:
+    text = html("book/errata.html")
+    for entry in ERRATA:
+        assert text.count(f'id="erratum-e{entry["number"]}"') == 1
+    assert "November 2026" in text
+
+
+def test_an_unknown_mechanism_fails_the_build(tmp_path: Path) -> None:
+    from sphinx.cmd.build import build_main
+
+    (tmp_path / "conf.py").write_text(CONF.replace('"book/references.bib"', ""))
+    (tmp_path / "index.md").write_text("# X\n\n```{mechanism} longform\n```\n")
+    (tmp_path / "assets/css").mkdir(parents=True)
+    log = tmp_path / "log"
+    build_main(["-q", "-w", str(log), "-b", "html", str(tmp_path), str(tmp_path / "out")])
+    assert "did you mean 'longformer'" in log.read_text()
+
+
+# --- the filter, in a browser -------------------------------------------------------------------
+
+
+@pytest.fixture
+def atlas(site: Path, page: Any) -> Iterator[Any]:
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"{(site / 'book/atlas.html').as_uri()}")
+    yield page
+    assert errors == []
+
+
+def shown(page: Any) -> set[str]:
+    return set(
+        page.evaluate(
+            "[...document.querySelectorAll('.tfv-atlas tbody tr')].filter(r => !r.hidden)"
+            ".map(r => r.id.replace('atlas-', ''))"
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "fields, wanted",
+    [
+        ({"part": "position"}, lambda r: r.part == "position"),
+        ({"growth": "between"}, lambda r: r.growth == "between"),
+        ({"changes": "memory"}, lambda r: "memory" in r.changes),
+        ({"status": "built"}, lambda r: r.built),
+        ({"from": "2021", "to": "2022"}, lambda r: 2021 <= r.year <= 2022),
+        (
+            {"part": "sparse", "growth": "linear"},
+            lambda r: (r.part, r.growth) == ("sparse", "linear"),
+        ),
+    ],
+)
+def test_the_filter_shows_what_the_catalogue_says(atlas: Any, fields: Any, wanted: Any) -> None:
+    for field, value in fields.items():
+        control = atlas.locator(f".tfv-atlas-filter [name={field}]")
+        control.select_option(value) if field not in ("from", "to") else control.fill(value)
+    rows = {row.id for row in catalogue.MECHANISMS if wanted(row)}
+    assert shown(atlas) == rows and rows
+    assert atlas.locator("[role=status]").inner_text() == f"{len(rows)} of 93 mechanisms"
+
+
+def test_search_and_the_box_for_formulas(atlas: Any) -> None:
+    atlas.locator(".tfv-atlas-filter [name=q]").fill("child 2019")
+    assert {"sparse_transformer_strided", "sparse_transformer_fixed"} <= shown(atlas)
+    assert all(catalogue.get(i).bibkey == "child2019generating" for i in shown(atlas))
+    atlas.locator(".tfv-atlas-filter [name=q]").fill("")
+    atlas.locator(".tfv-atlas-filter [name=formula]").check()
+    assert shown(atlas) == {row.id for row in catalogue.MECHANISMS if row.formula}
+
+
+def test_the_address_keeps_the_filter(atlas: Any) -> None:
+    atlas.locator(".tfv-atlas-filter [name=part]").select_option("heads")
+    atlas.locator(".tfv-atlas-filter [name=q]").fill("key")
+    before = shown(atlas)
+    atlas.reload()
+    assert shown(atlas) == before and 0 < len(before) < 9
+    atlas.keyboard.press("Tab")
+    atlas.locator("button[type=reset]").press("Enter")
+    atlas.wait_for_function("!location.hash")
+    assert len(shown(atlas)) == 93
+
+
+def test_a_link_to_a_hidden_row_shows_it(atlas: Any) -> None:
+    atlas.locator(".tfv-atlas-filter [name=part]").select_option("heads")
+    atlas.evaluate("location.hash = '#atlas-longformer'")
+    atlas.wait_for_function("!document.getElementById('atlas-longformer').hidden")
+    assert len(shown(atlas)) == 93
+
+
+def test_focus_on_a_mark_lights_what_it_rests_on_and_what_rests_on_it(atlas: Any) -> None:
+    atlas.locator("[data-id=longformer]").focus()
+    kin = set(
+        atlas.evaluate("[...document.querySelectorAll('.tfv-mark.is-kin')].map(m => m.dataset.id)")
+    )
+
+    def follow(start: str, step: Any) -> set[str]:
+        found: set[str] = set()
+        queue = [start]
+        while queue:
+            for other in step(queue.pop()):
+                if other not in found:
+                    found.add(other)
+                    queue.append(other)
+        return found
+
+    above = follow("longformer", lambda i: catalogue.get(i).builds_on)
+    below = follow("longformer", lambda i: [r.id for r in catalogue.MECHANISMS if i in r.builds_on])
+    assert kin == above | below | {"longformer"}
+
+
+@pytest.mark.parametrize("width", [390, 1600])
+def test_the_page_is_no_wider_than_the_screen(atlas: Any, width: int) -> None:
+    atlas.set_viewport_size({"width": width, "height": 844})
+    atlas.reload()
+    assert atlas.evaluate("document.documentElement.scrollWidth") <= width
+    if width == 390:  # the tree scrolls in its own box, and begins where the Transformer does
+        assert atlas.locator(".tfv-tree-box").evaluate("b => b.scrollLeft") > 100
+    lines = atlas.locator(".tfv-atlas tbody tr").first.evaluate("r => getComputedStyle(r).display")
+    assert lines == ("block" if width == 390 else "table-row")
+
+
+def test_without_a_script_the_table_is_complete(site: Path, browser: Any) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((site / "book/atlas.html").as_uri())
+    assert page.locator(".tfv-atlas tbody tr").count() == 93
+    assert page.locator(".tfv-atlas tbody tr").last.is_visible()
+    assert page.locator(".tfv-atlas-filter").count() == 0
+    context.close()

@@ -1,0 +1,150 @@
+"""Every solution passes its tests, every stub and every known-wrong solution fails with words."""
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book/_ext"))
+
+from lesson import LessonError, is_lesson, parse, read  # noqa: E402
+
+RUNNER = Path(__file__).with_name("lesson_runner.py")
+SAMPLE = Path(__file__).with_name("sample_lesson.md")
+LESSONS = {
+    str(path.relative_to(ROOT)): path
+    for path in sorted(ROOT.glob("chapters/**/*.md"))
+    if is_lesson(path.read_text("utf8"))
+}
+FEWEST = 4
+
+
+def labels(path):
+    """Labels of its exercises; a lesson that cannot be read has a test of its own."""
+    try:
+        return [exercise.label for exercise in read(path).exercises]
+    except LessonError:
+        return []
+
+
+@cache
+def run(path):
+    """The runner's exit code and output, for the whole lesson at once."""
+    threads = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    done = subprocess.run(
+        [sys.executable, str(RUNNER), str(path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **threads},
+    )
+    return done.returncode, done.stdout if done.returncode == 0 else done.stderr
+
+
+def results(path):
+    """What came of every variant of every exercise."""
+    code, output = run(path)
+    if code:
+        pytest.fail(f"{path.name} does not run from top to bottom:\n{output[-3000:]}")
+    return json.loads(output.splitlines()[-1])
+
+
+EXERCISES = [(name, label) for name, path in LESSONS.items() for label in labels(path)]
+
+
+def test_there_are_lessons():
+    assert LESSONS
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_is_well_formed_and_has_enough_exercises(name):
+    lesson = read(LESSONS[name])
+    assert len(lesson.exercises) >= FEWEST
+    for exercise in lesson.exercises:
+        assert exercise.hints and exercise.visible_tests and exercise.wrong
+
+
+@pytest.mark.parametrize(("name", "label"), EXERCISES)
+def test_the_solution_passes(name, label):
+    tries = [t for t in results(LESSONS[name])[label] if t["variant"] == "solution"]
+    assert [t["tests"] for t in tries] == ["visible", "all"]
+    for t in tries:
+        assert t["outcome"] == "passes", f"{t['tests']} tests: {t['outcome']}: {t['message']}"
+
+
+@pytest.mark.parametrize(("name", "label"), EXERCISES)
+def test_the_stub_fails_with_words(name, label):
+    (stub,) = (t for t in results(LESSONS[name])[label] if t["variant"] == "stub")
+    assert stub["outcome"] in ("empty", "check"), (
+        f"the stub must fail the visible tests with a check's message or an empty "
+        f"NotImplementedError, got {stub['outcome']}: {stub['message']}. What the tests need must "
+        "stand outside the marks of the solution."
+    )
+
+
+@pytest.mark.parametrize(("name", "label"), EXERCISES)
+def test_known_wrong_solutions_fail_with_words(name, label):
+    wrong = [t for t in results(LESSONS[name])[label] if t["variant"].startswith("wrong")]
+    assert wrong
+    for t in wrong:
+        assert t["outcome"] == "check", f"{t['variant']}: {t['outcome']}: {t['message']}"
+        assert len(t["message"]) > 15, f"{t['variant']}: the message says nothing: {t['message']}"
+
+
+# --- the proof itself ----------------------------------------------------------------------------
+
+
+def outcomes(path, label):
+    return {(t["variant"], t["tests"]): t["outcome"] for t in results(path)[label]}
+
+
+def test_the_runner_tells_the_variants_of_the_sample_apart():
+    assert outcomes(SAMPLE, "ex-shift") == {
+        ("solution", "visible"): "passes",
+        ("solution", "all"): "passes",
+        ("stub", "visible"): "empty",
+        ("wrong: the wrong way", "all"): "check",
+    }
+    assert outcomes(SAMPLE, "ex-state") == {
+        ("solution", "visible"): "passes",
+        ("solution", "all"): "passes",
+        ("stub", "visible"): "check",
+        ("wrong: one short", "all"): "check",
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "label", "variant", "outcome"),
+    [
+        ("secretly = x + by", "secretly = x * by", "ex-shift", "solution", "check"),
+        ("(radius=3)", "(radius=4.0)", "ex-state", "wrong: one short", "passes"),
+        ("return x - by  # wrong_way", "return x.a", "ex-shift", "wrong: the wrong way", "Attrib"),
+    ],
+    ids=["wrong solution", "right wrong one", "unrelated exception"],
+)
+def test_the_runner_notices_what_proves_nothing(tmp_path, old, new, label, variant, outcome):
+    path = tmp_path / "sample.md"
+    text = SAMPLE.read_text("utf8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf8")
+    assert outcomes(path, label)[variant, "all"].startswith(outcome)
+
+
+def test_a_variant_leaves_no_trace(tmp_path):
+    path = tmp_path / "sample.md"
+    text = SAMPLE.read_text("utf8")
+    assert [e.label for e in parse(text).exercises] == ["ex-shift", "ex-state"]
+    path.write_text(text + "\n```{code-cell} ipython3\nassert lab.radius == 4\n```\n", "utf8")
+    assert results(path)
+
+
+def test_a_warning_in_a_lesson_is_an_error(tmp_path):
+    path = tmp_path / "sample.md"
+    cell = "\n```{code-cell} ipython3\nimport warnings\nwarnings.warn('old')\n```\n"
+    path.write_text(SAMPLE.read_text("utf8") + cell, "utf8")
+    with pytest.raises(pytest.fail.Exception, match="UserWarning: old"):
+        results(path)

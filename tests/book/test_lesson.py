@@ -1,0 +1,487 @@
+"""The lesson parser, the page made of a lesson, and MyST turned into plain Markdown."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book/_ext"))
+
+from lesson import LessonError, is_lesson, parse  # noqa: E402
+from lesson_notebook import Course, notebook  # noqa: E402
+from lesson_page import page_text  # noqa: E402
+from lesson_plain import Plain, expand  # noqa: E402
+
+from tfviz import catalogue  # noqa: E402
+
+SAMPLE = (Path(__file__).parent / "sample_lesson.md").read_text("utf8")
+MACROS = {
+    "Q": r"\htmlClass{tfviz-query}{\mathbf Q}",
+    "K": r"\htmlClass{tfviz-key}{\mathbf K}",
+    "V": r"\mathbf V",
+    "X": r"\mathbf X",
+    "T": r"\top",
+    "softmax": r"\operatorname{softmax}",
+}
+
+
+class Shelf:
+    """A book of three labels."""
+
+    def equation(self, label):
+        return {"eq-strided": "3", "eq-query": "4"}[label]
+
+    def reference(self, label):
+        address = f"https://book/page.html#{label}"
+        known = {"ex-shift": ("Exercise 7", "Exercise 7"), "sample-strided": ("Strided", "")}
+        known["erratum-e29"] = ("E29", "")
+        known["ex-state"] = ("Exercise 8", "Exercise 8")
+        return (*known[label], address)
+
+    def page(self, target):
+        return {"sample.md": ("A sample lesson", "https://book/sample.html")}[target]
+
+    def citation(self, key):
+        return {
+            "child2019generating": ("Child et al.", "2019"),
+            "vaswani2017attention": ("Vaswani et al.", "2017"),
+            "bahdanau2014neural": ("Bahdanau et al.", "2014"),
+        }[key]
+
+
+PACKAGE = "tfviz[lessons] @ git+https://host/course"
+COURSE = Course(PACKAGE, "0.1.0", MACROS, lambda key: f"Entry {key}")
+
+
+def plain(text):
+    return Plain("a.md", Shelf(), MACROS)(text)
+
+
+# --- parsing -------------------------------------------------------------------------------------
+
+
+def test_an_exercise_knows_its_parts():
+    exercise, state = parse(SAMPLE).exercises
+    assert (exercise.label, exercise.title, exercise.answer) == ("ex-shift", "Shift", "code")
+    assert exercise.prose.source.startswith("Write `shift`")
+    assert exercise.prose.source.endswith("two paragraphs.")
+    assert exercise.hints[0].source.strip() == "Of $\\Q$."
+    assert exercise.stub == (
+        "def shift(x, by):\n"
+        '    """Return x moved by `by`."""\n'
+        "    # your code here\n"
+        "    raise NotImplementedError"
+    )
+    assert exercise.solved.endswith("    moved_secretly = x + by\n    return moved_secretly")
+    assert "hidden_shift" in exercise.all_tests and "###" not in exercise.all_tests
+    assert "hidden_shift" not in exercise.visible_tests and "passed(" in exercise.visible_tests
+    assert [wrong.options["why"] for wrong in exercise.wrong] == ["the wrong way"]
+    assert state.answer == "explorer"
+    assert "lab.radius = 4" not in state.stub and "raise" not in state.stub
+    assert "lab = SimpleNamespace(radius=0)" in state.stub
+
+
+def test_blocks_keep_the_order_and_place_of_the_source():
+    lesson = parse(SAMPLE)
+    lines = SAMPLE.splitlines()
+    blocks = [b for block in lesson.blocks for b in getattr(block, "blocks", [block])]
+    starts = [block.start for block in blocks]
+    assert starts == sorted(starts)
+    for block in blocks:
+        if block.kind == "code":
+            assert lines[block.start].startswith("```{code-cell}")
+            assert lines[block.end - 1] == "```"
+    assert lesson.metadata["kernelspec"]["name"] == "python3"
+
+
+def test_what_is_a_lesson():
+    assert is_lesson(SAMPLE)
+    assert not is_lesson("# A page\n\ntext")
+    assert not is_lesson("---\ntitle: x\n---\n\n# A page\n")
+
+
+def replaced(old, new, count=1):
+    assert old in SAMPLE
+    return SAMPLE.replace(old, new, count)
+
+
+def without(start, end="```\n\n"):
+    """The sample without the piece from `start` to the next `end`."""
+    before, after = SAMPLE.split(start, 1)
+    return before + after.split(end, 1)[1]
+
+
+CELL = "```{code-cell} ipython3\n---\nexercise: ex-shift\nrole: %s\n"
+FAULTS = {
+    "no label": (replaced(":label: ex-shift\n", ""), "{exercise-start} needs a line ':label: ex-"),
+    "bad label": (replaced(":label: ex-shift", ":label: shift"), "':label: ex-…', it has 'shift'"),
+    "two of a name": (
+        SAMPLE.replace("ex-state", "ex-shift"),
+        "label 'ex-shift' is taken: see line 60",
+    ),
+    "no end": (replaced("```{exercise-end}\n```\n", ""), "expected {exercise-end} after the prose"),
+    "no prose": (
+        replaced("Write `shift`: what is $\\softmax$ of it?\n\nIt has two paragraphs.\n", ""),
+        "no prose",
+    ),
+    "no hint": (without("```{hint} Think"), "expected a {hint} after the prose of 'ex-shift'"),
+    "no solution": (without(CELL % "solution"), "expected a solution cell of 'ex-shift' here"),
+    "no tests": (
+        without(CELL % "tests"),
+        "expected a tests cell of 'ex-shift' here, found a cell with role: wrong",
+    ),
+    "no wrong": (without(CELL % "wrong"), "expected at least one wrong cell of 'ex-shift' here"),
+    "no why": (replaced("why: the wrong way\n", ""), "does not say why:"),
+    "text between": (
+        replaced(CELL % "tests", "Some text.\n\n" + CELL % "tests"),
+        "expected a tests cell of 'ex-shift' here, found text ('Some text.')",
+    ),
+    "another's cell": (
+        replaced(CELL % "tests", (CELL % "tests").replace("ex-shift", "ex-state")),
+        "this tests cell says exercise: 'ex-state', it stands in the exercise 'ex-shift'",
+    ),
+    "lost cell": (
+        SAMPLE + "\n" + CELL % "tests" + "---\nx = 1\n```\n",
+        "does not follow its exercise",
+    ),
+    "no marks": (
+        re.sub(r" *### (BEGIN|END) SOLUTION\n", "", SAMPLE, count=2),
+        "has no '### BEGIN SOLUTION'",
+    ),
+    "half a mark": (replaced("    ### END SOLUTION\n", ""), "is never closed"),
+    "end before begin": (
+        replaced("    ### BEGIN SOLUTION\n", ""),
+        "without the other half of its pair",
+    ),
+    "misspelt mark": (
+        replaced("### BEGIN SOLUTION", "### BEGIN SOLUTIONS"),
+        "expected ### BEGIN SOLUTION",
+    ),
+    "mark elsewhere": (
+        replaced("base = torch.ones(2)", "### BEGIN SOLUTION\nbase = 1\n### END SOLUTION"),
+        "no mark belongs in this cell",
+    ),
+    "all hidden": (
+        replaced("from tfviz.checks", "### BEGIN HIDDEN TESTS\nfrom tfviz.checks")
+        .replace('what="shift(1, 2)")\n### BEGIN HIDDEN TESTS\n', 'what="shift(1, 2)")\n')
+        .replace(
+            '### END HIDDEN TESTS\npassed(f"shift moves 1 by 2 to {shift(1, 2)}")',
+            "### END HIDDEN TESTS",
+        ),
+        "all tests of 'ex-shift' are hidden",
+    ),
+    "not Python": (replaced("return x - by  #", "return x -  #"), "is not Python"),
+    "unknown option": (replaced("why: the", "because: the"), "unknown option 'because'"),
+    "unknown answer": (replaced("answer: explorer", "answer: essay"), "answer: 'essay'"),
+    "the solution itself": (
+        replaced("    return x - by  # wrong_way", "    pass").replace(
+            "def shift(x, by):\n    pass",
+            'def shift(x, by):\n    """Return x moved by `by`."""\n'
+            "    moved_secretly = x + by\n    return moved_secretly",
+        ),
+        "is the solution itself",
+    ),
+    "broken options": (replaced("role: tests\n", "role: [tests\n"), "cannot be read"),
+    "another way to write it": (
+        SAMPLE + "\n```{exercise} Old\n:label: ex-old\nText.\n```\n",
+        "{exercise} is not used in lessons",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_malformed_exercise_is_named_with_its_place(name):
+    text, message = FAULTS[name]
+    with pytest.raises(LessonError) as caught:
+        parse(text, "chapters/x.md")
+    assert message in str(caught.value)
+    assert len(caught.value.problems) == 1, str(caught.value)
+    line = int(re.match(r"chapters/x\.md:(\d+): ", str(caught.value))[1])
+    assert 1 <= line <= len(text.splitlines())
+
+
+def test_the_line_of_a_fault_is_the_line_of_the_file():
+    text = replaced("return x - by  #", "return x -  #")
+    with pytest.raises(LessonError) as caught:
+        parse(text, "x.md")
+    assert "return x -  #" in text.splitlines()[caught.value.problems[0][0] - 1]
+
+
+def test_all_faults_are_told_at_once():
+    text = SAMPLE.replace("why: the wrong way\n", "").replace("why: one short\n", "")
+    with pytest.raises(LessonError) as caught:
+        parse(text, "x.md")
+    assert len(caught.value.problems) == 2
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_what_a_reader_may_see():
+    page = page_text(parse(SAMPLE))
+    assert "hidden_shift" not in page and "HIDDEN" not in page
+    assert "wrong_way" not in page and "one short" not in page
+    assert "BEGIN SOLUTION" not in page
+    box = page.split("{exercise-start} Shift")[1].split("{exercise-end}")[0]
+    assert "raise NotImplementedError" in box and "moved_secretly" not in box
+    assert "```{admonition} Think\n:class: hint dropdown" in box
+    cells = re.findall(r"```\{code-cell\} ipython3\n(.*?)```", page, re.S)
+    assert not any("NotImplementedError" in cell for cell in cells)
+    solution = page.split("{solution-start} ex-shift")[1].split("{solution-end}")[0]
+    assert "{code-cell}" in solution and "moved_secretly" in solution
+    assert "dropdown" in solution
+
+
+def test_an_explorer_to_set_is_live_in_its_exercise():
+    page = page_text(parse(SAMPLE))
+    box = page.split(":label: ex-state\n")[1].split("{exercise-end}")[0]
+    assert "{code-cell}" in box and "lab = SimpleNamespace(radius=0)" in box
+    assert "lab.radius = 4" not in box
+
+
+def test_a_page_without_exercises_is_left_alone():
+    text = SAMPLE.split("```{exercise-start}")[0].rstrip() + "\n"
+    assert page_text(parse(text)) == text
+
+
+# --- plain Markdown ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tex", "expanded"),
+    [
+        (r"\Q\K^\T", r"{\mathbf Q}{\mathbf K}^\top"),
+        (r"\V x", r"\mathbf V x"),
+        (r"\T x", r"\top x"),
+        (r"\Tx", r"\Tx"),
+        (r"\pair{a}{b_{1}}", r"\langle a, b_{1}\rangle"),
+        (r"\pair ab", r"\langle a, b\rangle"),
+        (r"\\T", r"\\T"),
+        (r"\htmlClass{a}{x^{2}}+1", r"{x^{2}}+1"),
+    ],
+)
+def test_macros_are_written_out(tex, expanded):
+    assert expand(tex, {**MACROS, "pair": [r"\langle #1, #2\rangle", 2]}) == expanded
+
+
+@pytest.mark.parametrize(
+    ("myst", "markdown"),
+    [
+        ("see {eq}`eq-strided`.", "see (3)."),
+        ("{ref}`here <sample-strided>`", "[here](https://book/page.html#sample-strided)"),
+        ("{ref}`sample-strided`", "[Strided](https://book/page.html#sample-strided)"),
+        ("{numref}`ex-shift`", "[Exercise 7](https://book/page.html#ex-shift)"),
+        ("{numref}`task %s <ex-shift>`", "[task 7](https://book/page.html#ex-shift)"),
+        ("[](#sample-strided)", "[Strided](https://book/page.html#sample-strided)"),
+        ("[that](sample-strided)", "[that](https://book/page.html#sample-strided)"),
+        ("[so](sample.md)", "[so](https://book/sample.html)"),
+        ("[out](https://x.org/a_(b))", "[out](https://x.org/a_(b))"),
+        ("{doc}`sample.md`", "[A sample lesson](https://book/sample.html)"),
+        ("{cite}`child2019generating`", "(Child et al., 2019)"),
+        ("{cite:t}`child2019generating`", "Child et al. (2019)"),
+        ("{math}`\\V`", "$\\mathbf V$"),
+        ("{term}`keys <key>`", "keys"),
+        ("{kbd}`Tab`", "`Tab`"),
+        ("`{ref}` and `a {eq}`", "`{ref}` and `a {eq}`"),
+        ("``{eq}`x` ``", "``{eq}`x` ``"),
+        (
+            "a {ref}`long\nlabel <sample-strided>` b",
+            "a [long label](https://book/page.html#sample-strided) b",
+        ),
+        ("costs \\$5 and \\$6, $\\V$", "costs \\$5 and \\$6, $\\mathbf V$"),
+        ("(tgt)=\n# Title", "# Title"),
+        ("a\n\n% gone\n\nb", "a\n\nb"),
+        ("a[^1]\n\n[^1]: note", "a<sup>1</sup>\n\n<sup>1</sup> note"),
+        ("$$\nx\n$$ (eq-query)", "$$\nx\n\\tag{4}\n$$"),
+        ("text $$x$$ (eq-query)", "text $$x \\tag{4}$$"),
+        (
+            "```{math}\na &= b \\\\\nc &= d\n```",
+            "$$\n\\begin{aligned}\na &= b \\\\\nc &= d\n\\end{aligned}\n$$",
+        ),
+        ("\\begin{align}\na &= b\n\\end{align}", "$$\n\\begin{align}\na &= b\n\\end{align}\n$$"),
+        ("```{try}\nGuess $\\V$.\n```", "> **Try**\n>\n> Guess $\\mathbf V$."),
+        ("```{measured} Time\nFast.\n```", "> **Measured: Time**\n>\n> Fast."),
+        (
+            "```{erratum} E29\nNo.\n```",
+            "> **Erratum [E29](https://book/page.html#erratum-e29)**\n>\n> No.",
+        ),
+        (":::{differs}\n```{math}\nx\n```\n:::", "> **Differs**\n>\n> $$x$$"),
+        (
+            "```{note}\n:class: dropdown\nx\n```",
+            "<details>\n<summary>Note</summary>\n\nx\n\n</details>",
+        ),
+        ("```{code-block} python\nx = 1\n```", "```python\nx = 1\n```"),
+        ("> ```{math}\n> x\n> y\n> ```", "> $$x y$$"),
+        (
+            "::::{tab-set}\n\n:::{tab-item} One\na\n:::\n:::{tab-item} Two\nb\n:::\n::::",
+            "**One**\n\na\n\n**Two**\n\nb",
+        ),
+    ],
+)  # fmt: skip
+def test_myst_becomes_plain_markdown(myst, markdown):
+    assert plain(myst) == markdown
+
+
+def test_code_is_shown_from_its_source():
+    shown = plain("```{source} tfviz.checks.expect_shape\n```")
+    assert shown.startswith("```python\ndef expect_shape(yours: Any")
+    assert shown.endswith("```")
+    both = plain("```{source} tfviz.checks.passed tfviz.checks.expect_true\n```")
+    assert both.count("```python\ndef ") == 2
+
+
+def test_a_card_becomes_a_short_quotation():
+    card = plain("```{mechanism} sparse_transformer_strided\n```")
+    row = catalogue.get("sparse_transformer_strided")
+    assert card.startswith(f"> **{row.name}**\n>\n> {row.idea}\n")
+    assert f"Child et al. (2019) · time ${row.time}$ · memory ${row.memory}$" in card
+
+
+@pytest.mark.parametrize(
+    ("myst", "message"),
+    [
+        ("a\n\n```{carousel}\nx\n```", "a.md:3: directive {carousel} has no form in a notebook"),
+        ("a\nb {blink}`x`", "a.md:2: role {blink} has no form in a notebook"),
+        ("{eq}`eq-none`", "a.md:1: eq: nothing in the book is called 'eq-none'"),
+        ("x\n\n{cite}`none2020`", "a.md:3: cite: nothing in the book is called 'none2020'"),
+        ("{numref}`sample-strided`", "that has no number; use {ref}"),
+        ("```{source} tfviz.nothing\n```", "a.md:1: source: nothing in the book is called"),
+        ("```{erratum} 29\n```", "a.md:1: {erratum} needs the number of an entry, such as E29"),
+        ("```{mechanism} strided\n```", "a.md:1: no mechanism 'strided' in the catalogue"),
+        ("```{note}\nfine\n\n{blink}`x`\n```", "a.md:4: role {blink}"),
+        ("one {{name}} two", "a.md:1: the substitution {{name}} has no form in a notebook"),
+        ("Term\n: Meaning", "a.md:1: a definition list has no form in a notebook"),
+        ("[x](none.md)", "a.md:1: link: nothing in the book is called 'none.md'"),
+        ("$\\htmlClass{a$", "a.md:1: unbalanced braces"),
+    ],
+)
+def test_what_cannot_be_turned_is_named_with_its_place(myst, message):
+    with pytest.raises(LessonError, match=re.escape(message)):
+        plain(myst)
+
+
+# --- the notebook --------------------------------------------------------------------------------
+
+
+def made(text=SAMPLE):
+    return notebook(parse(text), Shelf(), COURSE, "A sample lesson", "https://book/sample.html")
+
+
+def test_the_notebook_has_what_a_learner_needs():
+    nb = made()
+    cells = {cell.id: cell for cell in nb.cells}
+    assert nb.cells[0].id == "install"
+    assert f'%pip install -q "{PACKAGE}"' in nb.cells[0].source
+    assert "[A sample lesson](https://book/sample.html)" in nb.cells[1].source
+    assert cells["ex-shift"].source.startswith("**Exercise 7** (Shift)\n\nWrite `shift`")
+    assert "<summary>Think</summary>" in cells["ex-shift"].source
+    assert cells["ex-shift-yours"].source.endswith("raise NotImplementedError")
+    assert cells["ex-shift-checks"].source.startswith("%%check ex-shift\n")
+    assert "<summary>Solution</summary>" in cells["ex-shift-solution"].source
+    assert nb.cells[-1].source == (
+        "## References\n\n* Entry bahdanau2014neural\n* Entry child2019generating\n"
+        "* Entry vaswani2017attention"
+    )
+    whole = nbformat.writes(nb)
+    assert "hidden_shift" not in whole and "wrong_way" not in whole and "htmlClass" not in whole
+
+
+def test_references_go_where_the_lesson_wants_them():
+    text = replaced(
+        "The end.", "## Sources\n\n```{bibliography}\n:filter: docname\n```\n\nThe end."
+    )
+    last = made(text).cells[-1].source
+    assert last.startswith("## Sources\n\n* Entry bahdanau2014neural\n* ")
+    assert last.endswith("\n\nThe end.")
+
+
+def test_the_same_lesson_gives_the_same_notebook():
+    assert nbformat.writes(made()) == nbformat.writes(made())
+    assert all(not cell.outputs for cell in made().cells if cell.cell_type == "code")
+    assert made().metadata.kernelspec.name == "python3"
+
+
+def test_a_fault_in_an_exercise_names_the_line_of_the_file():
+    text = replaced("It has two paragraphs.", "It has {blink}`two` paragraphs.")
+    with pytest.raises(LessonError) as caught:
+        made(text)
+    assert "{blink}" in text.splitlines()[caught.value.problems[0][0] - 1]
+
+
+# --- in a build ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The sample as a book of one lesson, built and executed."""
+    root = tmp_path_factory.mktemp("book")
+    (root / "sample.md").write_text(SAMPLE, "utf8")
+    (root / "index.md").write_text("# A book\n", "utf8")
+    (root / "references.bib").write_text((ROOT / "book/references.bib").read_text("utf8"), "utf8")
+    toc = {"format": "jb-book", "root": "index", "chapters": [{"file": "sample"}]}
+    (root / "_toc.yml").write_text(yaml.safe_dump(toc), "utf8")
+    extensions = {name: str(ROOT / "book/_ext") for name in ("catalogue_directives", "lesson")}
+    config = {
+        "title": "A book",
+        "only_build_toc_files": True,
+        "bibtex_bibfiles": ["references.bib"],
+        "execute": {"execute_notebooks": "cache"},
+        "html": {"baseurl": "https://book.example/course"},
+        "sphinx": {
+            "extra_extensions": ["sphinx_exercise"],
+            "local_extensions": extensions,
+            "recursive_update": True,
+            "config": {
+                "tfviz_package": "tfviz @ git+https://host/course",
+                "tfviz_macros": MACROS,
+                "mathjax3_config": {"tex": {"macros": MACROS}},
+                "nb_execution_raise_on_error": True,
+            },
+        },
+    }
+    (root / "_config.yml").write_text(yaml.safe_dump(config), "utf8")
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", root]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    return root / "_build/html"
+
+
+def test_solution_and_tests_are_executed_in_the_page(site):
+    page = (site / "sample.html").read_text("utf8")
+    assert "✓ shift moves 1 by 2 to 3" in page
+    assert "the radius is 0" in page and "the radius is 4" in page
+    assert "the sum is 46" in page
+    assert "NotImplementedError" in page
+    assert "hidden_shift" not in page and "wrong_way" not in page
+
+
+def test_the_build_writes_the_notebook_with_the_numbers_of_the_page(site):
+    nb = nbformat.read(site / "notebooks/sample.ipynb", as_version=4)
+    nbformat.validate(nb)
+    text = "\n".join(cell.source for cell in nb.cells)
+    assert "[A sample lesson](https://book.example/course/sample.html)" in text
+    assert "**Exercise 1** (Shift)" in text and "**Exercise 2**" in text
+    assert "[Exercise 1](https://book.example/course/sample.html#ex-shift)" in text
+    assert (
+        "As Child et al. (2019) say (Vaswani et al., 2017; Bahdanau et al., 2014), see (1)" in text
+    )
+    assert "\\tag{1}" in text and "\\tag{2}" in text
+    assert "* Rewon Child, Scott Gray" in text
+    assert f'%pip install -q "{PACKAGE}"' in text
+
+
+def test_a_lesson_that_cannot_be_read_ends_the_build(site, tmp_path):
+    root = tmp_path / "book"
+    root.mkdir()
+    for name in ("index.md", "_toc.yml", "_config.yml", "references.bib"):
+        (root / name).write_text((site.parents[1] / name).read_text("utf8"), "utf8")
+    (root / "sample.md").write_text(FAULTS["no why"][0], "utf8")
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", root]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    assert run.returncode != 0
+    assert "does not say why:" in run.stdout + run.stderr

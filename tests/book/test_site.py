@@ -1,0 +1,400 @@
+"""The built book in a real browser that reaches no other host, and its files read as text.
+
+Each page is opened once in each theme, scrolled to its end so that everything lazy is there, and
+looked at; the tests ask what was found.
+"""
+
+from __future__ import annotations
+
+import gzip
+import html
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import pytest
+import yaml
+from conftest import PREFIX, ROOT, Site
+from PIL import Image
+
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
+PAGES = ["index", TOC["root"], "search"]
+PAGES += [entry["file"] for part in TOC["parts"] for entry in part["chapters"]]
+LESSONS = [page for page in PAGES if page.startswith("chapters/")]
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+THEMES = ("light", "dark")
+
+# kilobytes, gzipped as a server would; fonts are compressed already
+TEXT, FORMULAS, EXPLORERS, PLOTLY = 200, 350, 400, 900
+
+WATCH = """
+window.shifts = [];
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) {
+    if (!entry.hadRecentInput) window.shifts.push({
+      value: entry.value,
+      where: entry.sources.map((s) => s.node?.nodeName + "." + (s.node?.className ?? "")).join(" "),
+    });
+  }
+}).observe({type: "layout-shift", buffered: true});
+"""
+SCROLL = """
+async () => {
+  const step = () => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 15)));
+  for (let y = 0; y < document.documentElement.scrollHeight; y += 700) {
+    scrollTo({top: y, behavior: "instant"});
+    await step();
+  }
+  scrollTo({top: 0, behavior: "instant"});
+  await step();
+}
+"""
+LAZY = """
+() => [...document.querySelectorAll(".tfviz-explorer, .tfviz-plotly")].every(
+  (host) => host.dataset.ready || !host.checkVisibility())  // or folded away
+"""
+
+
+@dataclass
+class Visit:
+    """What a browser saw of a page."""
+
+    complaints: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+    shifts: list[dict[str, Any]] = field(default_factory=list)
+    wide: int = 0
+    picture: bytes = b""
+    kinds: set[str] = field(default_factory=set)
+
+
+def weight(path: Path) -> int:
+    data = path.read_bytes()
+    return len(data) if path.suffix == ".woff2" else len(gzip.compress(data, 6))
+
+
+def look(browser: Any, site: Site, name: str, theme: str, width: int = 1280) -> Visit:
+    visit = Visit()
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
+    )
+
+    def gate(route: Any) -> None:
+        address = route.request.url
+        if address.startswith((site.address, "data:", "blob:")):
+            route.continue_()
+        else:
+            visit.foreign.append(address)
+            route.abort()
+
+    def arrived(response: Any) -> None:
+        path = unquote(urlsplit(response.url).path)
+        if response.status >= 400:
+            visit.complaints.append(f"{response.status} {path}")
+        elif path.startswith(PREFIX):
+            visit.files[path[len(PREFIX) + 1 :]] = weight(site.folder / path[len(PREFIX) + 1 :])
+
+    def said(message: Any) -> None:
+        if message.type in ("error", "warning"):
+            visit.complaints.append(message.text)
+
+    page = context.new_page()
+    page.add_init_script(WATCH)
+    page.route("**/*", gate)
+    page.on("response", arrived)
+    page.on("console", said)
+    page.on("pageerror", lambda error: visit.complaints.append(str(error)))
+    page.goto(site.url(name), wait_until="load")
+    visit.picture = page.screenshot()
+    page.evaluate(SCROLL)
+    page.wait_for_function(LAZY, timeout=15_000)
+    page.evaluate("document.fonts.ready")
+    visit.shifts = page.evaluate("window.shifts")
+    visit.wide = page.evaluate("document.documentElement.scrollWidth")
+    visit.kinds = {
+        kind
+        for kind, what in (
+            ("formula", ".katex"),
+            ("explorer", ".tfviz-explorer"),
+            ("plotly", ".tfviz-plotly"),
+        )
+        if page.locator(what).count()
+    }
+    page.add_script_tag(path=str(AXE))
+    found = page.evaluate("async () => (await axe.run(document)).violations")
+    visit.violations = [
+        f"{v['id']}: {v['help']} {[n['html'][:160] for n in v['nodes'][:3]]}" for v in found
+    ]
+    context.close()
+    return visit
+
+
+@pytest.fixture(scope="module")
+def visits(browser: Any, site: Site) -> Iterator[Any]:
+    """visits(page, theme, width): made when first asked for, then remembered."""
+    known: dict[tuple[str, str, int], Visit] = {}
+
+    def visit(name: str, theme: str = "light", width: int = 1280) -> Visit:
+        key = (name, theme, width)
+        if key not in known:
+            known[key] = look(browser, site, name, theme, width)
+        return known[key]
+
+    yield visit
+
+
+# --- in the browser -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_nothing_to_complain_of(visits: Any, name: str, theme: str) -> None:
+    visit = visits(name, theme)
+    assert not visit.complaints
+    assert not visit.foreign
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(visits: Any, name: str, theme: str) -> None:
+    assert not visits(name, theme).violations
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_moves_while_a_page_comes_to_life(visits: Any, name: str) -> None:
+    shifts = visits(name).shifts
+    assert sum(shift["value"] for shift in shifts) < 0.02, shifts
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_phone_shows_a_page_without_scrolling_sideways(visits: Any, name: str) -> None:
+    visit = visits(name, "dark", 390)
+    assert visit.wide == 390
+    assert not visit.complaints
+    assert not visit.violations
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_weight_of_a_page(visits: Any, name: str) -> None:
+    visit = visits(name)
+    limit = FORMULAS if "formula" in visit.kinds else TEXT
+    limit = EXPLORERS if "explorer" in visit.kinds else limit
+    limit = PLOTLY if "plotly" in visit.kinds else limit
+    total = sum(visit.files.values())
+    assert total <= limit * 1000, sorted(visit.files.items(), key=lambda item: -item[1])[:8]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_formula_files_come_with_formulas_only(visits: Any, name: str) -> None:
+    visit = visits(name)
+    assert any("katex" in file for file in visit.files) == ("formula" in visit.kinds)
+    assert not any("mathjax" in file.lower() for file in visit.files)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_both_themes_are_painted(visits: Any, name: str) -> None:
+    for theme, paper in (("light", (255, 255, 255)), ("dark", (20, 24, 30))):
+        picture = Image.open(io.BytesIO(visits(name, theme).picture)).convert("RGB")
+        colours = picture.getcolors(picture.width * picture.height) or []
+        assert max(colours)[1] == paper
+        assert len(colours) > 20, "the page is blank"
+
+
+def test_the_colours_chosen_are_kept_on_the_next_page(page: Any, site: Site) -> None:
+    page.emulate_media(color_scheme="light")
+    page.goto(site.url("book/notation"))
+    theme = "document.documentElement.dataset.theme"
+    assert page.evaluate(theme) == "light"
+    page.get_by_role("button", name="Dark colours").click()
+    assert page.evaluate(theme) == "dark"
+    page.goto(site.url("book/glossary"))
+    assert page.evaluate(theme) == "dark"
+    assert page.get_by_role("button", name="Dark colours").get_attribute("aria-pressed") == "true"
+
+
+def test_search_finds_sections_and_goes_there(page: Any, site: Site) -> None:
+    page.goto(site.url("book/notation"))
+    page.keyboard.press("Control+k")
+    page.get_by_role("searchbox", name="Search for").fill("atlas")
+    page.locator(".tf-search-results a").first.wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/book/atlas.html*")
+
+
+def test_contents_open_on_a_phone_and_close_with_escape(page: Any, site: Site) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(site.url("book/notation"))
+    menu, link = page.get_by_role("button", name="Contents"), page.locator("#tf-side a").first
+    assert not link.is_visible()
+    menu.click()
+    assert link.is_visible()
+    assert menu.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Escape")
+    page.wait_for_function("!document.documentElement.classList.contains('tf-open')")
+    link.wait_for(state="hidden")
+
+
+def test_a_page_works_from_a_folder(page: Any, site: Site) -> None:
+    said: list[str] = []
+    page.on("console", lambda m: said.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    for name in ("index", *LESSONS):
+        page.goto((site.folder / f"{name}.html").as_uri())
+        page.evaluate(SCROLL)
+        page.wait_for_function(LAZY, timeout=15_000)
+        size = "getComputedStyle(document.querySelector('h1')).fontSize"
+        assert float(page.evaluate(size).removesuffix("px")) > 30
+    page.keyboard.press("Control+k")
+    page.get_by_role("searchbox", name="Search for").fill("strided")
+    page.locator(".tf-search-results a").first.wait_for()
+    assert not said
+
+
+# --- in the files ---------------------------------------------------------------------------------
+
+
+class Reader(HTMLParser):
+    """Anchors, links, pictures and visible text of a page."""
+
+    SILENT = frozenset({"script", "style", "pre", "code", "annotation", "noscript", "head"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.without_alt: list[str] = []
+        self.words: list[str] = []
+        self.silent: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        have = dict(attrs)
+        if have.get("id"):
+            self.ids.append(str(have["id"]))
+        self.links += [str(have[name]) for name in ("href", "src") if have.get(name)]
+        if tag == "img" and not have.get("alt"):
+            self.without_alt.append(str(have))
+        if tag == "svg" and have.get("role") == "img" and not have.get("aria-label"):
+            self.without_alt.append(str(have))
+        if tag in self.SILENT:
+            self.silent.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.silent and self.silent[-1] == tag:
+            self.silent.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self.silent:
+            self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def texts(site: Site) -> dict[str, Reader]:
+    """Every page of the site by its path."""
+    pages = site.folder.rglob("*.html")
+    return {p.relative_to(site.folder).as_posix(): Reader(p.read_text("utf-8")) for p in pages}
+
+
+def test_all_pages_of_the_contents_are_there(texts: dict[str, Reader]) -> None:
+    assert set(texts) == {f"{name}.html" for name in PAGES}
+
+
+def test_links_and_anchors_lead_somewhere(site: Site, texts: dict[str, Reader]) -> None:
+    dead = []
+    for name, page in texts.items():
+        for link in page.links:
+            if re.match(r"[a-z]+:", link):
+                assert link.startswith(("https:", "http:", "mailto:", "data:")), link
+                continue
+            address, anchor = urldefrag(urljoin(name, link.split("?")[0]))
+            if "#" in link and not link.split("#")[0]:
+                address = name
+            target = site.folder / unquote(address)
+            if not target.is_file() or (
+                anchor and target.suffix == ".html" and unquote(anchor) not in texts[address].ids
+            ):
+                dead.append(f"{name}: {link}")
+    assert not dead
+
+
+def test_an_anchor_is_there_once(texts: dict[str, Reader]) -> None:
+    for name, page in texts.items():
+        twice = {anchor for anchor in page.ids if page.ids.count(anchor) > 1}
+        assert not twice, name
+
+
+def test_pictures_have_a_text(texts: dict[str, Reader]) -> None:
+    for name, page in texts.items():
+        assert not page.without_alt, name
+
+
+def test_no_source_of_the_text_shows(texts: dict[str, Reader]) -> None:
+    raw = re.compile(
+        r"\$[^$\s][^$]*\$|\\\(|\\\[|\\[a-zA-Z]{2,}|```|:::|\{[a-z:-]+\}`|\{(?:cite|ref|eq)\b|^\(\w+\)=",
+        re.M,
+    )
+    for name, page in texts.items():
+        words = "".join(page.words)
+        found = raw.search(words)
+        assert not found, f"{name}: {words[max(0, found.start() - 60) : found.end() + 60]!r}"
+
+
+def test_formulas_are_rendered_and_coloured(site: Site) -> None:
+    text = (site.folder / "book" / "notation.html").read_text("utf-8")
+    assert text.count('class="katex"') > 30
+    assert "katex-error" not in text
+    assert "tf-bad-formula" not in text
+    for colour in ("tf-q", "tf-k", "tf-v", "tf-a"):
+        assert f'class="enclosing {colour}"' in text
+    assert "<math " in text, "screen readers need MathML"
+
+
+def test_equations_carry_the_number_of_the_chapter(site: Site, texts: dict[str, Reader]) -> None:
+    from tfviz import catalogue
+
+    numbers = {chapter.document: chapter.number for chapter in catalogue.CHAPTERS}
+    for name in LESSONS:
+        text = (site.folder / f"{name}.html").read_text("utf-8")
+        found = re.findall(r'class="eqno" href="#([^"]+)">\(([^)]+)\)', text)
+        assert found, f"{name} has no numbered equation"
+        assert [number for _, number in found] == [
+            f"{numbers[name]}.{k}" for k in range(1, len(found) + 1)
+        ]
+        assert all(anchor in texts[f"{name}.html"].ids for anchor, _ in found)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_offers_its_notebook(site: Site, name: str) -> None:
+    text = (site.folder / f"{name}.html").read_text("utf-8")
+    notebook = site.folder / "notebooks" / f"{name}.ipynb"
+    assert json.loads(notebook.read_text("utf-8"))["nbformat"] == 4
+    colab = re.search(r'href="(https://colab\.research\.google\.com/[^"]+)"', text)
+    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
+    home = urlsplit(config["repository"]["url"]).path
+    branch = config["sphinx"]["config"]["tfviz_notebooks_branch"]
+    assert colab
+    assert html.unescape(colab[1]).endswith(f"github{home}/blob/{branch}/notebooks/{name}.ipynb")
+    assert f'notebooks/{name}.ipynb" download' in text
+
+
+def test_boxes_and_sources_are_marked(site: Site) -> None:
+    text = "".join((site.folder / f"{name}.html").read_text("utf-8") for name in LESSONS)
+    for kind in ("try", "differs", "erratum", "measured"):
+        assert f"tf-box-{kind}" in text
+    assert re.search(r'tf-box-erratum.{0,400}?href="[^"]*errata\.html#erratum-e\d+"', text, re.S)
+    assert re.search(r'href="[^"]+/blob/[^"]+/tfviz/[^"]+\.py#L\d+-L\d+"', text)
+
+
+def test_only_what_the_pages_need_is_published(site: Site) -> None:
+    names = [file.relative_to(site.folder).as_posix() for file in site.folder.rglob("*")]
+    unwanted = re.compile(
+        r"thebe|require|html-manager|mathjax|fontawesome|bootstrap|\.map$|_sources"
+    )
+    assert not [name for name in names if unwanted.search(name)]

@@ -1,0 +1,63 @@
+"""A small static site with explorers, made as the book makes its own, to test in a real browser."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from tfviz.explorers import write_assets
+
+ASSETS = Path(__file__).parents[2] / "book" / "assets"
+
+
+def write_site(folder: Path, *bodies: str, name: str = "index.html") -> Path:
+    """Write one page with the given pieces of HTML, and beside it what the page shim expects."""
+    static = folder / "_static"
+    if not static.exists():
+        write_assets(static / "explorers")
+        (static / "js").mkdir()
+        shutil.copy(ASSETS / "js" / "tfviz-page.js", static / "js")
+        shutil.copy(ASSETS / "css" / "roles.css", static)
+    page = folder / name
+    page.write_text(
+        f"""<!doctype html>
+<html lang="en" data-theme="light">
+<head>
+<meta charset="utf-8"><title>test</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,"><link rel="stylesheet" href="_static/roles.css">
+<style>
+body {{ margin: 0; padding: 1rem; font: 16px/1.5 system-ui, sans-serif;
+  background: var(--tfviz-page); color: var(--tfviz-ink) }}
+main {{ max-width: 76rem; margin: auto }}
+</style>
+<script defer src="_static/js/tfviz-page.js"></script>
+</head>
+<body><main><h1>Page</h1>{"".join(bodies)}<p>after</p></main></body>
+</html>""",
+        "utf-8",
+    )
+    return page
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *parts: object) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of folder on localhost."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,96 @@
+"""The Python side of the explorers: states, mount points, checks of arguments, the assets."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import traitlets as t
+
+from tfviz import patterns as P
+from tfviz.explorers import ALL, SparseLab, write_assets
+
+
+def test_state_is_json_and_the_same_every_time() -> None:
+    lab = SparseLab(P.band(radius=2) | P.causal(), L=32, goal={"max_hops": 3})
+    texts = {
+        json.dumps(SparseLab(**kw).state)
+        for kw in [{"left": lab.left, "L": 32, "goal": lab.goal}] * 3
+    }
+    assert texts == {json.dumps(lab.state)}
+    assert P.from_spec(lab.state["left"]) == lab.left
+    assert not [name for name in lab.state if name.startswith("_") or name == "layout"]
+
+
+def test_mount_point_carries_the_state() -> None:
+    lab = SparseLab(prompt="</script><b>try & see")
+    html = lab._repr_mimebundle_()[0]["text/html"]
+    assert html.count("</script>") == 1
+    blob = re.search(r'<script type="application/json">(.*?)</script>', html, re.DOTALL)
+    assert blob and json.loads(blob[1]) == lab.state
+    assert (
+        'data-explorer="sparse_lab"' in html and "<noscript>" in html and "min-height: max(" in html
+    )
+
+
+def test_patterns_are_set_and_read() -> None:
+    lab = SparseLab()
+    assert (lab.left, lab.right) == (P.strided(stride=8), P.fixed(block=8, summary=1))
+    lab.left = P.band(radius=2)
+    lab.right = P.star().spec()
+    assert (lab.pattern, lab.right) == (P.band(radius=2), P.star())
+    lab.causal = True
+    assert lab.pattern == P.band(radius=2) & P.causal()
+    lab.stack = "BA"
+    assert lab.stacked == [P.star() & P.causal(), lab.pattern]
+    assert P.star().explore(32, query=3).query == 3
+    lab.query = 40
+    lab.L = 16
+    assert lab.query == 15
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"L": 1000}, "L = 1000 .* <= 512"),
+        ({"L": 16, "query": 16}, "query = 16 .* <= 15"),
+        ({"layers": 9}, "layers = 9 .* <= 8"),
+        ({"stack": "C"}, "stack"),
+        ({"goal": {"hops": 2}}, "goal hops = 2"),
+        ({"goal": {"max_hops": "2"}}, "goal max_hops = '2'"),
+        ({"left": 3}, "left = 3"),
+        ({"left": P.per_head(P.full(), P.full())}, "parts"),
+        ({"left": P.global_tokens(count=20), "L": 16}, "count = 20 .* <= 16"),
+        ({"colour": 1}, "colour"),
+    ],
+)
+def test_wrong_arguments_are_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises((ValueError, TypeError, t.TraitError), match=message):
+        SparseLab(**options)  # type: ignore[arg-type]
+
+
+def test_goal_reports_say_why() -> None:
+    goal = {"max_hops": 2, "max_keys": 10, "causal": True, "L": 64}
+    left, right = P.own_block(block=8), P.summary_columns(block=8, summary=1)
+    assert SparseLab(left, right, stack="AB", goal=goal).goal_report().message == "Goal met."
+    turned = SparseLab(left, right, stack="BA", goal=goal).goal_report()
+    assert not turned and "needs 3 hops" in turned.message
+    alone = SparseLab(left, right, stack="A", goal=goal).goal_report()
+    assert "never connected" in alone.message and alone.numbers["hops"] is None
+    ahead = SparseLab(P.band(radius=1), goal=goal).goal_report()
+    assert "query 0 sees token 1" in ahead.message
+    with pytest.raises(ValueError, match="goal = None"):
+        SparseLab().goal_report()
+
+
+def test_assets_of_every_explorer(tmp_path: Path) -> None:
+    names = write_assets(tmp_path)
+    assert names == list(ALL) and "sparse_lab" in names
+    for name in names:
+        assert {p.name for p in tmp_path.glob(f"{name}.*")} == {
+            f"{name}.js",
+            f"{name}.css",
+            f"{name}.reg.js",
+        }

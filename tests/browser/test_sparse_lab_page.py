@@ -1,0 +1,411 @@
+"""The Sparse Lab as a reader meets it: pointer, keys, links, copies, themes, a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tfviz import patterns as P
+from tfviz.explorers import SparseLab
+
+Show = Callable[..., Any]
+
+
+def state(page: Any, n: int = 0) -> dict[str, Any]:
+    host = page.locator(".tfviz-explorer").nth(n)
+    values: dict[str, Any] = host.evaluate("(host) => host.tfvizModel.state")
+    return values
+
+
+def settled(page: Any) -> None:
+    page.evaluate("() => new Promise((done) => setTimeout(done, 180))")
+
+
+def status(page: Any, n: int = 0) -> str:
+    settled(page)
+    text: str = page.locator(".tfx-status").nth(n).inner_text()
+    return text
+
+
+def readout(page: Any, label: str) -> str:
+    row = page.locator(".tfx-readout", has=page.locator(f"dt:text-is('{label}')"))
+    text: str = row.locator("dd").inner_text()
+    return text
+
+
+def key(page: Any, name: str, n: int = 0) -> Any:
+    return page.locator(".tfviz-explorer").nth(n).locator(f"input[data-key='{name}']")
+
+
+def button(page: Any, text: str, n: int = 0) -> Any:
+    return page.locator(".tfviz-explorer").nth(n).locator(f".tfx-footer button:text-is('{text}')")
+
+
+def copied(page: Any, text: str, n: int = 0) -> str:
+    page.evaluate(
+        "() => { Object.defineProperty(navigator, 'clipboard', { configurable: true,"
+        " value: { writeText: async (text) => { window.copied = text; } } }); }"
+    )
+    button(page, text, n).click()
+    page.wait_for_function("() => window.copied !== undefined")
+    value: str = page.evaluate(
+        "() => { const text = window.copied; delete window.copied; return text; }"
+    )
+    return value
+
+
+@pytest.mark.parametrize("offline", [False, True], ids=["http", "file"])
+def test_first_state_teaches(show: Show, offline: bool) -> None:
+    lab = SparseLab()
+    page = show(lab, offline=offline)
+    keys = lab.pattern.key_sets(64)[42]
+    assert f"query 42 attends keys 2, 10, 18, 26 and 34 to 42; {len(keys)} of 64" in status(page)
+    reach = P.reach(lab.stacked, 64)
+    two = P.reach(lab.stacked, 64, 2).by_layer[-1][42].sum()
+    assert readout(page, "query hears of") == f"{two} of 43 tokens"
+    assert readout(page, "hops to the token") == str(int(reach.hops[42, 0]))
+    assert readout(page, "diameter") == f"{reach.diameter} hops"
+    assert readout(page, "never connected") == f"{reach.unreachable} pairs"
+    share = float(P.influence(lab.stacked, 64, 2)[42, 0])
+    assert readout(page, "influence of the token") == f"{share:.2g}"
+    cost = lab.pattern.cost(64, d=64, h=1, block=16)
+    cells = page.locator(".sl-table tbody tr").evaluate_all(
+        "(rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent))"
+    )
+    plain = [cell.replace("\u202f", "") for cell in cells[0]]
+    assert plain[:3] == ["pairs", str(cost.pairs), str(cost.block_pairs)]
+    assert plain[-1] == str(cost.full_pairs)
+    assert cells[2][2] == f"{cost.blocks} of {cost.full_blocks}"
+    assert cells[3][1] == f"{cost.flops / 1000:.3g} k"
+    assert cells[4][1] == f"{cost.bytes / 1024:.3g} KiB"
+
+
+def test_matrix_shows_the_mask(show: Show) -> None:
+    """Pixels in the middle of the cells: kept pairs coloured, the query's in the key colour."""
+    lab = SparseLab(P.strided(stride=5), L=24, query=20, panels=[])
+    page = show(lab)
+    got = page.locator(".sl-card[data-side=left] .tfx-matrix").evaluate(
+        """(canvas) => {
+          const ctx = canvas.getContext("2d"), ratio = canvas.width / canvas.clientWidth;
+          const x0 = Math.round(30 * ratio), y0 = Math.round(20 * ratio);
+          const room = Math.min(canvas.clientWidth - 33, canvas.clientHeight - 23) * ratio;
+          const whole = Math.floor(room / 24), cell = whole * 24 / room > 0.88 ? whole : room / 24;
+          const data = ctx.getImageData(0, 0, canvas.width, canvas.height).data;
+          return [...Array(576).keys()].map((k) => {
+            const [i, j] = [Math.floor(k / 24), k % 24];
+            const [y, x] = [y0 + (i + .5) * cell, x0 + (j + .5) * cell].map(Math.floor);
+            const at = 4 * (y * canvas.width + x);
+            return [...data.slice(at, at + 3)].map((v) => v.toString(16).padStart(2, "0")).join("");
+          });
+        }"""
+    )
+    style = (
+        "(role) => getComputedStyle(document.querySelector('.tfx')).getPropertyValue(role).trim()"
+    )
+    attention = page.evaluate(style, "--tfx-attention").lower()[1:]
+    own = page.evaluate(style, "--tfx-key").lower()[1:]
+    mask = lab.pattern.mask(24)
+    for k, colour in enumerate(got):
+        i, j = divmod(k, 24)
+        if mask[i, j]:
+            assert colour == (own if i == 20 else attention), (i, j)
+        else:
+            assert colour not in (own, attention), (i, j)
+
+
+def test_keys_move_slider_and_query(show: Show) -> None:
+    page = show(SparseLab(L=64, query=42))
+    slider = key(page, "query")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert state(page)["query"] == 43
+    page.keyboard.press("Home")
+    assert state(page)["query"] == 0
+    page.keyboard.press("End")
+    assert state(page)["query"] == 63
+    page.keyboard.press("PageDown")
+    assert state(page)["query"] < 63
+    matrix = page.locator(".sl-card[data-side=left] .tfx-matrix")
+    matrix.focus()
+    page.keyboard.press("Home")
+    for pressed in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(pressed)
+        settled(page)
+    assert (state(page)["query"], state(page)["token"]) == (2, 1)
+    assert "query 2 attends keys 0 to 2; 3 of 64" in status(page)
+    assert "query 2 attends keys 0 to 2" in matrix.get_attribute("aria-label")
+    page.keyboard.press("PageDown")
+    assert state(page)["query"] == 10
+    page.keyboard.press("End")
+    assert state(page)["query"] == 63
+    key(page, "layers").focus()
+    page.keyboard.press("ArrowLeft")
+    settled(page)
+    heard = P.reach([P.strided(stride=8)], 64, 1).by_layer[-1][63].sum()
+    assert readout(page, "query hears of") == f"{heard} of 64 tokens"
+
+
+def test_pointer_hovers_and_picks(show: Show) -> None:
+    page = show(SparseLab(L=32, query=20, panels=["depth"]))
+    matrix = page.locator(".sl-card[data-side=right] .tfx-matrix")
+    box = matrix.bounding_box()
+    cell = (box["width"] - 33) // 32
+    place = {"x": 30 + 3.5 * cell, "y": 20 + 8.5 * cell}
+    matrix.hover(position=place)
+    assert "query 8 attends" in status(page)
+    assert state(page)["query"] == 20
+    matrix.click(position=place)
+    assert (state(page)["query"], state(page)["token"]) == (8, 3)
+    assert "path to token 3: 8 → 3" in status(page)
+
+
+def test_two_factors_compose_in_one_order(show: Show) -> None:
+    left, right = P.own_block(block=8), P.summary_columns(block=8, summary=1)
+    page = show(SparseLab(left, right, L=32, query=27, token=2, stack="AB"))
+    assert "27 → 7 → 2" in status(page)
+    assert readout(page, "diameter") == f"{P.reach([left, right], 32).diameter} hops"
+    page.locator("label", has_text="B, A, …").click()
+    settled(page)
+    assert state(page)["stack"] == "BA"
+    assert "token 2 is not reached" in status(page)
+    heard = P.reach([right, left], 32, 2).by_layer[-1][27].sum()
+    assert readout(page, "query hears of") == f"{heard} of 28 tokens"
+
+
+def test_compose_and_choose(show: Show) -> None:
+    page = show(SparseLab())
+    card = page.locator(".sl-card[data-side=left]")
+    card.locator("select").first.select_option("band")
+    settled(page)
+    assert P.from_spec(state(page)["left"]) == P.band(radius=3)
+    card.get_by_role("button", name="or", exact=True).click()
+    settled(page)
+    assert P.from_spec(state(page)["left"]) == P.band(radius=3) | P.global_tokens(count=2)
+    card.locator(".sl-group select").nth(1).select_option("column")
+    settled(page)
+    card.locator(".tfx-choice label", has_text="and").click()
+    settled(page)
+    card.get_by_role("button", name="not", exact=True).nth(1).click()
+    settled(page)
+    pattern = P.from_spec(state(page)["left"])
+    assert pattern == P.band(radius=3) & ~P.column(stride=8)
+    keys = pattern.key_sets(64)[42]
+    assert f"{len(keys)} of 64" in status(page)
+    card.get_by_role("button", name="remove column").click()
+    settled(page)
+    assert P.from_spec(state(page)["left"]) == P.band(radius=3)
+    key(page, "causal").click()
+    assert "query 42 attends keys 39 to 42; 4 of 64" in status(page)
+
+
+def test_parameters_stay_in_range(show: Show) -> None:
+    page = show(SparseLab(right=P.fixed(block=32, summary=30), L=256))
+    key(page, "L").focus()
+    page.keyboard.press("Home")
+    settled(page)
+    now = state(page)
+    assert (now["L"], now["query"]) == (8, 7)
+    for name in ("left", "right"):
+        P.from_spec(now[name]).mask(8)
+    block = page.locator(".sl-card[data-side=right] input[type=range]").first
+    block.focus()
+    page.keyboard.press("Home")
+    settled(page)
+    assert state(page)["right"]["params"] == {"block": 1, "summary": 1}
+
+
+def test_permutation(show: Show) -> None:
+    page = show(SparseLab(P.blockwise(permutation=(1, 2, 3, 0))))
+    text = page.locator(".sl-order input")
+    text.fill("0, 0, 1")
+    assert text.get_attribute("aria-invalid") == "true"
+    text.fill("2 0 1")
+    settled(page)
+    assert state(page)["left"]["params"] == {"permutation": [2, 0, 1]}
+    page.locator(".sl-order button", has_text="shift").click()
+    assert state(page)["left"]["params"] == {"permutation": [0, 1, 2]}
+
+
+def changed_lab(page: Any, n: int = 0) -> dict[str, Any]:
+    key(page, "query", n).fill("30")
+    key(page, "causal", n).click()
+    key(page, "layers", n).fill("3")
+    key(page, "left-0-radius", n).fill("5")
+    settled(page)
+    return state(page, n)
+
+
+def test_link_round_trip(show: Show) -> None:
+    lab = SparseLab(P.dilated(radius=3, gap=2) | P.global_tokens(count=1), L=48)
+    page = show(lab)
+    before = changed_lab(page)
+    link = copied(page, "copy link")
+    assert re.search(r"#sparse_lab=[\w-]+$", link)
+    page = show(lab, hash="#" + link.split("#")[1])
+    assert state(page) == before
+    button(page, "reset").click()
+    assert state(page)["query"] == lab.query
+    assert P.from_spec(state(page)["left"]) == lab.left
+
+
+@pytest.mark.parametrize("text", ["%%%", "e30", "eyJMIjoiYSJ9", "eyJsZWZ0Ijp7Im5hbWUiOiJ4In19"])
+def test_bad_links_do_no_harm(page: Any, show: Show, problems: list[str], text: str) -> None:
+    lab = SparseLab()
+    page = show(lab, hash=f"#sparse_lab={text}")
+    assert "query 42 attends" in status(page)
+    assert state(page)["left"] == lab.left.spec()
+    assert all("link could not be read" in p for p in problems)
+    problems.clear()
+
+
+def test_two_on_a_page(show: Show) -> None:
+    one = SparseLab(P.band(radius=2), L=40)
+    two = SparseLab(P.band(radius=3), L=48)
+    page = show(one, two)
+    untouched = state(page, 0)
+    after = changed_lab(page, 1)
+    assert state(page, 0) == untouched
+    assert after["query"] == 30
+    link = copied(page, "copy link", 1)
+    assert "#sparse_lab-2=" in link
+    page = show(one, two, hash="#" + link.split("#")[1])
+    assert state(page, 0) == untouched
+    assert state(page, 1) == after
+    ids = page.locator("[id]").evaluate_all("(nodes) => nodes.map((node) => node.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_copied_python_is_the_state(show: Show) -> None:
+    left = (P.strided(stride=6) & ~P.band(radius=1)) | P.random_keys(count=2, seed=3)
+    right, goal = P.blockwise(permutation=(2, 0, 1)), {"max_hops": 2, "causal": True}
+    lab = SparseLab(left, right, L=30, query=9, token=4, stack="BA", goal=goal, panels=["depth"])
+    page = show(lab)
+    key(page, "causal").click()
+    key(page, "layers").fill("4")
+    code = copied(page, "copy Python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    again = names["lab"]
+    assert (again.left, again.right) == (lab.left, lab.right)
+    now = state(page)
+    copy = again.state
+    for trait in (
+        "L",
+        "query",
+        "token",
+        "stack",
+        "causal",
+        "layers",
+        "view",
+        "block",
+        "goal",
+        "panels",
+    ):
+        assert copy[trait] == now[trait], trait
+    table = P.table(left.mask(12))
+    page = show(SparseLab(table))
+    exec(copied(page, "copy Python"), names)
+    assert names["lab"].left == table
+
+
+def test_copied_mask_mod_runs(show: Show) -> None:
+    from torch.nn.attention.flex_attention import create_mask
+
+    cases = [
+        (P.strided(stride=6) & ~P.band(radius=1), P.blockwise(permutation=(2, 0, 1))),
+        (P.fixed(block=7, summary=2), P.dilated(radius=2, gap=3) | P.random_keys(count=2, seed=3)),
+        (P.bigbird(block=4, window=1, count=1, random=1, seed=0), P.full()),
+    ]
+    for left, right in cases:
+        page = show(SparseLab(left, right, L=30))
+        key(page, "causal").click()
+        names: dict[str, Any] = {}
+        exec(copied(page, "copy mask_mod"), names)
+        for letter, pattern in (("a", left), ("b", right)):
+            mask = create_mask(names[f"mask_mod_{letter}"], 1, 1, 30, 30, device="cpu")[0, 0]
+            assert mask.equal((pattern & P.causal()).mask(30)), (letter, pattern)
+
+
+def test_goal_is_judged_live(show: Show) -> None:
+    goal = {"max_hops": 2, "max_keys": 9, "causal": True, "L": 64}
+    lab = SparseLab(P.sliding_window(lookback=8), P.column(stride=8), goal=goal)
+    page = show(lab)
+    verdict = page.locator(".sl-goal b")
+    assert verdict.inner_text() == f"✗ {lab.goal_report().message}"
+    page.locator("label", has_text="A, B, …").first.click()
+    settled(page)
+    lab.stack = "AB"
+    assert verdict.inner_text() == f"✓ {lab.goal_report().message}" == "✓ Goal met."
+    key(page, "left-0-lookback").fill("9")
+    settled(page)
+    lab.left = P.from_spec(state(page)["left"])
+    assert verdict.inner_text() == f"✗ {lab.goal_report().message}"
+
+
+def test_theme_and_graph(show: Show) -> None:
+    page = show(SparseLab(view="graph", L=32))
+    graph = page.locator(".sl-card[data-side=left] .sl-graph")
+    picture = "(canvas) => canvas.toDataURL()"
+    light = graph.evaluate(picture)
+    page.evaluate("() => { document.documentElement.dataset.theme = 'dark'; }")
+    settled(page)
+    dark = graph.evaluate(picture)
+    assert dark != light
+    page.evaluate("() => { document.documentElement.dataset.theme = 'light'; }")
+    settled(page)
+    assert graph.evaluate(picture) == light
+    graph.focus()
+    page.keyboard.press("ArrowRight")
+    assert state(page)["query"] == 22
+    settled(page)
+    assert graph.evaluate(picture) != light
+
+
+@pytest.mark.parametrize("width", [390, 760, 1280])
+def test_fits_and_does_not_shift(page: Any, show: Show, width: int) -> None:
+    page.add_init_script(
+        "window.shifts = []; new PerformanceObserver((list) => {"
+        " for (const entry of list.getEntries()) window.shifts.push(entry.value);"
+        " }).observe({ type: 'layout-shift', buffered: true });"
+    )
+    page = show(SparseLab(), width=width)
+    settled(page)
+    assert sum(page.evaluate("() => window.shifts")) < 0.001
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    small = page.locator(".tfx button, .tfx input[type=range], .tfx select").evaluate_all(
+        "(nodes) => nodes.filter((n) => n.offsetParent && n.getBoundingClientRect().height < 24)"
+        ".map((n) => n.outerHTML)"
+    )
+    assert not small  # a finger finds them
+
+
+def test_phone_shows_one_pattern_at_a_time(show: Show) -> None:
+    page = show(SparseLab(), width=390)
+    left, right = (page.locator(f".sl-card[data-side={side}]") for side in ("left", "right"))
+    assert left.is_visible() and not right.is_visible()
+    page.locator(".sl-tabs label", has_text="pattern B").click()
+    settled(page)
+    assert right.is_visible() and not left.is_visible()
+    assert right.locator(".tfx-matrix").bounding_box()["width"] > 250
+
+
+def test_no_accessibility_violations(show: Show) -> None:
+    from pathlib import Path
+
+    axe = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+    assert axe.exists(), "axe-core is missing: npm ci"
+    goal = {"max_hops": 2}
+    both = P.band(radius=2) | P.blockwise(permutation=(1, 0))
+    for theme in ("light", "dark"):
+        page = show(SparseLab(both, goal=goal), width=390)
+        page.evaluate(f"() => {{ document.documentElement.dataset.theme = '{theme}'; }}")
+        settled(page)
+        page.add_script_tag(path=str(axe))
+        found = page.evaluate(
+            "async () => (await axe.run()).violations.map((v) =>"
+            " v.id + ': ' + v.nodes.map((n) => n.html + n.failureSummary).join(' | '))"
+        )
+        assert not found, found

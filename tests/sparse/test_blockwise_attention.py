@@ -1,0 +1,107 @@
+"""Blockwise: the mask and the block products are the same thing, for any permutation."""
+
+from __future__ import annotations
+
+from itertools import pairwise, permutations
+
+import pytest
+import torch
+
+from tfviz import patterns
+from tfviz.attention import attention
+from tfviz.sparse import blockwise_attention as blockwise
+
+GOLDEN = """
+    . . 1 1 . .
+    . . 1 1 . .
+    . . . . 1 1
+    . . . . 1 1
+    1 1 . . . .
+    1 1 . . . .
+"""
+
+
+def test_mask_is_the_hand_typed_one() -> None:
+    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    assert torch.equal(patterns.blockwise(permutation=(1, 2, 0)).mask(6), wanted)
+    # i and j swapped is the inverse permutation, which differs for n >= 3
+    assert not torch.equal(patterns.blockwise(permutation=(2, 0, 1)).mask(6), wanted)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_mask_equals_blocks_for_every_permutation_with_gradients(order: tuple[int, ...]) -> None:
+    Q, K, V = torch.randn(3, 2, 2, 12, 4, dtype=torch.float64).unbind()
+    leaves = [X.requires_grad_() for X in (Q, K, V)]
+    heads = [order, (0, 1, 2)]
+    dense = attention(*leaves, blockwise.heads(heads))[0]
+    blocks = blockwise.blockwise_attention(*leaves, heads)
+    torch.testing.assert_close(blocks, dense)
+    for m, p in enumerate(heads):
+        loop = blockwise.blockwise_definition(Q[1, m], K[1, m], V[1, m], p)
+        torch.testing.assert_close(blocks[1, m], loop)
+    G = torch.randn_like(dense)
+    for a, b in zip(
+        torch.autograd.grad(dense, leaves, G), torch.autograd.grad(blocks, leaves, G), strict=True
+    ):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize(("L", "n"), [(10, 3), (11, 4), (7, 7), (13, 5)])
+def test_uneven_blocks_definition_equals_mask(L: int, n: int) -> None:
+    Q, K, V = torch.randn(3, L, 4, dtype=torch.float64)
+    order = blockwise.shift(n, 2)
+    dense = attention(Q, K, V, patterns.blockwise(permutation=order))[0]
+    torch.testing.assert_close(blockwise.blockwise_definition(Q, K, V, order), dense)
+    starts = blockwise.block_starts(L, n)
+    sizes = [b - a for a, b in pairwise(starts)]
+    assert sum(sizes) == L and max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_counts_and_limits(n: int) -> None:
+    mask = patterns.blockwise(permutation=blockwise.shift(n, 1)).mask(12)
+    assert mask.sum() == 12 * 12 // n
+    assert (mask.sum(0) == 12 // n).all()  # a permutation: each key is read equally often
+    home = patterns.blockwise(permutation=blockwise.shift(n, 0)).mask(12)
+    assert torch.equal(home, patterns.block_local(block=12 // n).mask(12))
+
+
+def test_one_block_is_full_attention() -> None:
+    Q, K, V = torch.randn(3, 1, 1, 9, 4, dtype=torch.float64)
+    full = attention(Q, K, V)[0]
+    torch.testing.assert_close(blockwise.blockwise_attention(Q, K, V, [(0,)]), full)
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_sums_of_shifts_decide_the_reach(n: int) -> None:
+    for bits in range(2**n):
+        shifts = [s for s in range(n) if bits >> s & 1]
+        if not shifts:
+            continue
+        # two tokens in each block: the skip keeps a token, not its neighbour in the block
+        layer = blockwise.heads([blockwise.shift(n, s) for s in shifts])
+        by_graph = patterns.reach([layer], 2 * n, layers=2).unreachable == 0
+        assert blockwise.shifts_reach_all(n, shifts) == by_graph, (n, shifts)
+
+
+def test_identity_alone_never_leaves_its_block() -> None:
+    assert not blockwise.shifts_reach_all(4, [0], layers=50)
+    assert blockwise.shifts_reach_all(4, [1], layers=4)  # the fourth comes home to its neighbours
+    assert not blockwise.shifts_reach_all(4, [1], layers=3)
+
+
+def test_bad_input_is_named() -> None:
+    Q, K, V = torch.randn(3, 1, 2, 10, 4)
+    order = (1, 2, 0)
+    with pytest.raises(ValueError, match=r"L = 10 is not a multiple of n = 3 blocks; choose n"):
+        blockwise.blockwise_attention(Q, K, V, [order, order])
+    with pytest.raises(ValueError, match="permutations has 1 members for h = 2"):
+        blockwise.blockwise_attention(Q, K, V, [order])
+    with pytest.raises(ValueError, match=r"permutation = \(0, 0\) is not a permutation"):
+        blockwise.blockwise_attention(Q, K, V, [(0, 1), (0, 0)])
+    with pytest.raises(ValueError, match="not a permutation"):
+        blockwise.blockwise_attention(Q, K, V, [(0, 1), (0, 1, 2, 3, 4)])
+    with pytest.raises(ValueError, match="not a permutation"):
+        blockwise.blockwise_definition(Q[0, 0], K[0, 0], V[0, 0], (0, 0))
+    with pytest.raises(ValueError, match="n = 11 is out of range"):
+        blockwise.block_starts(10, 11)

@@ -1,0 +1,127 @@
+"""The three usages: which pattern goes where, what each reaches and costs, and the layer."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tfviz import patterns
+from tfviz.sparse import sparse_transformer_fixed as fixed
+from tfviz.sparse import sparse_transformer_strided as strided
+from tfviz.sparse import sparse_transformer_usage as usage
+
+STRIDED, FIXED = strided.factors(8), fixed.factors(8)
+
+
+def test_interleaved_starts_with_the_first_factor() -> None:
+    a, b = STRIDED
+    assert usage.interleaved(STRIDED, 5) == [a, b, a, b, a]  # A⁽¹⁺⁽ⁿ ᵐᵒᵈ ᵖ⁾⁾, n = 0, 1, …
+    three = strided.radix_factors(4, 3)
+    assert usage.interleaved(three, 4) == [*three, three[0]]
+
+
+def test_merged_is_the_union_and_the_named_pattern() -> None:
+    for factors, named in (
+        (STRIDED, patterns.strided(stride=8)),
+        (FIXED, patterns.fixed(block=8, summary=1)),
+    ):
+        layers = usage.merged(factors, 3)
+        assert len(layers) == 3
+        assert all(torch.equal(layer.mask(50), named.mask(50)) for layer in layers)
+        both = factors[0].mask(50) | factors[1].mask(50)
+        assert torch.equal(layers[0].mask(50), both)
+        assert both.sum() <= factors[0].mask(50).sum() + factors[1].mask(50).sum()
+
+
+def test_by_head_alternates_over_heads() -> None:
+    (layer,) = usage.by_head(STRIDED, 1, heads=3)
+    a, b = (factor.mask(20) for factor in STRIDED)
+    assert torch.equal(layer.mask(20), torch.stack([a, b, a]))
+
+
+@pytest.mark.parametrize("factors", [STRIDED, FIXED], ids=["strided", "fixed"])
+def test_every_usage_reaches_all_in_two_layers_and_not_in_one(factors: tuple) -> None:
+    for layers in (
+        usage.interleaved(factors, 2),
+        usage.merged(factors, 2),
+        usage.by_head(factors, 2, heads=2),
+    ):
+        assert patterns.reach(layers, 64, layers=2).unreachable == 0
+        assert patterns.reach(layers, 64, layers=1).unreachable > 0
+
+
+def test_merged_needs_no_residual_interleaved_fixed_does() -> None:
+    merged, turns = usage.merged(FIXED, 2), usage.interleaved(FIXED, 2)
+    causal = torch.ones(64, 64, dtype=torch.bool).tril()
+    for layers, everything in ((merged, True), (turns, False)):
+        after = patterns.reach(layers, 64, layers=2, residual=False).by_layer[-1]
+        assert torch.equal(after, causal) == everything
+
+
+def heads_by_loop(layer: usage.SparseSelfAttention, X: torch.Tensor) -> torch.Tensor:
+    """The layer by `attend`, head by head, from its own weights."""
+    d, h, L = X.shape[-1], layer.heads, X.shape[1]
+    mask = layer.pattern.mask(L).expand(h, L, L)
+    size, out = d // h, []
+    for x in X:
+        Q, K, V = (x @ layer.projection.weight.T).split(d, -1)
+        cut = [slice(m * size, (m + 1) * size) for m in range(h)]
+        sets = [[row.nonzero().flatten().tolist() for row in mask[m]] for m in range(h)]
+        heads = [strided.attend(Q[:, c], K[:, c], V[:, c], sets[m]) for m, c in enumerate(cut)]
+        out.append(torch.cat(heads, -1) @ layer.output.weight.T)
+    return torch.stack(out)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [STRIDED[0], FIXED[1], usage.merged(STRIDED, 1)[0], usage.by_head(FIXED, 1, heads=4)[0]],
+    ids=["window", "summary (empty rows)", "merged", "per head"],
+)
+def test_layer_is_the_definition_head_by_head(pattern: patterns.Pattern) -> None:
+    layer = usage.SparseSelfAttention(12, 4, pattern).double()
+    for L in (11, 20):  # a second length must not meet the first one's mask
+        X = torch.randn(2, L, 12, dtype=torch.float64)
+        torch.testing.assert_close(layer(X), heads_by_loop(layer, X))
+
+
+def test_layer_is_causal_and_differentiable_with_empty_rows() -> None:
+    layer = usage.SparseSelfAttention(12, 2, FIXED[1]).double()
+    X = torch.randn(1, 20, 12, dtype=torch.float64)
+    changed = X.clone()
+    changed[:, 13:] += 1
+    torch.testing.assert_close(layer(changed)[:, :13], layer(X)[:, :13])
+    leaf = X.requires_grad_()
+    layer(leaf).sum().backward()
+    assert leaf.grad is not None and leaf.grad.isfinite().all()
+    assert torch.equal(layer(X)[:, :7], torch.zeros_like(X[:, :7]))  # rows i < ℓ − c
+
+
+def test_all_heads_on_one_factor_is_the_interleaved_layer() -> None:
+    same = usage.SparseSelfAttention(12, 2, patterns.per_head(STRIDED[0], STRIDED[0]))
+    turn = usage.SparseSelfAttention(12, 2, usage.interleaved(STRIDED, 1)[0])
+    turn.load_state_dict(same.state_dict())
+    X = torch.randn(2, 30, 12)
+    torch.testing.assert_close(same(X), turn(X))
+
+
+def test_two_softmaxes_are_not_one() -> None:
+    """Merged and per head connect the same tokens and compute different outputs."""
+    merged = usage.SparseSelfAttention(12, 2, usage.merged(STRIDED, 1)[0])
+    heads = usage.SparseSelfAttention(12, 2, usage.by_head(STRIDED, 1, heads=2)[0])
+    heads.load_state_dict(merged.state_dict())
+    X = torch.randn(1, 30, 12)
+    assert not torch.allclose(merged(X), heads(X), atol=1e-3)
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(ValueError, match="factors is empty"):
+        usage.merged([], 2)
+    with pytest.raises(ValueError, match="layers = 0 is out of range"):
+        usage.interleaved(STRIDED, 0)
+    with pytest.raises(ValueError, match="heads = 1 is out of range"):
+        usage.by_head(STRIDED, 1, heads=1)  # would drop the second factor
+    with pytest.raises(ValueError, match="d = 10 is not a multiple of heads = 4"):
+        usage.SparseSelfAttention(10, 4, STRIDED[0])
+    layer = usage.SparseSelfAttention(12, 4, usage.by_head(STRIDED, 1, heads=2)[0])
+    with pytest.raises(ValueError, match="pattern has 2 heads, the layer 4"):
+        layer(torch.randn(1, 8, 12))

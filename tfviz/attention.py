@@ -1,0 +1,93 @@
+"""Attention: the definition, as literal as its equation, and the sub-quadratic `sparse_attention`.
+
+a_ij = exp(q_i k_jᵀ / √d) / Σ_{r ∈ S_i} exp(q_i k_rᵀ / √d)  for j in S_i, else 0
+out_i = Σ_j a_ij v_j
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from tfviz import _qkv
+from tfviz.pattern import Pattern
+from tfviz.sparse_attention import sparse_attention
+
+__all__ = ["attention", "sparse_attention"]
+
+
+def attention(
+    Q: Float[Tensor, "*heads Lq d"],
+    K: Float[Tensor, "*heads Lk d"],
+    V: Float[Tensor, "*heads Lk dv"],
+    pattern: Pattern | Bool[Tensor, "*#heads Lq Lk"] | None = None,
+    bias: Float[Tensor, "*#heads Lq Lk"] | Callable[[Tensor, Tensor], Tensor] | None = None,
+) -> tuple[Float[Tensor, "*heads Lq dv"], Float[Tensor, "*heads Lq Lk"]]:
+    """Scaled dot-product attention by its definition: L² scores, for reading and for comparing.
+
+    Args:
+        Q, K, V: queries, keys, values with any leading dimensions (batch, heads).
+        pattern: who may attend to whom: a Pattern, or a Boolean mask (True = allowed).
+        bias: added to the scaled scores: a tensor, or a function of the positions (i, j).
+
+    Returns:
+        (out, A). Rows of A sum to 1; a query without any key has a row of zeros and the output 0.
+
+    Raises:
+        TypeError, ValueError: shapes, dtypes or lengths that do not fit, and NaN.
+    """
+    _qkv.check(Q, K, V, self_attention=isinstance(pattern, Pattern))
+    scores = Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])
+    if bias is not None:
+        scores = scores + _bias(bias, scores)
+    if pattern is not None:
+        scores = scores.masked_fill(~_mask(pattern, scores), -math.inf)
+    no_key = scores.isneginf().all(-1, keepdim=True)
+    A = scores.masked_fill(no_key, 0.0).softmax(-1).masked_fill(no_key, 0.0)
+    return A @ V, A
+
+
+def _mask(pattern: Any, scores: Tensor) -> Tensor:
+    if isinstance(pattern, Pattern):
+        mask = pattern.mask(scores.shape[-1])
+        if mask.dim() == 3 and (scores.dim() < 3 or scores.shape[-3] != len(mask)):
+            raise ValueError(
+                f"{pattern!r} has {len(mask)} heads, the scores have shape {tuple(scores.shape)}; "
+                f"give Q, K, V of shape (…, {len(mask)}, L, d)"
+            )
+        return mask.to(scores.device)
+    if not isinstance(pattern, Tensor) or pattern.dtype != torch.bool:
+        kind = pattern.dtype if isinstance(pattern, Tensor) else type(pattern).__name__
+        raise TypeError(f"pattern is {kind}; give a Pattern or a Boolean mask, True = allowed")
+    return _fitting("pattern", pattern, scores)
+
+
+def _bias(bias: Any, scores: Tensor) -> Tensor:
+    if not isinstance(bias, Tensor):
+        if not callable(bias):
+            raise TypeError(f"bias is a {type(bias).__name__}; give a tensor or a function of i, j")
+        i, j = (torch.arange(n, device=scores.device) for n in scores.shape[-2:])
+        bias = torch.as_tensor(bias(i[:, None], j[None, :]), device=scores.device)
+    if bias.dtype == torch.bool:
+        raise TypeError("bias is Boolean; a mask of who may attend to whom goes to pattern")
+    if (bias.isnan() | bias.isposinf()).any():
+        raise ValueError("bias holds NaN or +infinity; only numbers and -infinity can be added")
+    return _fitting("bias", bias, scores).to(scores.dtype)
+
+
+def _fitting(name: str, x: Tensor, scores: Tensor) -> Tensor:
+    try:
+        fits = torch.broadcast_shapes(x.shape, scores.shape) == scores.shape
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}, the scores {tuple(scores.shape)} = "
+            "(…, queries, keys); give one that broadcasts to them"
+        )
+    return x

@@ -1,0 +1,1 @@
+"""Part I, Transformer basics: one file for each mechanism."""

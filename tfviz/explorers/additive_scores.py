@@ -1,0 +1,108 @@
+"""Additive score and dot product on the same states: one is bounded, the other is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+import traitlets as t
+from torch import Tensor
+
+from tfviz import _checks
+from tfviz.attention import attention
+from tfviz.basics.additive_attention import additive_attention
+from tfviz.explorers.base import Explorer
+
+SIZES = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
+SHARPNESS = [0.0, 0.5, 1.0, 2.0, 5.0, 10.0]
+
+
+class AdditiveScores(Explorer):
+    """One state s and n notes H of its width, scored by tanh(s W_a + h U_a) v_aᵀ and by s hᵀ/√d.
+
+    size        multiplies s and H;  sharpness multiplies v_a: one of SIZES, of SHARPNESS
+
+    Raises ValueError for shapes or values that do not fit.
+    """
+
+    module: ClassVar[str] = "additive_scores"
+    label: ClassVar[str] = "Additive score and dot product while states grow"
+    min_height: ClassVar[str] = "26.75rem"
+    min_height_narrow: ClassVar[str] = "57.25rem"
+    narrow: ClassVar[int] = 640
+
+    s = t.List(t.Float()).tag(sync=True)
+    H = t.List(t.List(t.Float())).tag(sync=True)
+    W_a = t.List(t.List(t.Float())).tag(sync=True)
+    U_a = t.List(t.List(t.Float())).tag(sync=True)
+    v_a = t.List(t.Float()).tag(sync=True)
+    names = t.List(t.Unicode()).tag(sync=True)
+    size = t.Float(1.0).tag(sync=True)
+    sharpness = t.Float(1.0).tag(sync=True)
+    prompt = t.Unicode("").tag(sync=True)
+
+    def __init__(
+        self,
+        s: Sequence[float],
+        H: Sequence[Sequence[float]],
+        W_a: Sequence[Sequence[float]],
+        U_a: Sequence[Sequence[float]],
+        v_a: Sequence[float],
+        names: Sequence[str],
+        size: float = 1.0,
+        sharpness: float = 1.0,
+        prompt: str = "",
+    ) -> None:
+        if len(H) != len(names) or not 1 <= len(H) <= 8:
+            raise ValueError(f"{len(H)} notes, {len(names)} names; give 1 to 8, as many of each")
+        for name, rows, shape in (
+            ("H", H, (len(H), len(s))),
+            ("W_a", W_a, (len(s), len(v_a))),
+            ("U_a", U_a, (len(s), len(v_a))),
+        ):
+            if len(rows) != shape[0] or any(len(r) != shape[1] for r in rows):
+                raise ValueError(
+                    f"{name} = {rows!r}; with this s and v_a its shape must be {shape}"
+                )
+        super().__init__(
+            s=list(s), H=[list(r) for r in H], W_a=[list(r) for r in W_a],
+            U_a=[list(r) for r in U_a], v_a=list(v_a), names=list(names),
+            size=size, sharpness=sharpness,
+            prompt=prompt or "Predict: what do both show with states of length 1, of length 100? "
+            "Which of the two becomes certain, which one stops changing?",
+        )  # fmt: skip
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {"sizes": SIZES, "sharpness": SHARPNESS}
+
+    @t.validate("size", "sharpness")
+    def _listed(self, proposal: Any) -> float:
+        name, value = proposal["trait"].name, proposal["value"]
+        allowed = SIZES if name == "size" else SHARPNESS
+        if _checks.real(name, value) not in allowed:
+            raise ValueError(f"{name} = {value}; choose one of {allowed}")
+        return float(value)
+
+    def _tensors(self) -> tuple[Tensor, Tensor]:
+        S, H = (torch.tensor(x, dtype=torch.float64) for x in ([self.s], self.H))
+        return self.size * S, self.size * H
+
+    @property
+    def additive(self) -> list[float]:
+        """α by the additive score, as the library computes it."""
+        W_a, U_a, v_a = (
+            torch.tensor(x, dtype=torch.float64) for x in (self.W_a, self.U_a, self.v_a)
+        )
+        alpha = additive_attention(*self._tensors(), W_a, U_a, self.sharpness * v_a)[1]
+        return alpha[0].tolist()  # type: ignore[no-any-return, unused-ignore]
+
+    @property
+    def dot(self) -> list[float]:
+        """α by the scaled dot product."""
+        S, H = self._tensors()
+        return attention(S, H, H)[1][0].tolist()  # type: ignore[no-any-return, unused-ignore]
+
+    def __repr__(self) -> str:
+        return f"AdditiveScores({self.names}, size={self.size}, sharpness={self.sharpness})"

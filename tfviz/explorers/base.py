@@ -1,0 +1,129 @@
+"""What all explorers share on the Python side.
+
+An explorer is an anywidget: in JupyterLab and Colab its traits are live. Its output also carries a
+mount point in plain HTML with the state as JSON; in the book `tfviz-page.js` mounts the same module
+there with a model that lives in the page. `base.js` documents what a module is written with.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anywidget
+import traitlets as t
+
+HERE = Path(__file__).parent
+
+ALL: dict[str, type[Explorer]] = {}
+"""Every explorer class by the name of its module."""
+
+
+class Explorer(anywidget.AnyWidget):
+    """Base of all explorers. A subclass sets the class attributes and declares synced traits.
+
+    module       name of `<module>.js` and `<module>.css` beside the class's Python file
+    label        accessible name of the whole explorer
+    min_height   CSS height that the page reserves where the explorer is wide; `cqw` may be used:
+                 1cqw is 1 % of the width of the explorer
+    min_height_narrow   the same below `narrow` pixels of width; must be the greater of the two
+    """
+
+    module: ClassVar[str]
+    label: ClassVar[str]
+    min_height: ClassVar[str] = "34rem"
+    min_height_narrow: ClassVar[str] = "56rem"
+    narrow: ClassVar[int] = 620
+    home: ClassVar[Path] = HERE
+
+    _esm = t.Unicode().tag(sync=True)
+    _css = t.Unicode().tag(sync=True)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "module" in cls.__dict__:  # not the subclass that anywidget makes of each instance
+            ALL[cls.module] = cls
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        """Constants that the module reads as `tf.data`: formulas, words, never a result."""
+        return {}
+
+    @classmethod
+    def sources(cls) -> tuple[str, str]:
+        """The ES module and the style sheet: base and explorer in one, without imports."""
+        data = json.dumps(cls.data(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        script = "\n".join(
+            [
+                (HERE / "base.js").read_text("utf-8"),
+                f"tf.name = {json.dumps(cls.module)}; tf.data = {data};",
+                (cls.home / f"{cls.module}.js").read_text("utf-8"),
+            ]
+        )
+        style = "\n".join(
+            [
+                (HERE / "base.css").read_text("utf-8"),
+                (cls.home / f"{cls.module}.css").read_text("utf-8"),
+            ]
+        )
+        return script, style
+
+    @t.default("_esm")
+    def _default_esm(self) -> str:
+        return self.sources()[0]
+
+    @t.default("_css")
+    def _default_css(self) -> str:
+        return self.sources()[1]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The synced traits that the explorer itself declares, JSON-ready."""
+        own = set(self.trait_names(sync=True)) - set(Explorer.class_trait_names(sync=True))
+        values = self.get_state(own - {"_anywidget_id"})
+        return {name: values[name] for name in sorted(values)}
+
+    def heights(self) -> dict[int, str]:
+        """The heights to reserve, for the state at hand: 0 is the height where the explorer is
+        wide, another number the height below that width in pixels (greater where narrower)."""
+        return {0: self.min_height, self.narrow: self.min_height_narrow}
+
+    def html(self) -> str:
+        """The mount point for pages without a kernel."""
+        label = html.escape(self.label)
+        state = json.dumps(self.state, sort_keys=True, ensure_ascii=False).replace("<", "\\u003c")
+        # Steps in the width without a media query: the difference to the width, times much, is
+        # below zero where there is more room and above every height where there is less.
+        steps = [f"min({h}, ({w}px - 100cqw) * 999)" if w else h for w, h in self.heights().items()]
+        height = f"max({', '.join(steps)})"
+        return (
+            f'<div class="tfviz-explorer" data-explorer="{self.module}" role="group" '
+            f'aria-label="{label}" style="container-type: inline-size">'
+            f'<script type="application/json">{state}</script>'
+            f'<div class="tfviz-explorer-body" style="min-height: {height}">'
+            f"<noscript>{label}: this picture is interactive and needs JavaScript.</noscript>"
+            "</div></div>"
+        )
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        data, metadata = super()._repr_mimebundle_(**options)
+        return {**data, "text/html": self.html(), "text/plain": repr(self)}, metadata
+
+
+def write_assets(folder: str | Path) -> list[str]:
+    """Write `<module>.js`, `.css` and `.reg.js` of every explorer into folder; return the names.
+
+    `.reg.js` holds the module as text: a page opened from `file://` may not import modules.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, explorer in ALL.items():
+        script, style = explorer.sources()
+        (folder / f"{name}.js").write_text(script, "utf-8")
+        (folder / f"{name}.css").write_text(style, "utf-8")
+        (folder / f"{name}.reg.js").write_text(
+            f"tfvizPage.define({json.dumps(name)}, {json.dumps(script)});\n", "utf-8"
+        )
+    return list(ALL)

@@ -1,0 +1,927 @@
+// Sparse Lab. Formulas, ranges and words come from the library (tf.data); this file counts and draws.
+const { el, clamp } = tf;
+const FAMILIES = tf.data.families;
+const SIDES = ["left", "right"], NAME = { left: "A", right: "B" };
+const STACKS = { A: ["left"], B: ["right"], AB: ["left", "right"], BA: ["right", "left"] };
+const LENGTHS = [8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512];
+const TILES = [1, 2, 4, 8, 16, 32, 64, 128];
+
+// --- patterns: spec → bits ---------------------------------------------------------------------------
+
+// One compiled formula for each family, on its first use: (i, …parameters) => (j) => allowed. The
+// parameters are arguments, so it serves every position of the sliders.
+const formulas = {};
+const formula = (name) => (formulas[name] ??= new Function(`return ${FAMILIES[name].rows}`)());
+
+const tables = new Map();
+function tableBits(spec) {
+  if (!tables.has(spec.table)) {
+    const bytes = Uint8Array.from(atob(spec.table), (c) => c.charCodeAt(0));
+    tables.set(spec.table, Uint8Array.from({ length: spec.shape[0] ** 2 }, (_, k) => (bytes[k >> 3] >> (7 - (k & 7))) & 1));
+  }
+  return tables.get(spec.table);
+}
+
+function bits(spec, L) {
+  if (spec.table) return tableBits(spec).slice();
+  if (spec.op) {
+    const [first, ...rest] = spec.parts.map((part) => bits(part, L));
+    if (spec.op === "not") for (let k = 0; k < first.length; k++) first[k] ^= 1;
+    for (const next of rest) {
+      if (spec.op === "and") for (let k = 0; k < first.length; k++) first[k] &= next[k];
+      else for (let k = 0; k < first.length; k++) first[k] |= next[k];
+    }
+    return first;
+  }
+  const out = new Uint8Array(L * L);
+  const values = FAMILIES[spec.name].args.slice(2).map((name) => (name === "length" ? L : spec.params[name]));
+  const row = formula(spec.name);
+  for (let i = 0, k = 0; i < L; i++) {
+    const allowed = row(i, ...values);
+    for (let j = 0; j < L; j++, k++) out[k] = allowed(j) ? 1 : 0;
+  }
+  return out;
+}
+
+// The mask, its keys row by row, and what is counted on it.
+function measure(spec, L, causal) {
+  const mask = bits(spec, L);
+  if (causal) for (let i = 0; i < L; i++) mask.fill(0, i * L + i + 1, (i + 1) * L);
+  const starts = new Uint32Array(L + 1);
+  let pairs = 0, most = 0, row = 0, ahead = null;
+  for (let i = 0, k = 0; i < L; i++) {
+    for (let j = 0; j < L; j++, k++) if (mask[k]) { pairs++; if (j > i && !ahead) ahead = [i, j]; }
+    starts[i + 1] = pairs;
+    if (pairs - starts[i] > most) { most = pairs - starts[i]; row = i; }
+  }
+  const keys = new Uint16Array(pairs);
+  for (let i = 0, k = 0, n = 0; i < L; i++) for (let j = 0; j < L; j++, k++) if (mask[k]) keys[n++] = j;
+  return { L, mask, starts, keys, pairs, most, row, ahead, keysOf: (i) => keys.subarray(starts[i], starts[i + 1]) };
+}
+
+function tiles({ L, starts, keys }, size) {
+  const across = Math.ceil(L / size), kept = new Uint8Array(across * across);
+  for (let i = 0; i < L; i++) {
+    const from = Math.floor(i / size) * across;
+    for (let k = starts[i]; k < starts[i + 1]; k++) kept[from + Math.floor(keys[k] / size)] = 1;
+  }
+  const edge = (k) => Math.min(size, L - k * size);
+  let blocks = 0, pairs = 0;
+  for (let a = 0; a < across; a++) for (let b = 0; b < across; b++) if (kept[a * across + b]) { blocks++; pairs += edge(a) * edge(b); }
+  return { blocks, pairs, all: across * across };
+}
+
+// --- depth -----------------------------------------------------------------------------------------
+
+// Hops between all pairs when layer n uses stack[n % length]: rows as bit sets, 32 tokens a word.
+function reachOf(stack) {
+  const { L } = stack[0], words = Math.ceil(L / 32);
+  const causal = stack.every((p) => !p.ahead);
+  let known = new Uint32Array(L * words);
+  const missing = Uint16Array.from({ length: L }, (_, i) => (causal ? i : L - 1)); // tokens not heard yet
+  const hops = new Int16Array(L * L).fill(-1);
+  for (let i = 0; i < L; i++) { known[i * words + (i >> 5)] |= 1 << (i & 31); hops[i * L + i] = 0; }
+  for (let n = 0, quiet = 0; quiet < stack.length; n++) {
+    const { starts, keys } = stack[n % stack.length], next = known.slice();
+    let fresh = false;
+    for (let i = 0; i < L; i++) {
+      if (!missing[i]) continue;
+      const row = i * words;
+      for (let k = starts[i]; k < starts[i + 1]; k++) {
+        const from = keys[k] * words;
+        for (let w = 0; w < words; w++) next[row + w] |= known[from + w];
+      }
+      for (let w = 0; w < words; w++) {
+        let news = next[row + w] & ~known[row + w];
+        if (news) fresh = true;
+        while (news) {
+          const bit = 31 - Math.clz32(news & -news);
+          hops[i * L + w * 32 + bit] = n + 1;
+          missing[i]--;
+          news &= news - 1;
+        }
+      }
+    }
+    known = next;
+    quiet = fresh ? 0 : quiet + 1;
+  }
+  let unreachable = 0, lost = null, far = 0, farthest = null;
+  for (let i = 0; i < L; i++) for (let j = 0; j < L; j++) {
+    const hop = hops[i * L + j];
+    if (hop > far) { far = hop; farthest = [i, j]; }
+    if (hop < 0 && (!causal || j <= i)) { unreachable++; lost ??= [i, j]; }
+  }
+  return { hops, causal, unreachable, lost, far, farthest, diameter: unreachable ? null : far };
+}
+
+// Row `query` of the product of ½ (I + D⁻¹ M) over the layers, from the top layer down.
+function influenceOf(stack, layers, query) {
+  let share = new Float64Array(stack[0].L);
+  share[query] = 1;
+  for (let n = layers - 1; n >= 0; n--) {
+    const { starts, keys, L } = stack[n % stack.length], next = new Float64Array(L);
+    for (let i = 0; i < L; i++) {
+      const mine = share[i];
+      if (!mine) continue;
+      const [a, b] = [starts[i], starts[i + 1]];
+      next[i] += a === b ? mine : mine / 2;
+      for (let k = a; k < b; k++) next[keys[k]] += mine / 2 / (b - a);
+    }
+    share = next;
+  }
+  return share;
+}
+
+// Which positions matter to `query`, layer by layer from the top; and one shortest way to `token`.
+function coneOf(stack, layers, query, token) {
+  const { L } = stack[0], layer = (n) => stack[(n - 1) % stack.length];
+  const cone = Array.from({ length: layers + 1 }, () => new Uint8Array(L)), hears = cone.map((row) => row.slice());
+  cone[layers][query] = 1;
+  for (let n = layers; n > 0; n--) {
+    const { starts, keys } = layer(n), [above, below] = [cone[n], cone[n - 1]];
+    for (let i = 0; i < L; i++) {
+      if (!above[i]) continue;
+      below[i] = 1;
+      for (let k = starts[i]; k < starts[i + 1]; k++) below[keys[k]] = 1;
+    }
+  }
+  hears[0][token] = 1;
+  for (let n = 1; n <= layers; n++) {
+    const { starts, keys } = layer(n), [below, above] = [hears[n - 1], hears[n]];
+    for (let i = 0; i < L; i++) {
+      let heard = below[i];
+      for (let k = starts[i]; !heard && k < starts[i + 1]; k++) heard = below[keys[k]];
+      above[i] = heard;
+    }
+  }
+  let path = null;
+  if (hears[layers][query]) {
+    path = [query];
+    for (let n = layers, at = query; n > 0; n--) {
+      if (!hears[n - 1][at]) at = layer(n).keysOf(at).find((j) => hears[n - 1][j]);
+      path.unshift(at);
+    }
+  }
+  return { cone, path };
+}
+
+// The same verdict, in the same words, as SparseLab.goal_report().
+function verdict(goal, L, stack, reach) {
+  const why = [], ahead = stack.find((p) => p.ahead)?.ahead;
+  const worst = stack.reduce((a, b) => (b.most > a.most || (b.most === a.most && b.row < a.row) ? b : a));
+  const pairs = Math.max(...stack.map((p) => p.pairs));
+  if ((goal.L ?? L) !== L) why.push(`L is ${L}, the goal is for L = ${goal.L}`);
+  if (goal.causal && ahead) why.push(`query ${ahead[0]} sees token ${ahead[1]}, which is in its future`);
+  if (worst.most > (goal.max_keys ?? L)) why.push(`query ${worst.row} has ${worst.most} keys, ${goal.max_keys} are allowed`);
+  if (pairs > (goal.max_pairs ?? L * L)) why.push(`${pairs} pairs are used, ${goal.max_pairs} are allowed`);
+  if (goal.max_hops !== undefined && reach.unreachable) {
+    why.push(`${reach.unreachable} ${reach.unreachable === 1 ? "pair is" : "pairs are"} never connected, the first: query ${reach.lost[0]}, token ${reach.lost[1]}`);
+  } else if (goal.max_hops !== undefined && reach.far > goal.max_hops) {
+    why.push(`query ${reach.farthest[0]} needs ${reach.far} hops to token ${reach.farthest[1]}, ${goal.max_hops} are allowed`);
+  }
+  return { met: !why.length, message: why.length ? `Goal not met: ${why.join("; ")}.` : "Goal met." };
+}
+
+// --- specs as text -----------------------------------------------------------------------------------
+
+const literal = (value) => (Array.isArray(value) ? `(${value.join(", ")}${value.length === 1 ? "," : ""})` : String(value));
+function expression(spec, inside = false) {
+  if (spec.table) return `patterns.from_spec(${JSON.stringify(spec)})`;
+  if (spec.op === "not") return `~${expression(spec.parts[0], true)}`;
+  if (spec.op) {
+    const text = spec.parts.map((part) => expression(part, true)).join(spec.op === "and" ? " & " : " | ");
+    return inside ? `(${text})` : text;
+  }
+  return `patterns.${spec.name}(${Object.entries(spec.params).map(([name, value]) => `${name}=${literal(value)}`).join(", ")})`;
+}
+
+function pythonOf(app) {
+  const s = app.all(), options = [`L=${s.L}`, `query=${s.query}`];
+  if (s.token) options.push(`token=${s.token}`);
+  if (s.causal) options.push("causal=True");
+  if (s.stack !== "A") options.push(`stack="${s.stack}"`);
+  if (s.layers !== 2) options.push(`layers=${s.layers}`);
+  if (s.view !== "matrix") options.push(`view="${s.view}"`);
+  if (s.block !== 16) options.push(`block=${s.block}`);
+  const goal = app.get("goal"), panels = app.get("panels");
+  if (goal) options.push(`goal={${Object.entries(goal).map(([name, value]) => `"${name}": ${value === true ? "True" : value === false ? "False" : value}`).join(", ")}}`);
+  if (panels.length < 2) options.push(`panels=${JSON.stringify(panels)}`);
+  return `from tfviz import patterns
+from tfviz.explorers import SparseLab
+
+left = ${expression(s.left)}
+right = ${expression(s.right)}
+lab = SparseLab(left=left, right=right, ${options.join(", ")})
+lab`;
+}
+
+function maskModOf(app) {
+  const { L, causal } = app.all(), helpers = [];
+  const combine = (spec, letter) => {
+    if (spec.op === "not") return `~${combine(spec.parts[0], letter)}`;
+    if (spec.op) return `(${spec.parts.map((part) => combine(part, letter)).join(spec.op === "and" ? " & " : " | ")})`;
+    const name = `${spec.table ? "table" : spec.name}_${letter}${helpers.length + 1}`;
+    if (spec.table) helpers.push(`${name} = patterns.from_spec(${JSON.stringify(spec)})`, `${name} = ${name}.holds`);
+    else {
+      const { python, args } = FAMILIES[spec.name];
+      const lines = args.slice(2).map((arg) => {
+        const value = arg === "length" ? L : spec.params[arg];
+        return `    ${arg} = ${Array.isArray(value) ? `torch.tensor(${JSON.stringify(value)})` : value}`;
+      });
+      helpers.push(`def ${name}(i, j):\n${lines.map((line) => `${line}\n`).join("")}    return ${python}\n`);
+    }
+    return `${name}(i, j)`;
+  };
+  const mods = SIDES.map((side) => {
+    const letter = NAME[side].toLowerCase();
+    const formula = combine(app.get(side), letter);
+    return `def mask_mod_${letter}(b, h, i, j):\n    return ${causal ? `${formula} & (i >= j)` : formula}\n`;
+  });
+  const body = [...helpers, ...mods].join("\n");
+  const imports = ["import torch", "from torch.nn.attention.flex_attention import create_block_mask"];
+  if (body.includes("patterns.")) imports.push("from tfviz import patterns");
+  if (body.includes("hash_of(")) imports.push("from tfviz.formula import hash_of");
+  return `${imports.join("\n")}\n\n${body}
+block_mask_a = create_block_mask(mask_mod_a, None, None, ${L}, ${L}, device="cpu")`;
+}
+
+// Numbers as people write them: 3, 5, 9 to 12.
+function runs(numbers) {
+  const out = [];
+  for (const n of numbers) {
+    if (out.length && out.at(-1)[1] === n - 1) out.at(-1)[1] = n;
+    else out.push([n, n]);
+  }
+  return out;
+}
+function spoken(numbers, most = 8) {
+  const parts = runs(numbers).map(([a, b]) => (a === b ? `${a}` : b === a + 1 ? `${a} and ${b}` : `${a} to ${b}`));
+  if (!parts.length) return "no keys";
+  if (parts.length > most) return `keys ${parts.slice(0, most - 1).join(", ")} and ${parts.length - most + 1} more runs`;
+  return `${numbers.length === 1 ? "key" : "keys"} ${parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}` : parts[0]}`;
+}
+
+// The condition on i and j with numbers in place, the query's number and j in their colours.
+function formulaText(spec) {
+  if (spec.table) return "(i, j) is in the table";
+  if (spec.op === "not") return `not (${formulaText(spec.parts[0])})`;
+  if (spec.op) return spec.parts.map((part) => (part.op ? `(${formulaText(part)})` : / (and|or) /.test(formulaText(part)) ? `(${formulaText(part)})` : formulaText(part))).join(` ${spec.op} `);
+  const { text, doc, params } = FAMILIES[spec.name];
+  if (text.length > 170) return doc.split(/\. | \(/)[0].replaceAll("`", "");
+  return Object.keys(params).reduce((words, name) => {
+    const value = spec.params[name];
+    return Array.isArray(value) ? words.replaceAll(`${name}.length`, value.length).replaceAll(name, "π") : words.replace(new RegExp(`\\b${name}\\b`, "g"), value);
+  }, text);
+}
+function formulaNodes(text, query) {
+  return text.split(/\b([ij])\b/).map((piece) =>
+    piece === "i" ? el("b", { className: "sl-i" }, String(query)) : piece === "j" ? el("b", { className: "sl-j" }, "j") : piece);
+}
+
+// --- ranges ------------------------------------------------------------------------------------------
+
+const rangers = {};
+const parametersOf = (name) => FAMILIES[name].args.slice(2).filter((arg) => arg !== "length").map((arg) => [arg, FAMILIES[name].params[arg]]);
+function highest(spec, name, L) {
+  const { high } = FAMILIES[spec.name].params[name];
+  if (!high) return name === "seed" ? 99 : L;
+  rangers[high] ??= new Function(`return ${high}`)();
+  const names = [...parametersOf(spec.name).map(([n]) => n), "length"];
+  return rangers[high](...names.map((n) => (n === "length" ? L : spec.params[n])));
+}
+// The spec with every parameter inside its range for this L; unknown names are an error.
+function fit(spec, L) {
+  if (spec.table) {
+    if (spec.shape[0] !== L) throw new Error(`the table is for L = ${spec.shape[0]}`);
+    return spec;
+  }
+  if (spec.op) return { op: spec.op, parts: spec.parts.map((part) => fit(part, L)) };
+  const family = FAMILIES[spec.name];
+  if (!family) throw new Error(`no pattern is called ${spec.name}`);
+  const out = { name: spec.name, params: {} };
+  for (const [name, range] of parametersOf(spec.name)) {
+    let value = spec.params?.[name] ?? range.default;
+    if (range.type === "list") {
+      const order = Array.isArray(value) ? value : range.default;
+      const whole = [...order].sort((a, b) => a - b).every((n, k) => n === k) && order.length <= L;
+      value = whole ? order : order.map((_, k) => k).slice(0, L);
+    }
+    out.params[name] = value;
+  }
+  for (const [name, range] of Object.entries(family.params)) {
+    if (range.type === "list") continue;
+    const high = range.high ? highest(out, name, L) : Infinity;
+    out.params[name] = clamp(Math.round(out.params[name]), range.min, high);
+  }
+  return out;
+}
+// Does the spec hold at this L as it is?
+function fits(spec, L) {
+  if (spec.parts) return spec.parts.every((part) => fits(part, L));
+  if (spec.table) return spec.shape[0] === L;
+  const { params } = fit(spec, L);
+  return Object.keys(params).every((name) => String(params[name]) === String(spec.params[name]));
+}
+const tableLength = (spec) => (spec.table ? spec.shape[0] : spec.parts ? spec.parts.map(tableLength).find(Boolean) : undefined);
+const fresh = (name, L) => fit({ name, params: {} }, L);
+
+// --- the pieces of the picture -------------------------------------------------------------------------
+
+function makeCard(app, side, actions) {
+  const letter = NAME[side];
+  const root = el("div", { role: "group", className: "sl-card", "aria-label": `pattern ${letter}` });
+  root.dataset.side = side;
+  const head = el("div", { className: "sl-head" }, el("span", { className: "sl-badge", "aria-hidden": "true" }, letter));
+  const stage = el("div", { className: "sl-stage" });
+  const set = el("p", { className: "sl-set" }), formula = el("p", { className: "sl-formula" });
+  const terms = el("div", { className: "sl-terms" });
+  root.append(head, stage, set, formula, terms);
+
+  const presets = Object.entries(tf.data.presets);
+  const kind = ([title]) => (/^[A-Z]/.test(title) ? "From papers" : "Atomic");
+  const options = { Atomic: [], "From papers": [], Other: [["*", "your own"]] };
+  for (const preset of presets) options[kind(preset)].push([preset[0], preset[0]]);
+  const current = () => {
+    const spec = app.get(side);
+    return presets.find(([, p]) => p.name && p.name === spec.name)?.[0] ?? "*";
+  };
+  // two presets of one family: keep the one that was chosen
+  let chosen = null;
+  app.select(`${side}-preset`, {
+    label: `pattern ${letter}`, hidden: true, options, into: head,
+    read: () => (chosen && tf.data.presets[chosen].name === app.get(side).name ? chosen : current()),
+    write: (title) => {
+      if (title === "*") return app.redraw();
+      chosen = title;
+      app.set(side, fit(tf.data.presets[title], app.get("L")));
+    },
+  });
+
+  const matrix = app.matrix(stage, {
+    label: `mask of pattern ${letter}`,
+    pick: (i, j, how) => actions.pick(i, j, how, side),
+    hover: (cell) => actions.peek(cell ? cell[0] : null),
+  });
+  const graph = makeGraph(app, stage, letter, actions);
+  const editor = makeEditor(app, side, terms);
+  let said; // what the words below the picture were made for
+
+  return {
+    root,
+    draw({ data, query, token, view, L, spec, changed }) {
+      matrix.canvas.hidden = view !== "matrix";
+      graph.canvas.hidden = view !== "graph";
+      const keys = data.keysOf(query);
+      if (view === "matrix") matrix.draw({ rows: L, bits: data.mask, row: query, column: token });
+      else graph.draw(data, query, token);
+      const words = `query ${query} attends ${spoken(keys)}; ${keys.length} of ${L}`;
+      const label = `Pattern ${letter}, ${view}, ${L} tokens. ${words}. Arrow keys move the query and the token.`;
+      matrix.label(label);
+      graph.label(label);
+      editor.draw(spec, L);
+      const now = words + JSON.stringify(spec) + app.get("causal");
+      if (said === now) return words;
+      said = now;
+      const shown = runs(keys).map(([a, b]) => (a === b ? `${a}` : b === a + 1 ? `${a}, ${b}` : `${a} … ${b}`));
+      const list = shown.length > 9 ? [...shown.slice(0, 4), "…", ...shown.slice(-4)] : shown;
+      set.replaceChildren(el("i", {}, "S"), el("sub", { className: "sl-i" }, String(query)), " = {", el("span", { className: "sl-j" }, list.join(", ")), "}", el("small", {}, ` ${keys.length} of ${L} keys`));
+      const limit = app.get("causal") ? `(${formulaText(spec)}) and i ≥ j` : formulaText(spec);
+      formula.replaceChildren(el("span", { className: "sl-when" }, /[≤≥=<>]/.test(limit) ? "j is in it if " : "the rule: "), ...formulaNodes(limit, query));
+      return words;
+    },
+  };
+}
+
+// One layer as a graph: queries above, keys below, an edge for every allowed pair.
+function makeGraph(app, parent, letter, actions) {
+  const view = app.canvas(parent, { label: `graph of pattern ${letter}`, height: (w) => w - 10, keys: true, className: "sl-graph" });
+  const LEFT = 14, store = document.createElement("canvas");
+  let key, place;
+  const x = (j) => LEFT + (j + 0.5) * place.step;
+  function draw(data, query, token) {
+    const { ctx, width, height, ratio } = view.begin(), { L } = data, { colours } = app;
+    place = { step: (width - 2 * LEFT) / L, L };
+    const [top, bottom] = [30, height - 30];
+    // all edges once per mask, on a canvas of their own
+    const now = [width, ratio, colours.page, colours.attention].join();
+    if (key?.data !== data || key.now !== now) {
+      [store.width, store.height] = [width * ratio, height * ratio];
+      const all = store.getContext("2d"), skip = Math.ceil(data.pairs / 4000);
+      all.scale(ratio, ratio);
+      all.strokeStyle = tf.mix(colours.page, colours.attention, clamp(1.1 - Math.log10(1 + data.pairs) / 4.4, 0.16, 0.5));
+      all.lineWidth = 0.6;
+      for (let i = 0; i < L; i += skip) for (const j of data.keysOf(i)) { all.moveTo(x(i), top); all.lineTo(x(j), bottom); }
+      all.stroke();
+      key = { data, now, skip };
+    }
+    ctx.drawImage(store, 0, 0, width, height);
+    ctx.strokeStyle = colours.attention;
+    ctx.lineWidth = 1.5;
+    ctx.beginPath();
+    for (const j of data.keysOf(query)) { ctx.moveTo(x(query), top); ctx.lineTo(x(j), bottom); }
+    ctx.stroke();
+    const size = clamp(place.step * 0.62, 1, 9);
+    ctx.fillStyle = tf.mix(colours.page, colours.query, 0.55);
+    for (let i = 0; i < L; i++) ctx.fillRect(x(i) - size / 2, top - size, size, size);
+    ctx.fillStyle = tf.mix(colours.page, colours.key, 0.45);
+    for (let j = 0; j < L; j++) ctx.fillRect(x(j) - size / 2, bottom, size, size);
+    ctx.fillStyle = colours.key;
+    for (const j of data.keysOf(query)) ctx.fillRect(x(j) - Math.max(size, 3) / 2, bottom, Math.max(size, 3), Math.max(size, 3) + 2);
+    ctx.fillStyle = colours.query;
+    const big = Math.max(size, 5);
+    ctx.fillRect(x(query) - big / 2, top - big - 2, big, big + 2);
+    label(app, ctx, `query ${query}`, clamp(x(query), 34, width - 34), 12, colours.query);
+    label(app, ctx, `token ${token}`, clamp(x(token), 30, width - 30), height - 8, colours.key);
+    ctx.strokeStyle = colours.key;
+    ctx.strokeRect(x(token) - big / 2 - 2, bottom - 2, big + 4, big + 5);
+    if (key.skip > 1) label(app, ctx, `one query in ${key.skip} drawn`, width / 2, 12, colours.muted, 400);
+  }
+  const at = (event) => {
+    const [px, py] = view.at(event);
+    return { near: clamp(Math.floor((px - LEFT) / place.step), 0, place.L - 1), above: py < view.canvas.clientHeight / 2 };
+  };
+  view.canvas.addEventListener("pointermove", (event) => { if (event.pointerType === "mouse") { const { near, above } = at(event); actions.peek(above ? near : null); } });
+  view.canvas.addEventListener("pointerleave", () => actions.peek(null));
+  view.canvas.addEventListener("click", (event) => {
+    const { near, above } = at(event);
+    app.set(above ? "query" : "token", near);
+  });
+  view.canvas.addEventListener("keydown", (event) => {
+    const page = Math.max(1, Math.round(place.L / 8));
+    const [name, by] = { ArrowLeft: ["query", -1], ArrowRight: ["query", 1], ArrowUp: ["token", -1], ArrowDown: ["token", 1], PageUp: ["query", -page], PageDown: ["query", page], Home: ["query", -1e9], End: ["query", 1e9] }[event.key] || [];
+    if (!name || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    app.set(name, clamp(app.get(name) + by, 0, place.L - 1));
+  });
+  return { draw, canvas: view.canvas, label: view.label };
+}
+
+function label(app, ctx, text, x, y, colour, weight = 600, align = "center") {
+  ctx.font = `${weight} 11px ${app.font}`;
+  ctx.textAlign = align;
+  ctx.textBaseline = "middle";
+  ctx.lineWidth = 3;
+  ctx.lineJoin = "round";
+  ctx.strokeStyle = app.colours.page;
+  ctx.strokeText(text, x, y);
+  ctx.fillStyle = colour;
+  ctx.fillText(text, x, y);
+  ctx.lineWidth = 1;
+}
+
+// The pattern as a tree of terms joined by and / or, each perhaps negated. Rebuilt when its shape
+// changes; a slider on its way only changes numbers.
+function makeEditor(app, side, root) {
+  let shape, controls = [], serial = 0;
+  const leafName = (spec) => (spec.op === "not" ? leafName(spec.parts[0]) : spec.table ? "table" : spec.name);
+  const shapeOf = (spec) => (spec.table ? "T" : spec.op ? `${spec.op}(${spec.parts.map(shapeOf).join()})` : spec.name);
+  const at = (spec, path) => path.reduce((node, k) => node.parts[k], spec);
+  function change(path, edit) {
+    const replace = (node, [k, ...rest]) =>
+      k === undefined ? edit(node) : { ...node, parts: node.parts.map((part, n) => (n === k ? replace(part, rest) : part)) };
+    const spec = replace(app.get(side), path);
+    app.set(side, fit(spec, app.get("L")));
+  }
+  const without = (path) => {
+    const parent = path.slice(0, -1), k = path.at(-1);
+    change(parent, (node) => {
+      const parts = node.parts.filter((_, n) => n !== k);
+      return parts.length === 1 ? parts[0] : { ...node, parts };
+    });
+  };
+  const add = (op) => change([], (node) => {
+    const next = fresh(op === "and" ? "causal" : "global_tokens", app.get("L"));
+    return node.op === op ? { op, parts: [...node.parts, next] } : { op, parts: [node, next] };
+  });
+
+  function leaf(spec, path, into, many) {
+    const key = `${side}-${serial++}`;
+    const negated = spec.op === "not";
+    const inner = negated ? [...path, 0] : path, plain = negated ? spec.parts[0] : spec;
+    if (many || negated) {
+      const row = el("div", { className: "sl-term" });
+      into.append(row);
+      if (plain.table) row.append(el("span", {}, "table"));
+      else if (plain.op) row.append(el("span", {}, "not"));
+      else {
+        controls.push(app.select(`${key}-family`, {
+          label: "term", hidden: true, into: row, options: Object.entries(FAMILIES).map(([name, { title }]) => [name, title]),
+          read: () => at(app.get(side), inner).name ?? plain.name,
+          write: (name) => change(inner, () => fresh(name, app.get("L"))),
+        }));
+      }
+      const not = app.button("not", () => change(path, (node) => (node.op === "not" ? node.parts[0] : { op: "not", parts: [node] })), { into: row, title: "the pairs that this term leaves out" });
+      not.setAttribute("aria-pressed", String(negated));
+      if (path.length) app.button("×", () => without(path), { into: row }).setAttribute("aria-label", `remove ${leafName(spec)}`);
+    }
+    if (plain.op) return node(plain, inner, into);
+    if (plain.table) return;
+    for (const [name, range] of parametersOf(plain.name)) {
+      const value = () => at(app.get(side), inner).params?.[name] ?? range.default;
+      if (range.type === "list") permutation(key, name, inner, value, into);
+      else {
+        const field = app.slider(`${key}-${name}`, {
+          label: name, into, min: range.min, max: 64, read: value,
+          write: (x) => change(inner, (node) => ({ ...node, params: { ...node.params, [name]: x } })),
+        });
+        controls.push({ ...field, fit: (L) => field.limit(range.min, Math.max(range.min, highest(at(app.get(side), inner), name, L))) });
+      }
+    }
+  }
+  function permutation(key, name, path, value, into) {
+    const id = app.id(`${key}-${name}`);
+    const input = el("input", { type: "text", id, inputMode: "numeric", autocomplete: "off", spellcheck: false });
+    input.dataset.lmSuppressShortcuts = "true";
+    input.dataset.key = `${key}-${name}`;
+    const hint = el("small", { id: `${id}-hint` });
+    input.setAttribute("aria-describedby", hint.id);
+    const put = (order) => change(path, (node) => ({ ...node, params: { ...node.params, [name]: order } }));
+    input.addEventListener("input", () => {
+      const order = input.value.split(/[\s,]+/).filter(Boolean).map(Number);
+      const good = order.length > 0 && order.length <= app.get("L") && [...order].sort((a, b) => a - b).every((n, k) => n === k);
+      input.setAttribute("aria-invalid", String(!good));
+      hint.textContent = good ? "query block b uses key block π(b)" : "write every number from 0 to n − 1 once";
+      if (good) put(order);
+    });
+    const row = el("div", { className: "tfx-field sl-order" }, el("label", { htmlFor: id }, name, " ", el("i", {}, "π")), input, hint);
+    const buttons = el("div", { className: "sl-term" });
+    app.button("shift", () => put([...value().slice(1), value()[0]]), { into: buttons });
+    app.button("more blocks", () => put([...value(), value().length]), { into: buttons });
+    app.button("fewer", () => put(value().filter((n) => n !== value().length - 1)), { into: buttons });
+    row.append(buttons);
+    into.append(row);
+    hint.textContent = "query block b uses key block π(b)";
+    controls.push({ fit: () => { if (document.activeElement !== input) input.value = value().join(", "); }, remove() {} });
+  }
+  function node(spec, path, into) {
+    if (spec.op !== "and" && spec.op !== "or") return leaf(spec, path, into, false);
+    const group = el("div", { className: "sl-group" });
+    into.append(group);
+    spec.parts.forEach((part, k) => {
+      if (k) {
+        controls.push(app.choice(`${side}-op-${serial++}`, {
+          label: "joined by", hidden: true, into: group, options: [["and", "and"], ["or", "or"]],
+          read: () => at(app.get(side), path).op,
+          write: (op) => change(path, (old) => ({ ...old, op })),
+        }));
+      }
+      if (part.op === "and" || part.op === "or") {
+        node(part, [...path, k], group);
+        const row = el("div", { className: "sl-term" });
+        group.append(row);
+        app.button("not", () => change([...path, k], (old) => ({ op: "not", parts: [old] })), { into: row });
+        app.button("×", () => without([...path, k]), { into: row }).setAttribute("aria-label", "remove the group");
+      } else leaf(part, [...path, k], group, true);
+    });
+  }
+  return {
+    draw(spec, L) {
+      const now = shapeOf(spec);
+      if (now !== shape) {
+        const focused = root.contains(document.activeElement) ? document.activeElement.textContent : null;
+        for (const control of controls) control.remove?.();
+        controls = [];
+        serial = 0;
+        root.replaceChildren();
+        node(spec, [], root);
+        const row = el("div", { className: "sl-term" }, el("span", { className: "sl-with" }, "with another pattern:"));
+        root.append(row);
+        app.button("and", () => add("and"), { into: row, title: "only the pairs of both" });
+        app.button("or", () => add("or"), { into: row, title: "the pairs of either" });
+        if (!spec.op) app.button("not", () => change([], (old) => ({ op: "not", parts: [old] })), { into: row, title: "all other pairs" });
+        shape = now;
+        if (focused) [...root.querySelectorAll("button")].find((b) => b.textContent === focused)?.focus();
+      }
+      for (const control of controls) control.fit?.(L);
+    },
+  };
+}
+
+// --- over layers -----------------------------------------------------------------------------------------
+
+function makeDepth(app, actions) {
+  const root = el("div", { role: "group", className: "sl-panel sl-depth", "aria-label": "over layers" });
+  const head = el("div", { className: "sl-panel-head" }, el("p", { className: "sl-title" }, "Over layers"));
+  const body = el("div", { className: "sl-panel-body" });
+  const main = el("div", {}), side = el("div", {});
+  const facts = el("div", { className: "tfx-readouts" });
+  body.append(main, side);
+  root.append(head, body, facts);
+  app.choice("stack", {
+    label: "layers use", into: head,
+    options: [["A", "A", "A in every layer"], ["B", "B", "B in every layer"], ["AB", "A, B, …", "A in the lowest layer, then B, in turn"], ["BA", "B, A, …", "B in the lowest layer, then A, in turn"]],
+  });
+  app.slider("layers", { label: "layers", min: 1, max: 8, into: head });
+  const cone = app.canvas(main, { label: "what the query hears of, layer by layer", height: () => 268 });
+  const map = app.matrix(side, { label: "hops between all pairs", hover: (cell) => actions.peek(cell ? cell[0] : null), pick: (i, j) => actions.pick(i, j) });
+  let shades, shaded = {}; // of the map of hops, for as long as they hold
+  const note = el("p", { className: "sl-note" });
+  side.append(note);
+  main.append(el("p", { className: "sl-note" }, "What the query hears of, layer by layer, and one shortest way to the token. Bars: influence, how much of each token is in the query's vector if attention is uniform."));
+  const show = {
+    heard: app.readout("query hears of", { into: facts, title: "tokens that the query depends on after this many layers, residual included" }),
+    hops: app.readout("hops to the token", { into: facts }),
+    weight: app.readout("influence of the token", { into: facts, title: "powers of ½ (I + D⁻¹M): uniform attention with residual" }),
+    diameter: app.readout("diameter", { into: facts, title: "the most hops any pair needs" }),
+    lost: app.readout("never connected", { into: facts }),
+  };
+
+  function drawCone(stack, names, s, found, share) {
+    const { ctx, width } = cone.begin(), { L } = stack[0], { colours } = app, { layers, query, token } = s;
+    const [left, right, top, bottom, bars] = [76, 10, 18, 176, 236];
+    const step = (width - left - right) / L, x = (j) => left + (j + 0.5) * step;
+    const y = (n) => bottom - (n * (bottom - top)) / layers;
+    const size = clamp(step * 0.7, 1, 8);
+    // edges: where the query looks, and where those look; thinned when there are very many
+    let edges = 0;
+    for (let n = layers; n > 0; n--) for (let i = 0; i < L; i++) if (found.cone[n][i]) edges += stack[(n - 1) % stack.length].keysOf(i).length;
+    const skip = Math.ceil(edges / 3000);
+    ctx.strokeStyle = tf.mix(colours.page, colours.attention, clamp(0.95 - edges / 900, 0.22, 0.5));
+    ctx.lineWidth = 0.7;
+    ctx.beginPath();
+    for (let n = layers, k = 0; n > 0; n--) for (let i = 0; i < L; i++) if (found.cone[n][i]) {
+      for (const j of stack[(n - 1) % stack.length].keysOf(i)) if (k++ % skip === 0) { ctx.moveTo(x(i), y(n)); ctx.lineTo(x(j), y(n - 1)); }
+    }
+    ctx.stroke();
+    for (let n = 0; n <= layers; n++) {
+      for (let j = 0; j < L; j++) {
+        const on = found.cone[n][j];
+        ctx.fillStyle = on ? (n === layers ? colours.query : n === 0 ? colours.key : colours.attention) : tf.mix(colours.page, colours.ink, 0.16);
+        const mark = on ? Math.max(size, 2) : Math.max(size * 0.6, 1);
+        ctx.fillRect(x(j) - mark / 2, y(n) - mark / 2, mark, mark);
+      }
+      const name = n === 0 ? "tokens" : `${n}: ${names[(n - 1) % names.length]}`;
+      label(app, ctx, name, left - 12, y(n), n === 0 ? colours.key : colours.muted, n === 0 ? 600 : 400, "right");
+    }
+    if (found.path) {
+      ctx.strokeStyle = colours.ink;
+      ctx.lineWidth = 2.25;
+      ctx.beginPath();
+      found.path.forEach((j, n) => (n ? ctx.lineTo(x(j), y(n)) : ctx.moveTo(x(j), y(n))));
+      ctx.stroke();
+      ctx.fillStyle = colours.ink;
+      found.path.forEach((j, n) => { ctx.beginPath(); ctx.arc(x(j), y(n), 3.5, 0, 7); ctx.fill(); });
+    }
+    label(app, ctx, `query ${query}`, clamp(x(query), left + 26, width - 34), 7, colours.query);
+    ctx.strokeStyle = colours.key;
+    ctx.lineWidth = 2;
+    const mark = Math.max(size, 4);
+    ctx.strokeRect(x(token) - mark / 2 - 2, bottom - mark / 2 - 2, mark + 4, mark + 4);
+    label(app, ctx, `token ${token}`, clamp(x(token), left + 26, width - 34), bottom + 15, colours.key);
+    // influence: how much of each token is in the query's vector
+    const most = Math.max(...share);
+    ctx.fillStyle = colours.muted;
+    ctx.fillRect(left, bars + 0.5, width - left - right, 1);
+    for (let j = 0; j < L; j++) {
+      const tall = (share[j] / most) * 40;
+      ctx.fillStyle = colours.attention;
+      if (share[j] > 0) ctx.fillRect(x(j) - Math.max(step * 0.7, 1) / 2, bars - Math.max(tall, 0.75), Math.max(step * 0.7, 1), Math.max(tall, 0.75));
+    }
+    label(app, ctx, "influence", left - 12, bars - 8, colours.attention, 600, "right");
+    label(app, ctx, tf.sig(most, 2), left - 12, bars - 38, colours.muted, 400, "right");
+    label(app, ctx, "0", left, bars + 13, colours.muted, 400);
+    label(app, ctx, String(L - 1), x(L - 1), bars + 13, colours.muted, 400);
+    label(app, ctx, "token j", left + (width - left - right) / 2, bars + 13, colours.muted, 400);
+    if (skip > 1) label(app, ctx, `one edge in ${skip} drawn`, width - right, 7, colours.muted, 400, "right");
+  }
+
+  return {
+    root,
+    draw(stack, s, reach) {
+      const { L } = stack[0], { query, token, layers } = s, names = STACKS[s.stack].map((side) => NAME[side]);
+      const found = coneOf(stack, layers, query, token), share = influenceOf(stack, layers, query);
+      drawCone(stack, names, s, found, share);
+      if (shaded.reach !== reach || shaded.layers !== layers) {
+        shades = new Float32Array(L * L);
+        for (let i = 0, k = 0; i < L; i++) for (let j = 0; j < L; j++, k++) {
+          const hop = reach.hops[k];
+          shades[k] = reach.causal && j > i ? NaN : hop < 0 || hop > layers ? 0 : hop < 2 ? 1 : 0.25 + 0.45 / (hop - 0.9);
+        }
+        shaded = { reach, layers };
+      }
+      map.draw({ rows: L, values: shades, row: query, column: token });
+      const heard = found.cone[0].reduce((a, b) => a + b, 0), able = reach.causal ? query + 1 : L;
+      const hop = reach.hops[query * L + token];
+      const far = hop < 0 ? "none: never" : String(hop);
+      const words = `${layers} ${layers === 1 ? "layer" : "layers"} of ${names.join(", ")}: query ${query} hears of ${heard} of ${able} tokens`;
+      const link = found.path ? `path to token ${token}: ${[...found.path].reverse().filter((at, k, all) => at !== all[k - 1]).join(" → ")}` : `token ${token} is not reached`;
+      cone.label(`${words}; ${link}`);
+      map.label(`Hops between all pairs, full colour is one hop, blank is not reached after ${layers} layers. Query ${query}, token ${token}: ${far}.`);
+      note.textContent = `Hops between all pairs: full colour 1, paler more, blank not within ${layers} ${layers === 1 ? "layer" : "layers"}.`;
+      show.heard(`${heard} of ${able} tokens`);
+      show.hops(hop > layers ? `${far} (more than ${layers} layers)` : far);
+      show.weight(share[token] ? tf.sig(share[token], 2) : "0");
+      show.diameter(reach.diameter === null ? "none" : `${reach.diameter} ${reach.diameter === 1 ? "hop" : "hops"}`);
+      show.lost(`${tf.count(reach.unreachable)} pairs`);
+      return `${words}; ${link}`;
+    },
+  };
+}
+
+// --- cost ------------------------------------------------------------------------------------------------
+
+function makeCost(app) {
+  const root = el("div", { role: "group", className: "sl-panel sl-cost", "aria-label": "cost" });
+  const head = el("div", { className: "sl-panel-head" }, el("p", { className: "sl-title" }, "Cost of one layer"));
+  const body = el("div", { className: "sl-panel-body" });
+  const main = el("div", { className: "sl-scroll" }), side = el("div", {});
+  body.append(main, side);
+  root.append(head, body);
+  app.slider("block", { label: "block size", scale: TILES, into: head, hint: "hardware computes a block of the matrix whole or not at all" });
+  const names = ["A", "A, blocks", "B", "B, blocks", "full"];
+  const cells = {};
+  const line = (title) => el("tr", {}, el("th", { scope: "row" }, title), ...names.map((name) => (cells[`${title}/${name}`] = el("td", {}))));
+  const titles = ["pairs", "share", "blocks", "FLOPs", "scores"];
+  const caption = el("caption", {});
+  main.append(el("table", { className: "sl-table" }, caption,
+    el("thead", {}, el("tr", {}, el("td", {}), ...names.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...titles.map(line))));
+  const put = (title, values) => names.forEach((name, k) => { const cell = cells[`${title}/${name}`]; if (cell.textContent !== values[k]) cell.textContent = values[k]; });
+  const curve = app.canvas(side, { label: "pairs over L", height: () => 190 });
+  let timer, lines, lastKey;
+  app.cleanup.push(() => clearTimeout(timer));
+
+  function flops(n) {
+    const units = ["", "k", "M", "G", "T"];
+    let k = 0;
+    while (n >= 1000 && k < 4) { n /= 1000; k++; }
+    return `${tf.sig(n)} ${units[k]}`.trim();
+  }
+
+  function drawCurve() {
+    const { ctx, width, height } = curve.begin(), { colours } = app;
+    const [left, right, top, bottom] = [42, 44, 14, height - 30];
+    const all = Object.values(lines).flat();
+    const xs = all.map(([L]) => Math.log2(L)), [x0, x1] = [Math.min(...xs), Math.max(...xs)];
+    const y0 = 4, y1 = 18.3;
+    const x = (L) => left + ((Math.log2(L) - x0) / Math.max(1e-9, x1 - x0)) * (width - left - right);
+    const y = (p) => bottom - ((Math.log2(Math.max(16, p)) - y0) / (y1 - y0)) * (bottom - top);
+    for (const power of [1e2, 1e3, 1e4, 1e5]) {
+      ctx.strokeStyle = tf.mix(colours.page, colours.grid, 0.8);
+      ctx.lineWidth = 1;
+      ctx.beginPath();
+      ctx.moveTo(left, y(power));
+      ctx.lineTo(width - right, y(power));
+      ctx.stroke();
+      label(app, ctx, { 1e2: "100", 1e3: "1k", 1e4: "10k", 1e5: "100k" }[power], left - 6, y(power), colours.muted, 400, "right");
+    }
+    for (const L of [16, 64, 256, 512]) if (Math.log2(L) >= x0 && Math.log2(L) <= x1) label(app, ctx, String(L), x(L), bottom + 10, colours.muted, 400);
+    label(app, ctx, "L (log scale)", (left + width - right) / 2, height - 7, colours.muted, 400);
+    label(app, ctx, "pairs (log scale)", left, 5, colours.muted, 400, "left");
+    const ends = [];
+    for (const [name, points] of Object.entries(lines)) {
+      if (!points.length) continue;
+      const colour = name === "full" ? colours.muted : colours.attention;
+      ctx.strokeStyle = ctx.fillStyle = colour;
+      ctx.lineWidth = 2;
+      ctx.setLineDash(name === "B" ? [5, 4] : []);
+      ctx.beginPath();
+      for (const [L, p] of points) ctx.lineTo(x(L), y(p));
+      ctx.stroke();
+      ctx.setLineDash([]);
+      for (const [L, p] of points) {
+        ctx.beginPath();
+        if (name === "B") ctx.rect(x(L) - 3, y(p) - 3, 6, 6);
+        else ctx.arc(x(L), y(p), name === "full" ? 2 : 3, 0, 7);
+        ctx.fill();
+      }
+      ends.push([name, y(points.at(-1)[1]), colour]);
+    }
+    ends.sort((a, b) => a[1] - b[1]);
+    ends.forEach((end, k) => { if (k) end[1] = Math.max(end[1], ends[k - 1][1] + 13); });
+    for (const [name, at, colour] of ends) label(app, ctx, name, width - right + 8, at, colour, 600, "left");
+    const rise = (points) => (points.length > 1 ? Math.log(points.at(-1)[1] / points.at(-2)[1]) / Math.log(points.at(-1)[0] / points.at(-2)[0]) : NaN);
+    curve.label(`Pairs over L with these parameters, both axes logarithmic. ${Object.entries(lines).map(([name, points]) => `${name} ends at ${points.at(-1)?.[1] ?? "nothing"} with slope ${tf.sig(rise(points), 2)}`).join("; ")}.`);
+  }
+
+  function count(s) {
+    const lengths = [16, 32, 64, 128, 256, 512];
+    const points = (side) => {
+      const fixed = tableLength(s[side]);
+      return (fixed ? [fixed] : lengths).flatMap((L) => {
+        if (!fits(s[side], L)) return []; // a parameter is out of range at this L
+        return [[L, measure(s[side], L, s.causal).pairs]];
+      });
+    };
+    lines = { full: lengths.map((L) => [L, L * L]), A: points("left"), B: points("right") };
+  }
+
+  return {
+    root,
+    draw(data, s) {
+      const { L, block, d } = s, [a, b] = [data.left, data.right], [ta, tb] = [tiles(a, block), tiles(b, block)];
+      const pairs = [a.pairs, ta.pairs, b.pairs, tb.pairs, L * L];
+      put("pairs", pairs.map(tf.count));
+      put("share", pairs.map((p) => `${tf.sig((100 * p) / L / L)} %`));
+      put("blocks", ["", `${tf.count(ta.blocks)} of ${tf.count(ta.all)}`, "", `${tf.count(tb.blocks)} of ${tf.count(tb.all)}`, tf.count(ta.all)]);
+      put("FLOPs", pairs.map((p) => flops(4 * d * p)));
+      put("scores", pairs.map((p) => tf.bytes(4 * p)));
+      caption.textContent = `L = ${L}, one head of width ${d}, scores in float32. In blocks of ${block}: a block with one allowed pair is computed whole.`;
+      const key = JSON.stringify([s.left, s.right, s.causal]);
+      if (key !== lastKey) {
+        lastKey = key;
+        clearTimeout(timer);
+        const work = () => { count(s); drawCurve(); };
+        if (lines) timer = setTimeout(work, 180); // not while a slider is moving
+        else work();
+      } else drawCurve();
+    },
+  };
+}
+
+// --- all together ----------------------------------------------------------------------------------------
+
+export default tf.explorer({
+  keys: ["left", "right", "L", "query", "token", "causal", "stack", "layers", "view", "side", "block"],
+  also: ["goal", "panels", "prompt", "d"],
+  check(values) { // what a link may bring
+    const out = { ...values };
+    if (out.L !== undefined) out.L = clamp(Math.round(out.L), 2, 512);
+    for (const side of SIDES) if (out[side] && !tableLength(out[side])) out[side] = fit(out[side], out.L ?? 512);
+    if (out.stack && !STACKS[out.stack]) delete out.stack;
+    if (out.layers !== undefined) out.layers = clamp(Math.round(out.layers), 1, 8);
+    if (out.block !== undefined) out.block = clamp(Math.round(out.block), 1, 512);
+    return out;
+  },
+  setup(app) {
+    let peek = null;
+    const actions = {
+      peek(row) { if (row !== peek) { peek = row; app.redraw("peek"); } },
+      pick(i, j) { peek = null; app.set({ query: i, token: j }); },
+    };
+    const setLength = (L) => {
+      const values = { L, query: Math.min(app.get("query"), L - 1), token: Math.min(app.get("token"), L - 1) };
+      for (const side of SIDES) values[side] = fit(app.get(side), L);
+      app.set(values);
+    };
+
+    const goal = el("p", { className: "sl-goal", "aria-live": "polite", hidden: true });
+    app.top.after(goal);
+    const tabs = app.choice("side", { label: "show", hidden: true, into: app.picture, options: SIDES.map((side) => [side, `pattern ${NAME[side]}`]) });
+    tabs.row.classList.add("sl-tabs");
+    const cards = el("div", { className: "sl-cards" });
+    app.picture.append(cards);
+    const card = Object.fromEntries(SIDES.map((side) => [side, null]));
+    for (const side of SIDES) {
+      card[side] = makeCard(app, side, actions);
+      cards.append(card[side].root);
+    }
+
+    app.choice("view", { label: "picture", options: [["matrix", "matrix"], ["graph", "graph"]] });
+    const length = app.slider("L", { label: "length", letter: "L", scale: LENGTHS, write: setLength });
+    const query = app.slider("query", { label: "query", letter: "i", min: 0, max: 63 });
+    const token = app.slider("token", { label: "token", letter: "j", min: 0, max: 63 });
+    app.checkbox("causal", { label: "causal: and j ≤ i" });
+
+    const depth = makeDepth(app, actions), cost = makeCost(app);
+    app.readouts.before(depth.root, cost.root);
+    app.readouts.hidden = true;
+
+    const data = {};
+    let reach;
+    return {
+      draw(changed) {
+        const s = app.all();
+        s.d = app.get("d");
+        const anew = SIDES.filter((side) => !data[side] || changed.has(side) || changed.has("L") || changed.has("causal"));
+        for (const side of anew) data[side] = measure(s[side], s.L, s.causal);
+        const panels = app.get("panels") || [], aim = app.get("goal");
+        const stack = STACKS[s.stack].map((side) => data[side]);
+        if (changed.has("stack") || STACKS[s.stack].some((side) => anew.includes(side))) reach = null;
+        if (!reach && (panels.includes("depth") || aim)) reach = reachOf(stack);
+        const fixed = SIDES.map((side) => tableLength(s[side])).find(Boolean);
+        length.input.disabled = Boolean(fixed);
+        query.limit(0, s.L - 1);
+        token.limit(0, s.L - 1);
+        app.prompt(app.get("prompt"));
+        app.root.dataset.side = s.side;
+
+        const at = { ...s, query: Math.min(peek ?? s.query, s.L - 1) };
+        const words = SIDES.map((side) => card[side].draw({ ...at, data: data[side], spec: s[side], changed }));
+        depth.root.hidden = !panels.includes("depth");
+        cost.root.hidden = !panels.includes("cost");
+        const more = depth.root.hidden ? "" : ` ${depth.draw(stack, at, reach)}.`;
+        if (!cost.root.hidden && (anew.length || [...changed].some((name) => ["block", "theme", "size", "panels", "d"].includes(name)))) cost.draw(data, s);
+        app.say(`A: ${words[0]}. B: ${words[1].replace(/^query \d+ /, "")}.${more}`);
+        goal.hidden = !aim;
+        if (aim) {
+          const { met, message } = verdict(aim, s.L, stack, reach);
+          const wants = [];
+          if (aim.max_hops !== undefined) wants.push(`every ${aim.causal ? "earlier token" : "token"} in ≤ ${aim.max_hops} ${aim.max_hops === 1 ? "hop" : "hops"}`);
+          if (aim.max_keys !== undefined) wants.push(`≤ ${aim.max_keys} keys a row`);
+          if (aim.max_pairs !== undefined) wants.push(`≤ ${aim.max_pairs} pairs`);
+          if (aim.causal) wants.push("causal");
+          if (aim.L !== undefined) wants.push(`L = ${aim.L}`);
+          goal.dataset.met = String(met);
+          const text = `${met ? "✓" : "✗"} ${message}`;
+          if (goal.lastChild?.textContent !== text) goal.replaceChildren(el("span", {}, `Goal: ${wants.join(", ")}; layers use ${[...s.stack].join(" and ")}${s.stack.length > 1 ? " in turn" : ""}.`), el("b", {}, text));
+        }
+      },
+      python: () => pythonOf(app),
+      copies: [["copy mask_mod", () => maskModOf(app), "mask_mod"]],
+      // for tests: the numbers behind the picture
+      numbers: () => ({ data, reach: reach ?? reachOf(STACKS[app.get("stack")].map((side) => data[side])) }),
+    };
+  },
+});
+export { bits, coneOf, influenceOf, measure, maskModOf, pythonOf, reachOf, tiles, verdict };

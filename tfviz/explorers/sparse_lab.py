@@ -1,0 +1,384 @@
+"""Sparse Lab: two attention patterns side by side, as matrix and graph, over layers, with costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import sympy as sp
+import traitlets as t
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.str import StrPrinter
+
+from tfviz import _checks, patterns
+from tfviz.explorers.base import Explorer
+from tfviz.formula import hash_of, javascript
+from tfviz.patterns import LENGTH, Pattern
+
+STACKS = {"A": ("left",), "B": ("right",), "AB": ("left", "right"), "BA": ("right", "left")}
+"""What the layers use, from the lowest: A in every layer, or A and B in turn, …"""
+
+GOALS = {"L": int, "causal": bool, "max_hops": int, "max_keys": int, "max_pairs": int}
+
+
+class PatternTrait(t.TraitType):  # type: ignore[misc, unused-ignore]
+    """Holds a Pattern; travels as its spec; takes either."""
+
+    info_text = "a tfviz Pattern or the spec of one"
+
+    def validate(self, obj: Any, value: Any) -> Pattern:
+        pattern = patterns.from_spec(value) if isinstance(value, Mapping) else value
+        if not isinstance(pattern, Pattern):
+            raise t.TraitError(f"{self.name} = {value!r} is not {self.info_text}")
+        if has_heads(pattern):
+            raise t.TraitError(
+                f"{self.name} = {pattern!r} differs by head; show one head: pattern.parts[0]"
+            )
+        return pattern
+
+
+def has_heads(pattern: Pattern) -> bool:
+    return pattern.op == "heads" or any(has_heads(part) for part in pattern.parts)
+
+
+def _to_json(value: Pattern, widget: Any) -> dict[str, Any]:
+    return value.spec()
+
+
+@dataclass(frozen=True)
+class GoalReport:
+    """Whether the state of a lab meets its goal, the reason in words, and what was counted."""
+
+    met: bool
+    message: str
+    numbers: dict[str, Any]
+
+    def __bool__(self) -> bool:
+        return self.met
+
+
+class SparseLab(Explorer):
+    """Two patterns under shared sliders.
+
+    left, right   the patterns A and B: a Pattern, or its spec
+    L             length of the sequence, 2 to 512
+    query, token  the row that is followed, and the token that it is followed to
+    causal        intersect both patterns with j ≤ i
+    stack         what the layers use, from the lowest: "A", "B", "AB" (in turn) or "BA"
+    layers        how many layers the reach picture shows
+    view          "matrix" or "graph"
+    block, d      block size of the cost by blocks; width of a head
+    panels        which of "depth" and "cost" are shown
+    goal          None or a dict of some of L, causal, max_hops, max_keys, max_pairs
+
+    Raises ValueError or TraitError for a value out of range, with the range.
+    """
+
+    module: ClassVar[str] = "sparse_lab"
+    label: ClassVar[str] = "Sparse Lab: two attention patterns compared"
+
+    left = PatternTrait().tag(sync=True, to_json=_to_json)
+    right = PatternTrait().tag(sync=True, to_json=_to_json)
+    L = t.Int(64).tag(sync=True)
+    query = t.Int(0).tag(sync=True)
+    token = t.Int(0).tag(sync=True)
+    causal = t.Bool(False).tag(sync=True)
+    stack = t.Enum(list(STACKS), "A").tag(sync=True)
+    layers = t.Int(2).tag(sync=True)
+    view = t.Enum(["matrix", "graph"], "matrix").tag(sync=True)
+    side = t.Enum(["left", "right"], "left").tag(sync=True)
+    block = t.Int(16).tag(sync=True)
+    d = t.Int(64).tag(sync=True)
+    panels = t.List(t.Enum(["depth", "cost"]), ["depth", "cost"]).tag(sync=True)
+    goal = t.Dict(default_value=None, allow_none=True).tag(sync=True)
+    prompt = t.Unicode("").tag(sync=True)
+
+    def __init__(
+        self,
+        left: Pattern | Mapping[str, Any] | None = None,
+        right: Pattern | Mapping[str, Any] | None = None,
+        L: int | None = None,
+        query: int | None = None,
+        **options: Any,
+    ) -> None:
+        first: list[Any] = [
+            p if p is not None else patterns.from_spec(patterns.PRESETS[name].spec())
+            for p, name in (
+                (left, "Sparse Transformer, strided"),
+                (right, "Sparse Transformer, fixed"),
+            )
+        ]
+        unknown = [name for name in options if not self.has_trait(name)]
+        if unknown:
+            raise TypeError(f"SparseLab has no option {unknown}; see help(SparseLab)")
+        first = [patterns.from_spec(p) if isinstance(p, Mapping) else p for p in first]
+        if L is None:
+            L = next((n for p in first if (n := _table_length(p))), 64)
+        L = _checks.integer("L", L, 2, 512)
+        query = _checks.integer("query", L * 2 // 3 if query is None else query, 0, L - 1)
+        if not options.get("prompt"):
+            options["prompt"] = (
+                f"Predict: how many layers of A until query {query} hears of token 0? "
+                "Then step through the layers; let A and B take turns."
+            )
+        super().__init__(left=first[0], right=first[1], L=L, query=query, **options)
+
+    # --- checks that need several traits: traitlets runs them when all are set ---
+
+    @t.validate("left", "right")
+    def _fits(self, proposal: Any) -> Pattern:
+        proposal["value"].check_length(self.L)
+        return proposal["value"]
+
+    @t.validate("L")
+    def _length(self, proposal: Any) -> int:
+        L = _checks.integer("L", proposal["value"], 2, 512)
+        for side in ("left", "right"):
+            if isinstance(getattr(self, side), Pattern):
+                getattr(self, side).check_length(L)
+        return L
+
+    @t.observe("L")
+    def _shorter(self, change: Any) -> None:
+        self.query, self.token = min(self.query, self.L - 1), min(self.token, self.L - 1)
+
+    @t.validate("query", "token")
+    def _position(self, proposal: Any) -> int:
+        return _checks.integer(proposal["trait"].name, proposal["value"], 0, self.L - 1)
+
+    @t.validate("layers", "block", "d")
+    def _positive(self, proposal: Any) -> int:
+        high = {"layers": 8, "block": 512, "d": 4096}[proposal["trait"].name]
+        return _checks.integer(proposal["trait"].name, proposal["value"], 1, high)
+
+    @t.validate("goal")
+    def _known_goal(self, proposal: Any) -> dict[str, Any] | None:
+        goal = proposal["value"]
+        for name, value in (goal or {}).items():
+            if name not in GOALS or type(value) is not GOALS[name]:
+                kinds = ", ".join(f"{n}: {kind.__name__}" for n, kind in GOALS.items())
+                raise ValueError(f"goal {name} = {value!r} is not known; a goal has {kinds}")
+        return goal
+
+    # --- the state, read back ---
+
+    def shown(self, side: str = "left") -> Pattern:
+        """The pattern of one side as the lab shows it: with the causal switch."""
+        pattern: Pattern = getattr(self, side)
+        return pattern & patterns.causal() if self.causal else pattern
+
+    @property
+    def pattern(self) -> Pattern:
+        """Pattern A as shown."""
+        return self.shown("left")
+
+    @property
+    def stacked(self) -> list[Pattern]:
+        """The patterns that the layers use in turn, from the lowest layer."""
+        return [self.shown(side) for side in STACKS[self.stack]]
+
+    def goal_report(self) -> GoalReport:
+        """Does the stack of patterns meet the goal? Counted by the library, not by the browser.
+
+        Raises ValueError if the lab has no goal.
+        """
+        if not self.goal:
+            raise ValueError("goal = None; give the lab a goal, e.g. goal={'max_hops': 2}")
+        goal, L = self.goal, self.L
+        masks = [p.mask(L) for p in self.stacked]
+        reach = patterns.reach(self.stacked, L)
+        ahead = [pair for m in masks for pair in m.triu(1).nonzero().tolist()]
+        keys, row = max((int(m.sum(1).max()), -int(m.sum(1).argmax())) for m in masks)
+        numbers = {
+            "L": L,
+            "causal": not ahead,
+            "keys": keys,
+            "pairs": max(int(m.sum()) for m in masks),
+            "unreachable": reach.unreachable,
+            "hops": reach.diameter,
+        }
+        why = []
+        if goal.get("L", L) != L:
+            why.append(f"L is {L}, the goal is for L = {goal['L']}")
+        if goal.get("causal") and ahead:
+            why.append(f"query {ahead[0][0]} sees token {ahead[0][1]}, which is in its future")
+        if keys > goal.get("max_keys", L):
+            why.append(f"query {-row} has {keys} keys, {goal['max_keys']} are allowed")
+        if numbers["pairs"] > goal.get("max_pairs", L * L):
+            why.append(f"{numbers['pairs']} pairs are used, {goal['max_pairs']} are allowed")
+        if "max_hops" in goal and reach.unreachable:
+            i, j = (reach.wanted & (reach.hops < 0)).nonzero()[0].tolist()
+            what = "pair is" if reach.unreachable == 1 else "pairs are"
+            why.append(
+                f"{reach.unreachable} {what} never connected, the first: query {i}, token {j}"
+            )
+        elif "max_hops" in goal and int(reach.hops.max()) > goal["max_hops"]:
+            far = int(reach.hops.max())
+            i, j = (reach.hops == far).nonzero()[0].tolist()
+            why.append(f"query {i} needs {far} hops to token {j}, {goal['max_hops']} are allowed")
+        message = f"Goal not met: {'; '.join(why)}." if why else "Goal met."
+        return GoalReport(not why, message, numbers)
+
+    # --- for the page ---
+
+    def heights(self) -> dict[int, str]:
+        """Measured in the browser (tests/browser looks that nothing moves): what the pictures
+        take, and the rows of controls, which depend on the patterns."""
+        depth, cost, goal = "depth" in self.panels, "cost" in self.panels, bool(self.goal)
+        left, right = _control_rows(self.left), _control_rows(self.right)
+        prompt = max(0, len(self.prompt) - 120)
+        both, one = max(left, right), right if self.side == "right" else left
+        rem = {
+            0: 45.5 + both + 29 * depth + 18.5 * cost + 3.5 * goal + prompt / 80,
+            940: 53 + both + 29 * depth + 20 * cost + 5 * goal + prompt / 50,
+            600: 62.5 + one + 63.5 * depth + 34 * cost + 8.5 * goal + prompt / 20,
+            350: 69 + one + 64 * depth + 36 * cost + 8.5 * goal + prompt / 17,
+        }
+        return {width: f"{height:.1f}rem" for width, height in rem.items()}
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return _catalogue(tuple(patterns.FAMILIES))
+
+
+@cache
+def _catalogue(families: tuple[str, ...]) -> dict[str, Any]:
+    """The library's catalogue, with each formula as Python source and each bound that depends on
+    other values as JavaScript. The names are there so that a new family is noticed."""
+    catalogue = patterns.browser_catalogue()
+    for name in families:
+        family, entry = patterns.FAMILIES[name], catalogue["families"][name]
+        entry["python"] = python(family.formula.sympy)
+        counted = {
+            symbol: sp.Symbol(symbol.name, integer=True, nonnegative=True)
+            for symbol in family.formula.sympy.free_symbols
+            if symbol.name in family.domains and not symbol.is_positive
+            if not family.domains[symbol.name].is_list and family.domains[symbol.name].low >= 0
+        }
+        entry["rows"] = by_rows(family.formula.sympy.xreplace(counted), entry["args"])
+        del entry["latex"], entry["js"]
+        for parameter, domain in family.domains.items():
+            if domain.high is not None:
+                names = [n for n in family.formula.parameters if n != LENGTH] + [LENGTH]
+                values = {n: sp.Symbol(n, integer=True) for n in names}
+                high = sp.sympify(domain.high(values))
+                entry["params"][parameter]["high"] = javascript(high, names)
+    return catalogue
+
+
+class _FloorDivision(sp.Function):  # type: ignore[misc, unused-ignore]
+    """⌊a/b⌋ in one piece: its halves must not be shared, i·(1/b) is not i/b in floating point."""
+
+    is_integer = True
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return all(a.is_nonnegative for a in self.args) or None
+
+    def _javascript(self, printer: Any) -> str:
+        return f"Math.floor(({printer._print(self.args[0])})/({printer._print(self.args[1])}))"
+
+
+class _Remainder(sp.Function):  # type: ignore[misc, unused-ignore]
+    """a mod b where a is known not to be negative: JavaScript's % will do."""
+
+    is_integer = True
+    is_nonnegative = True
+
+    def _javascript(self, printer: Any) -> str:
+        return f"(({printer._print(self.args[0])}) % ({printer._print(self.args[1])}))"
+
+
+def by_rows(expression: Any, arguments: list[str]) -> str:
+    """The formula as JavaScript that fills a matrix fast: (i, …) => (j) => condition. What does not
+    depend on j is computed once in each row, what several parts share once in each cell."""
+    spelled = expression.replace(
+        lambda e: hasattr(e, "_javascript"),  # the library's hash, spelled out
+        lambda e: hash_of(*e.args),
+    ).replace(sp.floor, lambda a: _FloorDivision(*a.as_numer_denom()))
+    spelled = spelled.replace(
+        lambda e: isinstance(e, sp.Mod) and e.args[0].is_nonnegative, lambda e: _Remainder(*e.args)
+    )
+    of_row: dict[Any, Any] = {}
+
+    def lift(e: Any) -> Any:
+        if not e.args or isinstance(e, sp.IndexedBase):
+            return e
+        if any(symbol.name == "j" for symbol in e.free_symbols):
+            return e.func(*map(lift, e.args))
+        return of_row.setdefault(e, sp.Symbol(f"row{len(of_row)}"))
+
+    cell = lift(spelled)
+    names = sp.numbered_symbols("x")
+    shared_row, rows = sp.cse(list(of_row), symbols=names)
+    shared_cell, (condition,) = sp.cse([cell], symbols=names)
+    before = [*shared_row, *zip(of_row.values(), rows, strict=True)]
+    outer, inner = (
+        "".join(f"const {name} = {_body(value)}; " for name, value in lines)
+        for lines in (before, shared_cell)
+    )
+    given = ", ".join(a for a in arguments if a != "j")
+    return f"({given}) => {{ {outer}return (j) => {{ {inner}return {_body(condition)}; }}; }}"
+
+
+def _body(expression: Any) -> str:
+    return javascript(expression, []).removeprefix("() => ")
+
+
+def _control_rows(pattern: Pattern, inside: bool = False) -> float:
+    """Height in rem of the controls of a pattern: its sliders, its menus, the joints between."""
+    if pattern.op == "not":
+        return 2.5 + _control_rows(pattern.parts[0])
+    if pattern.op:
+        return sum(_control_rows(part, True) for part in pattern.parts) + 2.5 * (
+            len(pattern.parts) - 1 + inside
+        )
+    sliders = [6.7 if isinstance(v, tuple) else 2.75 for v in pattern.values.values()]
+    return sum(sliders) + 2.5 * inside
+
+
+def _table_length(pattern: Any) -> int | None:
+    if getattr(pattern, "bits", None) is not None:
+        return int(pattern.bits.shape[-1])
+    parts = getattr(pattern, "parts", ())
+    return next((n for part in parts if (n := _table_length(part))), None)
+
+
+class _Python(StrPrinter):
+    """A Boolean SymPy expression as Python that also works on tensors: & | ~ // %."""
+
+    def _side(self, expr: Any) -> str:  # of // and %
+        return str(self.parenthesize(expr, PRECEDENCE["Pow"]))
+
+    def _print_And(self, expr: Any) -> str:
+        return " & ".join(f"({self._print(a)})" for a in sorted(expr.args, key=sp.default_sort_key))
+
+    def _print_Or(self, expr: Any) -> str:
+        return " | ".join(f"({self._print(a)})" for a in sorted(expr.args, key=sp.default_sort_key))
+
+    def _print_Not(self, expr: Any) -> str:
+        return f"~({self._print(expr.args[0])})"
+
+    def _print_Relational(self, expr: Any) -> str:
+        return f"{self._print(expr.lhs)} {expr.rel_op} {self._print(expr.rhs)}"
+
+    def _print_Mod(self, expr: Any) -> str:
+        return f"({self._side(expr.args[0])} % {self._side(expr.args[1])})"
+
+    def _print_floor(self, expr: Any) -> str:
+        over, under = expr.args[0].as_numer_denom()
+        return f"({self._side(over)} // {self._side(under)})"
+
+    def _print_Abs(self, expr: Any) -> str:
+        return f"abs({self._print(expr.args[0])})"
+
+    def _print_BooleanTrue(self, expr: Any) -> str:
+        return "(i >= 0) & (j >= 0)"
+
+
+def python(expression: Any) -> str:
+    """The formula as Python source over i, j and its parameters, to paste as a mask_mod."""
+    text = _Python().doprint(expression)
+    return re.sub(r"(\w+)\.length", r"len(\1)", re.sub(r"\bhash\(", "hash_of(", text))

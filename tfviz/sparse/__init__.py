@@ -1,0 +1,1 @@
+"""Part V, sparse attention patterns: one room per heading of the survey."""
