@@ -12,10 +12,10 @@ from growth import flops, largest_storage, slope
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfviz import gathers, windows
 from tfviz import patterns as P
 from tfviz.attention import attention, sparse_attention
-from tfviz.key_lists import Interval, key_lists, truth
+from tfviz.kernels import gathers, windows
+from tfviz.kernels.key_lists import Interval, key_lists, truth
 from tfviz.pattern import Family
 
 TOLERANCE = 1e-5

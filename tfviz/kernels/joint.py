@@ -17,10 +17,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from tfviz.gathers import take
-from tfviz.key_lists import holds, positions
+from tfviz.kernels.gathers import take
+from tfviz.kernels.key_lists import holds, positions
+from tfviz.kernels.windows import Offsets
 from tfviz.pattern import Pattern
-from tfviz.windows import Offsets
 
 BLOCK = 64
 """Queries in a block of a window."""

@@ -14,13 +14,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from tfviz.key_lists import CHUNK, holds, key_lists, positions
+from tfviz.kernels.key_lists import CHUNK, holds, key_lists, positions
 from tfviz.pattern import Pattern
 
 BLOCK = 64
 """Queries that gather their keys together."""
-GATHERED = 2**15
-"""Keys gathered for one call, so that they stay in the cache."""
+EXACT = 8
+"""So many different numbers of keys get calls of their own, without padding."""
+GATHERED, POSITIONS = 2**12, 2**14
+"""Keys gathered for one call, and positions of the heads done together: what stays in the cache."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ def attend(
     Q: Float[Tensor, "n L d"], K: Float[Tensor, "n L d"], V: Float[Tensor, "n L dv"], plan: Plan
 ) -> Float[Tensor, "n L dv"]:
     """Carry out a plan: gather, one SDPA for each call, put the rows back in order."""
+    step = max(1, POSITIONS // Q.shape[1])
+    parts = zip(Q.split(step), K.split(step), V.split(step), strict=True)
+    return torch.cat([_attend(q, k, v, plan) for q, k, v in parts])
+
+
+def _attend(Q: Tensor, K: Tensor, V: Tensor, plan: Plan) -> Tensor:
     results = []
     for call in plan.calls:
         q = take(Q, call.queries)
@@ -101,7 +109,10 @@ def _call(
 
 
 def _alike(counts: Int[Tensor, " rows"]) -> list[Int[Tensor, " some"]]:
-    """Rows with similar counts together, a quarter apart at most; none for those without."""
+    """Rows with the same count together or, if there are many counts, with counts up to a quarter
+    apart; none for those without keys."""
+    if len(counts.unique()) <= EXACT:
+        return [(counts == n).nonzero().flatten() for n in counts.unique() if n > 0]
     size = (counts.double().log() / math.log(1.25)).ceil()
     return [(size == s).nonzero().flatten() for s in size.unique() if s >= 0]
 

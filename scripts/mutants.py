@@ -1,0 +1,189 @@
+"""Break the library on purpose, one line at a time, and see that a test notices.
+
+    python scripts/mutants.py            every mutant
+    python scripts/mutants.py window     those whose name contains "window"
+
+Each mutant is a copy of the repository with one replacement; its test files must fail. Exits 1 if a
+mutant survives or its text no longer occurs in the source.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+MUTANTS = [
+    Mutant(
+        "window one too short",
+        "tfviz/patterns.py",
+        "(i - j <= lookback)",
+        "(i - j < lookback)",
+        "tests/test_patterns.py",
+    ),
+    Mutant(
+        "band off by one",
+        "tfviz/patterns.py",
+        "abs(i - j) <= radius",
+        "abs(i - j) <= radius + 1",
+        "tests/test_patterns.py",
+    ),
+    Mutant(
+        "i and j swapped in causal",
+        "tfviz/patterns.py",
+        "    return i >= j\n",
+        "    return j >= i\n",
+        "tests/test_patterns.py",
+    ),
+    Mutant(
+        "i and j swapped in blockwise",
+        "tfviz/patterns.py",
+        "permutation[i * blocks // length] == j * blocks // length",
+        "permutation[j * blocks // length] == i * blocks // length",
+        "tests/test_patterns.py",
+    ),
+    Mutant(
+        "summary one column early",
+        "tfviz/patterns.py",
+        "(j % block >= block - summary)",
+        "(j % block >= block - summary - 1)",
+        "tests/test_patterns.py",
+    ),
+    Mutant(
+        "modulo of a negative number as in C",
+        "tfviz/formula.py",
+        '"mod": sp.Mod,',
+        '"mod": lambda a, b: a - b * sp.sign(a) * sp.floor(sp.Abs(a) / b),',
+        "tests/test_formula.py tests/test_patterns.py",
+    ),
+    Mutant(
+        "heads shifted in mask_mod",
+        "tfviz/pattern.py",
+        "enumerate(mods[1:], start=1)",
+        "enumerate(mods[1:], start=2)",
+        "tests/test_patterns.py",
+    ),
+    Mutant(
+        "layers composed in the wrong order",
+        "tfviz/depth.py",
+        "masks[n % len(masks)].float() @ known.float() > 0",
+        "known.float() @ masks[n % len(masks)].float() > 0",
+        "tests/test_patterns.py",
+    ),
+    Mutant(
+        "residual forgotten in influence",
+        "tfviz/depth.py",
+        "share = (share + mixed) / 2",
+        "share = mixed",
+        "tests/test_patterns.py",
+    ),
+    Mutant(
+        "ragged blocks counted whole",
+        "tfviz/cost.py",
+        "int((kept * edges).sum()) * height",
+        "int(kept.sum()) * block * block",
+        "tests/test_patterns.py",
+    ),
+    Mutant(
+        "√d missing in attention",
+        "tfviz/attention.py",
+        " / math.sqrt(Q.shape[-1])",
+        "",
+        "tests/test_attention.py",
+    ),
+    Mutant(
+        "√d missing in the joint softmax",
+        "tfviz/kernels/joint.py",
+        "    Q = Q / math.sqrt(Q.shape[-1])\n",
+        "",
+        "tests/test_sparse_attention.py",
+    ),
+    Mutant(
+        "a row without keys is NaN",
+        "tfviz/attention.py",
+        "scores.masked_fill(no_key, 0.0).softmax(-1).masked_fill(no_key, 0.0)",
+        "scores.softmax(-1)",
+        "tests/test_attention.py",
+    ),
+    Mutant(
+        "softmax over the queries",
+        "tfviz/attention.py",
+        ".softmax(-1).masked_fill(no_key, 0.0)",
+        ".softmax(-2).masked_fill(no_key, 0.0)",
+        "tests/test_attention.py",
+    ),
+    Mutant(
+        "sparse window off by one",
+        "tfviz/kernels/windows.py",
+        "(t < low) | (t > high)",
+        "(t < low) | (t >= high)",
+        "tests/test_sparse_attention.py",
+    ),
+    Mutant(
+        "a pair counted in two windows",
+        "tfviz/kernels/joint.py",
+        "            allowed &= ~holds(earlier, i, j, L)\n",
+        "            pass\n",
+        "tests/test_sparse_attention.py",
+    ),
+    Mutant(
+        "a check that overlooks missing pairs",
+        "tfviz/checks.py",
+        "    wrong = mine != target\n    if not wrong.any():\n",
+        "    wrong = mine & ~target\n    if not wrong.any():\n",
+        "tests/test_checks.py",
+    ),
+]
+
+
+def survives(mutant: Mutant) -> str | None:
+    """None if the tests noticed, else what went wrong."""
+    source = (ROOT / mutant.file).read_text()
+    if source.count(mutant.old) < 1:
+        return f"{mutant.file} no longer holds {mutant.old!r}"
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "repo"
+        skip = shutil.ignore_patterns(".*", "_build", "node_modules", "__pycache__", "*.egg-info")
+        shutil.copytree(ROOT, copy, ignore=skip)
+        (copy / mutant.file).write_text(source.replace(mutant.old, mutant.new, 1))
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        done = subprocess.run(
+            [*command, *mutant.tests.split()],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+        )
+    if done.returncode == 1:
+        return None
+    return "survived" if done.returncode == 0 else f"tests did not run: {done.stdout[-300:]}"
+
+
+def main() -> int:
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    bad = 0
+    for mutant in MUTANTS:
+        if wanted in mutant.name:
+            trouble = survives(mutant)
+            bad += trouble is not None
+            print(f"{'killed' if trouble is None else 'ALIVE '}  {mutant.name}  {trouble or ''}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The three ways in which `tfviz.sparse_attention` computes, one file each."""
