@@ -234,7 +234,7 @@ def test_contents_open_on_a_phone_and_close_with_escape(page: Any, site: Site) -
     menu, link = page.get_by_role("button", name="Contents"), page.locator("#tf-side a").first
     assert not link.is_visible()
     menu.click()
-    assert link.is_visible()
+    link.wait_for(state="visible")
     assert menu.get_attribute("aria-expanded") == "true"
     page.keyboard.press("Escape")
     page.wait_for_function("!document.documentElement.classList.contains('tf-open')")

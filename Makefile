@@ -1,0 +1,60 @@
+# Everything begins here, on a machine that has Python 3.11 or newer and make. `make help` lists it.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= .
+PORT ?= 8000
+TESTS ?= tests
+
+ENV := $(VENV)/.installed
+NPM := node_modules/.installed
+
+.PHONY: help book build test lint types lab bench experiments pictures env clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
+
+book: $(ENV) $(NPM)  ## build the book and serve it on this machine
+	@$(BIN)/python scripts/build_book.py --out $(OUT) --port $(PORT) --serve
+
+build: $(ENV) $(NPM)  ## build the book only; OUT=folder elsewhere, DRAFT=1 shows failing cells
+	@$(BIN)/python scripts/build_book.py --out $(OUT) $(if $(DRAFT),--draft)
+
+test: $(ENV) $(NPM)  ## run every test, those in a browser too
+	@$(BIN)/python scripts/browser.py --install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	TFVIZ_OUT=$(OUT) OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest $(TESTS)
+
+lab: $(ENV)  ## open JupyterLab, with everything installed
+	@$(BIN)/jupyter lab
+
+bench: $(ENV) $(NPM)  ## measure speed, memory and the weight of the pages
+	@$(BIN)/python scripts/browser.py --install
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+experiments: $(ENV)  ## train all small models of the chapters again
+	@$(BIN)/python -m tfviz.experiments
+
+pictures: $(ENV) $(NPM)  ## make the pictures of the README again
+	@$(BIN)/python scripts/pictures.py
+
+env: $(ENV) $(NPM)  ## only install what is needed
+
+clean:  ## remove what was built; the environment stays
+	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(ENV): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Python 3.11 or newer is needed; this is %d.%d. Try: make PYTHON=/path/to/python" % v[:2])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+# npm comes from the environment, as a wheel; nothing but Python is needed for it.
+$(NPM): package.json package-lock.json $(ENV)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@

@@ -1,0 +1,101 @@
+"""The library in the pages: its source, and its explorers outside of notebooks.
+
+```{source} tfviz.sparse.strided.strided_attention    the source of one object, or of several
+
+```{explorer} sparse_lab                              an explorer; the body is JSON with its traits
+{"length": 64}
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+
+def find(dotted: str) -> Any:
+    """The object that a dotted name such as `tfviz.patterns.strided` means."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError as error:
+            if error.name and not dotted.startswith(error.name):
+                raise
+            continue
+        for name in parts[length:]:
+            found = getattr(found, name)
+        return found
+    raise ModuleNotFoundError(f"no module is named like the start of {dotted!r}")
+
+
+class Source(SphinxDirective):
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        return [self.listing(dotted) for dotted in self.arguments[0].split()]
+
+    def listing(self, dotted: str) -> nodes.Node:
+        try:
+            thing = inspect.unwrap(find(dotted))
+            if isinstance(thing, property):
+                thing = thing.fget
+            lines, first = inspect.getsourcelines(thing)
+            path = Path(str(inspect.getsourcefile(thing))).resolve()
+        except (ImportError, AttributeError, TypeError, OSError) as error:
+            raise self.error(f"cannot show the source of {dotted!r}: {error}") from None
+        self.env.note_dependency(str(path))
+        try:
+            name = path.relative_to(Path(self.env.srcdir).resolve()).as_posix()
+        except ValueError:
+            raise self.error(f"{dotted!r} lives outside of this repository") from None
+        code = inspect.cleandoc("\n" + "".join(lines)) if lines[0][:1].isspace() else "".join(lines)
+        block = nodes.literal_block(code, code, language="python")
+        block["classes"].append("tf-source-code")
+        self.set_source_info(block)
+        last = first + len(lines) - 1
+        options = self.config.html_theme_options
+        address = (
+            f"{options['repository_url']}/blob/{options['repository_branch']}/{name}"
+            f"#L{first}-L{last}"
+        )
+        link = nodes.reference("", "", nodes.literal(name, name), refuri=address, internal=False)
+        caption = nodes.paragraph("", "", link, nodes.Text(f", lines {first} to {last}"))
+        caption["classes"].append("tf-source-where")
+        return nodes.container("", caption, block, classes=["tf-source"])
+
+
+class ExplorerDirective(SphinxDirective):
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        from tfviz import explorers
+
+        name = self.arguments[0]
+        kind = explorers.ALL.get(name)
+        if kind is None:
+            raise self.error(
+                f"no explorer is called {name!r}; there are: {', '.join(explorers.ALL)}"
+            )
+        text = "\n".join(self.content).strip()
+        try:
+            made = kind(**(json.loads(text) if text else {}))
+        except Exception as error:
+            raise self.error(f"explorer {name!r} does not take {text!r}: {error}") from None
+        self.env.note_dependency(str(inspect.getsourcefile(kind)))
+        wrapped = f'<div class="tf-wide tf-explorer-page">{made.html()}</div>'
+        return [nodes.raw("", wrapped, format="html")]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("source", Source)
+    app.add_directive("explorer", ExplorerDirective)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,209 @@
+"""Formulas, rendered while the book is built: a page needs no script to show them.
+
+KaTeX runs inside V8 (`mini-racer`) and writes HTML for eyes and MathML for screen readers. Its
+style sheet and fonts are linked only from pages with a formula, and the fonts are cut down to the
+characters that the book uses. A formula that does not parse is a warning with its place, and fails
+the build.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import logging as python_logging
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from fontTools import subset
+from py_mini_racer import MiniRacer
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+logger = logging.getLogger(__name__)
+python_logging.getLogger("fontTools").setLevel(python_logging.ERROR)
+
+ROOT = Path(__file__).parents[2]
+KATEX = ROOT / "node_modules" / "katex" / "dist"
+TRUSTED = "\\htmlClass"
+
+RENDER = """
+const known = ["htmlExtension", "newLineInDisplayMode"];
+function render(tex, display, macros, trusted) {
+  try {
+    return {html: katex.renderToString(tex, {
+      displayMode: display, macros: {...macros}, output: "htmlAndMathml", throwOnError: true,
+      strict: (code) => known.includes(code) ? "ignore" : "error",
+      trust: (context) => context.command === trusted,
+    })};
+  } catch (error) {
+    return {error: error.message};
+  }
+}
+"""
+
+
+class FormulaError(ValueError):
+    """A formula that KaTeX does not understand."""
+
+
+class Renderer:
+    """KaTeX with the book's macros; remembers what it has rendered."""
+
+    def __init__(self, macros: dict[str, str]) -> None:
+        self.macros = {f"\\{name}": meaning for name, meaning in macros.items()}
+        self.done: dict[tuple[str, bool], str] = {}
+        self.engine: MiniRacer | None = None
+
+    def __call__(self, tex: str, display: bool = False) -> str:
+        """The HTML of one formula."""
+        key = (tex, display)
+        if key not in self.done:
+            if self.engine is None:
+                self.engine = MiniRacer()
+                self.engine.eval((KATEX / "katex.min.js").read_text("utf-8") + RENDER)
+            arguments = ", ".join(map(json.dumps, (tex, display, self.macros, TRUSTED)))
+            answer = json.loads(self.engine.eval(f"JSON.stringify(render({arguments}))"))
+            if "error" in answer:
+                raise FormulaError(answer["error"])
+            self.done[key] = answer["html"]
+        return self.done[key]
+
+
+def place(node: nodes.Node) -> tuple[str | None, int | None]:
+    """Source file and line of the node, or of the nearest node around it that has them."""
+    source, at = None, node
+    while at is not None:
+        source = source or getattr(at, "source", None)
+        if getattr(at, "line", None):
+            return source, at.line
+        at = at.parent
+    return source, None
+
+
+def show(self: Any, node: nodes.Element, tex: str, display: bool) -> str:
+    try:
+        return self.builder.app.tfviz_katex(tex, display)
+    except FormulaError as error:
+        source, line = place(node)
+        logger.warning(
+            "formula %r: %s", tex, error, location=f"{source}:{line or ''}", type="tfviz"
+        )
+        return f'<code class="tf-bad-formula">{html.escape(tex)}</code>'
+
+
+def visit_inline(self: Any, node: nodes.math) -> None:
+    self.body.append(show(self, node, node.astext(), display=False))
+    raise nodes.SkipNode
+
+
+def visit_display(self: Any, node: nodes.math_block) -> None:
+    number = get_node_equation_number(self, node) if node.get("number") else ""
+    self.body.append(self.starttag(node, "div", CLASS="math tf-equation"))
+    self.body.append('<div class="tf-formula">')
+    self.body.append(show(self, node, arranged(node.astext()), display=True))
+    self.body.append("</div>")
+    if number:
+        self.body.append(f'<a class="eqno" href="#{node["ids"][0]}">({number})</a>')
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def arranged(tex: str) -> str:
+    """Display math as Sphinx means it: blank lines part equations, and `&` may align them."""
+    parts = [part.strip() for part in re.split(r"\n\s*\n", tex) if part.strip()]
+    if any(part.startswith(r"\begin{") and part.endswith("}") for part in parts):
+        return "\n".join(parts)
+    parts = [rf"\begin{{split}}{part}\end{{split}}" if r"\\" in part else part for part in parts]
+    if len(parts) == 1:
+        return parts[0]
+    return r"\begin{gathered}" + r"\\".join(parts) + r"\end{gathered}"
+
+
+def start(app: Sphinx) -> None:
+    app.tfviz_katex = Renderer(dict(app.config.tfviz_macros))  # type: ignore[attr-defined]
+
+
+# --- style sheet and fonts ------------------------------------------------------------------------
+
+
+FACES = {
+    # family of KaTeX -> classes of the letters that need it
+    "AMS": "amsrm|mathbb|textbb",
+    "Caligraphic": "mathcal|textcal",
+    "Fraktur": "mathfrak|textfrak|mathboldfrak",
+    "SansSerif": "mathsf|textsf|mathboldsf|textboldsf",
+    "Script": "mathscr|textscr",
+    "Typewriter": "mathtt|texttt",
+    "Main-Bold": "mathbf|textbf",
+    "Main-BoldItalic": "textit|boldsymbol",
+    "Main-Italic": "mathit|textit",
+    "Math-BoldItalic": "boldsymbol",
+}
+
+
+def write_style(folder: Path, pages: list[Path], work: Path) -> None:
+    """Write katex.css with its fonts inside, cut to what the pages use.
+
+    Fonts that come with the style sheet are there when the first line is drawn: nothing moves.
+    """
+    used, classes = set("0123456789"), set()
+    for page in pages:
+        text = page.read_text("utf-8")
+        for formula in re.findall(
+            r'class="katex-html".*?(?=</span></span></span></span>)', text, re.S
+        ):
+            used |= set(html.unescape(re.sub(r"<[^>]*>", "", formula)))
+            for names in re.findall(r'class="([^"]*)"', formula):
+                classes |= set(names.split())
+
+    def inside(found: re.Match[str]) -> str:
+        name = found[1]
+        face, _, shape = name.removeprefix("KaTeX_").removesuffix(".woff2").partition("-")
+        needs = FACES.get(f"{face}-{shape}", FACES.get(face))
+        if needs and not classes & set(needs.split("|")):
+            return ""
+        cut_font(KATEX / "fonts" / name, work / name, used)
+        return found[0].replace(f"fonts/{name}", data_address(work / name))
+
+    style = (KATEX / "katex.min.css").read_text("utf-8")
+    style = re.sub(r",url\([^)]*\.(?:woff|ttf)\) format\(\"[a-z]+\"\)", "", style)
+    style = re.sub(r"@font-face\{[^}]*url\(fonts/([^)]+)\)[^}]*\}", inside, style)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "katex.css").write_text(style, "utf-8")
+
+
+def data_address(font: Path) -> str:
+    """A font as an address that holds it."""
+    return "data:font/woff2;base64," + base64.b64encode(font.read_bytes()).decode()
+
+
+def cut_font(source: Path, target: Path, letters: set[str]) -> None:
+    """A copy of a font with these letters only."""
+    options = subset.Options()
+    options.flavor = "woff2"
+    options.layout_features = ["kern", "liga", "calt", "ccmp", "locl", "mark", "mkmk", "lnum"]
+    options.notdef_outline = True
+    text = "".join(sorted(letters))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(f"{source.stat().st_size} {text}".encode()).hexdigest()
+    stamp = target.with_suffix(".letters")
+    if target.exists() and stamp.exists() and stamp.read_text("utf-8") == digest:
+        return
+    with subset.load_font(str(source), options) as font:
+        cutter = subset.Subsetter(options)
+        cutter.populate(text=text)
+        cutter.subset(font)
+        subset.save_font(font, str(target), options)
+    stamp.write_text(digest, "utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("tfviz_macros", {}, "env", dict)
+    app.add_html_math_renderer("katex", (visit_inline, None), (visit_display, None))
+    app.connect("builder-inited", start)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,334 @@
+"""What surrounds the text of a page, and the files beside the pages.
+
+The layout in `book/_templates` takes the place of the theme's own: it links one style sheet and one
+small script, and more only where a page needs more (formulas, explorers, the atlas). At the end
+of a build the files that no page uses are removed, and the landing page is put at the root.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import posixpath
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import book_math
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.environment.collectors.toctree import TocTreeCollector
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+ROOT = Path(__file__).parents[2]
+ASSETS = ROOT / "book" / "assets"
+NPM = ROOT / "node_modules"
+FONTS = {
+    # file -> family in the style sheet, style, where npm has it
+    "text.woff2": (
+        "tf-text",
+        "normal",
+        "@fontsource-variable/source-serif-4/files/source-serif-4-latin-wght-normal.woff2",
+    ),
+    "italic.woff2": (
+        "tf-text",
+        "italic",
+        "@fontsource-variable/source-serif-4/files/source-serif-4-latin-wght-italic.woff2",
+    ),
+    "label.woff2": (
+        "tf-label",
+        "normal",
+        "@fontsource-variable/inter/files/inter-latin-wght-normal.woff2",
+    ),
+}
+EMPTY_HEAD = '<th class="head" scope="col"><span class="tf-unseen">Row</span></th>'
+STYLE = ("roles.css", "page.css", "article.css", "boxes.css", "code.css", "print.css")
+"""Joined into one style sheet, in this order."""
+
+PAGE_FILES = (
+    # what is in a page -> what the page needs
+    (re.compile(r'class="katex'), "css", "katex/katex.css"),
+    (re.compile(r'class="[^"]*\btfv-'), "css", "css/catalogue.css"),
+    (re.compile(r'class="[^"]*\bsd-'), "css", "sphinx-design.min.css"),
+    (re.compile(r'class="[^"]*\btfv-atlas-box'), "js", "js/atlas.js"),
+    (re.compile(r'class="tfviz-(?:explorer|plotly)"'), "js", "js/tfviz-page.js"),
+)
+SEARCH = ("documentation_options", "doctools", "searchtools", "language_data", "sphinx_highlight")
+KEEP = re.compile(
+    r"css/|js/|katex/katex\.css|explorers/|vendor/plotly"
+    r"|favicon\.svg|fonts\.css|tfviz\.css|sphinx-design\.min\.css"
+    rf"|(?:{'|'.join(SEARCH)})\.js"
+)
+
+
+# --- one page -------------------------------------------------------------------------------------
+
+
+def page_context(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Everything that `layout.html` asks for."""
+    env, options = app.env, app.config.html_theme_options
+    body = fold(context.get("body", "") or "")
+    body = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
+    body = re.sub(r' id="(?:exercise|solution)-content"', "", body)
+    body = re.sub(r"<th[^>]*>\s*(?:<p></p>)?\s*</th>", EMPTY_HEAD, body)
+    body = re.sub(r"<table\b.*?</table>", scrollable, body, flags=re.S)
+    context["body"] = body
+    navigation = navigation_html(context, pagename) if "toctree" in context else ""
+    everything = body + navigation
+    static = lambda name: versioned(app, name)  # noqa: E731
+    wanted = [(kind, name) for what, kind, name in PAGE_FILES if what.search(everything)]
+    context["tf_styles"] = [static(name) for kind, name in wanted if kind == "css"]
+    context["tf_scripts"] = [static(name) for kind, name in wanted if kind == "js"]
+    context["tf_main_style"], context["tf_main_script"] = static("tfviz.css"), static("js/site.js")
+    context["tf_navigation"] = navigation
+    context["tf_title"] = env.titles[pagename].astext() if pagename in env.titles else "Search"
+    context["tf_landing"] = pagename == app.config.root_doc
+    context["tf_repository"] = options["repository_url"]
+    context["tf_eyebrow"] = eyebrow(env, pagename)
+    context["tf_lesson"] = lesson_links(app, pagename, context)
+    context["tf_source_page"] = (
+        f"{options['repository_url']}/blob/{options['repository_branch']}/"
+        f"{env.doc2path(pagename, base=False)}"
+        if pagename in env.found_docs
+        else ""
+    )
+
+
+def versioned(app: Sphinx, name: str) -> str:
+    """Address of a static file, with a short digest so that browsers notice a change."""
+    digest = app.tfviz_digests.get(name)  # type: ignore[attr-defined]
+    if digest is None:
+        file = ASSETS / name
+        known = file.read_bytes() if file.exists() else name.encode()
+        if name == "tfviz.css":
+            known = joined_style().encode()
+        digest = hashlib.sha256(known).hexdigest()[:8]
+        app.tfviz_digests[name] = digest  # type: ignore[attr-defined]
+    return f"_static/{name}?v={digest}"
+
+
+def joined_style() -> str:
+    return "\n".join((ASSETS / "css" / name).read_text("utf-8") for name in STYLE)
+
+
+def fold(body: str) -> str:
+    """Boxes of the class dropdown become details, which open without a script."""
+    out, done = [], 0
+    opening = re.compile(
+        r'<div class="([^"]*\badmonition\b[^"]*)"([^>]*)>\s*'
+        r'<p class="admonition-title">(.*?)</p>',
+        re.S,
+    )
+    for found in opening.finditer(body):
+        if "dropdown" not in found[1].split() or found.start() < done:
+            continue
+        depth, end = 1, found.end()
+        for step in re.finditer(r"<(/?)div\b[^>]*>", body[found.end() :]):
+            depth += -1 if step[1] else 1
+            if depth == 0:
+                end = found.end() + step.start()
+                break
+        inner = body[found.end() : end]
+        title = re.sub(r"</?a\b[^>]*>", "", found[3])  # a summary is a button: no link in it
+        out.append(body[done : found.start()])
+        out.append(
+            f'<details class="{found[1]}"{found[2]}><summary class="admonition-title">'
+            f"{title}</summary>{fold(inner)}</details>"
+        )
+        done = end + len("</div>")
+    return "".join(out) + body[done:]
+
+
+def scrollable(found: re.Match[str]) -> str:
+    """A table that may be wider than a phone scrolls in its own box."""
+    return f'<div class="tf-table">{found[0]}</div>'
+
+
+def navigation_html(context: dict[str, Any], pagename: str) -> str:
+    """The book's contents, with the sections of this page below its own entry."""
+    book = context["toctree"](maxdepth=1, collapse=False, includehidden=True, titles_only=True)
+    book = re.sub(r' aria-level="2"| role="heading"', "", book or "")
+    here = re.search(
+        r'<ul>\s*<li><a class="reference internal" href="#">.*?</a>(<ul>.*</ul>)\s*</li>\s*</ul>',
+        context.get("toc") or "",
+        re.S,
+    )
+    if not here or not book:
+        return book
+    sections = here[1].replace("<ul>", '<ul class="tf-sections">', 1)
+    return re.sub(
+        r'(<a class="current reference internal" href="#">.*?</a>)',
+        lambda found: found[1].replace('href="#"', 'href="#" aria-current="page"') + sections,
+        book,
+        count=1,
+        flags=re.S,
+    )
+
+
+def eyebrow(env: BuildEnvironment, pagename: str) -> str:
+    """What stands above the title: the number of the chapter, and its part."""
+    from tfviz import catalogue
+
+    for chapter in catalogue.CHAPTERS:
+        if chapter.document == pagename:
+            part = next(part for part in catalogue.PARTS if part.id == chapter.part)
+            return f"Chapter {chapter.number} · {part.title}"
+    return ""
+
+
+def lesson_links(app: Sphinx, pagename: str, context: dict[str, Any]) -> dict[str, str] | None:
+    """Where a lesson's notebook is; nothing for other pages."""
+    if "kernelspec" not in app.env.metadata.get(pagename, {}):
+        return None
+    home = re.sub(r"^https?://github\.com/", "", app.config.html_theme_options["repository_url"])
+    branch = app.config.tfviz_notebooks_branch
+    return {
+        "notebook": context["pathto"](f"notebooks/{pagename}.ipynb", 1),
+        "colab": "https://colab.research.google.com/github/"
+        f"{home}/blob/{branch}/notebooks/{pagename}.ipynb",
+    }
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def chapter_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """A chapter has the number of the course, also while chapters before it are not there yet."""
+    from tfviz import catalogue
+
+    numbers = {chapter.document: chapter.number for chapter in catalogue.CHAPTERS}
+    changed: dict[str, int] = {}
+    for document, sections in env.toc_secnumbers.items():
+        number = numbers.get(document)
+        if number is None:
+            continue
+        for anchor, found in sections.items():
+            if found and found[0] != number:
+                sections[anchor] = (number, *found[1:])
+                changed[document] = number
+    for document, number in changed.items():
+        for node in (env.titles[document], env.longtitles[document]):
+            if "secnumber" in node:
+                node["secnumber"] = (number, *node["secnumber"][1:])
+        for toc in env.tocs.values():
+            for link in toc.findall(nodes.reference):
+                if link.get("refuri") == document and link.get("secnumber"):
+                    link["secnumber"] = (number, *link["secnumber"][1:])
+    if not changed:
+        return []
+    return [*changed, *TocTreeCollector().assign_figure_numbers(env)]
+
+
+# --- the whole site -------------------------------------------------------------------------------
+
+
+def assets_changed(app: Sphinx, env: BuildEnvironment, *_: object) -> list[str]:
+    """Sphinx copies files only when it writes a page: let a changed asset write the first one."""
+    digest = hashlib.sha256()
+    for file in sorted(ASSETS.rglob("*")):
+        if file.is_file():
+            digest.update(file.read_bytes())
+    known = getattr(env, "tfviz_assets", None)
+    env.tfviz_assets = digest.hexdigest()  # type: ignore[attr-defined]
+    return list(env.found_docs) if known and known != env.tfviz_assets else []  # type: ignore[attr-defined]
+
+
+def build_finished(app: Sphinx, problem: Exception | None) -> None:
+    if problem is not None or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    static = out / "_static"
+    pages = []
+    for page in sorted(out.rglob("*.html")):
+        name = page.relative_to(out).with_suffix("").as_posix()
+        if name in {*app.env.found_docs, "index", "search"}:
+            pages.append(page)
+        else:
+            page.unlink()  # of a document that is no more
+    (static / "tfviz.css").write_text(joined_style(), "utf-8")
+    work = out.parent / ".fonts"
+    (static / "fonts.css").write_text(fonts_style(pages, work), "utf-8")
+    book_math.write_style(static / "katex", pages, work)
+    write_explorers(static)
+    for file in sorted(static.rglob("*"), reverse=True):
+        name = file.relative_to(static).as_posix()
+        if file.is_dir():
+            if not any(file.iterdir()):
+                file.rmdir()
+        elif not KEEP.match(name):
+            file.unlink()
+    for name in STYLE:
+        (static / "css" / name).unlink(missing_ok=True)
+    for name in (".buildinfo", "objects.inv", "_sphinx_design_static", "reports"):
+        target = out / name
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+    landing = out / f"{app.config.root_doc}.html"
+    folder = posixpath.dirname(app.config.root_doc)
+    (out / "index.html").write_text(moved(landing.read_text("utf-8"), folder), "utf-8")
+    (out / ".nojekyll").touch()
+
+
+def fonts_style(pages: list[Path], work: Path) -> str:
+    """The text fonts, cut to the letters that occur in the book, inside of a style sheet.
+
+    They are there when the first line is drawn, from a folder too, so that no line ever moves.
+    """
+    letters = {chr(code) for code in range(0x20, 0x7F)}
+    for page in pages:
+        letters |= set(html.unescape(page.read_text("utf-8")))
+    rules = []
+    for name, (family, look, source) in FONTS.items():
+        book_math.cut_font(NPM / source, work / name, letters)
+        rules.append(
+            f'@font-face {{ font-family: "{family}"; font-style: {look}; font-weight: 100 900; '
+            f"font-display: block; "
+            f'src: url({book_math.data_address(work / name)}) format("woff2"); }}\n'
+        )
+    return "".join(rules)
+
+
+def write_explorers(static: Path) -> None:
+    from tfviz.explorers import write_assets
+
+    shutil.rmtree(static / "explorers", ignore_errors=True)
+    write_assets(static / "explorers")
+    (static / "vendor").mkdir(parents=True, exist_ok=True)
+    plotly = NPM / "plotly.js-cartesian-dist-min" / "plotly-cartesian.min.js"
+    shutil.copyfile(plotly, static / "vendor" / "plotly.min.js")
+
+
+def moved(page: str, folder: str) -> str:
+    """A page of `folder` as it must read at the root: its relative addresses start there."""
+
+    def there(found: re.Match[str]) -> str:
+        before, address, after = found[1], html.unescape(found[2]), found[3]
+        if re.match(r"[a-z]+:|//|#|$", address):
+            return found[0]
+        path = re.split(r"[?#]", address, maxsplit=1)[0]
+        moved_path = posixpath.normpath(posixpath.join(folder, path))
+        return before + html.escape(moved_path + address[len(path) :]) + after
+
+    page = re.sub(r'(\s(?:href|src)=")([^"]*)(")', there, page)
+    return page.replace('data-content_root="../"', 'data-content_root="./"')
+
+
+def started(app: Sphinx) -> None:
+    app.tfviz_digests = {}  # type: ignore[attr-defined]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("builder-inited", started)
+    app.connect("html-page-context", page_context, priority=900)
+    app.connect("env-get-outdated", assets_changed)
+    app.connect("env-get-updated", chapter_numbers, priority=900)
+    app.connect("build-finished", build_finished, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

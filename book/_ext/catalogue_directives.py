@@ -1,0 +1,527 @@
+"""What the pages draw from the catalogue.
+
+    ```{mechanism} sparse_transformer_strided      the card that opens a mechanism
+    ```{atlas}                                     the whole catalogue as a table to filter
+    ```{family-tree}                               the same as a picture, years against families
+    ```{course-map}                                nine parts, 32 chapters, what is ready
+    ```{errata}                                    the list in book/errata.toml
+
+Everything that holds a formula, a citation or a link is built from docutils nodes, so that the
+rest of the build treats it like any other text; only drawings are raw SVG.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from tfviz import catalogue
+from tfviz.catalogue import CHANGES, GROWTH, PEERS, Chapter, Mechanism
+
+CATALOGUE = str(Path(catalogue.__file__).with_suffix(".toml"))
+ERRATA = "book/errata.toml"
+SOURCES = ("Weng 2020", "Weng 2023", "Beyer 2022", "Ghaderi 2023", "a reader's notes")
+SOURCE_KEYS = {
+    "Weng 2020": "weng2020transformer",
+    "Weng 2023": "weng2023transformer",
+    "Beyer 2022": "beyer2022transformers",
+    "Ghaderi 2023": "ghaderi2023map",
+}
+
+
+class tag(nodes.General, nodes.TextElement):  # noqa: N801  docutils names its nodes in lower case
+    """An HTML element with any attributes; other builders see only what is inside."""
+
+
+def _visit(self: Any, node: tag) -> None:
+    attributes = {key.replace("_", "-").rstrip("-"): value for key, value in node["html"].items()}
+    words = [f' {key}="{html.escape(str(value))}"' for key, value in attributes.items()]
+    words += [f' id="{name}"' for name in node["ids"][:1]]
+    self.body.append(f"<{node['name']}{''.join(words)}>")
+
+
+def _depart(self: Any, node: tag) -> None:
+    self.body.append(f"</{node['name']}>")
+
+
+def _pass(self: Any, node: tag) -> None:
+    pass
+
+
+def el(name: str, *children: nodes.Node | str, **attributes: object) -> tag:
+    """`el("td", "text", class_="number")`; the class needs the underscore in Python."""
+    node = tag("", "", name=name, html=attributes)
+    node += [nodes.Text(child) if isinstance(child, str) else child for child in children]
+    return node
+
+
+def math(latex: str) -> nodes.math:
+    return nodes.math(latex, latex)
+
+
+def svg(text: str) -> nodes.raw:
+    return nodes.raw("", text, format="html")
+
+
+class Directive(SphinxDirective):
+    """With a way to write links, citations and emphasis as Markdown."""
+
+    def markdown(self, text: str) -> list[nodes.Node]:
+        """The inline nodes of one paragraph of Markdown."""
+        box = nodes.Element()
+        self.state.nested_parse(StringList([text], self.env.docname), self.content_offset, box)
+        return [child for block in box.children for child in block.children]
+
+    def blocks(self, text: str) -> list[nodes.Node]:
+        box = nodes.Element()
+        lines = StringList(text.splitlines(), self.env.docname)
+        self.state.nested_parse(lines, self.content_offset, box)
+        return list(box.children)
+
+    def cite(self, keys: Iterable[str], role: str = "cite:t") -> list[nodes.Node]:
+        return self.markdown(f"{{{role}}}`{','.join(keys)}`")
+
+    def has_page(self, document: str) -> bool:
+        return document in self.env.found_docs
+
+    def link(self, row: Mechanism, text: str | None = None) -> list[nodes.Node]:
+        """To its section if there is one, else to its row of the atlas."""
+        text = text or row.name
+        if row.built and self.has_page(row.document):
+            return self.markdown(f"{{ref}}`{text} <{row.id}>`")
+        if self.has_page("book/atlas"):
+            return self.markdown(f"{{ref}}`{text} <atlas-{row.id}>`")
+        return [nodes.Text(text)]
+
+
+# --- the block, always the same drawing ---------------------------------------------------------
+
+_BOXES = {  # part: (x, y, width, height, label)
+    "objective": (60, 14, 66, 20, "loss"),
+    "decoding": (134, 14, 66, 20, "read out"),
+    "mlp": (60, 84, 140, 20, "MLP"),
+    "heads": (60, 134, 140, 20, "heads"),
+    "scores": (60, 159, 66, 20, "scores"),
+    "mask": (134, 159, 66, 20, "mask"),
+    "keys_values": (60, 184, 86, 20, "keys, values"),
+    "memory": (-12, 184, 50, 20, "memory"),
+    "position": (60, 220, 140, 18, "position"),
+    "tokens": (60, 243, 140, 18, "tokens"),
+}
+
+
+def block_svg(changes: Sequence[str], label: str) -> str:
+    """The Transformer block with the changed parts marked by colour, weight and bold type."""
+
+    def mark(part: str) -> str:
+        return "is-changed" if part in changes else "is-same"
+
+    def box(x: float, y: float, w: float, h: float, text: str, css: str) -> str:
+        return (
+            f'<g class="{css}"><rect x="{x}" y="{y}" width="{w}" height="{h}" rx="3"/>'
+            f'<text x="{x + w / 2}" y="{y + h / 2 + 4}">{text}</text></g>'
+        )
+
+    frame = mark("whole")
+    parts = [
+        f'<rect class="tfv-frame {frame}" x="46" y="46" width="168" height="166" rx="9"/>',
+        f'<g class="{mark("depth")}"><path d="M219 50h5v158h-5"/>'
+        '<text x="237" y="133">× N</text></g>',
+        '<path class="tfv-wire" d="M130 243v-6M130 220v-16M130 184v-5M130 159v-5M130 134v-6'
+        'M130 108v-4M130 84v-6M130 58v-12M93 46v-12M167 46v-12"/>',
+        f'<path class="tfv-wire {mark("memory")}" d="M38 194h22"/>',
+        f'<g class="{mark("norm_residual")}"><path d="M130 216h78v-98h-8M208 118v-50h-8"/></g>',
+        box(150, 184, 50, 20, "queries", "is-same"),
+    ]
+    for y in (58, 108):
+        parts.append(box(60, y, 140, 20, "add, normalise", mark("norm_residual")))
+    for name, (x, y, w, h, text) in _BOXES.items():
+        if name == "heads":
+            parts.append(
+                f'<rect class="{mark(name)}" x="64" y="{y - 3}" width="140" height="20" rx="3"/>'
+            )
+        parts.append(box(x, y, w, h, text, mark(name)))
+    return (
+        '<svg class="tfv-block" viewBox="-14 10 264 254" role="img"'
+        f' aria-label="{html.escape(label)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def changes_in_words(row: Mechanism) -> str:
+    return "; also ".join(CHANGES[part] for part in row.changes)
+
+
+# --- the card -----------------------------------------------------------------------------------
+
+
+class MechanismCard(Directive):
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            row = catalogue.get(self.arguments[0])
+        except KeyError as error:
+            raise self.error(error.args[0]) from None
+        self.env.note_dependency(CATALOGUE)
+        facts: list[nodes.Node] = []
+
+        def fact(term: str, *children: nodes.Node | str, wide: bool = False) -> None:
+            css = {"class_": "is-wide"} if wide else {}
+            facts.append(el("div", el("dt", term), el("dd", *children), **css))
+
+        fact("Time", math(row.time))
+        fact("Memory", math(row.memory))
+        fact("Paper", *self.cite([row.bibkey]), *self._also(row))
+        if row.builds_on:
+            fact("Builds on", *self._list(row.builds_on))
+        if row.exercises:
+            fact("Exercises", *self._exercises(row.exercises))
+        if row.libraries:
+            fact("Found in", *peers_marks(row, ", ", "{} (in part)"))
+        if row.module:
+            fact("Source", self._source(row.module), wide=True)
+        words = f"Changes {changes_in_words(row)}"
+        drawing = el(
+            "figure",
+            svg(block_svg(row.changes, f"A Transformer block. {words}.")),
+            el("figcaption", words),
+        )
+        text = el("div", el("p", row.idea, class_="tfv-idea"), el("dl", *facts), class_="tfv-facts")
+        return [
+            el("aside", text, drawing, class_="tfv-card", aria_label=f"{row.name}, at a glance")
+        ]
+
+    def _also(self, row: Mechanism) -> list[nodes.Node]:
+        return [nodes.Text("; see also "), *self.cite(row.also)] if row.also else []
+
+    def _list(self, ids: Iterable[str]) -> list[nodes.Node]:
+        found: list[nodes.Node] = []
+        for name in ids:
+            other = catalogue.get(name)
+            found += [nodes.Text(", ")] if found else []
+            found += self.link(other, other.short)
+        return found
+
+    def _exercises(self, labels: Sequence[str]) -> list[nodes.Node]:
+        found: list[nodes.Node] = []
+        for label in labels:
+            found += [nodes.Text(", ")] if found else []
+            words = label.removeprefix("ex-").replace("-", " ")
+            found += [nodes.reference("", words, refid=label, internal=True)]
+        return found
+
+    def _source(self, module: str) -> nodes.Node:
+        options = self.config.html_theme_options
+        address, branch = options.get("repository_url"), options.get("repository_branch", "main")
+        code = nodes.literal(module, module)
+        if not address:
+            return code
+        path = module.replace(".", "/") + ".py"
+        return nodes.reference(
+            "", "", code, refuri=f"{address}/blob/{branch}/{path}", internal=False
+        )
+
+
+# --- the atlas ----------------------------------------------------------------------------------
+
+_COLUMNS = ("Mechanism", "Chapter and paper", "Cost", "Found in")
+
+
+class Atlas(Directive):
+    """The table is complete without a script; atlas.js puts the filter in front of it."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(CATALOGUE)
+        body = el("tbody")
+        for row in catalogue.MECHANISMS:
+            body += self.row(row)
+        head = el("thead", el("tr", *(el("th", name, scope="col") for name in _COLUMNS)))
+        caption = el(
+            "caption", f"The {len(catalogue.MECHANISMS)} mechanisms in the order of the course"
+        )
+        words = {
+            "part": {part.id: part.title for part in catalogue.PARTS},
+            "changes": dict(CHANGES),
+            "growth": dict(GROWTH),
+        }
+        table = el("table", caption, head, body, class_="tfv-atlas")
+        return [el("div", table, class_="tfv-atlas-box", data_words=json.dumps(words))]
+
+    def row(self, row: Mechanism) -> tag:
+        name = el("span", *self.link(row), class_="tfv-name") if row.built else el("b", row.name)
+        status = el(
+            "span", "ready" if row.built else "planned", class_=f"tfv-status is-{row.status}"
+        )
+        first = el("th", name, " ", status, el("p", row.idea), scope="row")
+        where = el(
+            "td",
+            el("span", f"{row.chapter_number} · {row.chapter_title}", class_="tfv-chapter"),
+            el("span", *self.cite([row.bibkey]), class_="tfv-paper"),
+        )
+        cost = el(
+            "td",
+            el("span", el("small", "time"), " ", math(row.time), class_="tfv-cost"),
+            el("span", el("small", "memory"), " ", math(row.memory), class_="tfv-cost"),
+        )
+        cells = [cost, el("td", el("small", "in "), *peers_marks(row))]
+        line = el(
+            "tr",
+            *(first, where, *cells),
+            data_part=row.part,
+            data_year=row.year,
+            data_growth=row.growth,
+            data_status=row.status,
+            data_changes=" ".join(row.changes),
+            data_formula=str(row.formula).lower(),
+            data_text=" ".join((row.id.replace("_", " "), row.short, row.bibkey)).lower(),
+        )
+        anchor(self, line, f"atlas-{row.id}", row.name)
+        return line
+
+
+def anchor(directive: Directive, node: nodes.Element, label: str, title: str) -> None:
+    """Make `node` a target of {ref}, so that other pages can point at it."""
+    node["ids"] = [label]
+    env = directive.env
+    env.get_domain("std").labels[label] = (env.docname, label, title)  # type: ignore[attr-defined]
+    env.get_domain("std").anonlabels[label] = (env.docname, label)  # type: ignore[attr-defined]
+
+
+def peers_marks(row: Mechanism, between: str = " ", part: str = "({})") -> list[nodes.Node | str]:
+    """The libraries that have it, each with its full name for the pointer."""
+    if not row.libraries:
+        return ["an idea, not code"]
+    found: list[nodes.Node | str] = []
+    for peer, mark in row.libraries.items():
+        if mark != "none":
+            text = PEERS[peer] if mark == "full" else f"{PEERS[peer]}: in part"
+            sign = peer if mark == "full" else part.format(peer)
+            found += [between] if found else []
+            found.append(el("abbr", sign, title=text, class_=f"tfv-peer is-{mark}"))
+    return found or ["none of the seven libraries"]
+
+
+# --- the family tree ----------------------------------------------------------------------------
+
+_STEP, _LANE, _HEAD = 19, 30, 26  # height of a mark, of a lane's heading, of the row of years
+_LETTER = 5.5  # width of a letter of a label
+
+
+class FamilyTree(Directive):
+    """Years from left to right, one lane for each part; a line from a mechanism to its parents."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(CATALOGUE)
+        rows = catalogue.MECHANISMS
+        years = range(min(r.year for r in rows), max(r.year for r in rows) + 1)
+        left: dict[int, float] = {}
+        x = 10.0
+        for year in years:
+            left[year] = x
+            x += max([19 + _LETTER * len(r.short) for r in rows if r.year == year] + [50])
+        width = x + 4
+        place: dict[str, tuple[float, float]] = {}
+        lanes: list[tuple[float, float, str]] = []
+        y = float(_HEAD)
+        for part in catalogue.PARTS:
+            rows_here = catalogue.by_part()[part.id]
+            used = dict.fromkeys(years, 0)
+            for row in rows_here:
+                place[row.id] = (left[row.year] + 8, y + _LANE + _STEP * used[row.year])
+                used[row.year] += 1
+            height = _LANE + _STEP * max(used.values())
+            lanes.append((y, height, part.title))
+            y += height
+        return [self.picture(rows, years, left, width, y + 6, place, lanes)]
+
+    def picture(
+        self,
+        rows: Sequence[Mechanism],
+        years: range,
+        left: dict[int, float],
+        width: float,
+        height: float,
+        place: dict[str, tuple[float, float]],
+        lanes: list[tuple[float, float, str]],
+    ) -> nodes.Node:
+        label = (
+            f"Family tree of the {len(rows)} mechanisms from {years[0]} to {years[-1]}: one lane"
+            f" for each of the {len(lanes)} parts of the course, years from left to right, lines"
+            " from each mechanism to those it builds on. The table below holds the same facts."
+        )
+        parts: list[str] = []
+        for number, (y, h, _) in enumerate(lanes):
+            css = "tfv-lane is-odd" if number % 2 else "tfv-lane"
+            parts.append(
+                f'<rect class="{css}" x="0" y="{y:.0f}" width="{width:.0f}" height="{h:.0f}"/>'
+            )
+        for year in years:
+            parts.append(
+                f'<path class="tfv-year" d="M{left[year] - 3:.0f} {_HEAD}V{height - 6:.0f}"/>'
+                f'<text class="tfv-year" x="{left[year]:.0f}" y="17">{year}</text>'
+            )
+        for row in rows:
+            x1, y1 = place[row.id]
+            for parent in row.builds_on:
+                x0, y0 = place[parent]
+                end = x0 + 14 + _LETTER * len(catalogue.get(parent).short)  # where its label ends
+                if end < x1 - 8:
+                    bend = max(18.0, (x1 - end) / 2)
+                    way = f"M{end:.0f} {y0:.0f}C{end + bend:.0f} {y0:.0f} {x1 - bend:.0f} {y1:.0f}"
+                else:  # the same year, or nearly: around the left
+                    way = f"M{x0 - 5:.0f} {y0:.0f}C{x0 - 18:.0f} {y0:.0f} {x1 - 18:.0f} {y1:.0f}"
+                near = " is-near" if catalogue.get(parent).part == row.part else ""
+                parts.append(
+                    f'<path class="tfv-edge{near}" data-from="{parent}" data-to="{row.id}" '
+                    f'd="{way} {x1 - 5:.0f} {y1:.0f}"/>'
+                )
+        odd = {p.id: " on-odd" if n % 2 else "" for n, p in enumerate(catalogue.PARTS)}
+        for row in rows:
+            x, y = place[row.id]
+            mark = f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4.5"/>'
+            title = html.escape(f"{row.name} ({row.year}). {row.idea}")
+            size = f'width="{21 + _LETTER * len(row.short):.0f}" height="18" rx="4"'
+            parts.append(
+                f'<a class="tfv-mark is-{row.status}{odd[row.part]}" data-id="{row.id}"'
+                f' href="{self.address(row)}"'
+                f' aria-label="{html.escape(f"{row.short}: {row.name}, {row.year}")}">'
+                f"<title>{title}</title>"
+                f'<rect x="{x - 7:.0f}" y="{y - 9:.0f}" {size}/>{mark}'
+                f'<text x="{x + 9:.0f}" y="{y + 4:.0f}">{html.escape(row.short)}</text></a>'
+            )
+        drawing = (
+            f'<svg class="tfv-tree" width="{width:.0f}" height="{height:.0f}" '
+            f'viewBox="0 0 {width:.0f} {height:.0f}" role="group"'
+            f' aria-label="{html.escape(label)}">'
+            f"{''.join(parts)}</svg>"
+        )
+        titles = "".join(
+            f'<span style="top:{y + 5:.0f}px">{html.escape(title)}</span>' for y, _, title in lanes
+        )
+        key = (
+            '<p class="tfv-tree-key"><span class="is-built">ready to read</span>'
+            '<span class="is-planned">planned</span></p>'
+        )
+        return svg(
+            '<div class="tfv-tree-box" role="region" tabindex="0"'
+            f' data-start="{left[2017] - 6:.0f}" aria-label="Family tree, scrolls sideways">'
+            f'<div class="tfv-lanes" aria-hidden="true">{titles}</div>{drawing}</div>{key}'
+        )
+
+    def address(self, row: Mechanism) -> str:
+        """Relative to this page; sections of chapters are checked by the link test of the site."""
+        relative = self.env.app.builder.get_relative_uri
+        if row.built and self.has_page(row.document):
+            return f"{relative(self.env.docname, row.document)}#{nodes.make_id(row.id)}"
+        return f"{relative(self.env.docname, 'book/atlas')}#atlas-{row.id}"
+
+
+# --- the course map -----------------------------------------------------------------------------
+
+
+class CourseMap(Directive):
+    """Every chapter with its mechanisms; what is ready is a link, the rest says that it is not."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(CATALOGUE)
+        parts = []
+        for number, part in enumerate(catalogue.PARTS, 1):
+            chapters = [self.chapter(c) for c in catalogue.CHAPTERS if c.part == part.id]
+            title = el("p", el("span", f"Part {number}"), " ", part.title, class_="tfv-map-part")
+            parts.append(el("li", title, el("ol", *chapters)))
+        built = [row for row in catalogue.MECHANISMS if row.built]
+        chapters = {row.chapter_number for row in built}
+        words = (
+            f"{len(built)} of {len(catalogue.MECHANISMS)} mechanisms, in {len(chapters)} of"
+            f" {len(catalogue.CHAPTERS)} chapters, are ready. The others are planned."
+        )
+        return [el("p", words), el("ol", *parts, class_="tfv-map")]
+
+    def chapter(self, chapter: Chapter) -> tag:
+        rows = [row for row in catalogue.MECHANISMS if row.chapter_number == chapter.number]
+        ready = any(row.built for row in rows) and self.has_page(chapter.document)
+        number = el("span", str(chapter.number), class_="tfv-map-number")
+        names = el("span", ", ".join(row.short for row in rows), class_="tfv-map-names")
+        if ready:
+            title = self.markdown(f"[{chapter.title}](/{chapter.document}.md)")
+        else:
+            title = [nodes.Text(chapter.title)]
+        if ready:
+            title += [nodes.Text(" "), el("span", "ready", class_="tfv-map-state")]
+        text = el("span", *title, names, class_="tfv-map-text")
+        return el("li", number, text, class_="is-built" if ready else "is-planned")
+
+
+# --- the errata ---------------------------------------------------------------------------------
+
+
+def load_errata(path: Path) -> list[dict[str, Any]]:
+    """The entries of errata.toml, checked."""
+    entries = tomllib.loads(path.read_text("utf-8"))["erratum"]
+    for place, entry in enumerate(entries, 1):
+        if entry["number"] != place:
+            raise ValueError(f"{path.name}: E{entry['number']} stands where E{place} should")
+        if wrong := [source for source in entry["sources"] if source not in SOURCES]:
+            raise ValueError(f"{path.name}, E{place}: unknown source {wrong}")
+        for name in entry.get("mechanisms", []):
+            catalogue.get(name)
+    return entries
+
+
+class Errata(Directive):
+    def run(self) -> list[nodes.Node]:
+        path = Path(self.env.srcdir, ERRATA)
+        self.env.note_dependency(str(path))
+        return [el("div", *map(self.entry, load_errata(path)), class_="tfv-errata")]
+
+    def entry(self, entry: dict[str, Any]) -> tag:
+        label = f"erratum-e{entry['number']}"
+        sources: list[nodes.Node] = []
+        for name in entry["sources"]:
+            sources += [nodes.Text(", ")] if sources else []
+            key = SOURCE_KEYS.get(name)
+            sources += self.cite([key], "cite:t") if key else [nodes.Text(name)]
+        head = el("p", el("b", f"E{entry['number']}"), " ", *sources, class_="tfv-erratum-head")
+        says = el("div", el("span", "reads", class_="tfv-tag"), *self.blocks(entry["says"]))
+        should = el("div", el("span", "better", class_="tfv-tag"), *self.blocks(entry["should"]))
+        node = el("section", head, says, should, class_="tfv-erratum")
+        if names := entry.get("mechanisms"):
+            links: list[nodes.Node] = []
+            for name in names:
+                links += [nodes.Text(", ")] if links else []
+                links += self.link(catalogue.get(name))
+            node += el("p", "concerns ", *links, class_="tfv-erratum-where")
+        anchor(self, node, label, f"E{entry['number']}")
+        return node
+
+
+def plain_bibliography(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Entries without the roles of digital publishing, which are deprecated for them."""
+    body = context.get("body") or ""
+    body = re.sub(r' role="doc-biblioentry"', "", body)
+    context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    others = {builder: (_pass, _pass) for builder in ("latex", "text", "man", "texinfo")}
+    app.add_node(tag, html=(_visit, _depart), **others)  # type: ignore[arg-type]
+    app.add_directive("mechanism", MechanismCard)
+    app.add_directive("atlas", Atlas)
+    app.add_directive("family-tree", FamilyTree)
+    app.add_directive("course-map", CourseMap)
+    app.add_directive("errata", Errata)
+    app.connect("html-page-context", plain_bibliography, priority=400)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

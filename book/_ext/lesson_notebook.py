@@ -1,0 +1,106 @@
+"""The learner's notebook of a lesson, as Colab and JupyterLab open it.
+
+Install cell, the text as plain Markdown, code cells without outputs, exercises with stub, visible
+checks and a solution to unfold, references. The checks run under ``%%check``, which shows what is
+wrong and lets *Run all* go on; an empty stub therefore stops nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import nbformat
+from lesson import Block, Exercise, Lesson, code_line
+from lesson_plain import REFERENCES, Book, Plain, code_details, details
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+INSTALL = """\
+# Installs the course's library where it is missing; a second run takes no time.
+from importlib.metadata import distributions
+
+if not any((d.name, d.version) == ("tfviz", "{version}") for d in distributions()):
+    %pip install -q "{package}"
+%load_ext tfviz.checks"""
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is the same for all notebooks: the library to install, macros, bibliography, site."""
+
+    package: str  # a requirement as pip reads it, such as tfviz[lessons]@ git+https://host/name
+    version: str
+    macros: dict[str, Any]
+    entry: Callable[[str], str]  # bibliography key -> one entry as Markdown
+
+
+def notebook(
+    lesson: Lesson, book: Book, course: Course, title: str = "", address: str = ""
+) -> nbformat.NotebookNode:
+    """The notebook; `title` and `address` are those of the lesson's page."""
+    plain = Plain(lesson.path, book, course.macros)
+    install = INSTALL.format(version=course.version, package=course.package)
+    cells = [new_code_cell(install, id="install")]
+    if address:
+        page = f"This is the notebook of the page [{title}]({address})."
+        if lesson.exercises:
+            page += (
+                " An exercise leaves you a gap to fill: write your answer, run its cell, then the "
+                "checks below it. Hints and solutions unfold."
+            )
+        cells.append(new_markdown_cell(page, id="page"))
+    for number, block in enumerate(lesson.blocks):
+        if isinstance(block, Exercise):
+            cells += _exercise(block, plain, book)
+        elif block.kind == "code":
+            cells.append(_code(block.source, block, f"code-{number}"))
+        elif block.kind == "hint":
+            body = plain(block.source, code_line(block, 0))
+            cells.append(new_markdown_cell(details("Hint", body), id=f"text-{number}"))
+        elif text := plain(block.source, block.line):
+            cells.append(new_markdown_cell(text, id=f"text-{number}"))
+    _references(cells, [course.entry(key) for key in sorted(plain.cited, key=book.citation)])
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    made = new_notebook(
+        cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}}
+    )
+    nbformat.validate(made)
+    return made
+
+
+def _references(cells: list[nbformat.NotebookNode], entries: list[str]) -> None:
+    """Put the entries where the lesson has its {bibliography}, else at the end."""
+    text = "\n".join(f"* {entry}" for entry in entries)
+    if entries and not any(REFERENCES in cell.source for cell in cells):
+        cells.append(new_markdown_cell(f"## References\n\n{REFERENCES}", id="references"))
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            cell.source = cell.source.replace(REFERENCES, text)
+
+
+def _exercise(exercise: Exercise, plain: Plain, book: Book) -> list[nbformat.NotebookNode]:
+    label = exercise.label
+    name = book.reference(label)[1] or "Exercise"
+    head = f"**{name}**" + (f" ({plain(exercise.title)})" if exercise.title else "")
+    parts = [head, plain(exercise.prose.source, exercise.prose.line)]
+    for hint in exercise.hints:
+        body = plain(hint.source, code_line(hint, 0))
+        parts.append(details(hint.argument or "Hint", body))
+    return [
+        new_markdown_cell("\n\n".join(parts), id=label),
+        _code(exercise.stub, exercise.solution, f"{label}-yours"),
+        _code(f"%%check {label}\n{exercise.visible_tests}", exercise.tests, f"{label}-checks"),
+        new_markdown_cell(code_details("Solution", exercise.solved), id=f"{label}-solution"),
+    ]
+
+
+def _code(source: str, block: Block, cell_id: str) -> nbformat.NotebookNode:
+    """A code cell; what the page folds is folded here too, in Jupyter and in Colab."""
+    options = {name: block.options[name] for name in ("exercise", "role") if name in block.options}
+    tags = [str(tag) for tag in block.options.get("tags", [])]
+    if {"hide-input", "remove-input", "hide-cell", "remove-cell"} & set(tags):
+        options |= {"jupyter": {"source_hidden": True}, "cellView": "form"}
+    if tags:
+        options["tags"] = tags
+    return new_code_cell(source, metadata=options, id=cell_id)

@@ -1,0 +1,52 @@
+"""What makes the pages of this book: one extension, loaded from `_config.yml`.
+
+book_math     formulas, rendered by KaTeX while the book is built
+book_boxes    {try}, {differs}, {erratum}, {measured}
+book_code     {source} and {explorer}
+book_pages    the assets and the navigation of each page, and what surrounds the pages
+lesson        exercises and notebooks from the source of a lesson
+catalogue_directives    cards, atlas, family tree, map, errata
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+PARTS = (
+    "book_math",
+    "book_boxes",
+    "book_code",
+    "book_pages",
+    "lesson",
+    "catalogue_directives",
+)
+
+
+def addresses(app: Sphinx, config: Config) -> None:
+    """Complete the addresses of `_config.yml`; on GitHub, with those of the running repository."""
+    options = config.html_theme_options
+    if home := os.environ.get("GITHUB_REPOSITORY"):
+        server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
+        options["repository_url"] = f"{server}/{home}"
+        if not config.html_baseurl and os.environ.get("GITHUB_REPOSITORY_OWNER"):
+            owner, name = home.split("/")
+            config.html_baseurl = f"https://{owner.lower()}.github.io/{name}/"
+    if os.environ.get("TFVIZ_DRAFT"):
+        config.nb_execution_raise_on_error = False
+    options["repository_url"] = options["repository_url"].rstrip("/")
+    if not config.tfviz_package:
+        branch = options["repository_branch"]
+        config.tfviz_package = f"tfviz @ git+{options['repository_url']}@{branch}"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("tfviz_package", "", "env", str)
+    app.add_config_value("tfviz_notebooks_branch", "gh-pages", "html", str)
+    app.connect("config-inited", addresses)
+    for part in PARTS:
+        app.setup_extension(part)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,152 @@
+// The page shim: brings explorers and plotly figures to life in a page without a kernel.
+//
+// Expects beside itself (…/_static/js/tfviz-page.js): …/_static/explorers/<name>.js, .css, .reg.js and
+// …/_static/vendor/plotly.min.js. Both are fetched when the first of their kind comes near the
+// screen. From file:// a module may not be imported: <name>.reg.js carries its text instead.
+// Plotly specs name colours by role, "role:attention" or "role:grid/0.5" (with opacity): they are
+// replaced by the page's CSS variables, again when the theme changes.
+(function () {
+  "use strict";
+  const root = document.currentScript.src.replace(/js\/tfviz-page\.js.*$/, "");
+  const texts = {}, modules = {}, scripts = {};
+  window.tfvizPage = { define: (name, text) => { texts[name] = text; } };
+
+  // The part of anywidget's model that explorers use, without a kernel behind it.
+  class PageModel {
+    constructor(state) { this.state = state; this.calls = new Map(); }
+    get(key) { return this.state[key]; }
+    set(key, value) {
+      if (Object.is(this.state[key], value)) return;
+      this.state[key] = value;
+      this.emit(`change:${key}`, this, value);
+      this.emit("change", this);
+    }
+    save_changes() {}
+    send() {}
+    on(event, call) { this.calls.set(event, [...(this.calls.get(event) || []), call]); }
+    off(event, call) { this.calls.set(event, (this.calls.get(event) || []).filter((known) => known !== call)); }
+    emit(event, ...values) { for (const call of this.calls.get(event) || []) call(...values); }
+  }
+
+  function script(address) {
+    return (scripts[address] ??= new Promise((done, failed) => {
+      const node = document.createElement("script");
+      node.src = address;
+      node.onload = done;
+      node.onerror = () => failed(new Error(`cannot load ${address}`));
+      document.head.append(node);
+    }));
+  }
+
+  function style(address) {
+    return new Promise((done) => {
+      const node = document.createElement("link");
+      node.rel = "stylesheet";
+      node.href = address;
+      node.onload = node.onerror = done;
+      document.head.append(node);
+    });
+  }
+
+  function load(name) {
+    return (modules[name] ??= (async () => {
+      const styled = style(`${root}explorers/${name}.css`);
+      let module;
+      if (location.protocol === "file:") {
+        await script(`${root}explorers/${name}.reg.js`);
+        module = await import(URL.createObjectURL(new Blob([texts[name]], { type: "text/javascript" })));
+      } else module = await import(`${root}explorers/${name}.js`);
+      await styled; // before the first picture: its sizes and colours are in there
+      return module.default;
+    })());
+  }
+
+  async function mountExplorer(host) {
+    if (host.dataset.mounting) return;
+    host.dataset.mounting = "true";
+    try {
+      const widget = await load(host.dataset.explorer);
+      const state = JSON.parse(host.querySelector("script").textContent);
+      const model = new PageModel(state);
+      host.tfvizModel = model; // for tests and for the curious at the console
+      await widget.render({ model, el: host });
+    } catch (error) {
+      const place = host.querySelector(".tfviz-explorer-body") || host;
+      place.textContent = `The explorer could not start: ${error.message}`;
+      console.error(error);
+    }
+  }
+
+  // --- plotly
+  const figures = [];
+  function role(name, opacity) {
+    const value = getComputedStyle(document.documentElement).getPropertyValue(`--tfviz-${name}`).trim();
+    if (!opacity) return value;
+    const probe = document.createElement("canvas").getContext("2d");
+    probe.fillStyle = value;
+    probe.fillRect(0, 0, 1, 1);
+    return `rgba(${[...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)].join(",")},${opacity})`;
+  }
+  function themed(part) {
+    if (typeof part === "string") return part.startsWith("role:") ? role(...part.slice(5).split("/")) : part;
+    if (Array.isArray(part)) return part.map(themed);
+    if (part && typeof part === "object") return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, themed(value)]));
+    return part;
+  }
+  function layout(spec) {
+    const line = { gridcolor: "role:grid", linecolor: "role:grid", zerolinecolor: "role:grid" };
+    const clear = "rgba(0,0,0,0)";
+    const look = { paper_bgcolor: clear, plot_bgcolor: clear, autosize: true, ...spec.layout };
+    look.font = { color: "role:ink", family: getComputedStyle(document.body).fontFamily, ...look.font };
+    look.hoverlabel = { bgcolor: "role:page", bordercolor: "role:ink", font: { color: "role:ink" }, ...look.hoverlabel };
+    for (const axis of ["xaxis", "yaxis", ...Object.keys(look)]) if (/^[xy]axis\d*$/.test(axis)) look[axis] = { ...line, ...look[axis] };
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) look.transition = { duration: 0 };
+    return themed(look);
+  }
+  const options = { responsive: true, displaylogo: false, displayModeBar: false };
+
+  async function mountPlotly(host) {
+    if (host.dataset.mounting) return;
+    host.dataset.mounting = "true";
+    try {
+      await script(`${root}vendor/plotly.min.js`);
+      const spec = JSON.parse(host.querySelector("script").textContent);
+      const place = document.createElement("div");
+      place.style.height = "100%";
+      host.append(place);
+      const show = () => window.Plotly.react(place, themed(spec.data), layout(spec), { ...options, ...spec.config });
+      await show();
+      host.dataset.ready = "true";
+      figures.push(show);
+    } catch (error) {
+      host.append(`The figure could not start: ${error.message}`);
+      console.error(error);
+    }
+  }
+
+  // --- when
+  const mount = (host) => (host.matches(".tfviz-explorer") ? mountExplorer(host) : mountPlotly(host));
+  function start() {
+    const hosts = [...document.querySelectorAll(".tfviz-explorer, .tfviz-plotly")];
+    const watch = new IntersectionObserver(
+      (seen) => { for (const { target, isIntersecting } of seen) if (isIntersecting) { watch.unobserve(target); mount(target); } },
+      { rootMargin: "300px" },
+    );
+    for (const host of hosts) watch.observe(host);
+    // a link to a state: bring its explorer into view
+    const linked = /^#([a-z_]+)(?:-(\d+))?=/.exec(location.hash);
+    if (linked) {
+      const kin = hosts.filter((host) => host.dataset.explorer === linked[1]);
+      const host = kin[(linked[2] || 1) - 1];
+      if (host) {
+        mount(host);
+        host.scrollIntoView({ block: "center" });
+      }
+    }
+    addEventListener("beforeprint", () => hosts.forEach(mount));
+    new MutationObserver(() => figures.forEach((show) => show()))
+      .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  }
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();

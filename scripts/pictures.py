@@ -1,0 +1,158 @@
+"""Make the pictures of the README from the real thing: the built pages and a running JupyterLab.
+
+python scripts/pictures.py [--site FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from browser import find
+from build_book import build
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+PICTURES = ROOT / ".github" / "pictures"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+WIDGET = """\
+from tfviz import patterns
+
+lab = patterns.strided(stride=8).explore(64)
+lab.query = 63    # from any cell: the picture moves
+lab"""
+NO_NEWS = ".jupyter/JUPYTERLAB_SETTINGS_DIR/@jupyterlab/apputils-extension/notification"
+
+
+def save(picture: bytes, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    image.save(PICTURES / f"{name}.png", optimize=True)
+    print(f"{PICTURES.relative_to(ROOT)}/{name}.png")
+
+
+def settle(page: Any) -> None:
+    page.wait_for_function(
+        "[...document.querySelectorAll('.tfviz-explorer')].some((host) => host.dataset.ready)"
+    )
+    page.wait_for_timeout(500)
+
+
+def pages(browser: Any, folder: Path) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme="light")
+    page.goto((folder / "index.html").as_uri())
+    settle(page)
+    save(page.screenshot(), "read")
+    page.goto((folder / "chapters" / "sparse" / "factorized.html").as_uri())
+    exercise = page.locator(".exercise").first
+    exercise.locator("summary").first.click()
+    exercise.scroll_into_view_if_needed()
+    page.evaluate(
+        "top => scrollTo({top, behavior: 'instant'})",
+        exercise.evaluate("node => node.getBoundingClientRect().top + scrollY - 90"),
+    )
+    page.wait_for_timeout(500)
+    save(page.screenshot(), "teach")
+    page.close()
+
+
+@contextlib.contextmanager
+def jupyter(folder: Path) -> Iterator[str]:
+    """The address of a JupyterLab that works in `folder` and keeps its settings there."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [
+        str(Path(sys.executable).parent / "jupyter-lab"),
+        "--no-browser",
+        "--allow-root",
+        f"--ServerApp.port={port}",
+        "--ServerApp.token=",
+        "--ServerApp.password=",
+        f"--ServerApp.root_dir={folder}",
+        "--LabApp.news_url=",
+    ]
+    own = {
+        name: str(folder / ".jupyter" / name)
+        for name in ("JUPYTER_CONFIG_DIR", "JUPYTERLAB_SETTINGS_DIR")
+    }
+    server = subprocess.Popen(
+        command, env={**os.environ, **own}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        for _ in range(120):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"{address}/api", timeout=2)
+                break
+            time.sleep(0.5)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def notebooks(browser: Any, folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        lesson = folder / "notebooks" / "chapters" / "basics" / "attention.ipynb"
+        (place / "attention.ipynb").write_bytes(lesson.read_bytes())
+        widget = new_notebook(
+            cells=[new_markdown_cell("# An explorer, from Python"), new_code_cell(WIDGET)],
+            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        )
+        nbformat.write(widget, place / "widget.ipynb")
+        quiet = place / f"{NO_NEWS}.jupyterlab-settings"
+        quiet.parent.mkdir(parents=True)
+        quiet.write_text('{"fetchNews": "false"}')
+        with jupyter(place) as address:
+            page = browser.new_page(viewport={"width": 1280, "height": 860})
+            page.goto(f"{address}/doc/tree/attention.ipynb")
+            page.locator(".jp-RenderedMarkdown h1").first.wait_for(timeout=60_000)
+            page.wait_for_timeout(3000)
+            save(page.screenshot(), "run")
+            page.goto(f"{address}/doc/tree/widget.ipynb")
+            page.locator(".jp-RenderedMarkdown h1").first.wait_for(timeout=60_000)
+            page.get_by_role("menuitem", name="Run", exact=True).click()
+            page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+            page.locator(".jp-OutputArea .sl-card:visible").first.wait_for(timeout=90_000)
+            page.wait_for_timeout(3000)
+            save(page.screenshot(), "tweak")
+            page.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--site", type=Path, help="pages that are built already")
+    given = parser.parse_args()
+    chrome = find()
+    if chrome is None:
+        print("no Chrome or Chromium found: install one, or set CHROME to its path")
+        return 1
+    if given.site is None and build(ROOT, quiet=True):
+        return 1
+    folder = (given.site or ROOT / "_build" / "html").resolve()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chrome, args=FLAGS)
+        pages(browser, folder)
+        notebooks(browser, folder)
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
