@@ -20,6 +20,7 @@ from tfviz.plots import roles
 from tfviz.plots.canvas import runs
 from tfviz.plots.costs import slope
 from tfviz.plots.inputs import number, ranges
+from tfviz.plots.svg import READABLE
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROLES_CSS = Path(__file__).parents[1] / "book/assets/css/roles.css"
@@ -537,7 +538,9 @@ def test_a_wide_figure_scrolls_on_a_phone_and_can_be_reached(
     everything: dict[str, plots.Figure],
 ) -> None:
     wide = everything["path"].html
-    assert "min-width:520px" in wide and 'tabindex="0"' in wide and "overflow-x:auto" in wide
+    assert (
+        f"min-width:{READABLE}px" in wide and 'tabindex="0"' in wide and "overflow-x:auto" in wide
+    )
     narrow = everything["mask"].html
     assert "min-width" not in narrow and "tabindex" not in narrow
 

@@ -69,7 +69,7 @@ class AdditiveScores(Explorer):
             s=list(s), H=[list(r) for r in H], W_a=[list(r) for r in W_a],
             U_a=[list(r) for r in U_a], v_a=list(v_a), names=list(names),
             size=size, sharpness=sharpness,
-            prompt=prompt or "Predict: what do both show with states of length 1, of length 100? "
+            prompt=prompt or "Predict: what do both show at 1 times the length, and at 100 times? "
             "Which of the two becomes certain, which one stops changing?",
         )  # fmt: skip
 

@@ -176,6 +176,9 @@ const tf = (() => {
       this.colours = { dark: isDark() };
       for (const role of ROLES) this.colours[role] = style.getPropertyValue(`--tfx-${role}`).trim();
       this.font = style.fontFamily;
+      // JupyterLab renders first, then puts the host into its page and the style sheet beside it
+      clearTimeout(this.unstyled);
+      if (!this.colours.page) this.unstyled = setTimeout(() => { this.theme(); this.redraw("theme"); }, 60);
     }
 
     // --- words
@@ -537,6 +540,7 @@ const tf = (() => {
           removeEventListener("hashchange", restore);
           cancelAnimationFrame(app.frame);
           clearTimeout(app.speech);
+          clearTimeout(app.unstyled);
           app.view.destroy?.();
           for (const call of app.cleanup) call();
         };

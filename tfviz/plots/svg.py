@@ -19,7 +19,7 @@ TINTS: dict[str, Role] = {
     "backdrop": "page",
 }
 """The colour of an image of opacities, by its name."""
-READABLE = 520
+READABLE = 500
 """A wide drawing shrinks to this many px on a phone and then scrolls: its words stay readable."""
 COLOURS = {LIGHT[role].lower(): css(role) for role in ROLES} | {"#000000": "currentColor"}
 
