@@ -7,6 +7,7 @@ of a build the files that no page uses are removed, and the landing page is put 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import html
 import posixpath
@@ -198,31 +199,48 @@ def lesson_links(app: Sphinx, pagename: str, context: dict[str, Any]) -> dict[st
 # --- numbers --------------------------------------------------------------------------------------
 
 
+def renumber(env: BuildEnvironment, numbers: dict[str, int]) -> None:
+    """Give these documents these numbers, in all places where Sphinx keeps them."""
+    for document, number in numbers.items():
+        sections = env.toc_secnumbers.get(document, {})
+        for anchor, found in sections.items():
+            sections[anchor] = (number, *found[1:]) if found else found
+        titles = [env.titles.get(document), env.longtitles.get(document)]
+        links = [link for toc in env.tocs.values() for link in toc.findall(nodes.reference)]
+        links = [link for link in links if link.get("refuri") == document]
+        for node in [*titles, *links]:
+            if node is not None and node.get("secnumber"):
+                node["secnumber"] = (number, *node["secnumber"][1:])
+
+
+def plain_numbers(app: Sphinx, env: BuildEnvironment, _: list[str]) -> None:
+    """Put back Sphinx's own numbers, so that it sees a change only where there is one."""
+    before = getattr(env, "tfviz_numbers", None)
+    if before:
+        renumber(env, before["numbers"])
+        env.toc_fignumbers = before["figures"]
+
+
 def chapter_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """A chapter has the number of the course, also while chapters before it are not there yet."""
     from tfviz import catalogue
 
-    numbers = {chapter.document: chapter.number for chapter in catalogue.CHAPTERS}
-    changed: dict[str, int] = {}
-    for document, sections in env.toc_secnumbers.items():
-        number = numbers.get(document)
-        if number is None:
-            continue
-        for anchor, found in sections.items():
-            if found and found[0] != number:
-                sections[anchor] = (number, *found[1:])
-                changed[document] = number
-    for document, number in changed.items():
-        for node in (env.titles[document], env.longtitles[document]):
-            if "secnumber" in node:
-                node["secnumber"] = (number, *node["secnumber"][1:])
-        for toc in env.tocs.values():
-            for link in toc.findall(nodes.reference):
-                if link.get("refuri") == document and link.get("secnumber"):
-                    link["secnumber"] = (number, *link["secnumber"][1:])
-    if not changed:
-        return []
-    return [*changed, *TocTreeCollector().assign_figure_numbers(env)]
+    plain: dict[str, int] = {}
+    course: dict[str, int] = {}
+    for chapter in catalogue.CHAPTERS:
+        found = env.toc_secnumbers.get(chapter.document, {}).get("")
+        if found:
+            plain[chapter.document], course[chapter.document] = found[0], chapter.number
+    figures = copy.deepcopy(env.toc_fignumbers)
+    changed = getattr(env, "tfviz_numbers", {}).get("course") != course
+    env.tfviz_numbers = {  # type: ignore[attr-defined]
+        "numbers": plain,
+        "course": course,
+        "figures": figures,
+    }
+    renumber(env, course)
+    TocTreeCollector().assign_figure_numbers(env)
+    return list(env.found_docs) if changed else []
 
 
 # --- the whole site -------------------------------------------------------------------------------
@@ -255,7 +273,7 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     work = out.parent / ".fonts"
     (static / "fonts.css").write_text(fonts_style(pages, work), "utf-8")
     book_math.write_style(static / "katex", pages, work)
-    write_explorers(static)
+    write_explorers(static, work / "explorers")
     for file in sorted(static.rglob("*"), reverse=True):
         name = file.relative_to(static).as_posix()
         if file.is_dir():
@@ -296,14 +314,23 @@ def fonts_style(pages: list[Path], work: Path) -> str:
     return "".join(rules)
 
 
-def write_explorers(static: Path) -> None:
+def write_explorers(static: Path, stamp: Path) -> None:
+    """The modules of the explorers, and plotly; only if the library has changed."""
+    digest = hashlib.sha256(str(static).encode())
+    for file in sorted((ROOT / "tfviz").rglob("*")):
+        if file.suffix in {".py", ".js", ".css", ".toml"}:
+            digest.update(file.read_bytes())
+    folder = static / "explorers"
+    if folder.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return
     from tfviz.explorers import write_assets
 
-    shutil.rmtree(static / "explorers", ignore_errors=True)
-    write_assets(static / "explorers")
+    shutil.rmtree(folder, ignore_errors=True)
+    write_assets(folder)
     (static / "vendor").mkdir(parents=True, exist_ok=True)
     plotly = NPM / "plotly.js-cartesian-dist-min" / "plotly-cartesian.min.js"
     shutil.copyfile(plotly, static / "vendor" / "plotly.min.js")
+    stamp.write_text(digest.hexdigest())
 
 
 def moved(page: str, folder: str) -> str:
@@ -329,6 +356,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", started)
     app.connect("html-page-context", page_context, priority=900)
     app.connect("env-get-outdated", assets_changed)
+    app.connect("env-before-read-docs", plain_numbers)
     app.connect("env-get-updated", chapter_numbers, priority=900)
     app.connect("build-finished", build_finished, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -55,6 +55,7 @@ class Bibliography:
         self.entries = data.entries
         self.style = find_plugin("pybtex.style.formatting", "unsrt")()
         self.markdown = find_plugin("pybtex.backends", "markdown")()
+        self.citation = cache(self.citation)  # type: ignore[method-assign]
 
     def citation(self, key: str) -> tuple[str, str]:
         """Authors in short, and year; `KeyError` for an unknown key."""
