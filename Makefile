@@ -7,14 +7,20 @@ BIN := $(VENV)/bin
 OUT ?= .
 PORT ?= 8000
 TESTS ?= tests
+JOBS ?=
+
+# for `make assignment`
+FOLDER = $(abspath $(patsubst ~/%,$(HOME)/%,$(COURSE)))
+USAGE = make assignment COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-hops" \
+  [TITLE="name of the course" SEED=number: for a new course]
 
 ENV := $(VENV)/.installed
 NPM := node_modules/.installed
 
-.PHONY: help book build test lint types lab bench experiments pictures env clean
+.PHONY: help book build test hub-test assignment lab bench experiments pictures env clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
 
 book: $(ENV) $(NPM)  ## build the book and serve it on this machine
 	@$(BIN)/python scripts/build_book.py --out $(OUT) --port $(PORT) --serve
@@ -22,22 +28,31 @@ book: $(ENV) $(NPM)  ## build the book and serve it on this machine
 build: $(ENV) $(NPM)  ## build the book only; OUT=folder elsewhere, DRAFT=1 shows failing cells
 	@$(BIN)/python scripts/build_book.py --out $(OUT) $(if $(DRAFT),--draft)
 
-test: $(ENV) $(NPM)  ## run every test, those in a browser too
-	@$(BIN)/python scripts/browser.py --install
+test: $(ENV) $(NPM)  ## run every test, those in a browser too; JOBS=2 in as many processes
+	@$(BIN)/python scripts/system.py --install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	TFVIZ_OUT=$(OUT) OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest $(TESTS)
+	TFVIZ_OUT=$(OUT) OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest $(if $(JOBS),-n $(JOBS) --dist loadgroup) $(TESTS)
+
+hub-test: $(ENV) $(NPM)  ## run a class on a real JupyterHub on this machine, from fetching to feedback
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/hub
+
+assignment: $(ENV)  ## for instructors: COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-hops"
+	@test -n "$(COURSE)" && test -n "$(NAME)" && test -n "$(ITEMS)" || { echo '$(USAGE)' >&2; exit 2; }
+	@test -e "$(FOLDER)/course.toml" || $(BIN)/tfviz-course new "$(FOLDER)" \
+	  --name "$(or $(TITLE),$(notdir $(FOLDER)))" $(if $(SEED),--seed $(SEED))
+	@$(BIN)/tfviz-course assignment "$(NAME)" $(ITEMS) --course "$(FOLDER)"
 
 lab: $(ENV)  ## open JupyterLab, with everything installed
 	@$(BIN)/jupyter lab
 
 bench: $(ENV) $(NPM)  ## measure speed, memory and the weight of the pages
-	@$(BIN)/python scripts/browser.py --install
+	@$(BIN)/python scripts/system.py --install
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-experiments: $(ENV)  ## train all small models of the chapters again
-	@$(BIN)/python -m tfviz.experiments
+experiments: $(ENV)  ## train the small models whose results are not up to date; SCHEDULER=address
+	@$(BIN)/python -m tfviz.experiments $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
 pictures: $(ENV) $(NPM)  ## make the pictures of the README again
 	@$(BIN)/python scripts/pictures.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,23 @@ def chromium() -> str | None:
     mac = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
     found = [os.environ.get("CHROME"), *map(shutil.which, names)]
     return next((p for p in found if p), mac if os.path.exists(mac) else None)
+
+
+# What shares something made once (the built book, a graded class) runs in one process; the rest
+# goes file by file.
+TOGETHER = {
+    "book": ("book/test_site", "book/test_progress", "book/test_notebooks"),
+    "class": ("course/test_autograde", "course/test_command", "course/test_plugin"),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which tests go together when they run in several processes."""
+    here = Path(__file__).parent
+    for item in items:
+        file = item.path.relative_to(here).with_suffix("").as_posix()
+        group = next((name for name, files in TOGETHER.items() if file in files), file)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(autouse=True)

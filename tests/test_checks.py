@@ -20,6 +20,7 @@ from tfviz.checks import (
     expect_rows_sum_to_one,
     expect_shape,
     expect_true,
+    numbers,
     passed,
 )
 
@@ -53,7 +54,7 @@ def test_what_is_equal_passes(yours, expected):
         (None, 5, "x is None: a function without `return` gives that."),
         ("b", "a", "x is 'b', expected 'a'."),
         (0.5, 0.25, "x is 0.5, expected 0.25."),
-        ([0, 1], [0], "x has 2 entries, expected 1: [0, 1]"),
+        ([0, 1], [0], "x has 2 entries, expected 1.\n  expected  [0]"),
         ([0, 1], [0, 2], "x[1] is 1, expected 2."),
         (7, [7], "x is a int, expected a sequence of 1."),
         ("ab", ["a", "b"], "x is a str, expected a sequence of 2."),
@@ -228,6 +229,41 @@ def test_goal(capsys):
         expect_goal(Lab())
 
 
+@pytest.mark.parametrize(
+    ("yours", "expected", "message"),
+    [
+        (
+            [0, 1, 2, 3],
+            [0, 1, 2],
+            "x has 4 entries, expected 3.\n  expected  [0, 1, 2]\n  yours     [0, 1, 2, 3]",
+        ),
+        ([1], [], "x has 1 entry, expected 0.\n  expected  []\n  yours     [1]"),
+        ([0, 5], [0, 1], "x[1] is 5, expected 1.\n  expected  [0, 1]\n  yours     [0, 5]"),
+        (list(range(99)), list(range(98)), "x has 99 entries, expected 98: [0, 1, 2"),
+        (
+            torch.tensor([1.0, 2.5]),
+            torch.tensor([1.0, 2.0]),
+            "x[1] is 2.5, expected 2; 1 of 2 values differ.\n  expected  1, 2\n  yours     1, 2.5",
+        ),
+        (
+            [[1, 2], [3]],
+            [[1, 2], [4]],
+            "x[1][0] is 3, expected 4.\n  expected  [4]\n  yours     [3]",
+        ),
+    ],
+)
+def test_short_answers_stand_below_what_is_expected(yours, expected, message):
+    with pytest.raises(CheckFailed) as caught:
+        expect_equal(yours, expected, "x")
+    assert str(caught.value).startswith(message)
+    assert str(caught.value).count("expected  ") <= 1
+
+
+def test_sums_of_rows_are_told():
+    with pytest.raises(CheckFailed, match=r"The sums of the rows are 1, 2, 3\.$"):
+        expect_rows_sum_to_one(torch.diag(torch.tensor([1.0, 2.0, 3.0])))
+
+
 def test_a_notebook_shows_the_message_and_no_traceback():
     assert CheckFailed("no")._render_traceback_() == ["✗ no"]
 
@@ -254,7 +290,41 @@ CELLS = [
     "m = torch.ones(6, 6).tril().bool()\nexpect_mask(m.T, m)",
     "%%check ex-two\nexpect_mask(m.T, m)",
     "%%check ex-two\nexpect_close(m / 6, m / 7)",
+    "def answer(x):\n    raise NotImplementedError\n\n\nanswer(1)",
+    "def answer(x):\n    raise NotImplementedError('later')\n\n\nanswer(1)",
 ]
+DRAWN = {  # what differs, and what the picture must show of it
+    "signed": ("expect_close(torch.full((3, 4), -2.0), torch.full((3, 4), 3.0))", "row"),
+    "heads": ("expect_close(torch.stack([m / 6, m / 7]), torch.stack([m / 6, m / 6]))", "head 1"),
+    "integers": ("expect_equal(torch.ones(3, 3).int(), torch.eye(3).int())", "yours"),
+    "booleans": ("expect_equal(m, m.T)", "yours"),
+    "oblong mask": ("expect_mask(m[:3], ~m[:3])", "yours"),
+    "masked scores": (
+        "inf = float('inf')\ns = torch.randn(6, 6)\n"
+        "expect_close((s + 1).masked_fill(~m, -inf), s.masked_fill(~m, -inf))",
+        "column",
+    ),
+    "small weights": (
+        "expect_close(torch.full((4, 99), 1e-3), torch.full((4, 99), 2e-3))",
+        "yours",
+    ),
+    "sums of rows": ("expect_rows_sum_to_one(torch.softmax(torch.randn(5, 7), 0))", "yours"),
+    "sums above one": ("expect_rows_sum_to_one(2 * torch.eye(3))", "yours"),
+}
+NOT_DRAWN = {  # and what the words must say all the same
+    "other infinities": (
+        "x = torch.zeros(3, 3)\nexpect_close(x - 1 / x, x)",
+        "is -inf, expected 0",
+    ),
+    "vectors": ("expect_close(torch.ones(3), torch.zeros(3))", "yours     1, 1, 1"),
+    "too large": (
+        "expect_mask(torch.ones(1, 1100).bool(), torch.zeros(1, 1100))",
+        "query 0 should",
+    ),
+}
+PICTURES = {**DRAWN, **NOT_DRAWN}
+FIRST = len(CELLS)  # the cell of the first of these
+CELLS += [f"%%check ex-three\n{code}" for code, _ in PICTURES.values()]
 
 
 @pytest.fixture(scope="module")
@@ -314,6 +384,36 @@ def test_a_plain_cell_stops_with_the_message_alone(cells):
     assert error.traceback == [f"✗ {error.evalue}"]
 
 
+def shown(cells, name):
+    """The pictures of a case as text, and what was said."""
+    cell = cells[FIRST + list(PICTURES).index(name)]
+    pictures = [out for out in cell.outputs if out.output_type == "display_data"]
+    return [picture.data["text/html"] for picture in pictures], text(cell)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_can_be_drawn_is_drawn(cells, name):
+    (picture,), said = shown(cells, name)
+    assert said.startswith("✗ ") and "stops with" not in said, said
+    assert PICTURES[name][1] in picture
+
+
+@pytest.mark.parametrize("name", NOT_DRAWN)
+def test_what_cannot_be_drawn_is_said_all_the_same(cells, name):
+    pictures, said = shown(cells, name)
+    assert not pictures
+    assert said.startswith("✗ ") and "stops with" not in said, said
+    assert PICTURES[name][1] in said
+
+
+def test_a_stub_that_is_called_says_so_in_one_line(cells):
+    (error,) = cells[14].outputs
+    assert (error.output_type, error.ename) == ("error", "NotImplementedError")
+    assert error.traceback == [checks.NO_ANSWER]
+    (other,) = cells[15].outputs
+    assert other.output_type == "error" and "later" in other.evalue and len(other.traceback) > 1
+
+
 @pytest.mark.parametrize("number", [11, 12, 13])
 def test_a_matrix_is_shown_beside_the_expected_one(cells, number):
     pictures = [out for out in cells[number].outputs if out.output_type == "display_data"]
@@ -323,4 +423,54 @@ def test_a_matrix_is_shown_beside_the_expected_one(cells, number):
 
 def test_no_picture_is_drawn_outside_of_a_notebook(monkeypatch):
     monkeypatch.setattr(checks, "_shell", lambda: None)
-    assert checks._picture("mask", {"expected": CAUSAL, "yours": CAUSAL}) is False
+    assert checks._picture(CAUSAL[None], ["yours"], row=0) is False
+
+
+# --- a student's own numbers ---------------------------------------------------------------------
+
+
+def test_numbers_are_the_same_every_time():
+    choices = {"stride": [4, 6, 8], "width": [2, 3]}
+    drawn = numbers("ada", 1, "ex-a", **choices)
+    assert drawn == numbers("  Ada ", 1, "ex-a", **choices)
+    assert drawn[0] in choices["stride"] and drawn[1] in choices["width"]
+    assert numbers("ada", 1, "ex-a", width=[2, 3]) == drawn[1]  # one by one, in any order
+    assert numbers("ada", 1, "ex-a", width=[2, 3], stride=[4, 6, 8]) == drawn[::-1]
+
+
+def test_numbers_stay_what_they_were_when_the_library_changes():
+    students = ("ada", "grace", "emmy", "sofja", "mary")
+    drawn = [numbers(name, 20261121, "ex-a", n=list(range(100))) for name in students]
+    assert drawn == [18, 77, 23, 23, 98]
+
+
+def test_numbers_differ_by_student_seed_exercise_and_name():
+    def drawn(seed=1, exercise="ex-a", name="n"):
+        students = [f"student{k}" for k in range(300)]
+        return [numbers(who, seed, exercise, **{name: list(range(10))}) for who in students]
+
+    plain = drawn()
+    assert all(15 <= plain.count(value) <= 45 for value in range(10))
+    for other in (drawn(seed=2), drawn(exercise="ex-b"), drawn(name="m")):
+        same = sum(a == b for a, b in zip(plain, other, strict=True))
+        assert 10 <= same <= 60  # as often as chance has it, one in ten
+
+
+def test_numbers_need_a_student_and_choices(monkeypatch):
+    monkeypatch.delenv("JUPYTERHUB_USER", raising=False)
+    with pytest.raises(ValueError, match="write it between the quotes in the cell STUDENT") as no:
+        numbers("  ", 1, "ex-a", n=[1, 2])
+    assert no.value._render_traceback_() == [
+        "○ Your student id is missing: write it between the quotes in the cell STUDENT = …, run "
+        "that cell, then this one."
+    ]
+    with pytest.raises(ValueError, match="ex-a has no numbers to choose"):
+        numbers("ada", 1, "ex-a")
+    with pytest.raises(ValueError, match=r"n = \[\] of ex-a: give at least one choice"):
+        numbers("ada", 1, "ex-a", n=[])
+
+
+def test_numbers_of_an_empty_id_are_those_of_the_hubs_user(monkeypatch):
+    monkeypatch.setenv("JUPYTERHUB_USER", "Ada")
+    assert numbers("", 20261121, "ex-a", n=list(range(100))) == 18
+    assert numbers("grace", 20261121, "ex-a", n=list(range(100))) == 77

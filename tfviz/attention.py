@@ -1,4 +1,6 @@
-"""Attention: the definition, as literal as its equation, and the sub-quadratic `sparse_attention`.
+"""Attention: the definition, as literal as its equation, and the ways that models use it.
+
+`heads_attention` leaves the work to torch's fused kernel, `sparse_attention` is sub-quadratic.
 
 a_ij = exp(q_i k_jᵀ / √d) / Σ_{r ∈ S_i} exp(q_i k_rᵀ / √d)  for j in S_i, else 0
 out_i = Σ_j a_ij v_j
@@ -11,14 +13,17 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from tfviz import _qkv
+from tfviz import _qkv, patterns
 from tfviz.pattern import Pattern
 from tfviz.sparse_attention import sparse_attention
 
-__all__ = ["attention", "sparse_attention"]
+__all__ = ["attention", "heads_attention", "sparse_attention", "visible"]
+
+CAUSAL, FULL = patterns.causal(), patterns.full()
 
 
 def attention(
@@ -50,6 +55,53 @@ def attention(
     no_key = scores.isneginf().all(-1, keepdim=True)
     A = scores.masked_fill(no_key, 0.0).softmax(-1).masked_fill(no_key, 0.0)
     return A @ V, A
+
+
+def heads_attention(
+    Q: Float[Tensor, "b h Lq d"],
+    K: Float[Tensor, "b h_kv Lk d"],
+    V: Float[Tensor, "b h_kv Lk dv"],
+    pattern: Pattern,
+    bias: Float[Tensor, "*#heads Lq Lk"] | None = None,
+    real: Bool[Tensor, "b Lk"] | None = None,
+    weights: bool = False,
+) -> tuple[Float[Tensor, "b h Lq dv"], Float[Tensor, "b h Lq Lk"] | None]:
+    """(out, A) of all heads: `attention` as models use it.
+
+    The queries are the last L_q of the L_k positions, as in generation; `real` is False where a key
+    is padding; each head of keys and values may serve several heads of queries (h_kv divides h).
+    A is made only if `weights` are asked for; otherwise torch's fused kernel does the same work
+    without it, and A is None.
+    """
+    Lq, Lk, share = Q.shape[2], K.shape[2], Q.shape[1] // K.shape[1]
+    if weights:
+        K, V = (x.repeat_interleave(share, 1) for x in (K, V))
+        return attention(Q, K, V, visible(pattern, Lq, Lk, real, Q.device), bias)
+    is_causal = Lq == Lk and bias is None and real is None and pattern == CAUSAL
+    mask = None if is_causal else visible(pattern, Lq, Lk, real, Q.device)
+    if bias is not None:
+        bias = bias.to(Q.dtype)
+        mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
+    out = F.scaled_dot_product_attention(Q, K, V, mask, is_causal=is_causal, enable_gqa=share > 1)
+    return out, None
+
+
+def visible(
+    pattern: Pattern,
+    Lq: int,
+    Lk: int,
+    real: Bool[Tensor, "b Lk"] | None = None,
+    device: torch.device | str = "cpu",
+) -> Bool[Tensor, "*b_h Lq Lk"] | None:
+    """The mask of the last Lq of Lk positions, without the keys that are not `real`.
+
+    It broadcasts to (b, h, Lq, Lk); None where nothing is forbidden.
+    """
+    mask = None if real is None else real[:, None, None]  # (b, 1, 1, Lk)
+    if pattern == FULL:
+        return mask
+    rows = pattern.rows(torch.arange(Lk - Lq, Lk), Lk).to(device)
+    return rows if mask is None else rows & mask
 
 
 def _mask(pattern: Any, scores: Tensor) -> Tensor:

@@ -7,11 +7,14 @@
 
 A check that fails raises `CheckFailed`. In a notebook the learner sees its message instead of a
 traceback, and a picture where the answer is a matrix. ``%load_ext tfviz.checks`` adds the cell
-magic ``%%check``, which shows the same without stopping *Run all*.
+magic ``%%check``, which shows the same without stopping *Run all*, and lets a stub that is called
+without it say in one line that there is no answer yet.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +34,7 @@ __all__ = [
     "expect_rows_sum_to_one",
     "expect_shape",
     "expect_true",
+    "numbers",
     "passed",
 ]
 
@@ -41,6 +45,13 @@ class CheckFailed(AssertionError):  # noqa: N818  it reads as a sentence in the 
     def _render_traceback_(self) -> list[str]:
         """What a notebook prints in place of the traceback."""
         return [f"✗ {self}"]
+
+
+class _NoStudentError(ValueError):
+    """There is nobody whose numbers could be drawn."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"○ {self}"]
 
 
 # --- the checks ----------------------------------------------------------------------------------
@@ -68,6 +79,7 @@ def expect_equal(yours: Any, expected: Any, what: str = "your answer") -> None:
         _same_shape(mine, target, what)
         wrong = mine != target
         if wrong.any():
+            _compare(mine, target, wrong)
             raise CheckFailed(_elements(mine, target, wrong, what))
     elif isinstance(expected, AbstractSet):
         _set(yours, expected, what)
@@ -101,8 +113,7 @@ def expect_close(
         )
     wrong = ~torch.isclose(mine, target, rtol=rtol, atol=atol, equal_nan=True)
     if wrong.any():
-        if mine.ndim == 2 and _is_share(mine) and _is_share(target):
-            _picture("attention_map", torch.stack([target, mine]).float())
+        _compare(mine, target, wrong)
         raise CheckFailed(_elements(mine, target, wrong, what))
 
 
@@ -140,7 +151,7 @@ def expect_mask(yours: Any, expected: Any, what: str = "your mask") -> None:
     if torch.equal(mine.transpose(-1, -2), target):
         message += " It is the right one with rows and columns swapped: queries are the rows."
     first = at[:-2]
-    drawn = _picture("mask", {"expected": target[first], "yours": mine[first]})
+    drawn = _compare(mine, target, wrong)
     if not drawn and target.shape[-1] <= 20:
         message += "\n" + _text_masks(target[first], mine[first])
     raise CheckFailed(message)
@@ -171,6 +182,11 @@ def expect_rows_sum_to_one(A: Any, what: str = "A", *, atol: float = 1e-5) -> No
         )
         if weights.ndim > 1 and ((weights.sum(-2) - 1).abs() <= atol).all():
             message += " The columns do: the softmax runs over keys, the last dimension."
+        if weights.ndim == 2 and len(sums) > 1:
+            message += f" The sums of the rows are {_numbers(sums)}."
+        if weights.ndim > 1:
+            place = _tuple(wrong)
+            _picture(weights[place[:-1]][None], ["yours"], row=place[-1])
         raise CheckFailed(message)
 
 
@@ -208,6 +224,35 @@ def passed(text: str) -> None:
     global _said
     _said = True
     print(f"✓ {text}")
+
+
+def numbers(student: str, seed: int, exercise: str, **choices: Sequence[Any]) -> Any:
+    """A student's own numbers for an exercise: for each name one of its choices.
+
+    >>> numbers("ada", 20261121, "ex-best-stride", length=[64, 72, 96])
+    72
+
+    Always the same for the same student, seed and exercise; capitals and spaces around the
+    student's id do not count. One name gives its value, several give a tuple in their order.
+    An empty id is that of the JupyterHub's user. Raises ValueError where there is no student, or
+    nothing to choose from.
+    """
+    name = (student.strip() or os.environ.get("JUPYTERHUB_USER", "").strip()).casefold()
+    if not name:
+        raise _NoStudentError(
+            "Your student id is missing: write it between the quotes in the cell STUDENT = …, "
+            "run that cell, then this one."
+        )
+    if not choices:
+        raise ValueError(f"choices = {{}}: {exercise} has no numbers to choose; name some")
+    drawn = []
+    for what, options in choices.items():
+        if not options:
+            raise ValueError(f"{what} = {options!r} of {exercise}: give at least one choice")
+        text = "\n".join([str(seed), name, exercise, what])
+        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+        drawn.append(options[number % len(options)])
+    return drawn[0] if len(drawn) == 1 else tuple(drawn)
 
 
 # --- words ---------------------------------------------------------------------------------------
@@ -268,7 +313,22 @@ def _elements(mine: Tensor, target: Tensor, wrong: Tensor, what: str) -> str:
         text += f"; {int(wrong.sum())} of {wrong.numel()} values differ"
     if mine.ndim == 2 and mine.shape[0] == mine.shape[1] and torch.allclose(mine.T, target):
         text += ". It is the transpose of what is expected"
+    if mine.ndim == 1 and 1 < len(mine) <= 12:
+        return f"{text}." + _below(_numbers(target), _numbers(mine))
     return text + "."
+
+
+def _numbers(values: Tensor) -> str:
+    """Some numbers in a line: 0.65, 1.2, 2.1, …"""
+    shown = ", ".join(f"{x:.3g}" for x in values[:12].tolist())
+    return shown + (", …" if len(values) > 12 else "")
+
+
+def _below(expected: str, yours: str) -> str:
+    """Two more lines of a message, where what is expected and what is there fit into them."""
+    if max(len(expected), len(yours)) > 80:
+        return ""
+    return f"\n  expected  {expected}\n  yours     {yours}"
 
 
 def _set(yours: Any, expected: AbstractSet[Any], what: str) -> None:
@@ -305,12 +365,17 @@ def _sequence(yours: Any, expected: Sequence[Any], what: str) -> None:
     if isinstance(yours, str) or not isinstance(yours, Sequence):
         kind = type(yours).__name__
         raise CheckFailed(f"{what} is a {kind}, expected a sequence of {len(expected)}.")
+    both = _below(repr(expected), repr(yours))
     if len(yours) != len(expected):
-        raise CheckFailed(
-            f"{what} has {len(yours)} entries, expected {len(expected)}: {_show(yours)}"
-        )
+        entries = f"{len(yours)} {'entry' if len(yours) == 1 else 'entries'}"
+        message = f"{what} has {entries}, expected {len(expected)}"
+        raise CheckFailed(f"{message}.{both}" if both else f"{message}: {_show(yours)}")
     for place, (mine, target) in enumerate(zip(yours, expected, strict=True)):
-        expect_equal(mine, target, f"{what}[{place}]")
+        try:
+            expect_equal(mine, target, f"{what}[{place}]")
+        except CheckFailed as failed:
+            plain = "\n" not in str(failed)  # one that shows both already stays as it is
+            raise CheckFailed(f"{failed}{both}" if plain else str(failed)) from None
 
 
 def _is_share(weights: Tensor) -> bool:
@@ -330,19 +395,58 @@ def _shell() -> Any:
     return shell if shell is not None and hasattr(shell, "kernel") else None
 
 
-def _picture(kind: str, values: Any) -> bool:
-    """Show expected beside yours, in a notebook; says whether it did."""
+def _compare(mine: Tensor, target: Tensor, wrong: Tensor) -> bool:
+    """In a notebook: the first matrix that differs, expected beside yours; says whether it did."""
+    if mine.ndim < 2:
+        return False
+    at = _tuple(wrong)
+    head = f", head {', '.join(map(str, at[:-2]))}" if len(at) > 2 else ""
+    pair = torch.stack([target[at[:-2]], mine[at[:-2]]])
+    return _picture(pair, [f"expected{head}", f"yours{head}"], row=at[-2])
+
+
+def _picture(matrices: Tensor, titles: list[str], *, row: int) -> bool:
+    """In a notebook: these matrices (n, L_q, L_k), with one row framed; says whether it did."""
     if _shell() is None:
         return False
     from IPython.display import display
 
+    figure = _figure(matrices, titles, row=row)
+    if figure is not None:
+        display(figure)
+    return figure is not None
+
+
+def _figure(matrices: Tensor, titles: list[str], *, row: int) -> Any:
+    """A picture of masks, weights or signed numbers (n, L_q, L_k) side by side.
+
+    What no kind of picture can show gives None: the words must come in any case.
+    """
     from tfviz import plots
 
-    if kind == "mask":
-        display(plots.mask(values))
-    else:
-        display(plots.attention_map(values, title=["expected", "yours"]))
-    return True
+    is_mask, square = matrices.dtype is torch.bool, matrices.shape[-1] == matrices.shape[-2]
+    values = matrices.double()
+    there = values.isfinite()
+    try:
+        if is_mask and square:
+            return plots.mask(dict(zip(titles, matrices, strict=True)), query=row)
+        if is_mask:
+            return plots.attention_map(values, title=titles, query=row, numbers=False)
+        if _is_share(values):
+            largest = float(values.max())
+            vmax = largest if 0 < largest < 0.5 else 1.0
+            return plots.attention_map(values, title=titles, query=row, vmax=vmax)
+        if (there == there[0]).all() and not values.isnan().any():
+            return plots.signed_map(
+                values.masked_fill(~there, 0.0),
+                pattern=None if there.all() else there[0],
+                xlabel="column",
+                ylabel="row",
+                title=titles,
+            )
+    except (ValueError, RuntimeError):  # too large, or empty
+        pass
+    return None
 
 
 def _text_masks(target: Tensor, mine: Tensor) -> str:
@@ -358,6 +462,7 @@ def _text_masks(target: Tensor, mine: Tensor) -> str:
 # --- in a notebook -------------------------------------------------------------------------------
 
 _said = False
+NO_ANSWER = "○ No answer yet: fill the gap in the cell above, run it, then run this one."
 
 
 def _check_cell(line: str, cell: str) -> None:
@@ -375,7 +480,7 @@ def _check_cell(line: str, cell: str) -> None:
         if str(empty):
             _explain(label, empty)
         else:
-            print("○ No answer yet: fill the gap in the cell above, run it, then run this one.")
+            print(NO_ANSWER)
     except Exception as error:
         _explain(label, error)
     else:
@@ -390,6 +495,15 @@ def _explain(label: str, error: Exception) -> None:
     print(f"✗ {label} stops with {type(error).__name__}: {error}\n{where}", end="")
 
 
+def _no_answer(shell: Any, kind: Any, error: Any, trace: Any, tb_offset: int | None = None) -> None:
+    """An error still, but for an empty stub one line in place of its traceback."""
+    if str(error):
+        shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+    else:
+        shell._showtraceback(kind, error, [NO_ANSWER])
+
+
 def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext tfviz.checks``."""
+    """``%load_ext tfviz.checks``: the magic ``%%check``, and words where a stub is called."""
     shell.register_magic_function(_check_cell, "cell", "check")
+    shell.set_custom_exc((NotImplementedError,), _no_answer)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import book_math
+import book_progress
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -57,8 +58,11 @@ PAGE_FILES = (
     (re.compile(r'class="[^"]*\bsd-'), "css", "sphinx-design.min.css"),
     (re.compile(r'class="[^"]*\btfv-atlas-box'), "js", "js/atlas.js"),
     (re.compile(r'class="tfviz-(?:explorer|plotly)"'), "js", "js/tfviz-page.js"),
+    (re.compile(r' data-tf-chapter="'), "css", "css/progress.css"),
+    (re.compile(r' data-tf-chapter="'), "js", "js/progress.js"),
+    (re.compile(r'class="tf-store"'), "js", "js/progress-page.js"),
 )
-SEARCH = ("documentation_options", "doctools", "searchtools", "language_data", "sphinx_highlight")
+SEARCH = ("documentation_options", "doctools", "searchtools", "language_data")
 KEEP = re.compile(
     r"css/|js/|katex/katex\.css|explorers/|vendor/plotly"
     r"|favicon\.svg|fonts\.css|tfviz\.css|sphinx-design\.min\.css"
@@ -81,7 +85,9 @@ def page_context(
     body = re.sub(r"<table\b.*?</table>", scrollable, body, flags=re.S)
     context["body"] = body
     navigation = navigation_html(context, pagename) if "toctree" in context else ""
-    everything = body + navigation
+    context["tf_lesson"] = lesson_links(app, pagename, context)
+    context["tf_read"] = chapter_end(app, pagename, context) if context["tf_lesson"] else ""
+    everything = body + navigation + context["tf_read"]
     static = lambda name: versioned(app, name)  # noqa: E731
     wanted = [(kind, name) for what, kind, name in PAGE_FILES if what.search(everything)]
     context["tf_styles"] = [static(name) for kind, name in wanted if kind == "css"]
@@ -92,7 +98,6 @@ def page_context(
     context["tf_landing"] = pagename == app.config.root_doc
     context["tf_repository"] = options["repository_url"]
     context["tf_eyebrow"] = eyebrow(env, pagename)
-    context["tf_lesson"] = lesson_links(app, pagename, context)
     context["tf_source_page"] = (
         f"{options['repository_url']}/blob/{options['repository_branch']}/"
         f"{env.doc2path(pagename, base=False)}"
@@ -194,6 +199,19 @@ def lesson_links(app: Sphinx, pagename: str, context: dict[str, Any]) -> dict[st
         "colab": "https://colab.research.google.com/github/"
         f"{home}/blob/{branch}/notebooks/{pagename}.ipynb",
     }
+
+
+def chapter_end(app: Sphinx, pagename: str, context: dict[str, Any]) -> str:
+    """The reader's tick at the end of a lesson; `progress.js` fills in the count."""
+    more = ""
+    if book_progress.PAGE in app.env.found_docs:
+        more = f'<a href="{html.escape(context["pathto"](book_progress.PAGE))}">Your progress</a>'
+    labels = html.escape(book_progress.labels(app.env, pagename))
+    return (
+        f'<div class="tf-read" data-tf-chapter="{html.escape(pagename)}" data-tf-labels="{labels}">'
+        '<label><input type="checkbox" data-tf-read>I have read this chapter</label>'
+        f"<span data-tf-count></span>{more}</div>"
+    )
 
 
 # --- numbers --------------------------------------------------------------------------------------

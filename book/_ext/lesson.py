@@ -1,9 +1,10 @@
 """A lesson's one source, read: its cells and its exercises, each with the place it came from.
 
-The source is a MyST notebook. Three things are made of it: the page of the book
-(`lesson_page`), the learner's notebook (`lesson_notebook`) and the proof that every solution
-passes its tests (`tests/book/test_exercises.py`). All three start from `parse`; `lesson_sphinx`
-ties the first two into the build.
+The source is a MyST notebook. Four things are made of it: the page of the book
+(`lesson_page`), the learner's notebook (`lesson_notebook`), the notebook of an assignment
+(`lesson_assignment`) and the proof that every solution passes its tests
+(`tests/book/test_exercises.py`). All start from `parse`; `lesson_sphinx` ties the first three into
+the build.
 
 An exercise is written as consecutive blocks, in this order and with nothing between them:
 
@@ -15,15 +16,24 @@ An exercise is written as consecutive blocks, in this order and with nothing bet
 
 The *stub* is the solution cell with its marked parts taken out. An exercise whose answer is the
 state of an explorer says `answer: explorer` in its solution cell: its stub shows the explorer in
-its start state, and runs.
+its start state, and runs. `vary: {stride: [4, 6, 8]}` there gives the exercise numbers: the first
+choice in the book, each student's own in an assignment. Hidden tests may use the name `seed`, an
+int that whoever runs them binds, and must hold for every one. `points` and `hidden_points` in the
+tests cell say what the visible and the hidden tests are worth.
+
+A question that is answered in words ends, in place of its three kinds of cells, with
+
+    {model-answer}   points: 3, rubric: a list of "2 points: what earns them"; the text of an answer
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
+import keyword
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,10 +45,14 @@ ROLES = ("solution", "tests", "wrong")
 ANSWERS = ("code", "explorer")
 MARK = re.compile(r"^\s*### (BEGIN|END) (.*?)\s*$")
 OPTIONS = {
-    "solution": {"exercise", "role", "answer"},
-    "tests": {"exercise", "role"},
+    "solution": {"exercise", "role", "answer", "vary"},
+    "tests": {"exercise", "role", "points", "hidden_points"},
     "wrong": {"exercise", "role", "why"},
+    "model-answer": {"points", "rubric"},
 }
+POINTS = 1  # what visible tests are worth, and hidden ones too, unless the tests cell says more
+HERE = "# your code here"
+NOTHING = f"{HERE}\nraise NotImplementedError"
 CELL_OPTIONS = {"tags", "mystnb"}
 
 
@@ -77,14 +91,37 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Exercise:
-    """One exercise; `blocks` are all its parts in the order of the source."""
+class Task:
+    """What all exercises have; `blocks` are all its parts in the order of the source."""
 
     label: str
     title: str
     blocks: tuple[Block, ...]
     prose: Block
     hints: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Written(Task):
+    """An exercise answered in words; `model` is the block of the model answer."""
+
+    model: Block
+
+    @property
+    def rubric(self) -> tuple[tuple[float, str], ...]:
+        """(points, what earns them), in the order of the source."""
+        return tuple(_rubric(self.model))
+
+    @property
+    def points(self) -> float:
+        """What a full answer is worth: the sum of the rubric."""
+        return sum(points for points, _ in self.rubric)
+
+
+@dataclass(frozen=True)
+class Exercise(Task):
+    """An exercise answered in code, or with the state of an explorer."""
+
     solution: Block
     tests: Block
     wrong: tuple[Block, ...]
@@ -95,22 +132,40 @@ class Exercise:
         return str(self.solution.options.get("answer", "code"))
 
     @property
+    def vary(self) -> dict[str, list[Any]]:
+        """The choices for each number of the exercise; the first is the book's."""
+        return dict(self.solution.options.get("vary", {}))
+
+    @property
+    def numbers(self) -> str:
+        """The book's numbers as one line of code, empty where the exercise has none."""
+        return assigned({name: choices[0] for name, choices in self.vary.items()})
+
+    def draws(self, most: int = 6) -> list[dict[str, Any]]:
+        """Values for the numbers: the book's first, then others, spread over all there are."""
+        every = list(itertools.product(*self.vary.values()))
+        last, count = len(every) - 1, min(most, len(every))
+        places = [round(n * last / max(1, count - 1)) for n in range(count)]
+        return [dict(zip(self.vary, every[place], strict=True)) for place in places]
+
+    @property
     def stub(self) -> str:
-        """The solution cell with each marked part taken out, as the learner gets it.
+        """What the learner gets: the numbers, then the solution with each marked part taken out.
 
         Inside a function the gap raises, so that calling it says that nothing is there yet; at the
         top of the cell it does not, so that the cell runs.
         """
         if self.answer == "explorer":
             yours = "# your turn: move the controls, then run the checks"
-            return cut(self.solution.source, "SOLUTION", yours, yours)
-        yours = "# your code here"
-        return cut(self.solution.source, "SOLUTION", yours, f"{yours}\nraise NotImplementedError")
+            bare = cut(self.solution.source, "SOLUTION", yours, yours)
+        else:
+            bare = cut(self.solution.source, "SOLUTION", HERE, NOTHING)
+        return _below(self.numbers, bare)
 
     @property
     def solved(self) -> str:
-        """The solution cell without its marks."""
-        return unmark(self.solution.source)
+        """The numbers and the solution cell without its marks."""
+        return _below(self.numbers, unmark(self.solution.source))
 
     @property
     def all_tests(self) -> str:
@@ -122,6 +177,18 @@ class Exercise:
         """The tests that a learner may read."""
         return cut(self.tests.source, "HIDDEN TESTS").rstrip()
 
+    @property
+    def hidden_tests(self) -> str:
+        """The tests that only the instructor may read, without marks; empty if there are none."""
+        return only(self.tests.source, "HIDDEN TESTS")
+
+    @property
+    def points(self) -> tuple[float, float]:
+        """What the visible and the hidden tests are worth; 0 for hidden ones that are not there."""
+        options = self.tests.options
+        hidden = options.get("hidden_points", POINTS) if self.hidden_tests else 0
+        return options.get("points", POINTS), hidden
+
 
 @dataclass(frozen=True)
 class Lesson:
@@ -130,11 +197,22 @@ class Lesson:
     path: str
     text: str
     metadata: dict[str, Any]
-    blocks: tuple[Block | Exercise, ...]
+    blocks: tuple[Block | Exercise | Written, ...]
+
+    @property
+    def tasks(self) -> tuple[Exercise | Written, ...]:
+        """All exercises, in the order of the source."""
+        return tuple(block for block in self.blocks if isinstance(block, Exercise | Written))
 
     @property
     def exercises(self) -> tuple[Exercise, ...]:
+        """Those that are answered in code, or with an explorer."""
         return tuple(block for block in self.blocks if isinstance(block, Exercise))
+
+    @property
+    def written(self) -> tuple[Written, ...]:
+        """Those that are answered in words."""
+        return tuple(block for block in self.blocks if isinstance(block, Written))
 
 
 # --- marks inside a cell -------------------------------------------------------------------------
@@ -157,6 +235,34 @@ def cut(source: str, what: str, instead: str = "", indented: str = "") -> str:
         elif not inside:
             lines.append(line)
     return "\n".join(lines)
+
+
+def only(source: str, what: str) -> str:
+    """The parts of `source` marked as `what`, one below the other, at the margin."""
+    parts: list[list[str]] = []
+    inside = False
+    for line in source.split("\n"):
+        mark = MARK.match(line)
+        if mark and mark[2] == what:
+            inside = mark[1] == "BEGIN"
+            parts += [[]] if inside else []
+        elif inside:
+            parts[-1].append(line)
+    return "\n".join(textwrap.dedent("\n".join(part)) for part in parts)
+
+
+def assigned(values: Mapping[str, Any]) -> str:
+    """These values as one line of Python, such as `stride, width = 4, 2`; empty for none."""
+    return f"{', '.join(values)} = {', '.join(map(repr, values.values()))}" if values else ""
+
+
+def shown_points(points: float) -> str:
+    """How a number of points is written: 1 point, 2.5 points."""
+    return f"{points:g} point" + ("" if points == 1 else "s")
+
+
+def _below(first: str, second: str) -> str:
+    return f"{first}\n\n{second}" if first else second
 
 
 def unmark(source: str) -> str:
@@ -246,7 +352,8 @@ def _blocks(text: str, tokens: list[Token]) -> Iterator[Block]:
         elif token.type == "fence":
             found = re.match(r"\{([\w-]+)\}\s*(.*)", token.info)
             name, argument = (found[1], found[2].strip()) if found else ("", "")
-            if not name.startswith(("exercise", "solution")) and name not in ("code-cell", "hint"):
+            known = ("code-cell", "hint", "model-answer")
+            if not name.startswith(("exercise", "solution")) and name not in known:
                 continue
             yield from prose(start)
             done = end
@@ -282,7 +389,8 @@ class _Reader:
             block = self.blocks[at]
             if block.kind == "exercise-start":
                 return
-            if block.kind in ("exercise-end", "hint") or "exercise" in block.options:
+            inside = ("exercise-end", "hint", "model-answer")
+            if block.kind in inside or "exercise" in block.options:
                 self.at = at + 1
 
     def plain(self) -> Block:
@@ -296,6 +404,12 @@ class _Reader:
                 f"{{{block.kind}}} is not used in lessons: write {{exercise-start}} … "
                 "{exercise-end}, then hint, solution, tests and wrong cells",
             )
+        if block.kind == "model-answer":
+            raise _WrongError(
+                block.line,
+                "this {model-answer} does not follow the prose and hints of an exercise; it is the "
+                "answer to one that is answered in words, which has no code cells",
+            )
         if block.kind == "code":
             if "exercise" in block.options or "role" in block.options:
                 label = block.options.get("exercise")
@@ -308,7 +422,7 @@ class _Reader:
             _check_marks(block, None, needed=False)
         return block
 
-    def exercise(self) -> Exercise:
+    def exercise(self) -> Exercise | Written:
         """The exercise that starts at the block in front of us."""
         first = self.at
         opening = self.step()
@@ -344,6 +458,13 @@ class _Reader:
             hints.append(self.step())
         if not hints:
             raise _WrongError(closing.line, f"expected a {{hint}} after the prose of {label!r}")
+        model = self.peek()
+        if model is not None and model.kind == "model-answer":
+            self.step()
+            parts = tuple(self.blocks[first : self.at])
+            written = Written(label, opening.argument, parts, prose, tuple(hints), model)
+            _check_written(written)
+            return written
         solution = self.cell(label, "solution", hints[-1])
         tests = self.cell(label, "tests", solution)
         wrong = [self.cell(label, "wrong", tests)]
@@ -383,18 +504,88 @@ def _name(block: Block) -> str:
     return f"a cell with role: {role}" if role else "a code cell without a role"
 
 
+def _check_options(block: Block, what: str, known: set[str]) -> None:
+    """Complain about an option that a block of this kind does not have."""
+    for name in block.options:
+        if name not in known:
+            raise _WrongError(
+                block.line,
+                f"unknown option {name!r} in a {what}; known: {', '.join(sorted(known))}",
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_points(block: Block, name: str) -> None:
+    value = block.options.get(name, POINTS)
+    if not _is_number(value) or not 0 < value < float("inf"):
+        raise _WrongError(
+            block.line, f"{name}: {value!r} must be a number above 0, such as 1 or 2.5"
+        )
+
+
+def _rubric(model: Block) -> Iterator[tuple[float, str]]:
+    """(points, what) of each line; a line without quotes is a pair to YAML, one with is a text."""
+    lines = model.options.get("rubric")
+    if not isinstance(lines, list) or not lines:
+        raise _WrongError(
+            model.line,
+            "a {model-answer} needs 'rubric:', a list of lines such as '- 2 points: what'",
+        )
+    for line in lines:
+        text = ": ".join(map(str, *line.items())) if isinstance(line, dict) else str(line)
+        found = re.fullmatch(r"(\d+(?:\.\d+)?) points?:\s*(\S.*)", text, re.S)
+        if not found or not float(found[1]):
+            raise _WrongError(model.line, f"rubric: {text!r} is not of the form '2 points: what'")
+        points = float(found[1])
+        yield (int(points) if points.is_integer() else points), found[2].strip()
+
+
+def _check_written(written: Written) -> None:
+    model = written.model
+    _check_options(model, "{model-answer}", OPTIONS["model-answer"])
+    _check_points(model, "points")
+    total = written.points
+    if model.options.get("points", total) != total:
+        raise _WrongError(
+            model.line,
+            f"points: {model.options['points']!r} of {written.label!r}, but the lines of its "
+            f"rubric add up to {total:g}",
+        )
+    if not model.source.strip():
+        raise _WrongError(model.line, f"the {{model-answer}} of {written.label!r} is empty")
+    for block in (written.prose, model, *written.hints):
+        _check_marks(block, None, needed=False)
+
+
+def _check_vary(exercise: Exercise) -> None:
+    solution, vary = exercise.solution, exercise.solution.options.get("vary", {})
+    example = "write vary: {stride: [4, 6, 8]}, for each name a list of two or more choices"
+    if not isinstance(vary, dict) or ("vary" in solution.options and not vary):
+        raise _WrongError(solution.line, f"vary: {vary!r} of {exercise.label!r}; {example}")
+    for name, choices in vary.items():
+        if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+            raise _WrongError(solution.line, f"vary: {name!r} is not a name in Python; {example}")
+        if name in ("seed", "student", "exercise", "STUDENT"):
+            raise _WrongError(solution.line, f"vary: the name {name!r} is taken; choose another")
+        fine = isinstance(choices, list) and len(choices) > 1
+        if not fine or not all(_is_number(x) or isinstance(x, str) for x in choices):
+            raise _WrongError(solution.line, f"vary: {name}: {choices!r}; {example}")
+        if len(set(choices)) < len(choices):
+            raise _WrongError(solution.line, f"vary: {name}: {choices!r} has a choice twice")
+
+
 def _check_exercise(exercise: Exercise) -> None:
     """What the order of the blocks cannot show: marks, options, Python."""
     solution, tests, label = exercise.solution, exercise.tests, exercise.label
     for block in (solution, tests, *exercise.wrong):
-        allowed = OPTIONS[block.options["role"]]
-        extra = [name for name in block.options if name not in allowed and name not in CELL_OPTIONS]
-        if extra:
-            raise _WrongError(
-                block.line,
-                f"unknown option {extra[0]!r} in a {block.options['role']} cell; "
-                f"known: {', '.join(sorted(allowed | CELL_OPTIONS))}",
-            )
+        role = block.options["role"]
+        _check_options(block, f"{role} cell", OPTIONS[role] | CELL_OPTIONS)
+    _check_points(tests, "points")
+    _check_points(tests, "hidden_points")
+    _check_vary(exercise)
     if exercise.answer not in ANSWERS:
         raise _WrongError(
             solution.line, f"answer: {exercise.answer!r} of {label!r}; known: {', '.join(ANSWERS)}"
@@ -404,6 +595,17 @@ def _check_exercise(exercise: Exercise) -> None:
     _check_python(solution, solution.source, f"the solution of {label!r}")
     _check_python(solution, exercise.stub, f"the stub of {label!r}")
     _check_python(tests, tests.source, f"the tests of {label!r}")
+    for part, source in (("visible", exercise.visible_tests), ("hidden", exercise.hidden_tests)):
+        _check_python(tests, source, f"the {part} part of the tests of {label!r}, by itself,")
+    for node in ast.walk(ast.parse(tests.source)):
+        if isinstance(node, ast.Assert):
+            raise _WrongError(
+                code_line(tests, node.lineno - 1),
+                f"a bare assert in the tests of {label!r} tells the learner nothing; use a check "
+                "of tfviz.checks, such as expect_true(condition, message)",
+            )
+    if "hidden_points" in tests.options and not exercise.hidden_tests.strip():
+        raise _WrongError(tests.line, f"hidden_points of {label!r}, which has no hidden tests")
     if not any(line.strip() for line in exercise.visible_tests.split("\n")):
         raise _WrongError(tests.line, f"all tests of {label!r} are hidden; show the learner some")
     for wrong in exercise.wrong:
@@ -414,7 +616,7 @@ def _check_exercise(exercise: Exercise) -> None:
             raise _WrongError(
                 wrong.line, f"a wrong cell of {label!r} does not say why: it is wrong"
             )
-        if wrong.source.strip() == exercise.solved.strip():
+        if wrong.source.strip() == unmark(solution.source).strip():
             raise _WrongError(
                 wrong.line, f"this wrong solution of {label!r} is the solution itself"
             )
@@ -424,7 +626,7 @@ def parse(text: str, path: str | Path = "<lesson>") -> Lesson:
     """Read the source of a lesson; raises `LessonError` with every problem it finds."""
     tokens = myst.get_parser().parse(text + "\n")
     problems: list[tuple[int, str]] = []
-    found: list[Block | Exercise] = []
+    found: list[Block | Exercise | Written] = []
     reader = _Reader([])
     try:
         reader.blocks = list(_blocks(text, tokens))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import nbformat
-from lesson import Block, Exercise, Lesson, code_line
+from lesson import Block, Exercise, Lesson, Task, Written, code_line, shown_points
 from lesson_plain import REFERENCES, Book, Plain, code_details, details
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -23,6 +23,7 @@ from importlib.metadata import distributions
 if not any((d.name, d.version) == ("tfviz", "{version}") for d in distributions()):
     %pip install -q "{package}"
 %load_ext tfviz.checks"""
+ANSWER = "*Your answer.*"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def notebook(
     cells = [new_code_cell(install, id="install")]
     if address:
         page = f"This is the notebook of the page [{title}]({address})."
-        if lesson.exercises:
+        if lesson.tasks:
             page += (
                 " An exercise leaves you a gap to fill: write your answer, run its cell, then the "
                 "checks below it. Hints and solutions unfold."
@@ -53,6 +54,8 @@ def notebook(
     for number, block in enumerate(lesson.blocks):
         if isinstance(block, Exercise):
             cells += _exercise(block, plain, book)
+        elif isinstance(block, Written):
+            cells += _written(block, plain, book)
         elif block.kind == "code":
             cells.append(_code(block.source, block, f"code-{number}"))
         elif block.kind == "hint":
@@ -79,16 +82,34 @@ def _references(cells: list[nbformat.NotebookNode], entries: list[str]) -> None:
             cell.source = cell.source.replace(REFERENCES, text)
 
 
-def _exercise(exercise: Exercise, plain: Plain, book: Book) -> list[nbformat.NotebookNode]:
-    label = exercise.label
-    name = book.reference(label)[1] or "Exercise"
-    head = f"**{name}**" + (f" ({plain(exercise.title)})" if exercise.title else "")
-    parts = [head, plain(exercise.prose.source, exercise.prose.line)]
-    for hint in exercise.hints:
+def _question(task: Task, plain: Plain, book: Book) -> nbformat.NotebookNode:
+    name = book.reference(task.label)[1] or "Exercise"
+    head = f"**{name}**" + (f" ({plain(task.title)})" if task.title else "")
+    parts = [head, plain(task.prose.source, task.prose.line)]
+    for hint in task.hints:
         body = plain(hint.source, code_line(hint, 0))
         parts.append(details(hint.argument or "Hint", body))
+    return new_markdown_cell("\n\n".join(parts), id=task.label)
+
+
+def _written(written: Written, plain: Plain, book: Book) -> list[nbformat.NotebookNode]:
+    label, model = written.label, written.model
+    answer = plain(model.source, code_line(model, 0))
+    rubric = [
+        f"* {shown_points(points)}: {plain(what, model.line)}" for points, what in written.rubric
+    ]
+    body = "\n".join([answer, "", "**What counts**", "", *rubric])
     return [
-        new_markdown_cell("\n\n".join(parts), id=label),
+        _question(written, plain, book),
+        new_markdown_cell(ANSWER, id=f"{label}-yours"),
+        new_markdown_cell(details("A model answer", body), id=f"{label}-solution"),
+    ]
+
+
+def _exercise(exercise: Exercise, plain: Plain, book: Book) -> list[nbformat.NotebookNode]:
+    label = exercise.label
+    return [
+        _question(exercise, plain, book),
         _code(exercise.stub, exercise.solution, f"{label}-yours"),
         _code(f"%%check {label}\n{exercise.visible_tests}", exercise.tests, f"{label}-checks"),
         new_markdown_cell(code_details("Solution", exercise.solved), id=f"{label}-solution"),
@@ -97,7 +118,9 @@ def _exercise(exercise: Exercise, plain: Plain, book: Book) -> list[nbformat.Not
 
 def _code(source: str, block: Block, cell_id: str) -> nbformat.NotebookNode:
     """A code cell; what the page folds is folded here too, in Jupyter and in Colab."""
-    options = {name: block.options[name] for name in ("exercise", "role") if name in block.options}
+    options: dict[str, Any] = {
+        name: block.options[name] for name in ("exercise", "role") if name in block.options
+    }
     tags = [str(tag) for tag in block.options.get("tags", [])]
     if {"hide-input", "remove-input", "hide-cell", "remove-cell"} & set(tags):
         options |= {"jupyter": {"source_hidden": True}, "cellView": "form"}

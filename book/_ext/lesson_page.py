@@ -3,6 +3,7 @@
 Each exercise becomes: a box with its prose, its hint (folded) and the stub; the solution, folded
 and executed; the tests, executed and shown without their hidden part. Wrong solutions vanish.
 Where the answer is the state of an explorer the stub is executed too: it *is* the exercise.
+Where the answer is words, the model answer is folded, with what earns the points below it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
-from lesson import Block, Exercise, Lesson
+from lesson import Block, Exercise, Lesson, Task, Written, shown_points
 
 
 def page_text(lesson: Lesson) -> str:
@@ -18,39 +19,58 @@ def page_text(lesson: Lesson) -> str:
     lines = lesson.text.splitlines()
     out: list[str] = []
     done = 0
-    for exercise in lesson.exercises:
-        out += lines[done : exercise.blocks[0].start]
-        out += _exercise(lines, exercise)
-        done = exercise.blocks[-1].end
+    for task in lesson.tasks:
+        out += lines[done : task.blocks[0].start]
+        out += _box(lines, task)
+        out += _model(task) if isinstance(task, Written) else _answer(task)
+        done = task.blocks[-1].end
     return "\n".join(out + lines[done:]) + "\n"
 
 
-def _exercise(lines: list[str], exercise: Exercise) -> list[str]:
-    opening = exercise.blocks[0]
-    out = [*lines[opening.start : exercise.prose.end], ""]
-    for hint in exercise.hints:
+def _box(lines: list[str], task: Task) -> list[str]:
+    """The exercise as it is put to the reader."""
+    out = [*lines[task.blocks[0].start : task.prose.end], ""]
+    for hint in task.hints:
         out += [*_hint(hint), ""]
+    if isinstance(task, Exercise):
+        if task.answer == "explorer":
+            out += _cell(task.stub, task.solution, ["hide-input"], "Show the code")
+        else:
+            out += _fenced("python", task.stub)
+        out += [""]
+    return [*out, "```{exercise-end}", "```", ""]
+
+
+def _answer(exercise: Exercise) -> list[str]:
+    """The solution, folded, and the checks.
+
+    Below an explorer they are folded, too: what they say of the book's answer would stand right
+    under the reader's own, which the explorer judges itself.
+    """
+    solved = _cell(exercise.solved, exercise.solution, [], "")
+    checks = _cell(exercise.visible_tests, exercise.tests, ["hide-input"], "Show the checks")
     if exercise.answer == "explorer":
-        out += _cell(exercise.stub, exercise.solution, ["hide-input"], "Show the code")
-    else:
-        out += _fenced("python", exercise.stub)
+        return _folded(exercise, [*solved, "", *checks])
+    return [*_folded(exercise, solved), *checks, ""]
+
+
+def _model(written: Written) -> list[str]:
+    """The model answer, folded, and the rubric under it."""
+    rubric = [f"* {shown_points(points)}: {what}" for points, what in written.rubric]
+    return _folded(written, [written.model.source.strip("\n"), "", "**What counts**", "", *rubric])
+
+
+def _folded(task: Task, lines: list[str]) -> list[str]:
     return [
-        *out,
-        "",
-        "```{exercise-end}",
-        "```",
-        "",
-        f"```{{solution-start}} {exercise.label}",
-        f":label: {exercise.label}-solution",
+        f"```{{solution-start}} {task.label}",
+        f":label: {task.label}-solution",
         ":class: dropdown",
         "```",
         "",
-        *_cell(exercise.solved, exercise.solution, [], ""),
+        *lines,
         "",
         "```{solution-end}",
         "```",
-        "",
-        *_cell(exercise.visible_tests, exercise.tests, ["hide-input"], "Show the checks"),
         "",
     ]
 

@@ -1,10 +1,12 @@
 """Lessons in the build: pages as Sphinx reads them, notebooks as it ends.
 
-The builder ``notebooks`` writes the notebooks alone, in a few seconds, with nothing executed.
+Beside each learner's notebook goes that of an assignment with all exercises of the lesson. The
+builder ``notebooks`` writes the notebooks alone, in a few seconds, with nothing executed.
 """
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from functools import cache
@@ -15,7 +17,9 @@ from typing import Any
 import nbformat
 import pybtex.database
 from docutils import nodes
-from lesson import LessonError, is_lesson, parse
+from lesson import Lesson, LessonError, is_lesson, parse
+from lesson_assignment import release, tell
+from lesson_assignment import source as assignment_source
 from lesson_notebook import Course, notebook
 from lesson_page import page_text
 from packaging.requirements import Requirement
@@ -177,9 +181,9 @@ def write_notebooks(app: Sphinx) -> list[Path]:
         book = SphinxBook(app, docname, bibliography)
         title = app.env.titles[docname].astext()
         try:
-            made = notebook(
-                parse(text, f"{docname}.md"), book, course, title, book.address(docname)
-            )
+            lesson = parse(text, f"{docname}.md")
+            made = notebook(lesson, book, course, title, book.address(docname))
+            write_assignment(app, docname, lesson, book, course)
         except LessonError as error:
             raise LessonFaultError(f"no notebook can be made of this lesson:\n{error}") from None
         path = Path(app.outdir, "notebooks", f"{docname}.ipynb")
@@ -188,6 +192,31 @@ def write_notebooks(app: Sphinx) -> list[Path]:
         written.append(path)
     logger.info("notebooks: %s written", len(written))
     return written
+
+
+def write_assignment(
+    app: Sphinx, docname: str, lesson: Lesson, book: SphinxBook, course: Course
+) -> None:
+    """The lesson's exercises as students get them, at assignments/<document>.ipynb.
+
+    The builder ``notebooks`` also writes what assignments need to be told of the book, at
+    exercises/<document>.json. Model answers are in there, so no site gets it.
+    """
+    if not lesson.tasks:
+        return
+    title, address = app.env.titles[docname].astext(), book.address(docname)
+    told = tell(lesson, book, course, title, address)
+    every = [task.label for task in lesson.tasks]
+    made = assignment_source(
+        lesson, every, told, name=Path(docname).name, course=str(app.config.html_title), seed=0
+    )
+    path = Path(app.outdir, "assignments", f"{docname}.ipynb")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(release(made), path)
+    if app.builder.name == "notebooks":
+        path = Path(app.outdir, "exercises", f"{docname}.json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", "utf8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

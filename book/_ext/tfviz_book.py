@@ -5,12 +5,15 @@ book_boxes    {try}, {differs}, {erratum}, {measured}
 book_code     {source} and {explorer}
 book_pages    the assets and the navigation of each page, and what surrounds the pages
 lesson        exercises and notebooks from the source of a lesson
+book_progress  what the reader has done: rows of exercises, counts, the page of progress
 catalogue_directives    cards, atlas, family tree, map, errata
+instructor_directives   how grading works, its limits, the bad submissions
 """
 
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -23,7 +26,11 @@ PARTS = (
     "book_pages",
     "lesson",
     "catalogue_directives",
+    "book_progress",
+    "instructor_directives",
 )
+
+ADDRESS = "https://github.com/tfviz_course/tfviz"  # what the sources of the pages write
 
 
 def addresses(app: Sphinx, config: Config) -> None:
@@ -43,10 +50,17 @@ def addresses(app: Sphinx, config: Config) -> None:
         config.tfviz_package = f"tfviz @ git+{options['repository_url']}@{branch}"
 
 
+def own_address(app: Sphinx, page: str, source: list[str]) -> None:
+    """A page that says where to clone from names `ADDRESS`; readers see that of this book."""
+    here = app.config.html_theme_options["repository_url"]
+    source[0] = re.sub(rf"{re.escape(ADDRESS)}(?![\w./-])", lambda _: here, source[0])
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("tfviz_package", "", "env", str)
     app.add_config_value("tfviz_notebooks_branch", "gh-pages", "html", str)
     app.connect("config-inited", addresses)
+    app.connect("source-read", own_address)
     for part in PARTS:
         app.setup_extension(part)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

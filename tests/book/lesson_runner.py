@@ -5,6 +5,9 @@
 Prints JSON: {label: [{"variant", "tests", "outcome", "message"}, …]}. An outcome is "passes",
 "check" (a message for the learner), "empty" (the untouched stub) or the name of another exception.
 Each variant runs in the lesson's own namespace, which is put back as it was; warnings are errors.
+
+Hidden tests are run with several seeds: a solution must pass with each, and a wrong one must fail
+with each. Where an exercise has numbers of its own, its solution is tried with several draws.
 """
 
 import io
@@ -23,9 +26,11 @@ from IPython.core.interactiveshell import InteractiveShell
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "book/_ext"))
 
-from lesson import Block, Exercise, Lesson, code_line, read
+from lesson import Block, Exercise, Lesson, Written, assigned, code_line, read, unmark
 
 from tfviz.checks import CheckFailed
+
+SEEDS = (0, 1, 20261121, 2**31 - 1)
 
 
 class Runner:
@@ -66,25 +71,40 @@ class Runner:
             random.setstate(seeds[2])
         return "passes", ""
 
-    def exercise(self, exercise: Exercise) -> list[dict[str, str]]:
-        shown, everything = exercise.visible_tests, exercise.all_tests
-        tries = [
-            ("solution", exercise.solved, "visible", shown),
-            ("solution", exercise.solved, "all", everything),
-            ("stub", exercise.stub, "visible", shown),
-        ]
-        for wrong in exercise.wrong:
-            name = f"wrong: {wrong.options['why']}"
-            tries.append((name, wrong.source, "all", everything))
+    def least(self, cells: dict[str, str], exercise: Exercise, *, wrong: bool) -> tuple[str, str]:
+        """Outcome of the answer in `cells` and of all tests, with the seed that proves least.
+
+        For a solution that is one where it fails, for a wrong one where it passes, or crashes.
+        """
         found = []
-        for variant, answer, which, tests in tries:
-            outcome, message = self.attempt({"<answer>": answer, "<tests>": tests})
-            found.append(
-                {"variant": variant, "tests": which, "outcome": outcome, "message": message}
-            )
+        for seed in SEEDS:
+            tests = {"<tests>": exercise.visible_tests, "<hidden tests>": exercise.hidden_tests}
+            outcome, message = self.attempt({**cells, "<seed>": f"seed = {seed}", **tests})
+            found.append((outcome, f"{message} (seed {seed})" if message else ""))
+        best = "check" if wrong else "passes"
+        return min(found, key=lambda one: (one[0] == best, wrong and one[0] != "passes"))
+
+    def exercise(self, exercise: Exercise) -> list[dict[str, str]]:
+        found = []
+
+        def note(variant: str, tests: str, outcome: tuple[str, str]) -> None:
+            words = {"outcome": outcome[0], "message": outcome[1]}
+            found.append({"variant": variant, "tests": tests, **words})
+
+        shown, right = {"<tests>": exercise.visible_tests}, unmark(exercise.solution.source)
+        note("solution", "visible", self.attempt({"<answer>": exercise.solved, **shown}))
+        for place, draw in enumerate(exercise.draws()):
+            cells = {"<numbers>": assigned(draw), "<answer>": right}
+            name = f"solution with {assigned(draw)}" if place else "solution"
+            note(name, "all", self.least(cells, exercise, wrong=False))
+        note("stub", "visible", self.attempt({"<answer>": exercise.stub, **shown}))
+        for wrong in exercise.wrong:
+            cells = {"<numbers>": exercise.numbers, "<answer>": wrong.source}
+            name = f"wrong: {wrong.options['why']}"
+            note(name, "all", self.least(cells, exercise, wrong=True))
         self.run(exercise.solved, exercise.label)
         if found[0]["outcome"] == "passes":  # in the page the checks are executed too
-            self.run(shown, exercise.label)
+            self.run(exercise.visible_tests, exercise.label)
         return found
 
 
@@ -99,6 +119,8 @@ def main(path: str) -> None:
         for block in lesson.blocks:
             if isinstance(block, Exercise):
                 results[block.label] = runner.exercise(block)
+            elif isinstance(block, Written):
+                continue
             elif block.kind == "code":
                 runner.cell(block)
     print(json.dumps(results))

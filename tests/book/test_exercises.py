@@ -64,16 +64,19 @@ def test_there_are_lessons():
 def test_a_lesson_is_well_formed_and_has_enough_exercises(name):
     lesson = read(LESSONS[name])
     assert len(lesson.exercises) >= FEWEST
+    assert lesson.written, "a lesson has at least one exercise that is answered in words"
     for exercise in lesson.exercises:
         assert exercise.hints and exercise.visible_tests and exercise.wrong
 
 
 @pytest.mark.parametrize(("name", "label"), EXERCISES)
 def test_the_solution_passes(name, label):
-    tries = [t for t in results(LESSONS[name])[label] if t["variant"] == "solution"]
-    assert [t["tests"] for t in tries] == ["visible", "all"]
+    tries = [t for t in results(LESSONS[name])[label] if t["variant"].startswith("solution")]
+    (exercise,) = (e for e in read(LESSONS[name]).exercises if e.label == label)
+    assert [t["tests"] for t in tries] == ["visible"] + ["all"] * len(exercise.draws())
     for t in tries:
-        assert t["outcome"] == "passes", f"{t['tests']} tests: {t['outcome']}: {t['message']}"
+        said = f"{t['variant']}, {t['tests']} tests: {t['outcome']}: {t['message']}"
+        assert t["outcome"] == "passes", said
 
 
 @pytest.mark.parametrize(("name", "label"), EXERCISES)
@@ -109,6 +112,16 @@ def test_the_runner_tells_the_variants_of_the_sample_apart():
         ("stub", "visible"): "empty",
         ("wrong: the wrong way", "all"): "check",
     }
+    assert outcomes(SAMPLE, "ex-far") == {
+        ("solution", "visible"): "passes",
+        ("solution", "all"): "passes",
+        **{
+            (f"solution with step, count = {step}, {count}", "all"): "passes"
+            for step, count in ((2, 6), (3, 4), (3, 6), (5, 4), (5, 6))
+        },
+        ("stub", "visible"): "empty",
+        ("wrong: a single step", "all"): "check",
+    }
     assert outcomes(SAMPLE, "ex-state") == {
         ("solution", "visible"): "passes",
         ("solution", "all"): "passes",
@@ -117,14 +130,27 @@ def test_the_runner_tells_the_variants_of_the_sample_apart():
     }
 
 
+SINGLE = ("ex-far", "wrong: a single step")
+OTHER = "solution with step, count = 3, 4"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "label", "variant", "outcome"),
     [
         ("secretly = x + by", "secretly = x * by", "ex-shift", "solution", "check"),
         ("(radius=3)", "(radius=4.0)", "ex-state", "wrong: one short", "passes"),
         ("return x - by  # wrong_way", "return x.a", "ex-shift", "wrong: the wrong way", "Attrib"),
+        ("= count * step", "= count * 5", "ex-far", OTHER, "check"),
+        ("x + far", "x - int(type(x) is int and x > 9) + far", "ex-far", "solution", "check"),
+        ("x + step  #", "x + (8 if isinstance(x, int) else step)  #", *SINGLE, "check"),
+        ("x + step  #", "x + 8 + (type(x) is int and x == 1)  #", *SINGLE, "passes"),
+        ("x + step  #", "x + 8 if type(x) is not int else x.a  #", *SINGLE, "Attrib"),
     ],
-    ids=["wrong solution", "right wrong one", "unrelated exception"],
+    ids=[
+        *("wrong solution", "right wrong one", "unrelated exception"),
+        *("right for one number only", "right for small seeds only"),
+        *("caught by the visible tests", "wrong for one seed only", "crashes in hidden tests"),
+    ],
 )
 def test_the_runner_notices_what_proves_nothing(tmp_path, old, new, label, variant, outcome):
     path = tmp_path / "sample.md"
@@ -137,7 +163,12 @@ def test_the_runner_notices_what_proves_nothing(tmp_path, old, new, label, varia
 def test_a_variant_leaves_no_trace(tmp_path):
     path = tmp_path / "sample.md"
     text = SAMPLE.read_text("utf8")
-    assert [e.label for e in parse(text).exercises] == ["ex-shift", "ex-state"]
+    assert [task.label for task in parse(text).tasks] == [
+        "ex-shift",
+        "ex-state",
+        "ex-far",
+        "ex-why",
+    ]
     path.write_text(text + "\n```{code-cell} ipython3\nassert lab.radius == 4\n```\n", "utf8")
     assert results(path)
 

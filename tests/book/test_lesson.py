@@ -13,9 +13,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book/_ext"))
 
 from lesson import LessonError, is_lesson, parse  # noqa: E402
+from lesson_assignment import release, source, tell  # noqa: E402
 from lesson_notebook import Course, notebook  # noqa: E402
 from lesson_page import page_text  # noqa: E402
 from lesson_plain import Plain, expand  # noqa: E402
+from lesson_slice import SliceError, needed  # noqa: E402
 
 from tfviz import catalogue  # noqa: E402
 
@@ -41,6 +43,8 @@ class Shelf:
         known = {"ex-shift": ("Exercise 7", "Exercise 7"), "sample-strided": ("Strided", "")}
         known["erratum-e29"] = ("E29", "")
         known["ex-state"] = ("Exercise 8", "Exercise 8")
+        known["ex-far"] = ("Far", "Exercise 9")
+        known["ex-why"] = ("Why", "Exercise 10")
         return (*known[label], address)
 
     def page(self, target):
@@ -66,7 +70,7 @@ def plain(text):
 
 
 def test_an_exercise_knows_its_parts():
-    exercise, state = parse(SAMPLE).exercises
+    exercise, state, far = parse(SAMPLE).exercises
     assert (exercise.label, exercise.title, exercise.answer) == ("ex-shift", "Shift", "code")
     assert exercise.prose.source.startswith("Write `shift`")
     assert exercise.prose.source.endswith("two paragraphs.")
@@ -84,6 +88,28 @@ def test_an_exercise_knows_its_parts():
     assert state.answer == "explorer"
     assert "lab.radius = 4" not in state.stub and "raise" not in state.stub
     assert "lab = SimpleNamespace(radius=0)" in state.stub
+    assert (exercise.points, state.points, far.points) == ((1, 1), (1, 0), (2, 3))
+    assert "hidden_far" in far.hidden_tests and "expect_equal(far(base)" not in far.hidden_tests
+
+
+def test_numbers_stand_in_front_of_stub_and_solution():
+    far = parse(SAMPLE).exercises[2]
+    assert far.numbers == "step, count = 2, 4"
+    assert far.stub.startswith("step, count = 2, 4\n\ndef far(x):")
+    assert far.solved.startswith("step, count = 2, 4\n\ndef far(x):")
+    draws = [tuple(draw.values()) for draw in far.draws()]
+    assert draws == [(2, 4), (2, 6), (3, 4), (3, 6), (5, 4), (5, 6)]
+    assert [tuple(draw.values()) for draw in far.draws(2)] == [(2, 4), (5, 6)]
+    assert parse(SAMPLE).exercises[0].draws() == [{}]
+
+
+def test_an_exercise_in_words_knows_its_parts():
+    lesson = parse(SAMPLE)
+    (why,) = lesson.written
+    assert [task.label for task in lesson.tasks] == ["ex-shift", "ex-state", "ex-far", "ex-why"]
+    assert (why.title, why.points) == ("Why", 3)
+    assert why.rubric == ((2, "says that it is there"), (1, "names $\\Q$: the query"))
+    assert why.model.source.startswith("It *is* there, model_secretly")
 
 
 def test_blocks_keep_the_order_and_place_of_the_source():
@@ -186,6 +212,53 @@ FAULTS = {
         ),
         "is the solution itself",
     ),
+    "a bare assert": (
+        replaced('expect_equal(far(base), base + count * step, what="far(base)")', "assert far(0)"),
+        "a bare assert in the tests of 'ex-far' tells the learner nothing",
+    ),
+    "no points": (replaced("points: 2", "points: 0"), "points: 0 must be a number above 0"),
+    "points in words": (replaced("\npoints: 2", "\npoints: two"), "points: 'two' must be a"),
+    "points for a boolean": (replaced("\npoints: 2", "\npoints: true"), "points: True must be a"),
+    "points for nothing": (
+        replaced(
+            "exercise: ex-state\nrole: tests\n",
+            "exercise: ex-state\nrole: tests\nhidden_points: 1\n",
+        ),
+        "hidden_points of 'ex-state', which has no hidden tests",
+    ),
+    "nothing to vary": (replaced("vary: {step: [2, 3, 5], count: [4, 6]}", "vary: {}"), "vary: {}"),
+    "one choice": (replaced("count: [4, 6]", "count: [4]"), "vary: count: [4]; write vary: {stri"),
+    "no list": (replaced("count: [4, 6]", "count: 4"), "for each name a list of two or more"),
+    "the same twice": (replaced("count: [4, 6]", "count: [4, 4]"), "has a choice twice"),
+    "no name": (replaced("count: [4, 6]", "class: [4, 6]"), "'class' is not a name in Python"),
+    "a taken name": (replaced("count: [4, 6]", "seed: [4, 6]"), "the name 'seed' is taken"),
+    "a choice without a literal": (replaced("[4, 6]", "[4, [6]]"), "vary: count: [4, [6]]"),
+    "a lost answer": (
+        SAMPLE + "\n```{model-answer}\n:rubric: [x]\nText.\n```\n",
+        "does not follow the prose and hints of an exercise",
+    ),
+    "an answer and code": (
+        SAMPLE + "\n" + (CELL % "tests").replace("shift", "why") + "---\nx = 1\n```\n",
+        "does not follow its exercise",
+    ),
+    "no rubric": (
+        without("rubric:\n", 'the query"\n'),
+        "a {model-answer} needs 'rubric:', a list of lines such as '- 2 points: what'",
+    ),
+    "a rubric without points": (replaced("2 points: says", "says"), "is not of the form '2 poin"),
+    "a rubric of nothing": (replaced("2 points: says", "0 points: says"), "is not of the form"),
+    "a rubric that does not add up": (
+        replaced("\npoints: 3", "\npoints: 4"),
+        "points: 4 of 'ex-why', but the lines of its rubric add up to 3",
+    ),
+    "an unknown option of an answer": (
+        replaced("\npoints: 3", "\nworth: 3"),
+        "unknown option 'worth'",
+    ),
+    "an empty answer": (
+        replaced("It *is* there, model_secretly, before $\\V$.\n", ""),
+        "the {model-answer} of 'ex-why' is empty",
+    ),
     "broken options": (replaced("role: tests\n", "role: [tests\n"), "cannot be read"),
     "another way to write it": (
         SAMPLE + "\n```{exercise} Old\n:label: ex-old\nText.\n```\n",
@@ -242,6 +315,18 @@ def test_an_explorer_to_set_is_live_in_its_exercise():
     box = page.split(":label: ex-state\n")[1].split("{exercise-end}")[0]
     assert "{code-cell}" in box and "lab = SimpleNamespace(radius=0)" in box
     assert "lab.radius = 4" not in box
+    folded = page.split("{solution-start} ex-state")[1].split("{solution-end}")[0]
+    assert "lab.radius = 4" in folded and "expect_equal(lab.radius" in folded
+
+
+def test_the_page_folds_a_model_answer_with_what_counts():
+    page = page_text(parse(SAMPLE))
+    box = page.split(":label: ex-why\n")[1].split("{exercise-end}")[0]
+    assert "Why is" in box and "Look again." in box and "model_secretly" not in box
+    answer = page.split("{solution-start} ex-why")[1].split("{solution-end}")[0]
+    assert "It *is* there, model_secretly, before $\\V$." in answer
+    assert "* 2 points: says that it is there\n* 1 point: names $\\Q$: the query\n" in answer
+    assert "{model-answer}" not in page and "rubric" not in page
 
 
 def test_a_page_without_exercises_is_left_alone():
@@ -387,6 +472,12 @@ def test_the_notebook_has_what_a_learner_needs():
         "## References\n\n* Entry bahdanau2014neural\n* Entry child2019generating\n"
         "* Entry vaswani2017attention"
     )
+    assert "step, count = 2, 4" in cells["ex-far-yours"].source
+    assert cells["ex-why-yours"].source == "*Your answer.*"
+    assert cells["ex-why-yours"].cell_type == "markdown"
+    model = cells["ex-why-solution"].source
+    assert "<summary>A model answer</summary>\n\nIt *is* there, model_secretly" in model
+    assert "* 1 point: names ${\\mathbf Q}$: the query" in model
     whole = nbformat.writes(nb)
     assert "hidden_shift" not in whole and "wrong_way" not in whole and "htmlClass" not in whole
 
@@ -411,6 +502,134 @@ def test_a_fault_in_an_exercise_names_the_line_of_the_file():
     with pytest.raises(LessonError) as caught:
         made(text)
     assert "{blink}" in text.splitlines()[caught.value.problems[0][0] - 1]
+
+
+# --- what an exercise needs of the lesson --------------------------------------------------------
+
+
+def sliced(wanted, *cells):
+    return needed(cells, [(len(cells), wanted.split())])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cells", "kept"),
+    [
+        ("y", ["x = 1\nz = 2\ny = x", "w = y"], ["x = 1\ny = x", ""]),
+        ("x", ["x = 1", "x = 2"], ["", "x = 2"]),
+        ("y", ["x = 1", "y = x", "x = 2"], ["x = 1", "y = x", ""]),
+        ("x", ["x = 1", "x += 1", "x = x * 2"], ["x = 1", "x += 1", "x = x * 2"]),
+        ("x", ["x = []", "x.append(1)", "print(x)"], ["x = []", "x.append(1)", ""]),
+        ("x", ["x = {}", "n = 3\nx[n] = 1"], ["x = {}", "n = 3\nx[n] = 1"]),
+        ("x", ["x = f", "x.a = 1"], None),
+        (
+            "f",
+            ["a = 1", "def f():\n    return a", "a = 2"],
+            ["", "def f():\n    return a", "a = 2"],
+        ),
+        ("f", ["def f(a, *b, c=1, **d):\n    e = a\n    return b, c, d, e"], None),
+        ("f", ["x = 1", "f = lambda y: x + y"], ["x = 1", "f = lambda y: x + y"]),
+        ("f", ["def g():\n    return 1", "def f():\n    return g()"], None),
+        ("a b", ["a, b = 1, 2", "c = a"], ["a, b = 1, 2", ""]),
+        ("s", ["n = 3\ns = [k * n for k in range(n) if k]"], None),
+        ("k", ["s = [k for k in range(3)]\nk = 1"], ["k = 1"]),
+        ("t", ["t = 0\nfor n in (1, 2):\n    t += n"], None),
+        ("C", ["class B:\n    pass\n\n\nclass C(B):\n    x = 1\n    y = x"], None),
+        ("x", ["import torch", "torch.manual_seed(0)\nx = 1"], None),
+        ("x", ["import torch", "w = torch.zeros(2)\ntorch.nn.init.ones_(w)\nx = w"], None),
+        ("x", ["from a import plots", "plots.curve(1)\nx = 1"], ["from a import plots", "x = 1"]),
+        ("x", ["import a\n\nimport b", "x = 1"], ["import a\n\nimport b", "x = 1"]),
+        (
+            "x",
+            ["y = 1  # no\n# about x\nx = 2  # two\n# about z\nz = 3"],
+            ["# about x\nx = 2  # two"],
+        ),
+        ("x", ["assert True\nx = 1\nx"], ["x = 1"]),
+        ("x", ["with open('a') as f:\n    x = f.read()"], None),
+        ("x", ["try:\n    x = 1\nexcept KeyError as e:\n    print(e)"], None),
+        ("x", ["@cache\ndef x():\n    pass"], "cache"),
+        ("y", ["x = 1"], "y"),
+        ("x", ["x = lost"], "lost"),
+        ("x", ["x = y", "y = 1"], "y"),
+        ("len", ["x = 1"], [""]),
+    ],
+)
+def test_a_slice_has_what_is_used_and_no_more(wanted, cells, kept):
+    if isinstance(kept, str) or (kept is None and "x = f" in cells):
+        with pytest.raises(SliceError) as caught:
+            sliced(wanted, *cells)
+        assert caught.value.name == (kept or "f")
+    else:
+        assert sliced(wanted, *cells) == (cells if kept is None else kept)
+
+
+def test_a_name_means_what_it_is_where_it_is_used():
+    cells = ["x = 1", "x = 2", "x = 3"]
+    assert needed(cells, [(2, ["x"])]) == ["", "x = 2", ""]
+    assert needed(cells, [(1, ["x"]), (3, ["x"])]) == ["x = 1", "", "x = 3"]
+    assert needed(["import a", "import b"], [(1, [])]) == ["import a", ""]
+
+
+# --- the assignment ------------------------------------------------------------------------------
+
+
+def assignment(text=SAMPLE, labels=("ex-shift", "ex-state", "ex-far", "ex-why"), **options):
+    lesson = parse(text, "x.md")
+    told = tell(lesson, Shelf(), COURSE, "A sample lesson", "https://book/sample.html")
+    options = {"name": "week1", "course": "A course", "seed": 3, **options}
+    return source(lesson, labels, told, **options)
+
+
+def test_the_assignment_has_the_cells_of_the_lesson():
+    cells = {cell.id: cell for cell in assignment().cells}
+    assert list(cells) == [
+        *("about", "install", "student", "setup-1"),
+        *("ex-shift", "ex-shift-yours", "ex-shift-checks", "ex-shift-hidden"),
+        *("ex-state", "ex-state-yours", "ex-state-checks"),
+        *("ex-far", "ex-far-numbers", "ex-far-yours", "ex-far-checks", "ex-far-hidden"),
+        *("ex-why", "ex-why-yours", "references"),
+    ]
+    assert "[A sample lesson](https://book/sample.html)" in cells["about"].source
+    assert f'%pip install -q "{PACKAGE}"' in cells["install"].source
+    assert cells["setup-1"].source == "import torch\n\nbase = torch.ones(2)"
+    assert cells["ex-shift"].source.startswith("**Exercise 7** (Shift) · 2 points\n\nWrite `shift`")
+    assert cells["ex-far-numbers"].source.endswith(
+        'step, count = numbers(STUDENT, 3, "ex-far", step=[2, 3, 5], count=[4, 6])'
+    )
+    assert cells["ex-far-hidden"].source == (
+        "# More checks, with other inputs, are here when your answer is graded.\n"
+        "### BEGIN HIDDEN TESTS\n"
+        'expect_equal(far(seed), seed + count * step, what="hidden_far")\n'
+        "### END HIDDEN TESTS"
+    )
+    assert "copy Python" in cells["ex-state-yours"].source
+    answer = cells["ex-why-yours"].source
+    assert "It *is* there, model_secretly, before $\\mathbf V$." in answer
+    assert "* 2 points: says that it is there\n* 1 point: names ${\\mathbf Q}$" in answer
+    assert cells["references"].source == "**References**\n\n* Entry child2019generating"
+
+
+def test_students_see_nothing_of_the_answers():
+    whole = nbformat.writes(release(assignment()))
+    for secret in ("secretly", "hidden_", "wrong_", "the wrong way", "Mark scheme", "says that it"):
+        assert secret in SAMPLE + nbformat.writes(assignment())
+        assert secret not in whole
+
+
+def test_a_choice_of_exercises_brings_what_it_needs_and_no_more():
+    cells = {cell.id: cell for cell in assignment(labels=["ex-state"]).cells}
+    assert list(cells) == [
+        *("about", "install", "setup-1", "ex-state", "ex-state-yours", "ex-state-checks"),
+    ]
+    assert cells["setup-1"].source == "import torch"
+
+
+def test_an_exercise_that_needs_another_is_named_with_its_place():
+    text = replaced("from tfviz.checks import expect_equal\n\nexpect_equal(lab", "expect_equal(lab")
+    with pytest.raises(LessonError) as caught:
+        assignment(text)
+    (problem,) = caught.value.problems
+    assert "'ex-state' uses 'expect_equal', which no code above it binds" in problem[1]
+    assert text.splitlines()[problem[0] + 1] == "exercise: ex-state"
 
 
 # --- in a build ----------------------------------------------------------------------------------
@@ -473,6 +692,27 @@ def test_the_build_writes_the_notebook_with_the_numbers_of_the_page(site):
     assert "\\tag{1}" in text and "\\tag{2}" in text
     assert "* Rewon Child, Scott Gray" in text
     assert f'%pip install -q "{PACKAGE}"' in text
+
+
+def test_the_build_publishes_the_assignment_without_answers(site):
+    path = site / "assignments/sample.ipynb"
+    nb = nbformat.read(path, as_version=4)
+    nbformat.validate(nb)
+    cells = {cell.id: cell for cell in nb.cells}
+    assert cells["ex-shift"].source.startswith("**Exercise 1** (Shift) · 2 points")
+    assert "of A book" in cells["about"].source
+    for secret in ("secretly", "hidden_", "wrong_"):
+        assert secret not in path.read_text("utf8")
+    # what the build tells who makes assignments is not for the site
+    assert not list(site.rglob("*.json*")) or "model_secretly" not in "".join(
+        file.read_text("utf8") for file in site.rglob("*.json*")
+    )
+
+
+def test_the_page_shows_a_model_answer_and_its_rubric(site):
+    page = (site / "sample.html").read_text("utf8")
+    assert "model_secretly" in page and "2 points: says that it is there" in page
+    assert "step, count = 2, 4" in re.sub(r"<[^>]+>", "", page)
 
 
 def test_a_lesson_that_cannot_be_read_ends_the_build(site, tmp_path):

@@ -22,7 +22,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book/_ext"))
 
-from lesson import is_lesson, read  # noqa: E402
+from lesson import Block, is_lesson, read  # noqa: E402
 
 LESSONS = [
     str(path.relative_to(ROOT).with_suffix(""))
@@ -142,11 +142,12 @@ def test_raw_myst_is_recognised(text, left):
     assert raw(text, ["Q"]) == left
 
 
+@pytest.mark.parametrize("kind", ["notebooks", "assignments"])
 @pytest.mark.parametrize("name", LESSONS)
-def test_a_notebook_is_valid_and_has_nothing_raw_in_it(notebooks, name):
+def test_a_notebook_is_valid_and_has_nothing_raw_in_it(notebooks, name, kind):
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
     macros = config["sphinx"]["config"]["tfviz_macros"]
-    nb = load(notebooks, name)
+    nb = load(notebooks.parent / kind, name)
     nbformat.validate(nb)
     assert nb.metadata.kernelspec.name == "python3"
     for cell in nb.cells:
@@ -168,11 +169,14 @@ def test_a_notebook_installs_first_and_points_to_its_page(notebooks, name):
 @pytest.mark.parametrize("name", LESSONS)
 def test_nothing_hidden_reaches_a_notebook(notebooks, name):
     text = "\n".join(cell.source for cell in load(notebooks, name).cells)
-    exercises = read(ROOT / f"{name}.md").exercises
-    for exercise in exercises:
+    lesson = read(ROOT / f"{name}.md")
+    public = "\n".join(b.source for b in lesson.blocks if isinstance(b, Block))
+    for exercise in lesson.exercises:
         visible = {line.strip() for line in exercise.visible_tests.split("\n")}
         hidden = [line.strip() for line in exercise.all_tests.split("\n")]
-        assert not [line for line in hidden if line not in visible and line in text]
+        hidden = [line for line in hidden if line not in visible and line not in public]
+        assert hidden or not exercise.hidden_tests
+        assert not [line for line in hidden if line in text]
         for wrong in exercise.wrong:
             assert wrong.source.strip() not in text
             assert wrong.options["why"] not in text

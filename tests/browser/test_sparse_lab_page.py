@@ -286,6 +286,7 @@ def test_copied_python_is_the_state(show: Show) -> None:
     key(page, "causal").click()
     key(page, "layers").fill("4")
     code = copied(page, "copy Python")
+    assert "prompt=" not in code  # the class says it itself
     names: dict[str, Any] = {}
     exec(code, names)
     again = names["lab"]
@@ -306,9 +307,10 @@ def test_copied_python_is_the_state(show: Show) -> None:
     ):
         assert copy[trait] == now[trait], trait
     table = P.table(left.mask(12))
-    page = show(SparseLab(table))
+    page = show(SparseLab(table, prompt='Why "é → ü"?\n\\ π'))
     exec(copied(page, "copy Python"), names)
     assert names["lab"].left == table
+    assert names["lab"].prompt == 'Why "é → ü"?\n\\ π'
 
 
 def test_copied_mask_mod_runs(show: Show) -> None:
@@ -333,12 +335,15 @@ def test_goal_is_judged_live(show: Show) -> None:
     goal = {"max_hops": 2, "max_keys": 9, "causal": True, "L": 64}
     lab = SparseLab(P.sliding_window(lookback=8), P.column(stride=8), goal=goal)
     page = show(lab)
-    verdict = page.locator(".sl-goal b")
+    verdict, brief = page.locator(".sl-goal b"), page.locator(".tfx-footer .sl-brief")
     assert verdict.inner_text() == f"✗ {lab.goal_report().message}"
+    assert brief.inner_text() == "✗ Goal not met yet"
+    assert brief.get_attribute("aria-hidden") == "true"  # spoken once, above
     page.locator("label", has_text="A, B, …").first.click()
     settled(page)
     lab.stack = "AB"
     assert verdict.inner_text() == f"✓ {lab.goal_report().message}" == "✓ Goal met."
+    assert brief.inner_text() == "✓ Goal met"
     key(page, "left-0-lookback").fill("9")
     settled(page)
     lab.left = P.from_spec(state(page)["left"])

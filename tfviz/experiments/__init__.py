@@ -1,10 +1,12 @@
 """Small real experiments whose results are stored, with where they come from.
 
-    python -m tfviz.experiments.digits        trains again and rewrites results/digits.json
+    python -m tfviz.experiments               whatever is not up to date, on all processors
+    python -m tfviz.experiments digits        only this one, → results/digits.json
     load("digits")                            what a lesson plots
 
-A result is JSON: what was measured, the settings, and a provenance with seeds, steps, versions and
-seconds, so that a reader can tell a number from a wish and make it again.
+`runner` does the work and says what the module of an experiment must hold. A result is JSON: what
+was measured, the settings, and a provenance with seeds, steps, versions and seconds, so that a
+reader can tell a number from a wish and make it again.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from tfviz._files import written_whole
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -41,9 +45,15 @@ def store(name: str, result: dict[str, Any]) -> Path:
     if not {"seeds", "steps", "seconds", "versions"} <= set(result.get("provenance", {})):
         raise ValueError(f"result {name!r} has no full provenance; add provenance(…)")
     path = RESULTS / f"{name}.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write(path, result)
     return path
+
+
+def write(path: Path, result: dict[str, Any]) -> None:
+    """As JSON, whole or not at all. ValueError for NaN and infinity, which JSON has not."""
+    text = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
+    with written_whole(path) as file:
+        file.write(f"{text}\n".encode())
 
 
 def load(name: str) -> dict[str, Any]:
@@ -53,7 +63,7 @@ def load(name: str) -> dict[str, Any]:
         known = ", ".join(sorted(p.stem for p in RESULTS.glob("*.json"))) or "none"
         raise FileNotFoundError(
             f"no stored result {name!r} (stored: {known}); make it with "
-            f"python -m tfviz.experiments.{name}"
+            f"python -m tfviz.experiments {name}"
         )
     result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return result

@@ -1,12 +1,8 @@
-"""`python -m tfviz.experiments`: every stored result again, one after the other."""
+"""`python -m tfviz.experiments`: see `runner`."""
 
-import runpy
 import sys
 
-from tfviz.experiments import RESULTS
+from tfviz.experiments.runner import main
 
 if __name__ == "__main__":
-    for path in sorted(RESULTS.glob("*.json")):
-        print(f"== {path.stem}", flush=True)
-        sys.argv = [path.stem]
-        runpy.run_module(f"tfviz.experiments.{path.stem}", run_name="__main__")
+    sys.exit(main())

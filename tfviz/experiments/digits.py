@@ -5,7 +5,7 @@ before it, so that a row of the image is a stride of 8. Models differ only in th
 two layers; with the same seed they start from the same weights and see the same batches. Measured
 on images never trained on: nats per pixel, beside the mean number of keys per row and layer.
 
-    python -m tfviz.experiments.digits        all patterns, all seeds, → results/digits.json
+    python -m tfviz.experiments digits        all patterns, all seeds, → results/digits.json
 
 Under "longer" the result has four of the patterns trained three times as long, to see whether the
 verdict depends on when one stops.
@@ -13,7 +13,7 @@ verdict depends on when one stops.
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import patterns
-from tfviz.experiments import provenance, store
+from tfviz.experiments.runner import Done, Run, main, summary
 from tfviz.patterns import Pattern
 from tfviz.sparse import sparse_transformer_fixed, sparse_transformer_strided
 from tfviz.sparse.sparse_transformer_usage import (
@@ -44,6 +44,8 @@ LONGER_STEPS, LONGER_SEEDS = 1200, (0, 1, 2)
 
 STRIDED = sparse_transformer_strided.factors(stride=SIDE)
 FIXED = sparse_transformer_fixed.factors(block=SIDE, summary=1)
+
+PACKAGES = ["torch", "numpy", "scikit-learn"]
 
 VARIANTS: dict[str, list[Pattern]] = {
     "previous pixel": [patterns.sliding_window(lookback=0)] * LAYERS,
@@ -133,36 +135,50 @@ def keys_per_row(layers: Sequence[Pattern]) -> float:
     return sum(mask.sum(-1).mean().item() for mask in masks) / len(masks)
 
 
-def run(names: Sequence[str], seeds: Sequence[int], steps: int) -> dict[str, Any]:
-    """Train these variants on every seed; the result as it is stored."""
-    begun = time.perf_counter()
-    variants = {}
-    for name in names:
+def runs() -> list[Run]:
+    """Every pattern on every seed, and some for longer."""
+    short = [(name, name, STEPS, seed) for name in VARIANTS for seed in SEEDS]
+    long = [
+        (f"{name}, longer", name, LONGER_STEPS, seed) for name in LONGER for seed in LONGER_SEEDS
+    ]
+    return [
+        Run(title, {"variant": name, "steps": steps}, seed)
+        for title, name, steps, seed in short + long
+    ]
+
+
+def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Test nats per pixel of one model."""
+    score, _ = train(VARIANTS[config["variant"]], seed, config["steps"])
+    return {"test_nats": round(score, 4), "threads": torch.get_num_threads()}
+
+
+def collect(done: Sequence[Done]) -> dict[str, Any]:
+    """The result as it is stored: by variant, one score for each seed; "longer" apart."""
+    short, long = (
+        [x for x in done if x["run"]["config"]["steps"] == steps] for steps in (STEPS, LONGER_STEPS)
+    )
+    return {**_table(short), "longer": {**_table(long), "provenance": summary(long)}}
+
+
+def _table(done: Sequence[Done]) -> dict[str, Any]:
+    variants: dict[str, dict[str, Any]] = {}
+    for x in sorted(done, key=lambda x: x["run"]["seed"]):
+        name = x["run"]["config"]["variant"]
         layers = VARIANTS[name]
-        scores = [round(train(layers, seed, steps)[0], 4) for seed in seeds]
-        variants[name] = {
+        row = {
             "layers": [pattern.spec() for pattern in layers],
             "keys_per_row": keys_per_row(layers),
-            "test_nats": scores,
+            "test_nats": [],
         }
-        print(f"{name:22} {variants[name]['keys_per_row']:5.2f} keys per row  {scores}", flush=True)
+        variants.setdefault(name, row)["test_nats"].append(x["result"]["test_nats"])
     settings = {"layers": LAYERS, "heads": HEADS, "width": WIDTH, "batch": BATCH, "rate": RATE}
     return {
         "title": "Digits 8×8, autoregressive: test nats per pixel",
-        "settings": settings | {"test_images": TEST, "threads": torch.get_num_threads()},
-        "variants": variants,
-        "provenance": provenance(
-            "python -m tfviz.experiments.digits",
-            seeds,
-            steps,
-            time.perf_counter() - begun,
-            ["torch", "numpy", "scikit-learn"],
-        ),
+        "settings": settings | {"test_images": TEST, "threads": done[0]["result"]["threads"]},
+        "variants": {name: variants[name] for name in VARIANTS if name in variants},
     }
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)  # a second thread changes the order of sums, hence the last digits
-    result = run(list(VARIANTS), SEEDS, STEPS)
-    result["longer"] = run(LONGER, LONGER_SEEDS, LONGER_STEPS)
-    print("wrote", store("digits", result).name)
+    sys.exit(main(["digits"]))

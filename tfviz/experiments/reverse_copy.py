@@ -1,6 +1,6 @@
 """Write a row of symbols backwards: what one fixed vector loses, and where attention then looks.
 
-    python -m tfviz.experiments.reverse_copy     trains again and rewrites the stored result
+    python -m tfviz.experiments reverse_copy     trains again and rewrites the stored result
 
 A bidirectional GRU reads the row, a GRU writes it in reverse. The writer sees either one vector
 made from the whole row (Cho et al. 2014, Sutskever et al. 2014) or, through additive attention, a
@@ -9,7 +9,8 @@ fresh blend of the reader's notes for each symbol (Bahdanau et al. 2014).
 
 from __future__ import annotations
 
-import time
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from tfviz import _checks
 from tfviz.basics.additive_attention import AdditiveAttention
-from tfviz.experiments import provenance, store
+from tfviz.experiments.runner import Done, Run, main
 
 SYMBOLS, WIDTH, BATCH, STEPS, RATE = 8, 32, 64, 200, 1e-2
 
@@ -124,33 +125,51 @@ def looked_at(
     }
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    start, lengths, seeds = time.perf_counter(), [4, 8, 12, 16, 24], [0, 1, 2]
-    accuracy = {
-        name: [[train(L, seed=seed, attends=attends)[1] for L in lengths] for seed in seeds]
-        for name, attends in (("one fixed vector", False), ("additive attention", True))
-    }
-    store(
-        "reverse_copy",
-        {
-            "lengths": lengths,
-            "accuracy": accuracy,
-            "looked_at": {
-                "context alone": [looked_at(seed, False) for seed in seeds],
-                "state and context": [looked_at(seed, True) for seed in seeds],
-                "state and context, notes on single symbols": [
-                    looked_at(seed, True, neighbours=False) for seed in seeds
-                ],
-            },
-            "settings": {"symbols": SYMBOLS, "width": WIDTH, "batch": BATCH, "rate": RATE},
-            "provenance": provenance(
-                "python -m tfviz.experiments.reverse_copy",
-                seeds, STEPS, time.perf_counter() - start, ["torch"],
-            ),
+LENGTHS, SEEDS = (4, 8, 12, 16, 24), (0, 1, 2)
+WRITERS = {"one fixed vector": False, "additive attention": True}
+LOOKS: dict[str, dict[str, Any]] = {
+    "context alone": {"state_too": False},
+    "state and context": {"state_too": True},
+    "state and context, notes on single symbols": {"state_too": True, "neighbours": False},
+}
+
+
+def runs() -> list[Run]:
+    """How well both writers do at every length, and where attention looks in three cases."""
+    return [
+        Run(f"{name}, {L} symbols", {"writer": name, "length": L, "steps": STEPS}, seed)
+        for name in WRITERS
+        for L in LENGTHS
+        for seed in SEEDS
+    ] + [
+        Run(f"look: {name}", {"look": name, "steps": STEPS}, seed)
+        for name in LOOKS
+        for seed in SEEDS
+    ]
+
+
+def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
+    if "look" in config:
+        return looked_at(seed, **LOOKS[config["look"]])
+    _, right = train(config["length"], config["steps"], seed, attends=WRITERS[config["writer"]])
+    return {"accuracy": right}
+
+
+def collect(done: Sequence[Done]) -> dict[str, Any]:
+    """By writer a row for each seed with the lengths in order; by case what each seed looked at."""
+    found = {(x["run"]["name"], x["run"]["seed"]): x["result"] for x in done}
+    return {
+        "lengths": list(LENGTHS),
+        "accuracy": {
+            name: [
+                [found[f"{name}, {L} symbols", seed]["accuracy"] for L in LENGTHS] for seed in SEEDS
+            ]
+            for name in WRITERS
         },
-    )  # fmt: skip
+        "looked_at": {name: [found[f"look: {name}", seed] for seed in SEEDS] for name in LOOKS},
+        "settings": {"symbols": SYMBOLS, "width": WIDTH, "batch": BATCH, "rate": RATE},
+    }
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(["reverse_copy"]))

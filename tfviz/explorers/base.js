@@ -30,6 +30,8 @@
 // app.matrix(parent, {label, pick(i, j), hover(i, j)}) -> {draw({rows, columns, bits | values, row, keys, column}), canvas}
 //     navigable by arrows, PageUp/Down, Home/End: pick(i, j) is called with the new cell
 //     bits and values are painted anew when another array comes: change an array only by replacing it
+// app.judged(met)             tells the page around whether the state meets the explorer's goal: event "tfviz:goal",
+//     its detail {met, state}; the event "tfviz:show" brings such a state back
 // app.readout(label, {into, title}) -> function (text) that shows it;   app.say(text)
 // app.colours: query key value attention ink page grid muted (strings) + dark; they change with the theme
 // app.redraw(), app.still (reduced motion), app.id("name") unique id
@@ -150,6 +152,10 @@ const tf = (() => {
     // --- state
     get(key) { return this.model.get(key); }
     all() { return Object.fromEntries(this.spec.keys.map((key) => [key, this.model.get(key)])); }
+    moved() { // what differs from the first state
+      return Object.fromEntries(Object.entries(this.all()).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(this.first[key])));
+    }
+    judged(met) { this.host.dispatchEvent(new CustomEvent("tfviz:goal", { bubbles: true, detail: { met, state: this.moved() } })); }
     set(key, value) {
       const values = typeof key === "object" ? key : { [key]: value };
       for (const [name, x] of Object.entries(values)) this.model.set(name, x);
@@ -492,13 +498,16 @@ const tf = (() => {
         const kin = [...document.querySelectorAll(`[data-explorer="${api.name}"]`)];
         const place = kin.indexOf(host);
         const address = place > 0 ? `${api.name}-${place + 1}` : api.name;
+        const show = (state) => {
+          const wanted = Object.entries(state).filter(([key, value]) => spec.keys.includes(key) && typeof value === typeof first[key]);
+          const values = Object.fromEntries(wanted);
+          app.set({ ...first, ...(spec.check ? spec.check(values) : values) });
+        };
         const restore = () => {
           const text = new RegExp(`^#${address}=(.+)$`).exec(location.hash)?.[1];
           if (!text) return;
           try {
-            const wanted = Object.entries(unpack(text)).filter(([key, value]) => spec.keys.includes(key) && typeof value === typeof first[key]);
-            const values = Object.fromEntries(wanted);
-            app.set({ ...first, ...(spec.check ? spec.check(values) : values) });
+            show(unpack(text));
           } catch (error) {
             app.notice = `The link could not be read: ${error.message}`;
             console.warn(app.notice);
@@ -515,10 +524,7 @@ const tf = (() => {
         };
         app.button("reset", () => { app.set(structuredClone(first)); tell("first state"); });
         if (place >= 0) {
-          app.button("copy link", copier(() => {
-            const now = Object.entries(app.all()).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(first[key]));
-            return `${location.href.split("#")[0]}#${address}=${pack(Object.fromEntries(now))}`;
-          }, "link"));
+          app.button("copy link", copier(() => `${location.href.split("#")[0]}#${address}=${pack(app.moved())}`, "link"));
         }
         if (app.view.python) app.button("copy Python", copier(() => app.view.python(), "Python"));
         for (const [text, value, what] of app.view.copies || []) app.button(text, copier(value, what));
@@ -530,6 +536,10 @@ const tf = (() => {
         for (const [event, call] of watchers) model.on(event, call);
         const unwatch = onTheme(() => { app.theme(); app.redraw("theme"); });
         if (place >= 0) addEventListener("hashchange", restore);
+        const asked = ({ detail }) => {
+          try { show(detail); } catch (error) { tell(`The state cannot be shown: ${error.message}`); }
+        };
+        host.addEventListener("tfviz:show", asked);
         for (const name of names) app.changed.add(name);
         for (const measure of app.measures) measure();
         app.paint();
@@ -538,6 +548,7 @@ const tf = (() => {
           for (const [event, call] of watchers) model.off(event, call);
           unwatch();
           removeEventListener("hashchange", restore);
+          host.removeEventListener("tfviz:show", asked);
           cancelAnimationFrame(app.frame);
           clearTimeout(app.speech);
           clearTimeout(app.unstyled);

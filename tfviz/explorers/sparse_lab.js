@@ -195,6 +195,9 @@ function expression(spec, inside = false) {
   return `patterns.${spec.name}(${Object.entries(spec.params).map(([name, value]) => `${name}=${literal(value)}`).join(", ")})`;
 }
 
+// What SparseLab says where it is given no prompt.
+const ownPrompt = (query) => `Predict: how many layers of A until query ${query} hears of token 0? Then step through the layers; let A and B take turns.`;
+
 function pythonOf(app) {
   const s = app.all(), options = [`L=${s.L}`, `query=${s.query}`];
   if (s.token) options.push(`token=${s.token}`);
@@ -206,6 +209,8 @@ function pythonOf(app) {
   const goal = app.get("goal"), panels = app.get("panels");
   if (goal) options.push(`goal={${Object.entries(goal).map(([name, value]) => `"${name}": ${value === true ? "True" : value === false ? "False" : value}`).join(", ")}}`);
   if (panels.length < 2) options.push(`panels=${JSON.stringify(panels)}`);
+  const prompt = app.get("prompt");
+  if (prompt && prompt !== ownPrompt(app.first.query)) options.push(`prompt=${JSON.stringify(prompt)}`);
   return `from tfviz import patterns
 from tfviz.explorers import SparseLab
 
@@ -855,8 +860,10 @@ export default tf.explorer({
       app.set(values);
     };
 
-    const goal = el("p", { className: "sl-goal", "aria-live": "polite", hidden: true });
+    const wanted = el("span"), judgement = el("b", { role: "status" }); // the verdict alone is spoken, when it changes
+    const goal = el("p", { className: "sl-goal", hidden: true }, wanted, judgement);
     app.top.after(goal);
+    const brief = el("b", { className: "sl-brief", "aria-hidden": "true", hidden: true }); // the same for the eye, where the last controls are
     const tabs = app.choice("side", { label: "show", hidden: true, into: app.picture, options: SIDES.map((side) => [side, `pattern ${NAME[side]}`]) });
     tabs.row.classList.add("sl-tabs");
     const cards = el("div", { className: "sl-cards" });
@@ -903,7 +910,7 @@ export default tf.explorer({
         const more = depth.root.hidden ? "" : ` ${depth.draw(stack, at, reach)}.`;
         if (!cost.root.hidden && (anew.length || [...changed].some((name) => ["block", "theme", "size", "panels", "d"].includes(name)))) cost.draw(data, s);
         app.say(`A: ${words[0]}. B: ${words[1].replace(/^query \d+ /, "")}.${more}`);
-        goal.hidden = !aim;
+        goal.hidden = brief.hidden = !aim;
         if (aim) {
           const { met, message } = verdict(aim, s.L, stack, reach);
           const wants = [];
@@ -913,8 +920,13 @@ export default tf.explorer({
           if (aim.causal) wants.push("causal");
           if (aim.L !== undefined) wants.push(`L = ${aim.L}`);
           goal.dataset.met = String(met);
+          wanted.textContent = `Goal: ${wants.join(", ")}; layers use ${[...s.stack].join(" and ")}${s.stack.length > 1 ? " in turn" : ""}.`;
           const text = `${met ? "✓" : "✗"} ${message}`;
-          if (goal.lastChild?.textContent !== text) goal.replaceChildren(el("span", {}, `Goal: ${wants.join(", ")}; layers use ${[...s.stack].join(" and ")}${s.stack.length > 1 ? " in turn" : ""}.`), el("b", {}, text));
+          if (judgement.textContent !== text) judgement.textContent = text;
+          brief.dataset.met = String(met);
+          brief.textContent = met ? "✓ Goal met" : "✗ Goal not met yet";
+          if (!brief.isConnected) app.footer.querySelector(".tfx-said").before(brief);
+          app.judged(met);
         }
       },
       python: () => pythonOf(app),

@@ -102,7 +102,8 @@
     document.head.append(node);
   });
   async function index() {
-    for (const name of ["documentation_options", "doctools", "sphinx_highlight", "language_data", "searchtools"]) await script(`_static/${name}.js`);
+    window.SPHINX_HIGHLIGHT_ENABLED = false; // else a search writes to the browser's store, and fails where that is forbidden
+    for (const name of ["documentation_options", "doctools", "language_data", "searchtools"]) await script(`_static/${name}.js`);
     await script("searchindex.js");
   }
   function find() {
@@ -111,7 +112,6 @@
     if (query.length < 2) { count.textContent = "Type a word, a name or a symbol."; return; }
     /* global Search */
     const results = Search._performSearch(...Search._parseQuery(query)).reverse();
-    localStorage.removeItem("sphinx_highlight_terms");
     const seen = new Set();
     for (const [name, title, anchor] of results) {
       const address = `${root}${name}.html${anchor || ""}`;

@@ -1,0 +1,241 @@
+"""What the pages for instructors take from the code, so that they cannot say something else.
+
+```{grading-figure}       how a submission travels, as a picture
+```{grading-limits}       what a submission may use: the defaults of the sandbox
+```{bad-submissions}      every kind of submission that the tests try, and what it gets
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from tfviz.plots import Figure
+from tfviz.plots.canvas import SMALL, Canvas, polygons, rectangles, segments
+from tfviz.plots.roles import Role
+
+TESTS = Path(__file__).resolve().parents[2] / "tests"
+LIMITS = {
+    "seconds": "the whole submission",
+    "cell_seconds": "one answer cell",
+    "call_seconds": "one call of a student's function",
+    "memory": "memory of all its processes, beyond what Python and torch take",
+    "processes": "processes and threads",
+    "output": "what one answer cell prints and shows",
+    "file_size": "one file",
+    "disk": "all files together; they vanish with the sandbox",
+}
+HEADINGS = {
+    "honest": "Honest work, also where it is wrong or was saved by an odd program",
+    "endless": "Work that does not end, or takes all there is",
+    "reaching": "Work that reaches for what is not its own",
+    "notebooks": "Files that are not what they should be",
+    "values": "Answers that lie to the tests",
+}
+
+
+# --- the figure ----------------------------------------------------------------------------------
+
+ALT = (
+    "How a submission is graded. The source, with solutions and hidden tests, stays with the "
+    "instructor; the release without them goes to the student, who hands in a notebook. From it "
+    "only the text of the answer cells is taken over into a notebook rebuilt from the release. The "
+    "answers run in a sandbox without network and files. The tests, which come from the source, "
+    "run outside of it, in the judge. Between the two there is a line that only data cross: inputs "
+    "go into the sandbox, values come out. Points go into the gradebook, and on into feedback and "
+    "report."
+)
+CAPTION = (
+    "Violet is what a student wrote. It never meets the tests: only data cross the line between "
+    "sandbox and judge."
+)
+
+
+def _arrow(canvas: Canvas, points: Sequence[tuple[float, float]], role: Role = "ink") -> None:
+    """A line through these points with a head at its end; it runs along the axes."""
+    lines = [(*a, *b) for a, b in itertools.pairwise(points)]
+    canvas.draw(segments(lines), "arrow", stroke=role, width=1.75)
+    (x0, y0), (x, y) = points[-2:]
+    dx, dy = ((x > x0) - (x < x0)) * 8, ((y > y0) - (y < y0)) * 8
+    side = (dy / 1.8, dx / 1.8)
+    head = [(x, y), (x - dx + side[0], y - dy + side[1]), (x - dx - side[0], y - dy - side[1])]
+    canvas.draw(polygons([head]), "head", fill=role)
+
+
+def _box(
+    canvas: Canvas,
+    box: tuple[float, float, float, float],
+    title: str,
+    *lines: str,
+    role: Role = "ink",
+    dash: Any = "solid",
+) -> None:
+    x, y, width, _ = box
+    canvas.draw(rectangles([box]), "box", stroke=role, width=1.75, dash=dash)
+    canvas.text(x + width / 2, y + 24, title, role, weight="bold", ha="center")
+    for n, line in enumerate(lines):
+        canvas.text(x + width / 2, y + 43 + 17 * n, line, "ink", size=SMALL, ha="center")
+
+
+def grading_figure() -> Figure:
+    """From the source to the points; violet is what a student wrote."""
+    canvas = Canvas(700, 560)
+    dashed = (0, (5, 3))
+    _box(canvas, (10, 10, 190, 76), "source", "solutions, hidden tests", "yours alone")
+    _box(canvas, (255, 10, 190, 76), "release", "gaps, visible tests", "for students")
+    student = (500, 10, 190, 76)
+    _box(
+        canvas,
+        student,
+        "student's notebook",
+        "anything",
+        "may come back",
+        role="attention",
+        dash=dashed,
+    )
+    _arrow(canvas, [(200, 48), (255, 48)])
+    _arrow(canvas, [(445, 48), (500, 48)])
+    _box(canvas, (255, 150, 435, 76), "rebuilt", "the release, and in its answer cells",
+         "the text that the student wrote; nothing else")  # fmt: skip
+    _arrow(canvas, [(350, 86), (350, 150)])
+    _arrow(canvas, [(595, 86), (595, 150)], "attention")
+    canvas.text(605, 122, "answers", "attention", size=SMALL)
+    judge, cell = (10, 290, 270, 116), (420, 290, 270, 116)
+    _box(canvas, judge, "judge", "runs the tests of the source", "draws secret inputs",
+         "knows what is right", "never runs what a student wrote")  # fmt: skip
+    _box(canvas, cell, "sandbox", "runs the answers", "no network, no files of yours",
+         "limits on time and memory", "one for each submission",
+         role="attention", dash=dashed)  # fmt: skip
+    _arrow(canvas, [(105, 86), (105, 290)])
+    canvas.text(115, 192, "tests", size=SMALL)
+    _arrow(canvas, [(555, 226), (555, 290)], "attention")
+    canvas.text(565, 262, "answers", "attention", size=SMALL)
+    canvas.draw(segments([(350, 282, 350, 416)]), "line", stroke="ink", width=2, dash=(0, (2, 3)))
+    canvas.text(350, 274, "only data cross", size=SMALL, ha="center", weight="bold")
+    _arrow(canvas, [(280, 330), (420, 330)])
+    canvas.text(290, 322, "inputs", size=SMALL)
+    _arrow(canvas, [(420, 380), (280, 380)], "attention")
+    canvas.text(410, 372, "values", "attention", size=SMALL, ha="right")
+    _box(canvas, (10, 478, 190, 76), "gradebook", "nbgrader's; points", "by test and by hand")
+    _box(canvas, (255, 478, 190, 76), "feedback", "without the text", "of hidden tests")
+    _box(canvas, (500, 478, 190, 76), "report", "of the class,", "with remarks for you")
+    _arrow(canvas, [(105, 406), (105, 478)])
+    canvas.text(115, 446, "passed, or not", size=SMALL)
+    _arrow(canvas, [(200, 516), (255, 516)])
+    canvas.draw(
+        segments([(228, 516, 228, 462), (228, 462, 595, 462)]), "arrow", stroke="ink", width=1.75
+    )
+    _arrow(canvas, [(595, 462), (595, 478)])
+    return Figure([canvas.panel(ALT)], caption=CAPTION)
+
+
+class GradingFigure(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        there = 'class="tfviz-figure'
+        html = grading_figure().html.replace(there, f"{there} tf-scrolls", 1)  # says so on a phone
+        return [nodes.raw("", html, format="html")]
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[nodes.Node | str]]) -> nodes.table:
+    group = nodes.tgroup(cols=len(heads))
+    group += [nodes.colspec(colwidth=1) for _ in heads]
+    for part, lines in ((nodes.thead(), [heads]), (nodes.tbody(), rows)):
+        for line in lines:
+            row = nodes.row()
+            for cell in line:
+                text = nodes.Text(cell) if isinstance(cell, str) else cell
+                row += nodes.entry("", nodes.paragraph("", "", text))
+            part += row
+        group += part
+    return nodes.table("", group)
+
+
+def amount(name: str, value: float) -> str:
+    """A limit as people say it: 180 s, 2 GiB, 32."""
+    if name.endswith("seconds"):
+        return f"{value:g} s"
+    if name == "output":
+        return f"{value:,} bytes"
+    units = [(30, "GiB"), (20, "MiB")] if name in ("memory", "file_size", "disk") else []
+    return next((f"{value / 2**n:g} {unit}" for n, unit in units if value >= 2**n), f"{value:g}")
+
+
+class GradingLimits(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        from tfviz_course import sandbox
+
+        self.env.note_dependency(inspect.getfile(sandbox))
+        known = {field.name: field.default for field in fields(sandbox.Limits)}
+        rows = [(amount(name, known[name]), what) for name, what in LIMITS.items()]
+        return [_table(("at most", "for"), rows)]
+
+
+def gets(expectation: Mapping[str, str], attempted: Sequence[str]) -> str:
+    """What a kind of submission gets, in words, over the exercises that it answers."""
+    results = {label: expectation[label] for label in attempted}
+    lost = [label for label, result in results.items() if result in ("none", "checks")]
+    if not lost:
+        return "all points"
+    waits = [label for label, result in results.items() if result == "waits"]
+    if len(lost) + len(waits) == len(results):
+        return "no points for code, the answer in words waits for you" if waits else "no points"
+    if all(results[label] == "checks" for label in lost):
+        return "only the points of the visible tests for one answer, the others kept"
+    several = f"{len(lost)} answers" if len(lost) > 1 else "one answer"
+    return f"{several} lost, the others kept"
+
+
+def bad_submissions() -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """(heading, rows of what it does and what it gets), family by family."""
+    if str(TESTS) not in sys.path:
+        sys.path.append(str(TESTS))
+    from course.bad import KINDS
+
+    for family, heading in HEADINGS.items():
+        rows = [
+            (kind.sentence, gets(kind.expectation, _attempted(kind)))
+            for kind in KINDS
+            if kind.change.__module__.endswith(f".{family}")
+        ]
+        if rows:
+            yield heading, rows
+
+
+def _attempted(kind: Any) -> list[str]:
+    """Its exercises, without those of the second notebook where that is not handed in."""
+    second = "ex-two-hops" if "factorized" not in kind.notebooks else None
+    return [label for label in kind.expectation if label != second]
+
+
+class BadSubmissions(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        for file in sorted((TESTS / "course" / "bad").glob("*.py")):
+            self.env.note_dependency(str(file))
+        made: list[nodes.Node] = []
+        for heading, rows in bad_submissions():
+            summary = f"<details><summary>{heading} ({len(rows)})</summary>"
+            made += [
+                nodes.raw("", summary, format="html"),
+                _table(("what it does", "gets"), rows),
+                nodes.raw("", "</details>", format="html"),
+            ]
+        return made
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("grading-figure", GradingFigure)
+    app.add_directive("grading-limits", GradingLimits)
+    app.add_directive("bad-submissions", BadSubmissions)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,591 @@
+"""Grading a class: every submission gets its points, whatever happens in the middle."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from course import classroom
+from course.classroom import NAME, ROOT, hand_in, points, scores, solution
+
+from tfviz_course import assignment, autograde, child, judge, sandbox
+from tfviz_course.autograde import GradingError, read_entry
+from tfviz_course.judge import Judged, Verdict
+from tfviz_course.sandbox import Unavailable
+
+if sys.platform != "linux":
+    pytest.skip("the sandbox needs Linux", allow_module_level=True)
+
+CELLS = {
+    "ex-sharpness-checks",
+    "ex-sharpness-hidden",
+    "ex-repair-yours",
+    "ex-best-stride-checks",
+    "ex-best-stride-hidden",
+}
+
+
+@pytest.fixture
+def graded(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> tuple[Path, autograde.Results]:
+    """The class after a real run, in a folder of the test's own."""
+    course, found = classroom.graded(tmp_path_factory.getbasetemp())
+    return Path(shutil.copytree(course, tmp_path / "class")), found
+
+
+@pytest.fixture
+def course(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+    """A course in which nobody handed in anything."""
+    made = classroom.base(tmp_path_factory.getbasetemp())
+    return Path(shutil.copytree(made, tmp_path / "course"))
+
+
+@dataclasses.dataclass
+class Instant:
+    """In place of the judge: an answer passes if it says RIGHT; counts what it was asked."""
+
+    log: Path
+
+    @property
+    def asked(self) -> list[str]:
+        return sorted(self.log.read_text().split()) if self.log.exists() else []
+
+    def prepare(self, source: Any) -> list[tuple[str, str]]:
+        return [
+            (cell.metadata.nbgrader.grade_id, cell.metadata.tfviz.exercise)
+            for cell in source.cells
+            if cell.metadata.tfviz.role in ("checks", "hidden")
+        ]
+
+    def judge(
+        self,
+        prepared: list[tuple[str, str]],
+        answers: Mapping[str, str],
+        *,
+        student: str,
+        sandboxed: bool,
+        **more: Any,
+    ) -> Judged:
+        with open(self.log, "a") as log:  # in a child: memory is not shared
+            log.write(f"{student}{'' if sandboxed else ':unsafe'}\n")
+        if any("DIE" in source for source in answers.values()):
+            os._exit(9)
+        if any("RAISE" in source for source in answers.values()):
+            raise RuntimeError("the judge has a mistake")
+        if any("STUCK" in source for source in answers.values()):
+            raise Unavailable("its process does not start")
+        tries = self.asked.count(student)
+        if any("UNLUCKY" in source for source in answers.values()) and tries < 3:
+            raise Unavailable("its process does not start")
+        late = [source for source in answers.values() if "LATE" in source]
+        if late and (tries < 3 or "NEVER" in late[0]):
+            fails = {cell: Verdict(False, "too long") for cell, _ in prepared}
+            return Judged(fails, {}, ("ex-sharpness: ran out of time",))
+        verdicts = {}
+        for cell, exercise in prepared:
+            right = "RIGHT" in answers.get(f"{exercise}-yours", "")
+            verdicts[cell] = Verdict(right, "" if right else "it does not say RIGHT")
+        return Judged(verdicts, {})
+
+
+@pytest.fixture
+def instant(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Instant:
+    """The judge replaced, in children too, as these are forked."""
+    made = Instant(tmp_path / "asked")
+    monkeypatch.setattr(judge, "prepare", made.prepare)
+    monkeypatch.setattr(child, "judge_in_child", made.judge)
+    monkeypatch.setattr(sandbox, "available", lambda: None)
+    return made
+
+
+RIGHT = {"ex-sharpness": "beta_for = 'RIGHT'", "ex-best-stride": "RIGHT"}
+
+
+# --- a class, for real ---------------------------------------------------------------------------
+
+
+def test_everybody_gets_points(graded: tuple[Path, autograde.Results]) -> None:
+    course, found = graded
+    assert {name: sum(one.scores.values()) for name, one in found.students.items()} == {
+        "ada": sum(found.maximum.values()) - found.maximum["ex-repair"],
+        "bob": 0,
+        "cleo": found.maximum["ex-sharpness"] / 2,
+        "dan": found.maximum["ex-sharpness"] / 2,
+        "eve": 0,
+        "fay": sum(found.maximum.values()) - found.maximum["ex-repair"],
+    }
+    for student in found.students:
+        rows = scores(course, student)
+        assert rows.keys() == CELLS
+        assert all(row["auto"] is not None for cell, row in rows.items() if not row["waits"])
+    assert found.missing == ("gil",)
+
+
+def test_words_wait_for_a_person_unless_there_are_none(
+    graded: tuple[Path, autograde.Results],
+) -> None:
+    course, found = graded
+    waiting = {name for name, one in found.students.items() if one.waiting == ("ex-repair",)}
+    assert waiting == {"ada", "dan"}
+    assert scores(course, "bob")["ex-repair-yours"]["auto"] == 0
+
+
+def test_remarks(graded: tuple[Path, autograde.Results]) -> None:
+    _, found = graded
+    assert found.students["ada"].remarks == ()
+    assert found.students["eve"].remarks == (
+        "no file for this notebook was found: all answers are empty",
+    )
+    assert "read from the file 'attention (1).ipynb'" in found.students["fay"].remarks[0]
+
+
+def test_side_by_side_and_one_after_the_other(graded: tuple[Path, autograde.Results]) -> None:
+    course, _ = graded
+    before = {name: read_entry(course, NAME, name) for name in ("ada", "cleo")}
+    autograde.judge_submissions(course, NAME, students=["ada", "cleo"], workers=1, again=True)
+    for name, entry in before.items():
+        after = read_entry(course, NAME, name)
+        assert entry is not None and after is not None
+        for notebook, part in entry["notebooks"].items():
+            assert after["notebooks"][notebook]["judged"] == part["judged"]
+            assert part["judged"]["verdicts"]
+
+
+def test_a_second_run_judges_nothing(
+    graded: tuple[Path, autograde.Results], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course, found = graded
+    monkeypatch.delattr(judge, "prepare")
+    again = autograde.autograde(course, NAME)
+    assert {one.seconds for one in again.students.values()} == {0.0}
+    assert {name: one.scores for name, one in again.students.items()} == {
+        name: one.scores for name, one in found.students.items()
+    }
+
+
+# --- handing in again ----------------------------------------------------------------------------
+
+
+def test_only_what_changed_is_judged_anew(course: Path, instant: Instant) -> None:
+    hand_in(course, "ada", RIGHT)
+    hand_in(course, "bob", {})
+    found = autograde.autograde(course, NAME)
+    assert instant.asked == ["ada", "ada", "bob", "bob"]  # for each of the two notebooks
+    assert sum(found.students["bob"].scores.values()) == 0
+    hand_in(course, "bob", {"ex-sharpness": "RIGHT"})
+    found = autograde.autograde(course, NAME)
+    assert instant.asked == ["ada", "ada", "bob", "bob", "bob"]
+    assert found.students["bob"].scores["ex-sharpness"] == found.maximum["ex-sharpness"]
+    hand_in(course, "ada", {"ex-sharpness": "beta_for = 'RIGHT'"})
+    found = autograde.autograde(course, NAME)
+    assert found.students["ada"].scores["ex-best-stride"] == 0
+    autograde.autograde(course, NAME, students=["bob"], again=True)
+    assert instant.asked == ["ada", "ada", "ada", "bob", "bob", "bob", "bob", "bob"]
+
+
+def test_another_test_or_limit_or_secret_judges_anew(course: Path, instant: Instant) -> None:
+    hand_in(course, "ada", RIGHT)
+
+    def run(**more: Any) -> int:
+        before = len(instant.asked)
+        autograde.autograde(course, NAME, **more)
+        return len(instant.asked) - before
+
+    assert (run(), run()) == (2, 0)
+    assert run(limits=sandbox.Limits(seconds=99)) == 2
+    assert (run(), run()) == (2, 0)
+    toml = course / "course.toml"
+    toml.write_text(toml.read_text().replace("c0de", "beef"))
+    assert (run(), run()) == (2, 0)
+    path = course / "source" / NAME / "attention.ipynb"
+    path.write_text(path.read_text().replace("a few entries", "entries").replace("0.99", "0.98"))
+    assert (run(), run()) == (1, 0)
+
+
+@pytest.mark.parametrize("now", ["garbage", "another format", "nothing", "a link", "no folder"])
+def test_no_score_outlives_its_answer(course: Path, instant: Instant, now: str) -> None:
+    folder = hand_in(course, "ada", RIGHT)
+    autograde.autograde(course, NAME)
+    assert min(points(course, "ada")[cell] for cell in CELLS - {"ex-repair-yours"}) > 0
+    for path in folder.glob("*.ipynb"):
+        path.unlink()
+        if now == "garbage":
+            path.write_bytes(b"\x00\xff")
+        elif now == "another format":
+            path.write_text('{"nbformat": 99}')
+        elif now == "a link":
+            path.symlink_to(course / "source" / NAME / path.name)
+    if now == "no folder":
+        folder.rmdir()
+        folder.write_text("a file")
+    found = autograde.autograde(course, NAME)
+    assert points(course, "ada") == dict.fromkeys(CELLS, 0)
+    assert sum(found.students["ada"].scores.values()) == 0
+    assert found.students["ada"].remarks
+
+
+def test_what_a_person_gave_stays(course: Path, instant: Instant) -> None:
+    hand_in(course, "ada", RIGHT | {"ex-repair": "So."})
+    autograde.autograde(course, NAME)
+    with assignment.api(course).gradebook as book:
+        for cell, score in (("ex-repair-yours", 1.5), ("ex-sharpness-hidden", 0.25)):
+            grade = book.find_grade(cell, "attention", NAME, "ada")
+            grade.manual_score, grade.needs_manual_grade = score, False
+        book.find_comment("ex-sharpness-yours", "attention", NAME, "ada").manual_comment = "Fine"
+        book.db.commit()
+
+    def look() -> tuple[float, float, bool, str]:
+        rows = scores(course, "ada")
+        words, hidden = rows["ex-repair-yours"], rows["ex-sharpness-hidden"]
+        with assignment.api(course).gradebook as book:
+            said = book.find_comment("ex-sharpness-yours", "attention", NAME, "ada").comment
+        return words["score"], hidden["score"], words["waits"] or hidden["waits"], said
+
+    assert autograde.autograde(course, NAME).students["ada"].waiting == ()
+    assert look() == (1.5, 0.25, False, "Fine")
+    hand_in(course, "ada", RIGHT | {"ex-repair": "Otherwise."})  # somebody must look again
+    assert autograde.autograde(course, NAME).students["ada"].waiting
+    assert look() == (1.5, 0.25, True, "Fine")
+
+
+def test_late(course: Path, instant: Instant) -> None:
+    with open(course / "nbgrader_config.py", "a") as config:
+        config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
+    with assignment.api(course).gradebook as book:
+        book.update_or_create_assignment(NAME, duedate="2026-12-01 18:00:00")
+    for student, stamp in (
+        ("ada", "2026-12-01 17:59:00 UTC"),
+        ("bob", "2026-12-01 18:30:00 UTC\n"),
+        ("cleo", "yesterday, I swear"),
+        ("dan", ""),
+    ):
+        (hand_in(course, student, RIGHT) / "timestamp.txt").write_text(stamp)
+    os.mkfifo(hand_in(course, "eve", RIGHT) / "timestamp.txt")
+    found = autograde.autograde(course, NAME)
+    with assignment.api(course).gradebook as book:
+        late = {s.student.id: s.total_seconds_late for s in book.assignment_submissions(NAME)}
+        total = {s.student.id: s.score for s in book.assignment_submissions(NAME)}
+        penalty = sum(
+            n.late_submission_penalty or 0 for n in book.find_submission(NAME, "bob").notebooks
+        )
+    assert late == {"ada": 0, "bob": 1800, "cleo": 0, "dan": 0, "eve": 0}
+    assert penalty == total["bob"] > 0
+    assert "timestamp.txt says 'yesterday, I swear'" in found.students["cleo"].remarks[0]
+    assert "timestamp.txt" in found.students["eve"].remarks[0]
+
+
+def test_what_lies_beside_the_notebooks(course: Path, instant: Instant) -> None:
+    folder = hand_in(course, "ada", RIGHT)
+    beside = {"timestamp.txt": b"2026-11-21 10:00:00 UTC\n", "submission_secret.txt": b" 0af3 "}
+    for name, data in (beside | {"data.csv": b"1", "tfviz.py": b"raise SystemExit"}).items():
+        (folder / name).write_bytes(data)
+    autograde.autograde(course, NAME)
+    there = course / "autograded" / "ada" / NAME
+    found = {path.name: path.read_bytes() for path in there.iterdir() if path.suffix != ".ipynb"}
+    assert found == beside  # by the exact secret a student finds the feedback
+    (folder / "submission_secret.txt").write_bytes(b"x" * 5000)
+    found = autograde.autograde(course, NAME).students["ada"].remarks
+    assert "submission_secret.txt says 'xxx" in found[0]
+
+
+# --- when something goes wrong -------------------------------------------------------------------
+
+
+def test_one_bad_submission_changes_no_other(course: Path, instant: Instant) -> None:
+    for student in ("ada", "zoe"):
+        hand_in(course, student, RIGHT)
+    hand_in(course, "bad", {"ex-sharpness": "DIE"})
+    hand_in(course, "odd", {"ex-sharpness": "RAISE"})
+    hand_in(course, "Åsa B.", RIGHT)
+    found = autograde.autograde(course, NAME, workers=2)
+    full = {label: worth for label, worth in found.maximum.items() if label != "ex-repair"}
+    for student in ("ada", "zoe", "Åsa B."):
+        assert found.students[student].scores == full | {"ex-repair": 0}
+    for student, why in (("bad", "ended with 9"), ("odd", "the judge has a mistake")):
+        assert sum(found.students[student].scores.values()) == 0
+        assert why in " ".join(found.students[student].remarks)
+    before = len(instant.asked)
+    autograde.autograde(course, NAME)  # what could not be judged is tried again
+    assert [*instant.asked].count("bad") == 3
+    assert len(instant.asked) == before + 2
+
+
+def test_a_submission_that_breaks_the_reader_harms_nobody(
+    course: Path, instant: Instant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = autograde.read_submission
+
+    def broken(folder: Path, releases: Any) -> Any:
+        if folder.parent.name == "bad":
+            raise RecursionError
+        return read(folder, releases)
+
+    monkeypatch.setattr(autograde, "read_submission", broken)
+    for student in ("ada", "bad", "cleo"):
+        hand_in(course, student, RIGHT)
+    found = autograde.autograde(course, NAME)
+    assert found.students["bad"].remarks == ("the submission cannot be read: RecursionError",)
+    assert set(points(course, "bad").values()) == {0}
+    for student in ("ada", "cleo"):
+        assert points(course, student)["ex-sharpness-hidden"] > 0
+
+
+@pytest.mark.parametrize("name", ["m" * 245, "m" * 255, "\u00e9" * 125])
+def test_a_long_name(course: Path, instant: Instant, name: str) -> None:
+    for student in ("ada", name):
+        hand_in(course, student, RIGHT)
+    autograde.autograde(course, NAME)
+    for student in ("ada", name):
+        assert points(course, student)["ex-sharpness-hidden"] > 0
+    before = len(instant.asked)
+    autograde.autograde(course, NAME)
+    assert len(instant.asked) == before  # the store has it
+
+
+def test_a_name_that_cannot_be_stored_is_reported(
+    course: Path, instant: Instant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = autograde._write_rebuilt
+
+    def full(task: Any, student: str, rebuilt: Any) -> list[str]:
+        if student == "odd":
+            raise OSError(errno.EILSEQ, "no such name can be")
+        return write(task, student, rebuilt)
+
+    monkeypatch.setattr(autograde, "_write_rebuilt", full)
+    for student in ("ada", "odd"):
+        hand_in(course, student, RIGHT)
+    with pytest.raises(GradingError, match="odd: "):
+        autograde.autograde(course, NAME)
+    assert points(course, "ada")["ex-sharpness-hidden"] > 0
+
+
+def test_a_name_that_is_no_text_is_reported(course: Path, instant: Instant) -> None:
+    hand_in(course, "ada", RIGHT)
+    folder = hand_in(course, "tmp", RIGHT).parent
+    os.rename(os.fsencode(folder), os.fsencode(folder.parent) + b"/m\xffllory")
+    with pytest.raises(GradingError, match="llory: "):
+        autograde.autograde(course, NAME)
+    assert points(course, "ada")["ex-sharpness-hidden"] > 0
+
+
+# --- neighbours ----------------------------------------------------------------------------------
+
+
+def test_who_was_late_beside_others_is_judged_once_more(course: Path, instant: Instant) -> None:
+    hand_in(course, "ada", RIGHT)
+    hand_in(course, "late", {label: f"{text}  # LATE" for label, text in RIGHT.items()})
+    hand_in(course, "never", {label: f"{text}  # LATE NEVER" for label, text in RIGHT.items()})
+    found = autograde.autograde(course, NAME, workers=2)
+    assert points(course, "late")["ex-sharpness-hidden"] > 0
+    assert found.students["late"].remarks == ()
+    assert points(course, "never")["ex-sharpness-hidden"] == 0
+    assert instant.asked.count("never") == 4  # two notebooks, each twice and no more
+    before = len(instant.asked)
+    autograde.autograde(course, NAME, workers=2)
+    assert len(instant.asked) == before
+
+
+def test_who_was_late_alone_is_not_judged_once_more(course: Path, instant: Instant) -> None:
+    hand_in(course, "late", {label: f"{text}  # LATE NEVER" for label, text in RIGHT.items()})
+    autograde.autograde(course, NAME, workers=1)
+    assert instant.asked == ["late", "late"]
+
+
+def test_second_tries_are_bounded(course: Path, instant: Instant) -> None:
+    for number in range(4):
+        hand_in(course, f"late{number}", {label: "LATE NEVER" for label in RIGHT})
+    # seconds below zero: there is no time at all for second tries
+    limits = dataclasses.replace(sandbox.Limits(), seconds=-1000, start_seconds=2000)
+    found = autograde.autograde(course, NAME, workers=2, limits=limits)
+    assert len(instant.asked) == 8
+    for student in found.students.values():
+        assert "ran out of time beside others; not judged once more" in student.remarks
+
+
+def test_a_process_that_does_not_start_is_tried_again(course: Path, instant: Instant) -> None:
+    hand_in(course, "ada", RIGHT)
+    hand_in(course, "bob", {label: f"{text}  # UNLUCKY" for label, text in RIGHT.items()})
+    hand_in(course, "cleo", RIGHT)
+    autograde.autograde(course, NAME, workers=2)
+    for student in ("ada", "bob", "cleo"):
+        assert points(course, student)["ex-sharpness-hidden"] > 0
+
+
+def test_a_process_that_does_not_start_alone_ends_the_run(course: Path, instant: Instant) -> None:
+    hand_in(course, "ada", RIGHT)
+    hand_in(course, "bob", {label: "STUCK" for label in RIGHT})
+    hand_in(course, "cleo", RIGHT)
+    with pytest.raises(GradingError, match="its process does not start"):
+        autograde.autograde(course, NAME, workers=2)
+    assert instant.asked.count("cleo") == 2  # everybody else was judged before
+    assert instant.asked.count("bob") == 3
+
+
+def test_names_that_look_like_patterns(course: Path, instant: Instant) -> None:
+    for student, answers in (("[ab]*", RIGHT), ("ada", {}), ("*", {}), ("-x", RIGHT)):
+        hand_in(course, student, answers)
+    autograde.autograde(course, NAME)
+    autograde.autograde(course, NAME, students=["[ab]*", "*"])
+    for student, right in (("[ab]*", True), ("ada", False), ("*", False), ("-x", True)):
+        assert bool(points(course, student)["ex-sharpness-hidden"]) is right
+
+
+def test_what_cannot_be_recorded_keeps_no_other_from_it(course: Path, instant: Instant) -> None:
+    for student in ("ada", "bob"):
+        hand_in(course, student, RIGHT)
+    (course / "autograded").mkdir()
+    (course / "autograded" / "ada").write_text("in the way")
+    with pytest.raises(GradingError, match="ada: "):
+        autograde.autograde(course, NAME)
+    assert points(course, "bob")["ex-sharpness-hidden"] > 0
+
+
+def test_a_store_edited_or_half_written_is_judged_anew(course: Path, instant: Instant) -> None:
+    hand_in(course, "ada", RIGHT)
+    autograde.autograde(course, NAME)
+    path = course / ".tfviz/judged" / NAME / "ada.json"
+    path.write_text(path.read_text()[:100])
+    autograde.autograde(course, NAME)
+    assert len(instant.asked) == 4
+    assert points(course, "ada")["ex-sharpness-hidden"] > 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_in_the_middle(course: Path, how: signal.Signals) -> None:
+    for student in ("ada", "bob", "cleo"):
+        hand_in(course, student, {"ex-sharpness": solution(course, "ex-sharpness")})
+    options = ["autograde", NAME, "--course", str(course), "--workers", "1"]
+    command = [sys.executable, "-m", "tfviz_course", *options]
+    store = course / ".tfviz/judged" / NAME
+
+    def judged() -> int:
+        entries = [json.loads(path.read_text()) for path in store.glob("[!.]*.json")]
+        return sum(bool(part["key"]) for entry in entries for part in entry["notebooks"].values())
+
+    run = subprocess.Popen(
+        command,
+        start_new_session=True,
+        env=classroom.environment(),
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        below: list[psutil.Process] = []
+        while len(below) < 3 and run.poll() is None:  # the next one, its judge, its sandbox
+            _until(lambda: judged() >= 1 or run.poll() is not None)
+            below = psutil.Process(run.pid).children(recursive=True)
+        os.killpg(run.pid, how)
+        _, said = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert run.returncode == (130 if how is signal.SIGINT else -signal.SIGKILL), said
+    assert below
+    _until(lambda: not any(map(_alive, below)))
+    kept = judged()
+    assert 1 <= kept < 6
+    if how is signal.SIGKILL:
+        again = subprocess.run(
+            command, env=classroom.environment(), cwd=ROOT, capture_output=True, text=True
+        )
+        assert again.returncode == 0, again.stderr
+        assert judged() == 6
+        for student in ("ada", "bob", "cleo"):
+            assert points(course, student)["ex-sharpness-hidden"] > 0
+
+
+def _until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture
+def locked(
+    course: Path, instant: Instant, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[sqlite3.Connection]:
+    """A course whose gradebook another program holds, until it is closed."""
+    hand_in(course, "ada", RIGHT)
+    database = course / "gradebook.db"
+    with open(course / "nbgrader_config.py", "a") as config:
+        config.write(f'c.CourseDirectory.db_url = "sqlite:///{database}?timeout=0.1"\n')
+    holder = sqlite3.connect(database, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    yield holder
+    holder.close()
+
+
+def test_a_gradebook_in_use_is_waited_for(
+    course: Path, locked: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            locked.close()
+
+    monkeypatch.setattr(autograde.time, "sleep", sleep)
+    autograde.autograde(course, NAME)
+    assert pauses == list(autograde.PAUSES[:2])
+    assert points(course, "ada")["ex-sharpness-hidden"] > 0
+
+
+def test_a_gradebook_in_use_for_long(
+    course: Path, locked: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, instant: Instant
+) -> None:
+    monkeypatch.setattr(autograde.time, "sleep", lambda seconds: None)
+    with pytest.raises(GradingError, match="in use by another program"):
+        autograde.autograde(course, NAME)
+    locked.close()
+    autograde.autograde(course, NAME)
+    assert instant.asked == ["ada", "ada"]  # the verdicts were kept
+    assert points(course, "ada")["ex-sharpness-hidden"] > 0
+
+
+def test_no_sandbox(course: Path, instant: Instant, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand_in(course, "ada", RIGHT)
+    monkeypatch.setattr(sandbox, "available", lambda: "bubblewrap is not installed.")
+    with pytest.raises(GradingError, match=r"bubblewrap is not installed\. .* --accept-risk"):
+        autograde.autograde(course, NAME)
+    assert instant.asked == []
+    autograde.autograde(course, NAME, accept_risk=True)
+    assert instant.asked == ["ada:unsafe", "ada:unsafe"]
+    monkeypatch.setattr(sandbox, "available", lambda: None)
+    autograde.autograde(course, NAME, accept_risk=True)  # there is one now: it is used
+    assert instant.asked[-2:] == ["ada:unsafe"] * 2 and instant.asked[:2] == ["ada", "ada"]
+
+
+def test_what_cannot_be_graded(course: Path, tmp_path: Path, instant: Instant) -> None:
+    with pytest.raises(GradingError, match=r"no assignment 'hw9' in .*: it has hw1"):
+        autograde.autograde(course, "hw9")
+    with pytest.raises(GradingError, match="no submission of nobody"):
+        autograde.autograde(course, NAME, students=["nobody"])
+    with pytest.raises(assignment.CourseError, match="is not a course"):
+        autograde.autograde(tmp_path, NAME)
+    assert autograde.autograde(course, NAME).students == {}
+    shutil.rmtree(course / "release" / NAME)
+    with pytest.raises(GradingError, match="generate the assignment"):
+        autograde.autograde(course, NAME)

@@ -1,0 +1,441 @@
+"""nbgrader's side: every button goes the safe way, and feedback tells no secret."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from course import classroom
+from course.classroom import NAME, hand_in, points, solution
+
+from tfviz_course import assignment, plugin
+from tfviz_course.plugin import FAILED, PASSED, config_text, harmless, markdown
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
+
+
+if sys.platform != "linux":
+    pytest.skip("the sandbox needs Linux", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """nbgrader and nbconvert warn of the packages that they stand on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture
+def graded(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+    """The class after a real run, in a folder of the test's own."""
+    course, _ = classroom.graded(tmp_path_factory.getbasetemp())
+    return Path(shutil.copytree(course, tmp_path / "class"))
+
+
+@pytest.fixture
+def course(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+    made = classroom.base(tmp_path_factory.getbasetemp())
+    return Path(shutil.copytree(made, tmp_path / "course"))
+
+
+@pytest.fixture
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For processes that nbgrader's side starts."""
+    for name, value in classroom.environment().items():
+        monkeypatch.setenv(name, value)
+
+
+def autograded(course: Path, student: str, notebook: str = "attention") -> Any:
+    path = course / "autograded" / student / NAME / f"{notebook}.ipynb"
+    return nbformat.read(path, as_version=4)
+
+
+def cell(notebook: Any, name: str) -> Any:
+    return next(
+        one for one in notebook.cells if one.metadata.get("nbgrader", {}).get("grade_id") == name
+    )
+
+
+# --- the configuration ---------------------------------------------------------------------------
+
+
+def test_names_of_courses(tmp_path: Path) -> None:
+    assert 'course_id = "nlp-101-ws-26"' in config_text(tmp_path, "NLP 101 (WS '26)")
+    with pytest.raises(ValueError, match="no letter or digit"):
+        config_text(tmp_path, "¿?")
+
+
+def test_a_course_can_be_moved(course: Path, tmp_path: Path) -> None:
+    course.rename(tmp_path / "elsewhere")
+    handle = assignment.api(tmp_path / "elsewhere")
+    assert Path(handle.coursedir.root) == tmp_path / "elsewhere"
+    assert handle.get_released_assignments() == set()  # no exchange here
+    assert handle.get_source_assignments() == {NAME}
+
+
+def test_generate_as_formgrader_does(course: Path) -> None:
+    release = course / "release" / NAME / "attention.ipynb"
+    before = release.read_text()
+    release.unlink()
+    result = assignment.api(course).generate_assignment(NAME)
+    assert result["success"], result
+    assert release.read_text() == before
+    assert "BEGIN" not in before and "odds" not in before and "manual_seed(seed)" not in before
+
+
+def test_a_solution_outside_of_answer_cells_is_not_released(course: Path) -> None:
+    path = course / "source" / NAME / "attention.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    cell(notebook, "setup-1").source += "\n### BEGIN SOLUTION\nx = 1\n### END SOLUTION"
+    nbformat.write(notebook, path)
+    result = assignment.api(course).generate_assignment(NAME)
+    assert not result["success"]
+    assert "is no answer cell: students would read it" in result["log"]
+    assert not list((course / "release" / NAME).glob("attention.ipynb"))
+
+
+# --- autograde, by other ways than our command ---------------------------------------------------
+
+
+def outlaw(course: Path, trace: Path) -> None:
+    """Ada's answer is right, and leaves a trace on the disk where that is possible."""
+    acts = f"try:\n    open({str(trace)!r}, 'w').close()\nexcept OSError:\n    pass\n"
+    hand_in(course, "ada", {"ex-sharpness": acts + solution(course, "ex-sharpness")})
+
+
+def test_autograde_as_formgrader_does(course: Path, tmp_path: Path, importable: None) -> None:
+    outlaw(course, tmp_path / "trace")
+    (course / "submitted/ada" / NAME / "factorized.ipynb").rename(
+        course / "submitted/ada" / NAME / "final (2).ipynb"
+    )
+    (course / "submitted/ada" / NAME / "stolen.txt").symlink_to(course / "course.toml")
+    result = assignment.api(course).autograde(NAME, "ada")
+    assert result["success"], result
+    assert points(course, "ada")["ex-sharpness-hidden"] == 1
+    assert points(course, "ada")["ex-best-stride-checks"] == 0
+    assert not (tmp_path / "trace").exists()
+    assert {path.name for path in (course / "autograded/ada" / NAME).iterdir()} == {
+        "attention.ipynb",
+        "factorized.ipynb",
+    }
+
+
+def test_autograde_by_nbgraders_command(course: Path, tmp_path: Path, importable: None) -> None:
+    outlaw(course, tmp_path / "trace")
+    run = subprocess.run(
+        [sys.executable, "-m", "nbgrader", "autograde", NAME],
+        cwd=course,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert points(course, "ada")["ex-sharpness-hidden"] == 1
+    assert not (tmp_path / "trace").exists()
+
+
+def test_no_sandbox_no_autograde(
+    course: Path, importable: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand_in(course, "ada", {})
+    monkeypatch.setenv("PATH", "/nowhere")  # no bubblewrap
+    result = assignment.api(course).autograde(NAME, "ada")
+    assert not result["success"]
+    assert "not judged without a sandbox" in result["error"]
+    assert not (course / "autograded").exists()
+
+
+def test_nobody_handed_in(course: Path) -> None:
+    result = assignment.api(course).autograde(NAME, "ada")
+    assert not result["success"]
+    assert "No submission of 'ada'" in result["error"]
+
+
+def test_nbgraders_own_autograde_executes_nothing(course: Path, tmp_path: Path) -> None:
+    """If our class were not in its place: the judge refuses, and nothing is executed."""
+    from nbgrader.utils import capture_log, temp_attrs
+
+    outlaw(course, tmp_path / "trace")
+    handle = assignment.api(course)
+    stock = plugin.Autograde.__mro__[2]
+    assert stock.__module__.startswith("nbgrader.")
+    with temp_attrs(handle.coursedir, assignment_id=NAME, student_id="ada"):
+        result = capture_log(stock(coursedir=handle.coursedir, parent=handle))
+    assert not result["success"]
+    assert "cannot be graded safely" in result["log"]
+    assert not (tmp_path / "trace").exists()
+    assert not (course / "autograded/ada" / NAME).exists()
+
+
+def test_a_verdict_on_other_answers_is_not_used(graded: Path) -> None:
+    rebuilt = graded / ".tfviz/rebuilt/ada" / NAME / "attention.ipynb"
+    shutil.copy(graded / ".tfviz/rebuilt/bob" / NAME / "attention.ipynb", rebuilt)
+    handle = assignment.api(graded)
+    handle.config.Autograde.judged = True
+    result = handle.autograde(NAME, "ada")
+    assert not result["success"]
+    assert "has no verdict on this submission of ada" in result["log"]
+
+
+# --- what is shown -------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """What in a page acts: scripts, handlers, frames, links that are programs; and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.acts: list[str] = []
+        self.text = ""
+        self.script = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.script = tag == "script"
+        if tag in ("iframe", "object", "embed", "svg", "form"):
+            self.acts.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href") and "elsewhere" in (value or ""):
+                self.acts.append(f"{tag} {name}={value}")
+            if name.startswith("on") or (value or "").strip().lower().startswith(
+                ("javascript:", "data:text")
+            ):
+                self.acts.append(f"{tag} {name}={value}")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.script = False
+
+    def handle_data(self, data: str) -> None:
+        if self.script and "MARK" in data:
+            self.acts.append(data)
+        elif not self.script:
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
+    """Feedback of the class on the first notebook, by student."""
+    course, _ = classroom.graded(tmp_path_factory.getbasetemp())
+    course = Path(shutil.copytree(course, tmp_path_factory.mktemp("feedback") / "class"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = assignment.api(course).generate_feedback(NAME)
+    assert result["success"], result
+    found = (course / "feedback").glob(f"*/{NAME}/attention.html")
+    return {path.parts[-3]: Page(path.read_text()) for path in found}
+
+
+def test_feedback_says_how_it_went(pages: dict[str, Page]) -> None:
+    assert pages.keys() == {"ada", "bob", "cleo", "dan", "eve", "fay"}
+    for student, said in {"ada": PASSED, "cleo": FAILED, "dan": FAILED, "bob": FAILED}.items():
+        assert said in pages[student].text
+        assert (FAILED if said == PASSED else PASSED) not in pages[student].text
+    assert "Score: 2.0" in pages["ada"].text
+    assert "read from the file 'attention (1).ipynb'" in pages["fay"].text
+    assert "no file for this notebook was found" in pages["eve"].text
+
+
+def test_feedback_begins_with_the_answers(graded: Path) -> None:
+    sources = [one.source for one in autograded(graded, "ada").cells]
+    assert any("%pip install" in source for source in sources)  # formgrader shows it
+    assert any("import torch" in source for source in sources)
+    assert assignment.api(graded).generate_feedback(NAME, "ada")["success"]
+    html = (graded / "feedback/ada" / NAME / "attention.html").read_text()
+    text = Page(html).text
+    assert "pip install" not in text and "import torch" not in text
+    assert "beta_for" in text and "Student's answer" in text
+    assert plugin.CSS in html
+    assert 'href="#ex-sharpness-checks"' in html  # what the style sheet names the cells by
+
+
+@pytest.mark.parametrize("student", ["ada", "bob", "cleo", "dan", "eve", "fay"])
+def test_feedback_tells_no_secret(pages: dict[str, Page], student: str) -> None:
+    text = pages[student].text
+    for secret in (
+        "manual_seed(seed)",  # hidden tests
+        "BEGIN HIDDEN",
+        "expect_close(got[1]",
+        "MARK SCHEME",
+        "For the instructor",
+    ):
+        assert secret not in text
+    if student not in ("ada", "fay"):  # theirs is the official solution
+        assert "odds" not in text
+    without_answer = text.replace(classroom.VISIBLE_ONLY.split("{rest}")[0], "")
+    assert not re.search(r"LEAK [\d.]", without_answer)
+    assert "ValueError" not in re.sub(r"raise ValueError\(.*", "", text)
+
+
+@pytest.mark.parametrize("student", ["ada", "cleo", "dan"])
+def test_feedback_does_nothing(pages: dict[str, Page], student: str) -> None:
+    assert pages[student].acts == []
+    if student != "ada":
+        assert "MARK" in pages[student].text  # as text it is shown
+
+
+def formgraders_page(course: Path, student: str) -> str:
+    """A submission as formgrader renders it for the instructor."""
+    from nbconvert.exporters import HTMLExporter
+    from nbgrader.server_extensions.formgrader.formgrader import FormgradeExtension
+
+    with contextlib.chdir(course):  # as a notebook server that was started there
+        formgrader = FormgradeExtension()
+        formgrader.root_dir = str(course.parent)
+        formgrader.initialize([])
+    config = formgrader.config
+    assert config.HTMLExporter.template_name == "formgrade"
+    about = ("assignment_id", "notebook_id", "submission_id", "student", "last_name", "first_name")
+    resources: dict[str, Any] = dict.fromkeys([*about, "base_url", "notebook_path"], "x")
+    path = course / "autograded" / student / NAME / "attention.ipynb"
+    return str(
+        HTMLExporter(config=config).from_filename(str(path), resources | {"index": 0, "total": 1})[
+            0
+        ]
+    )
+
+
+@pytest.mark.parametrize("student", ["cleo", "dan"])
+def test_formgrader_shows_what_acts_as_text(graded: Path, student: str) -> None:
+    plain = Page(formgraders_page(graded, "bob")).acts
+    page = Page(formgraders_page(graded, student))
+    assert sorted(page.acts) == sorted(plain)  # the page's own buttons
+    assert "MARK" in page.text
+    assert "ex-sharpness-hidden" in page.text
+    assert "manual_seed(seed)" in page.text  # an instructor sees the tests
+
+
+def test_remarks_for_the_instructor(graded: Path) -> None:
+    store = graded / ".tfviz/judged" / NAME / "ada.json"
+    entry = json.loads(store.read_text())
+    remark = "uses *attention* <b>and</b> a `secret`"
+    entry["notebooks"]["attention"]["judged"]["remarks"] = [remark]
+    store.write_text(json.dumps(entry))
+    handle = assignment.api(graded)
+    handle.config.Autograde.judged = True
+    assert handle.autograde(NAME, "ada")["success"]
+    assert remark in Page(formgraders_page(graded, "ada")).text
+    assert handle.generate_feedback(NAME, "ada")["success"]
+    assert (
+        "secret" not in Page((graded / "feedback/ada" / NAME / "attention.html").read_text()).text
+    )
+
+
+# --- outputs and Markdown ------------------------------------------------------------------------
+
+
+def display(**data: Any) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": data, "metadata": {"x": "<script>"}}
+
+
+def test_harmless_outputs() -> None:
+    kept = harmless(
+        [
+            {"output_type": "stream", "name": "<b>", "text": ["a", "b", 3]},
+            {"output_type": "stream", "name": "stderr", "text": "x" * 30_000},
+            display(**{"text/html": "<b>", "text/plain": "bold"}),
+            display(**{"application/javascript": "alert()"}),
+            display(**{"image/png": PNG, "text/plain": "picture"}),
+            display(**{"image/png": PNG + '"><script>'}),
+            display(**{"image/svg+xml": "<svg/>", "text/latex": "$x$"}),
+            display(**{"image/png": {"not": "text"}, "text/plain": 3}),
+            {"output_type": "error", "ename": "E", "evalue": 3, "traceback": ["a", None]},
+            {"output_type": "update_display_data", "data": {"text/plain": "x"}},
+            {"output_type": "display_data", "data": 3},
+            {},
+        ]
+    )
+    nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=kept)]))
+    assert [output.output_type for output in kept[:2]] == ["stream", "stream"]
+    assert (kept[0].name, kept[0].text) == ("stdout", "ab")
+    assert len(kept[1].text) < 20_010
+    assert kept[2].data == {"text/plain": "bold"}
+    assert kept[3].data == {"image/png": PNG, "text/plain": "picture"}
+    assert kept[4].data == {"text/plain": ""}
+    assert kept[5].traceback == ["a", ""]
+    assert len(kept) == 6
+    assert len(harmless([display(**{"text/plain": "x"})] * 1000)) == plugin.OUTPUTS
+
+
+def test_a_score_comes_from_the_verdict_alone() -> None:
+    from nbgrader.utils import determine_grade
+
+    def grade(passed: bool, *outputs: dict[str, Any]) -> float:
+        about = {"grade": True, "solution": False, "points": 2, "grade_id": "x"}
+        one = nbformat.v4.new_code_cell(metadata={"nbgrader": about})
+        verdict = {"passed": passed, "message": "no", "outputs": list(outputs)}
+        plugin._judged_cell(one, {"verdicts": {"x": verdict}, "outputs": {}})
+        return float(determine_grade(one)[0])
+
+    error = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
+    result = {"output_type": "execute_result", "data": {"text/plain": "1"}}
+    warned = {"output_type": "stream", "name": "stderr", "text": "careful"}
+    for outputs in ((), (error,), (result,), (warned,), (result, warned, error)):
+        assert grade(True, *outputs) == 2
+        assert grade(False, *outputs) == 0
+    one = nbformat.v4.new_code_cell(
+        metadata={"nbgrader": {"grade": True, "solution": False, "points": 2, "grade_id": "y"}}
+    )
+    plugin._judged_cell(one, {"verdicts": {}, "outputs": {}})
+    assert determine_grade(one)[0] == 0
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt&#58;alert(1))",
+    "<a href=' javascript:alert(1)'>x</a>",
+    "[x](data:text/html,<script>alert(1)</script>)",
+    "<iframe src='http://elsewhere'></iframe>",
+    "<svg/onload=alert(1)>",
+    "<form action='http://elsewhere'><input type=text name=score></form>",
+    "<style>body{display:none}</style>",
+    "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>",
+    "<details open ontoggle=alert(1)>x</details>",
+    "```mermaid\n<script>alert(1)</script>\n```",
+    "![x](http://elsewhere/pixel.png)",
+    "![x](attachment:gone.png)<script>alert(1)</script>",
+    "<!-- --><script>alert(1)</script>",
+    "<meta http-equiv=refresh content='0; url=http://elsewhere'>",
+]
+
+
+@pytest.mark.parametrize("source", HOSTILE)
+def test_markdown_does_nothing(source: str) -> None:
+    html = markdown({"cell": {}}, source)
+    assert Page(html).acts == []
+    assert not re.search(r"<(script|style|meta|iframe|form|svg|math)", html)
+    assert 'type="text"' not in html
+
+
+def test_markdown_of_the_lessons_is_shown() -> None:
+    folded = "<details><summary>Hint</summary>\n\nSome `code`\n\n</details>"
+    source = f"**Bold** $a<b$\n\n{folded}\n\n| a |\n|-|\n| 1 |"
+    html = markdown({"cell": {}}, source)
+    for part in (
+        "<strong>Bold</strong>",
+        "$a&lt;b$",
+        "<details>",
+        "<code>code</code>",
+        "<td>1</td>",
+    ):
+        assert part in html
+    attached = {"cell": {"attachments": {"a.png": {"image/png": PNG}}}}
+    assert f'src="data:image/png;base64,{PNG}"' in markdown(attached, "![](attachment:a.png)")
+
+
+@pytest.mark.parametrize("source", ["> " * 3000 + "x", "[" * 20_000, "*a " * 10_000, "x" * 200_000])
+def test_markdown_that_cannot_be_rendered_is_shown_as_text(source: str) -> None:
+    assert source.strip("> *[")[:1] in markdown({"cell": {}}, source)

@@ -1,0 +1,610 @@
+"""Reports on a small made-up class: sums, files, the page, the plots, and nobody's name."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from tfviz_course import charts, report, report_page
+from tfviz_course.report import Exercise, Mark, Part, Results, Student
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from nbgrader import api
+
+SECRET = "5e" * 32
+CELLS = {  # grade_id: (points, kind of cell), in the order of the notebook
+    "ex-loops-checks": (1, "code"),
+    "ex-loops-hidden": (2, "code"),
+    "ex-goal-checks": (2, "code"),
+    "ex-deaf-yours": (3, "markdown"),
+}
+DUE = datetime(2026, 12, 1, 18)
+# student -> points by cell; None waits for somebody
+CLASS: dict[str, dict[str, float | None]] = {
+    "bob": {"ex-loops-checks": 1, "ex-loops-hidden": 0, "ex-goal-checks": 2, "ex-deaf-yours": None},
+    "Ada": {"ex-loops-checks": 1, "ex-loops-hidden": 2, "ex-goal-checks": 2, "ex-deaf-yours": 2},
+    "chen": {"ex-loops-checks": 0, "ex-loops-hidden": 0, "ex-goal-checks": 0, "ex-deaf-yours": 0},
+}
+NASTY = "<script>alert('x')</script> =1+1 \x1b[31mred\x07\n" + "long " * 400
+
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    """make(folder, students): a course with the assignment hw1, in nbgrader's own gradebook."""
+    template = tmp_path_factory.mktemp("course")
+    (template / "course.toml").write_text(f'name = "NLP & 101"\nseed = 1\nsecret = "{SECRET}"\n')
+    with pytest.MonkeyPatch.context() as patch, gradebook(template, patch) as book:
+        book.add_assignment("hw1", duedate=f"{DUE} UTC")
+        book.add_notebook("attention", "hw1")
+        for cell, (points, kind) in CELLS.items():
+            book.add_grade_cell(cell, "attention", "hw1", max_score=points, cell_type=kind)
+    cells = []
+    for cell, (_, kind) in CELLS.items():
+        made = {"cell_type": kind, "id": cell, "source": ""}
+        made["metadata"] = {"nbgrader": {"grade_id": cell}}
+        cells.append(made | ({"outputs": [], "execution_count": None} if kind == "code" else {}))
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (template / "source" / "hw1").mkdir(parents=True)
+    (template / "source" / "hw1" / "attention.ipynb").write_text(json.dumps(notebook))
+
+    def fill(
+        course: Path,
+        students: Mapping[str, Mapping[str, float | None]],
+        *,
+        missing: Sequence[str] = (),
+        late: Mapping[str, int] = {},
+    ) -> Path:
+        shutil.copytree(template, course)
+        with pytest.MonkeyPatch.context() as patch, gradebook(course, patch) as book:
+            cells = book.find_notebook("attention", "hw1").grade_cells
+            book.db.add_all(api.Student(id=name) for name in missing)
+            for name, scores in students.items():
+                hand_in(book, name, scores, cells, DUE + timedelta(minutes=late.get(name, -60)))
+            book.db.commit()
+        return course
+
+    return fill
+
+
+def hand_in(
+    book: Any, name: str, scores: Mapping[str, float | None], cells: Sequence[Any], at: datetime
+) -> None:
+    """What nbgrader's add_submission does, without a commit for each student."""
+    student = api.Student(id=name, first_name=f"First of {name}")
+    handed = api.SubmittedAssignment(
+        assignment=book.find_assignment("hw1"), student=student, timestamp=at
+    )
+    sheet = api.SubmittedNotebook(
+        assignment=handed, notebook=book.find_notebook("attention", "hw1")
+    )
+    for cell in cells:
+        score = scores[cell.name]
+        kind = "auto_score" if cell.cell_type == "code" else "manual_score"
+        grade = api.Grade(cell=cell, notebook=sheet, needs_manual_grade=score is None)
+        setattr(grade, kind, score)
+        book.db.add(grade)
+
+
+@contextmanager
+def gradebook(course: Path, patch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """nbgrader's gradebook of a course; it looks for alembic on the PATH when it makes one."""
+    here = str(Path(sys.executable).parent)
+    patch.setenv("PATH", os.pathsep.join([here, os.environ["PATH"]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of SQLAlchemy, about how nbgrader uses it
+        with api.Gradebook(f"sqlite:///{course / 'gradebook.db'}") as book:
+            yield book
+
+
+@pytest.fixture
+def course(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = make(tmp_path / "nlp", CLASS, missing=["zoe"], late={"bob": 95})
+    said = {
+        "bob": ({("attention", "ex-loops-hidden"): "row 3 sums to 0.5"}, ("uses attention",)),
+        "chen": (
+            {
+                ("attention", "ex-loops-checks"): "row 1 sums to 0.25",
+                ("attention", "ex-loops-hidden"): "not reached",
+                ("attention", "ex-goal-checks"): NASTY,
+            },
+            (NASTY,),
+        ),
+    }
+
+    def stored(_: Path, assignment: str, student: str) -> Any:
+        messages, remarks = said.get(student, ({}, ()))
+        assert assignment == "hw1"
+        return (
+            {cell: report.plain(text) for cell, text in messages.items()},
+            tuple(map(report.plain, remarks)),
+        )
+
+    monkeypatch.setattr(report, "stored", stored)
+    return made
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    with file.open(encoding="utf-8-sig", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def shown(found: Results) -> str:
+    out = io.StringIO()
+    Console(file=out, width=120).print(report.table(found))
+    return out.getvalue()
+
+
+# --- reading the gradebook -----------------------------------------------------------------------
+
+
+def test_students_exercises_and_sums(course: Path) -> None:
+    found = report.results(course, "hw1")
+    assert (found.course, found.assignment, found.due) == ("NLP & 101", "hw1", DUE)
+    assert [e.label for e in found.exercises] == ["ex-loops", "ex-goal", "ex-deaf"]
+    assert [e.points for e in found.exercises] == [3, 2, 3]
+    assert [e.written for e in found.exercises] == [False, False, True]
+    assert found.maximum == 8
+    assert [s.id for s in found.students] == ["Ada", "bob", "chen", "zoe"]
+    assert [s.state for s in found.students] == ["graded", "graded", "graded", "missing"]
+    assert [s.total for s in found.students] == [7, 3, 0, 0]
+    ada, bob, *_ = found.students
+    assert [ada.points(e) for e in found.exercises] == [3, 2, 2]
+    assert [bob.waits(e) for e in found.exercises] == [False, False, True]
+    assert (ada.minutes_late, bob.minutes_late) == (0, 95)
+    assert ada.name == "First of Ada"
+    assert found.median is None  # bob's answer waits
+    assert [s.counted for s in found.students] == [True, True, True, False]
+
+
+def test_the_sums_are_those_of_nbgrader(course: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch, gradebook(course, patch) as book:
+        theirs = {s["student"]: s["score"] for s in book.submission_dicts("hw1")}
+        top = book.find_assignment("hw1").max_score
+    found = report.results(course, "hw1")
+    assert {s.id: s.total for s in found.graded} == theirs
+    assert found.maximum == top
+
+
+def test_difficulty_of_the_exercises(course: Path) -> None:
+    loops, goal, deaf = report.results(course, "hw1").difficulties
+    assert (loops.students, loops.solved, loops.mean) == (3, 1, pytest.approx(4 / 3))
+    assert (loops.visible, loops.hidden) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert (goal.solved, goal.hidden) == (2, None)
+    # who waits does not count as having no points
+    assert (deaf.students, deaf.waiting, deaf.mean) == (2, 1, 1)
+    # two messages that differ only in their numbers are one mistake; the first cell counts
+    assert (loops.message, loops.times) == ("row 3 sums to 0.5", 2)
+
+
+def test_a_message_is_told_only_where_points_are_lost(course: Path) -> None:
+    def stored(*_: object) -> Any:
+        return {("attention", cell): "old message" for cell in CELLS}, ()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "stored", stored)
+        ada = report.results(course, "hw1").students[0]
+    said = {part.exercise: mark.message for part, mark in ada.marks.items()}
+    assert said == {"ex-loops": "", "ex-goal": "", "ex-deaf": "old message"}
+
+
+def test_regrading_and_scores_by_hand(course: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch, gradebook(course, patch) as book:
+        grade = book.find_grade("ex-loops-hidden", "attention", "hw1", "bob")
+        grade.manual_score, grade.extra_credit = 1.5, 0.25
+        grade.needs_manual_grade = True  # so nbgrader marks it when it is graded anew
+        book.find_submission("hw1", "Ada").notebooks[0].late_submission_penalty = 2.5
+        book.db.commit()
+    ada, bob, *_ = report.results(course, "hw1").students
+    assert (bob.total, len(bob.waiting)) == (4.75, 2)
+    assert (ada.total, ada.penalty) == (4.5, 2.5)
+
+
+def test_handed_in_but_not_graded(course: Path) -> None:
+    (course / "submitted" / "dan" / "hw1").mkdir(parents=True)
+    (course / "submitted" / "zoe" / "hw2").mkdir(parents=True)
+    found = report.results(course, "hw1")
+    states = {student.id: student.state for student in found.students}
+    assert (states["dan"], states["zoe"]) == ("not graded", "missing")
+    assert "4 of 5 students handed in, 1 of them not graded yet" in report.headline(found)
+
+
+def test_nothing_is_written_to_the_gradebook(course: Path) -> None:
+    before = (course / "gradebook.db").read_bytes()
+    report.write(course, "hw1")
+    assert (course / "gradebook.db").read_bytes() == before
+
+
+def test_errors_name_the_remedy(tmp_path: Path, course: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no gradebook\.db.*tfviz-course assignment"):
+        report.results(tmp_path, "hw1")
+    with pytest.raises(ValueError, match="assignment = 'hw9' is not in the gradebook; known: hw1"):
+        report.results(course, "hw9")
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("ex-a-checks", ("ex-a", "visible")),
+        ("ex-a-hidden", ("ex-a", "hidden")),
+        ("ex-a-yours", ("ex-a", "written")),
+        ("question", ("question", "visible")),
+        ("hidden", ("hidden", "visible")),
+    ],
+)
+def test_part_of(cell: str, expected: tuple[str, str]) -> None:
+    assert report.part_of(cell) == expected
+
+
+def test_the_store_of_verdicts_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = {
+        "verdicts": {"ex-a-checks": {"passed": False, "message": "no\nway", "outputs": []}},
+        "outputs": {},
+        "remarks": ["ran out of memory"],
+    }
+    entry = {
+        "remarks": ["no file"],
+        "notebooks": {"attention": {"answers": "", "remarks": ["edited"], "judged": judged}},
+    }
+    monkeypatch.setattr(report.autograde, "read_entry", lambda *_: entry)
+    messages, remarks = report.stored(tmp_path, "hw1", "ada")
+    assert messages == {("attention", "ex-a-checks"): "no way"}
+    assert remarks == ("no file", "edited", "ran out of memory")
+    monkeypatch.setattr(report.autograde, "read_entry", lambda *_: None)
+    assert report.stored(tmp_path, "hw1", "ada") == ({}, ())
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def test_the_table_for_a_terminal(course: Path) -> None:
+    text = shown(report.results(course, "hw1"))
+    assert "3 of 4 students handed in; 1 has answers that wait for you" in text
+    assert "so there is no median yet." in " ".join(text.split())
+    lines = {line.split()[0]: line for line in text.splitlines() if line.strip()}
+    assert re.search(r"7\s+● ● ◐", lines["Ada"])
+    assert re.search(r"3\s+◐ ● \?\s+95 min late; uses attention", lines["bob"])
+    assert re.search(r"–\s+– – –\s+did not hand in", lines["zoe"])
+    assert "loops, 2 ×: row 3 sums to 0.5" in text
+    assert "To be graded by hand, in formgrader: deaf: 1 of 3" in text
+    assert "\x1b" not in text and "\x07" not in text
+
+
+def test_what_waits_is_no_result(make: Make, tmp_path: Path) -> None:
+    """Nobody has 0 points because nobody has looked yet; when all is graded, there is a median."""
+    all_waits: dict[str, float | None] = dict.fromkeys(CELLS)
+    found = report.results(make(tmp_path / "a", {"x": all_waits, "y": all_waits}), "hw1")
+    assert report.headline(found) == (
+        "2 of 2 students handed in; 2 have answers that wait for you, so there is no median yet."
+    )
+    lines = {line.split()[0]: line for line in shown(found).splitlines() if line.strip()}
+    assert re.search(r"x\s+–\s+\? \? \?", lines["x"])
+    assert re.search(r"loops\s+3\s+–\s+–\s+–\s+–", lines["1"])
+    assert {row["solved"] for row in report.exercise_rows(found)} == {""}
+    assert [row["ex-deaf"] for row in report.student_rows(found)] == ["", ""]
+    done = {name: CLASS[name] for name in ("Ada", "chen")}
+    found = report.results(make(tmp_path / "b", done), "hw1")
+    assert "2 of 2 students handed in; the median is 3.5 of 8 points." in shown(found)
+
+
+def test_plain_text_is_bounded() -> None:
+    assert report.plain(NASTY, 60) == "<script>alert('x')</script> =1+1 [31mred long long long lon…"
+    assert report.plain("a" * 10**7).endswith("…")
+    assert report.plain("\u202eabc\u2066") == "abc"  # no turning of the direction
+
+
+@pytest.mark.parametrize(("value", "text"), [(2.0, "2"), (2.5, "2.5"), (7 / 3, "2.33"), (None, "")])
+def test_numbers(value: float | None, text: str) -> None:
+    assert report.number(value) == text
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def test_students_csv(course: Path) -> None:
+    folder = report.write(course, "hw1")
+    assert folder == course / "reports" / "hw1"
+    ada, bob, chen, zoe = rows(folder / "students.csv")
+    assert (ada["student"], ada["points"], ada["maximum"]) == ("Ada", "7", "8")
+    assert (ada["ex-loops"], ada["ex-goal"], ada["ex-deaf"]) == ("3", "2", "2")
+    assert ada["handed_in_utc"] == "2026-12-01 17:00:00"
+    assert (bob["points"], bob["ex-deaf"]) == ("3", "")  # so far; and it waits
+    assert (bob["minutes_late"], bob["waiting"], bob["remarks"]) == ("95", "1", "uses attention")
+    assert (chen["points"], zoe["points"], zoe["state"]) == ("0", "", "did not hand in")
+    assert sum(float(row["points"] or 0) for row in (ada, bob, chen)) == 10
+
+
+def test_exercises_csv(course: Path) -> None:
+    loops, goal, deaf = rows(report.write(course, "hw1") / "exercises.csv")
+    assert (loops["solved"], loops["solved_share"], loops["visible_share"]) == ("1", "0.33", "0.67")
+    assert (loops["message"], loops["message_students"]) == ("row 3 sums to 0.5", "2")
+    assert (goal["hidden_share"], deaf["waiting"], deaf["mean_points"]) == ("", "1", "1")
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@sum", "\tx"])
+def test_no_spreadsheet_takes_text_for_a_formula(text: str) -> None:
+    assert report._cell(text) == f"'{text}"
+    assert report._cell(-1) == -1
+    assert report._cell("a=1") == "a=1"
+
+
+def test_nbgrader_exports_beside_it(course: Path) -> None:
+    report.write(course, "hw1")
+    command = [sys.executable, "-m", "nbgrader", "export", f"--db=sqlite:///{course}/gradebook.db"]
+    subprocess.run(command, cwd=course, check=True, capture_output=True, timeout=120)
+    theirs = {row["student_id"]: row for row in rows(course / "grades.csv")}
+    ours = {row["student"]: row for row in rows(course / "reports" / "hw1" / "students.csv")}
+    assert theirs.keys() == ours.keys()
+    for name, row in theirs.items():
+        assert float(row["score"]) == float(ours[name]["points"] or 0)
+        assert float(row["max_score"]) == float(ours[name]["maximum"])
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, in order, and the visible text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in ("meta", "br", "use", "path"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("style", "script"):
+            self.words.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+def read_page(folder: Path) -> Page:
+    return Page((folder / "report.html").read_text("utf-8"))
+
+
+def test_the_page_is_whole_and_asks_nobody(course: Path) -> None:
+    folder = report.write(course, "hw1")
+    text = (folder / "report.html").read_text("utf-8")
+    page = Page(text)
+    assert not page.open
+    assert not page.all("script") and not page.all("link") and not page.all("img")
+    addresses = re.findall(r"""(?:src|href|url|@import)\s*[=(]\s*["']?([^"')\s>]+)""", text)
+    assert all(address.startswith(("#", "data:")) for address in addresses), addresses
+    policy = [m["content"] for m in page.all("meta") if m.get("http-equiv")]
+    assert policy == [report_page.POLICY]
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_the_page_can_be_heard(course: Path) -> None:
+    page = read_page(report.write(course, "hw1"))
+    assert page.all("html")[0]["lang"] == "en"
+    assert len(page.all("title")) == len(page.all("h1")) == len(page.all("main")) == 1
+    levels = [int(name[1]) for name, _ in page.found if re.fullmatch("h[1-6]", name)]
+    assert levels[0] == 1 and all(b - a <= 1 for a, b in pairwise(levels))
+    drawings = [svg for svg in page.all("svg") if svg.get("role") == "img"]
+    assert len(drawings) == 3
+    for drawing in drawings:
+        assert len(drawing["aria-label"] or "") > 60
+    assert "median 3" in (drawings[0]["aria-label"] or "")
+    assert all(head["scope"] in ("col", "row") for head in page.all("th"))
+    assert len(page.all("caption")) == len(page.all("table")) == 2
+    scrolling = [box for box in page.all("div") if box.get("class") == "scroll"]
+    assert all(box["tabindex"] == "0" and box["aria-label"] for box in scrolling)
+
+
+def test_what_students_wrote_stays_text(course: Path) -> None:
+    text = (report.write(course, "hw1") / "report.html").read_text("utf-8")
+    assert "&lt;script&gt;" in text and "<script" not in text
+    assert "\x1b" not in text and "long " * 40 not in text
+    assert "NLP &amp; 101" in text
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_in_a_browser(course: Path, browser: Any, theme: str, width: int) -> None:
+    file = report.write(course, "hw1") / "report.html"
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True
+    )
+    page = context.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(file.as_uri())
+    assert asked == [file.as_uri()] and not said
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    axe = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+    page.add_script_tag(path=str(axe))
+    found = page.evaluate("async () => (await axe.run(document)).violations")
+    assert [f"{v['id']}: {v['nodes'][0]['html'][:120]}" for v in found] == []
+    context.close()
+
+
+# --- plots ---------------------------------------------------------------------------------------
+
+
+def test_plots_are_not_empty(course: Path) -> None:
+    folder = report.write(course, "hw1")
+    for name in charts.NAMES:
+        picture = Image.open(folder / f"{name}.png").convert("RGB")
+        colours = {colour for _, colour in picture.getcolors(10**6)}
+        assert (0x9C, 0x32, 0xED) in colours and len(colours) > 20
+        svg = (folder / f"{name}.svg").read_text("utf-8")
+        assert 'aria-label="' in svg and "<path" in svg
+
+
+def test_a_dot_for_each_student(course: Path) -> None:
+    found = report.results(course, "hw1")
+    text = charts.totals(found).svg
+    alt = charts.totals(found).alt
+    assert "Points of 3 students, of 8 possible: median 3, from 0 to 7." in alt
+    assert "1 with 0, 1 with 3, 1 with 7." in alt
+    assert "1 of them still have answers to be graded." in alt
+    assert 'class="hollow"' in text
+
+
+def test_the_matrix_is_ordered(course: Path) -> None:
+    alt = charts.matrix(report.results(course, "hw1")).alt
+    assert "easiest first: goal, loops, deaf." in alt  # 2/3, 4/9, 1/3 of the points
+    assert re.search(r"Ada: 2, 3, 2\. bob: 2, 1, waits\. chen: 0, 0, 0\. 1 did not hand in", alt)
+
+
+def test_visible_against_hidden(course: Path) -> None:
+    alt = charts.solved(report.results(course, "hw1")).alt
+    assert "loops: solved by 1 of 3 students (33 %), visible checks 67 %." in alt
+    assert "deaf, written: 33 % of the points on average." in alt
+
+
+def class_of(count: int, seed: int = 1) -> dict[str, dict[str, float | None]]:
+    rng = random.Random(seed)
+    return {
+        f"s{n:03d}": {
+            cell: None if kind == "markdown" and rng.random() < 0.3 else rng.choice([0, points])
+            for cell, (points, kind) in CELLS.items()
+        }
+        for n in range(count)
+    }
+
+
+@pytest.mark.parametrize("count", [0, 1, 300])
+def test_classes_of_any_size(make: Make, tmp_path: Path, count: int) -> None:
+    students = class_of(count)
+    course = make(tmp_path / "nlp", students, missing=["none-of-it"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "stored", lambda *_: ({}, ()))
+        found = report.results(course, "hw1")
+        folder = report.write(course, "hw1")
+    assert len(found.graded) == count
+    expected = sum(points or 0 for scores in students.values() for points in scores.values())
+    assert sum(student.total for student in found.students) == expected
+    assert len(rows(folder / "students.csv")) == count + 1
+    assert len(rows(folder / "exercises.csv")) == 3
+    assert (folder / "matrix.png").exists() == (count > 0)
+    page = read_page(folder)
+    assert len(page.all("tr")) == (1 + 3) + (1 + count + 1)
+    assert len((folder / "report.html").read_bytes()) < 400_000
+    assert "did not hand in" in shown(found)
+    if count == 300:
+        text = charts.totals(found).svg
+        level = re.findall(r"(\d+) with", charts.totals(found).alt)
+        assert sum(map(int, level)) == 300 and len(text) < 200_000
+
+
+def test_a_course_without_anybody(make: Make, tmp_path: Path) -> None:
+    course = make(tmp_path / "nlp", {})
+    folder = report.write(course, "hw1")
+    assert rows(folder / "students.csv") == []
+    assert "knows no students yet" in (folder / "report.html").read_text("utf-8")
+    assert "Nothing is graded yet" in shown(report.results(course, "hw1"))
+
+
+def test_plots_of_an_earlier_run_do_not_stay(course: Path, make: Make, tmp_path: Path) -> None:
+    folder = report.write(course, "hw1")
+    assert (folder / "totals.svg").exists()
+    shutil.copy(make(tmp_path / "nobody", {}) / "gradebook.db", course)
+    report.write(course, "hw1")
+    assert not (folder / "totals.svg").exists() and not (folder / "totals.png").exists()
+
+
+def test_names_in_all_letters(make: Make, tmp_path: Path) -> None:
+    scores = dict.fromkeys(CELLS, 1.0)
+    course = make(tmp_path / "nlp", {"李雷": scores, "$x^$": scores, "<b>&": scores})
+    folder = report.write(course, "hw1")  # warnings are errors in these tests
+    assert {row["student"] for row in rows(folder / "students.csv")} == {"李雷", "$x^$", "<b>&"}
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_odd_names_and_points_are_drawn() -> None:
+    parts = tuple(Part("n", "ex-a", kind, points) for kind, points in (("visible", 1 / 3),))  # type: ignore[arg-type]
+    exercise = Exercise("ex-a", "n", parts)
+    nameless = Exercise("ex-" + "very-long-" * 9, "n", ())
+    students = [
+        Student(name, state="graded", marks={parts[0]: Mark(points)})
+        for name, points in (("$x^$", 0.1), ("李\x01雷", 1 / 3), ("<b>" * 30, 0.5), ("", 0))
+    ]
+    found = Results("c", "hw", None, (exercise, nameless), tuple(students))
+    figures = charts.all_charts(found)
+    assert set(figures) == set(charts.NAMES)
+    for figure in figures.values():
+        assert Image.open(io.BytesIO(figure.png)).width > 300
+        assert "&lt;b&gt;" not in figure.svg or "<b>" not in figure.svg
+    assert "$x^$" in charts.matrix(found).svg
+
+
+# --- without names -------------------------------------------------------------------------------
+
+
+def test_without_names(course: Path) -> None:
+    folder = report.write(course, "hw1", anonymous=True)
+    assert folder == course / "reports" / "hw1" / "anonymous"
+    known = ["Ada", "bob", "chen", "zoe", "First of", "uses attention", "17:00", "script"]
+    for file in folder.iterdir():
+        if file.suffix in (".csv", ".html", ".svg"):
+            text = file.read_text("utf-8")
+            assert not [word for word in known if word in text], file.name
+    named = report.results(course, "hw1")
+    nameless = report.without_names(named, SECRET)
+    assert sorted(s.total for s in nameless.students) == sorted(s.total for s in named.students)
+    names = [student.id for student in nameless.students]
+    assert names == sorted(names) and len(set(names)) == 4
+
+
+def test_in_class_no_message_of_a_hidden_test_or_of_one_student(course: Path) -> None:
+    loops, goal, _ = report.without_names(report.results(course, "hw1"), SECRET).difficulties
+    assert (loops.message, goal.message) == ("", "")
+    named = report.results(course, "hw1")
+    twins = [replace(named.students[2], id=name) for name in ("x", "y")]
+    together = replace(named, students=tuple(twins), anonymous=True)
+    assert together.difficulties[0].message == "row 1 sums to 0.25"
+
+
+def test_pseudonyms_stay_and_cannot_be_guessed(course: Path) -> None:
+    found = report.results(course, "hw1")
+    other = replace(found, students=found.students[:2], assignment="hw2")
+
+    def names(results: Results, secret: str = SECRET) -> set[str]:
+        return {student.id for student in report.without_names(results, secret).students}
+
+    assert names(other) < names(found)
+    assert not names(found) & names(found, "00" * 32)
+    with pytest.raises(ValueError, match="secret is empty"):
+        report.without_names(found, "")
+    many = replace(found, students=tuple(Student(f"s{n}") for n in range(3000)))
+    assert len(names(many)) == 3000

@@ -1,0 +1,424 @@
+"""The runner of experiments: run by run, resumable, here and on Dask's clusters."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+import toy_experiment as toy
+
+from tfviz import experiments
+from tfviz.experiments import digits, reverse_copy, runner
+from tfviz.experiments.runner import Run
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(experiments, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(toy, "RUNS", [])
+    return tmp_path / "results"
+
+
+def planned(count: int, **config: Any) -> list[Run]:
+    toy.RUNS = [Run("sum", {"add": 10, "steps": 3, **config}, seed) for seed in range(count)]
+    return toy.RUNS
+
+
+def run(**options: Any) -> int:
+    chosen = {"again": False, "list": False, "workers": 0, "scheduler": None} | options
+    return runner.run_all([toy], argparse.Namespace(**chosen))
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+# --- run by run -----------------------------------------------------------------------------------
+
+
+def test_every_run_has_its_file_and_all_are_collected(results):
+    planned(3)
+    assert run() == 0
+    files = sorted(x.name for x in (results / "runs" / "toy_experiment").iterdir())
+    assert files == ["sum-0.json", "sum-1.json", "sum-2.json"]
+    one = json.loads((results / "runs" / "toy_experiment" / "sum-1.json").read_text())
+    assert one["run"] == {"name": "sum", "config": {"add": 10, "steps": 3}, "seed": 1}
+    assert one["result"]["sum"] == 11
+    made = one["provenance"]
+    assert made["seeds"] == [1] and made["steps"] == 3 and "torch" in made["versions"]
+    whole = experiments.load("toy_experiment")
+    assert whole["sums"] == [10, 11, 12]
+    assert whole["provenance"]["seeds"] == [0, 1, 2]
+    assert whole["provenance"]["command"] == "python -m tfviz.experiments toy_experiment"
+
+
+def test_what_is_up_to_date_is_kept(results, tmp_path, capsys):
+    log = tmp_path / "log"
+    planned(2, log=str(log))
+    assert run() == 0 and lines(log) == ["10 0", "10 1"]
+    before = (results / "toy_experiment.json").stat().st_mtime_ns
+    assert run() == 0 and len(lines(log)) == 2
+    assert (results / "toy_experiment.json").stat().st_mtime_ns == before
+    assert "2 of 2 runs up to date" in capsys.readouterr().out
+    planned(3, log=str(log))  # one more
+    assert run() == 0 and lines(log)[2:] == ["10 2"]
+    assert experiments.load("toy_experiment")["sums"] == [10, 11, 12]
+    assert run(again=True) == 0 and len(lines(log)) == 6
+    (results / "toy_experiment.json").unlink()  # collected again from the runs
+    assert run() == 0 and len(lines(log)) == 6
+    assert experiments.load("toy_experiment")["sums"] == [10, 11, 12]
+
+
+def test_another_configuration_is_another_run(tmp_path):
+    log = tmp_path / "log"
+    planned(2, log=str(log))
+    assert run() == 0
+    toy.RUNS[1] = Run("sum", {**toy.RUNS[1].config, "add": 20}, 1)
+    assert run() == 0
+    assert lines(log) == ["10 0", "10 1", "20 1"]
+    assert experiments.load("toy_experiment")["sums"] == [10, 21]
+
+
+def test_listing_changes_nothing(results, capsys):
+    planned(2)
+    assert run(list=True) == 0 and not results.exists()
+    assert "0 of 2 runs up to date" in capsys.readouterr().out
+
+
+def test_a_broken_file_is_made_again(results, tmp_path):
+    log = tmp_path / "log"
+    planned(1, log=str(log))
+    assert run() == 0
+    (results / "runs" / "toy_experiment" / "sum-0.json").write_text('{"key": "ab')
+    assert run() == 0 and len(lines(log)) == 2
+
+
+def test_a_failure_stops_neither_the_others_nor_the_exit_code(results, tmp_path, capsys):
+    toy.RUNS = [*planned(2), Run("broken", {"add": 1, "fails": True}), Run("last", {"add": 7})]
+    assert run() == 1
+    out = capsys.readouterr()
+    assert "[3/4] toy_experiment: broken, seed 0  FAILED: ZeroDivisionError: as asked" in out.out
+    assert "1 of 4 runs failed" in out.err
+    assert not (results / "toy_experiment.json").exists()  # no half result
+    assert (results / "runs" / "toy_experiment" / "last-0.json").exists()
+    with pytest.raises(
+        ValueError, match="1 of 4 runs of toy_experiment are missing or out of date"
+    ):
+        runner.collected(toy)
+
+
+def test_a_result_that_is_no_number_is_refused(results, capsys):
+    planned(1, bad=float("nan"))
+    assert run() == 1
+    assert "is not plain JSON" in capsys.readouterr().out
+    assert not (results / "runs").exists()
+
+
+def test_two_runs_may_not_share_a_file():
+    toy.RUNS = [Run("a b"), Run("A, b")]
+    with pytest.raises(ValueError, match=r"'a b' and 'A, b' of toy_experiment share .*a-b-0\.json"):
+        runner.tasks(toy)
+
+
+def test_runs_use_one_thread_and_give_the_others_back(monkeypatch):
+    seen = []
+    threads = torch.get_num_threads
+    monkeypatch.setattr(toy, "measure", lambda c, seed: {"sum": seen.append(threads()) or 0})
+    before = threads()
+    torch.set_num_threads(2)
+    try:
+        planned(1)
+        assert run() == 0
+        assert seen == [1] and threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_provenance_of_runs_from_several_states_names_them_all():
+    def made(seed: int, commit: str, torch: str) -> dict[str, Any]:
+        return {"provenance": {
+            "command": "c", "seeds": [seed], "steps": 10 * seed, "seconds": 1.25, "commit": commit,
+            "date": f"2026-01-0{seed}", "versions": {"python": "3", "torch": torch},
+        }}  # fmt: skip
+
+    both = runner.summary([made(2, "aa", "2.1"), made(1, "bb", "2.1")])
+    assert both["seeds"] == [1, 2] and both["steps"] == 20 and both["seconds"] == 2.5
+    assert both["commit"] == ["aa", "bb"] and both["date"] == "2026-01-02"
+    assert both["versions"] == {"python": "3", "torch": "2.1"}
+    assert runner.summary([made(2, "aa", "2.1"), made(1, "aa", "2.2")])["versions"]["torch"] == [
+        "2.1",
+        "2.2",
+    ]
+
+
+# --- the version of the code ----------------------------------------------------------------------
+
+
+def module(folder: Path, text: str) -> ModuleType:
+    made = ModuleType("written_here")
+    made.__file__ = str(folder / "written_here.py")
+    Path(made.__file__).write_text(text)
+    return made
+
+
+def test_comments_and_docstrings_do_not_make_another_version(tmp_path):
+    def version(text: str) -> str:
+        return runner.code_version(module(tmp_path, text))
+
+    one = version('"""What."""\n\ndef f(x):\n    """How."""\n    return x + 1  # why\n')
+    assert one == version("def f(x):\n\n    return (x + 1)\n")
+    assert one != version("def f(x):\n    return x + 2\n")
+    assert version('def f():\n    """How."""\n') == version("def f():\n    pass\n")
+    assert version("x = 'a'\n") != version("x = 'b'\n")  # only strings that stand alone
+
+
+def test_what_an_experiment_imports_belongs_to_its_version(tmp_path, monkeypatch):
+    copy = tmp_path / "tfviz"
+    shutil.copytree(ROOT / "tfviz", copy, ignore=shutil.ignore_patterns("__pycache__", "results"))
+    monkeypatch.setattr("tfviz.__path__", [str(copy)])
+    experiment = module(tmp_path, "from tfviz.models.gpt import GPT\nfrom tfviz import training\n")
+
+    def changed(name: str) -> bool:
+        before = runner.code_version(experiment)
+        with (copy / name).open("a") as file:
+            file.write("\nEXTRA = 1\n")
+        return runner.code_version(experiment) != before
+
+    assert changed("models/gpt.py") and changed("training.py")
+    assert changed("attention.py") and changed("_checks.py")  # through models.blocks
+    assert changed("position/__init__.py") and changed("models/__init__.py")
+    assert not changed("models/bert.py") and not changed("explorers/base.py")
+    assert not changed("experiments/runner.py") and not changed("experiments/digits.py")
+
+
+# --- interrupted ----------------------------------------------------------------------------------
+
+SCRIPT = """
+import argparse, sys
+from pathlib import Path
+import toy_experiment as toy
+from tfviz import experiments
+from tfviz.experiments import runner
+from tfviz.experiments.runner import Run
+here = Path(sys.argv[1])
+experiments.RESULTS = here / "results"
+toy.RUNS = [Run("sum", {"add": 10, "log": str(here / "log")}, seed) for seed in range(2)]
+toy.RUNS += [Run("wait", {"add": 5, "log": str(here / "log"), "wait_for": str(here / "go")})]
+sys.exit(runner.run_all([toy], argparse.Namespace(
+    again=False, list=False, workers=int(sys.argv[2]), scheduler=None)))
+"""
+
+
+def environment(*before: Path) -> dict[str, str]:
+    path = os.pathsep.join([*map(str, before), str(ROOT), str(TESTS)])
+    path += os.pathsep + os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+
+
+def until(condition: Any, process: subprocess.Popen[Any] | None = None) -> None:
+    """Wait for something that must come; the limit is for safety."""
+    deadline = time.monotonic() + 240
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        assert process is None or process.poll() is None, "the process ended"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_interrupted_it_goes_on_where_it_was(how, tmp_path, results):
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), "0"]
+    with subprocess.Popen(
+        command, env=environment(), start_new_session=True, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            until(lambda: len(lines(tmp_path / "log")) == 3, process)  # the third one waits
+        finally:
+            process.send_signal(how)
+        _, error = process.communicate()
+    assert process.returncode == (130 if how == signal.SIGINT else -how)
+    if how == signal.SIGINT:
+        assert b"interrupted, 1 runs to do; the same command goes on" in error
+    files = results / "runs" / "toy_experiment"
+    assert sorted(x.name for x in files.iterdir()) == ["sum-0.json", "sum-1.json"]
+    (tmp_path / "go").touch()
+    again = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert lines(tmp_path / "log") == ["10 0", "10 1", "5 0", "5 0"]
+    assert experiments.load("toy_experiment")["sums"] == [10, 11, 5]
+
+
+# --- Dask -----------------------------------------------------------------------------------------
+
+
+def processes(results: Path) -> list[int]:
+    files = (results / "runs" / "toy_experiment").glob("*.json")
+    return [json.loads(x.read_text())["result"]["process"] for x in files]
+
+
+def test_on_a_local_cluster_with_a_failure_among_them(results, capsys):
+    toy.RUNS = [*planned(5), Run("broken", {"add": 1, "fails": True})]
+    assert run(workers=2) == 1
+    assert "FAILED: ZeroDivisionError: as asked" in capsys.readouterr().out
+    used = processes(results)
+    assert len(used) == 5 and os.getpid() not in used and len(set(used)) <= 2
+    planned(5)
+    assert run(workers=2) == 0
+    assert experiments.load("toy_experiment")["sums"] == [10, 11, 12, 13, 14]
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[str]:
+    """The address of a Dask scheduler in a process of its own."""
+    note = tmp_path / "scheduler.json"
+    options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file"]
+    with process("distributed.cli.dask_scheduler", [*options, str(note)]) as running:
+        until(lambda: note.exists() and note.read_text().endswith("}"), running)
+        yield json.loads(note.read_text())["address"]
+
+
+class process:  # noqa: N801 -- used like a function
+    """`python -m module options` for as long as the block lasts."""
+
+    def __init__(self, module: str, options: Sequence[str], *before: Path) -> None:
+        command = [sys.executable, "-m", module, *options]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.running = subprocess.Popen(command, env=environment(*before), **quiet)  # type: ignore[call-overload]
+
+    def __enter__(self) -> subprocess.Popen[Any]:
+        return self.running
+
+    def __exit__(self, *error: object) -> None:
+        self.running.terminate()
+        try:
+            self.running.wait(20)
+        except subprocess.TimeoutExpired:
+            self.running.kill()
+            self.running.wait()
+
+
+WORKER = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
+
+
+def test_on_a_scheduler_by_its_address(scheduler, results):
+    planned(4)
+    with process("distributed.cli.dask_worker", [scheduler, *WORKER]) as worker:
+        assert run(workers=None, scheduler=scheduler) == 0
+        assert set(processes(results)) == {worker.pid}
+    assert experiments.load("toy_experiment")["sums"] == [10, 11, 12, 13]
+
+
+def test_a_worker_with_other_code_is_refused(scheduler, tmp_path, results, capsys):
+    other = tmp_path / "other"
+    other.mkdir()
+    text = (TESTS / "toy_experiment.py").read_text()
+    (other / "toy_experiment.py").write_text(text.replace('config["add"] +', 'config["add"] -'))
+    planned(1)
+    with process("distributed.cli.dask_worker", [scheduler, *WORKER], other):
+        assert run(workers=None, scheduler=scheduler) == 1
+    assert "OtherCodeError: toy_experiment is another version here" in capsys.readouterr().out
+    assert not (results / "runs").exists()
+
+
+def test_a_scheduler_that_does_not_answer_or_has_no_workers(scheduler, monkeypatch, capsys):
+    monkeypatch.setattr(runner, "PATIENCE", 1)
+    planned(1)
+    for address in ("tcp://127.0.0.1:9", scheduler):
+        assert run(workers=None, scheduler=address) == 1
+        told = capsys.readouterr().err
+        assert f"no Dask scheduler with workers answers at '{address}'" in told
+
+
+def test_without_dask_the_error_names_both_ways_out(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    planned(1)
+    assert run(workers=2) == 1
+    assert "pip install 'tfviz[experiments]', or choose --workers 0" in capsys.readouterr().err
+    assert run(workers=0) == 0
+
+
+# --- the command, and the experiments there are ---------------------------------------------------
+
+
+def test_the_command(capsys):
+    assert runner.main(["digits", "--list"]) == 0
+    assert "0 of 57 runs up to date" in capsys.readouterr().out
+    for wrong, said in (
+        (["digitz"], "no experiment digitz; there are digits, reverse_copy"),
+        (["--workers", "-1"], "choose 0 or more"),
+        (["--workers", "1", "--scheduler", "x"], "not allowed with"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            runner.main(wrong)
+        assert stop.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_every_experiment_lists_its_runs():
+    assert {"digits", "reverse_copy"} <= set(runner.all_experiments())
+    assert "recall" not in runner.all_experiments()  # a lesson runs it live; nothing is stored
+    for experiment in (digits, reverse_copy):
+        found = runner.tasks(experiment)
+        assert len({task.key for task in found}) == len(found) > 10
+
+
+def placeholder(task: runner.Task, value: Any) -> dict[str, Any]:
+    made = experiments.provenance("c", [task.run.seed], task.run.config["steps"], 0.0, ["torch"])
+    run = {"name": task.run.name, "config": task.run.config, "seed": task.run.seed}
+    return {"run": run, "key": task.key, "result": value, "provenance": made}
+
+
+def test_digits_are_collected_in_the_form_that_is_stored():
+    stored = json.loads((ROOT / "tfviz/experiments/results/digits.json").read_text())
+
+    def old(task: runner.Task) -> float:
+        long = task.run.config["steps"] == digits.LONGER_STEPS
+        part, seeds = (stored["longer"], digits.LONGER_SEEDS) if long else (stored, digits.SEEDS)
+        scores = part["variants"][task.run.config["variant"]]["test_nats"]
+        return scores[seeds.index(task.run.seed)]
+
+    found = runner.tasks(digits)
+    done = [placeholder(t, {"test_nats": old(t), "threads": 1}) for t in reversed(found)]
+    made = digits.collect(done)
+    longer = made.pop("longer")
+    for new, was in ((made, stored), (longer, stored["longer"])):
+        for key in ("title", "settings", "variants"):
+            assert new[key] == was[key]
+        assert list(new["variants"]) == list(was["variants"])
+    assert longer["provenance"]["steps"] == digits.LONGER_STEPS
+
+
+def test_reverse_copy_is_collected_in_the_form_that_is_stored():
+    stored = json.loads((ROOT / "tfviz/experiments/results/reverse_copy.json").read_text())
+
+    def old(task: runner.Task) -> Any:
+        config, seed = task.run.config, task.run.seed
+        if "look" in config:
+            return stored["looked_at"][config["look"]][seed]
+        row = stored["accuracy"][config["writer"]][seed]
+        return {"accuracy": row[reverse_copy.LENGTHS.index(config["length"])]}
+
+    done = [placeholder(task, old(task)) for task in reversed(runner.tasks(reverse_copy))]
+    assert reverse_copy.collect(done) == {k: v for k, v in stored.items() if k != "provenance"}
+
+
+def test_a_stored_run_is_made_again_to_the_last_digit(monkeypatch):
+    monkeypatch.setattr(experiments, "RESULTS", ROOT / "tfviz/experiments/results")
+    task = next(t for t in runner.tasks(reverse_copy) if t.run.config.get("length") == 4)
+    stored = experiments.load("reverse_copy")
+    assert (
+        runner.execute(task)["result"]["accuracy"] == stored["accuracy"]["one fixed vector"][0][0]
+    )

@@ -1,0 +1,1 @@
+"""A GPT, a BERT and an encoder–decoder, made from the same blocks."""

@@ -1,0 +1,173 @@
+"""One small training loop: seeded, budgeted in steps, resumed to the last bit after an interrupt.
+
+    model = seeded(0, lambda: GPT(len(alphabet), 64, 4, 2, Sinusoidal(64, scale=0.1)))
+    losses = train(model, next_token(training, 32, 64), steps=300)
+
+A loss is a function loss(model, rng, step) that draws its own batch with the generator it is given
+and returns one number. With the same seed, versions and number of threads, training gives the same
+bits, whether it was interrupted or not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int
+from torch import Generator, Tensor, nn
+from tqdm.auto import tqdm
+
+from tfviz import _checks, data
+from tfviz._files import written_whole
+
+Loss = Callable[[Any, Generator, int], Tensor]
+"""loss(model, rng, step) -> one number; `step` counts from 0."""
+
+
+class DivergenceError(ArithmeticError):
+    """The loss is not a finite number any more."""
+
+
+T = TypeVar("T")
+
+
+def seeded(seed: int, make: Callable[[], T]) -> T:
+    """make() with torch's random numbers from this seed; those outside are left alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
+
+
+def next_token(ids: Int[Tensor, "n"], b: int, L: int) -> Loss:
+    """Nats per token of a model with causal attention, on b random windows of L tokens."""
+
+    def loss(model: nn.Module, rng: Generator, step: int) -> Tensor:
+        x, y = data.windows(ids, b, L, rng)
+        return F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+
+    return loss
+
+
+def warm_up_then_down(step: int, steps: int, warm_up: int = 20) -> float:
+    """What the learning rate is multiplied by: up in a line, then down in a line to 0."""
+    return min(1.0, (step + 1) / warm_up) * (1 - step / steps)
+
+
+def train(
+    model: nn.Module,
+    loss: Loss,
+    steps: int,
+    *,
+    rate: float = 3e-3,
+    seed: int = 0,
+    schedule: Callable[[int, int], float] = warm_up_then_down,
+    clip: float = 1.0,
+    checkpoint: Path | None = None,
+    every: int = 100,
+    progress: bool | None = None,
+) -> list[float]:
+    """Train `model` in place by AdamW for `steps` steps; the loss of each.
+
+    Args:
+        rate: the highest learning rate, multiplied by schedule(step, steps) in each step.
+        seed: of the batches, and of torch's own random numbers within.
+        clip: longest gradient; a longer one is shortened.
+        checkpoint: a file that is written every `every` steps and at the end. If it is there at the
+            start, training goes on from it, and the result is the same to the last bit.
+        progress: show a bar; None: only on a terminal.
+
+    Raises:
+        DivergenceError: the loss is NaN or infinite. The model is as it was before that step.
+        ValueError: the checkpoint is of another run.
+    """
+    _checks.integer("steps", steps, 0)
+    _checks.integer("every", every, 1)
+    _checks.real("rate", rate, 0.0)
+    optimiser = torch.optim.AdamW(model.parameters(), rate)
+    run = {"steps": steps, "rate": rate, "seed": seed, "clip": clip}
+    rng, losses = Generator().manual_seed(seed), list[float]()
+    hidden = None if progress is None else not progress
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if checkpoint is not None and checkpoint.exists():
+            losses = _resume(checkpoint, run, model, optimiser, rng)
+        steps_left = range(len(losses), steps)
+        bar = tqdm(steps_left, initial=len(losses), total=steps, disable=hidden, unit="step")
+        for step in bar:
+            now = rate * schedule(step, steps)
+            for group in optimiser.param_groups:
+                group["lr"] = now
+            value = loss(model, rng, step)
+            if not math.isfinite(value.item()):
+                bar.close()
+                raise DivergenceError(_diverged(value.item(), step, now, losses))
+            optimiser.zero_grad()
+            value.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimiser.step()
+            losses.append(value.item())
+            bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
+            if checkpoint is not None and ((step + 1) % every == 0 or step + 1 == steps):
+                _save(checkpoint, run, model, optimiser, rng, losses)
+    return losses
+
+
+@torch.no_grad()
+def mean_loss(model: nn.Module, loss: Loss, batches: int = 8, seed: int = 1) -> float:
+    """The mean of `loss` over batches that are the same for every model."""
+    rng = Generator().manual_seed(seed)
+    values = [loss(model, rng, 0) for _ in range(_checks.integer("batches", batches, 1))]
+    return torch.stack(values).mean().item()
+
+
+def _diverged(value: float, step: int, rate: float, losses: list[float]) -> str:
+    last = f"; the last finite one was {losses[-1]:.4g}" if losses else ""
+    return (
+        f"loss is {value} at step {step}, learning rate {rate:.3g}{last}. Lower the rate, warm up "
+        "longer or clip the gradient shorter; if it is the first step, look at the data"
+    )
+
+
+def _save(
+    path: Path,
+    run: dict[str, Any],
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    rng: Generator,
+    losses: list[float],
+) -> None:
+    state = {
+        "run": run,
+        "losses": losses,
+        "model": model.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "rng": rng.get_state(),
+        "torch": torch.get_rng_state(),
+    }
+    with written_whole(path) as file:
+        torch.save(state, file)
+
+
+def _resume(
+    path: Path,
+    run: dict[str, Any],
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    rng: Generator,
+) -> list[float]:
+    state = torch.load(path, weights_only=True)
+    if state["run"] != run:
+        raise ValueError(
+            f"checkpoint {path} is of a run with {state['run']}, this one has {run}; "
+            "give another file, or remove it to begin anew"
+        )
+    model.load_state_dict(state["model"])
+    optimiser.load_state_dict(state["optimiser"])
+    rng.set_state(state["rng"])
+    torch.set_rng_state(state["torch"])
+    losses: list[float] = state["losses"]
+    return losses

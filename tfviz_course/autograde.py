@@ -1,0 +1,801 @@
+"""Grade the submissions of an assignment: rebuilt, judged in a sandbox, recorded by nbgrader.
+
+    rebuilt     .tfviz/rebuilt/<student>/<assignment>/<notebook>.ipynb
+    judged      .tfviz/judged/<assignment>/<student>.json: the store; each file is written whole
+    recorded    gradebook.db and autograded/, one student after the other
+
+What is in the store is not judged again unless the answers, the assignment or the judge changed.
+So a run that was stopped goes on where it was. Recording is done anew in every run, so that every
+graded cell of every submission has the score of what is handed in *now*; scores and comments that
+a person gave stay.
+
+**Neighbours.** Submissions that are judged side by side share the machine, so one can take time
+from another. Whose process does not start, or who runs out of time beside others, is judged once
+more, alone, at the end, and the second verdict counts. So that a class of endless loops does not
+double the time of a run, no second try for lack of time begins after these have taken a quarter of
+the first round and one more submission's time limit; the shortest come first. Who is left out
+reads so in a remark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import nbformat
+from nbformat import NotebookNode
+
+from tfviz_course.assignment import api, read_course
+from tfviz_course.rebuild import Rebuilt, read_bytes, read_submission, rebuild
+
+if TYPE_CHECKING:
+    from tfviz_course.judge import Prepared
+    from tfviz_course.sandbox import Limits
+
+REBUILT = ".tfviz/rebuilt"
+JUDGED = ".tfviz/judged"
+FORMAT = 1  # of the files in the store
+NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}
+GRACE = 60  # seconds that a child may take longer than its sandbox
+MESSAGE = 64 * 2**20  # bytes of a verdict
+BESIDE = 1000  # bytes of a file of nbgrader's beside the notebooks
+NAME = 200  # bytes of a student's name that are a file's name too
+NAMELESS = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}  # a file cannot have this name
+LATE = ("ran out of time", "took too long")  # remarks on a submission that needs more time
+PAUSES = (1, 2, 4, 8, 15)  # seconds to wait when another program holds the gradebook
+BUSY = "database is locked"
+T = TypeVar("T")
+
+
+class GradingError(Exception):
+    """Why grading cannot go on, with the remedy; nothing that is judged is lost."""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One student's result.
+
+    scores      points by exercise, as the gradebook has them (a person's score goes first)
+    waiting     exercises that wait for a person
+    remarks     what was odd, for student and instructor
+    seconds     that judging took; 0 where the store had it
+    """
+
+    scores: dict[str, float]
+    waiting: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run over an assignment.
+
+    maximum     points by exercise
+    missing     students of the gradebook who handed in nothing
+    seconds     of the whole run
+    """
+
+    assignment: str
+    maximum: dict[str, float]
+    students: dict[str, Graded]
+    missing: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def autograde(
+    course: str | Path,
+    assignment: str,
+    *,
+    students: Iterable[str] | None = None,
+    workers: int | None = None,
+    limits: Limits | None = None,
+    accept_risk: bool = False,
+    again: bool = False,
+    progress: bool = False,
+) -> Results:
+    """Grade an assignment, and say who has how many points.
+
+    students      names of folders in submitted/; all of them unless given
+    workers       submissions that are judged at a time; unless given, as many as there are cores
+    accept_risk   judge without a sandbox where there is none
+    again         judge anew what the store has
+    progress      show a bar on stderr
+
+    Raises `GradingError` (or a `CourseError`) with the remedy; what is judged until then is kept.
+    """
+    begin = time.monotonic()
+    folder = Path(course).resolve()
+    took = judge_submissions(
+        folder,
+        assignment,
+        students=students,
+        workers=workers,
+        limits=limits,
+        accept_risk=accept_risk,
+        again=again,
+        progress=progress,
+    )
+    record(folder, assignment, sorted(took), progress=progress)
+    return _results(_load(folder, assignment), took, time.monotonic() - begin)
+
+
+# --- the assignment and its submissions ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Assignment:
+    course: Path
+    name: str
+    secret: str
+    sources: dict[str, NotebookNode]
+    releases: dict[str, NotebookNode]
+
+    def exercise(self, grade_id: str) -> str:
+        """The exercise that a graded cell belongs to."""
+        return self._exercises.get(grade_id, grade_id)
+
+    @cached_property
+    def _exercises(self) -> dict[str, str]:
+        cells = [cell for release in self.releases.values() for cell in release.cells]
+        return {
+            cell.metadata.nbgrader.grade_id: cell.metadata.tfviz.exercise
+            for cell in cells
+            if "exercise" in cell.metadata.get("tfviz", {}) and "nbgrader" in cell.metadata
+        }
+
+
+def _load(course: Path, name: str) -> _Assignment:
+    secret = read_course(course).secret
+    found = {}
+    for kind in ("source", "release"):
+        paths = sorted((course / kind / name).glob("*.ipynb"))
+        found[kind] = {path.stem: nbformat.read(path, as_version=4) for path in paths}
+    if not found["source"]:
+        known = sorted(path.name for path in (course / "source").glob("[!.]*"))
+        raise GradingError(
+            f"there is no assignment {name!r} in {course}: it has {', '.join(known) or 'none'}"
+        )
+    missing = sorted(found["source"].keys() - found["release"].keys())
+    if missing:
+        raise GradingError(
+            f"release/{name} lacks {', '.join(missing)}: generate the assignment, in formgrader or "
+            f"by 'nbgrader generate_assignment {name}'"
+        )
+    releases = {notebook: found["release"][notebook] for notebook in found["source"]}
+    return _Assignment(course, name, secret, found["source"], releases)
+
+
+def submissions(course: Path, assignment: str) -> list[str]:
+    """Students with a folder in submitted/ for this assignment."""
+    folders = (course / "submitted").glob("[!.]*")
+    return sorted(one.name for one in folders if os.path.lexists(one / assignment))
+
+
+def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
+    there = submissions(task.course, task.name)
+    if students is None:
+        return there
+    wanted = sorted(set(students))
+    strangers = [student for student in wanted if student not in there]
+    if strangers:
+        raise GradingError(
+            f"no submission of {', '.join(strangers)}: there is no folder "
+            f"{task.course / 'submitted' / strangers[0] / task.name}"
+        )
+    return wanted
+
+
+# --- the store -----------------------------------------------------------------------------------
+
+
+def read_entry(course: Path, assignment: str, student: str) -> dict[str, Any] | None:
+    """What the store has on a submission; None if nothing.
+
+    {"student": …, "recorded": {notebook: key},
+     "notebooks": {notebook: {"key", "answers", "remarks", "seconds",
+                              "judged": {"verdicts", "outputs", "remarks"}}}}
+    """
+    path = _entry_path(course, assignment, student)
+    try:
+        entry = json.loads(path.read_text("utf8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:  # edited by hand, or a full disk: it is judged anew
+        return None
+    return entry if isinstance(entry, dict) and entry.get("format") == FORMAT else None
+
+
+def _entry_path(course: Path, assignment: str, student: str) -> Path:
+    raw = os.fsencode(student)
+    name = student if len(raw) <= NAME else hashlib.sha256(raw).hexdigest()
+    return Path(course) / JUDGED / assignment / f"{name}.json"
+
+
+def _write_entry(course: Path, assignment: str, entry: Mapping[str, Any]) -> None:
+    path = _entry_path(course, assignment, entry["student"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(entry, ensure_ascii=False, indent=1)
+    _write(path, text.encode("utf-8", "replace"))
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole, or not at all."""
+    short = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]  # a name has 255 bytes at most
+    fresh = path.with_name(f".{short}.{os.getpid()}")
+    with open(fresh, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def digest(notebook: NotebookNode) -> str:
+    """A mark of the answers in a rebuilt notebook."""
+    answers = [
+        (cell.metadata.nbgrader.grade_id, cell.source)
+        for cell in notebook.cells
+        if cell.metadata.get("nbgrader", {}).get("solution")
+    ]
+    return _hash(answers)
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _judge_version() -> str:
+    """Changes with the code that judges."""
+    here = Path(__file__).parent
+    names = ("judge", "line", "borrowed", "child", "inside", "sandbox", "codec")
+    return _hash([hashlib.sha256((here / f"{name}.py").read_bytes()).hexdigest() for name in names])
+
+
+# --- rebuilding and judging ----------------------------------------------------------------------
+
+
+def judge_submissions(
+    course: str | Path,
+    assignment: str,
+    *,
+    students: Iterable[str] | None = None,
+    workers: int | None = None,
+    limits: Limits | None = None,
+    accept_risk: bool = False,
+    again: bool = False,
+    progress: bool = False,
+) -> dict[str, float]:
+    """Rebuild submissions and bring the store up to date; the gradebook stays as it is.
+
+    Takes what `autograde` takes. Returns the seconds that judging took, by student.
+    """
+    from tfviz_course import sandbox
+
+    task = _load(Path(course).resolve(), assignment)
+    limits = limits or sandbox.Limits()
+    names = _chosen(task, students)
+    why = sandbox.available()
+    if why and not accept_risk:
+        raise GradingError(
+            f"submissions are not judged without a sandbox: {why} To run what students wrote with "
+            "your own rights all the same, say --accept-risk."
+        )
+    base = [_judge_version(), asdict(limits), not why, task.secret, task.name]
+    marks = {notebook: _hash([base, _plain(source)]) for notebook, source in task.sources.items()}
+    took = dict.fromkeys(names, 0.0)
+    jobs = []
+    for name in names:
+        rebuilt = _rebuilt(task, name)
+        try:
+            odd = _write_rebuilt(task, name, rebuilt)
+        except OSError as error:
+            if error.errno not in NAMELESS:
+                raise
+            continue  # `record` then names the student
+        old = read_entry(task.course, assignment, name) or {"notebooks": {}, "recorded": {}}
+        entry = {
+            "format": FORMAT,
+            "student": name,
+            "recorded": old["recorded"],
+            "notebooks": {
+                notebook: {
+                    "key": "",
+                    "answers": digest(found.notebook),
+                    "remarks": [*odd, *found.remarks],
+                    "seconds": 0.0,
+                    "judged": NOTHING,
+                }
+                for notebook, found in rebuilt.items()
+            },
+        }
+        for notebook, found in rebuilt.items():
+            key = _hash([marks[notebook], name, found.answers])
+            kept = old["notebooks"].get(notebook, {})
+            if kept.get("key") == key and not again:
+                part = {"key": key, "judged": kept["judged"], "seconds": kept["seconds"]}
+                entry["notebooks"][notebook] |= part
+            else:
+                jobs.append(_Job(name, notebook, key, found.answers, entry))
+        _write_entry(task.course, assignment, entry)
+    if jobs:
+        count = min(workers or _cores(), len(jobs))
+        for job, seconds in _judged(task, jobs, count, limits, not why, progress):
+            took[job.student] += seconds
+    return took
+
+
+def _rebuilt(task: _Assignment, student: str) -> dict[str, Rebuilt]:
+    """What the student handed in; nothing, with a remark, if it is odder than was thought of."""
+    try:
+        return read_submission(task.course / "submitted" / student / task.name, task.releases)
+    except Exception as error:  # one submission does not keep the class from its points
+        line = f"the submission cannot be read: {type(error).__name__}"
+        empty = {name: rebuild(release, None) for name, release in task.releases.items()}
+        return {name: replace(one, remarks=(line,)) for name, one in empty.items()}
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One notebook of one submission; `entry` is what the store has on that submission."""
+
+    student: str
+    notebook: str
+    key: str
+    answers: dict[str, str]
+    entry: dict[str, Any]
+
+
+def _plain(source: NotebookNode) -> list[Any]:
+    """What of a notebook verdicts can depend on."""
+    return [[cell.cell_type, cell.source, cell.metadata] for cell in source.cells]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _write_rebuilt(task: _Assignment, student: str, rebuilt: Mapping[str, Rebuilt]) -> list[str]:
+    """Write what nbgrader is to read; returns remarks on the files beside the notebooks."""
+    final = task.course / REBUILT / student / task.name
+    fresh = final.with_name(f".{task.name}.{os.getpid()}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    for notebook, found in rebuilt.items():
+        nbformat.write(found.notebook, fresh / f"{notebook}.ipynb")
+    remarks: list[str] = []
+    submitted = task.course / "submitted" / student / task.name
+    for name, fine in (("timestamp.txt", _is_time), ("submission_secret.txt", str.isascii)):
+        path = submitted / name
+        data = (read_bytes(path, name, remarks) if os.path.lexists(path) else None) or b""
+        text = data.decode("utf-8", "replace").strip()
+        if len(data) <= BESIDE and text and fine(text):
+            (fresh / name).write_bytes(data)  # as it is: the student finds the feedback by it
+        elif text:
+            remarks.append(f"{name} says {text[:40]!r}, which is not understood; it is not used")
+    shutil.rmtree(final, ignore_errors=True)
+    fresh.rename(final)
+    return remarks
+
+
+def _is_time(text: str) -> bool:
+    from nbgrader.utils import parse_utc
+
+    try:
+        parse_utc(text)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _judged(
+    task: _Assignment,
+    jobs: Sequence[_Job],
+    workers: int,
+    limits: Limits,
+    sandboxed: bool,
+    progress: bool,
+) -> Iterator[tuple[_Job, float]]:
+    """Judge each job in a child process, `workers` at a time, and store what comes back.
+
+    What suffered from its neighbours is judged once more, as the module says.
+    """
+    from tfviz_course import sandbox
+    from tfviz_course.judge import prepare
+
+    prepared = {}
+    for name in sorted({job.notebook for job in jobs}):
+        try:
+            prepared[name] = prepare(task.sources[name])
+        except ValueError as error:
+            place = f"source/{task.name}/{name}.ipynb"
+            raise GradingError(f"{place} does not run with its own answers: {error}") from error
+    start = partial(_start, task=task, prepared=prepared, limits=limits, sandboxed=sandboxed)
+    dead: list[_Job] = []  # whose process did not start
+    late: list[_Late] = []
+    good = False
+    begin = time.monotonic()
+    with _bar("judging", len(jobs), progress) as step, _interruptible() as check:
+        for run, judged in _round(jobs, workers, start, check):
+            if "unavailable" in judged and len(jobs) > 1:
+                dead.append(run.job)
+                why = sandbox.available() if sandboxed else None
+                if len(dead) > workers and not good:  # it is not the neighbours
+                    why = why or judged["unavailable"]
+                if why:
+                    raise GradingError(why)
+                continue
+            good = True
+            again = run.beside and any(w in line for line in judged["remarks"] for w in LATE)
+            # a run that is stopped before the second try makes up for it next time
+            seconds = _keep(task, run, judged | {"failed": True} if again else judged)
+            if again:
+                late.append(_Late(seconds, run.job))
+            else:
+                step(run.job.student)
+            yield run.job, seconds
+        until = time.monotonic() + (time.monotonic() - begin) / 4 + limits.seconds
+        for run, judged in _round(dead, 1, start, check):
+            seconds = _keep(task, run, judged)
+            step(run.job.student)
+            yield run.job, seconds
+        for one in sorted(late, key=lambda one: one.seconds):
+            if time.monotonic() > until:
+                _leave(task, one.job, "ran out of time beside others; not judged once more")
+                step(one.job.student)
+                continue
+            for run, judged in _round([one.job], 1, start, check):
+                seconds = _keep(task, run, judged)
+                step(run.job.student)
+                yield run.job, seconds
+
+
+def _keep(task: _Assignment, run: _Running, judged: dict[str, Any]) -> float:
+    """Put a verdict into the store; returns the seconds that it took."""
+    if "unavailable" in judged:
+        raise GradingError(judged["unavailable"])
+    seconds = round(time.monotonic() - run.begin, 3)
+    _store(task, run.job, judged, seconds)
+    return seconds
+
+
+def _leave(task: _Assignment, job: _Job, line: str) -> None:
+    """Let what the store has be the verdict, with one more remark."""
+    part = job.entry["notebooks"][job.notebook]
+    part["key"] = job.key
+    part["judged"] = {**part["judged"], "remarks": [*part["judged"]["remarks"], line]}
+    _write_entry(task.course, task.name, job.entry)
+
+
+def _round(
+    jobs: Sequence[_Job],
+    workers: int,
+    start: Callable[[_Job], _Running],
+    check: Callable[[], None],
+) -> Iterator[tuple[_Running, dict[str, Any]]]:
+    """What came back of each job, as soon as it did."""
+    queue = list(reversed(jobs))
+    running: dict[Any, _Running] = {}
+    try:
+        while queue or running:
+            check()
+            while queue and len(running) < workers:
+                fresh = start(queue.pop())
+                for run in running.values():
+                    run.beside = fresh.beside = True
+                running[fresh.pipe] = fresh
+            done = set(wait(list(running), timeout=1))
+            done |= {pipe for pipe, run in running.items() if time.monotonic() > run.until}
+            for pipe in done:
+                run = running.pop(pipe)
+                yield run, _answer(pipe, run.child)
+    finally:
+        for run in running.values():
+            run.child.terminate()
+            run.child.join()
+
+
+def _start(
+    job: _Job,
+    *,
+    task: _Assignment,
+    prepared: Mapping[str, Prepared],
+    limits: Limits,
+    sandboxed: bool,
+) -> _Running:
+    """Have a job judged in a child process."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    options = (prepared[job.notebook], job, task, limits, sandboxed, theirs)
+    child = context.Process(target=_child, args=options, daemon=True)
+    with warnings.catch_warnings():  # Python 3.12 warns where threads are around
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child.start()
+    theirs.close()
+    begin = time.monotonic()
+    patience = limits.seconds + GRACE + limits.start_seconds * (len(job.answers) + 2)
+    return _Running(job, child, ours, begin, begin + patience)
+
+
+@dataclass
+class _Running:
+    job: _Job
+    child: Any
+    pipe: Any
+    begin: float
+    until: float
+    beside: bool = False  # whether another one ran meanwhile
+
+
+@dataclass(frozen=True)
+class _Late:
+    """A job that ran out of time beside others, and the seconds that it took."""
+
+    seconds: float
+    job: _Job
+
+
+def _child(
+    prepared: Prepared,
+    job: _Job,
+    task: _Assignment,
+    limits: Limits,
+    sandboxed: bool,
+    pipe: Connection,
+) -> None:
+    """In a process of its own: have one notebook of one submission judged, and send the verdict."""
+    from tfviz_course.child import judge_in_child
+    from tfviz_course.sandbox import Unavailable
+
+    os.setpgrp()  # Ctrl-C is for the parent, which then ends us
+    signal.signal(signal.SIGTERM, _end)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG: nor without it
+    try:
+        judged = judge_in_child(
+            prepared,
+            job.answers,
+            student=job.student,
+            secret=task.secret,
+            assignment=task.name,
+            limits=limits,
+            sandboxed=sandboxed,
+        ).to_json()
+    except Unavailable as error:
+        judged = {"unavailable": str(error)}
+    except Exception as error:
+        judged = {"failed": f"{type(error).__name__}: {error}"}
+    pipe.send_bytes(json.dumps(judged).encode())
+    pipe.close()
+
+
+def _end(number: int, frame: object) -> None:
+    """End what this process has started, and itself."""
+    import psutil
+
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    os._exit(1)
+
+
+def _answer(pipe: Any, child: Any) -> dict[str, Any]:
+    """What a child has sent; for one that died or hangs, that it could not judge."""
+    try:
+        judged = json.loads(pipe.recv_bytes(MESSAGE)) if pipe.poll() else {"failed": "time is over"}
+    except (EOFError, OSError, ValueError):
+        child.join(GRACE)
+        judged = {"failed": f"its process ended with {child.exitcode}"}
+    finally:
+        child.terminate()
+        child.join()
+        pipe.close()
+    if "failed" in judged:
+        return {**NOTHING, "remarks": [f"could not be judged: {judged['failed']}"], "failed": True}
+    return dict(judged)
+
+
+def _store(task: _Assignment, job: _Job, judged: dict[str, Any], seconds: float) -> None:
+    key = "" if judged.pop("failed", False) else job.key  # what failed is tried again next time
+    part = {"key": key, "judged": judged, "seconds": seconds}
+    job.entry["notebooks"][job.notebook] |= part
+    _write_entry(task.course, task.name, job.entry)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C act only where what this gives is called.
+
+    A KeyboardInterrupt anywhere else could get lost (while forking), or be taken for a mistake in
+    a submission (nbgrader catches everything).
+    """
+    pressed = threading.Event()
+
+    def check() -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield check  # no signal ever arrives here
+        return
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.set())
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _bar(what: str, total: int, shown: bool) -> Iterator[Callable[[str], None]]:
+    """A bar on stderr; calling what it gives moves it on by one."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    name = TextColumn("{task.fields[student]}", markup=False)
+    console = Console(stderr=True)
+    # no thread of its own: children are forked meanwhile
+    with Progress(*columns, name, console=console, disable=not shown, auto_refresh=False) as bar:
+        task = bar.add_task(what, total=total, student="")
+        bar.refresh()
+
+        def step(student: str) -> None:
+            bar.update(task, advance=1, student=student)
+            bar.refresh()
+
+        yield step
+
+
+# --- recording -----------------------------------------------------------------------------------
+
+
+def record(
+    course: Path, assignment: str, students: Sequence[str], *, progress: bool = False
+) -> None:
+    """Write the stored verdicts into the gradebook, by nbgrader's own Autograde.
+
+    A submission that cannot be recorded does not keep the others from it; `GradingError` names it
+    at the end.
+    """
+    failed: list[str] = []
+    with _quiet(), _bar("recording", len(students), progress) as step, _interruptible() as check:
+        handle = api(course)
+        handle.config.Autograde.judged = True
+        for student in students:
+            check()
+            try:
+                said = _patiently(partial(_record, handle, assignment, student))
+            except (OSError, ValueError) as error:  # such as a name that is no text
+                said = f"{type(error).__name__}: {error}"
+            if said:
+                failed.append(f"{student}: {said}")
+            step(student)
+    if failed:
+        raise GradingError("not recorded:\n" + "\n".join(failed))
+
+
+def _record(handle: Any, assignment: str, student: str) -> str:
+    """Record one student; returns why it did not work, or an empty text."""
+    course = Path(handle.coursedir.root)
+    entry = read_entry(course, assignment, student) or {}
+    keys = {notebook: part["key"] for notebook, part in entry.get("notebooks", {}).items()}
+    before = _reviewed(handle, assignment, student) if entry.get("recorded") == keys else set()
+    result = handle.autograde(assignment, student)
+    if not result["success"]:
+        said = f"{result.get('log', '')}\n{result.get('error', '')}"
+        if BUSY in said:
+            raise _BusyError
+        lines = [line for line in said.splitlines() if line.strip()]
+        return lines[-1] if lines else "nbgrader does not say why"
+    if before:  # nothing changed since a person looked at it, so nobody need look again
+        with handle.gradebook as gradebook:
+            for grade in _grades(gradebook, assignment, student):
+                if grade.cell.name in before:
+                    grade.needs_manual_grade = False
+            gradebook.db.commit()
+    _write_entry(course, assignment, {**entry, "recorded": keys})
+    return ""
+
+
+def _reviewed(handle: Any, assignment: str, student: str) -> set[str]:
+    """Cells with a score that a person gave and that wait for nobody."""
+    with handle.gradebook as gradebook:
+        return {
+            grade.cell.name
+            for grade in _grades(gradebook, assignment, student)
+            if grade.manual_score is not None and not grade.needs_manual_grade
+        }
+
+
+def _grades(gradebook: Any, assignment: str, student: str) -> list[Any]:
+    from nbgrader.api import MissingEntry
+
+    try:
+        notebooks = gradebook.find_submission(assignment, student).notebooks
+    except MissingEntry:
+        return []
+    return [grade for notebook in notebooks for grade in notebook.grades]
+
+
+class _BusyError(Exception):
+    """Another program holds the gradebook."""
+
+
+def _patiently(act: Callable[[], T]) -> T:
+    """Do something with the gradebook; wait a while when another program holds it."""
+    from sqlalchemy.exc import OperationalError
+
+    for pause in (*PAUSES, None):
+        try:
+            return act()
+        except (_BusyError, OperationalError) as error:
+            if isinstance(error, OperationalError) and BUSY not in str(error):
+                raise
+            if pause is None:
+                break
+            time.sleep(pause)
+    raise GradingError(
+        "the gradebook is in use by another program, such as formgrader or a copy of gradebook.db "
+        "that is being made: close it, then run this again. All verdicts are kept."
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """nbgrader warns of the packages it stands on, and reports each step."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _results(task: _Assignment, took: Mapping[str, float], seconds: float) -> Results:
+    with _quiet():
+        handle = api(task.course)
+        return _patiently(lambda: _read_results(task, handle, took, seconds))
+
+
+def _read_results(
+    task: _Assignment, handle: Any, took: Mapping[str, float], seconds: float
+) -> Results:
+    maximum: dict[str, float] = {}
+    for cell in [cell for release in task.releases.values() for cell in release.cells]:
+        info = cell.metadata.get("nbgrader", {})
+        if info.get("grade"):
+            label = task.exercise(info.grade_id)
+            maximum[label] = maximum.get(label, 0.0) + float(info.points)
+    graded = {}
+    with handle.gradebook as gradebook:
+        there = {*submissions(task.course, task.name)}
+        missing = [student.id for student in gradebook.students if student.id not in there]
+        for student in took:
+            scores = dict.fromkeys(maximum, 0.0)
+            waiting: list[str] = []
+            for grade in _grades(gradebook, task.name, student):
+                label = task.exercise(grade.cell.name)
+                scores[label] = scores.get(label, 0.0) + (grade.score or 0.0)
+                if grade.needs_manual_grade and label not in waiting:
+                    waiting.append(label)
+            entry = read_entry(task.course, task.name, student) or {"notebooks": {}}
+            parts = entry["notebooks"].values()
+            remarks = [
+                line for part in parts for line in (*part["remarks"], *part["judged"]["remarks"])
+            ]
+            told = tuple(dict.fromkeys(remarks))
+            graded[student] = Graded(scores, tuple(waiting), told, took[student])
+    return Results(task.name, maximum, graded, tuple(sorted(missing)), seconds)

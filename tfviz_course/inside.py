@@ -1,0 +1,421 @@
+"""The student's side of the line: runs cells and calls functions as the grader asks.
+
+It runs in the sandbox, with nothing of the grader's in reach: the tests, the hidden inputs before
+they are used and the solutions never come here. Whoever takes it over gains a process that can
+only answer wrongly.
+
+The messages are described in `tfviz_course.judge`, whose `Session` is the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+from tfviz_course import codec
+
+MESSAGE = 2_000  # characters of an error's message
+LINES = 6  # of a traceback
+
+
+def _confine(orders: dict[str, Any]) -> None:
+    """Give up the rights of root, set the limits that hold for each process."""
+    limits, uid = orders["limits"], orders["uid"]
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    seconds = int(limits["seconds"] + limits["start_seconds"])
+    for kind, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, limits["file_size"]),
+        (resource.RLIMIT_NOFILE, limits["files"]),
+        (resource.RLIMIT_NPROC, limits["processes"]),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (most, most))
+
+
+def _bound_memory(more: int) -> None:
+    """From here this process may map this much more."""
+    with suppress(OSError), open("/proc/self/statm") as file:
+        most = int(file.read().split()[0]) * resource.getpagesize() + more
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+# --- what a cell shows ---------------------------------------------------------------------------
+
+
+class Shown:
+    """What a cell prints and displays, as outputs of a notebook, up to a number of bytes."""
+
+    def __init__(self, most: int) -> None:
+        self.most = self.left = most
+        self.outputs: list[dict[str, Any]] = []
+
+    def take(self) -> list[dict[str, Any]]:
+        """The outputs so far; begins anew."""
+        found, self.outputs, self.left = self.outputs, [], self.most
+        return found
+
+    def text(self, name: str, text: str) -> None:
+        if self.left <= 0:
+            return
+        if len(text) > self.left:
+            text = text[: self.left] + "\n… more was printed than is kept\n"
+        self.left -= len(text)
+        last = self.outputs[-1] if self.outputs else {}
+        if last.get("output_type") == "stream" and last.get("name") == name:
+            last["text"] += text
+        else:
+            self.outputs.append({"output_type": "stream", "name": name, "text": text})
+
+    def rich(self, kind: str, data: dict[str, Any], **more: Any) -> None:
+        kept: dict[str, str] = {}
+        for mime, value in data.items():
+            if mime in ("text/plain", "image/png", "image/jpeg") and isinstance(value, str | bytes):
+                if isinstance(value, bytes):
+                    import base64
+
+                    value = base64.b64encode(value).decode()
+                if len(value) <= self.left:
+                    self.left -= len(value)
+                    kept[mime] = value
+        if kept:
+            made = {"output_type": kind, "data": kept, "metadata": {}, **more}
+            self.outputs.append(made)
+
+
+class Stream:
+    """sys.stdout or sys.stderr."""
+
+    encoding = "utf-8"
+    errors = "replace"
+
+    def __init__(self, name: str, shown: Shown) -> None:
+        self.name, self.shown = f"<{name}>", shown
+        self._kind = name
+
+    def write(self, text: str) -> int:
+        self.shown.text(self._kind, str(text))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+
+def _shell(shown: Shown) -> Any:
+    """An IPython shell without a terminal, a kernel or a history."""
+    from IPython.core.displayhook import DisplayHook
+    from IPython.core.displaypub import DisplayPublisher
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    class Hook(DisplayHook):
+        def write_output_prompt(self) -> None:
+            pass
+
+        def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+            shown.rich("execute_result", format_dict, execution_count=None)
+
+        def finish_displayhook(self) -> None:
+            self.flush_now = False
+
+        def log_output(self, format_dict: Any) -> None:
+            pass
+
+    class Publisher(DisplayPublisher):
+        def publish(self, data: Any, metadata: Any = None, *more: Any, **options: Any) -> None:
+            shown.rich("display_data", data)
+
+        def clear_output(self, wait: bool = False) -> None:
+            pass
+
+    class Shell(InteractiveShell):
+        def enable_gui(self, gui: Any = None) -> None:
+            """`%matplotlib inline` asks for it; there is no window to enable."""
+
+        def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
+            text = [codec.short(line, 4_000) for line in stb[:40]]
+            said = _message(evalue)
+            shown.left -= min(shown.left, sum(map(len, text)) + len(said))
+            shown.outputs.append(
+                {
+                    "output_type": "error",
+                    "ename": codec.short(getattr(etype, "__name__", etype), 80),
+                    "evalue": said,
+                    "traceback": text,
+                }
+            )
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.autocall = 0
+    config.InteractiveShell.cache_size = 0
+    shell = Shell.instance(config=config, displayhook_class=Hook, display_pub_class=Publisher)
+    shell.displayhook.shell = shell
+    return shell
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def _message(error: BaseException | None) -> str:
+    try:
+        return codec.short(error, MESSAGE)
+    except BaseException as failed:  # the student's own __str__
+        return f"(its message cannot be read: {type(failed).__name__})"
+
+
+def _frames(trace: TracebackType | None) -> list[str]:
+    """The last lines of the student's own code, the innermost last."""
+    own = (__file__, codec.__file__)
+    try:
+        frames = [f for f in traceback.extract_tb(trace) if f.filename not in own]
+        cells = [f for f in frames if "ipython-input" in f.filename or "ipykernel" in f.filename]
+        return [
+            codec.short(f"line {f.lineno}, in {f.name}: {f.line}", 160)
+            for f in (cells or frames)[-LINES:]
+        ]
+    except BaseException:
+        return []
+
+
+def _error(error: BaseException, *, call: bool = False) -> dict[str, Any]:
+    """An exception as data: types from the most special, message, lines, and what kind it is."""
+    trace = error.__traceback__
+    return {
+        "types": [codec.short(kind.__name__, 80) for kind in type(error).__mro__[:12]],
+        "message": _message(error),
+        "lines": _frames(trace),
+        # it was raised by the call itself, not by a line of the function
+        "signature": call
+        and isinstance(error, TypeError)
+        and trace is not None
+        and trace.tb_next is None,
+        "given": getattr(error, "_of_the_grader", None),
+    }
+
+
+# --- the line ------------------------------------------------------------------------------------
+
+
+class Given:
+    """A function of the grader's: calling it asks the grader."""
+
+    def __init__(self, line: Line, number: int, name: str) -> None:
+        self._line, self._number = line, number
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._line.ask(self._number, arguments, named)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}>"
+
+
+class Line:
+    """Serves the grader: one request after the other, with questions of ours in between."""
+
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self.reading, self.writing = orders["lines"]
+        self.process = os.getpid()
+        for line in orders["lines"]:
+            os.set_inheritable(line, False)
+        self.limits = orders["limits"]
+        self.functions: dict[int, Any] = {}
+        self.spaces: dict[int, dict[str, Any]] = {}
+        self.at = 0
+        self.turn = threading.RLock()
+        self.calls = 0  # of the student's functions that go on
+        self.shown = Shown(self.limits["output"])
+        self.streams = Stream("stdout", self.shown), Stream("stderr", self.shown)
+        self.shell: Any = None
+
+    def receive(self) -> tuple[Any, codec.Reader]:
+        text, raw = codec.lengths(self._read(codec.HEAD.size))
+        message = codec.unpack(self._read(text))
+        return message, codec.Reader(self._read(raw), self._known)
+
+    def _read(self, size: int) -> bytes:
+        parts = []
+        while size:
+            part = os.read(self.reading, min(size, 1 << 20))
+            if not part:
+                os._exit(0)  # the grader has gone
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def send(self, message: Any, raw: list[bytes]) -> None:
+        if os.getpid() != self.process:
+            os._exit(0)  # a fork of the student's came back here: one voice is enough
+        rest = memoryview(codec.pack(message, raw))
+        while rest:
+            rest = rest[os.write(self.writing, rest[: 1 << 20]) :]
+
+    def _known(self, handle: list[Any]) -> Any:
+        """What stands for a function: the grader's, or our own on its way back."""
+        kind, number, *name = handle
+        if kind == "function":
+            return self.functions[number]
+        return Given(self, number, name[0])
+
+    def _handle(self, value: Any) -> list[Any] | None:
+        if isinstance(value, Given):
+            return ["given", value._number]
+        if not callable(value):
+            return None
+        known = (n for n, function in self.functions.items() if function is value)
+        number = next(known, len(self.functions))
+        self.functions[number] = value
+        return ["function", number, codec.short(getattr(value, "__name__", type(value).__name__))]
+
+    def answer(self, make: Callable[[codec.Writer], list[Any]]) -> None:
+        """Send what `make` writes, or why it cannot be sent."""
+        writer = codec.Writer(self._handle)
+        try:
+            message, raw = make(writer), writer.raw
+            codec.pack(message, [])
+        except BaseException as error:
+            message, raw = ["failed", _error(error)], []
+        self.send(message, raw)
+
+    def ask(self, number: int, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call a function of the grader's. What the student's code does meanwhile has to wait.
+
+        Raises RuntimeError when nothing of the student's is being called: the grader would not
+        understand a thread that a call has left behind.
+        """
+        if not self.calls:
+            raise RuntimeError("the call that this function was given to is over")
+        with self.turn:
+            writer = codec.Writer(self._handle)
+            packed = [writer.put(list(arguments)), writer.put(named)]
+            self.send(["ask", number, *packed], writer.raw)
+            while True:
+                message, reader = self.receive()
+                if message[0] == "value":
+                    return reader.get(message[1])
+                if message[0] == "error":
+                    raise self._theirs(message[1])
+                self.serve(message, reader)
+
+    def _theirs(self, error: dict[str, Any]) -> Exception:
+        import builtins
+
+        found: type[Exception] = Exception
+        for name in error["types"]:
+            kind = getattr(builtins, name, None)
+            if isinstance(kind, type) and issubclass(kind, Exception):
+                found = kind
+                break
+        try:
+            made = found(error["message"])
+        except TypeError:
+            made = Exception(error["message"])
+        made._of_the_grader = error["number"]  # type: ignore[attr-defined]
+        return made
+
+    # --- requests ---
+
+    def serve(self, message: Any, reader: codec.Reader) -> None:
+        kind, *rest = message
+        # Each time: code that replaced them must not spoil the student's other answers.
+        sys.stdout, sys.stderr = self.streams
+        (self.run if kind == "run" else self.call)(reader, *rest)
+
+    def run(self, reader: codec.Reader, step: int, source: str, names: list[str]) -> None:
+        """A cell; answers with its error, what it showed, and the values of `names`."""
+        self.shown.take()
+        try:
+            result = self.shell.run_cell(source, store_history=False)
+            error = result.error_before_exec or result.error_in_exec
+        except BaseException as failed:
+            error = failed
+        space = self.shell.user_ns
+        self.spaces[step], self.at = dict(space), step
+        outputs = self.shown.take()
+        found = None if error is None else _error(error)
+        self.answer(lambda writer: ["ran", found, [], outputs])
+        for name in names:
+            if name in space:
+                self._name(name, space[name])
+        self.send(["end"], [])
+
+    def _name(self, name: str, value: Any) -> None:
+        self.answer(lambda writer: ["name", name, writer.put(value)])
+
+    def call(
+        self, reader: codec.Reader, step: int, number: int, arguments: Any, named: Any, dice: Any
+    ) -> None:
+        """A function of the student's, with the names as they were after its cell."""
+        import torch
+
+        if self.at != step and step in self.spaces:
+            self.shell.user_ns.clear()
+            self.shell.user_ns.update(self.spaces[step])
+            self.at = step
+        given, options = reader.get(arguments), reader.get(named)
+        torch.set_rng_state(reader.get(dice))
+        try:
+            result = self._result(self.functions[number], given, options)
+        except BaseException as error:
+            found = _error(error, call=True)
+            error.__traceback__ = None
+            self.send(["raised", found], [])
+        else:
+            self.answer(lambda writer: ["value", writer.put(result)])
+
+    def _result(self, function: Any, given: Any, options: Any) -> Any:
+        self.calls += 1
+        try:
+            with self.shell.builtin_trap:
+                return function(*given, **options)
+        finally:
+            self.calls -= 1
+
+
+def main(orders: dict[str, Any]) -> None:
+    _confine(orders)
+    os.umask(0o077)
+    os.makedirs(os.environ["HOME"], exist_ok=True)
+    os.chdir(os.environ["HOME"])
+    import torch
+
+    torch.set_num_threads(1)
+    line = Line(orders)
+    line.shell = _shell(line.shown)
+    sys.argv = [""]
+    line.send(["ready"], [])
+    _bound_memory(line.limits["memory"])
+    while True:
+        line.serve(*line.receive())
+
+
+if __name__ == "__main__":
+    _here = sys.modules["__main__"]  # the shell puts the student's module in its place
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,182 @@
+"""The lessons of this clone of the course: found, read, and what the book knows of them."""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+HOME = Path(__file__).resolve().parents[1]
+EXTENSIONS = HOME / "book" / "_ext"
+if EXTENSIONS.is_dir() and str(EXTENSIONS) not in sys.path:
+    sys.path.append(str(EXTENSIONS))  # the code that makes pages and notebooks of lessons
+
+if TYPE_CHECKING:
+    from lesson import Lesson  # type: ignore[import-not-found]
+    from lesson_assignment import Told  # type: ignore[import-not-found]
+
+BUILD = """
+import sys
+from pathlib import Path
+from jupyter_book.sphinx import build_sphinx
+
+root, out = map(Path, sys.argv[1:])
+options = {
+    "latex_individualpages": False,
+    "external_toc_path": str(root / "_toc.yml"),
+    "nb_execution_mode": "off",
+}
+sys.exit(build_sphinx(root, out / "site", noconfig=True, path_config=root / "_config.yml",
+    confoverrides=options, doctreedir=out / "doctrees", builder="notebooks", quiet=True))
+"""
+
+
+class LessonsError(Exception):
+    """No clone of the course, a name that is not there, or a book that cannot be read."""
+
+
+def home() -> Path:
+    """The folder of this clone; `LessonsError` where the lessons are not there."""
+    if not (EXTENSIONS / "lesson.py").is_file() or not (HOME / "chapters").is_dir():
+        raise LessonsError(
+            f"the lessons are not at {HOME}: assignments are made in a clone of the course, with "
+            "`make env` and then `.venv/bin/tfviz-course`"
+        )
+    return HOME
+
+
+def chapters() -> dict[str, Path]:
+    """Every lesson with exercises by its short name, such as basics/attention."""
+    from lesson import is_lesson
+
+    folder = home() / "chapters"
+    return {
+        path.relative_to(folder).with_suffix("").as_posix(): path
+        for path in sorted(folder.glob("**/*.md"))
+        if is_lesson(path.read_text("utf8"))
+    }
+
+
+def read(chapter: str) -> Lesson:
+    """The lesson with this short name."""
+    from lesson import read as read_file
+
+    known = chapters()
+    if chapter not in known:
+        raise LessonsError(_unknown(chapter, list(known)))
+    return read_file(known[chapter])
+
+
+def choose(items: Sequence[str]) -> dict[str, list[str]]:
+    """The exercises that `items` name, as labels by chapter, in the order of the lessons.
+
+    An item is a chapter, which means all its exercises, or the label of an exercise. Raises
+    `LessonsError` for an unknown one, with the nearest names that there are.
+    """
+    if isinstance(items, str):
+        raise LessonsError(f"items = {items!r} is one word; give a list, such as [{items!r}]")
+    every = {name: [task.label for task in read(name).tasks] for name in chapters()}
+    wanted = set(items)
+    names = {*every, *(label for labels in every.values() for label in labels)}
+    for item in items:
+        if item not in names:
+            raise LessonsError(_unknown(item, sorted(names)))
+    if not wanted:
+        raise LessonsError("no exercises are chosen; name chapters, or labels such as ex-sharpness")
+    found = {
+        name: [label for label in labels if name in wanted or label in wanted]
+        for name, labels in every.items()
+    }
+    return {name: labels for name, labels in found.items() if labels}
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    short = {part: full for full in known for part in (full, full.split("/")[-1])}
+    near = difflib.get_close_matches(name, short, n=3, cutoff=0.4)
+    meant = list(dict.fromkeys(short[part] for part in near))
+    hint = f"did you mean {' or '.join(meant)}?" if meant else f"there are: {', '.join(known)}"
+    return f"no chapter or exercise is called {name!r}; {hint}"
+
+
+def told(chapter: str) -> Told:
+    """What the book knows of the chapter's exercises: numbers, titles, prose as plain Markdown.
+
+    The book is read for it, without executing anything, where that was not done since the last
+    change; it takes some seconds.
+    """
+    folder = read_book()
+    path = folder / "site" / "exercises" / "chapters" / f"{chapter}.json"
+    if not path.exists():
+        raise LessonsError(f"chapter {chapter!r} is not in the book; add it to _toc.yml")
+    known: Told = json.loads(path.read_text("utf8"))
+    return known
+
+
+def read_book() -> Path:
+    """Let Sphinx read the book, unless it has since the last change; the folder of the outcome.
+
+    In it are site/exercises/chapters/….json, and the notebooks that the site publishes, in
+    site/notebooks and site/assignments.
+    """
+    root = home()
+    state = _digest(root)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    places = [root / "_build" / "course", cache / "tfviz" / "course"]
+    for place in places:
+        if _is_read(place, state):
+            return place
+    for place in places:
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            lock = (place / ".lock").open("w")
+        except OSError:  # the clone may belong to somebody else, who installed it for all
+            continue
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one reads, others wait for what it finds
+            if not _is_read(place, state):
+                (place / ".read").unlink(missing_ok=True)
+                _build(root, place)
+                (place / ".read").write_text(state)
+        return place
+    raise LessonsError(
+        f"nothing can be written at {places[0]} nor at {places[1]}; set XDG_CACHE_HOME to a folder "
+        "that is yours"
+    )
+
+
+def _is_read(place: Path, state: str) -> bool:
+    stamp = place / ".read"
+    return stamp.exists() and stamp.read_text() == state
+
+
+def _build(root: Path, place: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, str(root), str(place)],
+        capture_output=True,
+        text=True,
+        cwd=place,
+        env={**os.environ, "MPLBACKEND": "agg"},
+    )
+    if done.returncode:
+        said = (done.stdout + done.stderr).strip()
+        raise LessonsError(f"the book cannot be read:\n{said[-4000:]}")
+
+
+def _digest(root: Path) -> str:
+    """One number for everything that the book's numbers and words are made of."""
+    files = [root / "_config.yml", root / "_toc.yml", *root.glob("*.md"), *root.glob("*.toml")]
+    for folder, ending in (("chapters", "md"), ("book", "md"), ("book", "bib"), ("book", "py")):
+        files += (root / folder).glob(f"**/*.{ending}")
+    files += (root / "tfviz").glob("**/*.toml")
+    total = hashlib.sha256(os.environ.get("GITHUB_REPOSITORY", "").encode())
+    for file in sorted(set(files)):
+        total.update(str(file.relative_to(root)).encode())
+        total.update(file.read_bytes())
+    return total.hexdigest()

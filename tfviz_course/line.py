@@ -1,0 +1,305 @@
+"""The line to the process in which a student's code runs, from the grader's side.
+
+`Session` starts the process and executes cells there; a function of the student's is a `Proxy`
+here, which sends its arguments over the line and reads what comes back (`tfviz_course.codec`).
+Nothing that comes is trusted: it is bounded, and it is data.
+
+The line carries messages of JSON and raw bytes. The grader asks
+
+    run   step source names            -> ran error … outputs, name name value …, end
+    call  step function arguments …    -> value value | raised error | failed error
+
+and while a call lasts the student's side may ask back: ``ask function arguments …``, which the
+grader answers with ``value`` or ``error``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tfviz_course import codec
+from tfviz_course.sandbox import Deadline, Limits, Sandbox, Stopped, Unavailable
+
+TEXT = 4_000  # characters of a message
+
+
+class StudentError(Exception):
+    """What the student's code raised, where its type has no place in the grader."""
+
+
+class Proxy:
+    """A student's function: calling it asks the student's process."""
+
+    def __init__(self, session: Session, step: int, number: int, name: str) -> None:
+        self._session, self._step, self._number = session, step, number
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._session.call(self, arguments, named)
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+class Session:
+    """One process of a student's and the line to it."""
+
+    def __init__(self, limits: Limits, sandboxed: bool) -> None:
+        self.limits = limits
+        self.given: dict[int, Callable[..., Any]] = {}  # functions that a test handed over
+        self.count = 0  # of them, ever
+        self.asked = 0  # calls of them, in the cell of tests at hand
+        self.raised: dict[int, Exception] = {}
+        self.step = 0
+        self.line = Sandbox(limits, sandboxed=sandboxed)
+        try:
+            message, _ = self.line.receive(Deadline(limits.start_seconds))
+        except Stopped as stopped:
+            self.line.close()
+            raise Unavailable(f"The process for a submission does not start: {stopped}") from None
+        if message != ["ready"]:
+            self.line.close()
+            raise Unavailable("The process for a submission does not start as it should.")
+        self.line.started()
+
+    def fresh(self) -> None:
+        """A new cell of tests begins: what an older one handed over is out of reach."""
+        self.given, self.raised, self.asked = {}, {}, 0
+
+    def _handle(self, value: Any) -> list[Any] | None:
+        if isinstance(value, Proxy) and value._session is self:
+            return ["function", value._number]
+        if not callable(value):
+            return None
+        known = (n for n, function in self.given.items() if function is value)
+        number = next(known, 0)
+        if not number:
+            self.count = number = self.count + 1
+            self.given[number] = value
+        return ["given", number, codec.short(getattr(value, "__name__", "function"), 80)]
+
+    def _known(self, handle: list[Any]) -> Any:
+        """What stands for a handle that came over the line."""
+        match handle:
+            case ["function", int(number), str(name)] if type(number) is int:
+                plain = name if name.isidentifier() else "function"
+                return Proxy(self, self.step, number, plain[:80])
+            case ["given", int(number)] if type(number) is int and number in self.given:
+                return self.given[number]
+        raise codec.CodecError("not a kind of value")
+
+    def run(self, step: int, source: str, names: tuple[str, ...], seconds: float) -> Ran:
+        """Execute a cell there. Raises Stopped."""
+        end = Deadline(seconds)
+        self.step = step
+        self.line.send(["run", step, source, list(names)], [], end)
+        ran = Ran()
+        for _ in range(len(names) + 2):
+            message, raw = self.line.receive(end)
+            match message:
+                case ["end"]:
+                    return ran
+                case ["ran", None | dict() as error, [], list(outputs)]:
+                    ran.error = None if error is None else self._error(error)
+                    ran.outputs = _clean(outputs, self.limits.output)
+                case ["name", str(name), value] if name in names:
+                    ran.values[name] = self._read(value, raw)
+                case ["failed", dict(error)]:
+                    ran.error = ran.error or self._error(error)
+                case _:
+                    break
+        raise self.line.nonsense("an answer to another question")
+
+    def _read(self, value: Any, raw: memoryview) -> Any:
+        """A value of the student's, or the StudentError that it is none."""
+        reader = codec.Reader(raw, self._known)
+        try:
+            found = reader.get(value)
+            reader.done()
+        except codec.CodecError as error:
+            return StudentError(f"a value that cannot be read: {error}")
+        return found
+
+    def call(self, proxy: Proxy, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call a student's function. Raises what it raises, and Stopped."""
+        writer = codec.Writer(self._handle)
+        packed: list[Any] = [writer.put(list(arguments)), writer.put(named)]
+        packed.append(
+            writer.put(torch.get_rng_state())
+        )  # what the test has seeded, is seeded there
+        torch.rand(())  # the next call goes on from another state, unless the test seeds again
+        self.step = proxy._step
+        message = ["call", proxy._step, proxy._number, *packed]
+        end = Deadline(self.limits.call_seconds)
+        self.line.send(message, writer.raw, end)
+        while True:
+            reply, raw = self.line.receive(end)
+            match reply:
+                case ["value", value]:
+                    found = self._read(value, raw)
+                    if isinstance(found, StudentError):
+                        raise found
+                    return found
+                case ["raised" | "failed", dict(error)]:
+                    raise self._error(error)
+                case ["ask", int(number), given, options]:
+                    self._answer(number, given, options, raw, end)
+                case _:
+                    raise self.line.nonsense("an answer to another question")
+
+    def _answer(
+        self, number: int, given: Any, options: Any, raw: memoryview, end: Deadline
+    ) -> None:
+        """Call one of our functions for the student's code; only one that the test handed over."""
+        self.asked += 1
+        if self.asked > self.limits.callbacks:
+            raise self.line.stop(
+                f"The answer calls back more than {self.limits.callbacks:,} times.",
+                "called back too often",
+            )
+        writer = codec.Writer(self._handle)
+        reader = codec.Reader(raw, self._known)
+        try:
+            arguments, named = reader.get(given), reader.get(options)
+            function = self.given.get(number)
+            if function is None or type(arguments) is not list or type(named) is not dict:
+                raise codec.CodecError("no such function")
+            message = ["value", writer.put(function(*arguments, **named))]
+        except Exception as error:
+            self.raised[self.asked] = error
+            writer = codec.Writer(self._handle)
+            types = [kind.__name__ for kind in type(error).__mro__]
+            said = {"types": types, "message": codec.short(error), "number": self.asked}
+            message = ["error", said]
+        self.line.send(message, writer.raw, end)
+
+    def _error(self, error: dict[str, Any]) -> Exception:
+        """The exception that the student's code raised, as one of Python's own."""
+        own = error.get("given")
+        if type(own) is int and own in self.raised:
+            return self.raised[own]  # ours: it went through the student's code and came back
+        message, types = codec.short(error.get("message", ""), TEXT), error.get("types")
+        types = [t for t in types if type(t) is str] if type(types) is list else []
+        first = codec.short(types[0], 80) if types else "Exception"
+        made: Exception | None = None
+        for name in types:
+            kind = getattr(builtins, name, None) if name in _REBUILT else None
+            if kind is not None:
+                made = kind(message) if message else kind()
+                break
+        if made is None:
+            made = StudentError(f"{first}: {message}" if message else first)
+        lines = error.get("lines")
+        lines = lines if type(lines) is list else []
+        made.tfviz_student = Theirs(  # type: ignore[attr-defined]
+            first,
+            message,
+            tuple(codec.short(line, 200) for line in lines[:8] if type(line) is str),
+            error.get("signature") is True,
+        )
+        return made
+
+
+@dataclass
+class Ran:
+    """What executing a cell of the student's gave."""
+
+    error: Exception | None = None
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """About an exception of the student's."""
+
+    kind: str
+    message: str
+    lines: tuple[str, ...]
+    signature: bool
+
+
+def about(error: BaseException | None) -> Theirs | None:
+    """What is known of an exception of the student's; None for another."""
+    return getattr(error, "tfviz_student", None)
+
+
+def kind_of(error: BaseException | None) -> str:
+    """The name of the type of an exception of the student's; empty for another."""
+    theirs = about(error)
+    return theirs.kind if theirs else ""
+
+
+def _plain(kind: type[Exception]) -> bool:
+    """Whether an exception can be made from a message and may be raised in the grader."""
+    unwelcome = (AssertionError, StopIteration, StopAsyncIteration)
+    try:
+        return not issubclass(kind, unwelcome) and str(kind()) is not None
+    except TypeError:
+        return False
+
+
+_REBUILT = {
+    name
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type)
+    and issubclass(kind, Exception)
+    and _plain(kind)
+    and kind is not Exception
+}
+"""Python's own exceptions that a student's code may raise here; any other is a StudentError."""
+
+_IMAGE = re.compile(r"[A-Za-z0-9+/=\n]*\Z")
+
+
+def _clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
+    """Outputs as a notebook may have them: text and pictures, nothing that a browser executes."""
+    found: list[dict[str, Any]] = []
+    left = 2 * most
+
+    def text(value: Any, size: int = most) -> str:
+        nonlocal left
+        cut = codec.short(value if type(value) is str else "", max(1, min(size, left)))
+        left -= len(cut)
+        return cut
+
+    def picture(mime: str, value: Any) -> bool:
+        known = mime in ("image/png", "image/jpeg") and type(value) is str
+        return known and len(value) <= left and _IMAGE.match(value) is not None
+
+    for output in outputs[:200]:
+        made: dict[str, Any] = {}
+        match output:
+            case {"output_type": "stream", "name": "stdout" | "stderr" as name, "text": said}:
+                made = {"name": name, "text": text(said)}
+            case {"output_type": "error", "ename": name, "evalue": said, "traceback": list(lines)}:
+                made = {"ename": text(name, 80), "evalue": text(said, TEXT)}
+                made["traceback"] = [text(line, TEXT) for line in lines[:40]]
+            case {"output_type": "display_data" | "execute_result", "data": dict(data)}:
+                kept = {mime: value for mime, value in data.items() if picture(mime, value)}
+                left -= sum(map(len, kept.values()))
+                if "text/plain" in data:
+                    kept["text/plain"] = text(data["text/plain"])
+                made = {"data": kept, "metadata": {}}
+                if output["output_type"] == "execute_result":
+                    made["execution_count"] = None
+        if made:
+            found.append({"output_type": output["output_type"], **made})
+        if left <= 0:
+            break
+    return found
+
+
+def say(error: Exception | None) -> str:
+    """An exception of the student's in words, with the lines it came through."""
+    theirs = about(error)
+    if theirs is None:
+        return f"{type(error).__name__}: {error}"
+    said = f"{theirs.kind}: {theirs.message}" if theirs.message else theirs.kind
+    return "\n".join([said, *(f"  {line}" for line in theirs.lines)])
