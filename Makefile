@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 OUT ?= .
 PORT ?= 8000
 TESTS ?= tests
-JOBS ?=
+JOBS ?= 2
 
 # for `make assignment`
 FOLDER = $(abspath $(patsubst ~/%,$(HOME)/%,$(COURSE)))
@@ -28,12 +28,12 @@ book: $(ENV) $(NPM)  ## build the book and serve it on this machine
 build: $(ENV) $(NPM)  ## build the book only; OUT=folder elsewhere, DRAFT=1 shows failing cells
 	@$(BIN)/python scripts/build_book.py --out $(OUT) $(if $(DRAFT),--draft)
 
-test: $(ENV) $(NPM)  ## run every test, those in a browser too; JOBS=2 in as many processes
+test: $(ENV) $(NPM)  ## run every test, those in a browser too; JOBS=0 in one process
 	@$(BIN)/python scripts/system.py --install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	TFVIZ_OUT=$(OUT) OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest $(if $(JOBS),-n $(JOBS) --dist loadgroup) $(TESTS)
+	TFVIZ_OUT=$(OUT) OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest $(if $(JOBS),-n $(JOBS)) $(TESTS)
 
 hub-test: $(ENV) $(NPM)  ## run a class on a real JupyterHub on this machine, from fetching to feedback
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/hub

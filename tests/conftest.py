@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Generator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,13 +36,17 @@ TOGETHER = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Say which tests go together when they run in several processes."""
-    here = Path(__file__).parent
-    for item in items:
-        file = item.path.relative_to(here).with_suffix("").as_posix()
-        group = next((name for name, files in TOGETHER.items() if file in files), file)
-        item.add_marker(pytest.mark.xdist_group(group))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0].removeprefix("tests/").removesuffix(".py")
+            return next((name for name, files in TOGETHER.items() if file in files), file)
+
+    return ByGroup(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,7 +6,6 @@ what was never handed in, which is not the same as no points.
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -77,12 +76,12 @@ def totals(found: Results) -> Figure:
     for tick in ticks:
         canvas.text(x(tick), base + 17, number(tick), "muted", size=SMALL, ha="center")
     canvas.text(LEFT + PLOT / 2, base + 36, f"points, of {number(top)}", ha="center")
-    middle = statistics.median(s.total for s in students)
-    line = segments([(x(middle), 24, x(middle), base)])
-    canvas.draw(line, "median", stroke="ink", width=1.5, dash=(0, (4, 3)))
-    words = f"median {number(middle)}"
-    side = "left" if x(middle) + text_width(words) < LEFT + PLOT else "right"
-    canvas.text(x(middle), 14, words, ha=side)
+    middle = "" if found.median is None else f"median {number(found.median)}"
+    if found.median is not None:
+        line = segments([(x(found.median), 24, x(found.median), base)])
+        canvas.draw(line, "median", stroke="ink", width=1.5, dash=(0, (4, 3)))
+        side = "left" if x(found.median) + text_width(middle) < LEFT + PLOT else "right"
+        canvas.text(x(found.median), 14, middle, ha=side)
     places: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     level: Counter[float] = Counter()
     for column, student in zip(columns, students, strict=True):
@@ -96,7 +95,7 @@ def totals(found: Results) -> Figure:
     said = ", ".join(f"{n} with {number(at)}" for at, n in sorted(counts.items()))
     open_ = f" {len(places[True])} of them still have answers to be graded." * bool(places[True])
     alt = (
-        f"Points of {len(students)} students, of {number(top)} possible: median {number(middle)}, "
+        f"Points of {len(students)} students, of {number(top)} possible: {middle and f'{middle}, '}"
         f"from {number(students[0].total)} to {number(students[-1].total)}. Students: {said}."
     )
     caption = "One dot is one student."

@@ -167,12 +167,11 @@ def _students(found: Results) -> str:
     ]
     rows = []
     for student in found.students:
-        graded = student.state == "graded"
         each = [
             "–" if not student.of(e) else "?" if student.waits(e) else number(student.points(e))
             for e in found.exercises
         ]
-        total = number(student.total) if graded else "–"
+        total = number(student.total) if student.counted else "–"
         rows.append(
             [plain(student.id), *[plain(student.name)] * names, total, *each, _notes(student)]
         )
