@@ -264,7 +264,7 @@ def test_errors_name_the_argument() -> None:
         heads(X, X, X, W_q, W_k[:2], W_v)
     with pytest.raises(ValueError, match=r"W_v has shape \(3, 6, 2\), rows of X have 5"):
         heads(X, X, X[:, :5], W_q, W_k, W_v)
-    with pytest.raises(ValueError, match="width 3.*width 4"):
+    with pytest.raises(ValueError, match=r"width 3.*width 4"):
         heads(X, X, X, W_q[..., :3], W_k, W_v)
     with pytest.raises(ValueError, match=r"W_o has 5 rows.*\(6, d\)"):
         multi_head_attention(X, X, X, W_q, W_k, W_v, W_o[:5])
