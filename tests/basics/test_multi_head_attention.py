@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfviz import patterns
+from tfviz import experiments, patterns
 from tfviz.attention import attention
 from tfviz.basics.multi_head_attention import (
     contributions,
@@ -21,6 +21,7 @@ from tfviz.basics.multi_head_attention import (
     weight_at,
     without_heads,
 )
+from tfviz.experiments import heads as experiment
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.position.sinusoidal_pe import sinusoids
 
@@ -274,3 +275,73 @@ def test_errors_name_the_argument() -> None:
         pruned(W_o, 3, [3])
     with pytest.raises(ValueError, match="back = 5"):
         weight_at(torch.eye(5), 5)
+
+
+# --- the experiment ------------------------------------------------------------------------------
+
+
+def test_what_is_asked_of_the_two_lookups() -> None:
+    t, y = experiment.asked(3, torch.Generator().manual_seed(0))
+    assert t.shape == (3, 24) and y.shape == (3, 19, 2)
+    for i in (5, 12, 23):
+        assert torch.equal(y[:, i - 5, 0], t[:, i - 1])
+        assert torch.equal(y[:, i - 5, 1], t[:, i - 5])
+
+
+def test_models_of_the_lookups_have_the_same_size_and_train() -> None:
+    sizes = {sum(x.numel() for x in experiment.TwoLookups(h).parameters()) for h in (1, 2, 4, 8)}
+    assert len(sizes) == 1
+    two = experiment.answers(experiment.two_lookups(2, steps=150))
+    assert min(two["right"]) > 0.3 > 0.2 > 1 / experiment.SYMBOLS
+    assert torch.tensor(two["weight"]).shape == (2, 2)
+
+
+def test_made_up_words_repeat_and_only_the_second_round_is_asked() -> None:
+    x, y, p = experiment.repeats(20, torch.Generator().manual_seed(0))
+    assert torch.equal(x[:, 1:], y[:, :-1])
+    for row, after, (period,) in zip(x, y, p.tolist(), strict=True):
+        assert len(set(row[:period].tolist())) == period  # all letters differ
+        assert torch.equal(row[period:], row[:-period])
+        asked = experiment.known(torch.tensor([[period]]))[0]
+        first = int(asked.nonzero()[0])
+        assert after[first] == row[0] and not asked[:first].any() and asked[first:].all()
+
+
+def test_weights_survive_the_packing() -> None:
+    model = experiment.gpt()
+    again = experiment.unpack(experiment.pack(model))
+    for a, b in zip(model.parameters(), again.parameters(), strict=True):
+        assert torch.equal(a.half().float(), b)
+    text = experiment.pack(again)
+    assert text == experiment.pack(experiment.unpack(text)) and len(text) < 120_000
+
+
+def test_the_stored_model_gives_the_stored_numbers() -> None:
+    stored, model = experiments.load("heads")["gpt"], experiment.trained()
+    found = experiment.losses(model)
+    assert found == pytest.approx({k: stored[k] for k in found}, abs=1e-3)
+    gone = experiment.without(model, [(1, 0)])
+    assert gone == pytest.approx(stored["without"][1][0], abs=1e-3)
+    A = experiment.of_text(model, "crwth crwth crwth")
+    assert A.shape == (2, 4, 17, 17)
+    close(A.sum(-1), torch.ones(2, 4, 17))
+
+
+def test_stored_result_says_what_the_chapter_says() -> None:
+    result = experiments.load("heads")
+    far = {name: torch.tensor(x["right"][1]) for name, x in result["two_lookups"].items()}
+    near = {name: torch.tensor(x["right"][0]) for name, x in result["two_lookups"].items()}
+    linear, longer, mlp = (far[name] for name in experiment.READOUTS)
+    assert linear[:, 0].max() < 0.1 and linear[:, 1].min() > 0.98  # one head, two heads
+    assert (linear[:, 1] > linear[:, 4]).all() and linear[:, 4].max() < 0.4  # sixteen
+    assert longer[:, 0].max() < 0.2 and longer[:, 1:].min() > 0.99
+    for name in list(experiment.READOUTS)[:2]:  # what one of the two gains the other loses
+        assert (near[name] + far[name])[:, 0].max() < 1 + 1 / experiment.SYMBOLS + 0.01
+    assert 0.2 < mlp[:, 0].min() < mlp[:, 0].max() < 0.85
+    assert result["provenance"]["seeds"] == [0, 1, 2]
+    assert "+" not in result["provenance"]["commit"]
+    for gpt in (result["gpt"], *result["gpt"]["other_seeds"]):
+        first, second = gpt["heads"]
+        assert max(head["before"] for head in first) > 0.4
+        assert max(head["next"] for head in second) > 0.4
+        assert max(head["next"] for head in first) < 0.1
