@@ -291,9 +291,9 @@ def test_what_is_asked_of_the_two_lookups() -> None:
 def test_models_of_the_lookups_have_the_same_size_and_train() -> None:
     sizes = {sum(x.numel() for x in experiment.TwoLookups(h).parameters()) for h in (1, 2, 4, 8)}
     assert len(sizes) == 1
-    two = experiment.answers(experiment.two_lookups(2, steps=150))
-    assert min(two["right"]) > 0.3 > 0.2 > 1 / experiment.SYMBOLS
-    assert torch.tensor(two["weight"]).shape == (2, 2)
+    before, after = (experiment.answers(experiment.two_lookups(2, steps=s)) for s in (0, 120))
+    assert max(before["right"]) < 0.15 and max(after["right"]) > 0.8  # the nearer one comes first
+    assert torch.tensor(after["weight"]).shape == (2, 2)
 
 
 def test_made_up_words_repeat_and_only_the_second_round_is_asked() -> None:
