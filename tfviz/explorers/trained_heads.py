@@ -89,7 +89,8 @@ class TrainedHeads(Explorer):
     @property
     def weights(self) -> Float[Tensor, "layers heads L L"]:
         """A of every head on the text that is shown, as it travels to the page."""
-        return _unpacked(self.maps[self.text], *self.shape, len(self.texts[self.text]))
+        N, h = self.shape
+        return _unpacked(self.maps[self.text], N, h, len(self.texts[self.text]))
 
     @property
     def facts(self) -> dict[str, float]:
