@@ -8,6 +8,7 @@ from tfviz.explorers.attention_steps import AttentionSteps
 from tfviz.explorers.base import ALL, Explorer, write_assets
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
+from tfviz.explorers.trained_heads import TrainedHeads
 
 __all__ = [
     "ALL",
@@ -17,5 +18,6 @@ __all__ = [
     "GoalReport",
     "SoftDictionary",
     "SparseLab",
+    "TrainedHeads",
     "write_assets",
 ]

@@ -1,0 +1,124 @@
+"""Heads of a really trained model on a sentence: all maps at a glance, one of them large, arcs."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+import traitlets as t
+from jaxtyping import Float
+from torch import Tensor
+
+from tfviz import _checks, experiments
+from tfviz.basics.multi_head_attention import mean_distance, weight_at
+from tfviz.basics.scaled_dot_product_attention import row_entropy
+from tfviz.experiments import heads as experiment
+from tfviz.explorers.base import Explorer
+from tfviz.models.gpt import GPT
+
+TEXTS = ("the value of the expression", "crwth crwth crwth crwth", "the cat sat on the mat")
+LONGEST, MOST_LAYERS, MOST_HEADS = 40, 4, 4
+FULL = 65535  # a weight travels as a whole number of this size
+
+
+class TrainedHeads(Explorer):
+    """Every layer and head of a small GPT that reads letters.
+
+    texts      of letters a to z and spaces, 2 to 40 characters each; a character is a token
+    text, layer, head, row   what is shown, and the query that is looked at
+    model      a GPT over `experiments.heads.ALPHABET`; None: the stored one, with what it loses
+               when a head is removed
+
+    Raises ValueError for other characters, lengths and numbers.
+    """
+
+    module: ClassVar[str] = "trained_heads"
+    label: ClassVar[str] = "Heads of a trained model: where each of them looks"
+    min_height: ClassVar[str] = "50rem"
+    min_height_narrow: ClassVar[str] = "81rem"
+    narrow: ClassVar[int] = 676
+
+    texts = t.List(t.Unicode()).tag(sync=True)
+    maps = t.List(t.Unicode()).tag(sync=True)
+    shape = t.List(t.Int()).tag(sync=True)
+    removed = t.List(t.List(t.Dict())).tag(sync=True)
+    whole = t.Dict().tag(sync=True)
+    text = t.Int(0).tag(sync=True)
+    layer = t.Int(0).tag(sync=True)
+    head = t.Int(0).tag(sync=True)
+    row = t.Int(0).tag(sync=True)
+    prompt = t.Unicode("").tag(sync=True)
+
+    def __init__(
+        self,
+        texts: Sequence[str] = TEXTS,
+        text: int = 0,
+        layer: int = 0,
+        head: int = 0,
+        row: int | None = None,
+        model: GPT | None = None,
+        prompt: str = "",
+    ) -> None:
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        _checks.integer("number of texts", len(texts), 1, 6)
+        for one in texts:
+            _checks.integer(f"length of {one!r}", len(one), 2, LONGEST)
+        whole, removed = {}, []
+        if model is None:
+            model = experiment.trained()
+            stored = experiments.load("heads")["gpt"]
+            whole, removed = {k: stored[k] for k in ("text", "repeats")}, stored["without"]
+        found = [experiment.of_text(model, one) for one in texts]
+        N, h = found[0].shape[:2]
+        _checks.integer("number of layers", N, 1, MOST_LAYERS)
+        _checks.integer("number of heads", h, 1, MOST_HEADS)
+        text = _checks.integer("text", text, 0, len(texts) - 1)
+        last = len(texts[text]) - 1
+        super().__init__(
+            texts=texts, maps=[_packed(A) for A in found], shape=[N, h],
+            whole=whole, removed=removed, text=text,
+            layer=_checks.integer("layer", layer, 0, N - 1),
+            head=_checks.integer("head", head, 0, h - 1),
+            row=last if row is None else _checks.integer("row", row, 0, last),
+            prompt=prompt or "Predict: which of these heads looks at the letter before, which at "
+            "what came next the last time? Choose a head, then move along the text.",
+        )  # fmt: skip
+
+    @property
+    def weights(self) -> Float[Tensor, "layers heads L L"]:
+        """A of every head on the text that is shown, as it travels to the page."""
+        N, h = self.shape
+        return _unpacked(self.maps[self.text], N, h, len(self.texts[self.text]))
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """Of the head that is shown: entropy in nats, mean distance, weight on the token before."""
+        A = self.weights[self.layer, self.head]
+        return {
+            "entropy": row_entropy(A).mean().item(),
+            "distance": mean_distance(A).item(),
+            "before": weight_at(A, 1).item(),
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"TrainedHeads(texts={self.texts}, text={self.text}, layer={self.layer}, "
+            f"head={self.head}, row={self.row})"
+        )
+
+
+def _packed(A: Float[Tensor, "layers heads L L"]) -> str:
+    """The causal half, row after row, two bytes for a weight."""
+    i, j = torch.tril_indices(*A.shape[-2:]).unbind()
+    whole = (A[..., i, j] * FULL).round().int()
+    return base64.b64encode(whole.numpy().astype("<u2").tobytes()).decode()
+
+
+def _unpacked(text: str, N: int, h: int, L: int) -> Tensor:
+    raw = bytearray(base64.b64decode(text))
+    A: Tensor = torch.zeros(N, h, L, L, dtype=torch.float64)
+    i, j = torch.tril_indices(L, L).unbind()
+    A[..., i, j] = torch.frombuffer(raw, dtype=torch.uint16).double().view(N, h, -1) / FULL
+    return A
