@@ -47,11 +47,11 @@ export default tf.explorer({
     app.slider("vocab", { label: "vocabulary", letter: "V", scale: tf.data.vocabularies, format: tf.count });
     const shown = {
       layers: app.readout("layers scored now"),
-      predictions: app.readout("predictions scored per window"),
-      weight: app.readout("sum of their weights"),
-      share: app.readout("classifiers' share of this step"),
-      now: app.readout("work of this step ÷ plain step"),
-      mean: app.readout("of all training ÷ plain"),
+      predictions: app.readout("predictions per window"),
+      weight: app.readout("sum of weights"),
+      share: app.readout("classifiers' share"),
+      now: app.readout("this step ÷ plain step"),
+      mean: app.readout("all steps ÷ plain steps"),
     };
     let place = null;
 
