@@ -106,7 +106,7 @@ def test_fits_phone_and_desk_in_both_themes(show: Callable[..., Any]) -> None:
             inner, outer = (
                 page.locator(s).bounding_box()["height"] for s in (".tfx", ".tfviz-explorer")
             )
-            assert outer - 80 < inner <= outer + 1, (width, inner, outer)
+            assert outer - 60 < inner <= outer + 1, (width, inner, outer)
 
 
 def test_python_side() -> None:

@@ -30,8 +30,8 @@ class LossSchedule(Explorer):
 
     module: ClassVar[str] = "loss_schedule"
     label: ClassVar[str] = "Schedule of the auxiliary losses: layers against training"
-    min_height: ClassVar[str] = "45.5rem"
-    min_height_narrow: ClassVar[str] = "63rem"
+    min_height: ClassVar[str] = "42.5rem"
+    min_height_narrow: ClassVar[str] = "62.75rem"
     narrow: ClassVar[int] = 640
 
     N = t.Int(64).tag(sync=True)
