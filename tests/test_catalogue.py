@@ -69,6 +69,7 @@ BUILT = {
     "multi_head_attention",
     *("sparse_transformer_strided", "sparse_transformer_fixed", "sparse_transformer_usage"),
     "blockwise_attention",
+    "alrfou_auxiliary_losses",
 }
 
 

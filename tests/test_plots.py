@@ -415,6 +415,14 @@ def test_panels_and_heads_have_their_own_words() -> None:
         _ = figure.svg
 
 
+def test_an_attention_map_of_something_else_names_its_axes() -> None:
+    A = torch.eye(3)
+    usual = plots.attention_map(A).svg
+    other = plots.attention_map(A, xlabel="training done", ylabel="layer").svg
+    assert "key j" in usual and "query i" in usual
+    assert "training done" in other and "layer" in other and "key j" not in other
+
+
 def test_the_words_of_an_attention_map() -> None:
     A = torch.tensor([[1.0, 0, 0], [0.25, 0.75, 0], [0.2, 0.3, 0.5]])
     alt = plots.attention_map(

@@ -214,6 +214,8 @@ def attention_map(
     columns: Sequence[str] | None = None,
     numbers: bool | None = None,
     vmax: float = 1.0,
+    xlabel: str = "key j",
+    ylabel: str = "query i",
     title: "str | Sequence[str] | None" = None,
     caption: str | None = None,
     alt: str | None = None,
@@ -223,7 +225,8 @@ def attention_map(
 
     `pattern` (a Pattern or a Bool mask) hatches the pairs that are not allowed. `rows` and
     `columns` are token labels instead of positions. `numbers` prints the weights in the cells
-    (default: up to 8 × 8). `vmax` is the weight that wears the full colour.
+    (default: up to 8 × 8). `vmax` is the weight that wears the full colour. `xlabel` and `ylabel`
+    are for weights of something else than keys for queries.
     """
     weights = as_weights(A, "A")
     low, high = float(weights.min()), float(weights.max())
@@ -247,12 +250,14 @@ def attention_map(
         query = position("query", query, n)
     row_names, column_names = _names(rows, n, "rows"), _names(columns, m, "columns")
     shown = max(n, m) <= NUMBERS_UP_TO if numbers is None else numbers
+    roles = _axis_roles(xlabel, ylabel)
     panels = []
     for head, name in enumerate(_titles(title, heads)):
         A_h, S = weights[head], allowed[head]
         drawn = Matrix(
             n, m, title=name, side=_side(size, heads),
-            row_names=row_names, column_names=column_names, below=34,
+            row_names=row_names, column_names=column_names, xlabel=xlabel, ylabel=ylabel,
+            below=34, roles=roles,
         )  # fmt: skip
         _backdrop(drawn, S)
         drawn.ramp(A_h / vmax * S, "attention", "weights")
@@ -271,6 +276,14 @@ def attention_map(
         _scale(drawn, "0", number(vmax), "weight")
         panels.append(drawn.canvas.panel(_weight_facts(A_h, S, name, query, rows, columns)))
     return Figure(panels, alt=alt, caption=caption)
+
+
+def _axis_roles(xlabel: str, ylabel: str) -> tuple[Role, Role]:
+    """The colours of the axes: those of query and key, where that is what they show."""
+    return (
+        "query" if ylabel.startswith("query") else "ink",
+        "key" if xlabel.startswith("key") else "ink",
+    )
 
 
 def _backdrop(drawn: Matrix, allowed: Tensor) -> None:
@@ -386,10 +399,7 @@ def signed_map(
     panels = []
     for head, name in enumerate(_titles(title, heads)):
         V, S = numbers_[head], allowed[head]
-        roles: tuple[Role, Role] = (
-            "query" if ylabel.startswith("query") else "ink",
-            "key" if xlabel.startswith("key") else "ink",
-        )
+        roles = _axis_roles(xlabel, ylabel)
         drawn = Matrix(
             n, m, title=name, side=_side(size, heads), row_names=row_names,
             column_names=column_names, xlabel=xlabel, ylabel=ylabel, below=34, roles=roles,
