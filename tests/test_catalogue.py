@@ -70,6 +70,7 @@ BUILT = {
     *("sparse_transformer_strided", "sparse_transformer_fixed", "sparse_transformer_usage"),
     "blockwise_attention",
     "alrfou_auxiliary_losses",
+    "rope",
 }
 
 

@@ -7,6 +7,7 @@ from tfviz.explorers.additive_scores import AdditiveScores
 from tfviz.explorers.attention_steps import AttentionSteps
 from tfviz.explorers.base import ALL, Explorer, write_assets
 from tfviz.explorers.loss_schedule import LossSchedule
+from tfviz.explorers.rotary_clocks import RotaryClocks
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
 from tfviz.explorers.trained_heads import TrainedHeads
@@ -18,6 +19,7 @@ __all__ = [
     "Explorer",
     "GoalReport",
     "LossSchedule",
+    "RotaryClocks",
     "SoftDictionary",
     "SparseLab",
     "TrainedHeads",
