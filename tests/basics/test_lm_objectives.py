@@ -17,6 +17,7 @@ from tfviz.basics.lm_objectives import (
     prefix_lm,
     put_back,
     random_spans,
+    scored_after,
     scored_loss,
 )
 from tfviz.models.bert import BERT
@@ -69,6 +70,14 @@ def test_a_model_with_a_prefix_hears_all_of_it_and_no_future_beyond() -> None:
     beyond[:, 5] += 1
     assert (m(inside) - out).abs().amin((0, 2)).gt(0).all()  # all positions hear the prefix
     assert torch.equal(m(beyond)[:, :5], out[:, :5])
+
+
+@pytest.mark.parametrize("prefix", range(7))
+def test_who_sees_the_answer_is_not_scored(prefix: int) -> None:
+    mask = prefix_lm(prefix=prefix).mask(6)
+    sees = [i + 1 < 6 and bool(mask[i, i + 1]) for i in range(6)]  # input i + 1 is the answer
+    assert scored_after(6, prefix).tolist() == [not x for x in sees]
+    assert int(scored_after(6, prefix).sum()) == 6 - max(0, prefix - 1)
 
 
 # --- what is scored ------------------------------------------------------------------------------

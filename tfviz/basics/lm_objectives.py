@@ -1,7 +1,7 @@
 """Three games on plain text: say the next token, the hidden tokens, or the missing spans.
 
     GPT         −Σ_i log p(z_i | z_{<i})                       all positions scored
-    prefix LM   −Σ_{i ≥ p} log p(z_i | z_{<i})                 the first p are read both ways
+    prefix LM   −Σ_{i ≥ p−1} log p(z_i | z_{<i})               the first p inputs are seen by all
     BERT        −Σ_{i ∈ 𝓜} log p(z_i | z̃)                     z̃: 15 % of the tokens disturbed
     T5          −Σ_i log p(y_i | y_{<i}, Enc(z̃))               z̃: spans out, sentinels in
 
@@ -34,6 +34,15 @@ def prefix_lm(i: Index, j: Index, *, prefix: int) -> Index:
     prefix_lm(prefix=p) is the pattern: causal for p ≤ 1, full for p ≥ L − 1.
     """
     return (j < prefix) | (i >= j)
+
+
+def scored_after(L: int, prefix: int) -> Bool[Tensor, "L"]:
+    """Which of L positions a prefix LM scores: those that do not see their own answer.
+
+    Position i must say z_i, which is input i + 1. Positions before prefix − 1 see that input; the
+    first that does not is prefix − 1 itself.
+    """
+    return torch.arange(_checks.integer("L", L, 1)) >= _checks.integer("prefix", prefix, 0) - 1
 
 
 def scored_loss(

@@ -8,6 +8,8 @@ from tfviz.explorers.attention_steps import AttentionSteps
 from tfviz.explorers.base import ALL, Explorer, write_assets
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
+from tfviz.explorers.three_maps import ThreeMaps
+from tfviz.explorers.training_views import TrainingViews
 
 __all__ = [
     "ALL",
@@ -17,5 +19,7 @@ __all__ = [
     "GoalReport",
     "SoftDictionary",
     "SparseLab",
+    "ThreeMaps",
+    "TrainingViews",
     "write_assets",
 ]
