@@ -31,7 +31,7 @@ class ThreeMaps(Explorer):
 
     module: ClassVar[str] = "three_maps"
     label: ClassVar[str] = "The three attentions of an encoder–decoder while it writes"
-    min_height: ClassVar[str] = "61rem"
+    min_height: ClassVar[str] = "62rem"
     min_height_narrow: ClassVar[str] = "76rem"
     narrow: ClassVar[int] = 640
 
