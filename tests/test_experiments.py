@@ -358,7 +358,7 @@ def test_the_command(capsys):
     assert runner.main(["digits", "--list"]) == 0
     assert "0 of 57 runs up to date" in capsys.readouterr().out
     for wrong, said in (
-        (["digitz"], "no experiment digitz; there are digits, reverse_copy"),
+        (["digitz"], "no experiment digitz; there are "),
         (["--workers", "-1"], "choose 0 or more"),
         (["--workers", "1", "--scheduler", "x"], "not allowed with"),
     ):
