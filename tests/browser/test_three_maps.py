@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from explorer_site import served, write_site
+from explorer_site import fits
 
 from tfviz.basics.encoder_decoder import pair_counts, three_maps
 from tfviz.explorers import ThreeMaps
@@ -29,17 +27,8 @@ def explorer(**options: Any) -> ThreeMaps:
 
 
 @pytest.fixture
-def lab(page: Any, tmp_path: Path) -> Iterator[Any]:
-    write_site(tmp_path, explorer().html())
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
-    page.emulate_media(reduced_motion="reduce")
-    with served(tmp_path) as address:
-        page.goto(address)
-        page.locator(".tfviz-explorer[data-ready]").wait_for()
-        yield page
-    assert not errors
+def lab(show: Any) -> Any:
+    return show(explorer())
 
 
 def expect(page: Any, **options: Any) -> None:
@@ -95,19 +84,8 @@ def test_parts_shapes_keyboard_and_python(lab: Any) -> None:
     assert again.state == explorer(step=2, part="decoder").state
 
 
-def test_fits_a_phone_in_both_themes(page: Any, tmp_path: Path) -> None:
-    write_site(tmp_path, explorer().html())
-    with served(tmp_path) as address:
-        for width, theme in ((390, "light"), (1280, "dark")):
-            page.set_viewport_size({"width": width, "height": 844})
-            page.goto(address)
-            page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            page.locator(".tfviz-explorer[data-ready]").wait_for()
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            inner, outer = (
-                page.locator(s).bounding_box()["height"] for s in (".tfx", ".tfviz-explorer")
-            )
-            assert inner <= outer + 1, "higher than the room the page keeps for it"
+def test_fits_a_phone_in_both_themes(show: Any) -> None:
+    fits(show, [explorer()])
 
 
 @pytest.mark.parametrize(

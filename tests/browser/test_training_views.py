@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from explorer_site import served, write_site
+from explorer_site import fits
 
 from tfviz import patterns
 from tfviz.basics.lm_objectives import drop_spans, prefix_lm
@@ -23,17 +21,8 @@ def explorer(**options: Any) -> TrainingViews:
 
 
 @pytest.fixture
-def lab(page: Any, tmp_path: Path) -> Iterator[Any]:
-    write_site(tmp_path, explorer().html())
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
-    page.emulate_media(reduced_motion="reduce")
-    with served(tmp_path) as address:
-        page.goto(address)
-        page.locator(".tfviz-explorer[data-ready]").wait_for()
-        yield page
-    assert not errors
+def lab(show: Any) -> Any:
+    return show(explorer())
 
 
 def expect(page: Any, **options: Any) -> None:
@@ -97,6 +86,7 @@ def test_keyboard_speech_link_and_python(lab: Any) -> None:
         "n => n.textContent.includes('sees 1 of 10')", arg=status.element_handle()
     )
     lab.locator(".tv-table tbody tr").nth(7).click()
+    lab.evaluate("() => new Promise(requestAnimationFrame)")
     assert "must say it" in lab.locator(".tv-work").inner_text()
     lab.get_by_text("BERT", exact=True).click()
     slide(lab, "row", 8)
@@ -116,22 +106,10 @@ def test_keyboard_speech_link_and_python(lab: Any) -> None:
     expect(lab, objective="bert")
 
 
-def test_fits_a_phone_in_both_themes(page: Any, tmp_path: Path) -> None:
-    many = ["mask", ""] * 5  # T5 with as many spans as there can be: 22 positions
+def test_fits_a_phone_in_both_themes(show: Any) -> None:
+    many = ["mask", ""] * 5  # T5 with as many spans as there can be: 21 positions
     cases = [explorer(), explorer(objective="bert"), explorer(objective="t5", fates=many)]
-    write_site(tmp_path, *(e.html() for e in cases))
-    with served(tmp_path) as address:
-        for width, theme in ((390, "light"), (1280, "dark")):
-            page.set_viewport_size({"width": width, "height": 844})
-            page.goto(address)
-            page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            for n in range(len(cases)):
-                host = page.locator(".tfviz-explorer").nth(n)
-                host.scroll_into_view_if_needed()
-                host.and_(page.locator("[data-ready]")).wait_for()
-                inner, outer = (x.bounding_box()["height"] for x in (host.locator(".tfx"), host))
-                assert inner <= outer + 1, "higher than the room the page keeps for it"
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    fits(show, cases)
 
 
 # --- the Python side -----------------------------------------------------------------------------
