@@ -67,6 +67,7 @@ FOLDERS = {
 BUILT = {
     *("soft_dictionary", "additive_attention", "scaled_dot_product_attention"),
     "multi_head_attention",
+    *("encoder_decoder", "causal_masking", "lm_objectives"),
     *("sparse_transformer_strided", "sparse_transformer_fixed", "sparse_transformer_usage"),
     "blockwise_attention",
     "alrfou_auxiliary_losses",

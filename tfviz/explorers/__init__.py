@@ -11,6 +11,8 @@ from tfviz.explorers.rotary_clocks import RotaryClocks
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
 from tfviz.explorers.trained_heads import TrainedHeads
+from tfviz.explorers.three_maps import ThreeMaps
+from tfviz.explorers.training_views import TrainingViews
 
 __all__ = [
     "ALL",
@@ -23,5 +25,7 @@ __all__ = [
     "SoftDictionary",
     "SparseLab",
     "TrainedHeads",
+    "ThreeMaps",
+    "TrainingViews",
     "write_assets",
 ]
