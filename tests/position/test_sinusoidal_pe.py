@@ -13,6 +13,7 @@ from torch import Tensor
 from tfviz.formula import Formula
 from tfviz.position.sinusoidal_pe import (
     Sinusoidal,
+    hand,
     shift,
     similarity,
     sinusoid,
@@ -72,6 +73,9 @@ def test_the_formula_can_be_printed_and_runs_as_javascript() -> None:
     formula = Formula(sinusoid)
     assert "Math.sin" in formula.javascript() and "Math.cos" in formula.javascript()
     assert r"\sin" in formula.latex()
+    assert "Math.cos" in Formula(hand).javascript()
+    k, m = torch.arange(-5, 60), torch.arange(8)
+    close(hand(k[:, None], m, d=16).sum(-1), similarity(k, 16))
 
 
 # --- invariants, and variants that must not have them --------------------------------------------

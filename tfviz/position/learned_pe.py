@@ -64,7 +64,7 @@ class Learned(nn.Module):
         """A table whose rows begin as those of P, for instance as sinusoids, and are trained."""
         if P.dim() != 2:
             raise ValueError(f"P has shape {tuple(P.shape)}; give (L_max, d), a row for each place")
-        table = cls(*P.shape, std=0.0)
+        table = cls(len(P), P.shape[1], std=0.0)
         table.P.data = P.detach().clone()
         return table
 

@@ -43,6 +43,11 @@ def wavelengths(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:
     return 2 * math.pi / speeds(d, base)
 
 
+def hand(k: Any, m: Any, *, d: int, base: float = 10_000.0) -> Any:
+    """What hand m adds to the product of two rows k apart, cos(k ω_m): a formula of two indices."""
+    return torch.cos(k / base ** (2 * m / d))
+
+
 def similarity(k: Num[Tensor, "*K"], d: int, base: float = 10_000.0) -> Float[Tensor, "*K"]:
     """p_i p_{i+k}ᵀ = Σ_m cos(k ω_m): the same for every i, and for k and −k."""
     return (k[..., None] * speeds(d, base, k.device)).cos().sum(-1)
