@@ -1,4 +1,4 @@
-"""The experiment on tables of positions: its parts, the probe against the formula, the stored result."""
+"""The experiment on tables of positions: its parts, the probe, the stored result."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ A new explorer is three files (`name.py`, `name.js`, `name.css`) and one line he
 from tfviz.explorers.additive_scores import AdditiveScores
 from tfviz.explorers.attention_steps import AttentionSteps
 from tfviz.explorers.base import ALL, Explorer, write_assets
+from tfviz.explorers.clock_hands import ClockHands
 from tfviz.explorers.position_bench import PositionBench
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
@@ -14,6 +15,7 @@ __all__ = [
     "ALL",
     "AdditiveScores",
     "AttentionSteps",
+    "ClockHands",
     "Explorer",
     "GoalReport",
     "PositionBench",

@@ -64,7 +64,7 @@ export default tf.explorer({
     };
     const charts = el("div", { className: "pb-charts" });
     app.picture.append(charts);
-    const profile = chart("the row of query i against j − i; band: all other rows");
+    const profile = chart("row i by distance; band: all rows");
     charts.append(profile.box);
     const lost = tasks.length ? chart("") : null;
     if (lost) charts.append(lost.box);
@@ -106,12 +106,18 @@ export default tf.explorer({
     const ramp = (share) => share >= 0.5 ? tf.mix(app.colours.page, app.colours.attention, 2 * share - 1) : tf.mix(app.colours.page, app.colours.ink, 0.75 * (1 - 2 * share));
 
     const DASHES = [[6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [10, 4], [4, 4], [12, 3, 2, 3]];
-    const look = (name, order) => {
-      const rest = order.filter((x) => x !== app.get("chosen"));
-      return name === app.get("chosen")
-        ? { colour: app.colours.attention, width: 2.5, dash: [] }
-        : { colour: app.colours.ink, width: 1.25, dash: DASHES[rest.indexOf(name) % DASHES.length] };
-    };
+    const ORDER = Object.keys(WORDS); // one dash for an encoding in both charts
+    const look = (name, chosen) => name === chosen
+      ? { colour: app.colours.attention, width: 2.5, dash: [] }
+      : { colour: app.colours.ink, width: 1.25, dash: DASHES[Math.max(0, ORDER.indexOf(name)) % DASHES.length] };
+    const brief = { none: "none", xl: "XL", t5: "T5" };
+    // names at the right end of lines, apart from each other
+    function labels(ctx, ends, right, top, bottom, chosen) {
+      ends.sort((a, b) => a.y - b.y);
+      for (let n = 0, least = top; n < ends.length; n++, least = ends[n - 1].y + 12) ends[n].y = Math.max(ends[n].y, least);
+      for (let n = ends.length - 1, most = bottom; n >= 0; n--, most = ends[n + 1].y - 12) ends[n].y = Math.min(ends[n].y, most);
+      for (const { name, y } of ends) text(ctx, brief[name] ?? named(name), right + 6, y, look(name, chosen).colour, { bold: name === chosen });
+    }
     const text = (ctx, words, x, y, colour, { align = "left", bold = false, turn = false } = {}) => {
       ctx.font = `${bold ? "600 " : ""}11px ${app.font}`;
       ctx.textAlign = align;
@@ -119,7 +125,12 @@ export default tf.explorer({
       ctx.fillStyle = colour;
       ctx.save();
       ctx.translate(x, y);
-      if (turn) ctx.rotate(-Math.PI / 2);
+      if (turn) {
+        ctx.rotate(-Math.PI / 2);
+        ctx.strokeStyle = app.colours.page;
+        ctx.lineWidth = 4;
+        ctx.strokeText(words, 0, 0);
+      }
       ctx.fillText(words, 0, 0);
       ctx.restore();
     };
@@ -162,10 +173,10 @@ export default tf.explorer({
 
     function drawProfile(L, i, chosen) {
       const tick = L <= 16 ? 4 : L / 4;
-      const xticks = [-3, -2, -1, 0, 1, 2, 3].map((k) => [k * tick, number(k * tick, 0)]);
+      const xticks = [-3, -1.5, 0, 1.5, 3].map((k) => [k * tick, number(k * tick, 0)]);
       const low = names.some((n) => made[n].values.some((v) => v < -0.05)) ? -1 : 0;
       const yticks = (low < 0 ? [-1, -0.5, 0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((v) => [v, number(v, low < 0 ? 1 : 2)]);
-      const { ctx, X, Y } = frame(profile.view, { x: [1 - L, L - 1], y: [low - 0.04, 1.04], xticks, yticks, xname: "distance j − i" });
+      const { ctx, X, Y, top, right, bottom } = frame(profile.view, { x: [1 - L, L - 1], y: [low - 0.04, 1.04], xticks, yticks, labels: 74, xname: "distance j − i" });
       const band = made[chosen];
       ctx.fillStyle = tf.mix(app.colours.page, app.colours.attention, 0.25);
       for (let at = 0; at < 2 * L - 1; at++) if (band.low[at] <= band.high[at]) {
@@ -173,11 +184,15 @@ export default tf.explorer({
         ctx.fillRect(X(at - L + 0.5), a, X(at - L + 1.5) - X(at - L + 0.5) + 0.5, Math.max(b - a, 0));
       }
       const order = [...names].sort((a, b) => (a === chosen) - (b === chosen)); // the one in colour on top
+      const ends = [];
       for (const name of order) {
         const points = [];
         for (let j = 0; j < L; j++) points.push([X(j - i), Y(made[name].values[i * L + j])]);
-        line(ctx, points, look(name, names));
+        line(ctx, points, look(name, chosen));
+        const end = points.findLast(([, y]) => !Number.isNaN(y));
+        if (end) ends.push({ name, y: end[1] });
       }
+      labels(ctx, ends, right, top + 4, bottom - 2, chosen);
       const j = Math.min(app.get("column"), L - 1), v = made[chosen].values[i * L + j];
       if (!Number.isNaN(v)) {
         ctx.fillStyle = app.colours.key;
@@ -207,7 +222,7 @@ export default tf.explorer({
       high: race.lengths.map((_, n) => Math.max(...seeds.map((s) => s[n] ?? NaN))),
     }));
     function drawLoss(task, chosen) {
-      const all = lines(task), c = app.colours, order = all.map((l) => l.name);
+      const all = lines(task), c = app.colours;
       const values = all.flatMap((l) => [...l.low, ...l.high]).filter((v) => !Number.isNaN(v));
       const low = Math.min(...values), high = Math.max(...values), pad = 0.06 * (high - low || 1);
       const step = [0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5].find((s) => (high - low) / s <= 5) ?? 10;
@@ -232,7 +247,7 @@ export default tf.explorer({
       }
       const ends = [];
       for (const l of [...all].sort((a, b) => (a.name === chosen) - (b.name === chosen))) {
-        const style = look(l.name, order);
+        const style = look(l.name, chosen);
         line(ctx, l.mean.map((v, n) => [X(log[n]), Y(v)]), style);
         const n = l.mean.findLastIndex((v) => !Number.isNaN(v));
         if (n < 0) continue;
@@ -241,12 +256,9 @@ export default tf.explorer({
           ctx.fillStyle = style.colour;
           ctx.fillRect(x - 1.5, y - 6, 3, 12);
         }
-        ends.push({ name: l.name, y, from: x, colour: style.colour });
+        ends.push({ name: l.name, y });
       }
-      ends.sort((a, b) => a.y - b.y); // labels apart from each other
-      for (let n = 1; n < ends.length; n++) ends[n].y = Math.max(ends[n].y, ends[n - 1].y + 12);
-      for (let n = ends.length - 1, floor = bottom; n >= 0; n--, floor -= 12) ends[n].y = Math.min(ends[n].y, floor);
-      for (const { name, y, colour } of ends) text(ctx, named(name).replace("Transformer-", "").replace("no positions", "none"), right + 6, y, colour, { bold: name === chosen });
+      labels(ctx, ends, right, top + 4, bottom - 2, chosen);
       lostTitle.textContent = `measured: ${race.unit}, ${task}`;
       lost.view.label(`Measured loss against length, trained at ${trained}: ` + all.map((l) => `${named(l.name)} ${l.mean.map((v, n) => (Number.isNaN(v) ? `no row at ${race.lengths[n]}` : `${number(v)} at ${race.lengths[n]}`)).join(", ")}`).join("; "));
       return me;
