@@ -67,12 +67,12 @@ def two_sided_shift(
 ) -> Float[Tensor, "*heads Lq Lk"]:
     """The same for distances Lk − 1, …, 0, …, 1 − Lq, and right for every pair.
 
-    Entry (i, j) stands in column Lq − 1 − i + j, number i (M − 1) + Lq − 1 + j of all: without the
-    first Lq − 1 and the last, rows of M − 1 begin where they should.
+    Entry (i, j) stands in column Lq − 1 − i + j. With a zero behind each row of M it is number
+    i M + Lq − 1 + j of all, so without the first Lq − 1, rows of M begin where they should.
     """
     *heads, Lq, M = B.shape
-    flat = B.flatten(-2)[..., Lq - 1 : Lq - 1 + Lq * (M - 1)]
-    return flat.reshape(*heads, Lq, M - 1)[..., : M - Lq + 1]
+    flat = F.pad(B, (0, 1)).flatten(-2)[..., Lq - 1 : Lq - 1 + Lq * M]
+    return flat.reshape(*heads, Lq, M)[..., : M - Lq + 1]
 
 
 class XL(Positions):
