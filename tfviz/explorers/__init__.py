@@ -6,6 +6,7 @@ A new explorer is three files (`name.py`, `name.js`, `name.css`) and one line he
 from tfviz.explorers.additive_scores import AdditiveScores
 from tfviz.explorers.attention_steps import AttentionSteps
 from tfviz.explorers.base import ALL, Explorer, write_assets
+from tfviz.explorers.relative_terms import RelativeTerms
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
 
@@ -15,6 +16,7 @@ __all__ = [
     "AttentionSteps",
     "Explorer",
     "GoalReport",
+    "RelativeTerms",
     "SoftDictionary",
     "SparseLab",
     "write_assets",
