@@ -8,6 +8,7 @@ from tfviz.explorers.attention_steps import AttentionSteps
 from tfviz.explorers.base import ALL, Explorer, write_assets
 from tfviz.explorers.clock_hands import ClockHands
 from tfviz.explorers.position_bench import PositionBench
+from tfviz.explorers.relative_terms import RelativeTerms
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
 
@@ -19,6 +20,7 @@ __all__ = [
     "Explorer",
     "GoalReport",
     "PositionBench",
+    "RelativeTerms",
     "SoftDictionary",
     "SparseLab",
     "write_assets",

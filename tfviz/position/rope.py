@@ -1,0 +1,110 @@
+"""Rotary positions: queries and keys are turned by angles that grow with their position.
+
+    θ_m = base^{−2m/d}    R_i = blockdiag_m [cos iθ_m  −sin iθ_m; sin iθ_m  cos iθ_m]
+    q̃_i = q_i R_iᵀ    k̃_j = k_j R_jᵀ    q̃_i k̃_jᵀ = q_i R_iᵀ R_j k_jᵀ = q_i R_{j−i} k_jᵀ
+
+Su et al. 2021 (arXiv 2104.09864), section 3.2, with base = 10 000 and d the width of one head;
+m and i count from 0 here, from 1 in the paper. Values are not turned. The paper pairs neighbours,
+(2m, 2m + 1); `rotate_halves` pairs (m, m + d/2), as the Llama models do. Dividing all positions by
+a factor is position interpolation, Chen et al. 2023 (arXiv 2306.15595).
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int, Num
+from torch import Tensor
+
+from tfviz import _checks
+from tfviz.position import Positions
+
+
+def speeds(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:
+    """θ_m in radians for each position, from 1 down to nearly 1/base; in float64. d is even."""
+    if _checks.integer("d", d, 2) % 2:
+        raise ValueError(f"d = {d} is odd, but features turn in pairs; choose an even d")
+    return _checks.real("base", base, 1.0) ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+
+
+def rotation(i: float, d: int, base: float = 10_000.0) -> Float[Tensor, "d d"]:
+    """R_i as the matrix of the definition, in float64; it turns columns, so rows are x R_iᵀ."""
+    angle = _checks.real("i", i) * speeds(d, base)
+    cos, sin = angle.cos(), angle.sin()
+    return torch.block_diag(*torch.stack([cos, -sin, sin, cos], -1).view(-1, 2, 2))
+
+
+def rotate(
+    X: Float[Tensor, "*batch L d"], i: Num[Tensor, "L"], base: float = 10_000.0
+) -> Float[Tensor, "*batch L d"]:
+    """Row n of X turned by R at position i[n], without the matrix: 3 operations for each feature.
+
+    Angles are made in float64: in bfloat16 position 257 would already be 256 or 258.
+    """
+    cos, sin = _hands(X, i, base)
+    a, b = X[..., 0::2], X[..., 1::2]
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
+
+
+def rotate_halves(
+    X: Float[Tensor, "*batch L d"], i: Num[Tensor, "L"], base: float = 10_000.0
+) -> Float[Tensor, "*batch L d"]:
+    """The same with feature m paired to m + d/2. Weights trained for one do not fit the other."""
+    cos, sin = _hands(X, i, base)
+    a, b = X.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def halves_order(d: int) -> Int[Tensor, "d"]:
+    """p with rotate_halves(X[..., p], i) = rotate(X, i)[..., p]: all even features, then all odd.
+
+    So columns of W^q and W^k reordered by p move a model from one pairing to the other.
+    """
+    return torch.arange(2 * len(speeds(d))).view(-1, 2).T.flatten()
+
+
+def phasors(
+    q: Float[Tensor, "*batch d"],
+    k: Float[Tensor, "*#batch d"],
+    distance: Num[Tensor, "*#batch"] | float = 0,
+    base: float = 10_000.0,
+) -> tuple[Float[Tensor, "*batch d/2"], Float[Tensor, "*batch d/2"]]:
+    """(length, angle) of the arrows whose horizontal shadows add up to q̃_i k̃_jᵀ; distance = i − j.
+
+    Read as complex numbers, pair m of the score is Re q_m k̄_m e^{i(i−j)θ_m}.
+    """
+    theta = speeds(q.shape[-1], base).to(q)
+    product = _complex(q) * _complex(k).conj()
+    return product.abs(), product.angle() + torch.as_tensor(distance).to(q)[..., None] * theta
+
+
+class Rope(Positions):
+    """Queries and keys turned, for the `positions` of a model: `lambda: Rope(d_head)`.
+
+    `interpolate` divides every position: trained on L places and asked for s·L, give s.
+    """
+
+    def __init__(self, d_head: int, base: float = 10_000.0, *, interpolate: float = 1.0) -> None:
+        super().__init__()
+        speeds(d_head, base)  # errors belong here, not into the first pass
+        if _checks.real("interpolate", interpolate, 0.0) == 0:
+            raise ValueError("interpolate = 0 divides by zero; 1 leaves the positions as they are")
+        self.d_head, self.base, self.interpolate = d_head, base, interpolate
+
+    def turn(self, X: Float[Tensor, "b h L d_head"], start: int) -> Float[Tensor, "b h L d_head"]:
+        i = torch.arange(start, start + X.shape[-2], device=X.device)
+        return rotate(X, i.double() / self.interpolate, self.base)
+
+
+def _hands(X: Tensor, i: Tensor, base: float) -> tuple[Tensor, Tensor]:
+    """cos and sin of every angle, (L, d/2), in the type of X."""
+    if i.shape != X.shape[-2:-1]:
+        raise ValueError(
+            f"i has shape {tuple(i.shape)}, X {tuple(X.shape)}; give one position for each of the "
+            f"{X.shape[-2]} rows"
+        )
+    angle = i[:, None].double() * speeds(X.shape[-1], base).to(X.device)
+    return angle.cos().to(X.dtype), angle.sin().to(X.dtype)
+
+
+def _complex(x: Tensor) -> Tensor:
+    return torch.complex(x[..., 0::2], x[..., 1::2])
