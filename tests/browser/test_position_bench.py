@@ -17,7 +17,7 @@ TABLE = torch.randn(64, 64, generator=torch.Generator().manual_seed(3))
 RACE = {
     "lengths": [16, 32, 64, 128, 256],
     "train_length": 64,
-    "unit": "nats per character",
+    "unit": {"text": "nats per character", "recall": "nats per symbol"},
     "tasks": {
         "text": {
             "none": [[2.4, 2.3, 2.2, 2.3, 2.4]] * 2,
@@ -100,7 +100,9 @@ def test_the_page_shows_the_numbers_of_the_library(lab: Any) -> None:
     assert shown(lab)["spread"] > 0.5
     lab.get_by_text("learned: query 7 and key 24, 17 apart").wait_for()
     lab.get_by_text("loss 2.05 at 64, none beyond the table at 256").wait_for()
+    lab.get_by_text("measured: nats per character").wait_for()
     lab.locator('label:has-text("recall")').click()
+    lab.get_by_text("measured: nats per symbol").wait_for()
     lab.get_by_text("loss 0.40 at 64, none beyond the table at 256").wait_for()
 
 
@@ -165,6 +167,8 @@ def test_fits_a_phone_without_shift(page: Any, tmp_path: Path, theme: str) -> No
 def test_without_a_race_there_is_no_loss() -> None:
     assert PositionBench(["none", "rotary"], race={"tasks": {}, "lengths": [], "train_length": 64,
                          "unit": ""}).race["tasks"] == {}  # fmt: skip
+    one = PositionBench(["none"], race=RACE | {"unit": "nats"})
+    assert one.race["unit"] == {"text": "nats", "recall": "nats"}
     assert bench().html() == bench().html()  # nothing of this run in the page
 
 

@@ -259,7 +259,7 @@ export default tf.explorer({
         ends.push({ name: l.name, y });
       }
       labels(ctx, ends, right, top + 4, bottom - 2, chosen);
-      lostTitle.textContent = `measured: ${race.unit}, ${task}`;
+      lostTitle.textContent = `measured: ${race.unit[task]}`;
       lost.view.label(`Measured loss against length, trained at ${trained}: ` + all.map((l) => `${named(l.name)} ${l.mean.map((v, n) => (Number.isNaN(v) ? `no row at ${race.lengths[n]}` : `${number(v)} at ${race.lengths[n]}`)).join(", ")}`).join("; "));
       return me;
     }

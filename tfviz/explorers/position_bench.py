@@ -203,7 +203,8 @@ def _race(race: Mapping[str, Any] | None) -> dict[str, Any]:
         }
         for task, by_name in race["tasks"].items()
     }
+    unit = race["unit"]
     return {
         "lengths": list(race["lengths"]), "train_length": race["train_length"], "tasks": tasks,
-        "unit": race["unit"],
+        "unit": dict(unit) if isinstance(unit, Mapping) else dict.fromkeys(tasks, unit),
     }  # fmt: skip
