@@ -168,7 +168,6 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
     return {
         "cosines": cos["table, begins as noise"][0][0],
         "by_distance": {p: [[_profile(C) for C in one] for one in all_] for p, all_ in cos.items()},
-        "per_layer": cos["a table in every layer"][0],
         "sizes": rows("text", list(cos), "sizes"),
         "text": {key: rows("text", TEXT, key) for key in ("losses", "held_out")},
         "look_back": {key: rows("look back", BACKWARDS, key) for key in ("losses", "right")},
