@@ -58,13 +58,14 @@ PLACES: dict[str, Callable[[], nn.Module | None]] = {
     "no positions": lambda: None,
     "sinusoids, fixed": fixed,
     "table, begins as noise": lambda: Learned(LENGTH, WIDTH),
+    "table, begins as larger noise": lambda: Learned(LENGTH, WIDTH, std=SCALE / 2**0.5),
     "table, begins as sinusoids": as_sinusoids,
     "a table in every layer": lambda: None,
     "sinusoids, any start": lambda: WanderingStart(fixed(), FARTHEST),
 }
 TEXT = (
     *("no positions", "sinusoids, fixed", "table, begins as noise"),
-    *("table, begins as sinusoids", "a table in every layer"),
+    *("table, begins as larger noise", "table, begins as sinusoids", "a table in every layer"),
 )
 BACKWARDS = (
     *("sinusoids, fixed", "table, begins as noise", "table, begins as sinusoids"),
