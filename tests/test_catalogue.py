@@ -69,6 +69,7 @@ BUILT = {
     *("sparse_transformer_strided", "sparse_transformer_fixed", "sparse_transformer_usage"),
     "blockwise_attention",
     *("shaw_relative", "xl_relative"),
+    "rope",
 }
 
 

@@ -7,6 +7,7 @@ from tfviz.explorers.additive_scores import AdditiveScores
 from tfviz.explorers.attention_steps import AttentionSteps
 from tfviz.explorers.base import ALL, Explorer, write_assets
 from tfviz.explorers.relative_terms import RelativeTerms
+from tfviz.explorers.rotary_clocks import RotaryClocks
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
 
@@ -17,6 +18,7 @@ __all__ = [
     "Explorer",
     "GoalReport",
     "RelativeTerms",
+    "RotaryClocks",
     "SoftDictionary",
     "SparseLab",
     "write_assets",
