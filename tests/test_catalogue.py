@@ -69,6 +69,8 @@ BUILT = {
     *("sparse_transformer_strided", "sparse_transformer_fixed", "sparse_transformer_usage"),
     "blockwise_attention",
     *("sinusoidal_pe", "learned_pe"),
+    *("shaw_relative", "xl_relative"),
+    "rope",
 }
 
 

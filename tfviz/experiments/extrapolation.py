@@ -11,6 +11,8 @@ all lengths: a longer row only gives more context before them, so that a model w
 ignore it gets no worse. On recall, places without a symbol BACK places before them are not scored.
 A learned table has no rows beyond its L_max = 64: null.
 
+Under "extra" are some of them with a part taken away, or made smaller.
+
     python -m tfviz.experiments extrapolation        all of it, → results/extrapolation.json
 """
 
@@ -33,16 +35,37 @@ from tfviz.position.rope import Rope
 from tfviz.position.shaw_relative import shaw
 from tfviz.position.sinusoidal_pe import Sinusoidal
 from tfviz.position.t5_relative_bias import t5_bias
-from tfviz.position.xl_relative import xl
+from tfviz.position.xl_relative import XL, xl
 from tfviz.training import next_token, seeded, train
 
 LENGTHS, TRAIN_LENGTH, SCORED, ROWS = (16, 32, 64, 96, 128, 256, 512), 64, 16, 64
 LAYERS, HEADS, WIDTH = 2, 4, 64
 BATCH, RATE, SEEDS = 16, 3e-3, (0, 1, 2)
 STEPS = {"text": 500, "recall": 300}
-SYMBOLS, BACK, SHAW_K, T5_BUCKETS, T5_FAR = 8, 12, 16, 32, 64
+SYMBOLS, BACK, SHAW_K, T5_BUCKETS, T5_FAR, T5_SCALE = 8, 12, 16, 32, 64, 10.0
 
 PACKAGES = ["torch", "numpy"]
+
+
+class _WithoutQR(XL):
+    """Terms one, three and four: which distance is liked does not depend on the query."""
+
+    def bias(self, Q: Tensor, K: Tensor) -> Tensor:
+        return super().bias(torch.zeros_like(Q), K)
+
+
+class _WithoutUV(XL):
+    """Terms one and two: u and v stay 0."""
+
+    def __init__(self, h: int, d_head: int) -> None:
+        super().__init__(h, d_head)
+        self.u.requires_grad_(False)
+        self.v.requires_grad_(False)
+
+
+def t5(**options: Any) -> dict[str, Any]:
+    return {"positions": t5_bias(HEADS, **{"buckets": T5_BUCKETS, "far": T5_FAR} | options)}
+
 
 ENCODINGS: dict[str, Any] = {
     "none": lambda: {},
@@ -50,16 +73,32 @@ ENCODINGS: dict[str, Any] = {
     "learned": lambda: {"places": Learned(TRAIN_LENGTH, WIDTH)},
     "shaw": lambda: {"positions": shaw(WIDTH // HEADS, SHAW_K)},
     "xl": lambda: {"positions": xl(HEADS, WIDTH // HEADS)},
-    "t5": lambda: {"positions": t5_bias(HEADS, buckets=T5_BUCKETS, far=T5_FAR)},
+    "t5": lambda: t5(scale=T5_SCALE),
     "rotary": lambda: {"positions": lambda: Rope(WIDTH // HEADS)},
 }
 """What a GPT is told of positions; called with torch's random numbers seeded."""
 
+EXTRA: dict[str, dict[str, Any]] = {
+    "text": {
+        "shaw, keys only": lambda: {"positions": shaw(WIDTH // HEADS, SHAW_K, values=False)},
+        "xl, without u and v": lambda: {"positions": lambda: _WithoutUV(HEADS, WIDTH // HEADS)},
+        "xl, without q·r": lambda: {"positions": lambda: _WithoutQR(HEADS, WIDTH // HEADS)},
+        "t5, slow table": lambda: t5(),
+    },
+    "recall": {
+        "shaw, k = 4": lambda: {"positions": shaw(WIDTH // HEADS, 4)},
+        "t5, 16 buckets": lambda: t5(scale=T5_SCALE, buckets=16),
+        "t5, slow table": lambda: t5(),
+    },
+}
+"""What is taken away or made smaller, to see what it was good for."""
+
 
 def model(encoding: str, vocab: int, seed: int) -> GPT:
     """A GPT whose weights, but for those of the positions, are those of every other encoding."""
+    told = (ENCODINGS | EXTRA["text"] | EXTRA["recall"])[encoding]
     plain = seeded(seed, lambda: GPT(vocab, WIDTH, HEADS, LAYERS))
-    made = seeded(seed, lambda: GPT(vocab, WIDTH, HEADS, LAYERS, **ENCODINGS[encoding]()))
+    made = seeded(seed, lambda: GPT(vocab, WIDTH, HEADS, LAYERS, **told()))
     made.load_state_dict(plain.state_dict(), strict=False)
     return made
 
@@ -121,12 +160,12 @@ def nats(
 
 
 def runs() -> list[Run]:
-    """Both tasks, every encoding, every seed."""
+    """Both tasks, every encoding, every seed; and what is taken away."""
+    wanted = [(t, e, seed) for seed in SEEDS for t in STEPS for e in ENCODINGS]
+    wanted += [(t, e, seed) for seed in SEEDS for t in STEPS for e in EXTRA[t]]
     return [
-        Run(f"{task} {encoding}", {"task": task, "encoding": encoding, "steps": STEPS[task]}, seed)
-        for seed in SEEDS
-        for task in STEPS
-        for encoding in ENCODINGS
+        Run(f"{task} {name}", {"task": task, "encoding": name, "steps": STEPS[task]}, seed)
+        for task, name, seed in wanted
     ]
 
 
@@ -143,7 +182,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
-    """{"tasks": {task: {encoding: [[loss at each length] of each seed]}}, …}."""
+    """{"tasks": {task: {encoding: [[loss at each length] of each seed]}}, "extra": the same, …}."""
     tasks: dict[str, dict[str, list[Any]]] = {task: {} for task in STEPS}
     for x in sorted(done, key=lambda x: x["run"]["seed"]):
         config = x["run"]["config"]
@@ -154,13 +193,13 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
         "train_length": TRAIN_LENGTH,
         "encodings": list(ENCODINGS),
         "unit": {"text": "nats per character", "recall": "nats per recalled symbol"},
-        "tasks": {
-            task: {e: rows[e] for e in ENCODINGS if e in rows} for task, rows in tasks.items()
-        },
+        "tasks": {task: {e: tasks[task][e] for e in ENCODINGS} for task in tasks},
+        "extra": {task: {e: tasks[task][e] for e in EXTRA[task]} for task in tasks},
         "settings": {
             **{"layers": LAYERS, "heads": HEADS, "width": WIDTH, "batch": BATCH, "rate": RATE},
             **{"steps": STEPS, "scored": SCORED, "rows": ROWS, "symbols": SYMBOLS, "back": BACK},
             **{"shaw_k": SHAW_K, "t5_buckets": T5_BUCKETS, "t5_far": T5_FAR},
+            "t5_scale": T5_SCALE,
             "threads": done[0]["result"]["threads"],
         },
     }

@@ -9,6 +9,7 @@ from tfviz.explorers.base import ALL, Explorer, write_assets
 from tfviz.explorers.clock_hands import ClockHands
 from tfviz.explorers.position_bench import PositionBench
 from tfviz.explorers.relative_terms import RelativeTerms
+from tfviz.explorers.rotary_clocks import RotaryClocks
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
 
@@ -21,6 +22,7 @@ __all__ = [
     "GoalReport",
     "PositionBench",
     "RelativeTerms",
+    "RotaryClocks",
     "SoftDictionary",
     "SparseLab",
     "write_assets",

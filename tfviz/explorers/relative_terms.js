@@ -75,7 +75,7 @@ export default tf.explorer({
       label: "Relative positions", keys: true,
       height: (width) => {
         const view = app.get("view");
-        if (view === "terms") return width >= 460 ? Math.min(width, 620) * 0.5 + 76 : width * 1.62 + 96;
+        if (view === "terms") return width >= 460 ? Math.min(width, 620) * 0.5 + 30 : width * 2 + 60;
         return Math.min(width, 470) + (view === "shift" ? 0 : 62);
       },
     });
@@ -186,6 +186,9 @@ export default tf.explorer({
       const c = app.colours;
       for (const n of new Set([0, L - 1, row])) if (n === row || Math.abs(n - row) * cell > 13) text(ctx, String(n), x - 5, y + (n + 0.5) * cell, n === row ? c.query : c.muted, { size: 11, align: "right", bold: n === row });
       for (const n of new Set([0, L - 1, column])) if (n === column || Math.abs(n - column) * cell > 15) text(ctx, String(n), x + (n + 0.5) * cell, y - 8, n === column ? c.key : c.muted, { size: 11, bold: n === column });
+      const half = (L * cell) / 2;
+      if (Math.abs((row + 0.5) * cell - half) > 20) text(ctx, "i", x - 8, y + half, c.query, { bold: true, align: "right" });
+      if (Math.abs((column + 0.5) * cell - half) > 20) text(ctx, "j", x + half, y - 8, c.key, { bold: true });
     }
     // A row of boxes below: what is stored, once for all pairs.
     function strip(ctx, x, y, width, boxes, title) {
@@ -234,7 +237,7 @@ export default tf.explorer({
         const state = Object.fromEntries(["Q", "K", "R", "u", "v", "terms"].map((key) => [key, app.get(key)]));
         const all = fourTerms(state), L = words.length, wide = width >= 460, c = app.colours;
         const room = Math.min(width, wide ? 620 : width), left = (width - room) / 2;
-        const small = (wide ? (room - 40) / 4 : (room - 14) / 2) - (wide ? 6 : 0), big = wide ? 2 * small + 26 : room - 30;
+        const small = wide ? (room - 104) / 4 : (room - 14) / 2, big = wide ? 2 * small + 26 : room - 30;
         const top = Math.max(...all.slice(0, 4).flat(2).map(Math.abs), 1e-9), most = Math.max(...all[4].flat().map(Math.abs), 1e-9);
         let at;
         TERMS.forEach(([name], n) => {
@@ -244,12 +247,12 @@ export default tf.explorer({
           at = matrix(ctx, px, py, small / L, L, L, { fill: (i, j) => signed(all[n][i][j] / top) });
           ctx.globalAlpha = 1;
         });
-        const [bx, by] = wide ? [left + 2 * small + 12 + 44, 20] : [left + 24, 20 + 2 * (small + 26) + 6], cell = Math.min(big, width - bx - 4) / L;
+        const [bx, by] = wide ? [left + 2 * small + 12 + 62, 20] : [left + 24, 20 + 2 * (small + 26) + 6], cell = Math.min(big, width - bx - 4) / L;
         text(ctx, `sum / √${state.u.length}`, bx, by - 9, c.attention, { align: "left", bold: true });
         matrix(ctx, bx, by, cell, L, L, { fill: (i, j) => signed(all[4][i][j] / most), mark: (i, j) => (cell > 28 ? number(all[4][i][j], 1) : "") });
         const { row, column } = at;
-        count(L).forEach((i) => text(ctx, String(i), bx - 6, by + (i + 0.5) * cell, i === row ? c.query : c.muted, { size: 11, align: "right", bold: i === row }));
-        count(L).forEach((j) => text(ctx, String(j), bx + (j + 0.5) * cell, by + L * cell + 10, j === column ? c.key : c.muted, { size: 11, bold: j === column }));
+        count(L).forEach((i) => text(ctx, wide ? words[i] : String(i), bx - 6, by + (i + 0.5) * cell, i === row ? c.query : c.muted, { size: 11, align: "right", bold: i === row }));
+        count(L).forEach((j) => text(ctx, wide ? words[j] : String(j), bx + (j + 0.5) * cell, by + L * cell + 10, j === column ? c.key : c.muted, { size: wide ? 10 : 11, bold: j === column }));
         const four = all.slice(0, 4).map((t) => t[row][column]);
         shown[0](`“${words[row]}” asks “${words[column]}”, distance ${sign(row - column)}`, four.map((x, n) => (state.terms[n] ? number(x) : "off")).join(" + "));
         shown[1](`sum / √${state.u.length}`, number(all[4][row][column]));

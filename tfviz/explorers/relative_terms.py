@@ -18,6 +18,12 @@ from tfviz.position.xl_relative import four_terms, rel_shift
 
 VIEWS = ("labels", "terms", "shift", "buckets")
 LONGEST, MOST_WORDS, SHIFTED, BUCKETED, STEPS = 24, 8, 5, 40, 4
+HEIGHTS = {  # where it is wide, where it is narrow
+    "labels": ("49rem", "60rem"),
+    "terms": ("37.5rem", "80.5rem"),
+    "shift": ("45.5rem", "52rem"),
+    "buckets": ("49rem", "60rem"),
+}
 
 PROMPTS = {
     "labels": "Predict: from which k on does a larger k change nothing? Then move k, and choose a "
@@ -46,8 +52,6 @@ class RelativeTerms(Explorer):
 
     module: ClassVar[str] = "relative_terms"
     label: ClassVar[str] = "Relative positions: labels, four terms, shift and buckets"
-    min_height: ClassVar[str] = "46rem"
-    min_height_narrow: ClassVar[str] = "64rem"
     narrow: ClassVar[int] = 640
 
     view = t.Unicode("labels").tag(sync=True)
@@ -126,6 +130,10 @@ class RelativeTerms(Explorer):
             "prompts": PROMPTS,
             "sizes": {"longest": LONGEST, "shifted": SHIFTED, "bucketed": BUCKETED, "steps": STEPS},
         }
+
+    def heights(self) -> dict[int, str]:
+        wide, narrow = HEIGHTS[self.view]
+        return {0: wide, self.narrow: narrow}
 
     @property
     def shown(self) -> Any:

@@ -61,7 +61,7 @@ def key_scores(
 
 def label_weights(A: Float[Tensor, "*heads Lq Lk"], k: int) -> Float[Tensor, "*heads Lq labels"]:
     """How much weight each query puts on each label; Σ_j a_ij a^V_ij is this times P^v."""
-    row = labels(*A.shape[-2:], k, A.device) + k
+    row = labels(A.shape[-2], A.shape[-1], k, A.device) + k
     return A.new_zeros(*A.shape[:-1], 2 * k + 1).scatter_add(-1, row.expand_as(A), A)
 
 

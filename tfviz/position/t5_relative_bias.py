@@ -56,17 +56,31 @@ def bucket(
 
 
 class T5Bias(Positions):
-    """The bias as the `positions` of a layer of h heads; b begins at 0."""
+    """The bias as the `positions` of a layer of h heads; b begins at 0.
 
-    def __init__(self, h: int, *, buckets: int = 32, far: int = 128, future: bool = False) -> None:
+    What is added is scale · b. Adam moves a number by about the learning rate in a step, and scores
+    must differ by several units to matter: a short training needs a scale above 1.
+    """
+
+    def __init__(
+        self,
+        h: int,
+        *,
+        buckets: int = 32,
+        far: int = 128,
+        future: bool = False,
+        scale: float = 1.0,
+    ) -> None:
         super().__init__()
         edges(buckets // 2 if future else buckets, far)  # errors belong here
         self.buckets, self.far, self.future = buckets, far, future
+        self.scale = _checks.real("scale", scale)
         self.b = nn.Parameter(torch.zeros(_checks.integer("h", h, 1), buckets))
 
     def bias(self, Q: Tensor, K: Tensor) -> Float[Tensor, "h Lq Lk"]:
         i, j = positions(Q.shape[-2], K.shape[-2], Q.device)
-        return self.b[:, bucket(i - j, self.buckets, self.far, future=self.future)]
+        row = bucket(i - j, self.buckets, self.far, future=self.future)
+        return self.scale * self.b[:, row]
 
 
 def t5_bias(h: int, **options: Any) -> Callable[[], T5Bias]:
