@@ -68,6 +68,7 @@ BUILT = {
     *("soft_dictionary", "additive_attention", "scaled_dot_product_attention"),
     *("sparse_transformer_strided", "sparse_transformer_fixed", "sparse_transformer_usage"),
     "blockwise_attention",
+    *("sinusoidal_pe", "learned_pe"),
     *("shaw_relative", "xl_relative"),
     "rope",
 }

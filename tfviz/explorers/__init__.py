@@ -6,6 +6,8 @@ A new explorer is three files (`name.py`, `name.js`, `name.css`) and one line he
 from tfviz.explorers.additive_scores import AdditiveScores
 from tfviz.explorers.attention_steps import AttentionSteps
 from tfviz.explorers.base import ALL, Explorer, write_assets
+from tfviz.explorers.clock_hands import ClockHands
+from tfviz.explorers.position_bench import PositionBench
 from tfviz.explorers.relative_terms import RelativeTerms
 from tfviz.explorers.rotary_clocks import RotaryClocks
 from tfviz.explorers.soft_dictionary import SoftDictionary
@@ -15,8 +17,10 @@ __all__ = [
     "ALL",
     "AdditiveScores",
     "AttentionSteps",
+    "ClockHands",
     "Explorer",
     "GoalReport",
+    "PositionBench",
     "RelativeTerms",
     "RotaryClocks",
     "SoftDictionary",

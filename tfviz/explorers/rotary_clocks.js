@@ -130,8 +130,8 @@ export default tf.explorer({
         ctx.arc(x, y, r * 0.45, -hands[0][1], -hands[0][1] - between, between > 0);
         ctx.fill();
         hands.forEach(([length, angle, colour], hand) => arrow(ctx, [x, y], [x + length * Math.cos(angle), y - length * Math.sin(angle)], colour, hand ? 3 : 2.5));
-        hands.forEach(([length, angle, colour], hand) => { // one letter on each side, also where the hands meet
-          const side = hand ? 9 : -9, out = 0.66 * length;
+        hands.forEach(([length, angle, colour], hand) => { // a letter on the outer side of each hand
+          const side = Boolean(hand) === between >= 0 ? 9 : -9, out = 0.66 * length;
           if (length > 20) write(ctx, hand ? "q" : "k", x + out * Math.cos(angle) - side * Math.sin(angle), y - out * Math.sin(angle) - side * Math.cos(angle), colour, { bold: true });
         });
         ctx.fillStyle = c.ink;
