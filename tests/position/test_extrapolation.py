@@ -98,7 +98,39 @@ def test_the_stored_result_is_whole_and_says_what_the_lesson_says() -> None:
                 for n, x in zip(LENGTHS, r, strict=True)
             )
             mean[task, name] = {n: sum(r[at[n]] for r in rows) / seeds for n in known}
+    recall, text = ({e: mean[t, e] for e in race.ENCODINGS} for t in ("recall", "text"))
     for name in ("shaw", "xl"):
-        assert mean["recall", name][512] < 0.05
-    assert mean["recall", "none"][64] > 1.5
-    assert mean["recall", "sinusoidal"][64] < 0.5 and mean["recall", "sinusoidal"][128] > 1.5
+        assert recall[name][512] < 0.05
+    assert recall["none"][64] > 1.5
+    assert recall["sinusoidal"][64] < 0.1 and recall["sinusoidal"][96] > math.log(8)
+    assert recall["rotary"][64] < 0.01 and recall["rotary"][512] > math.log(8)
+    assert recall["t5"][64] < 0.01 < recall["t5"][256]
+    assert abs(text["xl"][512] - text["xl"][64]) < 0.04
+    assert text["sinusoidal"][96] - text["sinusoidal"][64] > 0.7
+    assert max(text["xl"][64], text["t5"][64]) < text["shaw"][64] < text["rotary"][64]
+    assert text["rotary"][64] < text["learned"][64] - 0.1
+    assert sorted((e for e in text if e != "learned"), key=lambda e: text[e][512]) == [
+        *("xl", "shaw", "t5", "none", "sinusoidal", "rotary"),
+    ]
+
+
+def test_what_was_taken_away_is_stored_with_its_seeds() -> None:
+    result = experiments.load("extrapolation")
+    table = {
+        (task, e): [sum(x) / len(x) for x in zip(*rows, strict=True)]
+        for task, part in result["extra"].items()
+        for e, rows in part.items()
+    }
+    assert {e for t, e in table if t == "text"} == set(race.EXTRA["text"])
+    assert {e for t, e in table if t == "recall"} == set(race.EXTRA["recall"])
+    assert all(len(rows) == 3 for part in result["extra"].values() for rows in part.values())
+    full = {
+        e: [sum(x) / 3 for x in zip(*result["tasks"]["text"][e], strict=True)]
+        for e in ("xl", "shaw")
+    }
+    at = LENGTHS.index(64)
+    assert abs(table["text", "xl, without u and v"][at] - full["xl"][at]) < 0.02
+    assert 0 < table["text", "xl, without q·r"][at] - full["xl"][at] < 0.05
+    assert abs(table["text", "shaw, keys only"][at] - full["shaw"][at]) < 0.03
+    assert table["recall", "shaw, k = 4"][at] > 1.7
+    assert 0.1 < table["recall", "t5, 16 buckets"][at] < 1.3

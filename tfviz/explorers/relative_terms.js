@@ -217,7 +217,7 @@ export default tf.explorer({
         const L = app.get("L"), k = app.get("k"), causal = app.get("causal"), c = app.colours;
         const table = count(L).map((i) => count(L).map((j) => labelOf(i, j, k)));
         const { x, y, cell, size } = place(ctx, width, height, L);
-        const shade = (n) => signed(k ? -n / k * 0.9 : 0);
+        const shade = (n) => signed(k ? (n / k) * 0.9 : 0);
         const { row, column } = matrix(ctx, x, y, cell, L, L, { fill: (i, j) => (causal && j > i ? null : shade(table[i][j])), mark: (i, j) => (cell > 17 && !(causal && j > i) ? sign(table[i][j]) : "") });
         ticks(ctx, x, y, cell, L, row, column);
         const used = (n) => Math.abs(n) < L && !(causal && n > 0), n = table[row][column], shut = causal && column > row;

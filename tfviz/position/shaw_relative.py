@@ -4,8 +4,8 @@
     s_ij = q_i (k_j + a^K_ij)ᵀ / √d_head        z_i = Σ_j a_ij (v_j + a^V_ij)
 
 Shaw, Uszkoreit, Vaswani 2018 (arXiv 1803.02155), equations 1 to 4. P^k and P^v have 2k + 1 rows of
-d_head numbers, one for each label; row c + k holds label c. As in the paper all heads of a layer
-share the two tables, and each layer has its own.
+d_head numbers, one for each label; row c + k holds label c. All heads of a layer share the two
+tables, as in section 3.3 of the paper; each layer has its own.
 """
 
 from __future__ import annotations
