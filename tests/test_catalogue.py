@@ -71,6 +71,8 @@ BUILT = {
     *("sparse_transformer_strided", "sparse_transformer_fixed", "sparse_transformer_usage"),
     "blockwise_attention",
     "alrfou_auxiliary_losses",
+    *("sinusoidal_pe", "learned_pe"),
+    *("shaw_relative", "xl_relative"),
     "rope",
 }
 

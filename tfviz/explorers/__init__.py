@@ -7,6 +7,9 @@ from tfviz.explorers.additive_scores import AdditiveScores
 from tfviz.explorers.attention_steps import AttentionSteps
 from tfviz.explorers.base import ALL, Explorer, write_assets
 from tfviz.explorers.loss_schedule import LossSchedule
+from tfviz.explorers.clock_hands import ClockHands
+from tfviz.explorers.position_bench import PositionBench
+from tfviz.explorers.relative_terms import RelativeTerms
 from tfviz.explorers.rotary_clocks import RotaryClocks
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
@@ -18,9 +21,12 @@ __all__ = [
     "ALL",
     "AdditiveScores",
     "AttentionSteps",
+    "ClockHands",
     "Explorer",
     "GoalReport",
     "LossSchedule",
+    "PositionBench",
+    "RelativeTerms",
     "RotaryClocks",
     "SoftDictionary",
     "SparseLab",

@@ -28,6 +28,7 @@
 // app.button(text, action, {into, title})
 // app.canvas(parent, {label, height(width), keys: true}) -> {canvas, begin() -> {ctx, width, height}, at(event) -> [x, y]}
 // app.matrix(parent, {label, pick(i, j), hover(i, j)}) -> {draw({rows, columns, bits | values, row, keys, column}), canvas}
+//     draw returns {ctx, unit}: the context with its origin at the first cell, and the size of a cell, for more on top
 //     navigable by arrows, PageUp/Down, Home/End: pick(i, j) is called with the new cell
 //     bits and values are painted anew when another array comes: change an array only by replacing it
 // app.judged(met)             tells the page around whether the state meets the explorer's goal: event "tfviz:goal",
@@ -461,6 +462,7 @@ const tf = (() => {
       shown = { rows, columns };
       place = { x: x0 / ratio, y: y0 / ratio, u };
       at = [clamp(row < 0 ? at[0] : row, 0, rows - 1), clamp(column < 0 ? at[1] : column, 0, columns - 1)];
+      return { ctx, unit: u }; // in CSS pixels from the first cell's corner, for what is drawn on top
     }
 
     const cellAt = (event) => {

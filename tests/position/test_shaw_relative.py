@@ -1,0 +1,248 @@
+"""Shaw's relative positions: labels by hand, the definition in loops, others' code, limits."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from growth import largest_storage
+from torch import Tensor, nn
+
+from tfviz import patterns
+from tfviz.attention import attention
+from tfviz.formula import Formula
+from tfviz.models.blocks import MultiHeadAttention
+from tfviz.models.gpt import GPT
+from tfviz.models.use import attention_weights, generate
+from tfviz.position.shaw_relative import (
+    Shaw,
+    key_scores,
+    label,
+    label_weights,
+    labels,
+    shaw,
+    shaw_attention,
+)
+
+close = partial(torch.testing.assert_close, atol=1e-9, rtol=1e-9)
+
+
+def case(L: int = 9, d: int = 4, k: int = 2, seed: int = 0) -> list[Tensor]:
+    rng = torch.Generator().manual_seed(seed)
+    shapes = [(L, d)] * 3 + [(2 * k + 1, d)] * 2  # Q, K, V, P_k, P_v
+    return [torch.randn(s, generator=rng, dtype=torch.float64) for s in shapes]
+
+
+def definition(Q, K, V, P_k, P_v, causal=False):  # type: ignore[no-untyped-def]
+    """One pair, one number after the other."""
+    k, L, d = len(P_k) // 2, len(Q), Q.shape[1]
+    A, Z = torch.zeros(L, L, dtype=Q.dtype), torch.zeros_like(V)
+    for i in range(L):
+        keys = range(i + 1) if causal else range(L)
+        row = {j: min(max(j - i, -k), k) + k for j in keys}
+        loud = {
+            j: math.exp(sum(Q[i, c] * (K[j, c] + P_k[row[j], c]) for c in range(d)) / math.sqrt(d))
+            for j in keys
+        }
+        for j in keys:
+            A[i, j] = loud[j] / sum(loud.values())
+            Z[i] += A[i, j] * (V[j] + P_v[row[j]])
+    return Z, A
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def test_golden_labels() -> None:
+    assert labels(6, 6, 2).tolist() == [
+        [0, 1, 2, 2, 2, 2],
+        [-1, 0, 1, 2, 2, 2],
+        [-2, -1, 0, 1, 2, 2],
+        [-2, -2, -1, 0, 1, 2],
+        [-2, -2, -2, -1, 0, 1],
+        [-2, -2, -2, -2, -1, 0],
+    ]
+    assert labels(2, 6, 2).equal(labels(6, 6, 2)[4:])  # the queries are the last
+    assert labels(5, 5, 0).eq(0).all()
+
+
+@pytest.mark.parametrize("k", [1, 3, 20])
+def test_there_are_as_many_labels_as_rows(k: int) -> None:
+    found = set(labels(50, 50, k).flatten().tolist())
+    assert found == set(range(-k, k + 1))
+
+
+def test_the_label_is_a_formula() -> None:
+    formula = Formula(label)
+    i, j = torch.arange(7)[:, None], torch.arange(7)
+    assert formula(i, j, k=3).equal(labels(7, 7, 3))
+    assert "Math.min" in formula.javascript() and "Math.max" in formula.javascript()
+
+
+# --- the definition and the efficient form --------------------------------------------------------
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("k", [0, 1, 2, 12])
+def test_equals_the_definition(k: int, causal: bool) -> None:
+    inputs = case(k=k)
+    pattern = patterns.causal() if causal else None
+    Z, A = definition(*inputs, causal=causal)
+    got, weights = shaw_attention(*inputs, pattern=pattern)
+    close(got, Z)
+    close(weights, A)
+    Q, K, V, P_k, P_v = inputs
+    out, weights = attention(Q, K, V, pattern, bias=key_scores(Q, P_k, 9) / math.sqrt(4))
+    close(weights, A)
+    close(out + label_weights(weights, k) @ P_v, Z)
+
+
+MUTANTS = {
+    "the sign of the distance": lambda Q, K, V, Pk, Pv: (Q, K, V, Pk.flip(0), Pv.flip(0)),
+    "tables exchanged": lambda Q, K, V, Pk, Pv: (Q, K, V, Pv, Pk),
+    "no values": lambda Q, K, V, Pk, Pv: (Q, K, V, Pk, 0 * Pv),
+    "clipped too early": lambda Q, K, V, Pk, Pv: (
+        *(Q, K, V),
+        *(torch.cat([P[1:2], P[1:-1], P[-2:-1]]) for P in (Pk, Pv)),
+    ),
+    "table not scaled": lambda Q, K, V, Pk, Pv: (Q, K, V, 2 * Pk, Pv),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_differ_from_the_definition(name: str) -> None:
+    Z, _ = definition(*case())
+    got, _ = shaw_attention(*MUTANTS[name](*case()))
+    assert (got - Z).abs().max() > 0.01
+
+
+def test_zero_tables_are_vanilla_and_k_0_changes_no_weight() -> None:
+    Q, K, V, P_k, P_v = case()
+    plain = attention(Q, K, V)
+    close(shaw_attention(Q, K, V, 0 * P_k, 0 * P_v), plain)
+    out, A = shaw_attention(Q, K, V, P_k[:1], P_v[:1])  # one label for all: the same for every key
+    close(A, plain[1])
+    close(out, plain[0] + P_v[0])
+
+
+def test_only_differences_of_places_count() -> None:
+    """Equal rows at other places, the same neighbours: the same output in the middle."""
+    Q, K, V, P_k, P_v = case(L=5)
+    ring = patterns.band(radius=2)
+    long = [torch.cat([x, x, x]) for x in (Q, K, V)]
+    out, _ = shaw_attention(*long, P_k, P_v, ring)
+    close(out[3:7], out[8:12])
+    scores = key_scores(long[0], P_k, 15)
+    close(scores[3:7, 3:7], scores[8:12, 8:12])
+
+
+def test_beyond_k_all_distances_are_one() -> None:
+    Q, _, _, P_k, _ = case(L=20, k=3)
+    scores = key_scores(Q, P_k, 20)
+    close(scores[10, :7], scores[10, :1].expand(7))  # j − i = −10 … −4, and −3 too
+    close(scores[10, 7], scores[10, 0])
+    assert (scores[10, 8] - scores[10, 7]).abs() > 1e-3
+
+
+def test_weights_of_labels_sum_to_one_and_count() -> None:
+    A = torch.full((4, 4), 0.25)
+    assert label_weights(A, 1).tolist() == [
+        [0.0, 0.25, 0.75],
+        [0.25, 0.25, 0.5],
+        [0.5, 0.25, 0.25],
+        [0.75, 0.25, 0.0],
+    ]
+
+
+def test_no_vector_for_every_pair() -> None:
+    L, d = 256, 32
+    Q, A, P = torch.randn(L, d), torch.rand(L, L), torch.randn(9, d)
+    naive = largest_storage(lambda: shaw_attention(Q, Q, Q, P, P))
+    fast = largest_storage(lambda: (key_scores(Q, P, L), label_weights(A, 4) @ P))
+    assert naive >= 4 * L * L * d
+    assert fast <= 8 * L * L  # the labels are whole numbers of 8 bytes
+
+
+# --- inside a model -------------------------------------------------------------------------------
+
+
+def test_in_a_layer_it_is_the_definition() -> None:
+    attend = MultiHeadAttention(12, 3, positions=shaw(4, 2)).double()
+    attend.requires_grad_(False)
+    X = torch.randn(2, 7, 12, dtype=torch.float64)
+    Q, K, V = (x.unflatten(-1, (3, 4)).transpose(1, 2) for x in attend.W_qkv(X).chunk(3, -1))
+    P = attend.positions
+    heads = torch.stack(
+        [
+            torch.stack(
+                [definition(q, k, v, P.P_k, P.P_v)[0] for q, k, v in zip(*qkv, strict=True)]
+            )
+            for qkv in zip(Q, K, V, strict=True)
+        ]
+    )
+    close(attend(X), attend.W_o(heads.transpose(1, 2).flatten(2)))
+
+
+@pytest.mark.parametrize("values", [True, False])
+def test_with_a_cache_it_is_the_whole(values: bool) -> None:
+    model = GPT(11, 12, 3, 2, positions=shaw(4, 2, values=values))
+    t = torch.randint(11, (2, 6))
+    whole, t2 = model(t), t
+    cache: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+    parts = torch.cat(
+        [model(t2[:, :4], cache), model(t2[:, 4:5], cache), model(t2[:, 5:], cache)], 1
+    )
+    torch.testing.assert_close(parts, whole)
+    assert generate(model, t, 3).shape == (2, 9)
+    A = attention_weights(model, t)["stack.blocks.1.attend"]
+    torch.testing.assert_close(A.sum(-1), torch.ones(2, 3, 6))
+
+
+def test_each_layer_has_tables_and_both_learn() -> None:
+    model = GPT(11, 12, 3, 2, positions=shaw(4, 2))
+    tables = [m.P_k for m in model.modules() if isinstance(m, Shaw)]
+    assert len(tables) == 2 and tables[0] is not tables[1] and tables[0].shape == (5, 4)
+    model(torch.randint(11, (2, 6))).square().sum().backward()
+    for m in model.modules():
+        if isinstance(m, Shaw):
+            assert m.P_v is not None
+            for P in (m.P_k, m.P_v):
+                assert P.grad[:3].abs().sum(-1).gt(0).all()  # distances −2, −1, 0
+                assert P.grad[3:].eq(0).all()  # a causal layer never asks for the future
+
+
+def test_hugging_face_relative_key() -> None:
+    from transformers import Wav2Vec2BertConfig
+    from transformers.models.wav2vec2_bert.modeling_wav2vec2_bert import Wav2Vec2BertSelfAttention
+
+    config = Wav2Vec2BertConfig(
+        hidden_size=12, num_attention_heads=3, position_embeddings_type="relative_key",
+        left_max_position_embeddings=2, right_max_position_embeddings=2, attention_dropout=0.0,
+        attn_implementation="eager",
+    )  # fmt: skip
+    theirs = Wav2Vec2BertSelfAttention(config).eval()
+    ours = MultiHeadAttention(12, 3, positions=shaw(4, 2, values=False))
+    parts = theirs.linear_q, theirs.linear_k, theirs.linear_v
+    ours.W_qkv.weight.data = torch.cat([x.weight.detach() for x in parts])
+    ours.W_qkv.bias.data = torch.cat([x.bias.detach() for x in parts])
+    ours.W_o.load_state_dict(theirs.linear_out.state_dict())
+    ours.positions.P_k.data = theirs.distance_embedding.weight.detach().clone()
+    X = torch.randn(2, 9, 12)
+    torch.testing.assert_close(ours(X), theirs(X)[0])
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def test_errors_say_what_to_do() -> None:
+    with pytest.raises(ValueError, match="k = -1"):
+        Shaw(4, -1)
+    with pytest.raises(ValueError, match="d_head = 0"):
+        Shaw(0, 2)
+    Q, *_, P_k, _ = case()
+    with pytest.raises(ValueError, match="a table has 4 rows; give 2k"):
+        key_scores(Q, P_k[:4], 9)
+    with pytest.raises(ValueError, match=r"no P\^v"):
+        Shaw(4, 2, values=False).values(torch.rand(1, 1, 3, 3))

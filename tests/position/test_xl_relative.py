@@ -1,0 +1,215 @@
+"""Transformer-XL's relative encoding: the shift by hand, the four terms, XLNet's code, limits."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from growth import largest_storage
+from torch import Tensor, nn
+
+from tfviz import patterns
+from tfviz.attention import attention
+from tfviz.models.bert import BERT
+from tfviz.models.blocks import MultiHeadAttention
+from tfviz.models.gpt import GPT
+from tfviz.position.sinusoidal_pe import sinusoids
+from tfviz.position.xl_relative import XL, four_terms, rel_shift, two_sided_shift, xl
+
+close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
+
+
+def layer(h: int = 2, d_head: int = 4, *, future: bool = True, seed: int = 0) -> XL:
+    torch.manual_seed(seed)
+    made = XL(h, d_head, future=future)
+    made.u.data.normal_()
+    made.v.data.normal_()
+    return made
+
+
+def queries(L: int = 6, h: int = 2, d_head: int = 4) -> tuple[Tensor, Tensor]:
+    return torch.randn(1, h, L, d_head), torch.randn(1, h, L, d_head)
+
+
+# --- the shift ------------------------------------------------------------------------------------
+
+
+def test_golden_shift() -> None:
+    # row i holds 10 i + distance, in columns of the distances 3, 2, 1, 0
+    B = torch.tensor([[3, 2, 1, 0], [13, 12, 11, 10], [23, 22, 21, 20], [33, 32, 31, 30]])
+    shifted = rel_shift(B)
+    assert shifted.tril().tolist() == [
+        [0, 0, 0, 0],  # query 0: distance 0
+        [11, 10, 0, 0],
+        [22, 21, 20, 0],
+        [33, 32, 31, 30],
+    ]
+    # above the diagonal: a padded zero, then the row below, from its start
+    assert shifted[0].tolist() == [0, 0, 13, 12] and shifted[2].tolist() == [22, 21, 20, 0]
+
+
+def test_golden_two_sided_shift() -> None:
+    # distances 2, 1, 0, −1, −2
+    B = torch.tensor([[2, 1, 0, -1, -2]]) + torch.tensor([[0], [10], [20]])
+    assert two_sided_shift(B).tolist() == [[0, -1, -2], [11, 10, 9], [22, 21, 20]]
+
+
+@pytest.mark.parametrize("Lq, Lk", [(1, 1), (1, 7), (5, 5), (3, 8)])
+def test_both_shifts_are_the_gather(Lq: int, Lk: int) -> None:
+    i, j = torch.arange(Lk - Lq, Lk)[:, None], torch.arange(Lk)
+    B = torch.randn(2, 3, Lq, Lk + Lq - 1)
+    expected = B.gather(-1, (Lk - 1 - (i - j)).expand(2, 3, Lq, Lk))
+    assert two_sided_shift(B).equal(expected)
+    past = (j <= i).expand(2, 3, Lq, Lk)
+    assert rel_shift(B[..., :Lk])[past].equal(expected[past])
+
+
+@pytest.mark.parametrize("mutant", ["no pad", "pad behind", "first column dropped", "rolled"])
+def test_known_wrong_shifts_are_noticed(mutant: str) -> None:
+    B, L = torch.randn(4, 4), 4
+    wrong = {
+        "no pad": B,
+        "pad behind": nn.functional.pad(B, (0, 1)).reshape(L + 1, L)[1:],
+        "first column dropped": nn.functional.pad(B, (1, 0)).reshape(L + 1, L)[:-1],
+        "rolled": torch.stack([B[i].roll(i) for i in range(L)]),
+    }[mutant]
+    assert not wrong.tril().equal(rel_shift(B).tril())
+
+
+# --- the four terms -------------------------------------------------------------------------------
+
+
+def test_four_terms_by_loops() -> None:
+    XL_, (Q, K) = layer(), queries(4)
+    R = XL_.distances(4, 4)
+    got = four_terms(Q[0], K[0], R, XL_.u, XL_.v)
+    for n in range(2):
+        for i in range(4):
+            for j in range(4):
+                r = sinusoids(torch.tensor([i - j]), 8)[0] @ XL_.W_r[n]
+                q, k, u, v = Q[0, n, i], K[0, n, j], XL_.u[n], XL_.v[n]
+                close(got[:, n, i, j], torch.stack([q @ k, q @ r, u @ k, v @ r]))
+
+
+@pytest.mark.parametrize("future", [True, False])
+def test_the_bias_is_terms_two_to_four(future: bool) -> None:
+    made, (Q, K) = layer(future=future), queries()
+    two = layer(future=True)
+    terms = four_terms(Q, K, two.distances(6, 6), made.u, made.v)
+    expected, seen = terms[1:].sum(0) / 2, torch.ones(6, 6).bool()
+    if not future:
+        seen = seen.tril()
+    close(made.bias(Q, K)[..., seen], expected[..., seen])
+    mutants = {
+        "no u": terms[[1, 3]].sum(0),
+        "no v": terms[[1, 2]].sum(0),
+        "j - i": terms[1:].sum(0).transpose(-2, -1),
+        "not scaled": 2 * terms[1:].sum(0),
+    }
+    for name, wrong in mutants.items():
+        assert not torch.allclose(wrong[..., seen] / 2, expected[..., seen], atol=1e-3), name
+
+
+def test_absolute_scores_expand_to_four_terms() -> None:
+    """(x_i + p_i) W^q W^kᵀ (x_j + p_j)ᵀ, from which the paper sets out."""
+    X, P = torch.randn(5, 8, dtype=torch.float64), sinusoids(torch.arange(5), 8).double()
+    W_q, W_k = torch.randn(2, 8, 4, dtype=torch.float64)
+    parts = [a @ W_q @ W_k.T @ b.T for a in (X, P) for b in (X, P)]
+    torch.testing.assert_close(sum(parts), (X + P) @ W_q @ ((X + P) @ W_k).T)
+
+
+def test_equal_contents_see_the_distance_only() -> None:
+    made = layer()
+    q, k = torch.randn(1, 2, 1, 4).expand(1, 2, 9, 4), torch.randn(1, 2, 1, 4).expand(1, 2, 9, 4)
+    bias = made.bias(q, k)
+    for n in range(-8, 9):
+        line = bias.diagonal(n, -2, -1)
+        close(line, line[..., :1].expand_as(line))
+    assert (bias[..., 0, 1] - bias[..., 1, 0]).abs().min() > 1e-4  # before is not after
+
+
+def test_limits() -> None:
+    made, (Q, K) = layer(), queries()
+    made.u.data.zero_()
+    made.v.data.zero_()
+    made.W_r.data.zero_()
+    assert made.bias(Q, K).eq(0).all()
+    fresh = XL(2, 4)
+    assert fresh.u.eq(0).all() and fresh.v.eq(0).all() and fresh.W_r.std() > 0.1
+    made.u.data.normal_()  # W_r = 0, v = 0: one number for each key, no places
+    bias = made.bias(Q, K)
+    close(bias, bias[..., :1, :].expand_as(bias))
+
+
+def test_no_vector_for_every_pair() -> None:
+    made, (Q, K) = layer(future=False), queries(128)
+    L, d = 128, 4
+    assert largest_storage(lambda: made.bias(Q, K)) <= 4 * 2 * L * (L + 1)
+    R = layer().distances(L, L)
+    assert largest_storage(lambda: four_terms(Q, K, R, made.u, made.v)) >= 4 * 2 * L * L * d
+
+
+# --- others' code ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_xlnet_relative_attention(causal: bool) -> None:
+    from transformers import XLNetConfig, XLNetModel
+
+    h, d_head, L = 2, 4, 7
+    d = h * d_head
+    config = XLNetConfig(vocab_size=9, d_model=d, n_layer=1, n_head=h, d_inner=16, dropout=0.0)
+    model = XLNetModel(config).eval()
+    theirs = model.layer[0].rel_attn
+    for x in theirs.parameters():
+        nn.init.normal_(x, std=0.5)
+    made = XL(h, d_head, future=True)
+    # theirs has all sines first, then all cosines; ours has them in pairs
+    pairs = torch.arange(d).view(2, -1).T.flatten()
+    made.W_r.data = theirs.r.detach().permute(1, 0, 2)[:, pairs]
+    made.u.data, made.v.data = theirs.r_w_bias.detach().clone(), theirs.r_r_bias.detach().clone()
+    X = torch.randn(L, 1, d)
+    q, k, v = (torch.einsum("ibh,hnd->ibnd", X, w) for w in (theirs.q, theirs.k, theirs.v))
+    r = torch.einsum("ibh,hnd->ibnd", model.relative_positional_encoding(L, L, 1), theirs.r)
+    mask = ~patterns.causal().mask(L) if causal else torch.zeros(L, L)
+    expected = theirs.rel_attn_core(q, k, v, r, attn_mask=mask.float()[..., None, None])
+    Q, K, V = (x.permute(1, 2, 0, 3) for x in (q, k, v))
+    for one in (True, False) if causal else (True,):
+        made.future = one
+        out, _ = attention(Q, K, V, patterns.causal() if causal else None, bias=made.bias(Q, K))
+        close(out.permute(2, 0, 1, 3), expected)
+
+
+# --- inside a model -------------------------------------------------------------------------------
+
+
+def test_with_a_cache_it_is_the_whole() -> None:
+    model = GPT(11, 8, 2, 2, positions=xl(2, 4))
+    for x in model.parameters():
+        x.data += 0.1 * torch.randn_like(x)
+    t = torch.randint(11, (2, 6))
+    cache: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+    parts = [model(t[:, :3], cache), model(t[:, 3:5], cache), model(t[:, 5:], cache)]
+    close(torch.cat(parts, 1), model(t))
+
+
+def test_shared_key_heads_and_both_sides() -> None:
+    attend = MultiHeadAttention(8, 2, h_kv=1, positions=xl(2, 4, future=True))
+    assert attend(torch.randn(1, 5, 8)).shape == (1, 5, 8)
+    t = torch.randint(9, (2, 6))
+    bert = BERT(9, 8, 2, 2, positions=xl(2, 4, future=True))
+    bert(t).square().mean().backward()
+    for m in bert.modules():
+        if isinstance(m, XL):
+            assert all(x.grad.abs().sum() > 0 for x in (m.W_r, m.u, m.v))
+
+
+def test_errors_say_what_to_do() -> None:
+    with pytest.raises(ValueError, match="h = 0"):
+        XL(0, 4)
+    with pytest.raises(ValueError, match="d = 3 is odd"):
+        XL(1, 3)
+    Q, K = queries(4)
+    with pytest.raises(ValueError, match="R has 4 rows; with L = 4 it must have 7"):
+        four_terms(Q, K, torch.randn(2, 4, 4), torch.zeros(2, 4), torch.zeros(2, 4))

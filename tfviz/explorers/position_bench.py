@@ -1,0 +1,210 @@
+"""Position encodings side by side: what a place alone adds to a score, and what lengths cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+import traitlets as t
+from jaxtyping import Float
+from torch import Tensor
+
+from tfviz import _checks, experiments
+from tfviz.explorers.base import Explorer
+from tfviz.formula import Formula
+from tfviz.position.sinusoidal_pe import hand, similarity
+
+LENGTHS = (16, 32, 64, 128, 256)
+SIZES = (4, 8, 16, 32, 64, 128)
+BASES = (2.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
+WORDS = {
+    "none": "no positions",
+    "sinusoidal": "sinusoidal",
+    "learned": "learned",
+    "shaw": "Shaw",
+    "xl": "Transformer-XL",
+    "t5": "T5 bias",
+    "alibi": "ALiBi",
+    "rotary": "rotary",
+}
+"""The encodings that the bench knows, and how it writes them."""
+CLOCKS = ("sinusoidal", "rotary")
+
+Bias = Callable[[Tensor, Tensor], Tensor] | Tensor
+
+
+class PositionBench(Explorer):
+    """Two to four encodings: score by place, the same against distance, and loss against length.
+
+    encodings    the names, of WORDS, that are drawn as matrices; chosen: the one in colour
+    length, row, column    how many places are drawn, query i and key j
+    d, base      of the clock hands in "sinusoidal" and "rotary"
+    bias         what a place adds in an encoding, by name: a function of the indices (i, j), or a
+                 square matrix, which then ends where the encoding ends. "none", "sinusoidal" and
+                 "rotary" are known, and so is "learned": a table that was trained (position_tables)
+    race         a result as `extrapolation` stores it; None: the stored one, if there is one
+    task         which of its losses
+
+    Every matrix is divided by its largest magnitude. A rotary score is that of a query and a key
+    with the same number in all places. ValueError for names and numbers that do not fit.
+    """
+
+    module: ClassVar[str] = "position_bench"
+    label: ClassVar[str] = "Position encodings side by side"
+    min_height: ClassVar[str] = "47rem"
+    min_height_narrow: ClassVar[str] = "92rem"
+    narrow: ClassVar[int] = 640
+
+    encodings = t.List(t.Unicode()).tag(sync=True)
+    chosen = t.Unicode().tag(sync=True)
+    length = t.Int(64).tag(sync=True)
+    row = t.Int(0).tag(sync=True)
+    column = t.Int(0).tag(sync=True)
+    d = t.Int(64).tag(sync=True)
+    base = t.Float(10_000.0).tag(sync=True)
+    task = t.Unicode("text").tag(sync=True)
+    bias = t.Dict().tag(sync=True)
+    race = t.Dict().tag(sync=True)
+    prompt = t.Unicode("").tag(sync=True)
+
+    def __init__(
+        self,
+        encodings: Sequence[str] = ("sinusoidal", "learned"),
+        chosen: str | None = None,
+        length: int = 128,
+        row: int = 40,
+        column: int = 24,
+        *,
+        d: int = 64,
+        base: float = 10_000.0,
+        bias: Mapping[str, Bias] | None = None,
+        race: Mapping[str, Any] | None = None,
+        task: str = "text",
+        prompt: str = "",
+    ) -> None:
+        names = list(encodings)
+        if not 1 <= len(names) <= 4 or len(set(names)) < len(names):
+            raise ValueError(f"encodings = {names}; give one to four different names")
+        bias = dict(bias or {})
+        for name in names:
+            if name not in WORDS:
+                raise ValueError(f"encodings has {name!r}; choose from {', '.join(WORDS)}")
+            if name == "learned" and name not in bias:
+                bias[name] = trained_table()
+            if name not in bias and name not in (*CLOCKS, "none"):
+                raise ValueError(
+                    f"the scores of {name!r} depend on what was trained; give them as "
+                    f"bias={{{name!r}: a function of (i, j), or a matrix}}"
+                )
+        super().__init__(
+            encodings=names, bias={n: _table(n, bias[n]) for n in names if n in bias},
+            race=_race(race), task=task, d=d, base=base, length=length, row=row, column=column,
+            chosen=names[0] if chosen is None else chosen,
+            prompt=prompt or "Predict: how will the two curves change when you choose another "
+            "query? Then move i, and let i pass the end of the training length.",
+        )  # fmt: skip
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {
+            "words": WORDS, "clocks": CLOCKS, "lengths": LENGTHS, "sizes": SIZES, "bases": BASES,
+            "hand": Formula(hand).javascript(),
+        }  # fmt: skip
+
+    @t.validate("chosen")
+    def _chosen(self, proposal: Any) -> str:
+        return _one("chosen", proposal["value"], self.encodings)
+
+    @t.validate("task")
+    def _task(self, proposal: Any) -> str:
+        return _one("task", proposal["value"], list(self.race.get("tasks", {})) or ["text"])
+
+    @t.validate("length")
+    def _length(self, proposal: Any) -> int:
+        return _one("length", proposal["value"], LENGTHS)
+
+    @t.validate("d")
+    def _d(self, proposal: Any) -> int:
+        return _one("d", proposal["value"], SIZES)
+
+    @t.validate("base")
+    def _base(self, proposal: Any) -> float:
+        return _one("base", proposal["value"], BASES)
+
+    @t.validate("row", "column")
+    def _place(self, proposal: Any) -> int:
+        name, value = proposal["trait"].name, proposal["value"]
+        return _checks.integer(name, value, 0, LENGTHS[-1] - 1)
+
+    def matrix(self, name: str) -> Float[Tensor, "L L"]:
+        """What place j adds to a score of query i in this encoding; NaN where it has no row."""
+        L = self.length
+        if name in self.bias:
+            table = self.bias[name]
+            values = torch.tensor(table["values"], dtype=torch.float64)
+            if "offset" in table:
+                i = torch.arange(L)
+                return values[i - i[:, None] + table["offset"]]
+            n = table["side"]
+            M = torch.full((max(n, L), max(n, L)), torch.nan, dtype=torch.float64)
+            M[:n, :n] = values.reshape(n, n)
+            return M[:L, :L]
+        if name == "none":
+            return torch.zeros(L, L, dtype=torch.float64)
+        i = torch.arange(L, dtype=torch.float64)
+        return similarity(i - i[:, None], self.d, self.base) / (self.d / 2)
+
+    def __repr__(self) -> str:
+        return (
+            f"PositionBench({self.encodings}, {self.chosen!r}, length={self.length}, "
+            f"row={self.row}, column={self.column}, d={self.d}, base={self.base})"
+        )
+
+
+def trained_table() -> Float[Tensor, "L L"]:
+    """The cosines of a learned table's rows after training on text, as stored."""
+    return torch.tensor(experiments.load("position_tables")["cosines"])
+
+
+def _one(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    if value not in allowed:
+        raise ValueError(f"{name} = {value!r}; choose one of {', '.join(map(str, allowed))}")
+    return value
+
+
+def _table(name: str, bias: Bias) -> dict[str, Any]:
+    """By offset j − i if nothing else counts, otherwise by pair; the largest magnitude is 1."""
+    if isinstance(bias, Tensor):
+        M = bias.detach().double()
+    else:
+        i = torch.arange(LENGTHS[-1])
+        M = torch.as_tensor(bias(i[:, None], i[None])).detach().double()
+    if M.dim() != 2 or M.shape[0] != M.shape[1]:
+        raise ValueError(f"bias[{name!r}] has shape {tuple(M.shape)}; give (L, L)")
+    M = M / (M.abs().max().clamp(min=1e-12))
+    n = len(M)
+    if n == LENGTHS[-1] and torch.allclose(M[1:, 1:], M[:-1, :-1], atol=1e-6):
+        by_offset = torch.cat([M[1:, 0].flip(0), M[0]])
+        return {"offset": n - 1, "values": [round(x, 4) for x in by_offset.tolist()]}
+    return {"side": n, "values": [round(x, 2) for x in M.flatten().tolist()]}
+
+
+def _race(race: Mapping[str, Any] | None) -> dict[str, Any]:
+    if race is None:
+        try:
+            race = experiments.load("extrapolation")
+        except FileNotFoundError:
+            return {}
+    tasks = {
+        task: {
+            name: [[None if x is None else round(x, 4) for x in seed] for seed in seeds]
+            for name, seeds in by_name.items()
+        }
+        for task, by_name in race["tasks"].items()
+    }
+    unit = race["unit"]
+    return {
+        "lengths": list(race["lengths"]), "train_length": race["train_length"], "tasks": tasks,
+        "unit": dict(unit) if isinstance(unit, Mapping) else dict.fromkeys(tasks, unit),
+    }  # fmt: skip

@@ -1,0 +1,168 @@
+"""Relative positions live: Shaw's labels, XL's four terms and its shift, T5's buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+import traitlets as t
+
+from tfviz import _checks
+from tfviz.explorers.base import Explorer
+from tfviz.formula import Formula
+from tfviz.position.shaw_relative import label, labels
+from tfviz.position.t5_relative_bias import bucket, edges
+from tfviz.position.xl_relative import four_terms, rel_shift
+
+VIEWS = ("labels", "terms", "shift", "buckets")
+LONGEST, MOST_WORDS, SHIFTED, BUCKETED, STEPS = 24, 8, 5, 40, 4
+HEIGHTS = {  # where it is wide, where it is narrow
+    "labels": ("49rem", "60rem"),
+    "terms": ("37.5rem", "80.5rem"),
+    "shift": ("45.5rem", "52rem"),
+    "buckets": ("49rem", "60rem"),
+}
+
+PROMPTS = {
+    "labels": "Predict: from which k on does a larger k change nothing? Then move k, and choose a "
+    "pair: all pairs with the same label share one learned vector.",
+    "terms": "Predict which of the four is a set of columns, and which a set of diagonals. Then "
+    "switch terms off and see what is left of the sum.",
+    "shift": "Row i must move left by 4 − i places. Predict where row 2 goes when a zero is put in "
+    "front of every row and the same numbers are cut into rows of 5. Then step.",
+    "buckets": "Predict: which distances can a head still tell apart, 2 and 3, or 22 and 23? Then "
+    "choose pairs, and change the number of buckets.",
+}
+
+
+class RelativeTerms(Explorer):
+    """Four views of relative positions.
+
+    view "labels"    Shaw: L, k, causal
+    view "terms"     XL: Q, K, u, v, and R with one row for each distance L − 1 … 1 − L; words;
+                     terms: which of the four are added
+    view "shift"     XL: step 0 to 4 of pad, cut anew, drop
+    view "buckets"   T5: buckets, far, future
+    row, column      the pair that is explained
+
+    Raises ValueError for shapes or values that do not fit.
+    """
+
+    module: ClassVar[str] = "relative_terms"
+    label: ClassVar[str] = "Relative positions: labels, four terms, shift and buckets"
+    narrow: ClassVar[int] = 640
+
+    view = t.Unicode("labels").tag(sync=True)
+    L = t.Int(12).tag(sync=True)
+    k = t.Int(3).tag(sync=True)
+    causal = t.Bool(False).tag(sync=True)
+    terms = t.List(t.Bool()).tag(sync=True)
+    step = t.Int(0).tag(sync=True)
+    buckets = t.Int(16).tag(sync=True)
+    far = t.Int(32).tag(sync=True)
+    future = t.Bool(False).tag(sync=True)
+    row = t.Int(0).tag(sync=True)
+    column = t.Int(0).tag(sync=True)
+    Q = t.List(t.List(t.Float())).tag(sync=True)
+    K = t.List(t.List(t.Float())).tag(sync=True)
+    R = t.List(t.List(t.Float())).tag(sync=True)
+    u = t.List(t.Float()).tag(sync=True)
+    v = t.List(t.Float()).tag(sync=True)
+    words = t.List(t.Unicode()).tag(sync=True)
+    prompt = t.Unicode("").tag(sync=True)
+
+    def __init__(
+        self,
+        view: str = "labels",
+        *,
+        L: int = 12,
+        k: int = 3,
+        causal: bool = False,
+        terms: Sequence[bool] = (True, True, True, True),
+        step: int = 0,
+        buckets: int = 16,
+        far: int = 32,
+        future: bool = False,
+        row: int = 0,
+        column: int = 0,
+        Q: Sequence[Sequence[float]] = (),
+        K: Sequence[Sequence[float]] = (),
+        R: Sequence[Sequence[float]] = (),
+        u: Sequence[float] = (),
+        v: Sequence[float] = (),
+        words: Sequence[str] = (),
+        prompt: str = "",
+    ) -> None:
+        if view not in VIEWS:
+            raise ValueError(f"view = {view!r}; choose one of {', '.join(VIEWS)}")
+        if len(terms) != 4:
+            raise ValueError(f"terms = {terms!r}; give four times True or False")
+        n = len(words)
+        if view == "terms":
+            _checks.integer("number of words", n, 2, MOST_WORDS)
+        d = len(Q[0]) if Q else 0
+        fitting = (("Q", Q, n), ("K", K, n), ("R", R, max(0, 2 * n - 1)), ("u, v", (u, v), 2))
+        for name, rows, wanted in fitting:
+            if n and (len(rows) != wanted or any(len(r) != d for r in rows)):
+                raise ValueError(
+                    f"{name} has {len(rows)} rows of {sorted({len(r) for r in rows})} numbers; "
+                    f"with {n} words and {d} numbers in a query give {wanted} rows of {d}"
+                )
+        edges(buckets // 2 if future else buckets, far)
+        table = {name: [[round(float(x), 6) for x in r] for r in rows] for name, rows, _ in fitting}
+        side = {"labels": L, "terms": n, "shift": SHIFTED, "buckets": BUCKETED}[view]
+        super().__init__(
+            view=view, k=_checks.integer("k", k, 0, LONGEST), causal=causal, terms=list(terms),
+            L=_checks.integer("L", L, 4, LONGEST), step=_checks.integer("step", step, 0, STEPS),
+            buckets=buckets, far=far, future=future, words=list(words),
+            Q=table["Q"], K=table["K"], R=table["R"], u=table["u, v"][0], v=table["u, v"][1],
+            row=_checks.integer("row", row, 0, side - 1),
+            column=_checks.integer("column", column, 0, side - 1),
+            prompt=prompt or PROMPTS[view],
+        )  # fmt: skip
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {
+            "label": Formula(label).javascript(),
+            "prompts": PROMPTS,
+            "sizes": {"longest": LONGEST, "shifted": SHIFTED, "bucketed": BUCKETED, "steps": STEPS},
+        }
+
+    def heights(self) -> dict[int, str]:
+        wide, narrow = HEIGHTS[self.view]
+        return {0: wide, self.narrow: narrow}
+
+    @property
+    def shown(self) -> Any:
+        """The numbers of the view, as the library computes them.
+
+        labels, buckets: (L, L). terms: the four, then the sum of those that are on, divided by
+        √d_head. shift: the cells of this step as [query, distance], or None for a padded zero.
+        """
+        if self.view == "labels":
+            return labels(self.L, self.L, self.k).tolist()
+        if self.view == "buckets":
+            i = torch.arange(BUCKETED)
+            return bucket(i[:, None] - i, self.buckets, self.far, future=self.future).tolist()
+        if self.view == "terms":
+            given = (self.Q, self.K, self.R, self.u, self.v)
+            parts = four_terms(*(torch.tensor(x, dtype=torch.float64) for x in given))
+            total = (parts * torch.tensor(self.terms)[:, None, None]).sum(0)
+            return [*parts.tolist(), (total / len(self.u) ** 0.5).tolist()]
+        n = SHIFTED  # cell (i, distance) is number 1 + i n + distance, a padded one 0
+        B = 1 + torch.arange(n)[:, None] * n + torch.arange(n - 1, -1, -1)
+        padded = F.pad(B, (1, 0))
+        cells = [B, padded, padded.reshape(n + 1, n), rel_shift(B), rel_shift(B)][self.step]
+        return [[list(divmod(x - 1, n)) if x else None for x in r] for r in cells.tolist()]
+
+    def __repr__(self) -> str:
+        own = {
+            "labels": f"L={self.L}, k={self.k}, causal={self.causal}",
+            "terms": f"{' '.join(self.words)!r}, terms={self.terms}",
+            "shift": f"step={self.step}",
+            "buckets": f"buckets={self.buckets}, far={self.far}, future={self.future}",
+        }
+        return f"RelativeTerms({self.view!r}, {own[self.view]})"

@@ -1,0 +1,88 @@
+"""T5's relative bias: one learned number for each head and each bucket of distances.
+
+    s_ij = q_i k_jᵀ / √d_head + b[bucket(i − j)]
+
+Raffel et al. 2019 (arXiv 1910.10683), section 2.1, and their code. Half of the buckets hold one
+distance each; the others grow by a constant factor up to `far`, and the last holds all beyond:
+
+    bucket(n) = n                                                       for n < e = buckets / 2
+    bucket(n) = e + ⌊(buckets − e) · ln(n/e) / ln(far/e)⌋, at most buckets − 1    otherwise
+
+With `future` keys after the query have half of the buckets for themselves. T5 does not divide by
+√d_head, and shares one table among all layers; here scores are scaled as everywhere in this course,
+and each layer has a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from tfviz import _checks
+from tfviz.position import Positions, positions
+
+
+def edges(buckets: int = 32, far: int = 128) -> list[int]:
+    """The smallest distance of every bucket, for one side. In whole numbers, without rounding.
+
+    Bucket e + m begins at the first n with (n/e)^(buckets − e) ≥ (far/e)^m. ValueError if buckets
+    is odd, or far not larger than the half of it.
+    """
+    if _checks.integer("buckets", buckets, 2) % 2:
+        raise ValueError(f"buckets = {buckets} is odd; half of them hold one distance each")
+    e = buckets // 2
+    _checks.integer("far", far, e + 1)
+    found, n = list(range(e)), e
+    for m in range(buckets - e):
+        while n ** (buckets - e) < far**m * e ** (buckets - e - m):
+            n += 1
+        found.append(n)
+    return found
+
+
+def bucket(
+    n: Int[Tensor, "*pairs"], buckets: int = 32, far: int = 128, *, future: bool = False
+) -> Int[Tensor, "*pairs"]:
+    """The bucket of each distance n = i − j. Without `future` all n < 0 share bucket 0."""
+    if future:  # the keys after the query take the second half
+        side = buckets // 2
+        return bucket(n.abs(), side, far) + side * (n < 0)
+    first = torch.tensor(edges(buckets, far), device=n.device)
+    return torch.searchsorted(first, n.clamp(min=0), right=True) - 1
+
+
+class T5Bias(Positions):
+    """The bias as the `positions` of a layer of h heads; b begins at 0.
+
+    What is added is scale · b. Adam moves a number by about the learning rate in a step, and scores
+    must differ by several units to matter: a short training needs a scale above 1.
+    """
+
+    def __init__(
+        self,
+        h: int,
+        *,
+        buckets: int = 32,
+        far: int = 128,
+        future: bool = False,
+        scale: float = 1.0,
+    ) -> None:
+        super().__init__()
+        edges(buckets // 2 if future else buckets, far)  # errors belong here
+        self.buckets, self.far, self.future = buckets, far, future
+        self.scale = _checks.real("scale", scale)
+        self.b = nn.Parameter(torch.zeros(_checks.integer("h", h, 1), buckets))
+
+    def bias(self, Q: Tensor, K: Tensor) -> Float[Tensor, "h Lq Lk"]:
+        i, j = positions(Q.shape[-2], K.shape[-2], Q.device)
+        row = bucket(i - j, self.buckets, self.far, future=self.future)
+        return self.scale * self.b[:, row]
+
+
+def t5_bias(h: int, **options: Any) -> Callable[[], T5Bias]:
+    """What a model takes as `positions`: it makes a T5Bias for each layer."""
+    return lambda: T5Bias(h, **options)
