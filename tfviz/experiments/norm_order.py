@@ -155,7 +155,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
-    """Losses [seed][depth] by rate, order and warm-up; at the start [depth][seed] by order; parts."""
+    """Losses [seed][depth] by rate, order, warm-up; the start [depth][seed] by order; parts."""
     found = {(x["run"]["name"], x["run"]["seed"]): x["result"] for x in done}
     orders = ("pre-norm", "post-norm")
     return {
