@@ -68,6 +68,7 @@ BUILT = {
     *("soft_dictionary", "additive_attention", "scaled_dot_product_attention"),
     *("sparse_transformer_strided", "sparse_transformer_fixed", "sparse_transformer_usage"),
     "blockwise_attention",
+    *("token_embedding", "pointwise_mlp", "residual_connection", "layer_norm_pre_post"),
 }
 
 

@@ -26,9 +26,9 @@ class BlockCosts(Explorer):
 
     module: ClassVar[str] = "block_costs"
     label: ClassVar[str] = "Cost of a block: shares of its operations over the length"
-    min_height: ClassVar[str] = "34rem"
-    min_height_narrow: ClassVar[str] = "49rem"
-    narrow: ClassVar[int] = 640
+    min_height: ClassVar[str] = "36.5rem"
+    min_height_narrow: ClassVar[str] = "54.5rem"
+    narrow: ClassVar[int] = 676
 
     L = t.Int(1024).tag(sync=True)
     d = t.Int(512).tag(sync=True)

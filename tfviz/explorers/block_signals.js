@@ -175,7 +175,7 @@ export default tf.explorer({
       const all = lines.flatMap((line) => line.values.map(log));
       let [low, high] = [Math.min(...all), Math.max(...all)];
       const pad = Math.max(0.15, (high - low) * 0.06);
-      [low, high] = [Math.min(low - pad, -0.35), Math.max(high + pad, 0.35)];
+      [low, high] = show === "weights" ? [low - pad, high + pad] : [Math.min(low - pad, -0.35), Math.max(high + pad, 0.35)]; // with 1 in sight
       const begin = show === "weights" ? 1 : 0, end = Math.max(N, begin + 1);
       const x = (n) => left + ((width - left - right) * (n - begin)) / (end - begin);
       const y = (v) => height - bottom - ((height - top - bottom) * (v - low)) / (high - low);

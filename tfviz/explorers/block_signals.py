@@ -53,9 +53,9 @@ class BlockSignals(Explorer):
 
     module: ClassVar[str] = "block_signals"
     label: ClassVar[str] = "Signals in a deep stack: sizes and gradients by layer"
-    min_height: ClassVar[str] = "41rem"
-    min_height_narrow: ClassVar[str] = "63rem"
-    narrow: ClassVar[int] = 640
+    min_height: ClassVar[str] = "38.5rem"
+    min_height_narrow: ClassVar[str] = "62rem"
+    narrow: ClassVar[int] = 676
 
     depth = t.Int(12).tag(sync=True)
     order = t.Enum(("pre", "post", "none"), "pre").tag(sync=True)

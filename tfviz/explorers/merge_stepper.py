@@ -24,7 +24,6 @@ class MergeStepper(Explorer):
 
     module: ClassVar[str] = "merge_stepper"
     label: ClassVar[str] = "Byte-pair merges: the text in tokens after each merge"
-    narrow: ClassVar[int] = 640
 
     text = t.Unicode().tag(sync=True)
     merges = t.Int(0).tag(sync=True)
@@ -57,8 +56,12 @@ class MergeStepper(Explorer):
 
     def heights(self) -> dict[int, str]:
         """The text takes a line for so many of its bytes."""
-        wide, phone = (1 + len(self.text.encode()) // n for n in (34, 15))
-        return {0: f"{31 + 1.8 * wide:.1f}rem", self.narrow: f"{47 + 1.8 * phone:.1f}rem"}
+        size = len(self.text.encode())
+        steps = {0: (33, 34), 676: (56.5, 26), 480: (57.2, 16), 340: (58.2, 12.5)}
+        return {
+            width: f"{rest + 1.8 * (1 + size // each):.1f}rem"
+            for width, (rest, each) in steps.items()
+        }
 
     @property
     def learned(self) -> list[Pair]:
