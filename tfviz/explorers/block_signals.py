@@ -26,6 +26,12 @@ ORDERS: dict[tuple[str, bool], Callable[..., Tensor]] = {
     ("none", False): orders.no_norm_no_skip,
 }
 SHOW = ("gradient", "stream", "weights")
+PROMPTS = (
+    "Predict what the first layers hear of the loss with skips, and without them. Then tick or "
+    "clear the box, and change the depth.",
+    "Predict at which blocks the first step pulls hardest, for each place of the norm. Then "
+    "switch, and change the gain and the random numbers.",
+)
 
 
 def uniforms(seed: int, count: int) -> Tensor:
@@ -74,8 +80,7 @@ class BlockSignals(Explorer):
                 raise ValueError(f"{name} = {value!r}; choose one of {', '.join(known)}")
         super().__init__(
             depth=depth, order=order, skips=skips, gain=gain, seed=seed, show=show,
-            prompt=prompt or "Predict what happens to the gradient in the first layers when you "
-            "take the skips away. Then do it, and change the depth.",
+            prompt=prompt or PROMPTS[show == "weights"],
         )  # fmt: skip
 
     @classmethod
