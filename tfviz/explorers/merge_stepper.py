@@ -55,8 +55,8 @@ class MergeStepper(Explorer):
         return _checks.integer("merges", proposal["value"], 0, MOST_MERGES)
 
     def heights(self) -> dict[int, str]:
-        """The text takes a line for so many of its bytes."""
-        size = len(self.text.encode())
+        """The text takes a line for so many of its bytes; one that is no letter shows as two."""
+        size = sum(1 if byte < 128 else 2 for byte in self.text.encode())
         steps = {0: (33, 34), 676: (56.5, 26), 480: (57.2, 16), 340: (58.2, 12.5)}
         return {
             width: f"{rest + 1.8 * (1 + size // each):.1f}rem"
