@@ -116,14 +116,17 @@ class BlockSignals(Explorer):
                     p.zero_()
             for norm in (m for m in stack.modules() if isinstance(m, nn.LayerNorm)):
                 norm.weight.fill_(1.0)
-            for block, numbers in zip(stack.blocks, blocks, strict=True):
+            for n, numbers in enumerate(blocks):
                 qkv, out, up, down = (self.gain * numbers).split(
                     [3 * d * d, d * d, 4 * d * d, 4 * d * d]
                 )
-                block.attend.W_qkv.weight.copy_(qkv.view(3, d, d).mT.reshape(3 * d, d) / d**0.5)
-                block.attend.W_o.weight.copy_(out.view(d, d).T / d**0.5)
-                block.feed.W_1.weight.copy_(up.view(d, 4 * d).T / d**0.5)
-                block.feed.W_2.weight.copy_(down.view(4 * d, d).T / (4 * d) ** 0.5)
+                for name, W in (
+                    ("attend.W_qkv", qkv.view(3, d, d).mT.reshape(3 * d, d) / d**0.5),
+                    ("attend.W_o", out.view(d, d).T / d**0.5),
+                    ("feed.W_1", up.view(d, 4 * d).T / d**0.5),
+                    ("feed.W_2", down.view(4 * d, d).T / (4 * d) ** 0.5),
+                ):
+                    stack.get_parameter(f"blocks.{n}.{name}.weight").copy_(W)
         return signals(stack, X.view(1, L, d), G.view(1, L, d))
 
     def __repr__(self) -> str:
