@@ -74,6 +74,7 @@ BUILT = {
     *("sinusoidal_pe", "learned_pe"),
     *("shaw_relative", "xl_relative"),
     "rope",
+    *("token_embedding", "pointwise_mlp", "residual_connection", "layer_norm_pre_post"),
 }
 
 

@@ -11,6 +11,9 @@ from tfviz.explorers.clock_hands import ClockHands
 from tfviz.explorers.position_bench import PositionBench
 from tfviz.explorers.relative_terms import RelativeTerms
 from tfviz.explorers.rotary_clocks import RotaryClocks
+from tfviz.explorers.block_costs import BlockCosts
+from tfviz.explorers.block_signals import BlockSignals
+from tfviz.explorers.merge_stepper import MergeStepper
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
 from tfviz.explorers.trained_heads import TrainedHeads
@@ -28,6 +31,11 @@ __all__ = [
     "PositionBench",
     "RelativeTerms",
     "RotaryClocks",
+    "BlockCosts",
+    "BlockSignals",
+    "Explorer",
+    "GoalReport",
+    "MergeStepper",
     "SoftDictionary",
     "SparseLab",
     "TrainedHeads",

@@ -1,0 +1,123 @@
+"""Layer normalisation, and the two places for it.
+
+    LN(x) = γ ⊙ (x − μ)/√(Var + ε) + β        μ, Var of the d numbers of a token, Var with 1/d
+    post:  z = LN(x + F(x))                   pre:  z = x + F(LN(x)), and one LN after the last
+
+LN: Ba, Kiros, Hinton 2016 (arXiv 1607.06450). Post-norm is Vaswani et al. 2017; pre-norm came soon
+after; Xiong et al. 2020 (arXiv 2002.04745) compare their gradients. The two orders themselves are
+`tfviz.models.blocks.post_norm` and `pre_norm`, because the models use them; here are LN, orders
+with a part left out, and what to measure. RMSNorm is Zhang and Sennrich 2019 (arXiv 1910.07467).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from tfviz import _checks
+from tfviz.models.blocks import Layer, Stack, post_norm, pre_norm
+
+__all__ = [
+    "Signals",
+    "layer_norm",
+    "layer_norm_jacobian",
+    "no_norm",
+    "no_norm_no_skip",
+    "post_norm",
+    "post_norm_no_skip",
+    "pre_norm",
+    "pre_norm_no_skip",
+    "rms_norm",
+    "signals",
+]
+
+
+def layer_norm(
+    X: Float[Tensor, "*L d"],
+    gamma: Float[Tensor, "d"] | float = 1.0,
+    beta: Float[Tensor, "d"] | float = 0.0,
+    eps: float = 1e-5,
+) -> Float[Tensor, "*L d"]:
+    """Each row to mean 0 and variance 1, then times γ plus β."""
+    eps = _checks.real("eps", eps, 0.0)
+    centred = X - X.mean(-1, keepdim=True)
+    variance = (centred**2).mean(-1, keepdim=True)  # divided by d, not by d − 1
+    return gamma * centred / (variance + eps).sqrt() + beta
+
+
+def rms_norm(
+    X: Float[Tensor, "*L d"], gamma: Float[Tensor, "d"] | float = 1.0, eps: float = 1e-5
+) -> Float[Tensor, "*L d"]:
+    """The same without subtracting the mean, and without β: only the length of a row is set."""
+    eps = _checks.real("eps", eps, 0.0)
+    return gamma * X / ((X**2).mean(-1, keepdim=True) + eps).sqrt()
+
+
+def layer_norm_jacobian(x: Float[Tensor, "d"], eps: float = 1e-5) -> Float[Tensor, "d d"]:
+    """∂LN(x)/∂x at γ = 1: (I − 1/d − x̂ᵀx̂/d)/σ, σ = √(Var + ε).
+
+    Two directions are lost, the mean and the length of x; all others are divided by σ.
+    """
+    d = len(x)
+    sigma = ((x - x.mean()) ** 2).mean().add(eps).sqrt()
+    hat = (x - x.mean()) / sigma
+    eye = torch.eye(d, dtype=x.dtype)
+    return (eye - torch.full_like(eye, 1 / d) - torch.outer(hat, hat) / d) / sigma
+
+
+# --- orders with something left out, for comparison -----------------------------------------------
+
+
+def no_norm(X: Tensor, F: Layer, LN: Layer) -> Tensor:
+    return X + F(X)
+
+
+def pre_norm_no_skip(X: Tensor, F: Layer, LN: Layer) -> Tensor:
+    return F(LN(X))
+
+
+def post_norm_no_skip(X: Tensor, F: Layer, LN: Layer) -> Tensor:
+    return LN(F(X))
+
+
+def no_norm_no_skip(X: Tensor, F: Layer, LN: Layer) -> Tensor:
+    return F(X)
+
+
+# --- what goes forwards and what comes back -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Of a stack of N blocks, for a pull G on its output.
+
+    stream     root mean square of X before block 1, …, before block N, and after it: N + 1 numbers
+    gradient   root mean square of ∂⟨G, output⟩/∂X at the same places
+    weights    ‖∂⟨G, output⟩/∂W_2‖ of the feed-forward of block 1 … N
+    """
+
+    stream: list[float]
+    gradient: list[float]
+    weights: list[float]
+
+
+def signals(stack: Stack, X: Float[Tensor, "b L d"], G: Float[Tensor, "b L d"]) -> Signals:
+    """Run X through the stack and send G back. Gradients of the stack's weights are left alone."""
+    states = [X.detach().requires_grad_()]
+    for block in stack.blocks:
+        states.append(block(states[-1]))
+    W_2 = [stack.get_parameter(f"blocks.{n}.feed.W_2.weight") for n in range(len(stack.blocks))]
+    found = torch.autograd.grad((G * stack.norm(states[-1])).sum(), [*states, *W_2])
+    N = len(stack.blocks)
+    return Signals(
+        [_rms(x) for x in states],
+        [_rms(g) for g in found[: N + 1]],
+        [float(g.norm()) for g in found[N + 1 :]],
+    )
+
+
+def _rms(X: Tensor) -> float:
+    return float(X.detach().square().mean().sqrt())

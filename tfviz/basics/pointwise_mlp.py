@@ -1,0 +1,92 @@
+"""The position-wise feed-forward network: each row goes through the same two layers, alone.
+
+    FFN(x) = φ(x W_1 + b_1) W_2 + b_2        W_1 ∈ ℝ^{d × d_ff},  W_2 ∈ ℝ^{d_ff × d},  d_ff = 4d
+
+Vaswani et al. 2017 (arXiv 1706.03762), section 3.3, with φ = ReLU; GELU is Hendrycks and Gimpel
+2016 (arXiv 1606.08415), as BERT and GPT use it. That the columns of W_1 are keys and the rows of
+W_2 values of a memory is how Geva et al. 2020 (arXiv 2012.14913) read it. The trained module of the
+models is `tfviz.models.blocks.FeedForward`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from tfviz import _checks
+
+Phi = Callable[[Tensor], Tensor]
+
+
+def feed_forward(
+    X: Float[Tensor, "*L d"],
+    W_1: Float[Tensor, "d dff"],
+    b_1: Float[Tensor, "dff"],
+    W_2: Float[Tensor, "dff d"],
+    b_2: Float[Tensor, "d"],
+    phi: Phi = F.relu,
+) -> Float[Tensor, "*L d"]:
+    """φ(X W_1 + b_1) W_2 + b_2, a row of X at a time. ValueError if shapes do not fit."""
+    d, d_ff = X.shape[-1], len(b_1)
+    for name, W, shape in (
+        ("W_1", W_1, (d, d_ff)),
+        ("W_2", W_2, (d_ff, d)),
+        ("b_2", b_2, (d,)),
+    ):
+        if tuple(W.shape) != shape:
+            raise ValueError(
+                f"{name} has shape {tuple(W.shape)}; with {d} numbers in a row of X and {d_ff} in "
+                f"b_1 it must be {shape}"
+            )
+    return phi(X @ W_1 + b_1) @ W_2 + b_2
+
+
+def memory_lookup(
+    x: Float[Tensor, "d"],
+    K: Float[Tensor, "dff d"],
+    b_1: Float[Tensor, "dff"],
+    V: Float[Tensor, "dff d"],
+    b_2: Float[Tensor, "d"],
+    phi: Phi = F.relu,
+) -> tuple[Float[Tensor, "d"], Float[Tensor, "dff"]]:
+    """The same for one row, read as a dictionary: a_u = φ(x k_uᵀ + b_u), z = Σ_u a_u v_u + b_2.
+
+    K = W_1ᵀ has a key in each row, V = W_2 a value. The weights need neither be positive nor sum to
+    one, and the entries are trained numbers, not other tokens.
+    """
+    a = torch.stack([phi(x @ k + b) for k, b in zip(K, b_1, strict=True)])
+    return torch.einsum("u,ud->d", a, V) + b_2, a
+
+
+def gelu(X: Float[Tensor, "*L"]) -> Float[Tensor, "*L"]:
+    """x Φ(x), Φ the distribution function of the normal distribution: a ReLU with a soft knee."""
+    return X * 0.5 * (1 + torch.erf(X / math.sqrt(2)))
+
+
+# --- what a block costs ---------------------------------------------------------------------------
+
+
+def block_weights(d: int, d_ff: int | None = None) -> dict[str, int]:
+    """Numbers in the matrices of one block; biases and norms are left out. d_ff: by default 4d."""
+    d, d_ff = _sizes(d, d_ff)
+    return {"attention": 4 * d * d, "feed-forward": 2 * d * d_ff}
+
+
+def block_flops(L: int, d: int, d_ff: int | None = None) -> dict[str, int]:
+    """Operations of one block on L tokens, two for each multiplication with its addition.
+
+    projections: Q, K, V and W^o; scores: Q Kᵀ and A V, all L² pairs. d_ff: by default 4d.
+    """
+    d, d_ff = _sizes(d, d_ff)
+    L = _checks.integer("L", L, 1)
+    return {"projections": 8 * L * d * d, "scores": 4 * L * L * d, "feed-forward": 4 * L * d * d_ff}
+
+
+def _sizes(d: int, d_ff: int | None) -> tuple[int, int]:
+    d = _checks.integer("d", d, 1)
+    return d, 4 * d if d_ff is None else _checks.integer("d_ff", d_ff, 1)

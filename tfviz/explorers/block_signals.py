@@ -1,0 +1,136 @@
+"""Signals in a stack of blocks before training: what grows on the way up, what comes back down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import traitlets as t
+from torch import Tensor, nn
+
+from tfviz import _checks
+from tfviz.basics import layer_norm_pre_post as orders
+from tfviz.basics.layer_norm_pre_post import Signals, signals
+from tfviz.explorers.base import Explorer
+from tfviz.models.blocks import Stack
+
+WIDTH, ROWS, DEEPEST = 24, 8, 24
+ORDERS: dict[tuple[str, bool], Callable[..., Tensor]] = {
+    ("pre", True): orders.pre_norm,
+    ("post", True): orders.post_norm,
+    ("none", True): orders.no_norm,
+    ("pre", False): orders.pre_norm_no_skip,
+    ("post", False): orders.post_norm_no_skip,
+    ("none", False): orders.no_norm_no_skip,
+}
+SHOW = ("gradient", "stream", "weights")
+PROMPTS = (
+    "Predict what the first layers hear of the loss with skips, and without them. Then tick or "
+    "clear the box, and change the depth.",
+    "Predict at which blocks the first step pulls hardest, for each place of the norm. Then "
+    "switch, and change the gain and the random numbers.",
+)
+
+
+def uniforms(seed: int, count: int) -> Tensor:
+    """Numbers of mean 0 and variance 1 that JavaScript makes too: mulberry32, by their place."""
+    with np.errstate(over="ignore"):
+        k = np.arange(1, count + 1, dtype=np.uint32)
+        x = np.uint32(seed * 0x9E3779B1 & 0xFFFFFFFF) + k * np.uint32(0x6D2B79F5)
+        x = (x ^ (x >> np.uint32(15))) * (x | np.uint32(1))
+        x ^= x + (x ^ (x >> np.uint32(7))) * (x | np.uint32(61))
+        x ^= x >> np.uint32(14)
+    return torch.from_numpy((x / 2**32 - 0.5) * 12**0.5)
+
+
+class BlockSignals(Explorer):
+    """N blocks of width 24 with one head on 8 tokens, random weights, computed in the page.
+
+    depth    N, 1 to 24
+    order    "pre", "post" or "none": where the normalisation stands;  skips   with or without
+    gain     of the first weights: they have variance gain²/fan-in, 0.1 to 3
+    seed     of the weights, the tokens and the pull on the output, 0 to 99
+    show     "gradient" or "stream": root mean square by layer; "weights": ‖∂/∂W_2‖ by layer
+
+    Raises ValueError for values out of range.
+    """
+
+    module: ClassVar[str] = "block_signals"
+    label: ClassVar[str] = "Signals in a deep stack: sizes and gradients by layer"
+    min_height: ClassVar[str] = "38.5rem"
+    min_height_narrow: ClassVar[str] = "62rem"
+    narrow: ClassVar[int] = 676
+
+    depth = t.Int(12).tag(sync=True)
+    order = t.Enum(("pre", "post", "none"), "pre").tag(sync=True)
+    skips = t.Bool(True).tag(sync=True)
+    gain = t.Float(1.0).tag(sync=True)
+    seed = t.Int(0).tag(sync=True)
+    show = t.Enum(SHOW, "gradient").tag(sync=True)
+    prompt = t.Unicode("").tag(sync=True)
+
+    def __init__(
+        self, depth: int = 12, order: str = "pre", skips: bool = True, gain: float = 1.0,
+        seed: int = 0, show: str = "gradient", prompt: str = "",
+    ) -> None:  # fmt: skip
+        for name, value, known in (("order", order, ("pre", "post", "none")), ("show", show, SHOW)):
+            if value not in known:
+                raise ValueError(f"{name} = {value!r}; choose one of {', '.join(known)}")
+        super().__init__(
+            depth=depth, order=order, skips=skips, gain=gain, seed=seed, show=show,
+            prompt=prompt or PROMPTS[show == "weights"],
+        )  # fmt: skip
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {"d": WIDTH, "L": ROWS, "deepest": DEEPEST}
+
+    @t.validate("depth")
+    def _depth(self, proposal: Any) -> int:
+        return _checks.integer("depth", proposal["value"], 1, DEEPEST)
+
+    @t.validate("gain")
+    def _gain(self, proposal: Any) -> float:
+        return _checks.real("gain", proposal["value"], 0.1, 3.0)
+
+    @t.validate("seed")
+    def _seed(self, proposal: Any) -> int:
+        return _checks.integer("seed", proposal["value"], 0, 99)
+
+    @property
+    def signals(self) -> Signals:
+        """What the page shows, from the library's blocks and torch's gradients."""
+        d, L, N = WIDTH, ROWS, self.depth
+        order = ORDERS[self.order, self.skips]
+        stack = Stack(N, d, 1, order, phi=nn.ReLU).double()
+        if self.order == "post":  # already normalised
+            stack.norm = nn.Identity()
+        X, G, *blocks = uniforms(self.seed, 2 * L * d + N * 12 * d * d).split(
+            [L * d, L * d, *[12 * d * d] * N]
+        )
+        with torch.no_grad():
+            for p in stack.parameters():
+                if p.ndim == 1:
+                    p.zero_()
+            for norm in (m for m in stack.modules() if isinstance(m, nn.LayerNorm)):
+                norm.weight.fill_(1.0)
+            for n, numbers in enumerate(blocks):
+                qkv, out, up, down = (self.gain * numbers).split(
+                    [3 * d * d, d * d, 4 * d * d, 4 * d * d]
+                )
+                for name, W in (
+                    ("attend.W_qkv", qkv.view(3, d, d).mT.reshape(3 * d, d) / d**0.5),
+                    ("attend.W_o", out.view(d, d).T / d**0.5),
+                    ("feed.W_1", up.view(d, 4 * d).T / d**0.5),
+                    ("feed.W_2", down.view(4 * d, d).T / (4 * d) ** 0.5),
+                ):
+                    stack.get_parameter(f"blocks.{n}.{name}.weight").copy_(W)
+        return signals(stack, X.view(1, L, d), G.view(1, L, d))
+
+    def __repr__(self) -> str:
+        return (
+            f"BlockSignals(depth={self.depth}, order={self.order!r}, skips={self.skips}, "
+            f"gain={self.gain}, seed={self.seed}, show={self.show!r})"
+        )

@@ -1,0 +1,91 @@
+"""Byte-pair merges one by one: the text in tokens, the pairs that compete, the falling length."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import traitlets as t
+
+from tfviz import _checks
+from tfviz.basics.token_embedding import Pair, encode, learn, merged, pair_counts, pieces
+from tfviz.explorers.base import Explorer
+
+MOST_LETTERS, MOST_MERGES, SHOWN = 320, 80, 5
+
+
+class MergeStepper(Explorer):
+    """Merges learned from a text of at most 320 bytes, and that text cut by them.
+
+    text     any text; what the browser's reader types takes its place
+    merges   how many have been done, 0 to 80 (fewer if no pair is left)
+
+    Raises ValueError for a text that is empty or too long, or merges out of range.
+    """
+
+    module: ClassVar[str] = "merge_stepper"
+    label: ClassVar[str] = "Byte-pair merges: the text in tokens after each merge"
+
+    text = t.Unicode().tag(sync=True)
+    merges = t.Int(0).tag(sync=True)
+    prompt = t.Unicode("").tag(sync=True)
+
+    def __init__(self, text: str, merges: int = 0, prompt: str = "") -> None:
+        super().__init__(
+            text=text, merges=merges,
+            prompt=prompt or "Predict which pair of neighbours is merged next, and which word "
+            "becomes a single token first. Then press → on the slider.",
+        )  # fmt: skip
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {"letters": MOST_LETTERS, "merges": MOST_MERGES, "shown": SHOWN}
+
+    @t.validate("text")
+    def _text(self, proposal: Any) -> str:
+        text: str = proposal["value"]
+        if not 1 <= len(text.encode()) <= MOST_LETTERS:
+            raise ValueError(
+                f"text has {len(text.encode())} bytes; give 1 to {MOST_LETTERS}, so that all of "
+                "its tokens can be seen"
+            )
+        return text
+
+    @t.validate("merges")
+    def _merges(self, proposal: Any) -> int:
+        return _checks.integer("merges", proposal["value"], 0, MOST_MERGES)
+
+    def heights(self) -> dict[int, str]:
+        """The text takes a line for so many of its bytes; one that is no letter shows as two."""
+        size = sum(1 if byte < 128 else 2 for byte in self.text.encode())
+        steps = {0: (33, 34), 676: (56.5, 26), 480: (57.2, 16), 340: (58.2, 12.5)}
+        return {
+            width: f"{rest + 1.8 * (1 + size // each):.1f}rem"
+            for width, (rest, each) in steps.items()
+        }
+
+    @property
+    def learned(self) -> list[Pair]:
+        """The merges done so far, as the library learns them."""
+        return learn(self.text, self.merges)
+
+    @property
+    def tokens(self) -> list[int]:
+        """The text in tokens."""
+        ids: list[int] = encode(self.text, self.learned).tolist()
+        return ids
+
+    @property
+    def next_pairs(self) -> list[tuple[int, int, int]]:
+        """(u, w, how often) of the five most frequent pairs; the first is merged next."""
+        rows: dict[tuple[int, ...], int] = {}
+        for piece in pieces(self.text):
+            row: tuple[int, ...] = tuple(piece.encode())
+            for n, pair in enumerate(self.learned):
+                row = merged(row, pair, 256 + n)
+            rows[row] = rows.get(row, 0) + 1
+        counts = pair_counts(rows)
+        order = sorted(counts, key=lambda pair: (-counts[pair], pair))
+        return [(*pair, counts[pair]) for pair in order[:SHOWN]]
+
+    def __repr__(self) -> str:
+        return f"MergeStepper({self.text!r}, merges={self.merges})"
