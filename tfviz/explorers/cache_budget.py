@@ -28,8 +28,8 @@ class CacheBudget(Explorer):
 
     module: ClassVar[str] = "cache_budget"
     label: ClassVar[str] = "Cache budget: bytes of keys and values of a model"
-    min_height: ClassVar[str] = "41rem"
-    min_height_narrow: ClassVar[str] = "66rem"
+    min_height: ClassVar[str] = "44.5rem"
+    min_height_narrow: ClassVar[str] = "81rem"
     narrow: ClassVar[int] = 640
 
     model = t.Unicode().tag(sync=True)

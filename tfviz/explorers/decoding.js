@@ -69,7 +69,8 @@ function tokenView(app) {
     return { row, name, before, after, text };
   });
   const list = el("div", { className: "de-half" }, heading,
-    el("table", { className: "de-table" }, el("caption", { className: "tfx-hidden" }, "The likeliest next tokens: what the model says, and after the cut"), body), tail);
+    el("table", { className: "de-table" }, el("caption", { className: "tfx-hidden" }, "The likeliest next tokens: what the model says, and after the cut"),
+      el("colgroup", {}, ...["de-first", "", "de-last"].map((className) => el("col", { className }))), body), tail);
   const plot = el("div", { className: "de-half" }, el("p", { className: "de-title" }, "share held by the likeliest n tokens, for every beginning"));
   app.picture.append(el("div", { className: "de-halves" }, list, plot));
   const curve = app.canvas(plot, { label: "", height: (w) => Math.min(330, Math.max(240, w * 0.95)) });
@@ -157,7 +158,7 @@ function beamView(app) {
   const text = (tree, tokens) => tokens.map((n) => tree.names[n]).join("");
   const heading = el("p", { className: "de-title" });
   app.picture.append(heading);
-  const STEP = 38, TOP = 24;
+  const STEP = 42, TOP = 24, HIGH = 31;
   const canvas = app.canvas(app.picture, { label: "", height: () => TOP + 10 * STEP + 8 });
   app.select("which", { label: "beginning", options: trees.map((x, n) => [String(n), `${x.prompt} …`]), read: () => String(app.get("which")), write: (x) => app.set("which", Number(x)) });
   app.slider("width", { label: "beam width", letter: "B", min: 1, max: 6 });
@@ -167,13 +168,13 @@ function beamView(app) {
   const table = el("table", { className: "de-found" }, el("caption", { className: "tfx-hidden" }, "What the search has found, the best first"),
     el("thead", {}, el("tr", {}, ...["", "text", "log p", "score"].map((x) => el("th", { scope: "col" }, x)))), body);
   app.readouts.before(table);
-  const shown = { best: app.readout("best log p"), greedy: app.readout("greedy"), looked: app.readout("distributions asked for") };
+  const shown = { best: app.readout("highest log p in the beam"), looked: app.readout("distributions asked for") };
 
   function draw() {
     const tree = trees[app.get("which")], now = { width: app.get("width"), alpha: app.get("alpha"), steps: app.get("steps") };
     const history = search(tree, now), found = history.at(-1), greedy = search(tree, { ...now, width: 1 }).at(-1)[0];
     const asked = history.slice(0, -1).reduce((sum, beam) => sum + beam.filter((y) => !y.complete).length, 0);
-    heading.replaceChildren("after “", el("b", {}, tree.prompt), "”: what the beam holds after each token; small: p of this token; violet: on the way to what it still holds; thick: to the best; dashed: greedy’s");
+    heading.replaceChildren("after “", el("b", {}, tree.prompt), "”: what the beam holds after each token, with its p. Violet leads to what is left at the end, filled to the best; dashed is greedy’s way");
     const { ctx, width } = canvas.begin(), c = app.colours, B = now.width;
     const cell = Math.min(140, width / B), left = (width - cell * B) / 2;
     const at = (step, place) => [left + (place + 0.5) * cell, step ? TOP + (step - 0.5) * STEP : 10];
@@ -187,8 +188,8 @@ function beamView(app) {
       ctx.strokeStyle = lives ? c.attention : c.grid;
       ctx.lineWidth = wins ? 4 : lives ? 1.5 : 1;
       ctx.beginPath();
-      ctx.moveTo(from[0], from[1] + (n === 1 ? 4 : 13));
-      ctx.lineTo(to[0], to[1] - 13);
+      ctx.moveTo(from[0], from[1] + (n === 1 ? 4 : HIGH / 2));
+      ctx.lineTo(to[0], to[1] - HIGH / 2);
       ctx.stroke();
     });
     ctx.textAlign = "center";
@@ -201,24 +202,25 @@ function beamView(app) {
       ctx.strokeStyle = lives ? c.attention : c.grid;
       ctx.lineWidth = 1.25;
       ctx.setLineDash([]);
-      ctx.beginPath(); ctx.roundRect(px - wide / 2, py - 13, wide, 26, 5); ctx.fill(); ctx.stroke();
-      if (isGreedy(y) && !y.old) { ctx.setLineDash([3, 2]); ctx.strokeStyle = wins ? c.page : c.ink; ctx.beginPath(); ctx.roundRect(px - wide / 2 + 2, py - 11, wide - 4, 22, 4); ctx.stroke(); ctx.setLineDash([]); }
+      ctx.beginPath(); ctx.roundRect(px - wide / 2, py - HIGH / 2, wide, HIGH, 5); ctx.fill(); ctx.stroke();
+      if (isGreedy(y) && !y.old) { ctx.setLineDash([3, 2]); ctx.strokeStyle = wins ? c.page : c.ink; ctx.beginPath(); ctx.roundRect(px - wide / 2 + 2, py - HIGH / 2 + 2, wide - 4, HIGH - 4, 4); ctx.stroke(); ctx.setLineDash([]); }
       ctx.fillStyle = wins ? c.page : lives ? c.ink : c.muted;
       const word = y.old ? "(complete)" : visible(tree.names[y.tokens.at(-1)]);
       let size = 12;
       do ctx.font = `600 ${size}px ${app.font}`; while (ctx.measureText(word).width > wide - 8 && --size > 6);
-      ctx.fillText(word, px, py - (y.old ? 0 : 4));
-      if (!y.old) { ctx.font = `9.5px ${app.font}`; ctx.fillText(y.p.toFixed(y.p < 0.1 ? 3 : 2), px, py + 7); }
+      ctx.fillText(word, px, py - (y.old ? 0 : 5.5));
+      if (!y.old) { ctx.font = `9.5px ${app.font}`; ctx.fillText(y.p.toFixed(y.p < 0.1 ? 3 : 2), px, py + 8.5); }
     });
     const line = (mark, y) => el("tr", {}, el("th", { scope: "row" }, mark), el("td", {}, `${tree.prompt}${text(tree, y.tokens)}`.replace(/\n/g, "↵") + (y.complete ? "" : " …")), el("td", {}, minus(y.logP)), el("td", {}, minus(y.score)));
-    body.replaceChildren(...[...Array(6).keys()].map((n) => (found[n] ? line(String(n + 1), found[n]) : el("tr", { className: "de-empty" }, el("th", {}, "·"), el("td", {}, " "), el("td"), el("td")))));
+    const blank = () => el("tr", { "aria-hidden": "true" }, ...[0, 1, 2, 3].map(() => el("td", {}, "\u00a0")));
+    body.replaceChildren(...found.map((y, n) => line(String(n + 1), y)), line("greedy", greedy), ...[...Array(6 - found.length)].map(blank));
+    body.children[found.length].classList.add("de-greedy");
     shown.best(minus(Math.max(...found.map((y) => y.logP)), 3));
-    shown.greedy(minus(greedy.logP, 3));
     shown.looked(String(asked));
     app.root.dataset.found = JSON.stringify(found.map((y) => ({ tokens: y.tokens, logP: y.logP, score: y.score, complete: y.complete })));
     const same = text(tree, found[0].tokens) === text(tree, greedy.tokens);
     canvas.label(`A beam of ${B} after ${history.length - 1} tokens; best: “${tree.prompt}${text(tree, found[0].tokens)}”, ${same ? "as greedy has it" : `greedy has “${text(tree, greedy.tokens)}”`}`);
-    app.say(`B = ${B}: “${visible(text(tree, found[0].tokens))}” with log p ${minus(found[0].logP)}; greedy ${same ? "finds the same" : `has ${minus(greedy.logP)}`}.`);
+    app.say(`B = ${B}: “${text(tree, found[0].tokens).trim().replace(/\s+/g, " ")}” with log p ${minus(found[0].logP)}; greedy ${same ? "finds the same" : `has ${minus(greedy.logP)}`}.`);
   }
   return {
     draw,

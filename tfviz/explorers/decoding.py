@@ -38,8 +38,6 @@ class Decoding(Explorer):
 
     module: ClassVar[str] = "decoding"
     label: ClassVar[str] = "Decoding: from a model's probabilities to text"
-    min_height: ClassVar[str] = "47rem"
-    min_height_narrow: ClassVar[str] = "70rem"
     narrow: ClassVar[int] = 640
 
     view = t.Unicode("token").tag(sync=True)
@@ -86,6 +84,10 @@ class Decoding(Explorer):
                 "beam": "Predict: does a wider beam end with the tokens that greedy began with?",
             }[view],
         )  # fmt: skip
+
+    def heights(self) -> dict[int, str]:
+        wide, narrow = ("39rem", "84.5rem") if self.view == "token" else ("59rem", "89rem")
+        return {0: wide, self.narrow: narrow}
 
     @property
     def logits(self) -> Tensor:
