@@ -1,0 +1,80 @@
+"""All sequences that a small language model can write, and those that a strategy finds."""
+
+from collections.abc import Mapping, Sequence
+
+from tfviz.plots.canvas import NORMAL, SMALL, Canvas, dots, segments, text_width
+from tfviz.plots.figure import Figure
+from tfviz.plots.inputs import number
+
+Model = Mapping[tuple[str, ...], Mapping[str, float]]
+ROW, STEP, TOP = 26, 190, 34
+
+
+def tree(
+    model: Model,
+    ways: Mapping[str, Sequence[str]],
+    *,
+    highlight: str,
+    looked_at: Sequence[Sequence[str]] = (),
+    caption: str | None = None,
+    alt: str | None = None,
+) -> Figure:
+    """Every path with its probability: tokens so far → {next token: p}.
+
+    `ways` are complete sequences by name, written at their leaves; the one to `highlight` is
+    violet, the others have a dash each. Nodes that were `looked_at` are filled, the others hollow.
+    """
+    for tokens, p in model.items():
+        if abs(sum(p.values()) - 1) > 1e-6:
+            raise ValueError(f"model[{tokens}] sums to {sum(p.values()):.4g}; give probabilities")
+    leaves = [way for way, _ in _ends(model, (), 1.0)]
+    for name, way in ways.items():
+        if tuple(way) not in leaves:
+            raise ValueError(f"ways[{name!r}] = {tuple(way)} is no path of the model to its end")
+    if highlight not in ways:
+        raise ValueError(f"highlight = {highlight!r}; choose one of {', '.join(ways)}")
+    depth = max(map(len, leaves))
+    right = max(text_width(", ".join(n for n, w in ways.items() if tuple(w) == x)) for x in leaves)
+    canvas = Canvas(40 + STEP * depth + 100 + right, TOP + ROW * len(leaves) + 6)
+    y = {leaf: TOP + ROW * (n + 0.5) for n, leaf in enumerate(leaves)}
+    for node in sorted(model, key=len, reverse=True):
+        below = [y[(*node, token)] for token in model[node]]
+        y[node] = sum(below) / len(below)
+    x = {node: 16 + STEP * len(node) for node in y}
+    named = sorted(ways, key=lambda name: name == highlight)
+    for node, p in model.items():
+        for token in p:
+            child = (*node, token)
+            ends = (x[node], y[node], x[child] - 84, y[child])
+            canvas.draw(segments([ends]), "edge", stroke="muted", width=1, opacity=0.45)
+            for k, name in enumerate(named):
+                if tuple(ways[name][: len(child)]) == child:
+                    own = name == highlight
+                    role, dash = ("attention", "solid") if own else ("ink", (0, (4 - k % 3, 2)))
+                    canvas.draw(segments([ends]), "way", stroke=role, width=3.5 - 1.5 * (not own),
+                                dash=dash)  # fmt: skip
+            canvas.text(x[child] - 80, y[child], f"{token} {number(p[token])}", va="middle")
+    seen = {tuple(node) for node in looked_at}
+    for inside, fill in ((True, "ink"), (False, "page")):
+        places = [(x[node], y[node]) for node in model if (node in seen) == inside]
+        canvas.draw(dots(places, 4.5), "node", fill=fill, stroke="ink", width=1.5)
+    canvas.text(x[leaves[0]] + 14, 18, "p of all", "muted", size=SMALL)
+    words = []
+    for leaf, p in _ends(model, (), 1.0):
+        names = [name for name, way in ways.items() if tuple(way) == leaf]
+        best = highlight in names
+        label = ", ".join(names)
+        weight = "bold" if names else "normal"
+        role = "attention" if best else "ink" if names else "muted"
+        canvas.text(x[leaf] + 14, y[leaf], f"{p:.3f}", role, va="middle", weight=weight)
+        canvas.text(x[leaf] + 62, y[leaf], label, role, size=NORMAL, va="middle", weight=weight)
+        words.append(f"{' '.join(leaf)}: {p:.3f}{f' ({label})' if label else ''}")
+    text = f"Tree of {len(leaves)} sequences with their probabilities. {'; '.join(words)}."
+    return Figure([canvas.panel(text)], alt=alt, caption=caption)
+
+
+def _ends(model: Model, node: tuple[str, ...], p: float) -> list[tuple[tuple[str, ...], float]]:
+    """Every complete sequence below a node, in order, with its probability."""
+    if node not in model:
+        return [(node, p)]
+    return [leaf for t, q in model[node].items() for leaf in _ends(model, (*node, t), p * q)]
