@@ -68,6 +68,7 @@ BUILT = {
     *("soft_dictionary", "additive_attention", "scaled_dot_product_attention"),
     *("sparse_transformer_strided", "sparse_transformer_fixed", "sparse_transformer_usage"),
     "blockwise_attention",
+    *("kv_cache", "decoding_strategies"),
 }
 
 
