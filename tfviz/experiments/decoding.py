@@ -86,6 +86,10 @@ def beginnings(seed: int) -> tuple[Int[Tensor, "b prompt"], Int[Tensor, "b writt
     return rows[:, :PROMPT], rows[:, PROMPT:]
 
 
+def _draw(cut: Cut, rng: Generator, logits: Tensor) -> Tensor:
+    return sample(cut(logits), rng)
+
+
 def written(
     model: GPT, prompts: Int[Tensor, "b prompt"], seed: int
 ) -> dict[str, Int[Tensor, "b written"]]:
@@ -93,7 +97,7 @@ def written(
     rng = Generator().manual_seed(seed)
     texts = {"greedy": generate(model, prompts, WRITTEN, greedy)}
     for name, cut in CUTS.items():
-        texts[name] = generate(model, prompts, WRITTEN, lambda x, cut=cut: sample(cut(x), rng))
+        texts[name] = generate(model, prompts, WRITTEN, partial(_draw, cut, rng))
     for width in WIDTHS:
         best = [
             beam_search(next_of(model), prompt, WRITTEN, width)[0].tokens

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from tfviz.plots.canvas import NORMAL, SMALL, Canvas, dots, segments, text_width
 from tfviz.plots.figure import Figure
 from tfviz.plots.inputs import number
+from tfviz.plots.roles import Role
 
 Model = Mapping[tuple[str, ...], Mapping[str, float]]
 ROW, STEP, TOP = 26, 190, 34
@@ -42,20 +43,22 @@ def tree(
         y[node] = sum(below) / len(below)
     x = {node: 16 + STEP * len(node) for node in y}
     named = sorted(ways, key=lambda name: name == highlight)
-    for node, p in model.items():
-        for token in p:
+    for node, shares in model.items():
+        for token, share in shares.items():
             child = (*node, token)
             ends = (x[node], y[node], x[child] - 84, y[child])
             canvas.draw(segments([ends]), "edge", stroke="muted", width=1, opacity=0.45)
             for k, name in enumerate(named):
                 if tuple(ways[name][: len(child)]) == child:
                     own = name == highlight
-                    role, dash = ("attention", "solid") if own else ("ink", (0, (4 - k % 3, 2)))
-                    canvas.draw(segments([ends]), "way", stroke=role, width=3.5 - 1.5 * (not own),
-                                dash=dash)  # fmt: skip
-            canvas.text(x[child] - 80, y[child], f"{token} {number(p[token])}", va="middle")
+                    colour: Role = "attention" if own else "ink"
+                    dash = "solid" if own else (0, (4 - k % 3, 2))
+                    width = 3.5 if own else 2
+                    canvas.draw(segments([ends]), "way", stroke=colour, width=width, dash=dash)
+            canvas.text(x[child] - 80, y[child], f"{token} {number(share)}", va="middle")
     seen = {tuple(node) for node in looked_at}
-    for inside, fill in ((True, "ink"), (False, "page")):
+    fills: list[tuple[bool, Role]] = [(True, "ink"), (False, "page")]
+    for inside, fill in fills:
         places = [(x[node], y[node]) for node in model if (node in seen) == inside]
         canvas.draw(dots(places, 4.5), "node", fill=fill, stroke="ink", width=1.5)
     canvas.text(x[leaves[0]] + 14, 18, "p of all", "muted", size=SMALL)
@@ -65,7 +68,7 @@ def tree(
         best = highlight in names
         label = ", ".join(names)
         weight = "bold" if names else "normal"
-        role = "attention" if best else "ink" if names else "muted"
+        role: Role = "attention" if best else "ink" if names else "muted"
         canvas.text(x[leaf] + 14, y[leaf], f"{p:.3f}", role, va="middle", weight=weight)
         canvas.text(x[leaf] + 62, y[leaf], label, role, size=NORMAL, va="middle", weight=weight)
         words.append(f"{' '.join(leaf)}: {p:.3f}{f' ({label})' if label else ''}")
