@@ -86,7 +86,7 @@ class Decoding(Explorer):
         )  # fmt: skip
 
     def heights(self) -> dict[int, str]:
-        wide, narrow = ("39rem", "84.5rem") if self.view == "token" else ("59rem", "89rem")
+        wide, narrow = ("39.5rem", "84.5rem") if self.view == "token" else ("59rem", "89rem")
         return {0: wide, self.narrow: narrow}
 
     @property

@@ -8,7 +8,7 @@ from tfviz.plots.inputs import number
 from tfviz.plots.roles import Role
 
 Model = Mapping[tuple[str, ...], Mapping[str, float]]
-ROW, STEP, TOP = 26, 190, 34
+ROW, STEP, TOP = 26, 132, 34
 
 
 def tree(
@@ -25,9 +25,11 @@ def tree(
     `ways` are complete sequences by name, written at their leaves; the one to `highlight` is
     violet, the others have a dash each. Nodes that were `looked_at` are filled, the others hollow.
     """
-    for tokens, p in model.items():
-        if abs(sum(p.values()) - 1) > 1e-6:
-            raise ValueError(f"model[{tokens}] sums to {sum(p.values()):.4g}; give probabilities")
+    for tokens, given in model.items():
+        if abs(sum(given.values()) - 1) > 1e-6:
+            raise ValueError(
+                f"model[{tokens}] sums to {sum(given.values()):.4g}; give probabilities"
+            )
     leaves = [way for way, _ in _ends(model, (), 1.0)]
     for name, way in ways.items():
         if tuple(way) not in leaves:
@@ -36,7 +38,7 @@ def tree(
         raise ValueError(f"highlight = {highlight!r}; choose one of {', '.join(ways)}")
     depth = max(map(len, leaves))
     right = max(text_width(", ".join(n for n, w in ways.items() if tuple(w) == x)) for x in leaves)
-    canvas = Canvas(40 + STEP * depth + 100 + right, TOP + ROW * len(leaves) + 6)
+    canvas = Canvas(16 + STEP * depth + 66 + right, TOP + ROW * len(leaves) + 6)
     y = {leaf: TOP + ROW * (n + 0.5) for n, leaf in enumerate(leaves)}
     for node in sorted(model, key=len, reverse=True):
         below = [y[(*node, token)] for token in model[node]]
@@ -46,7 +48,7 @@ def tree(
     for node, shares in model.items():
         for token, share in shares.items():
             child = (*node, token)
-            ends = (x[node], y[node], x[child] - 84, y[child])
+            ends = (x[node], y[node], x[child] - 78, y[child])
             canvas.draw(segments([ends]), "edge", stroke="muted", width=1, opacity=0.45)
             for k, name in enumerate(named):
                 if tuple(ways[name][: len(child)]) == child:
@@ -55,7 +57,7 @@ def tree(
                     dash = "solid" if own else (0, (4 - k % 3, 2))
                     width = 3.5 if own else 2
                     canvas.draw(segments([ends]), "way", stroke=colour, width=width, dash=dash)
-            canvas.text(x[child] - 80, y[child], f"{token} {number(share)}", va="middle")
+            canvas.text(x[child] - 74, y[child], f"{token} {number(share)}", va="middle")
     seen = {tuple(node) for node in looked_at}
     fills: list[tuple[bool, Role]] = [(True, "ink"), (False, "page")]
     for inside, fill in fills:
