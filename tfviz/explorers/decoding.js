@@ -166,7 +166,7 @@ function beamView(app) {
   app.slider("steps", { label: "tokens written", min: 1, max: 10 });
   const body = el("tbody");
   const table = el("table", { className: "de-found" }, el("caption", { className: "tfx-hidden" }, "What the search has found, the best first"),
-    el("thead", {}, el("tr", {}, ...["", "text", "log p", "score"].map((x) => el("th", { scope: "col" }, x)))), body);
+    el("thead", {}, el("tr", {}, ...["place", "text", "log p", "score"].map((x) => el("th", { scope: "col" }, x)))), body);
   app.readouts.before(table);
   const shown = { best: app.readout("highest log p in the beam"), looked: app.readout("distributions asked for") };
 
