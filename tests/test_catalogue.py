@@ -75,6 +75,7 @@ BUILT = {
     *("shaw_relative", "xl_relative"),
     "rope",
     *("token_embedding", "pointwise_mlp", "residual_connection", "layer_norm_pre_post"),
+    *("kv_cache", "decoding_strategies"),
 }
 
 

@@ -14,6 +14,8 @@ from tfviz.explorers.rotary_clocks import RotaryClocks
 from tfviz.explorers.block_costs import BlockCosts
 from tfviz.explorers.block_signals import BlockSignals
 from tfviz.explorers.merge_stepper import MergeStepper
+from tfviz.explorers.cache_budget import CacheBudget
+from tfviz.explorers.decoding import Decoding
 from tfviz.explorers.soft_dictionary import SoftDictionary
 from tfviz.explorers.sparse_lab import GoalReport, SparseLab
 from tfviz.explorers.trained_heads import TrainedHeads
@@ -25,6 +27,8 @@ __all__ = [
     "AdditiveScores",
     "AttentionSteps",
     "ClockHands",
+    "CacheBudget",
+    "Decoding",
     "Explorer",
     "GoalReport",
     "LossSchedule",

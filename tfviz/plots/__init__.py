@@ -26,6 +26,7 @@ from tfviz.plots.plotly import (
     plotly_style,
 )
 from tfviz.plots.roles import DARK, LIGHT, ROLES
+from tfviz.plots.trees import tree
 
 __all__ = [
     "DARK",
@@ -52,4 +53,5 @@ __all__ = [
     "reach",
     "signed_map",
     "style",
+    "tree",
 ]
