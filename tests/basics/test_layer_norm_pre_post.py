@@ -134,3 +134,9 @@ def test_bad_input_is_named() -> None:
         layer_norm(torch.zeros(3), eps=-1.0)
     with pytest.raises(ValueError, match=r"eps = -1\.0"):
         rms_norm(torch.zeros(3), eps=-1.0)
+    with pytest.raises(ValueError, match=r"gamma has shape \(2, 1\).*\(3,\)"):
+        layer_norm(torch.zeros(2, 3), torch.ones(2, 1))
+    with pytest.raises(ValueError, match=r"beta has shape \(2,\).*\(3,\)"):
+        layer_norm(torch.zeros(2, 3), torch.ones(3), torch.ones(2))
+    with pytest.raises(ValueError, match=r"gamma has shape \(4,\).*\(3,\)"):
+        rms_norm(torch.zeros(2, 3), torch.ones(4))

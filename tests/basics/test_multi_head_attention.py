@@ -276,6 +276,12 @@ def test_errors_name_the_argument() -> None:
         pruned(W_o, 3, [3])
     with pytest.raises(ValueError, match="back = 5"):
         weight_at(torch.eye(5), 5)
+    with pytest.raises(ValueError, match=r"A has shape \(3, 5\); give a square map"):
+        weight_at(torch.ones(3, 5), 2)
+    with pytest.raises(ValueError, match=r"W_q multiplies has shape \(6,\); give rows"):
+        heads(X[0], X, X, W_q, W_k, W_v)
+    with pytest.raises(ValueError, match=r"H has shape \(5, 2\)"):
+        contributions(torch.ones(5, 2), W_o)
 
 
 # --- the experiment ------------------------------------------------------------------------------

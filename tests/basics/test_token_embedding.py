@@ -183,5 +183,8 @@ def test_bad_input_is_named() -> None:
         embed(torch.tensor([0, 9]), torch.zeros(5, 2))
     with pytest.raises(ValueError, match=r"merges\[0\] = \(300, 1\)"):
         vocabulary([(300, 1)])
+    for number in (-1, 257):
+        with pytest.raises(ValueError, match=f"ids holds {number}, but 1 merges make.*0 … 256"):
+            decode(torch.tensor([97, number]), [(97, 98)])
     assert decode(torch.tensor([0xC3]), []) == "�"
     assert learn("", 5) == [] and encode("", []).shape == (0,)

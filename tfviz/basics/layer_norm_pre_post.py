@@ -41,8 +41,9 @@ def layer_norm(
     beta: Float[Tensor, "d"] | float = 0.0,
     eps: float = 1e-5,
 ) -> Float[Tensor, "*L d"]:
-    """Each row to mean 0 and variance 1, then times γ plus β."""
+    """Each row to mean 0 and variance 1, then times γ plus β. ValueError for other shapes."""
     eps = _checks.real("eps", eps, 0.0)
+    _columns(X, gamma=gamma, beta=beta)
     centred = X - X.mean(-1, keepdim=True)
     variance = (centred**2).mean(-1, keepdim=True)  # divided by d, not by d − 1
     return gamma * centred / (variance + eps).sqrt() + beta
@@ -53,7 +54,18 @@ def rms_norm(
 ) -> Float[Tensor, "*L d"]:
     """The same without subtracting the mean, and without β: only the length of a row is set."""
     eps = _checks.real("eps", eps, 0.0)
+    _columns(X, gamma=gamma)
     return gamma * X / ((X**2).mean(-1, keepdim=True) + eps).sqrt()
+
+
+def _columns(X: Tensor, **given: Tensor | float) -> None:
+    """γ and β have one number for each column, or one in all."""
+    for name, value in given.items():
+        if isinstance(value, Tensor) and value.ndim and value.shape != X.shape[-1:]:
+            raise ValueError(
+                f"{name} has shape {tuple(value.shape)}, rows of X have {X.shape[-1]} numbers; "
+                f"give {name} the shape ({X.shape[-1]},)"
+            )
 
 
 def layer_norm_jacobian(x: Float[Tensor, "d"], eps: float = 1e-5) -> Float[Tensor, "d d"]:

@@ -35,6 +35,11 @@ def heads(
 ) -> tuple[Float[Tensor, "*batch h Lq dv"], Float[Tensor, "*batch h Lq Lk"]]:
     """(what every head found, its weights A). `pattern`: a Pattern or a mask, True = may attend."""
     for name, W, X in (("W_q", W_q, X_q), ("W_k", W_k, X_k), ("W_v", W_v, X_v)):
+        if X.ndim < 2:
+            raise ValueError(
+                f"what {name} multiplies has shape {tuple(X.shape)}; give rows (L, d), one row "
+                "for each token"
+            )
         if W.ndim != 3 or W.shape[1] != X.shape[-1] or len(W) != len(W_q):
             raise ValueError(
                 f"{name} has shape {tuple(W.shape)}, rows of X have {X.shape[-1]} numbers and W_q "
@@ -70,6 +75,8 @@ def contributions(
     H: Float[Tensor, "*batch h Lq dv"], W_o: Float[Tensor, "h*dv d_out"]
 ) -> Float[Tensor, "*batch h Lq d_out"]:
     """head_n W_n^o, what each head adds to the output; their sum over heads is the output."""
+    if H.ndim < 3:
+        raise ValueError(f"H has shape {tuple(H.shape)}; give what every head found, (h, L, d_v)")
     return H @ _blocks(W_o, *H.shape[-3::2])
 
 
@@ -136,6 +143,8 @@ def weight_at(
     back = 1 finds previous-token heads. Where a text repeats itself with period p, back = p − 1 is
     the token that came after this one last time, and finds induction heads.
     """
+    if A.ndim < 2 or A.shape[-2] != A.shape[-1]:
+        raise ValueError(f"A has shape {tuple(A.shape)}; give a square map, (L, L)")
     _checks.integer("back", back, 0, A.shape[-1] - 1)
     first = back if first is None else _checks.integer("first", first, back, A.shape[-1] - 1)
     return A.diagonal(-back, -2, -1)[..., first - back :].mean(-1)

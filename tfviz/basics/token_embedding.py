@@ -132,9 +132,17 @@ def vocabulary(merges: Sequence[Pair]) -> list[bytes]:
 
 
 def decode(ids: Int[Tensor, "L"], merges: Sequence[Pair]) -> str:
-    """Back to text; bytes that are no UTF-8, as a young model writes, become �."""
-    table = vocabulary(merges)
-    return b"".join(table[int(n)] for n in ids).decode(errors="replace")
+    """Back to text; bytes that are no UTF-8, as a young model writes, become �.
+
+    ValueError for a number that is no token.
+    """
+    table, numbers = vocabulary(merges), [int(n) for n in ids]
+    if unknown := [n for n in numbers if not 0 <= n < len(table)]:
+        raise ValueError(
+            f"ids holds {unknown[0]}, but {len(merges)} merges make the tokens 0 … "
+            f"{len(table) - 1}; decode with the merges that the text was encoded with"
+        )
+    return b"".join(table[n] for n in numbers).decode(errors="replace")
 
 
 # --- from tokens to vectors and back --------------------------------------------------------------
