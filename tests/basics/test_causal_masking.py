@@ -71,6 +71,8 @@ def test_golden_shift() -> None:
     z = torch.tensor([[5, 6, 7], [1, 2, 3]])
     assert shift_right(z, 0).tolist() == [[0, 5, 6], [0, 1, 2]]
     assert z.tolist() == [[5, 6, 7], [1, 2, 3]]
+    with pytest.raises(ValueError, match=r"begin = 0.5"):
+        shift_right(z, 0.5)  # type: ignore[arg-type]
 
 
 def test_golden_losses() -> None:

@@ -91,6 +91,9 @@ def test_golden_loss() -> None:
     close(scored_loss(p.log(), z, some), torch.tensor(1.5 * math.log(2)))
     with pytest.raises(ValueError, match="no True"):
         scored_loss(p.log(), z, ~some & some)
+    for wrong in (some[0], some.long()):  # one row for all; numbers would be taken for indices
+        with pytest.raises(ValueError, match="Boolean for each position"):
+            scored_loss(p.log(), z, wrong)
 
 
 def test_berts_gradient_comes_from_the_chosen_alone_gpts_from_all() -> None:
@@ -142,6 +145,11 @@ def test_the_same_generator_hides_the_same_and_one_at_least() -> None:
     assert (hide(z, 9, 9, rng().manual_seed(0), share=0.01)[1].sum(1) == 1).all()
     with pytest.raises(ValueError, match="share = 15"):
         hide(z, 9, 9, rng(), share=15)
+    with pytest.raises(ValueError, match=r"mask = 9.5"):
+        hide(z, 9, 9.5, rng())  # type: ignore[arg-type]
+    for wrong in (z[0], z.float()):
+        with pytest.raises(ValueError, match=r"token numbers \(b, L\)"):
+            hide(wrong, 9, 9, rng())
 
 
 # --- T5 ------------------------------------------------------------------------------------------
@@ -207,3 +215,10 @@ def test_bad_spans_are_named() -> None:
     for spans in ([(3, 4), (0, 1)], [(2, 2)], [(7, 12)], [(0, 3), (2, 5)]):
         with pytest.raises(ValueError, match="rising"):
             drop_spans(range(9), spans, [50, 51, 52])
+    for marks in ([50, 50], [50, 3]):
+        with pytest.raises(ValueError, match="not new"):
+            drop_spans(range(9), [(0, 1)], marks)
+    with pytest.raises(ValueError, match=r"\[51\] are in the inputs only"):
+        put_back([1, 50, 51], [50, 7, 52], [50, 51, 52])
+    with pytest.raises(ValueError, match="L = 1"):
+        random_spans(1, rng())

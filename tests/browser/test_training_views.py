@@ -126,8 +126,8 @@ def test_views_by_hand() -> None:
     bert = TrainingViews(words, "bert", fates=["mask", "", "other", "same"]).view
     assert bert.inputs == ["⟨mask⟩", "b", "fish", "d"] and bert.scored == [True, False, True, True]
     t5 = TrainingViews(words, "t5", fates=["", "mask", "mask", ""]).view
-    assert t5.inputs == ["a", "⟨1⟩", "d", "⟨begin⟩", "⟨1⟩", "b", "c"]
-    assert t5.targets == ["", "", "", "⟨1⟩", "b", "c", "⟨2⟩"] and t5.sources == 3
+    assert t5.inputs == ["a", "⟨0⟩", "d", "⟨begin⟩", "⟨0⟩", "b", "c"]
+    assert t5.targets == ["", "", "", "⟨0⟩", "b", "c", "⟨1⟩"] and t5.sources == 3
     assert t5.mask == prefix_lm(prefix=3).mask(7).tolist()
     inputs, targets = drop_spans([0, 1, 2, 3], [(1, 3)], [4, 5])
     assert len(t5.inputs) == len(inputs) + len(targets)

@@ -51,6 +51,7 @@ def loss_weights(
 
 def steps_scored(steps: int, N: int) -> Int[Tensor, "N"]:
     """For how many of T steps each layer is scored: ⌈nT/2N⌉ below the last one."""
+    steps, N = _checks.integer("steps", steps, 1), _checks.integer("N", N, 1)
     return torch.tensor([-(-n * steps // (2 * N)) for n in range(1, N)] + [steps])
 
 
@@ -77,8 +78,8 @@ class DeepCharacterModel(nn.Module):
         positions_per_layer: bool = True, order: Any = pre_norm,
     ) -> None:  # fmt: skip
         super().__init__()
-        _checks.integer("N", N, 1)
-        _checks.integer("targets", targets, 1)
+        for name, size in (("vocab", vocab), ("N", N), ("targets", targets)):
+            _checks.integer(name, size, 1)
         tables = N if positions_per_layer else 1
         self.embed = Embedding(vocab, d)
         self.P = nn.ModuleList(Learned(longest, d) for _ in range(tables))
@@ -119,12 +120,13 @@ def auxiliary_loss(
     every_position: bool = True,
 ) -> Float[Tensor, ""]:
     """𝓛 in nats, for windows of L tokens and the M behind them. What weighs 0 is not computed."""
-    x, y = ahead(tokens, weights.shape[1])
-    if weights.shape[0] != len(model.exits):
+    N, M = len(model.exits), len(cast(Classifiers, model.exits[-1]).targets)
+    if weights.ndim != 2 or weights.shape[0] != N or not 1 <= weights.shape[1] <= M:
         raise ValueError(
-            f"weights has {weights.shape[0]} rows, the model has classifiers behind "
-            f"{len(model.exits)} layers; make it by loss_weights(step, steps, {len(model.exits)})"
+            f"weights has shape {tuple(weights.shape)}, the model has classifiers behind {N} "
+            f"layers for {M} targets; make it by loss_weights(step, steps, {N})"
         )
+    x, y = ahead(tokens, weights.shape[1])
     first = 0 if every_position else x.shape[1] - 1
     total = torch.zeros(())
     for n, X in enumerate(model.states(x)):

@@ -33,6 +33,7 @@ def causal_bias(L: int) -> Float[Tensor, "L L"]:
 def shift_right(z: Int[Tensor, "b L"], begin: int) -> Int[Tensor, "b L"]:
     """What the model reads while it must say z: a token that means "begin", then z without its
     last."""
+    _checks.integer("begin", begin, 0)
     return torch.cat([torch.full_like(z[:, :1], begin), z[:, :-1]], 1)
 
 

@@ -54,6 +54,11 @@ def scored_loss(
     losses = token_losses(logits, targets)
     if scored is None:
         return losses.mean()
+    if scored.dtype != torch.bool or scored.shape != losses.shape:
+        raise ValueError(
+            f"scored is {scored.dtype} of shape {tuple(scored.shape)}; give a Boolean for each "
+            f"position, shape {tuple(losses.shape)}"
+        )
     if not scored.any():
         raise ValueError("scored holds no True; at least one position must count")
     return losses[scored].mean()
@@ -71,6 +76,9 @@ def hide(
     of the chosen are scored, and nothing else.
     """
     _checks.real("share", share, 0.0, 1.0)
+    _checks.integer("mask", mask, 0)
+    if z.ndim != 2 or z.is_floating_point():
+        raise ValueError(f"z is {z.dtype} of shape {tuple(z.shape)}; give token numbers (b, L)")
     b, L = z.shape
     count = max(1, round(share * L))
     chosen = torch.rand(b, L, generator=rng).argsort(1) < count  # ranks: exactly `count` a row
@@ -88,6 +96,7 @@ def random_spans(L: int, rng: Generator, share: float = 0.15, mean: float = 3.0)
 
     All ways to place them are equally likely; between two spans at least one token stays.
     """
+    L = _checks.integer("L", L, 2)  # one token to hide, one to stay
     noise = min(max(1, round(_checks.real("share", share, 0.0, 1.0) * L)), L - 1)
     n = min(max(1, round(noise / _checks.real("mean", mean, 1.0))), noise, L - noise + 1)
     lengths = _cut(noise, n, rng)  # n parts ≥ 1
@@ -118,10 +127,13 @@ def drop_spans(
             f"{len(sentinels)} sentinels for {len(spans)} spans; one for each and one for the end: "
             f"give {len(spans) + 1}"
         )
+    marks = list(sentinels[: len(spans) + 1])
+    if len(set(marks)) < len(marks) or not set(marks).isdisjoint(z):
+        raise ValueError(f"sentinels {marks} are not new; give tokens that differ and are not in z")
     inputs: list[int] = []
     targets: list[int] = []
     at = 0
-    for mark, (start, end) in zip(sentinels, spans, strict=False):
+    for mark, (start, end) in zip(marks, spans, strict=False):
         if not at <= start < end <= len(z):
             raise ValueError(
                 f"span ({start}, {end}) is empty, out of order or beyond {len(z)} tokens; give "
@@ -130,12 +142,15 @@ def drop_spans(
         inputs += [*z[at:start], mark]
         targets += [mark, *z[start:end]]
         at = end
-    return inputs + list(z[at:]), [*targets, sentinels[len(spans)]]
+    return inputs + list(z[at:]), [*targets, marks[-1]]
 
 
 def put_back(inputs: Sequence[int], targets: Sequence[int], sentinels: Sequence[int]) -> list[int]:
     """The tokens z again: every sentinel of the inputs is replaced by what follows it in the
-    targets."""
+    targets.
+
+    ValueError if one of them does not stand in the targets.
+    """
     marks = set(sentinels)
     spans: dict[int, list[int]] = {}
     current: list[int] = []
@@ -144,4 +159,6 @@ def put_back(inputs: Sequence[int], targets: Sequence[int], sentinels: Sequence[
             current = spans.setdefault(token, [])
         else:
             current.append(token)
+    if lost := [token for token in inputs if token in marks and token not in spans]:
+        raise ValueError(f"sentinels {lost} are in the inputs only; give the targets that fit")
     return [x for token in inputs for x in (spans[token] if token in marks else [token])]

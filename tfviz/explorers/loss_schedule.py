@@ -50,8 +50,8 @@ class LossSchedule(Explorer):
         if unknown := options.keys() - known:
             raise ValueError(f"{sorted(unknown)} are no options; choose from {sorted(known)}")
         options["prompt"] = options.get("prompt") or (
-            "Predict: at which point of training does layer 20 of 64 fall silent, and which layers "
-            "are left at half-time? Then drag the line, or press → in the picture."
+            "Predict: at which point of training does layer 48 of 64 fall silent, and which layers "
+            "are left at half-time? Then drag the line, or press → and ↑ in the picture."
         )
         super().__init__(N=N, progress=progress, layer=layer, **options)
 

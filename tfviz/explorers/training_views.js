@@ -28,13 +28,13 @@ function views({ objective, words, prefix, fates, masked, other }) {
     let at = 0;
     spans.forEach(([start, end], n) => {
       for (; at < start; at++) { source.push(words[at]); from.push(at); }
-      source.push(`⟨${n + 1}⟩`);
+      source.push(`⟨${n}⟩`);
       from.push(-1);
-      said.push(`⟨${n + 1}⟩`, ...words.slice(start, end));
+      said.push(`⟨${n}⟩`, ...words.slice(start, end));
       at = end;
     });
     for (; at < L; at++) { source.push(words[at]); from.push(at); }
-    said.push(`⟨${spans.length + 1}⟩`);
+    said.push(`⟨${spans.length}⟩`);
     const sources = source.length, n = sources + said.length;
     return {
       inputs: [...source, begin, ...said.slice(0, -1)], targets: [...source.map(() => ""), ...said],

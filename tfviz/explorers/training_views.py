@@ -122,7 +122,7 @@ class TrainingViews(Explorer):
         if self.objective == "t5":
             spans = spans_of(self.fates)
             marks = list(range(L, L + len(spans) + 1))
-            names = [*words, *(f"⟨{n + 1}⟩" for n in range(len(marks)))]
+            names = [*words, *(f"⟨{n}⟩" for n in range(len(marks)))]
             source, said = drop_spans(range(L), spans, marks)
             sources, n = len(source), len(source) + len(said)
             read = [names[x] for x in source] + [BEGIN] + [names[x] for x in said[:-1]]
