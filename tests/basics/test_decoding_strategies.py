@@ -280,6 +280,7 @@ def test_distinct() -> None:
     assert distinct("abab", 2) == 2 / 3  # ab ba ab
     assert distinct([1, 1, 1, 1, 1], 4) == 1 / 2
     assert distinct("abcdef", 4) == 1.0
+    assert distinct(torch.ones(5, dtype=torch.long), 4) == 1 / 2  # numbers, not tensors
 
 
 @pytest.mark.parametrize(

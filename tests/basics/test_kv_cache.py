@@ -77,11 +77,11 @@ def test_wrong_caches_are_noticed(wrong: Step) -> None:
 
 
 def test_golden_numbers() -> None:
-    # keys 0, then ln 2: the second token weighs the two values 1 : 2
+    # keys 0 and 1, query 1: the second token weighs the values 0 and 6 as 1 : e
     one = torch.ones(1, 1, dtype=torch.float64)
-    x = torch.tensor([[0.0], [math.log(2)]], dtype=torch.float64)
+    x = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
     _, kept = attend_next(x[0], one, one, one)
-    z, (K, V) = attend_next(torch.tensor([1.0], dtype=torch.float64), one, one, 6 * one, kept)
+    z, (K, V) = attend_next(x[1], one, one, 6 * one, kept)
     close(K, torch.tensor([[0.0], [1.0]], dtype=torch.float64))
     close(z[0], torch.tensor(6 * math.e / (1 + math.e), dtype=torch.float64))
     close(V, torch.tensor([[0.0], [6.0]], dtype=torch.float64))
@@ -91,6 +91,12 @@ def test_keys_of_other_weights_are_refused() -> None:
     X, *W = tensors()
     with pytest.raises(ValueError, match=r"kept has shapes \(1, 2\), \(1, 4\)"):
         attend_next(X[0], *W, (torch.zeros(1, 2), torch.zeros(1, 4)))
+
+
+def test_one_token_at_a_time() -> None:
+    X, *W = tensors()
+    with pytest.raises(ValueError, match="give the row of one token"):
+        attend_next(X, *W)  # rows would look ahead
 
 
 # --- the same in a model --------------------------------------------------------------------------
@@ -139,6 +145,11 @@ def test_bytes_are_proportional_to_everything() -> None:
         sizes = [10, 2, 3, 4, 2, 5]
         sizes[k] *= 3
         assert cache_bytes(*sizes) == 3 * base
+
+
+def test_no_heads_are_no_cache() -> None:
+    with pytest.raises(ValueError, match="h_kv = 0"):
+        MODELS["GPT-2"].cache_bytes(4, h_kv=0)
 
 
 @pytest.mark.parametrize("name", ["N", "h_kv", "d_head", "b", "batch"])

@@ -141,8 +141,9 @@ def next_of(model: GPT) -> Next:
     return next_log_p
 
 
-def distinct(tokens: Sequence[Any], n: int) -> float:
+def distinct(tokens: Sequence[Any] | Tensor, n: int) -> float:
     """Different n-grams, as a share of all: 1 if none comes twice, 1/count if one comes always."""
+    tokens = tokens.tolist() if isinstance(tokens, Tensor) else tokens  # tensors are all different
     grams = [tuple(tokens[k : k + n]) for k in range(len(tokens) - _checks.integer("n", n, 1) + 1)]
     if not grams:
         raise ValueError(f"tokens has {len(tokens)} entries; give at least n = {n}")

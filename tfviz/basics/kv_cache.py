@@ -33,6 +33,8 @@ def attend_next(
     kept: Rows | None = None,
 ) -> tuple[Float[Tensor, "d_v"], Rows]:
     """(z, K and V with one row more): one head of causal self-attention, for its newest token."""
+    if x.dim() != 1:
+        raise ValueError(f"x has shape {tuple(x.shape)}; give the row of one token, (d,)")
     K, V = (x @ W_k)[None], (x @ W_v)[None]
     if kept is not None:
         if kept[0].shape[1:] != K.shape[1:] or kept[1].shape[1:] != V.shape[1:]:
@@ -90,7 +92,8 @@ class Shape:
 
     def cache_bytes(self, L: int, b: int = 2, batch: int = 1, h_kv: int | None = None) -> int:
         """With another number of key/value heads, if one is given."""
-        return cache_bytes(L, self.N, h_kv or self.h_kv, self.d_head, b, batch)
+        heads = self.h_kv if h_kv is None else h_kv
+        return cache_bytes(L, self.N, heads, self.d_head, b, batch)
 
 
 MODELS = {
