@@ -308,6 +308,8 @@ def test_roformer_turns_neighbours() -> None:
         (lambda: Rope(4, interpolate=0.0), "interpolate = 0"),
         (lambda: Rope(4, interpolate=-2.0), "interpolate = -2.0 is out of range"),
         (lambda: rotate(torch.ones(3, 4), torch.arange(4)), r"i has shape \(4,\), X \(3, 4\)"),
+        (lambda: rotate(torch.ones(4), torch.arange(4)), r"X \(4,\); give X rows"),
+        (lambda: rotate(torch.ones(2, 4).long(), torch.arange(2)), r"X holds torch.int64"),
         (lambda: rotation(math.inf, 4), "i = inf is not finite"),
     ],
 )

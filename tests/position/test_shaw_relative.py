@@ -241,8 +241,12 @@ def test_errors_say_what_to_do() -> None:
         Shaw(4, -1)
     with pytest.raises(ValueError, match="d_head = 0"):
         Shaw(0, 2)
-    Q, *_, P_k, _ = case()
+    Q, K, V, P_k, P_v = case()
     with pytest.raises(ValueError, match="a table has 4 rows; give 2k"):
         key_scores(Q, P_k[:4], 9)
+    with pytest.raises(ValueError, match="the same k for both"):
+        shaw_attention(Q, K, V, P_k, P_v[1:-1])
+    with pytest.raises(ValueError, match=r"Lk = 2.*choose Lk >= 3"):
+        labels(3, 2, 1)
     with pytest.raises(ValueError, match=r"no P\^v"):
         Shaw(4, 2, values=False).values(torch.rand(1, 1, 3, 3))

@@ -106,3 +106,9 @@ def test_errors_say_what_to_do() -> None:
             edges(buckets, far)
     with pytest.raises(ValueError, match="h = 0"):
         T5Bias(0)
+    for make in (
+        lambda: T5Bias(2, buckets=6, future=True),
+        lambda: bucket(torch.arange(3), 6, 30, future=True),
+    ):
+        with pytest.raises(ValueError, match=r"buckets = 6.*a multiple of 4"):
+            make()

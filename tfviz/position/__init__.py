@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tfviz import _checks
+
 
 class Positions(nn.Module):
     """What a position encoding may do inside attention; this one does nothing.
@@ -35,7 +37,8 @@ class Positions(nn.Module):
 def positions(
     Lq: int, Lk: int, device: Any = None
 ) -> tuple[Int[Tensor, "Lq 1"], Int[Tensor, "Lk"]]:
-    """(i, j), which broadcast to all pairs: the queries are the last Lq of the Lk places."""
+    """(i, j), which broadcast to all pairs: the queries are the last Lq of the Lk >= Lq places."""
+    _checks.integer("Lk", Lk, Lq)
     j = torch.arange(Lk, device=device)
     return j[Lk - Lq :, None], j
 

@@ -97,11 +97,13 @@ class Rope(Positions):
 
 def _hands(X: Tensor, i: Tensor, base: float) -> tuple[Tensor, Tensor]:
     """cos and sin of every angle, (L, d/2), in the type of X."""
-    if i.shape != X.shape[-2:-1]:
+    if X.dim() < 2 or i.shape != X.shape[-2:-1]:
         raise ValueError(
-            f"i has shape {tuple(i.shape)}, X {tuple(X.shape)}; give one position for each of the "
-            f"{X.shape[-2]} rows"
+            f"i has shape {tuple(i.shape)}, X {tuple(X.shape)}; give X rows, (…, L, d), and i one "
+            "position for each row"
         )
+    if not X.is_floating_point():
+        raise ValueError(f"X holds {X.dtype}, where sines are 0 or ±1; give X.float()")
     angle = i[:, None].double() * speeds(X.shape[-1], base).to(X.device)
     return angle.cos().to(X.dtype), angle.sin().to(X.dtype)
 

@@ -44,7 +44,8 @@ def shaw_attention(
     pattern: Any = None,
 ) -> tuple[Float[Tensor, "*heads Lq d_head"], Float[Tensor, "*heads Lq Lk"]]:
     """(out, A) by the definition: a vector for every pair, so (Lq, Lk, d_head) numbers twice."""
-    row = labels(Q.shape[-2], K.shape[-2], _longest(P_k), Q.device) + _longest(P_k)
+    k = _longest(P_k, P_v)
+    row = labels(Q.shape[-2], K.shape[-2], k, Q.device) + k
     a_k, a_v = P_k[row], P_v[row]  # (Lq, Lk, d_head)
     extra = torch.einsum("...id,ijd->...ij", Q, a_k) / Q.shape[-1] ** 0.5
     out, A = attention(Q, K, V, pattern, bias=extra)
@@ -65,11 +66,15 @@ def label_weights(A: Float[Tensor, "*heads Lq Lk"], k: int) -> Float[Tensor, "*h
     return A.new_zeros(*A.shape[:-1], 2 * k + 1).scatter_add(-1, row.expand_as(A), A)
 
 
-def _longest(P: Table) -> int:
-    """k of a table with 2k + 1 rows."""
-    if len(P) % 2 == 0:
-        raise ValueError(f"a table has {len(P)} rows; give 2k + 1, for the labels −k … k")
-    return len(P) // 2
+def _longest(*tables: Table) -> int:
+    """k of tables with 2k + 1 rows."""
+    rows = [len(P) for P in tables]
+    if rows[0] % 2 == 0 or len(set(rows)) > 1:
+        raise ValueError(
+            f"a table has {' and '.join(map(str, rows))} rows; give 2k + 1 (the same k for both), "
+            "for the labels −k … k"
+        )
+    return rows[0] // 2
 
 
 class Shaw(Positions):

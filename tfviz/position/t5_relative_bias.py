@@ -49,10 +49,20 @@ def bucket(
 ) -> Int[Tensor, "*pairs"]:
     """The bucket of each distance n = i − j. Without `future` all n < 0 share bucket 0."""
     if future:  # the keys after the query take the second half
-        side = buckets // 2
+        side = _side(buckets)
         return bucket(n.abs(), side, far) + side * (n < 0)
     first = torch.tensor(edges(buckets, far), device=n.device)
     return torch.searchsorted(first, n.clamp(min=0), right=True) - 1
+
+
+def _side(buckets: int) -> int:
+    """How many buckets are left for each side when keys after the query have half of them."""
+    if _checks.integer("buckets", buckets, 4) % 4:
+        raise ValueError(
+            f"buckets = {buckets}: half of them are for each side, and half of those hold one "
+            "distance each; choose a multiple of 4"
+        )
+    return buckets // 2
 
 
 class T5Bias(Positions):
@@ -72,7 +82,7 @@ class T5Bias(Positions):
         scale: float = 1.0,
     ) -> None:
         super().__init__()
-        edges(buckets // 2 if future else buckets, far)  # errors belong here
+        edges(_side(buckets) if future else buckets, far)  # errors belong here
         self.buckets, self.far, self.future = buckets, far, future
         self.scale = _checks.real("scale", scale)
         self.b = nn.Parameter(torch.zeros(_checks.integer("h", h, 1), buckets))
