@@ -315,7 +315,11 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Class]:
         class_.before = surroundings(around)
         class_.database = rows(course)
         class_.said = run(GRADE, str(course), ASSIGNMENT, home=home)
-    left = [p for p in psutil.Process().children(recursive=True) if p.pid not in ours]
+    left = [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if ours.isdisjoint({process.pid, *(parent.pid for parent in process.parents())})
+    ]
     class_.left = [f"{p.pid} {p.name()}" for p in left if p.status() != psutil.STATUS_ZOMBIE]
     for process in left:
         with contextlib.suppress(psutil.Error):
