@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from explorer_site import served, write_site
+from explorer_site import fits
 
 from tfviz.basics.additive_attention import additive_attention
 from tfviz.explorers import AdditiveScores
@@ -24,16 +22,8 @@ CASE: dict[str, Any] = {
 
 
 @pytest.fixture
-def scores(page: Any, tmp_path: Path) -> Iterator[Any]:
-    write_site(tmp_path, AdditiveScores(**CASE).html())
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
-    with served(tmp_path) as address:
-        page.goto(address)
-        page.locator(".tfviz-explorer[data-ready]").wait_for()
-        yield page
-    assert not errors
+def scores(show: Any) -> Any:
+    return show(AdditiveScores(**CASE))
 
 
 def expect(page: Any, size: float, sharpness: float) -> None:
@@ -69,18 +59,8 @@ def test_copied_python_makes_the_same_explorer(scores: Any) -> None:
     assert again.state == AdditiveScores(**CASE, sharpness=10.0).state
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_fits_without_shift(page: Any, tmp_path: Path, width: int) -> None:
-    write_site(tmp_path, AdditiveScores(**CASE).html())
-    page.set_viewport_size({"width": width, "height": 844})
-    with served(tmp_path) as address:
-        page.goto(address)
-        page.locator(".tfviz-explorer[data-ready]").wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        inner, outer = (
-            page.locator(s).bounding_box()["height"] for s in (".tfx", ".tfviz-explorer")
-        )
-        assert inner <= outer + 1, "higher than the room the page keeps for it"
+def test_fits_a_phone_and_a_desk(show: Any) -> None:
+    fits(show, [AdditiveScores(**CASE)])
 
 
 def test_python_side() -> None:

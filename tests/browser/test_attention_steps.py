@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from explorer_site import served, write_site
+from explorer_site import fits
 
 from tfviz import patterns
 from tfviz.attention import attention
@@ -28,16 +26,8 @@ def explorer(**options: Any) -> AttentionSteps:
 
 
 @pytest.fixture
-def steps(page: Any, tmp_path: Path) -> Iterator[Any]:
-    write_site(tmp_path, explorer().html())
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
-    with served(tmp_path) as address:
-        page.goto(address)
-        page.locator(".tfviz-explorer[data-ready]").wait_for()
-        yield page
-    assert not errors
+def steps(show: Any) -> Any:
+    return show(explorer())
 
 
 def expect(page: Any, scale: bool, causal: bool) -> None:
@@ -104,20 +94,8 @@ def test_copied_python_makes_the_same_explorer(steps: Any) -> None:
     assert again.state == explorer(causal=True).state
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_fits_a_phone_without_shift(page: Any, tmp_path: Path, theme: str) -> None:
-    write_site(tmp_path, explorer().html())
-    for width in (390, 1280):
-        page.set_viewport_size({"width": width, "height": 844})
-        with served(tmp_path) as address:
-            page.goto(address)
-            page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            page.locator(".tfviz-explorer[data-ready]").wait_for()
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            inner, outer = (
-                page.locator(s).bounding_box()["height"] for s in (".tfx", ".tfviz-explorer")
-            )
-            assert inner <= outer + 1, "higher than the room the page keeps for it"
+def test_fits_a_phone_and_a_desk(show: Any) -> None:
+    fits(show, [explorer()])
 
 
 def test_python_side() -> None:

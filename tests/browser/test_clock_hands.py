@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from explorer_site import served, write_site
+from explorer_site import fits
 
 from tfviz.explorers import ClockHands
 from tfviz.position.sinusoidal_pe import sinusoids
 
 
 @pytest.fixture
-def lab(page: Any, tmp_path: Path) -> Iterator[Any]:
-    write_site(tmp_path, ClockHands().html())
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
+def lab(page: Any, show: Any) -> Any:
     page.emulate_media(reduced_motion="reduce")
-    with served(tmp_path) as address:
-        page.goto(address)
-        page.locator(".tfviz-explorer[data-ready]").wait_for()
-        yield page
-    assert not errors
+    return show(ClockHands())
 
 
 def expect(page: Any, one: ClockHands) -> None:
@@ -88,20 +78,8 @@ def test_link_and_python_restore_the_state(lab: Any) -> None:
     assert again.state == ClockHands(place=33, base=100.0).state
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_fits_a_phone_without_shift(page: Any, tmp_path: Path, theme: str) -> None:
-    write_site(tmp_path, ClockHands(d=24).html())
-    for width in (390, 1280):
-        page.set_viewport_size({"width": width, "height": 844})
-        with served(tmp_path) as address:
-            page.goto(address)
-            page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            page.locator(".tfviz-explorer[data-ready]").wait_for()
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            inner, outer = (
-                page.locator(s).bounding_box()["height"] for s in (".tfx", ".tfviz-explorer")
-            )
-            assert inner <= outer + 1, "higher than the room the page keeps for it"
+def test_fits_a_phone_and_a_desk(show: Any) -> None:
+    fits(show, [ClockHands(d=24)])
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from explorer_site import served, write_site
+from explorer_site import fits
 
 from tfviz.explorers import PositionBench
 
@@ -42,17 +40,9 @@ def bench(**options: Any) -> PositionBench:
 
 
 @pytest.fixture
-def lab(page: Any, tmp_path: Path) -> Iterator[Any]:
-    write_site(tmp_path, bench().html())
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
+def lab(page: Any, show: Any) -> Any:
     page.emulate_media(reduced_motion="reduce")
-    with served(tmp_path) as address:
-        page.goto(address)
-        page.locator(".tfviz-explorer[data-ready]").wait_for()
-        yield page
-    assert not errors
+    return show(bench())
 
 
 def shown(page: Any) -> dict[str, Any]:
@@ -146,22 +136,9 @@ def test_link_and_python_restore_the_state(lab: Any) -> None:
     assert (again.row, again.base, again.encodings) == (12, 10.0, bench().encodings)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_fits_a_phone_without_shift(page: Any, tmp_path: Path, theme: str) -> None:
+def test_fits_a_phone_and_a_desk(show: Any) -> None:
     four = ["none", "sinusoidal", "learned", "t5"]
-    write_site(tmp_path, bench(encodings=four).html(), bench(encodings=four[1:3]).html())
-    for width in (390, 1280):
-        page.set_viewport_size({"width": width, "height": 844})
-        with served(tmp_path) as address:
-            page.goto(address)
-            page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            for n in (0, 1):
-                host = page.locator(".tfviz-explorer").nth(n)
-                host.scroll_into_view_if_needed()
-                host.and_(page.locator("[data-ready]")).wait_for()
-                inner, outer = (x.bounding_box()["height"] for x in (host.locator(".tfx"), host))
-                assert inner <= outer + 1, "higher than the room the page keeps for it"
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    fits(show, [bench(encodings=four), bench(encodings=four[1:3])])
 
 
 def test_without_a_race_there_is_no_loss() -> None:
