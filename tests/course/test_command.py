@@ -111,7 +111,7 @@ def test_errors_are_one_line(
     [
         (["autograde", "hw9"], "there is no assignment 'hw9'"),
         (["autograde", NAME, "--student", "zoe"], "no submission of zoe"),
-        (["assignment", "hw2", "ex-sharp"], "did you mean ex-sharpness"),
+        (["assignment", "hw2", "ex-sharpnes"], "did you mean ex-sharpness"),
         (["assignment", NAME, "ex-sharpness"], "is there already"),
         (["assignment", "hw 2", "ex-sharpness"], "without spaces"),
         (["assignment", "hw2", "ex-sharpness", "--points", "ex-sharpness"], "write it as ex-label"),
