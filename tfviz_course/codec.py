@@ -367,7 +367,7 @@ class Reader:
             if type(value) is dict and ("op" in value or "table" in value):
                 _check_spec(value)
         try:
-            return kind(**values)
+            return kind.from_state(values)
         except Exception as error:  # each class says in its own way that a state is none
             raise CodecError(f"the state of the explorer is not valid: {short(error)}") from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -84,6 +85,11 @@ class Explorer(anywidget.AnyWidget):
         own = set(self.trait_names(sync=True)) - set(Explorer.class_trait_names(sync=True))
         values = self.get_state(own - {"_anywidget_id"})
         return {name: values[name] for name in sorted(values)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Explorer:
+        """The explorer that has this `state`. TypeError or ValueError if none can have it."""
+        return cls(**state)
 
     def heights(self) -> dict[int, str]:
         """The heights to reserve, for the state at hand: 0 is the height where the explorer is

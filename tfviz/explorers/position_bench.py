@@ -175,6 +175,11 @@ def _one(name: str, value: Any, allowed: Sequence[Any]) -> Any:
 
 def _table(name: str, bias: Bias) -> dict[str, Any]:
     """By offset j − i if nothing else counts, otherwise by pair; the largest magnitude is 1."""
+    if isinstance(bias, Mapping):  # as it stands in the state of a bench
+        n = 2 * bias["offset"] + 1 if "offset" in bias else bias["side"] ** 2
+        if len(bias["values"]) != n:
+            raise ValueError(f"bias[{name!r}] has {len(bias['values'])} values; give {n}")
+        return dict(bias)
     if isinstance(bias, Tensor):
         M = bias.detach().double()
     else:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import torch
 import traitlets as t
@@ -85,6 +85,15 @@ class TrainedHeads(Explorer):
             prompt=prompt or "Predict: which of these heads looks at the letter before, which at "
             "what came next the last time? Choose a head, then move along the text.",
         )  # fmt: skip
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> TrainedHeads:
+        """What a model gave is taken as it stands there, whatever model it was."""
+        given = ("texts", "text", "layer", "head", "row", "prompt")
+        one = cls(**{name: state[name] for name in given if name in state})
+        for name in state.keys() - set(given):
+            one.set_trait(name, state[name])
+        return one
 
     @property
     def weights(self) -> Float[Tensor, "layers heads L L"]:
