@@ -59,7 +59,12 @@ def build(
         fcntl.flock(lock, fcntl.LOCK_EX)  # two builds of one folder follow one another
         library = digest([*in_folder("tfviz", LIBRARY), ROOT / "requirements.txt"])
         machine = digest(
-            [*in_folder("book/_ext", {".py"}), ROOT / "_config.yml", ROOT / "package-lock.json"]
+            [
+                *in_folder("book/_ext", {".py"}),
+                *in_folder("tfviz_lessons", {".py"}),
+                ROOT / "_config.yml",
+                ROOT / "package-lock.json",
+            ]
         )
         cache = place / ".jupyter_cache"
         if fresh:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tfviz import patterns as P
 from tfviz.attention import attention, sparse_attention
-from tfviz.kernels import gathers, windows
-from tfviz.kernels.key_lists import Interval, key_lists, truth
-from tfviz.pattern import Family
+from tfviz.patterns.pattern import Family
+from tfviz.sparse_attention import gathers, windows
+from tfviz.sparse_attention.key_lists import Interval, key_lists, truth
 
 TOLERANCE = 1e-5
 

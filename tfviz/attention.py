@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tfviz import _qkv, patterns
-from tfviz.pattern import Pattern
+from tfviz.patterns.pattern import Pattern
 from tfviz.sparse_attention import sparse_attention
 
 __all__ = ["attention", "heads_attention", "sparse_attention", "visible"]

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 
 
 @cache
@@ -73,7 +73,7 @@ def byte_text(ids: Int[Tensor, "L"]) -> str:
 
 def split(ids: Int[Tensor, "n"], held_out: float = 0.1) -> tuple[Tensor, Tensor]:
     """(for training, never trained on): the last part is held out, as one piece."""
-    n = round(len(ids) * (1 - _checks.real("held_out", held_out, 0.0, 1.0)))
+    n = round(len(ids) * (1 - _arguments.real("held_out", held_out, 0.0, 1.0)))
     return ids[:n], ids[n:]
 
 
@@ -81,8 +81,8 @@ def windows(
     ids: Int[Tensor, "n"], b: int, L: int, rng: Generator
 ) -> tuple[Int[Tensor, "b L"], Int[Tensor, "b L"]]:
     """(x, y) from b random places, y the next token at each of the L positions."""
-    _checks.integer("L", L, 1, len(ids) - 1)
-    start = torch.randint(len(ids) - L, (_checks.integer("b", b, 1), 1), generator=rng)
+    _arguments.integer("L", L, 1, len(ids) - 1)
+    start = torch.randint(len(ids) - L, (_arguments.integer("b", b, 1), 1), generator=rng)
     rows = ids[start + torch.arange(L + 1)]  # (b, L + 1)
     return rows[:, :-1], rows[:, 1:]
 
@@ -112,9 +112,9 @@ def associative_recall(
     and so is the answer. Which pair is asked for is random, so that guessing from the values of the
     row is right once in `pairs` times at best, or a little more where values repeat.
     """
-    _checks.integer("pairs", pairs, 1, _checks.integer("keys", keys, 1))
-    _checks.integer("values", values, 1)
-    k = torch.rand(_checks.integer("b", b, 1), keys, generator=rng).argsort(1)[:, :pairs]
+    _arguments.integer("pairs", pairs, 1, _arguments.integer("keys", keys, 1))
+    _arguments.integer("values", values, 1)
+    k = torch.rand(_arguments.integer("b", b, 1), keys, generator=rng).argsort(1)[:, :pairs]
     v = keys + torch.randint(values, (b, pairs), generator=rng)
     asked = torch.randint(pairs, (b, 1), generator=rng)
     rows = torch.cat([torch.stack([k, v], 2).flatten(1), k.gather(1, asked)], 1)
@@ -123,5 +123,5 @@ def associative_recall(
 
 def _symbols(b: int, L: int, symbols: int, rng: Generator) -> Int[Tensor, "b L"]:
     for name, value in (("b", b), ("L", L), ("symbols", symbols)):
-        _checks.integer(name, value, 1)
+        _arguments.integer(name, value, 1)
     return torch.randint(symbols, (b, L), generator=rng)

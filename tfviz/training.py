@@ -21,7 +21,7 @@ from jaxtyping import Int
 from torch import Generator, Tensor, nn
 from tqdm.auto import tqdm
 
-from tfviz import _checks, data
+from tfviz import _arguments, data
 from tfviz._files import written_whole
 
 Loss = Callable[[Any, Generator, int], Tensor]
@@ -84,9 +84,9 @@ def train(
         DivergenceError: the loss is NaN or infinite. The model is as it was before that step.
         ValueError: the checkpoint is of another run.
     """
-    _checks.integer("steps", steps, 0)
-    _checks.integer("every", every, 1)
-    _checks.real("rate", rate, 0.0)
+    _arguments.integer("steps", steps, 0)
+    _arguments.integer("every", every, 1)
+    _arguments.real("rate", rate, 0.0)
     optimiser = torch.optim.AdamW(model.parameters(), rate)
     run = {"steps": steps, "rate": rate, "seed": seed, "clip": clip}
     rng, losses = Generator().manual_seed(seed), list[float]()
@@ -120,7 +120,7 @@ def train(
 def mean_loss(model: nn.Module, loss: Loss, batches: int = 8, seed: int = 1) -> float:
     """The mean of `loss` over batches that are the same for every model."""
     rng = Generator().manual_seed(seed)
-    values = [loss(model, rng, 0) for _ in range(_checks.integer("batches", batches, 1))]
+    values = [loss(model, rng, 0) for _ in range(_arguments.integer("batches", batches, 1))]
     return torch.stack(values).mean().item()
 
 

@@ -42,7 +42,7 @@ def source_notebooks(
     points    what an exercise is worth in all, by label, in place of what the lesson says
     """
     lessons.home()
-    from lesson_assignment import source  # type: ignore[import-not-found]
+    from tfviz_lessons.assignment import source
 
     chosen = lessons.choose(items)
     labels = [label for found in chosen.values() for label in found]
@@ -72,7 +72,7 @@ def source_notebooks(
 def gap(source: str) -> str:
     """The source of an answer cell as students get it: a gap in place of each solution."""
     lessons.home()
-    from lesson_assignment import gap as gap_
+    from tfviz_lessons.assignment import gap as gap_
 
     return gap_(source)
 
@@ -80,7 +80,7 @@ def gap(source: str) -> str:
 def release_notebook(source: NotebookNode) -> NotebookNode:
     """What students get of one of `source_notebooks`; the same that nbgrader makes of it."""
     lessons.home()
-    from lesson_assignment import release
+    from tfviz_lessons.assignment import release
 
     return release(source)
 

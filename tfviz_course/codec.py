@@ -424,7 +424,7 @@ def _check_spec(spec: Any, depth: int = 0) -> None:
 
 
 def _pattern(spec: Any) -> Any:
-    from tfviz.pattern import from_spec
+    from tfviz.patterns.pattern import from_spec
 
     _check_spec(spec)
     try:

@@ -11,16 +11,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from tfviz_lessons.assignment import Told
+from tfviz_lessons.lesson import Lesson, is_lesson
+from tfviz_lessons.lesson import read as read_file
 
 HOME = Path(__file__).resolve().parents[1]
-EXTENSIONS = HOME / "book" / "_ext"
-if EXTENSIONS.is_dir() and str(EXTENSIONS) not in sys.path:
-    sys.path.append(str(EXTENSIONS))  # the code that makes pages and notebooks of lessons
-
-if TYPE_CHECKING:
-    from lesson import Lesson  # type: ignore[import-not-found]
-    from lesson_assignment import Told  # type: ignore[import-not-found]
 
 BUILD = """
 import sys
@@ -44,7 +40,7 @@ class LessonsError(Exception):
 
 def home() -> Path:
     """The folder of this clone; `LessonsError` where the lessons are not there."""
-    if not (EXTENSIONS / "lesson.py").is_file() or not (HOME / "chapters").is_dir():
+    if not (HOME / "_toc.yml").is_file() or not (HOME / "chapters").is_dir():
         raise LessonsError(
             f"the lessons are not at {HOME}: assignments are made in a clone of the course, with "
             "`make env` and then `.venv/bin/tfviz-course`"
@@ -54,8 +50,6 @@ def home() -> Path:
 
 def chapters() -> dict[str, Path]:
     """Every lesson with exercises by its short name, such as basics/attention."""
-    from lesson import is_lesson
-
     folder = home() / "chapters"
     return {
         path.relative_to(folder).with_suffix("").as_posix(): path
@@ -66,8 +60,6 @@ def chapters() -> dict[str, Path]:
 
 def read(chapter: str) -> Lesson:
     """The lesson with this short name."""
-    from lesson import read as read_file
-
     known = chapters()
     if chapter not in known:
         raise LessonsError(_unknown(chapter, list(known)))
@@ -172,7 +164,13 @@ def _build(root: Path, place: Path) -> None:
 def _digest(root: Path) -> str:
     """One number for everything that the book's numbers and words are made of."""
     files = [root / "_config.yml", root / "_toc.yml", *root.glob("*.md"), *root.glob("*.toml")]
-    for folder, ending in (("chapters", "md"), ("book", "md"), ("book", "bib"), ("book", "py")):
+    for folder, ending in (
+        ("chapters", "md"),
+        ("book", "md"),
+        ("book", "bib"),
+        ("book", "py"),
+        ("tfviz_lessons", "py"),
+    ):
         files += (root / folder).glob(f"**/*.{ending}")
     files += (root / "tfviz").glob("**/*.toml")
     total = hashlib.sha256(os.environ.get("GITHUB_REPOSITORY", "").encode())

@@ -17,13 +17,13 @@ from typing import Any
 
 from catalogue_directives import el, tag
 from docutils import nodes
-from lesson import Exercise, is_lesson, parse
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 from sphinx_exercise.nodes import is_exercise_node
 
 from tfviz import catalogue
+from tfviz_lessons.lesson import Exercise, is_lesson, parse
 
 PAGE = "book/progress"
 WORDS = {"code": "code", "written": "in words", "explorer": "in the lab"}

@@ -17,11 +17,6 @@ from typing import Any
 import nbformat
 import pybtex.database
 from docutils import nodes
-from lesson import Lesson, LessonError, is_lesson, parse
-from lesson_assignment import release, tell
-from lesson_assignment import source as assignment_source
-from lesson_notebook import Course, notebook
-from lesson_page import page_text
 from packaging.requirements import Requirement
 from pybtex.plugin import find_plugin
 from pybtex.richtext import Text
@@ -29,6 +24,12 @@ from sphinx.application import Sphinx
 from sphinx.builders.dummy import DummyBuilder
 from sphinx.errors import SphinxError
 from sphinx.util import logging
+
+from tfviz_lessons.assignment import release, tell
+from tfviz_lessons.assignment import source as assignment_source
+from tfviz_lessons.lesson import Lesson, LessonError, is_lesson, parse
+from tfviz_lessons.notebook import Course, notebook
+from tfviz_lessons.page import page_text
 
 logger = logging.getLogger(__name__)
 

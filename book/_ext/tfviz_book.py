@@ -4,7 +4,7 @@ book_math     formulas, rendered by KaTeX while the book is built
 book_boxes    {try}, {differs}, {erratum}, {measured}
 book_code     {source} and {explorer}
 book_pages    the assets and the navigation of each page, and what surrounds the pages
-lesson        exercises and notebooks from the source of a lesson
+lesson_sphinx exercises and notebooks from the source of a lesson
 book_progress  what the reader has done: rows of exercises, counts, the page of progress
 catalogue_directives    cards, atlas, family tree, map, errata
 instructor_directives   how grading works, its limits, the bad submissions
@@ -24,7 +24,7 @@ PARTS = (
     "book_boxes",
     "book_code",
     "book_pages",
-    "lesson",
+    "lesson_sphinx",
     "catalogue_directives",
     "book_progress",
     "instructor_directives",

@@ -22,7 +22,7 @@ from tfviz.basics.multi_head_attention import (
     weight_at,
     without_heads,
 )
-from tfviz.experiments import heads as experiment
+from tfviz.experiments import head_ablation as experiment
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.position.sinusoidal_pe import sinusoids
 
@@ -324,7 +324,7 @@ def test_weights_survive_the_packing() -> None:
 
 
 def test_the_stored_model_gives_the_stored_numbers() -> None:
-    result, model = experiments.load("heads"), experiment.trained()
+    result, model = experiments.load("head_ablation"), experiment.trained()
     stored, here = result["gpt"], platform.python_version()
     # the text is that of one version of Python, the made-up words are always the same
     tasks = ["repeats"] + ["text"] * (here == result["provenance"]["versions"]["python"])
@@ -338,7 +338,7 @@ def test_the_stored_model_gives_the_stored_numbers() -> None:
 
 
 def test_stored_result_says_what_the_chapter_says() -> None:
-    result = experiments.load("heads")
+    result = experiments.load("head_ablation")
     far = {name: torch.tensor(x["right"][1]) for name, x in result["two_lookups"].items()}
     near = {name: torch.tensor(x["right"][0]) for name, x in result["two_lookups"].items()}
     linear, longer, mlp = (far[name] for name in experiment.READOUTS)

@@ -24,11 +24,8 @@ import numpy
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "book/_ext"))
-
-from lesson import Block, Exercise, Lesson, Written, assigned, code_line, read, unmark
-
 from tfviz.checks import CheckFailed
+from tfviz_lessons.lesson import Block, Exercise, Lesson, Written, assigned, code_line, read, unmark
 
 SEEDS = (0, 1, 20261121, 2**31 - 1)
 

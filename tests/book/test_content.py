@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import catalogue_directives as cards
 import pytest
 from pybtex.database import parse_file
 
 from tfviz import catalogue
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "book/_ext"))
-
-import catalogue_directives as cards  # noqa: E402  needs the path above
 
 BOOK = sorted((ROOT / "book").glob("*.md"))
 LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "book/_ext"))
+from tfviz_lessons.lesson import LessonError, is_lesson, parse, read
 
-from lesson import LessonError, is_lesson, parse, read  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 RUNNER = Path(__file__).with_name("lesson_runner.py")
 SAMPLE = Path(__file__).with_name("sample_lesson.md")

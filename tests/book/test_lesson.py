@@ -9,17 +9,15 @@ import nbformat
 import pytest
 import yaml
 
+from tfviz import catalogue
+from tfviz_lessons.assignment import release, source, tell
+from tfviz_lessons.lesson import LessonError, is_lesson, parse
+from tfviz_lessons.notebook import Course, notebook
+from tfviz_lessons.page import page_text
+from tfviz_lessons.plain import Plain, expand
+from tfviz_lessons.slice import SliceError, needed
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "book/_ext"))
-
-from lesson import LessonError, is_lesson, parse  # noqa: E402
-from lesson_assignment import release, source, tell  # noqa: E402
-from lesson_notebook import Course, notebook  # noqa: E402
-from lesson_page import page_text  # noqa: E402
-from lesson_plain import Plain, expand  # noqa: E402
-from lesson_slice import SliceError, needed  # noqa: E402
-
-from tfviz import catalogue  # noqa: E402
 
 SAMPLE = (Path(__file__).parent / "sample_lesson.md").read_text("utf8")
 MACROS = {
@@ -644,7 +642,9 @@ def site(tmp_path_factory):
     (root / "references.bib").write_text((ROOT / "book/references.bib").read_text("utf8"), "utf8")
     toc = {"format": "jb-book", "root": "index", "chapters": [{"file": "sample"}]}
     (root / "_toc.yml").write_text(yaml.safe_dump(toc), "utf8")
-    extensions = {name: str(ROOT / "book/_ext") for name in ("catalogue_directives", "lesson")}
+    extensions = {
+        name: str(ROOT / "book/_ext") for name in ("catalogue_directives", "lesson_sphinx")
+    }
     config = {
         "title": "A book",
         "only_build_toc_files": True,

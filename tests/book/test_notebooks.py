@@ -19,10 +19,9 @@ import nbformat
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "book/_ext"))
+from tfviz_lessons.lesson import Block, is_lesson, read
 
-from lesson import Block, is_lesson, read  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 LESSONS = [
     str(path.relative_to(ROOT).with_suffix(""))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,7 @@ from typing import Any
 import pytest
 from conftest import PREFIX, ROOT, Site
 
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
-
-from lesson import Exercise, read
+from tfviz_lessons.lesson import Exercise, read
 
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 LAB, LAB_EXERCISE = "chapters/sparse/factorized", "ex-two-hops"

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tfviz import experiments
-from tfviz.experiments import heads
+from tfviz.experiments import head_ablation
 from tfviz.explorers import TrainedHeads
 
 TEXTS = ["the value of the expression", "crwth crwth crwth", "ab"]
@@ -37,7 +37,7 @@ def test_the_page_shows_the_numbers_of_the_library(
 ) -> None:
     page = show(one)
     expect(page, 1, 1, 0, 14)
-    stored = experiments.load("heads")["gpt"]
+    stored = experiments.load("head_ablation")["gpt"]
     facts = page.locator(".th-facts").inner_text()
     for task in ("text", "repeats"):
         assert f"{stored[task]:.2f} → {stored['without'][1][0][task]:.2f} nats" in facts
@@ -108,19 +108,19 @@ def test_fits_a_phone_without_shift(show: Callable[..., Any], one: TrainedHeads)
 
 
 def test_python_side(one: TrainedHeads) -> None:
-    model = heads.trained()
-    A = heads.of_text(model, TEXTS[1]).double()
+    model = head_ablation.trained()
+    A = head_ablation.of_text(model, TEXTS[1]).double()
     assert (one.weights - A).abs().max() < 1e-5
     assert one.html() == TrainedHeads(TEXTS, text=1, layer=1, head=0, row=14).html()
     torch.testing.assert_close(
         one.weights.sum(-1), torch.ones(2, 4, 17, dtype=torch.float64), atol=2e-4, rtol=0
     )
-    own = TrainedHeads("abc abc", model=heads.gpt())  # another model: nothing is known of it
+    own = TrainedHeads("abc abc", model=head_ablation.gpt())  # nothing is known of it
     assert own.whole == {} and own.removed == [] and own.row == 6
 
 
 def test_a_model_that_is_not_the_stored_one(show: Callable[..., Any]) -> None:
-    page = show(TrainedHeads("abc abc", model=heads.gpt()))
+    page = show(TrainedHeads("abc abc", model=head_ablation.gpt()))
     assert page.locator(".th-facts dt").count() == 3
 
 

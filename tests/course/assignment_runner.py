@@ -23,7 +23,7 @@ SEEDS = (3, 20261121)
 
 def main(chapter: str) -> None:
     lessons.home()
-    from lesson import unmark
+    from tfviz_lessons.lesson import unmark
 
     shell = InteractiveShell.instance()
     found: dict[str, dict[str, dict[str, str]]] = {}

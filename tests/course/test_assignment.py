@@ -175,7 +175,7 @@ def test_a_setup_is_a_small_part_of_the_lesson(sources):
 )
 def test_a_call_at_the_end_of_a_cell_displays_nothing(source, silent):
     lessons.home()
-    from lesson_slice import quiet
+    from tfviz_lessons.slice import quiet
 
     assert quiet(source) == (source if silent is None else silent)
 
@@ -291,12 +291,11 @@ def test_the_book_is_read_again_only_when_something_has_changed(monkeypatch, tmp
         calls.append(command)
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    for folder in ("chapters", "book/_ext"):
+    for folder in ("chapters", "tfviz_lessons"):
         (tmp_path / folder).mkdir(parents=True)
-    for file in ("_config.yml", "_toc.yml", "chapters/a.md", "book/_ext/lesson.py"):
+    for file in ("_config.yml", "_toc.yml", "chapters/a.md", "tfviz_lessons/lesson.py"):
         (tmp_path / file).write_text("one")
     monkeypatch.setattr(lessons, "HOME", tmp_path)
-    monkeypatch.setattr(lessons, "EXTENSIONS", tmp_path / "book/_ext")
     monkeypatch.setattr(subprocess, "run", run)
     assert lessons.read_book() == tmp_path / "_build/course"
     lessons.read_book()

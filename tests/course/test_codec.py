@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tfviz import explorers, patterns
-from tfviz.experiments import heads
+from tfviz.experiments import head_ablation
 from tfviz_course import codec
 from tfviz_course.codec import CodecError, Opaque, decode, encode
 
@@ -147,7 +147,7 @@ def test_an_explorer_arrives_with_its_state(name: str) -> None:
         "merge_stepper": lambda: explorers.MergeStepper("she sells sea shells", merges=2),
         "rotary_clocks": lambda: explorers.RotaryClocks({"a": rows}, i=3, base=100.0),
         "three_maps": lambda: explorers.ThreeMaps("ab", "ba", "ba", maps, maps, maps, step=1),
-        "trained_heads": lambda: explorers.TrainedHeads(["ab"], row=0, model=heads.gpt()),
+        "trained_heads": lambda: explorers.TrainedHeads(["ab"], row=0, model=head_ablation.gpt()),
         "training_views": lambda: explorers.TrainingViews(list("abcdef"), row=1),
     }.get(name, explorers.ALL[name])()
     arrived = decode(encode(made))

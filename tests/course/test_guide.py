@@ -328,7 +328,6 @@ def examples() -> list[str]:
 
 def test_the_exercises_to_copy_are_right(tmp_path: Path) -> None:
     """The examples, put into a lesson, pass the proof that every exercise must pass."""
-    sys.path.insert(0, str(ROOT / "tests" / "book"))
     sample = (ROOT / "tests" / "book" / "sample_lesson.md").read_text("utf8")
     front = "---" + sample.split("---")[1] + "---\n"
     lesson = tmp_path / "lesson.md"
@@ -366,7 +365,6 @@ def test_there_are_patterns() -> None:
 
 @pytest.fixture
 def directives(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
     import instructor_directives
 
     return instructor_directives
@@ -374,7 +372,6 @@ def directives(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_book_names_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """`_config.yml`, or the repository that publishes, decides where readers clone from."""
-    monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
     import tfviz_book
 
     assert tfviz_book.ADDRESS == ADDRESS

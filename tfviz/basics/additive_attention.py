@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.attention import attention
 
 
@@ -64,7 +64,7 @@ class AdditiveAttention(nn.Module):
     def __init__(self, d_s: int, d_h: int, d_a: int) -> None:
         super().__init__()
         for name, size in (("d_s", d_s), ("d_h", d_h), ("d_a", d_a)):
-            _checks.integer(name, size, 1)
+            _arguments.integer(name, size, 1)
         self.W_a = nn.Parameter(torch.randn(d_s, d_a) / d_s**0.5)
         self.U_a = nn.Parameter(torch.randn(d_h, d_a) / d_h**0.5)
         self.v_a = nn.Parameter(torch.randn(d_a) / d_a**0.5)

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.models.blocks import Block, Embedding, Logits, Seq, Tokens, post_norm, pre_norm
 from tfviz.patterns import causal
 from tfviz.position.learned_pe import Learned
@@ -37,8 +37,8 @@ WEIGHTS = (1.0, 0.5)
 
 def scored(step: int, steps: int, N: int) -> Bool[Tensor, "N"]:
     """Which layers' losses are on in step s of T: n = N, or s/T < n/2N. In whole numbers: exact."""
-    _checks.integer("N", N, 1)
-    _checks.integer("step", step, 0, _checks.integer("steps", steps, 1))
+    _arguments.integer("N", N, 1)
+    _arguments.integer("step", step, 0, _arguments.integer("steps", steps, 1))
     return torch.tensor([n == N or 2 * N * step < n * steps for n in range(1, N + 1)])
 
 
@@ -51,7 +51,7 @@ def loss_weights(
 
 def steps_scored(steps: int, N: int) -> Int[Tensor, "N"]:
     """For how many of T steps each layer is scored: ⌈nT/2N⌉ below the last one."""
-    steps, N = _checks.integer("steps", steps, 1), _checks.integer("N", N, 1)
+    steps, N = _arguments.integer("steps", steps, 1), _arguments.integer("N", N, 1)
     return torch.tensor([-(-n * steps // (2 * N)) for n in range(1, N)] + [steps])
 
 
@@ -79,7 +79,7 @@ class DeepCharacterModel(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         for name, size in (("vocab", vocab), ("N", N), ("targets", targets)):
-            _checks.integer(name, size, 1)
+            _arguments.integer(name, size, 1)
         tables = N if positions_per_layer else 1
         self.embed = Embedding(vocab, d)
         self.P = nn.ModuleList(Learned(longest, d) for _ in range(tables))
@@ -109,7 +109,7 @@ def ahead(
     tokens: Int[Tensor, "b L+M"], targets: int
 ) -> tuple[Int[Tensor, "b L"], Int[Tensor, "b L M"]]:
     """(x, y): y[:, i, m] is the token m + 1 places after x[:, i]."""
-    _checks.integer("targets", targets, 1, tokens.shape[1] - 1)
+    _arguments.integer("targets", targets, 1, tokens.shape[1] - 1)
     return tokens[:, :-targets], tokens[:, 1:].unfold(1, targets, 1)
 
 

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 
 Model = Callable[[Tensor], Tensor]
 """Tokens (b, L) → logits (b, L, vocab)."""
@@ -26,14 +26,14 @@ Model = Callable[[Tensor], Tensor]
 
 def causal_bias(L: int) -> Float[Tensor, "L L"]:
     """M: 0 where query i may use key j, −∞ where j lies ahead of it."""
-    i = torch.arange(_checks.integer("L", L, 1))
+    i = torch.arange(_arguments.integer("L", L, 1))
     return torch.where(i[None, :] <= i[:, None], 0.0, -math.inf)
 
 
 def shift_right(z: Int[Tensor, "b L"], begin: int) -> Int[Tensor, "b L"]:
     """What the model reads while it must say z: a token that means "begin", then z without its
     last."""
-    _checks.integer("begin", begin, 0)
+    _arguments.integer("begin", begin, 0)
     return torch.cat([torch.full_like(z[:, :1], begin), z[:, :-1]], 1)
 
 

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.models.blocks import Cache
 from tfviz.models.gpt import GPT
 
@@ -32,20 +32,20 @@ Next = Callable[[Tensor, Tensor], Tensor]
 
 def temperature(logits: Scores, tau: float) -> Scores:
     """logits / τ; at τ = 0 all weight is on the likeliest token."""
-    if _checks.real("tau", tau, 0.0) == 0:
+    if _arguments.real("tau", tau, 0.0) == 0:
         return top_k(logits, 1)
     return logits / tau
 
 
 def top_k(logits: Scores, k: int) -> Scores:
     """−∞ for all but the k largest."""
-    _checks.integer("k", k, 1)
+    _arguments.integer("k", k, 1)
     return _keep(logits, torch.arange(logits.shape[-1]) < k)
 
 
 def nucleus(logits: Scores, p: float) -> Scores:
     """−∞ for all but the smallest set of the likeliest tokens that holds a share p or more."""
-    _checks.real("p", p, 0.0, 1.0)
+    _arguments.real("p", p, 0.0, 1.0)
     ordered = logits.softmax(-1).sort(dim=-1, descending=True, stable=True).values
     before = ordered.double().cumsum(-1) - ordered  # what the likelier ones hold without this one
     first = torch.arange(logits.shape[-1]) == 0
@@ -83,7 +83,7 @@ class Hypothesis:
 
 def length_penalty(n: int, alpha: float) -> float:
     """((5 + n) / 6)^α: 1 for one token or for α = 0."""
-    return float(((5 + _checks.integer("n", n, 0)) / 6) ** _checks.real("alpha", alpha, 0.0))
+    return float(((5 + _arguments.integer("n", n, 0)) / 6) ** _arguments.real("alpha", alpha, 0.0))
 
 
 @torch.no_grad()
@@ -100,8 +100,8 @@ def beam_search(
 
     One that ends with a token of `end` is complete: it stays, unchanged, while it is good enough.
     """
-    _checks.integer("steps", steps, 0)
-    _checks.integer("width", width, 1)
+    _arguments.integer("steps", steps, 0)
+    _arguments.integer("width", width, 1)
     ends = {end} if isinstance(end, int) else set(end)
     beam = [Hypothesis((), 0.0, 0.0)]
     for n in range(1, steps + 1):
@@ -144,7 +144,9 @@ def next_of(model: GPT) -> Next:
 def distinct(tokens: Sequence[Any] | Tensor, n: int) -> float:
     """Different n-grams, as a share of all: 1 if none comes twice, 1/count if one comes always."""
     tokens = tokens.tolist() if isinstance(tokens, Tensor) else tokens  # tensors are all different
-    grams = [tuple(tokens[k : k + n]) for k in range(len(tokens) - _checks.integer("n", n, 1) + 1)]
+    grams = [
+        tuple(tokens[k : k + n]) for k in range(len(tokens) - _arguments.integer("n", n, 1) + 1)
+    ]
     if not grams:
         raise ValueError(f"tokens has {len(tokens)} entries; give at least n = {n}")
     return len(set(grams)) / len(grams)

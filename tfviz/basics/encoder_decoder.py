@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.attention import attention
 from tfviz.models.blocks import Block, Cache
 from tfviz.models.encoder_decoder import EncoderDecoder
@@ -79,7 +79,7 @@ def write(
 
     Keys and values of what is written, and those of the source, are kept from step to step.
     """
-    _checks.integer("steps", steps, 1)
+    _arguments.integer("steps", steps, 1)
     memory = model.encode(s)
     cache: Cache = {}
     written = [torch.full_like(s[:, :1], begin)]
@@ -99,7 +99,7 @@ def parameter_counts(vocab: int, d: int, d_ff: int, N: int) -> dict[str, int]:
     2d numbers. A decoder's block has one attention and one norm more.
     """
     for name, size in (("vocab", vocab), ("d", d), ("d_ff", d_ff), ("N", N)):
-        _checks.integer(name, size, 1)
+        _arguments.integer(name, size, 1)
     mha, ffn, norm = 4 * (d * d + d), 2 * d * d_ff + d_ff + d, 2 * d
     return {
         "embedding": vocab * d,
@@ -114,5 +114,5 @@ def parameter_counts(vocab: int, d: int, d_ff: int, N: int) -> dict[str, int]:
 
 def pair_counts(L_x: int, L_y: int) -> dict[str, int]:
     """How many (query, key) pairs the three attentions of a layer look at."""
-    L_x, L_y = _checks.integer("L_x", L_x, 1), _checks.integer("L_y", L_y, 1)
+    L_x, L_y = _arguments.integer("L_x", L_x, 1), _arguments.integer("L_y", L_y, 1)
     return {"encoder": L_x * L_x, "decoder": L_y * (L_y + 1) // 2, "cross": L_y * L_x}

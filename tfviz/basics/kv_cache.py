@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.attention import attention
 from tfviz.models.blocks import Cache
 
@@ -51,7 +51,7 @@ def cache_bytes(L: int, N: int, h_kv: int, d_head: int, b: int = 2, batch: int =
     sizes = {"L": L, "N": N, "h_kv": h_kv, "d_head": d_head, "b": b, "batch": batch}
     total = 2
     for name, size in sizes.items():
-        total *= _checks.integer(name, size, 0 if name == "L" else 1)
+        total *= _arguments.integer(name, size, 0 if name == "L" else 1)
     return total
 
 
@@ -67,9 +67,9 @@ def token_flops(t: int, N: int, d: int, h: int, h_kv: int, d_ff: int, cached: bo
     With a cache: one row goes through every block. Without: all t + 1, to use the last one only.
     Products only, and not the logits, which both make once.
     """
-    _checks.integer("t", t, 0)
+    _arguments.integer("t", t, 0)
     for name, size in {"N": N, "d": d, "h": h, "h_kv": h_kv, "d_ff": d_ff}.items():
-        _checks.integer(name, size, 1)
+        _arguments.integer(name, size, 1)
     if d % h or h % h_kv:
         raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
     weights = 2 * d * d + 2 * d * (d // h) * h_kv + 2 * d * d_ff  # W_q, W_o; W_k, W_v; the MLP

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.models.blocks import Layer, Stack, post_norm, pre_norm
 
 __all__ = [
@@ -42,7 +42,7 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Float[Tensor, "*L d"]:
     """Each row to mean 0 and variance 1, then times γ plus β. ValueError for other shapes."""
-    eps = _checks.real("eps", eps, 0.0)
+    eps = _arguments.real("eps", eps, 0.0)
     _columns(X, gamma=gamma, beta=beta)
     centred = X - X.mean(-1, keepdim=True)
     variance = (centred**2).mean(-1, keepdim=True)  # divided by d, not by d − 1
@@ -53,7 +53,7 @@ def rms_norm(
     X: Float[Tensor, "*L d"], gamma: Float[Tensor, "d"] | float = 1.0, eps: float = 1e-5
 ) -> Float[Tensor, "*L d"]:
     """The same without subtracting the mean, and without β: only the length of a row is set."""
-    eps = _checks.real("eps", eps, 0.0)
+    eps = _arguments.real("eps", eps, 0.0)
     _columns(X, gamma=gamma)
     return gamma * X / ((X**2).mean(-1, keepdim=True) + eps).sqrt()
 

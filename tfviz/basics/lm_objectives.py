@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.basics.causal_masking import token_losses
 from tfviz.formula import Index
-from tfviz.pattern import Domain, Family
+from tfviz.patterns.pattern import Domain, Family
 
 Span = tuple[int, int]
 """(start, end) of a run of tokens, the end not included."""
@@ -42,7 +42,9 @@ def scored_after(L: int, prefix: int) -> Bool[Tensor, "L"]:
     Position i must say z_i, which is input i + 1. Positions before prefix − 1 see that input; the
     first that does not is prefix − 1 itself.
     """
-    return torch.arange(_checks.integer("L", L, 1)) >= _checks.integer("prefix", prefix, 0) - 1
+    return (
+        torch.arange(_arguments.integer("L", L, 1)) >= _arguments.integer("prefix", prefix, 0) - 1
+    )
 
 
 def scored_loss(
@@ -75,15 +77,15 @@ def hide(
     Of the chosen, 80 % become `mask`, 10 % any token of 0 … vocab − 1, 10 % stay as they are. All
     of the chosen are scored, and nothing else.
     """
-    _checks.real("share", share, 0.0, 1.0)
-    _checks.integer("mask", mask, 0)
+    _arguments.real("share", share, 0.0, 1.0)
+    _arguments.integer("mask", mask, 0)
     if z.ndim != 2 or z.is_floating_point():
         raise ValueError(f"z is {z.dtype} of shape {tuple(z.shape)}; give token numbers (b, L)")
     b, L = z.shape
     count = max(1, round(share * L))
     chosen = torch.rand(b, L, generator=rng).argsort(1) < count  # ranks: exactly `count` a row
     fate = torch.rand(b, L, generator=rng)
-    anything = torch.randint(_checks.integer("vocab", vocab, 1), (b, L), generator=rng)
+    anything = torch.randint(_arguments.integer("vocab", vocab, 1), (b, L), generator=rng)
     hidden = torch.where(chosen & (fate < 0.8), mask, z)
     return torch.where(chosen & (fate >= 0.9), anything, hidden), chosen
 
@@ -96,9 +98,9 @@ def random_spans(L: int, rng: Generator, share: float = 0.15, mean: float = 3.0)
 
     All ways to place them are equally likely; between two spans at least one token stays.
     """
-    L = _checks.integer("L", L, 2)  # one token to hide, one to stay
-    noise = min(max(1, round(_checks.real("share", share, 0.0, 1.0) * L)), L - 1)
-    n = min(max(1, round(noise / _checks.real("mean", mean, 1.0))), noise, L - noise + 1)
+    L = _arguments.integer("L", L, 2)  # one token to hide, one to stay
+    noise = min(max(1, round(_arguments.real("share", share, 0.0, 1.0) * L)), L - 1)
+    n = min(max(1, round(noise / _arguments.real("mean", mean, 1.0))), noise, L - noise + 1)
     lengths = _cut(noise, n, rng)  # n parts ≥ 1
     gaps = _cut(L - noise + 2, n + 1, rng)  # n + 1 parts; the outer two may be empty
     spans, at = [], gaps[0] - 1

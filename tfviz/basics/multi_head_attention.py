@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.attention import attention
 from tfviz.models.blocks import MultiHeadAttention
 
@@ -84,11 +84,11 @@ def pruned(
     W_o: Float[Tensor, "h*dv d_out"], h: int, without: Sequence[int]
 ) -> Float[Tensor, "h*dv d_out"]:
     """W^o with zeros for W_n^o of the heads in `without`: they are not heard, the others stay."""
-    if len(W_o) % _checks.integer("h", h, 1):
+    if len(W_o) % _arguments.integer("h", h, 1):
         raise ValueError(f"W_o has {len(W_o)} rows for h = {h} heads; h must divide them")
     blocks = W_o.unflatten(0, (h, -1)).clone()
     for n in without:
-        blocks[_checks.integer("head", n, 0, h - 1)] = 0
+        blocks[_arguments.integer("head", n, 0, h - 1)] = 0
     return blocks.flatten(0, 1)
 
 
@@ -145,6 +145,6 @@ def weight_at(
     """
     if A.ndim < 2 or A.shape[-2] != A.shape[-1]:
         raise ValueError(f"A has shape {tuple(A.shape)}; give a square map, (L, L)")
-    _checks.integer("back", back, 0, A.shape[-1] - 1)
-    first = back if first is None else _checks.integer("first", first, back, A.shape[-1] - 1)
+    _arguments.integer("back", back, 0, A.shape[-1] - 1)
+    first = back if first is None else _arguments.integer("first", first, back, A.shape[-1] - 1)
     return A.diagonal(-back, -2, -1)[..., first - back :].mean(-1)

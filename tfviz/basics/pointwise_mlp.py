@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 
 Phi = Callable[[Tensor], Tensor]
 
@@ -83,10 +83,10 @@ def block_flops(L: int, d: int, d_ff: int | None = None) -> dict[str, int]:
     projections: Q, K, V and W^o; scores: Q Kᵀ and A V, all L² pairs. d_ff: by default 4d.
     """
     d, d_ff = _sizes(d, d_ff)
-    L = _checks.integer("L", L, 1)
+    L = _arguments.integer("L", L, 1)
     return {"projections": 8 * L * d * d, "scores": 4 * L * L * d, "feed-forward": 4 * L * d * d_ff}
 
 
 def _sizes(d: int, d_ff: int | None) -> tuple[int, int]:
-    d = _checks.integer("d", d, 1)
-    return d, 4 * d if d_ff is None else _checks.integer("d_ff", d_ff, 1)
+    d = _arguments.integer("d", d, 1)
+    return d, 4 * d if d_ff is None else _arguments.integer("d_ff", d_ff, 1)

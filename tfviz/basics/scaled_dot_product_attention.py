@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.attention import attention
 
 
@@ -51,7 +51,7 @@ class SelfAttention(nn.Module):
     def __init__(self, d: int, d_k: int, d_v: int) -> None:
         super().__init__()
         for name, size in (("d", d), ("d_k", d_k), ("d_v", d_v)):
-            _checks.integer(name, size, 1)
+            _arguments.integer(name, size, 1)
         self.W_q = nn.Parameter(torch.randn(d, d_k) / d**0.5)  # unit variance in, unit variance out
         self.W_k = nn.Parameter(torch.randn(d, d_k) / d**0.5)
         self.W_v = nn.Parameter(torch.randn(d, d_v) / d**0.5)

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.attention import attention
 
 
@@ -31,7 +31,7 @@ def lookup(
     ValueError if beta is negative or not finite; for the limit β → ∞ use `hard_lookup`.
     """
     if beta is not None:
-        q = q * (_checks.real("beta", beta, 0.0) * sqrt(q.shape[-1]))
+        q = q * (_arguments.real("beta", beta, 0.0) * sqrt(q.shape[-1]))
     batch = q.shape[:-1]
     try:  # one table may serve all queries
         K, V = (x.expand(*batch, *x.shape[-2:]) for x in (K, V))
@@ -64,10 +64,10 @@ def noisy_recall(
     the first key plus noise·N(0, 1). A reader of slot contents needs the weight, a reader who
     takes the best slot only needs it to come first. β = 1/√d_k.
     """
-    _checks.integer("slots", slots, 1)
-    _checks.integer("d_k", d_k, 1)
-    _checks.integer("trials", trials, 1)
-    noise = _checks.real("noise", noise, 0.0)
+    _arguments.integer("slots", slots, 1)
+    _arguments.integer("d_k", d_k, 1)
+    _arguments.integer("trials", trials, 1)
+    noise = _arguments.real("noise", noise, 0.0)
     rng = torch.Generator().manual_seed(seed)
     weight, first = [], []
     for part in torch.arange(trials).split(max(1, 2_000_000 // (slots * d_k))):  # bounds memory

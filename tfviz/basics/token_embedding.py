@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 
 Row = tuple[int, ...]  # the tokens of one piece
 Pair = tuple[int, int]
@@ -68,7 +68,7 @@ def learn_literally(words: str, merges: int) -> list[Pair]:
     """Byte-pair merges as they are defined: count all pairs, merge the most frequent, repeat."""
     rows = Counter(tuple(piece.encode()) for piece in pieces(words))
     learned: list[Pair] = []
-    while len(learned) < _checks.integer("merges", merges, 0) and (counts := pair_counts(rows)):
+    while len(learned) < _arguments.integer("merges", merges, 0) and (counts := pair_counts(rows)):
         pair, new = best_pair(counts), 256 + len(learned)
         rows = Counter({merged(row, pair, new): often for row, often in rows.items()})
         learned.append(pair)
@@ -88,7 +88,7 @@ def learn(words: str, merges: int) -> list[Pair]:
         for pair in pairwise(row):
             where.setdefault(pair, set()).add(n)
     learned: list[Pair] = []
-    while len(learned) < _checks.integer("merges", merges, 0) and counts:
+    while len(learned) < _arguments.integer("merges", merges, 0) and counts:
         pair, new = best_pair(counts), 256 + len(learned)
         for n in where.pop(pair):
             old, rows[n] = rows[n], merged(rows[n], pair, new)

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
-from tfviz import _checks, data
+from tfviz import _arguments, data
 from tfviz.experiments.runner import Done, Run, main
 from tfviz.models.gpt import GPT
 from tfviz.position.learned_pe import Learned, cosines, place_every_layer
@@ -38,7 +38,7 @@ class WanderingStart(nn.Module):
 
     def __init__(self, places: nn.Module, farthest: int) -> None:
         super().__init__()
-        self.places, self.farthest = places, _checks.integer("farthest", farthest, 0)
+        self.places, self.farthest = places, _arguments.integer("farthest", farthest, 0)
 
     def forward(self, i: Int[Tensor, "L"]) -> Float[Tensor, "L d"]:
         first = int(torch.randint(self.farthest + 1, ())) if self.training else 0

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.experiments.digits import WIDTH, Block
 from tfviz.patterns import Pattern
 
@@ -39,7 +39,7 @@ def train(
     layers: Sequence[Pattern], length: int, asked: int, steps: int, seed: int = 0
 ) -> list[float]:
     """Fraction of right answers in each training batch; every batch is new, so none was seen."""
-    _checks.integer("asked", asked, 0, length - 1)
+    _arguments.integer("asked", asked, 0, length - 1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Recaller(layers, length)

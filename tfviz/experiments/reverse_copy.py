@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.basics.additive_attention import AdditiveAttention
 from tfviz.experiments.runner import Done, Run, main
 
@@ -83,8 +83,8 @@ def train(
     neighbours: bool = True,
 ) -> tuple[Writer, float]:
     """(the trained model, fraction of right symbols in 1 024 new rows). Every batch is new."""
-    _checks.integer("length", length, 1)
-    _checks.integer("steps", steps, 0)
+    _arguments.integer("length", length, 1)
+    _arguments.integer("steps", steps, 0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Writer(attends, state_too, neighbours)

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfviz import _checks, data
+from tfviz import _arguments, data
 from tfviz.attention import heads_attention
 from tfviz.experiments.runner import Done, Run, main
 from tfviz.models.blocks import Block, Cache, Memory, MultiHeadAttention, Real, Seq
@@ -125,7 +125,7 @@ def with_positions(trained: GPT, make: Callable[[], Positions]) -> GPT:
 @torch.no_grad()
 def last_loss(trained: nn.Module, rows: Int[Tensor, "n L+1"], length: int) -> float:
     """Nats per character on the last 32 of each row, when `length` tokens are read in all."""
-    _checks.integer("length", length, SCORED, rows.shape[1] - 1)
+    _arguments.integer("length", length, SCORED, rows.shape[1] - 1)
     x, y = rows[:, -length - 1 : -1], rows[:, -SCORED:]
     found = [
         F.cross_entropy(trained(part)[:, -SCORED:].flatten(0, 1), answer.flatten()).item()

@@ -9,7 +9,7 @@ import torch
 import traitlets as t
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.attention import attention
 from tfviz.basics.additive_attention import additive_attention
 from tfviz.explorers.base import Explorer
@@ -81,7 +81,7 @@ class AdditiveScores(Explorer):
     def _listed(self, proposal: Any) -> float:
         name, value = proposal["trait"].name, proposal["value"]
         allowed = SIZES if name == "size" else SHARPNESS
-        if _checks.real(name, value) not in allowed:
+        if _arguments.real(name, value) not in allowed:
             raise ValueError(f"{name} = {value}; choose one of {allowed}")
         return float(value)
 

@@ -9,7 +9,7 @@ import torch
 import traitlets as t
 from torch import Tensor
 
-from tfviz import _checks, patterns
+from tfviz import _arguments, patterns
 from tfviz.attention import attention
 from tfviz.explorers.base import Explorer
 
@@ -54,11 +54,11 @@ class AttentionSteps(Explorer):
         causal: bool = False,
         prompt: str = "",
     ) -> None:
-        _checks.integer("number of words", len(words), 1, MOST_WORDS)
+        _arguments.integer("number of words", len(words), 1, MOST_WORDS)
         tables: dict[str, list[list[float]]] = {}
         for name, rows in (("Q", Q), ("K", K), ("V", V)):
             # six digits: a float32 that was typed as 0.2 travels as 0.2
-            table = [[round(_checks.real(name, x), 6) for x in r] for r in rows]
+            table = [[round(_arguments.real(name, x), 6) for x in r] for r in rows]
             widths = {len(r) for r in table}
             if len(table) != len(words) or len(widths) != 1 or not 1 <= max(widths) <= MOST_WIDTH:
                 raise ValueError(
@@ -71,8 +71,8 @@ class AttentionSteps(Explorer):
         last = len(words) - 1
         super().__init__(
             **tables, words=list(words), scale=scale, causal=causal,
-            row=_checks.integer("row", row, 0, last),
-            column=_checks.integer("column", column, 0, last),
+            row=_arguments.integer("row", row, 0, last),
+            column=_arguments.integer("column", column, 0, last),
             prompt=prompt or "Predict which word the selected one listens to most. Then choose any "
             "cell of the two large tables, or move with the arrow keys: it explains itself.",
         )  # fmt: skip

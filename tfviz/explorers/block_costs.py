@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import traitlets as t
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.basics.pointwise_mlp import block_flops, block_weights
 from tfviz.explorers.base import Explorer
 
@@ -48,15 +48,15 @@ class BlockCosts(Explorer):
 
     @t.validate("L")
     def _length(self, proposal: Any) -> int:
-        return _checks.integer("L", proposal["value"], 1, LENGTHS[-1])
+        return _arguments.integer("L", proposal["value"], 1, LENGTHS[-1])
 
     @t.validate("d")
     def _width(self, proposal: Any) -> int:
-        return _checks.integer("d", proposal["value"], 1, WIDTHS[-1])
+        return _arguments.integer("d", proposal["value"], 1, WIDTHS[-1])
 
     @t.validate("factor")
     def _factor(self, proposal: Any) -> int:
-        return _checks.integer("factor", proposal["value"], FACTORS[0], FACTORS[-1])
+        return _arguments.integer("factor", proposal["value"], FACTORS[0], FACTORS[-1])
 
     @property
     def flops(self) -> dict[str, int]:

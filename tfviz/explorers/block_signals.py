@@ -10,7 +10,7 @@ import torch
 import traitlets as t
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.basics import layer_norm_pre_post as orders
 from tfviz.basics.layer_norm_pre_post import Signals, signals
 from tfviz.explorers.base import Explorer
@@ -89,15 +89,15 @@ class BlockSignals(Explorer):
 
     @t.validate("depth")
     def _depth(self, proposal: Any) -> int:
-        return _checks.integer("depth", proposal["value"], 1, DEEPEST)
+        return _arguments.integer("depth", proposal["value"], 1, DEEPEST)
 
     @t.validate("gain")
     def _gain(self, proposal: Any) -> float:
-        return _checks.real("gain", proposal["value"], 0.1, 3.0)
+        return _arguments.real("gain", proposal["value"], 0.1, 3.0)
 
     @t.validate("seed")
     def _seed(self, proposal: Any) -> int:
-        return _checks.integer("seed", proposal["value"], 0, 99)
+        return _arguments.integer("seed", proposal["value"], 0, 99)
 
     @property
     def signals(self) -> Signals:

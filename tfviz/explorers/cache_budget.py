@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import traitlets as t
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.basics.kv_cache import MODELS, Shape, cache_bytes
 from tfviz.explorers.base import Explorer
 
@@ -61,7 +61,7 @@ class CacheBudget(Explorer):
         known = asdict(MODELS[model])
         sizes = {name: shape.get(name, known[name]) for name in ("N", "h", "h_kv", "d_head")}
         for name, value in (sizes | {"L": L, "batch": batch}).items():
-            _checks.integer(name, value, 1, MOST.get(name))
+            _arguments.integer(name, value, 1, MOST.get(name))
         if b not in BYTES:
             raise ValueError(f"b = {b!r}; a number takes 4, 2 or 1 bytes here")
         if sizes["h"] % sizes["h_kv"]:

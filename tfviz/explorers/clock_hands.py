@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 import traitlets as t
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.explorers.base import Explorer
 from tfviz.formula import Formula
 from tfviz.position.sinusoidal_pe import hand, similarity, sinusoid
@@ -58,7 +58,7 @@ class ClockHands(Explorer):
     def _place(self, proposal: Any) -> int:
         name = proposal["trait"].name
         low = 0 if name == "place" else 1 - PLACES
-        return _checks.integer(name, proposal["value"], low, PLACES - 1)
+        return _arguments.integer(name, proposal["value"], low, PLACES - 1)
 
     @t.validate("d", "base")
     def _one(self, proposal: Any) -> Any:

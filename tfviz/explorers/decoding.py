@@ -10,7 +10,7 @@ import torch
 import traitlets as t
 from torch import Tensor
 
-from tfviz import _checks, experiments
+from tfviz import _arguments, experiments
 from tfviz.basics.decoding_strategies import (
     Hypothesis,
     beam_search,
@@ -70,14 +70,14 @@ class Decoding(Explorer):
             raise ValueError(f"view = {view!r}; choose 'token' or 'beam'")
         if stored is None:
             stored = experiments.load("decoding")[kinds[view]]
-        _checks.integer("which", which, 0, len(stored) - 1)
-        _checks.integer("k", k, 0)
-        _checks.integer("width", width, 1, WIDEST)
-        _checks.integer("steps", steps, 1, LONGEST)
+        _arguments.integer("which", which, 0, len(stored) - 1)
+        _arguments.integer("k", k, 0)
+        _arguments.integer("width", width, 1, WIDEST)
+        _arguments.integer("steps", steps, 1, LONGEST)
         super().__init__(
             view=view, stored=list(stored), which=which, k=k, width=width, steps=steps,
-            tau=_checks.real("tau", tau, 0.0, 3.0), p=_checks.real("p", p, 0.0, 1.0),
-            alpha=_checks.real("alpha", alpha, 0.0, MOST_ALPHA),
+            tau=_arguments.real("tau", tau, 0.0, 3.0), p=_arguments.real("p", p, 0.0, 1.0),
+            alpha=_arguments.real("alpha", alpha, 0.0, MOST_ALPHA),
             prompt=prompt or {
                 "token": "Predict: with p = 0.8, which beginning keeps most tokens? And what does "
                 "k = 10 take from each?",

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import traitlets as t
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.basics.alrfou_auxiliary_losses import WEIGHTS, forward_flops, scored
 from tfviz.explorers.base import Explorer
 
@@ -61,15 +61,15 @@ class LossSchedule(Explorer):
 
     @t.validate("N", "layer")
     def _layers(self, proposal: Any) -> int:
-        return _checks.integer(proposal["trait"].name, proposal["value"], 1, MOST_LAYERS)
+        return _arguments.integer(proposal["trait"].name, proposal["value"], 1, MOST_LAYERS)
 
     @t.validate("progress")
     def _progress(self, proposal: Any) -> int:
-        return _checks.integer("progress", proposal["value"], 0, WHOLE)
+        return _arguments.integer("progress", proposal["value"], 0, WHOLE)
 
     @t.validate("d", "L")
     def _sizes(self, proposal: Any) -> int:
-        return _checks.integer(proposal["trait"].name, proposal["value"], 1, 65_536)
+        return _arguments.integer(proposal["trait"].name, proposal["value"], 1, 65_536)
 
     @t.validate("vocab")
     def _vocab(self, proposal: Any) -> int:

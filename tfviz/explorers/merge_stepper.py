@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import traitlets as t
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.basics.token_embedding import Pair, encode, learn, merged, pair_counts, pieces
 from tfviz.explorers.base import Explorer
 
@@ -52,7 +52,7 @@ class MergeStepper(Explorer):
 
     @t.validate("merges")
     def _merges(self, proposal: Any) -> int:
-        return _checks.integer("merges", proposal["value"], 0, MOST_MERGES)
+        return _arguments.integer("merges", proposal["value"], 0, MOST_MERGES)
 
     def heights(self) -> dict[int, str]:
         """The text takes a line for so many of its bytes; one that is no letter shows as two."""

@@ -10,7 +10,7 @@ import traitlets as t
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _checks, experiments
+from tfviz import _arguments, experiments
 from tfviz.explorers.base import Explorer
 from tfviz.formula import Formula
 from tfviz.position.sinusoidal_pe import hand, similarity
@@ -135,7 +135,7 @@ class PositionBench(Explorer):
     @t.validate("row", "column")
     def _place(self, proposal: Any) -> int:
         name, value = proposal["trait"].name, proposal["value"]
-        return _checks.integer(name, value, 0, LENGTHS[-1] - 1)
+        return _arguments.integer(name, value, 0, LENGTHS[-1] - 1)
 
     def matrix(self, name: str) -> Float[Tensor, "L L"]:
         """What place j adds to a score of query i in this encoding; NaN where it has no row."""

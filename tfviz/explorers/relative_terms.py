@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 import traitlets as t
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.explorers.base import Explorer
 from tfviz.formula import Formula
 from tfviz.position.shaw_relative import label, labels
@@ -101,7 +101,7 @@ class RelativeTerms(Explorer):
             raise ValueError(f"terms = {terms!r}; give four times True or False")
         n = len(words)
         if view == "terms":
-            _checks.integer("number of words", n, 2, MOST_WORDS)
+            _arguments.integer("number of words", n, 2, MOST_WORDS)
         d = len(Q[0]) if Q else 0
         fitting = (("Q", Q, n), ("K", K, n), ("R", R, max(0, 2 * n - 1)), ("u, v", (u, v), 2))
         for name, rows, wanted in fitting:
@@ -114,12 +114,13 @@ class RelativeTerms(Explorer):
         table = {name: [[round(float(x), 6) for x in r] for r in rows] for name, rows, _ in fitting}
         side = {"labels": L, "terms": n, "shift": SHIFTED, "buckets": BUCKETED}[view]
         super().__init__(
-            view=view, k=_checks.integer("k", k, 0, LONGEST), causal=causal, terms=list(terms),
-            L=_checks.integer("L", L, 4, LONGEST), step=_checks.integer("step", step, 0, STEPS),
+            view=view, k=_arguments.integer("k", k, 0, LONGEST), causal=causal, terms=list(terms),
+            L=_arguments.integer("L", L, 4, LONGEST),
+            step=_arguments.integer("step", step, 0, STEPS),
             buckets=buckets, far=far, future=future, words=list(words),
             Q=table["Q"], K=table["K"], R=table["R"], u=table["u, v"][0], v=table["u, v"][1],
-            row=_checks.integer("row", row, 0, side - 1),
-            column=_checks.integer("column", column, 0, side - 1),
+            row=_arguments.integer("row", row, 0, side - 1),
+            column=_arguments.integer("column", column, 0, side - 1),
             prompt=prompt or PROMPTS[view],
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 import traitlets as t
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.explorers.base import Explorer
 from tfviz.position.rope import phasors, rotate
 
@@ -81,23 +81,23 @@ class RotaryClocks(Explorer):
 
     @t.validate("i", "j")
     def _position(self, proposal: Any) -> int:
-        return _checks.integer(proposal["trait"].name, proposal["value"], 0, FARTHEST)
+        return _arguments.integer(proposal["trait"].name, proposal["value"], 0, FARTHEST)
 
     @t.validate("shift")
     def _shift(self, proposal: Any) -> int:
-        return _checks.integer("shift", proposal["value"], 0, MOST_SHIFT)
+        return _arguments.integer("shift", proposal["value"], 0, MOST_SHIFT)
 
     @t.validate("trained")
     def _trained(self, proposal: Any) -> int:
-        return _checks.integer("trained", proposal["value"], 0, FARTHEST)
+        return _arguments.integer("trained", proposal["value"], 0, FARTHEST)
 
     @t.validate("base")
     def _base(self, proposal: Any) -> float:
-        return _checks.real("base", proposal["value"], BASES[0], BASES[-1])
+        return _arguments.real("base", proposal["value"], BASES[0], BASES[-1])
 
     @t.validate("interpolate")
     def _interpolate(self, proposal: Any) -> float:
-        return _checks.real("interpolate", proposal["value"], 1.0, 8.0)
+        return _arguments.real("interpolate", proposal["value"], 1.0, 8.0)
 
     @property
     def arrows(self) -> tuple[list[float], list[float]]:
@@ -119,7 +119,7 @@ class RotaryClocks(Explorer):
 
 
 def _vector(name: str, values: Sequence[float]) -> list[float]:
-    numbers = [_checks.real(f"pairs[{name!r}]", float(x)) for x in values]
+    numbers = [_arguments.real(f"pairs[{name!r}]", float(x)) for x in values]
     if len(numbers) % 2 or not 2 <= len(numbers) <= 16:
         raise ValueError(
             f"pairs[{name!r}] has a vector of {len(numbers)} numbers; give an even number, 2 to 16"

@@ -10,7 +10,7 @@ import torch
 import traitlets as t
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.basics.soft_dictionary import lookup
 from tfviz.explorers.base import Explorer
 
@@ -54,7 +54,9 @@ class SoftDictionary(Explorer):
     ) -> None:
         table: dict[str, list[list[float]]] = {}
         for name, rows in (("K", K), ("V", V)):
-            table[name] = [[_checks.real(f"{name}[{j}]", x) for x in r] for j, r in enumerate(rows)]
+            table[name] = [
+                [_arguments.real(f"{name}[{j}]", x) for x in r] for j, r in enumerate(rows)
+            ]
             if not 1 <= len(rows) <= 8 or any(len(r) != 2 for r in rows):
                 raise ValueError(f"{name} = {rows!r}; give 1 to 8 rows of two numbers")
         names = [f"entry {j}" for j in range(len(K))] if names is None else names
@@ -81,7 +83,7 @@ class SoftDictionary(Explorer):
         query = proposal["value"]
         if len(query) != 2:
             raise ValueError(f"query = {query!r}; give two numbers")
-        x, y = (_checks.real("query", c) for c in query)
+        x, y = (_arguments.real("query", c) for c in query)
         if self.K and math.hypot(x, y) > self.longest + 1e-9:
             raise ValueError(
                 f"query = {query!r} has length {math.hypot(x, y):.3g}; it may be at most "
@@ -91,7 +93,7 @@ class SoftDictionary(Explorer):
 
     @t.validate("beta")
     def _beta(self, proposal: Any) -> float:
-        return _checks.real("beta", proposal["value"], 0.0, MOST_BETA)
+        return _arguments.real("beta", proposal["value"], 0.0, MOST_BETA)
 
     def _lookup(self) -> tuple[Tensor, Tensor]:
         q, K, V = (torch.tensor(x, dtype=torch.float64) for x in (self.query, self.K, self.V))

@@ -13,7 +13,7 @@ import traitlets as t
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
-from tfviz import _checks, patterns
+from tfviz import _arguments, patterns
 from tfviz.explorers.base import Explorer
 from tfviz.formula import hash_of, javascript
 from tfviz.patterns import LENGTH, Pattern
@@ -117,8 +117,8 @@ class SparseLab(Explorer):
         first = [patterns.from_spec(p) if isinstance(p, Mapping) else p for p in first]
         if L is None:
             L = next((n for p in first if (n := _table_length(p))), 64)
-        L = _checks.integer("L", L, 2, 512)
-        query = _checks.integer("query", L * 2 // 3 if query is None else query, 0, L - 1)
+        L = _arguments.integer("L", L, 2, 512)
+        query = _arguments.integer("query", L * 2 // 3 if query is None else query, 0, L - 1)
         if not options.get("prompt"):
             options["prompt"] = (
                 f"Predict: how many layers of A until query {query} hears of token 0? "
@@ -135,7 +135,7 @@ class SparseLab(Explorer):
 
     @t.validate("L")
     def _length(self, proposal: Any) -> int:
-        L = _checks.integer("L", proposal["value"], 2, 512)
+        L = _arguments.integer("L", proposal["value"], 2, 512)
         for side in ("left", "right"):
             if isinstance(getattr(self, side), Pattern):
                 getattr(self, side).check_length(L)
@@ -147,12 +147,12 @@ class SparseLab(Explorer):
 
     @t.validate("query", "token")
     def _position(self, proposal: Any) -> int:
-        return _checks.integer(proposal["trait"].name, proposal["value"], 0, self.L - 1)
+        return _arguments.integer(proposal["trait"].name, proposal["value"], 0, self.L - 1)
 
     @t.validate("layers", "block", "d")
     def _positive(self, proposal: Any) -> int:
         high = {"layers": 8, "block": 512, "d": 4096}[proposal["trait"].name]
-        return _checks.integer(proposal["trait"].name, proposal["value"], 1, high)
+        return _arguments.integer(proposal["trait"].name, proposal["value"], 1, high)
 
     @t.validate("goal")
     def _known_goal(self, proposal: Any) -> dict[str, Any] | None:

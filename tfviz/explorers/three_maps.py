@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 import traitlets as t
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.basics.encoder_decoder import pair_counts
 from tfviz.explorers.base import Explorer
 
@@ -61,8 +61,8 @@ class ThreeMaps(Explorer):
         d: int = 64,
         prompt: str = "",
     ) -> None:
-        L_x = _checks.integer("number of source tokens", len(source), 1, MOST_TOKENS)
-        L_y = _checks.integer("number of written tokens", len(written), 1, MOST_TOKENS)
+        L_x = _arguments.integer("number of source tokens", len(source), 1, MOST_TOKENS)
+        L_y = _arguments.integer("number of written tokens", len(written), 1, MOST_TOKENS)
         if len(said) != L_y:
             raise ValueError(f"{len(said)} said for {L_y} written tokens; give one for each")
         if part not in KINDS:
@@ -82,8 +82,8 @@ class ThreeMaps(Explorer):
             maps[name] = [[[round(a, 4) for a in row] for row in table] for table in A.tolist()]
         super().__init__(
             **maps, source=list(source), written=list(written), said=list(said), part=part,
-            step=_checks.integer("step", step, 0, L_y - 1), d=_checks.integer("d", d, 1),
-            head=_checks.integer("head", head, -1, heads - 1),
+            step=_arguments.integer("step", step, 0, L_y - 1), d=_arguments.integer("d", d, 1),
+            head=_arguments.integer("head", head, -1, heads - 1),
             prompt=prompt or "Write the row symbol by symbol with the slider or →. Which symbol "
             "of the source does the decoder read at each step?",
         )  # fmt: skip

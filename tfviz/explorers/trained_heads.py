@@ -11,10 +11,10 @@ import traitlets as t
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _checks, experiments
+from tfviz import _arguments, experiments
 from tfviz.basics.multi_head_attention import mean_distance, weight_at
 from tfviz.basics.scaled_dot_product_attention import row_entropy
-from tfviz.experiments import heads as experiment
+from tfviz.experiments import head_ablation as experiment
 from tfviz.explorers.base import Explorer
 from tfviz.models.gpt import GPT
 
@@ -28,8 +28,8 @@ class TrainedHeads(Explorer):
 
     texts      of letters a to z and spaces, 2 to 40 characters each; a character is a token
     text, layer, head, row   what is shown, and the query that is looked at
-    model      a GPT over `experiments.heads.ALPHABET`; None: the stored one, with what it loses
-               when a head is removed
+    model      a GPT over `experiments.head_ablation.ALPHABET`; None: the stored one, with what it
+               loses when a head is removed
 
     Raises ValueError for other characters, lengths and numbers.
     """
@@ -62,26 +62,26 @@ class TrainedHeads(Explorer):
         prompt: str = "",
     ) -> None:
         texts = [texts] if isinstance(texts, str) else list(texts)
-        _checks.integer("number of texts", len(texts), 1, 6)
+        _arguments.integer("number of texts", len(texts), 1, 6)
         for one in texts:
-            _checks.integer(f"length of {one!r}", len(one), 2, LONGEST)
+            _arguments.integer(f"length of {one!r}", len(one), 2, LONGEST)
         whole, removed = {}, []
         if model is None:
             model = experiment.trained()
-            stored = experiments.load("heads")["gpt"]
+            stored = experiments.load("head_ablation")["gpt"]
             whole, removed = {k: stored[k] for k in ("text", "repeats")}, stored["without"]
         found = [experiment.of_text(model, one) for one in texts]
         N, h = found[0].shape[:2]
-        _checks.integer("number of layers", N, 1, MOST_LAYERS)
-        _checks.integer("number of heads", h, 1, MOST_HEADS)
-        text = _checks.integer("text", text, 0, len(texts) - 1)
+        _arguments.integer("number of layers", N, 1, MOST_LAYERS)
+        _arguments.integer("number of heads", h, 1, MOST_HEADS)
+        text = _arguments.integer("text", text, 0, len(texts) - 1)
         last = len(texts[text]) - 1
         super().__init__(
             texts=texts, maps=[_packed(A) for A in found], shape=[N, h],
             whole=whole, removed=removed, text=text,
-            layer=_checks.integer("layer", layer, 0, N - 1),
-            head=_checks.integer("head", head, 0, h - 1),
-            row=last if row is None else _checks.integer("row", row, 0, last),
+            layer=_arguments.integer("layer", layer, 0, N - 1),
+            head=_arguments.integer("head", head, 0, h - 1),
+            row=last if row is None else _arguments.integer("row", row, 0, last),
             prompt=prompt or "Predict: which of these heads looks at the letter before, which at "
             "what came next the last time? Choose a head, then move along the text.",
         )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import traitlets as t
 
-from tfviz import _checks, patterns
+from tfviz import _arguments, patterns
 from tfviz.basics.lm_objectives import Span, drop_spans, prefix_lm, scored_after
 from tfviz.explorers.base import Explorer
 
@@ -80,7 +80,7 @@ class TrainingViews(Explorer):
         other: str = "fish",
         prompt: str = "",
     ) -> None:
-        _checks.integer("number of words", len(words), 1, MOST_WORDS)
+        _arguments.integer("number of words", len(words), 1, MOST_WORDS)
         fates = [""] * len(words) if fates is None else list(fates)
         if len(fates) != len(words):
             raise ValueError(f"{len(fates)} fates for {len(words)} words; give one for each")
@@ -90,11 +90,11 @@ class TrainingViews(Explorer):
             raise ValueError(f"objective = {objective!r}; choose one of {list(OBJECTIVES)}")
         super().__init__(
             words=list(words), objective=objective, fates=fates, masked=masked, other=other,
-            prefix=_checks.integer("prefix", prefix, 0, len(words)), row=0,
+            prefix=_arguments.integer("prefix", prefix, 0, len(words)), row=0,
             prompt=prompt or "Choose an objective, then step through the positions with the "
             "slider or the arrow keys: what does each one read, and what must it say?",
         )  # fmt: skip
-        self.row = _checks.integer("row", row, 0, len(self.view.inputs) - 1)
+        self.row = _arguments.integer("row", row, 0, len(self.view.inputs) - 1)
 
     def heights(self) -> dict[int, str]:
         more = len(self.view.inputs) > MOST_WORDS  # T5: two sequences, one below the other

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz import _checks, patterns
+from tfviz import _arguments, patterns
 from tfviz.attention import heads_attention
 from tfviz.position import Positions
 
@@ -29,8 +29,8 @@ class MultiHeadAttention(nn.Module):
         self, d: int, h: int, *, pattern: Any = None, positions: Any = Positions, h_kv: int = 0
     ) -> None:
         super().__init__()
-        h_kv = _checks.integer("h_kv", h_kv or h, 1)
-        if d % _checks.integer("h", h, 1) or h % h_kv:
+        h_kv = _arguments.integer("h_kv", h_kv or h, 1)
+        if d % _arguments.integer("h", h, 1) or h % h_kv:
             raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
         self.h, self.h_kv, self.d_head = h, h_kv, d // h
         self.pattern, self.positions = pattern or patterns.full(), positions()

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.models.blocks import Cache, MultiHeadAttention
 from tfviz.models.gpt import GPT
 from tfviz.position import Positions
@@ -68,7 +68,7 @@ def generate(
     Keys and values are kept, so that each token costs one row of attention. ValueError without a
     first token.
     """
-    _checks.integer("steps", steps, 0)
+    _arguments.integer("steps", steps, 0)
     if not t.numel():
         raise ValueError(f"t has shape {tuple(t.shape)}; give at least one token to begin with")
     cache: Cache = {}

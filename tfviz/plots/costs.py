@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tfviz import _checks
-from tfviz.pattern import Pattern
+from tfviz import _arguments
+from tfviz.patterns.pattern import Pattern
 from tfviz.plots.curves import Line, chart
 from tfviz.plots.figure import Figure
 from tfviz.plots.inputs import number
@@ -35,7 +35,7 @@ def counted(
     """(lengths, costs of each pattern, cost of full attention)."""
     if quantity not in LABELS:
         raise ValueError(f"quantity = {quantity!r}; choose one of {', '.join(LABELS)}")
-    lengths = [_checks.integer("lengths", L, 1, 1 << 16) for L in lengths]
+    lengths = [_arguments.integer("lengths", L, 1, 1 << 16) for L in lengths]
     if len(lengths) < 2 or sorted(set(lengths)) != lengths:
         raise ValueError(f"lengths = {lengths}; give at least two different lengths, rising")
     named = {patterns.title: patterns} if isinstance(patterns, Pattern) else dict(patterns)

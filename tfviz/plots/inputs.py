@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tfviz import _checks
-from tfviz.pattern import Pattern
+from tfviz import _arguments
+from tfviz.patterns.pattern import Pattern
 
 MaskLike = Pattern | Tensor | Sequence[Sequence[int]] | np.ndarray
 LARGEST = 1024
@@ -20,7 +20,7 @@ def as_mask(value: Any, L: int | None = None, name: str = "pattern") -> Tensor:
     if isinstance(value, Pattern):
         if L is None:
             raise ValueError(f"{name} = {value!r} has no length of its own; give L, for example 16")
-        mask = value.mask(_checks.integer("L", L, 1, LARGEST))
+        mask = value.mask(_arguments.integer("L", L, 1, LARGEST))
     else:
         mask = _boolean(value, name)
         if mask.shape[-1] > LARGEST:
@@ -89,7 +89,7 @@ def layer_masks(patterns: Any, L: int | None, layers: int | None) -> list[tuple[
     sizes = {mask.shape[-1] for _, mask in masks}
     if len(sizes) > 1:
         raise ValueError(f"patterns have lengths {sorted(sizes)}; give patterns of one length")
-    count = max(2, len(masks)) if layers is None else _checks.integer("layers", layers, 1, 12)
+    count = max(2, len(masks)) if layers is None else _arguments.integer("layers", layers, 1, 12)
     cycled = []
     for n in range(count):
         title, mask = masks[n % len(masks)]
@@ -133,7 +133,7 @@ def as_weights(values: Any, name: str) -> Tensor:
 
 
 def position(name: str, value: Any, length: int) -> int:
-    return _checks.integer(name, value, 0, length - 1)
+    return _arguments.integer(name, value, 0, length - 1)
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.patterns import Pattern, table
 from tfviz.patterns import reach as follow
 from tfviz.plots.canvas import (
@@ -40,7 +40,7 @@ SIDES = {1: 320, 2: 288, 3: 168, 4: 288}
 
 def _side(size: int | None, panels: int) -> int:
     if size is not None:
-        return _checks.integer("size", size, 40, 2000)
+        return _arguments.integer("size", size, 40, 2000)
     return SIDES.get(panels, 168)
 
 
@@ -235,7 +235,7 @@ def attention_map(
             f"A lies in [{low:.3g}, {high:.3g}]; attention weights lie in [0, 1]: take the softmax "
             "first, or draw scores with plots.signed_map"
         )
-    vmax = _checks.real("vmax", vmax, 1e-9, 1)
+    vmax = _arguments.real("vmax", vmax, 1e-9, 1)
     if weights.dim() == 2:
         weights = weights[None]
     heads, n, m = weights.shape
@@ -393,7 +393,7 @@ def signed_map(
     heads, n, m = numbers_.shape
     allowed = allowed_pairs(pattern, numbers_.shape)
     largest = float(numbers_[allowed].abs().max()) if bool(allowed.any()) else 0.0
-    vmax = largest or 1.0 if vmax is None else _checks.real("vmax", vmax, 1e-12)
+    vmax = largest or 1.0 if vmax is None else _arguments.real("vmax", vmax, 1e-12)
     row_names, column_names = _names(rows, n, "rows"), _names(columns, m, "columns")
     shown = max(n, m) <= NUMBERS_UP_TO if numbers is None else numbers
     panels = []
@@ -437,7 +437,7 @@ def _follow(patterns: Any, L: int | None, layers: int | None, residual: bool) ->
     single = len({id(cells) for _, cells in masks}) == 1
     tables = [table(cells) for _, cells in (masks[:1] if single else masks)]
     if layers is not None:
-        layers = _checks.integer("layers", layers, 1, 12)
+        layers = _arguments.integer("layers", layers, 1, 12)
     return follow(tables, masks[0][1].shape[-1], layers, residual=residual)
 
 
@@ -598,7 +598,7 @@ def image_neighbourhood(
     With two patterns (the two factors of the Sparse Transformer) the first are squares, the
     second dots in one grid; `overlay=False` draws them side by side.
     """
-    height, width = _checks.integer("height", height, 1), _checks.integer("width", width, 1)
+    height, width = _arguments.integer("height", height, 1), _arguments.integer("width", width, 1)
     if len(pixel) != 2:
         raise ValueError(f"pixel = {pixel!r}; give (row, column)")
     row = position("pixel[0]", pixel[0], height)

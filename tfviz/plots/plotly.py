@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tfviz.pattern import Pattern
+from tfviz.patterns.pattern import Pattern
 from tfviz.plots import costs, matrices
 from tfviz.plots.figure import Figure
 from tfviz.plots.grid import BORDERS_UP_TO

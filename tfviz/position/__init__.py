@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 
 
 class Positions(nn.Module):
@@ -38,7 +38,7 @@ def positions(
     Lq: int, Lk: int, device: Any = None
 ) -> tuple[Int[Tensor, "Lq 1"], Int[Tensor, "Lk"]]:
     """(i, j), which broadcast to all pairs: the queries are the last Lq of the Lk >= Lq places."""
-    _checks.integer("Lk", Lk, Lq)
+    _arguments.integer("Lk", Lk, Lq)
     j = torch.arange(Lk, device=device)
     return j[Lk - Lq :, None], j
 

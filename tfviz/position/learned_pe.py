@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 
 
 def one_hot_rows(i: Int[Tensor, "L"], P: Float[Tensor, "L_max d"]) -> Float[Tensor, "L d"]:
@@ -55,9 +55,9 @@ class Learned(nn.Module):
 
     def __init__(self, longest: int, d: int, std: float = 0.02) -> None:
         super().__init__()
-        _checks.integer("longest", longest, 1)
-        _checks.integer("d", d, 1)
-        self.P = nn.Parameter(_checks.real("std", std, 0.0) * torch.randn(longest, d))
+        _arguments.integer("longest", longest, 1)
+        _arguments.integer("d", d, 1)
+        self.P = nn.Parameter(_arguments.real("std", std, 0.0) * torch.randn(longest, d))
 
     @classmethod
     def beginning_as(cls, P: Float[Tensor, "L_max d"]) -> Learned:

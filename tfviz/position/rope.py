@@ -15,20 +15,20 @@ import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.position import Positions
 
 
 def speeds(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:
     """θ_m in radians for each position, from 1 down to nearly 1/base; in float64. d is even."""
-    if _checks.integer("d", d, 2) % 2:
+    if _arguments.integer("d", d, 2) % 2:
         raise ValueError(f"d = {d} is odd, but features turn in pairs; choose an even d")
-    return _checks.real("base", base, 1.0) ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    return _arguments.real("base", base, 1.0) ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
 
 
 def rotation(i: float, d: int, base: float = 10_000.0) -> Float[Tensor, "d d"]:
     """R_i as the matrix of the definition, in float64; it turns columns, so rows are x R_iᵀ."""
-    angle = _checks.real("i", i) * speeds(d, base)
+    angle = _arguments.real("i", i) * speeds(d, base)
     cos, sin = angle.cos(), angle.sin()
     return torch.block_diag(*torch.stack([cos, -sin, sin, cos], -1).view(-1, 2, 2))
 
@@ -86,7 +86,7 @@ class Rope(Positions):
     def __init__(self, d_head: int, base: float = 10_000.0, *, interpolate: float = 1.0) -> None:
         super().__init__()
         speeds(d_head, base)  # errors belong here, not into the first pass
-        if _checks.real("interpolate", interpolate, 0.0) == 0:
+        if _arguments.real("interpolate", interpolate, 0.0) == 0:
             raise ValueError("interpolate = 0 divides by zero; 1 leaves the positions as they are")
         self.d_head, self.base, self.interpolate = d_head, base, interpolate
 

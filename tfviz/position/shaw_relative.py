@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.attention import attention
 from tfviz.position import Positions, positions
 
@@ -31,7 +31,7 @@ def label(i: Any, j: Any, *, k: int) -> Any:
 
 def labels(Lq: int, Lk: int, k: int, device: Any = None) -> Int[Tensor, "Lq Lk"]:
     """The label of every pair; the queries are the last Lq of the Lk places."""
-    _checks.integer("k", k, 0)
+    _arguments.integer("k", k, 0)
     return label(*positions(Lq, Lk, device), k=k)
 
 
@@ -85,8 +85,8 @@ class Shaw(Positions):
 
     def __init__(self, d_head: int, k: int, *, values: bool = True) -> None:
         super().__init__()
-        rows = 2 * _checks.integer("k", k, 0) + 1
-        shape = rows, _checks.integer("d_head", d_head, 1)
+        rows = 2 * _arguments.integer("k", k, 0) + 1
+        shape = rows, _arguments.integer("d_head", d_head, 1)
         self.k, self.reads_weights = k, values
         self.P_k = nn.Parameter(torch.randn(shape) / rows**0.5)
         self.P_v = nn.Parameter(torch.randn(shape) / rows**0.5) if values else None

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 
 
 def sinusoid(i: Any, c: Any, *, d: int, base: float = 10_000.0) -> Any:
@@ -33,9 +33,9 @@ def sinusoids(i: Num[Tensor, "*L"], d: int, base: float = 10_000.0) -> Float[Ten
 
 def speeds(d: int, base: float = 10_000.0, device: Any = None) -> Float[Tensor, "d/2"]:
     """ω_m: by how many radians hand m turns from one position to the next."""
-    if _checks.integer("d", d, 2) % 2:
+    if _arguments.integer("d", d, 2) % 2:
         raise ValueError(f"d = {d} is odd, but sine and cosine come in pairs; choose an even d")
-    return _checks.real("base", base, 1.0) ** (-torch.arange(0, d, 2, device=device) / d)
+    return _arguments.real("base", base, 1.0) ** (-torch.arange(0, d, 2, device=device) / d)
 
 
 def wavelengths(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:
@@ -85,7 +85,7 @@ class Sinusoidal(nn.Module):
 
     def __init__(self, d: int, base: float = 10_000.0, scale: float = 1.0) -> None:
         super().__init__()
-        self.d, self.base, self.scale = d, base, _checks.real("scale", scale)
+        self.d, self.base, self.scale = d, base, _arguments.real("scale", scale)
         speeds(d, base)  # errors belong here, not into the first pass
 
     def forward(self, i: Num[Tensor, "L"]) -> Float[Tensor, "L d"]:

@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.position import Positions, positions
 
 
@@ -32,10 +32,10 @@ def edges(buckets: int = 32, far: int = 128) -> list[int]:
     Bucket e + m begins at the first n with (n/e)^(buckets − e) ≥ (far/e)^m. ValueError if buckets
     is odd, or far not larger than the half of it.
     """
-    if _checks.integer("buckets", buckets, 2) % 2:
+    if _arguments.integer("buckets", buckets, 2) % 2:
         raise ValueError(f"buckets = {buckets} is odd; half of them hold one distance each")
     e = buckets // 2
-    _checks.integer("far", far, e + 1)
+    _arguments.integer("far", far, e + 1)
     found, n = list(range(e)), e
     for m in range(buckets - e):
         while n ** (buckets - e) < far**m * e ** (buckets - e - m):
@@ -57,7 +57,7 @@ def bucket(
 
 def _side(buckets: int) -> int:
     """How many buckets are left for each side when keys after the query have half of them."""
-    if _checks.integer("buckets", buckets, 4) % 4:
+    if _arguments.integer("buckets", buckets, 4) % 4:
         raise ValueError(
             f"buckets = {buckets}: half of them are for each side, and half of those hold one "
             "distance each; choose a multiple of 4"
@@ -84,8 +84,8 @@ class T5Bias(Positions):
         super().__init__()
         edges(_side(buckets) if future else buckets, far)  # errors belong here
         self.buckets, self.far, self.future = buckets, far, future
-        self.scale = _checks.real("scale", scale)
-        self.b = nn.Parameter(torch.zeros(_checks.integer("h", h, 1), buckets))
+        self.scale = _arguments.real("scale", scale)
+        self.b = nn.Parameter(torch.zeros(_arguments.integer("h", h, 1), buckets))
 
     def bias(self, Q: Tensor, K: Tensor) -> Float[Tensor, "h Lq Lk"]:
         i, j = positions(Q.shape[-2], K.shape[-2], Q.device)

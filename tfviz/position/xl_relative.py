@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfviz import _checks
+from tfviz import _arguments
 from tfviz.position import Positions
 from tfviz.position.sinusoidal_pe import sinusoids
 
@@ -86,7 +86,7 @@ class XL(Positions):
         self, h: int, d_head: int, *, future: bool = False, base: float = 10_000.0
     ) -> None:
         super().__init__()
-        d = _checks.integer("h", h, 1) * _checks.integer("d_head", d_head, 1)
+        d = _arguments.integer("h", h, 1) * _arguments.integer("d_head", d_head, 1)
         self.future, self.base = future, base
         sinusoids(torch.zeros(1), d, base)  # errors belong here, not into the first pass
         self.W_r = nn.Parameter(torch.randn(h, d, d_head) / d**0.5)

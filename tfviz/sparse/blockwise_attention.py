@@ -23,13 +23,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _checks, patterns
+from tfviz import _arguments, patterns
 from tfviz.patterns import Pattern
 
 
 def shift(n: int, by: int) -> tuple[int, ...]:
     """The cyclic shift π(b) = (b + by) mod n; shift(n, 0) is the identity, i.e. block-local."""
-    _checks.integer("n", n, 1)
+    _arguments.integer("n", n, 1)
     return tuple((b + by) % n for b in range(n))
 
 
@@ -40,7 +40,7 @@ def heads(permutations: Sequence[Sequence[int]]) -> Pattern:
 
 def block_starts(L: int, n: int) -> list[int]:
     """First row of each block and L at the end; blocks differ by one row if n does not divide L."""
-    _checks.integer("n", n, 1, L)
+    _arguments.integer("n", n, 1, L)
     return [-(-b * L // n) for b in range(n + 1)]  # the first i with ⌊i n / L⌋ = b is ⌈b L / n⌉
 
 
@@ -108,8 +108,8 @@ def shifts_reach_all(n: int, shifts: Sequence[int], layers: int = 2) -> bool:
     to `layers` shifts must be all of Zₙ. The skip lets a layer pass (k smaller than `layers`) but
     keeps the token only, not its block, so that k = 0 does not count.
     """
-    _checks.integer("n", n, 1)
-    _checks.integer("layers", layers, 1)
+    _arguments.integer("n", n, 1)
+    _arguments.integer("layers", layers, 1)
     sums = {0}  # of k shifts
     heard: set[int] = set()
     for _ in range(layers):

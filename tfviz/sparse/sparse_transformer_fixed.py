@@ -17,7 +17,7 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _checks, patterns
+from tfviz import _arguments, patterns
 from tfviz.attention import sparse_attention
 from tfviz.patterns import Pattern
 
@@ -43,15 +43,15 @@ def relay(i: int, j: int, block: int) -> int | None:
 
     The last token of j's block: it reads j in the first layer and is read by i in the second.
     """
-    _checks.integer("j", j, 0, i)
-    _checks.integer("block", block, 1)
+    _arguments.integer("j", j, 0, i)
+    _arguments.integer("block", block, 1)
     return None if i // block == j // block else j // block * block + block - 1
 
 
 def empty_rows(block: int, summary: int = 1) -> range:
     """Queries for which A⁽²⁾ is empty: 0 … ℓ − c − 1, before the first summary column."""
-    _checks.integer("block", block, 1)
-    _checks.integer("summary", summary, 1, block)
+    _arguments.integer("block", block, 1)
+    _arguments.integer("summary", summary, 1, block)
     return range(block - summary)
 
 
@@ -61,7 +61,7 @@ def lost_when_swapped(L: int, block: int, summary: int = 1) -> int:
     A relay m reads only summary columns, and i reads m only inside its own block: lost are the
     ℓ − c ordinary tokens of every earlier block, for every i in a later one.
     """
-    _checks.integer("L", L, 1)
-    _checks.integer("block", block, 1)
-    _checks.integer("summary", summary, 1, block)
+    _arguments.integer("L", L, 1)
+    _arguments.integer("block", block, 1)
+    _arguments.integer("summary", summary, 1, block)
     return sum((block - summary) * (i // block) for i in range(L))

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _checks, patterns
+from tfviz import _arguments, patterns
 from tfviz.attention import sparse_attention
 from tfviz.patterns import Pattern
 
@@ -39,8 +39,8 @@ def radix_factors(base: int, p: int) -> tuple[Pattern, ...]:
     p hops reach every distance below ℓᵖ, with p·ℓ keys per row: ℓ = ⌈L^(1/p)⌉ covers length L.
     p = 2 is the strided pair without its two overlaps (window ℓ − 1, column of ℓ keys).
     """
-    _checks.integer("base", base, 2)
-    _checks.integer("p", p, 1)
+    _arguments.integer("base", base, 2)
+    _arguments.integer("p", p, 1)
     return tuple(
         patterns.causal() & patterns.dilated(radius=base - 1, gap=base**m) for m in range(p)
     )
@@ -80,22 +80,22 @@ def relay(i: int, j: int, stride: int) -> int:
 
     i − j = a·ℓ + r with 0 ≤ r < ℓ gives m = j + r: r steps along the row, then a down the column.
     """
-    _checks.integer("j", j, 0, i)
-    _checks.integer("stride", stride, 1)
+    _arguments.integer("j", j, 0, i)
+    _arguments.integer("stride", stride, 1)
     return j + (i - j) % stride
 
 
 def longest_row(L: int, stride: int) -> int:
     """Keys of the last query over both factors, min(ℓ, L−1) + 1 + ⌊(L−1)/ℓ⌋ + 1."""
-    _checks.integer("L", L, 1)
-    _checks.integer("stride", stride, 1)
+    _arguments.integer("L", L, 1)
+    _arguments.integer("stride", stride, 1)
     return min(stride, L - 1) + 1 + (L - 1) // stride + 1
 
 
 def pairs(L: int, stride: int) -> int:
     """|A⁽¹⁾| + |A⁽²⁾| in closed form: the work of the two layers together, in query–key pairs."""
-    _checks.integer("L", L, 1)
-    _checks.integer("stride", stride, 1)
+    _arguments.integer("L", L, 1)
+    _arguments.integer("stride", stride, 1)
     w = min(stride, L - 1)
     whole, rest = divmod(L, stride)
     row = (w + 1) * L - w * (w + 1) // 2

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from tfviz import _checks, patterns
+from tfviz import _arguments, patterns
 from tfviz.patterns import Pattern
 
 
@@ -41,14 +41,14 @@ def merged(factors: Sequence[Pattern], layers: int) -> list[Pattern]:
 def by_head(factors: Sequence[Pattern], layers: int, heads: int) -> list[Pattern]:
     """One pattern per layer: head m uses factor m mod p, each under its own softmax."""
     _check(factors, layers)
-    _checks.integer("heads", heads, len(factors))
+    _arguments.integer("heads", heads, len(factors))
     return [patterns.per_head(*(factors[m % len(factors)] for m in range(heads)))] * layers
 
 
 def _check(factors: Sequence[Pattern], layers: int) -> None:
     if not factors:
         raise ValueError("factors is empty; give at least one pattern")
-    _checks.integer("layers", layers, 1)
+    _arguments.integer("layers", layers, 1)
 
 
 class SparseSelfAttention(nn.Module):
@@ -62,7 +62,7 @@ class SparseSelfAttention(nn.Module):
 
     def __init__(self, d: int, heads: int, pattern: Pattern) -> None:
         super().__init__()
-        _checks.integer("heads", heads, 1)
+        _arguments.integer("heads", heads, 1)
         if d % heads:
             raise ValueError(f"d = {d} is not a multiple of heads = {heads}; choose d = h · d_head")
         self.heads, self.pattern = heads, pattern

@@ -26,7 +26,8 @@ sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests/hub"), str(ROOT / 
 
 import guide  # noqa: E402
 from browser import HUB, SECONDS, Browser  # noqa: E402
-from lesson import read  # noqa: E402
+
+from tfviz_lessons.lesson import read  # noqa: E402
 
 COURSE, ASSIGNMENT, NOTEBOOK = "attention", "week1", "attention"
 STUDENTS = ["ada", "grace", "mallory"]  # who come; emmy never does

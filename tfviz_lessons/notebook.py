@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import nbformat
-from lesson import Block, Exercise, Lesson, Task, Written, code_line, shown_points
-from lesson_plain import REFERENCES, Book, Plain, code_details, details
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tfviz_lessons.lesson import Block, Exercise, Lesson, Task, Written, code_line, shown_points
+from tfviz_lessons.plain import REFERENCES, Book, Plain, code_details, details
 
 INSTALL = """\
 # Installs the course's library where it is missing; a second run takes no time.

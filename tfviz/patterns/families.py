@@ -1,12 +1,7 @@
-"""Attention patterns: which keys j a query i may use.
+"""The formulas: one plain function of the indices i (query) and j (key) for each pattern.
 
-A position-based pattern is one function of the indices, typed once below. `strided(stride=8)` gives
-a `Pattern` with all its faces (mask, key sets, mask_mod, LaTeX, JavaScript, cost, reach);
-`strided(i, j, stride=8)` evaluates the formula itself, so formulas are built from formulas.
-Patterns combine with `&`, `|`, `~` and `per_head`; content-based sets become a `table`.
-
-Conventions: 0-based indices, rows are queries, True = may attend. `radius` is symmetric, `lookback`
-excludes the query itself, `stride` and `gap` are distances, `block` is a length in tokens.
+From a function below come the mask, the printed formula, the JavaScript, the cost and the reach of
+`tfviz.patterns`. Formulas are built from formulas.
 """
 
 from __future__ import annotations
@@ -14,23 +9,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tfviz.depth import influence, reach
 from tfviz.formula import Index, hash_of
-from tfviz.pattern import FAMILIES, LENGTH, Domain, Pattern, family, from_spec, per_head, table
-
-__all__ = [
-    "FAMILIES",
-    "PRESETS",
-    "Domain",
-    "Pattern",
-    "browser_catalogue",
-    "family",
-    "from_spec",
-    "influence",
-    "per_head",
-    "reach",
-    "table",
-]
+from tfviz.patterns.pattern import FAMILIES, LENGTH, Domain, Pattern, family
 
 
 def _count(default: int, letter: str) -> Domain:

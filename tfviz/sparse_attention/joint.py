@@ -17,10 +17,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from tfviz.kernels.gathers import take
-from tfviz.kernels.key_lists import holds, positions
-from tfviz.kernels.windows import Offsets
-from tfviz.pattern import Pattern
+from tfviz.patterns.pattern import Pattern
+from tfviz.sparse_attention.gathers import take
+from tfviz.sparse_attention.key_lists import holds, positions
+from tfviz.sparse_attention.windows import Offsets
 
 BLOCK = 64
 """Queries in a block of a window."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from tfviz import _checks
+from tfviz import _arguments
 
 if TYPE_CHECKING:
-    from tfviz.pattern import Pattern
+    from tfviz.patterns.pattern import Pattern
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class Cost:
 
 def count(pattern: Pattern, L: int, d: int, h: int, block: int) -> Cost:
     """Count one layer of total width d with h heads; see `Pattern.cost`."""
-    L = _checks.integer("L", L, 1)
+    L = _arguments.integer("L", L, 1)
     pattern.check_length(L)
-    d, h = _checks.integer("d", d, 1), _checks.integer("h", h, 1)
-    block = _checks.integer("block", block, 1)
+    d, h = _arguments.integer("d", d, 1), _arguments.integer("h", h, 1)
+    block = _arguments.integer("block", block, 1)
     if d % h:
         raise ValueError(f"d = {d} is not divisible by h = {h}; choose h that divides d")
     edges = torch.tensor([min(block, L - s) for s in range(0, L, block)])

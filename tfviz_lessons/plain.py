@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from docutils.parsers.rst import Directive
-from lesson import LessonError
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.amsmath import amsmath_plugin
@@ -27,6 +26,7 @@ from mdit_py_plugins.myst_blocks import myst_block_plugin
 from myst_parser.parsers.directives import parse_directive_text
 
 from tfviz import catalogue
+from tfviz_lessons.lesson import LessonError
 
 
 class Book(Protocol):
@@ -445,7 +445,8 @@ def source_of(name: str) -> str:
         try:
             for part in parts[at:]:
                 found = getattr(found, part)
-            found = inspect.unwrap(found.fget if isinstance(found, property) else found)
+            getter: Any = found.fget if isinstance(found, property) else found
+            found = inspect.unwrap(getter)
             return textwrap.dedent(inspect.getsource(found)).rstrip("\n")
         except (AttributeError, TypeError):
             break

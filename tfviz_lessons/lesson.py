@@ -1,10 +1,9 @@
 """A lesson's one source, read: its cells and its exercises, each with the place it came from.
 
-The source is a MyST notebook. Four things are made of it: the page of the book
-(`lesson_page`), the learner's notebook (`lesson_notebook`), the notebook of an assignment
-(`lesson_assignment`) and the proof that every solution passes its tests
-(`tests/book/test_exercises.py`). All start from `parse`; `lesson_sphinx` ties the first three into
-the build.
+The source is a MyST notebook. Four things are made of it: the page of the book (`page`), the
+learner's notebook (`notebook`), the notebook of an assignment (`assignment`) and the proof that
+every solution passes its tests (`tests/book/test_exercises.py`). All start from `parse`; the
+book's `lesson_sphinx` ties the first three into the build.
 
 An exercise is written as consecutive blocks, in this order and with nothing between them:
 
@@ -646,10 +645,3 @@ def parse(text: str, path: str | Path = "<lesson>") -> Lesson:
 def read(path: str | Path) -> Lesson:
     """`parse` the file at `path`."""
     return parse(Path(path).read_text("utf8"), path)
-
-
-def setup(app: Any) -> dict[str, Any]:
-    """For Sphinx: pages and notebooks are made of lessons."""
-    import lesson_sphinx
-
-    return lesson_sphinx.setup(app)

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from tfviz.kernels.key_lists import CHUNK, holds, key_lists, positions
-from tfviz.pattern import Pattern
+from tfviz.patterns.pattern import Pattern
+from tfviz.sparse_attention.key_lists import CHUNK, holds, key_lists, positions
 
 BLOCK = 64
 """Queries that gather their keys together."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
-from lesson import Block, Exercise, Lesson, Task, Written, shown_points
+
+from tfviz_lessons.lesson import Block, Exercise, Lesson, Task, Written, shown_points
 
 
 def page_text(lesson: Lesson) -> str:

@@ -1,5 +1,5 @@
 """The machinery of patterns: families of formulas with ranged parameters, and the `Pattern` they
-make, which has every face of its formula. The formulas themselves are in `tfviz.patterns`."""
+make, which has every face of its formula. The formulas themselves are in `families`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from tfviz import _checks
-from tfviz.cost import Cost, count
-from tfviz.depth import Reach, reach
+from tfviz import _arguments
 from tfviz.formula import Formula, Index, javascript, latex, text
+from tfviz.patterns.cost import Cost, count
+from tfviz.patterns.reach import Reach, reach
 
 if TYPE_CHECKING:  # these are built on patterns; only the names are needed here
     from tfviz.explorers import SparseLab
@@ -42,8 +42,8 @@ class Domain:
 
     def check(self, name: str, value: Any) -> int | tuple[int, ...]:
         if not self.is_list:
-            return _checks.integer(name, value, self.low)
-        order = tuple(_checks.integer(f"{name}[{k}]", v) for k, v in enumerate(value))
+            return _arguments.integer(name, value, self.low)
+        order = tuple(_arguments.integer(f"{name}[{k}]", v) for k, v in enumerate(value))
         if not order or sorted(order) != list(range(len(order))):
             raise ValueError(
                 f"{name} = {order} is not a permutation; list every number from 0 to n - 1 once"
@@ -94,7 +94,7 @@ class Family:
         values = {**self.defaults, **given}
         checked = {n: d.check(n, values[n]) for n, d in self.domains.items()}
         if LENGTH in given:
-            checked[LENGTH] = _checks.integer(LENGTH, given[LENGTH], 1)
+            checked[LENGTH] = _arguments.integer(LENGTH, given[LENGTH], 1)
         self._check_high(checked)
         return checked
 
@@ -105,7 +105,7 @@ class Family:
                     high = domain.high(values)
                 except KeyError:  # the bound is a matter of the length, which comes with .mask(L)
                     continue
-                _checks.integer(name, values[name], domain.low, high)
+                _arguments.integer(name, values[name], domain.low, high)
 
     def _tensors(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {n: torch.as_tensor(v) if isinstance(v, tuple) else v for n, v in values.items()}
@@ -210,7 +210,7 @@ class Pattern:
         Shape (L, L), or (h, L, L) for a pattern that differs by head.
         Raises ValueError if L is not a whole number >= 1 or a parameter does not fit it.
         """
-        self.check_length(_checks.integer("L", L, 1))
+        self.check_length(_arguments.integer("L", L, 1))
         return self.rows(torch.arange(L), L)
 
     def rows(self, i: Int[Tensor, " n"], L: int) -> Bool[Tensor, "*h n L"]:

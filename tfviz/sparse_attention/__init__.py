@@ -9,10 +9,10 @@ Three ways, chosen by the structure of the pattern:
 * **joint**: a union of several windows, one with a gap, such as the row and the column of strided
   attention: their scores meet under one softmax.
 * **gathers**: anything else. A block of 64 queries gathers the keys that one of them may use, found
-  from the formula (`tfviz.kernels.key_lists`), and masks them exactly. What intervals of positions
-  cannot decide is evaluated pair by pair, in chunks: at worst (tables) L² evaluations without L²
-  memory, once for a pattern and a length. A pattern in which 64 neighbours together use most of
-  the keys costs what dense attention costs.
+  from the formula (`key_lists`), and masks them exactly. What intervals of positions cannot decide
+  is evaluated pair by pair, in chunks: at worst (tables) L² evaluations without L² memory, once for
+  a pattern and a length. A pattern in which 64 neighbours together use most of the keys costs what
+  dense attention costs.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _qkv, patterns
-from tfviz.kernels import gathers, joint, windows
-from tfviz.kernels.windows import EVERYWHERE, Offsets
-from tfviz.pattern import Pattern
+from tfviz.patterns.pattern import Pattern
+from tfviz.sparse_attention import gathers, joint, windows
+from tfviz.sparse_attention.windows import EVERYWHERE, Offsets
 
 
 def sparse_attention(

@@ -16,7 +16,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from lesson import (
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tfviz_lessons.lesson import (
     HERE,
     NOTHING,
     Block,
@@ -28,11 +31,9 @@ from lesson import (
     cut,
     shown_points,
 )
-from lesson_notebook import ANSWER, INSTALL, Course
-from lesson_plain import Book, Plain, details
-from lesson_slice import SliceError, needed, quiet, uses
-from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from tfviz_lessons.notebook import ANSWER, INSTALL, Course
+from tfviz_lessons.plain import Book, Plain, details
+from tfviz_lessons.slice import SliceError, needed, quiet, uses
 
 ABOUT = """\
 # {title}

@@ -1,6 +1,6 @@
 """What several heads are good for, and what heads of a trained model do.
 
-    python -m tfviz.experiments heads        trains all again and rewrites the stored result
+    python -m tfviz.experiments head_ablation        trains all again and rewrites the stored result
 
 Two lookups: from a row of random symbols say, at every place, which stood one place and which five
 places before. One layer of attention with 1, 2, 4, 8 or 16 heads of equal total width, read out by
@@ -235,7 +235,7 @@ def unpack(text: str) -> GPT:
 
 def trained() -> GPT:
     """The stored model."""
-    return unpack(experiments.load("heads")["gpt"]["weights"])
+    return unpack(experiments.load("head_ablation")["gpt"]["weights"])
 
 
 def of_text(model: nn.Module, text: str) -> Float[Tensor, "layers heads L L"]:
@@ -311,4 +311,4 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(["heads"]))
+    sys.exit(main(["head_ablation"]))

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from tfviz.pattern import LENGTH, Pattern
+from tfviz.patterns.pattern import LENGTH, Pattern
 
 CHUNK = 2**22
 """Pairs of positions evaluated at once."""

@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from tfviz import _checks
+from tfviz import _arguments
 
 if TYPE_CHECKING:
-    from tfviz.pattern import Pattern
+    from tfviz.patterns.pattern import Pattern
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def reach(
     fetches survives. Without `layers` it goes on until a whole cycle of patterns adds nothing.
     """
     masks = _masks(patterns, L)
-    layers = None if layers is None else _checks.integer("layers", layers, 0)
+    layers = None if layers is None else _arguments.integer("layers", layers, 0)
     is_causal = all(not m.triu(1).any() for m in masks)
     known = torch.eye(L, dtype=torch.bool)
     hops = torch.full((L, L), -1).masked_fill(known, 0)
@@ -86,7 +86,7 @@ def influence(patterns: Sequence[Pattern], L: int, layers: int) -> Float[Tensor,
     keys passes its residual on alone."""
     masks = _masks(patterns, L)
     share = torch.eye(L, dtype=torch.float64)
-    for n in range(_checks.integer("layers", layers, 0)):
+    for n in range(_arguments.integer("layers", layers, 0)):
         mask = masks[n % len(masks)].double()
         keys = mask.sum(-1, keepdim=True)
         mixed = torch.where(keys > 0, (mask / keys.clamp(min=1)) @ share, share)
