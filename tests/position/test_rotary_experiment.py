@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tfviz.cores import Dense
 from tfviz.experiments import rotary
 from tfviz.experiments.rotary import D_HEAD, RECIPES, Shifted, larger_base, last_loss, model
 from tfviz.models.use import attention_weights
-from tfviz.position import Positions
 from tfviz.position.rope import Rope, speeds
 
 close = torch.testing.assert_close
@@ -37,7 +37,7 @@ def test_recipes_start_with_the_same_weights() -> None:
     t = torch.arange(9)[None]
     plain, back = (model(VOCAB, values=v)(t) for v in ("", "back"))
     assert not torch.allclose(plain, back, atol=1e-4)  # values seen from where the query stands
-    assert type(model(VOCAB, "none").stack.blocks[0].attend.positions) is Positions
+    assert type(model(VOCAB, "none").stack.blocks[0].attend.core) is Dense
 
 
 def test_a_larger_base_slows_the_last_pair_by_the_factor_and_leaves_the_first() -> None:
