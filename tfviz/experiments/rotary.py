@@ -63,8 +63,8 @@ class Halves(Rope):
 class TurnedValues(Shifted):
     """Values turned as well; and, with `back`, what comes out is turned back where it arrives."""
 
-    def __init__(self, d_head: int, *, back: bool) -> None:
-        super().__init__(d_head)
+    def __init__(self, d_head: int, by: int = 0, *, back: bool) -> None:
+        super().__init__(d_head, by)
         self.back = back
 
     def forward(
