@@ -16,10 +16,10 @@ from torch import Tensor, nn
 import tfviz.models
 from tfviz import patterns
 from tfviz.attention import attention, heads_attention
+from tfviz.cores import Cache, Dense
 from tfviz.models.bert import BERT
 from tfviz.models.blocks import (
     Block,
-    Cache,
     FeedForward,
     MultiHeadAttention,
     Stack,
@@ -29,7 +29,7 @@ from tfviz.models.blocks import (
 from tfviz.models.encoder_decoder import EncoderDecoder
 from tfviz.models.gpt import GPT
 from tfviz.models.use import attention_weights, generate
-from tfviz.position import Bias, Positions, positions
+from tfviz.position import Bias, positions
 from tfviz.position.learned_pe import Learned
 from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoids
 
@@ -279,7 +279,7 @@ def test_bert_is_hugging_faces():
 # --- position encodings inside attention ----------------------------------------------------------
 
 
-class Rotary(Positions):
+class Rotary(Dense):
     def turn(self, X: Tensor, start: int) -> Tensor:
         i = torch.arange(start, start + X.shape[2])
         turns = i[:, None] * 10_000.0 ** (-torch.arange(0, X.shape[-1], 2) / X.shape[-1])
@@ -287,7 +287,7 @@ class Rotary(Positions):
         return torch.view_as_real(pairs * torch.polar(torch.ones_like(turns), turns)).flatten(-2)
 
 
-class Shaw(Positions):
+class Shaw(Dense):
     reads_weights = True
 
     def __init__(self, clip: int = 3, d_head: int = D // H) -> None:
@@ -308,7 +308,7 @@ class Shaw(Positions):
         return torch.einsum("bhij,ijd->bhid", A, self.P_v[self.label(*A.shape[2:])])
 
 
-class TransformerXL(Positions):
+class TransformerXL(Dense):
     def __init__(self, h: int = H, d_head: int = D // H) -> None:
         super().__init__()
         self.u, self.v = (nn.Parameter(torch.randn(h, 1, d_head)) for _ in range(2))
@@ -325,8 +325,8 @@ def Slopes() -> Bias:  # ALiBi
     return Bias(lambda i, j: -(0.5 ** torch.arange(1, H + 1)[:, None, None]) * (i - j).abs())
 
 
-SCHEMES: dict[str, Callable[[], Positions]] = {
-    "none": Positions, "rotary": Rotary, "Shaw": Shaw, "XL": TransformerXL, "ALiBi": Slopes,
+SCHEMES: dict[str, Callable[[], Dense]] = {
+    "none": Dense, "rotary": Rotary, "Shaw": Shaw, "XL": TransformerXL, "ALiBi": Slopes,
 }  # fmt: skip
 PLACES: dict[str, Any] = {
     "none": None, "sinusoidal": Sinusoidal(D), "learned": Learned(LENGTH, D, std=1.0),
@@ -334,27 +334,27 @@ PLACES: dict[str, Any] = {
 
 
 def gpt(scheme: str = "none", places: str = "none", **more: Any) -> GPT:
-    model = GPT(VOCAB, D, H, N, PLACES[places], positions=SCHEMES[scheme], **more)
+    model = GPT(VOCAB, D, H, N, PLACES[places], core=SCHEMES[scheme], **more)
     disturb(model)
     return model.eval()
 
 
 def test_shaws_terms_are_the_ones_of_his_equations():
-    attend = MultiHeadAttention(D, 1, positions=partial(Shaw, 2, D))
+    attend = MultiHeadAttention(D, 1, core=partial(Shaw, 2, D))
     X = torch.randn(1, 6, D)
     Q, K, V = (x[0, 0] for x in qkv(attend, X))
     rows = []
     for i in range(6):
         label = [max(-2, min(2, j - i)) + 2 for j in range(6)]
-        keys = torch.stack([K[j] + attend.positions.P_k[label[j]] for j in range(6)])
-        values = torch.stack([V[j] + attend.positions.P_v[label[j]] for j in range(6)])
+        keys = torch.stack([K[j] + attend.core.P_k[label[j]] for j in range(6)])
+        values = torch.stack([V[j] + attend.core.P_v[label[j]] for j in range(6)])
         rows.append((keys @ Q[i] / math.sqrt(D)).softmax(0) @ values)
     close(attend(X)[0], attend.W_o(torch.stack(rows)))
 
 
 def test_transformer_xls_four_terms_are_summed_before_the_scale():
-    attend = MultiHeadAttention(D, H, positions=TransformerXL)
-    X, xl = torch.randn(1, 6, D), attend.positions
+    attend = MultiHeadAttention(D, H, core=TransformerXL)
+    X, xl = torch.randn(1, 6, D), attend.core
     Q, K, _ = (x[0] for x in qkv(attend, X))
     scores = torch.zeros(H, 6, 6)
     for n in range(H):
@@ -393,7 +393,7 @@ def test_an_encoder_without_positions_is_equivariant():
 
 
 def test_a_scheme_may_be_any_function_of_the_indices():
-    attend = MultiHeadAttention(D, H, positions=lambda: Bias(lambda i, j: -0.3 * (i - j).abs()))
+    attend = MultiHeadAttention(D, H, core=lambda: Bias(lambda i, j: -0.3 * (i - j).abs()))
     X = torch.randn(2, 6, D)
     Q, K, V = qkv(attend, X)
     expected = attention(Q, K, V, bias=lambda i, j: -0.3 * (i - j).abs())[0]
@@ -423,7 +423,8 @@ def test_one_parallel_pass_is_many_incremental_ones(scheme, places, parts):
         got = model(part, cache)
         start = sum(parts[:n])
         close(got, whole[:, start : start + parts[n]])
-        for K, V in cache.values():
+        for length, (K, V) in cache.values():
+            assert length == start + parts[n]
             assert K.shape == V.shape == (3, H if scheme == "XL" else 2, start + parts[n], D // H)
     assert len(cache) == N
 
@@ -432,7 +433,7 @@ def test_the_bytes_of_the_cache_are_the_formulas():
     for h_kv in (H, 2, 1):
         cache: Cache = {}
         gpt(h_kv=h_kv)(tokens(), cache)
-        held = sum(x.numel() * x.element_size() for pair in cache.values() for x in pair)
+        held = sum(x.numel() * x.element_size() for _, pair in cache.values() for x in pair)
         assert held == 2 * 3 * LENGTH * N * h_kv * (D // H) * 4
 
 
@@ -444,7 +445,7 @@ def test_the_encoder_decoder_writes_token_by_token_too():
     memory = model.encode(source, real)
     for i in range(6):
         close(model.decode(target[:, i : i + 1], memory, real, cache)[:, 0], whole[:, i])
-    lengths = sorted(K.shape[2] for K, _ in cache.values())
+    lengths = sorted(K.shape[2] for _, (K, _) in cache.values())
     assert lengths == [6] * N + [LENGTH] * N  # its own, and the source's
 
 
@@ -511,14 +512,14 @@ def test_gradients_are_the_slopes_of_finite_differences(order):
 @pytest.mark.parametrize("scheme", list(SCHEMES))
 def test_weights_come_from_the_pass_itself(scheme):
     model, t = gpt(scheme), tokens()
-    before = [m.positions for m in model.modules() if isinstance(m, MultiHeadAttention)]
+    before = model(t)
     A = attention_weights(model, t)
     assert list(A) == [f"stack.blocks.{n}.attend" for n in range(N)]
     for x in A.values():
         assert x.shape == (3, H, LENGTH, LENGTH)
         close(x.sum(-1), torch.ones(3, H, LENGTH))
         assert (x.triu(1) == 0).all()
-    assert before == [m.positions for m in model.modules() if isinstance(m, MultiHeadAttention)]
+    assert model(t).equal(before)
     block = model.stack.blocks[0]
     X = block.norms[0](model.embed(t))
     V = qkv(block.attend, X)[2]
@@ -537,7 +538,7 @@ def test_weights_of_the_encoder_decoder_and_after_an_error():
     }
     with pytest.raises(ValueError, match="position 8 was asked, but P has rows 0 … 7"):
         attention_weights(model, tokens(9), tokens(6))
-    assert all(type(m.positions) is Positions for m in model.modules() if hasattr(m, "positions"))
+    assert all(m.see is None for m in model.modules() if isinstance(m, MultiHeadAttention))
 
 
 def test_looking_works_within_incremental_passes():

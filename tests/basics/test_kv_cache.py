@@ -20,7 +20,7 @@ from tfviz.basics.kv_cache import (
     kept_bytes,
     token_flops,
 )
-from tfviz.models.blocks import Cache
+from tfviz.cores import Cache
 from tfviz.models.gpt import GPT
 from tfviz.position.sinusoidal_pe import Sinusoidal
 

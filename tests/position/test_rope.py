@@ -208,7 +208,7 @@ def test_far_positions_keep_their_digits_in_bfloat16() -> None:
 
 
 def test_keys_of_the_cache_stay_as_they_were_turned() -> None:
-    model = GPT(7, 8, 2, 2, positions=lambda: Rope(4)).eval()
+    model = GPT(7, 8, 2, 2, core=lambda: Rope(4)).eval()
     t, cache = torch.randint(0, 7, (2, 9)), {}
     with torch.no_grad():
         whole = model(t)
@@ -219,9 +219,9 @@ def test_keys_of_the_cache_stay_as_they_were_turned() -> None:
 
 
 def test_scores_of_a_model_see_only_differences() -> None:
-    attend = MultiHeadAttention(8, 2, positions=lambda: Rope(4))
+    attend = MultiHeadAttention(8, 2, core=lambda: Rope(4))
     Q, K = torch.randn(2, 1, 2, 5, 4).unbind(0)
-    at = [attend.positions.turn(Q, s) @ attend.positions.turn(K, s).mT for s in (0, 1000)]
+    at = [attend.core.turn(Q, s) @ attend.core.turn(K, s).mT for s in (0, 1000)]
     close(at[0], at[1], atol=1e-4, rtol=1e-4)
 
 
@@ -242,7 +242,7 @@ def test_a_layer_with_turned_values_sees_the_position() -> None:
 
 
 def random_attention(positions: Callable[[], Rope], d: int, h: int) -> MultiHeadAttention:
-    attend = MultiHeadAttention(d, h, positions=positions)
+    attend = MultiHeadAttention(d, h, core=positions)
     for bias in (attend.W_qkv.bias, attend.W_o.bias):
         torch.nn.init.zeros_(bias)
     return attend

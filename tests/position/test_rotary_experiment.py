@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
+from tfviz.cores import Dense
 from tfviz.experiments import rotary
-from tfviz.experiments.rotary import D_HEAD, RECIPES, Shifted, larger_base, last_loss, model
+from tfviz.experiments.rotary import (
+    D_HEAD,
+    RECIPES,
+    Shifted,
+    TurnedValues,
+    larger_base,
+    last_loss,
+    model,
+)
 from tfviz.models.use import attention_weights
-from tfviz.position import Positions
 from tfviz.position.rope import Rope, speeds
 
 close = torch.testing.assert_close
 VOCAB = 11
 
 
-def logits(by: int, **recipe: object) -> torch.Tensor:
-    made = rotary.with_positions(model(VOCAB, **recipe), lambda: Shifted(D_HEAD, by))
+def logits(by: int, values: str) -> torch.Tensor:
+    plain = model(VOCAB, values=values)
+    core = partial(TurnedValues, back=values == "back") if values else Shifted
+    assert type(plain.stack.blocks[0].attend.core) is (TurnedValues if values else Rope)
+    made = rotary.with_positions(plain, partial(core, D_HEAD, by))
     with torch.no_grad():
         for p in made.parameters():  # far from the start, so that positions matter
             p += 0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel()))
@@ -25,7 +38,7 @@ def logits(by: int, **recipe: object) -> torch.Tensor:
 
 @pytest.mark.parametrize(("values", "sees"), [("", False), ("turned", True), ("back", False)])
 def test_only_turned_values_see_a_shift(values: str, sees: bool) -> None:
-    at = [logits(by, values=values) for by in (0, 40)]
+    at = [logits(by, values) for by in (0, 40)]
     assert torch.allclose(*at, atol=1e-3) != sees
 
 
@@ -37,7 +50,7 @@ def test_recipes_start_with_the_same_weights() -> None:
     t = torch.arange(9)[None]
     plain, back = (model(VOCAB, values=v)(t) for v in ("", "back"))
     assert not torch.allclose(plain, back, atol=1e-4)  # values seen from where the query stands
-    assert type(model(VOCAB, "none").stack.blocks[0].attend.positions) is Positions
+    assert type(model(VOCAB, "none").stack.blocks[0].attend.core) is Dense
 
 
 def test_a_larger_base_slows_the_last_pair_by_the_factor_and_leaves_the_first() -> None:

@@ -169,11 +169,11 @@ def test_no_vector_for_every_pair() -> None:
 
 
 def test_in_a_layer_it_is_the_definition() -> None:
-    attend = MultiHeadAttention(12, 3, positions=shaw(4, 2)).double()
+    attend = MultiHeadAttention(12, 3, core=shaw(4, 2)).double()
     attend.requires_grad_(False)
     X = torch.randn(2, 7, 12, dtype=torch.float64)
     Q, K, V = (x.unflatten(-1, (3, 4)).transpose(1, 2) for x in attend.W_qkv(X).chunk(3, -1))
-    P = attend.positions
+    P = attend.core
     heads = torch.stack(
         [
             torch.stack(
@@ -187,7 +187,7 @@ def test_in_a_layer_it_is_the_definition() -> None:
 
 @pytest.mark.parametrize("values", [True, False])
 def test_with_a_cache_it_is_the_whole(values: bool) -> None:
-    model = GPT(11, 12, 3, 2, positions=shaw(4, 2, values=values))
+    model = GPT(11, 12, 3, 2, core=shaw(4, 2, values=values))
     t = torch.randint(11, (2, 6))
     whole, t2 = model(t), t
     cache: dict[nn.Module, tuple[Tensor, Tensor]] = {}
@@ -201,7 +201,7 @@ def test_with_a_cache_it_is_the_whole(values: bool) -> None:
 
 
 def test_each_layer_has_tables_and_both_learn() -> None:
-    model = GPT(11, 12, 3, 2, positions=shaw(4, 2))
+    model = GPT(11, 12, 3, 2, core=shaw(4, 2))
     tables = [m.P_k for m in model.modules() if isinstance(m, Shaw)]
     assert len(tables) == 2 and tables[0] is not tables[1] and tables[0].shape == (5, 4)
     model(torch.randint(11, (2, 6))).square().sum().backward()
@@ -223,12 +223,12 @@ def test_hugging_face_relative_key() -> None:
         attn_implementation="eager",
     )  # fmt: skip
     theirs = Wav2Vec2BertSelfAttention(config).eval()
-    ours = MultiHeadAttention(12, 3, positions=shaw(4, 2, values=False))
+    ours = MultiHeadAttention(12, 3, core=shaw(4, 2, values=False))
     parts = theirs.linear_q, theirs.linear_k, theirs.linear_v
     ours.W_qkv.weight.data = torch.cat([x.weight.detach() for x in parts])
     ours.W_qkv.bias.data = torch.cat([x.bias.detach() for x in parts])
     ours.W_o.load_state_dict(theirs.linear_out.state_dict())
-    ours.positions.P_k.data = theirs.distance_embedding.weight.detach().clone()
+    ours.core.P_k.data = theirs.distance_embedding.weight.detach().clone()
     X = torch.randn(2, 9, 12)
     torch.testing.assert_close(ours(X), theirs(X)[0])
 

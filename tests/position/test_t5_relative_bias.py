@@ -82,7 +82,7 @@ def test_hugging_face_bias(future: bool) -> None:
 
 
 def test_with_a_cache_it_is_the_whole() -> None:
-    model = GPT(11, 12, 3, 2, positions=t5_bias(3, buckets=4, far=6))
+    model = GPT(11, 12, 3, 2, core=t5_bias(3, buckets=4, far=6))
     for m in model.modules():
         if isinstance(m, T5Bias):
             m.b.data.normal_()

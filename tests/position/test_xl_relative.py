@@ -185,7 +185,7 @@ def test_xlnet_relative_attention(causal: bool) -> None:
 
 
 def test_with_a_cache_it_is_the_whole() -> None:
-    model = GPT(11, 8, 2, 2, positions=xl(2, 4))
+    model = GPT(11, 8, 2, 2, core=xl(2, 4))
     for x in model.parameters():
         x.data += 0.1 * torch.randn_like(x)
     t = torch.randint(11, (2, 6))
@@ -195,10 +195,10 @@ def test_with_a_cache_it_is_the_whole() -> None:
 
 
 def test_shared_key_heads_and_both_sides() -> None:
-    attend = MultiHeadAttention(8, 2, h_kv=1, positions=xl(2, 4, future=True))
+    attend = MultiHeadAttention(8, 2, h_kv=1, core=xl(2, 4, future=True))
     assert attend(torch.randn(1, 5, 8)).shape == (1, 5, 8)
     t = torch.randint(9, (2, 6))
-    bert = BERT(9, 8, 2, 2, positions=xl(2, 4, future=True))
+    bert = BERT(9, 8, 2, 2, core=xl(2, 4, future=True))
     bert(t).square().mean().backward()
     for m in bert.modules():
         if isinstance(m, XL):

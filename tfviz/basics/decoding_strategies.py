@@ -20,9 +20,10 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
+from torch.utils._pytree import tree_map_only
 
 from tfviz import _arguments
-from tfviz.models.blocks import Cache
+from tfviz.cores import Cache, Kept
 from tfviz.models.gpt import GPT
 
 Scores = Float[Tensor, "*rows V"]  # logits or log-probabilities; −∞ is a token that cannot come
@@ -132,8 +133,8 @@ def next_of(model: GPT) -> Next:
 
     def next_log_p(rows: Tensor, parent: Tensor) -> Tensor:
         assert cache is not None
-        for module, (K, V) in cache.items():
-            cache[module] = K[parent], V[parent]
+        for module, (length, state) in cache.items():
+            cache[module] = Kept(length, tree_map_only(Tensor, lambda x: x[parent], state))
         new = rows[:, -1:] if cache else rows
         logits: Tensor = model(new, cache)[:, -1]
         return logits.log_softmax(-1)

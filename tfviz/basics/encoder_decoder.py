@@ -17,7 +17,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 from tfviz.attention import attention
-from tfviz.models.blocks import Block, Cache
+from tfviz.cores import Cache
+from tfviz.models.blocks import Block
 from tfviz.models.encoder_decoder import EncoderDecoder
 from tfviz.models.use import attention_weights
 

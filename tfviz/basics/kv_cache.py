@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from tfviz import _arguments
 from tfviz.attention import attention
-from tfviz.models.blocks import Cache
+from tfviz.cores import Cache
 
 Rows = tuple[Float[Tensor, "t d_k"], Float[Tensor, "t d_v"]]  # K and V of the tokens so far
 
@@ -57,8 +58,8 @@ def cache_bytes(L: int, N: int, h_kv: int, d_head: int, b: int = 2, batch: int =
 
 def kept_bytes(cache: Cache) -> int:
     """What the cache of a model holds, counted tensor by tensor."""
-    pairs = (cache or {}).values()
-    return sum(x.numel() * x.element_size() for pair in pairs for x in pair)
+    states = [kept.state for kept in (cache or {}).values()]
+    return sum(x.numel() * x.element_size() for x in tree_leaves(states) if isinstance(x, Tensor))
 
 
 def token_flops(t: int, N: int, d: int, h: int, h_kv: int, d_ff: int, cached: bool = True) -> int:

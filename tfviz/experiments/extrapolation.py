@@ -64,29 +64,29 @@ class _WithoutUV(XL):
 
 
 def t5(**options: Any) -> dict[str, Any]:
-    return {"positions": t5_bias(HEADS, **{"buckets": T5_BUCKETS, "far": T5_FAR} | options)}
+    return {"core": t5_bias(HEADS, **{"buckets": T5_BUCKETS, "far": T5_FAR} | options)}
 
 
 ENCODINGS: dict[str, Any] = {
     "none": lambda: {},
     "sinusoidal": lambda: {"places": Sinusoidal(WIDTH, scale=WIDTH**-0.5)},
     "learned": lambda: {"places": Learned(TRAIN_LENGTH, WIDTH)},
-    "shaw": lambda: {"positions": shaw(WIDTH // HEADS, SHAW_K)},
-    "xl": lambda: {"positions": xl(HEADS, WIDTH // HEADS)},
+    "shaw": lambda: {"core": shaw(WIDTH // HEADS, SHAW_K)},
+    "xl": lambda: {"core": xl(HEADS, WIDTH // HEADS)},
     "t5": lambda: t5(scale=T5_SCALE),
-    "rotary": lambda: {"positions": lambda: Rope(WIDTH // HEADS)},
+    "rotary": lambda: {"core": lambda: Rope(WIDTH // HEADS)},
 }
 """What a GPT is told of positions; called with torch's random numbers seeded."""
 
 EXTRA: dict[str, dict[str, Any]] = {
     "text": {
-        "shaw, keys only": lambda: {"positions": shaw(WIDTH // HEADS, SHAW_K, values=False)},
-        "xl, without u and v": lambda: {"positions": lambda: _WithoutUV(HEADS, WIDTH // HEADS)},
-        "xl, without q·r": lambda: {"positions": lambda: _WithoutQR(HEADS, WIDTH // HEADS)},
+        "shaw, keys only": lambda: {"core": shaw(WIDTH // HEADS, SHAW_K, values=False)},
+        "xl, without u and v": lambda: {"core": lambda: _WithoutUV(HEADS, WIDTH // HEADS)},
+        "xl, without q·r": lambda: {"core": lambda: _WithoutQR(HEADS, WIDTH // HEADS)},
         "t5, slow table": lambda: t5(),
     },
     "recall": {
-        "shaw, k = 4": lambda: {"positions": shaw(WIDTH // HEADS, 4)},
+        "shaw, k = 4": lambda: {"core": shaw(WIDTH // HEADS, 4)},
         "t5, 16 buckets": lambda: t5(scale=T5_SCALE, buckets=16),
         "t5, slow table": lambda: t5(),
     },

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,13 +22,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments, data
-from tfviz.attention import heads_attention
+from tfviz.cores import Dense, Where
 from tfviz.experiments.runner import Done, Run, main
-from tfviz.models.blocks import Block, Cache, Memory, MultiHeadAttention, Real, Seq
+from tfviz.models.blocks import Block, MultiHeadAttention
 from tfviz.models.gpt import GPT
 from tfviz.models.use import attention_weights
-from tfviz.patterns import causal
-from tfviz.position import Positions
 from tfviz.position.rope import Rope, rotate, rotate_halves
 from tfviz.training import next_token, seeded, train
 
@@ -49,8 +48,8 @@ class Shifted(Rope):
     def turn(self, X: Tensor, start: int) -> Tensor:
         return super().turn(X, start + self.by)
 
-    def turn_back(self, X: Tensor) -> Tensor:
-        return rotate(X, -self.by - torch.arange(X.shape[-2]), self.base)
+    def turn_back(self, X: Tensor, start: int) -> Tensor:
+        return rotate(X, -self.by - start - torch.arange(X.shape[-2]), self.base)
 
 
 class Halves(Rope):
@@ -61,20 +60,18 @@ class Halves(Rope):
         return rotate_halves(X, i.double() / self.interpolate, self.base)
 
 
-class TurnedValues(MultiHeadAttention):
+class TurnedValues(Shifted):
     """Values turned as well; and, with `back`, what comes out is turned back where it arrives."""
 
-    def __init__(self, d: int, h: int, *, back: bool, **more: Any) -> None:
-        super().__init__(d, h, **more)
+    def __init__(self, d_head: int, by: int = 0, *, back: bool) -> None:
+        super().__init__(d_head, by)
         self.back = back
 
-    def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
-        Q, K, V = map(self._heads, self.W_qkv(X).split(self.widths, -1))  # (b, h, L, d_head)
-        Q, K, V = (self.positions.turn(x, 0) for x in (Q, K, V))
-        out = heads_attention(Q, K, V, self.pattern)[0]
-        if self.back:
-            out = self.positions.turn_back(out)
-        return self.W_o(out.transpose(1, 2).flatten(2))
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
+        out, A = super().forward(Q, K, self.turn(V, where.start), where)
+        return self.turn_back(out, where.start) if self.back else out, A
 
 
 RECIPES: dict[str, dict[str, Any]] = {
@@ -93,32 +90,21 @@ def model(
     vocab: int, positions: str = "rotary", base: float = 10_000.0, values: str = "", seed: int = 0
 ) -> GPT:
     """An untrained GPT after one of the recipes."""
-    kinds: dict[str, Callable[[], Positions]] = {
-        "rotary": lambda: Shifted(D_HEAD) if values else Rope(D_HEAD, base),
+    kinds: dict[str, Callable[[], Dense]] = {
+        "rotary": lambda: Rope(D_HEAD, base),
         "halves": lambda: Halves(D_HEAD, base),
-        "none": Positions,
+        "none": Dense,
     }
-
-    def make() -> GPT:
-        made = GPT(vocab, D, HEADS, LAYERS, positions=kinds[positions])
-        for block in made.stack.blocks if values else ():
-            assert isinstance(block, Block)
-            attend = TurnedValues(
-                D, HEADS, back=values == "back", pattern=causal(), positions=kinds[positions]
-            )
-            attend.load_state_dict(block.attend.state_dict())  # the same start as the others
-            block.attend = attend
-        return made
-
-    return seeded(seed, make)
+    core = partial(TurnedValues, D_HEAD, back=values == "back") if values else kinds[positions]
+    return seeded(seed, lambda: GPT(vocab, D, HEADS, LAYERS, core=core))
 
 
-def with_positions(trained: GPT, make: Callable[[], Positions]) -> GPT:
+def with_positions(trained: GPT, make: Callable[[], Dense]) -> GPT:
     """A copy of the model whose layers turn in another way."""
     changed = deepcopy(trained)
     for module in changed.modules():
         if isinstance(module, MultiHeadAttention):
-            module.positions = make()
+            module.core = make()
     return changed
 
 

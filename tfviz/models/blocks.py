@@ -9,16 +9,14 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz import _arguments, patterns
-from tfviz.attention import heads_attention
-from tfviz.position import Positions
+from tfviz import _arguments
+from tfviz.cores import FULL, Cache, Dense, Kept, Make, Where, stored_before_cores
 
 Tokens = Int[Tensor, "b L"]
 Logits = Float[Tensor, "b L vocab"]
 Seq = Float[Tensor, "b L d"]
 Memory = Seq | None  # what an encoder made of the source
 Real = Bool[Tensor, "b Lk"] | None  # which keys are real; False at padding
-Cache = dict[nn.Module, tuple[Tensor, Tensor]] | None  # K, V (b, h_kv, L, d_head); {} at first
 Layer = Callable[[Tensor], Tensor]
 
 
@@ -26,34 +24,36 @@ class MultiHeadAttention(nn.Module):
     """[head_1; …; head_h] W^o, head_n = softmax(Q_n K_nᵀ/√d_head) V_n; h_kv heads for K and V."""
 
     def __init__(
-        self, d: int, h: int, *, pattern: Any = None, positions: Any = Positions, h_kv: int = 0
+        self, d: int, h: int, *, core: Make = Dense, pattern: Any = FULL, h_kv: int = 0
     ) -> None:
         super().__init__()
         h_kv = _arguments.integer("h_kv", h_kv or h, 1)
         if d % _arguments.integer("h", h, 1) or h % h_kv:
             raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
         self.h, self.h_kv, self.d_head = h, h_kv, d // h
-        self.pattern, self.positions = pattern or patterns.full(), positions()
+        self.pattern, self.core = pattern or FULL, core()  # which may be another mechanism
         self.widths = [d, h_kv * self.d_head, h_kv * self.d_head]  # of Q, K, V, from one product
         self.W_qkv, self.W_o = nn.Linear(d, sum(self.widths)), nn.Linear(d, d)
+        self.see: Callable[[Tensor | None], None] | None = None  # who wants A, as the core made it
+        self.register_load_state_dict_pre_hook(stored_before_cores)
 
     def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
         """X asks itself, or `memory` if there is one. With a cache, X is what comes after it."""
-        kept = None if cache is None else cache.get(self)
+        kept, new = (cache or {}).get(self, Kept()), list[Any]()
+        asked, keep = self.see is not None, None if cache is None else new.append
+        where = Where(self.pattern, kept.length, memory is not None, real, asked, kept.state, keep)
         if memory is None:
-            past = kept[0].shape[2] if kept else 0
             Q, K, V = map(self._heads, self.W_qkv(X).split(self.widths, -1))  # (b, h, L, d_head)
-            Q, K = self.positions.turn(Q, past), self.positions.turn(K, past)
-            K, V = (torch.cat([kept[0], K], 2), torch.cat([kept[1], V], 2)) if kept else (K, V)
         else:  # which stays the same from token to token
             d, W, b = X.shape[-1], self.W_qkv.weight, self.W_qkv.bias
             Q = self._heads(F.linear(X, W[:d], b[:d]))
-            K, V = kept or map(self._heads, F.linear(memory, W[d:], b[d:]).chunk(2, -1))
+            K, V = kept.state or map(self._heads, F.linear(memory, W[d:], b[d:]).chunk(2, -1))
+            new.append((K, V))
+        out, A = self.core(Q, K, V, where)
+        if self.see:
+            self.see(A)
         if cache is not None:
-            cache[self] = K, V
-        bias, reads = self.positions.bias(Q, K), self.positions.reads_weights
-        out, A = heads_attention(Q, K, V, self.pattern, bias, real, weights=reads)
-        out = out if A is None else out + self.positions.values(A)
+            cache[self] = kept.followed_by(new, X.shape[1])
         return self.W_o(out.transpose(1, 2).flatten(2))
 
     def _heads(self, X: Seq) -> Float[Tensor, "b h L d_head"]:
@@ -120,7 +120,7 @@ class Embedding(nn.Embedding):
         nn.init.normal_(self.weight, std=d**-0.5)
 
     def forward(self, t: Tokens, cache: Cache = None) -> Seq:
-        past = next((K.shape[2] for K, _ in (cache or {}).values()), 0)
+        past = next((kept.length for kept in (cache or {}).values()), 0)
         i = torch.arange(past, past + t.shape[1], device=t.device)
         X = self.scale * super().forward(t)
         return X if self.places is None else X + self.places(i).to(X.dtype)

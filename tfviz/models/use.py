@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,9 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.models.blocks import Cache, MultiHeadAttention
+from tfviz.cores import Cache
+from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
-from tfviz.position import Positions
 
 
 @torch.no_grad()
@@ -21,34 +22,21 @@ def attention_weights(
 ) -> dict[str, Float[Tensor, "b h Lq Lk"]]:
     """A of every attention in one pass `model(*inputs)`, by the module's name.
 
-    Nothing is computed by other code than in training: for this pass each attention is only asked
-    for the weights, which `heads_attention` then makes by the definition. Not for several threads.
+    Nothing is computed by other code than in training: each core is asked for its weights.
+    ValueError where a core has none. Not for several threads.
     """
-    seen: dict[str, Tensor] = {}
+    seen: dict[str, Tensor | None] = {}
     named = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
     for name, module in named.items():
-        module.positions = _Watched(module.positions, name, seen)
+        module.see = partial(seen.__setitem__, name)
     try:
         model(*inputs, **more)
     finally:
         for module in named.values():
-            module.positions = module.positions.watched
-    return seen
-
-
-class _Watched(Positions):
-    """The same positions, noting A when it passes by."""
-
-    reads_weights = True
-
-    def __init__(self, watched: Positions, name: str, seen: dict[str, Tensor]) -> None:
-        super().__init__()
-        self.watched, self.name, self.seen = watched, name, seen
-        self.turn, self.bias = watched.turn, watched.bias  # type: ignore[method-assign]
-
-    def values(self, A: Tensor) -> Tensor:
-        self.seen[self.name] = A
-        return self.watched.values(A) if self.watched.reads_weights else A.new_zeros(())
+            module.see = None
+    if none := [f"{name!r}: {named[name].core!r}" for name, A in seen.items() if A is None]:
+        raise ValueError(f"{none[0]} makes no weights; look at other attentions of the model")
+    return {name: A for name, A in seen.items() if A is not None}
 
 
 def greedy(logits: Float[Tensor, "b vocab"]) -> Int[Tensor, "b"]:

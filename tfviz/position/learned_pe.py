@@ -83,7 +83,7 @@ class PlacedBlock(nn.Module):
         self, X: Float[Tensor, "b L d"], memory: Any = None, real: Any = None, cache: Any = None
     ) -> Float[Tensor, "b L d"]:
         kept = (cache or {}).get(self.block.attend)
-        past = kept[0].shape[2] if kept else 0  # with a cache, X is what comes after it
+        past = kept.length if kept else 0  # with a cache, X is what comes after it
         i = torch.arange(past, past + X.shape[1], device=X.device)
         return self.block(X + self.places(i), memory, real, cache)
 

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from tfviz import _arguments
-from tfviz.position import Positions
+from tfviz.cores import Dense
 
 
 def speeds(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:
@@ -77,8 +77,8 @@ def phasors(
     return product.abs(), product.angle() + torch.as_tensor(distance).to(q)[..., None] * theta
 
 
-class Rope(Positions):
-    """Queries and keys turned, for the `positions` of a model: `lambda: Rope(d_head)`.
+class Rope(Dense):
+    """Queries and keys turned, as the core of a model: `lambda: Rope(d_head)`.
 
     `interpolate` divides every position: trained on L places and asked for s·L, give s.
     """

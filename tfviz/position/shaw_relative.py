@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz.attention import attention
-from tfviz.position import Positions, positions
+from tfviz.cores import Dense, positions
 
 Table = Float[Tensor, "labels d_head"]
 
@@ -77,8 +77,8 @@ def _longest(*tables: Table) -> int:
     return rows[0] // 2
 
 
-class Shaw(Positions):
-    """Both tables as the `positions` of a layer; no tensor is larger than (b, h, Lq, Lk).
+class Shaw(Dense):
+    """Both tables as the core of a layer; no tensor is larger than (b, h, Lq, Lk).
 
     With values=False there is no P^v, and attention need not make its weights.
     """
@@ -101,5 +101,5 @@ class Shaw(Positions):
 
 
 def shaw(d_head: int, k: int, *, values: bool = True) -> Callable[[], Shaw]:
-    """What a model takes as `positions`: it makes a Shaw for each layer."""
+    """What a model takes as `core`: it makes a Shaw for each layer."""
     return lambda: Shaw(d_head, k, values=values)

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.position import Positions, positions
+from tfviz.cores import Dense, positions
 
 
 def edges(buckets: int = 32, far: int = 128) -> list[int]:
@@ -65,8 +65,8 @@ def _side(buckets: int) -> int:
     return buckets // 2
 
 
-class T5Bias(Positions):
-    """The bias as the `positions` of a layer of h heads; b begins at 0.
+class T5Bias(Dense):
+    """The bias as the core of a layer of h heads; b begins at 0.
 
     What is added is scale · b. Adam moves a number by about the learning rate in a step, and scores
     must differ by several units to matter: a short training needs a scale above 1.
@@ -94,5 +94,5 @@ class T5Bias(Positions):
 
 
 def t5_bias(h: int, **options: Any) -> Callable[[], T5Bias]:
-    """What a model takes as `positions`: it makes a T5Bias for each layer."""
+    """What a model takes as `core`: it makes a T5Bias for each layer."""
     return lambda: T5Bias(h, **options)

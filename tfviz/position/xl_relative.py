@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.position import Positions
+from tfviz.cores import Dense
 from tfviz.position.sinusoidal_pe import sinusoids
 
 
@@ -75,7 +75,7 @@ def two_sided_shift(
     return flat.reshape(*heads, Lq, M)[..., : M - Lq + 1]
 
 
-class XL(Positions):
+class XL(Dense):
     """Terms two, three and four as a score bias; the first is attention's own.
 
     future=True: also for keys after the query, as in BERT; distances are then positive and
@@ -107,5 +107,5 @@ class XL(Positions):
 
 
 def xl(h: int, d_head: int, **options: Any) -> Callable[[], XL]:
-    """What a model takes as `positions`: it makes an XL for each layer."""
+    """What a model takes as `core`: it makes an XL for each layer."""
     return lambda: XL(h, d_head, **options)

@@ -1,0 +1,148 @@
+"""Cores: what stands between the projections of multi-head attention and W^o.
+
+    core(Q, K, V, where) → (out, A or None)
+
+Every mechanism that changes how queries find values is a core, and any model takes it:
+`GPT(…, core=make)`, where `make()` is called once for each attention. A function is a core; a core
+that learns something is an nn.Module. Who may attend to whom is not its own: `where` brings the
+pattern. `Dense` is attention as it is defined; position encodings are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from tfviz import _arguments, patterns
+from tfviz.attention import heads_attention, sparse_attention
+from tfviz.patterns import Pattern
+
+FULL = patterns.full()
+
+
+class Kept(NamedTuple):
+    """What a cache holds for one attention."""
+
+    length: int = 0  # how many positions have passed
+    state: Any = None  # what the core keeps of them: tensors (b, …), replaced and never changed
+
+    def followed_by(self, states: list[Any], length: int) -> Kept:
+        """After so many positions more, of which the core has kept the last of these states."""
+        if not states:
+            raise ValueError("this core keeps nothing of the past; call the model without a cache")
+        return Kept(self.length + length, states[-1])
+
+
+Cache = dict[nn.Module, Kept] | None
+"""What each attention of a model keeps from call to call; {} at first, None to keep nothing."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """What a core must know besides Q, K, V.
+
+    Query n stands at position start + n. So does key n, unless the keys are another sequence's
+    (`crosses`): those stand at 0, 1, …
+    """
+
+    pattern: Pattern = FULL
+    start: int = 0
+    crosses: bool = False
+    real: Bool[Tensor, "b Lk"] | None = None  # False at padding; of all keys, the kept ones too
+    weights: bool = False  # somebody wants to see A
+    state: Any = None  # what the core kept in the call before; None at first
+    keep: Callable[[Any], None] | None = None  # takes the state for the next call; None: no next
+
+    def joined(self, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+        """The kept K and V with these behind them, and kept in turn: what most cores keep.
+
+        Keys of another sequence are all there from the start.
+        """
+        if self.crosses:
+            return K, V
+        if self.state is not None:
+            K, V = (torch.cat(both, 2) for both in zip(self.state, (K, V), strict=True))
+        if self.keep:
+            self.keep((K, V))
+        return K, V
+
+
+class Core(Protocol):
+    """Q (b, h, Lq, d_head); K and V (b, h_kv, Lk, d_head), where h_kv divides h; out as Q, A
+    (b, h, Lq, Lk). With `where.weights` A must be made; a core that has none gives None."""
+
+    def __call__(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where, /
+    ) -> tuple[Tensor, Tensor | None]: ...
+
+
+Make = Callable[[], Core]
+"""What models take as `core`."""
+
+
+def positions(
+    Lq: int, Lk: int, device: Any = None
+) -> tuple[Int[Tensor, "Lq 1"], Int[Tensor, "Lk"]]:
+    """(i, j), which broadcast to all pairs: the queries stand at the last Lq of Lk >= Lq."""
+    _arguments.integer("Lk", Lk, Lq)
+    j = torch.arange(Lk, device=device)
+    return j[Lk - Lq :, None], j
+
+
+class Dense(nn.Module):
+    """softmax(Q Kᵀ/√d_head) V over the pattern, by torch's fused kernel; K and V are kept.
+
+    A position encoding overrides one method or more, and learns what is its own; here they do
+    nothing. `positions(Lq, Lk)` says where queries and keys stand, also with a cache.
+    """
+
+    reads_weights = False  # True where `values` is overridden: attention then makes all L² weights
+
+    def turn(self, X: Float[Tensor, "b h L d_head"], start: int) -> Tensor:
+        """Queries or keys that stand at start, start + 1, …, rotated. They are kept turned."""
+        return X
+
+    def bias(
+        self, Q: Float[Tensor, "b h Lq d_head"], K: Float[Tensor, "b h_kv Lk d_head"]
+    ) -> Float[Tensor, "*b_h Lq Lk"] | None:
+        """What is added to Q Kᵀ/√d_head, a tensor that broadcasts to (b, h, Lq, Lk), or None."""
+        return None
+
+    def values(self, A: Float[Tensor, "b h Lq Lk"]) -> Float[Tensor, "b h Lq d_head"]:
+        """What is added to A V."""
+        raise NotImplementedError(f"{type(self).__name__} reads the weights; give it `values`")
+
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
+        if not where.crosses:
+            Q, K = self.turn(Q, where.start), self.turn(K, where.start)
+        K, V = where.joined(K, V)
+        bias, asked = self.bias(Q, K), where.weights or self.reads_weights
+        out, A = heads_attention(Q, K, V, where.pattern, bias, where.real, asked)
+        return out + self.values(A) if self.reads_weights and A is not None else out, A
+
+
+def sparse(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
+    """The same at the cost of the pattern's pairs, by `sparse_attention`.
+
+    What that does not do is left to the definition: padding, weights that are asked for, keys of
+    another sequence, and queries that come after kept keys.
+    """
+    K, V = where.joined(K, V)
+    if where.weights or where.crosses or where.real is not None or where.start:
+        return heads_attention(Q, K, V, where.pattern, None, where.real, where.weights)
+    K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
+    return sparse_attention(Q, K, V, where.pattern), None
+
+
+def stored_before_cores(module: Any, state: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+    """Weights that were stored when a core was called `positions`."""
+    old = prefix + "positions."
+    for name in [n for n in state if n.startswith(old)]:
+        state[f"{prefix}core.{name.removeprefix(old)}"] = state.pop(name)
