@@ -1,4 +1,4 @@
-"""Imports run one way: the contracts of pyproject.toml hold, also for imports inside of functions."""
+"""Imports run one way: the contracts of pyproject.toml hold, inside of functions too."""
 
 from __future__ import annotations
 
