@@ -13,20 +13,18 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import time
 import warnings
 from collections.abc import Callable
-from itertools import accumulate
 from typing import Any
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler is chatty; before torch is loaded
 
 import torch
 import torch.nn.functional as F
-from torch.profiler import ProfilerActivity, profile
 
 from tfviz import patterns as P
 from tfviz.attention import sparse_attention
+from tfviz.measure import peak_memory, seconds
 
 HEADS, WIDTH = 4, 64
 Attention = Callable[..., torch.Tensor]
@@ -120,24 +118,14 @@ OTHERS["Big Bird"]["Hugging Face Big Bird"] = hugging_face_big_bird
 
 
 def best(function: Callable[[], Any]) -> float:
-    """Seconds of processor time: the best of up to 20 runs in a second, after one that warms up."""
+    """The best of up to 20 runs in a second, after one that warms up."""
     function()
-    times: list[float] = []
-    while not times or (len(times) < 20 and sum(times) < 1):
-        start = time.process_time()
-        function()
-        times.append(time.process_time() - start)
-    return min(times)
+    return seconds(function, repeats=20, budget=1)
 
 
 def peak(function: Callable[[], Any]) -> float:
     """Megabytes that torch holds at the peak, above the start."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        function()
-    assert profiler.profiler is not None and profiler.profiler.kineto_results is not None
-    events = profiler.profiler.kineto_results.events()
-    changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
-    return max(accumulate((change for _, change in changes), initial=0)) / 2**20
+    return peak_memory(function) / 2**20
 
 
 def training(attend: Attention, qkv: list[torch.Tensor]) -> Callable[[], None]:

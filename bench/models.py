@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import argparse
 import logging
-import random
 import statistics
-import time
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from tfviz import patterns
+from tfviz.measure import in_turns
 from tfviz.models.blocks import Block
 
 SHAPES = [
@@ -108,21 +107,6 @@ def training(module: nn.Module, call: Call, X: Tensor) -> Callable[[], None]:
     return run
 
 
-def times(functions: dict[str, Callable[[], None]], seconds: float) -> dict[str, list[float]]:
-    """Processor time of each in every round, for at least `seconds` and 15 rounds."""
-    for function in functions.values():
-        function()  # warms up
-    found: dict[str, list[float]] = {name: [] for name in functions}
-    begun, order = time.perf_counter(), list(functions)
-    while len(found[order[0]]) < 15 or time.perf_counter() - begun < seconds:
-        random.shuffle(order)
-        for name in order:
-            start = time.process_time()
-            functions[name]()
-            found[name].append(time.process_time() - start)
-    return found
-
-
 def ratio(found: dict[str, list[float]]) -> float:
     """How much faster ours is than the fastest of the others."""
     mine, *others = found.values()
@@ -156,9 +140,9 @@ def main() -> None:
             module.eval()
             assert is_causal(call, d, L), f"{name} is not causal"
         print(f"\nbatch {b}, length {L}, width {d}, {h} heads{'':12}forward   training")
-        seconds = 3.0 if quick else 15.0
-        fast = times({n: forward(m, c, X) for n, (m, c) in built.items()}, seconds)
-        slow = times({n: training(m, c, X) for n, (m, c) in built.items()}, seconds)
+        budget = 3.0 if quick else 15.0
+        fast = in_turns({n: forward(m, c, X) for n, (m, c) in built.items()}, budget=budget)
+        slow = in_turns({n: training(m, c, X) for n, (m, c) in built.items()}, budget=budget)
         for name in built:
             speed = [b * L / min(x[name]) / 1e3 for x in (fast, slow)]
             print(f"  {name:44}{speed[0]:9.1f}{speed[1]:11.1f}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import shutil
@@ -105,6 +106,8 @@ def test_a_broken_file_is_made_again(results, tmp_path):
     planned(1, log=str(log))
     assert run() == 0
     (results / "runs" / "toy_experiment" / "sum-0.json").write_text('{"key": "ab')
+    assert run() == 0 and len(lines(log)) == 1  # the collected result has the number and its key
+    (results / "toy_experiment.json").unlink()
     assert run() == 0 and len(lines(log)) == 2
 
 
@@ -204,6 +207,75 @@ def test_what_an_experiment_imports_belongs_to_its_version(tmp_path, monkeypatch
     assert changed("position/__init__.py") and changed("models/__init__.py")
     assert not changed("models/bert.py") and not changed("explorers/base.py")
     assert not changed("experiments/runner.py") and not changed("experiments/digits.py")
+
+
+# --- what is stale --------------------------------------------------------------------------------
+
+
+def fresh_clone(results: Path) -> None:
+    """The collected results come with the repository, files of single runs do not."""
+    shutil.rmtree(results / "runs", ignore_errors=True)
+
+
+def listed(capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert run(list=True) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_fresh_clone_knows_what_is_up_to_date(results, tmp_path, capsys):
+    log = tmp_path / "log"
+    planned(2, log=str(log))
+    assert run() == 0
+    fresh_clone(results)
+    assert listed(capsys) == "toy_experiment 2 of 2 runs up to date"
+    assert run() == 0 and len(lines(log)) == 2  # nothing to do
+    planned(3, log=str(log))
+    said = "2 of 3 runs up to date, 1 stale: not among the runs that are stored"
+    assert listed(capsys) == f"toy_experiment {said}"
+    toy.RUNS[1] = Run("sum", {**toy.RUNS[1].config, "add": 20}, 1)
+    assert "1 stale: its configuration changed since" in listed(capsys)
+
+
+def test_what_is_stale_says_which_module_changed(results, monkeypatch, capsys):
+    planned(2)
+    assert run() == 0
+    fresh_clone(results)
+    now = runner.code(toy)
+    assert "toy_experiment" in now and "tfviz._arguments" not in now
+    monkeypatch.setattr(runner, "code", lambda module: {**now, "tfviz.models.blocks": "a"})
+    assert listed(capsys).endswith("0 of 2 runs up to date, 2 stale: models/blocks.py new since")
+    assert run() == 0  # made again, with this one
+    fresh_clone(results)
+    changed = {**now, "tfviz.models.blocks": "b", "tfviz.attention": "c"}
+    monkeypatch.setattr(runner, "code", lambda module: changed)
+    assert "2 stale: models/blocks.py changed; attention.py new since" in listed(capsys)
+    monkeypatch.setattr(runner, "code", lambda module: now)
+    assert listed(capsys).endswith("2 stale: models/blocks.py gone since")
+    for n in range(9):
+        changed[f"tfviz.position.p{n}"] = "d"
+    monkeypatch.setattr(runner, "code", lambda module: changed)
+    assert "position/p3.py and 5 more new since" in listed(capsys)
+
+
+def test_what_was_made_before_keys_were_kept_says_so(results, capsys):
+    planned(2)
+    assert run() == 0
+    fresh_clone(results)
+    stored = experiments.load("toy_experiment")
+    del stored["provenance"]["keys"]
+    experiments.store("toy_experiment", stored)
+    assert "0 of 2 runs up to date, 2 stale: made before keys were kept" in listed(capsys)
+
+
+def test_every_stored_result_has_the_keys_of_its_runs(monkeypatch):
+    monkeypatch.setattr(experiments, "RESULTS", ROOT / "tfviz/experiments/results")
+    for name in runner.all_experiments():
+        module = importlib.import_module(f"tfviz.experiments.{name}")
+        kept = experiments.load(name)["provenance"]["keys"]
+        labels = [label for part in kept for label in part["runs"]]
+        assert sorted(labels) == sorted(f"{x.name}, seed {x.seed}" for x in module.runs())
+        assert all(any(x.endswith(name) for x in p["code"]) for p in kept) or name[:4] == "head"
 
 
 # --- interrupted ----------------------------------------------------------------------------------

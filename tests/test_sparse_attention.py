@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from growth import flops, largest_storage, slope
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfviz import patterns as P
 from tfviz.attention import attention, sparse_attention
+from tfviz.measure import flops, largest_storage, slope
 from tfviz.patterns.pattern import Family
 from tfviz.sparse_attention import gathers, windows
 from tfviz.sparse_attention.key_lists import Interval, key_lists, truth

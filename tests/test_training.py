@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from tfviz import data, training
+from tfviz import _arguments, data, training
 from tfviz.models.gpt import GPT
 from tfviz.position.learned_pe import Learned
 from tfviz.training import DivergenceError, mean_loss, next_token, seeded, train
@@ -195,6 +198,36 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
             train(make(), cycle, **({"steps": 4} | other), checkpoint=file)
 
 
+def test_a_run_with_another_schedule_is_another_run(tmp_path):
+    file = tmp_path / "run.pt"
+    train(make(), cycle, 4, checkpoint=file)
+    with pytest.raises(ValueError, match=r"of a run with another schedule; .*begin anew"):
+        train(make(), cycle, 4, checkpoint=file, schedule=lambda step, steps: 1.0)
+    same_rates = training.warm_up_then_down
+    train(make(), cycle, 4, checkpoint=file, schedule=lambda step, steps: same_rates(step, steps))
+
+
+@pytest.mark.parametrize("broken", [b"", b"not a checkpoint", "cut short", "another pickle"])
+def test_a_broken_checkpoint_says_so_and_how_to_go_on(broken, tmp_path):
+    file = tmp_path / "run.pt"
+    train(make(), cycle, 4, checkpoint=file)
+    if broken == "another pickle":
+        torch.save([1, 2], file)
+    else:
+        file.write_bytes(broken if isinstance(broken, bytes) else file.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"run\.pt cannot be read .*remove it to begin anew"):
+        train(make(), cycle, 4, checkpoint=file)
+
+
+def test_a_checkpoint_of_another_model_leaves_this_one_alone(tmp_path):
+    file, other = tmp_path / "run.pt", nn.Sequential(GPT(SYMBOLS, 32, 2, 1), nn.Dropout(0.1))
+    train(make(), cycle, 4, checkpoint=file)
+    before = weights(other)
+    with pytest.raises(ValueError, match=r"of a model with other weights; .*begin anew"):
+        train(other, cycle, 4, checkpoint=file)
+    assert same(weights(other), before)
+
+
 # --- diverged -------------------------------------------------------------------------------------
 
 
@@ -212,15 +245,70 @@ def test_a_loss_that_is_no_number_stops_the_run(bad, tmp_path):
     assert len(torch.load(file, weights_only=True)["losses"]) == 8
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_gradient_that_is_no_number_stops_the_run(bad, tmp_path):
+    """The loss is finite, its gradient is not: one step would make every weight NaN."""
+
+    def loss(model: nn.Module, rng: Generator, step: int) -> Tensor:
+        value = cycle(model, rng, step)
+        if step == 8:
+            value.register_hook(lambda grad: grad * bad)
+        return value
+
+    model, twin, file = make(), make(), tmp_path / "run.pt"
+    told = r"loss is \d\.\d+, but the length of its gradient is (nan|inf) at step 8"
+    with pytest.raises(DivergenceError, match=told):
+        train(model, loss, 9, checkpoint=file, every=2)
+    with pytest.raises(InterruptionError):
+        train(twin, stopping(8), 9)
+    assert same(weights(model), weights(twin))
+    assert len(torch.load(file, weights_only=True)["losses"]) == 8
+
+
 def test_divergence_at_the_first_step_blames_the_data():
     with pytest.raises(DivergenceError, match=r"at step 0, .*look at the data"):
         train(make(), lambda model, rng, step: model(torch.zeros(1, 1).long()).sum() * torch.nan, 3)
 
 
-@pytest.mark.parametrize("name, value", [("steps", -1), ("every", 0), ("rate", -1.0)])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        *(("steps", -1), ("every", 0), ("rate", -1.0), ("decay", -0.1)),
+        *(("clip", -1.0), ("clip", 0), ("clip", math.nan), ("clip", -math.inf)),
+    ],
+)
 def test_arguments_out_of_range(name, value):
     with pytest.raises(ValueError, match=f"{name} = {value}"):
         train(make(), cycle, **({"steps": 3} | {name: value}))
+
+
+def test_a_schedule_below_zero_would_climb():
+    with pytest.raises(ValueError, match=r"schedule\(2, 3\) = -0\.5 is out of range"):
+        train(make(), cycle, 3, schedule=lambda step, steps: [1.0, 1.0, -0.5][step])
+
+
+def test_an_infinite_clip_shortens_nothing_and_no_decay_is_adam():
+    model, twin = (seeded(0, lambda: GPT(SYMBOLS, 16, 2, 1)) for _ in range(2))
+    train(model, cycle, 5, clip=math.inf, decay=0.0, schedule=lambda step, steps: 1.0)
+    adam, rng = torch.optim.Adam(twin.parameters(), 3e-3), Generator().manual_seed(0)
+    for step in range(5):
+        adam.zero_grad()
+        cycle(twin, rng, step).backward()
+        adam.step()
+    assert same(weights(model), weights(twin))
+
+
+@pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), np.int64(3), Fraction(1, 2)])
+def test_every_real_number_is_one(value):
+    assert _arguments.real("rate", value, 0.0) == float(value)
+    with pytest.raises(ValueError, match=r"rate = .* is out of range; choose rate <= 0\.1"):
+        _arguments.real("rate", value, high=0.1)
+
+
+@pytest.mark.parametrize("value", [True, np.True_, "1", None, 1j, torch.ones(2)])
+def test_what_is_no_real_number_is_refused(value):
+    with pytest.raises(ValueError, match=r"rate = .* is not a number; choose rate >= 0"):
+        _arguments.real("rate", value, 0.0)
 
 
 def test_mean_loss_is_the_same_for_the_same_model_and_needs_no_gradient():

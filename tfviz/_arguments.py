@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from typing import Any
 
@@ -22,7 +23,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = No
 
 def real(name: str, value: Any, low: float | None = None, high: float | None = None) -> float:
     """`value` as a finite float within [low, high]; ValueError that names the range otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{name} = {value!r} is not a number; {_range(name, low, high)}")
     number = float(value)
     if not math.isfinite(number):

@@ -6,6 +6,14 @@
 A loss is a function loss(model, rng, step) that draws its own batch with the generator it is given
 and returns one number. With the same seed, versions and number of threads, training gives the same
 bits, whether it was interrupted or not.
+
+    >>> def loss(model, rng, step):  # y = 3x, without noise
+    ...     x = torch.randn(16, 1, generator=rng)
+    ...     return F.mse_loss(model(x), 3 * x)
+    >>> line = seeded(0, lambda: nn.Linear(1, 1))
+    >>> losses = train(line, loss, steps=200, rate=0.1, progress=False)
+    >>> len(losses), losses[-1] < 1e-3, round(line.weight.item(), 1)
+    (200, True, 3.0)
 """
 
 from __future__ import annotations
@@ -29,7 +37,7 @@ Loss = Callable[[Any, Generator, int], Tensor]
 
 
 class DivergenceError(ArithmeticError):
-    """The loss is not a finite number any more."""
+    """The loss, or its gradient, is not finite any more."""
 
 
 T = TypeVar("T")
@@ -66,6 +74,7 @@ def train(
     seed: int = 0,
     schedule: Callable[[int, int], float] = warm_up_then_down,
     clip: float = 1.0,
+    decay: float = 0.01,
     checkpoint: Path | None = None,
     every: int = 100,
     progress: bool | None = None,
@@ -75,20 +84,29 @@ def train(
     Args:
         rate: the highest learning rate, multiplied by schedule(step, steps) in each step.
         seed: of the batches, and of torch's own random numbers within.
-        clip: longest gradient; a longer one is shortened.
+        clip: longest gradient; a longer one is shortened. math.inf: none is.
+        decay: AdamW's weight decay; 0: plain Adam.
         checkpoint: a file that is written every `every` steps and at the end. If it is there at the
             start, training goes on from it, and the result is the same to the last bit.
         progress: show a bar; None: only on a terminal.
 
     Raises:
-        DivergenceError: the loss is NaN or infinite. The model is as it was before that step.
-        ValueError: the checkpoint is of another run.
+        DivergenceError: the loss or its gradient is NaN or infinite. The model, and a checkpoint
+            if there is one, are as they were before that step.
+        ValueError: an argument is out of range; the checkpoint is of another run, or broken.
     """
     _arguments.integer("steps", steps, 0)
     _arguments.integer("every", every, 1)
     _arguments.real("rate", rate, 0.0)
-    optimiser = torch.optim.AdamW(model.parameters(), rate)
-    run = {"steps": steps, "rate": rate, "seed": seed, "clip": clip}
+    _arguments.real("decay", decay, 0.0)
+    if clip != math.inf and _arguments.real("clip", clip, 0.0) == 0:
+        raise ValueError("clip = 0 leaves nothing of any gradient; choose clip > 0, or math.inf")
+    rates = [rate * _factor(schedule, step, steps) for step in range(steps)]
+    optimiser = torch.optim.AdamW(model.parameters(), rate, weight_decay=decay)
+    run = {
+        **{"steps": steps, "rate": rate, "seed": seed, "clip": clip, "decay": decay},
+        "rates": rates,
+    }
     rng, losses = Generator().manual_seed(seed), list[float]()
     hidden = None if progress is None else not progress
     with torch.random.fork_rng(devices=[]):
@@ -98,16 +116,19 @@ def train(
         steps_left = range(len(losses), steps)
         bar = tqdm(steps_left, initial=len(losses), total=steps, disable=hidden, unit="step")
         for step in bar:
-            now = rate * schedule(step, steps)
             for group in optimiser.param_groups:
-                group["lr"] = now
+                group["lr"] = rates[step]
             value = loss(model, rng, step)
             if not math.isfinite(value.item()):
                 bar.close()
-                raise DivergenceError(_diverged(value.item(), step, now, losses))
+                raise DivergenceError(_diverged("loss", value, step, rates[step], losses))
             optimiser.zero_grad()
             value.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), clip)
+            length = nn.utils.clip_grad_norm_(model.parameters(), clip)
+            if not math.isfinite(length.item()):
+                bar.close()
+                what = f"loss is {value.item():.4g}, but the length of its gradient"
+                raise DivergenceError(_diverged(what, length, step, rates[step], losses))
             optimiser.step()
             losses.append(value.item())
             bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
@@ -124,11 +145,15 @@ def mean_loss(model: nn.Module, loss: Loss, batches: int = 8, seed: int = 1) -> 
     return torch.stack(values).mean().item()
 
 
-def _diverged(value: float, step: int, rate: float, losses: list[float]) -> str:
-    last = f"; the last finite one was {losses[-1]:.4g}" if losses else ""
+def _factor(schedule: Callable[[int, int], float], step: int, steps: int) -> float:
+    return _arguments.real(f"schedule({step}, {steps})", schedule(step, steps), 0.0)
+
+
+def _diverged(what: str, value: Tensor, step: int, rate: float, losses: list[float]) -> str:
+    last = f"; the last finite loss was {losses[-1]:.4g}" if losses else ""
     return (
-        f"loss is {value} at step {step}, learning rate {rate:.3g}{last}. Lower the rate, warm up "
-        "longer or clip the gradient shorter; if it is the first step, look at the data"
+        f"{what} is {value.item()} at step {step}, learning rate {rate:.3g}{last}. Lower the rate, "
+        "warm up longer or clip the gradient shorter; if it is the first step, look at the data"
     )
 
 
@@ -159,15 +184,27 @@ def _resume(
     optimiser: torch.optim.Optimizer,
     rng: Generator,
 ) -> list[float]:
-    state = torch.load(path, weights_only=True)
-    if state["run"] != run:
+    anew = "give another file, or remove it to begin anew"
+    try:
+        state = torch.load(path, weights_only=True)
+        made, losses = state["run"], state["losses"]
+        shapes = {name: tuple(x.shape) for name, x in state["model"].items()}
+    except Exception as error:  # a pickle may fail in any way
         raise ValueError(
-            f"checkpoint {path} is of a run with {state['run']}, this one has {run}; "
-            "give another file, or remove it to begin anew"
-        )
+            f"checkpoint {path} cannot be read ({type(error).__name__}): it was cut short or "
+            f"changed, or is not one of train; {anew}"
+        ) from error
+    other = {name: made.get(name) for name in run if made.get(name) != run[name]}
+    if set(other) == {"rates"}:
+        raise ValueError(f"checkpoint {path} is of a run with another schedule; {anew}")
+    if other:
+        other.pop("rates", None)
+        mine = {name: run[name] for name in other}
+        raise ValueError(f"checkpoint {path} is of a run with {other}, this one has {mine}; {anew}")
+    if shapes != {name: tuple(x.shape) for name, x in model.state_dict().items()}:
+        raise ValueError(f"checkpoint {path} is of a model with other weights; {anew}")
     model.load_state_dict(state["model"])
     optimiser.load_state_dict(state["optimiser"])
     rng.set_state(state["rng"])
     torch.set_rng_state(state["torch"])
-    losses: list[float] = state["losses"]
-    return losses
+    return list(losses)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from growth import flops
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -25,6 +24,7 @@ from tfviz.basics.alrfou_auxiliary_losses import (
     scored,
     steps_scored,
 )
+from tfviz.measure import flops
 from tfviz.models.blocks import post_norm, pre_norm
 
 close = torch.testing.assert_close

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from growth import flops
 from torch import Tensor
 
 from tfviz import patterns
@@ -21,6 +20,7 @@ from tfviz.basics.kv_cache import (
     token_flops,
 )
 from tfviz.cores import Cache
+from tfviz.measure import flops
 from tfviz.models.gpt import GPT
 from tfviz.position.sinusoidal_pe import Sinusoidal
 

@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 import torch
-from growth import largest_storage
 from torch import Tensor, nn
 
 from tfviz import patterns
 from tfviz.attention import attention
 from tfviz.formula import Formula
+from tfviz.measure import largest_storage
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
 from tfviz.models.use import attention_weights, generate

@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 import torch
-from growth import largest_storage
 from torch import Tensor, nn
 
 from tfviz import patterns
 from tfviz.attention import attention
+from tfviz.measure import largest_storage
 from tfviz.models.bert import BERT
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT

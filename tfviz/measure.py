@@ -1,0 +1,196 @@
+"""One way to measure: processor time, FLOPs, memory, and how they grow with the length.
+
+    seconds(attention, Q, K, V)                the least processor time of some runs
+    flops(attention, Q, K, V)                  of all products, SDPA included
+    largest_storage(attention, Q, K, V)        bytes of the largest tensor that is made
+    peak_memory(attention, Q, K, V)            bytes held at once, beyond the inputs
+    elements_produced(attention, Q, K, V)      numbers written, all tensors together
+    slope(flops, lambda L: (lambda: f(make(L))))    2 for a quadratic mechanism, 1 for a linear one
+
+All but `seconds` and `in_turns` count, and so give the same number each time on every machine: what
+is to be held to a bound is held to one of these. The largest tensor says whether a mechanism ever
+forms L² numbers; the elements produced also tell a loop that writes L numbers L times.
+
+    >>> A, B = torch.ones(10, 20), torch.ones(20, 30)
+    >>> flops(torch.matmul, A, B)  # a product and a sum for each of 10 · 20 · 30 pairs
+    12000
+    >>> largest_storage(torch.matmul, A, B), elements_produced(torch.matmul, A, B)
+    (1200, 300)
+    >>> slope(flops, lambda L: lambda: torch.ones(L, 8) @ torch.ones(8, L))
+    2.0
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import (
+    FlopCounterMode,
+    sdpa_backward_flop_count,
+    sdpa_flop_count,
+)
+
+from tfviz import _arguments
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def seconds(
+    function: Callable[..., Any], *inputs: Any, repeats: int = 5, budget: float = math.inf
+) -> float:
+    """Processor time of function(*inputs): the least of `repeats` runs, disturbed least by others.
+
+    The sum over threads, so that a busy neighbour does not count. After `budget` seconds no further
+    run begins, but one run there always is.
+    """
+    times: list[float] = []
+    for _ in range(_arguments.integer("repeats", repeats, 1)):
+        if sum(times) > budget:
+            break
+        start = time.process_time()
+        function(*inputs)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def in_turns(
+    functions: Mapping[str, Callable[[], Any]], rounds: int = 15, budget: float = 0.0
+) -> dict[str, list[float]]:
+    """Processor time of each function in each round; each runs once before that, to warm up.
+
+    They take turns, in another order each round, so that what changes on the machine troubles all
+    alike: compare them by the median over rounds of a ratio. There are `rounds` rounds, and more
+    until `budget` seconds have been spent.
+    """
+    _arguments.integer("rounds", rounds, 1)
+    found: dict[str, list[float]] = {name: [] for name in functions}
+    order, done, spent = list(functions), 0, 0.0
+    for function in functions.values():
+        function()
+    while done < rounds or spent < budget:
+        random.shuffle(order)
+        for name in order:
+            found[name].append(seconds(functions[name], repeats=1))
+            spent += found[name][-1]
+        done += 1
+    return found
+
+
+# --- what is counted ------------------------------------------------------------------------------
+
+
+def _sdpa(q: Any, k: Any, v: Any, *rest: Any, **options: Any) -> int:
+    return sdpa_flop_count(q, k, v)
+
+
+def _sdpa_backward(grad: Any, q: Any, k: Any, v: Any, *rest: Any, **options: Any) -> int:
+    return sdpa_backward_flop_count(grad, q, k, v)
+
+
+# without these the counter takes SDPA on a CPU for free
+_CPU_SDPA = {
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _sdpa,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: _sdpa_backward,
+}
+
+
+def flops(function: Callable[..., Any], *inputs: Any) -> int:
+    """Floating point operations of all matrix products in function(*inputs), 2 for each pair.
+
+    PyTorch's own counter, which besides is taught its fused attention on a CPU.
+    """
+    with FlopCounterMode(display=False, custom_mapping=_CPU_SDPA) as counter:
+        function(*inputs)
+    return counter.get_total_flops()
+
+
+class _Tensors(TorchDispatchMode):
+    """The largest storage and the number of elements of what every operation gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.largest = self.elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = {_storage(x) for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
+        result = func(*args, **(kwargs or {}))
+        for x in tree_leaves(result):
+            if isinstance(x, Tensor):
+                self.largest = max(self.largest, x.untyped_storage().nbytes())
+                if func._schema.is_mutable:
+                    self.elements += _written(func, x, args)
+                elif _storage(x) not in given:  # else it is a view
+                    self.elements += x.numel()
+        return result
+
+
+def _storage(x: Tensor) -> int:
+    return x.untyped_storage()._cdata
+
+
+def _written(func: Any, x: Tensor, args: Any) -> int:
+    """In place: all of x, or as many elements as an operation by index has to distribute."""
+    by_index = func._schema.name.startswith(("aten::index", "aten::scatter"))
+    parts = [y.numel() for y in tree_leaves(args[1:]) if isinstance(y, Tensor)]
+    return min(x.numel(), max(parts)) if by_index and parts else x.numel()
+
+
+def _watched(function: Callable[..., Any], inputs: tuple[Any, ...]) -> _Tensors:
+    with _Tensors() as seen:
+        function(*inputs)
+    return seen
+
+
+def largest_storage(function: Callable[..., Any], *inputs: Any) -> int:
+    """Bytes of the largest tensor in function(*inputs); a view counts as what it looks at."""
+    return _watched(function, inputs).largest
+
+
+def elements_produced(function: Callable[..., Any], *inputs: Any) -> int:
+    """Elements of all tensors that the operations in function(*inputs) write; views are none.
+
+    Work that FLOPs overlook, such as a zero gradient as long as the input for each of its blocks.
+    """
+    return _watched(function, inputs).elements
+
+
+def peak_memory(function: Callable[..., Any], *inputs: Any) -> int:
+    """The most bytes that torch holds at one time in function(*inputs), above what it held before.
+
+    Read from PyTorch's profiler, so that memory inside an operation counts too.
+    """
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        function(*inputs)
+    assert profiler.profiler is not None and profiler.profiler.kineto_results is not None
+    events = profiler.profiler.kineto_results.events()
+    changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
+    return max(accumulate((change for _, change in changes), initial=0))
+
+
+# --- growth ---------------------------------------------------------------------------------------
+
+
+def slope(
+    measure: Callable[[Callable[[], Any]], float],
+    at: Callable[[int], Callable[[], Any]],
+    lengths: tuple[int, int] = (1024, 4096),
+) -> float:
+    """The exponent of growth between two lengths: log of the ratio, to the base of their ratio.
+
+    at(L) returns the call to be measured, so that making the inputs and warming up is not counted.
+    ValueError if nothing was counted.
+    """
+    small, large = (measure(at(L)) for L in lengths)
+    if not small > 0:
+        raise ValueError(f"measure gave {small} at length {lengths[0]}; nothing was counted")
+    return math.log2(large / small) / math.log2(lengths[1] / lengths[0])
