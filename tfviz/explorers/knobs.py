@@ -9,14 +9,12 @@ From a declaration come the synced trait, its check with a clear error, the argu
 constructor, the part of the repr, and in the page the slider or menu, its keys, what "reset" and
 "copy link" carry, the check of a link, and "copy Python".
 
->>> from tfviz.explorers.base import Explorer
->>> class Small(Explorer):
-...     L = knob(1024, of=(256, 1024, 4096), label="length", letter="L")
->>> Small(256)
-Small(L=256)
->>> Small(L=300)
+>>> from tfviz.explorers import ClockHands
+>>> ClockHands(d=8)
+ClockHands(place=5, step=3, d=8, base=10000.0)
+>>> ClockHands(place=64)
 Traceback (most recent call last):
-ValueError: L = 300; choose one of 256, 1024, 4096
+ValueError: place = 64 is out of range; choose 0 <= place <= 63
 """
 
 from __future__ import annotations
