@@ -90,7 +90,7 @@ class Deadline:
 
 
 @cache
-def _options() -> str:
+def _help() -> str:
     """The help of the installed bubblewrap: old ones lack options."""
     return subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=30).stdout
 
@@ -117,9 +117,10 @@ def _python() -> list[Path]:
     return [*shown, package]
 
 
-def _bwrap(limits: Limits, seccomp: int | None) -> list[str]:
+def _options(limits: Limits) -> list[str]:
+    """What bubblewrap is told."""
     as_root = os.geteuid() == 0
-    sizes = "--size" in _options()
+    sizes = "--size" in _help()
 
     def memory(path: str, size: int, mode: str = "1777") -> list[str]:
         return ["--perms", mode, *(["--size", str(size)] if sizes else []), "--tmpfs", path]
@@ -128,9 +129,9 @@ def _bwrap(limits: Limits, seccomp: int | None) -> list[str]:
     # limits on processes do not bind. Everybody else needs the user namespace.
     spaces = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     spaces += ["--unshare-cgroup-try"] if as_root else ["--unshare-all"]
-    if not as_root and "--disable-userns" in _options():
+    if not as_root and "--disable-userns" in _help():
         spaces += ["--unshare-user", "--disable-userns"]
-    command = ["bwrap", *spaces, "--die-with-parent", "--new-session", "--clearenv"]
+    command = [*spaces, "--die-with-parent", "--new-session"]
     command += ["--hostname", "grader", "--proc", "/proc", "--dev", "/dev"]
     command += [*memory("/dev/shm", limits.disk), *memory("/tmp", limits.disk)]
     shown = {path: path for path in (*_system(), *_python())}
@@ -148,11 +149,32 @@ def _bwrap(limits: Limits, seccomp: int | None) -> list[str]:
             command += ["--ro-bind", str(original), str(path)]
     # The root of the new file system and /dev are memory too: not writable.
     command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
-    for name, value in _environment(INSIDE).items():
-        command += ["--setenv", name, value]
-    if seccomp is not None:
-        command += ["--seccomp", str(seccomp)]
     return command
+
+
+def _file(data: bytes) -> int:
+    """A descriptor from which these bytes can be read."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        return os.dup(file.fileno())
+
+
+def _bwrap(limits: Limits) -> tuple[list[str], list[int]]:
+    """The beginning of a command that runs in the sandbox, and the descriptors it needs.
+
+    What the first process of the sandbox was started with can be read from inside, by
+    /proc/1/environ and /proc/1/cmdline: so bubblewrap gets the student's environment and no other
+    (its own --clearenv cleans that of its children only), and its options through a file.
+    """
+    options = _options(limits)
+    passed = []
+    if (program := _filter()) is not None:
+        passed.append(_file(program))
+        options += ["--seccomp", str(passed[0])]
+    passed.append(_file("\0".join(options).encode()))
+    bwrap = shutil.which("bwrap") or "bwrap"
+    return [bwrap, "--args", str(passed[-1]), "--"], passed
 
 
 def _environment(folder: str) -> dict[str, str]:
@@ -233,19 +255,6 @@ def _filter() -> bytes | None:
     return b"".join(struct.pack("=HBBI", *line) for line in program)
 
 
-def _filter_file() -> int | None:
-    """A file descriptor from which bubblewrap reads `_filter`."""
-    raw = _filter()
-    if raw is None:
-        return None
-    with tempfile.TemporaryFile() as file:
-        file.write(raw)
-        file.flush()
-        copy = os.dup(file.fileno())
-    os.lseek(copy, 0, os.SEEK_SET)
-    return copy
-
-
 # --- is it there? --------------------------------------------------------------------------------
 
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
@@ -263,21 +272,21 @@ def available() -> str | None:
             "bubblewrap is not installed: install it (on Debian and Ubuntu: "
             "apt-get install bubblewrap), or accept the risk of running without it."
         )
-    seccomp = _filter_file()
+    command, passed = _bwrap(Limits())
     try:
-        command = [*_bwrap(Limits(), seccomp), sys.executable, "-I", "-S", "-c", "pass"]
         tried = subprocess.run(
-            command,
+            [*command, sys.executable, "-I", "-S", "-c", "pass"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=60,
-            pass_fds=[seccomp] if seccomp else [],
+            pass_fds=passed,
+            env=_environment(INSIDE),
         )
     except subprocess.TimeoutExpired:
         return "bubblewrap does not come to an end on this machine: try `bwrap --ro-bind / / true`."
     finally:
-        if seccomp:
-            os.close(seccomp)
+        for fd in passed:
+            os.close(fd)
     if tried.returncode == 0:
         return None
     said = codec.short(tried.stderr.decode(errors="replace").strip().split("\n")[-1])
@@ -338,9 +347,9 @@ class Sandbox:
         self._before = set() if sandboxed else {p.pid for p in psutil.Process().children()}
         try:
             if sandboxed:
-                seccomp = _filter_file()
-                passed += [seccomp] if seccomp else []
-                command, options = [*_bwrap(limits, seccomp), "--", *run], {}
+                start, more = _bwrap(limits)
+                passed += more
+                command, options = [*start, *run], {"env": _environment(INSIDE)}
             else:
                 _adopt_orphans()
                 home = Path(self._folder.name, "home")  # type: ignore[union-attr]
