@@ -208,29 +208,18 @@ def _fonts() -> Path | None:
 
 # --- calls of the kernel that a student has no use for -------------------------------------------
 
-_MACHINES = {  # machine -> (its number, {call: number}), where the numbers differ
-    "x86_64": (
-        0xC000003E,
-        dict(
-            ptrace=101, mount=165, umount2=166, shmget=29, keyctl=250, add_key=248,
-            request_key=249, unshare=272, setns=308, memfd_create=319, bpf=321,
-            userfaultfd=323, perf_event_open=298, pidfd_getfd=438, io_uring_setup=425,
-            msgget=68, memfd_secret=447,
-        ),
-    ),
-    "aarch64": (
-        0xC00000B7,
-        dict(
-            ptrace=117, mount=40, umount2=39, shmget=194, keyctl=219, add_key=217,
-            request_key=218, unshare=97, setns=268, memfd_create=279, bpf=280,
-            userfaultfd=282, perf_event_open=241, pidfd_getfd=438, io_uring_setup=425,
-            msgget=186, memfd_secret=447,
-        ),
-    ),
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_REFUSED = {  # call: its number on each of the machines
+    "ptrace": (101, 117), "mount": (165, 40), "umount2": (166, 39), "unshare": (272, 97),
+    "setns": (308, 268), "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
+    "bpf": (321, 280), "userfaultfd": (323, 282), "perf_event_open": (298, 241),
+    "pidfd_getfd": (438, 438), "io_uring_setup": (425, 425), "shmget": (29, 194),
+    "msgget": (68, 186), "memfd_create": (319, 279), "memfd_secret": (447, 447),
 }  # fmt: skip
-_CLONE = {"x86_64": 56, "aarch64": 220}
+_CLONE, _SOCKETS = (56, 220), ((41, 198), (53, 199))  # socket, socketpair
 _CLONE3 = 435
 _NEW_USER = 0x10000000
+_FAMILIES = (1, 2, 10)  # of sockets: AF_UNIX, AF_INET, AF_INET6; there is no network behind them
 
 
 def _filter() -> bytes | None:
@@ -241,18 +230,26 @@ def _filter() -> bytes | None:
     machine = platform.machine()
     if machine not in _MACHINES:
         return None
-    number, calls = _MACHINES[machine]
+    column, number = _MACHINES[machine]
     load, equal, bits, back = 0x20, 0x15, 0x45, 0x06
-    allow, refuse, absent, kill = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
-    program = [(load, 0, 0, 4), (equal, 1, 0, number), (back, 0, 0, kill), (load, 0, 0, 0)]
+    allow, refuse, kill = (back, 0, 0, 0x7FFF0000), (back, 0, 0, 0x00050001), (back, 0, 0, 1 << 31)
+    absent, family = (back, 0, 0, 0x00050026), (back, 0, 0, 0x00050061)  # ENOSYS, EAFNOSUPPORT
+    first = (load, 0, 0, 16)  # the lower half of the first argument
+
+    def when(call: int, *lines: tuple[int, ...]) -> list[tuple[int, ...]]:
+        return [(equal, 0, len(lines), call), *lines]
+
+    program = [(load, 0, 0, 4), (equal, 1, 0, number), kill, (load, 0, 0, 0)]
     if machine == "x86_64":  # the 32-bit pointers' numbers of the same calls
-        program += [(0x35, 0, 1, 0x40000000), (back, 0, 0, refuse)]
-    for call in calls.values():
-        program += [(equal, 0, 1, call), (back, 0, 0, refuse)]
-    program += [(equal, 0, 1, _CLONE3), (back, 0, 0, absent)]  # the C library then uses clone
-    program += [(equal, 0, 3, _CLONE[machine]), (load, 0, 0, 16)]
-    program += [(bits, 0, 1, _NEW_USER), (back, 0, 0, refuse), (back, 0, 0, allow)]
-    return b"".join(struct.pack("=HBBI", *line) for line in program)
+        program += [(0x35, 0, 1, 0x40000000), refuse]
+    for call in _REFUSED.values():
+        program += when(call[column], refuse)
+    program += when(_CLONE3, absent)  # the C library then uses clone
+    program += when(_CLONE[column], first, (bits, 0, 1, _NEW_USER), refuse, allow)
+    known = [(equal, len(_FAMILIES) - n, 0, one) for n, one in enumerate(_FAMILIES)]
+    for call in _SOCKETS:
+        program += when(call[column], first, *known, family, allow)
+    return b"".join(struct.pack("=HBBI", *line) for line in [*program, allow])
 
 
 # --- is it there? --------------------------------------------------------------------------------
@@ -349,7 +346,8 @@ class Sandbox:
             if sandboxed:
                 start, more = _bwrap(limits)
                 passed += more
-                command, options = [*start, *run], {"env": _environment(INSIDE)}
+                command = [*start, *run]
+                options: dict[str, Any] = {"env": _environment(INSIDE)}
             else:
                 _adopt_orphans()
                 home = Path(self._folder.name, "home")  # type: ignore[union-attr]
@@ -365,7 +363,7 @@ class Sandbox:
                 stderr=subprocess.DEVNULL,
                 pass_fds=passed,
                 start_new_session=True,
-                **options,  # type: ignore[call-overload]
+                **options,
             )
         except BaseException:
             os.close(self._in)

@@ -91,7 +91,7 @@ for address in (("127.0.0.1", {port}), ("192.0.2.1", 80)):
         found.append("connected")
     except OSError as error:
         found.append("refused")
-found.append([name for _, name in socket.if_nameindex()])
+found.append([line.split(":")[0].strip() for line in open("/proc/net/dev").readlines()[2:]])
 """,
         )
         server.settimeout(0.2)

@@ -265,6 +265,23 @@ if attempt(lambda: datagram.sendto(b"answers, please", ("192.0.2.1", 53))):
     )
 
 
+@answer("all")
+def sockets_of_other_families(hand_in: HandIn) -> None:
+    """Makes sockets that reach past the network: to the machine below a virtual one, to the kernel.
+
+    Addresses and names of this machine are no way out; every other family is.
+    """
+    hand_in.carry(
+        f"""{TELL}
+import socket
+for family in set(range(64)) - {{socket.AF_UNIX, socket.AF_INET, socket.AF_INET6}}:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET, socket.SOCK_RAW):
+        if attempt(lambda: socket.socket(family, kind)):
+            tell([family, kind])
+"""
+    )
+
+
 # --- the way out of the sandbox ------------------------------------------------------------------
 
 
