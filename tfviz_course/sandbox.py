@@ -60,6 +60,7 @@ class Limits:
     file_size: int = 16 << 20  # one file
     disk: int = 64 << 20  # all of /tmp
     files: int = 128  # open at a time
+    inodes: int = 20_000  # files and folders that there are, in /tmp and in /dev/shm
     callbacks: int = 20_000  # calls back into the grader, for one cell of tests
 
 
@@ -147,6 +148,8 @@ def _options(limits: Limits) -> list[str]:
             command += ["--symlink", os.readlink(path), str(path)]  # /bin -> usr/bin
         else:
             command += ["--ro-bind", str(original), str(path)]
+    # A shared mapping of /dev/zero is memory of nobody's, too: an empty file stands for it.
+    command += ["--dev-bind", "/dev/null", "/dev/zero"]
     # The root of the new file system and /dev are memory too: not writable.
     command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     return command
@@ -214,11 +217,13 @@ _REFUSED = {  # call: its number on each of the machines
     "setns": (308, 268), "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
     "bpf": (321, 280), "userfaultfd": (323, 282), "perf_event_open": (298, 241),
     "pidfd_getfd": (438, 438), "io_uring_setup": (425, 425), "shmget": (29, 194),
-    "msgget": (68, 186), "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180), "io_setup": (206, 0),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447),
 }  # fmt: skip
-_CLONE, _SOCKETS = (56, 220), ((41, 198), (53, 199))  # socket, socketpair
+_CLONE, _MMAP, _SOCKETS = (56, 220), (9, 222), ((41, 198), (53, 199))  # socket, socketpair
 _CLONE3 = 435
 _NEW_USER = 0x10000000
+_SHARED_ANONYMOUS = 0x21
 _FAMILIES = (1, 2, 10)  # of sockets: AF_UNIX, AF_INET, AF_INET6; there is no network behind them
 
 
@@ -234,9 +239,9 @@ def _filter() -> bytes | None:
     load, equal, bits, back = 0x20, 0x15, 0x45, 0x06
     allow, refuse, kill = (back, 0, 0, 0x7FFF0000), (back, 0, 0, 0x00050001), (back, 0, 0, 1 << 31)
     absent, family = (back, 0, 0, 0x00050026), (back, 0, 0, 0x00050061)  # ENOSYS, EAFNOSUPPORT
-    first = (load, 0, 0, 16)  # the lower half of the first argument
+    first, fourth = (load, 0, 0, 16), (load, 0, 0, 40)  # lower halves of arguments
 
-    def when(call: int, *lines: tuple[int, ...]) -> list[tuple[int, ...]]:
+    def when(call: int, *lines: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
         return [(equal, 0, len(lines), call), *lines]
 
     program = [(load, 0, 0, 4), (equal, 1, 0, number), kill, (load, 0, 0, 0)]
@@ -246,6 +251,8 @@ def _filter() -> bytes | None:
         program += when(call[column], refuse)
     program += when(_CLONE3, absent)  # the C library then uses clone
     program += when(_CLONE[column], first, (bits, 0, 1, _NEW_USER), refuse, allow)
+    both = _SHARED_ANONYMOUS  # pages that no process is counted with, once it lets go of them
+    program += when(_MMAP[column], fourth, (0x54, 0, 0, both), (equal, 0, 1, both), refuse, allow)
     known = [(equal, len(_FAMILIES) - n, 0, one) for n, one in enumerate(_FAMILIES)]
     for call in _SOCKETS:
         program += when(call[column], first, *known, family, allow)
@@ -308,6 +315,95 @@ def _forbidden(said: str) -> bool:
     return any(words in said for words in ("uid map", "namespace", "NEWUSER", "userns"))
 
 
+# --- control groups ------------------------------------------------------------------------------
+
+UNBOUND = (
+    "There are no control groups that this user may make, so memory is added up over the processes "
+    "of a submission some times a second, and what the kernel holds for them (buffers of sockets "
+    "and pipes, tables of pages) is bound by the numbers of processes and open files alone."
+)
+_FILES = {"memory": ("memory.limit_in_bytes", "memory.max"), "pids": ("pids.max", "pids.max")}
+
+
+@cache
+def _places() -> dict[str, Path]:
+    """Where control groups for memory and processes can be made: below our own in version 1,
+    beside it in version 2, where a group has processes or groups. Empty if not for both."""
+    found: dict[str, Path] = {}
+    with suppress(OSError, ValueError):
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        own = {name: path for _, names, path in (x.split(":", 2) for x in lines)
+               for name in names.split(",")}  # fmt: skip
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            _, place, kind, options, *_ = line.split()
+            for name in _FILES:
+                if kind == "cgroup" and name in options.split(","):
+                    found[name] = Path(place + own[name])
+                elif kind == "cgroup2" and name not in found:
+                    folder = Path(place + own[""])
+                    folder = folder if own[""] == "/" else folder.parent
+                    if name in (folder / "cgroup.subtree_control").read_text().split():
+                        found[name] = folder
+    return found if len(found) == len(_FILES) else {}
+
+
+class Group:
+    """A control group: bounds memory, the kernel's too, and processes of all that is in it."""
+
+    def __init__(self, memory: int, processes: int) -> None:
+        self.folders: list[Path] = []
+        most = {"memory": memory, "pids": processes}
+        for name, place in _places().items():
+            for old in place.glob("tfviz-*-*"):  # of graders that were killed
+                if not psutil.pid_exists(int(old.name.split("-")[1])):
+                    with suppress(OSError):
+                        old.rmdir()
+            folder = place / f"tfviz-{os.getpid()}-{next(_COUNT)}"
+            folder = next((f for f in self.folders if f.parent == place), folder)
+            try:
+                if folder not in self.folders:
+                    folder.mkdir()
+                    self.folders.append(folder)
+                limit = next(f for n in _FILES[name] if (f := folder / n).exists())
+                limit.write_text(str(most[name]))
+            except OSError:
+                self.close()
+                return
+
+    def take(self, pids: list[int]) -> None:
+        """These processes, and what they start from now on, are in the group."""
+        for folder in self.folders:
+            for pid in pids:
+                with suppress(OSError):
+                    (folder / "cgroup.procs").write_text(str(pid))
+
+    @property
+    def full(self) -> bool:
+        """Whether the kernel ended a process for want of memory."""
+        for folder in self.folders:
+            for name in ("memory.oom_control", "memory.events"):
+                with suppress(OSError):
+                    words = (folder / name).read_text().split()
+                    if int(words[words.index("oom_kill") + 1]):
+                        return True
+        return False
+
+    def close(self) -> None:
+        """Take the group away; its processes are gone."""
+        for folder in self.folders:
+            with suppress(OSError):
+                folder.rmdir()
+        self.folders = []
+
+
+def unbound() -> str | None:
+    """None where control groups bound the memory of a submission, else what is not bound."""
+    group = Group(1 << 30, 32)
+    bounds = bool(group.folders)
+    group.close()
+    return None if bounds else UNBOUND
+
+
 # --- the process ---------------------------------------------------------------------------------
 
 _COUNT = itertools.count()
@@ -328,6 +424,7 @@ class Sandbox:
         self.broken: Stopped | None = None
         self._closed = False
         self._base: int | None = None
+        self._group: Group | None = None
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         os.set_blocking(self._out, False)
@@ -454,6 +551,8 @@ class Sandbox:
 
     def _died(self) -> Stopped:
         time.sleep(2 * POLL)  # the watch may know why
+        if self._group and self._group.full:
+            return self.full()
         return self.stop(
             "The answer's code ended Python itself: os._exit, a signal, or a crash in a library.",
             "its process ended by itself",
@@ -463,7 +562,10 @@ class Sandbox:
 
     def started(self) -> None:
         """Python and its libraries are loaded: memory counts from here."""
-        self._base = self._memory(self._tree())
+        tree = self._tree()
+        self._base = self._memory(tree)
+        self._group = Group(self.limits.memory, self.limits.processes + 8)
+        self._group.take([process.pid for process in tree])
 
     def _tree(self) -> list[psutil.Process]:
         """The process, all that it started, and (unsandboxed) what these left behind."""
@@ -504,8 +606,15 @@ class Sandbox:
                         f"The answer started more than {most} processes and threads.",
                         "started too many processes",
                     )
-                elif self._memory(tree) > self._base + self.limits.memory:
+                elif self._memory(tree) > self._base + self.limits.memory or (
+                    self._group and self._group.full
+                ):
                     self.full()
+                elif self.sandboxed and _inodes(tree) > self.limits.inodes:
+                    self.stop(
+                        f"The answer made more than {self.limits.inodes:,} files.",
+                        "made too many files",
+                    )
                 # Time on the processor is no measure: on a full machine nobody gets much of it.
                 now = time.monotonic()
                 wanting = _wanting(tree) if threads > BUSY else 0
@@ -548,6 +657,8 @@ class Sandbox:
         self._watch.join(GONE)
         os.close(self._in)
         os.close(self._out)
+        if self._group:
+            self._group.close()
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -566,6 +677,16 @@ def _missing() -> str | None:
 
 def _rss(process: psutil.Process) -> int:
     return int(process.memory_info().rss)
+
+
+def _inodes(tree: list[psutil.Process]) -> int:
+    """Files and folders in the sandbox's own memory; they cost some even when they are empty."""
+    for process in tree[1:]:  # the first is outside
+        with suppress(OSError):
+            root = f"/proc/{process.pid}/root"
+            sizes = [os.statvfs(root + folder) for folder in ("/tmp", "/dev/shm")]
+            return sum(size.f_files - size.f_ffree for size in sizes)
+    return 0
 
 
 def _wanting(tree: list[psutil.Process]) -> int:

@@ -194,6 +194,8 @@ found["mount"] = libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)
 found["trace"] = libc.ptrace(16, 1, 0, 0)
 found["memory"] = libc.memfd_create(b"x", 0)
 found["shared"] = libc.shmget(0, 4096, 0o600 | 0o1000)
+found["semaphores"] = libc.semget(0, 1, 0o600 | 0o1000)
+found["messages"] = libc.msgget(0, 0o600 | 0o1000)
 try:
     os.setuid(0)
     found["root"] = True
@@ -204,7 +206,7 @@ except OSError:
     assert {found[name] for name in ("CapEff", "CapPrm", "CapAmb")} == {"0000000000000000"}
     assert found["NoNewPrivs"] == "1" and found["Seccomp"] == "2"
     assert found["uid"] != 0 and found["root"] is False
-    for refused in ("namespace", "mount", "trace", "memory", "shared"):
+    for refused in ("namespace", "mount", "trace", "memory", "shared", "semaphores", "messages"):
         assert found[refused] == -1, refused
 
 
@@ -307,6 +309,50 @@ for _ in range(5):
 time.sleep(60)
 """
     with session() as one, pytest.raises(Stopped, match="MiB of memory"):
+        run(one, code)
+
+
+def test_control_groups_bound_what_no_process_is_counted_with() -> None:
+    """Kernel memory: buffers of sockets. Where this user may make no groups, that is said."""
+    if why := sandbox.unbound():
+        assert os.geteuid() != 0 and "no control groups" in why
+        return
+    code = """
+import socket
+pairs = [socket.socketpair() for _ in range(50)]
+for pair in pairs:
+    for end in pair:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 26)
+        end.setblocking(False)
+        try:
+            while True:
+                end.send(bytes(50_000))
+        except BlockingIOError:
+            pass
+"""
+    tight = dataclasses.replace(SMALL, memory=10 << 20)
+    with session(tight) as one, pytest.raises(Stopped, match="MiB of memory"):
+        assert one.line._group
+        folders = one.line._group.folders
+        assert folders and all(folder.exists() for folder in folders)
+        run(one, code)
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_no_control_groups_are_said_to_who_may_not_make_them() -> None:
+    code = "from tfviz_course.sandbox import unbound; print(unbound())"
+    said = ordinary.run(code)[-1]
+    assert said == "None" or "no control groups" in said
+
+
+def test_files_are_counted() -> None:
+    code = """
+import os
+os.mkdir("/dev/shm/many")
+for n in range(10**5):
+    os.close(os.open(f"/dev/shm/many/{n}", os.O_CREAT))
+"""
+    with session() as one, pytest.raises(Stopped, match="more than 20,000 files"):
         run(one, code)
 
 

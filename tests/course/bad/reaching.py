@@ -6,19 +6,7 @@ leaves a file; the test looks for both.
 
 from __future__ import annotations
 
-from course.bad.kind import UNTIL, HandIn, answer
-
-# The word is put together where it is printed, so that the source of a submission lacks it.
-TOLD = "LEAKED-BY-A-SUBMISSION"
-TELL = """
-def tell(what):
-    print("LEAKED" + "-BY-A-SUBMISSION", what)
-def attempt(action):
-    try:
-        return action()
-    except BaseException:
-        return None
-"""
+from course.bad.kind import TELL, UNTIL, HandIn, answer
 
 
 def reads(hand_in: HandIn, *paths: object) -> None:
