@@ -65,10 +65,6 @@ EMPTY = "No answer yet: the gap in the answer's cell is not filled."
 MARK = re.compile(r"^\s*### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
 
 
-class _TooLong(BaseException):
-    """The time for a cell of tests is over."""
-
-
 # --- results -------------------------------------------------------------------------------------
 
 
@@ -361,13 +357,23 @@ class _Judging:
     def _answer(self, cell: Cell) -> str:
         return self.answers.get(cell.name, "").strip()
 
-    def _time(self, most: float) -> float:
+    @contextlib.contextmanager
+    def _charged(self, most: float) -> Iterator[float]:
+        """Work at the submission's expense, in its process and here; gives the seconds it may
+        take. Raises Stopped."""
+        assert self.session
         if self.left <= 0:
             raise Stopped(
                 f"The whole submission took more than {self.limits.seconds:.0f} seconds.",
-                "ran out of time",
+                "ran longer than it may",
             )
-        return min(most, self.left)
+        line, seconds = self.session.line, min(most, self.left)
+        before = line.used + time.thread_time()
+        try:
+            with _alarm(seconds):
+                yield seconds
+        finally:
+            self.left -= line.used + time.thread_time() - before
 
     def _stop(self, label: str, stopped: Stopped) -> None:
         """The process went in the course of this exercise: that exercise is over."""
@@ -408,12 +414,11 @@ class _Judging:
         source = cell.source
         if cell.role == "student":
             source = f"STUDENT = {self.student!r}"
-        began = time.monotonic()
-        try:
-            seconds = self._time(self.limits.cell_seconds) if own else self.limits.start_seconds
-            ran = self.session.run(step, source, (), seconds)
-        finally:
-            self.left -= time.monotonic() - began if own else 0.0
+        if own:
+            with self._charged(self.limits.cell_seconds) as seconds:
+                ran = self.session.run(step, source, (), seconds)
+        else:
+            ran = self.session.run(step, source, (), self.limits.start_seconds)
         if ran.error is None:
             return
         said = f"cell {cell.name!r} of the assignment fails for a submission: {say(ran.error)}"
@@ -424,16 +429,12 @@ class _Judging:
 
     def _run_answer(self, step: int, cell: Cell) -> None:
         assert self.session
-        began = time.monotonic()
-        try:
-            task = self.prepared.tasks[cell.exercise]
+        task = self.prepared.tasks[cell.exercise]
+        with self._charged(self.limits.cell_seconds) as seconds:
             # Who runs the whole notebook has what the checks import when the answer is called.
             if imports := _imports(task.checks):
-                self.session.run(step, imports, (), self._time(self.limits.cell_seconds))
-            seconds = self._time(self.limits.cell_seconds)
+                self.session.run(step, imports, (), seconds)
             ran = self.session.run(step, self.answers[cell.name], task.names, seconds)
-        finally:
-            self.left -= time.monotonic() - began
         # Whoever has filled the memory still holds it, and later answers would have none.
         if kind_of(ran.error) == "MemoryError":
             raise self.session.line.full()
@@ -488,30 +489,22 @@ class _Judging:
             if isinstance(value, StudentError) and name in reads:
                 return failed(f"`{name}` is {value}")
             self.prepared.space[name] = value
-        session.fresh()
-        began = time.monotonic()
         try:
-            return self._execute(cell, session)
+            with self._charged(self.limits.cell_seconds) as seconds:
+                session.fresh(seconds)
+                return self._execute(cell, session)
         except Stopped as stopped:
             self._stop(task.label, stopped)
             return failed(stopped.reason)
-        finally:
-            self.left -= time.monotonic() - began
 
     def _execute(self, cell: Cell, session: Session) -> Verdict:
         """Run a cell of tests with the student's names in place. Raises Stopped."""
         printed = _Printed()
         pictures: list[str] = []
         raised: BaseException | None = None
-        seconds = self._time(self.limits.cell_seconds)
         try:
-            with _alarm(seconds), _pictures(pictures), contextlib.redirect_stdout(printed):
+            with _pictures(pictures), contextlib.redirect_stdout(printed):
                 exec(_compiled(cell), self.prepared.space)
-        except _TooLong:
-            raise Stopped(
-                f"The checks took more than {seconds:.0f} seconds with this answer.",
-                "ran out of time",
-            ) from None
         except Exception as error:
             raised = error
         if kind_of(raised) == "MemoryError":
@@ -586,21 +579,25 @@ class _Printed(io.TextIOBase):
 
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    """End what runs too long; only where signals arrive, in the main thread."""
+    """Raise Stopped when this process has used this much processor time: what a student's value
+    costs here, in reading it and in the checks. Only where signals arrive, in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def ring(number: int, frame: Any) -> None:
-        raise _TooLong
+        raise Stopped(
+            f"The checks took more than {seconds:.0f} seconds with this answer.",
+            "the checks ran longer than they may",
+        )
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again, if somebody swallows it
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager

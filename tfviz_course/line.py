@@ -57,9 +57,10 @@ class Session:
         self.asked = 0  # calls of them, in the cell of tests at hand
         self.raised: dict[int, Exception] = {}
         self.step = 0
+        self.cell: Deadline | None = None
         self.line = Sandbox(limits, sandboxed=sandboxed)
         try:
-            message, _ = self.line.receive(Deadline(limits.start_seconds))
+            message, _ = self.line.receive(Deadline(limits.start_seconds, self.line))
         except Stopped as stopped:
             self.line.close()
             raise Unavailable(f"The process for a submission does not start: {stopped}") from None
@@ -68,9 +69,11 @@ class Session:
             raise Unavailable("The process for a submission does not start as it should.")
         self.line.started()
 
-    def fresh(self) -> None:
-        """A new cell of tests begins: what an older one handed over is out of reach."""
+    def fresh(self, seconds: float) -> None:
+        """A new cell of tests begins, whose calls may take this long in all; what an older one
+        handed over is out of reach."""
         self.given, self.raised, self.asked = {}, {}, 0
+        self.cell = Deadline(seconds, self.line)
 
     def _handle(self, value: Any) -> list[Any] | None:
         if isinstance(value, Proxy) and value._session is self:
@@ -96,7 +99,7 @@ class Session:
 
     def run(self, step: int, source: str, names: tuple[str, ...], seconds: float) -> Ran:
         """Execute a cell there. Raises Stopped."""
-        end = Deadline(seconds)
+        end = Deadline(seconds, self.line)
         self.step = step
         self.line.send(["run", step, source, list(names)], [], end)
         ran = Ran()
@@ -136,7 +139,7 @@ class Session:
         torch.rand(())  # the next call goes on from another state, unless the test seeds again
         self.step = proxy._step
         message = ["call", proxy._step, proxy._number, *packed]
-        end = Deadline(self.limits.call_seconds)
+        end = Deadline(self.limits.call_seconds, self.line, self.cell)
         self.line.send(message, writer.raw, end)
         while True:
             reply, raw = self.line.receive(end)

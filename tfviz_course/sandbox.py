@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import json
+import math
 import os
 import platform
 import resource
@@ -26,8 +27,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -42,13 +44,14 @@ INSIDE = "/tmp/grader"  # where the sandbox has inside.py and codec.py
 POLL = 0.05  # seconds between two looks at the processes
 BUSY = 4  # processes and threads that may want the processor at a time, for long
 WINDOW = 5.0  # seconds over which that is averaged
+PATIENCE = 10  # times what it may use: so long a submission may be held up by others
 GONE = 10.0  # seconds within which a killed process must be gone
 BASE_UID = 1_900_000_000  # of nobody: behind every range that systems hand out
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use. Sizes in bytes, times in seconds."""
+    """What one submission may use. Sizes in bytes; times in seconds on the processor or asleep."""
 
     seconds: float = 180.0  # the whole submission, without the start of its processes
     cell_seconds: float = 30.0  # one answer cell; also all that one cell of tests does with it
@@ -77,14 +80,17 @@ class Stopped(BaseException):  # not an Exception: no check may swallow it
 
 
 class Deadline:
-    """The end of a time that began when this was made."""
+    """The end of some work of a sandbox, which begins when this is made.
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.end = seconds, time.monotonic() + seconds
+    What counts is the processor time of its processes, and time in which all of them slept while
+    the grader waited. Time in which they wait for a processor that others have does not. The clock
+    is the last resort.
+    """
 
-    @property
-    def over(self) -> bool:
-        return time.monotonic() > self.end
+    def __init__(self, seconds: float, line: Sandbox, within: Deadline | None = None) -> None:
+        self.seconds, self.within = seconds, within
+        self.end = line.used + seconds
+        self.last = time.monotonic() + PATIENCE * seconds + 60
 
 
 # --- what bubblewrap is told ---------------------------------------------------------------------
@@ -422,6 +428,8 @@ class Sandbox:
             raise Unavailable(why)
         self.limits, self.sandboxed = limits, sandboxed
         self.broken: Stopped | None = None
+        self.used = 0.0  # seconds, as `Deadline` counts them
+        self._waiting = False  # the grader, for the process
         self._closed = False
         self._base: int | None = None
         self._group: Group | None = None
@@ -489,14 +497,14 @@ class Sandbox:
         """One message to the process. Raises Stopped."""
         rest = memoryview(codec.pack(message, raw))
         while rest:
-            self._look(end)
-            if select.select([], [self._out], [], POLL)[1]:
-                try:
-                    rest = rest[os.write(self._out, rest[: 1 << 20]) :]
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    raise self._died() from None
+            with self._wait(end):
+                if select.select([], [self._out], [], POLL)[1]:
+                    try:
+                        rest = rest[os.write(self._out, rest[: 1 << 20]) :]
+                    except BlockingIOError:
+                        continue
+                    except OSError:
+                        raise self._died() from None
 
     def receive(self, end: Deadline) -> tuple[Any, memoryview]:
         """The next message of the process: its JSON and its raw bytes. Raises Stopped."""
@@ -510,26 +518,41 @@ class Sandbox:
     def _read(self, size: int, end: Deadline) -> bytes:
         parts: list[bytes] = []
         while size:
-            self._look(end)
-            if select.select([self._in], [], [], POLL)[0]:
-                with suppress(BlockingIOError):
-                    part = os.read(self._in, min(size, 1 << 20))
-                    if not part:
-                        raise self._died()
-                    parts.append(part)
-                    size -= len(part)
-            elif self.process.poll() is not None:
-                raise self._died()
+            with self._wait(end):
+                if select.select([self._in], [], [], POLL)[0]:
+                    with suppress(BlockingIOError):
+                        part = os.read(self._in, min(size, 1 << 20))
+                        if not part:
+                            raise self._died()
+                        parts.append(part)
+                        size -= len(part)
+                elif self.process.poll() is not None:
+                    raise self._died()
         return b"".join(parts)
 
-    def _look(self, end: Deadline) -> None:
+    @contextmanager
+    def _wait(self, end: Deadline | None) -> Iterator[None]:
+        """A while of waiting for the process, unless its time is over. Raises Stopped."""
         if self.broken:
             raise self.broken
-        if end.over:
-            raise self.stop(
-                f"The answer ran longer than {end.seconds:.0f} seconds and was stopped.",
-                "ran out of time",
-            )
+        while end:
+            if self.used > end.end:
+                raise self.stop(
+                    f"The answer ran longer than {end.seconds:.0f} seconds and was stopped. (Time "
+                    "in which it had to wait for the processor is not counted.)",
+                    "ran longer than it may",
+                )
+            if time.monotonic() > end.last:
+                raise self.stop(
+                    "The answer came to no end in time: the machine was too busy.",
+                    "ran out of time: the machine was busy",
+                )
+            end = end.within
+        self._waiting = True
+        try:
+            yield
+        finally:
+            self._waiting = False
 
     def stop(self, reason: str, remark: str) -> Stopped:
         """End it for this reason, unless it has been ended already; gives the first reason."""
@@ -592,40 +615,41 @@ class Sandbox:
         return total
 
     def _watching(self) -> None:
-        busy, before = 0.0, time.monotonic()
+        busy, last, before = 0.0, 0.0, time.monotonic()
         while not self._closed and self.process.returncode is None:
             tree = self._tree()
-            threads = 0
+            states = _states(tree)
+            threads, spent = 0, 0.0
             for process in tree:
-                with suppress(psutil.Error):
+                with suppress(psutil.Error), process.oneshot():
                     threads += process.num_threads()
+                    spent += sum(process.cpu_times()[:4])  # with those of children that ended
+            now = time.monotonic()
+            passed, before = now - before, now
+            asleep = self._waiting and spent <= last and not (states["R"] or states["D"])
+            self.used += min(passed, 2 * POLL) if asleep else max(spent - last, 0.0)
+            last = spent
             if self._base is not None and not self._closed:
-                if threads > self.limits.processes + 4:
-                    most = self.limits.processes
-                    self.stop(
-                        f"The answer started more than {most} processes and threads.",
-                        "started too many processes",
-                    )
-                elif self._memory(tree) > self._base + self.limits.memory or (
-                    self._group and self._group.full
-                ):
-                    self.full()
-                elif self.sandboxed and _inodes(tree) > self.limits.inodes:
-                    self.stop(
-                        f"The answer made more than {self.limits.inodes:,} files.",
-                        "made too many files",
-                    )
-                # Time on the processor is no measure: on a full machine nobody gets much of it.
-                now = time.monotonic()
-                wanting = _wanting(tree) if threads > BUSY else 0
-                busy += (wanting - busy) * min((now - before) / WINDOW, 1.0)
-                before = now
-                if busy > BUSY:
-                    self.stop(
-                        f"The answer kept more than {BUSY} processes and threads busy at a time.",
-                        "kept the processor from others: too many busy processes",
-                    )
+                busy += (states["R"] * (threads > BUSY) - busy) * min(passed / WINDOW, 1.0)
+                self._bound(tree, threads, busy)
             time.sleep(POLL)
+
+    def _bound(self, tree: list[psutil.Process], threads: int, busy: float) -> None:
+        """End it if all its processes together take too much."""
+        most = self.limits
+        full = self._group and self._group.full
+        if threads > most.processes + 4:
+            said = f"The answer started more than {most.processes} processes and threads."
+            self.stop(said, "started too many processes")
+        elif full or self._memory(tree) > (self._base or 0) + most.memory:
+            self.full()
+        elif self.sandboxed and _inodes(tree) > most.inodes:
+            self.stop(f"The answer made more than {most.inodes:,} files.", "made too many files")
+        elif busy > BUSY:
+            self.stop(
+                f"The answer kept more than {BUSY} processes and threads busy at a time.",
+                "kept the processor from others: too many busy processes",
+            )
 
     def _kill(self) -> None:
         """SIGKILL to all; in a sandbox the end of its first process ends all others surely."""
@@ -641,7 +665,7 @@ class Sandbox:
         if self._closed:
             return
         self._closed = True
-        end = Deadline(GONE)
+        end = time.monotonic() + GONE
         seen: dict[int, psutil.Process] = {}  # what is cut off from the tree ends a little later
         while True:
             seen |= {process.pid: process for process in self._tree()}
@@ -651,7 +675,7 @@ class Sandbox:
             left = [process for process in seen.values() if not _gone(process)]
             if self.process.returncode is not None and not left:
                 break
-            if end.over:
+            if time.monotonic() > end:
                 raise RuntimeError(f"processes of a submission do not end: {left}")
         _LIVE.discard(self.process.pid)
         self._watch.join(GONE)
@@ -689,14 +713,14 @@ def _inodes(tree: list[psutil.Process]) -> int:
     return 0
 
 
-def _wanting(tree: list[psutil.Process]) -> int:
-    """How many threads of these processes run, or wait for nothing but a processor."""
-    count = 0
+def _states(tree: list[psutil.Process]) -> Counter[str]:
+    """How many threads of these processes run or wait for a processor (R), for a disk (D), …"""
+    found: Counter[str] = Counter()
     for process in tree:
         for thread in Path(f"/proc/{process.pid}/task").glob("*/stat"):
             with suppress(OSError):  # it ended meanwhile
-                count += thread.read_text(errors="replace").rpartition(")")[2].split()[0] == "R"
-    return count
+                found[thread.read_text(errors="replace").rpartition(")")[2].split()[0]] += 1
+    return found
 
 
 def _gone(process: psutil.Process) -> bool:
@@ -715,9 +739,11 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def limit_here(memory: int) -> None:
-    """Let this process take this much memory more than it has, and write no dump if it fails."""
+def limit_here(memory: int, seconds: float) -> None:
+    """Let this process take this much more memory than it has and this much processor time, and
+    write no dump if it fails."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 5))
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + memory

@@ -13,7 +13,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from course import ordinary
 import tfviz
 from tfviz_course import codec, sandbox
 from tfviz_course.line import Ran, Session
-from tfviz_course.sandbox import Deadline, Limits, Sandbox, Stopped, Unavailable, available
+from tfviz_course.sandbox import Limits, Sandbox, Stopped, Unavailable, available
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = Limits(
@@ -623,10 +622,3 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
     assert (why, error) == (None, "None") and {"1"} < {pid for pid, *_ in found}
     assert not [pid for pid, environment, _ in found if "PRIVATE" in environment]
     assert not [line for *_, line in found if "bind" in line or str(ROOT / "tests") in line]
-
-
-def test_a_deadline_has_an_end() -> None:
-    end = Deadline(0.01)
-    assert not Deadline(60).over
-    time.sleep(0.02)
-    assert end.over

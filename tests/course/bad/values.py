@@ -323,6 +323,30 @@ def hostile_dict(hand_in: HandIn) -> None:
     )
 
 
+ALIKE = """
+from collections.abc import Mapping, Set
+class Many(Set):
+    __len__, __contains__ = (lambda self: 190_000), (lambda self, item: False)
+    def __iter__(self):
+        return (n * (2**61 - 1) for n in range(len(self)))
+class Keys(Mapping):
+    __len__, __getitem__ = (lambda self: 90_000), (lambda self, key: 0)
+    __iter__ = Many.__iter__
+"""
+
+
+@answer(sharpness="none")
+def members_that_collide(hand_in: HandIn) -> None:
+    """Returns a set of 190,000 numbers of one hash: to put it together takes 22 minutes."""
+    hand_in.answer("ex-sharpness", ALIKE + returns("Many()"))
+
+
+@answer(row="none")
+def keys_that_collide(hand_in: HandIn) -> None:
+    """Gives the same as the keys of a dict, for a value that is read before any test runs."""
+    hand_in.answer("ex-one-row", ALIKE + "slope_of_favourite, best_lead = max, Keys()\n")
+
+
 @answer(sharpness="none")
 def string_of_100_mb(hand_in: HandIn) -> None:
     """Returns a string of 100 MB."""
