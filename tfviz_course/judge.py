@@ -39,7 +39,7 @@ from nbformat import NotebookNode
 
 from tfviz import checks
 from tfviz_course import codec
-from tfviz_course.borrowed import borrowed
+from tfviz_course.asked import asked
 from tfviz_course.line import TEXT, Ran, Session, StudentError, about, kind_of, say
 from tfviz_course.sandbox import Limits, Stopped, Unavailable
 
@@ -131,6 +131,7 @@ class Task:
     hidden: Cell | None
     step: int  # place of the answer among the cells
     names: tuple[str, ...]
+    locked: list[list[str]] = field(default_factory=list)  # what the student may not call instead
     before: State | None = None
     after: State | None = None
 
@@ -220,6 +221,8 @@ def _execute_trusted(prepared: Prepared, student: str) -> None:
         task = prepared.tasks.get(cell.exercise)
         if cell.role == "checks" and task:
             task.before = prepared.keep()
+            tests = [one.source for one in (task.checks, task.hidden) if one]
+            task.locked = asked(tests, task.answer.source, task.names, space)
         _run_trusted(cell, space)
         if cell.role == "checks" and task:
             task.after = prepared.keep()
@@ -320,8 +323,7 @@ def judge(
         judging.hidden()
     finally:
         judging.close()
-    remarks = [*judging.remarks, *borrowed(prepared, answers)]
-    return Judged(judging.verdicts, judging.outputs, tuple(dict.fromkeys(remarks)))
+    return Judged(judging.verdicts, judging.outputs, tuple(dict.fromkeys(judging.remarks)))
 
 
 class _Judging:
@@ -434,7 +436,8 @@ class _Judging:
             # Who runs the whole notebook has what the checks import when the answer is called.
             if imports := _imports(task.checks):
                 self.session.run(step, imports, (), seconds)
-            ran = self.session.run(step, self.answers[cell.name], task.names, seconds)
+            source = self.answers[cell.name]
+            ran = self.session.run(step, source, task.names, seconds, task.locked)
         # Whoever has filled the memory still holds it, and later answers would have none.
         if kind_of(ran.error) == "MemoryError":
             raise self.session.line.full()

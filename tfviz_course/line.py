@@ -6,7 +6,7 @@ Nothing that comes is trusted: it is bounded, and it is data.
 
 The line carries messages of JSON and raw bytes. The grader asks
 
-    run   step source names            -> ran error … outputs, name name value …, end
+    run   step source names locked     -> ran error … outputs, name name value …, end
     call  step function arguments …    -> value value | raised error | failed error
 
 and while a call lasts the student's side may ask back: ``ask function arguments …``, which the
@@ -97,11 +97,19 @@ class Session:
                 return self.given[number]
         raise codec.CodecError("not a kind of value")
 
-    def run(self, step: int, source: str, names: tuple[str, ...], seconds: float) -> Ran:
-        """Execute a cell there. Raises Stopped."""
+    def run(
+        self,
+        step: int,
+        source: str,
+        names: tuple[str, ...],
+        seconds: float,
+        locked: list[list[str]] | None = None,
+    ) -> Ran:
+        """Execute a cell there; an answer's is one with `locked`, the functions that are out of
+        its reach. Raises Stopped."""
         end = Deadline(seconds, self.line)
         self.step = step
-        self.line.send(["run", step, source, list(names)], [], end)
+        self.line.send(["run", step, source, list(names), locked], [], end)
         ran = Ran()
         for _ in range(len(names) + 2):
             message, raw = self.line.receive(end)

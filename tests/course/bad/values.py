@@ -576,12 +576,51 @@ def changes_its_arguments(hand_in: HandIn) -> None:
     )
 
 
-@answer(loops="all", remark="attention")
+@answer(loops="none")
 def calls_the_library(hand_in: HandIn) -> None:
-    """Answers right by calling the very function of the library that the tests compare with."""
+    """Calls the very function of the library that the tests compare with."""
     hand_in.answer(
         "ex-attention-loops",
         "def my_attention(Q, K, V, allowed):\n    return attention(Q, K, V, allowed)\n",
+    )
+
+
+@answer(loops="none")
+def calls_the_library_by_another_name(hand_in: HandIn) -> None:
+    """Calls it so that no reader of the answer finds its name."""
+    hand_in.answer(
+        "ex-attention-loops",
+        """\
+        import functools, sys
+        name = "atten" + "tion"
+        library = sys.modules["tfviz." + name]
+        kept = [globals()[name], getattr(library, name), functools.partial(getattr(library, name))]
+        def my_attention(Q, K, V, allowed):
+            for function in kept:
+                try:
+                    return next(map(function, [Q], [K], [V], [allowed]))
+                except Exception:
+                    pass
+        """,
+    )
+
+
+@answer(loops="none")
+def is_the_library(hand_in: HandIn) -> None:
+    """Gives the library's function the exercise's name."""
+    hand_in.answer("ex-attention-loops", "my_attention = globals()['atten' + 'tion']\n")
+
+
+@answer(loops="all")
+def calls_another_function_of_the_library(hand_in: HandIn) -> None:
+    """Answers by a function of the library that itself needs the one that is asked for."""
+    hand_in.answer(
+        "ex-attention-loops",
+        "from tfviz.basics.multi_head_attention import multi_head_attention as many\n"
+        "def my_attention(Q, K, V, allowed):\n"
+        "    d, v = Q.shape[1], V.shape[1]\n"
+        "    eye = [torch.eye(n)[None] for n in (d, K.shape[1], v)]\n"
+        "    Z, A = many(Q, K, V, *eye, torch.eye(v), allowed)\n    return Z, A[0]\n",
     )
 
 
