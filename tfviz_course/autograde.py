@@ -264,7 +264,7 @@ def _hash(value: object) -> str:
 def _judge_version() -> str:
     """Changes with the code that judges."""
     here = Path(__file__).parent
-    names = ("judge", "line", "borrowed", "child", "inside", "sandbox", "codec")
+    names = ("judge", "line", "asked", "child", "inside", "sandbox", "codec")
     return _hash([hashlib.sha256((here / f"{name}.py").read_bytes()).hexdigest() for name in names])
 
 
