@@ -1,6 +1,7 @@
 """How long the Sparse Lab takes to redraw in a real browser, and how much its module weighs.
 
-    python bench/explorers.py
+    make bench, or
+    PYTHONPATH=scripts:tests/browser python bench/explorers.py
 
 A slider is moved step by step. Counted is the processor time of the page's main thread for one
 step: masks, reach, pictures and words, style, layout and paint, and the bookkeeping of the
@@ -11,21 +12,16 @@ from __future__ import annotations
 
 import gzip
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import chrome
+from explorer_site import served, write_site
 from playwright.sync_api import sync_playwright
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "browser")]
-
-from conftest import FLAGS, chromium  # noqa: E402
-from explorer_site import served, write_site  # noqa: E402
-
-from tfviz import patterns as P  # noqa: E402
-from tfviz.explorers import ALL, SparseLab  # noqa: E402
+from tfviz import patterns as P
+from tfviz.explorers import ALL, SparseLab
 
 CASES = {
     "strided | fixed": (P.strided(stride=8), P.fixed(block=16, summary=2)),
@@ -75,7 +71,7 @@ def main() -> None:
     print(f"{'redraw, ms':34}{'L':>5}{'median':>9}{'95th':>9}")
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chrome.find(), args=chrome.FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         with served(folder) as url:
             for L in (256, 512):

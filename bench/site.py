@@ -1,6 +1,7 @@
 """What each page weighs, and what Lighthouse says of it on a slow phone.
 
-    python bench/site.py [--site FOLDER] [--no-lighthouse] [PAGE …]
+    make bench, or
+    PYTHONPATH=scripts python bench/site.py [--site FOLDER] [--no-lighthouse] [PAGE …]
 
 Weight is what a browser fetches for the page scrolled to its end, gzipped as a server would do it.
 Lighthouse runs as for a phone (slow 4G, a processor four times slower) on the pages served here.
@@ -22,15 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from build_book import build
+from chrome import FLAGS, find
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from browser import find  # noqa: E402
-from build_book import build  # noqa: E402
-
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 CATEGORIES = ("performance", "accessibility", "best-practices", "seo")
 SCROLL = """
 async () => {

@@ -1,9 +1,12 @@
 """Build the book, and serve it if asked to.
 
-    python scripts/build_book.py [--out FOLDER] [--toc FILE] [--serve] [--fresh] [--draft]
+    python scripts/build_book.py [--out FOLDER] [--toc FILE] [--serve] [--fresh] [--draft] [--prove]
+    python scripts/build_book.py [--out FOLDER] [--prove] --execute LESSON …   writes no page
 
-The pages are in FOLDER/_build/html. What is executed is kept there too, and thrown away when the
-library has changed: a notebook's result depends on tfviz, which the cache itself does not see.
+The pages are in FOLDER/_build/html. First the lessons are executed, several at once, and what they
+displayed is kept there too; a lesson is executed again only where its code has changed, or a file
+of the library that it reads (`tfviz_lessons.execute`). Then Sphinx writes the pages. --prove
+executes them in the Python of somebody who opens a notebook, and tries every exercise on the way.
 """
 
 from __future__ import annotations
@@ -14,32 +17,58 @@ import functools
 import hashlib
 import http.server
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = {".py", ".js", ".css", ".toml", ".json", ".pt", ".npz"}
+# what any page may be made of; `book` and `chapters` are not all: pages show other files, too
+READ = ("tfviz", "tfviz_lessons", "tfviz_course", "book", "chapters", "hub", "scripts")
+AROUND = ("REPOSITORY", "REPOSITORY_OWNER", "SERVER_URL")  # GitHub's names for where it runs
 
 
-def digest(files: Iterable[Path]) -> str:
-    """One number for names and contents of all these files."""
-    total = hashlib.sha256()
+def digest(files: Iterable[Path], *more: object) -> str:
+    """One number for names and contents of all these files, and for what else is said."""
+    total = hashlib.sha256(repr(more).encode())
     for file in sorted(files):
         total.update(str(file.relative_to(ROOT)).encode())
         total.update(file.read_bytes())
     return total.hexdigest()
 
 
-def in_folder(folder: str, endings: set[str]) -> list[Path]:
-    return [file for file in (ROOT / folder).rglob("*") if file.suffix in endings]
+def in_folder(folder: str, endings: set[str] | None = None) -> list[Path]:
+    files = (file for file in (ROOT / folder).rglob("*") if file.is_file())
+    return [
+        file
+        for file in files
+        if (endings is None or file.suffix in endings) and "__pycache__" not in file.parts
+    ]
+
+
+def everything() -> Iterator[Path]:
+    """All that a build reads."""
+    for folder in (*READ, "tests/course/bad"):
+        yield from in_folder(folder)
+    yield from (file for file in ROOT.iterdir() if file.is_file() and file.name[0] != ".")
 
 
 def same(stamp: Path, value: str) -> bool:
     return stamp.exists() and stamp.read_text() == value
+
+
+def lessons(toc: Path) -> list[Path]:
+    """The lessons that a table of contents names, in its order."""
+    from tfviz_lessons.lesson import is_lesson
+
+    names = re.findall(r"^\s*- file: (\S+)", toc.read_text("utf8"), re.M)
+    paths = [ROOT / f"{name}.md" for name in names]
+    return [path for path in paths if path.exists() and is_lesson(path.read_text("utf8"))]
 
 
 def build(
@@ -48,15 +77,20 @@ def build(
     fresh: bool = False,
     quiet: bool = False,
     draft: bool = False,
+    prove: bool = False,
 ) -> int:
     """Build into out/_build; the exit code of the builder.
 
     A draft goes on where a cell fails, shows what it said in the page, and lets warnings pass.
     """
     place = out / "_build"
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two builds of one folder follow one another
+    with alone(place):
+        around = [os.environ.get(f"GITHUB_{name}") for name in AROUND]
+        whole = digest(everything(), sys.version, toc and toc.read_text("utf8"), around)
+        built, proven = place / ".built", place / ".proven"
+        if not (fresh or draft) and same(built, whole) and (not prove or same(proven, whole)):
+            return 0
+        built.unlink(missing_ok=True)
         library = digest([*in_folder("tfviz", LIBRARY), ROOT / "requirements.txt"])
         machine = digest(
             [
@@ -66,16 +100,17 @@ def build(
                 ROOT / "package-lock.json",
             ]
         )
-        cache = place / ".jupyter_cache"
+        doctrees = place / ".doctrees"
         if fresh:
-            shutil.rmtree(place / "html", ignore_errors=True)
-        if fresh or not same(place / ".library", library):
-            shutil.rmtree(cache, ignore_errors=True)
-            shutil.rmtree(place / ".doctrees", ignore_errors=True)
-        if not same(place / ".machine", machine):
-            shutil.rmtree(place / ".doctrees", ignore_errors=True)
+            for kept in ("html", ".jupyter_cache", ".executed", ".doctrees"):
+                shutil.rmtree(place / kept, ignore_errors=True)
+        if not same(place / ".library", library) or not same(place / ".machine", machine):
+            shutil.rmtree(doctrees, ignore_errors=True)
         (place / ".library").write_text(library)
         (place / ".machine").write_text(machine)
+        for path in execute(place, lessons(toc or ROOT / "_toc.yml"), prove=prove, quiet=quiet):
+            page = path.relative_to(ROOT).with_suffix(".doctree")
+            (doctrees / page).unlink(missing_ok=True)  # it has outputs that are no more
         command = [str(Path(sys.executable).parent / "jupyter-book"), "build", str(ROOT)]
         command += [] if draft else ["-W"]
         command += ["--keep-going", "--path-output", str(out)] + (
@@ -91,8 +126,41 @@ def build(
         code = subprocess.run(command, env=environment, cwd=ROOT).returncode
         if code:
             # what was wrong must be found again: Sphinx would skip the pages it has written
-            shutil.rmtree(place / ".doctrees", ignore_errors=True)
+            shutil.rmtree(doctrees, ignore_errors=True)
+        elif not draft:
+            built.write_text(whole)
+            if prove:
+                proven.write_text(whole)
         return code
+
+
+@contextmanager
+def alone(place: Path) -> Iterator[Path]:
+    """Two builds of one folder follow one another."""
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield place
+
+
+def execute(place: Path, paths: Sequence[Path], *, prove: bool, quiet: bool) -> list[Path]:
+    """Execute those of these lessons that have changed; which they were.
+
+    What fails is left to Sphinx, which says where it is, or shows it in a draft.
+    """
+    import learner_environment
+
+    from tfviz_lessons.execute import Lessons
+    from tfviz_lessons.lesson import LessonError
+
+    try:
+        python = learner_environment.make(place / "notebook-environment") if prove else None
+        ran = Lessons(place).run(paths, proof=python)
+    except LessonError:
+        return []  # Sphinx says all that is wrong with it
+    if ran and not quiet:
+        print(f"Executed {', '.join(str(path.relative_to(ROOT)) for path in ran)}", flush=True)
+    return ran
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -131,9 +199,18 @@ def main() -> int:
     parser.add_argument("--fresh", action="store_true", help="throw away all that was built")
     parser.add_argument("--quiet", action="store_true", help="say only what is wrong")
     parser.add_argument("--draft", action="store_true", help="go on where a cell fails")
+    parser.add_argument("--prove", action="store_true", help="try the exercises and notebooks, too")
+    parser.add_argument(
+        "--execute", type=Path, nargs="+", metavar="LESSON", help="only execute these; no pages"
+    )
     given = parser.parse_args()
+    if given.execute:
+        with alone(given.out.resolve() / "_build") as place:
+            paths = [path.resolve() for path in given.execute]
+            execute(place, paths, prove=given.prove, quiet=given.quiet)
+        return 0
     start = time.monotonic()
-    code = build(given.out.resolve(), given.toc, given.fresh, given.quiet, given.draft)
+    code = build(given.out.resolve(), given.toc, given.fresh, given.quiet, given.draft, given.prove)
     pages = given.out.resolve() / "_build" / "html"
     if code == 0:
         print(f"Built in {time.monotonic() - start:.0f} s: {os.path.relpath(pages)}/index.html")

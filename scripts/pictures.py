@@ -20,15 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from browser import find
 from build_book import build
+from chrome import FLAGS, find
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / ".github" / "pictures"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 WIDGET = """\
 from tfviz import patterns
 

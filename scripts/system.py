@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-import browser
+import chrome
 
 NO_SANDBOX = (
     "The tests of the grading need bubblewrap, and there is no `bwrap`: install it (on Debian and "
@@ -45,12 +45,12 @@ def main() -> int:
     missing = []
     linux = sys.platform == "linux"  # elsewhere there is no bubblewrap; its tests are skipped
     if "--install" in sys.argv:
-        if not browser.find():
+        if not chrome.find():
             install("chromium", "browser")
         if linux and not shutil.which("bwrap"):
             install("bubblewrap", "bubblewrap")
-    if not browser.find():
-        missing.append(browser.MISSING)
+    if not chrome.find():
+        missing.append(chrome.MISSING)
     if linux and not shutil.which("bwrap"):
         missing.append(NO_SANDBOX)
     print("\n".join(missing), end="\n" if missing else "", file=sys.stderr)

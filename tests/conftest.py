@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import contextlib
+import re
 from collections.abc import Generator, Iterator
 from typing import Any
 
+import chrome
+import psutil
 import pytest
 import torch
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-
-
-def chromium() -> str | None:
-    """Path of Chrome or Chromium: the variable CHROME, else what is on the PATH."""
-    names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
-    mac = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
-    found = [os.environ.get("CHROME"), *map(shutil.which, names)]
-    return next((p for p in found if p), mac if os.path.exists(mac) else None)
-
-
-# What shares something made once (the built book, a graded class) runs in one process; the rest
-# goes file by file.
+# What shares something made once (a graded class) runs in one process, the site page by page, the
+# rest file by file.
 TOGETHER = {
-    "book": ("book/test_site", "book/test_progress", "book/test_notebooks"),
     "class": ("course/test_autograde", "course/test_command", "course/test_plugin"),
 }
+PAGE = re.compile(r"((?:book|chapters)/[\w/]+|index|search)\]$")
+# What takes longest goes first, so that no process is left alone with it at the end; the book is
+# built by the first test that wants it.
+FIRST = (
+    "book/test_exercises",
+    "class",
+    "course/test_guide",
+    "hub/test_hub",
+    "course/test_bad_submissions",
+    "book/test_progress",
+    "book/test_site",
+)
+LINES = 15
+PATIENCE = 300_000  # milliseconds until a page that hangs is given up; not a measurement
+
+Spent = dict[str, float]
+spent_by: pytest.StashKey[Spent] = pytest.StashKey()
+until_now: pytest.StashKey[float] = pytest.StashKey()
+
+
+def file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0].removeprefix("tests/").removesuffix(".py")
+
+
+def group(nodeid: str) -> str:
+    """The tests that run in one process, one after the other."""
+    file = file_of(nodeid)
+    page = PAGE.search(nodeid) if file == "book/test_site" else None
+    return next((name for name, files in TOGETHER.items() if file in files), file) + (
+        f" {page[1]}" if page else ""
+    )
+
+
+def place(nodeid: str) -> int:
+    name = group(nodeid).partition(" ")[0]
+    return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -43,10 +62,74 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByGroup(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0].removeprefix("tests/").removesuffix(".py")
-            return next((name for name, files in TOGETHER.items() if file in files), file)
+            return group(nodeid)
 
+    config.option.loadscopereorder = False  # `pytest_collection_modifyitems` has put them in order
     return ByGroup(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: place(item.nodeid))
+
+
+# --- what took longest ----------------------------------------------------------------------------
+
+
+def processor_time() -> float:
+    """Seconds that this process and all that it has started have taken, browsers too."""
+    total = 0.0
+    me = psutil.Process()
+    for process in [me, *me.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):
+            total += sum(process.cpu_times()[:4])  # its own, and of those it has waited for
+    return total
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[spent_by], config.stash[until_now] = {}, processor_time()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, Any, Any]:
+    """After the last test of a file, note what its tests have taken."""
+    done = yield
+    file = file_of(item.nodeid)
+    if nextitem is None or file_of(nextitem.nodeid) != file:
+        stash, now = item.config.stash, processor_time()
+        stash[spent_by][file] = stash[spent_by].get(file, 0) + now - stash[until_now]
+        stash[until_now] = now
+    return done
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["spent"] = session.config.stash[spent_by]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    stash = node.config.stash
+    for file, seconds in getattr(node, "workeroutput", {}).get("spent", {}).items():
+        stash[spent_by][file] = stash[spent_by].get(file, 0) + seconds
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    spent = sorted(config.stash[spent_by].items(), key=lambda item: -item[1])
+    total = sum(seconds for _, seconds in spent)
+    if total < 60:
+        return
+    terminalreporter.section("what took longest")
+    terminalreporter.line("seconds of processor time")
+    for file, seconds in spent[:LINES]:
+        terminalreporter.line(f"{seconds:8.1f}  {file}")
+    rest = sum(seconds for _, seconds in spent[LINES:])
+    terminalreporter.line(f"{rest:8.1f}  {max(0, len(spent) - LINES)} other files")
+    terminalreporter.line(f"{total:8.1f}  together")
+
+
+# --- fixtures -------------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True)
@@ -69,11 +152,11 @@ def browser() -> Iterator[Any]:
     """Playwright's handle on a headless Chromium."""
     from playwright.sync_api import sync_playwright
 
-    path = chromium()
+    path = chrome.find()
     if path is None:
-        pytest.fail("no Chrome or Chromium found: install one, or set CHROME to its path")
+        pytest.fail(chrome.MISSING)
     with sync_playwright() as playwright:
-        instance = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        instance = playwright.chromium.launch(executable_path=path, args=chrome.FLAGS)
         yield instance
         instance.close()
 
@@ -82,6 +165,7 @@ def browser() -> Iterator[Any]:
 def page(browser: Any) -> Iterator[Any]:
     """A fresh page; requests to any host but this one are refused and make the test fail."""
     context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
     foreign: list[str] = []
 
     def gate(route: Any) -> None:

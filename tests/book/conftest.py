@@ -14,7 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from tfviz_lessons.execute import Lessons, Record
+from tfviz_lessons.lesson import is_lesson
+
 ROOT = Path(__file__).resolve().parents[2]
+OUT = Path(os.environ.get("TFVIZ_OUT", ROOT)).resolve()
+BUILD = [sys.executable, str(ROOT / "scripts" / "build_book.py"), "--quiet", "--prove"]
+LESSONS = {
+    str(path.relative_to(ROOT).with_suffix("")): path
+    for path in sorted(ROOT.glob("chapters/**/*.md"))
+    if is_lesson(path.read_text("utf8"))
+}
 PREFIX = "/some/course"
 
 
@@ -39,19 +49,35 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+def built(*arguments: str) -> None:
+    done = subprocess.run([*BUILD, *arguments], capture_output=True, text=True)
+    if done.returncode:
+        pytest.fail(f"the book does not build:\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}")
+
+
+@pytest.fixture(scope="session")
+def proofs(request: pytest.FixtureRequest) -> dict[str, Record]:
+    """What became of the lessons that the tests to be run name, executed as a learner would.
+
+    They are executed once for the book and for this: several at once, and only what has changed.
+    """
+    params = [getattr(item, "callspec", None) for item in request.session.items]
+    wanted = {str(spec.params.get("name")) for spec in params if spec} & set(LESSONS)
+    paths = [str(LESSONS[name]) for name in sorted(wanted)]
+    built("--out", str(OUT), "--execute", *paths)
+    lessons = Lessons(OUT / "_build")
+    return {name: lessons.record(LESSONS[name]) for name in wanted}
+
+
 @pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
-    """The book as `make build` leaves it.
+    """The book as `make build` leaves it, its exercises tried on the way.
 
     TFVIZ_OUT builds it in another folder; TFVIZ_SITE takes a folder of pages as they are.
     """
-    out = Path(os.environ.get("TFVIZ_OUT", ROOT)).resolve()
-    folder = Path(os.environ.get("TFVIZ_SITE", out / "_build" / "html")).resolve()
-    build = [sys.executable, str(ROOT / "scripts" / "build_book.py"), "--quiet", "--out", str(out)]
+    folder = Path(os.environ.get("TFVIZ_SITE", OUT / "_build" / "html")).resolve()
     if "TFVIZ_SITE" not in os.environ:
-        done = subprocess.run(build, capture_output=True, text=True)
-        if done.returncode:
-            pytest.fail(f"the book does not build:\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}")
+        built("--out", str(OUT))
     handler = functools.partial(Handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)

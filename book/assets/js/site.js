@@ -88,7 +88,10 @@
       else widths.observe(target);
     }
   }, { rootMargin: "400px" });
-  for (const box of all(".highlight, pre, .tf-formula, .tf-table, .cell_output > .output")) near.observe(box);
+  for (const box of all(".highlight, pre, .tf-formula, .tf-table, .cell_output > .output")) {
+    if (!box.matches(".highlight")) box.tabIndex = 0; // what may scroll is within reach until it is known not to
+    near.observe(box);
+  }
 
   // --- search: Sphinx's index, fetched when it is first wanted
   const dialog = one(".tf-search"), field = dialog.querySelector("input");

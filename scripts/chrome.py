@@ -8,6 +8,14 @@ import sys
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 MISSING = (
     "The tests need Chrome or Chromium, and none was found: install one (on Debian: "
     "apt-get install chromium), or set CHROME to its path."

@@ -1,0 +1,42 @@
+"""Imports run one way: the contracts of pyproject.toml hold, inside of functions too."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LINT = Path(sys.executable).parent / "lint-imports"
+CONTRACT = """
+[importlinter]
+root_package = house
+[importlinter:contract:up]
+name = up
+type = layers
+layers =
+    house.above
+    house.below
+"""
+
+
+def lint(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [str(LINT), "--no-cache", *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_imports_run_one_way() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def test_an_import_inside_of_a_function_counts(tmp_path: Path) -> None:
+    house = tmp_path / "house"
+    house.mkdir()
+    for name in ("__init__", "above", "below"):
+        (house / f"{name}.py").write_text("")
+    (tmp_path / "walls.ini").write_text(CONTRACT)
+    assert lint(tmp_path, "--config", "walls.ini").returncode == 0
+    (house / "below.py").write_text("def f():\n    from house import above\n    return above\n")
+    done = lint(tmp_path, "--config", "walls.ini")
+    assert done.returncode == 1 and "house.below -> house.above" in done.stdout

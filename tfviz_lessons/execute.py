@@ -1,0 +1,339 @@
+"""Lessons executed: several at once, each in a kernel of its own, only those that have changed.
+
+What a page shows goes into the cache that the book's builder reads (`jupyter_cache`), before Sphinx
+begins. A lesson is executed again when its code has changed, or a file of the library that it read
+when it last ran, be it a module, a stored result or weights: see `Record`.
+
+With `proof=` the same run also proves the exercises and the learner's notebook. At each exercise,
+the notebook's own cells are executed: the stub, which the checks must refuse, and the solution,
+which they must accept; all variants are tried in a copy of the kernel (`variants`); and then the
+page's cells. What comes after finds the exercise empty, as it is in a notebook where *Run all* was
+pressed. So one run, in whatever Python `proof` names, is that of the book and that of the learner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+from myst_nb.core.read import read_myst_markdown_notebook
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbformat import NotebookNode
+
+from tfviz_lessons import variants
+from tfviz_lessons.lesson import Exercise, Lesson, Written, assigned, read, unmark
+from tfviz_lessons.notebook import INSTALL
+from tfviz_lessons.page import page_text
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS = 1800  # for one cell; so that what hangs ends some day, not a measurement
+INSIDE = "__import__('sys').modules['_lesson']"
+BEGIN = f"""
+import sys, types
+_lesson = types.ModuleType("_lesson")
+_lesson.__file__ = {variants.__file__!r}
+with open(_lesson.__file__, encoding="utf8") as _file:
+    exec(compile(_file.read(), _lesson.__file__, "exec"), vars(_lesson))
+sys.modules["_lesson"] = _lesson
+_lesson.reads = _lesson.Reads()
+_lesson.line = _lesson.Line(get_ipython())
+del sys, types, _lesson, _file
+"""
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass
+class Record:
+    """What is kept of the last run of a lesson, beside its outputs."""
+
+    code: str = ""  # hash of the page's cells and of what all lessons depend on
+    files: dict[str, str] = field(default_factory=dict)  # read from the library: path -> hash
+    seconds: float = 0  # of processor time, of the kernel and of its copies
+    problems: list[str] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)  # mime types that the cells displayed
+
+    # with a proof only
+    lesson: str = ""  # hash of the whole source, and of the proof itself
+    install: str = ""  # what the install cell says where nothing is to be installed
+    empty: dict[str, str] = field(default_factory=dict)  # what the checks say of the stub
+    solved: dict[str, str] = field(default_factory=dict)  # and of the solution
+    exercises: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+
+
+def digest(*parts: str | bytes) -> str:
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part.encode() if isinstance(part, str) else part)
+        total.update(b"\0")
+    return total.hexdigest()[:24]
+
+
+def page(path: Path) -> NotebookNode:
+    """The notebook that the builder makes of a lesson's page; only its code counts here."""
+    return read_myst_markdown_notebook(page_text(read(path)), path=path)
+
+
+class Lessons:
+    """The lessons of one build: `folder` is its `_build`, `library` the folder of tfviz."""
+
+    def __init__(self, folder: Path, library: Path = ROOT / "tfviz") -> None:
+        self.folder, self.library = folder, library
+        self.cache = get_cache(folder / ".jupyter_cache")
+        versions = (ROOT / "requirements.txt").read_bytes()
+        self.common = digest(versions, sys.version)
+
+    def place(self, path: Path) -> Path:
+        """Where the record of a lesson is."""
+        name = "-".join(path.with_suffix("").parts[-2:])
+        return self.folder / ".executed" / f"{name}.json"
+
+    def record(self, path: Path) -> Record:
+        """What is known of the last run, whether it still holds or not."""
+        try:
+            return Record(**json.loads(self.place(path).read_text("utf8")))
+        except (FileNotFoundError, json.JSONDecodeError, TypeError):
+            return Record()
+
+    def code(self, notebook: NotebookNode) -> str:
+        cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+        return digest(self.common, json.dumps(cells))
+
+    def whole(self, path: Path) -> str:
+        prover = [Path(name).read_bytes() for name in (__file__, variants.__file__)]
+        return digest(path.read_bytes(), *prover)
+
+    def file(self, name: str) -> str:
+        path = self.library / name
+        return digest(path.read_bytes()) if path.is_file() else ""
+
+    def holds(self, path: Path, *, proven: bool) -> bool:
+        """Whether the last run of a lesson is still what a new one would be."""
+        record, notebook = self.record(path), page(path)
+        if record.code != self.code(notebook) or (proven and record.lesson != self.whole(path)):
+            return False
+        if record.problems or any(self.file(name) != of for name, of in record.files.items()):
+            return False
+        try:
+            self.cache.match_cache_notebook(notebook)
+        except KeyError:
+            return False
+        return True
+
+    def run(
+        self,
+        paths: Sequence[Path],
+        *,
+        jobs: int = 0,
+        proof: Path | None = None,
+        again: bool = False,
+    ) -> list[Path]:
+        """Execute those of these lessons whose last run does not hold; which they were.
+
+        `jobs` at once, by default one for each processor. `proof` is the Python in which exercises
+        and notebooks are proven; without it kernels run in this one, and prove nothing more.
+        """
+        proven = proof is not None
+        stale = [path for path in paths if not self.holds(path, proven=proven)]
+        longest = sorted(stale, key=lambda path: (-self.record(path).seconds, -path.stat().st_size))
+        asyncio.run(self._all(longest, jobs or os.cpu_count() or 1, proof))
+        return stale
+
+    async def _all(self, paths: Iterable[Path], jobs: int, proof: Path | None) -> None:
+        free = asyncio.Semaphore(jobs)
+
+        async def one(path: Path) -> None:
+            async with free:
+                notebook = page(path)
+                record = await _LessonRun(path, notebook, proof).done()
+            record.code = self.code(notebook)
+            record.files = {name: self.file(name) for name in record.files}
+            record.lesson = self.whole(path) if proof else ""
+            if not record.problems:
+                bundle = CacheBundleIn(
+                    notebook, str(path), data={"execution_seconds": record.seconds}
+                )
+                self.cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+            place = self.place(path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(json.dumps(asdict(record), ensure_ascii=False, indent=1), "utf8")
+
+        async with asyncio.TaskGroup() as group:
+            for path in paths:
+                group.create_task(one(path))
+
+
+class Kernel(AsyncKernelManager):
+    """Starts ipykernel with a given Python."""
+
+    python = sys.executable
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        launch = [self.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(argv=launch, display_name="Python 3", language="python")
+
+
+class _Run:
+    """What is executed in one kernel."""
+
+    def __init__(self, python: Path | str = sys.executable) -> None:
+        self.python = os.path.abspath(python)
+        self.record = Record()
+        self.client: NotebookClient | None = None
+
+    @asynccontextmanager
+    async def kernel(self, **environment: str) -> AsyncIterator[None]:
+        """A kernel that works in an empty folder of its own."""
+        with tempfile.TemporaryDirectory() as place:
+            work = Path(place, "content")
+            work.mkdir()
+            manager = Kernel(
+                connection_file=str(Path(place, "kernel.json")),
+                transport="ipc",
+                ip=str(Path(place, "kernel")),
+            )
+            manager.python = self.python
+            # a notebook of one place: the client puts there whatever it is given to execute
+            desk = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell()])
+            self.client = NotebookClient(
+                desk,
+                km=manager,
+                timeout=SECONDS,
+                allow_errors=True,
+                store_widget_state=False,
+                shutdown_kernel="immediate",
+                record_timing=False,  # the cache counts metadata as part of a cell
+                resources={"metadata": {"path": str(work)}},
+            )
+            inherited = {**os.environ, "OMP_NUM_THREADS": "1"}
+            inherited.pop("MPLBACKEND", None)
+            if self.python != os.path.abspath(sys.executable):
+                inherited.pop("PYTHONPATH", None)
+            started = {"env": inherited | environment, "cleanup_kc": True}
+            async with self.client.async_setup_kernel(**started):
+                yield
+
+    async def hidden(self, source: str) -> str:
+        """Execute what no page shows; what it printed."""
+        cell = nbformat.v4.new_code_cell(source)
+        await self.execute(cell, store_history=False)
+        return "".join(out.text for out in cell.outputs if out.output_type == "stream")
+
+    async def execute(self, cell: NotebookNode, **options: Any) -> None:
+        """Execute a cell, and note what went wrong."""
+        assert self.client
+        try:
+            await self.client.async_execute_cell(cell, 0, **options)
+        except (CellExecutionError, DeadKernelError) as error:
+            self.record.problems.append(f"{type(error).__name__}: {error}")
+        for out in cell.outputs:
+            if out.output_type == "error":
+                where = ESCAPES.sub("", "\n".join(out.traceback))
+                self.record.problems.append(f"{out.ename}: {out.evalue}\n{where[-1500:]}")
+            elif out.output_type == "stream" and out.name == "stderr":
+                self.record.problems.append(out.text)
+            kinds = set(self.record.kinds) | set(out.get("data", {}))
+            self.record.kinds = sorted(kinds)
+
+
+def said_by(python: Path, source: str, **environment: str) -> Record:
+    """What became of one cell, executed by this Python."""
+
+    async def alone() -> Record:
+        run = _Run(python)
+        async with run.kernel(**environment):
+            await run.hidden(source)
+        return run.record
+
+    return asyncio.run(alone())
+
+
+class _LessonRun(_Run):
+    """One lesson in one kernel."""
+
+    def __init__(self, path: Path, notebook: NotebookNode, proof: Path | None) -> None:
+        super().__init__(proof or sys.executable)
+        self.lesson: Lesson = read(path)
+        self.notebook, self.proof = notebook, proof
+
+    async def done(self) -> Record:
+        async with self.kernel(**({"TFVIZ_OFFLINE": "yes"} if self.proof else {})):
+            await self.cells()
+        return self.record
+
+    async def cells(self) -> None:
+        await self.hidden(BEGIN)
+        if self.proof:
+            await self.hidden(f"{INSIDE}.strict(get_ipython())")
+            installed = INSTALL.format(version=version("tfviz"), package="tfviz[lessons]")
+            self.record.install = await self.hidden(installed)
+        waiting = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+        for block in self.lesson.blocks:
+            if isinstance(block, Exercise):
+                if self.proof:
+                    await self.prove(block)
+                shown = [block.solved, block.visible_tests]
+                for source in [block.stub] * (block.answer == "explorer") + shown:
+                    await self.shown(waiting.pop(0), source)
+                if self.proof:
+                    await self.hidden(f"{INSIDE}.line.leave()")
+                    await self.hidden(block.stub)
+            elif not isinstance(block, Written) and block.kind == "code":
+                await self.shown(waiting.pop(0), block.source)
+        assert not waiting, "a page has the cells of its lesson and no others"
+        last = await self.hidden(f"print({_json(f'[{INSIDE}.reads.files(), {INSIDE}.spent()]')})")
+        files, self.record.seconds = json.loads(last or "[[], 0]")
+        self.record.files = dict.fromkeys(files, "")
+
+    async def prove(self, exercise: Exercise) -> None:
+        """Stub and solution as in the learner's notebook, then every variant."""
+        label, check = exercise.label, f"%%check {exercise.label}\n{exercise.visible_tests}"
+        await self.hidden(f"{INSIDE}.line.enter()")
+        await self.hidden(exercise.stub)
+        self.record.empty[label] = await self.hidden(check)
+        await self.hidden(exercise.solved)
+        self.record.solved[label] = await self.hidden(check)
+        await self.hidden(f"{INSIDE}.line.again()")
+        tried = _json(f"{INSIDE}.line.proof({told(exercise)!r})")
+        if said := await self.hidden(f"print({tried})"):
+            self.record.exercises[label] = json.loads(said.splitlines()[-1])
+
+    async def shown(self, cell: NotebookNode, source: str) -> None:
+        """Execute a cell of the page, which must be this one of the lesson."""
+        assert cell.source.strip() == source.strip(), f"the page has another cell:\n{cell.source}"
+        await self.execute(cell)
+
+
+def _json(expression: str) -> str:
+    return f"__import__('json').dumps({expression})"
+
+
+def told(exercise: Exercise) -> dict[str, Any]:
+    """An exercise as plain data, for `variants`."""
+    return {
+        "solved": exercise.solved,
+        "right": unmark(exercise.solution.source),
+        "stub": exercise.stub,
+        "visible": exercise.visible_tests,
+        "hidden": exercise.hidden_tests,
+        "numbers": exercise.numbers,
+        "draws": [assigned(draw) for draw in exercise.draws()],
+        "wrong": [[wrong.options["why"], wrong.source] for wrong in exercise.wrong],
+    }

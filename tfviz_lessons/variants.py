@@ -1,0 +1,237 @@
+"""Inside of the kernel that runs a lesson: every variant of an exercise, tried apart.
+
+The kernel may have nothing but what a notebook's install cell brings, so this file imports nothing
+of the course but `tfviz`; `execute` and the tests hand it exercises as plain data.
+
+An outcome is "passes", "check" (a message for the learner), "empty" (the untouched stub) or the
+name of another exception; warnings are errors. Hidden tests are run with several seeds: a solution
+must pass with each, and a wrong one must fail with each. Where an exercise has numbers of its own,
+its solution is tried with several draws.
+"""
+
+import io
+import json
+import os
+import random
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+SEEDS = (0, 1, 20261121, 2**31 - 1)
+OWN = {"In", "Out", "exit", "quit", "get_ipython", "open"}  # IPython's, besides those with _
+
+
+def apart(work: Callable[[], Any]) -> Any:
+    """What `work()` returns, plain JSON, made in a copy of this process that leaves no trace.
+
+    RuntimeError with what the copy said if it does not get there.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(reading)
+            text = json.dumps([work(), ""])
+        except BaseException:
+            text = json.dumps([None, traceback.format_exc()])
+        with os.fdopen(writing, "w") as pipe:
+            pipe.write(text)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    made, problem = json.loads(text or '[null, "the process ended before it answered"]')
+    if problem:
+        raise RuntimeError(problem)
+    return made
+
+
+def seeds() -> tuple[Any, ...]:
+    """The state of all generators of random numbers."""
+    import numpy
+    import torch
+
+    return torch.get_rng_state(), numpy.random.get_state(), random.getstate()
+
+
+def seed(state: tuple[Any, ...]) -> None:
+    """Put all generators of random numbers into this state."""
+    import numpy
+    import torch
+
+    torch.set_rng_state(state[0])
+    numpy.random.set_state(state[1])
+    random.setstate(state[2])
+
+
+class Line:
+    """The lesson as a learner has it who leaves every exercise empty.
+
+    `enter` an exercise, execute its solution and its checks, and `leave`: what follows finds the
+    names as they were before, so that nothing after an exercise can rest on its answer. Another
+    exercise may: within one, the answers to those before it are there.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.space: dict[str, Any] = shell.user_ns
+        self.solved: dict[str, Any] = {}
+        self.before: dict[str, Any] = {}
+        self.seeds: tuple[Any, ...] = ()
+
+    def enter(self) -> None:
+        self.before, self.seeds = dict(self.space), seeds()
+        self.space.update(self.solved)
+
+    def again(self) -> None:
+        """As `enter` left it."""
+        self._names(self.before | self.solved)
+        seed(self.seeds)
+
+    def leave(self) -> None:
+        """Names as they were before the exercise; what its answer gave is kept for later ones."""
+        for name, value in self.space.items():
+            own = name.startswith("_") or name in OWN
+            if not own and self.before.get(name, self) is not value:
+                self.solved[name] = value
+        self._names(self.before)
+
+    def _names(self, names: dict[str, Any]) -> None:
+        self.space.clear()
+        self.space.update(names)
+
+    # --- one exercise -----------------------------------------------------------------------------
+
+    def run(self, source: str, name: str, line: int = 1) -> None:
+        """Execute a cell that begins at this line; its last value is not displayed."""
+        code = "\n" * (line - 1) + self.shell.transform_cell(source)
+        exec(compile(code, name, "exec"), self.space)
+
+    def attempt(self, cells: dict[str, str]) -> tuple[str, str]:
+        """Outcome and message of these cells, after which all is as it was before."""
+        from tfviz.checks import CheckFailed
+
+        space, state = dict(self.space), seeds()
+        try:
+            for name, source in cells.items():
+                self.run(source, name)
+        except CheckFailed as failed:
+            return "check", str(failed)
+        except NotImplementedError as error:
+            return ("empty" if not str(error) else "NotImplementedError"), str(error)
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            return type(error).__name__, f"{error} ({where.name}, line {where.lineno})"
+        finally:
+            self._names(space)
+            seed(state)
+        return "passes", ""
+
+    def least(self, cells: dict[str, str], tests: dict[str, str], wrong: bool) -> tuple[str, str]:
+        """Outcome of the answer in `cells` and of all tests, with the seed that proves least.
+
+        For a solution that is one where it fails, for a wrong one where it passes, or crashes.
+        """
+        found = []
+        for number in SEEDS:
+            outcome, message = self.attempt({**cells, "<seed>": f"seed = {number}", **tests})
+            found.append((outcome, f"{message} (seed {number})" if message else ""))
+        best = "check" if wrong else "passes"
+        return min(found, key=lambda one: (one[0] == best, wrong and one[0] != "passes"))
+
+    def variants(self, exercise: dict[str, Any]) -> list[dict[str, str]]:
+        """[{"variant", "tests", "outcome", "message"}, …] of an exercise as `execute` tells it."""
+        found = []
+
+        def note(variant: str, tests: str, outcome: tuple[str, str]) -> None:
+            words = {"outcome": outcome[0], "message": outcome[1]}
+            found.append({"variant": variant, "tests": tests, **words})
+
+        shown = {"<tests>": exercise["visible"]}
+        every = {**shown, "<hidden tests>": exercise["hidden"]}
+        note("solution", "visible", self.attempt({"<answer>": exercise["solved"], **shown}))
+        for place, numbers in enumerate(exercise["draws"]):
+            cells = {"<numbers>": numbers, "<answer>": exercise["right"]}
+            name = f"solution with {numbers}" if place else "solution"
+            note(name, "all", self.least(cells, every, wrong=False))
+        note("stub", "visible", self.attempt({"<answer>": exercise["stub"], **shown}))
+        for why, source in exercise["wrong"]:
+            cells = {"<numbers>": exercise["numbers"], "<answer>": source}
+            note(f"wrong: {why}", "all", self.least(cells, every, wrong=True))
+        return found
+
+    def proof(self, exercise: dict[str, Any]) -> list[dict[str, str]]:
+        """`variants`, in a process of their own that shows nothing to anybody."""
+
+        def work() -> list[dict[str, str]]:
+            silent()
+            self.space["display"] = lambda *things, **options: None
+            with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+                warnings.simplefilter("error")
+                with redirect_stderr(io.StringIO()):
+                    return self.variants(exercise)
+
+        return list(apart(work))
+
+
+def silent() -> None:
+    """In a copy of a kernel: no message may leave it, its sockets are those of the kernel."""
+    import IPython
+
+    if "comm" in sys.modules:
+        import comm
+        from comm.base_comm import BaseComm
+
+        class Nobody(BaseComm):
+            def publish_msg(self, *things: Any, **options: Any) -> None:
+                pass
+
+        comm.create_comm = Nobody
+    IPython.get_ipython = lambda: None
+
+
+# --- what a lesson has read -----------------------------------------------------------------------
+
+
+class Reads:
+    """Which files of the library a lesson's cells read: modules, stored results, weights."""
+
+    def __init__(self) -> None:
+        self.opened: set[str] = set()
+        sys.addaudithook(self._heard)
+
+    def _heard(self, event: str, values: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(values[0], str | os.PathLike):
+            self.opened.add(os.fspath(values[0]))
+
+    def files(self) -> list[str]:
+        """Paths below the folder of tfviz, as they are in any copy of it."""
+        if "tfviz" not in sys.modules:
+            return []
+        home = os.path.dirname(str(sys.modules["tfviz"].__file__)) + os.sep
+        modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+        every = {str(path) for path in [*modules, *self.opened] if path}
+        below = {path[len(home) :] for path in every if path.startswith(home)}
+        return sorted(path for path in below if not path.endswith(".pyc"))
+
+
+def spent() -> float:
+    """Seconds of processor time that this process and its copies have taken."""
+    return round(sum(os.times()[:4]), 1)
+
+
+def strict(shell: Any) -> None:
+    """In the cells of this kernel a warning is an error."""
+
+    def before(info: Any) -> None:
+        warnings.simplefilter("error")
+
+    def after(result: Any) -> None:
+        warnings.resetwarnings()
+
+    shell.events.register("pre_run_cell", before)
+    shell.events.register("post_run_cell", after)
