@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import hashlib
 import json
 import multiprocessing
@@ -42,6 +41,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import nbformat
 from nbformat import NotebookNode
 
+from tfviz_course import students as ids
 from tfviz_course.assignment import api, read_course
 from tfviz_course.rebuild import Rebuilt, read_bytes, read_submission, rebuild
 
@@ -56,8 +56,6 @@ NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}
 GRACE = 60  # seconds that a child may take longer than its sandbox
 MESSAGE = 64 * 2**20  # bytes of a verdict
 BESIDE = 1000  # bytes of a file of nbgrader's beside the notebooks
-NAME = 200  # bytes of a student's name that are a file's name too
-NAMELESS = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}  # a file cannot have this name
 LATE = ("ran out of time", "took too long")  # remarks on a submission that needs more time
 PAUSES = (1, 2, 4, 8, 15)  # seconds to wait when another program holds the gradebook
 BUSY = "database is locked"
@@ -90,6 +88,7 @@ class Results:
 
     maximum     points by exercise
     missing     students of the gradebook who handed in nothing
+    strange     folders in submitted/ whose names cannot be ids; nothing of them is graded
     seconds     of the whole run
     """
 
@@ -97,6 +96,7 @@ class Results:
     maximum: dict[str, float]
     students: dict[str, Graded]
     missing: tuple[str, ...] = ()
+    strange: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
@@ -183,17 +183,11 @@ def _load(course: Path, name: str) -> _Assignment:
     return _Assignment(course, name, secret, found["source"], releases)
 
 
-def submissions(course: Path, assignment: str) -> list[str]:
-    """Students with a folder in submitted/ for this assignment."""
-    folders = (course / "submitted").glob("[!.]*")
-    return sorted(one.name for one in folders if os.path.lexists(one / assignment))
-
-
 def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
-    there = submissions(task.course, task.name)
+    there, _ = ids.below(task.course / "submitted", task.name)
     if students is None:
         return there
-    wanted = sorted(set(students))
+    wanted = sorted(map(ids.check, set(students)))
     strangers = [student for student in wanted if student not in there]
     if strangers:
         raise GradingError(
@@ -224,22 +218,18 @@ def read_entry(course: Path, assignment: str, student: str) -> dict[str, Any] | 
 
 
 def _entry_path(course: Path, assignment: str, student: str) -> Path:
-    raw = os.fsencode(student)
-    name = student if len(raw) <= NAME else hashlib.sha256(raw).hexdigest()
-    return Path(course) / JUDGED / assignment / f"{name}.json"
+    return Path(course) / JUDGED / assignment / f"{ids.check(student)}.json"
 
 
 def _write_entry(course: Path, assignment: str, entry: Mapping[str, Any]) -> None:
     path = _entry_path(course, assignment, entry["student"])
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(entry, ensure_ascii=False, indent=1)
-    _write(path, text.encode("utf-8", "replace"))
+    _write(path, json.dumps(entry, indent=1).encode())
 
 
 def _write(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole, or not at all."""
-    short = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]  # a name has 255 bytes at most
-    fresh = path.with_name(f".{short}.{os.getpid()}")
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with open(fresh, "wb") as file:
         file.write(data)
         file.flush()
@@ -303,12 +293,7 @@ def judge_submissions(
     jobs = []
     for name in names:
         rebuilt = _rebuilt(task, name)
-        try:
-            odd = _write_rebuilt(task, name, rebuilt)
-        except OSError as error:
-            if error.errno not in NAMELESS:
-                raise
-            continue  # `record` then names the student
+        odd = _write_rebuilt(task, name, rebuilt)
         old = read_entry(task.course, assignment, name) or {"notebooks": {}, "recorded": {}}
         entry = {
             "format": FORMAT,
@@ -681,7 +666,7 @@ def record(
             check()
             try:
                 said = _patiently(partial(_record, handle, assignment, student))
-            except (OSError, ValueError) as error:  # such as a name that is no text
+            except OSError as error:
                 said = f"{type(error).__name__}: {error}"
             if said:
                 failed.append(f"{student}: {said}")
@@ -781,7 +766,7 @@ def _read_results(
             maximum[label] = maximum.get(label, 0.0) + float(info.points)
     graded = {}
     with handle.gradebook as gradebook:
-        there = {*submissions(task.course, task.name)}
+        there, strange = ids.below(task.course / "submitted", task.name)
         missing = [student.id for student in gradebook.students if student.id not in there]
         for student in took:
             scores = dict.fromkeys(maximum, 0.0)
@@ -798,4 +783,4 @@ def _read_results(
             ]
             told = tuple(dict.fromkeys(remarks))
             graded[student] = Graded(scores, tuple(waiting), told, took[student])
-    return Results(task.name, maximum, graded, tuple(sorted(missing)), seconds)
+    return Results(task.name, maximum, graded, tuple(sorted(missing)), tuple(strange), seconds)

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tfviz_course import students
+
 ABOUT = """\
 Teach with the course: assignments from its lessons, safe grading, results of a class.
 
@@ -182,6 +184,13 @@ def autograde(options: argparse.Namespace) -> None:
     for name, remarks in odd.items():
         for remark in remarks:
             print(f"  {name}: {remark}")
+    if found.strange:
+        raise UsageError(_strange(found.strange) + f"; rename it in {options.course / 'submitted'}")
+
+
+def _strange(names: Sequence[str]) -> str:
+    """Which folders are left out, and why."""
+    return f"not graded: {', '.join(map(students.shown, names))}: {students.RULE}"
 
 
 def _count(number: int, what: str) -> str:
@@ -205,8 +214,7 @@ def feedback(options: argparse.Namespace) -> None:
 
     read_course(options.course)
     handle = api(options.course)
-    folders = (options.course / "autograded").glob(f"*/{options.name}")
-    there = sorted(folder.parent.name for folder in folders)
+    there, _ = students.below(options.course / "autograded", options.name)
     if not there:
         raise UsageError(f"nothing of {options.name!r} is graded: tfviz-course autograde first")
     wanted = options.student or there
@@ -412,6 +420,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             if not options.debug:
                 warnings.simplefilter("ignore")  # of packages about each other
+            for student in getattr(options, "student", ()):
+                students.check(student)
             options.run(options)
     except KeyboardInterrupt:
         print("tfviz-course: stopped; what is done is kept, and a new run goes on", file=sys.stderr)
