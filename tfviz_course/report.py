@@ -39,6 +39,7 @@ from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
 from tfviz_course import autograde
+from tfviz_course import students as ids
 
 Kind = Literal["visible", "hidden", "written"]
 KINDS: dict[str, Kind] = {"checks": "visible", "hidden": "hidden", "yours": "written"}
@@ -169,6 +170,7 @@ class Results:
     due: datetime | None  # UTC
     exercises: tuple[Exercise, ...]
     students: tuple[Student, ...]
+    strange: tuple[str, ...] = ()  # folders in submitted/ whose names cannot be ids
     anonymous: bool = False
 
     @property
@@ -242,7 +244,7 @@ def _read(session: Session, course: Path, assignment: str) -> Results:
     marks, penalties = _marks(session, found, parts)
     handed = {entry.student_id: entry for entry in found.submissions}
     people = {person.id: person for person in session.scalars(select(api.Student))}
-    folders = {path.parent.name for path in (course / "submitted").glob(f"*/{assignment}")}
+    folders, strange = ids.below(course / "submitted", assignment)
     students = []
     for name in sorted({*people, *folders}, key=lambda name: (name.casefold(), name)):
         known_as = [people[name].first_name, people[name].last_name] if name in people else []
@@ -272,7 +274,8 @@ def _read(session: Session, course: Path, assignment: str) -> Results:
     exercises = tuple(
         Exercise(label, notebook, tuple(own)) for (notebook, label), own in together.items()
     )
-    return Results(_title(course), assignment, found.duedate, exercises, tuple(students))
+    title = _title(course)
+    return Results(title, assignment, found.duedate, exercises, tuple(students), tuple(strange))
 
 
 def _parts(
@@ -494,6 +497,9 @@ def table(found: Results) -> RenderableType:
         pieces += [who, Text(SIGNS, style="dim")]
     if todo := waiting(found):
         pieces += [Text(f"\nTo be graded by hand, in formgrader: {'; '.join(todo)}")]
+    if found.strange:
+        names = ", ".join(map(ids.shown, found.strange))
+        pieces += [Text(f"\nLeft out of submitted/, for their names: {names}. There, {ids.RULE}.")]
     return Group(*pieces)
 
 
@@ -518,7 +524,7 @@ def without_names(found: Results, secret: str) -> Results:
         for name, student in zip(names, found.students, strict=True)
     ]
     students.sort(key=lambda student: student.id)
-    return replace(found, students=tuple(students), anonymous=True)
+    return replace(found, students=tuple(students), strange=(), anonymous=True)
 
 
 def _pseudonym(student: str, secret: str, length: int) -> str:

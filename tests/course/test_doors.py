@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from course import classroom
-from course.classroom import NAME, hand_in
+from course.classroom import NAME, hand_in, points
 from traitlets.config import LoggingConfigurable
 
-from tfviz_course import assignment, command
+from tfviz_course import assignment, autograde, command, report
 from tfviz_course.collect import NamedFiles, OwnWork
 from tfviz_course.students import StudentError, check, is_id, shown
 
@@ -163,3 +163,23 @@ def test_formgraders_button_refuses_an_odd_name(course: Path) -> None:
     odd_folders(course)
     result = assignment.api(course).autograde(NAME, "[ab]*")
     assert not result["success"] and "cannot be a student's id" in result["error"]
+
+
+def test_one_bad_name_costs_nobody_the_points_and_the_report(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Grades, tables and remarks come first; then the names are told, on one line."""
+    odd_folders(course)
+    assert command.main(["autograde", NAME, "--course", str(course)]) == 2
+    said = capsys.readouterr()
+    assert "ada" in said.out and "1 submission graded" in said.out
+    assert said.err.count("\n") == 1 and r"'m\udcffllory'" in said.err and SCRIPT in said.err
+    assert set(points(course, "ada").values()) == {0}
+    assert not list((course / "autograded").glob("[!a]*"))
+    assert command.main(["report", NAME, "--course", str(course)]) == 0
+    said = capsys.readouterr()
+    assert r"m\udcffllory" in said.out and "Left out of submitted/" in said.out
+    found = report.results(course, NAME)
+    assert [student.id for student in found.students] == ["ada"]
+    assert r"\udcff" not in str(report.without_names(found, "secret"))
+    assert autograde.autograde(course, NAME).strange == tuple(sorted(found.strange))
