@@ -46,6 +46,10 @@ EXAMPLES = {
 }
 
 
+REMARKS = 5
+"""Remarks on one student that are printed."""
+
+
 class UsageError(Exception):
     """What was asked for cannot be; the message says what to ask for instead."""
 
@@ -154,6 +158,7 @@ def autograde(options: argparse.Namespace) -> None:
 
     from tfviz_course import autograde as grading
     from tfviz_course import sandbox
+    from tfviz_course.report import count, plain
 
     limits = sandbox.Limits()
     if options.seconds is not None:
@@ -175,15 +180,18 @@ def autograde(options: argparse.Namespace) -> None:
     _summary(options.course, options.name)
     judged = sum(graded.seconds > 0 for graded in found.students.values())
     print(
-        f"{_count(len(found.students), 'submission')} graded in {found.seconds:.0f} s; "
+        f"{count(len(found.students), 'submission')} graded in {found.seconds:.0f} s; "
         f"{judged} judged now, {len(found.students) - judged} known from before."
     )
     odd = {name: graded.remarks for name, graded in found.students.items() if graded.remarks}
     if odd:
         print("Remarks (students read in their feedback how their file was read):")
     for name, remarks in odd.items():
-        for remark in remarks:
-            print(f"  {name}: {remark}")
+        for remark in remarks[:REMARKS]:
+            print(f"  {name}: {plain(remark)}")
+        if len(remarks) > REMARKS:
+            more = count(len(remarks) - REMARKS, "more remark")
+            print(f"  {name}: and {more}; tfviz-course report writes them all")
     if found.strange:
         raise UsageError(_strange(found.strange) + f"; rename it in {options.course / 'submitted'}")
 
@@ -191,10 +199,6 @@ def autograde(options: argparse.Namespace) -> None:
 def _strange(names: Sequence[str]) -> str:
     """Which folders are left out, and why."""
     return f"not graded: {', '.join(map(students.shown, names))}: {students.RULE}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _summary(course: Path, name: str, *, anonymous: bool = False) -> None:
@@ -210,7 +214,8 @@ def _summary(course: Path, name: str, *, anonymous: bool = False) -> None:
 
 
 def feedback(options: argparse.Namespace) -> None:
-    from tfviz_course.assignment import api, read_course
+    from tfviz_course.assignment import api, failure, read_course
+    from tfviz_course.report import count
 
     read_course(options.course)
     handle = api(options.course)
@@ -221,25 +226,27 @@ def feedback(options: argparse.Namespace) -> None:
     strangers = [student for student in wanted if student not in there]
     if strangers:
         raise UsageError(f"{', '.join(strangers)}: not graded for {options.name!r}")
-    failed = []
+    failed = {}
     for student in wanted:
         result = handle.generate_feedback(options.name, student)
         if not result["success"]:
-            said = (result.get("log") or result["error"]).strip().splitlines()[-1]
-            failed.append(f"{student} ({said})")
+            failed[student] = failure(result)
     done = len(wanted) - len(failed)
     place = f"{options.course / 'feedback'}/STUDENT/{options.name}"
-    print(f"Feedback for {_count(done, 'student')}: {place}")
+    print(f"Feedback for {count(done, 'student')}: {place}")
     if failed:
-        raise UsageError(f"no feedback for {', '.join(failed)}")
+        raise UsageError(f"no feedback in {place}: {students.together(failed)}")
 
 
 def report(options: argparse.Namespace) -> None:
     from tfviz_course import report as reports
+    from tfviz_course.store import writing
 
     _summary(options.course, options.name, anonymous=options.anonymous)
-    folder = reports.write(options.course, options.name, anonymous=options.anonymous)
-    print(folder / "report.html")
+    with writing(options.course / "reports" / options.name):
+        folder = reports.write(options.course, options.name, anonymous=options.anonymous)
+    files = sorted(path.name for path in folder.iterdir() if path.is_file())
+    print(f"In {folder}: {', '.join(files)}")
 
 
 def check(options: argparse.Namespace) -> None:
@@ -386,7 +393,7 @@ def parser() -> argparse.ArgumentParser:
         report,
         "show the results of the class",
         """
-        Prints tables, and writes reports/NAME: a page with plots, and tables as CSV.
+        Prints tables, and writes reports/NAME: the tables as CSV, and two plots.
         """,
     )
     of_assignment(made)

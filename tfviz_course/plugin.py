@@ -37,7 +37,7 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
-from tfviz_course import autograde, students
+from tfviz_course import lessons, store, students
 from tfviz_course.rebuild import picture
 
 ME = "tfviz_course.plugin"
@@ -106,10 +106,8 @@ class Gaps(NbGraderPreprocessor):
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, cell_index: int
     ) -> tuple[NotebookNode, Any]:
-        from tfviz_course.assignment import gap
-
         if utils.is_solution(cell):
-            cell.source = gap(cell.source)
+            cell.source = lessons.gap(cell.source)
         elif "### BEGIN SOLUTION" in cell.source:
             raise ValueError(
                 f"cell {cell_index} holds '### BEGIN SOLUTION' and is no answer cell: students "
@@ -130,13 +128,16 @@ class Autograde(converters.Autograde):
     @property
     def _input_directory(self) -> str:
         if self._sanitizing:
-            return autograde.REBUILT
+            return store.REBUILT
         return super()._input_directory
 
     def start(self) -> None:
-        if not self.judged:
-            self._judge()
-        super().start()
+        if self.judged:  # by who started this, and is alone with the course
+            super().start()
+            return
+        self._judge()
+        with store.alone(Path(self.coursedir.root)):
+            super().start()
 
     def _judge(self) -> None:
         """In a process of its own: a notebook server is no place to import torch, or to fork."""
@@ -174,9 +175,9 @@ class Judge(NbGraderPreprocessor):
                 f"nbgrader_config.py must import {ME}, as tfviz-course wrote it"
             )
         course = resources["tfviz"]["course"]
-        entry = autograde.read_entry(course, names["assignment"], names["student"])
+        entry = store.read_entry(course, names["assignment"], names["student"])
         found = (entry or {}).get("notebooks", {}).get(names["notebook"])
-        if found is None or found["answers"] != autograde.digest(nb):
+        if found is None or found["answers"] != store.digest(nb):
             raise RuntimeError(
                 f"the store has no verdict on this submission of {names['student']}: "
                 f"run 'tfviz-course autograde {names['assignment']}'"

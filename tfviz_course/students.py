@@ -7,7 +7,9 @@ It comes from file names that students choose.
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
+from collections.abc import Mapping
 from pathlib import Path
 
 LONGEST = 64
@@ -43,6 +45,20 @@ def check(name: str) -> str:
     if not is_id(name):
         raise StudentError(f"{shown(name)} cannot be a student's id: {RULE}")
     return name
+
+
+def together(said: Mapping[str, str], most: int = 5) -> str:
+    """What was said of each student, each thing once: "no room (ada, bob and 3 more)"."""
+    about: dict[str, dict[str, str]] = {}
+    for student, why in said.items():
+        alike = re.sub(rf"(?<!\w){re.escape(student)}(?!\w)", "", why)  # paths hold the name
+        about.setdefault(alike, {})[student] = why
+    parts = []
+    for told in about.values():
+        first, *_ = told.values()
+        more = f" and {len(told) - most} more" if len(told) > most else ""
+        parts.append(f"{first} ({', '.join([*told][:most])}{more})")
+    return "; ".join(parts)
 
 
 def below(folder: Path, assignment: str) -> tuple[list[str], list[str]]:

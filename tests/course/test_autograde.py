@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -20,10 +22,11 @@ import pytest
 from course import classroom
 from course.classroom import NAME, ROOT, hand_in, points, scores, solution
 
-from tfviz_course import assignment, autograde, child, judge, sandbox
-from tfviz_course.autograde import GradingError, read_entry
+from tfviz_course import assignment, autograde, child, judge, sandbox, store
+from tfviz_course.autograde import GradingError
 from tfviz_course.judge import Judged, Verdict
 from tfviz_course.sandbox import Unavailable
+from tfviz_course.store import StoreError, read_entry
 
 if sys.platform != "linux":
     pytest.skip("the sandbox needs Linux", allow_module_level=True)
@@ -341,6 +344,55 @@ def test_a_submission_that_breaks_the_reader_harms_nobody(
     assert set(points(course, "bad").values()) == {0}
     for student in ("ada", "cleo"):
         assert points(course, student)["ex-sharpness-hidden"] > 0
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from tfviz_course.store import alone
+with alone(Path(sys.argv[1])):
+    print("alone", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_at_once(course: Path, instant: Instant) -> None:
+    """The second one says so and changes nothing; a lock of a killed one holds nobody up."""
+    hand_in(course, "ada", RIGHT)
+    command = [sys.executable, "-c", HOLD, str(course)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=classroom.environment(), **pipes) as other:
+        try:
+            assert other.stdout and other.stdout.readline() == b"alone\n"
+            said = rf"graded by another program \(process {other.pid}\); wait until it has ended"
+            with pytest.raises(StoreError, match=said):
+                autograde.autograde(course, NAME)
+            with pytest.raises(StoreError, match=said):
+                autograde.judge_submissions(course, NAME)
+            result = assignment.api(course).autograde(NAME, "ada")  # formgrader's button
+            assert not result["success"] and re.search(said, result["error"])
+        finally:
+            other.kill()
+    assert instant.asked == []
+    autograde.autograde(course, NAME)
+    assert points(course, "ada")["ex-sharpness-hidden"] > 0
+
+
+def test_a_full_disk_names_the_path(
+    course: Path, instant: Instant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    hand_in(course, "ada", RIGHT)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "written_whole", full)
+        with pytest.raises(StoreError, match=r"judged/hw1/ada.json cannot be written: No space"):
+            autograde.autograde(course, NAME)
+    with monkeypatch.context() as patch:
+        patch.setattr(autograde.nbformat, "write", lambda notebook, path: full(path))
+        with pytest.raises(StoreError, match=r"rebuilt/ada/hw1 cannot be written: No space"):
+            autograde.autograde(course, NAME, again=True)
 
 
 # --- neighbours ----------------------------------------------------------------------------------
