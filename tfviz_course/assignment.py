@@ -69,14 +69,6 @@ def source_notebooks(
     return made
 
 
-def gap(source: str) -> str:
-    """The source of an answer cell as students get it: a gap in place of each solution."""
-    lessons.home()
-    from tfviz_lessons.assignment import gap as gap_
-
-    return gap_(source)
-
-
 def release_notebook(source: NotebookNode) -> NotebookNode:
     """What students get of one of `source_notebooks`; the same that nbgrader makes of it."""
     lessons.home()
@@ -228,6 +220,14 @@ def api(course: Path) -> Any:
         config = PyFileConfigLoader("nbgrader_config.py", path=str(course)).load_config()
         config.CourseDirectory.root = str(course)
         return NbGraderAPI(CourseDirectory(config=config), config=config)
+
+
+def failure(result: Mapping[str, Any]) -> str:
+    """Why something that nbgrader's API did came to nothing: the last error that it tells of."""
+    said = f"{result.get('log') or ''}\n{result.get('error') or ''}"
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (errors or lines or ["nbgrader does not say why"])[-1]
 
 
 def _generate(course: Path, name: str) -> None:
