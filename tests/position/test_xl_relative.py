@@ -213,3 +213,5 @@ def test_errors_say_what_to_do() -> None:
     Q, K = queries(4)
     with pytest.raises(ValueError, match="R has 4 rows; with L = 4 it must have 7"):
         four_terms(Q, K, torch.randn(2, 4, 4), torch.zeros(2, 4), torch.zeros(2, 4))
+    with pytest.raises(ValueError, match="B has 5 rows and 3 columns"):
+        rel_shift(torch.randn(5, 3))

@@ -11,19 +11,18 @@ positions by a factor is position interpolation, Chen et al. 2023 (arXiv 2306.15
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from tfviz import _arguments
 from tfviz.cores import Dense, Where
+from tfviz.position import sinusoidal_pe
 
-
-def speeds(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:
-    """θ_m in radians for each position, from 1 down to nearly 1/base; in float64. d is even."""
-    if _arguments.integer("d", d, 2) % 2:
-        raise ValueError(f"d = {d} is odd, but features turn in pairs; choose an even d")
-    return _arguments.real("base", base, 1.0) ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+speeds = partial(sinusoidal_pe.speeds, dtype=torch.float64)
+"""θ_m in radians for each position, those of the sinusoids, from 1 down to nearly 1/base."""
 
 
 def rotation(i: float, d: int, base: float = 10_000.0) -> Float[Tensor, "d d"]:

@@ -31,11 +31,15 @@ def sinusoids(i: Num[Tensor, "*L"], d: int, base: float = 10_000.0) -> Float[Ten
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
 
 
-def speeds(d: int, base: float = 10_000.0, device: Any = None) -> Float[Tensor, "d/2"]:
+def speeds(
+    d: int, base: float = 10_000.0, device: Any = None, dtype: torch.dtype = torch.float32
+) -> Float[Tensor, "d/2"]:
     """ω_m: by how many radians hand m turns from one position to the next."""
     if _arguments.integer("d", d, 2) % 2:
         raise ValueError(f"d = {d} is odd, but sine and cosine come in pairs; choose an even d")
-    return _arguments.real("base", base, 1.0) ** (-torch.arange(0, d, 2, device=device) / d)
+    return _arguments.real("base", base, 1.0) ** (
+        -torch.arange(0, d, 2, device=device, dtype=dtype) / d
+    )
 
 
 def wavelengths(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:
