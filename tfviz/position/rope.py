@@ -7,6 +7,11 @@ Su et al. 2021 (arXiv 2104.09864), section 3.2, with base = 10 000 and d the wid
 m and i count from 0 here, from 1 in the paper. Values are not turned. The paper pairs neighbours,
 (2m, 2m + 1); `rotate_halves` pairs (m, m + d/2), as Hugging Face's Llama does. Dividing all
 positions by a factor is position interpolation, Chen et al. 2023 (arXiv 2306.15595).
+
+>>> import math
+>>> turned = rotate(torch.tensor([[1.0, 0.0]]), torch.tensor([math.pi / 2]))
+>>> [abs(round(x, 4)) for x in turned[0].tolist()]
+[0.0, 1.0]
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@
 Vaswani et al. 2017 (arXiv 1706.03762), section 3.5, with base = 10 000; i and m count from 0. What
 follows: every row has length √(d/2), two rows k places apart have the product Σ_m cos(k ω_m), and a
 step of k places is the same rotation M_k wherever it starts.
+
+>>> [round(x, 3) for x in sinusoids(torch.tensor(1), 4).tolist()]
+[0.841, 0.54, 0.01, 1.0]
 """
 
 from __future__ import annotations
