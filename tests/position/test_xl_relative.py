@@ -13,7 +13,6 @@ from tfviz import patterns
 from tfviz.attention import attention
 from tfviz.models.bert import BERT
 from tfviz.models.blocks import MultiHeadAttention
-from tfviz.models.gpt import GPT
 from tfviz.position.sinusoidal_pe import sinusoids
 from tfviz.position.xl_relative import XL, four_terms, rel_shift, two_sided_shift, xl
 
@@ -182,16 +181,6 @@ def test_xlnet_relative_attention(causal: bool) -> None:
 
 
 # --- inside a model -------------------------------------------------------------------------------
-
-
-def test_with_a_cache_it_is_the_whole() -> None:
-    model = GPT(11, 8, 2, 2, core=xl(2, 4))
-    for x in model.parameters():
-        x.data += 0.1 * torch.randn_like(x)
-    t = torch.randint(11, (2, 6))
-    cache: dict[nn.Module, tuple[Tensor, Tensor]] = {}
-    parts = [model(t[:, :3], cache), model(t[:, 3:5], cache), model(t[:, 5:], cache)]
-    close(torch.cat(parts, 1), model(t))
 
 
 def test_shared_key_heads_and_both_sides() -> None:
