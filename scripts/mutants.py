@@ -150,16 +150,16 @@ MUTANTS = [
     ),
     Mutant(
         "keys not rotated",
-        "tfviz/models/blocks.py",
-        "self.positions.turn(Q, past), self.positions.turn(K, past)",
-        "self.positions.turn(Q, past), K",
+        "tfviz/cores.py",
+        "self.turn(Q, where.start), self.turn(K, where.start)",
+        "self.turn(Q, where.start), K",
         "tests/test_models.py",
     ),
     Mutant(
         "cached tokens all at place 0",
         "tfviz/models/blocks.py",
-        "past = kept[0].shape[2] if kept else 0",
-        "past = 0",
+        "Where(self.pattern, kept.length, ",
+        "Where(self.pattern, 0, ",
         "tests/test_models.py",
     ),
     Mutant(

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from tfviz import patterns as P
-from tfviz.attention import attention, sparse_attention
+from tfviz.attention import attention, heads_attention, sparse_attention
 
 
 def qkv(*shape: int, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
@@ -254,3 +254,20 @@ good = torch.ones(2, 4, 3)
 def test_bad_input_is_refused_with_a_remedy(arguments, error, says):
     with pytest.raises(error, match=says):
         attention(*arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_the_fused_kernels(dtype):
+    Q, K, V = (x * s for x, s in zip(qkv(2, 9, 64, dtype=dtype), (200, 200, 1), strict=True))
+    out, A = attention(Q, K, V)
+    assert out.dtype == A.dtype == dtype and (Q @ K.mT).float().abs().max() > 65_504
+    torch.testing.assert_close(out, F.scaled_dot_product_attention(Q, K, V), atol=0.02, rtol=0.02)
+
+
+def test_a_bias_that_is_a_mask_is_refused_in_models_too():
+    Q, K, V = (x[None] for x in qkv(2, 5, 4))
+    with pytest.raises(TypeError, match="bias is Boolean"):
+        heads_attention(Q, K, V, P.full(), torch.ones(5, 5, dtype=torch.bool))
+    with pytest.raises(ValueError, match="5 cannot be among 3"):
+        heads_attention(Q, K[..., :3, :], V[..., :3, :], P.causal())
+    assert heads_attention(Q, K[..., :3, :], V[..., :3, :], P.full())[0].shape == Q.shape

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 import tfviz.models
 from tfviz import patterns
 from tfviz.attention import attention, heads_attention
-from tfviz.cores import Cache, Dense
+from tfviz.basics.additive_attention import Additive
+from tfviz.cores import Cache, Dense, Sparse
 from tfviz.models.bert import BERT
 from tfviz.models.blocks import (
     Block,
@@ -31,7 +32,10 @@ from tfviz.models.gpt import GPT
 from tfviz.models.use import attention_weights, generate
 from tfviz.position import Bias, positions
 from tfviz.position.learned_pe import Learned
+from tfviz.position.rope import Rope
 from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoids
+from tfviz.position.t5_relative_bias import t5_bias
+from tfviz.position.xl_relative import xl
 
 VOCAB, D, H, N, LENGTH = 23, 32, 4, 2, 11
 close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
@@ -675,3 +679,109 @@ def test_generation_is_greedy_prediction_repeated():
     assert generate(model, t, 0).equal(t)
     last = generate(model, t, 3, pick=lambda logits: torch.full((len(logits),), 7))
     assert (last[:, 4:] == 7).all()
+
+
+@torch.no_grad()
+def test_the_padding_of_the_source_is_not_the_targets():
+    """Also when both are of one length, so that either mask would fit."""
+    model, real = EncoderDecoder(VOCAB, D, H, N, Sinusoidal(D)), torch.ones(3, LENGTH) > 0
+    real[:, 4:] = False
+    A = attention_weights(model, tokens(), tokens(), real)
+    for n in range(N):
+        assert (A[f"encoder.blocks.{n}.attend"][..., 4:] == 0).all()
+        assert (A[f"decoder.blocks.{n}.cross"][..., 4:] == 0).all()
+        assert (A[f"decoder.blocks.{n}.attend"].diagonal(0, -2, -1) > 0).all()
+
+
+def test_an_order_of_ones_own_ends_with_a_norm_and_is_called():
+    def sandwich(X, F, LN):
+        return X + LN(F(X))
+
+    out = Stack(N, D, H, sandwich)(5 * torch.randn(2, 7, D))
+    close(out.mean(-1), torch.zeros(2, 7))
+    close(out.var(-1, unbiased=False), torch.ones(2, 7), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "real", [torch.tensor([[1.0, 1, 1, 0, 0]]), torch.tensor([[1, 1, 1, 0, 0]])]
+)
+def test_padding_is_boolean_or_refused(real):
+    with pytest.raises(TypeError, match=f"real is {real.dtype}; give Booleans"):
+        BERT(VOCAB, D, H, N)(tokens(5, 1), real)
+    with pytest.raises(ValueError, match="real has 2 rows, Q 3"):
+        BERT(VOCAB, D, H, N)(tokens(5), real.expand(2, -1) > 0)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "length", "says"),
+    [
+        (patterns.blockwise(permutation=(1, 2, 3, 0)), 2, "permutation has 4 blocks; L = 2"),
+        (patterns.table(torch.ones(8, 8) > 0), 5, "the table is for L = 8; L = 5"),
+        (patterns.table(torch.ones(8, 8) > 0), 9, "the table is for L = 8; L = 9"),
+        (patterns.random_keys(count=1, seed=0).at(8), 3, "fixed at length 8; L = 3"),
+        (patterns.per_head(patterns.causal(), patterns.full()), 5, "has 2 heads, Q 4"),
+    ],
+)
+def test_a_pattern_must_fit_the_length_and_the_heads(pattern, length, says):
+    with pytest.raises(ValueError, match=says):
+        GPT(VOCAB, D, H, N, pattern=pattern)(tokens(length))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "says"),
+    [
+        (lambda: Stack(-1, D, H), ValueError, "N = -1"),
+        (lambda: GPT(0, D, H, N), ValueError, "vocab = 0"),
+        (lambda: GPT(VOCAB, D, H, N)(tokens(5)[0]), ValueError, r"t has shape \(5,\)"),
+        (lambda: GPT(VOCAB, D, H, N)(tokens(5) > 3), TypeError, "t is torch.bool"),
+        (lambda: GPT(VOCAB, D, H, N, core=lambda: Rope(64))(tokens()), ValueError, r"Rope\(8\)"),
+        (lambda: GPT(VOCAB, D, H, N, core=t5_bias(1))(tokens()), ValueError, "1 heads, Q has 4"),
+        (lambda: GPT(VOCAB, D, H, N, core=xl(1, 8))(tokens()), ValueError, r"XL\(4, 8\)"),
+        (lambda: BERT(VOCAB, D, H, N, core=xl(H, 8))(tokens()), ValueError, "future=True"),
+        (lambda: quiet()(tokens(), {}), ValueError, "this core keeps nothing"),
+        (lambda: attention_weights(quiet(), tokens()), ValueError, "makes no weights"),
+    ],
+)
+def test_what_does_not_fit_is_refused(make, error, says):
+    with pytest.raises(error, match=says):
+        make()
+
+
+def silent(Q, K, V, where):
+    """A core that keeps nothing and has no weights."""
+    return V, None
+
+
+def quiet():
+    return GPT(VOCAB, D, H, N, core=lambda: silent)
+
+
+def test_any_core_stands_in_a_model_and_a_function_is_one():
+    t = tokens()
+    assert quiet()(t).shape == (3, LENGTH, VOCAB)
+    torch.manual_seed(0)
+    dense = GPT(VOCAB, D, H, N, pattern=patterns.strided(stride=3))
+    torch.manual_seed(0)
+    sparse = GPT(VOCAB, D, H, N, pattern=patterns.strided(stride=3), core=Sparse)
+    close(sparse(t), dense(t))
+    additive = GPT(VOCAB, D, H, N, core=lambda: Additive(D // H, 6))
+    assert {n.split(".")[-1] for n, _ in additive.named_parameters() if ".core." in n} == {
+        "W_a", "U_a", "v_a",
+    }  # fmt: skip
+    close(generate(additive, t, 3)[:, -1], additive(generate(additive, t, 2))[:, -1].argmax(-1))
+
+
+def test_weights_from_before_cores_had_their_name_still_load():
+    model = GPT(VOCAB, D, H, N, core=xl(H, D // H))
+    old = {n.replace(".core.", ".positions."): x for n, x in model.state_dict().items()}
+    assert set(old) != set(model.state_dict())
+    other = GPT(VOCAB, D, H, N, core=xl(H, D // H))
+    other.load_state_dict(old)
+    assert other(tokens()[:1] * 0).equal(model(tokens()[:1] * 0))
+
+
+def test_the_cost_of_a_core_is_that_of_the_pairs_it_computes():
+    pattern = patterns.strided(stride=8)
+    dense, sparse = (core().cost(pattern, 64, D, H) for core in (Dense, Sparse))
+    assert dense.pairs == 64 * 64 and sparse.pairs == int(pattern.mask(64).sum())
+    assert dense.flops == 4 * 64 * 64 * D

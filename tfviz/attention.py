@@ -4,6 +4,12 @@
 
 a_ij = exp(q_i k_jᵀ / √d) / Σ_{r ∈ S_i} exp(q_i k_rᵀ / √d)  for j in S_i, else 0
 out_i = Σ_j a_ij v_j
+
+>>> import torch
+>>> from tfviz import patterns
+>>> X = torch.eye(3)
+>>> attention(X, X, X, patterns.causal())[1][0].tolist()
+[1.0, 0.0, 0.0]
 """
 
 from __future__ import annotations

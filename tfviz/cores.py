@@ -6,6 +6,12 @@ Every mechanism that changes how queries find values is a core, and any model ta
 `GPT(…, core=make)`, where `make()` is called once for each attention. A function is a core; a core
 that learns something is an nn.Module. Who may attend to whom is not its own: `where` brings the
 pattern. `Dense` is attention as it is defined; position encodings are made from it.
+
+>>> import torch
+>>> Q = torch.ones(1, 2, 3, 4)
+>>> out, A = Dense()(Q, Q, Q, Where(CAUSAL, weights=True))
+>>> [[round(a, 2) for a in row] for row in A[0, 0].tolist()]
+[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.33, 0.33, 0.33]]
 """
 
 from __future__ import annotations

@@ -287,3 +287,14 @@ def test_bits_by_position_and_by_layer_agree_where_they_meet() -> None:
 def test_bad_arguments_are_named(call: Callable[[], object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@torch.no_grad()
+def test_one_table_is_added_once() -> None:
+    m = DeepCharacterModel(VOCAB, 16, 2, 3, 9, positions_per_layer=False)
+    m.P[0].P.data.normal_()  # far from 0: a second time would be seen
+    t = torch.randint(VOCAB, (2, 9))
+    X = m.embed(t) + m.P[0].P
+    for block, state in zip(m.blocks, m.states(t), strict=True):
+        X = block(X)
+        close(state, X)

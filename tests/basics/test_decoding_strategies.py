@@ -302,3 +302,38 @@ def test_bad_arguments_are_named(call: Callable[[], object], words: str) -> None
 
 def test_nothing_to_do() -> None:
     assert beam_search(toy(0), START, 0, width=3) == [Hypothesis((), 0.0, 0.0)]
+
+
+def test_ends_may_be_a_tensor() -> None:
+    def three(rows: Tensor, parent: Tensor) -> Tensor:
+        return torch.tensor([0.1, 0.1, 0.1, 0.6, 0.1]).log().expand(len(rows), -1)
+
+    (found,) = beam_search(three, torch.tensor([1]), 4, 1, end=torch.tensor([3, 4]))
+    assert found.complete and found.tokens == (3,)
+    assert beam_search(three, torch.tensor([1]), 4, 1, end=3) == [found]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "error", "says"),
+    [
+        (torch.tensor([], dtype=torch.long), ValueError, "prompt is empty"),
+        (torch.tensor([[1]]), ValueError, r"prompt has shape \(1, 1\)"),
+        (torch.tensor([1.0]), TypeError, "prompt is torch.float32"),
+        (torch.tensor([1]), ValueError, "log-probabilities are NaN"),
+    ],
+)
+def test_bad_searches_are_named(prompt: Tensor, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        beam_search(lambda rows, _: torch.full((len(rows), 5), math.nan), prompt, 3, 2)
+
+
+def test_cuts_stay_on_their_device() -> None:
+    logits = torch.zeros(2, 5, device="meta")
+    for cut in (top_k(logits, 2), nucleus(logits, 0.5), temperature(logits, 0.0)):
+        assert cut.device.type == "meta" and cut.shape == (2, 5)
+
+
+@pytest.mark.parametrize(("tau", "dtype"), [(1e-38, torch.float32), (1e-4, torch.float16)])
+def test_hardly_any_heat_is_greedy(tau: float, dtype: torch.dtype) -> None:
+    for logits in (P.log(), P.log() - 3, P.log() + 30):
+        close(temperature(logits.to(dtype), tau).softmax(-1), torch.eye(5, dtype=dtype)[1])

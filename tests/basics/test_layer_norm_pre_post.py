@@ -140,3 +140,11 @@ def test_bad_input_is_named() -> None:
         layer_norm(torch.zeros(2, 3), torch.ones(3), torch.ones(2))
     with pytest.raises(ValueError, match=r"gamma has shape \(4,\).*\(3,\)"):
         rms_norm(torch.zeros(2, 3), torch.ones(4))
+
+
+@pytest.mark.parametrize("norm", [layer_norm, rms_norm])
+def test_squares_do_not_overflow_in_half_precision(norm: Callable[[Tensor], Tensor]) -> None:
+    X = 1000 * torch.randn(3, 64)
+    got = norm(X.half())
+    assert got.dtype == torch.float16
+    torch.testing.assert_close(got.float(), norm(X.half().float()), atol=2e-3, rtol=2e-3)

@@ -222,3 +222,9 @@ def test_bad_spans_are_named() -> None:
         put_back([1, 50, 51], [50, 7, 52], [50, 51, 52])
     with pytest.raises(ValueError, match="L = 1"):
         random_spans(1, rng())
+
+
+def test_a_random_token_may_be_any_of_them() -> None:
+    z = torch.zeros(400, 10, dtype=torch.long)
+    hidden, _ = hide(z, 3, 9, torch.Generator().manual_seed(0), share=1.0)
+    assert set(hidden.flatten().tolist()) == {0, 1, 2, 9}

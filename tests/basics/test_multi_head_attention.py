@@ -370,3 +370,9 @@ def test_stored_result_says_what_the_chapter_says() -> None:
     assert all(head["first"] < 0.13 for head in shown["heads"][1])
     assert all(head["next"] > 0.3 for head in other["heads"][1])
     assert 0.2 < other["path"]["text"][4]["text"] - other["text"] < 0.3
+
+
+def test_a_mean_distance_needs_a_map() -> None:
+    for A in (torch.ones(3), torch.ones(4, 3)):
+        with pytest.raises(ValueError, match=r"A has shape \(.*; give \(…, Lq, Lk\)"):
+            mean_distance(A)

@@ -124,3 +124,10 @@ def test_bad_input_is_named() -> None:
     for wrong in ({"L": 0, "d": 4}, {"L": 4, "d": 0}, {"L": 4, "d": 4, "d_ff": 0}):
         with pytest.raises(ValueError, match="= 0 is out of range"):
             block_flops(**wrong)
+
+
+def test_a_lookup_names_shapes_that_do_not_fit() -> None:
+    x, K, b_1, V = torch.randn(4), torch.randn(6, 4), torch.randn(6), torch.randn(6, 4)
+    for wrong in ((x[None], K, b_1, V), (x, K.T, b_1, V), (x, K, b_1[1:], V), (x, K, b_1, V[1:])):
+        with pytest.raises(ValueError, match=r"x has shape .* K .* b_1 .* V"):
+            memory_lookup(*wrong, torch.randn(4))

@@ -188,3 +188,9 @@ def test_bad_input_is_named() -> None:
             decode(torch.tensor([97, number]), [(97, 98)])
     assert decode(torch.tensor([0xC3]), []) == "�"
     assert learn("", 5) == [] and encode("", []).shape == (0,)
+
+
+@pytest.mark.parametrize("t", [torch.tensor([True, False]), torch.tensor([1, 0]).byte()])
+def test_bytes_and_booleans_are_no_tokens(t: Tensor) -> None:
+    with pytest.raises(TypeError, match=f"t is {t.dtype}; give whole numbers"):
+        embed(t, torch.randn(2, 3))

@@ -183,3 +183,9 @@ def test_bad_arguments_are_named() -> None:
         Learned.beginning_as(torch.zeros(3))
     with pytest.raises(ValueError, match=r"M has shape \(2, 3\)"):
         by_distance(torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("i", [torch.tensor([True, False]), torch.tensor([1, 0]).byte()])
+def test_bytes_and_booleans_are_no_positions(i: torch.Tensor) -> None:
+    with pytest.raises(TypeError, match=f"i is {i.dtype}; give whole numbers"):
+        table_rows(i, torch.randn(2, 3))

@@ -316,3 +316,12 @@ def test_roformer_turns_neighbours() -> None:
 def test_bad_input_is_named(make: Callable[[], object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         make()
+
+
+def test_phasors_in_half_precision_and_of_two_widths() -> None:
+    q, k = torch.randn(2, 8)
+    for half, exact in zip(phasors(q.half(), k.half(), 3), phasors(q, k, 3), strict=True):
+        assert half.dtype == torch.float16
+        close(half.float(), exact, atol=0.02, rtol=0.02)
+    with pytest.raises(ValueError, match="q is 8 numbers wide, k 6"):
+        phasors(q, k[:6])

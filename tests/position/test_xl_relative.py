@@ -13,7 +13,6 @@ from tfviz.attention import attention
 from tfviz.measure import largest_storage
 from tfviz.models.bert import BERT
 from tfviz.models.blocks import MultiHeadAttention
-from tfviz.models.gpt import GPT
 from tfviz.position.sinusoidal_pe import sinusoids
 from tfviz.position.xl_relative import XL, four_terms, rel_shift, two_sided_shift, xl
 
@@ -184,16 +183,6 @@ def test_xlnet_relative_attention(causal: bool) -> None:
 # --- inside a model -------------------------------------------------------------------------------
 
 
-def test_with_a_cache_it_is_the_whole() -> None:
-    model = GPT(11, 8, 2, 2, core=xl(2, 4))
-    for x in model.parameters():
-        x.data += 0.1 * torch.randn_like(x)
-    t = torch.randint(11, (2, 6))
-    cache: dict[nn.Module, tuple[Tensor, Tensor]] = {}
-    parts = [model(t[:, :3], cache), model(t[:, 3:5], cache), model(t[:, 5:], cache)]
-    close(torch.cat(parts, 1), model(t))
-
-
 def test_shared_key_heads_and_both_sides() -> None:
     attend = MultiHeadAttention(8, 2, h_kv=1, core=xl(2, 4, future=True))
     assert attend(torch.randn(1, 5, 8)).shape == (1, 5, 8)
@@ -213,3 +202,5 @@ def test_errors_say_what_to_do() -> None:
     Q, K = queries(4)
     with pytest.raises(ValueError, match="R has 4 rows; with L = 4 it must have 7"):
         four_terms(Q, K, torch.randn(2, 4, 4), torch.zeros(2, 4), torch.zeros(2, 4))
+    with pytest.raises(ValueError, match="B has 5 rows and 3 columns"):
+        rel_shift(torch.randn(5, 3))

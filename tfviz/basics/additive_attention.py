@@ -7,6 +7,11 @@
 Bahdanau, Cho, Bengio 2014 (arXiv 1409.0473), section 3.1 and appendix A.1.2. s_{i−1} is the state
 of the decoder before it writes word i, h_j what the encoder noted about word j; h_j is key and
 value at once. The paper writes columns, v_aᵀ tanh(W_a s_{i−1} + U_a h_j); here vectors are rows.
+
+>>> import torch
+>>> S, H = torch.zeros(1, 2), torch.eye(2)
+>>> additive_attention(S, H, torch.eye(2), torch.eye(2), torch.ones(2))[1].tolist()
+[[0.5, 0.5]]
 """
 
 from __future__ import annotations

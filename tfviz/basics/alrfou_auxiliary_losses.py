@@ -10,6 +10,11 @@ classifier; only that of (N, 1) is used afterwards.
 
 Where we deviate: pre-norm blocks unless told otherwise, and then a LayerNorm before the classifiers
 of each layer; no dropout. In code, layers and targets count from 0.
+
+>>> scored(step=2, steps=16, N=4).tolist()
+[False, True, True, True]
+>>> steps_scored(16, 4).tolist()
+[2, 4, 6, 16]
 """
 
 from __future__ import annotations

@@ -6,6 +6,11 @@
 Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.3. Position i of the model *reads* token z_{i−1}
 (the inputs are shifted right by one) and *predicts* z_i; so it may look at its own input. The
 pattern with all its faces is `tfviz.patterns.causal`.
+
+>>> causal_bias(3).tolist()
+[[0.0, -inf, -inf], [0.0, 0.0, -inf], [0.0, 0.0, 0.0]]
+>>> shift_right(torch.tensor([[5, 6, 7]]), begin=0).tolist()
+[[0, 5, 6]]
 """
 
 from __future__ import annotations

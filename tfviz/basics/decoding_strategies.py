@@ -8,6 +8,12 @@
 Wu et al. 2016 (arXiv 1609.08144; beam with this lp), Fan et al. 2018 (arXiv 1805.04833; top-k),
 Holtzman et al. 2019 (arXiv 1904.09751; nucleus). Ties go to the smaller token, so that exactly k
 are kept. A complete hypothesis keeps its place in the beam; others give it a list of its own.
+
+>>> logits = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
+>>> top_k(logits, 2).isfinite().tolist()
+[False, True, False, True]
+>>> nucleus(logits, 0.8).isfinite().tolist()
+[False, True, True, True]
 """
 
 from __future__ import annotations

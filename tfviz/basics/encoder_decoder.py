@@ -7,6 +7,9 @@
 Vaswani et al. 2017 (arXiv 1706.03762), section 3.1; MHA(Y, H) has queries from Y, keys and values
 from H. `tfviz.models.encoder_decoder` is the model; this room is its wiring, as literal as the
 lines above, the one attention that is new in it, and what all of it weighs.
+
+>>> pair_counts(L_x=4, L_y=3)
+{'encoder': 16, 'decoder': 6, 'cross': 12}
 """
 
 from __future__ import annotations

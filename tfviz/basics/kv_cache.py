@@ -8,6 +8,9 @@ Nobody invented it: it is how decoders with a causal mask have always been run. 
 1911.02150) says why it, and not arithmetic, limits the speed; Pope et al. 2022 (arXiv 2211.05102)
 size it. `models.blocks.MultiHeadAttention` holds the same for many heads and rows. A window or a
 compression of the cache, which some of `MODELS` have, is not counted here.
+
+>>> cache_bytes(L=4096, N=42, h_kv=8, d_head=256, b=2) / 2**30
+1.3125
 """
 
 from __future__ import annotations

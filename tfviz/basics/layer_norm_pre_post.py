@@ -7,6 +7,9 @@ LN: Ba, Kiros, Hinton 2016 (arXiv 1607.06450). Post-norm is Vaswani et al. 2017;
 after; Xiong et al. 2020 (arXiv 2002.04745) compare their gradients. The two orders themselves are
 `tfviz.models.blocks.post_norm` and `pre_norm`, because the models use them; here are LN, orders
 with a part left out, and what to measure. RMSNorm is Zhang and Sennrich 2019 (arXiv 1910.07467).
+
+>>> [round(x, 2) for x in layer_norm(torch.tensor([1.0, 2.0, 3.0])).tolist()]
+[-1.22, 0.0, 1.22]
 """
 
 from __future__ import annotations

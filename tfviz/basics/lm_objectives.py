@@ -8,6 +8,11 @@
 Radford et al. 2018; Devlin et al. 2018 (arXiv 1810.04805), section 3.1; Raffel et al. 2019 (arXiv
 1910.10683), sections 3.1.4 and 3.2. Not here: BERT's next-sentence prediction, T5's task prefixes.
 Where we differ: T5's own code lets every row end in a hole, `random_spans` does not.
+
+>>> prefix_lm(prefix=2).mask(3).int().tolist()
+[[1, 1, 0], [1, 1, 0], [1, 1, 1]]
+>>> scored_after(5, prefix=3).tolist()
+[False, False, True, True, True]
 """
 
 from __future__ import annotations

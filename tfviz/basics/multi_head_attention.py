@@ -7,6 +7,11 @@ Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.2. W_n^o are the d_v rows of
 n. Heads count from 0; no biases. A head reads all of X, through projections of its own: what is
 split is the width of the projections, never the input. The efficient form, all heads out of one
 matrix product, is `tfviz.models.blocks.MultiHeadAttention`; `head_matrices` reads its weights.
+
+>>> weight_at(torch.eye(4).roll(-1, 1), back=1).item()
+1.0
+>>> mean_distance(torch.eye(4)).item()
+0.0
 """
 
 from __future__ import annotations

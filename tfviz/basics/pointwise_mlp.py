@@ -6,6 +6,9 @@ Vaswani et al. 2017 (arXiv 1706.03762), section 3.3, with φ = ReLU; GELU is Hen
 2016 (arXiv 1606.08415), as BERT and GPT use it. That the columns of W_1 are keys and the rows of
 W_2 values of a memory is how Geva et al. 2020 (arXiv 2012.14913) read it. The trained module of the
 models is `tfviz.models.blocks.FeedForward`.
+
+>>> block_flops(L=10, d=8)
+{'projections': 5120, 'scores': 3200, 'feed-forward': 10240}
 """
 
 from __future__ import annotations

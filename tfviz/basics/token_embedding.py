@@ -7,6 +7,11 @@ Byte-pair merges: Sennrich, Haddow, Birch 2016 (arXiv 1508.07909). They start fr
 words; here, as in GPT-2, from the bytes of UTF-8, so that every text has tokens: V = 256 + merges.
 Ties go to the smaller pair. Table and scale √d: Vaswani et al. 2017 (arXiv 1706.03762), section
 3.4; the scale is 1 in GPT and BERT.
+
+>>> learn('aaab aaab', 1)
+[(97, 97)]
+>>> encode('aaab', [(97, 97)]).tolist()
+[256, 97, 98]
 """
 
 from __future__ import annotations

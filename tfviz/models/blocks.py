@@ -121,6 +121,6 @@ class Embedding(nn.Embedding):
 
     def forward(self, t: Tokens, cache: Cache = None) -> Seq:
         past = next((kept.length for kept in (cache or {}).values()), 0)
-        i = torch.arange(past, past + t.shape[1], device=t.device)
-        X = self.scale * super().forward(indices("t", t, 2))
+        i = torch.arange(past, past + indices("t", t, 2).shape[1], device=t.device)
+        X = self.scale * super().forward(t)
         return X if self.places is None else X + self.places(i).to(X.dtype)

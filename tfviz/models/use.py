@@ -1,4 +1,8 @@
-"""What one does with a model: look at its attention, let it write."""
+"""What one does with a model: look at its attention, let it write.
+
+>>> generate(GPT(vocab=11, d=8, h=2, N=1), torch.tensor([[3, 1, 4]]), steps=2).shape
+torch.Size([1, 5])
+"""
 
 from __future__ import annotations
 

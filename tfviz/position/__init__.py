@@ -1,4 +1,9 @@
-"""Part II, positions: one file for each mechanism. Those inside attention are cores."""
+"""Part II, positions: one file for each mechanism. Those inside attention are cores.
+
+>>> i, j = positions(2, 3)
+>>> (i - j).tolist()
+[[1, 0, -1], [2, 1, 0]]
+"""
 
 from collections.abc import Callable
 

@@ -5,6 +5,9 @@
 Gehring et al. 2017 (arXiv 1705.03122). There is no row for a place beyond L_max: asking for one is
 an error, and never wraps around. Al-Rfou et al. 2018 (arXiv 1808.04444) add a table P⁽ⁿ⁾ of its own
 to the input of every layer n.
+
+>>> table_rows(torch.tensor([2, 0]), torch.eye(3)).tolist()
+[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
 """
 
 from __future__ import annotations
@@ -91,6 +94,7 @@ class PlacedBlock(nn.Module):
 def place_every_layer(stack: Any, make: Callable[[], nn.Module]) -> None:
     """Give each block of a `Stack` positions of its own: `make()` is called once for each.
 
-    >>> place_every_layer(model.stack, lambda: Learned(64, d))   # Al-Rfou et al.; places=None
+    As Al-Rfou et al. do, with no positions at the input:
+    `place_every_layer(model.stack, lambda: Learned(64, d))`.
     """
     stack.blocks = nn.ModuleList(PlacedBlock(block, make()) for block in stack.blocks)

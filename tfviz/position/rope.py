@@ -7,9 +7,16 @@ Su et al. 2021 (arXiv 2104.09864), section 3.2, with base = 10 000 and d the wid
 m and i count from 0 here, from 1 in the paper. Values are not turned. The paper pairs neighbours,
 (2m, 2m + 1); `rotate_halves` pairs (m, m + d/2), as Hugging Face's Llama does. Dividing all
 positions by a factor is position interpolation, Chen et al. 2023 (arXiv 2306.15595).
+
+>>> import math
+>>> turned = rotate(torch.tensor([[1.0, 0.0]]), torch.tensor([math.pi / 2]))
+>>> [abs(round(x, 4)) for x in turned[0].tolist()]
+[0.0, 1.0]
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int, Num
@@ -17,13 +24,10 @@ from torch import Tensor
 
 from tfviz import _arguments
 from tfviz.cores import Dense, Where
+from tfviz.position import sinusoidal_pe
 
-
-def speeds(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:
-    """θ_m in radians for each position, from 1 down to nearly 1/base; in float64. d is even."""
-    if _arguments.integer("d", d, 2) % 2:
-        raise ValueError(f"d = {d} is odd, but features turn in pairs; choose an even d")
-    return _arguments.real("base", base, 1.0) ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+speeds = partial(sinusoidal_pe.speeds, dtype=torch.float64)
+"""θ_m in radians for each position, those of the sinusoids, from 1 down to nearly 1/base."""
 
 
 def rotation(i: float, d: int, base: float = 10_000.0) -> Float[Tensor, "d d"]:

@@ -5,6 +5,9 @@
 Vaswani et al. 2017 (arXiv 1706.03762), section 3.5, with base = 10 000; i and m count from 0. What
 follows: every row has length √(d/2), two rows k places apart have the product Σ_m cos(k ω_m), and a
 step of k places is the same rotation M_k wherever it starts.
+
+>>> [round(x, 3) for x in sinusoids(torch.tensor(1), 4).tolist()]
+[0.841, 0.54, 0.01, 1.0]
 """
 
 from __future__ import annotations
@@ -31,11 +34,15 @@ def sinusoids(i: Num[Tensor, "*L"], d: int, base: float = 10_000.0) -> Float[Ten
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
 
 
-def speeds(d: int, base: float = 10_000.0, device: Any = None) -> Float[Tensor, "d/2"]:
+def speeds(
+    d: int, base: float = 10_000.0, device: Any = None, dtype: torch.dtype = torch.float32
+) -> Float[Tensor, "d/2"]:
     """ω_m: by how many radians hand m turns from one position to the next."""
     if _arguments.integer("d", d, 2) % 2:
         raise ValueError(f"d = {d} is odd, but sine and cosine come in pairs; choose an even d")
-    return _arguments.real("base", base, 1.0) ** (-torch.arange(0, d, 2, device=device) / d)
+    return _arguments.real("base", base, 1.0) ** (
+        -torch.arange(0, d, 2, device=device, dtype=dtype) / d
+    )
 
 
 def wavelengths(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:

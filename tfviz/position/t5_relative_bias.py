@@ -11,6 +11,11 @@ distance each; the others grow by a constant factor up to `far`, and the last ho
 With `future` keys after the query have half of the buckets for themselves. T5 does not divide by
 √d_head, and shares one table among all layers; here scores are scaled as everywhere in this course,
 and each layer has a table.
+
+>>> edges(buckets=8, far=16)
+[0, 1, 2, 3, 4, 6, 8, 12]
+>>> bucket(torch.tensor([0, 3, 5, 99]), 8, 16).tolist()
+[0, 3, 4, 7]
 """
 
 from __future__ import annotations

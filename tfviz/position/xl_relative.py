@@ -7,6 +7,9 @@ Dai et al. 2019 (arXiv 1901.02860), section 3.3. The paper's W_{k,E} and W_{k,R}
 here. u and v are learned, for each head; so is W^r, but r is not. The paper and its code share u, v
 among all layers of the smaller models; here each layer has its own. W^r begins with entries of
 variance 1/d, u and v at 0.
+
+>>> rel_shift(torch.tensor([[3, 2, 1], [6, 5, 4], [9, 8, 7]])).tril().tolist()
+[[1, 0, 0], [5, 4, 0], [9, 8, 7]]
 """
 
 from __future__ import annotations
