@@ -91,6 +91,7 @@ class PlacedBlock(nn.Module):
 def place_every_layer(stack: Any, make: Callable[[], nn.Module]) -> None:
     """Give each block of a `Stack` positions of its own: `make()` is called once for each.
 
-    >>> place_every_layer(model.stack, lambda: Learned(64, d))   # Al-Rfou et al.; places=None
+    As in Al-Rfou et al., in a model with places=None:
+    `place_every_layer(model.stack, lambda: Learned(64, d))`.
     """
     stack.blocks = nn.ModuleList(PlacedBlock(block, make()) for block in stack.blocks)
