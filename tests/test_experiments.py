@@ -204,7 +204,7 @@ def test_what_an_experiment_imports_belongs_to_its_version(tmp_path, monkeypatch
 
     assert changed("models/gpt.py") and changed("training.py")
     assert changed("attention.py") and changed("_arguments.py")  # through models.blocks
-    assert changed("position/__init__.py") and changed("models/__init__.py")
+    assert changed("cores.py") and changed("patterns/__init__.py") and changed("models/__init__.py")
     assert not changed("models/bert.py") and not changed("explorers/base.py")
     assert not changed("experiments/runner.py") and not changed("experiments/digits.py")
 
@@ -463,7 +463,7 @@ def test_digits_are_collected_in_the_form_that_is_stored():
         return scores[seeds.index(task.run.seed)]
 
     found = runner.tasks(digits)
-    done = [placeholder(t, {"test_nats": old(t), "threads": 1}) for t in reversed(found)]
+    done = [placeholder(t, {"score": old(t), "threads": 1}) for t in reversed(found)]
     made = digits.collect(done)
     longer = made.pop("longer")
     for new, was in ((made, stored), (longer, stored["longer"])):

@@ -7,6 +7,9 @@ import numbers
 import operator
 from typing import Any
 
+import torch
+from torch import Tensor
+
 
 def integer(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
     """`value` as an int within [low, high]; ValueError that names the range otherwise."""
@@ -31,6 +34,23 @@ def real(name: str, value: Any, low: float | None = None, high: float | None = N
     if (low is not None and number < low) or (high is not None and number > high):
         raise ValueError(f"{name} = {number} is out of range; {_range(name, low, high)}")
     return number
+
+
+def indices(name: str, value: Tensor, dim: int | None = None) -> Tensor:
+    """`value` if it holds whole numbers, and has `dim` dimensions if that is given.
+
+    TypeError for Booleans and bytes, which torch would take for a mask, and for what is no tensor
+    of numbers; ValueError for other dimensions.
+    """
+    if not isinstance(value, Tensor) or value.dtype not in (torch.int64, torch.int32, torch.int16):
+        kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise TypeError(f"{name} is {kind}; give whole numbers, {name}.long()")
+    if dim is not None and value.dim() != dim:
+        raise ValueError(
+            f"{name} has shape {tuple(value.shape)}; give {dim} dimensions, e.g. "
+            f"{name}[None] for one row"
+        )
+    return value
 
 
 def _range(name: str, low: float | None, high: float | None) -> str:

@@ -42,11 +42,15 @@ def attention(
 
     Returns:
         (out, A). Rows of A sum to 1; a query without any key has a row of zeros and the output 0.
+        Half precision is computed in float32, as the fused kernel does.
 
     Raises:
         TypeError, ValueError: shapes, dtypes or lengths that do not fit, and NaN.
     """
     _qkv.check(Q, K, V, self_attention=isinstance(pattern, Pattern))
+    dtype = Q.dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        Q, K, V = Q.float(), K.float(), V.float()
     scores = Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])
     if bias is not None:
         scores = scores + _bias(bias, scores)
@@ -54,7 +58,7 @@ def attention(
         scores = scores.masked_fill(~_mask(pattern, scores), -math.inf)
     no_key = scores.isneginf().all(-1, keepdim=True)
     A = scores.masked_fill(no_key, 0.0).softmax(-1).masked_fill(no_key, 0.0)
-    return A @ V, A
+    return (A @ V).to(dtype), A.to(dtype)
 
 
 def heads_attention(
@@ -72,13 +76,23 @@ def heads_attention(
     is padding; each head of keys and values may serve several heads of queries (h_kv divides h).
     A is made only if `weights` are asked for; otherwise torch's fused kernel does the same work
     without it, and A is None.
+
+    Raises:
+        TypeError, ValueError: a bias or `real` of another kind or shape, a pattern that does not
+            fit the lengths or the heads.
     """
-    Lq, Lk, share = Q.shape[2], K.shape[2], Q.shape[1] // K.shape[1]
+    (b, h, Lq, _), Lk, share = Q.shape, K.shape[2], Q.shape[1] // K.shape[1]
+    if real is not None and len(real) not in (1, b):
+        raise ValueError(f"real has {len(real)} rows, Q {b}; give one for each row of the batch")
+    if bias is not None and bias.dtype == torch.bool:
+        raise TypeError("bias is Boolean; say who may attend to whom by the pattern")
     if weights:
         K, V = (x.repeat_interleave(share, 1) for x in (K, V))
         return attention(Q, K, V, visible(pattern, Lq, Lk, real, Q.device), bias)
     is_causal = Lq == Lk and bias is None and real is None and pattern == CAUSAL
     mask = None if is_causal else visible(pattern, Lq, Lk, real, Q.device)
+    if mask is not None and mask.dim() > 2 and mask.shape[-3] not in (1, h):
+        raise ValueError(f"{pattern!r} has {mask.shape[-3]} heads, Q {h}; give as many")
     if bias is not None:
         bias = bias.to(Q.dtype)
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
@@ -96,10 +110,24 @@ def visible(
     """The mask of the last Lq of Lk positions, without the keys that are not `real`.
 
     It broadcasts to (b, h, Lq, Lk); None where nothing is forbidden.
+
+    Raises:
+        TypeError, ValueError: `real` is not Boolean or not (b, Lk); the pattern does not exist for
+            Lk positions; there are more queries than positions.
     """
+    if real is not None and real.dtype != torch.bool:
+        raise TypeError(f"real is {real.dtype}; give Booleans, False at padding: real != 0")
+    if real is not None and (real.dim() != 2 or real.shape[1] != Lk):
+        raise ValueError(f"real has shape {tuple(real.shape)}; give (batch, {Lk}), all the keys")
     mask = None if real is None else real[:, None, None]  # (b, 1, 1, Lk)
     if pattern == FULL:
         return mask
+    if Lq > Lk:
+        raise ValueError(
+            f"{pattern!r} is about one sequence, whose last positions the queries are: {Lq} cannot "
+            f"be among {Lk}; for keys of another sequence take patterns.full()"
+        )
+    pattern.check_length(Lk)
     rows = pattern.rows(torch.arange(Lk - Lq, Lk), Lk).to(device)
     return rows if mask is None else rows & mask
 

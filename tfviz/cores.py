@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz import _arguments, patterns
-from tfviz.attention import heads_attention, sparse_attention
-from tfviz.patterns import Pattern
-
-FULL = patterns.full()
+from tfviz import _arguments
+from tfviz.attention import CAUSAL, FULL, heads_attention, sparse_attention, visible
+from tfviz.patterns.cost import Cost
+from tfviz.patterns.pattern import Pattern
 
 
 class Kept(NamedTuple):
@@ -65,6 +65,8 @@ class Where:
         """
         if self.crosses:
             return K, V
+        if self.keep and self.start:
+            _check_answered(self.pattern, self.start, self.start + K.shape[2])
         if self.state is not None:
             K, V = (torch.cat(both, 2) for both in zip(self.state, (K, V), strict=True))
         if self.keep:
@@ -85,6 +87,29 @@ Make = Callable[[], Core]
 """What models take as `core`."""
 
 
+@lru_cache(maxsize=1024)
+def _check_answered(pattern: Pattern, start: int, L: int) -> None:
+    """ValueError if queries before `start`, answered already, would see more or other keys now."""
+    if pattern == CAUSAL:
+        return
+    before, now = (pattern.rows(torch.arange(start), n) for n in (start, L))
+    if not (before.equal(now[..., :start]) and not now[..., start:].any()):
+        raise ValueError(
+            f"{pattern!r} lets queries before position {start} see other keys once there are {L} "
+            "positions, but they were answered already; a cache needs a causal pattern that does "
+            "not depend on the length: call the model without one"
+        )
+
+
+@lru_cache(maxsize=1024)
+def sees_ahead(pattern: Pattern, Lq: int, Lk: int) -> bool:
+    """Whether one of the queries, the last Lq of Lk positions, may use a key behind it."""
+    if pattern == CAUSAL:
+        return False
+    mask = visible(pattern, Lq, Lk)
+    return (mask is None and Lk > 1) or (mask is not None and bool(mask.triu(Lk - Lq + 1).any()))
+
+
 def positions(
     Lq: int, Lk: int, device: Any = None
 ) -> tuple[Int[Tensor, "Lq 1"], Int[Tensor, "Lk"]]:
@@ -102,6 +127,12 @@ class Dense(nn.Module):
     """
 
     reads_weights = False  # True where `values` is overridden: attention then makes all L² weights
+
+    def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
+        """ValueError if these heads, widths or this pattern are not what the encoding is made for.
+
+        K are all keys, the kept ones too.
+        """
 
     def turn(self, X: Float[Tensor, "b h L d_head"], start: int) -> Tensor:
         """Queries or keys that stand at start, start + 1, …, rotated. They are kept turned."""
@@ -123,22 +154,35 @@ class Dense(nn.Module):
         if not where.crosses:
             Q, K = self.turn(Q, where.start), self.turn(K, where.start)
         K, V = where.joined(K, V)
-        bias, asked = self.bias(Q, K), where.weights or self.reads_weights
-        out, A = heads_attention(Q, K, V, where.pattern, bias, where.real, asked)
+        self.check(Q, K, where)
+        out, A = self.attend(Q, K, V, where)
         return out + self.values(A) if self.reads_weights and A is not None else out, A
 
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
+        """What is left when queries and keys are turned and the kept keys are there."""
+        bias, asked = self.bias(Q, K), where.weights or self.reads_weights
+        return heads_attention(Q, K, V, where.pattern, bias, where.real, asked)
 
-def sparse(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
+    def cost(self, pattern: Pattern, L: int, d: int, h: int) -> Cost:
+        """Pairs, FLOPs and bytes of scores and values for L positions, d numbers in h heads."""
+        return FULL.cost(L, d, h)
+
+
+class Sparse(Dense):
     """The same at the cost of the pattern's pairs, by `sparse_attention`.
 
-    What that does not do is left to the definition: padding, weights that are asked for, keys of
-    another sequence, and queries that come after kept keys.
+    What that does not do is left to `Dense`: padding, weights that are asked for, keys of another
+    sequence, and queries that come after kept keys.
     """
-    K, V = where.joined(K, V)
-    if where.weights or where.crosses or where.real is not None or where.start:
-        return heads_attention(Q, K, V, where.pattern, None, where.real, where.weights)
-    K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
-    return sparse_attention(Q, K, V, where.pattern), None
+
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
+        if where.weights or where.crosses or where.real is not None or Q.shape[2] < K.shape[2]:
+            return super().attend(Q, K, V, where)
+        K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
+        return sparse_attention(Q, K, V, where.pattern), None
+
+    def cost(self, pattern: Pattern, L: int, d: int, h: int) -> Cost:
+        return pattern.cost(L, d, h)
 
 
 def stored_before_cores(module: Any, state: dict[str, Tensor], prefix: str, *rest: Any) -> None:

@@ -5,6 +5,13 @@
     x, y = windows(training, 32, 64, rng)         y is x one place later
 
 Every batch is drawn with the generator given, so that a run is a function of its seed.
+
+    >>> ids = byte_ids("to be or not to be")
+    >>> x, y = windows(ids, 1, 5, Generator().manual_seed(0))
+    >>> byte_text(x[0]), byte_text(y[0])
+    ('be or', 'e or ')
+    >>> Alphabet("abc").decode(Alphabet("abc").encode("cab"))
+    'cab'
 """
 
 from __future__ import annotations

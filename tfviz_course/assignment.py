@@ -19,6 +19,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from tfviz_course import lessons
+from tfviz_lessons.assignment import release, source
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
@@ -42,8 +43,6 @@ def source_notebooks(
     points    what an exercise is worth in all, by label, in place of what the lesson says
     """
     lessons.home()
-    from tfviz_lessons.assignment import source
-
     chosen = lessons.choose(items)
     labels = [label for found in chosen.values() for label in found]
     for label, worth in (points or {}).items():
@@ -69,19 +68,8 @@ def source_notebooks(
     return made
 
 
-def gap(source: str) -> str:
-    """The source of an answer cell as students get it: a gap in place of each solution."""
-    lessons.home()
-    from tfviz_lessons.assignment import gap as gap_
-
-    return gap_(source)
-
-
 def release_notebook(source: NotebookNode) -> NotebookNode:
     """What students get of one of `source_notebooks`; the same that nbgrader makes of it."""
-    lessons.home()
-    from tfviz_lessons.assignment import release
-
     return release(source)
 
 
@@ -228,6 +216,14 @@ def api(course: Path) -> Any:
         config = PyFileConfigLoader("nbgrader_config.py", path=str(course)).load_config()
         config.CourseDirectory.root = str(course)
         return NbGraderAPI(CourseDirectory(config=config), config=config)
+
+
+def failure(result: Mapping[str, Any]) -> str:
+    """Why something that nbgrader's API did came to nothing: the last error that it tells of."""
+    said = f"{result.get('log') or ''}\n{result.get('error') or ''}"
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (errors or lines or ["nbgrader does not say why"])[-1]
 
 
 def _generate(course: Path, name: str) -> None:

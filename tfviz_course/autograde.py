@@ -21,8 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
-import hashlib
 import json
 import multiprocessing
 import os
@@ -42,22 +40,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import nbformat
 from nbformat import NotebookNode
 
-from tfviz_course.assignment import api, read_course
+from tfviz_course import students as ids
+from tfviz_course.assignment import api, failure, read_course
 from tfviz_course.rebuild import Rebuilt, read_bytes, read_submission, rebuild
+from tfviz_course.store import (
+    FORMAT,
+    REBUILT,
+    alone,
+    digest,
+    hashed,
+    read_entry,
+    write_entry,
+    writing,
+)
 
 if TYPE_CHECKING:
     from tfviz_course.judge import Prepared
     from tfviz_course.sandbox import Limits
 
-REBUILT = ".tfviz/rebuilt"
-JUDGED = ".tfviz/judged"
-FORMAT = 1  # of the files in the store
 NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}
 GRACE = 60  # seconds that a child may take longer than its sandbox
 MESSAGE = 64 * 2**20  # bytes of a verdict
 BESIDE = 1000  # bytes of a file of nbgrader's beside the notebooks
-NAME = 200  # bytes of a student's name that are a file's name too
-NAMELESS = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}  # a file cannot have this name
 LATE = ("ran out of time", "took too long")  # remarks on a submission that needs more time
 PAUSES = (1, 2, 4, 8, 15)  # seconds to wait when another program holds the gradebook
 BUSY = "database is locked"
@@ -90,6 +94,7 @@ class Results:
 
     maximum     points by exercise
     missing     students of the gradebook who handed in nothing
+    strange     folders in submitted/ whose names cannot be ids; nothing of them is graded
     seconds     of the whole run
     """
 
@@ -97,6 +102,7 @@ class Results:
     maximum: dict[str, float]
     students: dict[str, Graded]
     missing: tuple[str, ...] = ()
+    strange: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
@@ -123,18 +129,19 @@ def autograde(
     """
     begin = time.monotonic()
     folder = Path(course).resolve()
-    took = judge_submissions(
-        folder,
-        assignment,
-        students=students,
-        workers=workers,
-        limits=limits,
-        accept_risk=accept_risk,
-        again=again,
-        progress=progress,
-    )
-    record(folder, assignment, sorted(took), progress=progress)
-    return _results(_load(folder, assignment), took, time.monotonic() - begin)
+    task = _load(folder, assignment)
+    with alone(folder):
+        took = _judge(
+            task,
+            students=students,
+            workers=workers,
+            limits=limits,
+            accept_risk=accept_risk,
+            again=again,
+            progress=progress,
+        )
+        record(folder, assignment, sorted(took), progress=progress)
+    return _results(task, took, time.monotonic() - begin)
 
 
 # --- the assignment and its submissions ----------------------------------------------------------
@@ -183,17 +190,11 @@ def _load(course: Path, name: str) -> _Assignment:
     return _Assignment(course, name, secret, found["source"], releases)
 
 
-def submissions(course: Path, assignment: str) -> list[str]:
-    """Students with a folder in submitted/ for this assignment."""
-    folders = (course / "submitted").glob("[!.]*")
-    return sorted(one.name for one in folders if os.path.lexists(one / assignment))
-
-
 def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
-    there = submissions(task.course, task.name)
+    there, _ = ids.below(task.course / "submitted", task.name)
     if students is None:
         return there
-    wanted = sorted(set(students))
+    wanted = sorted(map(ids.check, set(students)))
     strangers = [student for student in wanted if student not in there]
     if strangers:
         raise GradingError(
@@ -203,77 +204,28 @@ def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
     return wanted
 
 
-# --- the store -----------------------------------------------------------------------------------
-
-
-def read_entry(course: Path, assignment: str, student: str) -> dict[str, Any] | None:
-    """What the store has on a submission; None if nothing.
-
-    {"student": …, "recorded": {notebook: key},
-     "notebooks": {notebook: {"key", "answers", "remarks", "seconds",
-                              "judged": {"verdicts", "outputs", "remarks"}}}}
-    """
-    path = _entry_path(course, assignment, student)
-    try:
-        entry = json.loads(path.read_text("utf8"))
-    except FileNotFoundError:
-        return None
-    except ValueError:  # edited by hand, or a full disk: it is judged anew
-        return None
-    return entry if isinstance(entry, dict) and entry.get("format") == FORMAT else None
-
-
-def _entry_path(course: Path, assignment: str, student: str) -> Path:
-    raw = os.fsencode(student)
-    name = student if len(raw) <= NAME else hashlib.sha256(raw).hexdigest()
-    return Path(course) / JUDGED / assignment / f"{name}.json"
-
-
-def _write_entry(course: Path, assignment: str, entry: Mapping[str, Any]) -> None:
-    path = _entry_path(course, assignment, entry["student"])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(entry, ensure_ascii=False, indent=1)
-    _write(path, text.encode("utf-8", "replace"))
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole, or not at all."""
-    short = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]  # a name has 255 bytes at most
-    fresh = path.with_name(f".{short}.{os.getpid()}")
-    with open(fresh, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-
-
-def digest(notebook: NotebookNode) -> str:
-    """A mark of the answers in a rebuilt notebook."""
-    answers = [
-        (cell.metadata.nbgrader.grade_id, cell.source)
-        for cell in notebook.cells
-        if cell.metadata.get("nbgrader", {}).get("solution")
-    ]
-    return _hash(answers)
-
-
-def _hash(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
 def _judge_version() -> str:
     """Changes with the code that judges."""
     here = Path(__file__).parent
-    names = ("judge", "line", "borrowed", "child", "inside", "sandbox", "codec")
-    return _hash([hashlib.sha256((here / f"{name}.py").read_bytes()).hexdigest() for name in names])
+    names = ("judge", "line", "asked", "child", "inside", "sandbox", "codec")
+    return hashed([(here / f"{name}.py").read_text("utf8") for name in names])
 
 
 # --- rebuilding and judging ----------------------------------------------------------------------
 
 
-def judge_submissions(
-    course: str | Path,
-    assignment: str,
+def judge_submissions(course: str | Path, assignment: str, **options: Any) -> dict[str, float]:
+    """Rebuild submissions and bring the store up to date; the gradebook stays as it is.
+
+    Takes what `autograde` takes. Returns the seconds that judging took, by student.
+    """
+    task = _load(Path(course).resolve(), assignment)
+    with alone(task.course):
+        return _judge(task, **options)
+
+
+def _judge(
+    task: _Assignment,
     *,
     students: Iterable[str] | None = None,
     workers: int | None = None,
@@ -282,13 +234,8 @@ def judge_submissions(
     again: bool = False,
     progress: bool = False,
 ) -> dict[str, float]:
-    """Rebuild submissions and bring the store up to date; the gradebook stays as it is.
-
-    Takes what `autograde` takes. Returns the seconds that judging took, by student.
-    """
     from tfviz_course import sandbox
 
-    task = _load(Path(course).resolve(), assignment)
     limits = limits or sandbox.Limits()
     names = _chosen(task, students)
     why = sandbox.available()
@@ -298,18 +245,14 @@ def judge_submissions(
             "your own rights all the same, say --accept-risk."
         )
     base = [_judge_version(), asdict(limits), not why, task.secret, task.name]
-    marks = {notebook: _hash([base, _plain(source)]) for notebook, source in task.sources.items()}
+    marks = {notebook: hashed([base, _plain(source)]) for notebook, source in task.sources.items()}
     took = dict.fromkeys(names, 0.0)
     jobs = []
     for name in names:
         rebuilt = _rebuilt(task, name)
-        try:
+        with writing(task.course / REBUILT / name / task.name):
             odd = _write_rebuilt(task, name, rebuilt)
-        except OSError as error:
-            if error.errno not in NAMELESS:
-                raise
-            continue  # `record` then names the student
-        old = read_entry(task.course, assignment, name) or {"notebooks": {}, "recorded": {}}
+        old = read_entry(task.course, task.name, name) or {"notebooks": {}, "recorded": {}}
         entry = {
             "format": FORMAT,
             "student": name,
@@ -326,14 +269,14 @@ def judge_submissions(
             },
         }
         for notebook, found in rebuilt.items():
-            key = _hash([marks[notebook], name, found.answers])
+            key = hashed([marks[notebook], name, found.answers])
             kept = old["notebooks"].get(notebook, {})
             if kept.get("key") == key and not again:
                 part = {"key": key, "judged": kept["judged"], "seconds": kept["seconds"]}
                 entry["notebooks"][notebook] |= part
             else:
                 jobs.append(_Job(name, notebook, key, found.answers, entry))
-        _write_entry(task.course, assignment, entry)
+        write_entry(task.course, task.name, entry)
     if jobs:
         count = min(workers or _cores(), len(jobs))
         for job, seconds in _judged(task, jobs, count, limits, not why, progress):
@@ -480,7 +423,7 @@ def _leave(task: _Assignment, job: _Job, line: str) -> None:
     part = job.entry["notebooks"][job.notebook]
     part["key"] = job.key
     part["judged"] = {**part["judged"], "remarks": [*part["judged"]["remarks"], line]}
-    _write_entry(task.course, task.name, job.entry)
+    write_entry(task.course, task.name, job.entry)
 
 
 def _round(
@@ -615,7 +558,7 @@ def _store(task: _Assignment, job: _Job, judged: dict[str, Any], seconds: float)
     key = "" if judged.pop("failed", False) else job.key  # what failed is tried again next time
     part = {"key": key, "judged": judged, "seconds": seconds}
     job.entry["notebooks"][job.notebook] |= part
-    _write_entry(task.course, task.name, job.entry)
+    write_entry(task.course, task.name, job.entry)
 
 
 @contextlib.contextmanager
@@ -673,7 +616,7 @@ def record(
     A submission that cannot be recorded does not keep the others from it; `GradingError` names it
     at the end.
     """
-    failed: list[str] = []
+    failed: dict[str, str] = {}
     with _quiet(), _bar("recording", len(students), progress) as step, _interruptible() as check:
         handle = api(course)
         handle.config.Autograde.judged = True
@@ -681,13 +624,13 @@ def record(
             check()
             try:
                 said = _patiently(partial(_record, handle, assignment, student))
-            except (OSError, ValueError) as error:  # such as a name that is no text
+            except OSError as error:
                 said = f"{type(error).__name__}: {error}"
             if said:
-                failed.append(f"{student}: {said}")
+                failed[student] = said
             step(student)
     if failed:
-        raise GradingError("not recorded:\n" + "\n".join(failed))
+        raise GradingError(f"not recorded: {ids.together(failed)}")
 
 
 def _record(handle: Any, assignment: str, student: str) -> str:
@@ -698,18 +641,17 @@ def _record(handle: Any, assignment: str, student: str) -> str:
     before = _reviewed(handle, assignment, student) if entry.get("recorded") == keys else set()
     result = handle.autograde(assignment, student)
     if not result["success"]:
-        said = f"{result.get('log', '')}\n{result.get('error', '')}"
-        if BUSY in said:
+        said = failure(result)
+        if BUSY in f"{result.get('log')}{result.get('error')}":
             raise _BusyError
-        lines = [line for line in said.splitlines() if line.strip()]
-        return lines[-1] if lines else "nbgrader does not say why"
+        return said
     if before:  # nothing changed since a person looked at it, so nobody need look again
         with handle.gradebook as gradebook:
             for grade in _grades(gradebook, assignment, student):
                 if grade.cell.name in before:
                     grade.needs_manual_grade = False
             gradebook.db.commit()
-    _write_entry(course, assignment, {**entry, "recorded": keys})
+    write_entry(course, assignment, {**entry, "recorded": keys})
     return ""
 
 
@@ -781,7 +723,7 @@ def _read_results(
             maximum[label] = maximum.get(label, 0.0) + float(info.points)
     graded = {}
     with handle.gradebook as gradebook:
-        there = {*submissions(task.course, task.name)}
+        there, strange = ids.below(task.course / "submitted", task.name)
         missing = [student.id for student in gradebook.students if student.id not in there]
         for student in took:
             scores = dict.fromkeys(maximum, 0.0)
@@ -798,4 +740,4 @@ def _read_results(
             ]
             told = tuple(dict.fromkeys(remarks))
             graded[student] = Graded(scores, tuple(waiting), told, took[student])
-    return Results(task.name, maximum, graded, tuple(sorted(missing)), seconds)
+    return Results(task.name, maximum, graded, tuple(sorted(missing)), tuple(strange), seconds)

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from tfviz_course.judge import LIMITS, Judged, Prepared, Verdict, failed, judge
-from tfviz_course.sandbox import Limits, Unavailable, limit_here
+from tfviz_course.sandbox import PATIENCE, Limits, Unavailable, limit_here
 
 
 def judge_in_child(
@@ -29,14 +29,15 @@ def judge_in_child(
     sandboxed: bool = True,
     seconds: float | None = None,
 ) -> Judged:
-    """`judge` in a forked process, ended after `seconds` (None: what the limits add up to).
+    """`judge` in a forked process, ended after `seconds` on the clock, the last resort (None: many
+    times what the limits add up to).
 
     When it dies or is ended, the verdicts that it had are kept, the others fail, with a remark.
     Raises Unavailable as `judge` does.
     """
     restarts = len(prepared.tasks) + 1
     if seconds is None:
-        seconds = limits.seconds + restarts * limits.start_seconds
+        seconds = PATIENCE * (limits.seconds + restarts * limits.start_seconds)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -84,7 +85,7 @@ def _child(
                 out.flush()
 
             try:
-                limit_here(limits.memory)
+                limit_here(limits.memory, 2 * limits.seconds + limits.start_seconds)
                 judged = judge(
                     prepared,
                     answers,

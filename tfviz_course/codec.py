@@ -18,6 +18,7 @@ import math
 import numbers
 import struct
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,7 @@ DEPTH = 60  # of containers in containers
 ITEMS = 200_000  # values in one message
 JSON_BYTES = 8 << 20
 RAW_BYTES = 256 << 20
+ALIKE = 200  # members of a set, or keys of a dict, with the same hash
 BIG = 64  # an integer of more bits is written in hexadecimal, which is read in linear time
 BIGGEST = 1 << 20  # bits of an integer
 
@@ -339,13 +341,15 @@ class Reader:
         return tuple(self.get(item, depth) for item in items)
 
     def read_set(self, depth: int, *items: Any) -> set[Any]:
-        return {self.get(item, depth) for item in items}
+        return set(_few_alike([self.get(item, depth) for item in items]))
 
     def read_frozen(self, depth: int, *items: Any) -> frozenset[Any]:
-        return frozenset(self.get(item, depth) for item in items)
+        return frozenset(_few_alike([self.get(item, depth) for item in items]))
 
     def read_dict(self, depth: int, *pairs: Any) -> dict[Any, Any]:
-        return {self.get(key, depth): self.get(value, depth) for key, value in pairs}
+        found = [(self.get(key, depth), self.get(value, depth)) for key, value in pairs]
+        _few_alike([key for key, _ in found])
+        return dict(found)
 
     def read_opaque(self, depth: int, kind: str) -> Opaque:
         return Opaque(short(kind, 80))
@@ -390,6 +394,13 @@ def decode(message: bytes, handle: Callable[[list[Any]], Any] | None = None) -> 
     value = reader.get(unpack(message[HEAD.size : HEAD.size + text]))
     reader.done()
     return value
+
+
+def _few_alike(items: list[Any]) -> list[Any]:
+    """These members or keys, unless many have one hash: a set of n such takes n² steps to make."""
+    if items and max(Counter(map(hash, items)).values()) > ALIKE:
+        raise CodecError(f"more than {ALIKE} members or keys of a collection have the same hash")
+    return items
 
 
 def _name(table: Mapping[str, Any], value: Any) -> str | None:

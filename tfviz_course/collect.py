@@ -1,11 +1,15 @@
-"""Collecting what students of one machine hand in, when some of them may mean harm.
+"""Collecting what students hand in, when some of them may mean harm.
 
-The inbound folder of nbgrader's exchange is open: every student may put anything there, under any
-name. nbgrader's own way warns of a false name and takes the work all the same, follows links to
-files that only the instructor can read, and stops, for the whole class, at the first file that it
-cannot copy. `OwnWork` takes plain files only, files them under the account that owns them, goes on.
+**Files**, from mail or a learning platform: who handed in is what the file's name says, and anybody
+can name a file. So the id is checked, and what is already there is replaced only where the
+instructor says so (`NamedFiles`, for ``nbgrader zip_collect``).
 
-It needs an account for each student. Where all are one account, as on Kubernetes, it has no use.
+**A hub.** The inbound folder of nbgrader's exchange is open: every student may put anything there,
+under any name. nbgrader's own way warns of a false name and takes the work all the same, follows
+links to files that only the instructor can read, and stops, for the whole class, at the first file
+that it cannot copy. `OwnWork` takes plain files only, files them under the account that owns them,
+goes on. It needs an account for each student. Where all are one account, as on Kubernetes, it has
+no use.
 """
 
 from __future__ import annotations
@@ -15,16 +19,63 @@ import pwd
 import re
 import secrets
 import stat
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from nbgrader.exchange.default import ExchangeCollect
+from nbgrader.plugins import FileNameCollectorPlugin
+
+from tfviz_course import students
 
 MOST_FILES = 100
 MOST_BYTES = 50_000_000  # of one submission
 SECRET = "submission_secret.txt"  # nbgrader's: by it the student finds the feedback
 TIME = "timestamp.txt"
+
+
+class NamedFiles(FileNameCollectorPlugin):
+    """`c.ZipCollectApp.collector_plugin = "tfviz_course.collect.NamedFiles"` does this."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.found: dict[str, dict[str, str]] = {}  # student -> name of a notebook -> its file
+        self.replaced: dict[str, bool] = {}
+
+    def collect(self, submitted_file: str) -> dict[str, str] | None:
+        """What nbgrader's collector makes of one file; None, with a warning, where that is odd."""
+        info: dict[str, str] | None = super().collect(submitted_file)
+        if info is None:
+            return None
+        student, name = info["student_id"], info["file_id"]
+        if not students.is_id(student):
+            self.log.warning("Left out %s: %s", students.shown(submitted_file), students.RULE)
+            return None
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            self.log.warning("Left out %s: it leaves the folder", students.shown(submitted_file))
+            return None
+        other = self.found.setdefault(student, {}).setdefault(name, submitted_file)
+        if other != submitted_file and "timestamp" not in info:
+            raise ValueError(
+                f"two files say that they are {name} of {student}: {students.shown(other)} and "
+                f"{students.shown(submitted_file)}; find out which is, and remove the other"
+            )
+        if student not in self.replaced:
+            self.replaced[student] = self._may_replace(student)
+        return info if self.replaced[student] else None
+
+    def _may_replace(self, student: str) -> bool:
+        """Ask, if this student has handed in already."""
+        course = self.parent.coursedir
+        there = Path(course.format_path(course.submitted_directory, student, course.assignment_id))
+        if not there.is_dir() or not any(there.iterdir()):
+            return True
+        said = f"{student} has handed in {course.assignment_id} already"
+        if sys.stdin.isatty():
+            return input(f"{said}. Replace it? [y/N] ").strip().lower() in ("y", "yes")
+        self.log.warning("%s; kept. To have it replaced, remove %s and collect again", said, there)
+        return False
 
 
 def account(uid: int) -> str:
@@ -65,6 +116,15 @@ def copy_plain(folder: int, name: str, to: Path, owner: int, most: int) -> int:
 
 class OwnWork(ExchangeCollect):
     """`c.ExchangeFactory.collect = "tfviz_course.collect.OwnWork"` in nbgrader_config.py."""
+
+    def init_src(self) -> None:
+        super().init_src()
+        records: list[dict[str, Any]] = self.src_records  # type: ignore[has-type]
+        odd = {one["username"] for one in records if not students.is_id(one["username"])}
+        for name in sorted(odd):
+            said = students.shown(name)
+            self.log.warning("Left out the work of the account %s: %s", said, students.RULE)
+        self.src_records = [one for one in records if one["username"] not in odd]
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
         """Who handed in, under which name, and when; the owner counts, not what the name says."""

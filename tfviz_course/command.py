@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tfviz_course import students
+
 ABOUT = """\
 Teach with the course: assignments from its lessons, safe grading, results of a class.
 
@@ -42,6 +44,10 @@ EXAMPLES = {
     "feedback": "tfviz-course feedback hw1\n  tfviz-course feedback hw1 --student ada",
     "check": "tfviz-course check",
 }
+
+
+REMARKS = 5
+"""Remarks on one student that are printed."""
 
 
 class UsageError(Exception):
@@ -152,6 +158,7 @@ def autograde(options: argparse.Namespace) -> None:
 
     from tfviz_course import autograde as grading
     from tfviz_course import sandbox
+    from tfviz_course.report import count, plain
 
     limits = sandbox.Limits()
     if options.seconds is not None:
@@ -173,19 +180,25 @@ def autograde(options: argparse.Namespace) -> None:
     _summary(options.course, options.name)
     judged = sum(graded.seconds > 0 for graded in found.students.values())
     print(
-        f"{_count(len(found.students), 'submission')} graded in {found.seconds:.0f} s; "
+        f"{count(len(found.students), 'submission')} graded in {found.seconds:.0f} s; "
         f"{judged} judged now, {len(found.students) - judged} known from before."
     )
     odd = {name: graded.remarks for name, graded in found.students.items() if graded.remarks}
     if odd:
         print("Remarks (students read in their feedback how their file was read):")
     for name, remarks in odd.items():
-        for remark in remarks:
-            print(f"  {name}: {remark}")
+        for remark in remarks[:REMARKS]:
+            print(f"  {name}: {plain(remark)}")
+        if len(remarks) > REMARKS:
+            more = count(len(remarks) - REMARKS, "more remark")
+            print(f"  {name}: and {more}; tfviz-course report writes them all")
+    if found.strange:
+        raise UsageError(_strange(found.strange) + f"; rename it in {options.course / 'submitted'}")
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _strange(names: Sequence[str]) -> str:
+    """Which folders are left out, and why."""
+    return f"not graded: {', '.join(map(students.shown, names))}: {students.RULE}"
 
 
 def _summary(course: Path, name: str, *, anonymous: bool = False) -> None:
@@ -201,37 +214,39 @@ def _summary(course: Path, name: str, *, anonymous: bool = False) -> None:
 
 
 def feedback(options: argparse.Namespace) -> None:
-    from tfviz_course.assignment import api, read_course
+    from tfviz_course.assignment import api, failure, read_course
+    from tfviz_course.report import count
 
     read_course(options.course)
     handle = api(options.course)
-    folders = (options.course / "autograded").glob(f"*/{options.name}")
-    there = sorted(folder.parent.name for folder in folders)
+    there, _ = students.below(options.course / "autograded", options.name)
     if not there:
         raise UsageError(f"nothing of {options.name!r} is graded: tfviz-course autograde first")
     wanted = options.student or there
     strangers = [student for student in wanted if student not in there]
     if strangers:
         raise UsageError(f"{', '.join(strangers)}: not graded for {options.name!r}")
-    failed = []
+    failed = {}
     for student in wanted:
         result = handle.generate_feedback(options.name, student)
         if not result["success"]:
-            said = (result.get("log") or result["error"]).strip().splitlines()[-1]
-            failed.append(f"{student} ({said})")
+            failed[student] = failure(result)
     done = len(wanted) - len(failed)
     place = f"{options.course / 'feedback'}/STUDENT/{options.name}"
-    print(f"Feedback for {_count(done, 'student')}: {place}")
+    print(f"Feedback for {count(done, 'student')}: {place}")
     if failed:
-        raise UsageError(f"no feedback for {', '.join(failed)}")
+        raise UsageError(f"no feedback in {place}: {students.together(failed)}")
 
 
 def report(options: argparse.Namespace) -> None:
     from tfviz_course import report as reports
+    from tfviz_course.store import writing
 
     _summary(options.course, options.name, anonymous=options.anonymous)
-    folder = reports.write(options.course, options.name, anonymous=options.anonymous)
-    print(folder / "report.html")
+    with writing(options.course / "reports" / options.name):
+        folder = reports.write(options.course, options.name, anonymous=options.anonymous)
+    files = sorted(path.name for path in folder.iterdir() if path.is_file())
+    print(f"In {folder}: {', '.join(files)}")
 
 
 def check(options: argparse.Namespace) -> None:
@@ -378,7 +393,7 @@ def parser() -> argparse.ArgumentParser:
         report,
         "show the results of the class",
         """
-        Prints tables, and writes reports/NAME: a page with plots, and tables as CSV.
+        Prints tables, and writes reports/NAME: the tables as CSV, and two plots.
         """,
     )
     of_assignment(made)
@@ -412,6 +427,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             if not options.debug:
                 warnings.simplefilter("ignore")  # of packages about each other
+            for student in getattr(options, "student", ()):
+                students.check(student)
             options.run(options)
     except KeyboardInterrupt:
         print("tfviz-course: stopped; what is done is kept, and a new run goes on", file=sys.stderr)

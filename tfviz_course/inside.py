@@ -10,14 +10,15 @@ The messages are described in `tfviz_course.judge`, whose `Session` is the other
 from __future__ import annotations
 
 import json
+import linecache
 import os
 import resource
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FunctionType, TracebackType
 from typing import Any
 
 from tfviz_course import codec
@@ -53,6 +54,56 @@ def _bound_memory(more: int) -> None:
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+# --- what an answer may not call -----------------------------------------------------------------
+
+
+class Lock:
+    """Makes functions raise, except for the library and the cells of the lesson, which need them.
+
+    It changes the code of the function itself, so it does not matter by which name it is reached.
+    """
+
+    def __init__(self) -> None:
+        self.cells: set[str] = set()  # files of the lesson's cells, as IPython calls them
+        self.library = ""
+
+    def find(self, names: list[list[str]], space: dict[str, Any]) -> list[FunctionType]:
+        """The functions with these modules and names."""
+        homes = [(space if m == "__main__" else vars(sys.modules.get(m, sys)), n) for m, n in names]
+        return [found for home, n in homes if isinstance(found := home.get(n), FunctionType)]
+
+    @contextmanager
+    def on(self, functions: list[FunctionType]) -> Iterator[None]:
+        """Meanwhile these raise."""
+        kept = [(function, function.__code__) for function in functions]
+        for function, code in kept:
+            raising = _PLACE.__code__.replace(co_freevars=code.co_freevars)
+            constants = [self._door(function) if c == "door" else c for c in raising.co_consts]
+            function.__code__ = raising.replace(co_consts=tuple(constants))
+        try:
+            yield
+        finally:
+            for function, code in kept:
+                function.__code__ = code
+
+    def _door(self, function: FunctionType) -> Callable[..., Any]:
+        name, more = function.__name__, (function.__defaults__, function.__closure__)
+        open_ = FunctionType(function.__code__, function.__globals__, name, *more)
+        open_.__kwdefaults__ = function.__kwdefaults__
+
+        def door(*arguments: Any, **named: Any) -> Any:
+            caller = sys._getframe(2).f_code.co_filename
+            if caller.startswith(self.library) or caller in self.cells:
+                return open_(*arguments, **named)
+            raise RuntimeError(f"{name} is what this exercise asks for: it cannot be called here")
+
+        return door
+
+
+def _PLACE(*arguments: Any, **named: Any) -> Any:
+    return "door"(*arguments, **named)  # type: ignore[operator]
 
 
 # --- what a cell shows ---------------------------------------------------------------------------
@@ -248,6 +299,8 @@ class Line:
         self.limits = orders["limits"]
         self.functions: dict[int, Any] = {}
         self.spaces: dict[int, dict[str, Any]] = {}
+        self.lock = Lock()
+        self.locked: dict[int, list[FunctionType]] = {}  # by the step of the answer
         self.at = 0
         self.turn = threading.RLock()
         self.calls = 0  # of the student's functions that go on
@@ -348,14 +401,26 @@ class Line:
         sys.stdout, sys.stderr = self.streams
         (self.run if kind == "run" else self.call)(reader, *rest)
 
-    def run(self, reader: codec.Reader, step: int, source: str, names: list[str]) -> None:
+    def run(
+        self,
+        reader: codec.Reader,
+        step: int,
+        source: str,
+        names: list[str],
+        locked: list[list[str]] | None,
+    ) -> None:
         """A cell; answers with its error, what it showed, and the values of `names`."""
         self.shown.take()
+        self.locked[step] = self.lock.find(locked or [], self.shell.user_ns)
+        files = set(linecache.cache)
         try:
-            result = self.shell.run_cell(source, store_history=False)
+            with self.lock.on(self.locked[step]):
+                result = self.shell.run_cell(source, store_history=False)
             error = result.error_before_exec or result.error_in_exec
         except BaseException as failed:
             error = failed
+        if locked is None:
+            self.lock.cells |= {f for f in linecache.cache if f not in files and "<ipython" in f}
         space = self.shell.user_ns
         self.spaces[step], self.at = dict(space), step
         outputs = self.shown.take()
@@ -393,7 +458,7 @@ class Line:
     def _result(self, function: Any, given: Any, options: Any) -> Any:
         self.calls += 1
         try:
-            with self.shell.builtin_trap:
+            with self.shell.builtin_trap, self.lock.on(self.locked.get(self.at, [])):
                 return function(*given, **options)
         finally:
             self.calls -= 1
@@ -409,6 +474,9 @@ def main(orders: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     line = Line(orders)
     line.shell = _shell(line.shown)
+    import tfviz
+
+    line.lock.library = os.path.dirname(tfviz.__file__) + os.sep
     sys.argv = [""]
     line.send(["ready"], [])
     _bound_memory(line.limits["memory"])

@@ -39,7 +39,7 @@ from nbformat import NotebookNode
 
 from tfviz import checks
 from tfviz_course import codec
-from tfviz_course.borrowed import borrowed
+from tfviz_course.asked import asked
 from tfviz_course.line import TEXT, Ran, Session, StudentError, about, kind_of, say
 from tfviz_course.sandbox import Limits, Stopped, Unavailable
 
@@ -63,10 +63,6 @@ PRINTED = 20_000  # of what a cell of tests prints
 PICTURES = 2  # in the output of one cell of tests
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
 MARK = re.compile(r"^\s*### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
-
-
-class _TooLong(BaseException):
-    """The time for a cell of tests is over."""
 
 
 # --- results -------------------------------------------------------------------------------------
@@ -135,6 +131,7 @@ class Task:
     hidden: Cell | None
     step: int  # place of the answer among the cells
     names: tuple[str, ...]
+    locked: list[list[str]] = field(default_factory=list)  # what the student may not call instead
     before: State | None = None
     after: State | None = None
 
@@ -224,6 +221,8 @@ def _execute_trusted(prepared: Prepared, student: str) -> None:
         task = prepared.tasks.get(cell.exercise)
         if cell.role == "checks" and task:
             task.before = prepared.keep()
+            tests = [one.source for one in (task.checks, task.hidden) if one]
+            task.locked = asked(tests, task.answer.source, task.names, space)
         _run_trusted(cell, space)
         if cell.role == "checks" and task:
             task.after = prepared.keep()
@@ -324,8 +323,7 @@ def judge(
         judging.hidden()
     finally:
         judging.close()
-    remarks = [*judging.remarks, *borrowed(prepared, answers)]
-    return Judged(judging.verdicts, judging.outputs, tuple(dict.fromkeys(remarks)))
+    return Judged(judging.verdicts, judging.outputs, tuple(dict.fromkeys(judging.remarks)))
 
 
 class _Judging:
@@ -361,13 +359,23 @@ class _Judging:
     def _answer(self, cell: Cell) -> str:
         return self.answers.get(cell.name, "").strip()
 
-    def _time(self, most: float) -> float:
+    @contextlib.contextmanager
+    def _charged(self, most: float) -> Iterator[float]:
+        """Work at the submission's expense, in its process and here; gives the seconds it may
+        take. Raises Stopped."""
+        assert self.session
         if self.left <= 0:
             raise Stopped(
                 f"The whole submission took more than {self.limits.seconds:.0f} seconds.",
-                "ran out of time",
+                "ran longer than it may",
             )
-        return min(most, self.left)
+        line, seconds = self.session.line, min(most, self.left)
+        before = line.used + time.thread_time()
+        try:
+            with _alarm(seconds):
+                yield seconds
+        finally:
+            self.left -= line.used + time.thread_time() - before
 
     def _stop(self, label: str, stopped: Stopped) -> None:
         """The process went in the course of this exercise: that exercise is over."""
@@ -408,12 +416,11 @@ class _Judging:
         source = cell.source
         if cell.role == "student":
             source = f"STUDENT = {self.student!r}"
-        began = time.monotonic()
-        try:
-            seconds = self._time(self.limits.cell_seconds) if own else self.limits.start_seconds
-            ran = self.session.run(step, source, (), seconds)
-        finally:
-            self.left -= time.monotonic() - began if own else 0.0
+        if own:
+            with self._charged(self.limits.cell_seconds) as seconds:
+                ran = self.session.run(step, source, (), seconds)
+        else:
+            ran = self.session.run(step, source, (), self.limits.start_seconds)
         if ran.error is None:
             return
         said = f"cell {cell.name!r} of the assignment fails for a submission: {say(ran.error)}"
@@ -424,16 +431,13 @@ class _Judging:
 
     def _run_answer(self, step: int, cell: Cell) -> None:
         assert self.session
-        began = time.monotonic()
-        try:
-            task = self.prepared.tasks[cell.exercise]
+        task = self.prepared.tasks[cell.exercise]
+        with self._charged(self.limits.cell_seconds) as seconds:
             # Who runs the whole notebook has what the checks import when the answer is called.
             if imports := _imports(task.checks):
-                self.session.run(step, imports, (), self._time(self.limits.cell_seconds))
-            seconds = self._time(self.limits.cell_seconds)
-            ran = self.session.run(step, self.answers[cell.name], task.names, seconds)
-        finally:
-            self.left -= time.monotonic() - began
+                self.session.run(step, imports, (), seconds)
+            source = self.answers[cell.name]
+            ran = self.session.run(step, source, task.names, seconds, task.locked)
         # Whoever has filled the memory still holds it, and later answers would have none.
         if kind_of(ran.error) == "MemoryError":
             raise self.session.line.full()
@@ -488,30 +492,22 @@ class _Judging:
             if isinstance(value, StudentError) and name in reads:
                 return failed(f"`{name}` is {value}")
             self.prepared.space[name] = value
-        session.fresh()
-        began = time.monotonic()
         try:
-            return self._execute(cell, session)
+            with self._charged(self.limits.cell_seconds) as seconds:
+                session.fresh(seconds)
+                return self._execute(cell, session)
         except Stopped as stopped:
             self._stop(task.label, stopped)
             return failed(stopped.reason)
-        finally:
-            self.left -= time.monotonic() - began
 
     def _execute(self, cell: Cell, session: Session) -> Verdict:
         """Run a cell of tests with the student's names in place. Raises Stopped."""
         printed = _Printed()
         pictures: list[str] = []
         raised: BaseException | None = None
-        seconds = self._time(self.limits.cell_seconds)
         try:
-            with _alarm(seconds), _pictures(pictures), contextlib.redirect_stdout(printed):
+            with _pictures(pictures), contextlib.redirect_stdout(printed):
                 exec(_compiled(cell), self.prepared.space)
-        except _TooLong:
-            raise Stopped(
-                f"The checks took more than {seconds:.0f} seconds with this answer.",
-                "ran out of time",
-            ) from None
         except Exception as error:
             raised = error
         if kind_of(raised) == "MemoryError":
@@ -586,21 +582,25 @@ class _Printed(io.TextIOBase):
 
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    """End what runs too long; only where signals arrive, in the main thread."""
+    """Raise Stopped when this process has used this much processor time: what a student's value
+    costs here, in reading it and in the checks. Only where signals arrive, in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def ring(number: int, frame: Any) -> None:
-        raise _TooLong
+        raise Stopped(
+            f"The checks took more than {seconds:.0f} seconds with this answer.",
+            "the checks ran longer than they may",
+        )
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again, if somebody swallows it
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager

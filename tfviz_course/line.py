@@ -6,7 +6,7 @@ Nothing that comes is trusted: it is bounded, and it is data.
 
 The line carries messages of JSON and raw bytes. The grader asks
 
-    run   step source names            -> ran error … outputs, name name value …, end
+    run   step source names locked     -> ran error … outputs, name name value …, end
     call  step function arguments …    -> value value | raised error | failed error
 
 and while a call lasts the student's side may ask back: ``ask function arguments …``, which the
@@ -57,9 +57,10 @@ class Session:
         self.asked = 0  # calls of them, in the cell of tests at hand
         self.raised: dict[int, Exception] = {}
         self.step = 0
+        self.cell: Deadline | None = None
         self.line = Sandbox(limits, sandboxed=sandboxed)
         try:
-            message, _ = self.line.receive(Deadline(limits.start_seconds))
+            message, _ = self.line.receive(Deadline(limits.start_seconds, self.line))
         except Stopped as stopped:
             self.line.close()
             raise Unavailable(f"The process for a submission does not start: {stopped}") from None
@@ -68,9 +69,11 @@ class Session:
             raise Unavailable("The process for a submission does not start as it should.")
         self.line.started()
 
-    def fresh(self) -> None:
-        """A new cell of tests begins: what an older one handed over is out of reach."""
+    def fresh(self, seconds: float) -> None:
+        """A new cell of tests begins, whose calls may take this long in all; what an older one
+        handed over is out of reach."""
         self.given, self.raised, self.asked = {}, {}, 0
+        self.cell = Deadline(seconds, self.line)
 
     def _handle(self, value: Any) -> list[Any] | None:
         if isinstance(value, Proxy) and value._session is self:
@@ -94,11 +97,19 @@ class Session:
                 return self.given[number]
         raise codec.CodecError("not a kind of value")
 
-    def run(self, step: int, source: str, names: tuple[str, ...], seconds: float) -> Ran:
-        """Execute a cell there. Raises Stopped."""
-        end = Deadline(seconds)
+    def run(
+        self,
+        step: int,
+        source: str,
+        names: tuple[str, ...],
+        seconds: float,
+        locked: list[list[str]] | None = None,
+    ) -> Ran:
+        """Execute a cell there; an answer's is one with `locked`, the functions that are out of
+        its reach. Raises Stopped."""
+        end = Deadline(seconds, self.line)
         self.step = step
-        self.line.send(["run", step, source, list(names)], [], end)
+        self.line.send(["run", step, source, list(names), locked], [], end)
         ran = Ran()
         for _ in range(len(names) + 2):
             message, raw = self.line.receive(end)
@@ -136,7 +147,7 @@ class Session:
         torch.rand(())  # the next call goes on from another state, unless the test seeds again
         self.step = proxy._step
         message = ["call", proxy._step, proxy._number, *packed]
-        end = Deadline(self.limits.call_seconds)
+        end = Deadline(self.limits.call_seconds, self.line, self.cell)
         self.line.send(message, writer.raw, end)
         while True:
             reply, raw = self.line.receive(end)

@@ -15,12 +15,10 @@ place of nbgrader's own:
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase as fnmatch
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -28,19 +26,20 @@ from typing import Any
 import bleach  # type: ignore[import-untyped]
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
-import nbgrader.apps.generatefeedbackapp
 from jinja2 import pass_context
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_output
 from nbgrader import converters, utils
+from nbgrader.apps.api import NbGraderAPI
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
-from tfviz_course import autograde
+from tfviz_course import store, students
 from tfviz_course.rebuild import picture
+from tfviz_lessons.assignment import gap
 
 ME = "tfviz_course.plugin"
 STOCK = "nbgrader.preprocessors"
@@ -93,6 +92,8 @@ c.ClearMarkScheme.enforce_metadata = False
 c.Autograde.autograde_preprocessors = {lines(RECORD)}
 c.GenerateFeedback.preprocessors = {lines(FEEDBACK)}
 c.HTMLExporter.filters = {{"markdown2html": "{ME}.markdown"}}
+# Files named by students: ids are checked, and nobody's work is replaced without a question.
+c.ZipCollectApp.collector_plugin = "tfviz_course.collect.NamedFiles"
 import {ME}  # noqa: E402, F401  (puts its Autograde in the place of nbgrader's)
 '''
 
@@ -106,8 +107,6 @@ class Gaps(NbGraderPreprocessor):
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, cell_index: int
     ) -> tuple[NotebookNode, Any]:
-        from tfviz_course.assignment import gap
-
         if utils.is_solution(cell):
             cell.source = gap(cell.source)
         elif "### BEGIN SOLUTION" in cell.source:
@@ -121,41 +120,7 @@ class Gaps(NbGraderPreprocessor):
 # --- autograde -----------------------------------------------------------------------------------
 
 
-class _Plain:
-    """Finds notebooks by the names of folders as they are; to nbgrader ``[a]*`` is a pattern that
-    fits other students."""
-
-    coursedir: Any
-    assignments: dict[str, list[str]]
-    notebooks: list[str]
-
-    def init_notebooks(self) -> None:
-        self.assignments, self.notebooks = {}, []
-        for student in self.students(self._input_directory):  # type: ignore[attr-defined]
-            folder = self._folder(self._input_directory, student)  # type: ignore[attr-defined]
-            found = sorted(folder.glob("*.ipynb"))
-            chosen = [path for path in found if fnmatch(path.stem, self.coursedir.notebook_id)]
-            if chosen:
-                self.assignments[str(folder)] = [str(path) for path in chosen]
-        if not self.assignments:
-            who, what = self.coursedir.student_id, self.coursedir.assignment_id
-            raise NbGraderException(f"No notebooks of {who!r} for {what!r}")
-
-    def students(self, step: str) -> list[str]:
-        """Those with a folder at this step: the one that is asked for, or all that fit it."""
-        wanted = self.coursedir.student_id
-        if os.path.lexists(self._folder(step, wanted)):
-            return [wanted]
-        top = self._folder(step, "x").parents[1]
-        names = sorted(path.name for path in top.glob("[!.]*"))
-        fitting = [name for name in names if fnmatch(name, wanted)]
-        return [name for name in fitting if os.path.lexists(self._folder(step, name))]
-
-    def _folder(self, step: str, student: str) -> Path:
-        return Path(self.coursedir.format_path(step, student, self.coursedir.assignment_id))
-
-
-class Autograde(_Plain, converters.Autograde):
+class Autograde(converters.Autograde):
     """nbgrader's Autograde on rebuilt submissions and stored verdicts."""
 
     judged = Bool(False, help="The verdicts are already there").tag(config=True)
@@ -164,26 +129,28 @@ class Autograde(_Plain, converters.Autograde):
     @property
     def _input_directory(self) -> str:
         if self._sanitizing:
-            return autograde.REBUILT
+            return store.REBUILT
         return super()._input_directory
 
-    def init_notebooks(self) -> None:
-        if not self.judged:
-            self._judge()
-        super().init_notebooks()
+    def start(self) -> None:
+        if self.judged:  # by who started this, and is alone with the course
+            super().start()
+            return
+        self._judge()
+        with store.alone(Path(self.coursedir.root)):
+            super().start()
 
     def _judge(self) -> None:
         """In a process of its own: a notebook server is no place to import torch, or to fork."""
-        name = self.coursedir.assignment_id
-        students = self.students(self.coursedir.submitted_directory)
-        if not students:
-            raise NbGraderException(
-                f"No submission of {self.coursedir.student_id!r} for {name!r} in "
-                f"{self.coursedir.submitted_directory}"
-            )
+        name, who = self.coursedir.assignment_id, self.coursedir.student_id
+        folder = Path(self.coursedir.root) / self.coursedir.submitted_directory
+        there, _ = students.below(folder, name)
+        chosen = there if who == "*" else [students.check(who)]
+        if not chosen or not {*chosen} <= {*there}:
+            raise NbGraderException(f"No submission of {who!r} for {name!r} in {folder}")
         command = [sys.executable, "-m", "tfviz_course", "autograde", name, "--judge-only"]
         command += ["--course", self.coursedir.root]
-        command += [f"--student={student}" for student in students]
+        command += [f"--student={student}" for student in chosen]
         if self.accept_risk:
             command.append("--accept-risk")
         run = subprocess.run(
@@ -209,9 +176,9 @@ class Judge(NbGraderPreprocessor):
                 f"nbgrader_config.py must import {ME}, as tfviz-course wrote it"
             )
         course = resources["tfviz"]["course"]
-        entry = autograde.read_entry(course, names["assignment"], names["student"])
+        entry = store.read_entry(course, names["assignment"], names["student"])
         found = (entry or {}).get("notebooks", {}).get(names["notebook"])
-        if found is None or found["answers"] != autograde.digest(nb):
+        if found is None or found["answers"] != store.digest(nb):
             raise RuntimeError(
                 f"the store has no verdict on this submission of {names['student']}: "
                 f"run 'tfviz-course autograde {names['assignment']}'"
@@ -275,10 +242,6 @@ def _plain(text: str) -> str:
 
 
 # --- feedback ------------------------------------------------------------------------------------
-
-
-class GenerateFeedback(_Plain, converters.GenerateFeedback):
-    """nbgrader's, for students of any name."""
 
 
 LEFT_OUT = {"instructor", "install", "setup"}
@@ -432,12 +395,19 @@ def markdown(context: Any, source: str) -> str:
         return f"<pre>{escape(source)}</pre>"
 
 
+LISTED = NbGraderAPI.get_submitted_students
+
+
+def listed(api: NbGraderAPI, assignment_id: str) -> set[str]:
+    """Who is in submitted/, for formgrader; a name that can be no id never gets into its pages."""
+    return {name for name in LISTED(api, assignment_id) if students.is_id(name)}
+
+
 def install() -> None:
     """Put our classes in the place of nbgrader's, where formgrader and commands look them up."""
     for module in (nbgrader.apps.api, nbgrader.apps.autogradeapp):
         module.Autograde = Autograde
-    for module in (nbgrader.apps.api, nbgrader.apps.generatefeedbackapp):
-        module.GenerateFeedback = GenerateFeedback
+    NbGraderAPI.get_submitted_students = listed
 
 
 install()

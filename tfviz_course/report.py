@@ -1,15 +1,15 @@
 """The results of a class: who has how many points, which exercises are hard, what waits for you.
 
 Points come from nbgrader's gradebook, which stays the only truth; why a test failed, and what the
-grader remarked, comes from the store of verdicts. `write` makes
+grader remarked, comes from the store of verdicts. `table` is for the terminal; `write` makes
 
     reports/<assignment>/students.csv      one line for each student
     reports/<assignment>/exercises.csv     one line for each exercise: how hard it was, and why
-    reports/<assignment>/report.html       both, and the plots; one file, no request to anywhere
-    reports/<assignment>/*.svg, *.png      the plots alone
+    reports/<assignment>/totals.svg, .png  the points of the class, in order
+    reports/<assignment>/matrix.svg, .png  students and exercises; hatched is what has no points yet
 
-What students wrote can end up in all of these, in messages and remarks. There it is short, without
-control characters, escaped, and no spreadsheet takes it for a formula.
+What students wrote can end up in all of these, in messages and remarks. There it is short, on one
+line of its own column, without control characters, and no spreadsheet takes it for a formula.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import nbformat
 from nbgrader import api
@@ -38,7 +38,11 @@ from rich.text import Text
 from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
-from tfviz_course import autograde
+from tfviz_course import store
+from tfviz_course import students as ids
+
+if TYPE_CHECKING:
+    from tfviz.plots import Figure
 
 Kind = Literal["visible", "hidden", "written"]
 KINDS: dict[str, Kind] = {"checks": "visible", "hidden": "hidden", "yours": "written"}
@@ -48,6 +52,8 @@ STATES: dict[State, str] = {
     "not graded": "handed in, not graded yet",
     "missing": "did not hand in",
 }
+NAMED_UP_TO = 60
+"""Rows of the plot that carry a name."""
 LONGEST = 160
 """Characters of a message or a remark that a table shows."""
 
@@ -136,28 +142,19 @@ class Difficulty:
     """How an exercise went, over the `students` who are graded in it; `waiting` are those whose
     answer is still to be graded by hand.
 
-    Shares are in [0, 1]; None where there is nothing to take a share of.
+    Shares are in [0, 1]; None where there is nothing to take a share of. As long as an answer
+    waits, nothing is said of all: the first to be graded are those who left it empty.
     """
 
     exercise: Exercise
     students: int
-    solved: int  # with all its points
+    solved: int | None  # with all its points
     visible: float | None  # share of students whose visible checks all pass
     hidden: float | None
     mean: float | None  # points
     waiting: int
     message: str  # the most frequent first failing message
     times: int
-
-    @property
-    def solved_share(self) -> float | None:
-        return self.solved / self.students if self.students else None
-
-    @property
-    def share(self) -> float | None:
-        """Mean points as a share of the maximum."""
-        top = self.exercise.points
-        return self.mean / top if self.mean is not None and top else None
 
 
 @dataclass(frozen=True)
@@ -169,6 +166,7 @@ class Results:
     due: datetime | None  # UTC
     exercises: tuple[Exercise, ...]
     students: tuple[Student, ...]
+    strange: tuple[str, ...] = ()  # folders in submitted/ whose names cannot be ids
     anonymous: bool = False
 
     @property
@@ -242,7 +240,7 @@ def _read(session: Session, course: Path, assignment: str) -> Results:
     marks, penalties = _marks(session, found, parts)
     handed = {entry.student_id: entry for entry in found.submissions}
     people = {person.id: person for person in session.scalars(select(api.Student))}
-    folders = {path.parent.name for path in (course / "submitted").glob(f"*/{assignment}")}
+    folders, strange = ids.below(course / "submitted", assignment)
     students = []
     for name in sorted({*people, *folders}, key=lambda name: (name.casefold(), name)):
         known_as = [people[name].first_name, people[name].last_name] if name in people else []
@@ -272,7 +270,8 @@ def _read(session: Session, course: Path, assignment: str) -> Results:
     exercises = tuple(
         Exercise(label, notebook, tuple(own)) for (notebook, label), own in together.items()
     )
-    return Results(_title(course), assignment, found.duedate, exercises, tuple(students))
+    title = _title(course)
+    return Results(title, assignment, found.duedate, exercises, tuple(students), tuple(strange))
 
 
 def _parts(
@@ -337,7 +336,9 @@ def stored(
     course: Path, assignment: str, student: str
 ) -> tuple[dict[tuple[str, str], str], tuple[str, ...]]:
     """Why cells failed, by (notebook, grade_id), and the remarks, from the store of verdicts."""
-    entry = autograde.read_entry(course, assignment, student) or {}
+    if not ids.is_id(student):  # in the gradebook from before ids were checked
+        return {}, ()
+    entry = store.read_entry(course, assignment, student) or {}
     messages: dict[tuple[str, str], str] = {}
     remarks = list(entry.get("remarks", []))
     for notebook, kept in entry.get("notebooks", {}).items():
@@ -362,9 +363,12 @@ def _difficulty(
     """Over `everybody`; only messages of `kinds` that at least `least` students share count."""
     students = [student for student in everybody if not student.waits(exercise)]
 
+    waiting = len(everybody) - len(students)
+    told = bool(students) and not waiting
+
     def passed(kind: Kind) -> float | None:
         parts = [part for part in exercise.parts if part.kind == kind]
-        if not parts or not students:
+        if not parts or not told:
             return None
         return statistics.mean(
             all(part in s.marks and not _lost(part, s.marks[part]) for part in parts)
@@ -380,16 +384,17 @@ def _difficulty(
     for message in filter(None, firsts):
         alike.setdefault(re.sub(r"[-−]?\d[\d.,e+-]*", "#", message), []).append(message)
     often = max(alike.values(), key=len, default=[])
+    enough = len(often) >= least
     return Difficulty(
         exercise,
         len(students),
-        sum(s.points(exercise) >= exercise.points for s in students),
+        sum(s.points(exercise) >= exercise.points for s in students) if told else None,
         passed("visible"),
         passed("hidden"),
-        statistics.mean(s.points(exercise) for s in students) if students else None,
-        len(everybody) - len(students),
-        often[0] if len(often) >= least else "",
-        len(often) if len(often) >= least else 0,
+        statistics.mean(s.points(exercise) for s in students) if told else None,
+        waiting,
+        often[0] if enough else "",
+        len(often) if enough else 0,
     )
 
 
@@ -411,9 +416,9 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
 
 
-def solved(one: Difficulty) -> str:
-    """How many of how many solved it: 3 of 8."""
-    return f"{one.solved} of {one.students}" if one.students else "–"
+def count(number: int, what: str) -> str:
+    """1 remark, 2 remarks."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def sign(student: Student, exercise: Exercise) -> str:
@@ -453,28 +458,39 @@ def waiting(found: Results) -> list[str]:
     ]
 
 
+def _columns(title: str, *heads: str, words: Iterable[int]) -> Table:
+    """An empty table; the columns `words` hold text, which folds inside its column."""
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for place, head in enumerate(heads):
+        text = place in words
+        made.add_column(head, justify="left" if text else "right", overflow="fold",
+                        no_wrap=not text)  # fmt: skip
+    return made
+
+
 def table(found: Results) -> RenderableType:
     """The results for a terminal: exercises, students, and what is still to do."""
-    hard = Table(title="Exercises", title_justify="left", box=None, pad_edge=False)
-    for head in ("", "exercise", "points", "mean", "solved", "visible", "hidden"):
-        hard.add_column(head, justify="left" if head == "exercise" else "right")
+    heads = ("", "exercise", "points", "mean", "solved", "visible", "hidden")
+    hard = _columns("Exercises", *heads, words=())
+    hard.columns[1].justify = "left"
     for place, one in enumerate(found.difficulties, 1):
+        solved = "–" if one.solved is None else f"{one.solved} of {one.students}"
         hard.add_row(
-            str(place), Text(one.exercise.name), number(one.exercise.points),
-            number(one.mean) or "–", solved(one), percent(one.visible), percent(one.hidden),
+            str(place), Text(plain(one.exercise.name, 30)), number(one.exercise.points),
+            number(one.mean) or "–", solved, percent(one.visible), percent(one.hidden),
         )  # fmt: skip
-    who = Table(title="Students", title_justify="left", box=None, pad_edge=False)
-    who.add_column("student")
-    who.add_column("points", justify="right")
-    who.add_column(" ".join(str(place % 10) for place in range(1, len(found.exercises) + 1)))
-    who.add_column("", ratio=1)
+    places = " ".join(str(place % 10) for place in range(1, len(found.exercises) + 1))
+    who = _columns("Students", "student", "points", places, "", words=(0, 3))
+    who.columns[0].max_width = 24  # a long one folds, so that points stay on the screen
+    who.columns[2].justify = "left"
     for student in found.students:
         notes = [] if student.state == "graded" else [STATES[student.state]]
         notes += [f"{student.minutes_late} min late"] * bool(student.minutes_late)
         notes += [plain(remark, 80) for remark in student.remarks[:1]]
-        notes += [f"and {len(student.remarks) - 1} more remarks"] * (len(student.remarks) > 1)
+        if len(student.remarks) > 1:
+            notes += [f"and {count(len(student.remarks) - 1, 'more remark')}"]
         who.add_row(
-            Text(plain(student.id, 40)),
+            Text(plain(student.id)),
             number(student.total) if student.counted else "–",
             " ".join(sign(student, exercise) for exercise in found.exercises),
             Text("; ".join(notes)),
@@ -483,17 +499,19 @@ def table(found: Results) -> RenderableType:
     pieces: list[RenderableType] = [heading, Text(headline(found)), Text()]
     if found.exercises:
         pieces += [hard, Text()]
-    said = [one for one in found.difficulties if one.message]
-    if said:
-        pieces += [Text("Most frequent message", style="italic")]
-        pieces += [
-            Text(f"{one.exercise.name}, {one.times} ×: {plain(one.message)}") for one in said
-        ]
-        pieces += [Text()]
+    said = _columns("Most frequent message", "exercise", "times", "message", words=(0, 2))
+    for one in found.difficulties:
+        if one.message:
+            said.add_row(Text(one.exercise.name), str(one.times), Text(plain(one.message)))
+    if said.rows:
+        pieces += [said, Text()]
     if found.students:
         pieces += [who, Text(SIGNS, style="dim")]
     if todo := waiting(found):
         pieces += [Text(f"\nTo be graded by hand, in formgrader: {'; '.join(todo)}")]
+    if found.strange:
+        names = ", ".join(map(ids.shown, found.strange))
+        pieces += [Text(f"\nLeft out of submitted/, for their names: {names}. There, {ids.RULE}.")]
     return Group(*pieces)
 
 
@@ -518,7 +536,7 @@ def without_names(found: Results, secret: str) -> Results:
         for name, student in zip(names, found.students, strict=True)
     ]
     students.sort(key=lambda student: student.id)
-    return replace(found, students=tuple(students), anonymous=True)
+    return replace(found, students=tuple(students), strange=(), anonymous=True)
 
 
 def _pseudonym(student: str, secret: str, length: int) -> str:
@@ -570,8 +588,7 @@ def exercise_rows(found: Results) -> list[dict[str, object]]:
             "notebook": one.exercise.notebook,
             "points": number(one.exercise.points),
             "students": one.students,
-            "solved": one.solved if one.students else "",
-            "solved_share": number(one.solved_share),
+            "solved": "" if one.solved is None else one.solved,
             "visible_share": number(one.visible),
             "hidden_share": number(one.hidden),
             "mean_points": number(one.mean),
@@ -596,13 +613,79 @@ def _cell(value: object) -> object:
     return f"'{value}" if risky else value
 
 
+# --- figures -------------------------------------------------------------------------------------
+
+
+def figures(found: Results) -> dict[str, Figure]:
+    """The plots that these results allow: none before something is graded."""
+    students = sorted(found.graded, key=lambda student: (-student.total, student.id))
+    if not students or not found.maximum:
+        return {}
+    made = {"matrix": _matrix(found, students)}
+    if len(students) > 1:
+        made["totals"] = _totals(found, students)
+    return made
+
+
+def _totals(found: Results, students: Sequence[Student]) -> Figure:
+    from tfviz import plots
+
+    points = [student.total for student in students]
+    so_far = f"points so far ({len(found.waiting)} wait)" if found.waiting else "points"
+    middle = "" if found.median is None else f", median {number(found.median)}"
+    alt = (
+        f"Points of {len(students)} students, of {number(found.maximum)} possible: from "
+        f"{number(points[0])} down to {number(points[-1])}{middle}."
+    )
+    return plots.curve(
+        range(1, len(points) + 1), {found.assignment: points}, alt=alt, caption="One for each.",
+        xlabel="students, most points first", ylabel=f"{so_far}, of {number(found.maximum)}",
+    )  # fmt: skip
+
+
+def _matrix(found: Results, students: Sequence[Student]) -> Figure:
+    import torch
+
+    from tfviz import plots
+
+    exercises = [exercise for exercise in found.exercises if exercise.points]
+    graded = [[bool(s.of(e)) and not s.waits(e) for e in exercises] for s in students]
+    shares = [
+        [
+            min(1.0, max(0.0, s.points(e) / e.points)) * known
+            for e, known in zip(exercises, row, strict=True)
+        ]
+        for s, row in zip(students, graded, strict=True)
+    ]
+    means = [(one, one.mean) for one in found.difficulties if one.exercise in exercises]
+    words = "; ".join(
+        f"{one.exercise.name}: {'waits' if mean is None else percent(mean / one.exercise.points)}"
+        for one, mean in means
+    )
+    open_ = count(sum(not known for row in graded for known in row), "answer")
+    alt = (
+        f"Points of {len(students)} students in {len(exercises)} exercises, on average {words}. "
+        f"{open_} without points yet."
+    )
+    names = [plain(student.id, 24).replace("$", r"\$") for student in students]  # no formulas
+    return plots.attention_map(
+        shares,
+        pattern=torch.tensor(graded),
+        rows=names if len(names) <= NAMED_UP_TO else None,
+        columns=[plain(exercise.name, 28) for exercise in exercises],
+        numbers=False,
+        xlabel="exercise",
+        ylabel="student",
+        alt=alt,
+        caption="Violet: the share of the points. Hatched: waits to be graded.",
+    )
+
+
 def write(course: Path, assignment: str, *, anonymous: bool = False) -> Path:
     """Write the reports and return their folder: `reports/<assignment>`.
 
     With `anonymous` they name nobody, and go into the folder `anonymous` in it.
     """
-    from tfviz_course import charts, report_page  # they draw, which takes torch and seconds
-
     course = Path(course)
     found = results(course, assignment)
     folder = course / "reports" / assignment
@@ -614,16 +697,14 @@ def write(course: Path, assignment: str, *, anonymous: bool = False) -> Path:
     nothing = replace(found, exercises=(Exercise("", "", ()),))
     _csv(folder / "students.csv", student_rows(nobody)[0], student_rows(found))
     _csv(folder / "exercises.csv", exercise_rows(nothing)[0], exercise_rows(found))
-    figures = charts.all_charts(found)
+    drawn = figures(found)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in all the world's letters
-        for name in charts.NAMES:
+        for name in ("totals", "matrix"):
             for kind in ("svg", "png"):
                 file = folder / f"{name}.{kind}"
-                if name in figures:
-                    figures[name].save(file)
+                if name in drawn:
+                    drawn[name].save(file)
                 else:
                     file.unlink(missing_ok=True)  # of an earlier run
-        page = report_page.page(found, figures)
-    (folder / "report.html").write_text(page, encoding="utf-8")
     return folder

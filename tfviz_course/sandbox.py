@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import json
+import math
 import os
 import platform
 import resource
@@ -26,8 +27,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -42,13 +44,14 @@ INSIDE = "/tmp/grader"  # where the sandbox has inside.py and codec.py
 POLL = 0.05  # seconds between two looks at the processes
 BUSY = 4  # processes and threads that may want the processor at a time, for long
 WINDOW = 5.0  # seconds over which that is averaged
+PATIENCE = 10  # times what it may use: so long a submission may be held up by others
 GONE = 10.0  # seconds within which a killed process must be gone
 BASE_UID = 1_900_000_000  # of nobody: behind every range that systems hand out
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use. Sizes in bytes, times in seconds."""
+    """What one submission may use. Sizes in bytes; times in seconds on the processor or asleep."""
 
     seconds: float = 180.0  # the whole submission, without the start of its processes
     cell_seconds: float = 30.0  # one answer cell; also all that one cell of tests does with it
@@ -60,6 +63,7 @@ class Limits:
     file_size: int = 16 << 20  # one file
     disk: int = 64 << 20  # all of /tmp
     files: int = 128  # open at a time
+    inodes: int = 20_000  # files and folders that there are, in /tmp and in /dev/shm
     callbacks: int = 20_000  # calls back into the grader, for one cell of tests
 
 
@@ -76,21 +80,24 @@ class Stopped(BaseException):  # not an Exception: no check may swallow it
 
 
 class Deadline:
-    """The end of a time that began when this was made."""
+    """The end of some work of a sandbox, which begins when this is made.
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.end = seconds, time.monotonic() + seconds
+    What counts is the processor time of its processes, and time in which all of them slept while
+    the grader waited. Time in which they wait for a processor that others have does not. The clock
+    is the last resort.
+    """
 
-    @property
-    def over(self) -> bool:
-        return time.monotonic() > self.end
+    def __init__(self, seconds: float, line: Sandbox, within: Deadline | None = None) -> None:
+        self.seconds, self.within = seconds, within
+        self.end = line.used + seconds
+        self.last = time.monotonic() + PATIENCE * seconds + 60
 
 
 # --- what bubblewrap is told ---------------------------------------------------------------------
 
 
 @cache
-def _options() -> str:
+def _help() -> str:
     """The help of the installed bubblewrap: old ones lack options."""
     return subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=30).stdout
 
@@ -117,9 +124,10 @@ def _python() -> list[Path]:
     return [*shown, package]
 
 
-def _bwrap(limits: Limits, seccomp: int | None) -> list[str]:
+def _options(limits: Limits) -> list[str]:
+    """What bubblewrap is told."""
     as_root = os.geteuid() == 0
-    sizes = "--size" in _options()
+    sizes = "--size" in _help()
 
     def memory(path: str, size: int, mode: str = "1777") -> list[str]:
         return ["--perms", mode, *(["--size", str(size)] if sizes else []), "--tmpfs", path]
@@ -128,9 +136,9 @@ def _bwrap(limits: Limits, seccomp: int | None) -> list[str]:
     # limits on processes do not bind. Everybody else needs the user namespace.
     spaces = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     spaces += ["--unshare-cgroup-try"] if as_root else ["--unshare-all"]
-    if not as_root and "--disable-userns" in _options():
+    if not as_root and "--disable-userns" in _help():
         spaces += ["--unshare-user", "--disable-userns"]
-    command = ["bwrap", *spaces, "--die-with-parent", "--new-session", "--clearenv"]
+    command = [*spaces, "--die-with-parent", "--new-session"]
     command += ["--hostname", "grader", "--proc", "/proc", "--dev", "/dev"]
     command += [*memory("/dev/shm", limits.disk), *memory("/tmp", limits.disk)]
     shown = {path: path for path in (*_system(), *_python())}
@@ -146,13 +154,36 @@ def _bwrap(limits: Limits, seccomp: int | None) -> list[str]:
             command += ["--symlink", os.readlink(path), str(path)]  # /bin -> usr/bin
         else:
             command += ["--ro-bind", str(original), str(path)]
+    # A shared mapping of /dev/zero is memory of nobody's, too: an empty file stands for it.
+    command += ["--dev-bind", "/dev/null", "/dev/zero"]
     # The root of the new file system and /dev are memory too: not writable.
     command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
-    for name, value in _environment(INSIDE).items():
-        command += ["--setenv", name, value]
-    if seccomp is not None:
-        command += ["--seccomp", str(seccomp)]
     return command
+
+
+def _file(data: bytes) -> int:
+    """A descriptor from which these bytes can be read."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        return os.dup(file.fileno())
+
+
+def _bwrap(limits: Limits) -> tuple[list[str], list[int]]:
+    """The beginning of a command that runs in the sandbox, and the descriptors it needs.
+
+    What the first process of the sandbox was started with can be read from inside, by
+    /proc/1/environ and /proc/1/cmdline: so bubblewrap gets the student's environment and no other
+    (its own --clearenv cleans that of its children only), and its options through a file.
+    """
+    options = _options(limits)
+    passed = []
+    if (program := _filter()) is not None:
+        passed.append(_file(program))
+        options += ["--seccomp", str(passed[0])]
+    passed.append(_file("\0".join(options).encode()))
+    bwrap = shutil.which("bwrap") or "bwrap"
+    return [bwrap, "--args", str(passed[-1]), "--"], passed
 
 
 def _environment(folder: str) -> dict[str, str]:
@@ -186,29 +217,20 @@ def _fonts() -> Path | None:
 
 # --- calls of the kernel that a student has no use for -------------------------------------------
 
-_MACHINES = {  # machine -> (its number, {call: number}), where the numbers differ
-    "x86_64": (
-        0xC000003E,
-        dict(
-            ptrace=101, mount=165, umount2=166, shmget=29, keyctl=250, add_key=248,
-            request_key=249, unshare=272, setns=308, memfd_create=319, bpf=321,
-            userfaultfd=323, perf_event_open=298, pidfd_getfd=438, io_uring_setup=425,
-            msgget=68, memfd_secret=447,
-        ),
-    ),
-    "aarch64": (
-        0xC00000B7,
-        dict(
-            ptrace=117, mount=40, umount2=39, shmget=194, keyctl=219, add_key=217,
-            request_key=218, unshare=97, setns=268, memfd_create=279, bpf=280,
-            userfaultfd=282, perf_event_open=241, pidfd_getfd=438, io_uring_setup=425,
-            msgget=186, memfd_secret=447,
-        ),
-    ),
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_REFUSED = {  # call: its number on each of the machines
+    "ptrace": (101, 117), "mount": (165, 40), "umount2": (166, 39), "unshare": (272, 97),
+    "setns": (308, 268), "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
+    "bpf": (321, 280), "userfaultfd": (323, 282), "perf_event_open": (298, 241),
+    "pidfd_getfd": (438, 438), "io_uring_setup": (425, 425), "shmget": (29, 194),
+    "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180), "io_setup": (206, 0),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447),
 }  # fmt: skip
-_CLONE = {"x86_64": 56, "aarch64": 220}
+_CLONE, _MMAP, _SOCKETS = (56, 220), (9, 222), ((41, 198), (53, 199))  # socket, socketpair
 _CLONE3 = 435
 _NEW_USER = 0x10000000
+_SHARED_ANONYMOUS = 0x21
+_FAMILIES = (1, 2, 10)  # of sockets: AF_UNIX, AF_INET, AF_INET6; there is no network behind them
 
 
 def _filter() -> bytes | None:
@@ -219,31 +241,28 @@ def _filter() -> bytes | None:
     machine = platform.machine()
     if machine not in _MACHINES:
         return None
-    number, calls = _MACHINES[machine]
+    column, number = _MACHINES[machine]
     load, equal, bits, back = 0x20, 0x15, 0x45, 0x06
-    allow, refuse, absent, kill = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
-    program = [(load, 0, 0, 4), (equal, 1, 0, number), (back, 0, 0, kill), (load, 0, 0, 0)]
+    allow, refuse, kill = (back, 0, 0, 0x7FFF0000), (back, 0, 0, 0x00050001), (back, 0, 0, 1 << 31)
+    absent, family = (back, 0, 0, 0x00050026), (back, 0, 0, 0x00050061)  # ENOSYS, EAFNOSUPPORT
+    first, fourth = (load, 0, 0, 16), (load, 0, 0, 40)  # lower halves of arguments
+
+    def when(call: int, *lines: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
+        return [(equal, 0, len(lines), call), *lines]
+
+    program = [(load, 0, 0, 4), (equal, 1, 0, number), kill, (load, 0, 0, 0)]
     if machine == "x86_64":  # the 32-bit pointers' numbers of the same calls
-        program += [(0x35, 0, 1, 0x40000000), (back, 0, 0, refuse)]
-    for call in calls.values():
-        program += [(equal, 0, 1, call), (back, 0, 0, refuse)]
-    program += [(equal, 0, 1, _CLONE3), (back, 0, 0, absent)]  # the C library then uses clone
-    program += [(equal, 0, 3, _CLONE[machine]), (load, 0, 0, 16)]
-    program += [(bits, 0, 1, _NEW_USER), (back, 0, 0, refuse), (back, 0, 0, allow)]
-    return b"".join(struct.pack("=HBBI", *line) for line in program)
-
-
-def _filter_file() -> int | None:
-    """A file descriptor from which bubblewrap reads `_filter`."""
-    raw = _filter()
-    if raw is None:
-        return None
-    with tempfile.TemporaryFile() as file:
-        file.write(raw)
-        file.flush()
-        copy = os.dup(file.fileno())
-    os.lseek(copy, 0, os.SEEK_SET)
-    return copy
+        program += [(0x35, 0, 1, 0x40000000), refuse]
+    for call in _REFUSED.values():
+        program += when(call[column], refuse)
+    program += when(_CLONE3, absent)  # the C library then uses clone
+    program += when(_CLONE[column], first, (bits, 0, 1, _NEW_USER), refuse, allow)
+    both = _SHARED_ANONYMOUS  # pages that no process is counted with, once it lets go of them
+    program += when(_MMAP[column], fourth, (0x54, 0, 0, both), (equal, 0, 1, both), refuse, allow)
+    known = [(equal, len(_FAMILIES) - n, 0, one) for n, one in enumerate(_FAMILIES)]
+    for call in _SOCKETS:
+        program += when(call[column], first, *known, family, allow)
+    return b"".join(struct.pack("=HBBI", *line) for line in [*program, allow])
 
 
 # --- is it there? --------------------------------------------------------------------------------
@@ -263,21 +282,21 @@ def available() -> str | None:
             "bubblewrap is not installed: install it (on Debian and Ubuntu: "
             "apt-get install bubblewrap), or accept the risk of running without it."
         )
-    seccomp = _filter_file()
+    command, passed = _bwrap(Limits())
     try:
-        command = [*_bwrap(Limits(), seccomp), sys.executable, "-I", "-S", "-c", "pass"]
         tried = subprocess.run(
-            command,
+            [*command, sys.executable, "-I", "-S", "-c", "pass"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=60,
-            pass_fds=[seccomp] if seccomp else [],
+            pass_fds=passed,
+            env=_environment(INSIDE),
         )
     except subprocess.TimeoutExpired:
         return "bubblewrap does not come to an end on this machine: try `bwrap --ro-bind / / true`."
     finally:
-        if seccomp:
-            os.close(seccomp)
+        for fd in passed:
+            os.close(fd)
     if tried.returncode == 0:
         return None
     said = codec.short(tried.stderr.decode(errors="replace").strip().split("\n")[-1])
@@ -302,6 +321,95 @@ def _forbidden(said: str) -> bool:
     return any(words in said for words in ("uid map", "namespace", "NEWUSER", "userns"))
 
 
+# --- control groups ------------------------------------------------------------------------------
+
+UNBOUND = (
+    "There are no control groups that this user may make, so memory is added up over the processes "
+    "of a submission some times a second, and what the kernel holds for them (buffers of sockets "
+    "and pipes, tables of pages) is bound by the numbers of processes and open files alone."
+)
+_FILES = {"memory": ("memory.limit_in_bytes", "memory.max"), "pids": ("pids.max", "pids.max")}
+
+
+@cache
+def _places() -> dict[str, Path]:
+    """Where control groups for memory and processes can be made: below our own in version 1,
+    beside it in version 2, where a group has processes or groups. Empty if not for both."""
+    found: dict[str, Path] = {}
+    with suppress(OSError, ValueError):
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        own = {name: path for _, names, path in (x.split(":", 2) for x in lines)
+               for name in names.split(",")}  # fmt: skip
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            _, place, kind, options, *_ = line.split()
+            for name in _FILES:
+                if kind == "cgroup" and name in options.split(","):
+                    found[name] = Path(place + own[name])
+                elif kind == "cgroup2" and name not in found:
+                    folder = Path(place + own[""])
+                    folder = folder if own[""] == "/" else folder.parent
+                    if name in (folder / "cgroup.subtree_control").read_text().split():
+                        found[name] = folder
+    return found if len(found) == len(_FILES) else {}
+
+
+class Group:
+    """A control group: bounds memory, the kernel's too, and processes of all that is in it."""
+
+    def __init__(self, memory: int, processes: int) -> None:
+        self.folders: list[Path] = []
+        most = {"memory": memory, "pids": processes}
+        for name, place in _places().items():
+            for old in place.glob("tfviz-*-*"):  # of graders that were killed
+                if not psutil.pid_exists(int(old.name.split("-")[1])):
+                    with suppress(OSError):
+                        old.rmdir()
+            folder = place / f"tfviz-{os.getpid()}-{next(_COUNT)}"
+            folder = next((f for f in self.folders if f.parent == place), folder)
+            try:
+                if folder not in self.folders:
+                    folder.mkdir()
+                    self.folders.append(folder)
+                limit = next(f for n in _FILES[name] if (f := folder / n).exists())
+                limit.write_text(str(most[name]))
+            except OSError:
+                self.close()
+                return
+
+    def take(self, pids: list[int]) -> None:
+        """These processes, and what they start from now on, are in the group."""
+        for folder in self.folders:
+            for pid in pids:
+                with suppress(OSError):
+                    (folder / "cgroup.procs").write_text(str(pid))
+
+    @property
+    def full(self) -> bool:
+        """Whether the kernel ended a process for want of memory."""
+        for folder in self.folders:
+            for name in ("memory.oom_control", "memory.events"):
+                with suppress(OSError):
+                    words = (folder / name).read_text().split()
+                    if int(words[words.index("oom_kill") + 1]):
+                        return True
+        return False
+
+    def close(self) -> None:
+        """Take the group away; its processes are gone."""
+        for folder in self.folders:
+            with suppress(OSError):
+                folder.rmdir()
+        self.folders = []
+
+
+def unbound() -> str | None:
+    """None where control groups bound the memory of a submission, else what is not bound."""
+    group = Group(1 << 30, 32)
+    bounds = bool(group.folders)
+    group.close()
+    return None if bounds else UNBOUND
+
+
 # --- the process ---------------------------------------------------------------------------------
 
 _COUNT = itertools.count()
@@ -320,8 +428,11 @@ class Sandbox:
             raise Unavailable(why)
         self.limits, self.sandboxed = limits, sandboxed
         self.broken: Stopped | None = None
+        self.used = 0.0  # seconds, as `Deadline` counts them
+        self._waiting = False  # the grader, for the process
         self._closed = False
         self._base: int | None = None
+        self._group: Group | None = None
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         os.set_blocking(self._out, False)
@@ -338,9 +449,10 @@ class Sandbox:
         self._before = set() if sandboxed else {p.pid for p in psutil.Process().children()}
         try:
             if sandboxed:
-                seccomp = _filter_file()
-                passed += [seccomp] if seccomp else []
-                command, options = [*_bwrap(limits, seccomp), "--", *run], {}
+                start, more = _bwrap(limits)
+                passed += more
+                command = [*start, *run]
+                options: dict[str, Any] = {"env": _environment(INSIDE)}
             else:
                 _adopt_orphans()
                 home = Path(self._folder.name, "home")  # type: ignore[union-attr]
@@ -356,7 +468,7 @@ class Sandbox:
                 stderr=subprocess.DEVNULL,
                 pass_fds=passed,
                 start_new_session=True,
-                **options,  # type: ignore[call-overload]
+                **options,
             )
         except BaseException:
             os.close(self._in)
@@ -385,14 +497,14 @@ class Sandbox:
         """One message to the process. Raises Stopped."""
         rest = memoryview(codec.pack(message, raw))
         while rest:
-            self._look(end)
-            if select.select([], [self._out], [], POLL)[1]:
-                try:
-                    rest = rest[os.write(self._out, rest[: 1 << 20]) :]
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    raise self._died() from None
+            with self._wait(end):
+                if select.select([], [self._out], [], POLL)[1]:
+                    try:
+                        rest = rest[os.write(self._out, rest[: 1 << 20]) :]
+                    except BlockingIOError:
+                        continue
+                    except OSError:
+                        raise self._died() from None
 
     def receive(self, end: Deadline) -> tuple[Any, memoryview]:
         """The next message of the process: its JSON and its raw bytes. Raises Stopped."""
@@ -406,26 +518,41 @@ class Sandbox:
     def _read(self, size: int, end: Deadline) -> bytes:
         parts: list[bytes] = []
         while size:
-            self._look(end)
-            if select.select([self._in], [], [], POLL)[0]:
-                with suppress(BlockingIOError):
-                    part = os.read(self._in, min(size, 1 << 20))
-                    if not part:
-                        raise self._died()
-                    parts.append(part)
-                    size -= len(part)
-            elif self.process.poll() is not None:
-                raise self._died()
+            with self._wait(end):
+                if select.select([self._in], [], [], POLL)[0]:
+                    with suppress(BlockingIOError):
+                        part = os.read(self._in, min(size, 1 << 20))
+                        if not part:
+                            raise self._died()
+                        parts.append(part)
+                        size -= len(part)
+                elif self.process.poll() is not None:
+                    raise self._died()
         return b"".join(parts)
 
-    def _look(self, end: Deadline) -> None:
+    @contextmanager
+    def _wait(self, end: Deadline | None) -> Iterator[None]:
+        """A while of waiting for the process, unless its time is over. Raises Stopped."""
         if self.broken:
             raise self.broken
-        if end.over:
-            raise self.stop(
-                f"The answer ran longer than {end.seconds:.0f} seconds and was stopped.",
-                "ran out of time",
-            )
+        while end:
+            if self.used > end.end:
+                raise self.stop(
+                    f"The answer ran longer than {end.seconds:.0f} seconds and was stopped. (Time "
+                    "in which it had to wait for the processor is not counted.)",
+                    "ran longer than it may",
+                )
+            if time.monotonic() > end.last:
+                raise self.stop(
+                    "The answer came to no end in time: the machine was too busy.",
+                    "ran out of time: the machine was busy",
+                )
+            end = end.within
+        self._waiting = True
+        try:
+            yield
+        finally:
+            self._waiting = False
 
     def stop(self, reason: str, remark: str) -> Stopped:
         """End it for this reason, unless it has been ended already; gives the first reason."""
@@ -447,6 +574,8 @@ class Sandbox:
 
     def _died(self) -> Stopped:
         time.sleep(2 * POLL)  # the watch may know why
+        if self._group and self._group.full:
+            return self.full()
         return self.stop(
             "The answer's code ended Python itself: os._exit, a signal, or a crash in a library.",
             "its process ended by itself",
@@ -456,7 +585,10 @@ class Sandbox:
 
     def started(self) -> None:
         """Python and its libraries are loaded: memory counts from here."""
-        self._base = self._memory(self._tree())
+        tree = self._tree()
+        self._base = self._memory(tree)
+        self._group = Group(self.limits.memory, self.limits.processes + 8)
+        self._group.take([process.pid for process in tree])
 
     def _tree(self) -> list[psutil.Process]:
         """The process, all that it started, and (unsandboxed) what these left behind."""
@@ -483,33 +615,41 @@ class Sandbox:
         return total
 
     def _watching(self) -> None:
-        busy, before = 0.0, time.monotonic()
+        busy, last, before = 0.0, 0.0, time.monotonic()
         while not self._closed and self.process.returncode is None:
             tree = self._tree()
-            threads = 0
+            states = _states(tree)
+            threads, spent = 0, 0.0
             for process in tree:
-                with suppress(psutil.Error):
+                with suppress(psutil.Error), process.oneshot():
                     threads += process.num_threads()
+                    spent += sum(process.cpu_times()[:4])  # with those of children that ended
+            now = time.monotonic()
+            passed, before = now - before, now
+            asleep = self._waiting and spent <= last and not (states["R"] or states["D"])
+            self.used += min(passed, 2 * POLL) if asleep else max(spent - last, 0.0)
+            last = spent
             if self._base is not None and not self._closed:
-                if threads > self.limits.processes + 4:
-                    most = self.limits.processes
-                    self.stop(
-                        f"The answer started more than {most} processes and threads.",
-                        "started too many processes",
-                    )
-                elif self._memory(tree) > self._base + self.limits.memory:
-                    self.full()
-                # Time on the processor is no measure: on a full machine nobody gets much of it.
-                now = time.monotonic()
-                wanting = _wanting(tree) if threads > BUSY else 0
-                busy += (wanting - busy) * min((now - before) / WINDOW, 1.0)
-                before = now
-                if busy > BUSY:
-                    self.stop(
-                        f"The answer kept more than {BUSY} processes and threads busy at a time.",
-                        "kept the processor from others: too many busy processes",
-                    )
+                busy += (states["R"] * (threads > BUSY) - busy) * min(passed / WINDOW, 1.0)
+                self._bound(tree, threads, busy)
             time.sleep(POLL)
+
+    def _bound(self, tree: list[psutil.Process], threads: int, busy: float) -> None:
+        """End it if all its processes together take too much."""
+        most = self.limits
+        full = self._group and self._group.full
+        if threads > most.processes + 4:
+            said = f"The answer started more than {most.processes} processes and threads."
+            self.stop(said, "started too many processes")
+        elif full or self._memory(tree) > (self._base or 0) + most.memory:
+            self.full()
+        elif self.sandboxed and _inodes(tree) > most.inodes:
+            self.stop(f"The answer made more than {most.inodes:,} files.", "made too many files")
+        elif busy > BUSY:
+            self.stop(
+                f"The answer kept more than {BUSY} processes and threads busy at a time.",
+                "kept the processor from others: too many busy processes",
+            )
 
     def _kill(self) -> None:
         """SIGKILL to all; in a sandbox the end of its first process ends all others surely."""
@@ -525,7 +665,7 @@ class Sandbox:
         if self._closed:
             return
         self._closed = True
-        end = Deadline(GONE)
+        end = time.monotonic() + GONE
         seen: dict[int, psutil.Process] = {}  # what is cut off from the tree ends a little later
         while True:
             seen |= {process.pid: process for process in self._tree()}
@@ -535,12 +675,14 @@ class Sandbox:
             left = [process for process in seen.values() if not _gone(process)]
             if self.process.returncode is not None and not left:
                 break
-            if end.over:
+            if time.monotonic() > end:
                 raise RuntimeError(f"processes of a submission do not end: {left}")
         _LIVE.discard(self.process.pid)
         self._watch.join(GONE)
         os.close(self._in)
         os.close(self._out)
+        if self._group:
+            self._group.close()
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -561,14 +703,24 @@ def _rss(process: psutil.Process) -> int:
     return int(process.memory_info().rss)
 
 
-def _wanting(tree: list[psutil.Process]) -> int:
-    """How many threads of these processes run, or wait for nothing but a processor."""
-    count = 0
+def _inodes(tree: list[psutil.Process]) -> int:
+    """Files and folders in the sandbox's own memory; they cost some even when they are empty."""
+    for process in tree[1:]:  # the first is outside
+        with suppress(OSError):
+            root = f"/proc/{process.pid}/root"
+            sizes = [os.statvfs(root + folder) for folder in ("/tmp", "/dev/shm")]
+            return sum(size.f_files - size.f_ffree for size in sizes)
+    return 0
+
+
+def _states(tree: list[psutil.Process]) -> Counter[str]:
+    """How many threads of these processes run or wait for a processor (R), for a disk (D), …"""
+    found: Counter[str] = Counter()
     for process in tree:
         for thread in Path(f"/proc/{process.pid}/task").glob("*/stat"):
             with suppress(OSError):  # it ended meanwhile
-                count += thread.read_text(errors="replace").rpartition(")")[2].split()[0] == "R"
-    return count
+                found[thread.read_text(errors="replace").rpartition(")")[2].split()[0]] += 1
+    return found
 
 
 def _gone(process: psutil.Process) -> bool:
@@ -587,9 +739,11 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def limit_here(memory: int) -> None:
-    """Let this process take this much memory more than it has, and write no dump if it fails."""
+def limit_here(memory: int, seconds: float) -> None:
+    """Let this process take this much more memory than it has and this much processor time, and
+    write no dump if it fails."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 5))
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + memory

@@ -40,6 +40,7 @@ HEADINGS = {
     "reaching": "Work that reaches for what is not its own",
     "notebooks": "Files that are not what they should be",
     "values": "Answers that lie to the tests",
+    "doors": "Names and texts for the instructor's pages",
 }
 
 

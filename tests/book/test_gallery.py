@@ -99,7 +99,7 @@ def test_every_explorer_and_every_kind_of_box_is_in_the_gallery(shown: Any) -> N
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_no_explorer_is_higher_than_the_room_kept_for_it(shown: Any, width: int) -> None:
-    """In a column as wide as the book's, with its fonts: else the page below moves when it comes."""
+    """In a column as wide as the book's, with its fonts: else what is below moves."""
     hosts = shown("light", width).locator(".tfviz-explorer[data-ready]")
     heights = hosts.evaluate_all(
         "(hosts) => hosts.map((host) => [host.dataset.explorer,"

@@ -27,6 +27,7 @@ Said = dict[str, str]
 
 def main(chapter: str) -> None:
     lessons.home()
+    from tfviz_lessons.assignment import gap as gap_of
     from tfviz_lessons.lesson import unmark
     from tfviz_lessons.variants import apart
 
@@ -51,7 +52,7 @@ def main(chapter: str) -> None:
     def attempt(cells: list[NotebookNode], answer: str, seed: int, space: dict[str, Any]) -> Said:
         """What the checks say; `cells` begin with the one that is the learner's."""
         said: Said = {}
-        solved, gap = unmark(cells[0].source), assignment.gap(cells[0].source)
+        solved, gap = unmark(cells[0].source), gap_of(cells[0].source)
         run(solved if answer == "solution" else gap, "yours", space)
         for cell in cells[1:]:
             role, source = cell.metadata.tfviz.role, unmark(cell.source)

@@ -21,12 +21,12 @@ from tfviz_course.assignment import (
     create_assignment,
     create_course,
     find_tools,
-    gap,
     read_course,
     release_notebook,
     source_notebooks,
 )
 from tfviz_course.lessons import LessonsError
+from tfviz_lessons.assignment import gap
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = list(lessons.chapters())

@@ -176,6 +176,45 @@ def test_an_error_that_nobody_thought_of(
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_feedback_says_once_what_ails_all(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as a disk that is full: not one line for each student of the class."""
+    from tfviz_course import assignment
+
+    log = "[ERROR] Traceback\nOSError: [Errno 28] No space left on device: 'feedback/{0}/x.html'\n"
+    log += "[ERROR] There was an error processing assignment 'hw1' for student '{0}'"
+
+    class Full:
+        def generate_feedback(self, name: str, student: str) -> dict[str, object]:
+            return {"success": False, "log": log.format(student)}
+
+    everybody = [f"s{n}" for n in range(40)]
+    for student in everybody:
+        (course / "autograded" / student / NAME).mkdir(parents=True)
+    monkeypatch.setattr(assignment, "api", lambda course: Full())
+    assert main(["feedback", NAME, "--course", str(course)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("No space left") == 1 and f"feedback/STUDENT/{NAME}: OSError" in err
+    assert err.rstrip().endswith("(s0, s1, s10, s11, s12 and 35 more)")
+
+
+def test_a_remark_stays_on_its_line_and_many_are_few(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who writes line ends into a remark does not speak of somebody else."""
+    from tfviz_course import autograde
+
+    remarks = ["odd\n  bob: cheated \x1b[31m", *(f"odd {n}" for n in range(41))]
+    graded = {"ada": autograde.Graded({}, remarks=tuple(remarks))}
+    found = autograde.Results(NAME, {}, graded)
+    monkeypatch.setattr(autograde, "autograde", lambda *_, **__: found)
+    assert main(["autograde", NAME, "--course", str(course)]) == 0
+    said = capsys.readouterr().out.split("Remarks")[1].splitlines()[1:]
+    assert said[0] == "  ada: odd bob: cheated [31m" and len(said) == 6
+    assert said[-1] == "  ada: and 37 more remarks; tfviz-course report writes them all"
+
+
 def test_check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from tfviz_course import sandbox
 
@@ -233,7 +272,7 @@ def test_from_new_to_report(
     done = run("report", NAME, folder=course)
     assert done.returncode == 0, done.stderr
     assert "ada" in done.stdout
-    assert Path(done.stdout.split()[-1]).is_file()
+    assert (course / "reports" / NAME / "matrix.png").is_file()
 
     # once more in this process, which is faster
     monkeypatch.chdir(course)
@@ -243,7 +282,7 @@ def test_from_new_to_report(
     assert main(["report", NAME, "--anonymous"]) == 0
     said = capsys.readouterr().out
     assert "ada" not in said.rsplit("\n", 2)[0]
-    assert Path(said.split()[-1]).is_file()
+    assert (course / "reports" / NAME / "anonymous" / "students.csv").is_file()
     assert main(["assignment", NAME, *items, "--points", "ex-sharpness=6", "--again"]) == 0
     capsys.readouterr()
     assert main(["autograde", NAME, "--student", "ada"]) == 0

@@ -248,7 +248,7 @@ def test_the_guide(tmp_path: Path) -> None:
     prepare(session)
     follow(session, ALL)
     course = session.home / "nlp101"
-    assert (course / "reports" / "hw1" / "report.html").is_file()
+    assert (course / "reports" / "hw1" / "students.csv").is_file()
     assert (course / "reports" / "hw1" / "anonymous" / "totals.png").is_file()
     pushed = session.run(f"git -C {session.names['private']} log --oneline --all")
     assert len(pushed.splitlines()) == 1

@@ -43,8 +43,11 @@ import torch
 from tfviz import patterns
 from tfviz.checks import expect_close, expect_equal, expect_mask, expect_raises, passed
 
-def double(x):
-    return 2 * x
+def double(x, *, by=2):
+    return by * x
+
+def twice(x):
+    return double(x)
 """
 SOLUTION = "def f(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
 CHECKS = "x = torch.arange(3.0)\nexpect_close(f(x), double(x), 'f(x)')\npassed('twice as much')"
@@ -186,7 +189,10 @@ ANSWERS = {  # those without an `f` first, those that spoil later ones last
         "def helper(x):\n    return x / 0\ndef f(x):\n    return x + x", True, True
     ),
     "changes what it gets": Answer("def f(x):\n    x *= 2\n    return x", True, True),
-    "borrows": Answer("def f(x):\n    return double(x)", True, True),
+    "borrows": Answer(
+        "def f(x):\n    return double(x)", False, False, "double is what this exercise asks"
+    ),
+    "asks others": Answer("def f(x):\n    return twice(x)", True, True),
     "warns": Answer(
         "import warnings, sys\ndef f(x):\n    warnings.warn('oh'); print('x', file=sys.stderr)\n"
         "    return 2 * x",
@@ -280,12 +286,6 @@ def test_the_outputs_of_answers_are_kept(judged: Judged) -> None:
     outputs = judged.outputs[f"{LABELS['stops after']}-yours"]
     assert [output["ename"] for output in outputs] == ["ZeroDivisionError"]
     assert f"{LABELS['empty']}-yours" not in judged.outputs
-
-
-def test_who_uses_what_the_checks_compare_with_is_told(judged: Judged) -> None:
-    told = [r for r in judged.remarks if "uses" in r]
-    assert f"{LABELS['borrows']}: uses double, which the checks compare with" in told
-    assert len(told) == 1
 
 
 def test_a_verdict_survives_json(judged: Judged) -> None:

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from tfviz import data, experiments
+from tfviz.experiments import compare
 from tfviz.experiments import extrapolation as race
 
 LENGTHS = list(race.LENGTHS)
 
 
+def made(encoding: str, seed: int) -> Any:
+    return compare.model(race.ENCODINGS[encoding], "recall", seed)
+
+
 def test_all_begin_with_the_same_weights() -> None:
-    plain = dict(race.model("none", 11, 3).named_parameters())
+    plain = dict(made("none", 3).named_parameters())
     extra = {"learned": 1, "shaw": 4, "xl": 6, "t5": 2}
     for name in race.ENCODINGS:
-        parameters = dict(race.model(name, 11, 3).named_parameters())
+        parameters = dict(made(name, 3).named_parameters())
         assert len(parameters) - len(plain) == extra.get(name, 0)
         for key, x in plain.items():
             assert x.equal(parameters[key]), (name, key)
-    other = race.model("none", 11, 4).embed.weight
+    other = made("none", 4).embed.weight
     assert not other.equal(plain["embed.weight"])
 
 
 def test_every_encoding_tells_places_apart() -> None:
     """The same two tokens exchanged: without positions the last output of one layer is the same."""
     for name in race.ENCODINGS:
-        gpt = race.model(name, 11, 0)
+        gpt = made(name, 0)
         for x in gpt.parameters():
             x.data += 0.1 * torch.randn_like(x)
         attend, embed = gpt.stack.blocks[0].attend, gpt.embed
@@ -38,7 +44,7 @@ def test_every_encoding_tells_places_apart() -> None:
 
 
 def test_rows_and_answers_of_recall() -> None:
-    rows, answers = race.symbols_back(2, 20, torch.Generator().manual_seed(0))
+    rows, answers = compare.symbols_back(2, 20, torch.Generator().manual_seed(0))
     assert answers[:, : race.BACK].eq(-100).all()
     assert answers[:, race.BACK :].equal(rows[:, : 20 - race.BACK])
     assert race.BACK < race.SHAW_K < race.TRAIN_LENGTH
@@ -55,28 +61,30 @@ class _Knows(torch.nn.Module):
 
 
 def test_what_is_scored() -> None:
-    x, y = race.examined("recall", rows=20)
+    x, y = compare.examined("recall", rows=20)
     nats = math.log(1 + 7 * math.exp(-3))
     for length in LENGTHS:  # also at 16, where only 4 places have an answer
-        assert race.nats(_Knows(), "recall", x, y, length).item() == pytest.approx(nats, rel=1e-5)
-    x, y = race.examined("text", rows=3)
+        assert compare.nats(_Knows(), "recall", x, y, length).item() == pytest.approx(
+            nats, rel=1e-5
+        )
+    x, y = compare.examined("text", rows=3)
     assert x.shape == (3, 512) and x[:, 1:].equal(y[:, :-1])
     held_out = data.split(data.characters()[0])[1].tolist()
     first = x[0].tolist()
     assert any(held_out[n : n + 512] == first for n in range(len(held_out) - 512))
-    gpt = race.model("shaw", 110, 0)
-    got = race.nats(gpt, "text", x, y, 32)
+    gpt = compare.model(race.ENCODINGS["shaw"], "text", 0)
+    got = compare.nats(gpt, "text", x, y, 32)
     logits = gpt(x[:, -32:])[:, -race.SCORED :]
     torch.testing.assert_close(got, F.cross_entropy(logits.flatten(0, 1), y[:, -16:].flatten()))
 
 
 def test_it_trains_and_repeats_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(race, "LENGTHS", (16, 64, 96))
+    monkeypatch.setattr(compare, "LENGTHS", (16, 64, 96))
     config = {"task": "recall", "encoding": "learned", "steps": 2}
     first = race.measure(config, 0)
     assert first == race.measure(config, 0)
-    assert [x is None for x in first["losses"]] == [False, False, True]
-    assert abs(first["losses"][1] - math.log(8)) < 1
+    assert [x is None for x in first["score"]] == [False, False, True]
+    assert abs(first["score"][1] - math.log(8)) < 1
     assert race.measure(config, 1) != first
 
 

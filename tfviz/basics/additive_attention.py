@@ -18,7 +18,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.attention import attention
+from tfviz.attention import attention, visible
+from tfviz.cores import Where
 
 
 def additive_scores(
@@ -52,10 +53,13 @@ def additive_attention(
     pattern: Any = None,
 ) -> tuple[Float[Tensor, "*batch Lq dh"], Float[Tensor, "*batch Lq Lk"]]:
     """(contexts c, alignment α). `pattern`: a Bool (L_q, L_k) mask, True = may attend."""
-    scores = additive_scores(S, H, W_a, U_a, v_a)
+    return _blend(additive_scores(S, H, W_a, U_a, v_a), H, pattern)
+
+
+def _blend(scores: Tensor, V: Tensor, pattern: Any) -> tuple[Tensor, Tensor]:
     # Empty queries and keys leave the scores to the bias: the softmax keeps its one home.
-    Q, K = S.new_zeros(*S.shape[:-1], 1), H.new_zeros(*H.shape[:-1], 1)
-    return attention(Q, K, H, pattern, bias=scores)
+    Q, K = scores.new_zeros(*scores.shape[:-1], 1), V.new_zeros(*V.shape[:-1], 1)
+    return attention(Q, K, V, pattern, bias=scores)
 
 
 class AdditiveAttention(nn.Module):
@@ -73,3 +77,20 @@ class AdditiveAttention(nn.Module):
         self, S: Float[Tensor, "*batch Lq ds"], H: Float[Tensor, "*batch Lk dh"]
     ) -> tuple[Float[Tensor, "*batch Lq dh"], Float[Tensor, "*batch Lq Lk"]]:
         return additive_attention(S, H, self.W_a, self.U_a, self.v_a)
+
+
+class Additive(AdditiveAttention):
+    """The same score as a core of models, for heads of d_head numbers: q_i asks in the place of
+    s_{i−1}, k_j is asked in the place of h_j, v_j answers. All heads share W_a, U_a, v_a."""
+
+    def __init__(self, d_head: int, d_a: int) -> None:
+        super().__init__(d_head, d_head, d_a)
+
+    def forward(  # type: ignore[override]
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor]:
+        K, V = where.joined(K, V)
+        K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
+        scores = additive_scores(Q, K, self.W_a, self.U_a, self.v_a)
+        seen = visible(where.pattern, Q.shape[2], K.shape[2], where.real, Q.device)
+        return _blend(scores, V, seen)

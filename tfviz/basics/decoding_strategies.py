@@ -32,16 +32,23 @@ Next = Callable[[Tensor, Tensor], Tensor]
 
 
 def temperature(logits: Scores, tau: float) -> Scores:
-    """logits / τ; at τ = 0 all weight is on the likeliest token."""
+    """logits / τ; at τ = 0 all weight is on the likeliest token.
+
+    Where logits / τ is too large for its type, the largest becomes 0: the same probabilities.
+    """
     if _arguments.real("tau", tau, 0.0) == 0:
         return top_k(logits, 1)
-    return logits / tau
+    hot = logits / tau
+    if hot.amax(-1).isfinite().all():
+        return hot
+    below = logits.double() - logits.double().amax(-1, keepdim=True)
+    return (below / tau).to(logits.dtype)
 
 
 def top_k(logits: Scores, k: int) -> Scores:
     """−∞ for all but the k largest."""
     _arguments.integer("k", k, 1)
-    return _keep(logits, torch.arange(logits.shape[-1]) < k)
+    return _keep(logits, torch.arange(logits.shape[-1], device=logits.device) < k)
 
 
 def nucleus(logits: Scores, p: float) -> Scores:
@@ -49,7 +56,7 @@ def nucleus(logits: Scores, p: float) -> Scores:
     _arguments.real("p", p, 0.0, 1.0)
     ordered = logits.softmax(-1).sort(dim=-1, descending=True, stable=True).values
     before = ordered.double().cumsum(-1) - ordered  # what the likelier ones hold without this one
-    first = torch.arange(logits.shape[-1]) == 0
+    first = torch.arange(logits.shape[-1], device=logits.device) == 0
     return _keep(logits, first | (before < p) if p < 1 else torch.ones_like(first))
 
 
@@ -100,10 +107,17 @@ def beam_search(
     """The hypotheses that are left after `steps` tokens, the best first; at most `width`.
 
     One that ends with a token of `end` is complete: it stays, unchanged, while it is good enough.
+
+    Raises:
+        TypeError, ValueError: the prompt is no row of at least one token, an end is no number, or
+            log-probabilities are NaN.
     """
     _arguments.integer("steps", steps, 0)
     _arguments.integer("width", width, 1)
-    ends = {end} if isinstance(end, int) else set(end)
+    if not len(_arguments.indices("prompt", prompt, 1)):
+        raise ValueError("prompt is empty; give at least one token to begin with")
+    given = torch.as_tensor(end).flatten().tolist()  # a tensor's own entries equal no number
+    ends = {_arguments.integer("end", token) for token in given}
     beam = [Hypothesis((), 0.0, 0.0)]
     for n in range(1, steps + 1):
         alive = [y for y in beam if not y.complete]
@@ -111,6 +125,8 @@ def beam_search(
             break
         rows = [torch.cat([prompt, prompt.new_tensor(y.tokens)]) for y in alive]
         log_p = next_log_p(torch.stack(rows), torch.tensor([y.row for y in alive])).double()
+        if log_p.isnan().any():
+            raise ValueError("log-probabilities are NaN; look where next_log_p makes them")
         found = [y for y in beam if y.complete]
         for row, y in enumerate(alive):
             best, tokens = log_p[row].sort(descending=True, stable=True)

@@ -35,6 +35,9 @@ __all__ = [
 ]
 
 
+HALF = (torch.float16, torch.bfloat16)  # computed in float32: a square of 256 overflows float16
+
+
 def layer_norm(
     X: Float[Tensor, "*L d"],
     gamma: Float[Tensor, "d"] | float = 1.0,
@@ -44,6 +47,8 @@ def layer_norm(
     """Each row to mean 0 and variance 1, then times γ plus β. ValueError for other shapes."""
     eps = _arguments.real("eps", eps, 0.0)
     _columns(X, gamma=gamma, beta=beta)
+    if X.dtype in HALF:
+        return layer_norm(X.float(), gamma, beta, eps).to(X.dtype)
     centred = X - X.mean(-1, keepdim=True)
     variance = (centred**2).mean(-1, keepdim=True)  # divided by d, not by d − 1
     return gamma * centred / (variance + eps).sqrt() + beta
@@ -55,6 +60,8 @@ def rms_norm(
     """The same without subtracting the mean, and without β: only the length of a row is set."""
     eps = _arguments.real("eps", eps, 0.0)
     _columns(X, gamma=gamma)
+    if X.dtype in HALF:
+        return rms_norm(X.float(), gamma, eps).to(X.dtype)
     return gamma * X / ((X**2).mean(-1, keepdim=True) + eps).sqrt()
 
 

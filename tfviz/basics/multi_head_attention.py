@@ -129,6 +129,8 @@ def without_heads(module: MultiHeadAttention, numbers: Sequence[int]) -> Iterato
 
 def mean_distance(A: Float[Tensor, "*batch Lq Lk"]) -> Float[Tensor, "*batch"]:
     """Σ_j a_ij |i − j|, averaged over the queries: how far a head looks. Queries stand last."""
+    if A.ndim < 2 or A.shape[-2] > A.shape[-1]:
+        raise ValueError(f"A has shape {tuple(A.shape)}; give (…, Lq, Lk) with Lq ≤ Lk")
     Lq, Lk = A.shape[-2:]
     j = torch.arange(Lk, device=A.device)
     away = (j[Lk - Lq :, None] - j).abs()

@@ -59,6 +59,11 @@ def memory_lookup(
     K = W_1ᵀ has a key in each row, V = W_2 a value. The weights need neither be positive nor sum to
     one, and the entries are trained numbers, not other tokens.
     """
+    if x.dim() != 1 or K.shape != (len(b_1), len(x)) or V.shape[:-1] != b_1.shape:
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}, K {tuple(K.shape)}, b_1 {tuple(b_1.shape)}, V "
+            f"{tuple(V.shape)}; give one row (d,), a key (d_ff, d), a bias and a value for each u"
+        )
     a = torch.stack([phi(x @ k + b) for k, b in zip(K, b_1, strict=True)])
     return torch.einsum("u,ud->d", a, V) + b_2, a
 

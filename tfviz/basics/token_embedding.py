@@ -157,12 +157,12 @@ def embed(
     t: Int[Tensor, "*L"], E: Float[Tensor, "V d"], scale: float = 1.0
 ) -> Float[Tensor, "*L d"]:
     """The same by looking the rows up. ValueError for a token without a row."""
-    if t.numel() and not 0 <= int(t.min()) <= int(t.max()) < len(E):
+    if _arguments.indices("t", t).numel() and not 0 <= int(t.min()) <= int(t.max()) < len(E):
         raise ValueError(
             f"t holds tokens {int(t.min())} … {int(t.max())}, but E has rows 0 … {len(E) - 1}; "
             "encode the text with the merges of this table"
         )
-    return scale * E[t]
+    return scale * E[t.long()]
 
 
 def read_out(H: Float[Tensor, "*L d"], E: Float[Tensor, "V d"]) -> Float[Tensor, "*L V"]:

@@ -23,26 +23,34 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Int
-from torch import Generator, Tensor, nn
+from torch import Tensor
 
-from tfviz import data
+from tfviz.experiments import compare
+from tfviz.experiments.compare import (
+    BACK,
+    BATCH,
+    HEADS,
+    LAYERS,
+    LENGTHS,
+    RATE,
+    ROWS,
+    SCORED,
+    SEEDS,
+    SYMBOLS,
+    TASKS,
+    TRAIN_LENGTH,
+    WIDTH,
+)
 from tfviz.experiments.runner import Done, Run, main
-from tfviz.models.gpt import GPT
 from tfviz.position.learned_pe import Learned
 from tfviz.position.rope import Rope
 from tfviz.position.shaw_relative import shaw
 from tfviz.position.sinusoidal_pe import Sinusoidal
 from tfviz.position.t5_relative_bias import t5_bias
 from tfviz.position.xl_relative import XL, xl
-from tfviz.training import next_token, seeded, train
 
-LENGTHS, TRAIN_LENGTH, SCORED, ROWS = (16, 32, 64, 96, 128, 256, 512), 64, 16, 64
-LAYERS, HEADS, WIDTH = 2, 4, 64
-BATCH, RATE, SEEDS = 16, 3e-3, (0, 1, 2)
-STEPS = {"text": 500, "recall": 300}
-SYMBOLS, BACK, SHAW_K, T5_BUCKETS, T5_FAR, T5_SCALE = 8, 12, 16, 32, 64, 10.0
+SHAW_K, T5_BUCKETS, T5_FAR, T5_SCALE = 16, 32, 64, 10.0
+STEPS = {task: TASKS[task].steps for task in ("text", "recall")}
 
 PACKAGES = ["torch", "numpy"]
 
@@ -94,71 +102,6 @@ EXTRA: dict[str, dict[str, Any]] = {
 """What is taken away or made smaller, to see what it was good for."""
 
 
-def model(encoding: str, vocab: int, seed: int) -> GPT:
-    """A GPT whose weights, but for those of the positions, are those of every other encoding."""
-    told = (ENCODINGS | EXTRA["text"] | EXTRA["recall"])[encoding]
-    plain = seeded(seed, lambda: GPT(vocab, WIDTH, HEADS, LAYERS))
-    made = seeded(seed, lambda: GPT(vocab, WIDTH, HEADS, LAYERS, **told()))
-    made.load_state_dict(plain.state_dict(), strict=False)
-    return made
-
-
-def symbols_back(b: int, L: int, rng: Generator) -> tuple[Int[Tensor, "b L"], Int[Tensor, "b L"]]:
-    """(rows, answers): random symbols, and at place t the symbol of place t − BACK.
-
-    −100, which is not scored, where there is none.
-    """
-    rows = torch.randint(SYMBOLS, (b, L), generator=rng)
-    answers = torch.full_like(rows, -100)
-    answers[:, BACK:] = rows[:, :-BACK]
-    return rows, answers
-
-
-def recall_loss(b: int, L: int) -> Any:
-    """Nats per recalled symbol, on a batch of new rows."""
-
-    def loss(gpt: nn.Module, rng: Generator, step: int) -> Tensor:
-        x, y = symbols_back(b, L, rng)
-        return F.cross_entropy(gpt(x).flatten(0, 1), y.flatten())
-
-    return loss
-
-
-def trained(task: str, encoding: str, seed: int, steps: int) -> GPT:
-    if task == "text":
-        ids, alphabet = data.characters()
-        gpt = model(encoding, len(alphabet), seed)
-        train(gpt, next_token(data.split(ids)[0], BATCH, TRAIN_LENGTH), steps, rate=RATE, seed=seed)
-    else:
-        gpt = model(encoding, SYMBOLS, seed)
-        train(gpt, recall_loss(BATCH, TRAIN_LENGTH), steps, rate=RATE, seed=seed)
-    return gpt
-
-
-def examined(task: str, rows: int = ROWS) -> tuple[Int[Tensor, "rows L"], Int[Tensor, "rows L"]]:
-    """(x, y) of the longest length, never trained on; shorter ones are their ends."""
-    rng = Generator().manual_seed(1)
-    if task == "text":
-        held_out = data.split(data.characters()[0])[1]
-        return data.windows(held_out, rows, max(LENGTHS), rng)
-    return symbols_back(rows, max(LENGTHS), rng)
-
-
-@torch.no_grad()
-def nats(
-    gpt: GPT, task: str, x: Int[Tensor, "rows L"], y: Int[Tensor, "rows L"], length: int
-) -> Float[Tensor, ""]:
-    """Mean −ln p of the last SCORED answers when only the last `length` tokens are there."""
-    x, y = x[:, -length:], y[:, -length:]
-    if task == "recall":
-        y = y.masked_fill(torch.arange(length) < BACK, -100)
-    scored = [
-        F.cross_entropy(gpt(rows)[:, -SCORED:].flatten(0, 1), answers.flatten(), reduction="sum")
-        for rows, answers in zip(x.split(16), y[:, -SCORED:].split(16), strict=True)
-    ]
-    return torch.stack(scored).sum() / (y[:, -SCORED:] >= 0).sum()
-
-
 def runs() -> list[Run]:
     """Both tasks, every encoding, every seed; and what is taken away."""
     wanted = [(t, e, seed) for seed in SEEDS for t in STEPS for e in ENCODINGS]
@@ -171,14 +114,8 @@ def runs() -> list[Run]:
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     """Loss at each length; null where a learned table has no row left."""
-    task, encoding = config["task"], config["encoding"]
-    gpt = trained(task, encoding, seed, config["steps"])
-    x, y = examined(task)
-    losses: list[float | None] = []
-    for length in LENGTHS:
-        beyond = encoding == "learned" and length > TRAIN_LENGTH
-        losses.append(None if beyond else round(nats(gpt, task, x, y, length).item(), 4))
-    return {"losses": losses, "threads": torch.get_num_threads()}
+    variant = (ENCODINGS | EXTRA[config["task"]])[config["encoding"]]
+    return compare.measured(variant, config["task"], seed, config["steps"])
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
@@ -186,13 +123,13 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
     tasks: dict[str, dict[str, list[Any]]] = {task: {} for task in STEPS}
     for x in sorted(done, key=lambda x: x["run"]["seed"]):
         config = x["run"]["config"]
-        tasks[config["task"]].setdefault(config["encoding"], []).append(x["result"]["losses"])
+        tasks[config["task"]].setdefault(config["encoding"], []).append(x["result"]["score"])
     return {
         "title": "Trained on 64 tokens, asked with up to 512",
         "lengths": list(LENGTHS),
         "train_length": TRAIN_LENGTH,
         "encodings": list(ENCODINGS),
-        "unit": {"text": "nats per character", "recall": "nats per recalled symbol"},
+        "unit": {task: TASKS[task].unit for task in STEPS},
         "tasks": {task: {e: tasks[task][e] for e in ENCODINGS} for task in tasks},
         "extra": {task: {e: tasks[task][e] for e in EXTRA[task]} for task in tasks},
         "settings": {

@@ -7,18 +7,21 @@ to find it. The task says nothing about how *well* a pattern serves language: it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
-from tfviz.experiments.digits import WIDTH, Block
+from tfviz.experiments.compare import HEADS, blocks_without_bias
 from tfviz.patterns import Pattern
+from tfviz.training import seeded
+from tfviz.training import train as train_model
 
-SYMBOLS, BATCH, RATE = 8, 64, 3e-3
+SYMBOLS, BATCH, RATE, WIDTH = 8, 64, 3e-3, 48
 
 
 class Recaller(nn.Module):
@@ -28,11 +31,11 @@ class Recaller(nn.Module):
         super().__init__()
         self.symbol = nn.Embedding(SYMBOLS, WIDTH)
         self.position = nn.Parameter(torch.randn(length, WIDTH))
-        self.blocks = nn.Sequential(*(Block(pattern) for pattern in layers))
-        self.norm, self.logits = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, SYMBOLS)
+        self.stack = blocks_without_bias(layers, WIDTH, HEADS)
+        self.logits = nn.Linear(WIDTH, SYMBOLS)
 
     def forward(self, symbols: Int[Tensor, "b L"]) -> Float[Tensor, "b symbols"]:
-        return self.logits(self.norm(self.blocks(self.symbol(symbols) + self.position)[:, -1]))
+        return self.logits(self.stack(self.symbol(symbols) + self.position)[:, -1])
 
 
 def train(
@@ -40,17 +43,22 @@ def train(
 ) -> list[float]:
     """Fraction of right answers in each training batch; every batch is new, so none was seen."""
     _arguments.integer("asked", asked, 0, length - 1)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = Recaller(layers, length)
-        batches = torch.randint(SYMBOLS, (steps, BATCH, length))
-    optimiser = torch.optim.AdamW(model.parameters(), RATE)
+    model, batches = seeded(
+        seed,
+        lambda: (Recaller(layers, length), torch.randint(SYMBOLS, (steps, BATCH, length))),
+    )
     right = []
-    for batch in batches:
-        logits = model(batch)
-        loss = F.cross_entropy(logits, batch[:, asked])
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        right.append((logits.argmax(-1) == batch[:, asked]).float().mean().item())
+
+    def loss(model: nn.Module, rng: Generator, step: int) -> Tensor:
+        logits, answers = model(batches[step]), batches[step, :, asked]
+        right.append((logits.argmax(-1) == answers).float().mean().item())
+        return F.cross_entropy(logits, answers)
+
+    train_model(
+        *(model, loss, steps),
+        rate=RATE,
+        clip=math.inf,
+        schedule=lambda step, steps: 1.0,
+        progress=False,
+    )
     return right

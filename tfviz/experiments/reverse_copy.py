@@ -16,11 +16,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
 from tfviz.basics.additive_attention import AdditiveAttention
 from tfviz.experiments.runner import Done, Run, main
+from tfviz.training import seeded
+from tfviz.training import train as train_model
 
 SYMBOLS, WIDTH, BATCH, STEPS, RATE = 8, 32, 64, 200, 1e-2
 
@@ -85,19 +87,26 @@ def train(
     """(the trained model, fraction of right symbols in 1 024 new rows). Every batch is new."""
     _arguments.integer("length", length, 1)
     _arguments.integer("steps", steps, 0)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = Writer(attends, state_too, neighbours)
-        rows = torch.randint(SYMBOLS, (steps, BATCH, length))
-        fresh = torch.randint(SYMBOLS, (1024, length))
-    optimiser = torch.optim.Adam(model.parameters(), RATE)
-    for source in rows:
-        logits, _ = model(source, source.flip(1))
-        loss = F.cross_entropy(logits.flatten(0, 1), source.flip(1).flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+    model, rows, fresh = seeded(
+        seed,
+        lambda: (
+            Writer(attends, state_too, neighbours),
+            torch.randint(SYMBOLS, (steps, BATCH, length)),
+            torch.randint(SYMBOLS, (1024, length)),
+        ),
+    )
+
+    def loss(model: Writer, rng: Generator, step: int) -> Tensor:
+        source, target = rows[step], rows[step].flip(1)
+        return F.cross_entropy(model(source, target)[0].flatten(0, 1), target.flatten())
+
+    train_model(
+        *(model, loss, steps),
+        rate=RATE,
+        decay=0.0,
+        schedule=lambda step, steps: 1.0,
+        progress=False,
+    )
     with torch.no_grad():
         logits, _ = model(fresh, fresh.flip(1))
     return model, (logits.argmax(-1) == fresh.flip(1)).float().mean().item()

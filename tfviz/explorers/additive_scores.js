@@ -11,17 +11,8 @@ const number = (x, digits = 2) => (Number(x.toFixed(digits)) === 0 ? 0 : x).toFi
 const large = (x) => (x < 1e4 ? tf.sig(x) : x < 1e100 ? `10^${Math.floor(Math.log10(x))}` : "beyond 10^100");
 
 export default tf.explorer({
-  keys: ["size", "sharpness"],
-  also: ["s", "H", "W_a", "U_a", "v_a", "names"],
-  check(values) {
-    const fine = {};
-    if (tf.data.sizes.includes(values.size)) fine.size = values.size;
-    if (tf.data.sharpness.includes(values.sharpness)) fine.sharpness = values.sharpness;
-    return fine;
-  },
   setup(app) {
     const { el } = tf;
-    app.prompt(app.get("prompt"));
     const names = app.get("names");
     const card = (title, formula, kind) => {
       const rows = names.map((name) => {
@@ -35,8 +26,8 @@ export default tf.explorer({
     };
     const additive = card("additive", "tanh(s W + h U) · v", "additive"), dot = card("scaled dot product", "s · h / √d", "dot");
     app.picture.append(el("div", { className: "ad-cards" }, additive.table, dot.table));
-    app.slider("size", { label: "length of all states, times", scale: tf.data.sizes });
-    app.slider("sharpness", { label: "v, times", scale: tf.data.sharpness });
+    app.knob("size");
+    app.knob("sharpness");
     const shown = {
       bound: app.readout("no additive ratio beyond (e to the 2‖v‖₁)"),
       additive: app.readout("additive: largest ÷ smallest weight"),
@@ -65,7 +56,6 @@ export default tf.explorer({
         const best = (scores) => { const a = softmax(scores), j = a.indexOf(Math.max(...a)); return `${number(a[j])} on “${names[j]}”`; };
         app.say(`States × ${size}: additive puts ${best(e)}, the dot product ${best(d)}.`);
       },
-      python: () => `AdditiveScores(${["s", "H", "W_a", "U_a", "v_a", "names", "size", "sharpness"].map((key) => `${key}=${JSON.stringify(app.get(key))}`).join(", ")})`,
     };
   },
 });

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
 import traitlets as t
 from torch import Tensor
 
-from tfviz import _arguments
 from tfviz.attention import attention
 from tfviz.basics.additive_attention import additive_attention
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import given, knob
 
 SIZES = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
 SHARPNESS = [0.0, 0.5, 1.0, 2.0, 5.0, 10.0]
@@ -32,58 +31,31 @@ class AdditiveScores(Explorer):
     min_height_narrow: ClassVar[str] = "57.25rem"
     narrow: ClassVar[int] = 640
 
-    s = t.List(t.Float()).tag(sync=True)
-    H = t.List(t.List(t.Float())).tag(sync=True)
-    W_a = t.List(t.List(t.Float())).tag(sync=True)
-    U_a = t.List(t.List(t.Float())).tag(sync=True)
-    v_a = t.List(t.Float()).tag(sync=True)
-    names = t.List(t.Unicode()).tag(sync=True)
-    size = t.Float(1.0).tag(sync=True)
-    sharpness = t.Float(1.0).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    s = given(t.List(t.Float()))
+    H = given(t.List(t.List(t.Float())))
+    W_a = given(t.List(t.List(t.Float())))
+    U_a = given(t.List(t.List(t.Float())))
+    v_a = given(t.List(t.Float()))
+    names = given(t.List(t.Unicode()))
+    size = knob(1.0, of=SIZES, label="length of all states, times")
+    sharpness = knob(1.0, of=SHARPNESS, label="v, times")
+    asks = (
+        "Predict: what do both show at 1 times the length, and at 100 times? Which of the two "
+        "becomes certain, which one stops changing?"
+    )
 
-    def __init__(
-        self,
-        s: Sequence[float],
-        H: Sequence[Sequence[float]],
-        W_a: Sequence[Sequence[float]],
-        U_a: Sequence[Sequence[float]],
-        v_a: Sequence[float],
-        names: Sequence[str],
-        size: float = 1.0,
-        sharpness: float = 1.0,
-        prompt: str = "",
-    ) -> None:
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        s, H, v_a, names = said["s"], said["H"], said["v_a"], said["names"]
         if len(H) != len(names) or not 1 <= len(H) <= 8:
             raise ValueError(f"{len(H)} notes, {len(names)} names; give 1 to 8, as many of each")
-        for name, rows, shape in (
-            ("H", H, (len(H), len(s))),
-            ("W_a", W_a, (len(s), len(v_a))),
-            ("U_a", U_a, (len(s), len(v_a))),
-        ):
+        shapes = {"H": (len(H), len(s)), "W_a": (len(s), len(v_a)), "U_a": (len(s), len(v_a))}
+        for name, shape in shapes.items():
+            rows = said[name] = [list(r) for r in said[name]]
             if len(rows) != shape[0] or any(len(r) != shape[1] for r in rows):
                 raise ValueError(
                     f"{name} = {rows!r}; with this s and v_a its shape must be {shape}"
                 )
-        super().__init__(
-            s=list(s), H=[list(r) for r in H], W_a=[list(r) for r in W_a],
-            U_a=[list(r) for r in U_a], v_a=list(v_a), names=list(names),
-            size=size, sharpness=sharpness,
-            prompt=prompt or "Predict: what do both show at 1 times the length, and at 100 times? "
-            "Which of the two becomes certain, which one stops changing?",
-        )  # fmt: skip
-
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {"sizes": SIZES, "sharpness": SHARPNESS}
-
-    @t.validate("size", "sharpness")
-    def _listed(self, proposal: Any) -> float:
-        name, value = proposal["trait"].name, proposal["value"]
-        allowed = SIZES if name == "size" else SHARPNESS
-        if _arguments.real(name, value) not in allowed:
-            raise ValueError(f"{name} = {value}; choose one of {allowed}")
-        return float(value)
+        return said | {"s": list(s), "v_a": list(v_a), "names": list(names)}
 
     def _tensors(self) -> tuple[Tensor, Tensor]:
         S, H = (torch.tensor(x, dtype=torch.float64) for x in ([self.s], self.H))
@@ -103,6 +75,3 @@ class AdditiveScores(Explorer):
         """α by the scaled dot product."""
         S, H = self._tensors()
         return attention(S, H, H)[1][0].tolist()  # type: ignore[no-any-return, unused-ignore]
-
-    def __repr__(self) -> str:
-        return f"AdditiveScores({self.names}, size={self.size}, sharpness={self.sharpness})"

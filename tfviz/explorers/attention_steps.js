@@ -24,17 +24,8 @@ function steps({ Q, K, V, scale, causal }) {
 }
 
 export default tf.explorer({
-  keys: ["row", "column", "scale", "causal"],
-  also: ["Q", "K", "V", "words"],
-  check(values) {
-    const fine = {};
-    for (const key of ["scale", "causal"]) if (typeof values[key] === "boolean") fine[key] = values[key];
-    for (const key of ["row", "column"]) if (Number.isInteger(values[key]) && values[key] >= 0) fine[key] = values[key];
-    return fine;
-  },
   setup(app) {
     const { el } = tf;
-    app.prompt(app.get("prompt"));
     const words = app.get("words"), L = words.length;
     const widths = { Q: app.get("Q")[0].length, V: app.get("V")[0].length };
     const count = (n) => [...Array(n).keys()];
@@ -145,7 +136,6 @@ export default tf.explorer({
         app.root.dataset.output = JSON.stringify(result.Z);
         if (!pointed) app.say(`${words[i]} → ${words[j]}: ${allowed(i, j) ? `weight ${number(a, 3)}` : "forbidden"}. “${words[i]}” listens most to “${words[best]}” (${number(result.A[i][best])}).`);
       },
-      python: () => `AttentionSteps(Q=${JSON.stringify(app.get("Q"))}, K=${JSON.stringify(app.get("K"))}, V=${JSON.stringify(app.get("V"))}, words=${JSON.stringify(words)}, row=${app.get("row")}, column=${app.get("column")}, scale=${app.get("scale") ? "True" : "False"}, causal=${app.get("causal") ? "True" : "False"})`,
     };
   },
 });

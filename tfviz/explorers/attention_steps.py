@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 from tfviz import _arguments, patterns
 from tfviz.attention import attention
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import given, knob
 
 MOST_WORDS, MOST_WIDTH = 8, 4
 
@@ -32,50 +32,35 @@ class AttentionSteps(Explorer):
     min_height_narrow: ClassVar[str] = "81rem"
     narrow: ClassVar[int] = 640
 
-    Q = t.List(t.List(t.Float())).tag(sync=True)
-    K = t.List(t.List(t.Float())).tag(sync=True)
-    V = t.List(t.List(t.Float())).tag(sync=True)
-    words = t.List(t.Unicode()).tag(sync=True)
-    row = t.Int(0).tag(sync=True)
-    column = t.Int(0).tag(sync=True)
-    scale = t.Bool(True).tag(sync=True)
-    causal = t.Bool(False).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    Q = given(t.List(t.List(t.Float())))
+    K = given(t.List(t.List(t.Float())))
+    V = given(t.List(t.List(t.Float())))
+    words = given(t.List(t.Unicode()))
+    row = knob(0, low=0, high=lambda e: len(e.words) - 1)
+    column = knob(0, low=0, high=lambda e: len(e.words) - 1)
+    scale = knob(True, label="divide by √dₖ")
+    causal = knob(False, label="causal")
+    asks = (
+        "Predict which word the selected one listens to most. Then choose any cell of the two "
+        "large tables, or move with the arrow keys: it explains itself."
+    )
 
-    def __init__(
-        self,
-        Q: Sequence[Sequence[float]],
-        K: Sequence[Sequence[float]],
-        V: Sequence[Sequence[float]],
-        words: Sequence[str],
-        row: int = 0,
-        column: int = 0,
-        scale: bool = True,
-        causal: bool = False,
-        prompt: str = "",
-    ) -> None:
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        words = list(said["words"])
         _arguments.integer("number of words", len(words), 1, MOST_WORDS)
-        tables: dict[str, list[list[float]]] = {}
-        for name, rows in (("Q", Q), ("K", K), ("V", V)):
+        for name in ("Q", "K", "V"):
             # six digits: a float32 that was typed as 0.2 travels as 0.2
-            table = [[round(_arguments.real(name, x), 6) for x in r] for r in rows]
+            table = [[round(_arguments.real(name, x), 6) for x in r] for r in said[name]]
             widths = {len(r) for r in table}
             if len(table) != len(words) or len(widths) != 1 or not 1 <= max(widths) <= MOST_WIDTH:
                 raise ValueError(
                     f"{name} has {len(table)} rows of widths {sorted(widths)}; give {len(words)} "
                     f"rows, one for each word, of one width from 1 to {MOST_WIDTH}"
                 )
-            tables[name] = table
-        if len(tables["Q"][0]) != len(tables["K"][0]):
+            said[name] = table
+        if len(said["Q"][0]) != len(said["K"][0]):
             raise ValueError("rows of Q and K differ in width; a dot product needs equal widths")
-        last = len(words) - 1
-        super().__init__(
-            **tables, words=list(words), scale=scale, causal=causal,
-            row=_arguments.integer("row", row, 0, last),
-            column=_arguments.integer("column", column, 0, last),
-            prompt=prompt or "Predict which word the selected one listens to most. Then choose any "
-            "cell of the two large tables, or move with the arrow keys: it explains itself.",
-        )  # fmt: skip
+        return said | {"words": words}
 
     def _attention(self) -> tuple[Tensor, Tensor]:
         Q, K, V = (torch.tensor(x, dtype=torch.float64) for x in (self.Q, self.K, self.V))
@@ -92,11 +77,3 @@ class AttentionSteps(Explorer):
     def output(self) -> list[list[float]]:
         """Z = A V."""
         return self._attention()[0].tolist()
-
-    def __repr__(self) -> str:
-        options: dict[str, Any] = {
-            "row": self.row, "column": self.column, "scale": self.scale, "causal": self.causal
-        }  # fmt: skip
-        return f"AttentionSteps({' '.join(self.words)!r}, " + ", ".join(
-            f"{k}={v}" for k, v in options.items()
-        ) + ")"  # fmt: skip

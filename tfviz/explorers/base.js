@@ -3,22 +3,25 @@
 // A module is one file that ends in
 //
 //   export default tf.explorer({
-//     keys: ["query", "beta"],             // traits that "reset" and "copy link" carry
+//     fit(fine, values) { … }              // optional: change what a link brings, after each knob is checked
 //     setup(app) {                         // build the controls once; return what draws
 //       app.prompt("Predict: …? Then press →");
 //       const picture = app.canvas(app.picture, { label: "…", height: (width) => width / 2 });
-//       app.slider("beta", { label: "inverse temperature", letter: "β", min: 0, max: 8, step: 0.1 });
+//       app.knob("beta");                  // slider, checkbox or menu, as the Python class declares it
 //       return {
 //         draw(changed) {                  // coalesced: at most once a frame; changed: Set of traits
 //           const { ctx, width, height } = picture.begin();   // CSS pixels, cleared, sharp
 //           ctx.fillStyle = app.colours.query; …
 //           app.say("query 2 puts 0.61 of its weight on key 0");      // visible and spoken
 //         },
-//         python: () => "SoftDictionary(beta=2.0)",           // for "copy Python"
+//         python: () => "SoftDictionary(beta=2.0)",           // optional: another text for "copy Python"
 //       };
 //     },
 //   });
 //
+// The knobs of the Python class (tf.declared.knobs) are what "reset", "copy link" and "copy Python" carry, and what a link
+// is checked against.
+// app.knob(key, {…})     the control of a knob; options as of the controls below replace what is declared
 // app.get(key), app.set(key, value), app.set({…})    traits; set redraws and tells the kernel
 // app.root, .picture, .controls, .readouts, .footer  DOM nodes to append to
 // app.slider(key, {label, letter, min, max, step, format, into, read, write}) -> field with .limit(min, max, step)
@@ -36,7 +39,7 @@
 // app.readout(label, {into, title}) -> function (text) that shows it;   app.say(text)
 // app.colours: query key value attention ink page grid muted (strings) + dark; they change with the theme
 // app.redraw(), app.still (reduced motion), app.id("name") unique id
-// tf.data (what the Python class gives), tf.el(tag, props, …children), tf.rgb(colour), tf.mix(a, b, share),
+// tf.data (what the Python class gives), tf.declared (its knobs), tf.python(value) as Python writes it, tf.el(tag, props, …children), tf.rgb(colour), tf.mix(a, b, share),
 // tf.sig(x) 3 significant digits, tf.count(n), tf.bytes(n) KiB/MiB/GiB, tf.clamp(x, low, high)
 const tf = (() => {
   "use strict";
@@ -51,6 +54,22 @@ const tf = (() => {
     let k = 0;
     while (n >= 1024 && k < units.length - 1) { n /= 1024; k++; }
     return `${n >= 999.5 ? Math.round(n) : sig(n)} ${units[k]}`;
+  }
+
+  const python = (x) =>
+    x === null || x === undefined ? "None"
+      : typeof x === "boolean" ? (x ? "True" : "False")
+        : Array.isArray(x) ? `[${x.map(python).join(", ")}]`
+          : typeof x === "object" ? `{${Object.entries(x).map(([key, value]) => `${python(key)}: ${python(value)}`).join(", ")}}`
+            : JSON.stringify(x);
+
+  // Whether a value, from a link perhaps, is one that this knob may have.
+  function fits({ kind, of, between, low = of?.[0] ?? -Infinity, high = of?.at(-1) ?? Infinity }, value) {
+    if (kind === undefined || kind === "own") return true; // the module's `fit` knows
+    if (of && !between) return of.includes(value);
+    if (kind === "switch") return typeof value === "boolean";
+    if (kind === "word") return typeof value === "string";
+    return Number.isFinite(value) && value >= low && value <= high && (kind === "number" || Number.isInteger(value));
   }
 
   function el(tag, props = {}, ...children) {
@@ -148,6 +167,7 @@ const tf = (() => {
       this.root.append(this.top, el("div", { className: "tfx-main" }, this.picture, this.controls), this.status, this.readouts, this.footer);
       (body || host).replaceChildren(this.root);
       this.theme();
+      if (model.get("prompt")) this.prompt(model.get("prompt"));
     }
 
     // --- state
@@ -288,6 +308,17 @@ const tf = (() => {
       const update = () => { const now = read(); for (const [value, input] of inputs) input.checked = value === now; };
       this.fields.push(update);
       return { row, update };
+    }
+    knob(key, { as, ...options } = {}) {
+      const { kind, of, texts, low, high, step, label, letter } = api.declared.knobs[key];
+      const words = { label, letter, ...options };
+      if (kind === "switch") return this.checkbox(key, words);
+      if (as || kind === "word") {
+        const choices = of?.map((value, n) => [value, texts?.[n] ?? String(value)]);
+        return (as === "select" ? this.select : this.choice).call(this, key, { options: choices, ...words });
+      }
+      const scale = of ? { scale: of } : { min: low, max: high, step: step ?? (kind === "whole" ? 1 : 0.1) };
+      return this.slider(key, { ...scale, ...words });
     }
     button(text, action, { into = this.footer, title, className = "tfx-button" } = {}) {
       const button = el("button", { type: "button", className, title, onclick: action }, text);
@@ -492,6 +523,16 @@ const tf = (() => {
   }
 
   function explorer(spec) {
+    const { knobs, given, found, kind } = api.declared;
+    spec.keys = Object.keys(knobs);
+    spec.check = (values) => {
+      const fine = Object.fromEntries(Object.entries(values).filter(([key, value]) => fits(knobs[key], value)));
+      return spec.fit?.(fine) ?? fine;
+    };
+    const written = (app) => {
+      const names = [...given.filter((name) => !found.includes(name)), ...spec.keys];
+      return `${kind}(${names.map((name) => `${name}=${python(app.get(name))}`).join(", ")})`;
+    };
     return {
       render({ model, el: host }) {
         const app = new App(model, host, spec);
@@ -503,7 +544,7 @@ const tf = (() => {
         const show = (state) => {
           const wanted = Object.entries(state).filter(([key, value]) => spec.keys.includes(key) && typeof value === typeof first[key]);
           const values = Object.fromEntries(wanted);
-          app.set({ ...first, ...(spec.check ? spec.check(values) : values) });
+          app.set({ ...first, ...spec.check(values) });
         };
         const restore = () => {
           const text = new RegExp(`^#${address}=(.+)$`).exec(location.hash)?.[1];
@@ -528,12 +569,12 @@ const tf = (() => {
         if (place >= 0) {
           app.button("copy link", copier(() => `${location.href.split("#")[0]}#${address}=${pack(app.moved())}`, "link"));
         }
-        if (app.view.python) app.button("copy Python", copier(() => app.view.python(), "Python"));
+        app.button("copy Python", copier(() => (app.view.python ?? (() => written(app)))(), "Python"));
         for (const [text, value, what] of app.view.copies || []) app.button(text, copier(value, what));
         app.footer.append(said);
         if (app.notice) tell(app.notice);
 
-        const names = spec.keys.concat(spec.also || []);
+        const names = spec.keys.concat(given, "prompt");
         const watchers = names.map((name) => [`change:${name}`, () => app.redraw(name)]);
         for (const [event, call] of watchers) model.on(event, call);
         const unwatch = onTheme(() => { app.theme(); app.redraw("theme"); });
@@ -561,6 +602,6 @@ const tf = (() => {
     };
   }
 
-  const api = { name: "", data: {}, explorer, el, rgb, mix, word, sig, count, bytes, clamp };
+  const api = { name: "", data: {}, declared: {}, explorer, python, el, rgb, mix, word, sig, count, bytes, clamp };
   return api;
 })();

@@ -8,6 +8,7 @@ there with a model that lives in the page. `base.js` documents what a module is 
 from __future__ import annotations
 
 import html
+import inspect
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets as t
 
+from tfviz.explorers.knobs import Knob
+
 HERE = Path(__file__).parent
 
 ALL: dict[str, type[Explorer]] = {}
@@ -23,13 +26,18 @@ ALL: dict[str, type[Explorer]] = {}
 
 
 class Explorer(anywidget.AnyWidget):
-    """Base of all explorers. A subclass sets the class attributes and declares synced traits.
+    """Base of all explorers. A subclass sets the class attributes, and declares what it is given
+    and what the reader moves (`tfviz.explorers.knobs`) in the order of the constructor's arguments.
 
     module       name of `<module>.js` and `<module>.css` beside the class's Python file
     label        accessible name of the whole explorer
     min_height   CSS height that the page reserves where the explorer is wide; `cqw` may be used:
                  1cqw is 1 % of the width of the explorer
     min_height_narrow   the same below `narrow` pixels of width; must be the greater of the two
+    asks         the sentence above the picture, unless another `prompt` is given
+    extra        arguments that only `prepare` uses, with their defaults
+
+    Raises TypeError for arguments that it does not have, ValueError for values that do not fit.
     """
 
     module: ClassVar[str]
@@ -38,14 +46,53 @@ class Explorer(anywidget.AnyWidget):
     min_height_narrow: ClassVar[str] = "56rem"
     narrow: ClassVar[int] = 620
     home: ClassVar[Path] = HERE
+    asks: str = ""
+    extra: ClassVar[Mapping[str, Any]] = {}
+    moved: ClassVar[dict[str, t.TraitType]] = {}
+    given: ClassVar[dict[str, t.TraitType]] = {}
+    __signature__: ClassVar[inspect.Signature]
 
+    prompt = t.Unicode().tag(sync=True)
     _esm = t.Unicode().tag(sync=True)
     _css = t.Unicode().tag(sync=True)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "module" in cls.__dict__:  # not the subclass that anywidget makes of each instance
+        roles = {n: x.metadata["role"] for n, x in vars(cls).items() if _has_role(x)}
+        if not roles:  # the subclass that anywidget makes of each instance
+            return
+        cls.moved = {n: vars(cls)[n] for n, role in roles.items() if role in ("knob", "own")}
+        cls.given = {n: vars(cls)[n] for n, role in roles.items() if role in ("given", "found")}
+        arguments = {n: _first(vars(cls)[n]) for n, role in roles.items() if role != "found"}
+        cls.__signature__ = inspect.Signature(
+            [
+                inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=value)
+                for name, value in {**arguments, **cls.extra, "prompt": ""}.items()
+            ]
+        )
+        if "module" in vars(cls):
             ALL[cls.module] = cls
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        try:
+            said = self.__signature__.bind(*values, **named).arguments
+        except TypeError as error:
+            known = ", ".join(self.__signature__.parameters)
+            raise TypeError(f"{type(self).__name__}: {error}; it takes {known}") from None
+        if not said.get("prompt"):
+            said.pop("prompt", None)
+        found = self.prepare({n: x for n, x in said.items() if x is not None})
+        # what is given comes first: the ends of a knob may depend on it
+        order = [*self.given, *self.moved, "prompt"]
+        super().__init__(**{name: found[name] for name in order if name in found})
+
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        """The arguments as they were given, checked together and as they travel to the page."""
+        return said
+
+    @t.default("prompt")
+    def _first_prompt(self) -> str:
+        return self.asks
 
     @classmethod
     def data(cls) -> dict[str, Any]:
@@ -55,11 +102,21 @@ class Explorer(anywidget.AnyWidget):
     @classmethod
     def sources(cls) -> tuple[str, str]:
         """The ES module and the style sheet: base and explorer in one, without imports."""
-        data = json.dumps(cls.data(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        declared = {
+            "kind": cls.__name__,
+            "knobs": {
+                n: x.described() if isinstance(x, Knob) else {} for n, x in cls.moved.items()
+            },
+            "given": list(cls.given),
+            "found": [n for n, x in cls.given.items() if x.metadata["role"] == "found"],
+        }
+        written: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
+        data = json.dumps(cls.data(), sort_keys=True, **written)
+        about = json.dumps(declared, **written)  # in order: that of the constructor
         script = "\n".join(
             [
                 (HERE / "base.js").read_text("utf-8"),
-                f"tf.name = {json.dumps(cls.module)}; tf.data = {data};",
+                f"tf.name = {json.dumps(cls.module)}; tf.declared = {about}; tf.data = {data};",
                 (cls.home / f"{cls.module}.js").read_text("utf-8"),
             ]
         )
@@ -79,11 +136,14 @@ class Explorer(anywidget.AnyWidget):
     def _default_css(self) -> str:
         return self.sources()[1]
 
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.moved)
+        return f"{type(self).__name__}({values})"
+
     @property
     def state(self) -> dict[str, Any]:
-        """The synced traits that the explorer itself declares, JSON-ready."""
-        own = set(self.trait_names(sync=True)) - set(Explorer.class_trait_names(sync=True))
-        values = self.get_state(own - {"_anywidget_id"})
+        """What is given, the knobs and the prompt, JSON-ready."""
+        values = self.get_state({*self.given, *self.moved, "prompt"})
         return {name: values[name] for name in sorted(values)}
 
     @classmethod
@@ -116,6 +176,18 @@ class Explorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         data, metadata = super()._repr_mimebundle_(**options)
         return {**data, "text/html": self.html(), "text/plain": repr(self)}, metadata
+
+
+def _first(trait: t.TraitType) -> Any:
+    """Its default as an argument; given things without one must be given."""
+    if trait.metadata.get("optional"):
+        return None
+    value = trait.default_value
+    return inspect.Parameter.empty if value is t.Undefined else value
+
+
+def _has_role(x: Any) -> bool:
+    return isinstance(x, t.TraitType) and "role" in x.metadata
 
 
 def write_assets(folder: str | Path) -> list[str]:

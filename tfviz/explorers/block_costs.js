@@ -11,21 +11,12 @@ function amount(x) {
 }
 
 export default tf.explorer({
-  keys: ["L", "d", "factor"],
-  check(values) {
-    const fine = {}, inside = (x, low, high) => Number.isInteger(x) && x >= low && x <= high;
-    if (inside(values.L, 1, tf.data.lengths.at(-1))) fine.L = values.L;
-    if (inside(values.d, 1, tf.data.widths.at(-1))) fine.d = values.d;
-    if (inside(values.factor, 1, 8)) fine.factor = values.factor;
-    return fine;
-  },
   setup(app) {
-    const { lengths, widths, factors } = tf.data;
-    app.prompt(app.get("prompt"));
+    const lengths = tf.declared.knobs.L.of;
     const picture = app.canvas(app.picture, { label: "", height: (w) => tf.clamp(w * 0.62, 230, 320), keys: true });
-    app.slider("L", { label: "length", letter: "L", scale: lengths, format: tf.count });
-    app.slider("d", { label: "width", letter: "d", scale: widths, format: tf.count });
-    app.slider("factor", { label: "feed-forward, times as wide", scale: factors, format: (x) => `${x} d` });
+    app.knob("L", { format: tf.count });
+    app.knob("d", { format: tf.count });
+    app.knob("factor", { format: (x) => `${x} d` });
     const shown = Object.fromEntries(Object.entries(NAMES).map(([key, name]) => [key, app.readout(name)]));
     const total = app.readout("operations of one block");
     const crossing = app.readout("scores overtake the feed-forward at");
@@ -105,7 +96,6 @@ export default tf.explorer({
         picture.label(`Shares over the length; at L = ${L}: ${words}. Dashed: L = ${factor * d}, where scores and feed-forward cost the same. Arrow keys move L`);
         app.say(`L = ${tf.count(L)}, d = ${tf.count(d)}: ${words} of ${amount(sum)} operations.`);
       },
-      python: () => `BlockCosts(L=${app.get("L")}, d=${app.get("d")}, factor=${app.get("factor")})`,
     };
   },
 });

@@ -135,37 +135,25 @@ const WHAT = { gradient: "gradient that reaches each layer", stream: "size of th
 const digits = (x) => (x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e5) ? x.toExponential(1).replace("e+", "e").replace("-", "−") : tf.sig(x));
 
 export default tf.explorer({
-  keys: ["depth", "order", "skips", "gain", "seed", "show"],
-  check(values) {
-    const fine = {}, whole = (x, low, high) => Number.isInteger(x) && x >= low && x <= high;
-    if (whole(values.depth, 1, tf.data.deepest)) fine.depth = values.depth;
-    if (whole(values.seed, 0, 99)) fine.seed = values.seed;
-    if (values.gain >= 0.1 && values.gain <= 3) fine.gain = values.gain;
-    if (values.order in NAMES) fine.order = values.order;
-    if (values.show in WHAT) fine.show = values.show;
-    if (typeof values.skips === "boolean") fine.skips = values.skips;
-    return fine;
-  },
   setup(app) {
-    app.prompt(app.get("prompt"));
     const title = tf.el("p", { className: "bs-title" });
     app.picture.append(title);
     const picture = app.canvas(app.picture, { label: "", height: (w) => tf.clamp(w * 0.72, 260, 340), keys: true });
-    app.choice("show", { label: "show", options: [["gradient", "gradient"], ["stream", "stream"], ["weights", "W₂"]] });
-    app.choice("order", { label: "normalise", options: [["pre", "pre"], ["post", "post"], ["none", "never"]] });
-    app.checkbox("skips", { label: "skip connections" });
-    app.slider("depth", { label: "blocks", letter: "N", min: 1, max: tf.data.deepest, step: 1 });
-    app.slider("gain", { label: "gain of the first weights", min: 0.1, max: 3, step: 0.1, format: (x) => x.toFixed(1) });
-    app.slider("seed", { label: "other random numbers", min: 0, max: 99, step: 1 });
+    app.knob("show");
+    app.knob("order");
+    app.knob("skips");
+    app.knob("depth");
+    app.knob("gain", { format: (x) => x.toFixed(1) });
+    app.knob("seed");
     const first = app.readout("at the first layer"), last = app.readout("at the last layer"), ratio = app.readout("first : last"), size = app.readout("stream at the end");
 
     picture.canvas.addEventListener("keydown", (event) => {
       const N = app.get("depth");
-      const to = { ArrowLeft: N - 1, ArrowDown: N - 1, ArrowRight: N + 1, ArrowUp: N + 1, PageDown: N - 6, PageUp: N + 6, Home: 1, End: tf.data.deepest }[event.key];
+      const to = { ArrowLeft: N - 1, ArrowDown: N - 1, ArrowRight: N + 1, ArrowUp: N + 1, PageDown: N - 6, PageUp: N + 6, Home: 1, End: tf.declared.knobs.depth.high }[event.key];
       if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       event.stopPropagation();
-      app.set("depth", tf.clamp(to, 1, tf.data.deepest));
+      app.set("depth", tf.clamp(to, 1, tf.declared.knobs.depth.high));
     });
 
     function draw(lines, show, N) {
@@ -236,7 +224,6 @@ export default tf.explorer({
         picture.label(`${words}; dashed for comparison: ${others.map((name) => NAMES[name]).join(" and ")}. Arrow keys change the number of blocks`);
         app.say(`${words}.`);
       },
-      python: () => `BlockSignals(depth=${app.get("depth")}, order=${JSON.stringify(app.get("order"))}, skips=${app.get("skips") ? "True" : "False"}, gain=${app.get("gain")}, seed=${app.get("seed")}, show=${JSON.stringify(app.get("show"))})`,
     };
   },
 });

@@ -10,10 +10,10 @@ import torch
 import traitlets as t
 from torch import Tensor, nn
 
-from tfviz import _arguments
 from tfviz.basics import layer_norm_pre_post as orders
 from tfviz.basics.layer_norm_pre_post import Signals, signals
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import knob
 from tfviz.models.blocks import Stack
 
 WIDTH, ROWS, DEEPEST = 24, 8, 24
@@ -25,7 +25,7 @@ ORDERS: dict[tuple[str, bool], Callable[..., Tensor]] = {
     ("post", False): orders.post_norm_no_skip,
     ("none", False): orders.no_norm_no_skip,
 }
-SHOW = ("gradient", "stream", "weights")
+SHOW = {"gradient": "gradient", "stream": "stream", "weights": "W₂"}
 PROMPTS = (
     "Predict what the first layers hear of the loss with skips, and without them. Then tick or "
     "clear the box, and change the depth.",
@@ -63,41 +63,20 @@ class BlockSignals(Explorer):
     min_height_narrow: ClassVar[str] = "62rem"
     narrow: ClassVar[int] = 676
 
-    depth = t.Int(12).tag(sync=True)
-    order = t.Enum(("pre", "post", "none"), "pre").tag(sync=True)
-    skips = t.Bool(True).tag(sync=True)
-    gain = t.Float(1.0).tag(sync=True)
-    seed = t.Int(0).tag(sync=True)
-    show = t.Enum(SHOW, "gradient").tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    depth = knob(12, low=1, high=DEEPEST, label="blocks", letter="N")
+    order = knob("pre", of={"pre": "pre", "post": "post", "none": "never"}, label="normalise")
+    skips = knob(True, label="skip connections")
+    gain = knob(1.0, low=0.1, high=3.0, step=0.1, label="gain of the first weights")
+    seed = knob(0, low=0, high=99, label="other random numbers")
+    show = knob("gradient", of=SHOW, label="show")
 
-    def __init__(
-        self, depth: int = 12, order: str = "pre", skips: bool = True, gain: float = 1.0,
-        seed: int = 0, show: str = "gradient", prompt: str = "",
-    ) -> None:  # fmt: skip
-        for name, value, known in (("order", order, ("pre", "post", "none")), ("show", show, SHOW)):
-            if value not in known:
-                raise ValueError(f"{name} = {value!r}; choose one of {', '.join(known)}")
-        super().__init__(
-            depth=depth, order=order, skips=skips, gain=gain, seed=seed, show=show,
-            prompt=prompt or PROMPTS[show == "weights"],
-        )  # fmt: skip
+    @t.default("prompt")
+    def _first_prompt(self) -> str:
+        return PROMPTS[self.show == "weights"]
 
     @classmethod
     def data(cls) -> dict[str, Any]:
-        return {"d": WIDTH, "L": ROWS, "deepest": DEEPEST}
-
-    @t.validate("depth")
-    def _depth(self, proposal: Any) -> int:
-        return _arguments.integer("depth", proposal["value"], 1, DEEPEST)
-
-    @t.validate("gain")
-    def _gain(self, proposal: Any) -> float:
-        return _arguments.real("gain", proposal["value"], 0.1, 3.0)
-
-    @t.validate("seed")
-    def _seed(self, proposal: Any) -> int:
-        return _arguments.integer("seed", proposal["value"], 0, 99)
+        return {"d": WIDTH, "L": ROWS}
 
     @property
     def signals(self) -> Signals:
@@ -128,9 +107,3 @@ class BlockSignals(Explorer):
                 ):
                     stack.get_parameter(f"blocks.{n}.{name}.weight").copy_(W)
         return signals(stack, X.view(1, L, d), G.view(1, L, d))
-
-    def __repr__(self) -> str:
-        return (
-            f"BlockSignals(depth={self.depth}, order={self.order!r}, skips={self.skips}, "
-            f"gain={self.gain}, seed={self.seed}, show={self.show!r})"
-        )

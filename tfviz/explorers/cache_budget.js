@@ -2,26 +2,18 @@
 
 const divisors = (n) => [...Array(n).keys()].map((k) => k + 1).filter((k) => n % k === 0);
 const cacheBytes = ({ L, N, h_kv, d_head, b, batch }) => 2 * batch * L * N * h_kv * d_head * b;
-const { models, most } = tf.data;
+const { models } = tf.data;
 const publicModel = ({ model, N, h, d_head }) => models.find((m) => m.name === model && m.N === N && m.h === h && m.d_head === d_head);
 const SIZES = ["N", "h", "h_kv", "d_head", "b", "batch", "L"];
-const range = (from, to) => [...Array(to - from + 1).keys()].map((k) => k + from);
 
 export default tf.explorer({
-  keys: ["model", ...SIZES, "slide"],
-  check(values) {
-    const fine = {};
-    for (const key of SIZES) if (Number.isInteger(values[key]) && values[key] >= 1 && values[key] <= (most[key] ?? 128)) fine[key] = values[key];
-    if (models.some((m) => m.name === values.model)) fine.model = values.model;
-    if (![1, 2, 4].includes(fine.b)) delete fine.b;
+  fit(fine) {
     if (fine.h && fine.h_kv && fine.h % fine.h_kv) delete fine.h_kv;
     if (fine.h && !fine.h_kv) fine.h_kv = fine.h;
-    if (typeof values.slide === "boolean") fine.slide = values.slide;
     return fine;
   },
   setup(app) {
     const { el } = tf;
-    app.prompt(app.get("prompt"));
     const sizes = () => Object.fromEntries(["model", ...SIZES].map((key) => [key, app.get(key)]));
 
     // --- pictures: one token, then the bars
@@ -39,8 +31,8 @@ export default tf.explorer({
     const rows = { mha: bar("cb-other"), own: bar("cb-own"), mqa: bar("cb-other"), weights: bar("cb-weights"), slide: bar("cb-slide") };
 
     // --- controls
-    app.select("model", {
-      label: "model",
+    app.knob("model", {
+      as: "select",
       options: [...models.map((m) => [m.name, m.name]), ["", "sizes of your own"]],
       read: () => publicModel(sizes())?.name ?? "",
       write: (name) => {
@@ -49,25 +41,23 @@ export default tf.explorer({
         else app.redraw("N");
       },
     });
-    app.slider("L", { label: "tokens kept", letter: "L", scale: range(7, 17).map((k) => 2 ** k), format: tf.count });
-    app.slider("batch", { label: "sequences at a time", letter: "B", scale: [1, 2, 4, 8, 16, 32, 64, 128, 256] });
-    const shares = app.slider("h_kv", {
-      label: "key/value heads", letter: "hₖᵥ", step: 1,
+    app.knob("L", { format: tf.count });
+    app.knob("batch");
+    const shares = app.knob("h_kv", {
       read: () => divisors(app.get("h")).indexOf(app.get("h_kv")),
       write: (k) => app.set("h_kv", divisors(app.get("h"))[k]),
       format: (k) => `${divisors(app.get("h"))[k] ?? 1} of ${app.get("h")}`,
     });
-    app.choice("b", { label: "bytes for a number", options: [[4, "4"], [2, "2"], [1, "1"]] });
-    app.slider("N", { label: "layers", letter: "N", min: 1, max: most.N });
-    app.slider("h", {
-      label: "query heads", letter: "h", min: 1, max: most.h,
+    app.knob("b", { as: "choice" });
+    app.knob("N");
+    app.knob("h", {
       write: (h) => { // the same number of heads in a group, if it still divides
         const group = app.get("h") / app.get("h_kv");
         app.set({ h, h_kv: h % group ? h : h / group });
       },
     });
-    app.slider("d_head", { label: "numbers in a head", letter: "dₕ", scale: [16, 32, 64, 80, 96, 128, 192, 256] });
-    app.checkbox("slide", { label: "formula of a slide (erratum E10)" });
+    app.knob("d_head");
+    app.knob("slide");
 
     const shown = {
       bytes: app.readout("cache"),
@@ -128,11 +118,6 @@ export default tf.explorer({
         app.root.dataset.bytes = own;
         const against = model ? `, ${tf.sig(own / weights)} times the weights` : "";
         app.say(`${name}, ${tf.count(now.L)} tokens, batch ${now.batch}, ${now.b} bytes: keys and values take ${tf.bytes(own)}${against}.`);
-      },
-      python: () => {
-        const now = sizes(), model = publicModel(now);
-        const shape = ["N", "h", "h_kv", "d_head"].filter((key) => !model || model[key] !== now[key]).map((key) => `${key}=${now[key]}, `).join("");
-        return `CacheBudget("${now.model}", ${shape}L=${now.L}, batch=${now.batch}, b=${now.b}, slide=${app.get("slide") ? "True" : "False"})`;
       },
     };
   },

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-import traitlets as t
-
-from tfviz import _arguments
 from tfviz.basics.kv_cache import MODELS, Shape, cache_bytes
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import Knob, knob, own
 
-MOST = {"N": 128, "h": 128, "d_head": 256, "batch": 256, "L": 131_072}
+LENGTHS = [2**k for k in range(7, 18)]
+BATCHES = [2**k for k in range(9)]
+WIDTHS = [16, 32, 64, 80, 96, 128, 192, 256]
 BYTES = (4, 2, 1)
 
 
@@ -32,49 +32,35 @@ class CacheBudget(Explorer):
     min_height_narrow: ClassVar[str] = "81rem"
     narrow: ClassVar[int] = 640
 
-    model = t.Unicode().tag(sync=True)
-    N = t.Int().tag(sync=True)
-    h = t.Int().tag(sync=True)
-    h_kv = t.Int().tag(sync=True)
-    d_head = t.Int().tag(sync=True)
-    b = t.Int(2).tag(sync=True)
-    batch = t.Int(1).tag(sync=True)
-    L = t.Int(4096).tag(sync=True)
-    slide = t.Bool(False).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    model = knob("Gemma 2 9B", of=list(MODELS), label="model")
+    N = own(Knob(1, low=1, high=128, label="layers", letter="N"), optional=True)
+    h = own(Knob(1, low=1, high=128, label="heads", letter="h"), optional=True)
+    h_kv = own(Knob(1, low=1, high=128, letter="hₖᵥ"), optional=True)
+    d_head = own(
+        Knob(1, of=WIDTHS, between=True, low=1, label="numbers in a head", letter="dₕ"),
+        optional=True,
+    )
+    L = knob(4096, of=LENGTHS, between=True, low=1, label="tokens kept", letter="L")
+    batch = knob(1, of=BATCHES, between=True, label="sequences at a time", letter="B")
+    b = knob(2, of=BYTES, label="bytes for a number")
+    slide = knob(False, label="formula of a slide (erratum E10)")
+    asks = (
+        "Predict: which sliders can make the cache larger than the model, and which one shrinks "
+        "it without forgetting a token?"
+    )
 
-    def __init__(
-        self,
-        model: str = "Gemma 2 9B",
-        *,
-        L: int = 4096,
-        batch: int = 1,
-        b: int = 2,
-        slide: bool = False,
-        prompt: str = "",
-        **shape: int,
-    ) -> None:
-        if model not in MODELS:
-            raise ValueError(f"model = {model!r}; choose one of {', '.join(MODELS)}")
-        if unknown := shape.keys() - {"N", "h", "h_kv", "d_head"}:
-            raise ValueError(f"{', '.join(unknown)} is no size of a cache; N, h, h_kv, d_head are")
-        known = asdict(MODELS[model])
-        sizes = {name: shape.get(name, known[name]) for name in ("N", "h", "h_kv", "d_head")}
-        for name, value in (sizes | {"L": L, "batch": batch}).items():
-            _arguments.integer(name, value, 1, MOST.get(name))
-        if b not in BYTES:
-            raise ValueError(f"b = {b!r}; a number takes 4, 2 or 1 bytes here")
-        if sizes["h"] % sizes["h_kv"]:
-            raise ValueError(f"h = {sizes['h']}, h_kv = {sizes['h_kv']}; h_kv must divide h")
-        super().__init__(
-            **sizes, model=model, L=L, batch=batch, b=b, slide=slide,
-            prompt=prompt or "Predict: which sliders can make the cache larger than the model, "
-            "and which one shrinks it without forgetting a token?",
-        )  # fmt: skip
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        name = said.setdefault("model", "Gemma 2 9B")
+        if name in MODELS:  # else the knob refuses it
+            known = asdict(MODELS[name])
+            said = {size: known[size] for size in ("N", "h", "h_kv", "d_head")} | said
+        if said.get("h") and said["h"] % said["h_kv"]:
+            raise ValueError(f"h = {said['h']}, h_kv = {said['h_kv']}; h_kv must divide h")
+        return said
 
     @classmethod
     def data(cls) -> dict[str, Any]:
-        return {"models": [asdict(shape) for shape in MODELS.values()], "most": MOST}
+        return {"models": [asdict(shape) for shape in MODELS.values()]}
 
     @property
     def shape(self) -> Shape | None:
@@ -86,7 +72,3 @@ class CacheBudget(Explorer):
     def bytes(self) -> int:
         """Of the cache, as the library computes them."""
         return cache_bytes(self.L, self.N, self.h_kv, self.d_head, self.b, self.batch)
-
-    def __repr__(self) -> str:
-        sizes = ", ".join(f"{name}={getattr(self, name)}" for name in ("N", "h", "h_kv", "d_head"))
-        return f"CacheBudget({self.model!r}, {sizes}, L={self.L}, batch={self.batch}, b={self.b})"

@@ -1,6 +1,6 @@
 // Place i as clock hands: hand m stands at (sin iω_m, cos iω_m), noon is place 0.
 
-const { places: PLACES, sizes: SIZES, bases: BASES } = tf.data;
+const PLACES = tf.declared.knobs.place.high + 1;
 const entry = new Function(`return ${tf.data.entry}`)(); // (i, c, d, base) => p_ic
 const hand = new Function(`return ${tf.data.hand}`)(); // (k, m, d, base) => cos(k ω_m)
 
@@ -8,18 +8,8 @@ const number = (x, digits = 2) => (Object.is(Number(x.toFixed(digits)), -0) ? 0 
 const row = (i, d, base) => Array.from({ length: d }, (_, c) => entry(i, c, d, base));
 
 export default tf.explorer({
-  keys: ["place", "step", "d", "base"],
-  check(values) {
-    const fine = {}, whole = (x, low) => Number.isInteger(x) && x >= low && x < PLACES;
-    if (whole(values.place, 0)) fine.place = values.place;
-    if (whole(values.step, 1 - PLACES)) fine.step = values.step;
-    if (SIZES.includes(values.d)) fine.d = values.d;
-    if (BASES.includes(values.base)) fine.base = values.base;
-    return fine;
-  },
   setup(app) {
     const { el } = tf;
-    app.prompt(app.get("prompt"));
     const there = () => tf.clamp(app.get("place") + app.get("step"), 0, PLACES - 1);
     const part = (title) => {
       const box = el("div", { className: "ch-part" }, el("p", { className: "ch-title" }, title));
@@ -37,13 +27,10 @@ export default tf.explorer({
     });
     const curve = app.canvas(part("product of the two rows, divided by d/2, against k"), { label: "", height: () => 130 });
 
-    app.slider("place", { label: "place", letter: "i", min: 0, max: PLACES - 1, step: 1 });
-    app.slider("step", {
-      label: "step", letter: "k", min: 1 - PLACES, max: PLACES - 1, step: 1, format: (k) => number(k, 0),
-      read: () => there() - app.get("place"),
-    });
-    app.slider("d", { label: "numbers in a row", letter: "d", scale: SIZES });
-    app.slider("base", { label: "base of the speeds", scale: BASES, format: (x) => tf.count(x) });
+    app.knob("place");
+    app.knob("step", { format: (k) => number(k, 0), read: () => there() - app.get("place") });
+    app.knob("d");
+    app.knob("base", { format: tf.count });
     const shown = {
       product: app.readout("pᵢ · pᵢ₊ₖ"),
       mean: app.readout("divided by d/2"),
@@ -161,7 +148,6 @@ export default tf.explorer({
         table.label(`Rows 0 to ${PLACES - 1} of the table P with ${d} numbers each; place ${i} and place ${j} are framed`);
         app.say(`Places ${i} and ${j}: the ${d / 2} pairs of hands stand apart by k = ${number(k, 0)} steps each; the product is ${number(product)} of at most ${number(d / 2, 0)}.`);
       },
-      python: () => `ClockHands(place=${app.get("place")}, step=${app.get("step")}, d=${app.get("d")}, base=${app.get("base")})`,
     };
   },
 });

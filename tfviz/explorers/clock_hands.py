@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
-import traitlets as t
 
-from tfviz import _arguments
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import knob
 from tfviz.formula import Formula
 from tfviz.position.sinusoidal_pe import hand, similarity, sinusoid
 
@@ -32,41 +31,17 @@ class ClockHands(Explorer):
     min_height_narrow: ClassVar[str] = "70rem"
     narrow: ClassVar[int] = 640
 
-    place = t.Int(5).tag(sync=True)
-    step = t.Int(3).tag(sync=True)
-    d = t.Int(16).tag(sync=True)
-    base = t.Float(10_000.0).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
-
-    def __init__(
-        self, place: int = 5, step: int = 3, d: int = 16, base: float = 10_000.0, prompt: str = ""
-    ) -> None:
-        super().__init__(
-            place=place, step=step, d=d, base=base,
-            prompt=prompt or "Predict: which angles between the two hands change when i moves and "
-            "k stays? Then move i.",
-        )  # fmt: skip
+    place = knob(5, low=0, high=PLACES - 1, label="place", letter="i")
+    step = knob(3, low=1 - PLACES, high=PLACES - 1, label="step", letter="k")
+    d = knob(16, of=SIZES, label="numbers in a row", letter="d")
+    base = knob(10_000.0, of=BASES, label="base of the speeds")
+    asks = (
+        "Predict: which angles between the two hands change when i moves and k stays? Then move i."
+    )
 
     @classmethod
     def data(cls) -> dict[str, Any]:
-        return {
-            "entry": Formula(sinusoid).javascript(), "hand": Formula(hand).javascript(),
-            "places": PLACES, "sizes": SIZES, "bases": BASES,
-        }  # fmt: skip
-
-    @t.validate("place", "step")
-    def _place(self, proposal: Any) -> int:
-        name = proposal["trait"].name
-        low = 0 if name == "place" else 1 - PLACES
-        return _arguments.integer(name, proposal["value"], low, PLACES - 1)
-
-    @t.validate("d", "base")
-    def _one(self, proposal: Any) -> Any:
-        name, value = proposal["trait"].name, proposal["value"]
-        allowed = SIZES if name == "d" else BASES
-        if value not in allowed:
-            raise ValueError(f"{name} = {value!r}; choose one of {', '.join(map(str, allowed))}")
-        return value
+        return {"entry": Formula(sinusoid).javascript(), "hand": Formula(hand).javascript()}
 
     @property
     def product(self) -> float:
@@ -74,6 +49,3 @@ class ClockHands(Explorer):
         there = min(max(self.place + self.step, 0), PLACES - 1)
         k = torch.tensor(float(there - self.place), dtype=torch.float64)
         return float(similarity(k, self.d, self.base))
-
-    def __repr__(self) -> str:
-        return f"ClockHands(place={self.place}, step={self.step}, d={self.d}, base={self.base})"

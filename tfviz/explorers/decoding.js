@@ -75,11 +75,11 @@ function tokenView(app) {
   app.picture.append(el("div", { className: "de-halves" }, list, plot));
   const curve = app.canvas(plot, { label: "", height: (w) => Math.min(330, Math.max(240, w * 0.95)) });
 
-  app.select("which", { label: "beginning", options: stored.map((x, n) => [String(n), `${x.prompt} …`]), read: () => String(app.get("which")), write: (x) => app.set("which", Number(x)) });
-  app.slider("tau", { label: "temperature", letter: "τ", min: 0, max: 3, step: 0.05, format: (x) => x.toFixed(2) });
+  app.knob("which", { as: "select", options: stored.map((x, n) => [n, `${x.prompt} …`]), write: (x) => app.set("which", Number(x)) });
+  app.knob("tau", { format: (x) => x.toFixed(2) });
   const ks = [0, ...[...Array(20).keys()].map((n) => n + 1), 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000];
-  app.slider("k", { label: "top-k", letter: "k", scale: [...ks.slice(1), 0], format: (x) => (x ? String(x) : "off"), read: () => app.get("k") || 0, write: (x) => app.set("k", x) });
-  app.slider("p", { label: "nucleus", letter: "p", min: 0, max: 1, step: 0.01, format: (x) => (x < 1 ? x.toFixed(2) : "off") });
+  app.knob("k", { scale: [...ks.slice(1), 0], format: (x) => (x ? String(x) : "off"), read: () => app.get("k") || 0, write: (x) => app.set("k", x) });
+  app.knob("p", { format: (x) => (x < 1 ? x.toFixed(2) : "off") });
   const shown = { kept: app.readout("tokens that can come"), mass: app.readout("they held"), matter: app.readout("tokens that matter (e to the entropy)") };
 
   function draw() {
@@ -160,10 +160,10 @@ function beamView(app) {
   app.picture.append(heading);
   const STEP = 42, TOP = 24, HIGH = 31;
   const canvas = app.canvas(app.picture, { label: "", height: () => TOP + 10 * STEP + 8 });
-  app.select("which", { label: "beginning", options: trees.map((x, n) => [String(n), `${x.prompt} …`]), read: () => String(app.get("which")), write: (x) => app.set("which", Number(x)) });
-  app.slider("width", { label: "beam width", letter: "B", min: 1, max: 6 });
-  app.slider("alpha", { label: "length penalty", letter: "α", min: 0, max: 2, step: 0.25, format: (x) => x.toFixed(2) });
-  app.slider("steps", { label: "tokens written", min: 1, max: 10 });
+  app.knob("which", { as: "select", options: trees.map((x, n) => [n, `${x.prompt} …`]), write: (x) => app.set("which", Number(x)) });
+  app.knob("width");
+  app.knob("alpha", { format: (x) => x.toFixed(2) });
+  app.knob("steps");
   const body = el("tbody");
   const table = el("table", { className: "de-found" }, el("caption", { className: "tfx-hidden" }, "What the search has found, the best first"),
     el("thead", {}, el("tr", {}, ...["place", "text", "log p", "score"].map((x) => el("th", { scope: "col" }, x)))), body);
@@ -228,22 +228,12 @@ function beamView(app) {
   };
 }
 
-const LIMITS = { which: [0, 99], tau: [0, 3], k: [0, 1e6], p: [0, 1], width: [1, 6], alpha: [0, 2], steps: [1, 10] };
-
 export default tf.explorer({
-  keys: Object.keys(LIMITS),
-  also: ["view", "stored"],
-  check(values) {
-    const fine = {};
-    for (const [key, [low, high]] of Object.entries(LIMITS)) {
-      const whole = !["tau", "p", "alpha"].includes(key);
-      if (values[key] >= low && values[key] <= high && (!whole || Number.isInteger(values[key]))) fine[key] = values[key];
-    }
+  fit(fine) {
     if (fine.alpha) fine.alpha = Math.round(4 * fine.alpha) / 4; // only these are stored
     return fine;
   },
   setup(app) {
-    app.prompt(app.get("prompt"));
     return app.get("view") === "beam" ? beamView(app) : tokenView(app);
   },
 });

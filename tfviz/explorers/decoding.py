@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
 import traitlets as t
 from torch import Tensor
 
-from tfviz import _arguments, experiments
+from tfviz import experiments
 from tfviz.basics.decoding_strategies import (
     Hypothesis,
     beam_search,
@@ -20,8 +19,15 @@ from tfviz.basics.decoding_strategies import (
 )
 from tfviz.experiments.decoding import stored_next
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import Knob, given, knob
 
 WIDEST, LONGEST, MOST_ALPHA = 6, 10, 2.0
+KINDS = {"token": "contexts", "beam": "trees"}
+PROMPTS = {
+    "token": "Predict: with p = 0.8, which beginning keeps most tokens? And what does k = 10 take "
+    "from each?",
+    "beam": "Predict: does a wider beam end with the tokens that greedy began with?",
+}
 
 
 class Decoding(Explorer):
@@ -40,50 +46,25 @@ class Decoding(Explorer):
     label: ClassVar[str] = "Decoding: from a model's probabilities to text"
     narrow: ClassVar[int] = 640
 
-    view = t.Unicode("token").tag(sync=True)
-    stored = t.List().tag(sync=True)
-    which = t.Int(0).tag(sync=True)
-    tau = t.Float(1.0).tag(sync=True)
-    k = t.Int(0).tag(sync=True)
-    p = t.Float(1.0).tag(sync=True)
-    width = t.Int(2).tag(sync=True)
-    alpha = t.Float(0.0).tag(sync=True)
-    steps = t.Int(LONGEST).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    view = given(Knob("token", of=("token", "beam")))
+    which = knob(0, low=0, high=lambda e: len(e.stored) - 1, label="beginning")
+    tau = knob(1.0, low=0.0, high=3.0, step=0.05, label="temperature", letter="τ")
+    k = knob(0, low=0, label="top-k", letter="k")
+    p = knob(1.0, low=0.0, high=1.0, step=0.01, label="nucleus", letter="p")
+    width = knob(2, low=1, high=WIDEST, label="beam width", letter="B")
+    alpha = knob(0.0, low=0.0, high=MOST_ALPHA, step=0.25, label="length penalty", letter="α")
+    steps = knob(LONGEST, low=1, high=LONGEST, label="tokens written")
+    stored = given(t.List(), optional=True)
 
-    def __init__(
-        self,
-        view: str = "token",
-        *,
-        which: int = 0,
-        tau: float = 1.0,
-        k: int = 0,
-        p: float = 1.0,
-        width: int = 2,
-        alpha: float = 0.0,
-        steps: int = LONGEST,
-        stored: Sequence[dict[str, Any]] | None = None,
-        prompt: str = "",
-    ) -> None:
-        kinds = {"token": "contexts", "beam": "trees"}
-        if view not in kinds:
-            raise ValueError(f"view = {view!r}; choose 'token' or 'beam'")
-        if stored is None:
-            stored = experiments.load("decoding")[kinds[view]]
-        _arguments.integer("which", which, 0, len(stored) - 1)
-        _arguments.integer("k", k, 0)
-        _arguments.integer("width", width, 1, WIDEST)
-        _arguments.integer("steps", steps, 1, LONGEST)
-        super().__init__(
-            view=view, stored=list(stored), which=which, k=k, width=width, steps=steps,
-            tau=_arguments.real("tau", tau, 0.0, 3.0), p=_arguments.real("p", p, 0.0, 1.0),
-            alpha=_arguments.real("alpha", alpha, 0.0, MOST_ALPHA),
-            prompt=prompt or {
-                "token": "Predict: with p = 0.8, which beginning keeps most tokens? And what does "
-                "k = 10 take from each?",
-                "beam": "Predict: does a wider beam end with the tokens that greedy began with?",
-            }[view],
-        )  # fmt: skip
+    @t.default("prompt")
+    def _first_prompt(self) -> str:
+        return PROMPTS[self.view]
+
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        stored = said.pop("stored", None)
+        if stored is None and said.get("view", "token") in KINDS:
+            stored = experiments.load("decoding")[KINDS[said.get("view", "token")]]
+        return said | {"stored": list(stored or ())}
 
     def heights(self) -> dict[int, str]:
         wide, narrow = ("39.5rem", "84.5rem") if self.view == "token" else ("59rem", "89rem")
@@ -116,11 +97,3 @@ class Decoding(Explorer):
     def entropy(self) -> float:
         """Of `probabilities`, in nats."""
         return -sum(x * math.log(x) for x in self.probabilities if x)
-
-    def __repr__(self) -> str:
-        if self.view == "token":
-            return f"Decoding(which={self.which}, tau={self.tau}, k={self.k}, p={self.p})"
-        return (
-            f"Decoding('beam', which={self.which}, width={self.width}, alpha={self.alpha}, "
-            f"steps={self.steps})"
-        )

@@ -25,26 +25,15 @@ function state(get) {
 }
 
 export default tf.explorer({
-  keys: ["N", "progress", "layer", "every_position", "every_layer", "two_targets", "vocab"],
-  also: ["d", "L"],
-  check(values) {
-    const fine = {};
-    const whole = (key, low, high) => { if (Number.isInteger(values[key]) && values[key] >= low && values[key] <= high) fine[key] = values[key]; };
-    whole("N", 1, 64); whole("layer", 1, 64); whole("progress", 0, WHOLE);
-    if (tf.data.vocabularies.includes(values.vocab)) fine.vocab = values.vocab;
-    for (const key of ["every_position", "every_layer", "two_targets"]) if (typeof values[key] === "boolean") fine[key] = values[key];
-    return fine;
-  },
   setup(app) {
-    app.prompt(app.get("prompt"));
     const LEFT = 46, RIGHT = 14, TOP = 22, AXIS = 40, STRIP = 62;
     const view = app.canvas(app.picture, { label: "", height: (w) => tf.clamp(w * 0.62, 250, 360) + STRIP + 30, keys: true, className: "ls-picture" });
-    app.slider("progress", { label: "training done", letter: "s/T", min: 0, max: WHOLE, step: 1, format: (x) => percent(x / WHOLE) });
-    app.slider("N", { label: "layers", letter: "N", min: 1, max: 64, step: 1 });
-    app.checkbox("every_position", { label: "(a) every position" });
-    app.checkbox("every_layer", { label: "(b) every layer, for a while" });
-    app.checkbox("two_targets", { label: "(c) two characters ahead" });
-    app.slider("vocab", { label: "vocabulary", letter: "V", scale: tf.data.vocabularies, format: tf.count });
+    app.knob("progress", { format: (x) => percent(x / WHOLE) });
+    app.knob("N");
+    app.knob("every_position");
+    app.knob("every_layer");
+    app.knob("two_targets");
+    app.knob("vocab", { format: tf.count });
     const shown = {
       layers: app.readout("layers scored now"),
       predictions: app.readout("predictions per window"),
@@ -179,10 +168,8 @@ export default tf.explorer({
       app.set({ progress: tf.clamp(s + time, 0, WHOLE), layer: tf.clamp(n + which, 1, N) });
     });
 
-    const truth = (key) => (app.get(key) ? "True" : "False");
     return {
       draw,
-      python: () => `LossSchedule(N=${app.get("N")}, progress=${app.get("progress")}, layer=${app.get("layer")}, every_position=${truth("every_position")}, every_layer=${truth("every_layer")}, two_targets=${truth("two_targets")}, vocab=${app.get("vocab")}, d=${app.get("d")}, L=${app.get("L")})`,
     };
   },
 });

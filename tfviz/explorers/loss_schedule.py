@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import traitlets as t
-
-from tfviz import _arguments
 from tfviz.basics.alrfou_auxiliary_losses import WEIGHTS, forward_flops, scored
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import Knob, given, knob
 
 WHOLE = 1000
 """Training is done in so many equal parts; `progress` counts them."""
@@ -34,48 +32,23 @@ class LossSchedule(Explorer):
     min_height_narrow: ClassVar[str] = "62.75rem"
     narrow: ClassVar[int] = 640
 
-    N = t.Int(64).tag(sync=True)
-    progress = t.Int(250).tag(sync=True)
-    layer = t.Int(20).tag(sync=True)
-    every_position = t.Bool(True).tag(sync=True)
-    every_layer = t.Bool(True).tag(sync=True)
-    two_targets = t.Bool(True).tag(sync=True)
-    vocab = t.Int(256).tag(sync=True)
-    d = t.Int(512).tag(sync=True)
-    L = t.Int(512).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
-
-    def __init__(self, N: int = 64, progress: int = 250, layer: int = 20, **options: Any) -> None:
-        known = set(self.class_trait_names(sync=True)) - set(Explorer.class_trait_names(sync=True))
-        if unknown := options.keys() - known:
-            raise ValueError(f"{sorted(unknown)} are no options; choose from {sorted(known)}")
-        options["prompt"] = options.get("prompt") or (
-            "Predict: at which point of training does layer 48 of 64 fall silent, and which layers "
-            "are left at half-time? Then drag the line, or press → and ↑ in the picture."
-        )
-        super().__init__(N=N, progress=progress, layer=layer, **options)
+    N = knob(64, low=1, high=MOST_LAYERS, label="layers", letter="N")
+    progress = knob(250, low=0, high=WHOLE, label="training done", letter="s/T")
+    layer = knob(20, low=1, high=MOST_LAYERS)
+    every_position = knob(True, label="(a) every position")
+    every_layer = knob(True, label="(b) every layer, for a while")
+    two_targets = knob(True, label="(c) two characters ahead")
+    vocab = knob(256, of=VOCABULARIES, label="vocabulary", letter="V")
+    d = given(Knob(512, low=1, high=65_536))
+    L = given(Knob(512, low=1, high=65_536))
+    asks = (
+        "Predict: at which point of training does layer 48 of 64 fall silent, and which layers "
+        "are left at half-time? Then drag the line, or press → and ↑ in the picture."
+    )
 
     @classmethod
     def data(cls) -> dict[str, Any]:
-        return {"vocabularies": VOCABULARIES, "weights": list(WEIGHTS), "whole": WHOLE}
-
-    @t.validate("N", "layer")
-    def _layers(self, proposal: Any) -> int:
-        return _arguments.integer(proposal["trait"].name, proposal["value"], 1, MOST_LAYERS)
-
-    @t.validate("progress")
-    def _progress(self, proposal: Any) -> int:
-        return _arguments.integer("progress", proposal["value"], 0, WHOLE)
-
-    @t.validate("d", "L")
-    def _sizes(self, proposal: Any) -> int:
-        return _arguments.integer(proposal["trait"].name, proposal["value"], 1, 65_536)
-
-    @t.validate("vocab")
-    def _vocab(self, proposal: Any) -> int:
-        if proposal["value"] not in VOCABULARIES:
-            raise ValueError(f"vocab = {proposal['value']}; choose one of {VOCABULARIES}")
-        return int(proposal["value"])
+        return {"weights": list(WEIGHTS), "whole": WHOLE}
 
     @property
     def on(self) -> list[bool]:
@@ -94,6 +67,3 @@ class LossSchedule(Explorer):
         one = forward_flops(self.L, self.d, self.vocab, self.N, targets, positions) - blocks
         mean = 1 + (self.N - 1) / 4 if self.every_layer else 1.0
         return {"now": (blocks + sum(self.on) * one) / plain, "mean": (blocks + mean * one) / plain}
-
-    def __repr__(self) -> str:
-        return f"LossSchedule(N={self.N}, progress={self.progress}, vocab={self.vocab})"

@@ -35,16 +35,13 @@ function history(text, most) {
 }
 
 export default tf.explorer({
-  keys: ["text", "merges"],
-  check(values) {
-    const fine = {}, size = typeof values.text === "string" ? utf8.encode(values.text).length : 0;
-    if (size >= 1 && size <= tf.data.letters) fine.text = values.text;
-    if (Number.isInteger(values.merges) && values.merges >= 0 && values.merges <= tf.data.merges) fine.merges = values.merges;
+  fit(fine) {
+    const size = "text" in fine ? utf8.encode(fine.text).length : 0;
+    if (size < 1 || size > tf.data.letters) delete fine.text;
     return fine;
   },
   setup(app) {
     const { el } = tf;
-    app.prompt(app.get("prompt"));
     const chips = el("p", { className: "ms-chips" });
     app.picture.parentElement.before(chips);
 
@@ -56,7 +53,7 @@ export default tf.explorer({
     let steps = [], of;
     const last = () => steps.length - 1;
     const now = () => tf.clamp(app.get("merges"), 0, last());
-    const slider = app.slider("merges", { label: "merges", min: 0, max: 80, step: 1, read: now });
+    const slider = app.knob("merges", { read: now });
     const buttons = el("div", { className: "ms-buttons" });
     app.controls.append(buttons);
     const back = app.button("← undo", () => app.set("merges", Math.max(0, now() - 1)), { into: buttons });
@@ -126,7 +123,7 @@ export default tf.explorer({
       draw() {
         const text = app.get("text");
         if (of !== text) {
-          [of, steps] = [text, history(text, tf.data.merges)];
+          [of, steps] = [text, history(text, tf.declared.knobs.merges.high)];
           bytes = Array.from({ length: 256 }, (_, n) => [n]);
           for (const { merge } of steps.slice(1)) bytes.push([...bytes[merge[0]], ...bytes[merge[1]]]);
           slider.limit(0, last());
@@ -158,7 +155,6 @@ export default tf.explorer({
         const done = merge ? `Merge ${k}: “${name(merge[0])}” and “${name(merge[1])}”, ${merge[2]} times side by side, became one token.` : "No merge yet: every byte is a token.";
         app.say(`${done} The text has ${lengths[k]} tokens of ${each} bytes on average.`);
       },
-      python: () => `MergeStepper(${JSON.stringify(app.get("text"))}, merges=${app.get("merges")})`,
     };
   },
 });

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import traitlets as t
 
-from tfviz import _arguments
 from tfviz.basics.token_embedding import Pair, encode, learn, merged, pair_counts, pieces
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import knob, own
 
 MOST_LETTERS, MOST_MERGES, SHOWN = 320, 80, 5
 
@@ -25,20 +25,16 @@ class MergeStepper(Explorer):
     module: ClassVar[str] = "merge_stepper"
     label: ClassVar[str] = "Byte-pair merges: the text in tokens after each merge"
 
-    text = t.Unicode().tag(sync=True)
-    merges = t.Int(0).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
-
-    def __init__(self, text: str, merges: int = 0, prompt: str = "") -> None:
-        super().__init__(
-            text=text, merges=merges,
-            prompt=prompt or "Predict which pair of neighbours is merged next, and which word "
-            "becomes a single token first. Then press → on the slider.",
-        )  # fmt: skip
+    text = own(t.Unicode())
+    merges = knob(0, low=0, high=MOST_MERGES, label="merges")
+    asks = (
+        "Predict which pair of neighbours is merged next, and which word becomes a single token "
+        "first. Then press → on the slider."
+    )
 
     @classmethod
     def data(cls) -> dict[str, Any]:
-        return {"letters": MOST_LETTERS, "merges": MOST_MERGES, "shown": SHOWN}
+        return {"letters": MOST_LETTERS, "shown": SHOWN}
 
     @t.validate("text")
     def _text(self, proposal: Any) -> str:
@@ -49,10 +45,6 @@ class MergeStepper(Explorer):
                 "its tokens can be seen"
             )
         return text
-
-    @t.validate("merges")
-    def _merges(self, proposal: Any) -> int:
-        return _arguments.integer("merges", proposal["value"], 0, MOST_MERGES)
 
     def heights(self) -> dict[int, str]:
         """The text takes a line for so many of its bytes; one that is no letter shows as two."""
@@ -86,6 +78,3 @@ class MergeStepper(Explorer):
         counts = pair_counts(rows)
         order = sorted(counts, key=lambda pair: (-counts[pair], pair))
         return [(*pair, counts[pair]) for pair in order[:SHOWN]]
-
-    def __repr__(self) -> str:
-        return f"MergeStepper({self.text!r}, merges={self.merges})"

@@ -1,8 +1,8 @@
 // The position bench: the part of a score that comes from the two places alone, for several encodings.
 
-const { words: WORDS, clocks: CLOCKS, lengths: LENGTHS, sizes: SIZES, bases: BASES } = tf.data;
+const { words: WORDS, clocks: CLOCKS } = tf.data;
 const hand = new Function(`return ${tf.data.hand}`)(); // (k, m, d, base) => cos(k ω_m)
-const FAR = LENGTHS.at(-1);
+const FAR = tf.declared.knobs.length.of.at(-1);
 
 const number = (x, digits = 2) => (Object.is(Number(x.toFixed(digits)), -0) ? 0 : x).toFixed(digits).replace("-", "−");
 const named = (name) => WORDS[name] ?? name;
@@ -30,19 +30,13 @@ function scores(name, table, d, base) {
 const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
 
 export default tf.explorer({
-  keys: ["chosen", "length", "row", "column", "d", "base", "task"],
-  also: ["encodings", "bias", "race"],
-  check(values) {
-    const fine = {}, whole = (x) => Number.isInteger(x) && x >= 0 && x < FAR;
-    if (values.chosen in WORDS) fine.chosen = values.chosen;
-    for (const [key, list] of [["length", LENGTHS], ["d", SIZES], ["base", BASES]]) if (list.includes(values[key])) fine[key] = values[key];
-    for (const key of ["row", "column"]) if (whole(values[key])) fine[key] = values[key];
-    if (["text", "recall"].includes(values.task)) fine.task = values.task;
+  fit(fine) {
+    if (!(fine.chosen in WORDS)) delete fine.chosen;
+    if (!["text", "recall"].includes(fine.task)) delete fine.task;
     return fine;
   },
   setup(app) {
     const { el } = tf;
-    app.prompt(app.get("prompt"));
     const names = app.get("encodings"), race = app.get("race"), bias = app.get("bias");
     const tasks = Object.keys(race.tasks ?? {});
     const trained = race.train_length ?? 64;
@@ -71,15 +65,15 @@ export default tf.explorer({
     const lostTitle = lost?.box.firstChild;
 
     // --- controls
-    if (names.length > 1) app.select("chosen", { label: "encoding in colour", options: names.map((name) => [name, named(name)]) });
-    app.slider("length", { label: "positions drawn", letter: "L", scale: LENGTHS });
-    const row = app.slider("row", { label: "query", letter: "i", min: 0, max: 127, step: 1, read: () => Math.min(app.get("row"), app.get("length") - 1) });
-    const column = app.slider("column", { label: "key", letter: "j", min: 0, max: 127, step: 1, read: () => Math.min(app.get("column"), app.get("length") - 1) });
+    if (names.length > 1) app.knob("chosen", { as: "select", options: names.map((name) => [name, named(name)]) });
+    app.knob("length");
+    const row = app.knob("row", { read: () => Math.min(app.get("row"), app.get("length") - 1) });
+    const column = app.knob("column", { read: () => Math.min(app.get("column"), app.get("length") - 1) });
     if (clocks) {
-      app.slider("d", { label: "numbers in a vector", letter: "d", scale: SIZES });
-      app.slider("base", { label: "base of the speeds", scale: BASES, format: (x) => tf.count(x) });
+      app.knob("d");
+      app.knob("base", { format: tf.count });
     }
-    if (tasks.length > 1) app.choice("task", { label: "measured on", options: tasks.map((task) => [task, task]) });
+    if (tasks.length > 1) app.knob("task", { options: tasks.map((task) => [task, task]) });
 
     const shown = {
       pair: app.readout("score of i and j by place"),

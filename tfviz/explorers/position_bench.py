@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -10,8 +10,9 @@ import traitlets as t
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _arguments, experiments
+from tfviz import experiments
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import given, knob
 from tfviz.formula import Formula
 from tfviz.position.sinusoidal_pe import hand, similarity
 
@@ -56,37 +57,26 @@ class PositionBench(Explorer):
     min_height_narrow: ClassVar[str] = "92rem"
     narrow: ClassVar[int] = 640
 
-    encodings = t.List(t.Unicode()).tag(sync=True)
-    chosen = t.Unicode().tag(sync=True)
-    length = t.Int(64).tag(sync=True)
-    row = t.Int(0).tag(sync=True)
-    column = t.Int(0).tag(sync=True)
-    d = t.Int(64).tag(sync=True)
-    base = t.Float(10_000.0).tag(sync=True)
-    task = t.Unicode("text").tag(sync=True)
-    bias = t.Dict().tag(sync=True)
-    race = t.Dict().tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    encodings = given(t.List(t.Unicode(), ["sinusoidal", "learned"]), optional=True)
+    chosen = knob("", of=lambda e: e.encodings, label="encoding in colour")
+    length = knob(128, of=LENGTHS, label="positions drawn", letter="L")
+    row = knob(40, low=0, high=LENGTHS[-1] - 1, label="query", letter="i")
+    column = knob(24, low=0, high=LENGTHS[-1] - 1, label="key", letter="j")
+    d = knob(64, of=SIZES, label="numbers in a vector", letter="d")
+    base = knob(10_000.0, of=BASES, label="base of the speeds")
+    bias = given(t.Dict(), optional=True)
+    race = given(t.Dict(), optional=True)
+    task = knob("text", of=lambda e: list(e.race.get("tasks", {})) or ["text"], label="measured on")
+    asks = (
+        "Predict: how will the two curves change when you choose another query? Then move i, and "
+        "let i pass the end of the training length."
+    )
 
-    def __init__(
-        self,
-        encodings: Sequence[str] = ("sinusoidal", "learned"),
-        chosen: str | None = None,
-        length: int = 128,
-        row: int = 40,
-        column: int = 24,
-        *,
-        d: int = 64,
-        base: float = 10_000.0,
-        bias: Mapping[str, Bias] | None = None,
-        race: Mapping[str, Any] | None = None,
-        task: str = "text",
-        prompt: str = "",
-    ) -> None:
-        names = list(encodings)
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        names = list(said.get("encodings", ("sinusoidal", "learned")))
         if not 1 <= len(names) <= 4 or len(set(names)) < len(names):
             raise ValueError(f"encodings = {names}; give one to four different names")
-        bias = dict(bias or {})
+        bias = dict(said.get("bias", {}))
         for name in names:
             if name not in WORDS:
                 raise ValueError(f"encodings has {name!r}; choose from {', '.join(WORDS)}")
@@ -97,45 +87,17 @@ class PositionBench(Explorer):
                     f"the scores of {name!r} depend on what was trained; give them as "
                     f"bias={{{name!r}: a function of (i, j), or a matrix}}"
                 )
-        super().__init__(
-            encodings=names, bias={n: _table(n, bias[n]) for n in names if n in bias},
-            race=_race(race), task=task, d=d, base=base, length=length, row=row, column=column,
-            chosen=names[0] if chosen is None else chosen,
-            prompt=prompt or "Predict: how will the two curves change when you choose another "
-            "query? Then move i, and let i pass the end of the training length.",
-        )  # fmt: skip
+        made = {
+            "encodings": names,
+            "bias": {n: _table(n, bias[n]) for n in names if n in bias},
+            "race": _race(said.get("race")),
+            "chosen": said.get("chosen") or names[0],
+        }
+        return said | made
 
     @classmethod
     def data(cls) -> dict[str, Any]:
-        return {
-            "words": WORDS, "clocks": CLOCKS, "lengths": LENGTHS, "sizes": SIZES, "bases": BASES,
-            "hand": Formula(hand).javascript(),
-        }  # fmt: skip
-
-    @t.validate("chosen")
-    def _chosen(self, proposal: Any) -> str:
-        return _one("chosen", proposal["value"], self.encodings)
-
-    @t.validate("task")
-    def _task(self, proposal: Any) -> str:
-        return _one("task", proposal["value"], list(self.race.get("tasks", {})) or ["text"])
-
-    @t.validate("length")
-    def _length(self, proposal: Any) -> int:
-        return _one("length", proposal["value"], LENGTHS)
-
-    @t.validate("d")
-    def _d(self, proposal: Any) -> int:
-        return _one("d", proposal["value"], SIZES)
-
-    @t.validate("base")
-    def _base(self, proposal: Any) -> float:
-        return _one("base", proposal["value"], BASES)
-
-    @t.validate("row", "column")
-    def _place(self, proposal: Any) -> int:
-        name, value = proposal["trait"].name, proposal["value"]
-        return _arguments.integer(name, value, 0, LENGTHS[-1] - 1)
+        return {"words": WORDS, "clocks": CLOCKS, "hand": Formula(hand).javascript()}
 
     def matrix(self, name: str) -> Float[Tensor, "L L"]:
         """What place j adds to a score of query i in this encoding; NaN where it has no row."""
@@ -155,22 +117,10 @@ class PositionBench(Explorer):
         i = torch.arange(L, dtype=torch.float64)
         return similarity(i - i[:, None], self.d, self.base) / (self.d / 2)
 
-    def __repr__(self) -> str:
-        return (
-            f"PositionBench({self.encodings}, {self.chosen!r}, length={self.length}, "
-            f"row={self.row}, column={self.column}, d={self.d}, base={self.base})"
-        )
-
 
 def trained_table() -> Float[Tensor, "L L"]:
     """The cosines of a learned table's rows after training on text, as stored."""
     return torch.tensor(experiments.load("position_tables")["cosines"])
-
-
-def _one(name: str, value: Any, allowed: Sequence[Any]) -> Any:
-    if value not in allowed:
-        raise ValueError(f"{name} = {value!r}; choose one of {', '.join(map(str, allowed))}")
-    return value
 
 
 def _table(name: str, bias: Bias) -> dict[str, Any]:

@@ -55,16 +55,9 @@ const TERMS = [["q·k", "content"], ["q·r", "content, place"], ["u·k", "every 
 const WORDS = ["each query by each distance", "a zero in front of every row", "the same numbers, cut into rows of 5", "first row dropped", "keys after the query masked"];
 
 export default tf.explorer({
-  keys: ["view", "L", "k", "causal", "terms", "step", "buckets", "far", "future", "row", "column"],
-  also: ["Q", "K", "R", "u", "v", "words"],
-  check(values) {
-    const fine = {}, whole = (key, low, high) => { if (Number.isInteger(values[key]) && values[key] >= low && values[key] <= high) fine[key] = values[key]; };
-    if (tf.data.prompts[values.view]) fine.view = values.view;
-    for (const key of ["causal", "future"]) if (typeof values[key] === "boolean") fine[key] = values[key];
-    if (Array.isArray(values.terms) && values.terms.length === 4) fine.terms = values.terms.map(Boolean);
-    whole("L", 4, longest); whole("k", 0, longest); whole("step", 0, steps); whole("row", 0, bucketed); whole("column", 0, bucketed);
-    if (values.buckets % 4 === 0 && values.buckets <= 32) whole("buckets", 4, 32);
-    if (values.far > 16) whole("far", 17, 128);
+  fit(fine) {
+    if (fine.buckets % 4) delete fine.buckets;
+    if (fine.terms?.length !== 4) delete fine.terms;
     return fine;
   },
   setup(app) {
@@ -79,25 +72,25 @@ export default tf.explorer({
         return Math.min(width, 470) + (view === "shift" ? 0 : 62);
       },
     });
-    app.choice("view", {
-      label: "view", options: views,
+    app.knob("view", {
+      options: views,
       write: (view) => app.set({ view, ...{ labels: { row: 7, column: 2 }, terms: { row: Math.min(4, words.length - 1), column: 1 }, shift: { row: 2, column: 1 }, buckets: { row: 36, column: 14 } }[view] }),
     });
     const only = {
       labels: [
-        app.slider("L", { label: "length", letter: "L", min: 4, max: longest }),
-        app.slider("k", { label: "longest label", letter: "k", min: 0, max: longest }),
-        app.checkbox("causal", { label: "causal: keys j ≤ i only" }),
+        app.knob("L"),
+        app.knob("k"),
+        app.knob("causal"),
       ],
       terms: TERMS.map(([name, what], n) => app.checkbox(`term${n}`, {
         label: `${name}  (${what})`, read: () => app.get("terms")[n],
         write: (on) => app.set("terms", app.get("terms").map((x, m) => (m === n ? on : x))),
       })),
-      shift: [app.slider("step", { label: "step", min: 0, max: steps })],
+      shift: [app.knob("step")],
       buckets: [
-        app.slider("buckets", { label: "buckets", min: 4, max: 32, step: 4 }),
-        app.slider("far", { label: "the last begins by", scale: [20, 24, 32, 48, 64, 96, 128] }),
-        app.checkbox("future", { label: "half of them for keys after the query" }),
+        app.knob("buckets"),
+        app.knob("far", { scale: [20, 24, 32, 48, 64, 96, 128] }),
+        app.knob("future"),
       ],
     };
     const shown = [0, 1, 2].map(() => {
@@ -317,12 +310,6 @@ export default tf.explorer({
         for (const [name, fields] of Object.entries(only)) for (const field of fields) field.row.hidden = name !== view;
         places = [];
         app.root.dataset.shown = JSON.stringify(draw[view](ctx, width, height));
-      },
-      python: () => {
-        const python = (x) => JSON.stringify(x).replaceAll("true", "True").replaceAll("false", "False");
-        const names = { labels: ["L", "k", "causal"], terms: ["terms"], shift: ["step"], buckets: ["buckets", "far", "future"] }[app.get("view")];
-        const given = [...names, "row", "column", ...(words.length ? ["Q", "K", "R", "u", "v"] : [])];
-        return `RelativeTerms(${JSON.stringify(app.get("view"))}, ${given.map((key) => `${key}=${python(app.get(key))}`).join(", ")}${words.length ? `, words=${JSON.stringify(words)}` : ""})`;
       },
     };
   },

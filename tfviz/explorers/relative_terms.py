@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -11,6 +10,7 @@ import traitlets as t
 
 from tfviz import _arguments
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import given, knob, own
 from tfviz.formula import Formula
 from tfviz.position.shaw_relative import label, labels
 from tfviz.position.t5_relative_bias import bucket, edges
@@ -54,54 +54,42 @@ class RelativeTerms(Explorer):
     label: ClassVar[str] = "Relative positions: labels, four terms, shift and buckets"
     narrow: ClassVar[int] = 640
 
-    view = t.Unicode("labels").tag(sync=True)
-    L = t.Int(12).tag(sync=True)
-    k = t.Int(3).tag(sync=True)
-    causal = t.Bool(False).tag(sync=True)
-    terms = t.List(t.Bool()).tag(sync=True)
-    step = t.Int(0).tag(sync=True)
-    buckets = t.Int(16).tag(sync=True)
-    far = t.Int(32).tag(sync=True)
-    future = t.Bool(False).tag(sync=True)
-    row = t.Int(0).tag(sync=True)
-    column = t.Int(0).tag(sync=True)
-    Q = t.List(t.List(t.Float())).tag(sync=True)
-    K = t.List(t.List(t.Float())).tag(sync=True)
-    R = t.List(t.List(t.Float())).tag(sync=True)
-    u = t.List(t.Float()).tag(sync=True)
-    v = t.List(t.Float()).tag(sync=True)
-    words = t.List(t.Unicode()).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    view = knob("labels", of=VIEWS, label="view")
+    words = given(t.List(t.Unicode()), optional=True)
+    Q = given(t.List(t.List(t.Float())), optional=True)
+    K = given(t.List(t.List(t.Float())), optional=True)
+    R = given(t.List(t.List(t.Float())), optional=True)
+    u = given(t.List(t.Float()), optional=True)
+    v = given(t.List(t.Float()), optional=True)
+    L = knob(12, low=4, high=LONGEST, label="length", letter="L")
+    k = knob(3, low=0, high=LONGEST, label="longest label", letter="k")
+    causal = knob(False, label="causal: keys j ≤ i only")
+    terms = own(t.List(t.Bool(), [True] * 4), optional=True)
+    step = knob(0, low=0, high=STEPS, label="step")
+    buckets = knob(16, low=4, high=32, step=4, label="buckets")
+    far = knob(32, low=17, high=128, label="the last begins by")
+    future = knob(False, label="half of them for keys after the query")
+    row = knob(0, low=0, high=lambda e: e.side - 1)
+    column = knob(0, low=0, high=lambda e: e.side - 1)
 
-    def __init__(
-        self,
-        view: str = "labels",
-        *,
-        L: int = 12,
-        k: int = 3,
-        causal: bool = False,
-        terms: Sequence[bool] = (True, True, True, True),
-        step: int = 0,
-        buckets: int = 16,
-        far: int = 32,
-        future: bool = False,
-        row: int = 0,
-        column: int = 0,
-        Q: Sequence[Sequence[float]] = (),
-        K: Sequence[Sequence[float]] = (),
-        R: Sequence[Sequence[float]] = (),
-        u: Sequence[float] = (),
-        v: Sequence[float] = (),
-        words: Sequence[str] = (),
-        prompt: str = "",
-    ) -> None:
-        if view not in VIEWS:
-            raise ValueError(f"view = {view!r}; choose one of {', '.join(VIEWS)}")
+    @t.default("prompt")
+    def _first_prompt(self) -> str:
+        return PROMPTS[self.view]
+
+    @property
+    def side(self) -> int:
+        """How many rows and columns the view has."""
+        sides = {"labels": self.L, "terms": len(self.words), "shift": SHIFTED, "buckets": BUCKETED}
+        return sides[self.view]
+
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        words, terms = list(said.get("words", ())), list(said.get("terms", [True] * 4))
         if len(terms) != 4:
             raise ValueError(f"terms = {terms!r}; give four times True or False")
         n = len(words)
-        if view == "terms":
+        if said.get("view") == "terms":
             _arguments.integer("number of words", n, 2, MOST_WORDS)
+        Q, K, R, u, v = (said.get(name, ()) for name in "QKRuv")
         d = len(Q[0]) if Q else 0
         fitting = (("Q", Q, n), ("K", K, n), ("R", R, max(0, 2 * n - 1)), ("u, v", (u, v), 2))
         for name, rows, wanted in fitting:
@@ -110,19 +98,11 @@ class RelativeTerms(Explorer):
                     f"{name} has {len(rows)} rows of {sorted({len(r) for r in rows})} numbers; "
                     f"with {n} words and {d} numbers in a query give {wanted} rows of {d}"
                 )
-        edges(buckets // 2 if future else buckets, far)
-        table = {name: [[round(float(x), 6) for x in r] for r in rows] for name, rows, _ in fitting}
-        side = {"labels": L, "terms": n, "shift": SHIFTED, "buckets": BUCKETED}[view]
-        super().__init__(
-            view=view, k=_arguments.integer("k", k, 0, LONGEST), causal=causal, terms=list(terms),
-            L=_arguments.integer("L", L, 4, LONGEST),
-            step=_arguments.integer("step", step, 0, STEPS),
-            buckets=buckets, far=far, future=future, words=list(words),
-            Q=table["Q"], K=table["K"], R=table["R"], u=table["u, v"][0], v=table["u, v"][1],
-            row=_arguments.integer("row", row, 0, side - 1),
-            column=_arguments.integer("column", column, 0, side - 1),
-            prompt=prompt or PROMPTS[view],
-        )  # fmt: skip
+        buckets, future = said.get("buckets", 16), said.get("future", False)
+        edges(buckets // 2 if future else buckets, said.get("far", 32))
+        tables = {x: [[round(float(c), 6) for c in r] for r in said.get(x, ())] for x in "QKR"}
+        rows = {x: [round(float(c), 6) for c in said.get(x, ())] for x in "uv"}
+        return said | {"words": words, "terms": terms, **tables, **rows}
 
     @classmethod
     def data(cls) -> dict[str, Any]:
@@ -158,12 +138,3 @@ class RelativeTerms(Explorer):
         padded = F.pad(B, (1, 0))
         cells = [B, padded, padded.reshape(n + 1, n), rel_shift(B), rel_shift(B)][self.step]
         return [[list(divmod(x - 1, n)) if x else None for x in r] for r in cells.tolist()]
-
-    def __repr__(self) -> str:
-        own = {
-            "labels": f"L={self.L}, k={self.k}, causal={self.causal}",
-            "terms": f"{' '.join(self.words)!r}, terms={self.terms}",
-            "shift": f"step={self.step}",
-            "buckets": f"buckets={self.buckets}, far={self.far}, future={self.future}",
-        }
-        return f"RelativeTerms({self.view!r}, {own[self.view]})"

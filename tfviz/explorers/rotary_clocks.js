@@ -26,20 +26,8 @@ const number = (x, digits = 2) => (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).to
 const degrees = (angle) => Math.round((((angle % TURN) + TURN) % TURN) * 360 / TURN) % 360;
 
 export default tf.explorer({
-  keys: ["i", "j", "shift", "base", "interpolate", "pair"],
-  also: ["pairs", "trained"],
-  check(values) {
-    const fine = {}, whole = (x, most) => Number.isInteger(x) && x >= 0 && x <= most;
-    for (const key of ["i", "j"]) if (whole(values[key], tf.data.farthest)) fine[key] = values[key];
-    if (whole(values.shift, tf.data.most_shift)) fine.shift = values.shift;
-    if (values.base >= 1 && values.base <= 1e6) fine.base = values.base;
-    if (values.interpolate >= 1 && values.interpolate <= 8) fine.interpolate = values.interpolate;
-    if (typeof values.pair === "string") fine.pair = values.pair;
-    return fine;
-  },
   setup(app) {
-    const { el } = tf, far = tf.data.farthest;
-    app.prompt(app.get("prompt"));
+    const { el } = tf, far = tf.declared.knobs.i.high;
     const box = (title, className) => {
       const node = el("div", { className: `rc-box ${className}` }, el("p", { className: "rc-title" }, title));
       app.picture.append(node);
@@ -56,13 +44,13 @@ export default tf.explorer({
     const sum = app.canvas(box("the violet arrows put end to end: how far right they get is the score", "rc-sum"), { label: "", height: () => 200 });
     const graph = app.canvas(box("score by distance i − j", "rc-graph"), { label: "", height: () => 200, className: "rc-curve" });
 
-    app.slider("i", { label: "position of the query", letter: "i", min: 0, max: far });
-    app.slider("j", { label: "position of the key", letter: "j", min: 0, max: far });
-    app.slider("shift", { label: "shift both by", min: 0, max: tf.data.most_shift, format: (x) => `+${x}` });
-    app.slider("base", { label: "base", scale: tf.data.bases, format: tf.count });
-    app.slider("interpolate", { label: "divide positions by", letter: "s", min: 1, max: 8, step: 0.25, format: (x) => tf.sig(x) });
+    app.knob("i");
+    app.knob("j");
+    app.knob("shift", { format: (x) => `+${x}` });
+    app.knob("base", { format: tf.count });
+    app.knob("interpolate", { format: (x) => tf.sig(x) });
     const names = Object.keys(app.get("pairs"));
-    if (names.length > 1) app.select("pair", { label: "query and key", options: names.map((name) => [name, name]) });
+    if (names.length > 1) app.knob("pair", { as: "select", options: names.map((name) => [name, name]) });
     const shown = {
       distance: app.readout("distance i − j"),
       score: app.readout("score, from the distance"),
@@ -263,7 +251,7 @@ export default tf.explorer({
       if (!to) return;
       event.preventDefault();
       event.stopPropagation();
-      app.set(to[0], tf.clamp(app.get(to[0]) + to[1], 0, to[0] === "shift" ? tf.data.most_shift : far));
+      app.set(to[0], tf.clamp(app.get(to[0]) + to[1], 0, to[0] === "shift" ? tf.declared.knobs.shift.high : far));
     });
 
     return {
@@ -285,7 +273,6 @@ export default tf.explorer({
         faces.label(`${theta.length} clocks, query at ${i + shift}, key at ${j + shift}. Arrow keys up and down move the query, left and right the key, page keys both`);
         app.say(`Query at ${i + shift}, key at ${j + shift}: distance ${number(distance, 0)}, score ${number(score)}`);
       },
-      python: () => `RotaryClocks(${JSON.stringify(app.get("pairs"))}, pair=${JSON.stringify(app.get("pair"))}, i=${app.get("i")}, j=${app.get("j")}, shift=${app.get("shift")}, base=${app.get("base")}, interpolate=${app.get("interpolate")}, trained=${app.get("trained")})`,
     };
   },
 });

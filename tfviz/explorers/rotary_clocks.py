@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -10,10 +10,11 @@ import traitlets as t
 
 from tfviz import _arguments
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import Knob, given, knob
 from tfviz.position.rope import phasors, rotate
 
 FARTHEST, MOST_SHIFT = 64, 1000
-BASES = (1, 2, 5, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 500_000, 1_000_000)
+BASES = [1, 2, 5, 10, 30, 100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 5e5, 1e6]
 
 
 class RotaryClocks(Explorer):
@@ -34,70 +35,27 @@ class RotaryClocks(Explorer):
     min_height_narrow: ClassVar[str] = "86rem"
     narrow: ClassVar[int] = 640
 
-    pairs = t.Dict().tag(sync=True)
-    pair = t.Unicode().tag(sync=True)
-    i = t.Int(0).tag(sync=True)
-    j = t.Int(0).tag(sync=True)
-    shift = t.Int(0).tag(sync=True)
-    base = t.Float(10_000.0).tag(sync=True)
-    interpolate = t.Float(1.0).tag(sync=True)
-    trained = t.Int(0).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    pairs = given(t.Dict())
+    i = knob(12, low=0, high=FARTHEST, label="position of the query", letter="i")
+    j = knob(9, low=0, high=FARTHEST, label="position of the key", letter="j")
+    pair = knob("", of=lambda e: list(e.pairs), label="query and key")
+    shift = knob(0, low=0, high=MOST_SHIFT, label="shift both by")
+    base = knob(10_000.0, of=BASES, between=True, label="base")
+    interpolate = knob(1.0, low=1.0, high=8.0, step=0.25, label="divide positions by", letter="s")
+    trained = given(Knob(0, low=0, high=FARTHEST))
+    asks = (
+        "Predict: what do the violet arrows do if both positions move by 100? Then move “shift "
+        "both”, and look for the distance with the largest score."
+    )
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {"farthest": FARTHEST, "most_shift": MOST_SHIFT, "bases": list(BASES)}
-
-    def __init__(
-        self,
-        pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-        i: int = 12,
-        j: int = 9,
-        pair: str | None = None,
-        shift: int = 0,
-        base: float = 10_000.0,
-        interpolate: float = 1.0,
-        trained: int = 0,
-        prompt: str = "",
-    ) -> None:
-        if not pairs:
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        if not said["pairs"]:
             raise ValueError("pairs is empty; give name -> (q, k), for example from a head")
-        table = {name: [_vector(name, x) for x in qk] for name, qk in pairs.items()}
+        table = {name: [_vector(name, x) for x in qk] for name, qk in said["pairs"].items()}
         widths = {len(x) for qk in table.values() for x in qk}
         if len(widths) != 1 or any(len(qk) != 2 for qk in table.values()):
             raise ValueError(f"pairs have widths {sorted(widths)}; give (q, k) of one width each")
-        super().__init__(
-            pairs=table, pair=next(iter(table)) if pair is None else pair, i=i, j=j, shift=shift,
-            base=base, interpolate=interpolate, trained=trained,
-            prompt=prompt or "Predict: what do the violet arrows do if both positions move by 100? "
-            "Then move “shift both”, and look for the distance with the largest score.",
-        )  # fmt: skip
-
-    @t.validate("pair")
-    def _pair(self, proposal: Any) -> str:
-        if self.pairs and proposal["value"] not in self.pairs:
-            raise ValueError(f"pair = {proposal['value']!r}; choose one of {', '.join(self.pairs)}")
-        return str(proposal["value"])
-
-    @t.validate("i", "j")
-    def _position(self, proposal: Any) -> int:
-        return _arguments.integer(proposal["trait"].name, proposal["value"], 0, FARTHEST)
-
-    @t.validate("shift")
-    def _shift(self, proposal: Any) -> int:
-        return _arguments.integer("shift", proposal["value"], 0, MOST_SHIFT)
-
-    @t.validate("trained")
-    def _trained(self, proposal: Any) -> int:
-        return _arguments.integer("trained", proposal["value"], 0, FARTHEST)
-
-    @t.validate("base")
-    def _base(self, proposal: Any) -> float:
-        return _arguments.real("base", proposal["value"], BASES[0], BASES[-1])
-
-    @t.validate("interpolate")
-    def _interpolate(self, proposal: Any) -> float:
-        return _arguments.real("interpolate", proposal["value"], 1.0, 8.0)
+        return said | {"pairs": table, "pair": said.get("pair") or next(iter(table))}
 
     @property
     def arrows(self) -> tuple[list[float], list[float]]:
@@ -113,9 +71,6 @@ class RotaryClocks(Explorer):
         both = torch.tensor(self.pairs[self.pair], dtype=torch.float64)
         q, k = rotate(both, places / self.interpolate, self.base)
         return float(q @ k)
-
-    def __repr__(self) -> str:
-        return f"RotaryClocks(pair={self.pair!r}, i={self.i}, j={self.j}, shift={self.shift})"
 
 
 def _vector(name: str, values: Sequence[float]) -> list[float]:

@@ -38,17 +38,12 @@ function shorten([x, y], most) {
 }
 
 export default tf.explorer({
-  keys: ["query", "beta"],
-  also: ["K", "V", "names", "axes"],
-  check(values) {
-    const fine = {};
-    if (Array.isArray(values.query) && values.query.length === 2 && values.query.every(Number.isFinite)) fine.query = values.query;
-    if (values.beta >= 0 && values.beta <= 20) fine.beta = values.beta;
+  fit(fine) {
+    if (fine.query?.length !== 2 || !fine.query.every(Number.isFinite)) delete fine.query;
     return fine;
   },
   setup(app) {
     const { el } = tf;
-    app.prompt(app.get("prompt"));
     const pictures = el("div", { className: "sd-pictures" });
     const [left, right] = ["keys and query", "values and answer"].map((title) => {
       const box = el("div", { className: "sd-picture" }, el("p", { className: "sd-title" }, title));
@@ -60,7 +55,7 @@ export default tf.explorer({
     const plane = app.canvas(left, { label: "", height: tall, keys: true, className: "sd-plane" });
     const shape = app.canvas(right, { label: "", height: tall });
 
-    app.slider("beta", { label: "inverse temperature", letter: "β", min: 0, max: 20, step: 0.1, format: (x) => x.toFixed(1) });
+    app.knob("beta", { format: (x) => x.toFixed(1) });
     const polar = () => {
       const [x, y] = app.get("query");
       return [Math.hypot(x, y), (Math.atan2(y, x) * 180) / Math.PI];
@@ -271,7 +266,6 @@ export default tf.explorer({
         const talk = order.slice(0, 2).map(([a, j]) => `${names[j]} answers with ${number(a)}`).join(", ");
         app.say(`β = ${beta.toFixed(1)}: ${talk}; z = (${z.map((x) => number(x)).join(", ")})`);
       },
-      python: () => `SoftDictionary(query=${JSON.stringify(app.get("query"))}, beta=${app.get("beta")}, K=${JSON.stringify(app.get("K"))}, V=${JSON.stringify(app.get("V"))}, names=${JSON.stringify(app.get("names"))}, axes=${JSON.stringify(app.get("axes"))})`,
     };
   },
 });

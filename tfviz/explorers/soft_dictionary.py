@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor
 from tfviz import _arguments
 from tfviz.basics.soft_dictionary import lookup
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import given, knob, own
 
 MOST_BETA = 20.0
 
@@ -34,44 +34,34 @@ class SoftDictionary(Explorer):
     min_height_narrow: ClassVar[str] = "81rem"
     narrow: ClassVar[int] = 640
 
-    query = t.List(t.Float()).tag(sync=True)
-    beta = t.Float(2.0).tag(sync=True)
-    K = t.List(t.List(t.Float())).tag(sync=True)
-    V = t.List(t.List(t.Float())).tag(sync=True)
-    names = t.List(t.Unicode()).tag(sync=True)
-    axes = t.List(t.Unicode()).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    query = own(t.List(t.Float()))
+    K = given(t.List(t.List(t.Float())))
+    V = given(t.List(t.List(t.Float())))
+    names = given(t.List(t.Unicode()), optional=True)
+    beta = knob(2.0, low=0.0, high=MOST_BETA, step=0.1, label="inverse temperature", letter="β")
+    axes = given(t.List(t.Unicode(), ["value 0", "value 1"]), optional=True)
+    asks = (
+        "Predict: where does the violet answer go for β = 0, and for β = 20? Then move β, drag "
+        "the query, or turn it with the arrow keys."
+    )
 
-    def __init__(
-        self,
-        query: Sequence[float],
-        K: Sequence[Sequence[float]],
-        V: Sequence[Sequence[float]],
-        names: Sequence[str] | None = None,
-        beta: float = 2.0,
-        axes: Sequence[str] = ("value 0", "value 1"),
-        prompt: str = "",
-    ) -> None:
-        table: dict[str, list[list[float]]] = {}
-        for name, rows in (("K", K), ("V", V)):
-            table[name] = [
-                [_arguments.real(f"{name}[{j}]", x) for x in r] for j, r in enumerate(rows)
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        for name in ("K", "V"):
+            said[name] = [
+                [_arguments.real(f"{name}[{j}]", x) for x in r] for j, r in enumerate(said[name])
             ]
-            if not 1 <= len(rows) <= 8 or any(len(r) != 2 for r in rows):
-                raise ValueError(f"{name} = {rows!r}; give 1 to 8 rows of two numbers")
-        names = [f"entry {j}" for j in range(len(K))] if names is None else names
+            if not 1 <= len(said[name]) <= 8 or any(len(r) != 2 for r in said[name]):
+                raise ValueError(f"{name} = {said[name]!r}; give 1 to 8 rows of two numbers")
+        K, V = said["K"], said["V"]
+        names = list(said.get("names", [f"entry {j}" for j in range(len(K))]))
         if not len(K) == len(V) == len(names):
             raise ValueError(
                 f"{len(K)} keys, {len(V)} values, {len(names)} names; give as many each"
             )
+        axes = list(said.get("axes", ["value 0", "value 1"]))
         if len(axes) != 2:
             raise ValueError(f"axes = {axes!r}; give two names")
-        super().__init__(
-            K=table["K"], V=table["V"], names=list(names), axes=list(axes),
-            query=list(query), beta=beta,
-            prompt=prompt or "Predict: where does the violet answer go for β = 0, and for β = 20? "
-            "Then move β, drag the query, or turn it with the arrow keys.",
-        )  # fmt: skip
+        return said | {"names": names, "axes": axes, "query": list(said["query"])}
 
     @property
     def longest(self) -> float:
@@ -91,10 +81,6 @@ class SoftDictionary(Explorer):
             )
         return [x, y]
 
-    @t.validate("beta")
-    def _beta(self, proposal: Any) -> float:
-        return _arguments.real("beta", proposal["value"], 0.0, MOST_BETA)
-
     def _lookup(self) -> tuple[Tensor, Tensor]:
         q, K, V = (torch.tensor(x, dtype=torch.float64) for x in (self.query, self.K, self.V))
         return lookup(q, K, V, beta=self.beta)
@@ -108,6 +94,3 @@ class SoftDictionary(Explorer):
     def answer(self) -> list[float]:
         """z, the blended value."""
         return self._lookup()[0].tolist()
-
-    def __repr__(self) -> str:
-        return f"SoftDictionary(query={self.query}, beta={self.beta}, names={self.names})"

@@ -613,11 +613,11 @@ function makeDepth(app, actions) {
   const facts = el("div", { className: "tfx-readouts" });
   body.append(main, side);
   root.append(head, body, facts);
-  app.choice("stack", {
-    label: "layers use", into: head,
+  app.knob("stack", {
+    into: head,
     options: [["A", "A", "A in every layer"], ["B", "B", "B in every layer"], ["AB", "A, B, …", "A in the lowest layer, then B, in turn"], ["BA", "B, A, …", "B in the lowest layer, then A, in turn"]],
   });
-  app.slider("layers", { label: "layers", min: 1, max: 8, into: head });
+  app.knob("layers", { into: head });
   const cone = app.canvas(main, { label: "what the query hears of, layer by layer", height: () => 268 });
   const map = app.matrix(side, { label: "hops between all pairs", hover: (cell) => actions.peek(cell ? cell[0] : null), pick: (i, j) => actions.pick(i, j) });
   let shades, shaded = {}; // of the map of hops, for as long as they hold
@@ -733,7 +733,7 @@ function makeCost(app) {
   const main = el("div", { className: "sl-scroll" }), side = el("div", {});
   body.append(main, side);
   root.append(head, body);
-  app.slider("block", { label: "block size", scale: TILES, into: head, hint: "hardware computes a block of the matrix whole or not at all" });
+  app.knob("block", { scale: TILES, into: head, hint: "hardware computes a block of the matrix whole or not at all" });
   const names = ["A", "A, blocks", "B", "B, blocks", "full"];
   const cells = {};
   const line = (title) => el("tr", {}, el("th", { scope: "row" }, title), ...names.map((name) => (cells[`${title}/${name}`] = el("td", {}))));
@@ -837,16 +837,9 @@ function makeCost(app) {
 // --- all together ----------------------------------------------------------------------------------------
 
 export default tf.explorer({
-  keys: ["left", "right", "L", "query", "token", "causal", "stack", "layers", "view", "side", "block"],
-  also: ["goal", "panels", "prompt", "d"],
-  check(values) { // what a link may bring
-    const out = { ...values };
-    if (out.L !== undefined) out.L = clamp(Math.round(out.L), 2, 512);
-    for (const side of SIDES) if (out[side] && !tableLength(out[side])) out[side] = fit(out[side], out.L ?? 512);
-    if (out.stack && !STACKS[out.stack]) delete out.stack;
-    if (out.layers !== undefined) out.layers = clamp(Math.round(out.layers), 1, 8);
-    if (out.block !== undefined) out.block = clamp(Math.round(out.block), 1, 512);
-    return out;
+  fit(values) { // what a link brings
+    for (const side of SIDES) if (values[side] && !tableLength(values[side])) values[side] = fit(values[side], values.L ?? 512);
+    return values;
   },
   setup(app) {
     let peek = null;
@@ -864,7 +857,7 @@ export default tf.explorer({
     const goal = el("p", { className: "sl-goal", hidden: true }, wanted, judgement);
     app.top.after(goal);
     const brief = el("b", { className: "sl-brief", "aria-hidden": "true", hidden: true }); // the same for the eye, where the last controls are
-    const tabs = app.choice("side", { label: "show", hidden: true, into: app.picture, options: SIDES.map((side) => [side, `pattern ${NAME[side]}`]) });
+    const tabs = app.knob("side", { hidden: true, into: app.picture });
     tabs.row.classList.add("sl-tabs");
     const cards = el("div", { className: "sl-cards" });
     app.picture.append(cards);
@@ -874,11 +867,11 @@ export default tf.explorer({
       cards.append(card[side].root);
     }
 
-    app.choice("view", { label: "picture", options: [["matrix", "matrix"], ["graph", "graph"]] });
-    const length = app.slider("L", { label: "length", letter: "L", scale: LENGTHS, write: setLength });
-    const query = app.slider("query", { label: "query", letter: "i", min: 0, max: 63 });
-    const token = app.slider("token", { label: "token", letter: "j", min: 0, max: 63 });
-    app.checkbox("causal", { label: "causal: and j ≤ i" });
+    app.knob("view");
+    const length = app.knob("L", { scale: LENGTHS, write: setLength });
+    const query = app.knob("query", { max: 63 });
+    const token = app.knob("token", { max: 63 });
+    app.knob("causal");
 
     const depth = makeDepth(app, actions), cost = makeCost(app);
     app.readouts.before(depth.root, cost.root);

@@ -15,12 +15,14 @@ from sympy.printing.str import StrPrinter
 
 from tfviz import _arguments, patterns
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import Knob, given, knob, own
 from tfviz.formula import hash_of, javascript
 from tfviz.patterns import LENGTH, Pattern
 
 STACKS = {"A": ("left",), "B": ("right",), "AB": ("left", "right"), "BA": ("right", "left")}
 """What the layers use, from the lowest: A in every layer, or A and B in turn, …"""
 
+FIRST = {"left": "Sparse Transformer, strided", "right": "Sparse Transformer, fixed"}
 GOALS = {"L": int, "causal": bool, "max_hops": int, "max_keys": int, "max_pairs": int}
 
 
@@ -80,51 +82,35 @@ class SparseLab(Explorer):
     module: ClassVar[str] = "sparse_lab"
     label: ClassVar[str] = "Sparse Lab: two attention patterns compared"
 
-    left = PatternTrait().tag(sync=True, to_json=_to_json)
-    right = PatternTrait().tag(sync=True, to_json=_to_json)
-    L = t.Int(64).tag(sync=True)
-    query = t.Int(0).tag(sync=True)
-    token = t.Int(0).tag(sync=True)
-    causal = t.Bool(False).tag(sync=True)
-    stack = t.Enum(list(STACKS), "A").tag(sync=True)
-    layers = t.Int(2).tag(sync=True)
-    view = t.Enum(["matrix", "graph"], "matrix").tag(sync=True)
-    side = t.Enum(["left", "right"], "left").tag(sync=True)
-    block = t.Int(16).tag(sync=True)
-    d = t.Int(64).tag(sync=True)
-    panels = t.List(t.Enum(["depth", "cost"]), ["depth", "cost"]).tag(sync=True)
-    goal = t.Dict(default_value=None, allow_none=True).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    left = own(PatternTrait().tag(to_json=_to_json), optional=True)
+    right = own(PatternTrait().tag(to_json=_to_json), optional=True)
+    L = own(Knob(64, low=2, high=512, label="length", letter="L"), optional=True)
+    query = own(Knob(0, low=0, high=lambda e: e.L - 1, label="query", letter="i"), optional=True)
+    token = knob(0, low=0, high=lambda e: e.L - 1, label="token", letter="j")
+    causal = knob(False, label="causal: and j ≤ i")
+    stack = knob("A", of={"A": "A", "B": "B", "AB": "A, B, …", "BA": "B, A, …"}, label="layers use")
+    layers = knob(2, low=1, high=8, label="layers")
+    view = knob("matrix", of=("matrix", "graph"), label="picture")
+    side = knob("left", of={"left": "pattern A", "right": "pattern B"}, label="show")
+    block = knob(16, low=1, high=512, label="block size")
+    d = given(Knob(64, low=1, high=4096))
+    panels = given(t.List(t.Enum(["depth", "cost"]), ["depth", "cost"]), optional=True)
+    goal = given(t.Dict(default_value=None, allow_none=True), optional=True)
 
-    def __init__(
-        self,
-        left: Pattern | Mapping[str, Any] | None = None,
-        right: Pattern | Mapping[str, Any] | None = None,
-        L: int | None = None,
-        query: int | None = None,
-        **options: Any,
-    ) -> None:
-        first: list[Any] = [
-            p if p is not None else patterns.from_spec(patterns.PRESETS[name].spec())
-            for p, name in (
-                (left, "Sparse Transformer, strided"),
-                (right, "Sparse Transformer, fixed"),
-            )
-        ]
-        unknown = [name for name in options if not self.has_trait(name)]
-        if unknown:
-            raise TypeError(f"SparseLab has no option {unknown}; see help(SparseLab)")
-        first = [patterns.from_spec(p) if isinstance(p, Mapping) else p for p in first]
-        if L is None:
-            L = next((n for p in first if (n := _table_length(p))), 64)
-        L = _arguments.integer("L", L, 2, 512)
-        query = _arguments.integer("query", L * 2 // 3 if query is None else query, 0, L - 1)
-        if not options.get("prompt"):
-            options["prompt"] = (
-                f"Predict: how many layers of A until query {query} hears of token 0? "
-                "Then step through the layers; let A and B take turns."
-            )
-        super().__init__(left=first[0], right=first[1], L=L, query=query, **options)
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        for side, preset in FIRST.items():
+            pattern = said.get(side, patterns.PRESETS[preset])
+            said[side] = patterns.from_spec(pattern) if isinstance(pattern, Mapping) else pattern
+        known = next((n for side in FIRST if (n := _table_length(said[side]))), 64)
+        L = said["L"] = _arguments.integer("L", said.get("L", known), 2, 512)
+        return {"query": L * 2 // 3} | said
+
+    @t.default("prompt")
+    def _first_prompt(self) -> str:
+        return (
+            f"Predict: how many layers of A until query {self.query} hears of token 0? "
+            "Then step through the layers; let A and B take turns."
+        )
 
     # --- checks that need several traits: traitlets runs them when all are set ---
 
@@ -135,7 +121,7 @@ class SparseLab(Explorer):
 
     @t.validate("L")
     def _length(self, proposal: Any) -> int:
-        L = _arguments.integer("L", proposal["value"], 2, 512)
+        L: int = proposal["value"]
         for side in ("left", "right"):
             if isinstance(getattr(self, side), Pattern):
                 getattr(self, side).check_length(L)
@@ -144,15 +130,6 @@ class SparseLab(Explorer):
     @t.observe("L")
     def _shorter(self, change: Any) -> None:
         self.query, self.token = min(self.query, self.L - 1), min(self.token, self.L - 1)
-
-    @t.validate("query", "token")
-    def _position(self, proposal: Any) -> int:
-        return _arguments.integer(proposal["trait"].name, proposal["value"], 0, self.L - 1)
-
-    @t.validate("layers", "block", "d")
-    def _positive(self, proposal: Any) -> int:
-        high = {"layers": 8, "block": 512, "d": 4096}[proposal["trait"].name]
-        return _arguments.integer(proposal["trait"].name, proposal["value"], 1, high)
 
     @t.validate("goal")
     def _known_goal(self, proposal: Any) -> dict[str, Any] | None:

@@ -4,18 +4,8 @@ const PARTS = ["encoder", "decoder", "cross"];
 const TITLES = { encoder: "encoder self-attention", decoder: "causal self-attention", cross: "cross-attention" };
 
 export default tf.explorer({
-  keys: ["step", "head", "part"],
-  also: ["source", "written", "said", "encoder", "decoder", "cross", "d"],
-  check(values) {
-    const fine = {};
-    if (Number.isInteger(values.step) && values.step >= 0) fine.step = values.step;
-    if (Number.isInteger(values.head) && values.head >= -1) fine.head = values.head;
-    if (PARTS.includes(values.part)) fine.part = values.part;
-    return fine;
-  },
   setup(app) {
     const { el } = tf;
-    app.prompt(app.get("prompt"));
     const source = app.get("source"), written = app.get("written"), said = app.get("said");
     const [Lx, Ly, h, d] = [source.length, written.length, app.get("encoder").length, app.get("d")];
     const step = () => tf.clamp(app.get("step"), 0, Ly - 1), head = () => tf.clamp(app.get("head"), -1, h - 1);
@@ -57,9 +47,9 @@ export default tf.explorer({
     const work = el("ul", { className: "tm-work" });
     app.picture.append(maps, work);
 
-    app.slider("step", { label: "step of writing", letter: "i", min: 0, max: Ly - 1, step: 1, read: step });
-    app.slider("head", { label: "head", min: -1, max: h - 1, step: 1, read: head, format: (n) => (n < 0 ? "mean" : String(n)) });
-    app.choice("part", { label: "explain", options: PARTS.map((name) => [name, name]) });
+    app.knob("step", { max: Ly - 1, read: step });
+    app.knob("head", { max: h - 1, read: head, format: (n) => (n < 0 ? "mean" : String(n)) });
+    app.knob("part");
     const readout = { pairs: app.readout("pairs of this attention"), all: app.readout("of all three"), best: app.readout("read most at this step") };
     const piece = (role, text) => el("span", { className: `tm-${role}` }, text);
     let flat = {}, flatKey;
@@ -104,7 +94,6 @@ export default tf.explorer({
         app.root.dataset.maps = JSON.stringify({ weights: Object.fromEntries(PARTS.map((name) => [name, shown(name)])), pairs, best });
         app.say(`Step ${i}, ${n < 0 ? "mean over heads" : `head ${n}`}: reads “${written[i]}”, looks at source ${best} “${source[best]}” with ${cross[best].toFixed(2)}, says “${said[i]}”.`);
       },
-      python: () => `ThreeMaps(source=${JSON.stringify(source)}, written=${JSON.stringify(written)}, said=${JSON.stringify(said)}, encoder=${JSON.stringify(app.get("encoder"))}, decoder=${JSON.stringify(app.get("decoder"))}, cross=${JSON.stringify(app.get("cross"))}, step=${step()}, head=${head()}, part=${JSON.stringify(app.get("part"))}, d=${d})`,
     };
   },
 });

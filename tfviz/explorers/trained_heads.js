@@ -29,12 +29,8 @@ function facts(A, L) {
 }
 
 export default tf.explorer({
-  keys: ["text", "layer", "head", "row"],
-  also: ["texts", "maps", "shape", "removed", "whole"],
-  check: (values) => Object.fromEntries(Object.entries(values).filter(([, x]) => Number.isInteger(x) && x >= 0)),
   setup(app) {
     const { el } = tf;
-    app.prompt(app.get("prompt"));
     const [layers, heads] = app.get("shape");
     let pointed = null; // the letter under the mouse: looked at, not chosen
 
@@ -45,8 +41,8 @@ export default tf.explorer({
     const note = el("p", { className: "th-note" }, "Rows ask, columns are asked; hatched: not allowed. The shade is the root of the weight, so that small weights show.");
     app.picture.append(note);
 
-    app.select("text", {
-      label: "text", options: app.get("texts").map((text, n) => [n, text]),
+    app.knob("text", {
+      as: "select", options: app.get("texts").map((text, n) => [n, text]),
       write: (n) => app.set({ text: Number(n), row: app.get("texts")[n].length - 1 }),
     });
     // the picker: a radio button for every head, with its map as the label
@@ -173,7 +169,6 @@ export default tf.explorer({
         big.label(`Attention weights of layer ${m}, head ${n}, ${L} by ${L}; arrow keys choose the query`);
         if (pointed === null) app.say(words);
       },
-      python: () => `TrainedHeads(texts=${JSON.stringify(app.get("texts"))}, text=${app.get("text")}, layer=${app.get("layer")}, head=${app.get("head")}, row=${app.get("row")})`,
     };
   },
 });

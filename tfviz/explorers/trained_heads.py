@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -16,7 +16,7 @@ from tfviz.basics.multi_head_attention import mean_distance, weight_at
 from tfviz.basics.scaled_dot_product_attention import row_entropy
 from tfviz.experiments import head_ablation as experiment
 from tfviz.explorers.base import Explorer
-from tfviz.models.gpt import GPT
+from tfviz.explorers.knobs import Knob, given, knob, own
 
 TEXTS = ("the value of the expression", "crwth crwth crwth crwth", "the cat sat on the mat")
 LONGEST, MOST_LAYERS, MOST_HEADS = 40, 4, 4
@@ -40,32 +40,28 @@ class TrainedHeads(Explorer):
     min_height_narrow: ClassVar[str] = "81rem"
     narrow: ClassVar[int] = 676
 
-    texts = t.List(t.Unicode()).tag(sync=True)
-    maps = t.List(t.Unicode()).tag(sync=True)
-    shape = t.List(t.Int()).tag(sync=True)
-    removed = t.List(t.List(t.Dict())).tag(sync=True)
-    whole = t.Dict().tag(sync=True)
-    text = t.Int(0).tag(sync=True)
-    layer = t.Int(0).tag(sync=True)
-    head = t.Int(0).tag(sync=True)
-    row = t.Int(0).tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    texts = given(t.List(t.Unicode(), list(TEXTS)), optional=True)
+    maps = given(t.List(t.Unicode()), argument=False)
+    shape = given(t.List(t.Int()), argument=False)
+    removed = given(t.List(t.List(t.Dict())), argument=False)
+    whole = given(t.Dict(), argument=False)
+    text = knob(0, low=0, high=lambda e: len(e.texts) - 1, label="text")
+    layer = knob(0, low=0, high=lambda e: e.shape[0] - 1)
+    head = knob(0, low=0, high=lambda e: e.shape[1] - 1)
+    row = own(Knob(0, low=0, high=lambda e: len(e.texts[e.text]) - 1), optional=True)
+    extra: ClassVar = {"model": None}
+    asks = (
+        "Predict: which of these heads looks at the letter before, which at what came next the "
+        "last time? Choose a head, then move along the text."
+    )
 
-    def __init__(
-        self,
-        texts: Sequence[str] = TEXTS,
-        text: int = 0,
-        layer: int = 0,
-        head: int = 0,
-        row: int | None = None,
-        model: GPT | None = None,
-        prompt: str = "",
-    ) -> None:
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        texts = said.pop("texts", TEXTS)
         texts = [texts] if isinstance(texts, str) else list(texts)
         _arguments.integer("number of texts", len(texts), 1, 6)
         for one in texts:
             _arguments.integer(f"length of {one!r}", len(one), 2, LONGEST)
-        whole, removed = {}, []
+        whole, removed, model = {}, [], said.pop("model", None)
         if model is None:
             model = experiment.trained()
             stored = experiments.load("head_ablation")["gpt"]
@@ -74,17 +70,12 @@ class TrainedHeads(Explorer):
         N, h = found[0].shape[:2]
         _arguments.integer("number of layers", N, 1, MOST_LAYERS)
         _arguments.integer("number of heads", h, 1, MOST_HEADS)
-        text = _arguments.integer("text", text, 0, len(texts) - 1)
-        last = len(texts[text]) - 1
-        super().__init__(
-            texts=texts, maps=[_packed(A) for A in found], shape=[N, h],
-            whole=whole, removed=removed, text=text,
-            layer=_arguments.integer("layer", layer, 0, N - 1),
-            head=_arguments.integer("head", head, 0, h - 1),
-            row=last if row is None else _arguments.integer("row", row, 0, last),
-            prompt=prompt or "Predict: which of these heads looks at the letter before, which at "
-            "what came next the last time? Choose a head, then move along the text.",
-        )  # fmt: skip
+        last = len(texts[_arguments.integer("text", said.get("text", 0), 0, len(texts) - 1)]) - 1
+        made = {
+            "texts": texts, "maps": [_packed(A) for A in found], "shape": [N, h],
+            "whole": whole, "removed": removed,
+        }  # fmt: skip
+        return {"row": last} | said | made
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> TrainedHeads:
@@ -110,12 +101,6 @@ class TrainedHeads(Explorer):
             "distance": mean_distance(A).item(),
             "before": weight_at(A, 1).item(),
         }
-
-    def __repr__(self) -> str:
-        return (
-            f"TrainedHeads(texts={self.texts}, text={self.text}, layer={self.layer}, "
-            f"head={self.head}, row={self.row})"
-        )
 
 
 def _packed(A: Float[Tensor, "layers heads L L"]) -> str:

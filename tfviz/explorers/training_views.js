@@ -47,19 +47,12 @@ function views({ objective, words, prefix, fates, masked, other }) {
 }
 
 export default tf.explorer({
-  keys: ["objective", "row", "prefix", "fates", "masked"],
-  also: ["words", "other"],
-  check(values) {
-    const fine = {};
-    if (values.objective in NAMES) fine.objective = values.objective;
-    for (const key of ["row", "prefix"]) if (Number.isInteger(values[key]) && values[key] >= 0) fine[key] = values[key];
-    if (Array.isArray(values.fates) && values.fates.every((f) => FATES.some(([name]) => name === f))) fine.fates = values.fates;
-    if (typeof values.masked === "boolean") fine.masked = values.masked;
+  fit(fine) {
+    if (!fine.fates?.every?.((f) => FATES.some(([name]) => name === f))) delete fine.fates;
     return fine;
   },
   setup(app) {
     const { el } = tf;
-    app.prompt(app.get("prompt"));
     const L = app.get("words").length;
     const state = () => {
       const now = Object.fromEntries(["objective", "words", "prefix", "fates", "masked", "other"].map((key) => [key, app.get(key)]));
@@ -69,13 +62,13 @@ export default tf.explorer({
     };
     const rowNow = (n) => tf.clamp(app.get("row"), 0, n - 1);
 
-    app.choice("objective", { label: "objective", options: Object.entries(NAMES), write: (objective) => {
+    app.knob("objective", { options: Object.entries(NAMES), write: (objective) => {
       const n = views({ ...state(), objective }).inputs.length;
       app.set({ objective, row: rowNow(n) });
     } });
-    const step = app.slider("row", { label: "position", letter: "i", min: 0, max: L - 1, step: 1, read: () => rowNow(views(state()).inputs.length) });
-    const prefix = app.slider("prefix", { label: "inputs that all may see", letter: "p", min: 0, max: L, step: 1, read: () => state().prefix });
-    const masked = app.checkbox("masked", { label: "causal mask" });
+    const step = app.knob("row", { max: L - 1, read: () => rowNow(views(state()).inputs.length) });
+    const prefix = app.knob("prefix", { max: L, read: () => state().prefix });
+    const masked = app.knob("masked");
     // what becomes of the word that the selected position reads
     const chosen = () => views(state()).word[rowNow(views(state()).inputs.length)];
     const setFate = (fate) => {

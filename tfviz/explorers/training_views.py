@@ -10,6 +10,7 @@ import traitlets as t
 from tfviz import _arguments, patterns
 from tfviz.basics.lm_objectives import Span, drop_spans, prefix_lm, scored_after
 from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import given, knob, own
 
 OBJECTIVES = ("gpt", "prefix", "bert", "t5")
 FATES = ("", "mask", "other", "same")
@@ -60,41 +61,29 @@ class TrainingViews(Explorer):
     min_height_narrow: ClassVar[str] = "51rem"
     narrow: ClassVar[int] = 640
 
-    objective = t.Unicode("gpt").tag(sync=True)
-    words = t.List(t.Unicode()).tag(sync=True)
-    row = t.Int(0).tag(sync=True)
-    prefix = t.Int(4).tag(sync=True)
-    fates = t.List(t.Unicode()).tag(sync=True)
-    masked = t.Bool(True).tag(sync=True)
-    other = t.Unicode("fish").tag(sync=True)
-    prompt = t.Unicode("").tag(sync=True)
+    words = given(t.List(t.Unicode()))
+    objective = knob("gpt", of=OBJECTIVES, label="objective")
+    prefix = knob(
+        4, low=0, high=lambda e: len(e.words), label="inputs that all may see", letter="p"
+    )
+    fates = own(t.List(t.Unicode()), optional=True)
+    masked = knob(True, label="causal mask")
+    other = given(t.Unicode("fish"))
+    row = knob(0, low=0, high=lambda e: len(e.view.inputs) - 1, label="position", letter="i")
+    asks = (
+        "Choose an objective, then step through the positions with the slider or the arrow keys: "
+        "what does each one read, and what must it say?"
+    )
 
-    def __init__(
-        self,
-        words: Sequence[str],
-        objective: str = "gpt",
-        row: int = 0,
-        prefix: int = 4,
-        fates: Sequence[str] | None = None,
-        masked: bool = True,
-        other: str = "fish",
-        prompt: str = "",
-    ) -> None:
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        words = list(said["words"])
         _arguments.integer("number of words", len(words), 1, MOST_WORDS)
-        fates = [""] * len(words) if fates is None else list(fates)
+        fates = list(said.get("fates", [""] * len(words)))
         if len(fates) != len(words):
             raise ValueError(f"{len(fates)} fates for {len(words)} words; give one for each")
         if wrong := [fate for fate in fates if fate not in FATES]:
             raise ValueError(f"fates has {wrong}; choose among {list(FATES)}")
-        if objective not in OBJECTIVES:
-            raise ValueError(f"objective = {objective!r}; choose one of {list(OBJECTIVES)}")
-        super().__init__(
-            words=list(words), objective=objective, fates=fates, masked=masked, other=other,
-            prefix=_arguments.integer("prefix", prefix, 0, len(words)), row=0,
-            prompt=prompt or "Choose an objective, then step through the positions with the "
-            "slider or the arrow keys: what does each one read, and what must it say?",
-        )  # fmt: skip
-        self.row = _arguments.integer("row", row, 0, len(self.view.inputs) - 1)
+        return {"prefix": min(4, len(words))} | said | {"words": words, "fates": fates}
 
     def heights(self) -> dict[int, str]:
         more = len(self.view.inputs) > MOST_WORDS  # T5: two sequences, one below the other
@@ -142,6 +131,3 @@ class TrainingViews(Explorer):
         _, _, scored, mask, _ = self.view
         shifted = self.objective in ("gpt", "prefix")
         return [i for i in range(len(mask) - 1) if shifted and scored[i] and mask[i][i + 1]]
-
-    def __repr__(self) -> str:
-        return f"TrainingViews({' '.join(self.words)!r}, objective={self.objective!r})"

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz._arguments import indices, integer
 from tfviz.cores import FULL, Cache, Dense, Kept, Make, Where, stored_before_cores
 
 Tokens = Int[Tensor, "b L"]
@@ -27,8 +27,8 @@ class MultiHeadAttention(nn.Module):
         self, d: int, h: int, *, core: Make = Dense, pattern: Any = FULL, h_kv: int = 0
     ) -> None:
         super().__init__()
-        h_kv = _arguments.integer("h_kv", h_kv or h, 1)
-        if d % _arguments.integer("h", h, 1) or h % h_kv:
+        h_kv = integer("h_kv", h_kv or h, 1)
+        if d % integer("h", h, 1) or h % h_kv:
             raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
         self.h, self.h_kv, self.d_head = h, h_kv, d // h
         self.pattern, self.core = pattern or FULL, core()  # which may be another mechanism
@@ -102,7 +102,7 @@ class Stack(nn.Module):
 
     def __init__(self, N: int, d: int, h: int, order: Any = pre_norm, **block: Any) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(Block(d, h, order, **block) for _ in range(N))
+        self.blocks = nn.ModuleList(Block(d, h, order, **block) for _ in range(integer("N", N, 0)))
         self.norm = nn.Identity() if order is post_norm else nn.LayerNorm(d)
 
     def forward(self, X: Seq, *rest: Any) -> Seq:
@@ -115,12 +115,12 @@ class Embedding(nn.Embedding):
     """scale · E[t_i] + p_i for the tokens t_i and, if given, the places p: positions i -> rows."""
 
     def __init__(self, vocab: int, d: int, places: Any = None, scale: float = 1.0) -> None:
-        super().__init__(vocab, d)
+        super().__init__(integer("vocab", vocab, 1), integer("d", d, 1))
         self.places, self.scale = places, scale
         nn.init.normal_(self.weight, std=d**-0.5)
 
     def forward(self, t: Tokens, cache: Cache = None) -> Seq:
         past = next((kept.length for kept in (cache or {}).values()), 0)
         i = torch.arange(past, past + t.shape[1], device=t.device)
-        X = self.scale * super().forward(t)
+        X = self.scale * super().forward(indices("t", t, 2))
         return X if self.places is None else X + self.places(i).to(X.dtype)

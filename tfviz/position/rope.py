@@ -16,7 +16,7 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from tfviz import _arguments
-from tfviz.cores import Dense
+from tfviz.cores import Dense, Where
 
 
 def speeds(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:
@@ -72,6 +72,11 @@ def phasors(
 
     Read as complex numbers, pair m of the score is Re q_m k̄_m e^{i(i−j)θ_m}.
     """
+    if q.shape[-1] != k.shape[-1]:
+        raise ValueError(f"q is {q.shape[-1]} numbers wide, k {k.shape[-1]}; give one width")
+    if q.dtype in (torch.float16, torch.bfloat16):  # which torch has no complex numbers for
+        length, angle = phasors(q.float(), k.float(), distance, base)
+        return length.to(q.dtype), angle.to(q.dtype)
     theta = speeds(q.shape[-1], base).to(q)
     product = _complex(q) * _complex(k).conj()
     return product.abs(), product.angle() + torch.as_tensor(distance).to(q)[..., None] * theta
@@ -89,6 +94,10 @@ class Rope(Dense):
         if _arguments.real("interpolate", interpolate, 0.0) == 0:
             raise ValueError("interpolate = 0 divides by zero; 1 leaves the positions as they are")
         self.d_head, self.base, self.interpolate = d_head, base, interpolate
+
+    def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
+        if Q.shape[-1] != self.d_head:
+            raise ValueError(f"heads are {Q.shape[-1]} numbers wide; make it Rope({Q.shape[-1]})")
 
     def turn(self, X: Float[Tensor, "b h L d_head"], start: int) -> Float[Tensor, "b h L d_head"]:
         i = torch.arange(start, start + X.shape[-2], device=X.device)

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.cores import Dense, positions
+from tfviz.cores import Dense, Where, positions
 
 
 def edges(buckets: int = 32, far: int = 128) -> list[int]:
@@ -86,6 +86,10 @@ class T5Bias(Dense):
         self.buckets, self.far, self.future = buckets, far, future
         self.scale = _arguments.real("scale", scale)
         self.b = nn.Parameter(torch.zeros(_arguments.integer("h", h, 1), buckets))
+
+    def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
+        if Q.shape[1] != len(self.b):
+            raise ValueError(f"b is for {len(self.b)} heads, Q has {Q.shape[1]}; give T5Bias them")
 
     def bias(self, Q: Tensor, K: Tensor) -> Float[Tensor, "h Lq Lk"]:
         i, j = positions(Q.shape[-2], K.shape[-2], Q.device)

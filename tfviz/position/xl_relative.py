@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.cores import Dense
+from tfviz.cores import Dense, Where, sees_ahead
 from tfviz.position.sinusoidal_pe import sinusoids
 
 
@@ -59,6 +59,8 @@ def rel_shift(B: Float[Tensor, "*heads Lq Lk"]) -> Float[Tensor, "*heads Lq Lk"]
     must be masked.
     """
     *heads, Lq, Lk = B.shape
+    if Lq > Lk:
+        raise ValueError(f"B has {Lq} rows and {Lk} columns; the queries are among the keys")
     return F.pad(B, (1, 0)).reshape(*heads, Lk + 1, Lq)[..., 1:, :].reshape(B.shape)
 
 
@@ -91,6 +93,15 @@ class XL(Dense):
         sinusoids(torch.zeros(1), d, base)  # errors belong here, not into the first pass
         self.W_r = nn.Parameter(torch.randn(h, d, d_head) / d**0.5)
         self.u, self.v = (nn.Parameter(torch.zeros(h, d_head)) for _ in range(2))
+
+    def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
+        if (Q.shape[1], Q.shape[3]) != self.u.shape:
+            raise ValueError(
+                f"{Q.shape[1]} heads are {Q.shape[3]} numbers wide, but this XL is for "
+                f"{tuple(self.u.shape)}; make it XL({Q.shape[1]}, {Q.shape[3]})"
+            )
+        if not self.future and sees_ahead(where.pattern, Q.shape[2], K.shape[2]):
+            raise ValueError(f"{where.pattern!r} sees later keys; make it XL(…, future=True)")
 
     def distances(self, Lq: int, Lk: int) -> Float[Tensor, "h distances d_head"]:
         """r_n W^r of each head for the distances n = Lk − 1, …, 0, or down to 1 − Lq."""

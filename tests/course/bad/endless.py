@@ -6,7 +6,7 @@ harm: loops look at the clock, forks and memory are counted.
 
 from __future__ import annotations
 
-from course.bad.kind import UNTIL, HandIn, answer
+from course.bad.kind import TELL, UNTIL, HandIn, answer
 
 GIGABYTE = 10**9
 
@@ -226,6 +226,76 @@ for file in files:  # 6 GB at most
     for _ in range(50):
         os.write(file, bytes(10**7))
 raise RuntimeError("not stopped")
+"""
+    )
+
+
+def lets_go(hand_in: HandIn, opened: str) -> None:
+    """Three processes, one after the other, touch 500 MB of shared pages and let go of them."""
+    hand_in.carry(
+        f"""{UNTIL}{TELL}
+import mmap, os
+size, (told, tells) = 500 * 10**6, os.pipe()
+def hold():
+    kept = mmap.mmap({opened}, size)
+    for page in range(0, size, mmap.PAGESIZE):
+        kept[page] = 1
+    kept.madvise(mmap.MADV_DONTNEED)
+    os.write(tells, b"x")
+    while time.monotonic() < end:
+        time.sleep(1)
+for number in range(3):
+    if os.fork() == 0:
+        attempt(hold)
+        os.write(tells, b"-")
+        os._exit(0)
+    if os.read(told, 1) == b"-":
+        break
+else:
+    tell("holds 1.5 GB")
+"""
+    )
+
+
+@answer("all")
+def memory_let_go(hand_in: HandIn) -> None:
+    """Touches shared pages and lets go of them, so that they stay and nobody is counted."""
+    lets_go(hand_in, "-1")
+
+
+@answer("all")
+def memory_of_a_device(hand_in: HandIn) -> None:
+    """Does the same with shared pages of /dev/zero."""
+    lets_go(hand_in, 'os.open("/dev/zero", os.O_RDWR)')
+
+
+@answer("all")
+def memory_of_the_kernel(hand_in: HandIn) -> None:
+    """Has the kernel hold memory: semaphores, segments, queues; then answers well."""
+    hand_in.carry(
+        f"""{TELL}
+import ctypes
+libc = ctypes.CDLL(None)
+made = [libc.semget(0, 32000, 0o1600) for _ in range(200)]  # 400 MB at most
+made += [libc.shmget(0, 4096, 0o1600), libc.msgget(0, 0o1600)]
+made += [libc.mq_open(b"/queue", 0o102, 0o600, None)]
+if max(made) >= 0:
+    tell(len([number for number in made if number >= 0]))
+"""
+    )
+
+
+@answer("none")
+def million_empty_files(hand_in: HandIn) -> None:
+    """Makes a million empty files, which cost the kernel more than a gigabyte."""
+    hand_in.carry(
+        """
+import os
+for n in range(10**6):
+    if n % 1000 == 0:
+        os.mkdir(f"/tmp/{n // 1000}")
+    os.close(os.open(f"/tmp/{n // 1000}/{n}", os.O_CREAT))
+raise SystemExit("not stopped")
 """
     )
 

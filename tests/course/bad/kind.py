@@ -36,6 +36,18 @@ GETS = ("all", "checks", "hidden", "none", "waits")
 BOUND = 60
 UNTIL = f"import time\nend = time.monotonic() + {BOUND}\n"
 
+# The word is put together where it is printed, so that the source of a submission lacks it.
+TOLD = "LEAKED-BY-A-SUBMISSION"
+TELL = """
+def tell(what):
+    print("LEAKED" + "-BY-A-SUBMISSION", what)
+def attempt(action):
+    try:
+        return action()
+    except BaseException:
+        return None
+"""
+
 SHARPNESS = """\
 def beta_for(share, slots):
     return math.log((slots - 1) * share / (1 - share))

@@ -440,16 +440,6 @@ def other_files_beside(hand_in: HandIn) -> None:
     hand_in.files["timestamp.txt"] = b"soon"
 
 
-@student(name="zoë o'hara, 1 & <b>2")
-def student_with_an_odd_name(hand_in: HandIn) -> None:
-    """The student's id has spaces, quotes, a comma, an accent and angle brackets."""
-
-
-@student(name="[abc]*")
-def student_named_like_a_pattern(hand_in: HandIn) -> None:
-    """The student's id is a pattern for file names, which nbgrader would match with others."""
-
-
 # --- written answers and what is displayed -------------------------------------------------------
 
 

@@ -6,19 +6,7 @@ leaves a file; the test looks for both.
 
 from __future__ import annotations
 
-from course.bad.kind import UNTIL, HandIn, answer
-
-# The word is put together where it is printed, so that the source of a submission lacks it.
-TOLD = "LEAKED-BY-A-SUBMISSION"
-TELL = """
-def tell(what):
-    print("LEAKED" + "-BY-A-SUBMISSION", what)
-def attempt(action):
-    try:
-        return action()
-    except BaseException:
-        return None
-"""
+from course.bad.kind import TELL, UNTIL, HandIn, answer
 
 
 def reads(hand_in: HandIn, *paths: object) -> None:
@@ -261,6 +249,23 @@ if attempt(lambda: socket.getaddrinfo("example.org", 80)):
 datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 if attempt(lambda: datagram.sendto(b"answers, please", ("192.0.2.1", 53))):
     tell("sent")
+"""
+    )
+
+
+@answer("all")
+def sockets_of_other_families(hand_in: HandIn) -> None:
+    """Makes sockets that reach past the network: to the machine below a virtual one, to the kernel.
+
+    Addresses and names of this machine are no way out; every other family is.
+    """
+    hand_in.carry(
+        f"""{TELL}
+import socket
+for family in set(range(64)) - {{socket.AF_UNIX, socket.AF_INET, socket.AF_INET6}}:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET, socket.SOCK_RAW):
+        if attempt(lambda: socket.socket(family, kind)):
+            tell([family, kind])
 """
     )
 

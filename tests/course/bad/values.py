@@ -323,6 +323,30 @@ def hostile_dict(hand_in: HandIn) -> None:
     )
 
 
+ALIKE = """
+from collections.abc import Mapping, Set
+class Many(Set):
+    __len__, __contains__ = (lambda self: 190_000), (lambda self, item: False)
+    def __iter__(self):
+        return (n * (2**61 - 1) for n in range(len(self)))
+class Keys(Mapping):
+    __len__, __getitem__ = (lambda self: 90_000), (lambda self, key: 0)
+    __iter__ = Many.__iter__
+"""
+
+
+@answer(sharpness="none")
+def members_that_collide(hand_in: HandIn) -> None:
+    """Returns a set of 190,000 numbers of one hash: to put it together takes 22 minutes."""
+    hand_in.answer("ex-sharpness", ALIKE + returns("Many()"))
+
+
+@answer(row="none")
+def keys_that_collide(hand_in: HandIn) -> None:
+    """Gives the same as the keys of a dict, for a value that is read before any test runs."""
+    hand_in.answer("ex-one-row", ALIKE + "slope_of_favourite, best_lead = max, Keys()\n")
+
+
 @answer(sharpness="none")
 def string_of_100_mb(hand_in: HandIn) -> None:
     """Returns a string of 100 MB."""
@@ -552,12 +576,51 @@ def changes_its_arguments(hand_in: HandIn) -> None:
     )
 
 
-@answer(loops="all", remark="attention")
+@answer(loops="none")
 def calls_the_library(hand_in: HandIn) -> None:
-    """Answers right by calling the very function of the library that the tests compare with."""
+    """Calls the very function of the library that the tests compare with."""
     hand_in.answer(
         "ex-attention-loops",
         "def my_attention(Q, K, V, allowed):\n    return attention(Q, K, V, allowed)\n",
+    )
+
+
+@answer(loops="none")
+def calls_the_library_by_another_name(hand_in: HandIn) -> None:
+    """Calls it so that no reader of the answer finds its name."""
+    hand_in.answer(
+        "ex-attention-loops",
+        """\
+        import functools, sys
+        name = "atten" + "tion"
+        library = sys.modules["tfviz." + name]
+        kept = [globals()[name], getattr(library, name), functools.partial(getattr(library, name))]
+        def my_attention(Q, K, V, allowed):
+            for function in kept:
+                try:
+                    return next(map(function, [Q], [K], [V], [allowed]))
+                except Exception:
+                    pass
+        """,
+    )
+
+
+@answer(loops="none")
+def is_the_library(hand_in: HandIn) -> None:
+    """Gives the library's function the exercise's name."""
+    hand_in.answer("ex-attention-loops", "my_attention = globals()['atten' + 'tion']\n")
+
+
+@answer(loops="all")
+def calls_another_function_of_the_library(hand_in: HandIn) -> None:
+    """Answers by a function of the library that itself needs the one that is asked for."""
+    hand_in.answer(
+        "ex-attention-loops",
+        "from tfviz.basics.multi_head_attention import multi_head_attention as many\n"
+        "def my_attention(Q, K, V, allowed):\n"
+        "    d, v = Q.shape[1], V.shape[1]\n"
+        "    eye = [torch.eye(n)[None] for n in (d, K.shape[1], v)]\n"
+        "    Z, A = many(Q, K, V, *eye, torch.eye(v), allowed)\n    return Z, A[0]\n",
     )
 
 

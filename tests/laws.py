@@ -1,0 +1,380 @@
+"""What every core must obey, whatever its mechanism. A law raises AssertionError if it is broken.
+
+To put a core under all laws, give it a line in CORES: how it is made for H heads of D numbers, and
+its definition, written otherwise: (core, Q, K, V, mask) → (out, A), mask (L, L) or (h, L, L).
+`test_laws.py` runs every law on every core, and on wrong cores that it must find out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from growth import largest_storage, slope
+from torch import Tensor, nn
+
+from tfviz import patterns as P
+from tfviz.attention import attention
+from tfviz.basics.additive_attention import Additive
+from tfviz.cores import Core, Dense, Sparse, Where
+from tfviz.position import Bias
+from tfviz.position.rope import Rope, rotation
+from tfviz.position.shaw_relative import Shaw, shaw_attention
+from tfviz.position.t5_relative_bias import T5Bias, bucket
+from tfviz.position.xl_relative import XL, four_terms
+
+H, D, L, B = 4, 8, 9, 2
+close = partial(torch.testing.assert_close, atol=1e-9, rtol=1e-9)
+Out = tuple[Tensor, Tensor | None]
+
+CAUSAL = (
+    P.causal(),
+    P.strided(stride=3),
+    P.fixed(block=3, summary=1),
+    P.summary_columns(block=3, summary=1),  # its first rows have no key
+    P.per_head(*(P.sliding_window(lookback=n) for n in range(H))),
+)
+OPEN = (P.full(), P.band(radius=1), P.global_tokens(count=2) | P.dilated(radius=2, gap=2))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A core before the law."""
+
+    make: Callable[[], Core]
+    definition: Callable[..., tuple[Tensor, Tensor]]
+    patterns: tuple[P.Pattern, ...] = CAUSAL + OPEN
+    exponent: float = 2.0  # the largest tensor grows no faster than L to this power
+
+    def core(self, dtype: torch.dtype = torch.float64) -> Any:
+        """With random weights, so that nothing is hidden by a table that begins at 0."""
+        made: Any = self.make()
+        if isinstance(made, nn.Module):
+            for p in made.parameters():
+                p.data = torch.randn_like(p)
+            made = made.to(dtype)
+        return made
+
+
+def qkv(L: int = L, h_kv: int = H, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    return [torch.randn(B, h, L, D, dtype=dtype) for h in (H, h_kv, h_kv)]
+
+
+def mask_of(pattern: P.Pattern, L: int = L) -> Tensor:
+    return pattern.mask(L)
+
+
+# --- the laws -------------------------------------------------------------------------------------
+
+
+def definition_is_efficient_with_gradients(subject: Subject) -> None:
+    """out, A and every gradient are those of the definition, A asked for or not."""
+    core = subject.core()
+    weights = list(core.parameters()) if isinstance(core, nn.Module) else []
+    for pattern in subject.patterns:
+        leaves = [x.requires_grad_() for x in qkv()]
+        aim = torch.randn(B, H, L, D, dtype=torch.float64)
+        expected, A = subject.definition(core, *leaves, mask_of(pattern))
+        wanted = torch.autograd.grad((expected * aim).sum(), leaves + weights, allow_unused=True)
+        for asked in (False, True):
+            out, mine = core(*leaves, Where(pattern, weights=asked))
+            close(out, expected)
+            if asked:
+                close(mine, A)
+            got = torch.autograd.grad((out * aim).sum(), leaves + weights, allow_unused=True)
+            for g, w in zip(got, wanted, strict=True):
+                close(torch.zeros(()) if g is None else g, torch.zeros(()) if w is None else w)
+
+
+def rows_are_shares_of_what_is_allowed(subject: Subject) -> None:
+    """Each row of A sums to 1 and is 0 outside the pattern; without keys all of it, and out, is 0,
+    with finite gradients."""
+    core = subject.core()
+    for pattern in subject.patterns:
+        leaves, mask = [x.requires_grad_() for x in qkv()], mask_of(pattern)
+        for asked in (False, True):
+            out, A = core(*leaves, Where(pattern, weights=asked))
+            some = mask.any(-1).expand(H, L)
+            assert (out[:, ~some] == 0).all() and (out[:, some] != 0).any(-1).all()
+            grads = torch.autograd.grad(out.sum(), leaves)
+            assert all(g.isfinite().all() for g in grads)
+        if A is not None:
+            assert (A[:, ~mask.expand(H, L, L)] == 0).all() and (A >= 0).all()
+            close(A.sum(-1), some.double().expand(B, H, L))
+
+
+@torch.no_grad()
+def the_future_changes_no_bit(subject: Subject) -> None:
+    """Under a causal pattern, later queries, keys and values reach no earlier row."""
+    core = subject.core()
+    for pattern in set(subject.patterns) & set(CAUSAL):
+        X = qkv()
+        before = core(*X, Where(pattern))[0]
+        for i in (1, L - 1):
+            later = [torch.cat([x[:, :, :i], torch.randn_like(x[:, :, i:])], 2) for x in X]
+            assert core(*later, Where(pattern))[0][:, :, :i].equal(before[:, :, :i])
+
+
+@torch.no_grad()
+def in_parts_as_at_once(subject: Subject) -> None:
+    """With what it keeps, a core says row by row what it says of the whole; A too."""
+    core = subject.core()
+    for pattern in set(subject.patterns) & set(CAUSAL) - {CAUSAL[2], CAUSAL[3]}:
+        X = qkv()
+        whole, A = core(*X, Where(pattern, weights=True))
+        for sizes in ([1] * L, [4, 1, 3, 1]):
+            start, state, kept = 0, None, []
+            for part in zip(*(x.split(sizes, 2) for x in X), strict=True):
+                asked = start % 2 == 0
+                where = Where(pattern, start, weights=asked, state=state, keep=kept.append)
+                old = clone(state)
+                out, rows = core(*part, where)
+                stop = start + part[0].shape[2]
+                assert same(state, old), "the state of the call before was changed in place"
+                assert len(kept) == 1, "a core keeps its state once in a call"
+                state = kept.pop()
+                close(out, whole[:, :, start:stop])
+                if asked and A is not None:
+                    close(rows, A[:, :, start:stop, :stop])
+                start = stop
+
+
+@torch.no_grad()
+def padding_is_not_there(subject: Subject) -> None:
+    """What stands where `real` is False changes nothing, and has no weight."""
+    core, real = subject.core(), torch.ones(B, L, dtype=torch.bool)
+    real[0, 6:] = False
+    for pattern in subject.patterns:
+        Q, K, V = qkv()
+        for asked in (False, True):
+            where = Where(pattern, real=real, weights=asked)
+            out, A = core(Q, K, V, where)
+            other = [
+                torch.where(real[:, None, :, None], x, 50 * torch.randn_like(x)) for x in (K, V)
+            ]
+            close(core(Q, *other, where)[0], out)
+            if A is not None:
+                assert (A[0, ..., 6:] == 0).all()
+        close(out[1], core(Q, K, V, Where(pattern, weights=asked))[0][1])
+    if P.causal() in subject.patterns:
+        out = core(Q, K, V, Where(P.causal(), real=real))[0]
+        short = core(*(x[:, :, :6] for x in (Q, K, V)), Where(P.causal()))[0]
+        close(out[0, :, :6], short[0])
+
+
+@torch.no_grad()
+def shared_heads_are_heads_repeated(subject: Subject) -> None:
+    """Heads of keys and values serve neighbouring heads of queries: 0, 0, 1, 1."""
+    core = subject.core()
+    for h_kv in (1, 2):
+        Q, K, V = qkv(h_kv=h_kv)
+        many = [x.repeat_interleave(H // h_kv, 1) for x in (K, V)]
+        for pattern in subject.patterns[:2]:
+            for asked in (False, True):
+                where = Where(pattern, weights=asked)
+                close(core(Q, K, V, where)[0], core(Q, *many, where)[0])
+
+
+@torch.no_grad()
+def rows_of_a_batch_do_not_meet(subject: Subject) -> None:
+    core, X = subject.core(), qkv()
+    for pattern in subject.patterns[:2]:
+        whole = core(*X, Where(pattern))[0]
+        for n in range(B):
+            close(core(*(x[n : n + 1] for x in X), Where(pattern))[0][0], whole[n])
+
+
+@torch.no_grad()
+def a_window_over_everything_is_no_window(subject: Subject) -> None:
+    core, X = subject.core(), qkv()
+    plain = core(*X, Where(P.causal()))[0]
+    close(core(*X, Where(P.sliding_window(lookback=L - 1)))[0], plain)
+    narrower = core(*X, Where(P.sliding_window(lookback=L - 2)))[0]
+    close(narrower[:, :, :-1], plain[:, :, :-1])
+    assert not torch.allclose(narrower[:, :, -1], plain[:, :, -1])
+
+
+@torch.no_grad()
+def any_real_type(subject: Subject) -> None:
+    """float32 to rounding; half precision keeps its type, is near, and finite for large scores."""
+    for dtype, atol in ((torch.float32, 1e-4), (torch.bfloat16, 0.2), (torch.float16, 0.05)):
+        torch.manual_seed(1)
+        exact = subject.core()
+        torch.manual_seed(1)
+        core, X = subject.core(dtype), [x.to(dtype) for x in qkv()]
+        for asked in (False, True):
+            out, A = core(*X, Where(weights=asked, pattern=P.causal()))
+            assert out.dtype == dtype and (A is None or A.dtype == dtype)
+            expected = exact(*(x.double() for x in X), Where(P.causal()))[0]
+            torch.testing.assert_close(out.double(), expected, atol=atol, rtol=atol)
+            large = core(X[0] * 180, X[1] * 180, X[2], Where(P.causal(), weights=asked))[0]
+            assert large.isfinite().all()
+
+
+@torch.no_grad()
+def memory_may_lie_anyhow(subject: Subject) -> None:
+    """Transposed, strided and expanded inputs."""
+    core, X = subject.core(), qkv()
+    for pattern in subject.patterns[:2]:
+        for asked in (False, True):
+            where = Where(pattern, weights=asked)
+            expected = core(*X, where)[0]
+            turned = [x.mT.contiguous().mT for x in X]
+            close(core(*turned, where)[0], expected)
+            spread = [torch.stack([x, -x], -1).flatten(-2)[..., ::2] for x in X]
+            close(core(*spread, where)[0], expected)
+    one = [x[:1].expand(B, -1, -1, -1) for x in X]
+    close(core(*one, Where(P.causal()))[0], core(*(x.clone() for x in one), Where(P.causal()))[0])
+
+
+@torch.no_grad()
+def bad_input_is_named(subject: Subject) -> None:
+    """Padding that is not Boolean or not for all keys, a pattern of another length."""
+    core, X = subject.core(), qkv()
+    for asked in (False, True):
+        where = Where(P.causal(), weights=asked)
+        for real, says in (
+            (torch.ones(B, L), "real is torch.float32"),
+            (torch.ones(B, L, dtype=torch.long), "real is torch.int64"),
+            (torch.ones(B, L - 1, dtype=torch.bool), "real has shape"),
+        ):
+            refused(says, core, *X, replace(where, real=real))
+        square = P.table(torch.ones(L + 1, L + 1, dtype=torch.bool).tril())
+        refused(f"the table is for L = {L + 1}", core, *X, replace(where, pattern=square))
+        refused("", core, X[0], X[1][:, :, 1:], X[2][:, :, 1:], where)  # more queries than keys
+
+
+@torch.no_grad()
+def what_was_answered_cannot_change(subject: Subject) -> None:
+    """A cache under a pattern that is not causal, or depends on the length, is refused."""
+    for pattern in (P.full(), P.band(radius=1), P.causal() & P.blockwise(permutation=(1, 0))):
+        if pattern not in subject.patterns and P.full() not in subject.patterns:
+            continue
+        core, kept, X = subject.core(), [], qkv()
+        first, last = zip(*(x.split([6, 3], 2) for x in X), strict=True)
+        core(*first, Where(pattern, keep=kept.append))
+        refused("already", core, *last, Where(pattern, 6, state=kept.pop(), keep=kept.append))
+
+
+@torch.no_grad()
+def it_grows_no_faster_than_it_says(subject: Subject) -> None:
+    """The largest tensor of one call, in bytes, as the length goes from 256 to 1024."""
+
+    def at(n: int) -> Callable[[], Any]:
+        core, X = subject.core(torch.float32), qkv(n, dtype=torch.float32)
+        where = Where(P.sliding_window(lookback=8))
+        core(*X, where)
+        return lambda: core(*X, where)
+
+    assert slope(largest_storage, at, (256, 1024)) <= subject.exponent + 0.1
+
+
+LAWS: tuple[Callable[[Subject], None], ...] = (
+    definition_is_efficient_with_gradients,
+    rows_are_shares_of_what_is_allowed,
+    the_future_changes_no_bit,
+    in_parts_as_at_once,
+    padding_is_not_there,
+    shared_heads_are_heads_repeated,
+    rows_of_a_batch_do_not_meet,
+    a_window_over_everything_is_no_window,
+    any_real_type,
+    memory_may_lie_anyhow,
+    bad_input_is_named,
+    what_was_answered_cannot_change,
+    it_grows_no_faster_than_it_says,
+)
+
+
+def refused(says: str, core: Core, *given: Any) -> None:
+    try:
+        core(*given)
+    except (TypeError, ValueError) as error:
+        assert says in str(error), f"{error!r} does not say {says!r}"
+    else:
+        raise AssertionError(f"accepted, where {says or 'an error'} was due")
+
+
+def clone(state: Any) -> Any:
+    return torch.utils._pytree.tree_map_only(Tensor, torch.clone, state)
+
+
+def same(a: Any, b: Any) -> bool:
+    leaves = torch.utils._pytree.tree_leaves
+    return all(x.equal(y) for x, y in zip(leaves(a), leaves(b), strict=True) if x is not None)
+
+
+# --- the cores ------------------------------------------------------------------------------------
+
+
+def plain(core: Any, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    return attention(Q, K, V, mask)
+
+
+def distance(L: int) -> Tensor:
+    return torch.arange(L)[:, None] - torch.arange(L)
+
+
+def turned(core: Rope, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    R = torch.stack([rotation(i, D, core.base) for i in range(Q.shape[2])])
+    Q, K = (torch.einsum("iab,nhib->nhia", R, x) for x in (Q, K))
+    return attention(Q, K, V, mask)
+
+
+def shaw(core: Shaw, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    none = torch.zeros_like(core.P_k)
+    return shaw_attention(Q, K, V, core.P_k, none if core.P_v is None else core.P_v, mask)
+
+
+def xl(core: XL, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    both = XL(H, D, future=True).double()
+    both.W_r = core.W_r
+    R = both.distances(Q.shape[2], Q.shape[2]).expand(B, -1, -1, -1)
+    u, v = (x.expand(B, -1, -1) for x in (core.u, core.v))
+    extra = four_terms(Q, K, R, u, v)[1:].sum(0) / D**0.5
+    return attention(Q, K, V, mask, bias=extra)
+
+
+def t5(core: T5Bias, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    row = bucket(distance(Q.shape[2]), core.buckets, core.far, future=core.future)
+    one_hot = torch.nn.functional.one_hot(row, core.buckets).to(core.b.dtype)
+    return attention(Q, K, V, mask, bias=core.scale * torch.einsum("ijr,hr->hij", one_hot, core.b))
+
+
+def slopes(i: Tensor, j: Tensor) -> Tensor:
+    return -(0.5 ** torch.arange(1, H + 1)[:, None, None]) * (i - j).abs()
+
+
+def biased(core: Bias, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    return attention(Q, K, V, mask, bias=slopes)
+
+
+def additive(
+    core: Additive, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Pair by pair, one exponential at a time."""
+    e = torch.stack([
+        torch.stack([torch.tanh(q @ core.W_a + k @ core.U_a) @ core.v_a for k in K.unbind(2)], -1)
+        for q in Q.unbind(2)
+    ], 2)  # fmt: skip
+    loud = e.exp() * mask
+    A = loud / loud.sum(-1, keepdim=True).clamp_min(1e-300)
+    return A @ V, A
+
+
+CORES = {
+    "dense": Subject(Dense, plain),
+    "sparse": Subject(Sparse, plain, exponent=1.0),
+    "additive": Subject(lambda: Additive(D, 5), additive),
+    "rotary": Subject(lambda: Rope(D), turned),
+    "Shaw": Subject(lambda: Shaw(D, 2), shaw),
+    "Shaw, keys only": Subject(lambda: Shaw(D, 2, values=False), shaw),
+    "XL": Subject(lambda: XL(H, D), xl, CAUSAL),
+    "XL, two sides": Subject(lambda: XL(H, D, future=True), xl),
+    "T5": Subject(lambda: T5Bias(H, buckets=4, far=6), t5),
+    "T5, two sides": Subject(lambda: T5Bias(H, buckets=8, far=5, future=True), t5),
+    "ALiBi": Subject(lambda: Bias(slopes), biased),
+}

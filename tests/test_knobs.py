@@ -1,0 +1,99 @@
+"""A knob is declared once: what comes from the declaration."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, ClassVar
+
+import pytest
+import traitlets as t
+
+from tfviz.explorers import ALL
+from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import Knob, given, knob, own
+
+
+class Machine(Explorer):
+    words = given(t.List(t.Unicode()))
+    L = knob(1024, of=(256, 1024, 4096), label="length", letter="L")
+    d = knob(64, of=(16, 64), between=True)
+    gain = knob(1.0, low=0.5, high=2.0, step=0.5)
+    row = knob(0, low=0, high=lambda e: len(e.words) - 1)
+    on = knob(False, label="on")
+    kind = knob("a", of={"a": "first", "b": "second"})
+    list = own(t.List(t.Int(), [1]), optional=True)
+    found = given(t.Int(7), argument=False)
+    extra: ClassVar[dict[str, Any]] = {"twice": False}
+    asks = "Move it."
+
+    @classmethod
+    def sources(cls) -> tuple[str, str]:
+        return "", ""
+
+    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+        return said | {"words": list(said["words"]) * (1 + said.pop("twice", False))}
+
+
+def test_constructor_repr_and_state() -> None:
+    one = Machine(["x", "y"], 256, row=1)
+    assert repr(one) == "Machine(L=256, d=64, gain=1.0, row=1, on=False, kind='a', list=[1])"
+    assert one.prompt == "Move it." and Machine(["x"], prompt="Ask.").prompt == "Ask."
+    assert Machine(["x"], twice=True).words == ["x", "x"]
+    assert set(one.state) == {*Machine.given, *Machine.moved, "prompt"}
+    assert json.loads(json.dumps(one.state)) == one.state
+
+
+def test_what_is_given_is_set_before_the_knobs_that_depend_on_it() -> None:
+    assert Machine(row=2, words=["x", "y", "z"]).row == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"L": 300}, "L = 300; choose one of 256, 1024, 4096"),
+        ({"L": True}, "L = True"),
+        ({"d": 15}, "d = 15 is out of range; choose 16 <= d <= 64"),
+        ({"d": 20.5}, "d = 20.5 is not a whole number"),
+        ({"gain": 2.1}, "gain = 2.1 is out of range; choose 0.5 <= gain <= 2.0"),
+        ({"gain": math.nan}, "gain = nan is not finite"),
+        ({"row": 2}, "row = 2 is out of range; choose 0 <= row <= 1"),
+        ({"on": 1}, "on = 1; choose True or False"),
+        ({"kind": "c"}, "kind = 'c'; choose one of a, b"),
+        ({"colour": 1}, "unexpected keyword argument 'colour'; it takes words, L"),
+        ({"found": 1}, "unexpected keyword argument 'found'"),
+    ],
+)
+def test_what_does_not_fit_is_named(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=words.replace("(", r"\(")):
+        Machine(["x", "y"], **wrong)
+    one = Machine(["x", "y"])
+    for name, value in wrong.items():
+        if name in Machine.moved:
+            with pytest.raises(ValueError, match=f"{name} = "):
+                setattr(one, name, value)
+
+
+def test_values_between_and_of_another_type() -> None:
+    one = Machine(["x"], d=17, gain=1)
+    assert one.d == 17 and type(one.gain) is float
+    with pytest.raises(TypeError, match="missing a required argument: 'words'"):
+        Machine()
+
+
+def test_the_page_is_told_what_the_class_says() -> None:
+    about = {name: x.described() for name, x in Machine.moved.items() if isinstance(x, Knob)}
+    assert about["L"] == {
+        "kind": "whole", "between": False, "of": [256, 1024, 4096], "label": "length", "letter": "L"
+    }  # fmt: skip
+    assert about["gain"]["kind"] == "number" and about["gain"]["step"] == 0.5
+    assert about["row"]["low"] == 0 and "high" not in about["row"]  # the page finds it itself
+    assert about["kind"]["texts"] == ["first", "second"] and about["on"]["kind"] == "switch"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_explorer_declares_what_it_has(name: str) -> None:
+    """No synced trait beside the declarations: nothing else would be carried by links or copies."""
+    kind = ALL[name]
+    synced = set(kind.class_trait_names(sync=True)) - set(Explorer.class_trait_names(sync=True))
+    assert synced == {*kind.given, *kind.moved} and kind.moved

@@ -1,0 +1,107 @@
+"""What grading keeps in a course folder, between judging and recording.
+
+.tfviz/rebuilt/<student>/<assignment>/<notebook>.ipynb   what is graded of a submission
+.tfviz/judged/<assignment>/<student>.json                its verdicts; a file is there whole
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+
+from tfviz._files import written_whole
+from tfviz_course import students
+
+REBUILT = ".tfviz/rebuilt"
+JUDGED = ".tfviz/judged"
+FORMAT = 1  # of the files with verdicts
+
+
+class StoreError(Exception):
+    """What keeps grading from going on, with the remedy."""
+
+
+@contextlib.contextmanager
+def alone(course: Path) -> Iterator[None]:
+    """While one grades in this course, no other process does.
+
+    Raises `StoreError` at once if another one is at it. Not to be used twice in one process.
+    """
+    path = Path(course) / ".tfviz" / "lock"
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+")
+    with file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the process, even killed
+        except OSError:
+            file.seek(0)
+            raise StoreError(
+                f"this course is being graded by another program (process {file.read().strip()}); "
+                "wait until it has ended, then run this again"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Where this cannot be written, as on a full disk, the error names it."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror or error}. Mend that, then run this "
+            "again; what is done is kept"
+        ) from error
+
+
+def read_entry(course: Path, assignment: str, student: str) -> dict[str, Any] | None:
+    """What the store has on a submission; None if nothing.
+
+    {"student": …, "recorded": {notebook: key},
+     "notebooks": {notebook: {"key", "answers", "remarks", "seconds",
+                              "judged": {"verdicts", "outputs", "remarks"}}}}
+    """
+    path = _entry_path(course, assignment, student)
+    try:
+        entry = json.loads(path.read_text("utf8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:  # edited by hand, or a full disk: it is judged anew
+        return None
+    return entry if isinstance(entry, dict) and entry.get("format") == FORMAT else None
+
+
+def _entry_path(course: Path, assignment: str, student: str) -> Path:
+    return Path(course) / JUDGED / assignment / f"{students.check(student)}.json"
+
+
+def write_entry(course: Path, assignment: str, entry: Mapping[str, Any]) -> None:
+    path = _entry_path(course, assignment, entry["student"])
+    with writing(path), written_whole(path) as file:
+        file.write(json.dumps(entry, indent=1).encode())
+
+
+def digest(notebook: NotebookNode) -> str:
+    """A mark of the answers in a rebuilt notebook."""
+    answers = [
+        (cell.metadata.nbgrader.grade_id, cell.source)
+        for cell in notebook.cells
+        if cell.metadata.get("nbgrader", {}).get("solution")
+    ]
+    return hashed(answers)
+
+
+def hashed(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

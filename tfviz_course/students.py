@@ -1,0 +1,71 @@
+"""What a student's id may be: checked where it comes in, so that nothing behind has to.
+
+An id becomes the name of folders, a key of the gradebook, and text in pages of the instructor's.
+It comes from file names that students choose.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+
+LONGEST = 64
+RULE = (
+    "an id has letters, digits, spaces and the signs . @ - _ in it, at most "
+    f"{LONGEST}, and begins neither with a dot nor with a space"
+)
+
+
+class StudentError(Exception):
+    """A name that cannot be a student's id, or nobody's work."""
+
+
+def is_id(name: str) -> bool:
+    """Whether `name` can be a student's id: see `RULE`. Letters are those of all scripts."""
+    return (
+        0 < len(name) <= LONGEST
+        and len(name.encode("utf-8", "replace")) <= 200  # it becomes the name of a file
+        and name == name.strip()
+        and not name.startswith(".")
+        and all(sign in " .@-_" or unicodedata.category(sign)[0] in "LMN" for sign in name)
+    )
+
+
+def shown(name: str) -> str:
+    """A name that can be anything, for a message: short, printable, on one line."""
+    text = ascii(name)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def check(name: str) -> str:
+    """`name`, if it can be an id; else raises `StudentError` with the rule."""
+    if not is_id(name):
+        raise StudentError(f"{shown(name)} cannot be a student's id: {RULE}")
+    return name
+
+
+def together(said: Mapping[str, str], most: int = 5) -> str:
+    """What was said of each student, each thing once: "no room (ada, bob and 3 more)"."""
+    about: dict[str, dict[str, str]] = {}
+    for student, why in said.items():
+        alike = re.sub(rf"(?<!\w){re.escape(student)}(?!\w)", "", why)  # paths hold the name
+        about.setdefault(alike, {})[student] = why
+    parts = []
+    for told in about.values():
+        first, *_ = told.values()
+        more = f" and {len(told) - most} more" if len(told) > most else ""
+        parts.append(f"{first} ({', '.join([*told][:most])}{more})")
+    return "; ".join(parts)
+
+
+def below(folder: Path, assignment: str) -> tuple[list[str], list[str]]:
+    """Who has something of an assignment in submitted/, autograded/ and the like.
+
+    The ids, and the names of the folders that cannot be ids, to be told to the instructor.
+    """
+    there = folder.iterdir() if folder.is_dir() else ()
+    names = sorted(path.name for path in there if os.path.lexists(path / assignment))
+    return [n for n in names if is_id(n)], [n for n in names if not is_id(n)]
