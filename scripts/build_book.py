@@ -88,7 +88,8 @@ def build(
         around = [os.environ.get(f"GITHUB_{name}") for name in AROUND]
         whole = digest(everything(), sys.version, toc and toc.read_text("utf8"), around)
         built, proven = place / ".built", place / ".proven"
-        if not (fresh or draft) and same(built, whole) and (not prove or same(proven, whole)):
+        there = (place / "html/index.html").exists() and same(built, whole)
+        if there and not (fresh or draft) and (not prove or same(proven, whole)):
             return 0
         built.unlink(missing_ok=True)
         library = digest([*in_folder("tfviz", LIBRARY), ROOT / "requirements.txt"])

@@ -67,7 +67,7 @@ class Renderer:
                 self.engine = MiniRacer()
                 self.engine.eval((KATEX / "katex.min.js").read_text("utf-8") + RENDER)
             arguments = ", ".join(map(json.dumps, (tex, display, self.macros, TRUSTED)))
-            answer = json.loads(self.engine.eval(f"JSON.stringify(render({arguments}))"))
+            answer = json.loads(str(self.engine.eval(f"JSON.stringify(render({arguments}))")))
             if "error" in answer:
                 raise FormulaError(answer["error"])
             self.done[key] = answer["html"]

@@ -441,9 +441,9 @@ class CourseMap(Directive):
             title = el("p", el("span", f"Part {number}"), " ", part.title, class_="tfv-map-part")
             parts.append(el("li", title, el("ol", *chapters)))
         built = [row for row in catalogue.MECHANISMS if row.built]
-        chapters = {row.chapter_number for row in built}
+        ready = {row.chapter_number for row in built}
         words = (
-            f"{len(built)} of {len(catalogue.MECHANISMS)} mechanisms, in {len(chapters)} of"
+            f"{len(built)} of {len(catalogue.MECHANISMS)} mechanisms, in {len(ready)} of"
             f" {len(catalogue.CHAPTERS)} chapters, are ready. The others are planned."
         )
         return [el("p", words), el("ol", *parts, class_="tfv-map")]

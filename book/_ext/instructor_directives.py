@@ -178,7 +178,8 @@ class GradingLimits(SphinxDirective):
         from tfviz_course import sandbox
 
         self.env.note_dependency(inspect.getfile(sandbox))
-        known = {field.name: field.default for field in fields(sandbox.Limits)}
+        limits = sandbox.Limits()
+        known = {field.name: getattr(limits, field.name) for field in fields(limits)}
         rows = [(amount(name, known[name]), what) for name, what in LIMITS.items()]
         return [_table(("at most", "for"), rows)]
 

@@ -27,8 +27,8 @@ class ClockHands(Explorer):
 
     module: ClassVar[str] = "clock_hands"
     label: ClassVar[str] = "Sinusoidal positions as clock hands"
-    min_height: ClassVar[str] = "40rem"
-    min_height_narrow: ClassVar[str] = "70rem"
+    min_height: ClassVar[str] = "43rem"
+    min_height_narrow: ClassVar[str] = "73rem"
     narrow: ClassVar[int] = 640
 
     place = knob(5, low=0, high=PLACES - 1, label="place", letter="i")

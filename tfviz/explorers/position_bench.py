@@ -54,7 +54,7 @@ class PositionBench(Explorer):
     module: ClassVar[str] = "position_bench"
     label: ClassVar[str] = "Position encodings side by side"
     min_height: ClassVar[str] = "47rem"
-    min_height_narrow: ClassVar[str] = "92rem"
+    min_height_narrow: ClassVar[str] = "93rem"
     narrow: ClassVar[int] = 640
 
     encodings = given(t.List(t.Unicode(), ["sinusoidal", "learned"]), optional=True)
