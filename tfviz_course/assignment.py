@@ -19,6 +19,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from tfviz_course import lessons
+from tfviz_lessons.assignment import release, source
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
@@ -42,8 +43,6 @@ def source_notebooks(
     points    what an exercise is worth in all, by label, in place of what the lesson says
     """
     lessons.home()
-    from tfviz_lessons.assignment import source
-
     chosen = lessons.choose(items)
     labels = [label for found in chosen.values() for label in found]
     for label, worth in (points or {}).items():
@@ -71,9 +70,6 @@ def source_notebooks(
 
 def release_notebook(source: NotebookNode) -> NotebookNode:
     """What students get of one of `source_notebooks`; the same that nbgrader makes of it."""
-    lessons.home()
-    from tfviz_lessons.assignment import release
-
     return release(source)
 
 

@@ -89,14 +89,6 @@ def choose(items: Sequence[str]) -> dict[str, list[str]]:
     return {name: labels for name, labels in found.items() if labels}
 
 
-def gap(source: str) -> str:
-    """The source of an answer cell as students get it: a gap in place of each solution."""
-    home()
-    from lesson_assignment import gap as gap_
-
-    return str(gap_(source))
-
-
 def _unknown(name: str, known: list[str]) -> str:
     short = {part: full for full in known for part in (full, full.split("/")[-1])}
     near = difflib.get_close_matches(name, short, n=3, cutoff=0.4)

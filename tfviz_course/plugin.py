@@ -37,8 +37,9 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
-from tfviz_course import lessons, store, students
+from tfviz_course import store, students
 from tfviz_course.rebuild import picture
+from tfviz_lessons.assignment import gap
 
 ME = "tfviz_course.plugin"
 STOCK = "nbgrader.preprocessors"
@@ -107,7 +108,7 @@ class Gaps(NbGraderPreprocessor):
         self, cell: NotebookNode, resources: Any, cell_index: int
     ) -> tuple[NotebookNode, Any]:
         if utils.is_solution(cell):
-            cell.source = lessons.gap(cell.source)
+            cell.source = gap(cell.source)
         elif "### BEGIN SOLUTION" in cell.source:
             raise ValueError(
                 f"cell {cell_index} holds '### BEGIN SOLUTION' and is no answer cell: students "

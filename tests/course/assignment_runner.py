@@ -23,6 +23,7 @@ SEEDS = (3, 20261121)
 
 def main(chapter: str) -> None:
     lessons.home()
+    from tfviz_lessons.assignment import gap
     from tfviz_lessons.lesson import unmark
 
     shell = InteractiveShell.instance()
@@ -50,13 +51,13 @@ def main(chapter: str) -> None:
                 run(f"{source}\nSTUDENT = 'ada'", role, space)
             elif role == "yours":
                 solved = source
-                run(solved if answer == "solution" else assignment.gap(cell.source), role, space)
+                run(solved if answer == "solution" else gap(cell.source), role, space)
             elif role == "checks":
                 said[role] = outcome(source, role, space)
                 if said[role]:
                     run(solved, "yours", space)
                     run(source, role, space)
-                    run(assignment.gap(cells[place_of(cells, "yours")].source), "yours", space)
+                    run(gap(cells[place_of(cells, "yours")].source), "yours", space)
             elif role == "hidden":
                 space["seed"] = seed
                 said[role] = outcome(source, role, space)

@@ -25,7 +25,8 @@ from tfviz_course.assignment import (
     release_notebook,
     source_notebooks,
 )
-from tfviz_course.lessons import LessonsError, gap
+from tfviz_course.lessons import LessonsError
+from tfviz_lessons.assignment import gap
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = list(lessons.chapters())
