@@ -51,8 +51,8 @@ MUTANTS = [
     Mutant(
         "band off by one",
         "tfviz/patterns/families.py",
-        "abs(i - j) <= radius",
-        "abs(i - j) <= radius + 1",
+        "    return abs(i - j) <= radius\n",
+        "    return abs(i - j) <= radius + 1\n",
         "tests/test_patterns.py",
     ),
     Mutant(
