@@ -1,23 +1,35 @@
-"""Break the library on purpose, one line at a time, and see that a test notices.
+"""Break the project on purpose, one line at a time, and see that a test notices.
 
-    python scripts/mutants.py            every mutant
-    python scripts/mutants.py window     those whose name contains "window"
+    python scripts/mutants.py              every mutant
+    python scripts/mutants.py window XL    those whose name contains one of these words
 
-Each mutant is a copy of the repository with one replacement; its test files must fail. Exits 1 if a
-mutant survives or its text no longer occurs in the source.
+Each mutant is one replacement in a copy of the repository; the tests that are named for it must
+fail. Two run at a time. Run the tests themselves first: what is red anyway would kill everything.
+
+Exits 1 if more than one mutant survives, 2 if the text that a mutant replaces is no longer in its
+file, or its tests did not run: then the list below is wrong, not the tests.
 """
 
 from __future__ import annotations
 
 import os
+import resource
+import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+import torch  # noqa: F401 -- here, so that it is loaded once for all mutants
+
+os.environ |= {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 ROOT = Path(__file__).resolve().parent.parent
+SURVIVORS = 1
+"""So many are forgiven."""
+AT_A_TIME, SECONDS = 2, 120
+"""Processor time that the tests of a mutant may take; one that never ends is noticed by that."""
 
 
 class Mutant(NamedTuple):
@@ -39,8 +51,8 @@ MUTANTS = [
     Mutant(
         "band off by one",
         "tfviz/patterns/families.py",
-        "abs(i - j) <= radius",
-        "abs(i - j) <= radius + 1",
+        "    return abs(i - j) <= radius\n",
+        "    return abs(i - j) <= radius + 1\n",
         "tests/test_patterns.py",
     ),
     Mutant(
@@ -151,15 +163,15 @@ MUTANTS = [
     Mutant(
         "keys not rotated",
         "tfviz/cores.py",
-        "self.turn(Q, where.start), self.turn(K, where.start)",
-        "self.turn(Q, where.start), K",
+        "Q, K = self.turn(Q, where.start), self.turn(K, where.start)",
+        "Q, K = self.turn(Q, where.start), K",
         "tests/test_models.py",
     ),
     Mutant(
         "cached tokens all at place 0",
         "tfviz/models/blocks.py",
-        "Where(self.pattern, kept.length, ",
-        "Where(self.pattern, 0, ",
+        "where = Where(self.pattern, kept.length,",
+        "where = Where(self.pattern, 0,",
         "tests/test_models.py",
     ),
     Mutant(
@@ -228,45 +240,311 @@ MUTANTS = [
     Mutant(
         "seed not in the key of a run",
         "tfviz/experiments/runner.py",
-        "dict(run.config), run.seed, code]",
-        "code]",
+        "_hash([run.name, dict(run.config), run.seed, version])",
+        "_hash([run.name, version])",
         "tests/test_experiments.py",
+    ),
+    Mutant(
+        "padding of the source in the decoder's own attention",
+        "tfviz/models/blocks.py",
+        "own, cross = None if self.cross else real, self.cross",
+        "own, cross = real, self.cross",
+        "tests/test_models.py",
+    ),
+    Mutant(
+        "heads of XL in the wrong order",
+        "tfviz/position/xl_relative.py",
+        "K = K.repeat_interleave(Q.shape[1] // K.shape[1], 1)",
+        "K = K.repeat(1, Q.shape[1] // K.shape[1], 1, 1)",
+        "tests/position/test_xl_relative.py tests/test_models.py tests/test_laws.py",
+    ),
+    Mutant(
+        "positions at every layer though asked for one",
+        "tfviz/basics/alrfou_auxiliary_losses.py",
+        "self.P[n](i) if n < len(self.P) else X",
+        "self.P[min(n, len(self.P) - 1)](i)",
+        "tests/basics/test_alrfou_auxiliary_losses.py",
+    ),
+    Mutant(
+        "the last token is never a random one",
+        "tfviz/basics/lm_objectives.py",
+        'anything = torch.randint(_arguments.integer("vocab", vocab, 1), (b, L)',
+        'anything = torch.randint(max(1, _arguments.integer("vocab", vocab, 1) - 1), (b, L)',
+        "tests/basics/test_lm_objectives.py",
+    ),
+    Mutant(
+        "no last norm for orders of one's own",
+        "tfviz/models/blocks.py",
+        "self.norm = nn.Identity() if order is post_norm else nn.LayerNorm(d)",
+        "self.norm = nn.LayerNorm(d) if order is pre_norm else nn.Identity()",
+        "tests/test_models.py tests/basics/test_layer_norm_pre_post.py",
+    ),
+    Mutant(
+        "rotary turns the wrong way",
+        "tfviz/position/rope.py",
+        "torch.stack([a * cos - b * sin, a * sin + b * cos], -1)",
+        "torch.stack([a * cos + b * sin, b * cos - a * sin], -1)",
+        "tests/position/test_rope.py",
+    ),
+    Mutant(
+        "labels clipped one early",
+        "tfviz/position/shaw_relative.py",
+        "return torch.clamp(j - i, -k, k)",
+        "return torch.clamp(j - i, -k, k - 1)",
+        "tests/position/test_shaw_relative.py",
+    ),
+    Mutant(
+        "bucket of the future not shifted",
+        "tfviz/position/t5_relative_bias.py",
+        "+ side * (n < 0)",
+        "+ side * (n < -1)",
+        "tests/position/test_t5_relative_bias.py",
+    ),
+    Mutant(
+        "shift of relative scores one off",
+        "tfviz/position/xl_relative.py",
+        "[..., Lq - 1 : Lq - 1 + Lq * M]",
+        "[..., Lq : Lq + Lq * M]",
+        "tests/position/test_xl_relative.py",
+    ),
+    Mutant(
+        "sine and cosine exchanged",
+        "tfviz/position/sinusoidal_pe.py",
+        "return torch.stack([angle.sin(), angle.cos()], -1)",
+        "return torch.stack([angle.cos(), angle.sin()], -1)",
+        "tests/position/test_sinusoidal_pe.py",
+    ),
+    Mutant(
+        "nucleus keeps one token too few",
+        "tfviz/basics/decoding_strategies.py",
+        "first | (before < p)",
+        "first | (before + ordered < p)",
+        "tests/basics/test_decoding_strategies.py",
+    ),
+    Mutant(
+        "length penalty without its 6",
+        "tfviz/basics/decoding_strategies.py",
+        '(5 + _arguments.integer("n", n, 0)) / 6',
+        '(5 + _arguments.integer("n", n, 0)) / 5',
+        "tests/basics/test_decoding_strategies.py",
+    ),
+    Mutant(
+        "prefix of the language model one short",
+        "tfviz/basics/lm_objectives.py",
+        "return (j < prefix) | (i >= j)",
+        "return (j < prefix - 1) | (i >= j)",
+        "tests/basics/test_lm_objectives.py",
+    ),
+    Mutant(
+        "FLOPs of a token without its scores",
+        "tfviz/basics/kv_cache.py",
+        "4 * (t + 1) * d)",
+        "4 * t * d)",
+        "tests/basics/test_kv_cache.py",
+    ),
+    Mutant(
+        "targets are the inputs",
+        "tfviz/data.py",
+        "return rows[:, :-1], rows[:, 1:]",
+        "return rows[:, :-1], rows[:, :-1]",
+        "tests/test_training.py",
+    ),
+    Mutant(
+        "held-out text is trained on",
+        "tfviz/data.py",
+        "return ids[:n], ids[n:]",
+        "return ids, ids[n:]",
+        "tests/test_training.py",
+    ),
+    Mutant(
+        "step after a gradient that is no number",
+        "tfviz/training.py",
+        "if not math.isfinite(length.item()):",
+        "if False:",
+        "tests/test_training.py",
+    ),
+    Mutant(
+        "another schedule resumed",
+        "tfviz/training.py",
+        '        "rates": rates,\n',
+        "",
+        "tests/test_training.py",
+    ),
+    Mutant(
+        "fused attention counted as free",
+        "tfviz/measure.py",
+        "custom_mapping=_CPU_SDPA",
+        "custom_mapping=None",
+        "tests/test_measure.py",
+    ),
+    Mutant(
+        "only new tensors counted, not what is written in place",
+        "tfviz/measure.py",
+        "                if func._schema.is_mutable:\n",
+        "                if False:\n",
+        "tests/test_measure.py",
+    ),
+    Mutant(
+        "variants begin with weights of their own",
+        "tfviz/experiments/compare.py",
+        "    made.load_state_dict(plain.state_dict(), strict=False)\n",
+        "",
+        "tests/test_compare.py",
+    ),
+    Mutant(
+        "recall asks for the symbol after",
+        "tfviz/experiments/compare.py",
+        "answers[:, BACK:] = rows[:, :-BACK]",
+        "answers[:, BACK:] = rows[:, 1 : 1 - BACK]",
+        "tests/position/test_extrapolation.py",
+    ),
+    Mutant(
+        "changed modules pass for up to date",
+        "tfviz/experiments/runner.py",
+        "        elif then != now:\n",
+        "        elif not then:\n",
+        "tests/test_experiments.py -k 'stale or clone or kept'",
+    ),
+    Mutant(
+        "a tolerance of everything",
+        "tfviz/checks.py",
+        "rtol=rtol, atol=atol, equal_nan=True",
+        "rtol=rtol, atol=1.0, equal_nan=True",
+        "tests/test_checks.py",
+    ),
+    Mutant(
+        "an exercise's hidden tests in the release",
+        "tfviz_lessons/assignment.py",
+        'cell.source = cut(cell.source, "HIDDEN TESTS")',
+        "pass",
+        "tests/book/test_lesson.py -k students_see_nothing",
+    ),
+    Mutant(
+        "containers nested without end",
+        "tfviz_course/codec.py",
+        "        if depth > DEPTH:\n",
+        "        if depth > 10**9:\n",
+        "tests/course/test_codec.py",
+    ),
+    Mutant(
+        "pairs of the alt text miscounted",
+        "tfviz/plots/matrices.py",
+        "    pairs = int(mask.sum())\n    counts",
+        "    pairs = int(mask.sum()) + 1\n    counts",
+        "tests/test_plots.py -k 'alt_text'",
+    ),
+    Mutant(
+        "a curve's seeds told as one",
+        "tfviz/plots/curves.py",
+        "    if many == 1:\n",
+        "    if few >= 1:\n",
+        "tests/test_plots.py -k 'seeds'",
+    ),
+    Mutant(
+        "the lab overlooks the future",
+        "tfviz/explorers/sparse_lab.py",
+        "m.triu(1).nonzero()",
+        "m.triu(2).nonzero()",
+        "tests/browser/test_explorer_python.py",
+    ),
+    Mutant(
+        "the second pattern of the lab first",
+        "tfviz/explorers/sparse_lab.py",
+        "for side in STACKS[self.stack]]",
+        "for side in STACKS[self.stack][::-1]]",
+        "tests/browser/test_explorer_python.py",
+    ),
+    Mutant(
+        "costs of the page counted otherwise (JavaScript)",
+        "tfviz/explorers/block_costs.js",
+        "scores: 4 * L * L * d",
+        "scores: 2 * L * L * d",
+        "tests/browser/test_block_costs.py -k counts",
+    ),
+    Mutant(
+        "and is printed as or",
+        "tfviz/formula.py",
+        '.replace(r"\\wedge", r"\\land")',
+        '.replace(r"\\wedge", r"\\lor")',
+        "tests/test_formula.py",
     ),
 ]
 
 
-def survives(mutant: Mutant) -> str | None:
-    """None if the tests noticed, else what went wrong."""
-    source = (ROOT / mutant.file).read_text()
-    if source.count(mutant.old) < 1:
-        return f"{mutant.file} no longer holds {mutant.old!r}"
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "repo"
-        skip = shutil.ignore_patterns(".*", "_build", "node_modules", "__pycache__", "*.egg-info")
-        shutil.copytree(ROOT, copy, ignore=skip)
-        (copy / mutant.file).write_text(source.replace(mutant.old, mutant.new, 1))
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        done = subprocess.run(
-            [*command, *mutant.tests.split()],
-            cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-        )
-    if done.returncode == 1:
-        return None
-    return "survived" if done.returncode == 0 else f"tests did not run: {done.stdout[-300:]}"
+class BadMutantError(Exception):
+    """A mutant that is none: the list is out of date."""
+
+
+def begin(mutant: Mutant, copy: Path) -> int:
+    """Make the mutant in this copy and run its tests in a process of its own, whose id is returned.
+
+    The process is a fork of this one, which has loaded torch already. BadMutantError if the line
+    that the mutant replaces is not there.
+    """
+    place = copy / mutant.file
+    source = (ROOT / mutant.file).read_text("utf8") if (ROOT / mutant.file).exists() else ""
+    if mutant.old not in source:
+        raise BadMutantError(f"{mutant.file} no longer holds {mutant.old!r}; give it another line")
+    place.write_text(source.replace(mutant.old, mutant.new, 1), encoding="utf-8")
+    if pid := os.fork():
+        return pid
+    code = 3  # what pytest calls an internal error
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        output = os.open(copy / "output", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.chdir(copy)
+        os.environ["PYTHONPATH"] = sys.path[0] = str(copy)
+        code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *shlex.split(mutant.tests)]))
+    finally:
+        os._exit(code)
+
+
+def ended(mutant: Mutant, copy: Path, status: int) -> bool:
+    """Whether the mutant lives. BadMutantError if its tests did not run."""
+    shutil.copyfile(ROOT / mutant.file, copy / mutant.file)
+    code = os.waitstatus_to_exitcode(status)
+    if code in (3, 4, 5):  # 1: a test failed; 2: it cannot even be imported; < 0: it never ended
+        raise BadMutantError(f"its tests did not run: {(copy / 'output').read_text()[-300:]}")
+    return code == 0
 
 
 def main() -> int:
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    bad = 0
-    for mutant in MUTANTS:
-        if wanted in mutant.name:
-            trouble = survives(mutant)
-            bad += trouble is not None
-            print(f"{'killed' if trouble is None else 'ALIVE '}  {mutant.name}  {trouble or ''}")
-    return 1 if bad else 0
+    words = sys.argv[1:] or [""]
+    todo = [mutant for mutant in MUTANTS if any(word in mutant.name for word in words)]
+    total, alive, bad = len(todo), list[str](), list[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        free = [_copy(Path(folder) / f"copy {n}") for n in range(AT_A_TIME)]
+        running: dict[int, tuple[Mutant, Path]] = {}
+        while todo or running:
+            mutant, copy = None, free[-1] if free else None
+            try:
+                if todo and copy:
+                    mutant = todo.pop(0)
+                    running[begin(mutant, copy)] = mutant, free.pop()
+                    continue
+                pid, status = os.wait()
+                mutant, copy = running.pop(pid)
+                free.append(copy)
+                lives = ended(mutant, copy, status)
+            except BadMutantError as error:
+                assert mutant
+                print(f"ERROR   {mutant.name}: {error}", flush=True)
+                bad.append(mutant.name)
+            else:
+                print(f"{'ALIVE ' if lives else 'killed'}  {mutant.name}", flush=True)
+                alive += [mutant.name] * lives
+    print(f"{total} mutants, {len(alive)} alive, {len(bad)} that could not be tried")
+    return 2 if bad else 1 if len(alive) > SURVIVORS else 0
+
+
+def _copy(target: Path) -> Path:
+    skip = shutil.ignore_patterns(".*", "_build", "node_modules", "__pycache__", "*.egg-info")
+    shutil.copytree(ROOT, target, ignore=skip)
+    if (ROOT / "node_modules").exists():  # pages of explorers load some of it
+        (target / "node_modules").symlink_to(ROOT / "node_modules")
+    return target
 
 
 if __name__ == "__main__":
