@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -200,7 +201,7 @@ def key_lists(pattern: Pattern, L: int, size: int) -> KeyLists:
         block, key = used.nonzero().T
         found.append((row[block], column[block] * size + key))
     rows, keys = (torch.cat(x) for x in zip(*found, strict=True))
-    order = (rows * L + keys)[keys < L].sort().values
+    order = torch.from_numpy(np.sort((rows * L + keys)[keys < L].numpy()))  # torch is slower
     return KeyLists(order % L, torch.bincount(order // L, minlength=len(first)), full)
 
 
