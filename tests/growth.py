@@ -59,6 +59,29 @@ def largest_storage(function: Callable[[], Any]) -> int:
     return seen.bytes
 
 
+SCATTERED = {"index_add_", "index_copy_", "index_put_"}
+"""In place, and they touch no more than what they are given."""
+
+
+class _Elements(TorchDispatchMode):
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if not func.is_view:
+            given = args[-1] if func.overloadpacket.__name__ in SCATTERED else result
+            tensors = [x for x in tree_leaves(given) if isinstance(x, torch.Tensor)]
+            self.count += sum(x.numel() for x in tensors)
+        return result
+
+
+def elements(function: Callable[[], Any]) -> int:
+    """Elements of all tensors that one call produces or changes, large and small together."""
+    with _Elements() as seen:
+        function()
+    return seen.count
+
+
 def slope(
     measure: Callable[[Callable[[], Any]], int],
     at: Callable[[int], Callable[[], Any]],

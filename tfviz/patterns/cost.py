@@ -1,4 +1,9 @@
-"""What a pattern costs, counted on its mask: by elements, and by blocks as hardware works."""
+"""What a pattern costs, counted on its mask: by elements, and by blocks as hardware works.
+
+>>> from tfviz import patterns
+>>> patterns.causal().cost(8).pairs
+36
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 From a function below come the mask, the printed formula, the JavaScript, the cost and the reach of
 `tfviz.patterns`. Formulas are built from formulas.
+
+>>> strided(stride=3).key_sets(8)[7]
+[1, 4, 5, 6, 7]
 """
 
 from __future__ import annotations

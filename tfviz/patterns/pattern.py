@@ -1,5 +1,10 @@
 """The machinery of patterns: families of formulas with ranged parameters, and the `Pattern` they
-make, which has every face of its formula. The formulas themselves are in `families`."""
+make, which has every face of its formula. The formulas themselves are in `families`.
+
+>>> from tfviz import patterns
+>>> patterns.band(radius=1) & patterns.causal()
+(band(radius=1) & causal())
+"""
 
 from __future__ import annotations
 

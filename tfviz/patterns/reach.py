@@ -1,4 +1,9 @@
-"""What a pattern does over layers: who hears of whom, after how many hops, and how much."""
+"""What a pattern does over layers: who hears of whom, after how many hops, and how much.
+
+>>> from tfviz import patterns
+>>> patterns.sliding_window(lookback=3).reach(10).diameter
+3
+"""
 
 from __future__ import annotations
 

@@ -1,18 +1,22 @@
 """Attention over a pattern at the cost of its pairs: plain torch, any device, with gradients.
 
-Three ways, chosen by the structure of the pattern:
+A pattern is taken apart by what its formula is made of, and each part is met in one of two ways:
 
-* **windows**: keys at offsets i - j from low to high in steps of a gap (band, sliding window,
-  dilated, column, causal, full and their intersections). Positions are split by their residue
-  modulo the gap, where the offsets are contiguous; overlapping blocks of keys are views, not
-  copies.
-* **joint**: a union of several windows, one with a gap, such as the row and the column of strided
-  attention: their scores meet under one softmax.
-* **gathers**: anything else. A block of 64 queries gathers the keys that one of them may use, found
+* **windows**: everything depends on the offset i - j (band, sliding window, dilated, column,
+  causal, full), or on that of blocks (own block, window of blocks), in any combination. Positions
+  are split by their residue modulo the gap; overlapping blocks of keys are views, not copies.
+* **gathers**: anything else. A block of queries gathers the keys that one of them may use, found
   from the formula (`key_lists`), and masks them exactly. What intervals of positions cannot decide
   is evaluated pair by pair, in chunks: at worst (tables) L² evaluations without L² memory, once for
   a pattern and a length. A pattern in which 64 neighbours together use most of the keys costs what
   dense attention costs.
+
+The parts have no pair in common; `merged` puts them under one softmax.
+
+>>> from tfviz import patterns
+>>> x = torch.ones(1, 300, 4)
+>>> sparse_attention(x, x, x, patterns.strided(stride=17)).shape
+torch.Size([1, 300, 4])
 """
 
 from __future__ import annotations

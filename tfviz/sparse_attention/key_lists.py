@@ -4,6 +4,10 @@ A formula is a plain function of i and j, so it can be called on *intervals* of 
 positions: comparisons then say whether a condition holds somewhere in a block, and whether it holds
 everywhere. The answer may be "perhaps" where the truth is "nowhere", never the other way round;
 only what is in doubt is evaluated pair by pair.
+
+>>> from tfviz import patterns
+>>> key_lists(patterns.global_tokens(count=1), 8, 4).counts.tolist()
+[8, 1]
 """
 
 from __future__ import annotations
