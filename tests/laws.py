@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any
 
 import torch
-from growth import largest_storage, slope
 from torch import Tensor, nn
 
 from tfviz import patterns as P
 from tfviz.attention import attention
 from tfviz.basics.additive_attention import Additive
 from tfviz.cores import Core, Dense, Sparse, Where
+from tfviz.measure import largest_storage, slope
 from tfviz.position import Bias
 from tfviz.position.rope import Rope, rotation
 from tfviz.position.shaw_relative import Shaw, shaw_attention

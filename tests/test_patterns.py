@@ -499,4 +499,93 @@ def test_the_browser_catalogue_is_json_and_complete():
     for title, spec in data["presets"].items():
         assert P.from_spec(spec) == P.PRESETS[title]
     for family in data["families"].values():
-        assert family["doc"] and family["js"].startswith(f"({', '.join(family['args'])}) =>")
+        assert family["doc"] and family["text"] and family["args"][:2] == ["i", "j"]
+
+
+BITS = torch.ones(8, 8).bool()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: P.table(BITS).rows(torch.arange(5), 5), "the table is for L = 8; L = 5"),
+        (lambda: P.table(BITS).rows(torch.arange(9), 9), "the table is for L = 8; L = 9"),
+        (lambda: P.table(BITS).holds(0, 1, 9), "the table is for L = 8; L = 9"),
+        (lambda: P.random_keys(count=1, seed=0).at(8).rows(torch.arange(3), 3), "L = 3 was asked"),
+        (lambda: P.random_keys(count=1, seed=0).at(8).holds(0, 1, 3), "L = 3 was asked"),
+        (lambda: P.blockwise(permutation=(1, 2, 3, 0)).rows(torch.arange(2), 2), "has 4 blocks"),
+        (lambda: P.blockwise(permutation=(1, 2, 3, 0)).at(2), "has 4 blocks; L = 2"),
+        (lambda: P.causal().rows(torch.arange(-2, 3), 3), "i = -2 … 2 leaves the positions 0 … 2"),
+        (lambda: P.causal().at(0), "length = 0 is out of range"),
+        (lambda: P.blockwise(permutation=3), "permutation = 3 is not a permutation; give"),
+        (
+            lambda: P.per_head(P.full(), P.full()) & P.per_head(P.full(), P.full(), P.full()),
+            r"have \[2, 3\] heads; join patterns of one number",
+        ),
+        (
+            lambda: ~P.per_head(P.full(), P.full()) | (P.full() & P.per_head(P.causal())),
+            r"have \[1, 2\] heads",
+        ),
+        (lambda: P.from_spec({"table": "AAAA", "shape": [100, 100]}), "3 bytes for 100 × 100"),
+        (lambda: P.from_spec({"table": "AAAA", "shape": [4, 6]}), r"shape = \[4, 6\]; a table"),
+        (lambda: P.from_spec({"table": "AAAA"}), "shape = None; a table is square"),
+        (lambda: P.from_spec({"table": "A!", "shape": [2, 2]}), "no base64 text"),
+        (lambda: P.from_spec({"table": 7, "shape": [2, 2]}), "no base64 text"),
+        (lambda: P.from_spec(["causal"]), "is a list; give what"),
+        (
+            lambda: P.from_spec({"name": "band", "params": {"width": 3}}),
+            r"spec .*band\(\) takes radius; unknown \['width'\]",
+        ),
+    ],
+)
+def test_lengths_specs_and_heads_that_do_not_fit_are_refused(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+def test_specs_of_families_of_later_rooms_lead_back():
+    from tfviz.basics.lm_objectives import prefix_lm
+
+    pattern = prefix_lm(prefix=3) & P.band(radius=2)
+    assert P.from_spec(pattern.spec()) == pattern
+    assert "prefix_lm" not in P.FAMILIES, "menus show the families of this room"
+
+
+def test_no_tensor_is_made_of_data_inside_a_mask_mod():
+    """FlexAttention cannot compile that; closures over tensors it can."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    i = torch.arange(8)
+    mod = P.blockwise(permutation=(1, 0)).at(8).mask_mod
+    assert "lift_fresh" not in make_fx(mod)(i, i, i, i).code
+    made_inside = make_fx(lambda b, h, q, k: torch.as_tensor([1, 0])[q // 4] == k // 4)
+    assert "lift_fresh" in made_inside(i, i, i, i).code, "the test can tell"
+
+
+def test_compounds_are_written_out_in_what_they_are_made_of():
+    for text, made in (
+        ("strided(stride=8)", "sliding_window(lookback=8) | column(stride=8)"),
+        ("fixed(block=8, summary=2)", "own_block(block=8) | summary_columns(block=8, summary=2)"),
+        ("etc(radius=4, count=2)", "longformer(radius=4, count=2)"),
+        ("star()", "longformer(radius=1, count=1)"),
+        ("own_block(block=8)", "own_block(block=8)"),
+        ("random_keys(count=1, seed=0)", "random_keys(count=1, seed=0)"),
+    ):
+        assert make(text).written_out(64) == make(made)
+    parts = make("bigbird(block=4, window=1, count=1, random=2, seed=3)").written_out(64).parts
+    assert [part.name for part in parts] == ["block_window", "global_blocks", "random_blocks"]
+
+
+def test_faces_made_further_up_are_found_by_name():
+    import ast
+    import inspect
+
+    from tfviz.patterns import cost, pattern, reach
+
+    assert "Big Bird" in P.PRESETS["Big Bird"].plot(16).alt
+    assert P.causal().explore(8).left == P.causal()
+    for room in (cost, pattern, reach):
+        for node in ast.walk(ast.parse(inspect.getsource(room))):
+            named = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            named += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any("plots" in name or "explorers" in name for name in named)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tfviz import patterns as P
 from tfviz.attention import attention, sparse_attention
-from tfviz.measure import flops, largest_storage, slope
+from tfviz.measure import elements_produced, flops, largest_storage, slope
 from tfviz.patterns.pattern import Family
-from tfviz.sparse_attention import gathers, windows
+from tfviz.sparse_attention import plan, windows
 from tfviz.sparse_attention.key_lists import Interval, key_lists, truth
 
 TOLERANCE = 1e-5
@@ -314,6 +314,7 @@ ROOT = {
     "strided": lambda L: P.strided(stride=root(L)),
     "column": lambda L: P.column(stride=root(L)),
     "fixed": lambda L: P.fixed(block=root(L), summary=1),
+    "strided and global": lambda L: P.strided(stride=root(L)) | P.global_tokens(count=2),
     "strided by head": lambda L: P.per_head(
         P.sliding_window(lookback=root(L)), P.column(stride=root(L))
     ),
@@ -338,6 +339,7 @@ def test_growth(name, pattern, limit):
 
     assert slope(flops, at) <= limit
     assert slope(largest_storage, at) <= limit
+    assert slope(elements_produced, at) <= limit
 
 
 @pytest.mark.parametrize("name", ["longformer", "big bird", "own block", "fixed"])
@@ -345,8 +347,8 @@ def test_plans_are_found_without_the_mask(name):
     pattern, limit = {n: (p, limit) for n, p, limit in CASES}[name]
 
     def at(L: int) -> Any:
-        gathers.plan.cache_clear()
-        return lambda: gathers.plan(pattern(L), L)
+        plan.cache_clear()
+        return lambda: plan(pattern(L), L)
 
     # up to 16k: below, the chunks of a constant size are the largest
     assert slope(largest_storage, at, (4096, 16384)) <= limit
@@ -361,6 +363,20 @@ def test_a_mask_on_dense_attention_is_found_out():
         at = lambda L, f=function: forward_and_backward(f, L)  # noqa: E731
         assert slope(flops, at, (256, 1024)) == pytest.approx(2, abs=0.05)
         assert slope(largest_storage, at, (256, 1024)) == pytest.approx(2, abs=0.05)
+
+
+def test_small_steps_that_add_up_are_found_out():
+    """One gather for every block of queries: each has a gradient as long as the sequence."""
+
+    def gathers(q: Any, k: Any, v: Any) -> Any:
+        blocks = torch.arange(q.shape[1]).split(64)
+        parts = [[x.index_select(1, at)[:, None] for x in (q, k, v)] for at in blocks]
+        return torch.cat([F.scaled_dot_product_attention(*part) for part in parts], 2)
+
+    def at(L: int) -> Any:
+        return forward_and_backward(gathers, L)
+
+    assert slope(largest_storage, at) < 1.1 and slope(elements_produced, at) > 1.8
 
 
 def test_windows_do_the_work_of_their_pairs():
@@ -404,3 +420,75 @@ def test_nan_and_wrong_dtype_are_refused():
         sparse_attention(x, x * math.nan, x, P.causal())
     with pytest.raises(TypeError, match=r"Q has dtype torch\.int64"):
         sparse_attention(x.long(), x, x, P.causal())
+
+
+# --- modes ----------------------------------------------------------------------------------------
+
+KINDS = {  # one of each way to compute
+    "window": P.sliding_window(lookback=20),
+    "two windows": P.strided(stride=14),
+    "gather": P.random_keys(count=3, seed=0),
+    "blocks": P.blockwise(permutation=(2, 0, 1, 3, 4)),
+    "window and gather": P.fixed(block=40, summary=3),
+    "rows without keys": P.summary_columns(block=70, summary=1),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return KINDS[request.param]
+
+
+def test_a_plan_made_in_inference_mode_serves_training(kind):
+    plan.cache_clear()
+    x = torch.randn(2, 200, 8)
+    with torch.inference_mode():
+        sparse_attention(x, x, x, kind)
+    assert_same(kind, 2, 200, 8)
+
+
+def test_gradients_can_be_differentiated(kind):
+    Q, K, V, G = (torch.randn(1, 200, 4, dtype=torch.float64) for _ in range(4))
+    xs = [x.requires_grad_() for x in (Q, K, V)]
+    found = []
+    for function in (sparse_attention, lambda *x: attention(*x)[0]):
+        first = torch.autograd.grad(function(*xs, kind), xs, G, create_graph=True)
+        penalty = sum((g**2).sum() for g in first)
+        found.append(torch.autograd.grad(penalty, xs))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_half_precision_stays_finite(kind):
+    """Scores beyond the largest number of float16; torch's SDPA stands them too."""
+    Q, K, V = (100 * torch.randn(1, 200, 64).half() for _ in range(3))
+    out = sparse_attention(Q, K, V, kind)
+    expected = F.scaled_dot_product_attention(Q, K, V, kind.mask(200))
+    assert out.dtype == torch.float16 and out.isfinite().all()
+    torch.testing.assert_close(out, expected, atol=1.0, rtol=0.02)
+
+
+def test_unions_of_windows_do_little_more_than_their_work():
+    L, d = 4096, 16
+    q = torch.randn(1, L, d)
+    pattern = P.strided(stride=64) | P.global_tokens(count=2)
+    done = flops(lambda: sparse_attention(q, q, q, pattern))
+    assert done <= 0.08 * 4 * d * L * L, "a gather of both parts takes 30 % of all pairs"
+
+
+def test_strided_is_known_by_what_it_is_made_of():
+    made = P.sliding_window(lookback=14) | P.column(stride=14)
+    shapes = [
+        [(call.queries, call.keys, call.causal) for call in plan(pattern, 300)]
+        for pattern in (P.strided(stride=14), made)
+    ]
+    assert shapes[0] == shapes[1]
+
+
+def test_the_formula_for_other_devices_is_the_same():
+    from tfviz.sparse_attention import merged
+
+    for kind in KINDS.values():
+        Q, K, V = torch.randn(3, 2, 200, 8, dtype=torch.float64)
+        out = merged.formula(Q, K, V, plan(kind, 200), 8**-0.5)
+        torch.testing.assert_close(out, attention(Q, K, V, kind)[0])

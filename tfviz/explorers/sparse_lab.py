@@ -236,7 +236,6 @@ def _catalogue(families: tuple[str, ...]) -> dict[str, Any]:
             if not family.domains[symbol.name].is_list and family.domains[symbol.name].low >= 0
         }
         entry["rows"] = by_rows(family.formula.sympy.xreplace(counted), entry["args"])
-        del entry["latex"], entry["js"]
         for parameter, domain in family.domains.items():
             if domain.high is not None:
                 names = [n for n in family.formula.parameters if n != LENGTH] + [LENGTH]

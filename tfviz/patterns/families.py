@@ -2,6 +2,9 @@
 
 From a function below come the mask, the printed formula, the JavaScript, the cost and the reach of
 `tfviz.patterns`. Formulas are built from formulas.
+
+>>> strided(stride=3).key_sets(8)[7]
+[1, 4, 5, 6, 7]
 """
 
 from __future__ import annotations
@@ -238,17 +241,15 @@ PRESETS: dict[str, Pattern] = {
 
 
 def browser_catalogue() -> dict[str, Any]:
-    """All families and presets as JSON for the explorers: formulas as JavaScript, ranges, words."""
+    """All families and presets as JSON for the explorers: names, ranges, words."""
     families = {}
     for family_ in FAMILIES.values():
         formula = family_.formula
         families[family_.name] = {
             "title": family_.title,
             "doc": inspect.cleandoc(family_.__doc__ or ""),
-            "js": formula.javascript(),
             "args": formula.indices + formula.parameters,
             "text": formula.text(),
-            "latex": formula.latex(),
             "params": {
                 name: {
                     "min": domain.low,

@@ -1,15 +1,21 @@
 """The machinery of patterns: families of formulas with ranged parameters, and the `Pattern` they
-make, which has every face of its formula. The formulas themselves are in `families`."""
+make, which has every face of its formula. The formulas themselves are in `families`.
+
+>>> from tfviz import patterns
+>>> patterns.band(radius=1) & patterns.causal()
+(band(radius=1) & causal())
+"""
 
 from __future__ import annotations
 
 import base64
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -22,12 +28,12 @@ from tfviz.formula import Formula, Index, javascript, latex, text
 from tfviz.patterns.cost import Cost, count
 from tfviz.patterns.reach import Reach, reach
 
-if TYPE_CHECKING:  # these are built on patterns; only the names are needed here
-    from tfviz.explorers import SparseLab
-    from tfviz.plots import Figure
-
 LENGTH = "length"
 """Name of the parameter that a pattern fills in with the sequence length L."""
+
+FACES = {"plot": "tfviz.plots.mask", "explore": "tfviz.explorers.SparseLab"}
+"""Faces of a pattern that are made of it further up: found by name when they are asked for, so that
+this room imports nothing that is built on it."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +49,28 @@ class Domain:
     def check(self, name: str, value: Any) -> int | tuple[int, ...]:
         if not self.is_list:
             return _arguments.integer(name, value, self.low)
+        if not isinstance(value, Iterable):
+            raise ValueError(
+                f"{name} = {value!r} is not a permutation; give a sequence such as (1, 2, 3, 0)"
+            )
         order = tuple(_arguments.integer(f"{name}[{k}]", v) for k, v in enumerate(value))
         if not order or sorted(order) != list(range(len(order))):
             raise ValueError(
                 f"{name} = {order} is not a permutation; list every number from 0 to n - 1 once"
             )
         return order
+
+
+class _Named:
+    """An index without a value: a formula that does more with it than hand it on is not made of
+    other formulas."""
+
+
+QUERY, KEY = _Named(), _Named()
+
+
+_BY_NAME: dict[str, Family] = {}
+"""Every family that was made, also by rooms further up: what a spec may name."""
 
 
 class Family:
@@ -72,6 +94,7 @@ class Family:
             positive=frozenset(n for n, d in domains.items() if d.low >= 1) | {LENGTH},
             letters=letters | {f"{n}.length": "n" for n, d in domains.items() if d.is_list},
         )
+        _BY_NAME.setdefault(self.name, self)
         self.defaults = {
             name: p.default
             for name, p in inspect.signature(function).parameters.items()
@@ -79,6 +102,8 @@ class Family:
         }
 
     def __call__(self, *indices: Index, **parameters: Any) -> Any:
+        if indices and indices[0] is QUERY:  # asked by a formula that is made of this one
+            return Pattern(self, self._values(parameters))
         if indices:
             return self.function(*indices, **self._tensors(parameters))
         return Pattern(self, self._values(parameters))
@@ -160,10 +185,24 @@ class Pattern:
         """The same pattern with its length fixed, for faces that do not take one (mask_mod)."""
         if self.op:
             return Pattern(op=self.op, parts=tuple(p.at(length) for p in self.parts))
+        self.check_length(_arguments.integer("length", length, 1))
         if self.family and LENGTH in self.family.formula.parameters:
             return self.family(**{**self.values, LENGTH: length})
-        self.check_length(length)
         return self
+
+    def written_out(self, length: int) -> Pattern:
+        """What its formula is made of, if that is other patterns: `strided(stride=8)` is
+        `sliding_window(lookback=8) | column(stride=8)`. Else the pattern itself."""
+        if self.family is None:
+            return self
+        values = dict(self.values)
+        if LENGTH in self.family.formula.parameters:
+            values.setdefault(LENGTH, length)
+        try:
+            made = self.family.function(QUERY, KEY, **values)
+        except (TypeError, AttributeError):  # it computes with the indices
+            return self
+        return made if isinstance(made, Pattern) else self
 
     # --- dense faces ---
 
@@ -193,6 +232,8 @@ class Pattern:
             for value in rest:
                 first = first & value if self.op == "and" else first | value
             return first
+        if length is not None:
+            self.check_length(length)
         if self.bits is not None:
             return self.bits[i, j]
         assert self.family is not None
@@ -210,15 +251,26 @@ class Pattern:
         Shape (L, L), or (h, L, L) for a pattern that differs by head.
         Raises ValueError if L is not a whole number >= 1 or a parameter does not fit it.
         """
-        self.check_length(_arguments.integer("L", L, 1))
-        return self.rows(torch.arange(L), L)
+        return self.rows(torch.arange(_arguments.integer("L", L, 1)), L)
 
     def rows(self, i: Int[Tensor, " n"], L: int) -> Bool[Tensor, "*h n L"]:
-        """The rows of the mask for the queries i alone: n·L numbers instead of L²."""
+        """The rows of the mask for the queries i alone: n·L numbers instead of L².
+
+        Raises ValueError if the pattern is not made for L, or i is outside 0 … L - 1.
+        """
+        self.check_length(L)
+        if len(i) and (int(i.min()) < 0 or int(i.max()) >= L):
+            raise ValueError(
+                f"i = {int(i.min())} … {int(i.max())} leaves the positions 0 … {L - 1}; queries "
+                "are among the L keys: give no more queries than keys, or a Boolean mask instead"
+            )
+        return self._rows(i, L)
+
+    def _rows(self, i: Tensor, L: int) -> Tensor:
         if self.op == "heads":
-            return torch.stack([p.rows(i, L) for p in self.parts])
+            return torch.stack([p._rows(i, L) for p in self.parts])
         if self.op:  # heads may lie below: combine masks, not formulas
-            masks = [p.rows(i, L) for p in self.parts]
+            masks = [p._rows(i, L) for p in self.parts]
             if self.op == "not":
                 return ~masks[0]
             first, *rest = masks
@@ -267,7 +319,11 @@ class Pattern:
             return combined
         if self.family and LENGTH in self.family.formula.parameters and LENGTH not in self.values:
             raise ValueError(f"{self!r} depends on the length; use pattern.at(L).mask_mod")
-        return lambda b, h, q_idx, kv_idx: self.holds(q_idx, kv_idx)
+        if self.family is None:
+            return lambda b, h, q_idx, kv_idx: self.holds(q_idx, kv_idx)
+        # lists become tensors here: a compiled function may use tensors, but not make them of data
+        function, values = self.family.function, self.family._tensors(self.values)
+        return lambda b, h, q_idx, kv_idx: function(q_idx, kv_idx, **values)
 
     # --- symbolic faces ---
 
@@ -404,24 +460,36 @@ class Pattern:
         return {"name": self.name, "params": values}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pattern) and self.spec() == other.spec()
+        return isinstance(other, Pattern) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(json.dumps(self.spec(), sort_keys=True))
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> str:
+        return json.dumps(self.spec(), sort_keys=True)
 
     # --- pictures ---
 
-    def plot(self, L: int, **options: Any) -> Figure:
+    def plot(self, L: int, **options: Any) -> Any:
         """The mask as a figure; options as in `tfviz.plots.mask`."""
-        from tfviz import plots
+        return _face("plot")(self, L, **options)
 
-        return plots.mask(self, L, **options)
-
-    def explore(self, L: int = 64, **options: Any) -> SparseLab:
+    def explore(self, L: int = 64, **options: Any) -> Any:
         """The pattern in the Sparse Lab; options as in `tfviz.explorers.SparseLab`."""
-        from tfviz.explorers import SparseLab
+        return _face("explore")(left=self, L=L, **options)
 
-        return SparseLab(left=self, L=L, **options)
+
+def _face(name: str) -> Callable[..., Any]:
+    room, _, made = FACES[name].rpartition(".")
+    return getattr(import_module(room), made)
+
+
+def _heads(pattern: Pattern) -> set[int]:
+    """The numbers of heads of which a pattern is made; none if no part of it differs by head."""
+    if pattern.op == "heads":
+        return {len(pattern.parts)}
+    return set().union(*map(_heads, pattern.parts))
 
 
 def _combine(op: str, *patterns: Pattern) -> Pattern:
@@ -430,6 +498,10 @@ def _combine(op: str, *patterns: Pattern) -> Pattern:
         if not isinstance(pattern, Pattern):
             raise TypeError(f"{pattern!r} is not a Pattern; make one with tfviz.patterns")
         parts += pattern.parts if pattern.op == op else [pattern]
+    counts = set().union(*map(_heads, patterns))
+    if len(counts) > 1:
+        joined = " and ".join(map(repr, patterns))
+        raise ValueError(f"{joined} have {sorted(counts)} heads; join patterns of one number")
     return Pattern(op=op, parts=tuple(parts))
 
 
@@ -470,6 +542,8 @@ def table(bits: Bool[Tensor, "L L"]) -> Pattern:
 
 def from_spec(spec: Mapping[str, Any]) -> Pattern:
     """The pattern that a spec describes. Raises ValueError that quotes what is wrong in it."""
+    if not isinstance(spec, Mapping):
+        raise ValueError(f"spec {spec!r} is a {type(spec).__name__}; give what .spec() returns")
     if "op" in spec:
         parts = tuple(from_spec(part) for part in spec.get("parts", ()))
         if spec["op"] == "heads":
@@ -477,14 +551,33 @@ def from_spec(spec: Mapping[str, Any]) -> Pattern:
         if spec["op"] == "not" and len(parts) == 1:
             return ~parts[0]
         if spec["op"] in ("and", "or") and parts:
-            return Pattern(op=spec["op"], parts=parts) if len(parts) > 1 else parts[0]
+            return _combine(spec["op"], *parts) if len(parts) > 1 else parts[0]
         raise ValueError(f"spec {spec!r}: op is and, or (≥ 1 part), not (1 part) or heads")
     if "table" in spec:
-        rows, columns = spec["shape"]
-        packed = np.frombuffer(base64.b64decode(spec["table"]), dtype=np.uint8)
-        flat = np.unpackbits(packed, count=rows * columns).astype(bool)
-        return table(torch.from_numpy(flat.reshape(rows, columns)))
-    if spec.get("name") not in FAMILIES:
-        known = ", ".join(FAMILIES)
-        raise ValueError(f"spec {spec!r} names no family; choose one of {known}")
-    return FAMILIES[spec["name"]](**spec.get("params", {}))
+        return _table_of(spec)
+    if spec.get("name") not in _BY_NAME:
+        known = ", ".join(_BY_NAME)
+        raise ValueError(
+            f"spec {spec!r} names no family; choose one of {known}, or import the room of another"
+        )
+    try:
+        return _BY_NAME[spec["name"]](**spec.get("params", {}))
+    except TypeError as error:
+        raise ValueError(f"spec {spec!r}: {error}") from None
+
+
+def _table_of(spec: Mapping[str, Any]) -> Pattern:
+    shape = spec.get("shape")
+    if not isinstance(shape, list | tuple) or len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"spec of a table: shape = {shape!r}; a table is square: give [L, L]")
+    L = _arguments.integer("shape[0]", shape[0], 1)
+    try:
+        packed = base64.b64decode(spec["table"], validate=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"spec of a table: its bits are no base64 text: {error}") from None
+    if len(packed) != -(-L * L // 8):
+        raise ValueError(
+            f"spec of a table: {len(packed)} bytes for {L} × {L} bits; give {-(-L * L // 8)}"
+        )
+    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=L * L).astype(bool)
+    return table(torch.from_numpy(bits.reshape(L, L)))

@@ -1,10 +1,15 @@
-"""What a pattern does over layers: who hears of whom, after how many hops, and how much."""
+"""What a pattern does over layers: who hears of whom, after how many hops, and how much.
+
+>>> from tfviz import patterns
+>>> patterns.sliding_window(lookback=3).reach(10).diameter
+3
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,8 +17,11 @@ from torch import Tensor
 
 from tfviz import _arguments
 
-if TYPE_CHECKING:
-    from tfviz.patterns.pattern import Pattern
+
+class HasMask(Protocol):
+    """What is followed: a pattern, of which only its mask is used."""
+
+    def mask(self, L: int) -> Bool[Tensor, "*h L L"]: ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class Reach:
         return None if self.unreachable else int(self.hops.max())
 
 
-def _masks(patterns: Sequence[Pattern], L: int) -> list[Bool[Tensor, "L L"]]:
+def _masks(patterns: Sequence[HasMask], L: int) -> list[Bool[Tensor, "L L"]]:
     if not isinstance(patterns, Sequence) or not patterns:
         raise ValueError(f"patterns = {patterns!r}; give a list with one Pattern for each layer")
     masks = [p.mask(L) for p in patterns]
@@ -53,7 +61,7 @@ def _masks(patterns: Sequence[Pattern], L: int) -> list[Bool[Tensor, "L L"]]:
 
 
 def reach(
-    patterns: Sequence[Pattern], L: int, layers: int | None = None, residual: bool = True
+    patterns: Sequence[HasMask], L: int, layers: int | None = None, residual: bool = True
 ) -> Reach:
     """Follow information through layers; layer n (from 0) uses patterns[n % len(patterns)].
 
@@ -80,7 +88,7 @@ def reach(
     return Reach(hops, by_layer, is_causal)
 
 
-def influence(patterns: Sequence[Pattern], L: int, layers: int) -> Float[Tensor, "L L"]:
+def influence(patterns: Sequence[HasMask], L: int, layers: int) -> Float[Tensor, "L L"]:
     """How much of position j is in position i after `layers` layers of uniform attention with
     residuals: the product of ½ (I + D⁻¹ M) over the layers. Rows sum to 1; a row of M without
     keys passes its residual on alone."""

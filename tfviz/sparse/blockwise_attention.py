@@ -10,6 +10,9 @@ where Q_b are the L/n rows of block b. The mask says it on paper; the second lin
 computed: n small dense products, and permuting the key blocks is only a matter of which rows to
 read. Not causal in general: π(b) > b reads the future. No implementation by the authors is known
 to us; the proof is that both forms agree.
+
+>>> shift(4, 1)
+(1, 2, 3, 0)
 """
 
 from __future__ import annotations

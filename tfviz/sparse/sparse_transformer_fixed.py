@@ -10,6 +10,9 @@ The order matters: the summaries must be written (A⁽¹⁾) before they are rea
 connection must carry the own block past the second layer. As defined, the rows i < ℓ − c of A⁽²⁾
 are empty and give zeros. The paper prints the columns as {t, …, ℓ} with t = ℓ − c, which is one
 too many; Weng 2020 already has ℓ − 1.
+
+>>> relay(9, 2, block=4)
+3
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ What is factored is who can hear whom: A⁽²⁾ after A⁽¹⁾ connects every 
 2√L keys per row. No matrix of weights is decomposed. The paper's sets leave j ≤ i to the reader;
 both contain i and i − ℓ, so they are not disjoint. The formulas live in `tfviz.patterns`; here is
 what can be done with the pair.
+
+>>> relay(63, 5, stride=8)
+7
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ Child, Gray, Radford, Sutskever 2019 (arXiv 1904.10509), section 5.2. With p fac
 Each function returns one pattern per layer, which is all that the choice amounts to; the layer
 itself, `SparseSelfAttention`, does not know which of the three it serves. Papers number layers and
 factors from 1 or from both; here layers count from 0, so that the first layer uses A⁽¹⁾.
+
+>>> interleaved((patterns.causal(), patterns.full()), 3)
+[causal(), full(), causal()]
 """
 
 from __future__ import annotations

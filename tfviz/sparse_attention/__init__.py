@@ -1,32 +1,41 @@
 """Attention over a pattern at the cost of its pairs: plain torch, any device, with gradients.
 
-Three ways, chosen by the structure of the pattern:
+A pattern is taken apart by what its formula is made of, and each part is met in one of two ways:
 
-* **windows**: keys at offsets i - j from low to high in steps of a gap (band, sliding window,
-  dilated, column, causal, full and their intersections). Positions are split by their residue
-  modulo the gap, where the offsets are contiguous; overlapping blocks of keys are views, not
-  copies.
-* **joint**: a union of several windows, one with a gap, such as the row and the column of strided
-  attention: their scores meet under one softmax.
-* **gathers**: anything else. A block of 64 queries gathers the keys that one of them may use, found
+* **windows**: everything depends on the offset i - j (band, sliding window, dilated, column,
+  causal, full), or on that of blocks (own block, window of blocks), in any combination. Positions
+  are split by their residue modulo the gap; overlapping blocks of keys are views, not copies.
+* **gathers**: anything else. A block of queries gathers the keys that one of them may use, found
   from the formula (`key_lists`), and masks them exactly. What intervals of positions cannot decide
   is evaluated pair by pair, in chunks: at worst (tables) L² evaluations without L² memory, once for
   a pattern and a length. A pattern in which 64 neighbours together use most of the keys costs what
   dense attention costs.
+
+The parts have no pair in common; `merged` puts them under one softmax.
+
+>>> from tfviz import patterns
+>>> x = torch.ones(1, 300, 4)
+>>> sparse_attention(x, x, x, patterns.strided(stride=17)).shape
+torch.Size([1, 300, 4])
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import lru_cache, reduce
+from itertools import product
+from operator import and_
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _qkv, patterns
+from tfviz import _qkv
 from tfviz.patterns.pattern import Pattern
-from tfviz.sparse_attention import gathers, joint, windows
-from tfviz.sparse_attention.windows import EVERYWHERE, Offsets
+from tfviz.sparse_attention import gathers, merged, windows
+from tfviz.sparse_attention.merged import Call, Plan, freshened
+
+DENSE = 128
+"""Up to this length one masked product is the quickest way."""
 
 
 def sparse_attention(
@@ -52,8 +61,9 @@ def sparse_attention(
     pattern.check_length(Q.shape[-2])
     heads = by_head(pattern)
     if len(heads) == 1:
-        q, k, v = (x.reshape(-1, *x.shape[-2:]).contiguous() for x in (Q, K, V))
-        return _attend(q, k, v, heads[0]).reshape(*Q.shape[:-1], V.shape[-1])
+        q, k, v = (x.reshape(-1, *x.shape[-2:]) for x in (Q, K, V))
+        out = merged.attend(q, k, v, plan(heads[0], Q.shape[-2]))
+        return out.reshape(*Q.shape[:-1], V.shape[-1])
     if Q.dim() < 3 or Q.shape[-3] != len(heads):
         raise ValueError(
             f"{pattern!r} has {len(heads)} heads, Q has shape {tuple(Q.shape)}; "
@@ -78,62 +88,49 @@ def by_head(pattern: Pattern) -> tuple[Pattern, ...]:
     return tuple(Pattern(op=pattern.op, parts=column) for column in columns)
 
 
-def _attend(Q: Tensor, K: Tensor, V: Tensor, pattern: Pattern) -> Tensor:
-    offsets = _offsets(pattern)
-    if offsets is not None:
-        return windows.attend(Q, K, V, offsets)
-    L = Q.shape[1]
-    covering = _windows(pattern, L)
-    if covering is not None:
-        return joint.attend(Q, K, V, joint.plan(pattern, covering, L))
-    return gathers.attend(Q, K, V, gathers.plan(pattern, L))
+@lru_cache(maxsize=16)
+def plan(pattern: Pattern, L: int) -> Plan:
+    """The calls for a pattern and a length. The pairs of a window are met once, by the first of
+    the windows that has them; what is in no window is gathered."""
+    with torch.inference_mode(False):  # a plan outlives the mode that it was made in
+        if L <= DENSE:
+            return freshened(gathers.calls(pattern, L), L)
+        calls: list[Call] = []
+        before: list[Pattern] = []
+        rest: list[Pattern] = []
+        for part in _parts(pattern, L):
+            window = windows.offsets(_without(part, before), L)
+            if window is not None:
+                calls += windows.calls(_without(part, before), window, L)
+                before.append(part)
+            elif windows.offsets(part, L) is None:
+                rest.append(part)
+        for part in rest:
+            calls += gathers.calls(_without(part, before), L)
+            before.append(part)
+        return freshened(calls, L)
 
 
-# --- what is recognised --------------------------------------------------------------------------
+def _without(pattern: Pattern, others: list[Pattern]) -> Pattern:
+    return reduce(lambda left, other: left & ~other, others, pattern)
 
 
-def _offsets(pattern: Pattern) -> Offsets | None:
-    """The pattern as one window, if it is one."""
-    match pattern.op or pattern.name, pattern.values:
-        case "full", _:
-            return Offsets(-EVERYWHERE, EVERYWHERE)
-        case "causal", _:
-            return Offsets(0, EVERYWHERE)
-        case "band", {"radius": radius}:
-            return Offsets(-radius, radius)
-        case "sliding_window", {"lookback": lookback}:
-            return Offsets(0, lookback)
-        case "dilated", {"radius": radius, "gap": gap}:
-            return Offsets(-radius * gap, radius * gap, gap)
-        case "column", {"stride": stride}:
-            return Offsets(0, EVERYWHERE, stride)
-        case "and", _:
-            parts = [_offsets(part) for part in pattern.parts]
-            known = [part for part in parts if part]
-            return reduce(Offsets.__and__, known) if len(known) == len(parts) else None
-    return None
+def _parts(pattern: Pattern, L: int) -> tuple[Pattern, ...]:
+    """Patterns whose union this is, windows where possible; the smallest gap first."""
+    parts = _union(pattern, L)
+    found = {part: windows.offsets(part, L) for part in parts}
+    return tuple(sorted(parts, key=lambda part: w.gap if (w := found[part]) else 1))
 
 
-def _windows(pattern: Pattern, L: int) -> tuple[tuple[Pattern, Offsets], ...] | None:
-    """Windows that cover this pattern together, if one of them has gaps: then its keys lie far
-    apart, and blocks of queries would gather too many. None if they hold most of the keys."""
-    windows = {part: _offsets(part) for part in _cover(pattern) or ()}
-    known = tuple((part, offsets) for part, offsets in windows.items() if offsets)
-    keys = sum(offsets.keys(L) for _, offsets in known)
-    return known if keys <= L // 2 and any(offsets.gap > 1 for _, offsets in known) else None
-
-
-def _cover(pattern: Pattern) -> tuple[Pattern, ...] | None:
-    """Windows whose union has all pairs of this pattern, perhaps more."""
-    if pattern.name == "strided":
-        stride = pattern.values["stride"]
-        return patterns.sliding_window(lookback=stride), patterns.column(stride=stride)
-    if _offsets(pattern):
+def _union(pattern: Pattern, L: int) -> tuple[Pattern, ...]:
+    window = windows.offsets(pattern, L)
+    if window is not None and window.solid:
         return (pattern,)
-    covers = [_cover(part) for part in pattern.parts]
-    known = [cover for cover in covers if cover]
+    pattern = pattern.written_out(L)
     if pattern.op == "or":
-        return sum(known, ()) if len(known) == len(covers) else None
-    if pattern.op == "and":  # any one part covers an intersection
-        return min(known, key=len, default=None)
-    return None
+        return tuple(part for p in pattern.parts for part in _union(p, L))
+    if pattern.op == "and":
+        unions = [_union(part, L) for part in pattern.parts]
+        if any(len(union) > 1 for union in unions):
+            return tuple(reduce(and_, factors) for factors in product(*unions))
+    return (pattern,)

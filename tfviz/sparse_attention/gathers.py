@@ -1,4 +1,4 @@
-"""Plans for attention over sets of keys that are gathered: which queries meet which keys.
+"""Sets of keys without such an order: blocks of queries gather the keys that one of them may use.
 
 Made once for a pattern and a length (the last few are kept), with O(kept pairs) memory.
 """
@@ -7,105 +7,133 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
+import numpy as np
 import torch
-import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from tfviz.patterns.pattern import Pattern
-from tfviz.sparse_attention.key_lists import CHUNK, holds, key_lists, positions
+from tfviz.sparse_attention.key_lists import CHUNK, Interval, holds, key_lists, truth
+from tfviz.sparse_attention.merged import Call
+from tfviz.sparse_attention.rows import Gathered, Rows, Stepped
 
-BLOCK = 64
-"""Queries that gather their keys together."""
+BLOCK, MOST = 64, 1024
+"""Queries that gather their keys together: at least, and at most where they have most in common."""
+ALIKE = 1.1
+"""Blocks are joined if that makes so many times as many pairs, not more."""
 EXACT = 8
 """So many different numbers of keys get calls of their own, without padding."""
-GATHERED, POSITIONS = 2**12, 2**14
-"""Keys gathered for one call, and positions of the heads done together: what stays in the cache."""
+ALONE = 2**17
+"""A block with so many scores is a call of its own."""
 
 
 @dataclass(frozen=True)
-class Call:
-    """Groups of queries; each group meets its own keys in one product."""
+class _Blocks:
+    """Blocks of `size` queries with the keys that they use: codes = block · L + key, sorted."""
 
-    queries: Int[Tensor, "groups m"]
-    keys: Int[Tensor, "groups n"] | None  # None: all keys, and there is one group
-    mask: Bool[Tensor, "groups #m n"] | None  # None: every pair is allowed
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Calls that together answer every query once."""
-
-    calls: tuple[Call, ...]
-    order: Int[Tensor, " L"]  # where row i is in the concatenated results; the last row is zeros
+    size: int
+    codes: Int[Tensor, " n"]
+    counts: Int[Tensor, " blocks"]
+    pairs: Int[Tensor, " blocks"]  # before anything was joined
+    full: Bool[Tensor, " blocks"]  # every query may use all of the keys
 
 
-def attend(
-    Q: Float[Tensor, "n L d"], K: Float[Tensor, "n L d"], V: Float[Tensor, "n L dv"], plan: Plan
-) -> Float[Tensor, "n L dv"]:
-    """Carry out a plan: gather, one SDPA for each call, put the rows back in order."""
-    step = max(1, POSITIONS // Q.shape[1])
-    parts = zip(Q.split(step), K.split(step), V.split(step), strict=True)
-    return torch.cat([_attend(q, k, v, plan) for q, k, v in parts])
+def calls(pattern: Pattern, L: int) -> list[Call]:
+    """The pairs of any pattern. A block that uses more than half of all keys takes them all,
+    without a gather; blocks with similar numbers of keys share a call."""
+    found: list[Call] = []
+    blocks = _first(pattern, L)
+    while True:
+        wider = _joined(blocks, L) if blocks.size < MOST else None
+        alone = torch.ones(len(blocks.counts), dtype=torch.bool)
+        if wider is not None:
+            good = wider.counts * wider.size <= ALIKE * wider.pairs
+            alone = ~good.repeat_interleave(2)[: len(alone)]
+        found += _calls(pattern, blocks, alone & (blocks.counts > 0), L)
+        if wider is None or not good.any():
+            return found
+        kept = good[wider.codes // L]
+        none = torch.zeros_like(wider.counts)
+        blocks = _Blocks(
+            wider.size,
+            wider.codes[kept],
+            wider.counts.where(good, none),
+            wider.pairs.where(good, none),
+            wider.full,
+        )
 
 
-def _attend(Q: Tensor, K: Tensor, V: Tensor, plan: Plan) -> Tensor:
-    results = []
-    for call in plan.calls:
-        q = take(Q, call.queries)
-        k, v = (x[:, None] if call.keys is None else take(x, call.keys) for x in (K, V))
-        mask = None if call.mask is None else additive(call.mask, Q)
-        if mask is not None:
-            mask = mask.expand(-1, q.shape[2], -1)[None]
-        results.append(F.scaled_dot_product_attention(q, k, v, attn_mask=mask).flatten(1, 2))
-    results.append(V[:, :1] * 0)  # for queries without keys; part of the graph, unlike new zeros
-    return torch.cat(results, 1).index_select(1, plan.order.to(Q.device))
-
-
-def take(x: Float[Tensor, "n L d"], at: Int[Tensor, "groups m"]) -> Float[Tensor, "n groups m d"]:
-    """The rows of x at these positions; positions outside the sequence give any row."""
-    flat = at.clamp(0, x.shape[1] - 1).flatten().to(x.device)
-    return x.index_select(1, flat).unflatten(1, tuple(at.shape))
-
-
-def additive(mask: Bool[Tensor, "..."], like: Tensor) -> Float[Tensor, "..."]:
-    """0 where allowed and -infinity elsewhere: what SDPA is quickest with."""
-    zeros = torch.zeros(mask.shape, dtype=like.dtype, device=like.device)
-    return zeros.masked_fill_(~mask.to(like.device), -torch.inf)
-
-
-@lru_cache(maxsize=8)
-def plan(pattern: Pattern, L: int) -> Plan:
-    """Every block of queries gathers the keys that it uses; blocks with similar numbers of keys
-    share a call. A block that uses more than half of all keys takes them all, without a gather."""
+def _first(pattern: Pattern, L: int) -> _Blocks:
     lists = key_lists(pattern, L, BLOCK)
-    start = lists.counts.cumsum(0) - lists.counts
-    many = lists.counts > L // 2
-    calls: list[Call] = []
-    for blocks in _alike(lists.counts.where(~many, 0)):
-        count = int(lists.counts[blocks].max())
-        for part in blocks.split(max(1, GATHERED // count)):
+    rows = torch.arange(len(lists.counts)).repeat_interleave(lists.counts)
+    return _Blocks(BLOCK, rows * L + lists.keys, lists.counts, lists.counts * BLOCK, lists.full)
+
+
+def _joined(blocks: _Blocks, L: int) -> _Blocks:
+    """Every two neighbours as one block."""
+    n = -(-len(blocks.counts) // 2)
+    row, key = blocks.codes // L, blocks.codes % L
+    codes = torch.from_numpy(np.sort((row // 2 * L + key).numpy()))  # torch sorts more slowly
+    codes = codes.unique_consecutive()
+    counts = torch.bincount(codes // L, minlength=n)
+    pad = torch.nn.functional.pad
+    odd = len(blocks.counts) % 2
+    two = pad(blocks.counts, (0, odd)).view(n, 2)
+    full = pad(blocks.full, (0, odd), value=True).view(n, 2).all(1)
+    full &= ((two == counts[:, None]) | (two == -odd)).all(1)
+    return _Blocks(
+        2 * blocks.size, codes, counts, pad(blocks.pairs, (0, odd)).view(n, 2).sum(1), full
+    )
+
+
+def _calls(pattern: Pattern, blocks: _Blocks, which: Tensor, L: int) -> list[Call]:
+    found: list[Call] = []
+    start, size = blocks.counts.cumsum(0) - blocks.counts, blocks.size
+    last = torch.arange(len(which)) == L // size  # a shorter block at the end of the sequence
+    many = which & (blocks.counts > L // 2)
+    large = which & (blocks.counts * size > ALONE)
+    apart = [b[None] for b in (which & (last | many | large)).nonzero().flatten()]
+    few = which & ~last & ~many & ~large
+    full = [few & blocks.full, few & ~blocks.full]
+    for part in apart + [part for kind in full for part in _alike(blocks.counts.where(kind, 0))]:
+        first, count = int(part[0]), int(blocks.counts[part].max())
+        queries: Rows
+        keys: Rows
+        if len(part) == 1:
+            queries = Stepped(first * size, 1, min(size, L - first * size))
+        else:
+            queries = Gathered(part[:, None] * size + torch.arange(size))
+        if bool(many[first]) and len(part) == 1:
+            keys, real = Stepped(0, 1, L), None
+            is_full = blocks.full[part] & (count == L)
+        else:
             within = torch.arange(count)
-            at = (start[part, None] + within).clamp(max=len(lists.keys) - 1)
-            keys = lists.keys[at].where(within < lists.counts[part, None], L)
-            calls.append(_call(pattern, positions(part, BLOCK), keys, L, lists.full[part]))
-    for part in many.nonzero().flatten().split(max(1, CHUNK // (BLOCK * L))):
-        queries, full = positions(part, BLOCK).flatten()[None], lists.full[part]
-        full = full & (lists.counts[part] == L)
-        calls.append(_call(pattern, queries, torch.arange(L)[None], L, full, all_keys=True))
-    return _ordered(calls, L)
+            real = within < blocks.counts[part, None]
+            at = (start[part, None] + within).clamp(max=len(blocks.codes) - 1)
+            keys = Gathered((blocks.codes[at] % L).where(real, 0))
+            is_full = blocks.full[part]
+        mask = _mask(pattern, queries.positions, keys.positions, real, is_full, L)
+        found.append(Call(queries, keys, mask))
+    return found
 
 
-def _call(
-    pattern: Pattern, queries: Tensor, keys: Tensor, L: int, full: Tensor, all_keys: bool = False
-) -> Call:
-    if not full.all():
-        mask = holds(pattern, queries[:, :, None], keys[:, None, :], L)
-    else:  # but shorter lists are filled up with L, which is no key
-        mask = (keys < L)[:, None]
-    return Call(queries, None if all_keys else keys, None if mask.all() else mask)
+def _mask(
+    pattern: Pattern, queries: Tensor, keys: Tensor, real: Tensor | None, full: Tensor, L: int
+) -> Bool[Tensor, "groups #m n"] | None:
+    """None if every query may use all of its keys. Only what is in doubt is evaluated."""
+    real = torch.ones_like(keys, dtype=torch.bool) if real is None else real
+    if full.all():
+        return None if real.all() else real[:, None]
+    ends = Interval(queries[:, :1], queries[:, -1:])
+    doubt = real & ~truth(pattern, ends, Interval(keys, keys), L).everywhere & ~full[:, None]
+    mask = real[:, :, None].repeat(1, 1, queries.shape[1])  # (groups, n, m)
+    group, key = doubt.nonzero().T
+    for g, k in zip(
+        *(x.split(max(1, CHUNK // queries.shape[1])) for x in (group, key)), strict=True
+    ):
+        mask[g, k] = holds(pattern, queries[g], keys[g, k][:, None], L)
+    return None if mask.all() else mask.transpose(1, 2).contiguous()
 
 
 def _alike(counts: Int[Tensor, " rows"]) -> list[Int[Tensor, " some"]]:
@@ -115,11 +143,3 @@ def _alike(counts: Int[Tensor, " rows"]) -> list[Int[Tensor, " some"]]:
         return [(counts == n).nonzero().flatten() for n in counts.unique() if n > 0]
     size = (counts.double().log() / math.log(1.25)).ceil()
     return [(size == s).nonzero().flatten() for s in size.unique() if s >= 0]
-
-
-def _ordered(calls: list[Call], L: int) -> Plan:
-    rows = torch.cat([*(call.queries.flatten() for call in calls), torch.tensor([L])])
-    order = torch.full((L,), len(rows) - 1)
-    inside = (rows < L).nonzero().flatten()
-    order[rows[inside]] = inside
-    return Plan(tuple(calls), order)

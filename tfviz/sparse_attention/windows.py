@@ -1,105 +1,208 @@
-"""Attention over keys at offsets low … high in steps of a gap: views of blocks, no gather."""
+"""Windows: patterns in which everything depends on the offset i - j alone, or on that of blocks.
+
+Such a formula can be evaluated on offsets instead of positions (`offsets`). Positions with the same
+residue modulo the gap of the offsets never meet others, so each residue is a sequence of its own;
+there, blocks of queries meet overlapping stretches of keys, which are views, and share one mask.
+
+>>> from tfviz import patterns
+>>> window = offsets(patterns.dilated(radius=2, gap=3) & patterns.causal(), 20)
+>>> window.low, window.high, window.gap
+(0, 6, 3)
+>>> offsets(patterns.global_tokens(count=1), 20) is None
+True
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
+import numpy as np
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float
 from torch import Tensor
 
-BLOCK, BLOCK_TRAINING = 64, 128
-"""Queries in a block: small ones waste fewer pairs, large ones have the quicker backward."""
-EVERYWHERE = 2**62
-"""An offset beyond every sequence."""
+from tfviz.patterns.pattern import LENGTH, Pattern
+from tfviz.sparse_attention.key_lists import Interval, Truth
+from tfviz.sparse_attention.merged import Call
+from tfviz.sparse_attention.rows import Stepped
+
+BLOCK = 32
+"""Queries in a block: small ones waste fewer pairs, large ones make the quicker products."""
+ROWS = 256
+"""Queries at once where the window leaves the sequence, and every block has its own keys."""
 
 
 @dataclass(frozen=True)
-class Offsets:
-    """The keys j = i - t for low ≤ t ≤ high and t a multiple of gap; low ≤ 0 ≤ high."""
+class Window:
+    """Keys j = i - t with low ≤ t ≤ high and t a multiple of gap, perhaps fewer; the same for
+    every i, or for every i a whole number of units further on."""
 
     low: int
     high: int
-    gap: int = 1
-
-    def __and__(self, other: Offsets) -> Offsets:
-        gap = math.lcm(self.gap, other.gap)
-        return Offsets(max(self.low, other.low), min(self.high, other.high), gap)
-
-    def in_residue(self, n: int) -> tuple[int, int]:
-        """(low, high) in units of the gap, as far as a sequence of n goes."""
-        return max(-(-self.low // self.gap), 1 - n), min(self.high // self.gap, n - 1)
-
-    def keys(self, L: int) -> int:
-        """The most keys that a query has."""
-        low, high = self.in_residue(-(-L // self.gap))
-        return high - low + 1
+    gap: int
+    unit: int
+    solid: bool  # all of these offsets
 
 
-def attend(
-    Q: Float[Tensor, "n L d"], K: Float[Tensor, "n L d"], V: Float[Tensor, "n L dv"], at: Offsets
-) -> Float[Tensor, "n L dv"]:
-    """Attention over these offsets. Positions with the same residue modulo the gap never meet
-    others, so each residue is a sequence of its own, in which the offsets are contiguous."""
-    L, gap = Q.shape[1], min(at.gap, Q.shape[1])
-    length = -(-L // gap)
-    if gap == 1:
-        return _window(Q, K, V, *at.in_residue(L))
-
-    def residues(x: Tensor) -> Tensor:
-        return F.pad(x, (0, 0, 0, length * gap - L)).unflatten(1, (length, gap)).transpose(1, 2)
-
-    q, k, v = residues(Q), residues(K), residues(V)
-    long = L - (length - 1) * gap  # so many residues have `length` positions, the others one less
-    results = []
-    for which, n in ((slice(0, long), length), (slice(long, gap), length - 1)):
-        if which.start < which.stop:
-            a, b, c = (x[:, which, :n].flatten(0, 1) for x in (q, k, v))
-            out = _window(a, b, c, *at.in_residue(n)).unflatten(0, (len(Q), -1))
-            results.append(F.pad(out, (0, 0, 0, length - n)))
-    return torch.cat(results, 1).transpose(1, 2).flatten(1, 2)[:, :L]
+def offsets(pattern: Pattern, L: int) -> Window | None:
+    """The pattern as a window; None if it is no matter of offsets, or has no pair at all."""
+    t, units = torch.arange(1 - L, L), [1]
+    try:
+        allowed = _truth(pattern, _Position(t, 1, 1, units), _Position(t, -1, 1, units), L)
+    except (TypeError, AttributeError):
+        return None
+    found = t[allowed.somewhere.expand(t.shape)].numpy()
+    if not len(found):
+        return None
+    unit = math.lcm(*units)
+    gap = int(np.gcd.reduce(found)) if unit == 1 else 1
+    low, high, gap = int(found[0]), int(found[-1]), max(1, gap)
+    return Window(low, high, gap, unit, unit == 1 and len(found) == (high - low) // gap + 1)
 
 
-def _window(Q: Tensor, K: Tensor, V: Tensor, low: int, high: int) -> Tensor:
-    """Keys j with low ≤ i - j ≤ high. The first `high` rows and the last rows, whose window leaves
-    the sequence, are apart; between them every block of rows has the same mask."""
-    L = Q.shape[1]
-    training = torch.is_grad_enabled() and any(x.requires_grad for x in (Q, K, V))
-    block = BLOCK_TRAINING if training else BLOCK
-    if high == L - 1 and low in (0, 1 - L):  # causal or full
-        out = F.scaled_dot_product_attention(
-            Q[:, None], K[:, None], V[:, None], is_causal=low == 0 and L > 1
-        )
-        return out[:, 0]
-    blocks = (L - high + low) // block
-    if blocks < 2:
-        return _rows(Q, K, V, 0, L, low, high)
-    end = high + blocks * block
-    width = block + high - low
-    # unfold: (n, blocks, d, width) with block b holding the keys from b·block on, without a copy
-    k, v = (x.unfold(1, width, block)[:, :blocks].transpose(-1, -2) for x in (K, V))
-    q = Q[:, high:end].unflatten(1, (blocks, block))
-    mask = _mask(high, block, 0, width, low, high, Q)
-    middle = F.scaled_dot_product_attention(q, k, v, attn_mask=mask).flatten(1, 2)
-    first, last = (_rows(Q, K, V, a, b, low, high) for a, b in ((0, high), (end, L)))
-    return torch.cat([first, middle, last], 1)
+class _Position:
+    """i or j of the pairs at all offsets t = i - j. What is no matter of offsets is a TypeError."""
+
+    def __init__(self, t: Tensor, sign: int, unit: int, units: list[int]) -> None:
+        self.t, self.sign, self.unit, self.units = t, sign, unit, units
+
+    def __floordiv__(self, n: int) -> _Position:
+        self.units.append(self.unit * n)
+        return _Position(self.t, self.sign, self.unit * n, self.units)
+
+    def __sub__(self, other: Any) -> Interval:
+        if not isinstance(other, _Position) or (self.sign, self.unit) != (-other.sign, other.unit):
+            raise TypeError("not a difference of i and j")
+        apart = Interval(self.t // self.unit, -(-self.t // self.unit))  # by where the blocks begin
+        return apart if self.sign == 1 else -apart
+
+    def __ge__(self, other: Any) -> Truth:
+        if isinstance(other, int) and other <= 0:
+            return _constant(True)
+        return self - other >= 0
+
+    def __le__(self, other: Any) -> Truth:
+        return self - other <= 0
+
+    def __gt__(self, other: Any) -> Truth:
+        return self - other > 0
+
+    def __lt__(self, other: Any) -> Truth:
+        return self - other < 0
+
+    def __eq__(self, other: object) -> Truth:  # type: ignore[override]
+        return self - other == 0
+
+    def __ne__(self, other: object) -> Truth:  # type: ignore[override]
+        return self - other != 0
 
 
-def _rows(Q: Tensor, K: Tensor, V: Tensor, start: int, end: int, low: int, high: int) -> Tensor:
-    """The rows start … end - 1 with the keys that any of them may use."""
-    a, b = max(0, start - high), min(Q.shape[1], end - low)
-    mask = _mask(start, end - start, a, b - a, low, high, Q)
-    q, k, v = Q[:, None, start:end], K[:, None, a:b], V[:, None, a:b]
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)[:, 0]
+def _constant(value: bool) -> Truth:
+    return Truth(torch.tensor(value), torch.tensor(value))
 
 
-def _mask(
-    query: int, queries: int, key: int, keys: int, low: int, high: int, like: Tensor
-) -> Float[Tensor, "queries keys"]:
-    """0 where low ≤ i - j ≤ high, else -infinity, for i from `query` and j from `key` on."""
-    i = torch.arange(query, query + queries, device=like.device)[:, None]
-    t = i - torch.arange(key, key + keys, device=like.device)
-    zeros = torch.zeros(queries, keys, dtype=like.dtype, device=like.device)
-    return zeros.masked_fill_((t < low) | (t > high), -torch.inf)
+def _truth(pattern: Pattern, i: _Position, j: _Position, L: int) -> Truth:
+    if pattern.op in ("and", "or"):
+        parts = [_truth(part, i, j, L) for part in pattern.parts]
+        return reduce(lambda a, b: a & b if pattern.op == "and" else a | b, parts)
+    if pattern.op == "not":
+        return ~_truth(pattern.parts[0], i, j, L)
+    if pattern.family is None:
+        raise TypeError("a table has no formula")
+    values = dict(pattern.values)
+    if LENGTH in pattern.family.formula.parameters:
+        values[LENGTH] = L
+    found = pattern.family.function(i, j, **values)
+    if not isinstance(found, Truth):
+        raise TypeError("not decided by offsets")
+    return found
+
+
+def calls(pattern: Pattern, window: Window, L: int) -> list[Call]:
+    """The pairs of a pattern that is this window."""
+    gap = window.gap
+    n = -(-L // gap)
+    long = L - (n - 1) * gap  # so many residues have n positions, the others one less
+    return [
+        call
+        for first, residues, length in ((0, long, n), (long, gap - long, n - 1))
+        if residues and length
+        for call in _Residues(pattern, window, L, first, residues, length).calls()
+    ]
+
+
+@dataclass(frozen=True)
+class _Residues:
+    """Sequences first, first + 1, … of n positions each, every gap-th position of all L."""
+
+    pattern: Pattern
+    window: Window
+    L: int
+    first: int
+    residues: int
+    n: int
+
+    def calls(self) -> Iterator[Call]:
+        low = max(-(-self.window.low // self.window.gap), 1 - self.n)
+        high = min(self.window.high // self.window.gap, self.n - 1)
+        if low > high:
+            return
+        unit = self.window.unit
+        size = unit * max(1, BLOCK // unit)
+        # a block far inside, on positions that may lie beyond L: it is like every other
+        inside = -(-self.n // unit) * unit
+        mask = self._mask(inside, size, inside - high, size + high - low)
+        used = mask.any(0).nonzero().flatten()
+        if len(used):
+            left, right = int(used[0]) - high, int(used[-1]) - high
+            start = -(min(0, left) // unit) * unit
+            blocks = (self.n - max(0, right - size + 1) - start) // size
+            if blocks >= 2:
+                yield from self._rows(0, start, low, high)
+                queries = self._stepped(start, blocks, size, size)
+                keys = self._stepped(start + left, blocks, right - left + 1, size)
+                yield _call(queries, keys, mask[:, left + high : right + high + 1])
+                yield from self._rows(start + blocks * size, self.n, low, high)
+                return
+        yield from self._rows(0, self.n, low, high)
+
+    def _rows(self, start: int, end: int, low: int, high: int) -> Iterator[Call]:
+        """The queries start … end - 1, with the keys that any of a block of them may use."""
+        if start == end:
+            return
+        if self.window.solid and low == 1 - self.n and high == self.n - 1:  # full
+            yield Call(self._stepped(start, 1, end - start), self._stepped(0, 1, self.n))
+        elif self.window.solid and low >= 0 and start == 0 and end - 1 <= high:  # causal
+            if end > low:
+                size = end - low
+                yield Call(self._stepped(low, 1, size), self._stepped(0, 1, size), causal=size > 1)
+        else:
+            for first in range(start, end, ROWS):
+                rows = min(ROWS, end - first)
+                a, b = max(0, first - high), min(self.n, first + rows - low)
+                mask = self._mask(first, rows, a, max(0, b - a))
+                used = mask.any(0).nonzero().flatten()
+                if len(used):
+                    left, right = int(used[0]), int(used[-1]) + 1
+                    queries = self._stepped(first, 1, rows)
+                    keys = self._stepped(a + left, 1, right - left)
+                    yield _call(queries, keys, mask[:, left:right])
+
+    def _mask(self, query: int, queries: int, key: int, keys: int) -> Tensor:
+        gap = self.window.gap
+        i, j = query + torch.arange(queries), key + torch.arange(keys)
+        held = self.pattern.holds(gap * i[:, None], gap * j[None], self.L)
+        return held.expand(queries, keys)
+
+    def _stepped(self, first: int, groups: int, size: int, step: int = 0) -> Stepped:
+        gap = self.window.gap
+        return Stepped(self.first + gap * first, groups, size, step, gap, self.residues)
+
+
+def _call(queries: Stepped, keys: Stepped, mask: Tensor) -> Call:
+    m, n = mask.shape
+    causal = m == n > 1 and mask.equal(torch.ones_like(mask).tril())
+    return Call(queries, keys, None if causal or mask.all() else mask[None].clone(), causal)
