@@ -4,7 +4,7 @@ It runs in the sandbox, with nothing of the grader's in reach: the tests, the hi
 they are used and the solutions never come here. Whoever takes it over gains a process that can
 only answer wrongly.
 
-The messages are described in `tfviz_course.judge`, whose `Session` is the other end.
+The messages are described in `tfviz_course.line`, whose `Session` is the other end.
 """
 
 from __future__ import annotations
