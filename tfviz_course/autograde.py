@@ -20,20 +20,16 @@ reads so in a remark.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import json
-import multiprocessing
 import os
 import shutil
 import signal
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,8 +55,6 @@ if TYPE_CHECKING:
     from tfviz_course.sandbox import Limits
 
 NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}
-GRACE = 60  # seconds that a child may take longer than its sandbox
-MESSAGE = 64 * 2**20  # bytes of a verdict
 BESIDE = 1000  # bytes of a file of nbgrader's beside the notebooks
 LATE = ("ran out of time", "took too long")  # remarks on a submission that needs more time
 PAUSES = (1, 2, 4, 8, 15)  # seconds to wait when another program holds the gradebook
@@ -434,24 +428,22 @@ def _round(
 ) -> Iterator[tuple[_Running, dict[str, Any]]]:
     """What came back of each job, as soon as it did."""
     queue = list(reversed(jobs))
-    running: dict[Any, _Running] = {}
+    running: list[_Running] = []
     try:
         while queue or running:
             check()
             while queue and len(running) < workers:
                 fresh = start(queue.pop())
-                for run in running.values():
+                for run in running:
                     run.beside = fresh.beside = True
-                running[fresh.pipe] = fresh
-            done = set(wait(list(running), timeout=1))
-            done |= {pipe for pipe, run in running.items() if time.monotonic() > run.until}
-            for pipe in done:
-                run = running.pop(pipe)
-                yield run, _answer(pipe, run.child)
+                running.append(fresh)
+            wait([run.child for run in running], timeout=1)
+            for run in [run for run in running if run.child.done()]:
+                running.remove(run)
+                yield run, _answer(run.child)
     finally:
-        for run in running.values():
-            run.child.terminate()
-            run.child.join()
+        for run in running:
+            run.child.end()
 
 
 def _start(
@@ -463,26 +455,25 @@ def _start(
     sandboxed: bool,
 ) -> _Running:
     """Have a job judged in a child process."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    options = (prepared[job.notebook], job, task, limits, sandboxed, theirs)
-    child = context.Process(target=_child, args=options, daemon=True)
-    with warnings.catch_warnings():  # Python 3.12 warns where threads are around
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child.start()
-    theirs.close()
-    begin = time.monotonic()
-    patience = limits.seconds + GRACE + limits.start_seconds * (len(job.answers) + 2)
-    return _Running(job, child, ours, begin, begin + patience)
+    from tfviz_course.child import Child
+
+    child = Child(
+        prepared[job.notebook],
+        job.answers,
+        limits=limits,
+        student=job.student,
+        secret=task.secret,
+        assignment=task.name,
+        sandboxed=sandboxed,
+    )
+    return _Running(job, child, time.monotonic())
 
 
 @dataclass
 class _Running:
     job: _Job
     child: Any
-    pipe: Any
     begin: float
-    until: float
     beside: bool = False  # whether another one ran meanwhile
 
 
@@ -494,64 +485,16 @@ class _Late:
     job: _Job
 
 
-def _child(
-    prepared: Prepared,
-    job: _Job,
-    task: _Assignment,
-    limits: Limits,
-    sandboxed: bool,
-    pipe: Connection,
-) -> None:
-    """In a process of its own: have one notebook of one submission judged, and send the verdict."""
-    from tfviz_course.child import judge_in_child
+def _answer(child: Any) -> dict[str, Any]:
+    """What a child has found; that it could not judge, if the judge itself failed."""
     from tfviz_course.sandbox import Unavailable
 
-    os.setpgrp()  # Ctrl-C is for the parent, which then ends us
-    signal.signal(signal.SIGTERM, _end)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG: nor without it
     try:
-        judged = judge_in_child(
-            prepared,
-            job.answers,
-            student=job.student,
-            secret=task.secret,
-            assignment=task.name,
-            limits=limits,
-            sandboxed=sandboxed,
-        ).to_json()
+        return dict(child.result().to_json())
     except Unavailable as error:
-        judged = {"unavailable": str(error)}
-    except Exception as error:
-        judged = {"failed": f"{type(error).__name__}: {error}"}
-    pipe.send_bytes(json.dumps(judged).encode())
-    pipe.close()
-
-
-def _end(number: int, frame: object) -> None:
-    """End what this process has started, and itself."""
-    import psutil
-
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    os._exit(1)
-
-
-def _answer(pipe: Any, child: Any) -> dict[str, Any]:
-    """What a child has sent; for one that died or hangs, that it could not judge."""
-    try:
-        judged = json.loads(pipe.recv_bytes(MESSAGE)) if pipe.poll() else {"failed": "time is over"}
-    except (EOFError, OSError, ValueError):
-        child.join(GRACE)
-        judged = {"failed": f"its process ended with {child.exitcode}"}
-    finally:
-        child.terminate()
-        child.join()
-        pipe.close()
-    if "failed" in judged:
-        return {**NOTHING, "remarks": [f"could not be judged: {judged['failed']}"], "failed": True}
-    return dict(judged)
+        return {"unavailable": str(error)}
+    except RuntimeError as error:
+        return {**NOTHING, "remarks": [f"could not be judged: {error}"], "failed": True}
 
 
 def _store(task: _Assignment, job: _Job, judged: dict[str, Any], seconds: float) -> None:

@@ -256,6 +256,8 @@ def check(options: argparse.Namespace) -> None:
     if why:
         raise UsageError(why)
     print("The sandbox works: submissions can be graded on this machine.")
+    if said := sandbox.unbound():
+        print(said)
 
 
 # --- the options ---------------------------------------------------------------------------------

@@ -4,11 +4,12 @@ It runs in the sandbox, with nothing of the grader's in reach: the tests, the hi
 they are used and the solutions never come here. Whoever takes it over gains a process that can
 only answer wrongly.
 
-The messages are described in `tfviz_course.judge`, whose `Session` is the other end.
+The messages are described in `tfviz_course.line`, whose `Session` is the other end.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import linecache
 import os
@@ -110,43 +111,38 @@ def _PLACE(*arguments: Any, **named: Any) -> Any:
 
 
 class Shown:
-    """What a cell prints and displays, as outputs of a notebook, up to a number of bytes."""
+    """What a cell prints and displays, as outputs of a notebook; the grader cuts it to size."""
 
     def __init__(self, most: int) -> None:
-        self.most = self.left = most
-        self.outputs: list[dict[str, Any]] = []
+        self.most = 2 * most
+        self.take()
 
     def take(self) -> list[dict[str, Any]]:
         """The outputs so far; begins anew."""
-        found, self.outputs, self.left = self.outputs, [], self.most
+        found = getattr(self, "outputs", [])
+        self.outputs: list[dict[str, Any]] = []
+        self.left, self.room = self.most, 2 << 20  # of text, of pictures: so much a message holds
         return found
 
     def text(self, name: str, text: str) -> None:
-        if self.left <= 0:
-            return
-        if len(text) > self.left:
-            text = text[: self.left] + "\n… more was printed than is kept\n"
-        self.left -= len(text)
+        text = text[: max(self.left, 0)]
+        self.left -= len(text) + 1
         last = self.outputs[-1] if self.outputs else {}
         if last.get("output_type") == "stream" and last.get("name") == name:
             last["text"] += text
-        else:
+        elif text:
             self.outputs.append({"output_type": "stream", "name": name, "text": text})
 
-    def rich(self, kind: str, data: dict[str, Any], **more: Any) -> None:
+    def rich(self, kind: str, data: dict[str, Any]) -> None:
         kept: dict[str, str] = {}
-        for mime, value in data.items():
-            if mime in ("text/plain", "image/png", "image/jpeg") and isinstance(value, str | bytes):
-                if isinstance(value, bytes):
-                    import base64
-
-                    value = base64.b64encode(value).decode()
-                if len(value) <= self.left:
-                    self.left -= len(value)
-                    kept[mime] = value
+        for mime in {"text/plain", "image/png", "image/jpeg"} & data.keys():
+            value = data[mime]
+            value = base64.b64encode(value).decode() if isinstance(value, bytes) else value
+            if isinstance(value, str) and len(value) < self.room:
+                self.room -= len(value) + 100
+                kept[mime] = value
         if kept:
-            made = {"output_type": kind, "data": kept, "metadata": {}, **more}
-            self.outputs.append(made)
+            self.outputs.append({"output_type": kind, "data": kept, "metadata": {}})
 
 
 class Stream:
@@ -189,7 +185,7 @@ def _shell(shown: Shown) -> Any:
             pass
 
         def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-            shown.rich("execute_result", format_dict, execution_count=None)
+            shown.rich("execute_result", format_dict)
 
         def finish_displayhook(self) -> None:
             self.flush_now = False

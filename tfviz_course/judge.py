@@ -40,7 +40,7 @@ from nbformat import NotebookNode
 from tfviz import checks
 from tfviz_course import codec
 from tfviz_course.asked import asked
-from tfviz_course.line import TEXT, Ran, Session, StudentError, about, kind_of, say
+from tfviz_course.line import TEXT, Ran, Session, StudentError, about, clean, kind_of, say
 from tfviz_course.sandbox import Limits, Stopped, Unavailable
 
 __all__ = [
@@ -59,7 +59,6 @@ __all__ = [
 LIMITS = Limits()
 VERSION = 1  # of the way of judging; verdicts of another version are not used again
 
-PRINTED = 20_000  # of what a cell of tests prints
 PICTURES = 2  # in the output of one cell of tests
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
 MARK = re.compile(r"^\s*### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
@@ -502,7 +501,7 @@ class _Judging:
 
     def _execute(self, cell: Cell, session: Session) -> Verdict:
         """Run a cell of tests with the student's names in place. Raises Stopped."""
-        printed = _Printed()
+        printed = io.StringIO()
         pictures: list[str] = []
         raised: BaseException | None = None
         try:
@@ -514,18 +513,12 @@ class _Judging:
             raise session.line.full()
         if session.line.broken:
             raise session.line.broken
-        shown: list[dict[str, Any]] = []
-        if printed.text:
-            shown.append({"output_type": "stream", "name": "stdout", "text": printed.text})
-        shown += [
-            {"output_type": "display_data", "data": {"image/png": png}, "metadata": {}}
-            for png in pictures
-        ]
+        said = printed.getvalue() or ("" if raised else f"✓ {cell.name}\n")
+        stream = {"output_type": "stream", "name": "stdout", "text": said}
+        figures = [{"output_type": "display_data", "data": {"image/png": png}} for png in pictures]
+        shown = clean([*([stream] if said else []), *figures], self.limits.output)
         if raised is None:
-            if not printed.text:
-                said = f"✓ {cell.name}\n"
-                shown.insert(0, {"output_type": "stream", "name": "stdout", "text": said})
-            return Verdict(True, printed.text.strip(), tuple(shown))
+            return Verdict(True, codec.short(printed.getvalue().strip(), TEXT), tuple(shown))
         if isinstance(raised, MemoryError) and about(raised) is None:
             self.remarks.append(f"{cell.exercise}: the checks ran out of memory")
         return failed(_why(raised, cell), shown)
@@ -565,19 +558,6 @@ def _where(error: BaseException, cell: Cell) -> str:
     if not frames or not frames[-1].lineno or frames[-1].lineno > len(lines):
         return ""
     return f" in `{codec.short(lines[frames[-1].lineno - 1].strip(), 100)}`"
-
-
-class _Printed(io.TextIOBase):
-    """What the tests print, up to a length."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def write(self, text: str) -> int:
-        room = PRINTED - len(self.text)
-        if room > 0:
-            self.text += codec.short(text, room)
-        return len(text)
 
 
 @contextlib.contextmanager

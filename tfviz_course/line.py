@@ -27,6 +27,7 @@ from tfviz_course import codec
 from tfviz_course.sandbox import Deadline, Limits, Sandbox, Stopped, Unavailable
 
 TEXT = 4_000  # characters of a message
+PICTURES = 1_000_000  # characters of all pictures of a cell, in base64
 
 
 class StudentError(Exception):
@@ -118,7 +119,7 @@ class Session:
                     return ran
                 case ["ran", None | dict() as error, [], list(outputs)]:
                     ran.error = None if error is None else self._error(error)
-                    ran.outputs = _clean(outputs, self.limits.output)
+                    ran.outputs = clean(outputs, self.limits.output)
                 case ["name", str(name), value] if name in names:
                     ran.values[name] = self._read(value, raw)
                 case ["failed", dict(error)]:
@@ -269,20 +270,17 @@ _REBUILT = {
 _IMAGE = re.compile(r"[A-Za-z0-9+/=\n]*\Z")
 
 
-def _clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
-    """Outputs as a notebook may have them: text and pictures, nothing that a browser executes."""
+def clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
+    """Outputs as a notebook may have them, whatever came: text and pictures, nothing that a browser
+    executes; `most` characters of text in all. This is the one place that bounds them."""
     found: list[dict[str, Any]] = []
-    left = 2 * most
+    left, room = most, PICTURES
 
     def text(value: Any, size: int = most) -> str:
         nonlocal left
         cut = codec.short(value if type(value) is str else "", max(1, min(size, left)))
         left -= len(cut)
         return cut
-
-    def picture(mime: str, value: Any) -> bool:
-        known = mime in ("image/png", "image/jpeg") and type(value) is str
-        return known and len(value) <= left and _IMAGE.match(value) is not None
 
     for output in outputs[:200]:
         made: dict[str, Any] = {}
@@ -293,8 +291,12 @@ def _clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
                 made = {"ename": text(name, 80), "evalue": text(said, TEXT)}
                 made["traceback"] = [text(line, TEXT) for line in lines[:40]]
             case {"output_type": "display_data" | "execute_result", "data": dict(data)}:
-                kept = {mime: value for mime, value in data.items() if picture(mime, value)}
-                left -= sum(map(len, kept.values()))
+                kept = {}
+                for mime in {"image/png", "image/jpeg"} & data.keys():
+                    value = data[mime]
+                    if type(value) is str and len(value) <= room and _IMAGE.match(value):
+                        room -= len(value)
+                        kept[mime] = value
                 if "text/plain" in data:
                     kept["text/plain"] = text(data["text/plain"])
                 made = {"data": kept, "metadata": {}}
@@ -303,6 +305,8 @@ def _clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
         if made:
             found.append({"output_type": output["output_type"], **made})
         if left <= 0:
+            said = "… more was shown than is kept\n"
+            found.append({"output_type": "stream", "name": "stderr", "text": said})
             break
     return found
 

@@ -59,7 +59,7 @@ class Limits:
     start_seconds: float = 120.0  # start of a process: Python, torch, the set-up cells
     memory: int = 2 << 30  # all processes together, on top of what Python and torch take
     processes: int = 32  # processes and threads
-    output: int = 200_000  # what one answer cell prints and shows
+    output: int = 20_000  # characters that one cell, of answers or of tests, prints and shows
     file_size: int = 16 << 20  # one file
     disk: int = 64 << 20  # all of /tmp
     files: int = 128  # open at a time

@@ -1,6 +1,6 @@
 """Kinds that do not stop, take everything, or die.
 
-Whatever they start ends by itself after a minute, so that a sandbox that fails does no lasting
+Whatever they start ends by itself after five minutes, so that a sandbox that fails does no lasting
 harm: loops look at the clock, forks and memory are counted.
 """
 
@@ -315,6 +315,12 @@ def many_small_files(hand_in: HandIn) -> None:
 def output_of_50_mb(hand_in: HandIn) -> None:
     """Prints 50 MB of text; then answers well."""
     hand_in.carry("for _ in range(50):\n    print('x' * 10**6)")
+
+
+@answer("all")
+def output_of_tabs(hand_in: HandIn) -> None:
+    """Prints tabs and line ends, which took a highlighter of pages minutes; then answers well."""
+    hand_in.carry("print('\\t\\n' * 40_000)")
 
 
 @answer("all")

@@ -33,7 +33,7 @@ FREE = ("ex-sharpness", "ex-attention-loops", "ex-order", "ex-one-row")
 GETS = ("all", "checks", "hidden", "none", "waits")
 
 # Every loop and every process of a dangerous kind looks at this and ends by itself.
-BOUND = 60
+BOUND = 300
 UNTIL = f"import time\nend = time.monotonic() + {BOUND}\n"
 
 # The word is put together where it is printed, so that the source of a submission lacks it.
