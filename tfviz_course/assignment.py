@@ -112,6 +112,7 @@ def create_course(
     except ValueError as error:
         raise CourseError(str(error)) from None
     course.mkdir(parents=True, exist_ok=True)
+    course.chmod(0o700)  # solutions, submissions and grades are in it
     for part in ("source", "release", "submitted"):
         (course / part).mkdir(exist_ok=True)
     (course / "nbgrader_config.py").write_text(config, "utf8")
@@ -229,7 +230,12 @@ def failure(result: Mapping[str, Any]) -> str:
 def _generate(course: Path, name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of nbgrader and what it stands on, about themselves
-        result = api(course).generate_assignment(name)
+        handle = api(course)
+        result = handle.generate_assignment(name)
+    if not handle.coursedir.groupshared:  # else other instructors need them
+        for path, mode in ((course / "source", 0o700), (course / "gradebook.db", 0o600)):
+            if path.exists():
+                path.chmod(mode)
     if not result["success"]:
         said = "\n".join(filter(None, [result.get("log"), result.get("error")]))
         raise CourseError(f"nbgrader could not make the assignment {name!r}:\n{said}")

@@ -4,7 +4,8 @@
     judged      .tfviz/judged/<assignment>/<student>.json: the store; each file is written whole
     recorded    gradebook.db and autograded/, one student after the other
 
-What is in the store is not judged again unless the answers, the assignment or the judge changed.
+What is in the store is neither rebuilt nor judged again unless the submission, the assignment or
+the code that does it changed.
 So a run that was stopped goes on where it was. Recording is done anew in every run, so that every
 graded cell of every submission has the score of what is handed in *now*; scores and comments that
 a person gave stay.
@@ -20,6 +21,7 @@ reads so in a remark.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import signal
@@ -38,7 +40,7 @@ from nbformat import NotebookNode
 
 from tfviz_course import students as ids
 from tfviz_course.assignment import api, failure, read_course
-from tfviz_course.rebuild import Rebuilt, read_bytes, read_submission, rebuild
+from tfviz_course.rebuild import Rebuilt, fingerprint, read_bytes, read_submission, rebuild
 from tfviz_course.store import (
     FORMAT,
     REBUILT,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from tfviz_course.sandbox import Limits
 
 NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}
+REMARKS = 20  # on one notebook
 BESIDE = 1000  # bytes of a file of nbgrader's beside the notebooks
 LATE = ("ran out of time", "took too long")  # remarks on a submission that needs more time
 PAUSES = (1, 2, 4, 8, 15)  # seconds to wait when another program holds the gradebook
@@ -198,10 +201,10 @@ def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
     return wanted
 
 
-def _judge_version() -> str:
-    """Changes with the code that judges."""
+def _version() -> str:
+    """Changes with the code that rebuilds and judges."""
     here = Path(__file__).parent
-    names = ("judge", "line", "asked", "child", "inside", "sandbox", "codec")
+    names = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "codec")
     return hashed([(here / f"{name}.py").read_text("utf8") for name in names])
 
 
@@ -238,37 +241,40 @@ def _judge(
             f"submissions are not judged without a sandbox: {why} To run what students wrote with "
             "your own rights all the same, say --accept-risk."
         )
-    base = [_judge_version(), asdict(limits), not why, task.secret, task.name]
+    base = [_version(), asdict(limits), not why, task.secret, task.name]
     marks = {notebook: hashed([base, _plain(source)]) for notebook, source in task.sources.items()}
+    released = [marks, {name: _plain(release) for name, release in task.releases.items()}]
     took = dict.fromkeys(names, 0.0)
     jobs = []
     for name in names:
+        old = read_entry(task.course, task.name, name) or {"notebooks": {}, "recorded": {}}
+        seen = hashed([released, name, fingerprint(task.course / "submitted" / name / task.name)])
+        judged = all(part["key"] for part in old["notebooks"].values())
+        if not again and judged and old.get("seen") == [seen, _files_of(task, name)]:
+            continue
         rebuilt = _rebuilt(task, name)
         with writing(task.course / REBUILT / name / task.name):
             odd = _write_rebuilt(task, name, rebuilt)
-        old = read_entry(task.course, task.name, name) or {"notebooks": {}, "recorded": {}}
-        entry = {
+        entry: dict[str, Any] = {
             "format": FORMAT,
             "student": name,
+            "seen": [seen, _files_of(task, name)],
             "recorded": old["recorded"],
-            "notebooks": {
-                notebook: {
-                    "key": "",
-                    "answers": digest(found.notebook),
-                    "remarks": [*odd, *found.remarks],
-                    "seconds": 0.0,
-                    "judged": NOTHING,
-                }
-                for notebook, found in rebuilt.items()
-            },
+            "notebooks": {},
         }
         for notebook, found in rebuilt.items():
             key = hashed([marks[notebook], name, found.answers])
             kept = old["notebooks"].get(notebook, {})
-            if kept.get("key") == key and not again:
-                part = {"key": key, "judged": kept["judged"], "seconds": kept["seconds"]}
-                entry["notebooks"][notebook] |= part
-            else:
+            known = kept.get("key") == key and not again
+            entry["notebooks"][notebook] = {
+                "key": key if known else "",
+                "answers": digest(found.notebook),
+                "remarks": _some([*odd, *found.remarks]),
+                "seconds": kept["seconds"] if known else 0.0,
+                "judged": kept["judged"] if known else NOTHING,
+            }
+            odd = []  # told once
+            if not known:
                 jobs.append(_Job(name, notebook, key, found.answers, entry))
         write_entry(task.course, task.name, entry)
     if jobs:
@@ -276,6 +282,18 @@ def _judge(
         for job, seconds in _judged(task, jobs, count, limits, not why, progress):
             took[job.student] += seconds
     return took
+
+
+def _files_of(task: _Assignment, student: str) -> str:
+    """A mark of the rebuilt files, so that who removes or changes them gets them anew."""
+    files = sorted((task.course / REBUILT / student / task.name).glob("*"))
+    return hashed([(file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files])
+
+
+def _some(remarks: Sequence[str]) -> list[str]:
+    """As many remarks as somebody reads."""
+    more = len(remarks) - REMARKS
+    return [*remarks[:REMARKS], *([f"and {more} remarks of this kind"] if more > 0 else [])]
 
 
 def _rebuilt(task: _Assignment, student: str) -> dict[str, Rebuilt]:

@@ -215,7 +215,7 @@ def _summary(course: Path, name: str, *, anonymous: bool = False) -> None:
 
 def feedback(options: argparse.Namespace) -> None:
     from tfviz_course.assignment import api, failure, read_course
-    from tfviz_course.report import count
+    from tfviz_course.report import count, results, waiting
 
     read_course(options.course)
     handle = api(options.course)
@@ -234,6 +234,8 @@ def feedback(options: argparse.Namespace) -> None:
     done = len(wanted) - len(failed)
     place = f"{options.course / 'feedback'}/STUDENT/{options.name}"
     print(f"Feedback for {count(done, 'student')}: {place}")
+    if todo := waiting(results(options.course, options.name)):
+        print(f"Not graded yet: {'; '.join(todo)}. The pages say so; make them again afterwards.")
     if failed:
         raise UsageError(f"no feedback in {place}: {students.together(failed)}")
 

@@ -15,6 +15,7 @@ place of nbgrader's own:
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -27,11 +28,13 @@ import bleach  # type: ignore[import-untyped]
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 from jinja2 import pass_context
+from nbconvert.filters import Highlight2HTML
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_output
 from nbgrader import converters, utils
+from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
@@ -58,14 +61,27 @@ RECORD = [
 FEEDBACK = [
     f"{ME}.HideHidden",
     f"{STOCK}.GetGrades",
+    f"{ME}.Waiting",
     f"{ME}.Looks",
 ]
 
 PASSED = "✓ further checks: passed"
 FAILED = "✗ further checks: your answer fails on inputs that you have not seen"
 
+NOT_TO_BE_RUN = (
+    "**Do not run this notebook.** It holds what a student wrote, and here that would run with "
+    "your rights. What it gives was made in the sandbox, and stands below."
+)
+NOT_YET = (
+    "**Not graded yet.** Somebody will read the answer below. Until then its points are missing, "
+    "here and in the sum."
+)
+TOO_MUCH = "… further outputs are left out: there are too many for one page"
+
 TEXT, OUTPUTS = 20_000, 100  # characters of an output, outputs of a cell
-MARKDOWN = 20_000  # characters of Markdown that are rendered; more is shown as it stands
+COLOURED = 10_000  # characters of code or Markdown that are rendered; more is shown as it stands,
+BLANK = re.compile(r"\s{100}")  # and so are long runs of blanks: their colouring takes their square
+PAGE = 5_000_000  # characters that all outputs of a submission's answers may have
 
 
 def config_text(course: Path, name: str) -> str:
@@ -91,7 +107,10 @@ c.GenerateAssignment.preprocessors = {lines(GENERATE)}
 c.ClearMarkScheme.enforce_metadata = False
 c.Autograde.autograde_preprocessors = {lines(RECORD)}
 c.GenerateFeedback.preprocessors = {lines(FEEDBACK)}
-c.HTMLExporter.filters = {{"markdown2html": "{ME}.markdown"}}
+c.HTMLExporter.filters = {{
+    "markdown2html": "{ME}.markdown",
+    "highlight_code": "{ME}.highlight",
+}}
 # Files named by students: ids are checked, and nobody's work is replaced without a question.
 c.ZipCollectApp.collector_plugin = "tfviz_course.collect.NamedFiles"
 import {ME}  # noqa: E402, F401  (puts its Autograde in the place of nbgrader's)
@@ -157,7 +176,9 @@ class Autograde(converters.Autograde):
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
         )
         if run.returncode:
-            raise NbGraderException(run.stderr.strip() or f"the judge ended with {run.returncode}")
+            said = run.stderr.strip() or f"the judge ended with {run.returncode}"
+            self.log.error(said)
+            raise NbGraderException(said)
 
     def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
         resources = super().init_single_notebook_resources(notebook_filename)
@@ -186,7 +207,11 @@ class Judge(NbGraderPreprocessor):
         judged = found["judged"]
         for cell in nb.cells:
             _judged_cell(cell, judged)
+        _fit([cell for cell in nb.cells if utils.is_solution(cell) and cell.cell_type == "code"])
         nb.cells[:0] = [
+            new_markdown_cell(
+                NOT_TO_BE_RUN, id="warning", metadata={"tfviz": {"role": "instructor"}}
+            ),
             *_note(
                 "instructor", "For the instructor; the feedback does not show it", judged["remarks"]
             ),
@@ -207,6 +232,19 @@ def _judged_cell(cell: NotebookNode, judged: Mapping[str, Any]) -> None:
         missing = {"passed": False, "message": "this cell was not judged", "outputs": []}
         verdict = judged["verdicts"].get(cell.metadata.nbgrader.grade_id, missing)
         cell.outputs = _verdict_outputs(verdict)
+
+
+def _fit(cells: Iterable[NotebookNode]) -> None:
+    """Leave out what is too much for a page; of answers only, for points come from tests."""
+    left = PAGE
+    for cell in cells:
+        kept = []
+        for output in cell.outputs:
+            left -= len(json.dumps(output))
+            kept.append(output if left >= 0 else new_output("stream", name="stdout", text=TOO_MUCH))
+            if left < 0:
+                break
+        cell.outputs = kept
 
 
 def _verdict_outputs(verdict: Mapping[str, Any]) -> list[NotebookNode]:
@@ -290,6 +328,25 @@ class HideHidden(NbGraderPreprocessor):
         return nb, resources
 
 
+class Waiting(NbGraderPreprocessor):
+    """Says of each answer that waits for a person that its 0 points are none yet."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        about = resources["nbgrader"]
+        names = (about["notebook"], about["assignment"], about["student"])
+        with Gradebook(about["db_url"]) as book:
+            grades = book.find_submission_notebook(*names).grades
+            waits = {grade.cell.name for grade in grades if grade.needs_manual_grade}
+        cells: list[NotebookNode] = []
+        for cell in nb.cells:
+            name = cell.metadata.get("nbgrader", {}).get("grade_id")
+            if name in waits:
+                cells.append(new_markdown_cell(NOT_YET, id=f"waits-{len(cells)}"))
+            cells.append(cell)
+        nb.cells = cells
+        return nb, resources
+
+
 def _without(source: str, what: str) -> str:
     """The source without the parts between BEGIN and END of `what`, as nbgrader reads these."""
     lines, inside = [], False
@@ -370,6 +427,13 @@ def _allowed(tag: str, name: str, value: str) -> bool:
     return name in {"class", "alt", "title", "align", "open", "start"}
 
 
+def highlight(source: str, language: str | None = None, metadata: Any = None) -> str:
+    """Code as coloured HTML, a long one without colours; a filter for the templates of nbgrader."""
+    if len(source) > COLOURED or BLANK.search(source):
+        return f'<div class="highlight"><pre>{escape(source)}</pre></div>'
+    return str(Highlight2HTML()(source, language, metadata))
+
+
 @pass_context
 def markdown(context: Any, source: str) -> str:
     """Markdown as HTML without anything that acts; a filter for the templates of nbgrader.
@@ -378,7 +442,7 @@ def markdown(context: Any, source: str) -> str:
     """
     cell = context.get("cell") or {}
     try:
-        if len(source) > MARKDOWN:
+        if len(source) > COLOURED or BLANK.search(source):
             raise ValueError("too long")
         renderer = IPythonRenderer(escape=False, attachments=cell.get("attachments", {}))
         html = MarkdownWithMath(renderer=renderer).render(source)
@@ -396,6 +460,7 @@ def markdown(context: Any, source: str) -> str:
 
 
 LISTED = NbGraderAPI.get_submitted_students
+ONE, ALL = NbGraderAPI.get_submission, NbGraderAPI.get_submissions
 
 
 def listed(api: NbGraderAPI, assignment_id: str) -> set[str]:
@@ -403,11 +468,29 @@ def listed(api: NbGraderAPI, assignment_id: str) -> set[str]:
     return {name for name in LISTED(api, assignment_id) if students.is_id(name)}
 
 
+def _named(submission: dict[str, Any]) -> dict[str, Any]:
+    """Of a student whose name the gradebook lacks the page shows the id, not "None, None"."""
+    if submission and not (submission["last_name"] or submission["first_name"]):
+        submission |= {"last_name": submission["student"], "first_name": "no name"}
+    return submission
+
+
+def one_submission(api: NbGraderAPI, *about: Any, **more: Any) -> Any:
+    """What formgrader shows of one submission."""
+    return _named(ONE(api, *about, **more))
+
+
+def all_submissions(api: NbGraderAPI, assignment_id: str) -> Any:
+    """What formgrader shows of all submissions."""
+    return [_named(one) for one in ALL(api, assignment_id)]
+
+
 def install() -> None:
     """Put our classes in the place of nbgrader's, where formgrader and commands look them up."""
     for module in (nbgrader.apps.api, nbgrader.apps.autogradeapp):
         module.Autograde = Autograde
     NbGraderAPI.get_submitted_students = listed
+    NbGraderAPI.get_submission, NbGraderAPI.get_submissions = one_submission, all_submissions
 
 
 install()

@@ -4,42 +4,29 @@ A rebuilt notebook is the release with the student's text in the answer cells. T
 points and every other cell are the release's, whatever the file holds; outputs are dropped. So an
 edited test changes nothing, and a deleted one is there again.
 
-**Which cell is the answer to what.** Three signs speak for a cell: its metadata (nbgrader's
-``grade_id``, ours, or the cell's id) and the line ``# exercise: label  (keep this line)`` count 2
-each, a name of the exercise that its code binds counts 1. A cell belongs to the exercise for which
-most speaks; on equal terms metadata decide, since they tell where the cell was. Metadata get lost
-in Colab, the line gets lost by tidying up; one of the three is enough.
-
-**Several cells for one exercise**, as students copy cells: those that are as the release has them,
-or hold nothing but comments, do not count. Of the others those with metadata or the line come
-before those found by name, those that bind a name of the exercise before those that do not, and
-then *the last one* is taken, because it is the one that holds when a notebook is run from top to
-bottom. A cell that was split keeps its metadata in every part: where no name of the exercise is
-bound twice, all parts that define something are read, one below the other. Cells that were merged
-are divided at their marker lines.
-
-**Written answers** are found by metadata or marker, and by their place: text of the student's
-after the exercise's own text, before the next cell of the release.
+**Which cell is the answer to what** is said by its metadata (nbgrader's ``grade_id``, ours, or the
+cell's id) or, where these are lost as in Colab, by the line ``exercise: label  (keep this line)``.
+Nothing else is tried: not the names that a cell defines, nor its place. Where several cells say
+that they are the answer, as students copy cells, those that hold nothing or what the release has do
+not count, and of the others *the last one* does, because it is the one that holds when a notebook
+is run from top to bottom.
 
 Nothing here raises because of what a student did; what is odd becomes a remark, which the student
-reads in the feedback.
+reads in the feedback. Remarks of one sort are one line.
 """
 
 from __future__ import annotations
 
-import ast
 import base64
 import binascii
 import copy
+import hashlib
 import json
 import os
 import re
 import stat
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +35,14 @@ from nbformat import NotebookNode, from_dict
 FILE = 20 * 2**20  # bytes of one file that are read
 FILES = 50  # files of one submission that are looked at
 BYTES = 40 * 2**20  # of all files of one submission
-CODE = 1_000_000  # characters of one submission in which names are looked for
 ANSWER = 200_000  # characters of one answer
 CELLS = 5_000  # cells of one notebook
 LARGE = 5 * 2**20  # bytes from which the student hears of dropped outputs
-SUFFIXES = {"", ".ipynb", ".json", ".py", ".txt"}
+ATTACHED = 4_000_000  # characters of the pictures of one answer
+BESIDE = ("timestamp.txt", "submission_secret.txt")  # files of nbgrader's
+SUFFIXES = {"", ".ipynb", ".json", ".txt"}
 
 MARKER = re.compile(r"^[ \t]*(?:#|<!--)[ \t]*exercise:[ \t]*([\w.-]+)", re.MULTILINE)
-SPLIT = re.compile(r"^# (?:In ?\[[\d ]*\]:|%%.*|<codecell>).*$", re.MULTILINE)
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 STUDENT = re.compile(r"""^STUDENT\s*=.*?(["'])([^"'\n]*)\1\s*(?:#.*)?$""", re.MULTILINE)
 PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
@@ -77,7 +64,7 @@ class Rebuilt:
 
 @dataclass(frozen=True)
 class _Cell:
-    """A cell, or a piece of one, of a submission."""
+    """A cell of a submission."""
 
     kind: str
     source: str
@@ -85,101 +72,35 @@ class _Cell:
     points: object = None
     intact: bool = False  # nbgrader's checksum says that nobody edited it
     attachments: Mapping[str, Any] = field(default_factory=dict)
-    parsed: bool = True  # whether names are looked for in it
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """What `bound` says of it."""
-        return bound(self.source) if self.parsed else frozenset()
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """An answer cell of the release."""
-
-    grade_id: str
-    label: str
-    kind: str
-    stub: str
-    names: frozenset[str]
-
-    def untouched(self, source: str) -> bool:
-        """Whether `source` is the stub, or holds nothing at all."""
-        if _squeezed(source) == _squeezed(self.stub):
-            return True
-        lines = MARKER.sub("", source).splitlines()
-        if self.kind == "code":
-            return not any(line.strip() and not line.lstrip().startswith("#") for line in lines)
-        return not any(line.strip() not in ("", "-->") for line in lines)
+def _known(release: NotebookNode, *, answers: bool) -> dict[str, NotebookNode]:
+    """The cells of the release by grade_id: the student's, or all others."""
+    infos = [(cell, cell.metadata.get("nbgrader", {})) for cell in release.cells]
+    return {
+        info["grade_id"]: cell
+        for cell, info in infos
+        if info.get("grade_id") and bool(info.get("solution")) is answers
+    }
 
 
-# --- the release ---------------------------------------------------------------------------------
+def _label(cell: NotebookNode) -> str:
+    """The exercise of an answer cell, as its marker line names it."""
+    marked = MARKER.search(cell.source)
+    about = cell.metadata
+    return str(
+        marked[1] if marked else about.get("tfviz", {}).get("exercise", about.nbgrader.grade_id)
+    )
 
 
-def answer_cells(release: NotebookNode) -> dict[str, _Answer]:
-    """The answer cells of a release by grade_id."""
-    cells = [cell for cell in release.cells if cell.metadata.get("nbgrader", {}).get("solution")]
-    others = [cell.source for cell in release.cells if cell not in cells]
-    taken = frozenset().union(*(bound(source) for source in others))
-    made = {}
-    for cell in cells:
-        grade_id = cell.metadata.nbgrader.grade_id
-        marked = MARKER.search(cell.source)
-        label = marked[1] if marked else cell.metadata.get("tfviz", {}).get("exercise", grade_id)
-        names = bound(cell.source) - taken if cell.cell_type == "code" else frozenset()
-        made[grade_id] = _Answer(grade_id, label, cell.cell_type, cell.source, names)
-    return made
-
-
-def bound(source: str) -> frozenset[str]:
-    """Names that the source of a code cell binds at top level; imports do not count.
-
-    A source that is too long for an answer binds nothing: Python takes a thousand times its size
-    in memory to read it.
-    """
-    if len(source) > ANSWER:
-        return frozenset()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # such as an invalid escape in a student's string
-            body = ast.parse(_no_magics(source)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        found = re.findall(
-            r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]*)?=(?!=)",
-            source,
-            re.MULTILINE,
-        )
-        return frozenset(name for pair in found for name in pair if name)
-    names: set[str] = set()
-    for statement in body:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(statement.name)
-        elif isinstance(statement, ast.Assign | ast.AnnAssign):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            inside = [node for target in targets for node in ast.walk(target)]
-            names |= {
-                node.id
-                for node in inside
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-            }
-    return frozenset(names)
-
-
-def _defines(piece: _Cell) -> bool:
-    """Whether its code does more than to call, show and test things."""
-    if not piece.parsed or len(piece.source) > ANSWER:
-        return False
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            body = ast.parse(_no_magics(piece.source)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return not all(isinstance(line, ast.Expr | ast.Assert | ast.Pass) for line in body)
-
-
-def _no_magics(source: str) -> str:
-    return re.sub(r"^[ \t]*[%!?].*$", "", source, flags=re.MULTILINE)
+def _untouched(stub: NotebookNode, source: str) -> bool:
+    """Whether `source` is the stub, or holds nothing at all."""
+    if _squeezed(source) == _squeezed(stub.source):
+        return True
+    lines = MARKER.sub("", source).splitlines()
+    if stub.cell_type == "code":
+        return not any(line.strip() and not line.lstrip().startswith("#") for line in lines)
+    return not any(line.strip() not in ("", "-->") for line in lines)
 
 
 def _squeezed(source: str) -> str:
@@ -194,42 +115,53 @@ def rebuild(release: NotebookNode, submitted: bytes | None) -> Rebuilt:
     if submitted is None:
         return _rebuild(release, [], ["no file for this notebook was found: all answers are empty"])
     remarks: list[str] = []
-    return _rebuild(release, _bounded(_read(submitted, remarks, [release])), remarks)
+    return _rebuild(release, _read(submitted, remarks), remarks)
 
 
-def _rebuild(
-    release: NotebookNode, cells: Sequence[_Cell], remarks: list[str], *, by_name: bool = True
-) -> Rebuilt:
-    answers = answer_cells(release)
-    pieces = [piece for cell in cells for piece in _pieces(cell, answers, remarks)]
-    owners = _owners(pieces, answers, release, by_name)
-    _changes(pieces, owners, release, remarks)
+def _rebuild(release: NotebookNode, cells: Sequence[_Cell], remarks: list[str]) -> Rebuilt:
+    answers = _known(release, answers=True)
+    labels = {_label(cell): grade_id for grade_id, cell in answers.items()}
+    owners = [_owner(cell, release, labels, remarks) for cell in cells]
+    _changes(cells, owners, release, remarks)
     chosen: dict[str, _Cell] = {}
-    read: set[int] = set()
-    for grade_id, answer in answers.items():
-        mine = [(index, sure) for index, (owner, sure) in enumerate(owners) if owner == grade_id]
-        parts = _choose(answer, mine, pieces, remarks)
-        index = parts[-1] if parts else None
-        if index is not None:
-            text = "\n\n".join(pieces[part].source for part in parts)
-            chosen[grade_id] = replace(pieces[index], source=text)
-            read |= set(parts)
-        if answer.kind == "markdown" and (index is None or answer.untouched(pieces[index].source)):
-            below = _below(answer, pieces, owners, release)
-            if below:
-                text = "\n\n".join(pieces[index].source for index in below)
-                chosen[grade_id] = replace(pieces[below[0]], source=text)
-                read |= set(below)
-                remarks.append(f"{answer.label}: your text below its answer cell was read")
-        if grade_id not in chosen and cells:
-            remarks.append(f"{answer.label}: its answer cell was not found, it counts as empty")
-    _extra(pieces, owners, read, remarks)
+    lost = []
+    for grade_id, stub in answers.items():
+        mine = [c for c, owner in zip(cells, owners, strict=True) if owner == grade_id]
+        live = [cell for cell in mine if not _untouched(stub, cell.source)]
+        if not mine:
+            lost.append(_label(stub))
+            continue
+        chosen[grade_id] = (live or mine)[-1]
+        if len({_squeezed(cell.source) for cell in live}) > 1:
+            remarks.append(f"{_label(stub)}: {len(live)} cells hold an answer; the last was read")
+        if chosen[grade_id].kind != stub.cell_type:
+            remarks.append(f"{_label(stub)}: the type of its cell was changed; it was read")
+    if lost and cells:
+        remarks.append(f"{_few(lost)}: its answer cell was not found, it counts as empty")
+    _extra(cells, owners, release, remarks)
     return _filled(release, answers, chosen, remarks)
+
+
+def _owner(
+    cell: _Cell, release: NotebookNode, labels: Mapping[str, str], remarks: list[str]
+) -> str | None:
+    """The grade_id of the cell of the release that this is; None for a student's own."""
+    known = {c.metadata.nbgrader.grade_id for c in release.cells if "nbgrader" in c.metadata}
+    named = next((name for name in cell.ids if name in known), None)
+    marks = [mark[1] for mark in MARKER.finditer(cell.source) if mark[1] in labels]
+    own = named or (labels[marks[0]] if marks else None)
+    others = [mark for mark in dict.fromkeys(marks) if labels[mark] != own]
+    if others and own:
+        label = next((label for label, grade_id in labels.items() if grade_id == own), own)
+        remarks.append(
+            f"{label}: its cell also says that it is {_few(others)}; it was read as {label} alone"
+        )
+    return own
 
 
 def _filled(
     release: NotebookNode,
-    answers: Mapping[str, _Answer],
+    answers: Mapping[str, NotebookNode],
     chosen: Mapping[str, _Cell],
     remarks: list[str],
 ) -> Rebuilt:
@@ -243,226 +175,99 @@ def _filled(
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
         if grade_id not in answers:
             continue
-        answer = answers[grade_id]
+        stub = answers[grade_id]
         if grade_id in chosen:
-            source = _clean(chosen[grade_id].source, answer.label, remarks)
+            source = _clean(chosen[grade_id].source, _label(stub), remarks)
             if len(source) > ANSWER:
                 remarks.append(
-                    f"{answer.label}: the answer has {len(source)} characters and counts as "
+                    f"{_label(stub)}: the answer has {len(source)} characters and counts as "
                     f"empty; at most {ANSWER} are read"
                 )
-                source = answer.stub
+                source = stub.source
             cell.source = sources[grade_id] = source
-            if answer.kind == "markdown":
-                _attach(cell, chosen[grade_id].attachments)
-        empty = answer.untouched(cell.source)
-        if answer.kind == "markdown" and empty:
+            if stub.cell_type == "markdown":
+                _attach(cell, chosen[grade_id].attachments, _label(stub), remarks)
+        empty = _untouched(stub, cell.source)
+        if stub.cell_type == "markdown" and empty:
             cell.metadata.setdefault("tfviz", NotebookNode())["empty"] = True
         count += not empty and grade_id != "student"
     return Rebuilt(made, sources, tuple(dict.fromkeys(remarks)), count)
 
 
-def _pieces(cell: _Cell, answers: Mapping[str, _Answer], remarks: list[str]) -> Iterator[_Cell]:
-    """The cell, or its parts where it has the marker lines of several exercises."""
-    labels = {answer.label for answer in answers.values()}
-    starts = [mark for mark in MARKER.finditer(cell.source) if mark[1] in labels]
-    found = list(dict.fromkeys(mark[1] for mark in starts))
-    if len(found) < 2:
-        yield cell
-        return
-    remarks.append(f"{_few(found)}: in one cell; it was divided at the lines '# exercise: …'")
-    begin = [0, *(mark.start() for mark in starts[1:])]  # what stands above belongs to the first
-    for start, end in zip(begin, [*begin[1:], len(cell.source)], strict=True):
-        yield replace(cell, source=cell.source[start:end].rstrip(), ids=())
-
-
-def _owners(
-    pieces: Sequence[_Cell],
-    answers: Mapping[str, _Answer],
-    release: NotebookNode,
-    by_name: bool,
-) -> list[tuple[str | None, int]]:
-    """For each piece the grade_id of the cell of the release that it is, and how sure that is."""
-    locked = _locked(release)
-    texts: dict[str, str] = {}
-    for grade_id, cell in locked.items():
-        texts.setdefault(_squeezed(cell.source), grade_id)
-    owners: list[tuple[str | None, int]] = []
-    for piece in pieces:
-        named = next((i for i in piece.ids if i in answers or i in locked), None)
-        labels = {mark[1] for mark in MARKER.finditer(piece.source)}
-        names = piece.names if by_name and piece.kind == "code" else frozenset()
-        speaks = {
-            grade_id: 2 * (grade_id == named)
-            + 2 * (answer.label in labels)
-            + (answer.names.isdisjoint(names) is False and named not in locked)
-            for grade_id, answer in answers.items()
-        }
-        best = max(speaks, key=lambda grade_id: (speaks[grade_id], grade_id == named), default="")
-        if best and speaks[best]:
-            owners.append((best, speaks[best]))
-        elif named is not None:
-            owners.append((named, 2))
-        elif (text := _squeezed(piece.source)) in texts:
-            owners.append((texts[text], 0))
-        else:
-            owners.append((None, 0))
-    return owners
-
-
-def _locked(release: NotebookNode) -> dict[str, NotebookNode]:
-    """The cells of the release that are not the student's, by grade_id."""
-    infos = [(cell, cell.metadata.get("nbgrader", {})) for cell in release.cells]
-    return {
-        info["grade_id"]: cell
-        for cell, info in infos
-        if info.get("grade_id") and not info.get("solution")
-    }
-
-
-def _choose(
-    answer: _Answer,
-    mine: Sequence[tuple[int, int]],
-    pieces: Sequence[_Cell],
-    remarks: list[str],
-) -> list[int]:
-    """Indices of the pieces that are the answer, by the rule that the module describes."""
-    live = [(index, sure) for index, sure in mine if not answer.untouched(pieces[index].source)]
-    if not live:
-        return [mine[-1][0]] if mine else []
-    strong = [index for index, sure in live if sure >= 2]
-    binds = {index: answer.names & pieces[index].names for index, _ in live}
-    pool = strong
-    if not any(binds[index] for index in strong):  # the answer itself can be in a cell beside it
-        pool = [index for index in binds if index in strong or binds[index]]
-    parts = [index for index in pool if binds[index]][-1:] or pool[-1:]
-    told = _few(sorted(binds[parts[0]]))
-    if not strong:
-        remarks.append(f"{answer.label}: its answer was found by the name {told}")
-    elif len({_squeezed(pieces[index].source) for index in pool}) > 1:
-        if binds[parts[0]]:
-            parts = _split(pool, binds, pieces) or parts
-        if len(parts) > 1:
-            remarks.append(f"{answer.label}: {len(parts)} cells hold parts of it; all were read")
-        elif parts == pool[-1:]:
-            remarks.append(f"{answer.label}: {len(pool)} cells hold an answer; the last was read")
-        else:
-            remarks.append(
-                f"{answer.label}: {len(pool)} cells hold an answer; the last with {told} was read"
-            )
-    if pieces[parts[-1]].kind != answer.kind:
-        remarks.append(
-            f"{answer.label}: the type of its cell was changed; it was read all the same"
-        )
-    return parts
-
-
-def _split(
-    pool: Sequence[int], binds: Mapping[int, frozenset[str]], pieces: Sequence[_Cell]
-) -> list[int]:
-    """The parts of a cell that was split; empty if these are copies: a name is bound twice."""
-    names = [name for index in pool for name in binds[index]]
-    if len(names) > len(set(names)):
-        return []
-    return [index for index in pool if binds[index] or _defines(pieces[index])]
-
-
-def _below(
-    answer: _Answer,
-    pieces: Sequence[_Cell],
-    owners: Sequence[tuple[str | None, int]],
-    release: NotebookNode,
-) -> list[int]:
-    """Pieces of text that the student wrote below a written answer's cell, or in its place."""
-    ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in release.cells]
-    place = ids.index(answer.grade_id)
-    anchors = {answer.grade_id, *(ids[place - 1 : place] if place else [])} - {None}
-    at = [index for index, (owner, _) in enumerate(owners) if owner in anchors]
-    found: list[int] = []
-    for index in range(at[-1] + 1 if at else len(pieces), len(pieces)):
-        if owners[index][0] is not None or pieces[index].kind == "code":
-            break
-        if pieces[index].source.strip():
-            found.append(index)
-    return found
-
-
 def _changes(
-    pieces: Sequence[_Cell],
-    owners: Sequence[tuple[str | None, int]],
+    cells: Sequence[_Cell],
+    owners: Sequence[str | None],
     release: NotebookNode,
     remarks: list[str],
 ) -> None:
-    """Say what was done to cells that are not the student's."""
-    if not pieces:
+    """Say what was done to cells that are not the student's, and to points."""
+    if not cells:
         return
-    locked = _locked(release)
-    infos = {grade_id: cell.metadata.nbgrader for grade_id, cell in locked.items()}
-    infos |= {
-        cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader
-        for cell in release.cells
-        if cell.metadata.get("nbgrader", {}).get("solution")
-    }
-    kept = {_squeezed(piece.source) for piece in pieces}
+    locked, answers = _known(release, answers=False), _known(release, answers=True)
+    there: dict[str, list[_Cell]] = {}
+    for cell, owner in zip(cells, owners, strict=True):
+        if owner:
+            there.setdefault(owner, []).append(cell)
+
+    def worth(grade_id: str) -> object:
+        info = {**locked, **answers}[grade_id].metadata.nbgrader
+        return info.get("points") if info.get("grade") else None
+
+    def same(cell: _Cell, grade_id: str) -> bool:
+        ours = locked[grade_id]
+        return cell.kind == ours.cell_type and _squeezed(cell.source) == _squeezed(ours.source)
+
+    def other(cell: _Cell, grade_id: str) -> bool:
+        return worth(grade_id) is not None and cell.points not in (None, worth(grade_id))
+
     earlier = any(
-        piece.intact and owner in locked and _differs(piece, locked[owner])
-        for piece, (owner, _) in zip(pieces, owners, strict=True)
+        cell.intact and (not same(cell, grade_id) or other(cell, grade_id))
+        for grade_id in locked
+        for cell in there.get(grade_id, ())
     )
     if earlier:
         remarks.append("made from an earlier version of the assignment; graded by the present one")
-    count: dict[str, int] = {}
-    for piece, (owner, sure) in zip(pieces, owners, strict=True):
-        if owner is None:
-            continue
-        info = infos[owner]
-        other = info.get("grade") and piece.points not in (None, info.get("points"))
-        if other and not (piece.intact or (earlier and owner not in locked)):
-            remarks.append(f"{owner}: its points were changed; those of the assignment count")
-        if owner not in locked or sure < 2:
-            continue
-        count[owner] = count.get(owner, 0) + 1
-        if piece.kind != locked[owner].cell_type:
-            remarks.append(f"{owner}: the type of this cell was changed; the original is used")
-        if _squeezed(piece.source) != _squeezed(locked[owner].source) and not piece.intact:
-            what = "this test" if info.get("grade") else "this cell"
-            remarks.append(f"{owner}: {what} was edited; the original is used")
-    for owner in [owner for owner, times in count.items() if times > 1]:
-        remarks.append(f"{owner}: this cell was there {count[owner]} times; it is used once")
-    tests = [
+    points = [
         grade_id
-        for grade_id, cell in locked.items()
-        if infos[grade_id].get("grade")
-        and grade_id not in count
-        and _squeezed(cell.source) not in kept
+        for grade_id in {**locked, **answers}
+        if any(
+            other(cell, grade_id) and not (cell.intact or (earlier and grade_id in answers))
+            for cell in there.get(grade_id, ())
+        )
     ]
-    if tests:
-        remarks.append(f"{_few(tests)}: this test was missing or edited; the original is used")
-
-
-def _differs(piece: _Cell, original: NotebookNode) -> bool:
-    info = original.metadata.nbgrader
-    return _squeezed(piece.source) != _squeezed(original.source) or (
-        bool(info.get("grade")) and piece.points != info.get("points")
-    )
+    if points:
+        remarks.append(f"{_few(points)}: points were changed; those of the assignment count")
+    kept = {_squeezed(cell.source) for cell in cells}
+    edited = [
+        grade_id
+        for grade_id, ours in locked.items()
+        if any(not same(cell, grade_id) and not cell.intact for cell in there.get(grade_id, ()))
+        or (
+            ours.metadata.nbgrader.get("grade")
+            and grade_id not in there
+            and _squeezed(ours.source) not in kept
+        )
+    ]
+    if edited:
+        remarks.append(f"{_few(edited)}: edited or missing; the original is used")
 
 
 def _extra(
-    pieces: Sequence[_Cell],
-    owners: Sequence[tuple[str | None, int]],
-    read: set[int],
+    cells: Sequence[_Cell],
+    owners: Sequence[str | None],
+    release: NotebookNode,
     remarks: list[str],
 ) -> None:
-    """Say which code of the student's own was not read."""
-    lines = []
-    for index, (piece, (owner, sure)) in enumerate(zip(pieces, owners, strict=True)):
-        alone = owner is None or (sure == 1 and index not in read)
-        code = [line for line in piece.source.splitlines() if line.strip()]
-        if piece.kind == "code" and alone and code:
-            lines.append(code[0])
-    if lines:
-        what = "a code cell of yours was" if len(lines) == 1 else f"{len(lines)} code cells were"
-        first = _clean(lines[0], "", [])[:60]
-        remarks.append(f"{what} not read ({first!r}): only answer cells are")
+    """Say which code and which words of the student's own were not read."""
+    ours = {_squeezed(cell.source) for cell in release.cells}
+    own = [c for c, owner in zip(cells, owners, strict=True) if owner is None and c.source.strip()]
+    own = [cell for cell in own if _squeezed(cell.source) not in ours]
+    for what in ("code", "text"):
+        some = [cell.source for cell in own if (cell.kind == "code") is (what == "code")]
+        if some:
+            first = _clean(some[0].strip().splitlines()[0], "", [])[:60]
+            number = "a cell of yours was" if len(some) == 1 else f"{len(some)} cells of yours were"
+            remarks.append(f"{number} not read ({what}: {first!r}): only answer cells are")
 
 
 def _few(things: Sequence[str], most: int = 5) -> str:
@@ -471,6 +276,24 @@ def _few(things: Sequence[str], most: int = 5) -> str:
 
 
 # --- reading files -------------------------------------------------------------------------------
+
+
+def fingerprint(folder: Path) -> str:
+    """A mark of all that `read_submission` can see in a folder."""
+    seen: list[object] = []
+    left = BYTES
+    remarks: list[str] = []
+    for path in _files(folder, remarks):
+        name = path.relative_to(folder).as_posix()
+        data = read_bytes(path, name, remarks) if left > 0 else None
+        left -= len(data or b"")
+        digest = hashlib.sha256(data).hexdigest() if data is not None else path.lstat().st_mtime_ns
+        seen.append([name, digest])
+    for name in BESIDE:
+        if os.path.lexists(folder / name):
+            data = read_bytes(folder / name, name, remarks)
+            seen.append([name, hashlib.sha256(data or b"").hexdigest()])
+    return hashlib.sha256(repr([seen, remarks]).encode("utf-8", "replace")).hexdigest()
 
 
 def read_submission(folder: Path, releases: Mapping[str, NotebookNode]) -> dict[str, Rebuilt]:
@@ -483,7 +306,7 @@ def read_submission(folder: Path, releases: Mapping[str, NotebookNode]) -> dict[
     remarks: list[str] = []
     cells: dict[str, list[_Cell]] = {}
     told: dict[str, list[str]] = {}
-    left, most = BYTES, CODE
+    left = BYTES
     for path in sorted(_files(folder, remarks), key=lambda path: path.stem not in releases):
         name = path.relative_to(folder).as_posix()
         data = read_bytes(path, name, remarks)
@@ -496,17 +319,12 @@ def read_submission(folder: Path, releases: Mapping[str, NotebookNode]) -> dict[
             continue
         left -= len(data)
         told[name] = []
-        cells[name] = _bounded(_read(data, told[name], releases.values()), most)
-        most -= sum(len(cell.source) for cell in cells[name] if cell.parsed)
+        cells[name] = _read(data, told[name])
     made = {}
     read = set()
     for notebook, release in releases.items():
         exact = f"{notebook}.ipynb"
-        others = {f"{other}.ipynb" for other in releases} - {exact}
-        tries = {
-            name: _rebuild(release, cells[name], list(told[name]), by_name=name not in others)
-            for name in cells
-        }
+        tries = {name: _rebuild(release, cells[name], list(told[name])) for name in cells}
         best = max(tries, key=lambda name: (tries[name].found, name == exact), default=exact)
         if exact in tries and (tries[exact].found or not tries[best].found):
             best = exact
@@ -543,6 +361,7 @@ def _numbers(rebuilt: Rebuilt, student: str) -> list[str]:
 def _files(folder: Path, remarks: list[str]) -> list[Path]:
     """The files in the folder, and one level below, that can be a notebook; no link is followed."""
     found: list[Path] = []
+    odd: list[str] = []
     try:
         if not stat.S_ISDIR(folder.lstat().st_mode):
             remarks.append("the submission is no folder, it was not read")
@@ -559,9 +378,11 @@ def _files(folder: Path, remarks: list[str]) -> list[Path]:
             if stat.S_ISREG(mode):
                 found.append(path)
             elif not stat.S_ISDIR(mode) or path.suffix:
-                remarks.append(f"{_shown(entry.name)} is no ordinary file, it was not read")
+                odd.append(_shown(entry.name))
     except OSError as error:
         remarks.append(f"the submission cannot be read: {error.strerror}")
+    if odd:
+        remarks.append(f"{_few(odd)}: no ordinary file, not read")
     if len(found) > FILES:
         found.sort(key=lambda path: path.suffix != ".ipynb")
         remarks.append(f"{len(found)} files were handed in; {FILES} were looked at")
@@ -569,7 +390,7 @@ def _files(folder: Path, remarks: list[str]) -> list[Path]:
 
 
 def _ignored(name: str) -> bool:
-    return name.startswith((".", "__")) or name in ("timestamp.txt", "submission_secret.txt")
+    return name.startswith((".", "__")) or name in BESIDE
 
 
 def read_bytes(path: Path, name: str, remarks: list[str]) -> bytes | None:
@@ -586,8 +407,8 @@ def read_bytes(path: Path, name: str, remarks: list[str]) -> bytes | None:
         return None
 
 
-def _read(data: bytes, remarks: list[str], releases: Iterable[NotebookNode]) -> list[_Cell]:
-    """The cells of a notebook, or of the script that was exported from one."""
+def _read(data: bytes, remarks: list[str]) -> list[_Cell]:
+    """The cells of a notebook."""
     if len(data) > FILE:
         remarks.append(f"the file has {len(data) >> 20} MB, at most {FILE >> 20} are read")
         return []
@@ -608,78 +429,32 @@ def _read(data: bytes, remarks: list[str], releases: Iterable[NotebookNode]) -> 
         remarks.append("the file is no notebook: it is nested without end")
         return []
     except ValueError as error:
-        if MARKER.search(text):
-            remarks.append("the file is a script, not a notebook; it was read all the same")
-            return list(_script(text, releases))
         place = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         remarks.append(f"the file is no notebook: its JSON is broken{place}")
         return []
-    return _cells(document, remarks)
-
-
-def _bounded(cells: Iterable[_Cell], most: int = CODE) -> list[_Cell]:
-    """The cells; beyond `most` characters no names are looked for, which takes time."""
-    found = []
-    for cell in cells:
-        parsed = len(cell.source) <= min(most, ANSWER)
-        most -= len(cell.source) if parsed else 0
-        found.append(replace(cell, parsed=parsed))
-    return found
-
-
-def _script(text: str, releases: Iterable[NotebookNode]) -> Iterator[_Cell]:
-    """The code cells of a notebook that was saved as Python."""
-    locked = [
-        cell.source.strip()
-        for release in releases
-        for cell in _locked(release).values()
-        if cell.cell_type == "code" and cell.source.strip()
-    ]
-    cuts = {0, len(text)}
-    cuts |= {mark.start() for pattern in (MARKER, SPLIT) for mark in pattern.finditer(text)}
-    for source in locked:  # an export without marks between cells: tests end an answer
-        place = text.find(source)
-        if place >= 0:
-            cuts |= {place, place + len(source)}
-    edges = sorted(cuts)
-    for start, end in pairwise(edges):
-        source = SPLIT.sub("", text[start:end]).strip()
-        if source:
-            yield _Cell("code", source)
-
-
-def _cells(document: object, remarks: list[str]) -> list[_Cell]:
-    if not isinstance(document, dict):
-        remarks.append("the file is no notebook: it holds no cells")
-        return []
-    version = document.get("nbformat")
-    raw = document.get("cells")
-    if raw is None and isinstance(document.get("worksheets"), list):  # nbformat 3
-        sheets = [sheet for sheet in document["worksheets"] if isinstance(sheet, dict)]
-        lists = [sheet.get("cells") for sheet in sheets]
-        raw = [cell for cells in lists if isinstance(cells, list) for cell in cells]
+    raw = document.get("cells") if isinstance(document, dict) else None
     if not isinstance(raw, list):
-        remarks.append("the file is no notebook: it holds no cells")
-        return []
-    if version not in (3, 4):
         remarks.append(
-            f"the notebook's format is {_shown(version)}, not 4; it was read all the same"
+            "the file is no notebook of format 4: it holds no cells. Open it in Jupyter and save "
+            "it again"
         )
+        return []
+    if (version := document.get("nbformat")) != 4:
+        remarks.append(f"the notebook's format is {_shown(version)}, not 4; it was read")
     if not raw:
         remarks.append("the notebook has no cells")
     if len(raw) > CELLS:
         remarks.append(f"the notebook has {len(raw)} cells; {CELLS} were read")
     found = [_cell(cell) for cell in raw[:CELLS]]
-    broken = sum(cell is None for cell in found)
-    if broken:
-        remarks.append(f"{broken} cells of the notebook are broken, they were not read")
+    if broken := sum(cell is None for cell in found):
+        remarks.append(f"{broken} of the notebook's cells are broken, not read")
     return [cell for cell in found if cell is not None]
 
 
 def _cell(raw: object) -> _Cell | None:
     if not isinstance(raw, dict):
         return None
-    source = raw.get("source", raw.get("input"))
+    source = raw.get("source")
     if isinstance(source, list):
         source = "".join(line for line in source if isinstance(line, str))
     if not isinstance(source, str):
@@ -736,13 +511,20 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _attach(cell: NotebookNode, attachments: Mapping[str, Any]) -> None:
-    """Keep the pictures that were pasted into a written answer."""
+def _attach(
+    cell: NotebookNode, attachments: Mapping[str, Any], label: str, remarks: list[str]
+) -> None:
+    """Keep the pictures that were pasted into a written answer, as many as fit."""
     kept = NotebookNode()
+    left = ATTACHED
     for name, bundle in attachments.items():
         if isinstance(bundle, dict):
             pictures = {kind: picture(bundle.get(kind)) for kind in PICTURES}
             pictures = {kind: data for kind, data in pictures.items() if data}
+            left -= sum(map(len, pictures.values()))
+            if left < 0:
+                remarks.append(f"{label}: its pictures are too large, some were left out")
+                break
             if pictures:
                 kept[_shown(name)[1:-1]] = NotebookNode(pictures)
     if kept:

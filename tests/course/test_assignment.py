@@ -621,3 +621,8 @@ def test_nbgrader_refuses_to_drop_a_notebook_with_submissions(course):
     with pytest.raises(CourseError, match="because there are submissions associated with it"):
         create_assignment(course, "week1", ["ex-shifts"], again=True)
     assert {p: p.read_bytes() for p in course.rglob("*.ipynb")} == before
+
+
+def test_only_the_instructor_reads_solutions_and_grades(course):
+    for name, mode in (("", 0o700), ("source", 0o700), ("gradebook.db", 0o600)):
+        assert stat.S_IMODE((course / name).stat().st_mode) == mode, name

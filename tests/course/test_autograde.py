@@ -208,6 +208,38 @@ def test_only_what_changed_is_judged_anew(course: Path, instant: Instant) -> Non
     assert instant.asked == ["ada", "ada", "ada", "bob", "bob", "bob", "bob", "bob"]
 
 
+def test_an_unchanged_submission_is_not_rebuilt(
+    course: Path, instant: Instant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    read = autograde.read_submission
+
+    def counted(folder: Path, releases: Any) -> Any:
+        asked.append(folder.parent.name)
+        return read(folder, releases)
+
+    monkeypatch.setattr(autograde, "read_submission", counted)
+
+    def run(**more: Any) -> list[str]:
+        asked.clear()
+        autograde.autograde(course, NAME, **more)
+        return list(asked)
+
+    ada = hand_in(course, "ada", RIGHT)
+    hand_in(course, "bob", {})
+    assert (run(), run()) == (["ada", "bob"], [])
+    (ada / "timestamp.txt").write_text("2026-12-01 18:30:00 UTC")
+    assert (run(), run()) == (["ada"], [])
+    hand_in(course, "bob", RIGHT)
+    assert run() == ["bob"] and points(course, "bob")["ex-sharpness-hidden"] > 0
+    (course / ".tfviz/rebuilt/ada" / NAME / "attention.ipynb").write_text("{}")
+    assert (run(), run()) == (["ada"], [])
+    release = course / "release" / NAME / "attention.ipynb"
+    release.write_text(release.read_text().replace("Only what stands", "What stands"))
+    assert run() == ["ada", "bob"]
+    assert run(again=True) == ["ada", "bob"]
+
+
 def test_another_test_or_limit_or_secret_judges_anew(course: Path, instant: Instant) -> None:
     hand_in(course, "ada", RIGHT)
 

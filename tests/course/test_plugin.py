@@ -169,7 +169,7 @@ def test_nbgraders_own_autograde_executes_nothing(course: Path, tmp_path: Path) 
 
     outlaw(course, tmp_path / "trace")
     handle = assignment.api(course)
-    stock = plugin.Autograde.__mro__[2]
+    stock = plugin.Autograde.__mro__[1]
     assert stock.__module__.startswith("nbgrader.")
     with temp_attrs(handle.coursedir, assignment_id=NAME, student_id="ada"):
         result = capture_log(stock(coursedir=handle.coursedir, parent=handle))
@@ -332,6 +332,26 @@ def test_remarks_for_the_instructor(graded: Path) -> None:
     )
 
 
+def test_a_notebook_warns_of_running_it(graded: Path) -> None:
+    """To the instructor, before anything else; a student's page does not need it."""
+    assert autograded(graded, "ada").cells[0].source == plugin.NOT_TO_BE_RUN
+    assert "Do not run this notebook" in Page(formgraders_page(graded, "ada")).text
+
+
+def test_an_answer_that_waits_is_not_shown_as_zero(pages: dict[str, Page]) -> None:
+    for student, waits in (("ada", True), ("dan", True), ("bob", False)):
+        assert ("Not graded yet." in pages[student].text) is waits
+        assert "Do not run this notebook" not in pages[student].text
+
+
+def test_formgrader_shows_the_id_of_who_has_no_name(graded: Path) -> None:
+    handle = assignment.api(graded)
+    hand_in(graded, "zoe", {})
+    names = {s["student"]: (s["last_name"], s["first_name"]) for s in handle.get_submissions(NAME)}
+    assert names["ada"] == ("ada", "no name") and names["zoe"] == ("zoe", "no name")
+    assert handle.get_submission(NAME, "gil")["first_name"] == "Gil"
+
+
 # --- outputs and Markdown ------------------------------------------------------------------------
 
 
@@ -389,6 +409,43 @@ def test_a_score_comes_from_the_verdict_alone() -> None:
     )
     plugin._judged_cell(one, {"verdicts": {}, "outputs": {}})
     assert determine_grade(one)[0] == 0
+
+
+def test_long_code_is_not_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """80,000 characters of tab and line end took two minutes, for their square."""
+    sizes: list[int] = []
+    lexer = plugin.Highlight2HTML.__call__
+
+    def coloured(self: Any, source: str, *more: Any) -> Any:
+        sizes.append(len(source))
+        return lexer(self, source, *more)
+
+    monkeypatch.setattr(plugin.Highlight2HTML, "__call__", coloured)
+    assert '<span class="n">x</span>' in plugin.highlight("x = 1  # <b>")
+    assert sizes == [len("x = 1  # <b>")]
+    for number in (40_000, 4000, 100):  # a short one is quadratic, too: 28 s for 10,000
+        blank = "\t\n" * number + "<b>"
+        html = plugin.highlight(blank)
+        assert html.endswith("&lt;b&gt;</pre></div>") and html.count("\t") == number
+        assert markdown({"cell": {}}, f"```python\n{blank}\n```").startswith("<pre>")
+    assert len(plugin.highlight("x = 1\n" * 2000)) < 13_000
+    assert len(sizes) == 1
+
+
+def test_the_filters_are_those_of_the_course(course: Path) -> None:
+    filters = assignment.api(course).config.HTMLExporter.filters
+    assert filters["highlight_code"] == "tfviz_course.plugin.highlight"
+
+
+def test_the_outputs_of_a_page_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin, "PAGE", 10 * len(PNG))
+    picture = display(**{"image/png": PNG})
+    cells = [nbformat.v4.new_code_cell(outputs=harmless([picture] * 6)) for _ in range(4)]
+    plugin._fit(cells)
+    shown = [output for one in cells for output in one.outputs]
+    assert sum(output.output_type == "display_data" for output in shown) < 10
+    assert shown[-1].text == plugin.TOO_MUCH
+    assert sum(len(output.get("data", {}).get("image/png", "")) for output in shown) <= plugin.PAGE
 
 
 HOSTILE = [

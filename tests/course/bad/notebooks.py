@@ -148,21 +148,11 @@ def markers_lost(hand_in: HandIn) -> None:
     lose_markers(hand_in)
 
 
-@student()
+@student(every="none", written="none", remark="its answer cell was not found")
 def metadata_and_markers_lost(hand_in: HandIn) -> None:
-    """Metadata, ids and marker lines are gone; the names of the functions are there."""
+    """Metadata, ids and marker lines are gone: nothing says what is an answer to what."""
     lose_markers(hand_in)
     metadata_lost(hand_in)
-
-
-@student(every="none", written="waits")
-def all_signs_lost(hand_in: HandIn) -> None:
-    """Metadata, ids and marker lines are gone, and every function has another name."""
-    metadata_and_markers_lost(hand_in)
-    for cell in hand_in.notebook["cells"]:
-        for name in ("beta_for", "my_attention", "order", "slope_of_favourite"):
-            cell["source"] = cell["source"].replace(f"def {name}(", f"def my_{name}_2(")
-        cell["source"] = cell["source"].replace("best_lead =", "lead =")
 
 
 def lose_markers(hand_in: HandIn) -> None:
@@ -177,9 +167,9 @@ def function_renamed(hand_in: HandIn) -> None:
     hand_in.answer("ex-sharpness", SHARPNESS.replace("beta_for", "beta"))
 
 
-@student()
+@student(loops="none", order="none", row="none", remark="its cell also says that it is")
 def answers_in_one_cell(hand_in: HandIn) -> None:
-    """All answers were merged into one cell; the marker lines are still between them."""
+    """All answers were merged into one cell, which is read as the answer to the first."""
     cells = hand_in.notebook["cells"]
     answers = [
         cell
@@ -350,25 +340,10 @@ def json_nested_deeply(hand_in: HandIn) -> None:
     only(hand_in, "attention.ipynb", b'{"cells": ' + b"[" * 10**5)
 
 
-@student()
+@student(every="none", remark="Open it in Jupyter and save it again")
 def format_3(hand_in: HandIn) -> None:
-    """Saved in version 3 of the format, with worksheets and `input` for `source`."""
-    cells = []
-    for cell in hand_in.notebook["cells"]:
-        if cell["cell_type"] == "code":
-            cells.append(
-                {
-                    "cell_type": "code",
-                    "language": "python",
-                    "input": cell["source"],
-                    "metadata": cell["metadata"],
-                    "outputs": [],
-                    "collapsed": False,
-                }
-            )
-        else:
-            cells.append({key: cell[key] for key in ("cell_type", "source", "metadata")})
-    older = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": cells}]}
+    """Saved in version 3 of the format, of 2013, with worksheets."""
+    older = {"nbformat": 3, "worksheets": [{"cells": hand_in.notebook["cells"]}], "metadata": {}}
     only(hand_in, "attention.ipynb", text(older))
 
 
