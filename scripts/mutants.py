@@ -119,10 +119,10 @@ MUTANTS = [
         "tests/test_attention.py",
     ),
     Mutant(
-        "√d missing in the joint softmax",
-        "tfviz/sparse_attention/joint.py",
-        "    Q = Q / math.sqrt(Q.shape[-1])\n",
-        "",
+        "√d missing in the merged softmax",
+        "tfviz/sparse_attention/merged.py",
+        "plan, 1 / math.sqrt(d))[0]",
+        "plan, 1.0)[0]",
         "tests/test_sparse_attention.py",
     ),
     Mutant(
@@ -142,15 +142,15 @@ MUTANTS = [
     Mutant(
         "sparse window off by one",
         "tfviz/sparse_attention/windows.py",
-        "(t < low) | (t > high)",
-        "(t < low) | (t >= high)",
+        "max(0, right - size + 1)",
+        "0",
         "tests/test_sparse_attention.py",
     ),
     Mutant(
-        "a pair counted in two windows",
-        "tfviz/sparse_attention/joint.py",
-        "            allowed &= ~holds(earlier, i, j, L)\n",
-        "            pass\n",
+        "only the last part of a union counts",
+        "tfviz/sparse_attention/merged.py",
+        "torch.logaddexp(before, l)",
+        "l",
         "tests/test_sparse_attention.py",
     ),
     Mutant(
