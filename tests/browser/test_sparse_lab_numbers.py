@@ -35,7 +35,8 @@ def grid() -> list[tuple[P.Pattern, int]]:
     """Every family with every combination of values that its ranges allow, at every length."""
     cases = []
     for family in P.FAMILIES.values():
-        for values in itertools.product(*(VALUES[name] for name in family.domains)):
+        choices = [VALUES.get(n, [x.low, x.low + 1, x.default]) for n, x in family.domains.items()]
+        for values in itertools.product(*choices):
             for L in LENGTHS:
                 try:
                     pattern = family(**dict(zip(family.domains, values, strict=True)))
