@@ -399,7 +399,7 @@ def test_windows_do_the_work_of_their_pairs():
             [(2, 4, 3)] * 3,
             "per_head(causal(), full()) | per_head(causal(), full(), star())",
             ValueError,
-            r"joins patterns of \[2, 3\] heads",
+            r"have \[2, 3\] heads; join patterns of one number",
         ),
     ],
 )
