@@ -358,14 +358,13 @@ class Reader:
         return _pattern(self.get(spec, depth))
 
     def read_explorer(self, depth: int, module: str, state: Any) -> Any:
-        from tfviz.explorers import ALL, Explorer
+        from tfviz.explorers import ALL
 
         values = self.get(state, depth)
         kind = ALL.get(module) if type(module) is str else None
         if kind is None or type(values) is not dict:
             raise CodecError(f"no explorer is called {short(module, 40)!r}")
-        own = set(kind.class_trait_names(sync=True)) - set(Explorer.class_trait_names(sync=True))
-        if not own.issuperset(values):
+        if not {*kind.given, *kind.moved, "prompt"}.issuperset(values):
             raise CodecError("an explorer with a trait that it does not have")
         for value in values.values():
             if type(value) is dict and ("op" in value or "table" in value):
