@@ -181,7 +181,7 @@ class Writer:
     def _ours(self, value: Any, depth: int) -> Any:
         """Patterns and explorers of tfviz."""
         # Not imported here: where nobody has imported them, there are none.
-        patterns = sys.modules.get("tfviz.pattern")
+        patterns = sys.modules.get("tfviz.patterns.pattern")
         explorers = sys.modules.get("tfviz.explorers.base")
         if patterns and isinstance(value, patterns.Pattern):
             return ["pattern", self.put(patterns.Pattern.spec(value), depth + 1)]
