@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}
 REMARKS = 20  # on one notebook
 BESIDE = 1000  # bytes of a file of nbgrader's beside the notebooks
-LATE = ("ran out of time", "took too long")  # remarks on a submission that needs more time
+LATE = ("ran out of time: the machine was busy", "judging it took too long")  # only the last resort
 PAUSES = (1, 2, 4, 8, 15)  # seconds to wait when another program holds the gradebook
 BUSY = "database is locked"
 T = TypeVar("T")

@@ -105,7 +105,7 @@ class Instant:
         late = [source for source in answers.values() if "LATE" in source]
         if late and (tries < 3 or "NEVER" in late[0]):
             fails = {cell: Verdict(False, "too long") for cell, _ in prepared}
-            return Judged(fails, {}, ("ex-sharpness: ran out of time",))
+            return Judged(fails, {}, ("ex-sharpness: ran out of time: the machine was busy",))
         verdicts = {}
         for cell, exercise in prepared:
             right = "RIGHT" in answers.get(f"{exercise}-yours", "")
