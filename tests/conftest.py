@@ -98,7 +98,9 @@ def pytest_runtest_protocol(
     file = file_of(item.nodeid)
     if nextitem is None or file_of(nextitem.nodeid) != file:
         stash, now = item.config.stash, processor_time()
-        stash[spent_by][file] = stash[spent_by].get(file, 0) + now - stash[until_now]
+        # below zero where a process has ended that nobody waited for: then its time is lost
+        more = max(0.0, now - stash[until_now])
+        stash[spent_by][file] = stash[spent_by].get(file, 0) + more
         stash[until_now] = now
     return done
 

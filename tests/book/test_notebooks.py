@@ -191,7 +191,8 @@ def test_the_environment_has_what_the_install_cell_brings_and_no_network(proofs)
     assert command(python, "-c", more).stdout.strip() == "[None, None]"
     where = "import tfviz, torch\nprint(tfviz.__file__, torch.__file__)"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    tfviz, torch = command(python, "-c", where, env=environment).stdout.split()
+    # -P: not what lies in the folder where the tests run
+    tfviz, torch = command(python, "-P", "-c", where, env=environment).stdout.split()
     for path in (tfviz, torch):
         assert Path(path).is_relative_to(OUT / "_build/notebook-environment")
     ask = "import urllib.request\nurllib.request.urlopen('https://example.org', timeout=20)"
