@@ -33,6 +33,7 @@ LIMITS = {
     "output": "what one answer cell prints and shows",
     "file_size": "one file",
     "disk": "all files together; they vanish with the sandbox",
+    "inodes": "files and folders that there are at one time",
 }
 HEADINGS = {
     "honest": "Honest work, also where it is wrong or was saved by an odd program",
@@ -168,7 +169,7 @@ def amount(name: str, value: float) -> str:
     if name.endswith("seconds"):
         return f"{value:g} s"
     if name == "output":
-        return f"{value:,} bytes"
+        return f"{value:,} characters"
     units = [(30, "GiB"), (20, "MiB")] if name in ("memory", "file_size", "disk") else []
     return next((f"{value / 2**n:g} {unit}" for n, unit in units if value >= 2**n), f"{value:g}")
 

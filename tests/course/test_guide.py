@@ -426,7 +426,7 @@ def test_limits_in_words(directives: Any) -> None:
     known = Limits(seconds=90.0, memory=3 << 29, disk=64 << 20, output=200_000, processes=32)
     said = {name: directives.amount(name, getattr(known, name)) for name in directives.LIMITS}
     assert (said["seconds"], said["memory"], said["disk"]) == ("90 s", "1.5 GiB", "64 MiB")
-    assert (said["output"], said["processes"]) == ("200,000 bytes", "32")
+    assert (said["output"], said["processes"]) == ("200,000 characters", "32")
 
 
 def test_the_figure_says_what_it_shows(directives: Any) -> None:
