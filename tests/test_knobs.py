@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, ClassVar
 
 import pytest
@@ -97,3 +98,13 @@ def test_every_explorer_declares_what_it_has(name: str) -> None:
     kind = ALL[name]
     synced = set(kind.class_trait_names(sync=True)) - set(Explorer.class_trait_names(sync=True))
     assert synced == {*kind.given, *kind.moved} and kind.moved
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_control_has_its_label(name: str) -> None:
+    """A control that a module puts for a knob, `app.knob("stride")`, has the declared name."""
+    kind = ALL[name]
+    shown = re.findall(r'app\.knob\("(\w+)"', (kind.home / f"{kind.module}.js").read_text("utf8"))
+    for key in shown:
+        declared = kind.moved[key]
+        assert isinstance(declared, Knob) and declared.words["label"], f"{key} has no label"

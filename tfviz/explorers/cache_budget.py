@@ -34,8 +34,8 @@ class CacheBudget(Explorer):
 
     model = knob("Gemma 2 9B", of=list(MODELS), label="model")
     N = own(Knob(1, low=1, high=128, label="layers", letter="N"), optional=True)
-    h = own(Knob(1, low=1, high=128, label="heads", letter="h"), optional=True)
-    h_kv = own(Knob(1, low=1, high=128, letter="hₖᵥ"), optional=True)
+    h = own(Knob(1, low=1, high=128, label="query heads", letter="h"), optional=True)
+    h_kv = own(Knob(1, low=1, high=128, label="key/value heads", letter="hₖᵥ"), optional=True)
     d_head = own(
         Knob(1, of=WIDTHS, between=True, low=1, label="numbers in a head", letter="dₕ"),
         optional=True,
