@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from tfviz_course.judge import LIMITS, Judged, Prepared, Verdict, failed, judge
-from tfviz_course.sandbox import PATIENCE, Limits, Unavailable, limit_here
+from tfviz_course.sandbox import GONE, PATIENCE, Limits, Unavailable, limit_here
 
 
 class Child:
@@ -164,9 +164,13 @@ def _ended(number: int, frame: FrameType | None) -> None:
 
 
 def _kill_below(top: psutil.Process) -> None:
-    """Kill all that this process has started, until none is left."""
-    for _ in range(100):
-        alive = [process for process in top.children(recursive=True) if _alive(process)]
+    """Kill all that this process has started, and wait until it is gone: what is killed first
+    leaves its own children to somebody else, so whoever was seen once is looked after."""
+    seen: dict[int, psutil.Process] = {}
+    end = time.monotonic() + GONE
+    while time.monotonic() < end:
+        seen |= {process.pid: process for process in top.children(recursive=True)}
+        alive = [process for process in seen.values() if _alive(process)]
         if not alive:
             return
         for process in alive:
@@ -177,6 +181,6 @@ def _kill_below(top: psutil.Process) -> None:
 
 def _alive(process: psutil.Process) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
