@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import time
 import warnings
 from collections.abc import Callable
 from statistics import median
