@@ -115,7 +115,7 @@ class Task:
 
     @property
     def effort(self) -> str:
-        """What it takes, such as "5 minutes · easy · optional"; empty where the source is silent."""
+        """What it takes, such as "5 minutes · easy"; empty where the source is silent."""
         minutes, level = self.asked.get("minutes"), self.asked.get("level")
         parts = [f"{minutes} minutes"] if minutes else []
         parts += [level] if level else []
