@@ -109,8 +109,8 @@ PERIODS = (4, 16)
 
 def gpt() -> GPT:
     """Not yet trained."""
-    places = Sinusoidal(GPT_WIDTH, scale=0.5)
-    return GPT(len(ALPHABET), GPT_WIDTH, GPT_HEADS, GPT_LAYERS, places, d_ff=2 * GPT_WIDTH)
+    positions = Sinusoidal(GPT_WIDTH, scale=0.5)
+    return GPT(len(ALPHABET), GPT_WIDTH, GPT_HEADS, GPT_LAYERS, positions, d_ff=2 * GPT_WIDTH)
 
 
 @cache
@@ -186,7 +186,7 @@ def portrait(model: nn.Module) -> list[list[dict[str, float]]]:
     return found
 
 
-def places(model: nn.Module) -> list[MultiHeadAttention]:
+def attentions(model: nn.Module) -> list[MultiHeadAttention]:
     """The attention of every layer."""
     return [m for m in model.modules() if isinstance(m, MultiHeadAttention)]
 
@@ -197,7 +197,7 @@ def without(model: nn.Module, gone: Sequence[tuple[int, int]]) -> dict[str, floa
         return losses(model)
     layer = gone[0][0]
     here, rest = [n for m, n in gone if m == layer], [x for x in gone if x[0] != layer]
-    with without_heads(places(model)[layer], here):
+    with without_heads(attentions(model)[layer], here):
         return without(model, rest)
 
 

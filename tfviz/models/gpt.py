@@ -11,9 +11,9 @@ from tfviz.patterns import causal
 class GPT(nn.Module):
     """Logits of the next token at every position, from this one and those before it."""
 
-    def __init__(self, vocab: int, d: int, h: int, N: int, places: Any = None, **more: Any) -> None:
+    def __init__(self, vocab: int, d: int, h: int, N: int, positions: Any = None, **more: Any):
         super().__init__()
-        self.embed = Embedding(vocab, d, places)
+        self.embed = Embedding(vocab, d, positions)
         self.stack = Stack(N, d, h, **{"pattern": causal()} | more)
 
     def forward(self, t: Tokens, cache: Cache = None) -> Logits:
