@@ -41,7 +41,7 @@ def provenance(
 
 
 def store(name: str, result: dict[str, Any]) -> Path:
-    """Write results/<name>.json. ValueError without a provenance."""
+    """Write results/<name>.json. Raises ValueError without a provenance."""
     if not {"seeds", "steps", "seconds", "versions"} <= set(result.get("provenance", {})):
         raise ValueError(f"result {name!r} has no full provenance; add provenance(…)")
     path = RESULTS / f"{name}.json"
@@ -50,14 +50,14 @@ def store(name: str, result: dict[str, Any]) -> Path:
 
 
 def write(path: Path, result: dict[str, Any]) -> None:
-    """As JSON, whole or not at all. ValueError for NaN and infinity, which JSON has not."""
+    """As JSON, whole or not at all. Raises ValueError for NaN and infinity, which JSON has not."""
     text = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
     with written_whole(path) as file:
         file.write(f"{text}\n".encode())
 
 
 def load(name: str) -> dict[str, Any]:
-    """The stored result. FileNotFoundError that names the command which makes it."""
+    """The stored result. Raises FileNotFoundError that names the command which makes it."""
     path = RESULTS / f"{name}.json"
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in RESULTS.glob("*.json"))) or "none"

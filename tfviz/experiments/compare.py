@@ -230,7 +230,7 @@ TASKS = {
 def told(variant: Variant) -> dict[str, Any]:
     """The options that a variant stands for. Torch's random numbers are those of the caller.
 
-    ValueError for a list of patterns that has not one for each layer.
+    Raises ValueError for a list of patterns that has not one for each layer.
     """
     options = variant()
     if not isinstance(options, Mapping):
@@ -245,7 +245,7 @@ def told(variant: Variant) -> dict[str, Any]:
 def model(variant: Variant, task: str, seed: int) -> Any:
     """Not yet trained. Weights, but for those that the variant brings, are those of every other.
 
-    ValueError for an unknown task.
+    Raises ValueError for an unknown task.
     """
     if task not in TASKS:
         raise ValueError(f"task = {task!r}; choose from {', '.join(TASKS)}")
@@ -328,8 +328,8 @@ def compare(
 ) -> dict[str, Any]:
     """Train every variant on every task with every seed, here and now, on one thread.
 
-    Returns "scores" by task and name, one for each seed; "parameters" by task and name; "unit" by
-    task; and the "provenance". `steps` shortens the training of all alike.
+    What comes of it: "scores" by task and name, one for each seed; "parameters" by task and name;
+    "unit" by task; and the "provenance". `steps` shortens the training of all alike.
     """
     runs, measure, collect = experiment(variants, tasks, seeds, steps)
     begun, threads, done = time.perf_counter(), torch.get_num_threads(), list[Done]()

@@ -112,7 +112,7 @@ def all_experiments() -> list[str]:
 
 
 def tasks(module: ModuleType) -> list[Task]:
-    """Every run of an experiment. ValueError if two would share a file."""
+    """Every run of an experiment. Raises ValueError if two would share a file."""
     version = code_version(module)
     found = [Task(module.__name__, run, _key(run, version)) for run in module.runs()]
     paths: dict[Path, Run] = {}
@@ -252,7 +252,8 @@ def _some(names: Sequence[str]) -> str:
 def execute(task: Task) -> Done:
     """Measure: here, or on a worker anywhere. On one thread, for the last digits' sake.
 
-    OtherCodeError if the code here is not that of who asked; ValueError if the result is not JSON.
+    Raises OtherCodeError if the code here is not that of who asked, ValueError if the result is not
+    JSON.
     """
     module = importlib.import_module(task.module)
     if _key(task.run, code_version(module)) != task.key:

@@ -1,4 +1,9 @@
-"""BERT: an encoder alone. Devlin et al. 2018 (arXiv 1810.04805); no next-sentence prediction."""
+"""BERT: an encoder alone. Devlin et al. 2018 (arXiv 1810.04805); no next-sentence prediction.
+
+>>> t, real = torch.tensor([[3, 1, 4, 0]]), torch.tensor([[True, True, True, False]])
+>>> BERT(vocab=11, d=8, h=2, N=1)(t, real).shape
+torch.Size([1, 4, 11])
+"""
 
 from typing import Any
 

@@ -1,4 +1,11 @@
-"""What the models are made of. Vaswani et al. 2017 (arXiv 1706.03762), sections 3.1 to 3.5."""
+"""What the models are made of. Vaswani et al. 2017 (arXiv 1706.03762), sections 3.1 to 3.5.
+
+>>> X = torch.randn(1, 5, 8)
+>>> Stack(2, d=8, h=2)(X).shape
+torch.Size([1, 5, 8])
+>>> MultiHeadAttention(8, 4, h_kv=2).widths  # one product makes Q, K and V
+[8, 4, 4]
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable

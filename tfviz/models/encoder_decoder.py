@@ -1,4 +1,10 @@
-"""The encoder–decoder of Vaswani et al. 2017 (arXiv 1706.03762)."""
+"""The encoder–decoder of Vaswani et al. 2017 (arXiv 1706.03762).
+
+>>> import torch
+>>> s, t = torch.tensor([[3, 1, 4, 1]]), torch.tensor([[5, 9]])
+>>> EncoderDecoder(vocab=11, d=8, h=2, N=1)(s, t).shape
+torch.Size([1, 2, 11])
+"""
 
 from typing import Any
 

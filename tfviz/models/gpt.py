@@ -1,4 +1,9 @@
-"""GPT: a decoder alone. Radford et al. 2018, 2019."""
+"""GPT: a decoder alone. Radford et al. 2018, 2019.
+
+>>> import torch
+>>> GPT(vocab=11, d=8, h=2, N=1)(torch.tensor([[3, 1, 4]])).shape
+torch.Size([1, 3, 11])
+"""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ def one_hot_rows(i: Int[Tensor, "L"], P: Float[Tensor, "L_max d"]) -> Float[Tens
 
 
 def table_rows(i: Int[Tensor, "L"], P: Float[Tensor, "L_max d"]) -> Float[Tensor, "L d"]:
-    """The same by reading rows. ValueError beyond the table, also before its first row."""
+    """The same by reading rows. Raises ValueError beyond the table, also before its first row."""
     if len(_arguments.indices("i", i)) and (i.max() >= len(P) or i.min() < 0):
         raise ValueError(
             f"position {int(i.max() if i.min() >= 0 else i.min())} was asked, but P has rows "
