@@ -10,7 +10,7 @@ import traitlets as t
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import experiments
+from tfviz import stored as experiments
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import given, knob
 from tfviz.formula import Formula
