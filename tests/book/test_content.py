@@ -107,9 +107,7 @@ def test_the_window_words_mean_in_code_what_the_notation_says() -> None:
 
 # --- directives, in a build of their own --------------------------------------------------------
 
-CONF = f"""
-import sys
-sys.path.insert(0, {str(ROOT / "book/_ext")!r})
+CONF = """
 extensions = ["myst_nb", "sphinxcontrib.bibtex", "catalogue_directives"]
 myst_enable_extensions = ["dollarmath"]
 bibtex_bibfiles = ["book/references.bib"]
