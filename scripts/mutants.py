@@ -287,6 +287,27 @@ MUTANTS = [
         "tests/position/test_rope.py",
     ),
     Mutant(
+        "rotary counts from 1",
+        "tfviz/position/rope.py",
+        "angle = i[:, None].double() * speeds",
+        "angle = (i[:, None].double() + 1) * speeds",
+        "tests/position/test_rope.py",
+    ),
+    Mutant(
+        "halves exchanged",
+        "tfviz/position/rope.py",
+        "a, b = X.chunk(2, -1)",
+        "b, a = X.chunk(2, -1)",
+        "tests/position/test_rope.py",
+    ),
+    Mutant(
+        "labels look ahead",
+        "tfviz/position/shaw_relative.py",
+        "return torch.clamp(j - i, -k, k)",
+        "return torch.clamp(i - j, -k, k)",
+        "tests/position/test_shaw_relative.py",
+    ),
+    Mutant(
         "labels clipped one early",
         "tfviz/position/shaw_relative.py",
         "return torch.clamp(j - i, -k, k)",
