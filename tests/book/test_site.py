@@ -37,7 +37,7 @@ AGAIN = ["color-contrast", "scrollable-region-focusable", "target-size"]  # see 
 PATIENCE = 300_000  # milliseconds, until a page that hangs is given up; not a measurement
 
 # kilobytes, gzipped as a server would; fonts are compressed already
-TEXT, FORMULAS, EXPLORERS, PLOTLY = 200, 350, 400, 900
+TEXT, FORMULAS, EXPLORERS = 200, 350, 400
 
 WATCH = """
 window.shifts = [];
@@ -62,7 +62,7 @@ async () => {
 }
 """
 LAZY = """
-() => [...document.querySelectorAll(".tfviz-explorer, .tfviz-plotly")].every(
+() => [...document.querySelectorAll(".tfviz-explorer")].every(
   (host) => host.dataset.ready || !host.checkVisibility())  // or folded away
 """
 
@@ -130,7 +130,6 @@ def look(browser: Any, site: Site, name: str, theme: str, width: int) -> Visit:
         for kind, what in (
             ("formula", ".katex"),
             ("explorer", ".tfviz-explorer"),
-            ("plotly", ".tfviz-plotly"),
         )
         if page.locator(what).count()
     }
@@ -198,7 +197,6 @@ def test_weight_of_a_page(visits: Any, name: str) -> None:
     visit = visits(name)
     limit = FORMULAS if "formula" in visit.kinds else TEXT
     limit = EXPLORERS if "explorer" in visit.kinds else limit
-    limit = PLOTLY if "plotly" in visit.kinds else limit
     total = sum(visit.files.values())
     assert total <= limit * 1000, sorted(visit.files.items(), key=lambda item: -item[1])[:8]
 
