@@ -229,6 +229,30 @@ def test_weights_are_opacities_of_the_attention_colour() -> None:
     assert all(roles.css("attention") in style for style in styles)
 
 
+def test_numbers_are_read_on_every_shade() -> None:
+    """Ink on pale cells, with a halo on middle ones, the colour of the page on full ones."""
+    svg = plots.attention_map(torch.tensor([[0.1, 0.7, 0.95]])).svg
+    looks = {
+        t.text: g.attrib["style"]
+        for g in ET.fromstring(svg).iter(f"{SVG}g")
+        for t in g.findall(f"{SVG}text")
+    }
+    ink, page = roles.css("ink"), roles.css("page")
+    assert f"fill:{ink}" in looks["0.10"] and "stroke" not in looks["0.10"]
+    assert f"fill:{ink}" in looks["0.70"] and f"stroke:{page}" in looks["0.70"]
+    assert f"fill:{page}" in looks["0.95"] and "stroke" not in looks["0.95"]
+
+
+def test_numbers_that_could_not_be_read_are_left_out() -> None:
+    def numbers_at(side: int) -> set[str]:
+        drawn = ET.fromstring(plots.attention_map(torch.full((4, 4), 0.25), size=side).svg)
+        return {t.text for t in drawn.iter(f"{SVG}text") if "25" in (t.text or "")}
+
+    assert numbers_at(160) == {"0.25"}
+    assert numbers_at(88) == {".25"}
+    assert numbers_at(48) == set()
+
+
 def test_fine_weights_are_a_picture_of_opacities() -> None:
     A = causal_map(48)
     svg = plots.attention_map(A, vmax=0.5).svg
@@ -574,6 +598,14 @@ def test_every_figure_has_a_form_for_a_phone(everything: dict[str, plots.Figure]
                 panel.narrow
             ), name
     assert several >= 4
+
+
+def test_a_layer_is_named_once_on_a_phone() -> None:
+    named = {"layer 1: own": BLOCK, "layer 2: summary": SUMMARY}
+    (panel,) = plots.path(named, 16, query=13, key=1).panels
+    root = ET.fromstring(panel.narrow.svg(panel.alt))
+    words = [t.text or "" for t in root.iter(f"{SVG}text")]
+    assert {"after layer 1: own", "after layer 2: summary", "input"} <= set(words)
 
 
 def test_the_narrow_form_says_the_same(everything: dict[str, plots.Figure]) -> None:

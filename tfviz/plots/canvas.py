@@ -70,14 +70,17 @@ class Canvas:
         va: Literal["baseline", "middle"] = "baseline",
         bold: bool = False,
         upright: bool = False,
+        halo: bool = False,
     ) -> None:
-        """Words at a place; `upright` ones run from the bottom to the top."""
+        """Words at a place; `upright` ones run from the bottom to the top, those with a `halo` in
+        the colour of the page can be read over lines and shades."""
         if va == "middle":  # optical middle of digits, whatever the font of the page
             y += 0.36 * size
         style = f"fill:{css(role)};font-size:{svg.decimal(size)}px"
         style += f";text-anchor:{ANCHORS[ha]}" if ha != "left" else ""
         style += ";font-weight:700" if bold else ""
-        self.marks.append(Text(x, y, words, style, role, size, ha, bold, upright))
+        style += f";paint-order:stroke;stroke:{css('page')};stroke-width:3px" if halo else ""
+        self.marks.append(Text(x, y, words, style, role, size, ha, bold, upright, halo))
 
     def draw(
         self,

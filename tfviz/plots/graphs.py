@@ -354,6 +354,7 @@ def _draw_path(
     if way:
         special |= {(depth - n, w): "attention" for n, w in enumerate(way) if 0 < n < depth}
     radius = 10.0 if step >= 24 else max(min(3.0, step * 0.45), step * 0.36)
+    labels: list[tuple[float, str]] = []  # over the edges, when all of them are there
     for height in range(depth + 1):
         if broad:
             canvas.text(8, y(height), names[height], "muted", size=SMALL, va="middle")
@@ -361,8 +362,9 @@ def _draw_path(
                 canvas.text(8, y(height + 0.5), titles[height], size=SMALL, va="middle")
         else:
             above = y(height) - radius - (28 if height == depth else 12)
-            title = f": {titles[height - 1]}" if height and titles[height - 1] else ""
-            canvas.text(8, above, names[height] + title, "muted", size=SMALL)
+            title = titles[height - 1].removeprefix(f"layer {height}: ") if height else ""
+            words = f"{names[height]}: {title}" if title else names[height]
+            labels.append((above, words))
         known = seen[height]
         quiet = [(x(n), y(height)) for n in range(length) if not known[n]]
         canvas.draw(dots(quiet, radius), "nodes", fill="page", stroke="grid")
@@ -386,6 +388,8 @@ def _draw_path(
         max(x(key), 34), y(0) + (radius + 18 if radius == 10 else 36), f"key {key}", "key",
         bold=True, ha="center",
     )  # fmt: skip
+    for above, words in labels:
+        canvas.text(8, above, words, "muted", size=SMALL, halo=True)
     for n, words in enumerate(reversed(lines)):
         canvas.text(8, canvas.height - 6 - 16 * n, words, size=NORMAL, bold=True)
     return canvas

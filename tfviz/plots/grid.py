@@ -11,6 +11,8 @@ from tfviz.plots.shapes import dots, hatch, polygons, rectangles, runs, segments
 
 BORDERS_UP_TO = 32
 MOST_BOXES = 2400
+MIDDLE, STRONG = 0.55, 0.9
+"""Shades on which ink needs a halo, and those on which the colour of the page is read better."""
 LEAST = 10
 """Smallest words in px; finer ones are left out."""
 
@@ -197,7 +199,7 @@ class Matrix:
         right = [(px - 3 - size, py - size * 0.9), (px - 3 - size, py + size * 0.9), (px - 3, py)]
         self.canvas.draw(polygons([right]), "query-pointer", fill="query")
 
-    def numbers(self, words: Sequence[Sequence[str]], strong: Tensor | None = None) -> None:
+    def numbers(self, words: Sequence[Sequence[str]], strength: Tensor) -> None:
         """Numbers in the cells, without the nought before the point where room is short; none where
         they could not be read."""
         longest = max((text_width(word, 1) for line in words for word in line), default=1)
@@ -212,9 +214,12 @@ class Matrix:
             for c, word in enumerate(line):
                 if word:
                     x, y = self.at(c + 0.5, r + 0.5)
-                    over = strong is not None and bool(strong[r, c])
-                    role: Role = "page" if over else "ink"
-                    self.canvas.text(x, y, word, role, size=size, ha="center", va="middle")
+                    share = float(strength[r, c])
+                    role: Role = "page" if share > STRONG else "ink"
+                    self.canvas.text(
+                        x, y, word, role, size=size, ha="center", va="middle",
+                        halo=MIDDLE < share <= STRONG,
+                    )  # fmt: skip
 
     def below(self, line: int, words: str, role: Role = "ink") -> None:
         y = self.top + self.height + 20 + 18 * line

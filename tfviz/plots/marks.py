@@ -19,6 +19,7 @@ class Text:
     ha: str
     bold: bool
     upright: bool
+    halo: bool
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,6 @@ from tfviz.plots.shapes import Shape, rectangles, segments
 
 NUMBERS_UP_TO = 8
 TABLE_UP_TO = 8
-STRONG = 0.75
-"""From this strength on, page-coloured digits are easier to read than ink."""
 SIDES = {1: 320, 2: 288, 3: 168, 4: 288}
 """Side of a matrix in px, by the number of panels, so that two or three stand in a text column."""
 
@@ -266,7 +264,7 @@ def attention_map(
             drawn.ramp(A_h / vmax * S, "attention", "weights")
             drawn.borders()
             if shown:
-                drawn.numbers(_in_cells(A_h, S, _weight), A_h / vmax > STRONG)
+                drawn.numbers(_in_cells(A_h, S, _weight), A_h / vmax)
             if query is not None:
                 drawn.frame(query, keys_of(S, query))
             _scale(drawn, "0", number(vmax), "weight")
@@ -426,7 +424,7 @@ def signed_map(
             drawn.borders()
             if shown:
                 words = _in_cells(V, S, lambda v: number(round(v, 2)))
-                drawn.numbers(words, share.abs() > STRONG)
+                drawn.numbers(words, share.abs())
             _scale(drawn, number(-vmax), number(vmax), "", signed=True)
             return drawn
 
@@ -489,7 +487,7 @@ def hops(
             drawn.canvas.draw(crosses, "never", stroke="ink", width=max(0.8, drawn.cell / 14))
         if drawn.cell >= 13:
             words = [[str(v) if v >= 0 else "" for v in line] for line in counts.tolist()]
-            drawn.numbers(words, strength > STRONG)
+            drawn.numbers(words, strength)
         if query is not None:
             drawn.frame(query, [])
         _hop_legend(drawn, tally, most, int(never.sum()))

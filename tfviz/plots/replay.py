@@ -9,6 +9,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
+from matplotlib.patheffects import Normal, Stroke
 from PIL import Image
 
 from tfviz.plots.marks import Drawn, Mark, Text
@@ -30,11 +31,12 @@ def replay(marks: Sequence[Mark], width: float, height: float, scale: int) -> Im
     axes.axis("off")
     for n, mark in enumerate(marks):
         if isinstance(mark, Text):
+            around = [Stroke(linewidth=3, foreground=LIGHT["page"]), Normal()]
             axes.text(
                 mark.x, mark.y, mark.words, color=LIGHT[mark.role], fontsize=mark.size,
                 ha=mark.ha, va="baseline", weight="bold" if mark.bold else "normal",
                 rotation=90 if mark.upright else 0, rotation_mode="anchor", zorder=n,
-                fontfamily="DejaVu Sans",
+                fontfamily="DejaVu Sans", path_effects=around if mark.halo else [],
             )  # fmt: skip
         elif isinstance(mark, Drawn):
             colours = {
