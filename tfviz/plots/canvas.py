@@ -79,7 +79,9 @@ class Canvas:
         style = f"fill:{css(role)};font-size:{svg.decimal(size)}px"
         style += f";text-anchor:{ANCHORS[ha]}" if ha != "left" else ""
         style += ";font-weight:700" if bold else ""
-        style += f";paint-order:stroke;stroke:{css('page')};stroke-width:3px" if halo else ""
+        if halo:
+            style += f";paint-order:stroke;stroke:{css('page')};stroke-width:2.5px"
+            style += ";stroke-opacity:.8"
         self.marks.append(Text(x, y, words, style, role, size, ha, bold, upright, halo))
 
     def draw(

@@ -11,7 +11,7 @@ from tfviz.plots.shapes import dots, hatch, polygons, rectangles, runs, segments
 
 BORDERS_UP_TO = 32
 MOST_BOXES = 2400
-MIDDLE, STRONG = 0.55, 0.9
+MIDDLE, STRONG = 0.65, 0.9
 """Shades on which ink needs a halo, and those on which the colour of the page is read better."""
 LEAST = 10
 """Smallest words in px; finer ones are left out."""

@@ -31,7 +31,7 @@ def replay(marks: Sequence[Mark], width: float, height: float, scale: int) -> Im
     axes.axis("off")
     for n, mark in enumerate(marks):
         if isinstance(mark, Text):
-            around = [Stroke(linewidth=3, foreground=LIGHT["page"]), Normal()]
+            around = [Stroke(linewidth=2.5, foreground=LIGHT["page"], alpha=0.8), Normal()]
             axes.text(
                 mark.x, mark.y, mark.words, color=LIGHT[mark.role], fontsize=mark.size,
                 ha=mark.ha, va="baseline", weight="bold" if mark.bold else "normal",

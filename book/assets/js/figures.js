@@ -64,6 +64,7 @@
   function layout(spec, height) {
     const look = { autosize: true, ...spec.layout, height };
     look.font = { family: getComputedStyle(document.body).fontFamily, ...look.font };
+    look.hoverlabel = { ...look.hoverlabel, namelength: -1 };
     look.dragmode = touch() ? false : "zoom"; // a finger scrolls the page; buttons zoom
     if (calm()) look.transition = { duration: 0 };
     if (look.title) {
@@ -72,8 +73,33 @@
       look.yaxis = { ...look.yaxis, title: undefined, automargin: true };
       look.showlegend = false;
       look.margin = { l: 48, r: 14, t: 10, b: 30 };
+      for (const name of ["x", "y"])
+        if (look[`${name}axis`].type === "log") Object.assign(look[`${name}axis`], ticks(spec, name));
     }
     return themed(look);
+  }
+
+  // 1, 2, 5, … with their noughts: plotly's own ticks of a log axis are single digits
+  function ticks(spec, name) {
+    const values = spec.data.flatMap((trace) => trace[name]).map(Math.log10);
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const subs = high - low > 4 ? [1] : high - low > 1.2 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 7];
+    const tickvals = [];
+    for (let power = Math.floor(low) - 1; power <= high + 1; power += 1)
+      for (const sub of subs) tickvals.push(Number(`${sub}e${power}`));
+    return { tickmode: "array", tickvals, ticktext: tickvals.map(plain) };
+  }
+
+  function plain(value) {
+    if (value < 1e5 && value >= 1e-3) return String(value);
+    const [lead, power] = value.toExponential().split("e");
+    return `${lead === "1" ? "" : `${lead}·`}10<sup>${Number(power)}</sup>`;
+  }
+
+  // one label beside a point; where all of an x are shown together, plotly's own lines
+  function hover(spec, trace) {
+    if (!spec.layout.title || spec.layout.hovermode !== "closest") return undefined;
+    return `${trace.name}: %{y:.3~g} at %{x}<extra></extra>`;
   }
 
   function sample(trace) {
@@ -139,6 +165,7 @@
       for (const [button, trace] of this.samples)
         button.querySelector(".tfviz-live-sample").replaceWith(sample(trace));
       const data = this.spec.data.map((trace) => ({
+        hovertemplate: hover(this.spec, trace),
         ...trace,
         visible: !this.hidden.has(trace.legendgroup ?? trace.name),
       }));
@@ -179,8 +206,9 @@
       if (!stops.length) return;
       this.at = Math.min(stops.length - 1, Math.max(0, step(this.at, stops.length)));
       const { x, points } = stops[this.at];
+      const together = this.spec.layout.hovermode === "x unified";
       const where = points.map(({ curveNumber, pointNumber }) => ({ curveNumber, pointNumber }));
-      this.Plotly.Fx.hover(this.plot, where);
+      this.Plotly.Fx.hover(this.plot, together ? { xval: x, yval: points[0].y } : where, "xy");
       const values = points.map(({ name, y }) => `${name} ${y}`).join("; ");
       this.words.textContent = `At ${x}: ${values}.`;
     }
