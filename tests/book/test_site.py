@@ -67,7 +67,7 @@ async () => {
 SEEK = """
 async () => {
   const step = () => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 15)));
-  const lazy = document.querySelectorAll(".tfviz-explorer, .tfviz-plotly, [loading=lazy]");
+  const lazy = document.querySelectorAll(".tfviz-explorer, [loading=lazy]");
   for (const piece of lazy) {
     piece.scrollIntoView({behavior: "instant"});
     await step();
