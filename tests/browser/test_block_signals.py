@@ -45,6 +45,18 @@ def test_the_number_of_blocks_is_dragged(show: Any) -> None:
     page.get_by_text("1 block:").wait_for()
 
 
+@pytest.mark.parametrize("seed", [0, 50])
+def test_the_gradient_of_a_loud_stream_is_still_torchs(show: Any, seed: int) -> None:
+    """What the chapter asks for: skips, no normalisation, the gain from 0.6 to 1."""
+    page = show(BlockSignals(24, order="none", gain=0.6, seed=seed))
+    page.locator("input[data-key=gain]").fill("1")
+    found = page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
+    right = BlockSignals(24, order="none", gain=1.0, seed=seed).numbers()
+    assert len(right["gradient"]) == 25
+    for name, values in right.items():
+        assert found[name] == pytest.approx(values, rel=2e-3)
+
+
 def test_a_gradient_that_is_rounding_noise_is_not_shown(show: Any) -> None:
     """At gain 3 the stream of 24 blocks reaches 10^41: the page says so, and goes on."""
     page = show(BlockSignals(24, order="none", gain=3.0))

@@ -97,9 +97,10 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
         if listed is not None:
             return listed
         low, high = (
-            bound(explorer) if callable(bound) else bound for bound in (self.low, self.high)
+            float((bound(explorer) if callable(bound) else bound) or 0)
+            for bound in (self.low, self.high)
         )
-        step = self.words.get("step", 1 if self.kind is int else 0.1)
+        step = float(self.words.get("step", 1 if self.kind is int else 0.1))
         return [self.kind(round(low + k * step, 9)) for k in range(round((high - low) / step) + 1)]
 
     def described(self) -> dict[str, Any]:

@@ -165,6 +165,13 @@ for (const part of [controls, terms, old]) {
 
 const ADDRESS_AFTER = 300; // milliseconds of rest, until the address follows the state
 
+// The states in the address, each under the name of its explorer: #name=…&name-2=…
+const linked = () =>
+  location.hash
+    .slice(1)
+    .split("&")
+    .filter((part) => /^[a-z_]+(-\d+)?=./.test(part));
+
 function explorer(tf, spec) {
   const { knobs, given, found, kind } = tf.declared;
   spec.keys = Object.keys(knobs);
@@ -185,6 +192,7 @@ function explorer(tf, spec) {
     const kin = [...document.querySelectorAll(`[data-explorer="${tf.name}"]`)];
     const place = kin.indexOf(host);
     const address = place > 0 ? `${tf.name}-${place + 1}` : tf.name;
+    const mine = (part) => part.startsWith(`${address}=`);
     const show = (state) => {
       const known = (key, value) => spec.keys.includes(key) && typeof value === typeof first[key];
       const wanted = Object.entries(state).filter(([key, value]) => known(key, value));
@@ -198,7 +206,7 @@ function explorer(tf, spec) {
     };
     let notice = "";
     const restore = () => {
-      const text = new RegExp(`^#${address}=(.+)$`).exec(location.hash)?.[1];
+      const text = linked().find(mine)?.split("=")[1];
       if (!text) return;
       try {
         show(unpack(text));
@@ -246,12 +254,14 @@ function explorer(tf, spec) {
       clearTimeout(later);
       if (place < 0 || !touched || !spec.numbers) return;
       later = setTimeout(() => {
-        const here = location.hash.startsWith(`#${address}=`);
         const still = !Object.keys(app.moved()).length;
-        if (still && !here) return;
+        if (still && !linked().some(mine)) return;
+        // the one moved last stands first: a page that opens there scrolls to it
+        const parts = linked().filter((part) => !mine(part));
+        if (!still) parts.unshift(hash().slice(1));
         const clean = location.pathname + location.search;
         try {
-          history.replaceState(history.state, "", still ? clean : hash());
+          history.replaceState(history.state, "", parts.length ? `#${parts.join("&")}` : clean);
         } catch {
           // a page that may not: then only "copy link" knows
         }
