@@ -28,7 +28,8 @@ function ask(app, spec) {
     const state = { ...app.values(), ...structuredClone(app.first), ...then };
     return truth(app.spec.numbers(state), state);
   };
-  const shown = (x) => (number ? `${short(x)}${number.unit ? ` ${number.unit}` : ""}` : chips[x]);
+  const written = (x) => (Number.isInteger(x) && Math.abs(x) < 1e15 ? count(x) : short(x));
+  const shown = (x) => (number ? `${written(x)}${number.unit ? ` ${number.unit}` : ""}` : chips[x]);
 
   function write() {
     const known = q.said !== undefined;
