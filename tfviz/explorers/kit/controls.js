@@ -165,24 +165,24 @@ const controls = {
   },
   // The nearest value that the knob may have.
   snap(key, value) {
-    const { kind, of, between, low, high, step = 0.1 } = this.tf.declared.knobs[key];
+    const { kind, of, between, low, high, step } = this.tf.declared.knobs[key];
     if (of && !between) {
       return of.reduce((best, x) => (Math.abs(x - value) < Math.abs(best - value) ? x : best));
     }
     const input = this.knobs.get(key)?.input;
     const first = of ? of[0] : input ? Number(input.min) : low;
     const last = of ? of.at(-1) : input ? Number(input.max) : high;
-    const by = kind === "whole" ? 1 : step;
+    const by = step ?? (kind === "whole" ? 1 : 0.1);
     const near = first + Math.round((clamp(value, first, last) - first) / by) * by;
     return Number(Math.min(last, near).toFixed(9));
   },
   // So many values further.
   step(key, by) {
-    const { kind, of, step = 0.1 } = this.tf.declared.knobs[key];
+    const { kind, of, step = kind === "whole" ? 1 : 0.1 } = this.tf.declared.knobs[key];
     const now = this.get(key);
     if (this.locked.has(key)) return;
     if (of) this.set(key, of[clamp(of.indexOf(this.snap(key, now)) + by, 0, of.length - 1)]);
-    else this.set(key, this.snap(key, now + by * (kind === "whole" ? 1 : step)));
+    else this.set(key, this.snap(key, now + by * step));
   },
   button(text, action, { into = this.footer, title, className = "tfx-button" } = {}) {
     const button = el("button", { type: "button", className, title, onclick: action }, text);

@@ -6,7 +6,7 @@
 // itself and nothing glides: it is stepped.
 function motion(app, key, options = {}) {
   const { last, every = 700, verbs = ["back", "on"], glide = false, ...words } = options;
-  const { low, high } = app.tf.declared.knobs[key];
+  const { low, high, step = 1 } = app.tf.declared.knobs[key];
   const end = () => last?.() ?? high;
   const now = () => clamp(app.get(key), low, end());
   const slider = app.knob(key, { read: now, ...words });
@@ -20,7 +20,7 @@ function motion(app, key, options = {}) {
   const play = () => {
     if (now() >= end()) go(low);
     timer = setInterval(() => {
-      go(now() + 1);
+      go(now() + step);
       if (now() >= end()) stop();
     }, every);
     show();
@@ -31,12 +31,12 @@ function motion(app, key, options = {}) {
   const put = (text, title, action) => app.button(text, action, { into: row, title });
   const back = put(`← ${verbs[0]}`, "one step back", () => {
     stop();
-    go(now() - 1);
+    go(now() - step);
   });
   const button = put("▶ play", "", () => (timer ? stop() : play()));
   const on = put(`${verbs[1]} →`, "one step on", () => {
     stop();
-    go(now() + 1);
+    go(now() + step);
   });
   function show() {
     button.textContent = timer ? "❚❚ pause" : "▶ play";
@@ -68,7 +68,7 @@ function motion(app, key, options = {}) {
     if (!glide || app.still) return 1;
     const value = now();
     if (value !== before) {
-      since = before !== undefined && Math.abs(value - before) === 1 ? performance.now() : 0;
+      since = before !== undefined && Math.abs(value - before) === step ? performance.now() : 0;
       before = value;
     }
     const part = since ? clamp((performance.now() - since) / 200, 0, 1) : 1;
