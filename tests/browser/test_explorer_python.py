@@ -108,6 +108,11 @@ def test_goal_reports_say_why() -> None:
 def test_assets_of_every_explorer(tmp_path: Path) -> None:
     names = write_assets(tmp_path)
     assert names == list(ALL) and "sparse_lab" in names
+    kit = {p.name: p.read_text("utf-8") for p in tmp_path.glob("kit.*")}
+    assert set(kit) == {"kit.js", "kit.css"}
+    lab = SparseLab()  # in a notebook the module brings the kit along
+    assert kit["kit.js"].removeprefix("globalThis.tfvizKit = ").removesuffix(";\n") in lab._esm
+    assert lab._esm.endswith(SparseLab.sources()[0]) and lab._css.startswith(kit["kit.css"])
     for name in names:
         assert {p.name for p in tmp_path.glob(f"{name}.*")} == {
             f"{name}.js",

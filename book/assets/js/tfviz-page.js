@@ -1,12 +1,13 @@
 // The page shim: brings explorers to life in a page without a kernel.
 //
-// Expects beside itself (…/_static/js/tfviz-page.js): …/_static/explorers/<name>.js, .css, .reg.js,
-// fetched when the first explorer of its kind comes near the screen. From file:// a module may not
-// be imported: <name>.reg.js carries its text instead.
+// Expects beside itself (…/_static/js/tfviz-page.js): …/_static/explorers/kit.js and .css, <name>.js,
+// .css, .reg.js, fetched when the first explorer of its kind comes near the screen. From file:// a
+// module may not be imported: <name>.reg.js carries its text instead.
 (function () {
   "use strict";
   const root = document.currentScript.src.replace(/js\/tfviz-page\.js.*$/, "");
   const texts = {}, modules = {}, scripts = {};
+  let kit;
   window.tfvizPage = { define: (name, text) => { texts[name] = text; } };
 
   // The part of anywidget's model that explorers use, without a kernel behind it.
@@ -48,7 +49,10 @@
 
   function load(name) {
     return (modules[name] ??= (async () => {
-      const styled = style(`${root}explorers/${name}.css`);
+      // one kit for all explorers of the page; its sheet stands before theirs
+      kit ??= [style(`${root}explorers/kit.css`), script(`${root}explorers/kit.js`)];
+      const styled = Promise.all([kit[0], style(`${root}explorers/${name}.css`)]);
+      await kit[1];
       let module;
       if (location.protocol === "file:") {
         await script(`${root}explorers/${name}.reg.js`);
