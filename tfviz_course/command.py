@@ -6,14 +6,18 @@ import argparse
 import os
 import sys
 import textwrap
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfviz_course import students
+
+if TYPE_CHECKING:
+    from tfviz_course.report import Results
 
 ABOUT = """\
 Teach with the course: assignments from its lessons, safe grading, results of a class.
@@ -158,7 +162,7 @@ def autograde(options: argparse.Namespace) -> None:
 
     from tfviz_course import autograde as grading
     from tfviz_course import sandbox
-    from tfviz_course.report import count, plain
+    from tfviz_course.report import count
 
     limits = sandbox.Limits()
     if options.seconds is not None:
@@ -171,24 +175,25 @@ def autograde(options: argparse.Namespace) -> None:
         "limits": limits,
         "accept_risk": options.accept_risk,
         "again": options.again,
+        "judge_only": options.judge_only,
         "progress": sys.stderr.isatty(),
     }
+    begin = time.monotonic()
+    took = grading.autograde(options.course, options.name, **choice)
     if options.judge_only:
-        grading.judge_submissions(options.course, options.name, **choice)
         return
-    found = grading.autograde(options.course, options.name, **choice)
-    _summary(options.course, options.name)
-    judged = sum(graded.seconds > 0 for graded in found.students.values())
+    found = _summary(options.course, options.name)
+    judged = sum(seconds > 0 for seconds in took.values())
     print(
-        f"{count(len(found.students), 'submission')} graded in {found.seconds:.0f} s; "
-        f"{judged} judged now, {len(found.students) - judged} known from before."
+        f"{count(len(took), 'submission')} graded in {time.monotonic() - begin:.0f} s; "
+        f"{judged} judged now, {len(took) - judged} known from before."
     )
-    odd = {name: graded.remarks for name, graded in found.students.items() if graded.remarks}
+    odd = {one.id: one.remarks for one in found.students if one.remarks and one.id in took}
     if odd:
         print("Remarks (students read in their feedback how their file was read):")
     for name, remarks in odd.items():
         for remark in remarks[:REMARKS]:
-            print(f"  {name}: {plain(remark)}")
+            print(f"  {name}: {remark}")
         if len(remarks) > REMARKS:
             more = count(len(remarks) - REMARKS, "more remark")
             print(f"  {name}: and {more}; tfviz-course report writes them all")
@@ -201,7 +206,7 @@ def _strange(names: Sequence[str]) -> str:
     return f"not graded: {', '.join(map(students.shown, names))}: {students.RULE}"
 
 
-def _summary(course: Path, name: str, *, anonymous: bool = False) -> None:
+def _summary(course: Path, name: str, *, anonymous: bool = False) -> Results:
     from rich.console import Console
 
     from tfviz_course import report as reports
@@ -211,6 +216,7 @@ def _summary(course: Path, name: str, *, anonymous: bool = False) -> None:
     if anonymous:
         found = reports.without_names(found, read_course(course).secret)
     Console().print(reports.table(found))
+    return found
 
 
 def feedback(options: argparse.Namespace) -> None:

@@ -203,12 +203,16 @@ def test_a_remark_stays_on_its_line_and_many_are_few(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Who writes line ends into a remark does not speak of somebody else."""
-    from tfviz_course import autograde
+    from tfviz_course import autograde, store
 
     remarks = ["odd\n  bob: cheated \x1b[31m", *(f"odd {n}" for n in range(41))]
-    graded = {"ada": autograde.Graded({}, remarks=tuple(remarks))}
-    found = autograde.Results(NAME, {}, graded)
-    monkeypatch.setattr(autograde, "autograde", lambda *_, **__: found)
+    assert main(["autograde", NAME, "--course", str(course)]) == 0
+    entry = store.read_entry(course, NAME, "ada")
+    assert entry
+    next(iter(entry["notebooks"].values()))["remarks"] = remarks
+    store.write_entry(course, NAME, entry)
+    capsys.readouterr()
+    monkeypatch.setattr(autograde, "autograde", lambda *_, **__: {"ada": 0.0})
     assert main(["autograde", NAME, "--course", str(course)]) == 0
     said = capsys.readouterr().out.split("Remarks")[1].splitlines()[1:]
     assert said[0] == "  ada: odd bob: cheated [31m" and len(said) == 6

@@ -41,7 +41,7 @@ def quiet() -> Iterator[None]:
 @pytest.fixture
 def graded(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
     """The class after a real run, in a folder of the test's own."""
-    course, _ = classroom.graded(tmp_path_factory.getbasetemp())
+    course = classroom.graded(tmp_path_factory.getbasetemp())
     return Path(shutil.copytree(course, tmp_path / "class"))
 
 
@@ -227,7 +227,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
     """Feedback of the class on the first notebook, by student."""
-    course, _ = classroom.graded(tmp_path_factory.getbasetemp())
+    course = classroom.graded(tmp_path_factory.getbasetemp())
     course = Path(shutil.copytree(course, tmp_path_factory.mktemp("feedback") / "class"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
