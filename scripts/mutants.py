@@ -337,10 +337,10 @@ MUTANTS = [
     ),
     Mutant(
         "FLOPs of a token without its scores",
-        "tfviz/basics/kv_cache.py",
+        "tfviz/basics/cache_cost.py",
         "4 * (t + 1) * d)",
         "4 * t * d)",
-        "tests/basics/test_kv_cache.py",
+        "tests/basics/test_cache_cost.py",
     ),
     Mutant(
         "targets are the inputs",

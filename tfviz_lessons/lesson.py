@@ -18,7 +18,8 @@ state of an explorer says `answer: explorer` in its solution cell: its stub show
 its start state, and runs. `vary: {stride: [4, 6, 8]}` there gives the exercise numbers: the first
 choice in the book, each student's own in an assignment. Hidden tests may use the name `seed`, an
 int that whoever runs them binds, and must hold for every one. `points` and `hidden_points` in the
-tests cell say what the visible and the hidden tests are worth.
+tests cell say what the visible and the hidden tests are worth; `minutes: 5`, `level: easy` (medium,
+hard) and `optional: true` there tell the reader what it takes.
 
 A question that is answered in words ends, in place of its three kinds of cells, with
 
@@ -45,14 +46,16 @@ ANSWERS = ("code", "explorer")
 MARK = re.compile(r"^\s*### (BEGIN|END) (.*?)\s*$")
 OPTIONS = {
     "solution": {"exercise", "role", "answer", "vary"},
-    "tests": {"exercise", "role", "points", "hidden_points"},
+    "tests": {"exercise", "role", "points", "hidden_points", "minutes", "level", "optional"},
     "wrong": {"exercise", "role", "why"},
-    "model-answer": {"points", "rubric"},
+    "model-answer": {"points", "rubric", "minutes", "level", "optional"},
 }
+LEVELS = ("easy", "medium", "hard")
 POINTS = 1  # what visible tests are worth, and hidden ones too, unless the tests cell says more
 HERE = "# your code here"
 NOTHING = f"{HERE}\nraise NotImplementedError"
 CELL_OPTIONS = {"tags", "mystnb"}
+HIDDEN = ("hide-input", "remove-input", "hide-cell", "remove-cell")  # tags of a code cell
 
 
 class LessonError(Exception):
@@ -88,6 +91,12 @@ class Block:
         """First line as an editor counts, from 1."""
         return self.start + 1
 
+    @property
+    def folded(self) -> bool:
+        """Whether this is a code cell that readers unfold: one without a tag that says how."""
+        tags = {str(tag) for tag in self.options.get("tags", [])}
+        return self.kind == "code" and not tags & {"show", *HIDDEN}
+
 
 @dataclass(frozen=True)
 class Task:
@@ -99,12 +108,29 @@ class Task:
     prose: Block
     hints: tuple[Block, ...]
 
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """The options of the block that says what the exercise is worth and what it takes."""
+        raise NotImplementedError
+
+    @property
+    def effort(self) -> str:
+        """What it takes, such as "5 minutes · easy"; empty where the source is silent."""
+        minutes, level = self.asked.get("minutes"), self.asked.get("level")
+        parts = [f"{minutes} minutes"] if minutes else []
+        parts += [level] if level else []
+        return " · ".join([*parts, *(["optional"] if self.asked.get("optional") else [])])
+
 
 @dataclass(frozen=True)
 class Written(Task):
     """An exercise answered in words; `model` is the block of the model answer."""
 
     model: Block
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        return self.model.options
 
     @property
     def rubric(self) -> tuple[tuple[float, str], ...]:
@@ -124,6 +150,10 @@ class Exercise(Task):
     solution: Block
     tests: Block
     wrong: tuple[Block, ...]
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        return self.tests.options
 
     @property
     def answer(self) -> str:
@@ -525,6 +555,16 @@ def _check_points(block: Block, name: str) -> None:
         )
 
 
+def _check_effort(block: Block) -> None:
+    minutes, level = block.options.get("minutes", 1), block.options.get("level", LEVELS[0])
+    if not isinstance(minutes, int) or isinstance(minutes, bool) or minutes < 1:
+        raise _WrongError(block.line, f"minutes: {minutes!r} must be a whole number above 0")
+    if level not in LEVELS:
+        raise _WrongError(block.line, f"level: {level!r}; known: {', '.join(LEVELS)}")
+    if not isinstance(block.options.get("optional", False), bool):
+        raise _WrongError(block.line, f"optional: {block.options['optional']!r}; write true")
+
+
 def _rubric(model: Block) -> Iterator[tuple[float, str]]:
     """(points, what) of each line; a line without quotes is a pair to YAML, one with is a text."""
     lines = model.options.get("rubric")
@@ -546,6 +586,7 @@ def _check_written(written: Written) -> None:
     model = written.model
     _check_options(model, "{model-answer}", OPTIONS["model-answer"])
     _check_points(model, "points")
+    _check_effort(model)
     total = written.points
     if model.options.get("points", total) != total:
         raise _WrongError(
@@ -584,6 +625,7 @@ def _check_exercise(exercise: Exercise) -> None:
         _check_options(block, f"{role} cell", OPTIONS[role] | CELL_OPTIONS)
     _check_points(tests, "points")
     _check_points(tests, "hidden_points")
+    _check_effort(tests)
     _check_vary(exercise)
     if exercise.answer not in ANSWERS:
         raise _WrongError(

@@ -7,6 +7,7 @@ wrong and lets *Run all* go on; an empty stub therefore stops nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,16 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tfviz_lessons.lesson import Block, Exercise, Lesson, Task, Written, code_line, shown_points
+from tfviz_lessons.lesson import (
+    HIDDEN,
+    Block,
+    Exercise,
+    Lesson,
+    Task,
+    Written,
+    code_line,
+    shown_points,
+)
 from tfviz_lessons.plain import REFERENCES, Book, Plain, code_details, details
 
 INSTALL = """\
@@ -25,6 +35,7 @@ if not any((d.name, d.version) == ("tfviz", "{version}") for d in distributions(
     %pip install -q "{package}"
 %load_ext tfviz.checks"""
 ANSWER = "*Your answer.*"
+DEEPER = re.compile(r"^(?=#{2,5} Deeper: )", re.M)
 
 
 @dataclass(frozen=True)
@@ -63,7 +74,7 @@ def notebook(
             body = plain(block.source, code_line(block, 0))
             cells.append(new_markdown_cell(details("Hint", body), id=f"text-{number}"))
         elif text := plain(block.source, block.line):
-            cells.append(new_markdown_cell(text, id=f"text-{number}"))
+            cells += _text(text, f"text-{number}")
     _references(cells, [course.entry(key) for key in sorted(plain.cited, key=book.citation)])
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     made = new_notebook(
@@ -71,6 +82,17 @@ def notebook(
     )
     nbformat.validate(made)
     return made
+
+
+def _text(text: str, name: str) -> list[nbformat.NotebookNode]:
+    """Cells of text; what goes deeper begins one of its own, which JupyterLab opens folded."""
+    cells = []
+    for number, part in enumerate(DEEPER.split(text)):
+        if part.strip():
+            folded = {"jp-MarkdownHeadingCollapsed": True} if DEEPER.match(part) else {}
+            label = f"{name}-{number}" if number else name
+            cells.append(new_markdown_cell(part.strip("\n"), metadata=folded, id=label))
+    return cells
 
 
 def _references(cells: list[nbformat.NotebookNode], entries: list[str]) -> None:
@@ -86,6 +108,7 @@ def _references(cells: list[nbformat.NotebookNode], entries: list[str]) -> None:
 def _question(task: Task, plain: Plain, book: Book) -> nbformat.NotebookNode:
     name = book.reference(task.label)[1] or "Exercise"
     head = f"**{name}**" + (f" ({plain(task.title)})" if task.title else "")
+    head += f" · {task.effort}" if task.effort else ""
     parts = [head, plain(task.prose.source, task.prose.line)]
     for hint in task.hints:
         body = plain(hint.source, code_line(hint, 0))
@@ -123,7 +146,7 @@ def _code(source: str, block: Block, cell_id: str) -> nbformat.NotebookNode:
         name: block.options[name] for name in ("exercise", "role") if name in block.options
     }
     tags = [str(tag) for tag in block.options.get("tags", [])]
-    if {"hide-input", "remove-input", "hide-cell", "remove-cell"} & set(tags):
+    if set(HIDDEN) & set(tags) or (block.folded and "role" not in options):
         options |= {"jupyter": {"source_hidden": True}, "cellView": "form"}
     if tags:
         options["tags"] = tags

@@ -1,5 +1,6 @@
 """The page of the book, made of a lesson's source just before Sphinx reads it.
 
+A code cell is folded, what it displays is not; `tags: [show]` shows the cell: the mechanism itself.
 Each exercise becomes: a box with its prose, its hint (folded) and the stub; the solution, folded
 and executed; the tests, executed and shown without their hidden part. Wrong solutions vanish.
 Where the answer is the state of an explorer the stub is executed too: it *is* the exercise.
@@ -20,17 +21,32 @@ def page_text(lesson: Lesson) -> str:
     lines = lesson.text.splitlines()
     out: list[str] = []
     done = 0
-    for task in lesson.tasks:
-        out += lines[done : task.blocks[0].start]
-        out += _box(lines, task)
-        out += _model(task) if isinstance(task, Written) else _answer(task)
-        done = task.blocks[-1].end
+    for block in lesson.blocks:
+        if isinstance(block, Task):
+            out += lines[done : block.blocks[0].start]
+            out += _box(lines, block)
+            out += _model(block) if isinstance(block, Written) else _answer(block)
+            done = block.blocks[-1].end
+        elif block.folded:
+            out += lines[done : block.start]
+            out += _cell(block.source, block, ["hide-input"], f"Show {_what(block.source)}")
+            done = block.end
     return "\n".join(out + lines[done:]) + "\n"
+
+
+def _what(source: str) -> str:
+    """What a folded cell holds, in words."""
+    if source.lstrip().startswith(("import ", "from ")):
+        return "the imports"
+    return "how this is drawn" if "plots." in source else "the code"
 
 
 def _box(lines: list[str], task: Task) -> list[str]:
     """The exercise as it is put to the reader."""
-    out = [*lines[task.blocks[0].start : task.prose.end], ""]
+    out = lines[task.blocks[0].start : task.prose.start]
+    if task.effort:
+        out += ["", "```{div} tf-effort", task.effort, "```", ""]
+    out += [*lines[task.prose.start : task.prose.end], ""]
     for hint in task.hints:
         out += [*_hint(hint), ""]
     if isinstance(task, Exercise):

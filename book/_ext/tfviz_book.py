@@ -1,6 +1,7 @@
 """What makes the pages of this book: one extension, loaded from `_config.yml`.
 
 book_math     formulas, rendered by KaTeX while the book is built
+book_layers   cards of 90 seconds, and what is folded because it goes deeper
 book_boxes    {try}, {differs}, {erratum}, {measured}
 book_code     {source} and {explorer}
 book_pages    the assets and the navigation of each page, and what surrounds the pages
@@ -21,6 +22,7 @@ from sphinx.config import Config
 
 PARTS = (
     "book_math",
+    "book_layers",
     "book_boxes",
     "book_code",
     "book_pages",

@@ -25,6 +25,7 @@ from tfviz.basics.multi_head_attention import (
 from tfviz.experiments import head_ablation as experiment
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.position.sinusoidal_pe import sinusoids
+from tfviz.stored import letter_gpt
 
 close = torch.testing.assert_close
 H, D, DK, DV, L = 3, 6, 4, 2, 5
@@ -315,16 +316,16 @@ def test_made_up_words_repeat_and_only_the_second_round_is_asked() -> None:
 
 
 def test_weights_survive_the_packing() -> None:
-    model = experiment.gpt()
-    again = experiment.unpack(experiment.pack(model))
+    model = letter_gpt.gpt()
+    again = letter_gpt.unpack(letter_gpt.pack(model))
     for a, b in zip(model.parameters(), again.parameters(), strict=True):
         assert torch.equal(a.half().float(), b)
-    text = experiment.pack(again)
-    assert text == experiment.pack(experiment.unpack(text)) and len(text) < 120_000
+    text = letter_gpt.pack(again)
+    assert text == letter_gpt.pack(letter_gpt.unpack(text)) and len(text) < 120_000
 
 
 def test_the_stored_model_gives_the_stored_numbers() -> None:
-    result, model = experiments.load("head_ablation"), experiment.trained()
+    result, model = experiments.load("head_ablation"), letter_gpt.trained()
     stored, here = result["gpt"], platform.python_version()
     # the text is that of one version of Python, the made-up words are always the same
     tasks = ["repeats"] + ["text"] * (here == result["provenance"]["versions"]["python"])
@@ -332,7 +333,7 @@ def test_the_stored_model_gives_the_stored_numbers() -> None:
     for task in tasks:
         assert found[task] == pytest.approx(stored[task], abs=1e-3)
         assert gone[task] == pytest.approx(stored["without"][1][0][task], abs=1e-3)
-    A = experiment.of_text(model, "crwth crwth crwth")
+    A = letter_gpt.of_text(model, "crwth crwth crwth")
     assert A.shape == (2, 4, 17, 17)
     close(A.sum(-1), torch.ones(2, 4, 17))
 

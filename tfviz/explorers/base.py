@@ -148,7 +148,7 @@ class Explorer(anywidget.AnyWidget):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Explorer:
-        """The explorer that has this `state`. TypeError or ValueError if none can have it."""
+        """The explorer of this `state`. Raises TypeError or ValueError if none can have it."""
         return cls(**state)
 
     def heights(self) -> dict[int, str]:

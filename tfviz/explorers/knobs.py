@@ -67,7 +67,7 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
         )
 
     def validate(self, obj: Any, value: Any) -> Any:
-        """The value; ValueError that names the knob, the value and what it may be."""
+        """The value. Raises ValueError that names the knob, the value and what it may be."""
         name, listed = str(self.name), self.choices(obj)
         if self.kind is bool:
             if value is not True and value is not False:

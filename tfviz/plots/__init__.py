@@ -26,6 +26,7 @@ from tfviz.plots.plotly import (
     plotly_style,
 )
 from tfviz.plots.roles import DARK, LIGHT, ROLES
+from tfviz.plots.schematic import schematic
 from tfviz.plots.trees import tree
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "plotly_style",
     "points",
     "reach",
+    "schematic",
     "signed_map",
     "style",
     "tree",
