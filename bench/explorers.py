@@ -22,6 +22,7 @@ from playwright.sync_api import sync_playwright
 
 from tfviz import patterns as P
 from tfviz.explorers import ALL, SparseLab
+from tfviz.explorers.base import kit
 
 CASES = {
     "strided | fixed": (P.strided(stride=8), P.fixed(block=16, summary=2)),
@@ -84,8 +85,9 @@ def main() -> None:
                         print(f"{what:34}{L:5}{statistics.median(times):9.1f}{late:9.1f}")
         browser.close()
     print(f"\n{'module':34}{'KiB':>9}{'gzipped':>9}")
-    for name, explorer in ALL.items():
-        for kind, text in zip(("js", "css"), explorer.sources(), strict=True):
+    sources = {"kit": kit(), **{name: explorer.sources() for name, explorer in ALL.items()}}
+    for name, texts in sources.items():
+        for kind, text in zip(("js", "css"), texts, strict=True):
             raw = text.encode()
             title = f"{name}.{kind}"
             print(f"{title:34}{len(raw) / 1024:9.1f}{len(gzip.compress(raw)) / 1024:9.1f}")

@@ -31,8 +31,9 @@ from typing import Any
 import nbformat
 import psutil
 
-from tfviz_course import assignment, autograde
-from tfviz_course.judge import Session, judge, prepare
+from tfviz_course import assignment, autograde, report
+from tfviz_course.judge import judge, prepare
+from tfviz_course.line import Session
 from tfviz_course.sandbox import Limits, available
 
 NAME = "hw1"
@@ -232,7 +233,7 @@ def main() -> int:
         print("\nseconds of one submission, nothing beside it")
         parts = where_it_goes(source, solved(source, "s01", 0))
         with spending() as spent:
-            autograde.record(ours, NAME, students)
+            autograde.autograde(ours, NAME)
         parts["recording by nbgrader"] = spent[0].clock / len(students)
         total = sum(parts.values())
         for name, seconds in parts.items():
@@ -254,10 +255,9 @@ def compare(ours: Path, theirs: Path, students: list[str], workers: list[int]) -
     first = 0.0
     for count in workers:
         with spending() as spent:
-            results = autograde.autograde(ours, NAME, workers=count, again=True)
-        scores = {
-            student: sum(graded.scores.values()) for student, graded in results.students.items()
-        }
+            autograde.autograde(ours, NAME, workers=count, again=True)
+        graded = report.results(ours, NAME).students
+        scores = {one.id: sum(mark.points for mark in one.marks) for one in graded}
         if scores != expected:
             raise RuntimeError(f"other points than nbgrader alone: {scores}, {expected}")
         mine = spent[0]

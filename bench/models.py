@@ -65,7 +65,7 @@ def hugging_faces(d: int, h: int, L: int) -> tuple[nn.Module, Call]:
     from transformers import GPT2Config
     from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 
-    config = GPT2Config(
+    config = GPT2Config(  # type: ignore[call-arg]
         n_embd=d, n_head=h, n_positions=L, activation_function="gelu",
         attn_pdrop=0.0, resid_pdrop=0.0, attn_implementation="sdpa",
     )  # fmt: skip

@@ -60,8 +60,8 @@ def test_a_variant_is_options_or_what_makes_a_core():
         blocks = c.model(lambda: {"pattern": both}, task, 0).stack.blocks
         assert [block.attend.pattern for block in blocks] == both
         assert c.model(plain, task, 0).stack.blocks[0].attend.pattern == patterns.causal()
-    places = Learned(8, c.WIDTH)
-    assert c.model(lambda: {"places": places}, "text", 0).embed.places is places
+    positions = Learned(8, c.WIDTH)
+    assert c.model(lambda: {"positions": positions}, "text", 0).embed.positions is positions
 
 
 def test_what_is_wrong_with_a_variant_or_a_task_is_said():
@@ -103,7 +103,7 @@ def test_batches_are_the_same_for_all_and_another_seed_has_others(monkeypatch):
 
 def test_what_compare_returns_is_counted_and_repeats(monkeypatch):
     monkeypatch.setattr(c, "LENGTHS", (16, 96))
-    variants = {"none": plain, "table": lambda: {"places": Learned(64, c.WIDTH)}}
+    variants = {"none": plain, "table": lambda: {"positions": Learned(64, c.WIDTH)}}
     found = c.compare(variants, ("recall",), seeds=(0, 1), steps=2)
     again = c.compare(variants, ("recall",), seeds=(0, 1), steps=2)
     assert found["scores"] == again["scores"]

@@ -30,7 +30,7 @@ ROOT = TESTS.parent
 
 @pytest.fixture(autouse=True)
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(experiments, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr("tfviz.stored.RESULTS", tmp_path / "results")
     monkeypatch.setattr(toy, "RUNS", [])
     return tmp_path / "results"
 
@@ -269,7 +269,7 @@ def test_what_was_made_before_keys_were_kept_says_so(results, capsys):
 
 
 def test_every_stored_result_has_the_keys_of_its_runs(monkeypatch):
-    monkeypatch.setattr(experiments, "RESULTS", ROOT / "tfviz/experiments/results")
+    monkeypatch.setattr("tfviz.stored.RESULTS", ROOT / "tfviz/experiments/results")
     for name in runner.all_experiments():
         module = importlib.import_module(f"tfviz.experiments.{name}")
         kept = experiments.load(name)["provenance"]["keys"]
@@ -284,11 +284,11 @@ SCRIPT = """
 import argparse, sys
 from pathlib import Path
 import toy_experiment as toy
-from tfviz import experiments
+from tfviz import stored
 from tfviz.experiments import runner
 from tfviz.experiments.runner import Run
 here = Path(sys.argv[1])
-experiments.RESULTS = here / "results"
+stored.RESULTS = here / "results"
 toy.RUNS = [Run("sum", {"add": 10, "log": str(here / "log")}, seed) for seed in range(2)]
 toy.RUNS += [Run("wait", {"add": 5, "log": str(here / "log"), "wait_for": str(here / "go")})]
 sys.exit(runner.run_all([toy], argparse.Namespace(
@@ -488,7 +488,7 @@ def test_reverse_copy_is_collected_in_the_form_that_is_stored():
 
 
 def test_a_stored_run_is_made_again_to_the_last_digit(monkeypatch):
-    monkeypatch.setattr(experiments, "RESULTS", ROOT / "tfviz/experiments/results")
+    monkeypatch.setattr("tfviz.stored.RESULTS", ROOT / "tfviz/experiments/results")
     task = next(t for t in runner.tasks(reverse_copy) if t.run.config.get("length") == 4)
     stored = experiments.load("reverse_copy")
     assert (

@@ -1,7 +1,10 @@
-"""Imports run one way: the contracts of pyproject.toml hold, inside of functions too."""
+"""Imports run one way: the contracts of pyproject.toml hold, inside of functions too. Every name in
+the library is defined."""
 
 from __future__ import annotations
 
+import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -40,3 +43,25 @@ def test_an_import_inside_of_a_function_counts(tmp_path: Path) -> None:
     (house / "below.py").write_text("def f():\n    from house import above\n    return above\n")
     done = lint(tmp_path, "--config", "walls.ini")
     assert done.returncode == 1 and "house.below -> house.above" in done.stdout
+
+
+def undefined(*where: str) -> list[str]:
+    """Names that nothing defines, but for those in strings, where jaxtyping's shapes stand."""
+    command = [str(LINT.with_name("ruff")), "check", "--isolated", "--select", "F821"]
+    done = subprocess.run(
+        [*command, "--output-format", "json", *where], cwd=ROOT, capture_output=True, text=True
+    )
+    found = []
+    for hit in json.loads(done.stdout):
+        at = hit["location"]["row"], hit["location"]["column"] - 1
+        tree = ast.parse(Path(hit["filename"]).read_text(encoding="utf-8"))
+        names = [(x.lineno, x.col_offset) for x in ast.walk(tree) if isinstance(x, ast.Name)]
+        found += [f"{hit['filename']}:{at[0]}: {hit['message']}"] * (at in names)
+    return found
+
+
+def test_every_name_is_defined(tmp_path: Path) -> None:
+    assert undefined("tfviz") == []
+    bad = tmp_path / "bad.py"
+    bad.write_text('from jaxtyping import Float\n\n\ndef f(x: Float[T, "d"]) -> None:\n    y\n')
+    assert [said.rpartition(" ")[2] for said in undefined(str(bad))] == ["`T`", "`y`"]

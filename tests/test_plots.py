@@ -17,10 +17,11 @@ from PIL import Image
 
 from tfviz import patterns, plots
 from tfviz.plots import roles
-from tfviz.plots.canvas import runs
 from tfviz.plots.costs import slope
+from tfviz.plots.figure import NARROW, Panel
 from tfviz.plots.inputs import number, ranges
-from tfviz.plots.svg import READABLE
+from tfviz.plots.shapes import runs
+from tfviz.plots.ticks import log_ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROLES_CSS = Path(__file__).parents[1] / "book/assets/css/roles.css"
@@ -115,7 +116,8 @@ def opacities(svg: str, shape: tuple[int, int], name: str = "weights") -> torch.
 
 def image_in(svg: str) -> np.ndarray:
     href = next(ET.fromstring(svg).iter(f"{SVG}image")).attrib["href"]
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(href.split(",")[1]))))
+    picture = Image.open(io.BytesIO(base64.b64decode(href.split(",")[1])))
+    return np.asarray(picture.convert("RGBA"))
 
 
 def causal_map(L: int) -> torch.Tensor:
@@ -146,6 +148,14 @@ def everything() -> dict[str, plots.Figure]:
         "cost": plots.cost({"window": window, "column": column}, (16, 32, 64), block=8),
         "curve": plots.curve([0, 1, 2], {"a": [[3, 2, 1], [4, 2, 2]]}, xlabel="x", ylabel="y"),
         "points": plots.points({"a": (1, [2, 3]), "b": (4, 5)}, xlabel="x", ylabel="y"),
+        "tree": plots.tree(
+            {(): {"left": 0.6, "right": 0.4}, ("left",): {"home": 1.0}, ("right",): {"away": 1.0}},
+            {"greedy": ("left", "home")},
+            highlight="greedy",
+        ),
+        "attention, names": plots.attention_map(
+            causal_map(20), rows=[f"word{n}" for n in range(20)], columns=["token"] * 20
+        ),
     }
 
 
@@ -217,6 +227,30 @@ def test_weights_are_opacities_of_the_attention_colour() -> None:
     torch.testing.assert_close(opacities(svg, (6, 6)), A, atol=0.0051, rtol=0)
     styles = {p.attrib["style"] for g in group(svg, "weights") for p in g.iter(f"{SVG}path")}
     assert all(roles.css("attention") in style for style in styles)
+
+
+def test_numbers_are_read_on_every_shade() -> None:
+    """Ink on pale cells, with a halo on middle ones, the colour of the page on full ones."""
+    svg = plots.attention_map(torch.tensor([[0.1, 0.7, 0.95]])).svg
+    looks = {
+        t.text: g.attrib["style"]
+        for g in ET.fromstring(svg).iter(f"{SVG}g")
+        for t in g.findall(f"{SVG}text")
+    }
+    ink, page = roles.css("ink"), roles.css("page")
+    assert f"fill:{ink}" in looks["0.10"] and "stroke" not in looks["0.10"]
+    assert f"fill:{ink}" in looks["0.70"] and f"stroke:{page}" in looks["0.70"]
+    assert f"fill:{page}" in looks["0.95"] and "stroke" not in looks["0.95"]
+
+
+def test_numbers_that_could_not_be_read_are_left_out() -> None:
+    def numbers_at(side: int) -> set[str]:
+        drawn = ET.fromstring(plots.attention_map(torch.full((4, 4), 0.25), size=side).svg)
+        return {t.text for t in drawn.iter(f"{SVG}text") if "25" in (t.text or "")}
+
+    assert numbers_at(160) == {"0.25"}
+    assert numbers_at(88) == {".25"}
+    assert numbers_at(48) == set()
 
 
 def test_fine_weights_are_a_picture_of_opacities() -> None:
@@ -542,15 +576,93 @@ def test_a_notebook_gets_html_a_picture_and_words(everything: dict[str, plots.Fi
     assert len(np.unique(np.asarray(picture))) > 3
 
 
-def test_a_wide_figure_scrolls_on_a_phone_and_can_be_reached(
-    everything: dict[str, plots.Figure],
-) -> None:
-    wide = everything["path"].html
-    assert (
-        f"min-width:{READABLE}px" in wide and 'tabindex="0"' in wide and "overflow-x:auto" in wide
-    )
-    narrow = everything["mask"].html
-    assert "min-width" not in narrow and "tabindex" not in narrow
+def size(svg: str) -> tuple[float, float]:
+    root = ET.fromstring(svg)
+    return float(root.attrib["width"]), float(root.attrib["height"])
+
+
+def test_every_figure_has_a_form_for_a_phone(everything: dict[str, plots.Figure]) -> None:
+    several = 0
+    for name, figure in everything.items():
+        for panel in figure.panels:
+            forms = [panel.drawing] + ([panel.narrow] if panel.narrow else [])
+            several += len(forms) > 1
+            assert forms[-1].width <= NARROW, name
+            smallest = [
+                float(found)
+                for form in forms
+                for found in re.findall(r"font(?:-size)?:\s*([\d.]+)px", form.svg(panel.alt))
+            ]
+            assert min(smallest) >= 10, name
+            assert (f"@container (max-width:{panel.least - 1}px)" in figure.html) == bool(
+                panel.narrow
+            ), name
+    assert several >= 4
+
+
+def test_a_layer_is_named_once_on_a_phone() -> None:
+    named = {"layer 1: own": BLOCK, "layer 2: summary": SUMMARY}
+    (panel,) = plots.path(named, 16, query=13, key=1).panels
+    root = ET.fromstring(panel.narrow.svg(panel.alt))
+    words = [t.text or "" for t in root.iter(f"{SVG}text")]
+    assert {"after layer 1: own", "after layer 2: summary", "input"} <= set(words)
+
+
+def test_the_narrow_form_says_the_same(everything: dict[str, plots.Figure]) -> None:
+    """What is drawn broad is drawn narrow: lines, kept cells, names and labels."""
+    for name in ("curve", "cost", "points", "path", "tree", "attention, names"):
+        panel = everything[name].panels[0]
+        wide, narrow = ET.fromstring(panel.svg()), ET.fromstring(panel.narrow.svg(panel.alt))
+        assert narrow.attrib["aria-label"] == wide.attrib["aria-label"] == panel.alt
+        for kind in ("line", "tfviz-point", "way", "weights", "nodes"):
+            both = [
+                len([g for g in root.iter(f"{SVG}g") if g.get("class") == kind])
+                for root in (wide, narrow)
+            ]
+            assert both[0] == both[1], (name, kind)
+        words = [" ".join(t.text or "" for t in root.iter(f"{SVG}text")) for root in (wide, narrow)]
+        for word in re.findall(r"[a-z]{4,}", words[0]):
+            assert word in words[1], (name, word)
+
+
+def test_plots_in_a_row_stand_below_each_other_on_a_phone() -> None:
+    with plots.style():
+        drawing, pair = plt.subplots(1, 2, figsize=(8, 3))
+        for axes in pair:
+            axes.plot([1, 2, 3], [1, 4, 9])
+    (panel,) = plots.figure(drawing, alt="Squares twice: 1, 4, 9").panels
+    wide, narrow = size(panel.svg()), size(panel.narrow.svg(panel.alt))
+    assert wide[0] == 576 and narrow[0] <= NARROW
+    assert narrow[1] > 1.8 * wide[1]
+
+
+# --- numbers of the axes -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", [2, 10])
+@pytest.mark.parametrize("most", [3, 6, 9])
+def test_a_logarithmic_axis_has_three_numbers_or_more(most: int, base: int) -> None:
+    for low in (1e-4, 0.037, 0.9, 1, 3.3, 64, 99, 1e5):
+        for share in (1.3, 1.9, 4, 9, 32, 700, 1e5, 1e9):
+            ticks = log_ticks(low, low * share, most, base)
+            assert len(ticks) >= 3, (low, share)
+            assert len(ticks) <= 2 * max(most, 3), (low, share)
+            assert ticks == sorted(set(ticks))
+            assert low * 0.999 <= ticks[0] and ticks[-1] <= low * share * 1.001
+
+
+def numbers_of(svg: str, axis: str) -> list[str]:
+    groups = [g for g in ET.fromstring(svg).iter(f"{SVG}g") if g.get("class", "").startswith(axis)]
+    return [t.text or "" for g in groups for t in g.iter(f"{SVG}text")]
+
+
+def test_counts_have_whole_numbers() -> None:
+    def drawn(x: list[float]) -> Panel:
+        return plots.curve(x, {"a": [0.1, 0.2, 0.5]}, xlabel="layer", ylabel="loss").panels[0]
+
+    for form in (drawn([1, 2, 3]).drawing, drawn([1, 2, 3]).narrow):
+        assert numbers_of(form.svg("x"), "xaxis integer") == ["1", "2", "3"]
+    assert "1.5" in numbers_of(drawn([1, 2, 3.5]).svg(), "xaxis")
 
 
 def test_an_own_alt_text_replaces_the_words() -> None:
@@ -653,7 +765,8 @@ def test_a_plotly_figure_speaks_in_roles() -> None:
     assert spec["layout"]["font"]["color"] == "role:ink"
     assert "template" not in spec["layout"]
     assert wrapped.html.count("</script>") == 1
-    assert 'class="tfviz-plotly" role="img" aria-label="Two points"' in wrapped.html
+    assert '<div class="tfviz-plotly" data-alt="Two points" hidden><button' in wrapped.html
+    assert wrapped.html.index("Two points</p>") < wrapped.html.index("tfviz-plotly")
     light = wrapped._repr_mimebundle_()["application/vnd.plotly.v1+json"]
     assert light["data"][0]["line"]["color"] == plots.LIGHT["query"]
     go.Figure(light)  # plotly itself accepts it
@@ -661,6 +774,32 @@ def test_a_plotly_figure_speaks_in_roles() -> None:
         plots.plotly_figure([1], alt="x")
     with pytest.raises(ValueError, match="alt = ''"):
         plots.plotly_figure(fig, alt="")
+
+
+def test_measured_results_come_to_life_and_computed_ones_stay_pictures() -> None:
+    rows = {"a": [[1, 2], [3, 6]], "b": [5, 5]}
+    race = plots.curve([1, 2], rows, xlabel="step", ylabel="loss", logy=True)
+    band, a, b = race.spec["data"]
+    assert (a["name"], a["x"], a["y"], b["y"]) == ("a", [1, 2], [2, 4], [5, 5])
+    assert (band["x"], band["y"]) == ([1, 2, 2, 1], [3, 6, 2, 1])
+    assert a["line"]["color"] == "role:attention" and b["line"]["color"] == "role:ink"
+    assert race.spec["layout"]["yaxis"]["type"] == "log"
+    assert not {s for s in strings(race.spec) if s.startswith("#")}
+    assert spec_in(race.html) == race.spec
+    light = race._repr_mimebundle_()["application/vnd.plotly.v1+json"]
+    assert light["data"][0]["fillcolor"] == "rgba(156,50,237,0.18)"
+    assert light["layout"]["paper_bgcolor"] == plots.LIGHT["page"]  # readable in a dark notebook
+    go.Figure(light)
+    cloud = plots.points({"a": (1, [2, 5]), "b": (3, 4)}, xlabel="x", ylabel="y")
+    first = cloud.spec["data"][0]
+    assert (first["x"], first["y"]) == ([1], [3.5])
+    assert (first["error_y"]["array"], first["error_y"]["arrayminus"]) == ([1.5], [1.5])
+    go.Figure(cloud._repr_mimebundle_()["application/vnd.plotly.v1+json"])
+    computed = plots.curve([1, 2], {"a": [1, 2]}, xlabel="x", ylabel="y")
+    assert computed.spec is None and "button" not in computed.html
+    assert "application/vnd.plotly.v1+json" not in computed._repr_mimebundle_()
+    assert plots.curve([1, 2], {"a": [1, 2]}, xlabel="x", ylabel="y", explore=True).spec
+    assert plots.curve([1, 2], rows, xlabel="x", ylabel="y", explore=False).spec is None
 
 
 def test_the_hovering_map_has_the_weights() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def integer(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
-    """`value` as an int within [low, high]; ValueError that names the range otherwise."""
+    """`value` as an int. Raises ValueError unless it is one within [low, high]."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -25,7 +25,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = No
 
 
 def real(name: str, value: Any, low: float | None = None, high: float | None = None) -> float:
-    """`value` as a finite float within [low, high]; ValueError that names the range otherwise."""
+    """`value` as a float. Raises ValueError unless it is finite and within [low, high]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{name} = {value!r} is not a number; {_range(name, low, high)}")
     number = float(value)
@@ -39,8 +39,8 @@ def real(name: str, value: Any, low: float | None = None, high: float | None = N
 def indices(name: str, value: Tensor, dim: int | None = None) -> Tensor:
     """`value` if it holds whole numbers, and has `dim` dimensions if that is given.
 
-    TypeError for Booleans and bytes, which torch would take for a mask, and for what is no tensor
-    of numbers; ValueError for other dimensions.
+    Raises TypeError for Booleans and bytes, which torch would take for a mask, and for what is no
+    tensor of numbers. Raises ValueError for other dimensions.
     """
     if not isinstance(value, Tensor) or value.dtype not in (torch.int64, torch.int32, torch.int16):
         kind = value.dtype if isinstance(value, Tensor) else type(value).__name__

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def check(Q: Tensor, K: Tensor, V: Tensor, *, self_attention: bool) -> None:
-    """Raise TypeError or ValueError, with a remedy, unless Q, K, V are (…, L, d) and belong
+    """Raises TypeError or ValueError, with a remedy, unless Q, K, V are (…, L, d) and belong
     together. With `self_attention` there must be as many queries as keys."""
     for name, x in (("Q", Q), ("K", K), ("V", V)):
         if not isinstance(x, Tensor):

@@ -46,12 +46,9 @@ def attention(
         pattern: who may attend to whom: a Pattern, or a Boolean mask (True = allowed).
         bias: added to the scaled scores: a tensor, or a function of the positions (i, j).
 
-    Returns:
-        (out, A). Rows of A sum to 1; a query without any key has a row of zeros and the output 0.
-        Half precision is computed in float32, as the fused kernel does.
-
-    Raises:
-        TypeError, ValueError: shapes, dtypes or lengths that do not fit, and NaN.
+    Rows of A sum to 1; a query without any key has a row of zeros and the output 0. Half precision
+    is computed in float32, as the fused kernel does. Raises TypeError or ValueError for shapes,
+    dtypes or lengths that do not fit, and for NaN.
     """
     _qkv.check(Q, K, V, self_attention=isinstance(pattern, Pattern))
     dtype = Q.dtype
@@ -81,11 +78,8 @@ def heads_attention(
     The queries are the last L_q of the L_k positions, as in generation; `real` is False where a key
     is padding; each head of keys and values may serve several heads of queries (h_kv divides h).
     A is made only if `weights` are asked for; otherwise torch's fused kernel does the same work
-    without it, and A is None.
-
-    Raises:
-        TypeError, ValueError: a bias or `real` of another kind or shape, a pattern that does not
-            fit the lengths or the heads.
+    without it, and A is None. Raises TypeError or ValueError for a bias or `real` of another kind
+    or shape, and for a pattern that does not fit the lengths or the heads.
     """
     (b, h, Lq, _), Lk, share = Q.shape, K.shape[2], Q.shape[1] // K.shape[1]
     if real is not None and len(real) not in (1, b):
@@ -117,9 +111,8 @@ def visible(
 
     It broadcasts to (b, h, Lq, Lk); None where nothing is forbidden.
 
-    Raises:
-        TypeError, ValueError: `real` is not Boolean or not (b, Lk); the pattern does not exist for
-            Lk positions; there are more queries than positions.
+    Raises TypeError or ValueError if `real` is not Boolean or not (b, Lk), if the pattern does not
+    exist for Lk positions, and for more queries than positions.
     """
     if real is not None and real.dtype != torch.bool:
         raise TypeError(f"real is {real.dtype}; give Booleans, False at padding: real != 0")

@@ -95,7 +95,7 @@ Make = Callable[[], Core]
 
 @lru_cache(maxsize=1024)
 def _check_answered(pattern: Pattern, start: int, L: int) -> None:
-    """ValueError if queries before `start`, answered already, would see more or other keys now."""
+    """Raises ValueError if queries before `start`, answered already, would now see other keys."""
     if pattern == CAUSAL:
         return
     before, now = (pattern.rows(torch.arange(start), n) for n in (start, L))
@@ -135,7 +135,7 @@ class Dense(nn.Module):
     reads_weights = False  # True where `values` is overridden: attention then makes all L² weights
 
     def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
-        """ValueError if these heads, widths or this pattern are not what the encoding is made for.
+        """Raises ValueError for heads, widths or a pattern that the encoding is not made for.
 
         K are all keys, the kept ones too.
         """

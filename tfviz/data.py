@@ -47,7 +47,7 @@ class Alphabet:
         return len(self.letters)
 
     def encode(self, words: str) -> Int[Tensor, "L"]:
-        """ValueError if a character has no number."""
+        """Raises ValueError if a character has no number."""
         number = {letter: n for n, letter in enumerate(self.letters)}
         unknown = sorted(set(words) - number.keys())
         if unknown:

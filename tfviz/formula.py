@@ -143,9 +143,8 @@ class Formula:
         reals: names of the parameters that are real numbers; all others are integers.
         letters: LaTeX of the parameters and indices, e.g. {"stride": r"\\ell"}.
 
-    Raises:
-        FormulaError: on the first use of a symbolic face, if the function branches in Python or
-            calls something without a symbolic form. The message names the line and the remedy.
+    Raises FormulaError on the first use of a symbolic face, if the function branches in Python or
+    calls something without a symbolic form. The message names the line and the remedy.
     """
 
     def __init__(

@@ -188,7 +188,7 @@ def slope(
     """The exponent of growth between two lengths: log of the ratio, to the base of their ratio.
 
     at(L) returns the call to be measured, so that making the inputs and warming up is not counted.
-    ValueError if nothing was counted.
+    Raises ValueError if nothing was counted.
     """
     small, large = (measure(at(L)) for L in lengths)
     if not small > 0:

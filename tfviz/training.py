@@ -90,10 +90,9 @@ def train(
             start, training goes on from it, and the result is the same to the last bit.
         progress: show a bar; None: only on a terminal.
 
-    Raises:
-        DivergenceError: the loss or its gradient is NaN or infinite. The model, and a checkpoint
-            if there is one, are as they were before that step.
-        ValueError: an argument is out of range; the checkpoint is of another run, or broken.
+    Raises DivergenceError if the loss or its gradient is NaN or infinite; the model, and a
+    checkpoint if there is one, are as they were before that step. Raises ValueError for an argument
+    out of range, and for a checkpoint that is of another run, or broken.
     """
     _arguments.integer("steps", steps, 0)
     _arguments.integer("every", every, 1)

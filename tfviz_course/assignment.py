@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -10,8 +11,9 @@ import shutil
 import sys
 import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from tfviz_course import lessons
-from tfviz_lessons.assignment import release, source
+from tfviz_lessons.assignment import source
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
@@ -42,7 +44,6 @@ def source_notebooks(
     seed      the course's variant seed: with the student's name it draws a student's numbers
     points    what an exercise is worth in all, by label, in place of what the lesson says
     """
-    lessons.home()
     chosen = lessons.choose(items)
     labels = [label for found in chosen.values() for label in found]
     for label, worth in (points or {}).items():
@@ -56,21 +57,9 @@ def source_notebooks(
         stem = chapter.split("/")[-1]
         if stem in made:
             raise CourseError(f"two chapters are called {stem!r}; put them into two assignments")
-        made[stem] = source(
-            lessons.read(chapter),
-            found,
-            lessons.told(chapter),
-            name=name,
-            course=course,
-            seed=seed,
-            points=points,
-        )
+        known = lessons.read(chapter), found, lessons.told(chapter)
+        made[stem] = source(*known, name=name, course=course, seed=seed, points=points)
     return made
-
-
-def release_notebook(source: NotebookNode) -> NotebookNode:
-    """What students get of one of `source_notebooks`; the same that nbgrader makes of it."""
-    return release(source)
 
 
 # --- on the disk ---------------------------------------------------------------------------------
@@ -93,7 +82,7 @@ def create_course(
     seed     draws students' own numbers; a random one unless given
     secret   64 hexadecimal digits; random unless given
 
-    Raises `CourseError` where there is a course already, and for a name or secret that cannot be.
+    Raises `CourseError` where there is a course already, and for a name that cannot be.
     """
     from tfviz_course.plugin import config_text
 
@@ -103,25 +92,19 @@ def create_course(
     for taken in ("course.toml", "nbgrader_config.py"):
         if (course / taken).exists():
             raise CourseError(f"{course} has a {taken} already; choose another folder")
-    seed = secrets.randbelow(10**8) if seed is None else seed
-    secret = secrets.token_hex(32) if secret is None else secret
-    if not re.fullmatch("[0-9a-f]{64}", secret):
-        raise CourseError("the secret must have 64 hexadecimal digits; leave it out to draw one")
-    try:
-        config = config_text(course, name)
-    except ValueError as error:
-        raise CourseError(str(error)) from None
-    course.mkdir(parents=True, exist_ok=True)
-    course.chmod(0o700)  # solutions, submissions and grades are in it
+    identifier = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
+    if not identifier:
+        raise CourseError(f"the course's name {name!r} has no letter or digit; give it one")
     for part in ("source", "release", "submitted"):
-        (course / part).mkdir(exist_ok=True)
-    (course / "nbgrader_config.py").write_text(config, "utf8")
-    quoted = json.dumps(name, ensure_ascii=False)  # a text of JSON is one of TOML, too
+        (course / part).mkdir(parents=True, exist_ok=True)
+    course.chmod(0o700)  # solutions, submissions and grades are in it
+    (course / "nbgrader_config.py").write_text(config_text(identifier), "utf8")
+    seed = secrets.randbelow(10**8) if seed is None else seed
     text = (
-        f"name = {quoted}\n"
+        f"name = {json.dumps(name, ensure_ascii=False)}\n"  # a text of JSON is one of TOML, too
         f"seed = {seed}  # with a student's id it draws that student's own numbers\n"
         "# Whoever reads this can compute the inputs of hidden tests. Do not share this file.\n"
-        f'secret = "{secret}"\n'
+        f'secret = "{secret or secrets.token_hex(32)}"\n'
     )
     private = os.open(course / "course.toml", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(private, "w", encoding="utf8") as file:
@@ -134,14 +117,14 @@ def read_course(course: str | Path) -> Course:
     path = Path(course) / "course.toml"
     try:
         found = tomllib.loads(path.read_text("utf8"))
-        read = Course(found["name"], found["seed"], found["secret"])
     except FileNotFoundError:
         raise CourseError(
             f"{Path(course).resolve()} is not a course: it has no course.toml. Make one with "
             "`tfviz-course new FOLDER`, or name the folder of your course"
         ) from None
-    except (KeyError, ValueError) as error:
+    except ValueError as error:
         raise CourseError(f"{path} cannot be read: {error!r}") from None
+    read = Course(found.get("name"), found.get("seed"), found.get("secret"))  # type: ignore[arg-type]
     if not isinstance(read.name, str) or type(read.seed) is not int:
         raise CourseError(f"{path}: name must be a text and seed a whole number")
     if not isinstance(read.secret, str) or not re.fullmatch("[0-9a-f]{64}", read.secret):
@@ -155,13 +138,14 @@ def create_assignment(
     items: Sequence[str],
     *,
     points: Mapping[str, float] | None = None,
+    due: datetime | None = None,
     again: bool = False,
 ) -> Path:
     """Write source/<name>, and let nbgrader make release/<name> and enter it in the gradebook.
 
-    Returns the release folder. `again` makes an assignment anew that is there already; nbgrader
-    refuses to drop a notebook of an assignment for which there are submissions. If anything goes
-    wrong the old source and release stay as they were.
+    Returns the release folder. `due` is in UTC. `again` makes an assignment anew that is there
+    already; nbgrader refuses to drop a notebook of an assignment for which there are submissions.
+    If anything goes wrong the old source and release stay as they were.
     """
     folder = Path(course).resolve()
     known = read_course(folder)
@@ -174,35 +158,36 @@ def create_assignment(
     if source.exists() and not again:
         raise CourseError(f"{source} is there already; say that it is to be made again")
     made = source_notebooks(items, name=name, course=known.name, seed=known.seed, points=points)
-    kept = [(place, place.with_name(f".{name}.before")) for place in (source, release)]
-    for place, before in kept:
-        shutil.rmtree(before, ignore_errors=True)
-        if place.exists():
-            place.rename(before)
-    try:
+    with _kept(source), _kept(release):
         source.mkdir(parents=True)
         for notebook, cells in made.items():
             nbformat.write(cells, source / f"{notebook}.ipynb")
-        _generate(folder, name)
-    except BaseException:
-        for place, before in kept:
-            shutil.rmtree(place, ignore_errors=True)
-            if before.exists():
-                before.rename(place)
-        raise
-    for _, before in kept:
-        shutil.rmtree(before, ignore_errors=True)
+        _generate(folder, name, due)
     return release
 
 
-def find_tools() -> None:
-    """Let nbgrader find `alembic`, which it starts for every gradebook that it opens.
+@contextlib.contextmanager
+def _kept(place: Path) -> Iterator[None]:
+    """Put a folder aside, and back if anything goes wrong."""
+    before = place.with_name(f".{place.name}.before")
+    shutil.rmtree(before, ignore_errors=True)
+    if place.exists():
+        place.rename(before)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        if before.exists():
+            before.rename(place)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
 
-    It is beside this Python, which need not be on the PATH of who calls us.
-    """
-    if shutil.which("alembic") is None:
-        beside = str(Path(sys.executable).parent)
-        os.environ["PATH"] = os.pathsep.join([beside, os.environ.get("PATH", os.defpath)])
+
+def find_tools() -> None:
+    """Let nbgrader find `alembic`, which it starts for gradebooks: the one beside this Python."""
+    beside, path = str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)
+    if path.split(os.pathsep)[0] != beside:
+        os.environ["PATH"] = os.pathsep.join([beside, path])
 
 
 def api(course: Path) -> Any:
@@ -227,11 +212,14 @@ def failure(result: Mapping[str, Any]) -> str:
     return (errors or lines or ["nbgrader does not say why"])[-1]
 
 
-def _generate(course: Path, name: str) -> None:
+def _generate(course: Path, name: str, due: datetime | None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of nbgrader and what it stands on, about themselves
         handle = api(course)
         result = handle.generate_assignment(name)
+        if due and result["success"]:
+            with handle.gradebook as gradebook:
+                gradebook.update_or_create_assignment(name, duedate=due)
     if not handle.coursedir.groupshared:  # else other instructors need them
         for path, mode in ((course / "source", 0o700), (course / "gradebook.db", 0o600)):
             if path.exists():

@@ -1,10 +1,7 @@
 """Values as plain data, to cross the line between a grader and a student's process.
 
 A value becomes JSON and a run of raw bytes (tensors, arrays, byte strings). Nothing is pickled,
-nothing that arrives is executed, and every size is checked before memory is taken:
-
-    >>> decode(encode({"shape": (2, 3)}))
-    {'shape': (2, 3)}
+nothing that arrives is executed, and every size is checked before memory is taken.
 
 What has no place here (an object of the student's own class, an open file) becomes `Opaque`, which
 knows only the name of its type. Functions cross as handles, which the two ends give a meaning to.
@@ -12,6 +9,7 @@ knows only the name of its type. Functions cross as handles, which the two ends 
 
 from __future__ import annotations
 
+import builtins
 import decimal
 import json
 import math
@@ -35,29 +33,11 @@ ALIKE = 200  # members of a set, or keys of a dict, with the same hash
 BIG = 64  # an integer of more bits is written in hexadecimal, which is read in linear time
 BIGGEST = 1 << 20  # bits of an integer
 
-_CONTAINERS: dict[Any, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozen"}
+_CONTAINERS: dict[Any, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "set"}
 HEAD = struct.Struct(">II")  # bytes of JSON, raw bytes
 
-DTYPES = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in (
-        torch.bool,
-        torch.uint8,
-        torch.int8,
-        torch.int16,
-        torch.int32,
-        torch.int64,
-        torch.float16,
-        torch.bfloat16,
-        torch.float32,
-        torch.float64,
-        torch.complex64,
-        torch.complex128,
-    )
-}
-_WIDTHS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64)}
-_NAMES = [f"{kind}{width}" for kind, widths in _WIDTHS.items() for width in widths]
-ARRAYS = {name: np.dtype(name) for name in ("bool", *_NAMES, "complex64", "complex128")}
+_NAMES = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64"
+DTYPES = {name: getattr(torch, name) for name in (*_NAMES.split(), "complex64", "complex128")}
 
 
 class CodecError(ValueError):
@@ -107,29 +87,20 @@ class Writer:
         # Subclasses (an enum, a named tuple, a Counter) cross as the plain type below them.
         if isinstance(value, str):
             return str.__str__(value)
-        if isinstance(value, np.generic):
-            return self._array(np.asarray(value), "scalar")
         if isinstance(value, int):
             return self._integer(int(value))
         if isinstance(value, float):
             return float(value)
-        if isinstance(value, complex):
-            return ["complex", value.real, value.imag]
+        if isinstance(value, np.generic) and not isinstance(plain := value.item(), np.generic):
+            return self.put(plain, depth + 1)
         if isinstance(value, bytes | bytearray):
             return ["bytes", self._take(bytes(value))]
         if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, np.ndarray):
-            return self._array(value, "array")
-        if isinstance(value, torch.dtype) and (name := _name(DTYPES, value)):
-            return ["dtype", name]
+            return self._array(value)
         if isinstance(value, torch.Generator) and value.device.type == "cpu":
             return ["generator", self._take(bytes(value.get_state().numpy()))]
-        if isinstance(value, range):
-            return ["range", *map(self._integer, (value.start, value.stop, value.step))]
-        if isinstance(value, slice):
-            parts = (value.start, value.stop, value.step)
-            return ["slice", *(self.put(part, depth + 1) for part in parts)]
         for kind, name in _CONTAINERS.items():
             if isinstance(value, kind):
                 return [name, *(self.put(item, depth + 1) for item in kind.__iter__(value))]
@@ -160,23 +131,25 @@ class Writer:
         return value if value.bit_length() <= BIG else ["int", hex(value)]
 
     def _tensor(self, value: Tensor) -> Any:
-        name = _name(DTYPES, value.dtype)
-        if name is None or value.layout is not torch.strided or value.is_meta or value.is_nested:
+        name = str(value.dtype).removeprefix("torch.")
+        odd = value.layout is not torch.strided or value.is_meta or value.is_nested
+        if name not in DTYPES or odd:
             return ["opaque", f"{type(value).__name__} of {value.dtype}, {value.layout}"]
         if value.numel() * value.element_size() + self.raw_bytes > RAW_BYTES:
             raise CodecError(f"a tensor of shape {tuple(value.shape)} is too large to hand over")
         plain = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
-        self._take(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
+        raw = plain.reshape(-1).view(torch.uint8) if plain.numel() else torch.empty(0)
+        self._take(raw.numpy().tobytes())
         return ["tensor", name, list(value.shape), bool(value.requires_grad)]
 
-    def _array(self, value: np.ndarray, kind: str) -> Any:
-        name = _name(ARRAYS, value.dtype.newbyteorder("="))
-        if name is None:
-            return ["opaque", f"{type(value).__name__} of {value.dtype}"]
+    def _array(self, value: np.ndarray) -> Any:
         if value.nbytes + self.raw_bytes > RAW_BYTES:
             raise CodecError(f"an array of shape {value.shape} is too large to hand over")
-        self._take(np.asarray(value, dtype=ARRAYS[name]).tobytes())
-        return [kind, name, list(value.shape)]
+        try:
+            plain = torch.from_numpy(np.array(value, dtype=value.dtype.newbyteorder("=")))
+        except TypeError:  # of objects, of text
+            return ["opaque", f"{type(value).__name__} of {value.dtype}"]
+        return ["array", *self._tensor(plain)[1:]]
 
     def _ours(self, value: Any, depth: int) -> Any:
         """Patterns and explorers of tfviz."""
@@ -196,13 +169,6 @@ def pack(message: Any, raw: list[bytes]) -> bytes:
     if len(text) > JSON_BYTES:
         raise CodecError(f"more than {JSON_BYTES >> 20} MiB of text and numbers")
     return b"".join([HEAD.pack(len(text), sum(map(len, raw))), text, *raw])
-
-
-def encode(value: Any) -> bytes:
-    """One value as bytes; functions become Opaque. Raises CodecError if it is too large."""
-    writer = Writer()
-    text = writer.put(value)
-    return pack(text, writer.raw)
 
 
 # --- in ------------------------------------------------------------------------------------------
@@ -272,15 +238,16 @@ class Reader:
         self.at += size
         return self.raw[self.at - size : self.at]
 
-    def _size(self, shape: list[int], width: int) -> int:
-        """Bytes of a tensor, whose shape has been checked."""
-        if type(shape) is not list or len(shape) > 16:
-            raise CodecError(f"not a shape: {short(repr(shape)[:100], 60)}")
-        if any(type(n) is not int or not 0 <= n < 1 << 31 for n in shape):
+    def _bytes_of(self, name: str, shape: list[int]) -> int:
+        """The size of a tensor."""
+        if type(name) is not str or name not in DTYPES:
+            raise CodecError(f"not a type of numbers: {short(name, 40)!r}")
+        if type(shape) is not list or len(shape) > 16 or any(type(n) is not int for n in shape):
             raise CodecError(f"not a shape: {short(shape, 60)}")
-        if math.prod(n or 1 for n in shape) > 1 << 48:  # an empty one, of an absurd shape
+        # an empty one may have an absurd shape, too
+        if min(shape, default=0) < 0 or math.prod(n or 1 for n in shape) > 1 << 48:
             raise CodecError(f"not a shape: {short(shape, 60)}")
-        return math.prod(shape) * width
+        return math.prod(shape) * DTYPES[name].itemsize
 
     # One method for each tag: its arguments are what follows the tag.
 
@@ -289,50 +256,30 @@ class Reader:
             raise CodecError("not an integer")
         return int(digits, 16)
 
-    def read_complex(self, depth: int, real: float, imaginary: float) -> complex:
-        return complex(real, imaginary)
-
     def read_bytes(self, depth: int, size: int) -> bytes:
         return bytes(self._take(size))
 
-    def read_dtype(self, depth: int, name: str) -> torch.dtype:
-        return _known(DTYPES, name)
-
     def read_tensor(self, depth: int, name: str, shape: list[int], gradient: bool) -> Tensor:
-        dtype = _known(DTYPES, name)
-        width = torch.empty((), dtype=dtype).element_size()
-        raw = self._take(self._size(shape, width))
-        if not len(raw):
+        raw = bytearray(self._take(self._bytes_of(name, shape)))
+        dtype = DTYPES[name]
+        if not raw:
             made = torch.empty(shape, dtype=dtype)
         elif dtype is torch.bool:  # a byte that is neither 0 nor 1 must not become a strange True
-            made = torch.frombuffer(bytearray(raw), dtype=torch.uint8).reshape(shape) != 0
+            made = torch.frombuffer(raw, dtype=torch.uint8).reshape(shape) != 0
         else:
-            made = torch.frombuffer(bytearray(raw), dtype=dtype).reshape(shape)
+            made = torch.frombuffer(raw, dtype=dtype).reshape(shape)
         if gradient is True and (dtype.is_floating_point or dtype.is_complex):
             made.requires_grad_()
         return made
 
-    def read_array(self, depth: int, name: str, shape: list[int]) -> np.ndarray:
-        dtype = _known(ARRAYS, name)
-        raw = self._take(self._size(shape, dtype.itemsize))
-        if name == "bool":
-            return (np.frombuffer(raw, np.uint8) != 0).reshape(shape)
-        return np.frombuffer(raw, dtype).reshape(shape).copy()
-
-    def read_scalar(self, depth: int, name: str, shape: list[int]) -> Any:
-        return self.read_array(depth, name, [])[()]
+    def read_array(self, depth: int, name: str, shape: list[int], _: bool) -> np.ndarray:
+        return self.read_tensor(depth, name, shape, False).numpy()
 
     def read_generator(self, depth: int, size: int) -> torch.Generator:
         state = torch.frombuffer(bytearray(self._take(size)), dtype=torch.uint8)
         generator = torch.Generator()
         generator.set_state(state)
         return generator
-
-    def read_range(self, depth: int, *parts: Any) -> range:
-        return range(*(self.get(part, depth) for part in parts))
-
-    def read_slice(self, depth: int, *parts: Any) -> slice:
-        return slice(*(self.get(part, depth) for part in parts))
 
     def read_list(self, depth: int, *items: Any) -> list[Any]:
         return [self.get(item, depth) for item in items]
@@ -343,9 +290,6 @@ class Reader:
     def read_set(self, depth: int, *items: Any) -> set[Any]:
         return set(_few_alike([self.get(item, depth) for item in items]))
 
-    def read_frozen(self, depth: int, *items: Any) -> frozenset[Any]:
-        return frozenset(_few_alike([self.get(item, depth) for item in items]))
-
     def read_dict(self, depth: int, *pairs: Any) -> dict[Any, Any]:
         found = [(self.get(key, depth), self.get(value, depth)) for key, value in pairs]
         _few_alike([key for key, _ in found])
@@ -355,7 +299,14 @@ class Reader:
         return Opaque(short(kind, 80))
 
     def read_pattern(self, depth: int, spec: Any) -> Any:
-        return _pattern(self.get(spec, depth))
+        from tfviz.patterns.pattern import from_spec
+
+        try:
+            return from_spec(self.get(spec, depth))
+        except CodecError:
+            raise
+        except Exception as error:  # the library's own words about what is wrong
+            raise CodecError(f"not a pattern: {short(error)}") from None
 
     def read_explorer(self, depth: int, module: str, state: Any) -> Any:
         from tfviz.explorers import ALL
@@ -366,9 +317,6 @@ class Reader:
             raise CodecError(f"no explorer is called {short(module, 40)!r}")
         if not {*kind.given, *kind.moved, "prompt"}.issuperset(values):
             raise CodecError("an explorer with a trait that it does not have")
-        for value in values.values():
-            if type(value) is dict and ("op" in value or "table" in value):
-                _check_spec(value)
         try:
             return kind.from_state(values)
         except Exception as error:  # each class says in its own way that a state is none
@@ -382,19 +330,6 @@ _READ: dict[str, Callable[..., Any]] = {
 }
 
 
-def decode(message: bytes, handle: Callable[[list[Any]], Any] | None = None) -> Any:
-    """The value in the bytes of `encode`. Raises CodecError if they hold none."""
-    if len(message) < HEAD.size:
-        raise CodecError("a message without a head")
-    text, raw = lengths(message[: HEAD.size])
-    if len(message) != HEAD.size + text + raw:
-        raise CodecError("a message of another length than it says")
-    reader = Reader(memoryview(message)[HEAD.size + text :], handle)
-    value = reader.get(unpack(message[HEAD.size : HEAD.size + text]))
-    reader.done()
-    return value
-
-
 def _few_alike(items: list[Any]) -> list[Any]:
     """These members or keys, unless many have one hash: a set of n such takes n² steps to make."""
     if items and max(Counter(map(hash, items)).values()) > ALIKE:
@@ -402,42 +337,63 @@ def _few_alike(items: list[Any]) -> list[Any]:
     return items
 
 
-def _name(table: Mapping[str, Any], value: Any) -> str | None:
-    return next((name for name, known in table.items() if known == value), None)
+# --- functions, and what they raise --------------------------------------------------------------
 
 
-def _known(table: Mapping[str, Any], name: Any) -> Any:
-    if type(name) is not str or name not in table:
-        raise CodecError(f"not a type of numbers: {short(name, 40)!r}")
-    return table[name]
+class Remote:
+    """A function at the other end of a line: calling it asks there."""
+
+    def __init__(self, end: End, number: int, name: str) -> None:
+        self._end, self._number, self._step = end, number, end.step
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._end.ask(self, arguments, named)
+
+    def __repr__(self) -> str:
+        return self.__name__
 
 
-def _check_spec(spec: Any, depth: int = 0) -> None:
-    """Bounds on the spec of a pattern, before the library makes it."""
-    if type(spec) is not dict or depth > 12:
-        raise CodecError("not the spec of a pattern, or nested too deep")
-    if "op" in spec:
-        parts = spec.get("parts")
-        if type(parts) is not list or len(parts) > 64:
-            raise CodecError("not the parts of a pattern")
-        for part in parts:
-            _check_spec(part, depth + 1)
-    elif "table" in spec:
-        shape, bits = spec.get("shape"), spec["table"]
-        if type(shape) is not list or [type(n) for n in shape] != [int, int]:
-            raise CodecError("not the shape of a pattern's table")
-        if not 0 < shape[0] == shape[1] <= 4096 or type(bits) is not str:
-            raise CodecError("not the table of a pattern")
-        packed = math.ceil(shape[0] ** 2 / 8)
-        if len(bits) != math.ceil(packed / 3) * 4:  # in base64
-            raise CodecError("the table of a pattern has another size than it says")
+class End:
+    """One end of a line, as to functions: its own have numbers, those of the other end are asked.
+
+    `handle` is for a Writer, `known` for a Reader.
+    """
+
+    def __init__(self) -> None:
+        self.own: dict[int, Any] = {}  # that the other end may ask for
+        self.count = 0  # of them, ever
+        self.step = 0  # where the functions of the other end come from
+
+    def ask(self, remote: Remote, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call a function of the other end."""
+        raise NotImplementedError
+
+    def handle(self, value: Any) -> list[Any] | None:
+        if isinstance(value, Remote) and value._end is self:
+            return ["yours", value._number]
+        if not callable(value):
+            return None
+        number = next((n for n, function in self.own.items() if function is value), 0)
+        if not number:
+            self.count = number = self.count + 1
+            self.own[number] = value
+        return ["function", number, short(getattr(value, "__name__", type(value).__name__), 80)]
+
+    def known(self, handle: list[Any]) -> Any:
+        match handle:
+            case ["function", int(number), str(name)] if type(number) is int:
+                return Remote(self, number, name[:80] if name.isidentifier() else "function")
+            case ["yours", int(number)] if type(number) is int and number in self.own:
+                return self.own[number]
+        raise CodecError("not a kind of value")
 
 
-def _pattern(spec: Any) -> Any:
-    from tfviz.patterns.pattern import from_spec
-
-    _check_spec(spec)
-    try:
-        return from_spec(spec)
-    except Exception as error:  # the library's own words about what is wrong
-        raise CodecError(f"not a pattern: {short(error)}") from None
+_UNWELCOME = AssertionError, StopIteration, StopAsyncIteration, UnicodeError, ExceptionGroup
+EXCEPTIONS = {
+    name: kind
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, Exception) and kind is not Exception
+    if not issubclass(kind, _UNWELCOME)
+}
+"""Python's own that may be raised at the other end, made from a message."""

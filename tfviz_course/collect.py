@@ -14,6 +14,7 @@ no use.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import re
@@ -49,11 +50,10 @@ class NamedFiles(FileNameCollectorPlugin):
         if info is None:
             return None
         student, name = info["student_id"], info["file_id"]
-        if not students.is_id(student):
-            self.log.warning("Left out %s: %s", students.shown(submitted_file), students.RULE)
-            return None
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            self.log.warning("Left out %s: it leaves the folder", students.shown(submitted_file))
+        leaves = Path(name).is_absolute() or ".." in Path(name).parts
+        if leaves or not students.is_id(student):
+            why = "it leaves the folder" if leaves else students.RULE
+            self.log.warning("Left out %s: %s", students.shown(submitted_file), why)
             return None
         other = self.found.setdefault(student, {}).setdefault(name, submitted_file)
         if other != submitted_file and "timestamp" not in info:
@@ -95,8 +95,8 @@ def handed_in(folder: str) -> datetime:
     return datetime.fromtimestamp(changed / 1e6, UTC).replace(tzinfo=None)
 
 
-def copy_plain(folder: int, name: str, to: Path, owner: int, most: int) -> int:
-    """Copy a file of an open folder, at most this many bytes; gives its size.
+def read_plain(folder: int, name: str, owner: int, most: int) -> bytes:
+    """What is in a file of an open folder, at most this many bytes.
 
     OSError for all that is not a plain file of this owner: links, pipes, folders, files of others.
     """
@@ -110,8 +110,7 @@ def copy_plain(folder: int, name: str, to: Path, owner: int, most: int) -> int:
         content = source.read(most + 1)
     if len(content) > most:
         raise OSError(f"more than {MOST_BYTES:,} bytes altogether")
-    (to / name).write_bytes(content)
-    return len(content)
+    return content
 
 
 class OwnWork(ExchangeCollect):
@@ -138,26 +137,25 @@ class OwnWork(ExchangeCollect):
         """Copy the plain files of one submission; what is left out is logged."""
         to = Path(dest)
         to.mkdir(parents=True)
-        try:
-            self._copy_files(src, to)
-        except OSError as error:
-            self.log.warning("Cannot read %r: %s", src, error)
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = os.open(src, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                stack.callback(os.close, folder)
+                names = sorted(os.listdir(folder))
+            except OSError as error:
+                self.log.warning("Cannot read %r: %s", src, error)
+                names = []
+            if len(names) > MOST_FILES:
+                self.log.warning("%r: only %d of %d files", src, MOST_FILES, len(names))
+            room = MOST_BYTES
+            for name in names[:MOST_FILES]:
+                try:
+                    content = read_plain(folder, name, os.fstat(folder).st_uid, room)
+                    (to / name).write_bytes(content)
+                    room -= len(content)
+                except OSError as error:
+                    self.log.warning("Left out %r of %r: %s", name, src, error)
         (to / TIME).write_text(f"{handed_in(src):%Y-%m-%d %H:%M:%S.%f} UTC")
         secret = to / SECRET
         if not (secret.exists() and re.fullmatch(rb"[0-9a-f]{128}", secret.read_bytes())):
             secret.write_text(secrets.token_hex(64))  # without one nbgrader releases no feedback
-
-    def _copy_files(self, src: str, to: Path) -> None:
-        folder = os.open(src, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            owner, room = os.fstat(folder).st_uid, MOST_BYTES
-            names = sorted(os.listdir(folder))
-            if len(names) > MOST_FILES:
-                self.log.warning("%r: only %d of %d files", src, MOST_FILES, len(names))
-            for name in names[:MOST_FILES]:
-                try:
-                    room -= copy_plain(folder, name, to, owner, room)
-                except OSError as error:
-                    self.log.warning("Left out %r of %r: %s", name, src, error)
-        finally:
-            os.close(folder)

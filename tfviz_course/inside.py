@@ -10,6 +10,7 @@ The messages are described in `tfviz_course.line`, whose `Session` is the other 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import linecache
 import os
@@ -43,18 +44,20 @@ def _confine(orders: dict[str, Any]) -> None:
         (resource.RLIMIT_NOFILE, limits["files"]),
         (resource.RLIMIT_NPROC, limits["processes"]),
     ):
-        hard = resource.getrlimit(kind)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (most, most))
+        _limit(kind, most)
 
 
-def _bound_memory(more: int) -> None:
+def _limit(kind: int, most: int, *, for_good: bool = True) -> None:
+    hard = resource.getrlimit(kind)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most if for_good else hard))
+
+
+def bound_memory(more: int, *, for_good: bool = True) -> None:
     """From here this process may map this much more."""
     with suppress(OSError), open("/proc/self/statm") as file:
-        most = int(file.read().split()[0]) * resource.getpagesize() + more
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        mapped = int(file.read().split()[0]) * resource.getpagesize()
+        _limit(resource.RLIMIT_AS, mapped + more, for_good=for_good)
 
 
 # --- what an answer may not call -----------------------------------------------------------------
@@ -104,7 +107,7 @@ class Lock:
 
 
 def _PLACE(*arguments: Any, **named: Any) -> Any:
-    return "door"(*arguments, **named)  # type: ignore[operator]
+    return "door".__call__(*arguments, **named)  # type: ignore[operator]
 
 
 # --- what a cell shows ---------------------------------------------------------------------------
@@ -113,22 +116,21 @@ def _PLACE(*arguments: Any, **named: Any) -> Any:
 class Shown:
     """What a cell prints and displays, as outputs of a notebook; the grader cuts it to size."""
 
-    def __init__(self, most: int) -> None:
-        self.most = 2 * most
+    def __init__(self) -> None:
         self.take()
 
     def take(self) -> list[dict[str, Any]]:
         """The outputs so far; begins anew."""
         found = getattr(self, "outputs", [])
         self.outputs: list[dict[str, Any]] = []
-        self.left, self.room = self.most, 2 << 20  # of text, of pictures: so much a message holds
+        self.left = 1 << 20  # so much a message holds, however it is written
         return found
 
     def text(self, name: str, text: str) -> None:
         text = text[: max(self.left, 0)]
         self.left -= len(text) + 1
         last = self.outputs[-1] if self.outputs else {}
-        if last.get("output_type") == "stream" and last.get("name") == name:
+        if last.get("name") == name:
             last["text"] += text
         elif text:
             self.outputs.append({"output_type": "stream", "name": name, "text": text})
@@ -138,92 +140,56 @@ class Shown:
         for mime in {"text/plain", "image/png", "image/jpeg"} & data.keys():
             value = data[mime]
             value = base64.b64encode(value).decode() if isinstance(value, bytes) else value
-            if isinstance(value, str) and len(value) < self.room:
-                self.room -= len(value) + 100
+            if isinstance(value, str) and len(value) < self.left:
+                self.left -= len(value) + 100
                 kept[mime] = value
         if kept:
             self.outputs.append({"output_type": kind, "data": kept, "metadata": {}})
 
 
-class Stream:
+class Stream(io.TextIOBase):
     """sys.stdout or sys.stderr."""
 
-    encoding = "utf-8"
-    errors = "replace"
+    encoding, errors = "utf-8", "replace"
 
     def __init__(self, name: str, shown: Shown) -> None:
-        self.name, self.shown = f"<{name}>", shown
-        self._kind = name
+        self._kind, self._shown = name, shown
 
     def write(self, text: str) -> int:
-        self.shown.text(self._kind, str(text))
+        self._shown.text(self._kind, str(text))
         return len(text)
-
-    def writelines(self, lines: list[str]) -> None:
-        for line in lines:
-            self.write(line)
-
-    def flush(self) -> None:
-        pass
-
-    def isatty(self) -> bool:
-        return False
 
     def writable(self) -> bool:
         return True
 
+    def flush(self) -> None:
+        """Nothing is kept back; and one that was closed goes on."""
+
 
 def _shell(shown: Shown) -> Any:
     """An IPython shell without a terminal, a kernel or a history."""
-    from IPython.core.displayhook import DisplayHook
-    from IPython.core.displaypub import DisplayPublisher
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
-    class Hook(DisplayHook):
-        def write_output_prompt(self) -> None:
-            pass
+    def show(value: Any) -> None:
+        if value is not None:
+            shown.rich("execute_result", shell.display_formatter.format(value)[0])
 
-        def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-            shown.rich("execute_result", format_dict)
-
-        def finish_displayhook(self) -> None:
-            self.flush_now = False
-
-        def log_output(self, format_dict: Any) -> None:
-            pass
-
-    class Publisher(DisplayPublisher):
-        def publish(self, data: Any, metadata: Any = None, *more: Any, **options: Any) -> None:
-            shown.rich("display_data", data)
-
-        def clear_output(self, wait: bool = False) -> None:
-            pass
-
-    class Shell(InteractiveShell):
-        def enable_gui(self, gui: Any = None) -> None:
-            """`%matplotlib inline` asks for it; there is no window to enable."""
-
-        def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
-            text = [codec.short(line, 4_000) for line in stb[:40]]
-            said = _message(evalue)
-            shown.left -= min(shown.left, sum(map(len, text)) + len(said))
-            shown.outputs.append(
-                {
-                    "output_type": "error",
-                    "ename": codec.short(getattr(etype, "__name__", etype), 80),
-                    "evalue": said,
-                    "traceback": text,
-                }
-            )
+    def show_error(kind: Any, value: Any, lines: list[str]) -> None:
+        text, said = [codec.short(line, 4_000) for line in lines[:40]], _message(value)
+        name = codec.short(getattr(kind, "__name__", kind), 80)
+        error = {"output_type": "error", "ename": name, "evalue": said, "traceback": text}
+        shown.outputs.append(error)
 
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "nocolor"
     config.InteractiveShell.autocall = 0
-    config.InteractiveShell.cache_size = 0
-    shell = Shell.instance(config=config, displayhook_class=Hook, display_pub_class=Publisher)
-    shell.displayhook.shell = shell
+    shell: Any = InteractiveShell.instance(config=config)
+    shell.display_trap.hook = show
+    shell.display_pub.publish = lambda data, *more, **options: shown.rich("display_data", data)
+    shell.enable_gui = lambda gui=None: None  # `%matplotlib inline` asks for it
+    shell._showtraceback = show_error
     return shell
 
 
@@ -270,82 +236,47 @@ def _error(error: BaseException, *, call: bool = False) -> dict[str, Any]:
 # --- the line ------------------------------------------------------------------------------------
 
 
-class Given:
-    """A function of the grader's: calling it asks the grader."""
-
-    def __init__(self, line: Line, number: int, name: str) -> None:
-        self._line, self._number = line, number
-        self.__name__ = self.__qualname__ = name
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._line.ask(self._number, arguments, named)
-
-    def __repr__(self) -> str:
-        return f"<function {self.__name__}>"
-
-
-class Line:
+class Line(codec.End):
     """Serves the grader: one request after the other, with questions of ours in between."""
 
     def __init__(self, orders: dict[str, Any]) -> None:
-        self.reading, self.writing = orders["lines"]
+        super().__init__()
+        reading, writing = orders["lines"]
+        for number in (reading, writing):
+            os.set_inheritable(number, False)
+        self.reading, self.writing = os.fdopen(reading, "rb"), os.fdopen(writing, "wb")
         self.process = os.getpid()
-        for line in orders["lines"]:
-            os.set_inheritable(line, False)
         self.limits = orders["limits"]
-        self.functions: dict[int, Any] = {}
         self.spaces: dict[int, dict[str, Any]] = {}
         self.lock = Lock()
         self.locked: dict[int, list[FunctionType]] = {}  # by the step of the answer
         self.at = 0
         self.turn = threading.RLock()
         self.calls = 0  # of the student's functions that go on
-        self.shown = Shown(self.limits["output"])
+        self.shown = Shown()
         self.streams = Stream("stdout", self.shown), Stream("stderr", self.shown)
         self.shell: Any = None
 
     def receive(self) -> tuple[Any, codec.Reader]:
         text, raw = codec.lengths(self._read(codec.HEAD.size))
         message = codec.unpack(self._read(text))
-        return message, codec.Reader(self._read(raw), self._known)
+        return message, codec.Reader(self._read(raw), self.known)
 
     def _read(self, size: int) -> bytes:
-        parts = []
-        while size:
-            part = os.read(self.reading, min(size, 1 << 20))
-            if not part:
-                os._exit(0)  # the grader has gone
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+        data = self.reading.read(size)
+        if len(data) < size:
+            os._exit(0)  # the grader has gone
+        return data
 
     def send(self, message: Any, raw: list[bytes]) -> None:
         if os.getpid() != self.process:
             os._exit(0)  # a fork of the student's came back here: one voice is enough
-        rest = memoryview(codec.pack(message, raw))
-        while rest:
-            rest = rest[os.write(self.writing, rest[: 1 << 20]) :]
-
-    def _known(self, handle: list[Any]) -> Any:
-        """What stands for a function: the grader's, or our own on its way back."""
-        kind, number, *name = handle
-        if kind == "function":
-            return self.functions[number]
-        return Given(self, number, name[0])
-
-    def _handle(self, value: Any) -> list[Any] | None:
-        if isinstance(value, Given):
-            return ["given", value._number]
-        if not callable(value):
-            return None
-        known = (n for n, function in self.functions.items() if function is value)
-        number = next(known, len(self.functions))
-        self.functions[number] = value
-        return ["function", number, codec.short(getattr(value, "__name__", type(value).__name__))]
+        self.writing.write(codec.pack(message, raw))
+        self.writing.flush()
 
     def answer(self, make: Callable[[codec.Writer], list[Any]]) -> None:
         """Send what `make` writes, or why it cannot be sent."""
-        writer = codec.Writer(self._handle)
+        writer = codec.Writer(self.handle)
         try:
             message, raw = make(writer), writer.raw
             codec.pack(message, [])
@@ -353,7 +284,7 @@ class Line:
             message, raw = ["failed", _error(error)], []
         self.send(message, raw)
 
-    def ask(self, number: int, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def ask(self, remote: codec.Remote, arguments: Any, named: dict[str, Any]) -> Any:
         """Call a function of the grader's. What the student's code does meanwhile has to wait.
 
         Raises RuntimeError when nothing of the student's is being called: the grader would not
@@ -362,9 +293,9 @@ class Line:
         if not self.calls:
             raise RuntimeError("the call that this function was given to is over")
         with self.turn:
-            writer = codec.Writer(self._handle)
+            writer = codec.Writer(self.handle)
             packed = [writer.put(list(arguments)), writer.put(named)]
-            self.send(["ask", number, *packed], writer.raw)
+            self.send(["ask", remote._number, *packed], writer.raw)
             while True:
                 message, reader = self.receive()
                 if message[0] == "value":
@@ -374,18 +305,9 @@ class Line:
                 self.serve(message, reader)
 
     def _theirs(self, error: dict[str, Any]) -> Exception:
-        import builtins
-
-        found: type[Exception] = Exception
-        for name in error["types"]:
-            kind = getattr(builtins, name, None)
-            if isinstance(kind, type) and issubclass(kind, Exception):
-                found = kind
-                break
-        try:
-            made = found(error["message"])
-        except TypeError:
-            made = Exception(error["message"])
+        known = codec.EXCEPTIONS
+        kind = next((known[name] for name in error["types"] if name in known), Exception)
+        made = kind(error["message"])
         made._of_the_grader = error["number"]  # type: ignore[attr-defined]
         return made
 
@@ -443,7 +365,7 @@ class Line:
         given, options = reader.get(arguments), reader.get(named)
         torch.set_rng_state(reader.get(dice))
         try:
-            result = self._result(self.functions[number], given, options)
+            result = self._result(self.own[number], given, options)
         except BaseException as error:
             found = _error(error, call=True)
             error.__traceback__ = None
@@ -475,7 +397,7 @@ def main(orders: dict[str, Any]) -> None:
     line.lock.library = os.path.dirname(tfviz.__file__) + os.sep
     sys.argv = [""]
     line.send(["ready"], [])
-    _bound_memory(line.limits["memory"])
+    bound_memory(line.limits["memory"])
     while True:
         line.serve(*line.receive())
 

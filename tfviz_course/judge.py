@@ -5,7 +5,7 @@
 
 The tests never share a process with the student's code. `prepare` executes the set-up and the
 official solutions in this process. For each exercise the names that the solution binds are then
-replaced by the student's: a function by a `Proxy`, which sends its arguments to the student's
+replaced by the student's: a function by a `Remote`, which sends its arguments to the student's
 process and reads what comes back (`tfviz_course.codec`), any other value by a copy. So a student's
 code can return wrong values, and that is all it can do here.
 
@@ -30,7 +30,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy
@@ -43,22 +43,7 @@ from tfviz_course.asked import asked
 from tfviz_course.line import TEXT, Ran, Session, StudentError, about, clean, kind_of, say
 from tfviz_course.sandbox import Limits, Stopped, Unavailable
 
-__all__ = [
-    "VERSION",
-    "Judged",
-    "Limits",
-    "Prepared",
-    "StudentError",
-    "Unavailable",
-    "Verdict",
-    "judge",
-    "prepare",
-    "seed_of",
-]
-
 LIMITS = Limits()
-VERSION = 1  # of the way of judging; verdicts of another version are not used again
-
 PICTURES = 2  # in the output of one cell of tests
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
 MARK = re.compile(r"^\s*### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
@@ -84,19 +69,6 @@ class Judged:
     verdicts: dict[str, Verdict]
     outputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain data for `json.dump`."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Judged:
-        """The inverse of `to_json`. Raises KeyError or TypeError for other data."""
-        verdicts = {
-            name: Verdict(bool(v["passed"]), str(v["message"]), tuple(v["outputs"]))
-            for name, v in data["verdicts"].items()
-        }
-        return cls(verdicts, dict(data["outputs"]), tuple(data["remarks"]))
 
 
 # --- the trusted side ----------------------------------------------------------------------------
@@ -179,17 +151,13 @@ def prepare(source: NotebookNode) -> Prepared:
             name = str(cell.metadata.get("nbgrader", {}).get("grade_id") or cell.get("id", ""))
             text = "\n".join(line for line in cell.source.split("\n") if not MARK.match(line))
             cells.append(Cell(name, role, about.get("exercise") or "", text))
-    tasks: dict[str, Task] = {}
+    tasks = {}
     for step, cell in enumerate(cells):
         if cell.role == "yours":
             tests = {c.role: c for c in cells if c.exercise == cell.exercise}
+            names = _bound(cell.source)
             tasks[cell.exercise] = Task(
-                cell.exercise,
-                cell,
-                tests.get("checks"),
-                tests.get("hidden"),
-                step,
-                _bound(cell.source),
+                cell.exercise, cell, tests.get("checks"), tests.get("hidden"), step, names
             )
     varies = any(cell.role == "student" for cell in cells)
     prepared = Prepared(tuple(cells), tasks, varies, {})
@@ -234,9 +202,10 @@ def _run_trusted(cell: Cell, space: dict[str, Any]) -> None:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(_compiled(cell), space)
     except Exception as error:
-        line = _line(error, cell.name)
+        line = _line(error, cell)
         raise ValueError(
-            f"cell {cell.name!r} of the assignment fails{line}: {type(error).__name__}: {error}"
+            f"cell {cell.name!r} of the assignment fails{f' at line {line}' if line else ''}: "
+            f"{type(error).__name__}: {error}"
         ) from error
 
 
@@ -248,10 +217,10 @@ def _compiled(cell: Cell) -> Any:
     return compile(cell.source, f"<{cell.name}>", "exec")
 
 
-def _line(error: BaseException, name: str) -> str:
-    """In words, the line of the cell at which it stopped."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == f"<{name}>"]
-    return f" at line {frames[-1].lineno}" if frames else ""
+def _line(error: BaseException, cell: Cell) -> int:
+    """The line of the cell at which it stopped; 0 if it did elsewhere."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((f.lineno or 0 for f in reversed(frames) if f.filename == f"<{cell.name}>"), 0)
 
 
 def _bound(source: str) -> tuple[str, ...]:
@@ -305,7 +274,7 @@ def judge(
     assignment: str,
     limits: Limits = LIMITS,
     sandboxed: bool = True,
-    report: Callable[[str, Verdict], None] | None = None,
+    report: Callable[[str, Verdict], object] = lambda name, verdict: None,
 ) -> Judged:
     """Judge the answers of one student: {name of the answer's cell: its source}.
 
@@ -315,40 +284,39 @@ def judge(
     if prepared.varies:
         _execute_trusted(prepared, student)
     judging = _Judging(prepared, answers, student, secret, assignment, limits, sandboxed)
-    if report:
-        judging.report = report
     try:
-        judging.visible()
-        judging.hidden()
+        for part in ("checks", "hidden"):  # the student's process sees no hidden input before
+            for task in prepared.tasks.values():
+                if cell := getattr(task, part):
+                    verdict = judging.verdict(task, cell)
+                    judging.verdicts[cell.name] = verdict
+                    report(cell.name, verdict)
+                    prepared.show(task.after)  # type: ignore[arg-type]
     finally:
         judging.close()
     return Judged(judging.verdicts, judging.outputs, tuple(dict.fromkeys(judging.remarks)))
 
 
+@dataclass
 class _Judging:
     """The state while one submission is judged."""
 
-    def __init__(
-        self,
-        prepared: Prepared,
-        answers: Mapping[str, str],
-        student: str,
-        secret: str,
-        assignment: str,
-        limits: Limits,
-        sandboxed: bool,
-    ) -> None:
-        self.prepared, self.answers, self.student = prepared, answers, student
-        self.secret, self.assignment = secret, assignment
-        self.limits, self.sandboxed = limits, sandboxed
-        self.left = limits.seconds
-        self.session: Session | None = None
-        self.ran: dict[str, Ran] = {}
-        self.stopped: dict[str, str] = {}  # exercises that ended a process, and how
-        self.verdicts: dict[str, Verdict] = {}
-        self.outputs: dict[str, list[dict[str, Any]]] = {}
-        self.remarks: list[str] = []
-        self.report: Callable[[str, Verdict], None] = _nothing
+    prepared: Prepared
+    answers: Mapping[str, str]
+    student: str
+    secret: str
+    assignment: str
+    limits: Limits
+    sandboxed: bool
+    session: Session | None = None
+    ran: dict[str, Ran] = field(default_factory=dict)
+    stopped: dict[str, str] = field(default_factory=dict)  # exercises that ended a process, and how
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    outputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.left = self.limits.seconds
 
     def close(self) -> None:
         if self.session:
@@ -446,23 +414,7 @@ class _Judging:
 
     # --- the tests ---
 
-    def visible(self) -> None:
-        for task in self.prepared.tasks.values():
-            if task.checks:
-                self._judge(task, task.checks)
-
-    def hidden(self) -> None:
-        for task in self.prepared.tasks.values():
-            if task.hidden:
-                self._judge(task, task.hidden)
-
-    def _judge(self, task: Task, cell: Cell) -> None:
-        verdict = self._verdict(task, cell)
-        self.prepared.show(task.after)  # type: ignore[arg-type]
-        self.verdicts[cell.name] = verdict
-        self.report(cell.name, verdict)
-
-    def _verdict(self, task: Task, cell: Cell) -> Verdict:
+    def verdict(self, task: Task, cell: Cell) -> Verdict:
         if not self._answer(task.answer):
             return failed(EMPTY)
         session = self._start()
@@ -473,24 +425,20 @@ class _Judging:
                 "Not judged: the submission's time was over "
                 f"({self.limits.seconds:.0f} seconds for all answers together)."
             )
-        ran = self.ran[task.label]
-        reads = _used(cell.source)
-        missing = [n for n in task.names if n in reads and n not in ran.values]
-        if missing:
-            names = " and ".join(f"`{name}`" for name in missing)
+        ran, names = self.ran[task.label], set(task.names) & _used(cell.source)
+        if missing := sorted(names - ran.values.keys()):
             why = f" The cell stops before: {say(ran.error)}" if ran.error else ""
-            return failed(f"The answer does not define {names}.{why}")
-        if cell.role == "hidden":
-            self.prepared.show(task.after)  # type: ignore[arg-type]
+            return failed(f"The answer does not define `{'` and `'.join(missing)}`.{why}")
+        for name in sorted(names):
+            if isinstance(ran.values[name], StudentError):
+                return failed(f"`{name}` is {ran.values[name]}")
+        hidden = cell.role == "hidden"
+        self.prepared.show(task.after if hidden else task.before)  # type: ignore[arg-type]
+        if hidden:
             self.prepared.space["seed"] = seed_of(
                 self.secret, self.assignment, task.label, self.student
             )
-        else:
-            self.prepared.show(task.before)  # type: ignore[arg-type]
-        for name, value in ran.values.items():
-            if isinstance(value, StudentError) and name in reads:
-                return failed(f"`{name}` is {value}")
-            self.prepared.space[name] = value
+        self.prepared.space.update(ran.values)
         try:
             with self._charged(self.limits.cell_seconds) as seconds:
                 session.fresh(seconds)
@@ -551,13 +499,9 @@ def _why(error: BaseException, cell: Cell) -> str:
 
 def _where(error: BaseException, cell: Cell) -> str:
     """The line of the tests, as code."""
-    frames = [
-        f for f in traceback.extract_tb(error.__traceback__) if f.filename == f"<{cell.name}>"
-    ]
-    lines = cell.source.split("\n")
-    if not frames or not frames[-1].lineno or frames[-1].lineno > len(lines):
-        return ""
-    return f" in `{codec.short(lines[frames[-1].lineno - 1].strip(), 100)}`"
+    line = _line(error, cell)
+    said = codec.short(cell.source.split("\n")[line - 1].strip(), 100)
+    return f" in `{said}`" if line else ""
 
 
 @contextlib.contextmanager

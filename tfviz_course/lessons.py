@@ -10,13 +10,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from tfviz_lessons.assignment import Told
-from tfviz_lessons.lesson import Lesson, is_lesson
-from tfviz_lessons.lesson import read as read_file
+from tfviz_lessons.lesson import Lesson, is_lesson, parse
 
 HOME = Path(__file__).resolve().parents[1]
+SOURCES = [
+    *("_config.yml", "_toc.yml", "*.md", "*.toml", "tfviz/**/*.toml", "tfviz_lessons/**/*.py"),
+    *("chapters/**/*.md", "book/**/*.md", "book/**/*.bib", "book/**/*.py"),
+]
 
 BUILD = """
 import sys
@@ -48,13 +52,16 @@ def home() -> Path:
     return HOME
 
 
+_is_lesson, _parse = lru_cache(maxsize=None)(is_lesson), lru_cache(maxsize=None)(parse)
+
+
 def chapters() -> dict[str, Path]:
     """Every lesson with exercises by its short name, such as basics/attention."""
     folder = home() / "chapters"
     return {
         path.relative_to(folder).with_suffix("").as_posix(): path
         for path in sorted(folder.glob("**/*.md"))
-        if is_lesson(path.read_text("utf8"))
+        if _is_lesson(path.read_text("utf8"))
     }
 
 
@@ -63,7 +70,7 @@ def read(chapter: str) -> Lesson:
     known = chapters()
     if chapter not in known:
         raise LessonsError(_unknown(chapter, list(known)))
-    return read_file(known[chapter])
+    return _parse(known[chapter].read_text("utf8"), known[chapter])
 
 
 def choose(items: Sequence[str]) -> dict[str, list[str]]:
@@ -75,15 +82,13 @@ def choose(items: Sequence[str]) -> dict[str, list[str]]:
     if isinstance(items, str):
         raise LessonsError(f"items = {items!r} is one word; give a list, such as [{items!r}]")
     every = {name: [task.label for task in read(name).tasks] for name in chapters()}
-    wanted = set(items)
     names = {*every, *(label for labels in every.values() for label in labels)}
-    for item in items:
-        if item not in names:
-            raise LessonsError(_unknown(item, sorted(names)))
-    if not wanted:
+    if unknown := [item for item in items if item not in names]:
+        raise LessonsError(_unknown(unknown[0], sorted(names)))
+    if not items:
         raise LessonsError("no exercises are chosen; name chapters, or labels such as ex-sharpness")
     found = {
-        name: [label for label in labels if name in wanted or label in wanted]
+        name: [label for label in labels if name in items or label in items]
         for name, labels in every.items()
     }
     return {name: labels for name, labels in found.items() if labels}
@@ -103,8 +108,7 @@ def told(chapter: str) -> Told:
     The book is read for it, without executing anything, where that was not done since the last
     change; it takes some seconds.
     """
-    folder = read_book()
-    path = folder / "site" / "exercises" / "chapters" / f"{chapter}.json"
+    path = read_book() / "site" / "exercises" / "chapters" / f"{chapter}.json"
     if not path.exists():
         raise LessonsError(f"chapter {chapter!r} is not in the book; add it to _toc.yml")
     known: Told = json.loads(path.read_text("utf8"))
@@ -119,12 +123,11 @@ def read_book() -> Path:
     """
     root = home()
     state = _digest(root)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    places = [root / "_build" / "course", cache / "tfviz" / "course"]
-    for place in places:
-        if _is_read(place, state):
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfviz" / "course"
+    for place in (root / "_build" / "course", cache):
+        stamp = place / ".read"
+        if stamp.exists() and stamp.read_text() == state:
             return place
-    for place in places:
         try:
             place.mkdir(parents=True, exist_ok=True)
             lock = (place / ".lock").open("w")
@@ -132,30 +135,21 @@ def read_book() -> Path:
             continue
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # one reads, others wait for what it finds
-            if not _is_read(place, state):
-                (place / ".read").unlink(missing_ok=True)
+            if not (stamp.exists() and stamp.read_text() == state):
+                stamp.unlink(missing_ok=True)
                 _build(root, place)
-                (place / ".read").write_text(state)
+                stamp.write_text(state)
         return place
     raise LessonsError(
-        f"nothing can be written at {places[0]} nor at {places[1]}; set XDG_CACHE_HOME to a folder "
-        "that is yours"
+        f"nothing can be written below {root}, nor at {cache}; set XDG_CACHE_HOME to a folder that "
+        "is yours"
     )
-
-
-def _is_read(place: Path, state: str) -> bool:
-    stamp = place / ".read"
-    return stamp.exists() and stamp.read_text() == state
 
 
 def _build(root: Path, place: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BUILD, str(root), str(place)],
-        capture_output=True,
-        text=True,
-        cwd=place,
-        env={**os.environ, "MPLBACKEND": "agg"},
-    )
+    command = [sys.executable, "-c", BUILD, str(root), str(place)]
+    known = {**os.environ, "MPLBACKEND": "agg"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=known)
     if done.returncode:
         said = (done.stdout + done.stderr).strip()
         raise LessonsError(f"the book cannot be read:\n{said[-4000:]}")
@@ -163,18 +157,8 @@ def _build(root: Path, place: Path) -> None:
 
 def _digest(root: Path) -> str:
     """One number for everything that the book's numbers and words are made of."""
-    files = [root / "_config.yml", root / "_toc.yml", *root.glob("*.md"), *root.glob("*.toml")]
-    for folder, ending in (
-        ("chapters", "md"),
-        ("book", "md"),
-        ("book", "bib"),
-        ("book", "py"),
-        ("tfviz_lessons", "py"),
-    ):
-        files += (root / folder).glob(f"**/*.{ending}")
-    files += (root / "tfviz").glob("**/*.toml")
     total = hashlib.sha256(os.environ.get("GITHUB_REPOSITORY", "").encode())
-    for file in sorted(set(files)):
+    for file in sorted({file for pattern in SOURCES for file in root.glob(pattern)}):
         total.update(str(file.relative_to(root)).encode())
         total.update(file.read_bytes())
     return total.hexdigest()

@@ -1,6 +1,6 @@
 """The line to the process in which a student's code runs, from the grader's side.
 
-`Session` starts the process and executes cells there; a function of the student's is a `Proxy`
+`Session` starts the process and executes cells there; a function of the student's is a `Remote`
 here, which sends its arguments over the line and reads what comes back (`tfviz_course.codec`).
 Nothing that comes is trusted: it is bounded, and it is data.
 
@@ -15,15 +15,14 @@ grader answers with ``value`` or ``error``.
 
 from __future__ import annotations
 
-import builtins
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from tfviz_course import codec
+from tfviz_course.codec import EXCEPTIONS, Remote
 from tfviz_course.sandbox import Deadline, Limits, Sandbox, Stopped, Unavailable
 
 TEXT = 4_000  # characters of a message
@@ -34,30 +33,14 @@ class StudentError(Exception):
     """What the student's code raised, where its type has no place in the grader."""
 
 
-class Proxy:
-    """A student's function: calling it asks the student's process."""
-
-    def __init__(self, session: Session, step: int, number: int, name: str) -> None:
-        self._session, self._step, self._number = session, step, number
-        self.__name__ = self.__qualname__ = name
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._session.call(self, arguments, named)
-
-    def __repr__(self) -> str:
-        return self.__name__
-
-
-class Session:
+class Session(codec.End):
     """One process of a student's and the line to it."""
 
     def __init__(self, limits: Limits, sandboxed: bool) -> None:
+        super().__init__()
         self.limits = limits
-        self.given: dict[int, Callable[..., Any]] = {}  # functions that a test handed over
-        self.count = 0  # of them, ever
-        self.asked = 0  # calls of them, in the cell of tests at hand
+        self.asked = 0  # calls of functions of ours, in the cell of tests at hand
         self.raised: dict[int, Exception] = {}
-        self.step = 0
         self.cell: Deadline | None = None
         self.line = Sandbox(limits, sandboxed=sandboxed)
         try:
@@ -73,30 +56,8 @@ class Session:
     def fresh(self, seconds: float) -> None:
         """A new cell of tests begins, whose calls may take this long in all; what an older one
         handed over is out of reach."""
-        self.given, self.raised, self.asked = {}, {}, 0
+        self.own, self.raised, self.asked = {}, {}, 0
         self.cell = Deadline(seconds, self.line)
-
-    def _handle(self, value: Any) -> list[Any] | None:
-        if isinstance(value, Proxy) and value._session is self:
-            return ["function", value._number]
-        if not callable(value):
-            return None
-        known = (n for n, function in self.given.items() if function is value)
-        number = next(known, 0)
-        if not number:
-            self.count = number = self.count + 1
-            self.given[number] = value
-        return ["given", number, codec.short(getattr(value, "__name__", "function"), 80)]
-
-    def _known(self, handle: list[Any]) -> Any:
-        """What stands for a handle that came over the line."""
-        match handle:
-            case ["function", int(number), str(name)] if type(number) is int:
-                plain = name if name.isidentifier() else "function"
-                return Proxy(self, self.step, number, plain[:80])
-            case ["given", int(number)] if type(number) is int and number in self.given:
-                return self.given[number]
-        raise codec.CodecError("not a kind of value")
 
     def run(
         self,
@@ -130,7 +91,7 @@ class Session:
 
     def _read(self, value: Any, raw: memoryview) -> Any:
         """A value of the student's, or the StudentError that it is none."""
-        reader = codec.Reader(raw, self._known)
+        reader = codec.Reader(raw, self.known)
         try:
             found = reader.get(value)
             reader.done()
@@ -138,16 +99,14 @@ class Session:
             return StudentError(f"a value that cannot be read: {error}")
         return found
 
-    def call(self, proxy: Proxy, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def ask(self, remote: Remote, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a student's function. Raises what it raises, and Stopped."""
-        writer = codec.Writer(self._handle)
-        packed: list[Any] = [writer.put(list(arguments)), writer.put(named)]
-        packed.append(
-            writer.put(torch.get_rng_state())
-        )  # what the test has seeded, is seeded there
+        writer = codec.Writer(self.handle)
+        # what the test has seeded, is seeded there
+        packed = [writer.put(part) for part in (list(arguments), named, torch.get_rng_state())]
         torch.rand(())  # the next call goes on from another state, unless the test seeds again
-        self.step = proxy._step
-        message = ["call", proxy._step, proxy._number, *packed]
+        self.step = remote._step
+        message = ["call", remote._step, remote._number, *packed]
         end = Deadline(self.limits.call_seconds, self.line, self.cell)
         self.line.send(message, writer.raw, end)
         while True:
@@ -175,17 +134,17 @@ class Session:
                 f"The answer calls back more than {self.limits.callbacks:,} times.",
                 "called back too often",
             )
-        writer = codec.Writer(self._handle)
-        reader = codec.Reader(raw, self._known)
+        writer = codec.Writer(self.handle)
+        reader = codec.Reader(raw, self.known)
         try:
             arguments, named = reader.get(given), reader.get(options)
-            function = self.given.get(number)
+            function = self.own.get(number)
             if function is None or type(arguments) is not list or type(named) is not dict:
                 raise codec.CodecError("no such function")
             message = ["value", writer.put(function(*arguments, **named))]
         except Exception as error:
             self.raised[self.asked] = error
-            writer = codec.Writer(self._handle)
+            writer = codec.Writer(self.handle)
             types = [kind.__name__ for kind in type(error).__mro__]
             said = {"types": types, "message": codec.short(error), "number": self.asked}
             message = ["error", said]
@@ -196,25 +155,21 @@ class Session:
         own = error.get("given")
         if type(own) is int and own in self.raised:
             return self.raised[own]  # ours: it went through the student's code and came back
-        message, types = codec.short(error.get("message", ""), TEXT), error.get("types")
-        types = [t for t in types if type(t) is str] if type(types) is list else []
-        first = codec.short(types[0], 80) if types else "Exception"
-        made: Exception | None = None
-        for name in types:
-            kind = getattr(builtins, name, None) if name in _REBUILT else None
-            if kind is not None:
-                made = kind(message) if message else kind()
-                break
-        if made is None:
-            made = StudentError(f"{first}: {message}" if message else first)
-        lines = error.get("lines")
-        lines = lines if type(lines) is list else []
-        made.tfviz_student = Theirs(  # type: ignore[attr-defined]
-            first,
-            message,
-            tuple(codec.short(line, 200) for line in lines[:8] if type(line) is str),
-            error.get("signature") is True,
+        message = codec.short(error.get("message", ""), TEXT)
+        types, lines = (
+            [codec.short(part, 200) for part in parts[:12] if type(part) is str]
+            if type(parts := error.get(name)) is list
+            else []
+            for name in ("types", "lines")
         )
+        first = types[0] if types else "Exception"
+        kind = next((EXCEPTIONS[name] for name in types if name in EXCEPTIONS), None)
+        if kind is not None:
+            made = kind(message) if message else kind()
+        else:
+            made = StudentError(f"{first}: {message}" if message else first)
+        theirs = Theirs(first, message, tuple(lines), error.get("signature") is True)
+        made.tfviz_student = theirs  # type: ignore[attr-defined]
         return made
 
 
@@ -247,25 +202,6 @@ def kind_of(error: BaseException | None) -> str:
     theirs = about(error)
     return theirs.kind if theirs else ""
 
-
-def _plain(kind: type[Exception]) -> bool:
-    """Whether an exception can be made from a message and may be raised in the grader."""
-    unwelcome = (AssertionError, StopIteration, StopAsyncIteration)
-    try:
-        return not issubclass(kind, unwelcome) and str(kind()) is not None
-    except TypeError:
-        return False
-
-
-_REBUILT = {
-    name
-    for name, kind in vars(builtins).items()
-    if isinstance(kind, type)
-    and issubclass(kind, Exception)
-    and _plain(kind)
-    and kind is not Exception
-}
-"""Python's own exceptions that a student's code may raise here; any other is a StudentError."""
 
 _IMAGE = re.compile(r"[A-Za-z0-9+/=\n]*\Z")
 

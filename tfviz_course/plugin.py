@@ -1,25 +1,24 @@
 """nbgrader's side of safe grading: whichever button is pressed, this is what it does.
 
-A course's ``nbgrader_config.py`` (`config_text`) names the classes here by their full names, so
-that nbgrader cannot start without them, and imports this module, which puts `Autograde` in the
-place of nbgrader's own:
+A course's ``nbgrader_config.py`` (`config_text`) imports this module, which puts `Autograde` in the
+place of nbgrader's own, and lets it `configure` nbgrader, which cannot start without it:
 
 * *generate* cuts the gaps of the exercises as the book does (`Gaps`),
 * *autograde* reads submissions rebuilt from the release, never the submitted files, and takes the
   verdicts of the judge (`Judge`) where nbgrader would execute the notebook,
 * *feedback* shows no hidden test and nothing that one said, and no set-up (`HideHidden`), and fits
   a phone (`Looks`),
-* whatever a student wrote is shown as text and pictures, never as a page's own HTML (`markdown`,
-  `harmless`). That also protects the instructor, who reads it in formgrader.
+* whatever a student wrote is shown as text and pictures, never as a page's own HTML (`markdown`;
+  the judge keeps of outputs text and pictures only, `tfviz_course.line.clean`). That also protects
+  the instructor, who reads it in formgrader.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from jinja2 import pass_context
 from nbconvert.filters import Highlight2HTML
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
-from nbformat.notebooknode import NotebookNode
+from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_markdown_cell, new_output
 from nbgrader import converters, utils
 from nbgrader.api import Gradebook
@@ -41,7 +40,6 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
 from tfviz_course import store, students
-from tfviz_course.rebuild import picture
 from tfviz_lessons.assignment import gap
 
 ME = "tfviz_course.plugin"
@@ -58,12 +56,7 @@ RECORD = [
     f"{ME}.Judge",
     *(f"{STOCK}.{name}" for name in ("SaveAutoGrades", "AssignLatePenalties", "CheckCellMetadata")),
 ]
-FEEDBACK = [
-    f"{ME}.HideHidden",
-    f"{STOCK}.GetGrades",
-    f"{ME}.Waiting",
-    f"{ME}.Looks",
-]
+FEEDBACK = [f"{ME}.HideHidden", f"{STOCK}.GetGrades", f"{ME}.Looks"]
 
 PASSED = "✓ further checks: passed"
 FAILED = "✗ further checks: your answer fails on inputs that you have not seen"
@@ -76,45 +69,40 @@ NOT_YET = (
     "**Not graded yet.** Somebody will read the answer below. Until then its points are missing, "
     "here and in the sum."
 )
-TOO_MUCH = "… further outputs are left out: there are too many for one page"
-
-TEXT, OUTPUTS = 20_000, 100  # characters of an output, outputs of a cell
 COLOURED = 10_000  # characters of code or Markdown that are rendered; more is shown as it stands,
 BLANK = re.compile(r"\s{100}")  # and so are long runs of blanks: their colouring takes their square
-PAGE = 5_000_000  # characters that all outputs of a submission's answers may have
 
 
-def config_text(course: Path, name: str) -> str:
-    """The text of ``<course>/nbgrader_config.py`` for the course called `name`."""
-    identifier = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
-    if not identifier:
-        raise ValueError(f"the course's name {name!r} has no letter or digit; give it one")
-
-    def lines(things: Iterable[str]) -> str:
-        return "[\n" + "".join(f'    "{thing}",\n' for thing in things) + "]"
-
+def config_text(identifier: str) -> str:
+    """The text of ``<course>/nbgrader_config.py`` for the course that nbgrader calls so."""
     return f'''\
 # nbgrader's settings for this course, written by tfviz-course. Add your own at the end.
 from pathlib import Path
+
+import {ME}
 
 c = get_config()
 c.CourseDirectory.course_id = "{identifier}"
 c.CourseDirectory.root = str(Path(__file__).resolve().parent)
 
-# Safe grading: submissions are rebuilt and judged in a sandbox. Without these lines nbgrader would
+# Safe grading: submissions are rebuilt and judged in a sandbox. Without this line nbgrader would
 # run what students wrote with your rights.
-c.GenerateAssignment.preprocessors = {lines(GENERATE)}
-c.ClearMarkScheme.enforce_metadata = False
-c.Autograde.autograde_preprocessors = {lines(RECORD)}
-c.GenerateFeedback.preprocessors = {lines(FEEDBACK)}
-c.HTMLExporter.filters = {{
-    "markdown2html": "{ME}.markdown",
-    "highlight_code": "{ME}.highlight",
-}}
-# Files named by students: ids are checked, and nobody's work is replaced without a question.
-c.ZipCollectApp.collector_plugin = "tfviz_course.collect.NamedFiles"
-import {ME}  # noqa: E402, F401  (puts its Autograde in the place of nbgrader's)
+{ME}.configure(c)
 '''
+
+
+def configure(c: Any) -> None:
+    """Set in nbgrader's configuration which of the classes here do what."""
+    c.GenerateAssignment.preprocessors = GENERATE
+    c.ClearMarkScheme.enforce_metadata = False
+    c.Autograde.autograde_preprocessors = RECORD
+    c.GenerateFeedback.preprocessors = FEEDBACK
+    c.HTMLExporter.filters = {
+        "markdown2html": f"{ME}.markdown",
+        "highlight_code": f"{ME}.highlight",
+    }
+    # files named by students: ids are checked, and nobody's work is replaced without a question
+    c.ZipCollectApp.collector_plugin = "tfviz_course.collect.NamedFiles"
 
 
 # --- generate ------------------------------------------------------------------------------------
@@ -207,11 +195,9 @@ class Judge(NbGraderPreprocessor):
         judged = found["judged"]
         for cell in nb.cells:
             _judged_cell(cell, judged)
-        _fit([cell for cell in nb.cells if utils.is_solution(cell) and cell.cell_type == "code"])
+        warning = {"id": "warning", "metadata": {"tfviz": {"role": "instructor"}}}
         nb.cells[:0] = [
-            new_markdown_cell(
-                NOT_TO_BE_RUN, id="warning", metadata={"tfviz": {"role": "instructor"}}
-            ),
+            new_markdown_cell(NOT_TO_BE_RUN, **warning),
             *_note(
                 "instructor", "For the instructor; the feedback does not show it", judged["remarks"]
             ),
@@ -224,7 +210,8 @@ def _judged_cell(cell: NotebookNode, judged: Mapping[str, Any]) -> None:
     """Put verdict and outputs into one cell; a graded test without a verdict is failed."""
     if utils.is_solution(cell):
         if cell.cell_type == "code":
-            cell.outputs = harmless(judged["outputs"].get(cell.metadata.nbgrader.grade_id, []))
+            outputs = from_dict(judged["outputs"].get(cell.metadata.nbgrader.grade_id, []))
+            cell.outputs = [output for output in outputs if output.get("data", True)]
         elif cell.metadata.get("tfviz", {}).pop("empty", False):
             # nbgrader gives an answer that was not touched 0 points, which it sees by the checksum
             cell.metadata.nbgrader["checksum"] = utils.compute_checksum(cell)
@@ -234,34 +221,18 @@ def _judged_cell(cell: NotebookNode, judged: Mapping[str, Any]) -> None:
         cell.outputs = _verdict_outputs(verdict)
 
 
-def _fit(cells: Iterable[NotebookNode]) -> None:
-    """Leave out what is too much for a page; of answers only, for points come from tests."""
-    left = PAGE
-    for cell in cells:
-        kept = []
-        for output in cell.outputs:
-            left -= len(json.dumps(output))
-            kept.append(output if left >= 0 else new_output("stream", name="stdout", text=TOO_MUCH))
-            if left < 0:
-                break
-        cell.outputs = kept
-
-
 def _verdict_outputs(verdict: Mapping[str, Any]) -> list[NotebookNode]:
     """Outputs from which nbgrader's `determine_grade` gets all points, or none."""
-    kept = []
-    for output in harmless(verdict["outputs"]):
+    kept = [one for one in from_dict(verdict["outputs"]) if one.output_type != "error"]
+    for output in kept:
         if output.output_type == "stream":
             output.name = "stdout"  # to nbgrader a word on stderr is a failure
         elif output.output_type == "execute_result":  # and the result a share of the points
-            output = new_output("display_data", output.data, metadata=output.metadata)
-        if output.output_type != "error" or not verdict["passed"]:
-            kept.append(output)
-    if not verdict["passed"] and not any(output.output_type == "error" for output in kept):
-        message = str(verdict["message"])[:TEXT]
-        kept.append(
-            new_output("error", ename="CheckFailed", evalue=message, traceback=[f"✗ {message}"])
-        )
+            output.output_type = "display_data"
+            output.pop("execution_count", None)
+    if not verdict["passed"]:
+        said = str(verdict["message"])
+        kept.append(new_output("error", ename="CheckFailed", evalue=said, traceback=[f"✗ {said}"]))
     return kept
 
 
@@ -306,30 +277,12 @@ class Looks(CSSHTMLHeaderPreprocessor):
 
 
 class HideHidden(NbGraderPreprocessor):
-    """Takes out of the feedback what a student may not see, and all that is not text or picture.
+    """Takes out of the feedback what a student may not see; says which answers wait for a person.
 
     Of a hidden test one line remains, the same for every way to fail: neither its source, nor its
     message, nor an exception, which a student could have raised with the inputs in its text.
     Installation and set-up, the same for everybody, are left out too.
     """
-
-    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        nb.cells = [cell for cell in nb.cells if _role(cell) not in LEFT_OUT]
-        for cell in nb.cells:
-            shown = cell.source
-            if not utils.is_solution(cell):  # a student may write what marks our tests
-                shown = _without(_without(shown, "HIDDEN TESTS"), "MARK SCHEME")
-            hidden = shown != cell.source or _role(cell) == "hidden"
-            if cell.cell_type == "code":
-                said = FAILED if utils.has_failed(cell) else PASSED
-                line = [new_output("stream", name="stdout", text=said)]
-                cell.outputs = line if hidden else harmless(cell.outputs)
-            cell.source = shown
-        return nb, resources
-
-
-class Waiting(NbGraderPreprocessor):
-    """Says of each answer that waits for a person that its 0 points are none yet."""
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         about = resources["nbgrader"]
@@ -338,11 +291,17 @@ class Waiting(NbGraderPreprocessor):
             grades = book.find_submission_notebook(*names).grades
             waits = {grade.cell.name for grade in grades if grade.needs_manual_grade}
         cells: list[NotebookNode] = []
-        for cell in nb.cells:
-            name = cell.metadata.get("nbgrader", {}).get("grade_id")
-            if name in waits:
+        for cell in [cell for cell in nb.cells if _role(cell) not in LEFT_OUT]:
+            if cell.metadata.get("nbgrader", {}).get("grade_id") in waits:
                 cells.append(new_markdown_cell(NOT_YET, id=f"waits-{len(cells)}"))
             cells.append(cell)
+            shown = cell.source
+            if not utils.is_solution(cell):  # a student may write what marks our tests
+                shown = _without(_without(shown, "HIDDEN TESTS"), "MARK SCHEME")
+            if cell.cell_type == "code" and (shown != cell.source or _role(cell) == "hidden"):
+                said = FAILED if utils.has_failed(cell) else PASSED
+                cell.outputs = [new_output("stream", name="stdout", text=said)]
+            cell.source = shown
         nb.cells = cells
         return nb, resources
 
@@ -367,51 +326,10 @@ def _role(cell: NotebookNode) -> str:
 # --- showing what a student wrote ----------------------------------------------------------------
 
 
-def harmless(outputs: Iterable[Mapping[str, Any]]) -> list[NotebookNode]:
-    """The outputs that cannot act in a page: text, errors and PNG pictures, each bounded."""
-    kept = []
-    for output in list(outputs)[:OUTPUTS]:
-        kind = output.get("output_type")
-        if kind == "stream":
-            name = "stderr" if output.get("name") == "stderr" else "stdout"
-            kept.append(new_output(kind, name=name, text=_text(output.get("text"))))
-        elif kind == "error":
-            lines = output.get("traceback")
-            lines = [_text(line) for line in lines[:100]] if isinstance(lines, list) else []
-            said = {part: _text(output.get(part)) for part in ("ename", "evalue")}
-            kept.append(new_output(kind, traceback=lines, **said))
-        elif kind in ("display_data", "execute_result"):
-            found = output.get("data")
-            data = _data(found) if isinstance(found, Mapping) else {}
-            if data:
-                kept.append(new_output(kind, data))
-    return kept
-
-
-def _data(found: Mapping[str, Any]) -> dict[str, str]:
-    data = {}
-    if "text/plain" in found:
-        data["text/plain"] = _text(found["text/plain"])
-    if drawn := picture(found.get("image/png")):
-        data["image/png"] = drawn
-    return data
-
-
-def _text(value: object, longest: int = TEXT) -> str:
-    if isinstance(value, list):  # as notebooks write lines
-        value = "".join(part for part in value if isinstance(part, str))
-    text = value if isinstance(value, str) else ""
-    return text if len(text) <= longest else text[:longest] + " …"
-
-
-TAGS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    a abbr b blockquote br code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img input kbd li
-    mark ol p pre s section small span strong sub summary sup table tbody td tfoot th thead tr u ul
-""",
-    )
+TAGS = (
+    "a abbr b blockquote br code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img input kbd "
+    "li mark ol p pre s section small span strong sub summary sup table tbody td tfoot th thead tr "
+    "u ul"
 )
 LINK = re.compile(r"(https?://|mailto:|#)")
 IMAGE = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=]+\Z")
@@ -446,51 +364,37 @@ def markdown(context: Any, source: str) -> str:
             raise ValueError("too long")
         renderer = IPythonRenderer(escape=False, attachments=cell.get("attachments", {}))
         html = MarkdownWithMath(renderer=renderer).render(source)
-        return str(
-            bleach.clean(
-                html,
-                tags=TAGS,
-                attributes=_allowed,
-                protocols={"http", "https", "mailto", "data"},
-                strip_comments=True,
-            )
-        )
+        schemes = {"http", "https", "mailto", "data"}
+        return str(bleach.clean(html, tags=TAGS.split(), attributes=_allowed, protocols=schemes))
     except Exception:  # whatever a student wrote: missing attachments, deep nesting, length
         return f"<pre>{escape(source)}</pre>"
 
 
-LISTED = NbGraderAPI.get_submitted_students
-ONE, ALL = NbGraderAPI.get_submission, NbGraderAPI.get_submissions
+# --- in the place of nbgrader's own --------------------------------------------------------------
 
 
-def listed(api: NbGraderAPI, assignment_id: str) -> set[str]:
-    """Who is in submitted/, for formgrader; a name that can be no id never gets into its pages."""
-    return {name for name in LISTED(api, assignment_id) if students.is_id(name)}
+def listed(theirs: Callable[..., set[str]]) -> Callable[..., set[str]]:
+    """A name in submitted/ that can be no id never gets into formgrader's pages."""
+    return lambda *about: {name for name in theirs(*about) if students.is_id(name)}
 
 
-def _named(submission: dict[str, Any]) -> dict[str, Any]:
+def named(theirs: Callable[..., Any]) -> Callable[..., Any]:
     """Of a student whose name the gradebook lacks the page shows the id, not "None, None"."""
-    if submission and not (submission["last_name"] or submission["first_name"]):
-        submission |= {"last_name": submission["student"], "first_name": "no name"}
-    return submission
+
+    def shown(*about: Any, **more: Any) -> Any:
+        found = theirs(*about, **more)
+        for one in found if isinstance(found, list) else [found]:
+            if one and not (one["last_name"] or one["first_name"]):
+                one |= {"last_name": one["student"], "first_name": "no name"}
+        return found
+
+    return shown
 
 
-def one_submission(api: NbGraderAPI, *about: Any, **more: Any) -> Any:
-    """What formgrader shows of one submission."""
-    return _named(ONE(api, *about, **more))
-
-
-def all_submissions(api: NbGraderAPI, assignment_id: str) -> Any:
-    """What formgrader shows of all submissions."""
-    return [_named(one) for one in ALL(api, assignment_id)]
-
-
-def install() -> None:
-    """Put our classes in the place of nbgrader's, where formgrader and commands look them up."""
-    for module in (nbgrader.apps.api, nbgrader.apps.autogradeapp):
-        module.Autograde = Autograde
-    NbGraderAPI.get_submitted_students = listed
-    NbGraderAPI.get_submission, NbGraderAPI.get_submissions = one_submission, all_submissions
-
-
-install()
+nbgrader.apps.api.Autograde = nbgrader.apps.autogradeapp.Autograde = Autograde
+for method, guard in {
+    "get_submitted_students": listed,
+    "get_submission": named,
+    "get_submissions": named,
+}.items():
+    setattr(NbGraderAPI, method, guard(getattr(NbGraderAPI, method)))

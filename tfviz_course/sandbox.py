@@ -14,21 +14,17 @@ from __future__ import annotations
 import ctypes
 import itertools
 import json
-import math
 import os
 import platform
-import resource
 import select
 import shutil
-import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -41,9 +37,7 @@ from tfviz_course import codec
 
 HERE = Path(__file__).resolve().parent
 INSIDE = "/tmp/grader"  # where the sandbox has inside.py and codec.py
-POLL = 0.05  # seconds between two looks at the processes
-BUSY = 4  # processes and threads that may want the processor at a time, for long
-WINDOW = 5.0  # seconds over which that is averaged
+POLL = 0.1  # seconds between two looks at the processes
 PATIENCE = 10  # times what it may use: so long a submission may be held up by others
 GONE = 10.0  # seconds within which a killed process must be gone
 BASE_UID = 1_900_000_000  # of nobody: behind every range that systems hand out
@@ -102,36 +96,25 @@ def _help() -> str:
     return subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=30).stdout
 
 
-def _system() -> Iterator[Path]:
-    """The system's programs and libraries."""
-    for folder in (Path("/"), Path("/usr")):
-        for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec"):
-            if (folder / name).exists():
-                yield folder / name
-    for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives"):
-        if Path("/etc", name).exists():
-            yield Path("/etc", name)
+_TOPS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec")
+_SYSTEM = [Path(top, name) for top in ("/", "/usr") for name in _TOPS]  # programs and libraries
+_SYSTEM += [Path("/etc", name) for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d")]
+_SYSTEM += [Path("/etc/alternatives")]
 
 
 def _python() -> list[Path]:
     """Python, its environment and tfviz: the folders and files that the process reads."""
     import tfviz
 
-    prefixes = {Path(p) for prefix in (sys.base_prefix, sys.prefix) for p in (prefix,)}
+    prefixes = {Path(sys.base_prefix), Path(sys.prefix)}
     prefixes |= {prefix.resolve() for prefix in prefixes}
-    package = Path(tfviz.__file__).resolve().parent
-    shown = [p for p in sorted(prefixes) if p not in (Path("/"), Path("/usr"))]
-    return [*shown, package]
+    return [*sorted(prefixes - {Path("/"), Path("/usr")}), Path(tfviz.__file__).resolve().parent]
 
 
 def _options(limits: Limits) -> list[str]:
     """What bubblewrap is told."""
     as_root = os.geteuid() == 0
-    sizes = "--size" in _help()
-
-    def memory(path: str, size: int, mode: str = "1777") -> list[str]:
-        return ["--perms", mode, *(["--size", str(size)] if sizes else []), "--tmpfs", path]
-
+    size = ["--size", str(limits.disk)] if "--size" in _help() else []
     # Root gives up its rights in inside.py: a user namespace would leave it root outside, whom
     # limits on processes do not bind. Everybody else needs the user namespace.
     spaces = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
@@ -140,15 +123,15 @@ def _options(limits: Limits) -> list[str]:
         spaces += ["--unshare-user", "--disable-userns"]
     command = [*spaces, "--die-with-parent", "--new-session"]
     command += ["--hostname", "grader", "--proc", "/proc", "--dev", "/dev"]
-    command += [*memory("/dev/shm", limits.disk), *memory("/tmp", limits.disk)]
-    shown = {path: path for path in (*_system(), *_python())}
+    for folder in ("/dev/shm", "/tmp"):
+        command += ["--perms", "1777", *size, "--tmpfs", folder]
+    shown = {path: path for path in (*_SYSTEM, *_python()) if path.exists()}
     names = ("__init__.py", "codec.py", "inside.py")
     shown |= {Path(INSIDE, "tfviz_course", name): HERE / name for name in names}
-    if fonts := _fonts():  # else each process looks for all fonts anew, which takes seconds
-        shown[Path(INSIDE, "matplotlib", fonts.name)] = fonts
+    shown[Path(INSIDE, "matplotlib")] = _fonts()
     above = {up for path in shown for up in path.parents} - {Path("/"), Path("/tmp")}
-    for folder in sorted(above):  # else they are closed to all but root
-        command += ["--perms", "0755", "--dir", str(folder)]
+    for up in sorted(above):  # else they are closed to all but root
+        command += ["--perms", "0755", "--dir", str(up)]
     for path, original in shown.items():
         if original == path and path.is_symlink() and path.parent == Path("/"):
             command += ["--symlink", os.readlink(path), str(path)]  # /bin -> usr/bin
@@ -205,14 +188,11 @@ def _environment(folder: str) -> dict[str, str]:
     }
 
 
-@cache
-def _fonts() -> Path | None:
-    """Matplotlib's list of the fonts of this machine."""
-    import matplotlib
-    from matplotlib import font_manager
+def _fonts() -> Path:
+    """Where matplotlib has its list of the fonts of this machine, which takes seconds to make."""
+    import matplotlib.font_manager  # makes it, if it is not there
 
-    path = Path(matplotlib.get_cachedir(), f"fontlist-v{font_manager.FontManager.__version__}.json")
-    return path if path.is_file() else None
+    return Path(matplotlib.get_cachedir())
 
 
 # --- calls of the kernel that a student has no use for -------------------------------------------
@@ -267,8 +247,6 @@ def _filter() -> bytes | None:
 
 # --- is it there? --------------------------------------------------------------------------------
 
-_APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
-
 
 def available() -> str | None:
     """None if the sandbox works on this machine, else why not and what to do, in a sentence."""
@@ -292,33 +270,24 @@ def available() -> str | None:
             pass_fds=passed,
             env=_environment(INSIDE),
         )
+        if tried.returncode == 0:
+            return None
+        said = codec.short(tried.stderr.decode(errors="replace").strip().split("\n")[-1])
     except subprocess.TimeoutExpired:
-        return "bubblewrap does not come to an end on this machine: try `bwrap --ro-bind / / true`."
+        said = "it does not come to an end"
     finally:
         for fd in passed:
             os.close(fd)
-    if tried.returncode == 0:
-        return None
-    said = codec.short(tried.stderr.decode(errors="replace").strip().split("\n")[-1])
-    if os.geteuid() != 0 and _forbidden(said):
-        return (
-            f"bubblewrap may not make a user namespace here ({said}): give it an AppArmor "
-            "profile that allows `userns`, or, until the next start, say "
-            "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0` (on other systems "
-            "`sudo sysctl user.max_user_namespaces=10000`); in a container allow it to the "
-            "container; or accept the risk of running without the sandbox."
-        )
-    return (
-        f"bubblewrap is installed but does not run ({said}): in a container, allow it namespaces "
-        "and mounts; or accept the risk of running without the sandbox."
+    user = (
+        "give it an AppArmor profile that allows `userns`, or, until the next start, say `sudo "
+        "sysctl kernel.apparmor_restrict_unprivileged_userns=0` (on other systems `sudo sysctl "
+        "user.max_user_namespaces=10000`); "
     )
-
-
-def _forbidden(said: str) -> bool:
-    with suppress(OSError):
-        if _APPARMOR.read_text().strip() == "1":
-            return True
-    return any(words in said for words in ("uid map", "namespace", "NEWUSER", "userns"))
+    return (
+        f"bubblewrap is installed but does not run ({said}): {user if os.geteuid() else ''}in a "
+        "container, allow it namespaces and mounts; or accept the risk of running without the "
+        "sandbox."
+    )
 
 
 # --- control groups ------------------------------------------------------------------------------
@@ -359,29 +328,27 @@ class Group:
     def __init__(self, memory: int, processes: int) -> None:
         self.folders: list[Path] = []
         most = {"memory": memory, "pids": processes}
-        for name, place in _places().items():
-            for old in place.glob("tfviz-*-*"):  # of graders that were killed
-                if not psutil.pid_exists(int(old.name.split("-")[1])):
-                    with suppress(OSError):
-                        old.rmdir()
-            folder = place / f"tfviz-{os.getpid()}-{next(_COUNT)}"
-            folder = next((f for f in self.folders if f.parent == place), folder)
-            try:
-                if folder not in self.folders:
-                    folder.mkdir()
-                    self.folders.append(folder)
-                limit = next(f for n in _FILES[name] if (f := folder / n).exists())
+        own = f"tfviz-{os.getpid()}-{next(_COUNT)}"
+        try:
+            for name, place in _places().items():
+                for old in place.glob("tfviz-*-*"):  # of graders that were killed
+                    if not psutil.pid_exists(int(old.name.split("-")[1])):
+                        with suppress(OSError):
+                            old.rmdir()
+                if place / own not in self.folders:
+                    (place / own).mkdir()
+                    self.folders.append(place / own)
+                limit = next(file for n in _FILES[name] if (file := place / own / n).exists())
                 limit.write_text(str(most[name]))
-            except OSError:
-                self.close()
-                return
+        except OSError:
+            self.close()
 
-    def take(self, pids: list[int]) -> None:
+    def take(self, processes: Iterable[psutil.Process]) -> None:
         """These processes, and what they start from now on, are in the group."""
         for folder in self.folders:
-            for pid in pids:
+            for process in processes:
                 with suppress(OSError):
-                    (folder / "cgroup.procs").write_text(str(pid))
+                    (folder / "cgroup.procs").write_text(str(process.pid))
 
     @property
     def full(self) -> bool:
@@ -413,7 +380,6 @@ def unbound() -> str | None:
 # --- the process ---------------------------------------------------------------------------------
 
 _COUNT = itertools.count()
-_LIVE: set[int] = set()  # our own children of unsandboxed graders' processes, by id
 
 
 class Sandbox:
@@ -421,46 +387,44 @@ class Sandbox:
 
     `send` and `receive` speak to it; both raise `Stopped` when it is gone, breaks a limit or talks
     nonsense. `close` ends it and all that it started, in any state.
+
+    Without a sandbox all children that this process gets from now on count as the student's, for
+    what they cut off comes to be one: then there may be one at a time.
     """
 
     def __init__(self, limits: Limits, *, sandboxed: bool = True) -> None:
-        if sandboxed and (why := _missing()):
+        if sandboxed and not shutil.which("bwrap") and (why := available()):
             raise Unavailable(why)
         self.limits, self.sandboxed = limits, sandboxed
         self.broken: Stopped | None = None
         self.used = 0.0  # seconds, as `Deadline` counts them
         self._waiting = False  # the grader, for the process
         self._closed = False
-        self._base: int | None = None
-        self._group: Group | None = None
+        self._base = 0  # bytes that Python takes
+        self._group: Group | None = None  # once Python is there
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         os.set_blocking(self._out, False)
         os.set_blocking(self._in, False)
-        self._folder = None if sandboxed else tempfile.TemporaryDirectory(prefix="tfviz-")
+        passed = [theirs_in, theirs_out]
         uid = BASE_UID + (os.getpid() * 16 + next(_COUNT) % 16) % 100_000_000
         orders = {
-            "lines": [theirs_in, theirs_out],
+            "lines": passed,
             "uid": uid if sandboxed and os.geteuid() == 0 else None,
             "limits": asdict(limits) | {"processes": limits.processes + self._mine()},
         }
-        passed = [theirs_in, theirs_out]
-        run = [sys.executable, "-P", "-m", "tfviz_course.inside", json.dumps(orders)]
-        self._before = set() if sandboxed else {p.pid for p in psutil.Process().children()}
+        command = [sys.executable, "-P", "-m", "tfviz_course.inside", json.dumps(orders)]
+        self._folder = tempfile.TemporaryDirectory(prefix="tfviz-")
+        self._before = {process.pid for process in psutil.Process().children()}
+        if sandboxed:
+            start, more = _bwrap(limits)
+            command, passed, environment = [*start, *command], passed + more, _environment(INSIDE)
+        else:
+            if sys.platform == "linux":
+                ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+            environment = _environment(str(HERE.parent))
+            environment |= {"HOME": self._folder.name, "MPLCONFIGDIR": str(_fonts())}
         try:
-            if sandboxed:
-                start, more = _bwrap(limits)
-                passed += more
-                command = [*start, *run]
-                options: dict[str, Any] = {"env": _environment(INSIDE)}
-            else:
-                _adopt_orphans()
-                home = Path(self._folder.name, "home")  # type: ignore[union-attr]
-                home.mkdir()
-                environment = _environment(str(HERE.parent)) | {"HOME": str(home)}
-                if fonts := _fonts():
-                    environment["MPLCONFIGDIR"] = str(fonts.parent)
-                command, options = run, {"cwd": home, "env": environment}
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -468,16 +432,13 @@ class Sandbox:
                 stderr=subprocess.DEVNULL,
                 pass_fds=passed,
                 start_new_session=True,
-                **options,
+                env=environment,
+                cwd=self._folder.name,
             )
-        except BaseException:
-            os.close(self._in)
-            os.close(self._out)
-            raise
         finally:
             for fd in passed:
                 os.close(fd)
-        _LIVE.add(self.process.pid)
+        self._top = psutil.Process(self.process.pid)
         self._watch = threading.Thread(target=self._watching, daemon=True, name="watch a sandbox")
         self._watch.start()
 
@@ -499,12 +460,11 @@ class Sandbox:
         while rest:
             with self._wait(end):
                 if select.select([], [self._out], [], POLL)[1]:
-                    try:
-                        rest = rest[os.write(self._out, rest[: 1 << 20]) :]
-                    except BlockingIOError:
-                        continue
-                    except OSError:
-                        raise self._died() from None
+                    with suppress(BlockingIOError):
+                        try:
+                            rest = rest[os.write(self._out, rest[: 1 << 20]) :]
+                        except BrokenPipeError:
+                            raise self._died() from None
 
     def receive(self, end: Deadline) -> tuple[Any, memoryview]:
         """The next message of the process: its JSON and its raw bytes. Raises Stopped."""
@@ -557,7 +517,9 @@ class Sandbox:
     def stop(self, reason: str, remark: str) -> Stopped:
         """End it for this reason, unless it has been ended already; gives the first reason."""
         self.broken = self.broken or Stopped(reason, remark)
-        self._kill()
+        for process in reversed(self._tree()):
+            with suppress(psutil.Error):
+                process.kill()
         return self.broken
 
     def nonsense(self, what: str) -> Stopped:
@@ -586,76 +548,50 @@ class Sandbox:
     def started(self) -> None:
         """Python and its libraries are loaded: memory counts from here."""
         tree = self._tree()
-        self._base = self._memory(tree)
-        self._group = Group(self.limits.memory, self.limits.processes + 8)
-        self._group.take([process.pid for process in tree])
+        self._base = _memory(tree)
+        group = Group(self.limits.memory, self.limits.processes + 8)
+        group.take(tree)
+        self._group = group
 
     def _tree(self) -> list[psutil.Process]:
         """The process, all that it started, and (unsandboxed) what these left behind."""
-        found: dict[int, psutil.Process] = {}
-        with suppress(psutil.Error):
-            top = psutil.Process(self.process.pid)
-            found = {p.pid: p for p in [top, *top.children(recursive=True)]}
+        tops = [self._top]
         if not self.sandboxed:
+            tops += [p for p in psutil.Process().children() if p.pid not in self._before]
+        found: dict[int, psutil.Process] = {}
+        for top in tops:
             with suppress(psutil.Error):
-                for child in psutil.Process().children():
-                    if child.pid not in self._before | _LIVE:
-                        found |= {p.pid: p for p in [child, *child.children(recursive=True)]}
+                found |= {process.pid: process for process in (top, *top.children(recursive=True))}
         return list(found.values())
 
-    def _memory(self, tree: list[psutil.Process]) -> int:
-        """Bytes of all processes; what forks share is counted once, where that can be read."""
-        total = 0
-        for process in tree:
-            with suppress(psutil.Error, OSError):
-                try:
-                    total += process.memory_full_info().pss if len(tree) > 3 else _rss(process)
-                except psutil.AccessDenied:
-                    total += _rss(process)
-        return total
-
     def _watching(self) -> None:
-        busy, last, before = 0.0, 0.0, time.monotonic()
+        """Count what it uses, and end it if all its processes together take too much."""
+        last, before = 0.0, time.monotonic()
         while not self._closed and self.process.returncode is None:
             tree = self._tree()
-            states = _states(tree)
-            threads, spent = 0, 0.0
+            threads, spent, awake = 0, 0.0, not self._waiting
             for process in tree:
                 with suppress(psutil.Error), process.oneshot():
                     threads += process.num_threads()
                     spent += sum(process.cpu_times()[:4])  # with those of children that ended
+                    awake |= process.status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
             now = time.monotonic()
-            passed, before = now - before, now
-            asleep = self._waiting and spent <= last and not (states["R"] or states["D"])
-            self.used += min(passed, 2 * POLL) if asleep else max(spent - last, 0.0)
-            last = spent
-            if self._base is not None and not self._closed:
-                busy += (states["R"] * (threads > BUSY) - busy) * min(passed / WINDOW, 1.0)
-                self._bound(tree, threads, busy)
+            asleep = not awake and spent <= last
+            self.used += min(now - before, 2 * POLL) if asleep else max(spent - last, 0.0)
+            last, before = spent, now
+            if self._group and not self._closed:
+                self._bound(self._group, tree, threads)
             time.sleep(POLL)
 
-    def _bound(self, tree: list[psutil.Process], threads: int, busy: float) -> None:
-        """End it if all its processes together take too much."""
+    def _bound(self, group: Group, tree: list[psutil.Process], threads: int) -> None:
         most = self.limits
-        full = self._group and self._group.full
-        if threads > most.processes + 4:
+        if group.full or (not group.folders and _memory(tree) > self._base + most.memory):
+            self.full()
+        elif threads > most.processes + 4:
             said = f"The answer started more than {most.processes} processes and threads."
             self.stop(said, "started too many processes")
-        elif full or self._memory(tree) > (self._base or 0) + most.memory:
-            self.full()
         elif self.sandboxed and _inodes(tree) > most.inodes:
             self.stop(f"The answer made more than {most.inodes:,} files.", "made too many files")
-        elif busy > BUSY:
-            self.stop(
-                f"The answer kept more than {BUSY} processes and threads busy at a time.",
-                "kept the processor from others: too many busy processes",
-            )
-
-    def _kill(self) -> None:
-        """SIGKILL to all; in a sandbox the end of its first process ends all others surely."""
-        for process in reversed(self._tree()):
-            with suppress(psutil.Error, OSError):
-                process.send_signal(signal.SIGKILL)
 
     def close(self) -> None:
         """End the process and everything it started; returns when they are gone.
@@ -665,42 +601,27 @@ class Sandbox:
         if self._closed:
             return
         self._closed = True
-        end = time.monotonic() + GONE
-        seen: dict[int, psutil.Process] = {}  # what is cut off from the tree ends a little later
-        while True:
-            seen |= {process.pid: process for process in self._tree()}
-            self._kill()
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(POLL)
-            left = [process for process in seen.values() if not _gone(process)]
-            if self.process.returncode is not None and not left:
-                break
-            if time.monotonic() > end:
-                raise RuntimeError(f"processes of a submission do not end: {left}")
-        _LIVE.discard(self.process.pid)
-        self._watch.join(GONE)
+        end_all(self._tree)
+        self.process.wait()
+        self._watch.join()
         os.close(self._in)
         os.close(self._out)
         if self._group:
             self._group.close()
-        if self._folder is not None:
-            self._folder.cleanup()
-
-    def __enter__(self) -> Sandbox:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
+        self._folder.cleanup()
 
 
-def _missing() -> str | None:
-    if sys.platform == "linux" and shutil.which("bwrap"):
-        return None
-    return available()
-
-
-def _rss(process: psutil.Process) -> int:
-    return int(process.memory_info().rss)
+def _memory(tree: list[psutil.Process]) -> int:
+    """Bytes of all processes; what forks share is counted once, where that can be read."""
+    total = 0
+    for process in tree:
+        with suppress(psutil.Error, OSError):
+            try:
+                full = process.memory_full_info() if len(tree) > 3 else process.memory_info()
+                total += getattr(full, "pss", full.rss)
+            except psutil.AccessDenied:
+                total += process.memory_info().rss
+    return total
 
 
 def _inodes(tree: list[psutil.Process]) -> int:
@@ -713,40 +634,35 @@ def _inodes(tree: list[psutil.Process]) -> int:
     return 0
 
 
-def _states(tree: list[psutil.Process]) -> Counter[str]:
-    """How many threads of these processes run or wait for a processor (R), for a disk (D), …"""
-    found: Counter[str] = Counter()
-    for process in tree:
-        for thread in Path(f"/proc/{process.pid}/task").glob("*/stat"):
-            with suppress(OSError):  # it ended meanwhile
-                found[thread.read_text(errors="replace").rpartition(")")[2].split()[0]] += 1
-    return found
+# --- the end of processes ------------------------------------------------------------------------
+
+
+def end_all(find: Callable[[], Iterable[psutil.Process]]) -> None:
+    """Kill all processes that `find` finds, meanwhile too, and wait until they are gone.
+
+    What is killed first leaves its own children to somebody else, so whoever was seen once is
+    looked after. Raises RuntimeError if a process does not go.
+    """
+    seen: dict[int, psutil.Process] = {}
+    end = time.monotonic() + GONE
+    while True:
+        seen |= {process.pid: process for process in find()}
+        left = [process for process in seen.values() if not _gone(process)]
+        if not left:
+            return
+        if time.monotonic() > end:
+            raise RuntimeError(f"processes of a submission do not end: {left}")
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        time.sleep(0.02)
 
 
 def _gone(process: psutil.Process) -> bool:
     """Whether it has ended; one that waits to be collected, and is our own child, is collected."""
-    with suppress(ChildProcessError, OSError):
+    with suppress(OSError):
         os.waitpid(process.pid, os.WNOHANG)
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.Error:
         return True
-
-
-def _adopt_orphans() -> None:
-    """Processes that a student's code cuts off become our own children, not those of process 1."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-
-
-def limit_here(memory: int, seconds: float) -> None:
-    """Let this process take this much more memory than it has and this much processor time, and
-    write no dump if it fails."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 5))
-    if sys.platform == "linux":
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        most = pages * resource.getpagesize() + memory
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        if hard == resource.RLIM_INFINITY or most <= hard:
-            resource.setrlimit(resource.RLIMIT_AS, (most, hard))

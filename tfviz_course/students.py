@@ -49,16 +49,12 @@ def check(name: str) -> str:
 
 def together(said: Mapping[str, str], most: int = 5) -> str:
     """What was said of each student, each thing once: "no room (ada, bob and 3 more)"."""
-    about: dict[str, dict[str, str]] = {}
-    for student, why in said.items():
-        alike = re.sub(rf"(?<!\w){re.escape(student)}(?!\w)", "", why)  # paths hold the name
-        about.setdefault(alike, {})[student] = why
-    parts = []
-    for told in about.values():
-        first, *_ = told.values()
-        more = f" and {len(told) - most} more" if len(told) > most else ""
-        parts.append(f"{first} ({', '.join([*told][:most])}{more})")
-    return "; ".join(parts)
+    about: dict[str, list[str]] = {}
+    for student, why in said.items():  # paths hold the name
+        alike = re.sub(rf"(?<!\w){re.escape(student)}(?!\w)", "…", why)
+        about.setdefault(alike, []).append(student)
+    more = {why: f" and {len(who) - most} more" * (len(who) > most) for why, who in about.items()}
+    return "; ".join(f"{why} ({', '.join(who[:most])}{more[why]})" for why, who in about.items())
 
 
 def below(folder: Path, assignment: str) -> tuple[list[str], list[str]]:

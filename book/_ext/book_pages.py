@@ -48,7 +48,15 @@ FONTS = {
     ),
 }
 EMPTY_HEAD = '<th class="head" scope="col"><span class="tf-unseen">Row</span></th>'
-STYLE = ("roles.css", "page.css", "article.css", "boxes.css", "code.css", "print.css")
+STYLE = (
+    "roles.css",
+    "page.css",
+    "article.css",
+    "figures.css",
+    "boxes.css",
+    "code.css",
+    "print.css",
+)
 """Joined into one style sheet, in this order."""
 
 PAGE_FILES = (
@@ -57,7 +65,8 @@ PAGE_FILES = (
     (re.compile(r'class="[^"]*\btfv-'), "css", "css/catalogue.css"),
     (re.compile(r'class="[^"]*\bsd-'), "css", "sphinx-design.min.css"),
     (re.compile(r'class="[^"]*\btfv-atlas-box'), "js", "js/atlas.js"),
-    (re.compile(r'class="tfviz-(?:explorer|plotly)"'), "js", "js/tfviz-page.js"),
+    (re.compile(r'class="tfviz-explorer"'), "js", "js/tfviz-page.js"),
+    (re.compile(r'class="tfviz-plotly"'), "js", "js/figures.js"),
     (re.compile(r' data-tf-chapter="'), "css", "css/progress.css"),
     (re.compile(r' data-tf-chapter="'), "js", "js/progress.js"),
     (re.compile(r'class="tf-store"'), "js", "js/progress-page.js"),

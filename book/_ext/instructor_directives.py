@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from docutils import nodes
@@ -20,8 +21,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from tfviz.plots import Figure
-from tfviz.plots.canvas import SMALL, Canvas, polygons, rectangles, segments
+from tfviz.plots.canvas import SMALL, WIDE, Canvas, fitted
 from tfviz.plots.roles import Role
+from tfviz.plots.shapes import Box, polygons, rectangles, segments
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
 LIMITS = {
@@ -75,23 +77,31 @@ def _arrow(canvas: Canvas, points: Sequence[tuple[float, float]], role: Role = "
 
 def _box(
     canvas: Canvas,
-    box: tuple[float, float, float, float],
+    box: Box,
     title: str,
     *lines: str,
     role: Role = "ink",
-    dash: Any = "solid",
+    dash: tuple[float, ...] = (),
 ) -> None:
     x, y, width, _ = box
     canvas.draw(rectangles([box]), "box", stroke=role, width=1.75, dash=dash)
-    canvas.text(x + width / 2, y + 24, title, role, weight="bold", ha="center")
+    canvas.text(x + width / 2, y + 24, title, role, bold=True, ha="center")
     for n, line in enumerate(lines):
         canvas.text(x + width / 2, y + 43 + 17 * n, line, "ink", size=SMALL, ha="center")
 
 
 def grading_figure() -> Figure:
     """From the source to the points; violet is what a student wrote."""
+
+    def draw(room: float) -> Canvas:
+        return _broad() if room == WIDE else _narrow()
+
+    return Figure([fitted(draw, ALT)], caption=CAPTION)
+
+
+def _broad() -> Canvas:
     canvas = Canvas(700, 560)
-    dashed = (0, (5, 3))
+    dashed = (5, 3)
     _box(canvas, (10, 10, 190, 76), "source", "solutions, hidden tests", "yours alone")
     _box(canvas, (255, 10, 190, 76), "release", "gaps, visible tests", "for students")
     student = (500, 10, 190, 76)
@@ -121,8 +131,8 @@ def grading_figure() -> Figure:
     canvas.text(115, 192, "tests", size=SMALL)
     _arrow(canvas, [(555, 226), (555, 290)], "attention")
     canvas.text(565, 262, "answers", "attention", size=SMALL)
-    canvas.draw(segments([(350, 282, 350, 416)]), "line", stroke="ink", width=2, dash=(0, (2, 3)))
-    canvas.text(350, 274, "only data cross", size=SMALL, ha="center", weight="bold")
+    canvas.draw(segments([(350, 282, 350, 416)]), "line", stroke="ink", width=2, dash=(2, 3))
+    canvas.text(350, 274, "only data cross", size=SMALL, ha="center", bold=True)
     _arrow(canvas, [(280, 330), (420, 330)])
     canvas.text(290, 322, "inputs", size=SMALL)
     _arrow(canvas, [(420, 380), (280, 380)], "attention")
@@ -137,14 +147,56 @@ def grading_figure() -> Figure:
         segments([(228, 516, 228, 462), (228, 462, 595, 462)]), "arrow", stroke="ink", width=1.75
     )
     _arrow(canvas, [(595, 462), (595, 478)])
-    return Figure([canvas.panel(ALT)], caption=CAPTION)
+    return canvas
+
+
+def _narrow() -> Canvas:
+    """The same on a phone: down rather than across."""
+    canvas = Canvas(344, 680)
+    dashed = (5, 3)
+    _box(canvas, (2, 10, 136, 92), "source", "solutions,", "hidden tests,", "yours alone")
+    _box(canvas, (170, 10, 172, 76), "release", "gaps, visible tests", "for students")
+    _box(canvas, (204, 124, 138, 76), "student's notebook", "anything", "may come back",
+         role="attention", dash=dashed)  # fmt: skip
+    _box(canvas, (110, 246, 232, 92), "rebuilt", "the release, and in its",
+         "answer cells the text that the", "student wrote; nothing else")  # fmt: skip
+    _arrow(canvas, [(138, 48), (170, 48)])
+    _arrow(canvas, [(274, 86), (274, 124)])
+    _arrow(canvas, [(186, 86), (186, 246)])
+    _arrow(canvas, [(274, 200), (274, 246)], "attention")
+    canvas.text(284, 227, "answers", "attention", size=SMALL)
+    _box(canvas, (2, 396, 142, 126), "judge", "runs the tests", "of the source,",
+         "draws secret inputs,", "never runs what", "a student wrote")  # fmt: skip
+    _box(canvas, (200, 396, 142, 126), "sandbox", "runs the answers", "without network,",
+         "without your files,", "within limits,", "alone",
+         role="attention", dash=dashed)  # fmt: skip
+    _arrow(canvas, [(50, 102), (50, 396)])
+    canvas.text(60, 230, "tests", size=SMALL)
+    _arrow(canvas, [(274, 338), (274, 396)], "attention")
+    canvas.text(284, 370, "answers", "attention", size=SMALL)
+    canvas.text(172, 382, "only data cross", size=SMALL, ha="center", bold=True)
+    for top, bottom in ((390, 422), (448, 472), (498, 528)):
+        ends = segments([(172, top, 172, bottom)])
+        canvas.draw(ends, "line", stroke="ink", width=2, dash=(2, 3))
+    _arrow(canvas, [(144, 444), (200, 444)])
+    canvas.text(172, 436, "inputs", size=SMALL, ha="center")
+    _arrow(canvas, [(200, 494), (144, 494)], "attention")
+    canvas.text(172, 486, "values", "attention", size=SMALL, ha="center")
+    _box(canvas, (2, 584, 98, 92), "gradebook", "nbgrader's;", "by test", "and by hand")
+    _box(canvas, (123, 584, 98, 92), "feedback", "without text", "of hidden", "tests")
+    _box(canvas, (244, 584, 98, 92), "report", "of the class,", "with remarks", "for you")
+    _arrow(canvas, [(50, 522), (50, 584)])
+    canvas.text(60, 550, "passed, or not", size=SMALL)
+    _arrow(canvas, [(100, 630), (123, 630)])
+    detour = segments([(111, 630, 111, 568), (111, 568, 293, 568)])
+    canvas.draw(detour, "arrow", stroke="ink", width=1.75)
+    _arrow(canvas, [(293, 568), (293, 584)])
+    return canvas
 
 
 class GradingFigure(SphinxDirective):
     def run(self) -> list[nodes.Node]:
-        there = 'class="tfviz-figure'
-        html = grading_figure().html.replace(there, f"{there} tf-scrolls", 1)  # says so on a phone
-        return [nodes.raw("", html, format="html")]
+        return [nodes.raw("", grading_figure().html, format="html")]
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -202,8 +254,9 @@ def gets(expectation: Mapping[str, str], attempted: Sequence[str]) -> str:
 
 def bad_submissions() -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """(heading, rows of what it does and what it gets), family by family."""
-    if str(TESTS) not in sys.path:
-        sys.path.append(str(TESTS))
+    course = ModuleType("course")  # a folder of the tests, which nobody installs
+    course.__path__ = [str(TESTS / "course")]
+    sys.modules.setdefault("course", course)
     from course.bad import KINDS
 
     for family, heading in HEADINGS.items():

@@ -18,7 +18,7 @@ import nbformat
 import pybtex.database
 from docutils import nodes
 from packaging.requirements import Requirement
-from pybtex.plugin import find_plugin
+from pybtex.plugin import find_plugin, register_plugin
 from pybtex.richtext import Text
 from sphinx.application import Sphinx
 from sphinx.builders.dummy import DummyBuilder
@@ -32,6 +32,8 @@ from tfviz_lessons.notebook import Course, notebook
 from tfviz_lessons.page import page_text
 
 logger = logging.getLogger(__name__)
+# found once: pybtex reads what all installed packages say of themselves, at each citation
+BACKENDS = ("text", "plaintext", "docutils")
 
 
 class LessonFaultError(SphinxError):
@@ -224,6 +226,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for name, default in (("tfviz_package", "tfviz"), ("tfviz_macros", {})):
         if name not in app.config.values:
             app.add_config_value(name, default, "env")
+    for name in BACKENDS:
+        register_plugin("pybtex.backends", name, find_plugin("pybtex.backends", name), force=True)
     app.add_builder(NotebookBuilder)
     app.connect("source-read", source_read)
     app.connect("build-finished", build_finished)

@@ -71,22 +71,6 @@ def test_golden_schedule() -> None:
     assert steps_scored(4_000_000, 64)[[0, 62, 63]].tolist() == [31_250, 1_968_750, 4_000_000]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda s, T, N: [float(s / T < n / (2 * N)) for n in range(1, N + 1)],  # the last one too
-        lambda s, T, N: [float(n == N or s / T < n / N) for n in range(1, N + 1)],  # no half
-        lambda s, T, N: [float(n == N - 1 or s / T < n / (2 * N)) for n in range(N)],  # n from 0
-        lambda s, T, N: [float(n == N or s / T <= n / (2 * N)) for n in range(1, N + 1)],  # ≤
-        lambda s, T, N: [float(n == N or s / T < (N - n) / (2 * N)) for n in range(1, N + 1)],
-        lambda s, T, N: [1.0 if n == N else max(0, 1 - s * 2 * N / T / n) for n in range(1, N + 1)],
-    ],
-    ids=["last too", "twice as long", "from 0", "one step longer", "top first", "faded"],
-)
-def test_known_wrong_schedules_are_not_the_golden_one(wrong: Callable[..., list[float]]) -> None:
-    assert not torch.equal(table(wrong), golden())
-
-
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 70), st.integers(1, 300))
 def test_layers_leave_one_by_one_and_only_the_last_one_stays(N: int, T: int) -> None:

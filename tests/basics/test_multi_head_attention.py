@@ -1,16 +1,16 @@
-"""Multi-head attention: golden numbers, its two forms, pruning, others' code, the experiment."""
+"""Multi-head attention: golden numbers, its two forms, pruning, others' code."""
 
 from __future__ import annotations
 
 import math
-import platform
+from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfviz import experiments, patterns
+from tfviz import patterns
 from tfviz.attention import attention
 from tfviz.basics.multi_head_attention import (
     contributions,
@@ -22,7 +22,6 @@ from tfviz.basics.multi_head_attention import (
     weight_at,
     without_heads,
 )
-from tfviz.experiments import head_ablation as experiment
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.position.sinusoidal_pe import sinusoids
 
@@ -135,13 +134,6 @@ def test_heads_may_change_places_with_their_rows_of_W_o() -> None:
     assert (wrong - out).abs().max() > 0.1
 
 
-def test_equivariant() -> None:
-    X, W, W_o = case()
-    p = torch.tensor([4, 2, 0, 1, 3])
-    out, _ = multi_head_attention(X, X, X, *W, W_o)
-    close(multi_head_attention(X[p], X[p], X[p], *W, W_o)[0], out[p])
-
-
 def test_pruning_a_head_takes_away_its_part_and_nothing_else() -> None:
     X, W, W_o = case()
     found, A = heads(X, X, X, *W)
@@ -162,9 +154,9 @@ def test_pruning_a_head_takes_away_its_part_and_nothing_else() -> None:
 # --- the efficient form --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("h", [1, 2, 4, 8])
-def test_the_model_computes_the_definition(h: int) -> None:
-    module = MultiHeadAttention(16, h, pattern=patterns.causal()).double()
+@pytest.mark.parametrize(("h", "h_kv"), [(1, 1), (2, 2), (8, 8), (4, 2)])
+def test_the_model_computes_the_definition(h: int, h_kv: int) -> None:
+    module = MultiHeadAttention(16, h, pattern=patterns.causal(), h_kv=h_kv).double()
     for bias in (module.W_qkv.bias, module.W_o.bias):
         bias.data.zero_()
     X = torch.randn(2, 9, 16, dtype=torch.float64)
@@ -173,16 +165,7 @@ def test_the_model_computes_the_definition(h: int) -> None:
     ours, A = multi_head_attention(X, X, X, *W, patterns.causal())
     close(module(X), ours)
     assert A.shape == (2, h, 9, 9)
-
-
-def test_shared_heads_of_keys_and_values() -> None:
-    module = MultiHeadAttention(16, 4, h_kv=2).double()
-    for bias in (module.W_qkv.bias, module.W_o.bias):
-        bias.data.zero_()
-    X = torch.randn(1, 5, 16, dtype=torch.float64)
-    W = head_matrices(module)
-    assert torch.equal(W[1][0], W[1][1]) and not torch.equal(W[1][1], W[1][2])
-    close(module(X), multi_head_attention(X, X, X, *W)[0])
+    assert len(W[1].unique(dim=0)) == h_kv  # shared by h / h_kv heads each
 
 
 def test_parameters_do_not_depend_on_the_number_of_heads() -> None:
@@ -259,120 +242,29 @@ def test_a_head_can_be_told_to_look_back_by_position_alone() -> None:
 
 # --- errors --------------------------------------------------------------------------------------
 
-
-def test_errors_name_the_argument() -> None:
-    X, (W_q, W_k, W_v), W_o = case()
-    with pytest.raises(ValueError, match=r"W_k has shape \(2, 6, 4\).*\(3, 6, width\)"):
-        heads(X, X, X, W_q, W_k[:2], W_v)
-    with pytest.raises(ValueError, match=r"W_v has shape \(3, 6, 2\), rows of X have 5"):
-        heads(X, X, X[:, :5], W_q, W_k, W_v)
-    with pytest.raises(ValueError, match=r"width 3.*width 4"):
-        heads(X, X, X, W_q[..., :3], W_k, W_v)
-    with pytest.raises(ValueError, match=r"W_o has 5 rows.*\(6, d\)"):
-        multi_head_attention(X, X, X, W_q, W_k, W_v, W_o[:5])
-    with pytest.raises(ValueError, match="h = 4 heads; h must divide"):
-        pruned(W_o, 4, [0])
-    with pytest.raises(ValueError, match="head = 3"):
-        pruned(W_o, 3, [3])
-    with pytest.raises(ValueError, match="back = 5"):
-        weight_at(torch.eye(5), 5)
-    with pytest.raises(ValueError, match=r"A has shape \(3, 5\); give a square map"):
-        weight_at(torch.ones(3, 5), 2)
-    with pytest.raises(ValueError, match=r"W_q multiplies has shape \(6,\); give rows"):
-        heads(X[0], X, X, W_q, W_k, W_v)
-    with pytest.raises(ValueError, match=r"H has shape \(5, 2\)"):
-        contributions(torch.ones(5, 2), W_o)
+X, (W_q, W_k, W_v), W_o = case()
 
 
-# --- the experiment ------------------------------------------------------------------------------
-
-
-def test_what_is_asked_of_the_two_lookups() -> None:
-    t, y = experiment.asked(3, torch.Generator().manual_seed(0))
-    assert t.shape == (3, 24) and y.shape == (3, 19, 2)
-    for i in (5, 12, 23):
-        assert torch.equal(y[:, i - 5, 0], t[:, i - 1])
-        assert torch.equal(y[:, i - 5, 1], t[:, i - 5])
-
-
-def test_models_of_the_lookups_have_the_same_size_and_train() -> None:
-    sizes = {sum(x.numel() for x in experiment.TwoLookups(h).parameters()) for h in (1, 2, 4, 8)}
-    assert len(sizes) == 1
-    before, after = (experiment.answers(experiment.two_lookups(2, steps=s)) for s in (0, 120))
-    assert max(before["right"]) < 0.15 and max(after["right"]) > 0.8  # the nearer one comes first
-    assert torch.tensor(after["weight"]).shape == (2, 2)
-
-
-def test_made_up_words_repeat_and_only_the_second_round_is_asked() -> None:
-    x, y, p = experiment.repeats(20, torch.Generator().manual_seed(0))
-    assert torch.equal(x[:, 1:], y[:, :-1])
-    for row, after, (period,) in zip(x, y, p.tolist(), strict=True):
-        assert len(set(row[:period].tolist())) == period  # all letters differ
-        assert torch.equal(row[period:], row[:-period])
-        asked = experiment.known(torch.tensor([[period]]))[0]
-        first = int(asked.nonzero()[0])
-        assert after[first] == row[0] and not asked[:first].any() and asked[first:].all()
-
-
-def test_weights_survive_the_packing() -> None:
-    model = experiment.gpt()
-    again = experiment.unpack(experiment.pack(model))
-    for a, b in zip(model.parameters(), again.parameters(), strict=True):
-        assert torch.equal(a.half().float(), b)
-    text = experiment.pack(again)
-    assert text == experiment.pack(experiment.unpack(text)) and len(text) < 120_000
-
-
-def test_the_stored_model_gives_the_stored_numbers() -> None:
-    result, model = experiments.load("head_ablation"), experiment.trained()
-    stored, here = result["gpt"], platform.python_version()
-    # the text is that of one version of Python, the made-up words are always the same
-    tasks = ["repeats"] + ["text"] * (here == result["provenance"]["versions"]["python"])
-    found, gone = experiment.losses(model), experiment.without(model, [(1, 0)])
-    for task in tasks:
-        assert found[task] == pytest.approx(stored[task], abs=1e-3)
-        assert gone[task] == pytest.approx(stored["without"][1][0][task], abs=1e-3)
-    A = experiment.of_text(model, "crwth crwth crwth")
-    assert A.shape == (2, 4, 17, 17)
-    close(A.sum(-1), torch.ones(2, 4, 17))
-
-
-def test_stored_result_says_what_the_chapter_says() -> None:
-    result = experiments.load("head_ablation")
-    far = {name: torch.tensor(x["right"][1]) for name, x in result["two_lookups"].items()}
-    near = {name: torch.tensor(x["right"][0]) for name, x in result["two_lookups"].items()}
-    linear, longer, mlp = (far[name] for name in experiment.READOUTS)
-    assert linear[:, 0].max() < 0.1 and linear[:, 1].min() > 0.98  # one head, two heads
-    assert (linear[:, 1] > linear[:, 4]).all() and linear[:, 4].max() < 0.4  # sixteen
-    assert longer[:, 0].max() < 0.2 and longer[:, 1:].min() > 0.99
-    for name in list(experiment.READOUTS)[:2]:  # what one of the two gains the other loses
-        assert (near[name] + far[name])[:, 0].max() < 1 + 1 / experiment.SYMBOLS + 0.01
-    assert 0.2 < mlp[:, 0].min() < mlp[:, 0].max() < 0.85
-    assert result["provenance"]["seeds"] == [0, 1, 2]
-    assert "+" not in result["provenance"]["commit"]
-    for gpt in (result["gpt"], *result["gpt"]["other_seeds"]):
-        first, second = gpt["heads"]
-        assert max(head["before"] for head in first) > 0.4
-        assert max(head["next"] for head in second) > 0.4
-        assert max(head["next"] for head in first) < 0.1
-
-    shown, other = result["gpt"], result["gpt"]["other_seeds"][0]
-    assert shown["heads"][0][3]["before"] > 0.65
-    assert shown["without"][0][3]["repeats"] > math.log(27) > 50 * shown["repeats"]
-    for n in (0, 2, 3):
-        assert shown["heads"][1][n]["next"] > 0.42
-        assert 0.1 < shown["without"][1][n]["repeats"] - shown["repeats"] < 0.35
-        assert shown["without"][1][n]["text"] - shown["text"] < 0.025
-    text = shown["path"]["text"]
-    assert text[6]["text"] - text[0]["text"] < 0.16
-    assert [step["head"] for step in text[7:]] == [[0, 2], [0, 3]]
-    assert text[2]["text"] - text[0]["text"] < 0.035 and text[2]["repeats"] > 2.5
-    assert all(head["first"] < 0.13 for head in shown["heads"][1])
-    assert all(head["next"] > 0.3 for head in other["heads"][1])
-    assert 0.2 < other["path"]["text"][4]["text"] - other["text"] < 0.3
-
-
-def test_a_mean_distance_needs_a_map() -> None:
-    for A in (torch.ones(3), torch.ones(4, 3)):
-        with pytest.raises(ValueError, match=r"A has shape \(.*; give \(…, Lq, Lk\)"):
-            mean_distance(A)
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: heads(X, X, X, W_q, W_k[:2], W_v), r"W_k has shape \(2, 6, 4\).*\(3, 6, width\)"),
+        (lambda: heads(X, X, X[:, :5], W_q, W_k, W_v), r"W_v has shape .*, rows of X have 5"),
+        (lambda: heads(X, X, X, W_q[..., :3], W_k, W_v), r"width 3.*width 4"),
+        (lambda: heads(X[0], X, X, W_q, W_k, W_v), r"W_q multiplies has shape \(6,\); give rows"),
+        (
+            lambda: multi_head_attention(X, X, X, W_q, W_k, W_v, W_o[:5]),
+            r"W_o has 5 rows.*\(6, d\)",
+        ),
+        (lambda: contributions(torch.ones(5, 2), W_o), r"H has shape \(5, 2\)"),
+        (lambda: pruned(W_o, 4, [0]), "h = 4 heads; h must divide"),
+        (lambda: pruned(W_o, 3, [3]), "head = 3"),
+        (lambda: weight_at(torch.eye(5), 5), "back = 5"),
+        (lambda: weight_at(torch.ones(3, 5), 2), r"A has shape \(3, 5\); give a square map"),
+        (lambda: mean_distance(torch.ones(3)), r"A has shape \(3,\); give \(…, Lq, Lk\)"),
+        (lambda: mean_distance(torch.ones(4, 3)), r"A has shape \(4, 3\); give \(…, Lq, Lk\)"),
+    ],
+)
+def test_errors_name_the_argument(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        call()

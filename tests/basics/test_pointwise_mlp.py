@@ -40,22 +40,10 @@ def test_it_is_the_models_module() -> None:
         close(module(X), feed_forward(X, *W, phi=phi))
 
 
-def test_it_is_hugging_faces_mlp() -> None:
-    transformers = pytest.importorskip("transformers")
-    from transformers.models.gpt2.modeling_gpt2 import GPT2MLP
-
-    config = transformers.GPT2Config(n_embd=8, activation_function="gelu", resid_pdrop=0.0)
-    theirs, X = GPT2MLP(32, config), torch.randn(2, 3, 8)
-    W = theirs.c_fc.weight, theirs.c_fc.bias, theirs.c_proj.weight, theirs.c_proj.bias
-    close(theirs(X), feed_forward(X, *W, phi=gelu))
-
-
 def test_rows_do_not_meet() -> None:
     parts, X = case(), torch.randn(7, 4, dtype=torch.float64)
     Z = feed_forward(X, *parts)
-    shuffle = torch.randperm(7)
-    close(feed_forward(X[shuffle], *parts), Z[shuffle])
-    close(torch.cat([feed_forward(x, *parts) for x in X.split(3)]), Z)
+    close(torch.cat([feed_forward(x, *parts) for x in X.split(1)]), Z)
     other = X.clone()
     other[2] += 1
     moved = (feed_forward(other, *parts) - Z).abs().sum(-1) > 1e-9
@@ -67,8 +55,6 @@ def test_it_is_a_convolution_of_width_one() -> None:
     hidden = F.relu(F.conv1d(X.mT, W_1.T[..., None], b_1))
     out = F.conv1d(hidden, W_2.T[..., None], b_2).mT
     close(out, feed_forward(X, W_1, b_1, W_2, b_2))
-    wide = F.conv1d(X.mT, torch.randn(6, 4, 3, dtype=torch.float64), b_1, padding=1)  # rows meet
-    assert not torch.allclose(F.conv1d(F.relu(wide), W_2.T[..., None], b_2).mT, out)
 
 
 def test_it_is_a_memory() -> None:

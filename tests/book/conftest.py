@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,8 @@ class Site:
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
+    protocol_version, disable_nagle_algorithm = "HTTP/1.1", True  # one connection for many files
+
     def translate_path(self, path: str) -> str:
         if not path.startswith(f"{PREFIX}/"):
             return str(Path(self.directory, "outside of the sub-path"))
@@ -47,6 +50,18 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[Site]:
+    """The pages of a folder on this machine's web server."""
+    handler = functools.partial(Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield Site(folder, f"http://127.0.0.1:{server.server_port}{PREFIX}")
+        server.shutdown()
+        thread.join()
 
 
 def built(*arguments: str) -> None:
@@ -79,10 +94,5 @@ def site() -> Iterator[Site]:
     folder = Path(os.environ.get("TFVIZ_SITE", OUT / "_build" / "html")).resolve()
     if "TFVIZ_SITE" not in os.environ:
         built("--out", str(OUT))
-    handler = functools.partial(Handler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield Site(folder, f"http://127.0.0.1:{server.server_port}{PREFIX}")
-        server.shutdown()
-        thread.join()
+    with served(folder) as pages:
+        yield pages

@@ -10,6 +10,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tfviz.explorers import write_assets
 
@@ -47,6 +48,13 @@ main {{ max-width: 76rem; margin: auto }}
 
 
 class _Quiet(SimpleHTTPRequestHandler):
+    protocol_version, disable_nagle_algorithm = "HTTP/1.1", True  # one connection for many files
+
+    def end_headers(self) -> None:
+        if urlsplit(self.path).path.endswith((".html", "/")):  # written anew by each test
+            self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
     def log_message(self, *parts: object) -> None:
         pass
 

@@ -1,8 +1,7 @@
-"""Cost shares in a real browser: the library's counts, keys, phone."""
+"""Cost shares in a real browser: what is not told before the answer, the two dots."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,47 +9,48 @@ import pytest
 from tfviz.explorers import BlockCosts
 
 
-def expect(page: Any, **state: int) -> None:
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-    found = json.loads(page.locator(".tfx").get_attribute("data-flops"))
-    right = BlockCosts(**state).flops
-    assert found == {
-        "projections": right["projections"],
-        "scores": right["scores"],
-        "feed": right["feed-forward"],
-    }
+def dragged(page: Any, name: str, by: float) -> Any:
+    """The state after the dot was dragged by so many pixels."""
+    dot = page.get_by_role("slider", name=name, exact=True).and_(page.locator(".tfx-handle"))
+    box = dot.locator("circle").last.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + by, y, steps=5)
+    page.mouse.up()
+    return page.locator(".tfviz-explorer").evaluate(
+        "(node) => Object.fromEntries(['L', 'd', 'factor'].map((k) => [k, node.tfvizModel.get(k)]))"
+    )
 
 
-def test_counts_keys_and_links(show: Any) -> None:
-    page = show(BlockCosts(L=2048, d=512))
-    expect(page, L=2048, d=512)
-    page.get_by_text("L = 2 048", exact=False).first.wait_for()
-    page.get_by_text("66.7 % of the block").wait_for()
-    page.locator(".tfx-canvas").focus()
-    page.keyboard.press("ArrowRight")
-    expect(page, L=4096, d=512)
-    page.keyboard.press("Home")
-    expect(page, L=16, d=512)
-    page.get_by_label("width").press("ArrowRight")
-    page.get_by_label("feed-forward, times as wide").press("Home")
-    expect(page, L=16, d=768, factor=1)
-    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    page.get_by_role("button", name="copy Python").click()
-    page.wait_for_function("window.copied")
-    again = eval(page.evaluate("window.copied"), {"BlockCosts": BlockCosts})
-    assert again.state == BlockCosts(L=16, d=768, factor=1).state
+def test_nothing_tells_before_the_answer(show: Any) -> None:
+    page = show(BlockCosts())
+    assert page.locator(".tfx-mark-area").count() == 0
+    assert "2 048" not in page.locator(".tfx").inner_text().replace("\u202f", " ")
+    assert "%" not in page.locator(".tfx-status").inner_text()
+    page.get_by_label("from which length on").fill("1024")
+    page.get_by_role("button", name="that is my answer").click()
+    page.get_by_text("✗ you said: 1\u202f024 tokens; it is: 2\u202f048 tokens").wait_for()
+    assert page.locator(".tfx-mark-area").count() == 3
 
 
-def test_fits_without_shift(show: Any) -> None:
-    for width in (390, 1280):
-        page = show(BlockCosts(), width=width)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        inner = page.locator(".tfx").bounding_box()["height"]
-        kept = page.locator(".tfviz-explorer-body").evaluate(
-            "node => parseFloat(getComputedStyle(node).minHeight)"
-        )
-        kept = kept or page.locator(".tfviz-explorer").bounding_box()["height"]
-        assert inner <= kept + 1, "higher than the room the page keeps for it"
+def test_the_line_and_the_crossing_are_dragged(show: Any) -> None:
+    page = show(BlockCosts(factor=2))
+    page.get_by_role("button", name="just show me").click()
+    after = dragged(page, "length", 80)
+    assert after["L"] > 2000 and after["d"] == 512
+    wider = dragged(page, "crossing", 60)  # the length is where it was
+    assert wider["L"] == after["L"] and 600 < wider["d"] < 12_288
+    crossing = page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers().crossing")
+    assert crossing == 2 * wider["d"]
+
+
+def test_a_part_lights_up_with_its_formula(show: Any) -> None:
+    page = show(BlockCosts())
+    page.get_by_role("button", name="just show me").click()
+    page.locator(".tfx-formula [data-term=scores]").hover()
+    lit = page.locator("[data-lit]").evaluate_all("(all) => all.map((x) => x.dataset.term)")
+    assert len(lit) >= 3 and set(lit) == {"scores"}
 
 
 @pytest.mark.parametrize("wrong", [{"L": 0}, {"d": 20_000}, {"factor": 9}])

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tfviz.basics.kv_cache import MODELS, cache_bytes
+from tfviz.basics.cache_cost import cache_bytes
+from tfviz.basics.public_models import MODELS
 from tfviz.explorers import CacheBudget
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import traitlets as t
 
+from tfviz import explorers
 from tfviz import patterns as P
 from tfviz.explorers import ALL, SparseLab, write_assets
 
@@ -22,6 +25,23 @@ def test_state_is_json_and_the_same_every_time() -> None:
     assert texts == {json.dumps(lab.state)}
     assert P.from_spec(lab.state["left"]) == lab.left
     assert not [name for name in lab.state if name.startswith("_") or name == "layout"]
+
+
+def test_an_explorer_is_imported_without_the_others() -> None:
+    """Else a lesson would be executed again for each change of an explorer that it has not."""
+    code = (
+        "import sys; from tfviz.explorers import ClockHands\n"
+        "print(*(name for name in sys.modules if name.startswith('tfviz.explorers.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {
+        f"tfviz.explorers.{name}" for name in ("base", "knobs", "clock_hands")
+    }
+    assert {kind.__name__ for kind in ALL.values()} <= set(explorers.__all__) <= set(dir(explorers))
+    for name in explorers.__all__:
+        assert getattr(explorers, name).__doc__, name
+    with pytest.raises(AttributeError, match="no attribute 'NoSuch'"):
+        _ = explorers.NoSuch
 
 
 def test_mount_point_carries_the_state() -> None:
@@ -88,6 +108,11 @@ def test_goal_reports_say_why() -> None:
 def test_assets_of_every_explorer(tmp_path: Path) -> None:
     names = write_assets(tmp_path)
     assert names == list(ALL) and "sparse_lab" in names
+    kit = {p.name: p.read_text("utf-8") for p in tmp_path.glob("kit.*")}
+    assert set(kit) == {"kit.js", "kit.css"}
+    lab = SparseLab()  # in a notebook the module brings the kit along
+    assert kit["kit.js"].removeprefix("globalThis.tfvizKit = ").removesuffix(";\n") in lab._esm
+    assert lab._esm.endswith(SparseLab.sources()[0]) and lab._css.startswith(kit["kit.css"])
     for name in names:
         assert {p.name for p in tmp_path.glob(f"{name}.*")} == {
             f"{name}.js",

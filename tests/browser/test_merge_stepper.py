@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
+from explorer_site import fits
 
 from tfviz.explorers import MergeStepper
 
 SONG = "row row row your boat, gently down the stream; row by row — così è"
 
 
-def shown(page: Any) -> tuple[list[int], list[tuple[int, int, int]]]:
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-    root = page.locator(".tfx")
-    pairs = json.loads(root.get_attribute("data-pairs"))
-    return json.loads(root.get_attribute("data-tokens")), [tuple(pair) for pair in pairs]
-
-
 def expect(page: Any, text: str, merges: int) -> None:
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    found = page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
     one = MergeStepper(text, merges)
-    assert shown(page) == (one.tokens, one.next_pairs)
+    assert found["tokens"] == one.tokens
+    assert [tuple(pair) for pair in found["pairs"]] == one.next_pairs
 
 
-def test_tokens_pairs_keys_and_own_text(show: Any) -> None:
+def test_a_word_is_chosen_first(show: Any) -> None:
+    page = show(MergeStepper(SONG))
+    expect(page, SONG, 0)
+    slider = page.get_by_label("merges", exact=True).and_(page.locator("input"))
+    assert slider.evaluate("(node) => Boolean(node.closest('[inert]'))")
+    page.locator(".tfx-handle").press("End")  # shut too
+    expect(page, SONG, 0)
+    page.get_by_role("button", name="“boat”").click()
+    page.get_by_text("you said: “boat”; it is: “row”").wait_for()
+    assert not slider.evaluate("(node) => Boolean(node.closest('[inert]'))")
+
+
+def test_steps_keys_and_own_text(show: Any) -> None:
     page = show(MergeStepper(SONG, merges=2))
-    expect(page, SONG, 2)
-    slider = page.get_by_label("merges", exact=True)
+    slider = page.get_by_label("merges", exact=True).and_(page.locator("input"))
     slider.focus()
     for n in (3, 4, 5):
         page.keyboard.press("ArrowRight")
         expect(page, SONG, n)
     page.get_by_text("Merge 5: “").wait_for()
-    page.locator(".ms-curve").focus()
+    page.locator(".tfx-handle").focus()
     page.keyboard.press("ArrowLeft")
     expect(page, SONG, 4)
     page.keyboard.press("End")  # until no pair is left: every piece is one token
-    tokens, pairs = shown(page)
-    assert pairs == [] and len(tokens) == len(page.locator(".ms-piece").all())
+    pieces = len(MergeStepper(SONG, merges=80).tokens)
+    page.get_by_text(f"has {pieces} tokens").wait_for()
+    assert len(page.locator(".tfx-group").all()) == pieces
+    assert len(page.locator(".tfx-group").all()) == len(page.locator(".tfx-chip").all())
     assert page.get_by_role("button", name="merge →").is_disabled()
     page.keyboard.press("Home")
     expect(page, SONG, 0)
@@ -50,26 +59,20 @@ def test_tokens_pairs_keys_and_own_text(show: Any) -> None:
     expect(page, mine, 1)
     page.get_by_label("your own text").fill("")  # stays with the last text
     expect(page, mine, 1)
-    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    page.get_by_role("button", name="copy Python").click()
-    page.wait_for_function("window.copied")
-    again = eval(page.evaluate("window.copied"), {"MergeStepper": MergeStepper})
-    assert again.state == MergeStepper(mine, merges=1).state
     page.get_by_role("button", name="reset").click()
     expect(page, SONG, 2)
 
 
+def test_a_pair_and_its_tokens_light_up_together(show: Any) -> None:
+    page = show(MergeStepper("ab ab b", merges=1))
+    page.locator(".tfx-table tr").first.hover()
+    assert page.locator(".tfx-chip[data-lit]").count() > 1
+    page.locator(".tfx-title").hover()
+    assert page.locator(".tfx-chip[data-lit]").count() == 0
+
+
 def test_fits_without_shift(show: Any) -> None:
-    text = (SONG + " ") * 4
-    for width in (390, 1280):
-        page = show(MergeStepper(text[:300], merges=0), width=width)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        inner = page.locator(".tfx").bounding_box()["height"]
-        kept = page.locator(".tfviz-explorer-body").evaluate(
-            "node => parseFloat(getComputedStyle(node).minHeight)"
-        )
-        kept = kept or page.locator(".tfviz-explorer").bounding_box()["height"]
-        assert inner <= kept + 1, "higher than the room the page keeps for it"
+    fits(show, [MergeStepper(((SONG + " ") * 4)[:300], merges=0)])
 
 
 def test_python_side() -> None:

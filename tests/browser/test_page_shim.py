@@ -1,55 +1,14 @@
-"""The page shim: lazy explorers, plotly figures in the colours of the theme, clear failures."""
+"""The page shim: lazy explorers, clear failures."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from explorer_site import write_site
 
-from tfviz import plots
 from tfviz.explorers import SparseLab
-
-PLOTLY = Path(__file__).parents[2] / "node_modules" / "plotly.js-cartesian-dist-min"
-
-
-@pytest.fixture
-def plotly_html(folder: Path, address: str) -> Iterator[str]:
-    vendor = folder / "_static" / "vendor"
-    vendor.mkdir(exist_ok=True)
-    shutil.copy(PLOTLY / "plotly-cartesian.min.js", vendor / "plotly.min.js")
-    data = [
-        {
-            "type": "scatter",
-            "x": [1, 2],
-            "y": [1, 3],
-            "line": {"color": "role:attention"},
-            "marker": {"color": "role:key/0.5"},
-        }
-    ]
-    yield plots.plotly_figure({"data": data, "layout": {}}, alt="a line from 1 to 3").html
-
-
-@pytest.mark.parametrize("offline", [False, True], ids=["http", "file"])
-def test_plotly_follows_the_theme(
-    page: Any, folder: Path, address: str, problems: list[str], plotly_html: str, offline: bool
-) -> None:
-    path = write_site(folder, plotly_html, name="plotly.html")
-    page.goto(path.as_uri() if offline else f"{address}plotly.html")
-    page.locator(".tfviz-plotly[data-ready]").wait_for()
-    line = page.locator(".scatterlayer path.js-line")
-    colour = "(node) => getComputedStyle(node).stroke"
-    assert line.evaluate(colour) == "rgb(156, 50, 237)"
-    trace = page.locator(".js-plotly-plot").evaluate("(plot) => plot.data[0].marker.color")
-    assert trace == "rgba(48,65,114,0.5)"
-    page.evaluate("() => { document.documentElement.dataset.theme = 'dark'; }")
-    page.wait_for_function(
-        "() => getComputedStyle(document.querySelector('.scatterlayer path.js-line')).stroke"
-        " === 'rgb(210, 121, 250)'"
-    )
 
 
 def test_explorers_wait_until_they_are_near(page: Any, folder: Path, address: str) -> None:

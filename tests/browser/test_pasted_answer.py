@@ -9,7 +9,8 @@ import pytest
 
 from tfviz.checks import CheckFailed
 from tfviz.explorers import SparseLab
-from tfviz_course.assignment import release_notebook, source_notebooks
+from tfviz_course.assignment import source_notebooks
+from tfviz_lessons.assignment import release as release_notebook
 
 PASTE = "# your code here"
 CLIPBOARD = """() => Object.defineProperty(navigator, "clipboard", {

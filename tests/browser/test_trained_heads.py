@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from tfviz import experiments
-from tfviz.experiments import head_ablation
 from tfviz.explorers import TrainedHeads
+from tfviz.stored import letter_gpt
 
 TEXTS = ["the value of the expression", "crwth crwth crwth", "ab"]
 
@@ -108,19 +108,19 @@ def test_fits_a_phone_without_shift(show: Callable[..., Any], one: TrainedHeads)
 
 
 def test_python_side(one: TrainedHeads) -> None:
-    model = head_ablation.trained()
-    A = head_ablation.of_text(model, TEXTS[1]).double()
+    model = letter_gpt.trained()
+    A = letter_gpt.of_text(model, TEXTS[1]).double()
     assert (one.weights - A).abs().max() < 1e-5
     assert one.html() == TrainedHeads(TEXTS, text=1, layer=1, head=0, row=14).html()
     torch.testing.assert_close(
         one.weights.sum(-1), torch.ones(2, 4, 17, dtype=torch.float64), atol=2e-4, rtol=0
     )
-    own = TrainedHeads("abc abc", model=head_ablation.gpt())  # nothing is known of it
+    own = TrainedHeads("abc abc", model=letter_gpt.gpt())  # nothing is known of it
     assert own.whole == {} and own.removed == [] and own.row == 6
 
 
 def test_a_model_that_is_not_the_stored_one(show: Callable[..., Any]) -> None:
-    page = show(TrainedHeads("abc abc", model=head_ablation.gpt()))
+    page = show(TrainedHeads("abc abc", model=letter_gpt.gpt()))
     assert page.locator(".th-facts dt").count() == 3
 
 

@@ -1,11 +1,13 @@
-"""Tries every exercise of one chapter as the only one of an assignment.
+"""Tries the exercises of one chapter as those of an assignment.
 
     python assignment_runner.py basics/attention
 
-Prints JSON: {label: {"solution" | "stub": {"checks" | "hidden": "" or what was wrong}}}. What
-stands before the answer is executed once, in the order of the notebook, but for the cell that
-installs; each try goes on from there in a copy of the process. Warnings are errors. Hidden checks
-of the stub run after the visible ones have run with the solution, as when submissions are judged.
+Prints JSON: {label: {"alone": {kind: said}, "stub": {kind: said}, "judged": {kind: said}}}, where
+kind is "checks" or "hidden", and said is what was wrong, or "".
+
+*Alone*: the exercise as the only one, so that its set-up is all that it has, with its solution, and
+as a *stub*; in a copy of the process for each exercise. Warnings are errors.
+*Judged*: one submission with all solutions of the chapter, in the sandbox as those of students are.
 """
 
 import io
@@ -13,83 +15,78 @@ import json
 import sys
 import warnings
 from contextlib import redirect_stdout
-from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat import NotebookNode
 
 from tfviz_course import assignment, lessons
-
-SEEDS = (3, 20261121)
+from tfviz_course.judge import judge, prepare
+from tfviz_lessons.assignment import gap
+from tfviz_lessons.lesson import unmark
+from tfviz_lessons.variants import apart
 
 Said = dict[str, str]
 
 
-def main(chapter: str) -> None:
-    lessons.home()
-    from tfviz_lessons.assignment import gap as gap_of
-    from tfviz_lessons.lesson import unmark
-    from tfviz_lessons.variants import apart
+def made_of(item: str) -> NotebookNode:
+    (made,) = assignment.source_notebooks([item], name="one", course="c", seed=1).values()
+    return made
 
+
+def tried(label: str) -> dict[str, Said]:
+    """What the tests say of stub and solution when this is the only exercise."""
     shell = InteractiveShell.instance()
+    space = {"__name__": "__main__", "display": lambda *_, **__: None, "seed": 3}
+    found: dict[str, Said] = {"alone": {}, "stub": {}}
 
-    def run(source: str, name: str, space: dict[str, Any]) -> None:
+    def run(source: str, name: str) -> None:
         exec(compile(shell.transform_cell(source), f"<{name}>", "exec"), space)
 
-    def outcome(source: str, name: str, space: dict[str, Any]) -> str:
+    def outcome(what: str, role: str) -> None:
         try:
-            run(source, name, space)
+            run(unmark(tests[role]), role)
         except Exception as error:
-            return f"{type(error).__name__}: {error}"
-        return ""
+            found[what][role] = f"{type(error).__name__}: {error}"
+        else:
+            found[what][role] = ""
 
-    def step(cell: NotebookNode, space: dict[str, Any]) -> None:
-        """A cell that is the same in all tries."""
-        role, source = cell.metadata.tfviz.role, unmark(cell.source)
-        if cell.cell_type == "code" and role != "install":
-            run(f"{source}\nSTUDENT = 'ada'" if role == "student" else source, role, space)
+    code = [cell for cell in made_of(label).cells if cell.cell_type == "code"]
+    tests = {c.metadata.tfviz.role: c.source for c in code if c.metadata.nbgrader.grade}
+    for cell in code:
+        role = cell.metadata.tfviz.role
+        if role == "student":
+            run(f"{cell.source}\nSTUDENT = 'ada'", role)
+        elif role == "yours":
+            run(gap(cell.source), role)
+            outcome("stub", "checks")
+            run(unmark(cell.source), role)
+            outcome("alone", "checks")
+            if "hidden" in tests:
+                outcome("alone", "hidden")
+                run(gap(cell.source), role)
+                outcome("stub", "hidden")
+        elif role not in (*tests, "install"):
+            run(cell.source, role)
+    return found
 
-    def attempt(cells: list[NotebookNode], answer: str, seed: int, space: dict[str, Any]) -> Said:
-        """What the checks say; `cells` begin with the one that is the learner's."""
-        said: Said = {}
-        solved, gap = unmark(cells[0].source), gap_of(cells[0].source)
-        run(solved if answer == "solution" else gap, "yours", space)
-        for cell in cells[1:]:
-            role, source = cell.metadata.tfviz.role, unmark(cell.source)
-            if role == "checks" and cell.cell_type == "code":
-                said[role] = outcome(source, role, space)
-                if said[role]:
-                    run(solved, "yours", space)
-                    run(source, role, space)
-                    run(gap, "yours", space)
-            elif role == "hidden" and cell.cell_type == "code":
-                space["seed"] = seed
-                said[role] = outcome(source, role, space)
-            else:
-                step(cell, space)
-        return said
 
-    def tries(label: str) -> dict[str, Said]:
-        made = assignment.source_notebooks([label], name="one", course="c", seed=1)
-        (notebook,) = made.values()
-        space = {"__name__": "__main__", "display": lambda *_, **__: None}
-        cells = list(notebook.cells)
-        yours = next(n for n, cell in enumerate(cells) if cell.metadata.tfviz.role == "yours")
-        for cell in cells[:yours]:
-            step(cell, space)
-        return {
-            f"{answer} {seed}": apart(
-                lambda answer=answer, seed=seed: attempt(cells[yours:], answer, seed, space)
-            )
-            for answer in ("solution", "stub")
-            for seed in SEEDS
-        }
-
+def main(chapter: str) -> None:
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+        made = made_of(chapter)
+        prepared = prepare(made)  # and all is imported and read, for the copies too
+        answers = {c.id: unmark(c.source) for c in made.cells if c.metadata.tfviz.role == "yours"}
+        about = {"student": "ada", "secret": "5eed" * 16, "assignment": "one"}
+        verdicts = judge(prepared, answers, **about).verdicts
         warnings.simplefilter("error")
         found = {
-            exercise.label: tries(exercise.label) for exercise in lessons.read(chapter).exercises
+            exercise.label: apart(lambda label=exercise.label: tried(label))
+            for exercise in lessons.read(chapter).exercises
         }
+    for cell in made.cells:
+        if cell.id in verdicts:
+            one, tfviz = verdicts[cell.id], cell.metadata.tfviz
+            mine = found[tfviz.exercise].setdefault("judged", {})
+            mine[tfviz.role] = "" if one.passed else one.message or "failed"
     print(json.dumps(found))
 
 

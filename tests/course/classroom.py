@@ -16,7 +16,7 @@ from typing import Any
 
 import nbformat
 
-from tfviz_course import assignment, autograde
+from tfviz_course import assignment, autograde, report
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "hw1"
@@ -92,7 +92,7 @@ def base(folder: Path) -> Path:
 
 
 @functools.cache
-def graded(folder: Path) -> tuple[Path, autograde.Results]:
+def graded(folder: Path) -> Path:
     """A class after its first run; not to be changed."""
     course = Path(shutil.copytree(base(folder), folder / "graded"))
     right = {label: solution(course, label) for label in ("ex-sharpness", "ex-best-stride")}
@@ -107,7 +107,8 @@ def graded(folder: Path) -> tuple[Path, autograde.Results]:
     (wrong / "attention.ipynb").rename(wrong / "attention (1).ipynb")
     with assignment.api(course).gradebook as gradebook:
         gradebook.add_student("gil", first_name="Gil")
-    return course, autograde.autograde(course, NAME)
+    autograde.autograde(course, NAME)
+    return course
 
 
 def scores(course: Path, student: str, name: str = NAME) -> dict[str, Any]:
@@ -129,3 +130,9 @@ def scores(course: Path, student: str, name: str = NAME) -> dict[str, Any]:
 def points(course: Path, student: str) -> dict[str, float]:
     """{graded cell: points}."""
     return {cell: grade["score"] for cell, grade in scores(course, student).items()}
+
+
+def remarks(course: Path, student: str) -> tuple[str, ...]:
+    """What the reports tell of a submission."""
+    students = report.results(course, NAME).students
+    return next(one.remarks for one in students if one.id == student)

@@ -12,15 +12,16 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from course import classroom
-from course.classroom import NAME, ROOT, hand_in, points, scores, solution
+from course.classroom import NAME, ROOT, hand_in, points, remarks, scores, solution
 
 from tfviz_course import assignment, autograde, child, judge, sandbox, store
 from tfviz_course.autograde import GradingError
@@ -31,6 +32,7 @@ from tfviz_course.store import StoreError, read_entry
 if sys.platform != "linux":
     pytest.skip("the sandbox needs Linux", allow_module_level=True)
 
+STUDENTS = ("ada", "bob", "cleo", "dan", "eve", "fay")
 CELLS = {
     "ex-sharpness-checks",
     "ex-sharpness-hidden",
@@ -41,12 +43,10 @@ CELLS = {
 
 
 @pytest.fixture
-def graded(
-    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> tuple[Path, autograde.Results]:
+def graded(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
     """The class after a real run, in a folder of the test's own."""
-    course, found = classroom.graded(tmp_path_factory.getbasetemp())
-    return Path(shutil.copytree(course, tmp_path / "class")), found
+    course = classroom.graded(tmp_path_factory.getbasetemp())
+    return Path(shutil.copytree(course, tmp_path / "class"))
 
 
 @pytest.fixture
@@ -99,11 +99,7 @@ class Instant:
             raise RuntimeError("the judge has a mistake")
         if any("STUCK" in source for source in answers.values()):
             raise Unavailable("its process does not start")
-        tries = self.asked.count(student)
-        if any("UNLUCKY" in source for source in answers.values()) and tries < 3:
-            raise Unavailable("its process does not start")
-        late = [source for source in answers.values() if "LATE" in source]
-        if late and (tries < 3 or "NEVER" in late[0]):
+        if any("LATE" in s for s in answers.values()) and self.asked.count(student) < 3:
             fails = {cell: Verdict(False, "too long") for cell, _ in prepared}
             return Judged(fails, {}, ("ex-sharpness: ran out of time: the machine was busy",))
         verdicts = {}
@@ -129,63 +125,45 @@ RIGHT = {"ex-sharpness": "beta_for = 'RIGHT'", "ex-best-stride": "RIGHT"}
 # --- a class, for real ---------------------------------------------------------------------------
 
 
-def test_everybody_gets_points(graded: tuple[Path, autograde.Results]) -> None:
-    course, found = graded
-    assert {name: sum(one.scores.values()) for name, one in found.students.items()} == {
-        "ada": sum(found.maximum.values()) - found.maximum["ex-repair"],
-        "bob": 0,
-        "cleo": found.maximum["ex-sharpness"] / 2,
-        "dan": found.maximum["ex-sharpness"] / 2,
-        "eve": 0,
-        "fay": sum(found.maximum.values()) - found.maximum["ex-repair"],
-    }
-    for student in found.students:
-        rows = scores(course, student)
+def test_everybody_gets_points(graded: Path) -> None:
+    both = ("ex-sharpness-checks", "ex-sharpness-hidden")
+    code = {*both, "ex-best-stride-checks", "ex-best-stride-hidden"}
+    right = {"ada": code, "bob": set(), "cleo": {both[0]}, "dan": {both[0]}, "eve": set()}
+    for student, passed in (right | {"fay": code}).items():
+        rows = scores(graded, student)
         assert rows.keys() == CELLS
+        assert {cell for cell, row in rows.items() if row["score"]} == passed
         assert all(row["auto"] is not None for cell, row in rows.items() if not row["waits"])
-    assert found.missing == ("gil",)
 
 
-def test_words_wait_for_a_person_unless_there_are_none(
-    graded: tuple[Path, autograde.Results],
-) -> None:
-    course, found = graded
-    waiting = {name for name, one in found.students.items() if one.waiting == ("ex-repair",)}
-    assert waiting == {"ada", "dan"}
-    assert scores(course, "bob")["ex-repair-yours"]["auto"] == 0
+def test_words_wait_for_a_person_unless_there_are_none(graded: Path) -> None:
+    waits = {student: scores(graded, student)["ex-repair-yours"]["waits"] for student in STUDENTS}
+    assert {student for student, wait in waits.items() if wait} == {"ada", "dan"}
+    assert scores(graded, "bob")["ex-repair-yours"]["auto"] == 0
 
 
-def test_remarks(graded: tuple[Path, autograde.Results]) -> None:
-    _, found = graded
-    assert found.students["ada"].remarks == ()
-    assert found.students["eve"].remarks == (
-        "no file for this notebook was found: all answers are empty",
-    )
-    assert "read from the file 'attention (1).ipynb'" in found.students["fay"].remarks[0]
+def test_remarks(graded: Path) -> None:
+    assert remarks(graded, "ada") == ()
+    assert remarks(graded, "eve") == ("no file for this notebook was found: all answers are empty",)
+    assert "read from the file 'attention (1).ipynb'" in remarks(graded, "fay")[0]
 
 
-def test_side_by_side_and_one_after_the_other(graded: tuple[Path, autograde.Results]) -> None:
-    course, _ = graded
-    before = {name: read_entry(course, NAME, name) for name in ("ada", "cleo")}
-    autograde.judge_submissions(course, NAME, students=["ada", "cleo"], workers=1, again=True)
+def test_side_by_side_and_one_after_the_other(graded: Path) -> None:
+    before = {name: read_entry(graded, NAME, name) for name in ("ada", "cleo")}
+    autograde.autograde(graded, NAME, students=before, workers=1, again=True, judge_only=True)
     for name, entry in before.items():
-        after = read_entry(course, NAME, name)
+        after = read_entry(graded, NAME, name)
         assert entry is not None and after is not None
         for notebook, part in entry["notebooks"].items():
             assert after["notebooks"][notebook]["judged"] == part["judged"]
             assert part["judged"]["verdicts"]
 
 
-def test_a_second_run_judges_nothing(
-    graded: tuple[Path, autograde.Results], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    course, found = graded
-    monkeypatch.delattr(judge, "prepare")
-    again = autograde.autograde(course, NAME)
-    assert {one.seconds for one in again.students.values()} == {0.0}
-    assert {name: one.scores for name, one in again.students.items()} == {
-        name: one.scores for name, one in found.students.items()
-    }
+def test_a_second_run_judges_nothing(graded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {student: scores(graded, student) for student in STUDENTS}
+    monkeypatch.setattr(judge, "prepare", lambda source: None)
+    assert autograde.autograde(graded, NAME) == dict.fromkeys(STUDENTS, 0.0)
+    assert {student: scores(graded, student) for student in STUDENTS} == before
 
 
 # --- handing in again ----------------------------------------------------------------------------
@@ -194,16 +172,16 @@ def test_a_second_run_judges_nothing(
 def test_only_what_changed_is_judged_anew(course: Path, instant: Instant) -> None:
     hand_in(course, "ada", RIGHT)
     hand_in(course, "bob", {})
-    found = autograde.autograde(course, NAME)
+    autograde.autograde(course, NAME)
     assert instant.asked == ["ada", "ada", "bob", "bob"]  # for each of the two notebooks
-    assert sum(found.students["bob"].scores.values()) == 0
+    assert sum(points(course, "bob").values()) == 0
     hand_in(course, "bob", {"ex-sharpness": "RIGHT"})
-    found = autograde.autograde(course, NAME)
+    autograde.autograde(course, NAME)
     assert instant.asked == ["ada", "ada", "bob", "bob", "bob"]
-    assert found.students["bob"].scores["ex-sharpness"] == found.maximum["ex-sharpness"]
+    assert points(course, "bob")["ex-sharpness-hidden"] > 0
     hand_in(course, "ada", {"ex-sharpness": "beta_for = 'RIGHT'"})
-    found = autograde.autograde(course, NAME)
-    assert found.students["ada"].scores["ex-best-stride"] == 0
+    autograde.autograde(course, NAME)
+    assert points(course, "ada")["ex-best-stride-hidden"] == 0
     autograde.autograde(course, NAME, students=["bob"], again=True)
     assert instant.asked == ["ada", "ada", "ada", "bob", "bob", "bob", "bob", "bob"]
 
@@ -214,9 +192,9 @@ def test_an_unchanged_submission_is_not_rebuilt(
     asked: list[str] = []
     read = autograde.read_submission
 
-    def counted(folder: Path, releases: Any) -> Any:
-        asked.append(folder.parent.name)
-        return read(folder, releases)
+    def counted(files: Any, told: Any, releases: Any, student: str) -> Any:
+        asked.append(student)
+        return read(files, told, releases, student)
 
     monkeypatch.setattr(autograde, "read_submission", counted)
 
@@ -275,10 +253,9 @@ def test_no_score_outlives_its_answer(course: Path, instant: Instant, now: str) 
     if now == "no folder":
         folder.rmdir()
         folder.write_text("a file")
-    found = autograde.autograde(course, NAME)
+    autograde.autograde(course, NAME)
     assert points(course, "ada") == dict.fromkeys(CELLS, 0)
-    assert sum(found.students["ada"].scores.values()) == 0
-    assert found.students["ada"].remarks
+    assert remarks(course, "ada")
 
 
 def test_what_a_person_gave_stays(course: Path, instant: Instant) -> None:
@@ -298,10 +275,10 @@ def test_what_a_person_gave_stays(course: Path, instant: Instant) -> None:
             said = book.find_comment("ex-sharpness-yours", "attention", NAME, "ada").comment
         return words["score"], hidden["score"], words["waits"] or hidden["waits"], said
 
-    assert autograde.autograde(course, NAME).students["ada"].waiting == ()
+    autograde.autograde(course, NAME)
     assert look() == (1.5, 0.25, False, "Fine")
     hand_in(course, "ada", RIGHT | {"ex-repair": "Otherwise."})  # somebody must look again
-    assert autograde.autograde(course, NAME).students["ada"].waiting
+    autograde.autograde(course, NAME)
     assert look() == (1.5, 0.25, True, "Fine")
 
 
@@ -318,7 +295,7 @@ def test_late(course: Path, instant: Instant) -> None:
     ):
         (hand_in(course, student, RIGHT) / "timestamp.txt").write_text(stamp)
     os.mkfifo(hand_in(course, "eve", RIGHT) / "timestamp.txt")
-    found = autograde.autograde(course, NAME)
+    autograde.autograde(course, NAME)
     with assignment.api(course).gradebook as book:
         late = {s.student.id: s.total_seconds_late for s in book.assignment_submissions(NAME)}
         total = {s.student.id: s.score for s in book.assignment_submissions(NAME)}
@@ -327,8 +304,8 @@ def test_late(course: Path, instant: Instant) -> None:
         )
     assert late == {"ada": 0, "bob": 1800, "cleo": 0, "dan": 0, "eve": 0}
     assert penalty == total["bob"] > 0
-    assert "timestamp.txt says 'yesterday, I swear'" in found.students["cleo"].remarks[0]
-    assert "timestamp.txt" in found.students["eve"].remarks[0]
+    assert "timestamp.txt says 'yesterday, I swear'" in remarks(course, "cleo")[0]
+    assert "timestamp.txt" in remarks(course, "eve")[0]
 
 
 def test_what_lies_beside_the_notebooks(course: Path, instant: Instant) -> None:
@@ -341,8 +318,8 @@ def test_what_lies_beside_the_notebooks(course: Path, instant: Instant) -> None:
     found = {path.name: path.read_bytes() for path in there.iterdir() if path.suffix != ".ipynb"}
     assert found == beside  # by the exact secret a student finds the feedback
     (folder / "submission_secret.txt").write_bytes(b"x" * 5000)
-    found = autograde.autograde(course, NAME).students["ada"].remarks
-    assert "submission_secret.txt says 'xxx" in found[0]
+    autograde.autograde(course, NAME)
+    assert "submission_secret.txt says 'xxx" in remarks(course, "ada")[0]
 
 
 # --- when something goes wrong -------------------------------------------------------------------
@@ -354,16 +331,15 @@ def test_one_bad_submission_changes_no_other(course: Path, instant: Instant) -> 
     hand_in(course, "bad", {"ex-sharpness": "DIE"})
     hand_in(course, "odd", {"ex-sharpness": "RAISE"})
     hand_in(course, "Åsa B.", RIGHT)
-    found = autograde.autograde(course, NAME, workers=2)
-    full = {label: worth for label, worth in found.maximum.items() if label != "ex-repair"}
+    autograde.autograde(course, NAME, workers=2)
     for student in ("ada", "zoe", "Åsa B."):
-        assert found.students[student].scores == full | {"ex-repair": 0}
+        assert min(points(course, student)[cell] for cell in CELLS - {"ex-repair-yours"}) > 0
     for student, why in (
         ("bad", "the process that judges it died"),
-        ("odd", "the judge has a mistake"),
+        ("odd", "the judge itself failed"),
     ):
-        assert sum(found.students[student].scores.values()) == 0
-        assert why in " ".join(found.students[student].remarks)
+        assert sum(points(course, student).values()) == 0
+        assert why in " ".join(remarks(course, student))
     before = len(instant.asked)
     autograde.autograde(course, NAME)  # what the judge itself is to blame for is tried again
     assert [*instant.asked].count("odd") == 3
@@ -375,16 +351,16 @@ def test_a_submission_that_breaks_the_reader_harms_nobody(
 ) -> None:
     read = autograde.read_submission
 
-    def broken(folder: Path, releases: Any) -> Any:
-        if folder.parent.name == "bad":
+    def broken(files: Any, told: Any, releases: Any, student: str) -> Any:
+        if student == "bad":
             raise RecursionError
-        return read(folder, releases)
+        return read(files, told, releases, student)
 
     monkeypatch.setattr(autograde, "read_submission", broken)
     for student in ("ada", "bad", "cleo"):
         hand_in(course, student, RIGHT)
-    found = autograde.autograde(course, NAME)
-    assert found.students["bad"].remarks == ("the submission cannot be read: RecursionError",)
+    autograde.autograde(course, NAME)
+    assert remarks(course, "bad") == ("the submission cannot be read: RecursionError",)
     assert set(points(course, "bad").values()) == {0}
     for student in ("ada", "cleo"):
         assert points(course, student)["ex-sharpness-hidden"] > 0
@@ -411,8 +387,6 @@ def test_two_at_once(course: Path, instant: Instant) -> None:
             said = rf"graded by another program \(process {other.pid}\); wait until it has ended"
             with pytest.raises(StoreError, match=said):
                 autograde.autograde(course, NAME)
-            with pytest.raises(StoreError, match=said):
-                autograde.judge_submissions(course, NAME)
             result = assignment.api(course).autograde(NAME, "ada")  # formgrader's button
             assert not result["success"] and re.search(said, result["error"])
         finally:
@@ -439,57 +413,41 @@ def test_a_full_disk_names_the_path(
             autograde.autograde(course, NAME, again=True)
 
 
-# --- neighbours ----------------------------------------------------------------------------------
+# --- the next run makes up for it ---------------------------------------------------------------
 
 
-def test_who_was_late_beside_others_is_judged_once_more(course: Path, instant: Instant) -> None:
+def test_who_was_late_is_judged_again_next_time(course: Path, instant: Instant) -> None:
     hand_in(course, "ada", RIGHT)
     hand_in(course, "late", {label: f"{text}  # LATE" for label, text in RIGHT.items()})
-    hand_in(course, "never", {label: f"{text}  # LATE NEVER" for label, text in RIGHT.items()})
-    found = autograde.autograde(course, NAME, workers=2)
-    assert points(course, "late")["ex-sharpness-hidden"] > 0
-    assert found.students["late"].remarks == ()
-    assert points(course, "never")["ex-sharpness-hidden"] == 0
-    assert instant.asked.count("never") == 4  # two notebooks, each twice and no more
-    before = len(instant.asked)
     autograde.autograde(course, NAME, workers=2)
-    assert len(instant.asked) == before
+    assert points(course, "late")["ex-sharpness-hidden"] == 0
+    assert "the machine was busy" in remarks(course, "late")[0]
+    autograde.autograde(course, NAME, workers=2)
+    assert points(course, "late")["ex-sharpness-hidden"] > 0 and remarks(course, "late") == ()
+    assert instant.asked == ["ada", "ada", "late", "late", "late", "late"]
 
 
-def test_who_was_late_alone_is_not_judged_once_more(course: Path, instant: Instant) -> None:
-    hand_in(course, "late", {label: f"{text}  # LATE NEVER" for label, text in RIGHT.items()})
-    autograde.autograde(course, NAME, workers=1)
-    assert instant.asked == ["late", "late"]
-
-
-def test_second_tries_are_bounded(course: Path, instant: Instant) -> None:
-    for number in range(4):
-        hand_in(course, f"late{number}", {label: "LATE NEVER" for label in RIGHT})
-    # seconds below zero: there is no time at all for second tries
-    limits = dataclasses.replace(sandbox.Limits(), seconds=-1000, start_seconds=2000)
-    found = autograde.autograde(course, NAME, workers=2, limits=limits)
-    assert len(instant.asked) == 8
-    for student in found.students.values():
-        assert "ran out of time beside others; not judged once more" in student.remarks
-
-
-def test_a_process_that_does_not_start_is_tried_again(course: Path, instant: Instant) -> None:
+def test_a_process_that_does_not_start_is_told_when_all_others_are_judged(
+    course: Path, instant: Instant
+) -> None:
+    hand_in(course, "bob", {label: f"{text}  # STUCK" for label, text in RIGHT.items()})
     hand_in(course, "ada", RIGHT)
-    hand_in(course, "bob", {label: f"{text}  # UNLUCKY" for label, text in RIGHT.items()})
     hand_in(course, "cleo", RIGHT)
+    with pytest.raises(GradingError, match=r"its process does not start \(bob\); run this again"):
+        autograde.autograde(course, NAME, workers=2)
+    assert instant.asked == ["ada", "ada", "bob", "bob", "cleo", "cleo"]
+    hand_in(course, "bob", RIGHT)
     autograde.autograde(course, NAME, workers=2)
     for student in ("ada", "bob", "cleo"):
         assert points(course, student)["ex-sharpness-hidden"] > 0
 
 
-def test_a_process_that_does_not_start_alone_ends_the_run(course: Path, instant: Instant) -> None:
-    hand_in(course, "ada", RIGHT)
-    hand_in(course, "bob", {label: "STUCK" for label in RIGHT})
-    hand_in(course, "cleo", RIGHT)
+def test_a_process_that_never_starts_ends_the_run(course: Path, instant: Instant) -> None:
+    for number in range(9):
+        hand_in(course, f"s{number}", {label: "STUCK" for label in RIGHT})
     with pytest.raises(GradingError, match="its process does not start"):
         autograde.autograde(course, NAME, workers=2)
-    assert instant.asked.count("cleo") == 2  # everybody else was judged before
-    assert instant.asked.count("bob") == 3
+    assert len(instant.asked) < 10
 
 
 def test_what_cannot_be_recorded_keeps_no_other_from_it(course: Path, instant: Instant) -> None:
@@ -556,7 +514,7 @@ def test_stopped_in_the_middle(course: Path, how: signal.Signals) -> None:
 
 
 def _until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 900  # for a busy machine
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -569,44 +527,18 @@ def _alive(process: psutil.Process) -> bool:
         return False
 
 
-@pytest.fixture
-def locked(
+def test_a_gradebook_in_use_is_waited_for_and_then_told(
     course: Path, instant: Instant, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[sqlite3.Connection]:
-    """A course whose gradebook another program holds, until it is closed."""
+) -> None:
     hand_in(course, "ada", RIGHT)
-    database = course / "gradebook.db"
-    with open(course / "nbgrader_config.py", "a") as config:
-        config.write(f'c.CourseDirectory.db_url = "sqlite:///{database}?timeout=0.1"\n')
-    holder = sqlite3.connect(database, isolation_level=None)
+    holder = sqlite3.connect(course / "gradebook.db", check_same_thread=False)
+    holder.isolation_level = None
     holder.execute("BEGIN EXCLUSIVE")
-    yield holder
-    holder.close()
-
-
-def test_a_gradebook_in_use_is_waited_for(
-    course: Path, locked: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pauses: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-        if len(pauses) == 2:
-            locked.close()
-
-    monkeypatch.setattr(autograde.time, "sleep", sleep)
-    autograde.autograde(course, NAME)
-    assert pauses == list(autograde.PAUSES[:2])
-    assert points(course, "ada")["ex-sharpness-hidden"] > 0
-
-
-def test_a_gradebook_in_use_for_long(
-    course: Path, locked: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, instant: Instant
-) -> None:
-    monkeypatch.setattr(autograde.time, "sleep", lambda seconds: None)
-    with pytest.raises(GradingError, match="in use by another program"):
-        autograde.autograde(course, NAME)
-    locked.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(autograde, "LOCKED", 0.1)
+        with pytest.raises(GradingError, match="in use by another program"):
+            autograde.autograde(course, NAME)
+    threading.Timer(1.0, holder.close).start()
     autograde.autograde(course, NAME)
     assert instant.asked == ["ada", "ada"]  # the verdicts were kept
     assert points(course, "ada")["ex-sharpness-hidden"] > 0
@@ -632,7 +564,7 @@ def test_what_cannot_be_graded(course: Path, tmp_path: Path, instant: Instant) -
         autograde.autograde(course, NAME, students=["nobody"])
     with pytest.raises(assignment.CourseError, match="is not a course"):
         autograde.autograde(tmp_path, NAME)
-    assert autograde.autograde(course, NAME).students == {}
+    assert autograde.autograde(course, NAME) == {}
     shutil.rmtree(course / "release" / NAME)
     with pytest.raises(GradingError, match="generate the assignment"):
         autograde.autograde(course, NAME)

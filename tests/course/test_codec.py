@@ -19,7 +19,24 @@ from hypothesis.extra import numpy as hnp
 from tfviz import explorers, patterns
 from tfviz.experiments import head_ablation
 from tfviz_course import codec
-from tfviz_course.codec import CodecError, Opaque, decode, encode
+from tfviz_course.codec import CodecError, Opaque
+
+
+def encode(value: Any) -> bytes:
+    writer = codec.Writer()
+    text = writer.put(value)
+    return codec.pack(text, writer.raw)
+
+
+def decode(message: bytes) -> Any:
+    text, raw = codec.lengths(message[: codec.HEAD.size])
+    body = message[codec.HEAD.size :]
+    if len(body) != text + raw:
+        raise CodecError("another length")  # a line has no other
+    reader = codec.Reader(body[text:])
+    value = reader.get(codec.unpack(body[:text]))
+    reader.done()
+    return value
 
 
 def message(text: Any, raw: bytes = b"") -> bytes:
@@ -43,8 +60,6 @@ def same(a: Any, b: Any) -> bool:
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     if isinstance(a, float):
         return a == b or (math.isnan(a) and math.isnan(b))
-    if isinstance(a, complex):
-        return same(a.real, b.real) and same(a.imag, b.imag)
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
@@ -53,14 +68,13 @@ def same(a: Any, b: Any) -> bool:
 
 
 keys = st.none() | st.booleans() | st.integers() | st.text() | st.binary()
-leaves = keys | st.floats() | st.complex_numbers() | st.integers(-(2**300), 2**300)
+leaves = keys | st.floats() | st.integers(-(2**300), 2**300)
 values = st.recursive(
     leaves,
     lambda inner: st.one_of(
         st.lists(inner, max_size=5),
         st.lists(inner, max_size=5).map(tuple),
         st.sets(keys, max_size=5),
-        st.frozensets(keys, max_size=5),
         st.dictionaries(keys, inner, max_size=5),
     ),
     max_leaves=20,
@@ -75,8 +89,8 @@ def test_plain_values_arrive_as_they_were(value: Any) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.sampled_from(sorted(codec.ARRAYS)).flatmap(
-        lambda name: hnp.arrays(codec.ARRAYS[name], hnp.array_shapes(min_dims=0, min_side=0))
+    st.sampled_from(sorted(codec.DTYPES.keys() - {"bfloat16"})).flatmap(
+        lambda name: hnp.arrays(name, hnp.array_shapes(min_dims=0, min_side=0))
     )
 )
 def test_arrays_arrive_as_they_were(array: np.ndarray) -> None:
@@ -93,11 +107,7 @@ def test_tensors_arrive_as_they_were(name: str, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        range(3, 20, 4),
-        slice(1, None, -2),
-        np.float32(2.5),
-        np.bool_(True),
-        torch.bfloat16,
+        np.arange(6, dtype=">i4").reshape(2, 3).T.astype("i4"),
         torch.arange(6).reshape(2, 3).T,
         torch.eye(3)[::2],
         torch.tensor([1 + 2j, 0.5 - 1j]).conj(),
@@ -189,6 +199,12 @@ class Listing(list):
         (namedtuple("Pair", "a b")(1, 2), (1, 2)),
         (torch.ones(2).as_subclass(Lying), torch.ones(2)),
         (bytearray(b"ab"), b"ab"),
+        (range(3, 8, 2), [3, 5, 7]),
+        (frozenset("a"), {"a"}),
+        (np.float32(2.5), 2.5),
+        (np.bool_(True), True),
+        (np.longdouble(2), 2),
+        (np.arange(3, dtype=">i4"), np.arange(3, dtype="i4")),
     ],
 )
 def test_a_subclass_arrives_as_the_plain_type(value: Any, plain: Any) -> None:
@@ -199,6 +215,10 @@ def test_a_subclass_arrives_as_the_plain_type(value: Any, plain: Any) -> None:
     "value",
     [
         object(),
+        1j,
+        np.complex64(1j),
+        slice(3),
+        torch.float32,
         torch.eye(2).to_sparse(),
         torch.empty(2, device="meta"),
         np.array(["text"]),
@@ -247,8 +267,6 @@ def test_a_container_that_holds_itself_is_not_sent() -> None:
 
 
 HOSTILE: dict[str, bytes] = {
-    "nothing": b"",
-    "half a head": b"\0\0",
     "a head of too much text": codec.HEAD.pack(2**32 - 1, 0),
     "a head of too many bytes": codec.HEAD.pack(2, 2**32 - 1) + b"[]",
     "another length": message(1) + b"x",
@@ -268,10 +286,10 @@ HOSTILE: dict[str, bytes] = {
     "hexadecimal that is long": message(["int", "0x" + "f" * (codec.BIGGEST // 2)]),
     "an integer of a list": message(["int", [1]]),
     "too few arguments": message(["tensor", "float32"]),
-    "too many arguments": message(["complex", 1, 2, 3]),
+    "too many arguments": message(["bytes", 1, 2, 3]),
     "a dtype that is none": message(["tensor", "object", [1], False], b"12345678"),
     "a dtype that is a list": message(["tensor", ["float32"], [1], False], b"1234"),
-    "an array of objects": message(["array", "O", [1]], b"12345678"),
+    "an array of objects": message(["array", "O", [1], False], b"12345678"),
     "fewer bytes": message(["tensor", "float32", [2], False], b"1234"),
     "more bytes": message(["tensor", "float32", [1], False], b"12345678"),
     "a negative side": message(["tensor", "float32", [-1, -1], False], b"1234"),
@@ -285,8 +303,6 @@ HOSTILE: dict[str, bytes] = {
     "a key that has no hash": message(["dict", [["list"], 1]]),
     "a pair of three": message(["dict", [1, 2, 3]]),
     "a set of lists": message(["set", ["list"]]),
-    "a range of step 0": message(["range", 0, 1, 0]),
-    "a range of text": message(["range", "a", 1, 1]),
     "the state of a generator": message(["generator", 8], b"12345678"),
     "a generator out of bounds": message(["generator", 5056], b"\xff" * 5056),
     "a pattern that is none": message(["pattern", ["dict", ["name", "__class__"]]]),
@@ -355,7 +371,7 @@ def test_any_message_is_a_value_or_refused(text: Any, raw: bytes) -> None:
 def test_a_boolean_that_is_neither_becomes_a_plain_true() -> None:
     mask = decode(message(["tensor", "bool", [3], False], b"\x00\x02\xff"))
     assert mask.sum() == 2 and torch.equal(mask, torch.tensor([False, True, True]))
-    array = decode(message(["array", "bool", [2]], b"\x07\x00"))
+    array = decode(message(["array", "bool", [2], False], b"\x07\x00"))
     assert array.sum() == 1
 
 
@@ -388,15 +404,15 @@ def test_short_keeps_text_short_and_printable() -> None:
     "value", [range(0), range(50_000), [n * (2**61 - 1) for n in range(codec.ALIKE)]]
 )
 def test_large_collections_and_some_of_one_hash_are_read(value: Sequence[int]) -> None:
-    assert codec.decode(codec.encode(set(value))) == set(value)
-    assert codec.decode(codec.encode(dict.fromkeys(value))) == dict.fromkeys(value)
+    assert decode(encode(set(value))) == set(value)
+    assert decode(encode(dict.fromkeys(value))) == dict.fromkeys(value)
 
 
-@pytest.mark.parametrize("kind", ["set", "frozen", "dict"])
+@pytest.mark.parametrize("kind", ["set", "dict"])
 def test_many_members_of_one_hash_are_refused_before_they_are_put_together(kind: str) -> None:
     """190,000 of them took 22 minutes."""
     numbers = range(codec.ITEMS // 2 - 10)
     members: list[Any] = [["int", hex(n * (2**61 - 1))] for n in numbers]
     members = [[n, 0] for n in members] if kind == "dict" else members
     with pytest.raises(codec.CodecError, match="the same hash"):
-        codec.decode(codec.pack([kind, *members], []))
+        decode(codec.pack([kind, *members], []))

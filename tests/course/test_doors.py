@@ -14,7 +14,7 @@ from course import classroom
 from course.classroom import NAME, hand_in, points
 from traitlets.config import LoggingConfigurable
 
-from tfviz_course import assignment, autograde, command, report
+from tfviz_course import assignment, command, report
 from tfviz_course.collect import NamedFiles, OwnWork
 from tfviz_course.students import StudentError, check, is_id, shown
 
@@ -182,4 +182,3 @@ def test_one_bad_name_costs_nobody_the_points_and_the_report(
     found = report.results(course, NAME)
     assert [student.id for student in found.students] == ["ada"]
     assert r"\udcff" not in str(report.without_names(found, "secret"))
-    assert autograde.autograde(course, NAME).strange == tuple(sorted(found.strange))

@@ -22,11 +22,11 @@ from nbformat.v4 import new_code_cell, new_notebook
 from tfviz import checks
 from tfviz_course import line
 from tfviz_course.child import judge_in_child
-from tfviz_course.judge import Judged, Prepared, Verdict, judge, prepare, seed_of
+from tfviz_course.judge import Judged, Prepared, judge, prepare, seed_of
 from tfviz_course.sandbox import Limits, Unavailable, available
 
 WHO = {"student": "ada", "secret": "s" * 64, "assignment": "week1"}
-QUICK = Limits(cell_seconds=8, call_seconds=4, memory=500 << 20, processes=12, callbacks=500)
+QUICK = Limits(cell_seconds=4, call_seconds=2, memory=500 << 20, processes=12, callbacks=500)
 
 if sys.platform != "linux":
     pytest.skip("the sandbox needs Linux", allow_module_level=True)
@@ -288,11 +288,6 @@ def test_the_outputs_of_answers_are_kept(judged: Judged) -> None:
     assert f"{LABELS['empty']}-yours" not in judged.outputs
 
 
-def test_a_verdict_survives_json(judged: Judged) -> None:
-    again = Judged.from_json(json.loads(json.dumps(judged.to_json())))
-    assert again == Judged(judged.verdicts, judged.outputs, judged.remarks)
-
-
 def test_nothing_changes_here(judged: Judged, many: Prepared) -> None:
     assert torch.allclose(torch.ones(1), torch.zeros(1)) is False
     assert checks.CheckFailed.__name__ == "CheckFailed"
@@ -307,16 +302,9 @@ def test_nothing_changes_here(judged: Judged, many: Prepared) -> None:
 
 FATAL = {
     "leaves": ("import os\ndef f(x):\n    os._exit(0)", "ended Python"),
-    "leaves at once": ("import os\nos._exit(0)", "ended Python"),
-    "for ever at once": ("while True: pass", "longer than 8 seconds"),
-    "for ever": ("def f(x):\n    while True: pass", "longer than 4 seconds"),
-    "crash": ("import ctypes\ndef f(x):\n    ctypes.string_at(0)", "ended Python"),
+    "for ever at once": ("while True: pass", "longer than 4 seconds"),
+    "for ever": ("def f(x):\n    while True: pass", "longer than 2 seconds"),
     "memory": ("held = []\nwhile True: held.append(b'x' * 10_000_000)", "MiB of memory"),
-    "garbage": (
-        "import os\ndef f(x):\n    for fd in range(3, 30):\n        try: os.write(fd, b'x' * 99)\n"
-        "        except OSError: pass\n    return 2 * x",
-        "wrote over the line",
-    ),
 }
 
 
@@ -601,11 +589,6 @@ def test_the_limits_of_this_process_stay_as_they_are(fragile: Prepared) -> None:
     in_child(fragile, ANSWERS["right"].source)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
     assert os.environ.get("STUDENT") is None
-
-
-def test_a_verdict_is_plain_data() -> None:
-    verdict = Verdict(True, "", ({"output_type": "stream", "name": "stdout", "text": "✓"},))
-    assert Judged.from_json(Judged({"a": verdict}).to_json()) == Judged({"a": verdict})
 
 
 # --- what reviews have found ---------------------------------------------------------------------

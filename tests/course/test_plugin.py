@@ -21,7 +21,8 @@ from course import classroom
 from course.classroom import NAME, hand_in, points, solution
 
 from tfviz_course import assignment, plugin
-from tfviz_course.plugin import FAILED, PASSED, config_text, harmless, markdown
+from tfviz_course.line import clean
+from tfviz_course.plugin import FAILED, PASSED, markdown
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
 
@@ -41,7 +42,7 @@ def quiet() -> Iterator[None]:
 @pytest.fixture
 def graded(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
     """The class after a real run, in a folder of the test's own."""
-    course, _ = classroom.graded(tmp_path_factory.getbasetemp())
+    course = classroom.graded(tmp_path_factory.getbasetemp())
     return Path(shutil.copytree(course, tmp_path / "class"))
 
 
@@ -73,9 +74,10 @@ def cell(notebook: Any, name: str) -> Any:
 
 
 def test_names_of_courses(tmp_path: Path) -> None:
-    assert 'course_id = "nlp-101-ws-26"' in config_text(tmp_path, "NLP 101 (WS '26)")
-    with pytest.raises(ValueError, match="no letter or digit"):
-        config_text(tmp_path, "¿?")
+    made = assignment.create_course(tmp_path / "made", "NLP 101 (WS '26)")
+    assert assignment.api(made).coursedir.course_id == "nlp-101-ws-26"
+    with pytest.raises(assignment.CourseError, match="no letter or digit"):
+        assignment.create_course(tmp_path / "none", "¿?")
 
 
 def test_a_course_can_be_moved(course: Path, tmp_path: Path) -> None:
@@ -227,7 +229,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
     """Feedback of the class on the first notebook, by student."""
-    course, _ = classroom.graded(tmp_path_factory.getbasetemp())
+    course = classroom.graded(tmp_path_factory.getbasetemp())
     course = Path(shutil.copytree(course, tmp_path_factory.mktemp("feedback") / "class"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -359,10 +361,11 @@ def display(**data: Any) -> dict[str, Any]:
     return {"output_type": "display_data", "data": data, "metadata": {"x": "<script>"}}
 
 
-def test_harmless_outputs() -> None:
-    kept = harmless(
+def test_what_the_judge_keeps_of_outputs_is_harmless() -> None:
+    """Nothing else bounds or cleans them on the way into a page."""
+    kept = clean(
         [
-            {"output_type": "stream", "name": "<b>", "text": ["a", "b", 3]},
+            {"output_type": "stream", "name": "<b>", "text": "a"},
             {"output_type": "stream", "name": "stderr", "text": "x" * 30_000},
             display(**{"text/html": "<b>", "text/plain": "bold"}),
             display(**{"application/javascript": "alert()"}),
@@ -374,18 +377,22 @@ def test_harmless_outputs() -> None:
             {"output_type": "update_display_data", "data": {"text/plain": "x"}},
             {"output_type": "display_data", "data": 3},
             {},
-        ]
+        ],
+        40_000,
     )
-    nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=kept)]))
-    assert [output.output_type for output in kept[:2]] == ["stream", "stream"]
-    assert (kept[0].name, kept[0].text) == ("stdout", "ab")
-    assert len(kept[1].text) < 20_010
-    assert kept[2].data == {"text/plain": "bold"}
-    assert kept[3].data == {"image/png": PNG, "text/plain": "picture"}
-    assert kept[4].data == {"text/plain": ""}
-    assert kept[5].traceback == ["a", ""]
-    assert len(kept) == 6
-    assert len(harmless([display(**{"text/plain": "x"})] * 1000)) == plugin.OUTPUTS
+    about = {"grade": False, "solution": True, "grade_id": "x"}
+    one = nbformat.v4.new_code_cell(metadata={"nbgrader": about})
+    plugin._judged_cell(one, {"verdicts": {}, "outputs": {"x": kept}})
+    nbformat.validate(nbformat.v4.new_notebook(cells=[one]))
+    written, bold, picture, nothing, error = one.outputs
+    assert written.name == "stderr" and bold.data == {"text/plain": "bold"}
+    assert picture.data == {"image/png": PNG, "text/plain": "picture"}
+    assert nothing.data == {"text/plain": ""} and error.traceback == ["a", ""]
+    assert "script" not in json.dumps(one.outputs)
+    many = clean([display(**{"text/plain": "x"})] * 1000, 40_000)
+    assert len(many) <= 200
+    text = "".join(o.get("text", "") for o in clean([{**kept[0], "text": "x" * 9000}] * 9, 10_000))
+    assert len(text) < 11_000 and text.endswith("more was shown than is kept\n")
 
 
 def test_a_score_comes_from_the_verdict_alone() -> None:
@@ -435,17 +442,6 @@ def test_long_code_is_not_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_filters_are_those_of_the_course(course: Path) -> None:
     filters = assignment.api(course).config.HTMLExporter.filters
     assert filters["highlight_code"] == "tfviz_course.plugin.highlight"
-
-
-def test_the_outputs_of_a_page_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "PAGE", 10 * len(PNG))
-    picture = display(**{"image/png": PNG})
-    cells = [nbformat.v4.new_code_cell(outputs=harmless([picture] * 6)) for _ in range(4)]
-    plugin._fit(cells)
-    shown = [output for one in cells for output in one.outputs]
-    assert sum(output.output_type == "display_data" for output in shown) < 10
-    assert shown[-1].text == plugin.TOO_MUCH
-    assert sum(len(output.get("data", {}).get("image/png", "")) for output in shown) <= plugin.PAGE
 
 
 HOSTILE = [

@@ -16,7 +16,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tfviz_course import rebuild as rebuilding
-from tfviz_course.rebuild import Rebuilt, read_submission, rebuild
+from tfviz_course.rebuild import Rebuilt, read_files, rebuild
 
 Document = dict[str, Any]
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
@@ -208,12 +208,12 @@ def _(document: Document) -> None:
         find(document, name)["source"] = source
 
 
-@case("format 99", "format is 99")
+@case("format 99")
 def _(document: Document) -> None:
     document["nbformat"] = 99
 
 
-@case("no format", "format is None")
+@case("no format")
 def _(document: Document) -> None:
     del document["nbformat"]
 
@@ -250,11 +250,6 @@ def _(document: Document) -> None:
 def _(document: Document) -> None:
     for one in document["cells"]:
         one.pop("outputs", None)
-
-
-@case("megabytes of outputs", "outputs are not read")
-def _(document: Document) -> None:
-    find(document, "ex-a-checks")["outputs"] = ["x" * 6_000_000]
 
 
 @case("Windows line ends")
@@ -294,14 +289,14 @@ def _(document: Document) -> None:
     document["cells"].insert(5, code("def half(x):\n    return x * 0.5"))
 
 
-@case("marker of another exercise", "ex-b: its cell also says that it is ex-a", b=MINE_A)
+@case("marker of another exercise", b=MINE_A)
 def _(document: Document) -> None:
     find(document, "ex-b-yours")["source"] = MINE_A
 
 
 @case(
     "cells merged",
-    "ex-a: its cell also says that it is ex-b; it was read as ex-a alone",
+    "ex-b: its answer cell was not found, it counts as empty",
     a=f"{MINE_A}\n\n{MINE_B}",
     b=B,
 )
@@ -310,34 +305,37 @@ def _(document: Document) -> None:
     document["cells"].remove(find(document, "ex-b-yours"))
 
 
-@case("tests edited, on one line", "ex-a-checks, ex-a-hidden, ex-b-checks: edited or missing")
+@case(
+    "tests edited, on one line",
+    "ex-a-checks, ex-a-hidden, ex-b-checks: edited, missing or of an earlier",
+)
 def _(document: Document) -> None:
     for name in ("ex-a-checks", "ex-a-hidden", "ex-b-checks"):
         find(document, name)["source"] = "pass"
 
 
-@case("test deleted", "ex-a-checks: edited or missing; the original is used")
+@case("test deleted", "ex-a-checks: edited, missing or of an earlier version")
 def _(document: Document) -> None:
     document["cells"].remove(find(document, "ex-a-checks"))
 
 
-@case("test edited, in Colab", "ex-a-checks: edited or missing")
+@case("test edited, in Colab", "ex-a-checks: edited, missing or of an earlier")
 def _(document: Document) -> None:
     find(document, "ex-a-checks")["source"] = "pass"
     strip(document)
 
 
-@case("set-up edited", "setup-1: edited or missing")
+@case("set-up edited", "setup-1: edited, missing or of an earlier")
 def _(document: Document) -> None:
     find(document, "setup-1")["source"] = "scale = 1000\nimport math"
 
 
-@case("test turned to text", "ex-a-checks: edited or missing")
+@case("test turned to text", "ex-a-checks: edited, missing or of an earlier")
 def _(document: Document) -> None:
     find(document, "ex-a-checks")["cell_type"] = "markdown"
 
 
-@case("points changed", "ex-a-hidden, ex-w-yours: points were changed; those of the assignment")
+@case("points changed", "ex-a-hidden, ex-w-yours: edited, missing or of an earlier version")
 def _(document: Document) -> None:
     find(document, "ex-a-hidden")["metadata"]["nbgrader"]["points"] = 2000
     find(document, "ex-w-yours")["metadata"]["nbgrader"]["points"] = "all"
@@ -423,8 +421,8 @@ def test_pictures_in_a_written_answer() -> None:
 # --- files that are no notebooks -----------------------------------------------------------------
 
 FILES: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "the file is empty"),
-    "only spaces": (b" \n ", "the file is empty"),
+    "empty": (b"", "it is empty"),
+    "only spaces": (b" \n ", "it is empty"),
     "text": (b"I could not do it, sorry", "its JSON is broken"),
     "cut off": (json.dumps(solved()).encode()[:900], "its JSON is broken in line 1"),
     "a conflict of git": (
@@ -441,7 +439,6 @@ FILES: dict[str, tuple[bytes, str]] = {
     "a long number": (b'{"cells": [' + b"9" * 10_000 + b"]}", "is no notebook"),
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "its JSON is broken"),
     "a zip": (b"PK\x03\x04" + bytes(100), "its JSON is broken"),
-    "too large": (b"x" * (rebuilding.FILE + 1), "at most 20 are read"),
     "many cells": (
         json.dumps({"nbformat": 4, "cells": [code("1")] * 6000}).encode(),
         "has 6000 cells; 5000 were read",
@@ -503,6 +500,11 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "submitted" / "ada" / "hw1"
     made.mkdir(parents=True)
     return made
+
+
+def read_submission(folder: Path, releases: dict[str, Any]) -> dict[str, Rebuilt]:
+    files, told = read_files(folder, releases)
+    return rebuilding.read_submission(files, told, releases, folder.parent.name)
 
 
 def write(path: Path, document: Document) -> None:
@@ -574,8 +576,7 @@ def test_links_pipes_and_folders_are_not_read(folder: Path, tmp_path: Path) -> N
     check(made, STUBS)
     said = " | ".join(made.remarks)
     for name in ("one.ipynb", "two.ipynb", "three.ipynb", "four", "five.ipynb"):
-        assert f"'{name}'" in said
-    assert said.count("no ordinary file, not read") == 1
+        assert f"'{name}' was not read: it is no ordinary file" in said
 
 
 def test_the_folder_itself_is_a_link(folder: Path, tmp_path: Path) -> None:
@@ -599,7 +600,7 @@ def test_a_huge_file_is_not_read(folder: Path) -> None:
         file.truncate(5 << 30)  # takes no place on the disk
     made = read_submission(folder, {"one": RELEASE})["one"]
     check(made, STUBS)
-    assert "it has 5120 MB, at most 20 are read" in " | ".join(made.remarks)
+    assert "it has 5,368,709,120 bytes, 20,971,520 would be read" in " | ".join(made.remarks)
 
 
 def test_many_files(folder: Path) -> None:
@@ -635,9 +636,7 @@ def test_nested_metadata_harm_nobody(deep: str, name: str) -> None:
     find(document, "ex-b-checks")["metadata"]["nbgrader"][name] = "DEEP"
     made = rebuild(RELEASE, json.dumps(document).replace('"DEEP"', deep).encode())
     check(made, SOLVED)
-    assert any("ex-b-checks: points were changed" in line for line in made.remarks) == (
-        name == "points"
-    )
+    assert any("ex-b-checks: edited" in line for line in made.remarks) == (name == "points")
 
 
 def test_the_bytes_of_a_submission_are_bounded(
@@ -650,5 +649,5 @@ def test_the_bytes_of_a_submission_are_bounded(
         write(folder / name, solved())
     made = read_submission(folder, {"one": RELEASE})["one"]
     check(made, SOLVED)
-    assert any("'b.ipynb' was not read: at most" in line for line in made.remarks)
+    assert any("'b.ipynb' was not read: it has" in line for line in made.remarks)
     assert not any("'a.ipynb' was not read" in line for line in made.remarks)

@@ -276,19 +276,21 @@ def test_an_endless_loop_is_stopped() -> None:
         run(one, "while True: pass", seconds=1)
 
 
-def test_a_process_that_leaves_is_noticed() -> None:
-    with session() as one, pytest.raises(Stopped, match="ended Python"):
-        run(one, "import os\nos._exit(0)")
-
-
-def test_a_process_that_kills_itself_is_noticed() -> None:
-    with session() as one, pytest.raises(Stopped, match="ended Python"):
-        run(one, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
-
-
-def test_a_process_that_stops_itself_is_noticed() -> None:
-    with session() as one, pytest.raises(Stopped, match="longer than 1 seconds"):
-        run(one, "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", seconds=1)
+def test_the_processor_time_of_all_processes_counts() -> None:
+    """So many of them take no more from others than one does."""
+    code = """
+import os, time
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            pass
+        os._exit(0)
+time.sleep(100)
+"""
+    with session() as one, pytest.raises(Stopped, match="longer than 2 seconds"):
+        run(one, code, seconds=2)
 
 
 def test_one_process_gets_no_more_memory_than_it_may(shared: Session) -> None:
@@ -379,56 +381,6 @@ time.sleep(1)
         assert len(one.line._tree()) <= SMALL.processes + 8
 
 
-BUSY = """
-import os, time
-for _ in range({count}):
-    if os.fork() == 0:
-        os.setsid()
-        end = time.monotonic() + 120
-        while time.monotonic() < end:
-            pass
-        os._exit(0)
-time.sleep({seconds})
-"""
-
-
-def test_many_busy_processes_are_stopped() -> None:
-    code = BUSY.format(count=9, seconds=100)
-    with session() as one, pytest.raises(Stopped, match="processes and threads busy at a time"):
-        run(one, code, seconds=110)
-
-
-def test_many_busy_threads_are_stopped() -> None:
-    code = """
-import threading, time, hashlib
-def work():
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        hashlib.sha256(bytes(10_000_000))
-for _ in range(7):
-    threading.Thread(target=work, daemon=True).start()
-time.sleep(100)
-"""
-    # The C library sets 64 MiB of addresses aside for each thread: the memory is not to be the end.
-    roomy = dataclasses.replace(SMALL, memory=2 << 30)
-    busy = "processes and threads busy at a time"
-    with session(roomy) as one, pytest.raises(Stopped, match=busy):
-        run(one, code, seconds=110)
-
-
-def test_processes_that_wait_or_are_few_are_not_stopped() -> None:
-    code = BUSY.format(count=2, seconds=2) + (
-        "for _ in range(5):\n"
-        "    if os.fork() == 0:\n"
-        "        time.sleep(60)\n"
-        "        os._exit(0)\n"
-        "time.sleep(sandbox_window)\n"
-        "found = 1\n"
-    ).replace("sandbox_window", str(sandbox.WINDOW + 1))
-    with session() as one:
-        assert value(one, code) == 1
-
-
 def test_many_processes_are_noticed_without_a_sandbox_too() -> None:
     code = """
 import os, time
@@ -450,8 +402,6 @@ time.sleep(60)
     [
         "b'garbage' * 100",
         "b'\\0\\0\\0\\x02\\0\\0\\0\\0[]'",
-        "b'\\xff' * 8",
-        "b'\\0\\0\\0\\x02\\0\\0\\0\\0{}' * 3",
     ],
 )
 def test_garbage_on_the_line_is_the_end(garbage: str) -> None:

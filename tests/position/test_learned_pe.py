@@ -14,11 +14,11 @@ from tfviz.models.use import attention_weights, generate
 from tfviz.patterns import full
 from tfviz.position.learned_pe import (
     Learned,
-    PlacedBlock,
+    PositionedBlock,
     by_distance,
     cosines,
     one_hot_rows,
-    place_every_layer,
+    positions_in_every_layer,
     table_rows,
 )
 from tfviz.position.sinusoidal_pe import similarity, sinusoids
@@ -97,14 +97,14 @@ def test_a_table_of_zeros_leaves_a_model_blind_for_order() -> None:
 
 def per_layer() -> GPT:
     model = GPT(VOCAB, D, H, N)
-    place_every_layer(model.stack, lambda: Learned(LENGTH, D, std=1.0))
+    positions_in_every_layer(model.stack, lambda: Learned(LENGTH, D, std=1.0))
     return model.eval()
 
 
 def test_every_layer_adds_its_own_table_before_anything_else() -> None:
     model, t = per_layer(), tokens()
     X = model.embed(t)
-    tables = [placed.places.P for placed in model.stack.blocks]
+    tables = [placed.positions.P for placed in model.stack.blocks]
     for placed, P in zip(model.stack.blocks, tables, strict=True):
         X = placed.block(X + P)
     close(model(t), model.stack.norm(X) @ model.embed.weight.T)
@@ -115,8 +115,8 @@ def test_every_layer_adds_its_own_table_before_anything_else() -> None:
 def test_a_single_table_at_the_input_is_the_first_of_them() -> None:
     model, t = per_layer(), tokens()
     for placed in list(model.stack.blocks)[1:]:
-        nn.init.zeros_(placed.places.P)
-    plain = GPT(VOCAB, D, H, N, Learned.beginning_as(model.stack.blocks[0].places.P)).eval()
+        nn.init.zeros_(placed.positions.P)
+    plain = GPT(VOCAB, D, H, N, Learned.beginning_as(model.stack.blocks[0].positions.P)).eval()
     plain.embed.weight = model.embed.weight
     plain.stack.norm = model.stack.norm
     plain.stack.blocks = nn.ModuleList(placed.block for placed in model.stack.blocks)
@@ -144,13 +144,13 @@ def test_attention_can_still_be_watched_and_gradients_reach_every_table() -> Non
     model = per_layer()
     assert len(attention_weights(model, tokens())) == N
     model(tokens()).square().sum().backward()
-    assert all(placed.places.P.grad.abs().sum() > 0 for placed in model.stack.blocks)
+    assert all(placed.positions.P.grad.abs().sum() > 0 for placed in model.stack.blocks)
 
 
 def test_it_wraps_any_stack() -> None:
     stack = Stack(2, D, H)
-    place_every_layer(stack, lambda: Learned(5, D))
-    assert all(isinstance(block, PlacedBlock) for block in stack.blocks)
+    positions_in_every_layer(stack, lambda: Learned(5, D))
+    assert all(isinstance(block, PositionedBlock) for block in stack.blocks)
     assert stack(torch.randn(1, 5, D)).shape == (1, 5, D)
 
 

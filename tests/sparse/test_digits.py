@@ -76,7 +76,7 @@ def test_keys_per_row_are_the_counted_ones() -> None:
 
 
 def test_store_and_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiments, "RESULTS", tmp_path)
+    monkeypatch.setattr("tfviz.stored.RESULTS", tmp_path)
     made = experiments.provenance("python -m nothing", [0], 1, 0.25, ["torch", "no-such-package"])
     path = experiments.store("small", {"value": 1, "provenance": made})
     assert json.loads(path.read_text()) == experiments.load("small")

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from tfviz import patterns
+from tfviz.cores import Sparse
+from tfviz.models.blocks import MultiHeadAttention
 from tfviz.sparse import sparse_transformer_fixed as fixed
 from tfviz.sparse import sparse_transformer_strided as strided
 from tfviz.sparse import sparse_transformer_usage as usage
@@ -58,18 +60,23 @@ def test_merged_needs_no_residual_interleaved_fixed_does() -> None:
         assert torch.equal(after, causal) == everything
 
 
-def heads_by_loop(layer: usage.SparseSelfAttention, X: torch.Tensor) -> torch.Tensor:
+def layer_with(pattern: patterns.Pattern, h: int = 4) -> MultiHeadAttention:
+    return MultiHeadAttention(12, h, core=Sparse, pattern=pattern)
+
+
+def heads_by_loop(layer: MultiHeadAttention, X: torch.Tensor) -> torch.Tensor:
     """The layer by `attend`, head by head, from its own weights."""
-    d, h, L = X.shape[-1], layer.heads, X.shape[1]
-    mask = layer.pattern.mask(L).expand(h, L, L)
-    size, out = d // h, []
-    for x in X:
-        Q, K, V = (x @ layer.projection.weight.T).split(d, -1)
-        cut = [slice(m * size, (m + 1) * size) for m in range(h)]
-        sets = [[row.nonzero().flatten().tolist() for row in mask[m]] for m in range(h)]
-        heads = [strided.attend(Q[:, c], K[:, c], V[:, c], sets[m]) for m, c in enumerate(cut)]
-        out.append(torch.cat(heads, -1) @ layer.output.weight.T)
-    return torch.stack(out)
+    h, L = layer.h, X.shape[1]
+    sets = [
+        [row.nonzero().flatten().tolist() for row in mask]
+        for mask in layer.pattern.mask(L).expand(h, L, L)
+    ]
+    Q, K, V = (Y.unflatten(-1, (h, -1)) for Y in layer.W_qkv(X).chunk(3, -1))  # (b, L, h, d_head)
+    heads = [
+        [strided.attend(Q[b, :, m], K[b, :, m], V[b, :, m], sets[m]) for m in range(h)]
+        for b in range(len(X))
+    ]
+    return layer.W_o(torch.stack([torch.cat(found, -1) for found in heads]))
 
 
 @pytest.mark.parametrize(
@@ -77,37 +84,17 @@ def heads_by_loop(layer: usage.SparseSelfAttention, X: torch.Tensor) -> torch.Te
     [STRIDED[0], FIXED[1], usage.merged(STRIDED, 1)[0], usage.by_head(FIXED, 1, heads=4)[0]],
     ids=["window", "summary (empty rows)", "merged", "per head"],
 )
-def test_layer_is_the_definition_head_by_head(pattern: patterns.Pattern) -> None:
-    layer = usage.SparseSelfAttention(12, 4, pattern).double()
+def test_one_layer_serves_all_three_head_by_head(pattern: patterns.Pattern) -> None:
+    layer = layer_with(pattern).double()
     for L in (11, 20):  # a second length must not meet the first one's mask
         X = torch.randn(2, L, 12, dtype=torch.float64)
         torch.testing.assert_close(layer(X), heads_by_loop(layer, X))
 
 
-def test_layer_is_causal_and_differentiable_with_empty_rows() -> None:
-    layer = usage.SparseSelfAttention(12, 2, FIXED[1]).double()
-    X = torch.randn(1, 20, 12, dtype=torch.float64)
-    changed = X.clone()
-    changed[:, 13:] += 1
-    torch.testing.assert_close(layer(changed)[:, :13], layer(X)[:, :13])
-    leaf = X.requires_grad_()
-    layer(leaf).sum().backward()
-    assert leaf.grad is not None and leaf.grad.isfinite().all()
-    assert torch.equal(layer(X)[:, :7], torch.zeros_like(X[:, :7]))  # rows i < ℓ − c
-
-
-def test_all_heads_on_one_factor_is_the_interleaved_layer() -> None:
-    same = usage.SparseSelfAttention(12, 2, patterns.per_head(STRIDED[0], STRIDED[0]))
-    turn = usage.SparseSelfAttention(12, 2, usage.interleaved(STRIDED, 1)[0])
-    turn.load_state_dict(same.state_dict())
-    X = torch.randn(2, 30, 12)
-    torch.testing.assert_close(same(X), turn(X))
-
-
 def test_two_softmaxes_are_not_one() -> None:
     """Merged and per head connect the same tokens and compute different outputs."""
-    merged = usage.SparseSelfAttention(12, 2, usage.merged(STRIDED, 1)[0])
-    heads = usage.SparseSelfAttention(12, 2, usage.by_head(STRIDED, 1, heads=2)[0])
+    merged = layer_with(usage.merged(STRIDED, 1)[0], h=2)
+    heads = layer_with(usage.by_head(STRIDED, 1, heads=2)[0], h=2)
     heads.load_state_dict(merged.state_dict())
     X = torch.randn(1, 30, 12)
     assert not torch.allclose(merged(X), heads(X), atol=1e-3)
@@ -120,8 +107,6 @@ def test_bad_input_is_named() -> None:
         usage.interleaved(STRIDED, 0)
     with pytest.raises(ValueError, match="heads = 1 is out of range"):
         usage.by_head(STRIDED, 1, heads=1)  # would drop the second factor
-    with pytest.raises(ValueError, match="d = 10 is not a multiple of heads = 4"):
-        usage.SparseSelfAttention(10, 4, STRIDED[0])
-    layer = usage.SparseSelfAttention(12, 4, usage.by_head(STRIDED, 1, heads=2)[0])
-    with pytest.raises(ValueError, match="pattern has 2 heads, the layer 4"):
+    layer = layer_with(usage.by_head(STRIDED, 1, heads=2)[0])
+    with pytest.raises(ValueError, match=r"has 2 heads, Q has shape \(1, 4, 8, 3\)"):
         layer(torch.randn(1, 8, 12))

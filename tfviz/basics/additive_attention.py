@@ -36,7 +36,8 @@ def additive_scores(
 ) -> Float[Tensor, "*batch Lq Lk"]:
     """e_ij for all pairs; |e_ij| ≤ ‖v_a‖₁ because |tanh| < 1. Row i of S is s_{i−1}.
 
-    The sum makes a (…, L_q, L_k, d_a) tensor: that is the price. ValueError if shapes do not fit.
+    The sum makes a (…, L_q, L_k, d_a) tensor: that is the price.
+    Raises ValueError if shapes do not fit.
     """
     d_a = len(v_a)
     for name, W, of, X in (("W_a", W_a, "S", S), ("U_a", U_a, "H", H)):

@@ -114,9 +114,8 @@ def beam_search(
 
     One that ends with a token of `end` is complete: it stays, unchanged, while it is good enough.
 
-    Raises:
-        TypeError, ValueError: the prompt is no row of at least one token, an end is no number, or
-            log-probabilities are NaN.
+    Raises TypeError or ValueError if the prompt is no row of at least one token, an end is no
+    number, or log-probabilities are NaN.
     """
     _arguments.integer("steps", steps, 0)
     _arguments.integer("width", width, 1)

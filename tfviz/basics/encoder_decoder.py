@@ -35,7 +35,7 @@ def cross_attention(
 ) -> tuple[Float[Tensor, "*b Ly dv"], Float[Tensor, "*b Ly Lx"]]:
     """(output, A): the rows of Y ask, the rows of H are asked and answer. One head.
 
-    ValueError if a matrix does not fit the rows that it projects.
+    Raises ValueError if a matrix does not fit the rows that it projects.
     """
     for name, W, rows, X in (("W_q", W_q, "Y", Y), ("W_k", W_k, "H", H), ("W_v", W_v, "H", H)):
         if W.ndim != 2 or W.shape[0] != X.shape[-1]:

@@ -47,7 +47,10 @@ def layer_norm(
     beta: Float[Tensor, "d"] | float = 0.0,
     eps: float = 1e-5,
 ) -> Float[Tensor, "*L d"]:
-    """Each row to mean 0 and variance 1, then times γ plus β. ValueError for other shapes."""
+    """Each row to mean 0 and variance 1, then times γ plus β.
+
+    Raises ValueError for other shapes.
+    """
     eps = _arguments.real("eps", eps, 0.0)
     _columns(X, gamma=gamma, beta=beta)
     if X.dtype in HALF:

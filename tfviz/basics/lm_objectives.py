@@ -156,7 +156,7 @@ def put_back(inputs: Sequence[int], targets: Sequence[int], sentinels: Sequence[
     """The tokens z again: every sentinel of the inputs is replaced by what follows it in the
     targets.
 
-    ValueError if one of them does not stand in the targets.
+    Raises ValueError if one of them does not stand in the targets.
     """
     marks = set(sentinels)
     spans: dict[int, list[int]] = {}

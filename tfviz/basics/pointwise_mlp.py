@@ -34,7 +34,7 @@ def feed_forward(
     b_2: Float[Tensor, "d"],
     phi: Phi = F.relu,
 ) -> Float[Tensor, "*L d"]:
-    """φ(X W_1 + b_1) W_2 + b_2, a row of X at a time. ValueError if shapes do not fit."""
+    """φ(X W_1 + b_1) W_2 + b_2, a row of X at a time. Raises ValueError if shapes do not fit."""
     d, d_ff = X.shape[-1], len(b_1)
     for name, W, shape in (
         ("W_1", W_1, (d, d_ff)),

@@ -24,7 +24,7 @@ Layer = Callable[[Tensor], Tensor]
 
 
 def skip(X: Float[Tensor, "*L d"], F: Layer) -> Float[Tensor, "*L d"]:
-    """X + F(X). ValueError if F changes the shape."""
+    """X + F(X). Raises ValueError if F changes the shape."""
     added = F(X)
     if added.shape != X.shape:
         raise ValueError(

@@ -31,8 +31,8 @@ def self_attention(
 ) -> tuple[Float[Tensor, "*batch L dv"], Float[Tensor, "*batch L L"]]:
     """(output, A): every row of X asks, is asked, and answers, each through its own projection.
 
-    `pattern` is a Pattern or a Bool (L, L) mask, True = may attend. ValueError if a matrix does
-    not fit X or W_q and W_k differ in width.
+    `pattern` is a Pattern or a Bool (L, L) mask, True = may attend. Raises ValueError if a
+    matrix does not fit X or W_q and W_k differ in width.
     """
     for name, W in (("W_q", W_q), ("W_k", W_k), ("W_v", W_v)):
         if W.ndim != 2 or W.shape[0] != X.shape[-1]:

@@ -32,7 +32,7 @@ def lookup(
     """(z, a): the blend of the values and the weight of each slot, for each query.
 
     Attention divides scores by √d_k, so asking with β√d_k·q gives the logits β·qkᵀ.
-    ValueError if beta is negative or not finite; for the limit β → ∞ use `hard_lookup`.
+    Raises ValueError if beta is negative or not finite; for the limit β → ∞ use `hard_lookup`.
     """
     if beta is not None:
         q = q * (_arguments.real("beta", beta, 0.0) * sqrt(q.shape[-1]))

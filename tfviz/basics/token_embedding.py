@@ -139,7 +139,7 @@ def vocabulary(merges: Sequence[Pair]) -> list[bytes]:
 def decode(ids: Int[Tensor, "L"], merges: Sequence[Pair]) -> str:
     """Back to text; bytes that are no UTF-8, as a young model writes, become �.
 
-    ValueError for a number that is no token.
+    Raises ValueError for a number that is no token.
     """
     table, numbers = vocabulary(merges), [int(n) for n in ids]
     if unknown := [n for n in numbers if not 0 <= n < len(table)]:
@@ -161,7 +161,7 @@ def one_hot_embedding(t: Int[Tensor, "*L"], E: Float[Tensor, "V d"]) -> Float[Te
 def embed(
     t: Int[Tensor, "*L"], E: Float[Tensor, "V d"], scale: float = 1.0
 ) -> Float[Tensor, "*L d"]:
-    """The same by looking the rows up. ValueError for a token without a row."""
+    """The same by looking the rows up. Raises ValueError for a token without a row."""
     if _arguments.indices("t", t).numel() and not 0 <= int(t.min()) <= int(t.max()) < len(E):
         raise ValueError(
             f"t holds tokens {int(t.min())} … {int(t.max())}, but E has rows 0 … {len(E) - 1}; "

@@ -20,9 +20,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from tfviz import stored
 from tfviz._files import written_whole
+from tfviz.stored import load
 
-RESULTS = Path(__file__).parent / "results"
+__all__ = ["load", "provenance", "store", "write"]
 
 
 def provenance(
@@ -41,32 +43,19 @@ def provenance(
 
 
 def store(name: str, result: dict[str, Any]) -> Path:
-    """Write results/<name>.json. ValueError without a provenance."""
+    """Write results/<name>.json. Raises ValueError without a provenance."""
     if not {"seeds", "steps", "seconds", "versions"} <= set(result.get("provenance", {})):
         raise ValueError(f"result {name!r} has no full provenance; add provenance(…)")
-    path = RESULTS / f"{name}.json"
+    path = stored.RESULTS / f"{name}.json"
     write(path, result)
     return path
 
 
 def write(path: Path, result: dict[str, Any]) -> None:
-    """As JSON, whole or not at all. ValueError for NaN and infinity, which JSON has not."""
+    """As JSON, whole or not at all. Raises ValueError for NaN and infinity, which JSON has not."""
     text = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
     with written_whole(path) as file:
         file.write(f"{text}\n".encode())
-
-
-def load(name: str) -> dict[str, Any]:
-    """The stored result. FileNotFoundError that names the command which makes it."""
-    path = RESULTS / f"{name}.json"
-    if not path.exists():
-        known = ", ".join(sorted(p.stem for p in RESULTS.glob("*.json"))) or "none"
-        raise FileNotFoundError(
-            f"no stored result {name!r} (stored: {known}); make it with "
-            f"python -m tfviz.experiments {name}"
-        )
-    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return result
 
 
 def _version(package: str) -> str:

@@ -3,9 +3,9 @@
     compare({"none": lambda: {}, "rotary": lambda: {"core": lambda: Rope(16)}}, tasks=("recall",))
 
 A variant is a function without arguments that gives what is told to the model besides its sizes:
-the options `core`, `places` and `pattern` of a GPT, where `pattern` may be a list with one for each
-layer. Or it makes a core, and then it is what `core` wants. Variants with the same seed begin with
-the same other weights and see the same batches. The tasks:
+the options `core`, `positions` and `pattern` of a GPT, where `pattern` may be a list with one for
+each layer. Or it makes a core, and then it is what `core` wants. Variants with the same seed begin
+with the same other weights and see the same batches. The tasks:
 
     text      nats per character of English text, trained on 64 characters
     recall    nats per symbol: in a row of random symbols, name the one BACK places before
@@ -134,19 +134,19 @@ class PixelTransformer(nn.Module):
     """Logits of each pixel from the pixels before it; input 0 is a start symbol."""
 
     def __init__(
-        self, pattern: Sequence[Pattern] = LAYERS * (causal(),), places: Any = None, **more: Any
+        self, pattern: Sequence[Pattern] = LAYERS * (causal(),), positions: Any = None, **more: Any
     ) -> None:
         super().__init__()
         self.level = nn.Embedding(LEVELS + 1, PIXEL_WIDTH)  # the last one is the start symbol
         self.position = nn.Parameter(0.02 * torch.randn(PIXELS, PIXEL_WIDTH))
         self.stack = blocks_without_bias(pattern, PIXEL_WIDTH, HEADS, **more)
-        self.logits, self.places = nn.Linear(PIXEL_WIDTH, LEVELS), places
+        self.logits, self.positions = nn.Linear(PIXEL_WIDTH, LEVELS), positions
 
     def forward(self, pixels: Int[Tensor, "b L"]) -> Float[Tensor, "b L levels"]:
         start = torch.full_like(pixels[:, :1], LEVELS)
         X = self.level(torch.cat([start, pixels[:, :-1]], 1)) + self.position
-        if self.places is not None:
-            X = X + self.places(torch.arange(PIXELS))
+        if self.positions is not None:
+            X = X + self.positions(torch.arange(PIXELS))
         return self.logits(self.stack(X))
 
 
@@ -230,7 +230,7 @@ TASKS = {
 def told(variant: Variant) -> dict[str, Any]:
     """The options that a variant stands for. Torch's random numbers are those of the caller.
 
-    ValueError for a list of patterns that has not one for each layer.
+    Raises ValueError for a list of patterns that has not one for each layer.
     """
     options = variant()
     if not isinstance(options, Mapping):
@@ -245,7 +245,7 @@ def told(variant: Variant) -> dict[str, Any]:
 def model(variant: Variant, task: str, seed: int) -> Any:
     """Not yet trained. Weights, but for those that the variant brings, are those of every other.
 
-    ValueError for an unknown task.
+    Raises ValueError for an unknown task.
     """
     if task not in TASKS:
         raise ValueError(f"task = {task!r}; choose from {', '.join(TASKS)}")
@@ -328,8 +328,8 @@ def compare(
 ) -> dict[str, Any]:
     """Train every variant on every task with every seed, here and now, on one thread.
 
-    Returns "scores" by task and name, one for each seed; "parameters" by task and name; "unit" by
-    task; and the "provenance". `steps` shortens the training of all alike.
+    What comes of it: "scores" by task and name, one for each seed; "parameters" by task and name;
+    "unit" by task; and the "provenance". `steps` shortens the training of all alike.
     """
     runs, measure, collect = experiment(variants, tasks, seeds, steps)
     begun, threads, done = time.perf_counter(), torch.get_num_threads(), list[Done]()

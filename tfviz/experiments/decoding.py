@@ -23,7 +23,6 @@ from torch import Generator, Tensor
 
 from tfviz import data
 from tfviz.basics.decoding_strategies import (
-    Next,
     beam_search,
     distinct,
     next_of,
@@ -36,6 +35,7 @@ from tfviz.experiments.runner import Done, Run, main
 from tfviz.models.gpt import GPT
 from tfviz.models.use import generate, greedy
 from tfviz.position.sinusoidal_pe import Sinusoidal
+from tfviz.stored.next_tokens import stored_next
 from tfviz.training import mean_loss, next_token, seeded, train
 
 WORDS, D, H, N, LENGTH, BATCH, STEPS, SEEDS = 2400, 128, 4, 3, 96, 12, 600, (0, 1, 2)
@@ -185,21 +185,6 @@ def search_tree(model: GPT, words: str) -> Done:
         "names": {str(n): pieces()[1][n] for n in used},
         "nodes": nodes,
     }
-
-
-def stored_next(look: Callable[[Sequence[int]], str], length: int, V: int) -> Next:
-    """What `beam_search` asks for, from what is stored: tokens after the prompt, which has `length`
-    → "token:1000·log p token:…" for the V tokens; those that are not listed cannot come."""
-
-    def next_log_p(rows: Tensor, parent: Tensor) -> Tensor:
-        out = torch.full((len(rows), V), -torch.inf, dtype=torch.float64)
-        for row, tokens in enumerate(rows.tolist()):
-            for pair in look(tokens[length:]).split():
-                token, milli = pair.split(":")
-                out[row, int(token)] = int(milli) / 1000
-        return out
-
-    return next_log_p
 
 
 # --- runs -----------------------------------------------------------------------------------------

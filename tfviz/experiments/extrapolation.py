@@ -77,8 +77,8 @@ def t5(**options: Any) -> dict[str, Any]:
 
 ENCODINGS: dict[str, Any] = {
     "none": lambda: {},
-    "sinusoidal": lambda: {"places": Sinusoidal(WIDTH, scale=WIDTH**-0.5)},
-    "learned": lambda: {"places": Learned(TRAIN_LENGTH, WIDTH)},
+    "sinusoidal": lambda: {"positions": Sinusoidal(WIDTH, scale=WIDTH**-0.5)},
+    "learned": lambda: {"positions": Learned(TRAIN_LENGTH, WIDTH)},
     "shaw": lambda: {"core": shaw(WIDTH // HEADS, SHAW_K)},
     "xl": lambda: {"core": xl(HEADS, WIDTH // HEADS)},
     "t5": lambda: t5(scale=T5_SCALE),

@@ -12,7 +12,6 @@ Its weights are stored; `trained()` gives the model.
 
 from __future__ import annotations
 
-import base64
 import re
 import sys
 from collections.abc import Sequence
@@ -24,15 +23,24 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
-from tfviz import data, experiments
+from tfviz import data
 from tfviz.basics.multi_head_attention import mean_distance, weight_at, without_heads
 from tfviz.basics.scaled_dot_product_attention import row_entropy
 from tfviz.experiments.runner import Done, Run, main
 from tfviz.models.blocks import Embedding, FeedForward, MultiHeadAttention
-from tfviz.models.gpt import GPT
 from tfviz.models.use import attention_weights
 from tfviz.patterns import causal
 from tfviz.position.sinusoidal_pe import Sinusoidal
+from tfviz.stored.letter_gpt import (
+    ALPHABET,
+    GPT_HEADS,
+    GPT_LAYERS,
+    GPT_LENGTH,
+    GPT_WIDTH,
+    gpt,
+    pack,
+    unpack,
+)
 from tfviz.training import seeded, train
 
 # --- two lookups ---------------------------------------------------------------------------------
@@ -100,17 +108,9 @@ def answers(model: TwoLookups) -> dict[str, Any]:
 
 # --- a small GPT on text and repeats -------------------------------------------------------------
 
-ALPHABET = data.Alphabet(" abcdefghijklmnopqrstuvwxyz")
-GPT_WIDTH, GPT_HEADS, GPT_LAYERS, GPT_LENGTH = 48, 4, 2, 40
 GPT_STEPS, GPT_BATCH, GPT_RATE = 1500, 32, 5e-3
 GPT_SEEDS = (1, 0)  # the first is stored and shown: its heads divide the work more clearly
 PERIODS = (4, 16)
-
-
-def gpt() -> GPT:
-    """Not yet trained."""
-    places = Sinusoidal(GPT_WIDTH, scale=0.5)
-    return GPT(len(ALPHABET), GPT_WIDTH, GPT_HEADS, GPT_LAYERS, places, d_ff=2 * GPT_WIDTH)
 
 
 @cache
@@ -186,7 +186,7 @@ def portrait(model: nn.Module) -> list[list[dict[str, float]]]:
     return found
 
 
-def places(model: nn.Module) -> list[MultiHeadAttention]:
+def attentions(model: nn.Module) -> list[MultiHeadAttention]:
     """The attention of every layer."""
     return [m for m in model.modules() if isinstance(m, MultiHeadAttention)]
 
@@ -197,7 +197,7 @@ def without(model: nn.Module, gone: Sequence[tuple[int, int]]) -> dict[str, floa
         return losses(model)
     layer = gone[0][0]
     here, rest = [n for m, n in gone if m == layer], [x for x in gone if x[0] != layer]
-    with without_heads(places(model)[layer], here):
+    with without_heads(attentions(model)[layer], here):
         return without(model, rest)
 
 
@@ -213,35 +213,6 @@ def one_after_the_other(model: nn.Module, task: str) -> list[dict[str, Any]]:
         left.remove(best)
         path.append({"head": list(best), **tried[best]})
     return path
-
-
-def pack(model: nn.Module) -> str:
-    """All weights in half precision, as text."""
-    flat = torch.cat([x.flatten() for x in model.state_dict().values()]).half()
-    return base64.b64encode(flat.numpy().astype("<f2").tobytes()).decode()
-
-
-def unpack(text: str) -> GPT:
-    model = gpt()
-    # a bytearray, because torch wants memory that it may write to
-    flat = torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.float16).float()
-    state = model.state_dict()
-    parts = flat.split([x.numel() for x in state.values()])
-    model.load_state_dict(
-        {name: part.view_as(x) for (name, x), part in zip(state.items(), parts, strict=True)}
-    )
-    return model.eval()
-
-
-def trained() -> GPT:
-    """The stored model."""
-    return unpack(experiments.load("head_ablation")["gpt"]["weights"])
-
-
-def of_text(model: nn.Module, text: str) -> Float[Tensor, "layers heads L L"]:
-    """A of every head on a text of letters and spaces."""
-    found = attention_weights(model, ALPHABET.encode(text)[None])
-    return torch.stack([A[0] for A in found.values()])
 
 
 # --- the runs ------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from torch import Generator, Tensor, nn
 from tfviz import _arguments, data
 from tfviz.experiments.runner import Done, Run, main
 from tfviz.models.gpt import GPT
-from tfviz.position.learned_pe import Learned, cosines, place_every_layer
+from tfviz.position.learned_pe import Learned, cosines, positions_in_every_layer
 from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoids
 from tfviz.training import Loss, mean_loss, next_token, seeded, train
 
@@ -36,13 +36,13 @@ SEEDS = (0, 1, 2)
 class WanderingStart(nn.Module):
     """In training the first place of a batch is drawn from 0 … farthest; afterwards it is 0."""
 
-    def __init__(self, places: nn.Module, farthest: int) -> None:
+    def __init__(self, positions: nn.Module, farthest: int) -> None:
         super().__init__()
-        self.places, self.farthest = places, _arguments.integer("farthest", farthest, 0)
+        self.positions, self.farthest = positions, _arguments.integer("farthest", farthest, 0)
 
     def forward(self, i: Int[Tensor, "L"]) -> Float[Tensor, "L d"]:
         first = int(torch.randint(self.farthest + 1, ())) if self.training else 0
-        rows: Tensor = self.places(i + first)
+        rows: Tensor = self.positions(i + first)
         return rows
 
 
@@ -54,7 +54,7 @@ def fixed() -> Sinusoidal:
     return Sinusoidal(WIDTH, scale=SCALE)
 
 
-PLACES: dict[str, Callable[[], nn.Module | None]] = {
+POSITIONS: dict[str, Callable[[], nn.Module | None]] = {
     "no positions": lambda: None,
     "sinusoids, fixed": fixed,
     "table, begins as noise": lambda: Learned(LENGTH, WIDTH),
@@ -73,11 +73,11 @@ BACKWARDS = (
 )
 
 
-def model_of(places: str, vocab: int, heads: int, layers: int, seed: int) -> GPT:
+def model_of(positions: str, vocab: int, heads: int, layers: int, seed: int) -> GPT:
     def make() -> GPT:
-        model = GPT(vocab, WIDTH, heads, layers, PLACES[places]())
-        if places == "a table in every layer":
-            place_every_layer(model.stack, lambda: Learned(LENGTH, WIDTH))
+        model = GPT(vocab, WIDTH, heads, layers, POSITIONS[positions]())
+        if positions == "a table in every layer":
+            positions_in_every_layer(model.stack, lambda: Learned(LENGTH, WIDTH))
         return model
 
     return seeded(seed, make)
@@ -133,7 +133,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     else:
         model = model_of(places, SYMBOLS, 1, 1, seed)
         losses = train(model, look_back(), steps, seed=seed)
-        table = isinstance(model.embed.places, Learned)
+        table = isinstance(model.embed.positions, Learned)
         result = {"right": right_at(model, L=LENGTH if table else LONGER)}
     every = EVERY[config["task"]]
     means = torch.tensor(losses).unflatten(0, (-1, every)).mean(1)

@@ -46,14 +46,17 @@ from typing import Any
 import torch
 
 import tfviz
-from tfviz import experiments
+from tfviz import experiments, stored
 from tfviz.experiments import provenance, store, write
 
 Done = dict[str, Any]
 """What the file of a run holds: run, key, result, provenance."""
 
 # what only moves results about, and so cannot change them
-MACHINERY = {"tfviz", "tfviz._files", "tfviz.experiments", "tfviz.experiments.runner"}
+MACHINERY = {
+    *("tfviz", "tfviz._files", "tfviz.stored"),
+    *("tfviz.experiments", "tfviz.experiments.runner"),
+}
 
 SHOWN = 5
 """So many modules that changed are named in one line."""
@@ -86,7 +89,7 @@ class Task:
     @property
     def path(self) -> Path:
         slug = re.sub(r"[^a-z0-9]+", "-", self.run.name.lower()).strip("-")
-        return experiments.RESULTS / "runs" / self.experiment / f"{slug}-{self.run.seed}.json"
+        return stored.RESULTS / "runs" / self.experiment / f"{slug}-{self.run.seed}.json"
 
     def done(self) -> Done | None:
         """The stored result, if it is of this configuration and this code."""
@@ -112,7 +115,7 @@ def all_experiments() -> list[str]:
 
 
 def tasks(module: ModuleType) -> list[Task]:
-    """Every run of an experiment. ValueError if two would share a file."""
+    """Every run of an experiment. Raises ValueError if two would share a file."""
     version = code_version(module)
     found = [Task(module.__name__, run, _key(run, version)) for run in module.runs()]
     paths: dict[Path, Run] = {}
@@ -252,7 +255,8 @@ def _some(names: Sequence[str]) -> str:
 def execute(task: Task) -> Done:
     """Measure: here, or on a worker anywhere. On one thread, for the last digits' sake.
 
-    OtherCodeError if the code here is not that of who asked; ValueError if the result is not JSON.
+    Raises OtherCodeError if the code here is not that of who asked, ValueError if the result is not
+    JSON.
     """
     module = importlib.import_module(task.module)
     if _key(task.run, code_version(module)) != task.key:

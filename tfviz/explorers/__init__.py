@@ -1,26 +1,34 @@
 """Live explorers: one Python class and one ES module each, with or without a kernel.
 
-A new explorer is three files (`name.py`, `name.js`, `name.css`) and one line here.
+A new explorer is three files (`name.py`, `name.js`, `name.css`) and two lines here. It is imported
+when somebody asks for it: a lesson rests on its own explorers, not on those of all others.
 """
 
-from tfviz.explorers.additive_scores import AdditiveScores
-from tfviz.explorers.attention_steps import AttentionSteps
-from tfviz.explorers.base import ALL, Explorer, write_assets
-from tfviz.explorers.block_costs import BlockCosts
-from tfviz.explorers.block_signals import BlockSignals
-from tfviz.explorers.cache_budget import CacheBudget
-from tfviz.explorers.clock_hands import ClockHands
-from tfviz.explorers.decoding import Decoding
-from tfviz.explorers.loss_schedule import LossSchedule
-from tfviz.explorers.merge_stepper import MergeStepper
-from tfviz.explorers.position_bench import PositionBench
-from tfviz.explorers.relative_terms import RelativeTerms
-from tfviz.explorers.rotary_clocks import RotaryClocks
-from tfviz.explorers.soft_dictionary import SoftDictionary
-from tfviz.explorers.sparse_lab import GoalReport, SparseLab
-from tfviz.explorers.three_maps import ThreeMaps
-from tfviz.explorers.trained_heads import TrainedHeads
-from tfviz.explorers.training_views import TrainingViews
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tfviz.explorers.base import Explorer
+
+if TYPE_CHECKING:
+    from tfviz.explorers.additive_scores import AdditiveScores
+    from tfviz.explorers.attention_steps import AttentionSteps
+    from tfviz.explorers.base import ALL, write_assets
+    from tfviz.explorers.block_costs import BlockCosts
+    from tfviz.explorers.block_signals import BlockSignals
+    from tfviz.explorers.cache_budget import CacheBudget
+    from tfviz.explorers.clock_hands import ClockHands
+    from tfviz.explorers.decoding import Decoding
+    from tfviz.explorers.loss_schedule import LossSchedule
+    from tfviz.explorers.merge_stepper import MergeStepper
+    from tfviz.explorers.position_bench import PositionBench
+    from tfviz.explorers.relative_terms import RelativeTerms
+    from tfviz.explorers.rotary_clocks import RotaryClocks
+    from tfviz.explorers.soft_dictionary import SoftDictionary
+    from tfviz.explorers.sparse_lab import GoalReport, SparseLab
+    from tfviz.explorers.three_maps import ThreeMaps
+    from tfviz.explorers.trained_heads import TrainedHeads
+    from tfviz.explorers.training_views import TrainingViews
 
 __all__ = [
     "ALL",
@@ -45,3 +53,23 @@ __all__ = [
     "TrainingViews",
     "write_assets",
 ]
+
+BASE = ("ALL", "Explorer", "write_assets")
+HOMES = {name: re.sub("(?<!^)(?=[A-Z])", "_", name).lower() for name in __all__ if name not in BASE}
+HOMES["GoalReport"] = "sparse_lab"
+"""The module of each class: its name in small letters."""
+
+
+def __getattr__(name: str) -> Any:
+    """A class from its module; for what speaks of every explorer, all are imported."""
+    if name in HOMES:
+        return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+    if name in BASE:
+        for home in HOMES.values():
+            import_module(f"{__name__}.{home}")
+        return getattr(import_module(f"{__name__}.base"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

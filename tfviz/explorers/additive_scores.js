@@ -1,61 +1,106 @@
 // Two scores of the same state and notes: e_j = tanh(s W_a + h_j U_a) v_aᵀ and s h_jᵀ / √d.
 
-const times = (x, W) => W[0].map((_, m) => x.reduce((sum, value, a) => sum + value * W[a][m], 0));
-const inner = (a, b) => a.reduce((sum, x, c) => sum + x * b[c], 0);
-const softmax = (scores) => {
-  const most = Math.max(...scores), loud = scores.map((s) => Math.exp(s - most));
-  const sum = loud.reduce((a, b) => a + b, 0);
-  return loud.map((x) => x / sum);
-};
-const number = (x, digits = 2) => (Number(x.toFixed(digits)) === 0 ? 0 : x).toFixed(digits).replace("-", "−");
-const large = (x) => (x < 1e4 ? tf.sig(x) : x < 1e100 ? `10^${Math.floor(Math.log10(x))}` : "beyond 10^100");
+const SIZES = tf.declared.knobs.size.of;
+const SHARP = tf.declared.knobs.sharpness.of;
+const times = (x, W) => W[0].map((_, m) => tf.sum(x.map((value, a) => value * W[a][m])));
+
+function weights({ s, H, W_a, U_a, v_a, sharpness }, size) {
+  const asks = times(s, W_a);
+  const score = (x, m) => Math.tanh(size * (asks[m] + x)) * v_a[m] * sharpness;
+  return {
+    additive: tf.softmax(H.map((h) => tf.sum(times(h, U_a).map(score)))),
+    dot: tf.softmax(H.map((h) => (size * size * tf.dot(s, h)) / Math.sqrt(s.length))),
+  };
+}
+
+function numbers(k) {
+  const most = (kind) => SIZES.map((size) => Math.max(...weights(k, size)[kind]));
+  return { ...weights(k, k.size), most_additive: most("additive"), most_dot: most("dot") };
+}
 
 export default tf.explorer({
+  numbers,
   setup(app) {
-    const { el } = tf;
-    const names = app.get("names");
-    const card = (title, formula, kind) => {
-      const rows = names.map((name) => {
-        const score = el("td"), bar = el("span", { className: "ad-bar" }), text = el("span", { className: "ad-number" });
-        const cell = el("td", { className: "ad-weight" }, bar, text);
-        return { row: el("tr", {}, el("th", { scope: "row" }, name), score, cell), score, bar, text, cell };
-      });
-      const table = el("table", { className: `ad-table ad-${kind}` }, el("caption", {}, el("b", {}, title), el("span", {}, formula)),
-        el("thead", {}, el("tr", {}, ...["note", "score", "weight"].map((x) => el("th", { scope: "col" }, x)))), el("tbody", {}, ...rows.map((r) => r.row)));
-      return { table, rows };
-    };
-    const additive = card("additive", "tanh(s W + h U) · v", "additive"), dot = card("scaled dot product", "s · h / √d", "dot");
-    app.picture.append(el("div", { className: "ad-cards" }, additive.table, dot.table));
+    const plane = app.plane();
+    app.formula("{additive:additive: tanh(s W + h U) · v}");
+    app.formula("{dot:dot product: s · h / √d}");
+    const table = app.table({ columns: ["note", "additive", "dot product"] });
     app.knob("size");
     app.knob("sharpness");
-    const shown = {
-      bound: app.readout("no additive ratio beyond (e to the 2‖v‖₁)"),
-      additive: app.readout("additive: largest ÷ smallest weight"),
-      dot: app.readout("dot product: largest ÷ smallest weight"),
-    };
-    return {
-      draw() {
-        const [s, H, W, U, v, size, sharpness] = ["s", "H", "W_a", "U_a", "v_a", "size", "sharpness"].map((key) => app.get(key));
-        const asks = times(s, W);
-        const e = H.map((h) => times(h, U).reduce((sum, x, m) => sum + Math.tanh(size * (asks[m] + x)) * v[m] * sharpness, 0));
-        const d = H.map((h) => (size * size * inner(s, h)) / Math.sqrt(s.length));
-        const ratio = (scores) => Math.exp(Math.max(...scores) - Math.min(...scores));
-        for (const [view, scores] of [[additive, e], [dot, d]]) {
-          softmax(scores).forEach((a, j) => {
-            const row = view.rows[j];
-            row.score.textContent = number(scores[j], Math.abs(scores[j]) < 100 ? 2 : 0);
-            row.bar.style.width = `calc((100% - 3.75rem) * ${a})`;
-            row.text.textContent = number(a, 3);
-            row.cell.dataset.weight = a;
-          });
-        }
-        const bound = 2 * sharpness * v.reduce((sum, x) => sum + Math.abs(x), 0);
-        shown.bound(large(Math.exp(bound)));
-        shown.additive(large(ratio(e)));
-        shown.dot(large(ratio(d)));
-        const best = (scores) => { const a = softmax(scores), j = a.indexOf(Math.max(...a)); return `${number(a[j])} on “${names[j]}”`; };
-        app.say(`States × ${size}: additive puts ${best(e)}, the dot product ${best(d)}.`);
-      },
+    const question = app.ask({
+      name: "longer-states",
+      question:
+        "All states grow longer. The dot product's largest weight is drawn: draw the additive score's.",
+      curve: { at: SIZES },
+      truth: (n) => n.most_additive,
+      locks: ["sharpness"],
+      because: "tanh stays below 1, so no score passes the sum of |v|: the curve has a ceiling.",
+    });
+
+    return (k, n) => {
+      const { open } = question;
+      const lengths = tf.range(91, (m) => 10 ** (m / 30 - 1));
+      const curve = (kind) => lengths.map((size) => [size, Math.max(...weights(k, size)[kind])]);
+      // tanh of endless states is ±1: there the curve ends
+      const limit = (sharpness) => Math.max(...weights({ ...k, sharpness }, 1e9).additive);
+      const ceiling = limit(k.sharpness);
+      const far = (sharpness, y) => Math.abs(limit(sharpness) - y);
+      const lift = (_, y) => ({
+        sharpness: SHARP.reduce((best, v) => (far(v, y) < far(best, y) ? v : best)),
+      });
+      const now = Math.max(...n.additive);
+      const dot = Math.max(...n.dot);
+      plane.show({
+        title: "largest weight on one note, against the length of all states",
+        label: `Largest weight at ${k.size} times the length: dot product ${tf.fixed(dot)}${open ? "" : `, additive ${tf.fixed(now)}`}`,
+        x: { log: true, from: 0.1, to: 100, label: "length of all states, times" },
+        y: { from: 0, to: 1 },
+        marks: [
+          { rule: { x: k.size }, colour: "grid" },
+          { line: curve("dot"), name: "dot product", colour: "muted", dash: "6 3", term: "dot" },
+          ...(open
+            ? [{ handle: [k.size, dot], knob: "size", text: `${k.size} times the length` }]
+            : [
+                { rule: { y: ceiling }, colour: "muted", dash: "2 3" },
+                {
+                  text: "ceiling",
+                  at: [0.1, ceiling],
+                  dx: 30,
+                  dy: ceiling > 0.9 ? 12 : -10,
+                  colour: "muted",
+                },
+                {
+                  line: curve("additive"),
+                  name: "additive",
+                  colour: "attention",
+                  wide: 2.5,
+                  bold: true,
+                  term: "additive",
+                },
+                {
+                  handle: [0.1, ceiling],
+                  knobY: "sharpness",
+                  to: lift,
+                  text: `v times ${k.sharpness}`,
+                  colour: "key",
+                },
+                { handle: [k.size, now], knob: "size", text: `${k.size} times the length` },
+              ]),
+          ...question.marks(),
+        ],
+        sketch: question.sketch,
+        hover: (x, y, m) => `${m.name ?? "largest weight"} at × ${tf.sig(x)}: ${tf.fixed(y)}`,
+      });
+      const bar = (a, colour) => ({ bar: a, text: tf.fixed(a, 3), colour });
+      table.show(
+        k.names.map((name, j) => ({
+          head: name,
+          cells: [open ? "?" : bar(n.additive[j], "attention"), bar(n.dot[j], "muted")],
+        })),
+      );
+      const best = (a) => `${tf.fixed(Math.max(...a))} on “${k.names[a.indexOf(Math.max(...a))]}”`;
+      const told = open ? "" : `the additive score puts ${best(n.additive)}, `;
+      app.say(`States × ${k.size}: ${told}the dot product ${best(n.dot)}.`);
     };
   },
 });

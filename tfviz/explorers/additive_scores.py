@@ -27,9 +27,8 @@ class AdditiveScores(Explorer):
 
     module: ClassVar[str] = "additive_scores"
     label: ClassVar[str] = "Additive score and dot product while states grow"
-    min_height: ClassVar[str] = "26.75rem"
-    min_height_narrow: ClassVar[str] = "57.25rem"
-    narrow: ClassVar[int] = 640
+    min_height: ClassVar[str] = "52.5rem"
+    min_height_narrow: ClassVar[str] = "67rem"
 
     s = given(t.List(t.Float()))
     H = given(t.List(t.List(t.Float())))
@@ -39,10 +38,7 @@ class AdditiveScores(Explorer):
     names = given(t.List(t.Unicode()))
     size = knob(1.0, of=SIZES, label="length of all states, times")
     sharpness = knob(1.0, of=SHARPNESS, label="v, times")
-    asks = (
-        "Predict: what do both show at 1 times the length, and at 100 times? Which of the two "
-        "becomes certain, which one stops changing?"
-    )
+    asks = "Which of the two scores becomes certain, which one stops changing? Drag the dots."
 
     def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
         s, H, v_a, names = said["s"], said["H"], said["v_a"], said["names"]
@@ -57,21 +53,20 @@ class AdditiveScores(Explorer):
                 )
         return said | {"s": list(s), "v_a": list(v_a), "names": list(names)}
 
-    def _tensors(self) -> tuple[Tensor, Tensor]:
-        S, H = (torch.tensor(x, dtype=torch.float64) for x in ([self.s], self.H))
-        return self.size * S, self.size * H
-
-    @property
-    def additive(self) -> list[float]:
-        """α by the additive score, as the library computes it."""
-        W_a, U_a, v_a = (
-            torch.tensor(x, dtype=torch.float64) for x in (self.W_a, self.U_a, self.v_a)
+    def weights(self, size: float) -> tuple[Tensor, Tensor]:
+        """α by the additive score and by the scaled dot product, as the library computes them."""
+        s, H, W_a, U_a, v_a = (
+            torch.tensor(x, dtype=torch.float64)
+            for x in ([self.s], self.H, self.W_a, self.U_a, self.v_a)
         )
-        alpha = additive_attention(*self._tensors(), W_a, U_a, self.sharpness * v_a)[1]
-        return alpha[0].tolist()  # type: ignore[no-any-return, unused-ignore]
+        S, H = size * s, size * H
+        additive = additive_attention(S, H, W_a, U_a, self.sharpness * v_a)[1]
+        return additive[0], attention(S, H, H)[1][0]
 
-    @property
-    def dot(self) -> list[float]:
-        """α by the scaled dot product."""
-        S, H = self._tensors()
-        return attention(S, H, H)[1][0].tolist()  # type: ignore[no-any-return, unused-ignore]
+    def numbers(self) -> dict[str, Any]:
+        additive, dot = self.weights(self.size)
+        most = [[float(alpha.max()) for alpha in self.weights(size)] for size in SIZES]
+        return {
+            **{"additive": additive.tolist(), "dot": dot.tolist()},
+            **{"most_additive": [a for a, _ in most], "most_dot": [d for _, d in most]},
+        }

@@ -2,7 +2,8 @@
 
 An explorer is an anywidget: in JupyterLab and Colab its traits are live. Its output also carries a
 mount point in plain HTML with the state as JSON; in the book `tfviz-page.js` mounts the same module
-there with a model that lives in the page. `base.js` documents what a module is written with.
+there with a model that lives in the page. `kit/` holds what a module is written with: see
+"A new explorer" in CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ import traitlets as t
 from tfviz.explorers.knobs import Knob
 
 HERE = Path(__file__).parent
+KIT = HERE / "kit"
+PARTS = (
+    *("maths", "words", "colours", "controls", "plane", "matrix", "table", "motion", "ask", "old"),
+    "app",
+)
+"""The files of the kit in the order in which they are joined to one."""
 
 ALL: dict[str, type[Explorer]] = {}
 """Every explorer class by the name of its module."""
@@ -44,7 +51,7 @@ class Explorer(anywidget.AnyWidget):
     label: ClassVar[str]
     min_height: ClassVar[str] = "34rem"
     min_height_narrow: ClassVar[str] = "56rem"
-    narrow: ClassVar[int] = 620
+    narrow: ClassVar[int] = 676
     home: ClassVar[Path] = HERE
     asks: str = ""
     extra: ClassVar[Mapping[str, Any]] = {}
@@ -101,7 +108,7 @@ class Explorer(anywidget.AnyWidget):
 
     @classmethod
     def sources(cls) -> tuple[str, str]:
-        """The ES module and the style sheet: base and explorer in one, without imports."""
+        """Its ES module and style sheet; they want the kit to be there."""
         declared = {
             "kind": cls.__name__,
             "knobs": {
@@ -113,32 +120,28 @@ class Explorer(anywidget.AnyWidget):
         written: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
         data = json.dumps(cls.data(), sort_keys=True, **written)
         about = json.dumps(declared, **written)  # in order: that of the constructor
-        script = "\n".join(
-            [
-                (HERE / "base.js").read_text("utf-8"),
-                f"tf.name = {json.dumps(cls.module)}; tf.declared = {about}; tf.data = {data};",
-                (cls.home / f"{cls.module}.js").read_text("utf-8"),
-            ]
-        )
-        style = "\n".join(
-            [
-                (HERE / "base.css").read_text("utf-8"),
-                (cls.home / f"{cls.module}.css").read_text("utf-8"),
-            ]
-        )
-        return script, style
+        name = json.dumps(cls.module)
+        start = f"const tf = tfvizKit({{name: {name}, declared: {about}, data: {data}}});"
+        script = (cls.home / f"{cls.module}.js").read_text("utf-8")
+        sheet = cls.home / f"{cls.module}.css"
+        return f"{start}\n{script}", sheet.read_text("utf-8") if sheet.exists() else ""
 
     @t.default("_esm")
     def _default_esm(self) -> str:
-        return self.sources()[0]
+        return f"const tfvizKit = {kit()[0]};\n{self.sources()[0]}"
 
     @t.default("_css")
     def _default_css(self) -> str:
-        return self.sources()[1]
+        return kit()[1] + self.sources()[1]
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.moved)
         return f"{type(self).__name__}({values})"
+
+    def numbers(self) -> dict[str, Any]:
+        """What the page shows for the present knobs, worked out by the library: name -> number, or
+        lists of numbers. The module's `numbers` gives the same, to rounding."""
+        raise NotImplementedError(f"{type(self).__name__} does not say its numbers")
 
     @property
     def state(self) -> dict[str, Any]:
@@ -148,7 +151,7 @@ class Explorer(anywidget.AnyWidget):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Explorer:
-        """The explorer that has this `state`. TypeError or ValueError if none can have it."""
+        """The explorer of this `state`. Raises TypeError or ValueError if none can have it."""
         return cls(**state)
 
     def heights(self) -> dict[int, str]:
@@ -190,13 +193,24 @@ def _has_role(x: Any) -> bool:
     return isinstance(x, t.TraitType) and "role" in x.metadata
 
 
+def kit() -> tuple[str, str]:
+    """What all modules are written with, as one JavaScript expression, and its style sheet."""
+    text = "\n".join((KIT / f"{part}.js").read_text("utf-8") for part in PARTS)
+    sheets = [(KIT / f"{name}.css").read_text("utf-8") for name in ("base", "kit")]
+    return f'(() => {{\n"use strict";\n{text}\nreturn kit;\n}})()', "\n".join(sheets)
+
+
 def write_assets(folder: str | Path) -> list[str]:
-    """Write `<module>.js`, `.css` and `.reg.js` of every explorer into folder; return the names.
+    """Write `kit.js` and `.css`, which a page loads once, and `<module>.js`, `.css` and `.reg.js`
+    of every explorer into folder; return the names of the modules.
 
     `.reg.js` holds the module as text: a page opened from `file://` may not import modules.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    script, style = kit()
+    (folder / "kit.js").write_text(f"globalThis.tfvizKit = {script};\n", "utf-8")
+    (folder / "kit.css").write_text(style, "utf-8")
     for name, explorer in ALL.items():
         script, style = explorer.sources()
         (folder / f"{name}.js").write_text(script, "utf-8")

@@ -1,101 +1,104 @@
 // Shares of a block's operations over the length: 8 L d², 4 L² d and 4 L d d_ff.
 
-const flops = (L, d, factor) => ({ projections: 8 * L * d * d, scores: 4 * L * L * d, feed: 4 * L * d * d * factor });
-const NAMES = { feed: "feed-forward", projections: "projections", scores: "scores and blend" };
+const LENGTHS = tf.declared.knobs.L.of;
+const PARTS = {
+  feed: { name: "feed-forward", colour: "ink", strength: 0.3 },
+  projections: { name: "projections", colour: "ink", strength: 0.12 },
+  scores: { name: "scores and blend", colour: "attention", strength: 0.85 },
+};
+const KEYS = Object.keys(PARTS);
+
+const flops = (L, d, factor) => ({
+  feed: 4 * L * d * d * factor,
+  projections: 8 * L * d * d,
+  scores: 4 * L * L * d,
+});
+const shares = (L, d, factor) => {
+  const found = flops(L, d, factor);
+  return KEYS.map((key) => found[key] / tf.sum(KEYS.map((one) => found[one])));
+};
+const below = (share, part) => tf.sum(share.slice(0, part));
 
 function amount(x) {
   const units = ["", " thousand", " million", " billion", " trillion", " quadrillion"];
-  let k = 0;
-  while (x >= 999.5 && k < units.length - 1) { x /= 1000; k++; }
-  return tf.sig(x) + units[k];
+  const k = tf.clamp(Math.floor(Math.log10(x * 1.0005) / 3), 0, units.length - 1);
+  return tf.sig(x / 1000 ** k) + units[k];
 }
 
 export default tf.explorer({
+  numbers: ({ L, d, factor }) => ({
+    ...flops(L, d, factor),
+    crossing: factor * d,
+    weights: (2 * factor) / (2 * factor + 4),
+  }),
   setup(app) {
-    const lengths = tf.declared.knobs.L.of;
-    const picture = app.canvas(app.picture, { label: "", height: (w) => tf.clamp(w * 0.62, 230, 320), keys: true });
+    const plane = app.plane({ height: (w) => tf.clamp(w * 0.62, 230, 320) });
+    app.formula("{feed:4 L d d_ff}  +  {projections:8 L d²}  +  {scores:4 L² d}");
+    const table = app.table({ columns: ["part", "operations", "share"] });
     app.knob("L", { format: tf.count });
     app.knob("d", { format: tf.count });
     app.knob("factor", { format: (x) => `${x} d` });
-    const shown = Object.fromEntries(Object.entries(NAMES).map(([key, name]) => [key, app.readout(name)]));
-    const total = app.readout("operations of one block");
-    const crossing = app.readout("scores overtake the feed-forward at");
-    const weights = app.readout("weights in the feed-forward");
-
-    picture.canvas.addEventListener("keydown", (event) => {
-      const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -4, PageUp: 4, Home: -99, End: 99 }[event.key];
-      if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      event.stopPropagation();
-      const L = app.get("L"), at = lengths.reduce((best, x, k) => (Math.abs(x - L) < Math.abs(lengths[best] - L) ? k : best), 0);
-      app.set("L", lengths[tf.clamp(at + by, 0, lengths.length - 1)]);
+    const { d: width, factor: times } = app.first;
+    const question = app.ask({
+      name: "overtake",
+      question: `Width ${tf.count(width)}, feed-forward ${times} times as wide: from which length on do the scores cost more than the feed-forward?`,
+      number: { unit: "tokens", near: 0.1 * times * width },
+      truth: (n) => n.crossing,
+      because: "4 L² d and 4 L d d_ff are equal where L = d_ff.",
     });
+    const lengths = tf.range(97, (k) => LENGTHS[0] * (LENGTHS.at(-1) / LENGTHS[0]) ** (k / 96));
 
-    function draw(L, d, factor) {
-      const { ctx, width, height } = picture.begin(), c = app.colours;
-      const [left, right, top, bottom] = [40, 12, 12, 34];
-      const [low, high] = [Math.log2(lengths[0]), Math.log2(lengths.at(-1))];
-      const x = (n) => left + ((width - left - right) * (Math.log2(n) - low)) / (high - low);
-      const y = (share) => height - bottom - (height - top - bottom) * share;
-      const N = 96, at = Array.from({ length: N + 1 }, (_, k) => 2 ** (low + ((high - low) * k) / N));
-      const fill = { feed: tf.mix(c.page, c.ink, 0.3), projections: tf.mix(c.page, c.ink, 0.12), scores: c.attention };
-      const below = at.map(() => 0), middle = {};
-      for (const key of ["feed", "projections", "scores"]) {
-        const share = at.map((n) => { const f = flops(n, d, factor); return f[key] / (f.feed + f.projections + f.scores); });
-        ctx.fillStyle = fill[key];
-        ctx.beginPath();
-        at.forEach((n, k) => (k ? ctx.lineTo(x(n), y(below[k])) : ctx.moveTo(x(n), y(below[k]))));
-        for (let k = N; k >= 0; k--) ctx.lineTo(x(at[k]), y(below[k] + share[k]));
-        ctx.fill();
-        const widest = share.reduce((best, s, k) => (k > 10 && k < N - 14 && s > share[best] ? k : best), key === "scores" ? N - 15 : 12);
-        middle[key] = [x(at[widest]), y(below[widest] + share[widest] / 2), share[widest]];
-        share.forEach((s, k) => { below[k] += s; });
-      }
-      ctx.strokeStyle = c.page;
-      ctx.lineWidth = 1;
-      ctx.font = `600 12px ${app.font}`;
-      ctx.textBaseline = "middle";
-      for (const [key, [px, py, share]] of Object.entries(middle)) {
-        if (share < 0.09) continue;
-        const wide = ctx.measureText(NAMES[key]).width;
-        ctx.fillStyle = key === "scores" ? c.page : c.ink;
-        ctx.textAlign = "left";
-        ctx.fillText(NAMES[key], tf.clamp(px - wide / 2, left + 6, width - right - wide - 6), py);
-      }
-      ctx.font = `11px ${app.font}`;
-      ctx.fillStyle = c.muted;
-      ctx.textAlign = "right";
-      for (const share of [0, 0.5, 1]) ctx.fillText(`${100 * share}%`, left - 6, y(share));
-      ctx.textAlign = "center";
-      for (const n of [16, 256, 4096, 65536]) ctx.fillText(tf.count(n), x(n), height - bottom + 11);
-      ctx.fillText("length L (log)", (left + width - right) / 2, height - 7);
-      const cross = factor * d; // 4 L² d = 4 L d d_ff
-      if (cross >= lengths[0] && cross <= lengths.at(-1)) {
-        ctx.strokeStyle = c.ink;
-        ctx.setLineDash([4, 4]);
-        ctx.lineWidth = 1.5;
-        ctx.beginPath(); ctx.moveTo(x(cross), top); ctx.lineTo(x(cross), height - bottom); ctx.stroke();
-        ctx.setLineDash([]);
-      }
-      ctx.strokeStyle = c.query;
-      ctx.lineWidth = 2.5;
-      ctx.beginPath(); ctx.moveTo(x(L), top - 4); ctx.lineTo(x(L), height - bottom + 4); ctx.stroke();
-    }
-
-    return {
-      draw() {
-        const [L, d, factor] = ["L", "d", "factor"].map((key) => app.get(key));
-        const found = flops(L, d, factor), sum = found.feed + found.projections + found.scores;
-        draw(L, d, factor);
-        for (const key of Object.keys(NAMES)) shown[key](`${tf.sig((100 * found[key]) / sum)} %`);
-        total(amount(sum));
-        crossing(`L = ${tf.count(factor * d)}`);
-        weights(`${tf.sig((100 * 2 * factor) / (2 * factor + 4))} % of the block`);
-        app.root.dataset.flops = JSON.stringify(found);
-        const words = Object.entries(NAMES).map(([key, name]) => `${name} ${Math.round((100 * found[key]) / sum)} %`).join(", ");
-        picture.label(`Shares over the length; at L = ${L}: ${words}. Dashed: L = ${factor * d}, where scores and feed-forward cost the same. Arrow keys move L`);
-        app.say(`L = ${tf.count(L)}, d = ${tf.count(d)}: ${words} of ${amount(sum)} operations.`);
-      },
+    return (k, n) => {
+      const { open } = question;
+      const curves = lengths.map((L) => shares(L, k.d, k.factor));
+      const now = shares(k.L, k.d, k.factor);
+      const even = shares(n.crossing, k.d, k.factor);
+      const areas = KEYS.flatMap((key, part) => {
+        const { name, ...look } = PARTS[key];
+        const top = curves.map((share) => share[part]);
+        const widest = 16 + top.slice(16, 81).indexOf(Math.max(...top.slice(16, 81)));
+        const middle = below(curves[widest], part) + top[widest] / 2;
+        const area = lengths.map((L, m) => {
+          const low = below(curves[m], part);
+          return [L, low, low + top[m]];
+        });
+        const text = { text: name, at: [lengths[widest], middle], bold: true, term: key };
+        return [{ area, ...look, term: key }, top[widest] > 0.09 && text];
+      });
+      const drag = (L) => ({ d: app.snap("d", L / k.factor) });
+      const crossing = `scores and feed-forward cost the same at ${tf.count(n.crossing)} tokens`;
+      const words = KEYS.map((key, part) => `${PARTS[key].name} ${Math.round(100 * now[part])} %`);
+      const told = open ? "" : `: ${words.join(", ")}`;
+      const all = tf.sum(KEYS.map((key) => n[key]));
+      plane.show({
+        title: "share of the operations, over the length",
+        label: `Shares at length ${k.L}${open ? "" : `${told}; ${crossing}`}`,
+        x: { log: true, from: LENGTHS[0], to: LENGTHS.at(-1), label: "length L", format: tf.count },
+        y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (y) => `${100 * y} %` },
+        marks: [
+          ...(open ? [] : areas),
+          !open && { rule: { x: n.crossing }, colour: "ink", dash: "4 4", wide: 1.5 },
+          { rule: { x: k.L }, colour: "query", wide: 2.5 },
+          !open && {
+            ...{ handle: [n.crossing, even[0]], knob: "d", label: "crossing", to: drag },
+            ...{ text: crossing, colour: "ink" },
+          },
+          { handle: [k.L, 1], knob: "L", text: `${tf.count(k.L)} tokens`, colour: "query" },
+        ],
+      });
+      table.show(
+        KEYS.map((key, part) => {
+          const bar = { bar: now[part], text: `${tf.sig(100 * now[part])} %`, colour: "muted" };
+          const cells = open ? ["?", "?"] : [amount(n[key]), bar];
+          return { head: PARTS[key].name, cells, term: key };
+        }),
+      );
+      app.read({
+        ...(open ? {} : { "scores overtake the feed-forward at": `L = ${tf.count(n.crossing)}` }),
+        "operations of one block": open ? "?" : amount(all),
+        "weights in the feed-forward": `${tf.sig(100 * n.weights)} % of the block`,
+      });
+      app.say(`L = ${tf.count(k.L)}, d = ${tf.count(k.d)}${told}.`);
     };
   },
 });

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tfviz.basics.pointwise_mlp import block_flops, block_weights
 from tfviz.explorers.base import Explorer
@@ -24,24 +24,22 @@ class BlockCosts(Explorer):
 
     module: ClassVar[str] = "block_costs"
     label: ClassVar[str] = "Cost of a block: shares of its operations over the length"
-    min_height: ClassVar[str] = "36.5rem"
-    min_height_narrow: ClassVar[str] = "54.5rem"
-    narrow: ClassVar[int] = 676
+    min_height: ClassVar[str] = "50.5rem"
+    min_height_narrow: ClassVar[str] = "75rem"
 
     L = knob(1024, of=LENGTHS, between=True, low=1, label="length", letter="L")
     d = knob(512, of=WIDTHS, between=True, low=1, label="width", letter="d")
     factor = knob(4, of=FACTORS, between=True, label="feed-forward, times as wide")
-    asks = (
-        "Predict from which length on the scores cost more than the feed-forward. Then move L, d "
-        "and the factor: what does the crossing depend on?"
-    )
+    asks = "Then drag both dots, and move the factor: what does the crossing depend on?"
 
-    @property
-    def flops(self) -> dict[str, int]:
-        """Operations by part, as the library counts them."""
-        return block_flops(self.L, self.d, self.factor * self.d)
-
-    @property
-    def weights(self) -> dict[str, int]:
-        """Numbers in the matrices, by part."""
-        return block_weights(self.d, self.factor * self.d)
+    def numbers(self) -> dict[str, Any]:
+        """Operations by part, the length where scores and feed-forward cost the same, and the
+        feed-forward's share of the weights."""
+        d_ff = self.factor * self.d
+        found, one = block_flops(self.L, self.d, d_ff), block_flops(1, self.d, d_ff)
+        weights = block_weights(self.d, d_ff)
+        return {
+            **{"feed": found["feed-forward"], "projections": found["projections"]},
+            **{"scores": found["scores"], "crossing": one["feed-forward"] / one["scores"]},
+            "weights": weights["feed-forward"] / sum(weights.values()),
+        }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from tfviz.basics.kv_cache import MODELS, Shape, cache_bytes
+from tfviz.basics.cache_cost import cache_bytes
+from tfviz.basics.public_models import MODELS, Shape
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, knob, own
 
@@ -18,7 +19,7 @@ BYTES = (4, 2, 1)
 class CacheBudget(Explorer):
     """The bytes of a key/value cache, drawn.
 
-    model       a name of `tfviz.basics.kv_cache.MODELS`; N, h, h_kv, d_head replace its numbers
+    model       a name in `tfviz.basics.public_models`; N, h, h_kv, d_head replace its numbers
     L, batch    tokens kept, sequences written at a time
     b           bytes for each number: 4, 2 or 1
     slide       show what the formula of erratum E10 gives too

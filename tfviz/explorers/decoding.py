@@ -9,7 +9,7 @@ import torch
 import traitlets as t
 from torch import Tensor
 
-from tfviz import experiments
+from tfviz import stored as experiments
 from tfviz.basics.decoding_strategies import (
     Hypothesis,
     beam_search,
@@ -17,9 +17,9 @@ from tfviz.basics.decoding_strategies import (
     temperature,
     top_k,
 )
-from tfviz.experiments.decoding import stored_next
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, given, knob
+from tfviz.stored.next_tokens import stored_next
 
 WIDEST, LONGEST, MOST_ALPHA = 6, 10, 2.0
 KINDS = {"token": "contexts", "beam": "trees"}

@@ -67,7 +67,7 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
         )
 
     def validate(self, obj: Any, value: Any) -> Any:
-        """The value; ValueError that names the knob, the value and what it may be."""
+        """The value. Raises ValueError that names the knob, the value and what it may be."""
         name, listed = str(self.name), self.choices(obj)
         if self.kind is bool:
             if value is not True and value is not False:
@@ -88,6 +88,20 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
         if not isinstance(value, self.kind):
             raise ValueError(f"{name} = {value!r} is no {self.kind.__name__}")
         return value
+
+    def values(self, explorer: Any) -> list[Any]:
+        """Every value that its control in the page can take."""
+        listed = self.choices(explorer)
+        if self.kind is bool:
+            return [False, True]
+        if listed is not None:
+            return listed
+        low, high = (
+            float((bound(explorer) if callable(bound) else bound) or 0)
+            for bound in (self.low, self.high)
+        )
+        step = float(self.words.get("step", 1 if self.kind is int else 0.1))
+        return [self.kind(round(low + k * step, 9)) for k in range(round((high - low) / step) + 1)]
 
     def described(self) -> dict[str, Any]:
         """What the page needs to know of it; what depends on other values the page finds itself."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
-from tfviz.basics.alrfou_auxiliary_losses import WEIGHTS, forward_flops, scored
+from tfviz.basics import alrfou_auxiliary_losses as losses
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, given, knob
 
-WHOLE = 1000
-"""Training is done in so many equal parts; `progress` counts them."""
+WHOLE = 1000  # training is done in so many equal parts; `progress` counts them
 VOCABULARIES = [27, 103, 256, 1000, 4000, 16_000, 32_000, 64_000, 128_000]
-MOST_LAYERS = 64
 
 
 class LossSchedule(Explorer):
@@ -28,42 +27,39 @@ class LossSchedule(Explorer):
 
     module: ClassVar[str] = "loss_schedule"
     label: ClassVar[str] = "Schedule of the auxiliary losses: layers against training"
-    min_height: ClassVar[str] = "42.5rem"
-    min_height_narrow: ClassVar[str] = "62.75rem"
-    narrow: ClassVar[int] = 640
+    min_height: ClassVar[str] = "53rem"
+    min_height_narrow: ClassVar[str] = "94rem"
 
-    N = knob(64, low=1, high=MOST_LAYERS, label="layers", letter="N")
-    progress = knob(250, low=0, high=WHOLE, label="training done", letter="s/T")
-    layer = knob(20, low=1, high=MOST_LAYERS)
+    N = knob(64, low=1, high=64, label="layers", letter="N")
+    progress = knob(250, low=0, high=WHOLE, step=5, label="training done", letter="s/T")
+    layer = knob(20, low=1, high=64, label="look at layer", letter="n")
     every_position = knob(True, label="(a) every position")
     every_layer = knob(True, label="(b) every layer, for a while")
     two_targets = knob(True, label="(c) two characters ahead")
     vocab = knob(256, of=VOCABULARIES, label="vocabulary", letter="V")
     d = given(Knob(512, low=1, high=65_536))
     L = given(Knob(512, low=1, high=65_536))
-    asks = (
-        "Predict: at which point of training does layer 48 of 64 fall silent, and which layers "
-        "are left at half-time? Then drag the line, or press → and ↑ in the picture."
-    )
+    asks = "Play, or drag the dot: left and right in time, up and down to another layer."
 
     @classmethod
     def data(cls) -> dict[str, Any]:
-        return {"weights": list(WEIGHTS), "whole": WHOLE}
+        return {"weights": list(losses.WEIGHTS), "whole": WHOLE}
 
-    @property
-    def on(self) -> list[bool]:
-        """For each layer, whether it is scored now."""
-        if not self.every_layer:
-            return [False] * (self.N - 1) + [True]
-        found: list[bool] = scored(self.progress, WHOLE, self.N).tolist()
-        return found
-
-    @property
-    def work(self) -> dict[str, float]:
-        """Of one step now, and of a step on average, in steps that score the last layer alone."""
-        targets, positions = 1 + self.two_targets, self.L if self.every_position else 1
-        plain = forward_flops(self.L, self.d, self.vocab, self.N, 1)
-        blocks = forward_flops(self.L, self.d, self.vocab, self.N, 0)
-        one = forward_flops(self.L, self.d, self.vocab, self.N, targets, positions) - blocks
-        mean = 1 + (self.N - 1) / 4 if self.every_layer else 1.0
-        return {"now": (blocks + sum(self.on) * one) / plain, "mean": (blocks + mean * one) / plain}
+    def numbers(self) -> dict[str, Any]:
+        """Who is scored now, until when each layer is, what all that weighs, and the work of a step
+        now and on average, in steps that score the last layer alone."""
+        N, targets, positions = self.N, 1 + self.two_targets, self.L if self.every_position else 1
+        on, until, mean = [0] * (N - 1) + [1], [0.0] * (N - 1) + [1.0], 1.0
+        if self.every_layer:
+            on = losses.scored(self.progress, WHOLE, N).int().tolist()
+            until, mean = (losses.steps_scored(2 * N, N) / (2 * N)).tolist(), 1 + (N - 1) / 4
+        cost = partial(losses.forward_flops, self.L, self.d, self.vocab, N)
+        plain, blocks = cost(1), cost(0)
+        one, now = cost(targets, positions) - blocks, sum(on)
+        share = now * one / (blocks + now * one)
+        weight = now * sum(losses.WEIGHTS[:targets])
+        return {
+            **{"on": on, "until": until, "predictions": now * targets * positions},
+            **{"weight": weight, "share": share, "now": (blocks + now * one) / plain},
+            "mean": (blocks + mean * one) / plain,
+        }

@@ -29,7 +29,7 @@ class MergeStepper(Explorer):
     merges = knob(0, low=0, high=MOST_MERGES, label="merges")
     asks = (
         "Predict which pair of neighbours is merged next, and which word becomes a single token "
-        "first. Then press → on the slider."
+        "first. Then press play, or →."
     )
 
     @classmethod
@@ -49,11 +49,19 @@ class MergeStepper(Explorer):
     def heights(self) -> dict[int, str]:
         """The text takes a line for so many of its bytes; one that is no letter shows as two."""
         size = sum(1 if byte < 128 else 2 for byte in self.text.encode())
-        steps = {0: (33, 34), 676: (56.5, 26), 480: (57.2, 16), 340: (58.2, 12.5)}
+        steps = {
+            **{0: (43.5, 54), 1000: (43.5, 30), 676: (63, 26)},
+            **{480: (65, 18), 400: (66.5, 14), 340: (69.5, 10.5)},
+        }
         return {
             width: f"{rest + 1.8 * (1 + size // each):.1f}rem"
             for width, (rest, each) in steps.items()
         }
+
+    def numbers(self) -> dict[str, Any]:
+        every = learn(self.text, MOST_MERGES)
+        lengths = [len(encode(self.text, every[:k])) for k in range(len(every) + 1)]
+        return {"tokens": self.tokens, "pairs": self.next_pairs, "lengths": lengths}
 
     @property
     def learned(self) -> list[Pair]:

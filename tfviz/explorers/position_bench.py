@@ -10,7 +10,7 @@ import traitlets as t
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import experiments
+from tfviz import stored as experiments
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import given, knob
 from tfviz.formula import Formula
@@ -48,7 +48,7 @@ class PositionBench(Explorer):
     task         which of its losses
 
     Every matrix is divided by its largest magnitude. A rotary score is that of a query and a key
-    with the same number in all places. ValueError for names and numbers that do not fit.
+    with the same number in all places. Raises ValueError for names and numbers that do not fit.
     """
 
     module: ClassVar[str] = "position_bench"

@@ -11,12 +11,13 @@ import traitlets as t
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _arguments, experiments
+from tfviz import _arguments
+from tfviz import stored as experiments
 from tfviz.basics.multi_head_attention import mean_distance, weight_at
 from tfviz.basics.scaled_dot_product_attention import row_entropy
-from tfviz.experiments import head_ablation as experiment
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, given, knob, own
+from tfviz.stored import letter_gpt as experiment
 
 TEXTS = ("the value of the expression", "crwth crwth crwth crwth", "the cat sat on the mat")
 LONGEST, MOST_LAYERS, MOST_HEADS = 40, 4, 4

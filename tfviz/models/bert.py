@@ -1,4 +1,9 @@
-"""BERT: an encoder alone. Devlin et al. 2018 (arXiv 1810.04805); no next-sentence prediction."""
+"""BERT: an encoder alone. Devlin et al. 2018 (arXiv 1810.04805); no next-sentence prediction.
+
+>>> t, real = torch.tensor([[3, 1, 4, 0]]), torch.tensor([[True, True, True, False]])
+>>> BERT(vocab=11, d=8, h=2, N=1)(t, real).shape
+torch.Size([1, 4, 11])
+"""
 
 from typing import Any
 
@@ -12,9 +17,9 @@ from tfviz.models.blocks import Embedding, Logits, Real, Stack, Tokens, post_nor
 class BERT(nn.Module):
     """Logits of the token that belongs at every position, from both sides of it."""
 
-    def __init__(self, vocab: int, d: int, h: int, N: int, places: Any = None, **more: Any) -> None:
+    def __init__(self, vocab: int, d: int, h: int, N: int, positions: Any = None, **more: Any):
         super().__init__()
-        self.embed, self.segment = Embedding(vocab, d, places), nn.Embedding(2, d)
+        self.embed, self.segment = Embedding(vocab, d, positions), nn.Embedding(2, d)
         self.stack = Stack(N, d, h, **{"order": post_norm} | more)
         self.first_norm, self.last_norm = nn.LayerNorm(d), nn.LayerNorm(d)
         self.last, self.b = nn.Linear(d, d), nn.Parameter(torch.zeros(vocab))

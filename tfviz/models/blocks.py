@@ -1,4 +1,11 @@
-"""What the models are made of. Vaswani et al. 2017 (arXiv 1706.03762), sections 3.1 to 3.5."""
+"""What the models are made of. Vaswani et al. 2017 (arXiv 1706.03762), sections 3.1 to 3.5.
+
+>>> X = torch.randn(1, 5, 8)
+>>> Stack(2, d=8, h=2)(X).shape
+torch.Size([1, 5, 8])
+>>> MultiHeadAttention(8, 4, h_kv=2).widths  # one product makes Q, K and V
+[8, 4, 4]
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -112,15 +119,15 @@ class Stack(nn.Module):
 
 
 class Embedding(nn.Embedding):
-    """scale · E[t_i] + p_i for the tokens t_i and, if given, the places p: positions i -> rows."""
+    """scale · E[t_i] + p_i for the tokens t_i; `positions` gives the rows p_i for the places i."""
 
-    def __init__(self, vocab: int, d: int, places: Any = None, scale: float = 1.0) -> None:
+    def __init__(self, vocab: int, d: int, positions: Any = None, scale: float = 1.0) -> None:
         super().__init__(integer("vocab", vocab, 1), integer("d", d, 1))
-        self.places, self.scale = places, scale
+        self.positions, self.scale = positions, scale
         nn.init.normal_(self.weight, std=d**-0.5)
 
     def forward(self, t: Tokens, cache: Cache = None) -> Seq:
         past = next((kept.length for kept in (cache or {}).values()), 0)
         i = torch.arange(past, past + indices("t", t, 2).shape[1], device=t.device)
         X = self.scale * super().forward(t)
-        return X if self.places is None else X + self.places(i).to(X.dtype)
+        return X if self.positions is None else X + self.positions(i).to(X.dtype)

@@ -1,4 +1,10 @@
-"""The encoder–decoder of Vaswani et al. 2017 (arXiv 1706.03762)."""
+"""The encoder–decoder of Vaswani et al. 2017 (arXiv 1706.03762).
+
+>>> import torch
+>>> s, t = torch.tensor([[3, 1, 4, 1]]), torch.tensor([[5, 9]])
+>>> EncoderDecoder(vocab=11, d=8, h=2, N=1)(s, t).shape
+torch.Size([1, 2, 11])
+"""
 
 from typing import Any
 
@@ -11,10 +17,10 @@ from tfviz.patterns import causal
 class EncoderDecoder(nn.Module):
     """Logits of the target's next token, from its tokens so far and the whole source."""
 
-    def __init__(self, vocab: int, d: int, h: int, N: int, places: Any = None, **more: Any) -> None:
+    def __init__(self, vocab: int, d: int, h: int, N: int, positions: Any = None, **more: Any):
         super().__init__()
         more = {"order": post_norm, "phi": nn.ReLU} | more
-        self.embed = Embedding(vocab, d, places, scale=d**0.5)  # one table for source and target
+        self.embed = Embedding(vocab, d, positions, scale=d**0.5)  # one table for source and target
         self.encoder = Stack(N, d, h, **more)
         self.decoder = Stack(N, d, h, crosses=True, pattern=causal(), **more)
 

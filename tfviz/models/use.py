@@ -27,7 +27,7 @@ def attention_weights(
     """A of every attention in one pass `model(*inputs)`, by the module's name.
 
     Nothing is computed by other code than in training: each core is asked for its weights.
-    ValueError where a core has none. Not for several threads.
+    Raises ValueError where a core has none. Not for several threads.
     """
     seen: dict[str, Tensor | None] = {}
     named = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
@@ -57,8 +57,8 @@ def generate(
 ) -> Int[Tensor, "b L+steps"]:
     """The tokens t and `steps` more: `pick` chooses each from the logits (b, vocab) of its place.
 
-    Keys and values are kept, so that each token costs one row of attention. ValueError without a
-    first token.
+    Keys and values are kept, so that each token costs one row of attention. Raises ValueError
+    without a first token.
     """
     _arguments.integer("steps", steps, 0)
     if not t.numel():

@@ -10,6 +10,7 @@ from tfviz.plots.costs import cost
 from tfviz.plots.curves import curve, points
 from tfviz.plots.figure import Figure, beside, figure, style
 from tfviz.plots.graphs import bipartite, key_set, path
+from tfviz.plots.live import plotly_style
 from tfviz.plots.matrices import (
     attention_map,
     hops,
@@ -23,7 +24,6 @@ from tfviz.plots.plotly import (
     hover_attention_map,
     hover_cost,
     plotly_figure,
-    plotly_style,
 )
 from tfviz.plots.roles import DARK, LIGHT, ROLES
 from tfviz.plots.schematic import schematic

@@ -1,42 +1,62 @@
-"""A drawing surface measured in CSS pixels, y downwards, colours by role."""
+"""A drawing surface measured in CSS pixels, y downwards, colours by role, written as SVG.
 
-from collections.abc import Sequence
-from typing import Any
+It keeps what was drawn: the page gets SVG, and matplotlib replays it where a PNG is asked for.
+"""
 
+import base64
+import functools
+import hashlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib as mpl
 import numpy as np
-import torch
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure as Drawing
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
-from torch import Tensor
+from PIL import Image, ImageFont
 
-from tfviz.plots.figure import Panel
-from tfviz.plots.roles import LIGHT, Role
+from tfviz.plots import svg
+from tfviz.plots.figure import NARROW, Panel
+from tfviz.plots.marks import Drawn, Opacities, Text
+from tfviz.plots.replay import replay
+from tfviz.plots.roles import Role, css
+from tfviz.plots.shapes import Shape
 
 SMALL, NORMAL, TITLE = 11, 12, 13
+WIDE = 690
+"""Room for a drawing beside nothing, in px: the column of the book."""
+ANCHORS = {"left": "start", "center": "middle", "right": "end"}
 
 
-def text_width(words: str, size: float = NORMAL) -> float:
-    """A generous guess: page fonts are narrower than matplotlib's."""
-    return 0.62 * size * len(words)
+@functools.cache
+def _font(bold: bool) -> ImageFont.FreeTypeFont:
+    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
+    return ImageFont.truetype(Path(mpl.get_data_path(), "fonts", "ttf", name), 100)
+
+
+def text_width(words: str, size: float = NORMAL, *, bold: bool = False) -> float:
+    """Of matplotlib's font, which is broader than those of pages."""
+    return _font(bold).getlength(words) * size / 100
+
+
+def wrapped(words: str, room: float, size: float = NORMAL, *, bold: bool = False) -> list[str]:
+    """Words in lines that fit the room, where no single word is broader."""
+    lines: list[str] = []
+    for word in words.split():
+        if lines and text_width(f"{lines[-1]} {word}", size, bold=bold) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 class Canvas:
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height = round(width), round(height)
-        self.drawing = Drawing(figsize=(self.width / 72, self.height / 72), dpi=72)
-        self.axes = self.drawing.add_axes((0, 0, 1, 1))
-        self.axes.set(xlim=(0, self.width), ylim=(self.height, 0))
-        self.axes.axis("off")
-        self.layer = 1.0
+        self.marks: list[Text | Drawn | Opacities] = []
 
     def panel(self, alt: str) -> Panel:
-        return Panel(self.drawing, alt)
-
-    def _z(self) -> float:
-        self.layer += 0.001
-        return self.layer
+        return Panel(self, alt)
 
     def text(
         self,
@@ -46,149 +66,132 @@ class Canvas:
         role: Role = "ink",
         *,
         size: float = NORMAL,
-        ha: str = "left",
-        va: str = "baseline",
-        **more: Any,
+        ha: Literal["left", "center", "right"] = "left",
+        va: Literal["baseline", "middle"] = "baseline",
+        bold: bool = False,
+        upright: bool = False,
+        halo: bool = False,
     ) -> None:
+        """Words at a place; `upright` ones run from the bottom to the top, those with a `halo` in
+        the colour of the page can be read over lines and shades."""
         if va == "middle":  # optical middle of digits, whatever the font of the page
-            va, y = "baseline", y + 0.36 * size
-        self.axes.text(
-            x, y, words, color=LIGHT[role], fontsize=size, ha=ha, va=va, zorder=self._z(), **more
-        )
+            y += 0.36 * size
+        style = f"fill:{css(role)};font-size:{svg.decimal(size)}px"
+        style += f";text-anchor:{ANCHORS[ha]}" if ha != "left" else ""
+        style += ";font-weight:700" if bold else ""
+        if halo:
+            style += f";paint-order:stroke;stroke:{css('page')};stroke-width:2.5px"
+            style += ";stroke-opacity:.8"
+        self.marks.append(Text(x, y, words, style, role, size, ha, bold, upright, halo))
 
     def draw(
         self,
-        path: Path,
+        shape: Shape,
         name: str,
         *,
         fill: Role | None = None,
         stroke: Role | None = None,
         width: float = 1,
         opacity: float = 1,
-        dash: Any = "solid",
+        dash: tuple[float, ...] = (),
     ) -> None:
-        if not np.size(path.vertices):
-            return
-        self.axes.add_patch(
-            PathPatch(
-                path,
-                facecolor="none" if fill is None else (*to_rgb(LIGHT[fill]), opacity),
-                edgecolor="none" if stroke is None else (*to_rgb(LIGHT[stroke]), opacity),
-                linewidth=width if stroke else 0,
-                linestyle=dash,
-                gid=f"tfviz-{name}",
-                clip_on=False,
-                zorder=self._z(),
-                capstyle="butt",
-            )
-        )
+        """A shape; `name` becomes its class, `dash` is in widths of the line."""
+        if shape:
+            self.marks.append(Drawn(shape, name, fill, stroke, width, opacity, dash))
 
-    def image(
-        self, opacity: np.ndarray, x: float, y: float, cell: float, role: Role, name: str
-    ) -> None:
+    def image(self, values: np.ndarray, x: float, y: float, cell: float, role: Role) -> None:
         """A fine matrix of opacities of one colour as a picture with one pixel for each cell."""
-        rows, columns = opacity.shape
-        pixels = np.empty((rows, columns, 4))
-        pixels[..., :3] = to_rgb(LIGHT[role])
-        pixels[..., 3] = opacity
-        self.axes.imshow(
-            pixels,
-            extent=(x, x + columns * cell, y + rows * cell, y),
-            interpolation="none",
-            aspect="auto",
-            gid=f"tfviz-{name}",
-            clip_on=False,
-            zorder=self._z(),
+        rows, columns = values.shape
+        self.marks.append(Opacities(values, x, y, columns * cell, rows * cell, role))
+
+    # --- faces
+
+    def svg(self, alt: str) -> str:
+        root = svg.root(self.width, self.height, alt)
+        style = ""
+        for n, mark in enumerate(self.marks):
+            if isinstance(mark, Text):
+                if mark.style != style:  # neighbours of one style share a group
+                    style = mark.style
+                    texts = svg.element("g", style=style)
+                    root.append(texts)
+                texts.append(_words(mark))
+                continue
+            style = ""
+            if isinstance(mark, Drawn):
+                root.append(_path(mark))
+            else:
+                salt = f"{alt}{self.width}{n}".encode()
+                root.extend(_window(mark, "t" + hashlib.sha256(salt).hexdigest()[:10]))
+        return svg.written(root)
+
+    def picture(self, scale: int) -> Image.Image:
+        return replay(self.marks, self.width, self.height, scale)
+
+
+def _words(mark: Text) -> svg.ET.Element:
+    x, y = svg.decimal(mark.x), svg.decimal(mark.y)
+    node = svg.element("text", x=x, y=y)
+    if mark.upright:
+        node.set("transform", f"rotate(-90 {x} {y})")
+    node.text = mark.words
+    return node
+
+
+def _path(mark: Drawn) -> svg.ET.Element:
+    style = [f"fill:{css(mark.fill) if mark.fill else 'none'}"]
+    if mark.fill and mark.opacity < 1:
+        style.append(f"fill-opacity:{svg.decimal(mark.opacity, 3)}")
+    if mark.stroke:
+        style.append(f"stroke:{css(mark.stroke)}")
+        if mark.width != 1:
+            style.append(f"stroke-width:{svg.decimal(mark.width)}")
+        if mark.opacity < 1:
+            style.append(f"stroke-opacity:{svg.decimal(mark.opacity, 3)}")
+        if mark.dash:
+            dashes = ",".join(svg.decimal(part * mark.width) for part in mark.dash)
+            style.append(f"stroke-dasharray:{dashes}")
+    group = svg.group(mark.name)
+    group.append(svg.element("path", d=svg.path_data(mark.shape), style=";".join(style)))
+    return group
+
+
+def _window(mark: Opacities, key: str) -> list[svg.ET.Element]:
+    """A window onto the role's colour, so that a picture of weights follows the theme."""
+    place = {
+        "x": svg.decimal(mark.x), "y": svg.decimal(mark.y),
+        "width": svg.decimal(mark.width), "height": svg.decimal(mark.height),
+    }  # fmt: skip
+    alpha = np.zeros((*mark.values.shape, 2), np.uint8)
+    alpha[..., 1] = np.round(mark.values.clip(0, 1) * 255)
+    file = io.BytesIO()
+    Image.fromarray(alpha).save(file, format="PNG", optimize=True)
+    link = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    mask = svg.element("mask", id=key, style="mask-type:alpha")
+    mask.append(
+        svg.element(
+            "image",
+            **place,
+            href=link,
+            preserveAspectRatio="none",
+            style="image-rendering:pixelated",
         )
-        self.axes.set(xlim=(0, self.width), ylim=(self.height, 0))
-
-
-def rectangles(boxes: Sequence[tuple[float, float, float, float]]) -> Path:
-    """One path of many rectangles (x, y, width, height)."""
-    corners = [
-        corner
-        for x, y, w, h in boxes
-        for corner in ((x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y))
+    )
+    return [
+        mask,
+        svg.element("rect", **place, style=f"fill:{css(mark.role)}", mask=f"url(#{key})"),
     ]
-    return _compound(corners, 5)
 
 
-def segments(lines: Sequence[tuple[float, float, float, float]]) -> Path:
-    """One path of many lines (x0, y0, x1, y1)."""
-    ends = [end for x0, y0, x1, y1 in lines for end in ((x0, y0), (x1, y1))]
-    return _compound(ends, 2, closed=False)
+def fitted(draw: Callable[[float], Any], alt: str) -> Panel:
+    """A panel of what `draw(room)` draws: wide, and narrow where the wide one would not fit.
 
-
-def dots(centres: Sequence[tuple[float, float]], radius: float) -> Path:
-    """One path of many discs; small ones are octagons, which nobody sees and which cost less."""
-    if radius < 3:
-        turn = np.pi * (np.arange(8) + 0.5) / 4
-        rim = [(radius * np.cos(t), radius * np.sin(t)) for t in turn]
-        return polygons([[(x + dx, y + dy) for dx, dy in rim] for x, y in centres])
-    bow = 0.5523 * radius  # the Bézier curve nearest to a quarter of a circle
-    r = radius
-    rim = [
-        (r, 0), (r, bow), (bow, r), (0, r), (-bow, r), (-r, bow), (-r, 0),
-        (-r, -bow), (-bow, -r), (0, -r), (bow, -r), (r, -bow), (r, 0), (r, 0),
-    ]  # fmt: skip
-    codes = [Path.MOVETO, *[Path.CURVE4] * 12, Path.CLOSEPOLY]
-    points = [(x + dx, y + dy) for x, y in centres for dx, dy in rim]
-    return Path(np.asarray(points, dtype=float).reshape(-1, 2), codes * len(centres))
-
-
-def swings(lines: Sequence[tuple[float, float, float, float]]) -> Path:
-    """One path of many curves that leave and arrive upright: they do not graze the neighbours."""
-    points = [
-        point
-        for x0, y0, x1, y1 in lines
-        for point in ((x0, y0), (x0, (y0 + y1) / 2), (x1, (y0 + y1) / 2), (x1, y1))
-    ]
-    codes = [Path.MOVETO, *[Path.CURVE4] * 3]
-    return Path(np.asarray(points, dtype=float).reshape(-1, 2), codes * len(lines))
-
-
-def hatch(x: float, y: float, width: float, height: float, cell: float) -> Path:
-    """Diagonals over a rectangle, in step with its cells: not allowed."""
-    step = cell / max(1, round(cell / 7)) if cell >= 5 else 6
-    lines = []
-    for n in range(1, int((width + height) / step + 1e-6) + 1):
-        c = n * step - step / 2  # the line of all points with right + down = c
-        left, right = max(0.0, c - height), min(float(width), c)
-        if right > left:
-            lines.append((x + left, y + c - left, x + right, y + c - right))
-    return segments(lines)
-
-
-def polygons(shapes: Sequence[Sequence[tuple[float, float]]]) -> Path:
-    """One path of many closed shapes with equally many corners."""
-    corners = [corner for shape in shapes for corner in (*shape, shape[0])]
-    return _compound(corners, len(shapes[0]) + 1 if shapes else 1)
-
-
-def _compound(vertices: Sequence[Any], each: int, closed: bool = True) -> Path:
-    codes = [Path.MOVETO] + [Path.LINETO] * (each - 1)
-    if closed:
-        codes[-1] = Path.CLOSEPOLY
-    points = np.asarray(vertices, dtype=float).reshape(-1, 2)
-    return Path(points, codes * (len(points) // each))
-
-
-def runs(mask: Tensor) -> list[tuple[int, int, int, int]]:
-    """True cells as few boxes (column, row, width, height): runs in a row, equal runs merged."""
-    boxes: list[tuple[int, int, int, int]] = []
-    growing: dict[tuple[int, int], tuple[int, int]] = {}
-    edges = torch.nn.functional.pad(mask.int(), (1, 1)).diff(dim=-1)
-    for row in range(mask.shape[0] + 1):
-        if row < mask.shape[0]:
-            starts = (edges[row] == 1).nonzero().flatten().tolist()
-            ends = (edges[row] == -1).nonzero().flatten().tolist()
-            here = set(zip(starts, ends, strict=True))
-        else:
-            here = set()
-        for run in sorted(set(growing) - here):
-            top, height = growing.pop(run)
-            boxes.append((run[0], top, run[1] - run[0], height))
-        for run in here:
-            top, height = growing.get(run, (row, 0))
-            growing[run] = (top, height + 1)
-    return sorted(boxes, key=lambda box: (box[1], box[0]))
+    `draw` returns a Canvas, or something with one as `.canvas`.
+    """
+    forms = []
+    for room in (WIDE, NARROW):
+        drawn = draw(room)
+        forms.append(drawn if isinstance(drawn, Canvas) else drawn.canvas)
+        if forms[0].width <= NARROW:
+            break
+    return Panel(forms[0], alt, forms[1] if len(forms) > 1 else None)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tfviz import _arguments
 from tfviz.patterns.pattern import Pattern
-from tfviz.plots.curves import Line, chart
+from tfviz.plots.curves import Axes, Line, chart
 from tfviz.plots.figure import Figure
 from tfviz.plots.inputs import number
 
@@ -78,8 +78,12 @@ def amount(value: float, quantity: str) -> str:
 def _tick(value: float, quantity: str) -> str:
     if quantity == "bytes":
         return amount(value, quantity)
-    power = round(math.log10(value))
-    return f"10{str(power).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    if value < 1000:
+        return number(value)
+    power = math.floor(math.log10(value) + 1e-9)
+    share = value / 10**power
+    lead = "" if abs(share - 1) < 1e-9 else f"{number(share)}·"
+    return f"{lead}10{str(power).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def cost(
@@ -134,15 +138,10 @@ def cost(
             f"{amount(reference[-1], quantity)}, slope 2."
         )
     head = {"pairs": "Pairs", "flops": "FLOPs", "bytes": "Bytes of scores"}[quantity]
-    drawn = chart(
-        lines,
-        xlabel="length L, log scale",
-        ylabel=LABELS[quantity],
-        logx=True,
-        logy=True,
-        xticks=lengths,
-        ytick=lambda v: _tick(v, quantity),
-        ybase=2**5 if quantity == "bytes" else 10,
-        alt=f"{head} over L from {lengths[0]} to {lengths[-1]}. {' '.join(words)}",
-    )
+    axes = Axes(
+        "length L, log scale", LABELS[quantity], logx=True, logy=True, xticks=lengths,
+        ytick=lambda v: _tick(v, quantity), ybase=2 if quantity == "bytes" else 10,
+    )  # fmt: skip
+    text = f"{head} over L from {lengths[0]} to {lengths[-1]}. {' '.join(words)}"
+    drawn = chart(lines, axes, alt=text)
     return Figure([drawn], alt=alt, caption=caption)

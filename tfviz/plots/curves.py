@@ -7,15 +7,20 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.lines import Line2D
 
-from tfviz.plots.canvas import NORMAL, SMALL, text_width
-from tfviz.plots.figure import Figure, Panel, style
+from tfviz.plots import live
+from tfviz.plots.canvas import NORMAL, SMALL, WIDE, text_width, wrapped
+from tfviz.plots.figure import NARROW, Figure, Panel, style
 from tfviz.plots.inputs import number
+from tfviz.plots.plot import Plot
 from tfviz.plots.roles import LIGHT, Role
+from tfviz.plots.ticks import number_axis, room_for, whole
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 DASHES: tuple[Any, ...] = ((), (5, 2), (1.5, 1.5), (6, 2, 1.5, 2), (3, 1, 1, 1, 1, 1))
+DASH_NAMES = ("solid", "dash", "dot", "dashdot", "longdashdot")
 LEADER = {
     "arrowstyle": "-",
     "color": LIGHT["muted"],
@@ -23,7 +28,11 @@ LEADER = {
     "shrinkA": 0,
     "shrinkB": 0,
 }
-HEIGHT, PLOT_WIDTH, LEFT, TOP, BOTTOM = 310, 400, 62, 34, 48
+PLOT_WIDTH, PLOT_HEIGHT, LEFT, LINE = 400, 228, 62, 17
+LEAST_PLOT = 300
+"""Where labels leave less width than this to a plot, they stand below it."""
+SHORT = 76
+"""Labels up to this width stand beside the lines even on a phone."""
 
 
 @dataclass(frozen=True)
@@ -41,101 +50,193 @@ class Line:
     high: np.ndarray | None = None
 
 
-def chart(
-    lines: Sequence[Line],
-    *,
-    xlabel: str,
-    ylabel: str,
-    logx: bool,
-    logy: bool,
-    alt: str,
-    xticks: Sequence[float] | None = None,
-    ytick: Callable[[float], str] = number,
-    ybase: int = 10,
-    note: str = "",
-) -> Panel:
-    """Lines with labels at their ends: no legend to look up."""
-    right = min(230, max(text_width(line.label, NORMAL) for line in lines) * 0.92 + 16)
-    width = LEFT + PLOT_WIDTH + right
-    with style():
-        drawing = Drawing(figsize=(width / 72, HEIGHT / 72), dpi=72)
-        drawing.set_layout_engine("none")  # places are exact here
-        box = (LEFT / width, BOTTOM / HEIGHT, PLOT_WIDTH / width, (HEIGHT - TOP - BOTTOM) / HEIGHT)
-        axes = drawing.add_axes(box)
-        _scales(axes, logx, logy, ybase, ytick)
-        for line in lines:
-            colour = LIGHT[line.role]
-            if line.low is not None and line.high is not None:
-                axes.fill_between(
-                    line.x,
-                    line.low,
-                    line.high,
-                    color=colour,
-                    alpha=0.18,
-                    linewidth=0,
-                    gid="tfviz-band",
-                )
-            mark = None if line.marker is None else MARKERS[line.marker % len(MARKERS)]
-            axes.plot(
-                line.x, line.y, color=colour, marker=mark if len(line.x) <= 16 else None,
-                markersize=5.5, markerfacecolor=LIGHT["page"] if line.hollow else colour,
-                dashes=line.dashes or (None, None), clip_on=False, gid="tfviz-line",
-                zorder=4 if line.role == "attention" else 3,
-            )  # fmt: skip
-        if xticks is not None:
-            axes.xaxis.set_major_locator(FixedLocator(list(xticks)))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0f}"))
-        last = max(float(line.x[-1]) for line in lines)
-        axes.set_xlim(right=last)
-        axes.set_xlabel(xlabel)
+@dataclass(frozen=True)
+class Axes:
+    """What the two axes of a chart say."""
+
+    xlabel: str
+    ylabel: str
+    logx: bool = False
+    logy: bool = False
+    xticks: Sequence[float] | None = None
+    xwhole: bool = False
+    ywhole: bool = False
+    ytick: Callable[[float], str] = number
+    ybase: int = 10
+    note: str = ""
+
+
+class Frame:
+    """A matplotlib figure with one plot, measured in px from its upper left corner.
+
+    Above the plot its y label, below it x label, note and key; `key` is the number of lines there.
+    """
+
+    def __init__(self, axes: Axes, width: float, right: float, key: int = 0) -> None:
+        narrow = width <= NARROW
+        self.says, self.width, self.right = axes, width, right
+        self.above = wrapped(axes.ylabel, width - 16)
+        self.below = wrapped(axes.xlabel, width - 16)
+        self.left = 36.0 if narrow else LEFT
+        self.top = 16 + LINE * len(self.above)
+        self.plot_height = 210 if narrow else PLOT_HEIGHT
+        self.first_below = self.top + self.plot_height + 38
+        note = text_width(axes.note, SMALL)
+        middle = (self.left + width - right) / 2
+        words = text_width(self.below[-1]) if self.below else 0
+        self.note_apart = bool(note) and middle + words / 2 + 16 > width - note - 8
+        self.key_top = self.first_below + LINE * (len(self.below) - 1 + self.note_apart) + 22
+        self.height = self.key_top + LINE * key - (6 if key else 12)
+        self.drawing = Drawing(figsize=(width / 72, self.height / 72), dpi=72)
+        self.drawing.set_layout_engine("none")  # places are exact here
+        self.axes = self.drawing.add_axes((0.1, 0.1, 0.8, 0.8))
+        self._place()
+
+    @property
+    def plot_width(self) -> float:
+        return self.width - self.left - self.right
+
+    def _place(self) -> None:
+        bottom = self.height - self.top - self.plot_height
+        self.axes.set_position(
+            (self.left / self.width, bottom / self.height, self.plot_width / self.width,
+             self.plot_height / self.height)
+        )  # fmt: skip
+
+    def scales(self) -> None:
+        self.axes.set_xscale("log" if self.says.logx else "linear")
+        self.axes.set_yscale("log" if self.says.logy else "linear")
+
+    def finish(self) -> None:
+        """Numbers, labels and the final place, when everything has been plotted."""
+        says, axes = self.says, self.axes
+        ytick = says.ytick if says.logy else _plain
+        number_axis(
+            axes.yaxis, log=says.logy, most=6, word=ytick, base=says.ybase, integers=says.ywhole
+        )
+        shown = [ytick(v) for v in _seen(axes.yaxis)]
+        self.left = max(self.left, 12 + max(text_width(word, SMALL) for word in shown or [""]))
+        self._place()
+        xtick = _plain if not says.logx else number if says.xticks is None else "{:.0f}".format
+        low, high = axes.get_xlim()
+        ends = says.xticks or ((low, high) if says.logx else _seen(axes.xaxis))
+        most = room_for([xtick(v) for v in ends], self.plot_width)
+        number_axis(
+            axes.xaxis, log=says.logx, word=xtick, integers=says.xwhole, ticks=says.xticks,
+            most=most if says.xticks else min(most, 6 if self.width <= NARROW else 8),
+        )  # fmt: skip
         axes.grid(axis="x", visible=False)
         axes.tick_params(length=4)
-        drawing.text(8 / width, 1 - 16 / HEIGHT, ylabel, color=LIGHT["ink"], fontsize=NORMAL)
-        if note:
-            drawing.text(
-                1 - 8 / width, 14 / HEIGHT, note, color=LIGHT["muted"], fontsize=SMALL, ha="right"
-            )
-        _end_labels(axes, lines)
-    return Panel(drawing, alt)
+        for n, line in enumerate(self.above):
+            self.words(8, 16 + LINE * n, line)
+        for n, line in enumerate(self.below):
+            half = text_width(line) / 2
+            middle = min(max(self.left + self.plot_width / 2, half + 8), self.width - half - 8)
+            self.words(middle, self.first_below + LINE * n, line, ha="center")
+        y = self.first_below + LINE * (len(self.below) - 1 + self.note_apart)
+        self.words(self.width - 8, y, says.note, color=LIGHT["muted"], size=SMALL, ha="right")
+
+    def words(
+        self, x: float, y: float, words: str, color: str = LIGHT["ink"], size: float = NORMAL,
+        ha: str = "left",
+    ) -> None:  # fmt: skip
+        place = (x / self.width, 1 - y / self.height)
+        self.drawing.text(*place, words, color=color, fontsize=size, ha=ha)
+
+    def sample(self, y: float, x: float = 8, **look: Any) -> None:
+        """A piece of a line before its words in the key; y is the base line of the words."""
+        at = 1 - (y - 4) / self.height
+        across = [(x + more) / self.width for more in (0, 12, 24)]
+        line = Line2D(across, [at] * 3, transform=self.drawing.transFigure, markevery=[1], **look)
+        self.drawing.add_artist(line)
 
 
-def _scales(axes: Any, logx: bool, logy: bool, ybase: int, ytick: Callable[[float], str]) -> None:
-    if logx:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: number(v)))
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(6))
-        axes.xaxis.set_major_formatter(FuncFormatter(_plain))
-    if logy:
-        axes.set_yscale("log", base=ybase)
-        axes.yaxis.set_major_locator(LogLocator(ybase))
-        axes.yaxis.set_minor_locator(NullLocator())
-    else:
-        axes.yaxis.set_major_locator(MaxNLocator(6))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: ytick(v)) if logy else _plain)
+def _seen(axis: Any) -> list[float]:
+    low, high = sorted(axis.get_view_interval())
+    room = 1e-9 * (high - low)
+    return [v for v in axis.get_major_locator()() if low - room <= v <= high + room]
 
 
-def _plain(value: float, _: int | None = None) -> str:
+def chart(lines: Sequence[Line], axes: Axes, *, alt: str) -> Panel:
+    """Lines with labels at their ends, no legend to look up; on a phone a key stands below."""
+    longest = max(text_width(line.label) for line in lines)
+    right = longest + 22
+    plot = min(PLOT_WIDTH, WIDE - LEFT - right)
+    with style():
+        wide = (
+            _chart(lines, axes, LEFT + plot + right, right)
+            if plot >= LEAST_PLOT
+            else _chart(lines, axes, LEFT + PLOT_WIDTH + 60, None)
+        )
+        narrow = _chart(lines, axes, NARROW, right if longest <= SHORT else None)
+    return Panel(Plot(wide), alt, Plot(narrow))
+
+
+def _chart(lines: Sequence[Line], axes: Axes, width: float, right: float | None) -> Drawing:
+    """The chart with its labels in `right` px beside the lines, or with None in a key."""
+    entries = [] if right is not None else _entries([line.label for line in lines], width)
+    frame = Frame(axes, width, right or 14, sum(map(len, entries)))
+    frame.scales()
+    for line in lines:
+        colour = LIGHT[line.role]
+        if line.low is not None and line.high is not None:
+            frame.axes.fill_between(
+                line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0,
+                gid="tfviz-band",
+            )  # fmt: skip
+        frame.axes.plot(
+            line.x, line.y, **_look(line), clip_on=False, gid="tfviz-line",
+            zorder=4 if line.role == "attention" else 3,
+        )  # fmt: skip
+    frame.axes.set_xlim(right=max(float(line.x[-1]) for line in lines))
+    frame.finish()
+    if right is not None:
+        _end_labels(frame, lines)
+    y = frame.key_top
+    for line, entry in zip(lines, entries, strict=False):
+        frame.sample(y, **_look(line))
+        for words in entry:
+            frame.words(40, y, words, LIGHT[line.role])
+            y += LINE
+    return frame.drawing
+
+
+def _look(line: Line) -> dict[str, Any]:
+    colour = LIGHT[line.role]
+    shown = line.marker is not None and len(line.x) <= 16
+    return {
+        "color": colour,
+        "marker": MARKERS[(line.marker or 0) % len(MARKERS)] if shown else None,
+        "markersize": 5.5,
+        "markerfacecolor": LIGHT["page"] if line.hollow else colour,
+        "dashes": line.dashes or (None, None),
+    }
+
+
+def _entries(labels: Sequence[str], width: float) -> list[list[str]]:
+    """The labels of a key, each in as many lines as it needs."""
+    return [wrapped(label, width - 48) for label in labels]
+
+
+def _plain(value: float) -> str:
     """A tick of a linear axis, as exact as its step."""
     return f"{round(value, 12):.6g}".replace("-", "−")
 
 
-def _end_labels(axes: Any, lines: Sequence[Line]) -> None:
+def _end_labels(frame: Frame, lines: Sequence[Line]) -> None:
     """Labels at the right, in the order of the line ends and at least a line apart."""
-    height = HEIGHT - TOP - BOTTOM
+    axes, height = frame.axes, frame.plot_height
+    bottom = frame.height - frame.top - height
     to_px = axes.transData.transform
     ends = sorted(
-        (float(to_px((line.x[-1], line.y[-1]))[1]) - BOTTOM, n) for n, line in enumerate(lines)
+        (float(to_px((line.x[-1], line.y[-1]))[1]) - bottom, n) for n, line in enumerate(lines)
     )
-    apart = 16.0
-    places = _spread([y for y, _ in ends], apart, height)
+    places = _spread([y for y, _ in ends], 16.0, height)
     for (end, n), place in zip(ends, places, strict=True):
         line = lines[n]
         if abs(place - end) > 3:  # a leader from the end of the line to its label
             axes.annotate(
-                "", (1, end / height), (1 + 12 / PLOT_WIDTH, place / height),
+                "", (1, end / height), (1 + 12 / frame.plot_width, place / height),
                 xycoords="axes fraction", textcoords="axes fraction", annotation_clip=False,
                 arrowprops=LEADER,
             )  # fmt: skip
@@ -196,6 +297,7 @@ def curve(
     logx: bool = False,
     logy: bool = False,
     highlight: "str | Sequence[str] | None" = None,
+    explore: bool | None = None,
     caption: str | None = None,
     alt: str | None = None,
 ) -> Figure:
@@ -204,7 +306,8 @@ def curve(
     `series`: name → values of shape (len(x),) or (seeds, len(x)). The line is the mean, the band
     the range over seeds (or mean ± standard deviation). The number of seeds is printed.
     `highlight` wears the attention colour (default: the first); the others are ink with
-    their own dash and marker. Labels stand at the line ends.
+    their own dash and marker. Labels stand at the line ends. What was measured with seeds can be
+    explored with plotly; `explore` says otherwise.
     """
     xs = np.asarray(x, dtype=float)
     if xs.ndim != 1 or len(xs) < 2 or not np.isfinite(xs).all() or (np.diff(xs) <= 0).any():
@@ -252,11 +355,72 @@ def curve(
             text += f", lowest {number(mean[best])} at {number(xs[best])}"
         words.append(text + ".")
     note = _seeds([t.shape[0] for t in tables.values() if t.ndim == 2], band)
-    drawn = chart(
-        lines, xlabel=xlabel, ylabel=ylabel, logx=logx, logy=logy, note=note,
-        alt=f"{ylabel} over {xlabel}. {' '.join(words)}",
+    axes = Axes(
+        xlabel, ylabel, logx, logy, xwhole=whole(xs), note=note,
+        ywhole=whole(np.concatenate([table.ravel() for table in tables.values()])),
     )  # fmt: skip
-    return Figure([drawn], alt=alt, caption=caption)
+    drawn = chart(lines, axes, alt=f"{ylabel} over {xlabel}. {' '.join(words)}")
+    stored = any(table.ndim == 2 for table in tables.values())
+    spec = line_spec(lines, axes) if (stored if explore is None else explore) else None
+    return Figure([drawn], alt=alt, caption=caption, spec=spec)
+
+
+def line_spec(lines: Sequence[Line], axes: Axes) -> dict[str, Any]:
+    """The same lines for plotly; a line and its band come and go together."""
+    data = []
+    for line in lines:
+        colour = f"role:{line.role}"
+        x = [_round(v) for v in line.x]
+        if line.low is not None and line.high is not None:
+            around = [*line.high, *np.asarray(line.low)[::-1]]
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "x": x + x[::-1],
+                    "y": [_round(v) for v in around],
+                    "fill": "toself",
+                    "fillcolor": f"{colour}/0.18",
+                    "line": {"width": 0},
+                    "hoverinfo": "skip",
+                    "legendgroup": line.label,
+                    "showlegend": False,
+                }
+            )
+        marker = SYMBOLS[(line.marker or 0) % len(SYMBOLS)] + ("-open" if line.hollow else "")
+        marked = line.marker is not None and len(x) <= 16
+        dash = DASHES.index(line.dashes) if line.dashes in DASHES else 1
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers" if marked else "lines",
+                "name": line.label,
+                "legendgroup": line.label,
+                "x": x,
+                "y": [_round(v) for v in line.y],
+                "line": {"color": colour, "dash": DASH_NAMES[dash], "width": 2},
+                "marker": {"color": colour, "symbol": marker, "size": 7},
+            }
+        )
+    return live.specification(data, _layout(axes) | {"hovermode": "x unified"})
+
+
+def _layout(axes: Axes) -> dict[str, Any]:
+    xkind, ykind = ("log" if log else "linear" for log in (axes.logx, axes.logy))
+    return {
+        "height": live.HEIGHT,
+        "title": {"text": axes.ylabel, "x": 0, "font": {"size": 13}},
+        "xaxis": live.axis(axes.xlabel, type=xkind),
+        "yaxis": live.axis("", type=ykind, hoverformat=".3~g"),
+        "legend": {"orientation": "h", "y": -0.22},
+        "margin": {"l": 64, "r": 16, "t": 40, "b": 48},
+    }
+
+
+def _round(value: float) -> float:
+    """Four digits: more are not seen."""
+    found = float(f"{float(value):.4g}")
+    return int(found) if found == int(found) else found
 
 
 def _seeds(counts: Sequence[int], band: str) -> str:
@@ -276,10 +440,14 @@ def points(
     ylabel: str,
     logx: bool = False,
     highlight: "str | Sequence[str] | None" = None,
+    explore: bool | None = None,
     caption: str | None = None,
     alt: str | None = None,
 ) -> Figure:
-    """One labelled point per variant: name → (x, [one y per seed]); a bar spans the seeds."""
+    """One labelled point per variant: name → (x, [one y per seed]); a bar spans the seeds.
+
+    What was measured with seeds can be explored with plotly; `explore` says otherwise.
+    """
     if not series:
         raise ValueError("series is empty; give name → (x, [y per seed])")
     chosen = _highlighted(list(series), highlight)
@@ -296,66 +464,72 @@ def points(
         if logx and at <= 0:
             raise ValueError(f"series[{name!r}] has x = {at}; a log axis needs x > 0")
         found[name] = (at, table)
-    drawn = _scatter(found, chosen, xlabel, ylabel, logx)
+    note = _seeds([len(table) for _, table in found.values()], "range")
+    axes = Axes(xlabel, ylabel, logx, xwhole=whole([at for at, _ in found.values()]), note=note)
     words = [
         f"{name}: {number(t.mean())} at {number(at)}"
         + (f" ({number(t.min())} to {number(t.max())} over {len(t)} seeds)" if len(t) > 1 else "")
         for name, (at, t) in found.items()
     ]
-    panel = Panel(drawn, f"{ylabel} over {xlabel}. {'; '.join(words)}.")
-    return Figure([panel], alt=alt, caption=caption)
+    with style():
+        wide, narrow = (_scatter(found, chosen, axes, width) for width in (640, NARROW))
+    panel = Panel(Plot(wide), f"{ylabel} over {xlabel}. {'; '.join(words)}.", Plot(narrow))
+    stored = any(len(table) > 1 for _, table in found.values())
+    spec = _point_spec(found, chosen, axes) if (stored if explore is None else explore) else None
+    return Figure([panel], alt=alt, caption=caption, spec=spec)
+
+
+Found = Mapping[str, tuple[float, np.ndarray]]
 
 
 def _scatter(
-    found: Mapping[str, tuple[float, np.ndarray]],
-    chosen: set[str],
-    xlabel: str,
-    ylabel: str,
-    logx: bool,
+    found: Found, chosen: set[str], axes: Axes, width: float, keyed: bool = False
 ) -> Drawing:
-    width = 640
-    with style():
-        drawing = Drawing(figsize=(width / 72, HEIGHT / 72), dpi=72)
-        drawing.set_layout_engine("none")  # places are exact here
-        box = (
-            LEFT / width, BOTTOM / HEIGHT, (width - LEFT - 20) / width,
-            (HEIGHT - TOP - BOTTOM) / HEIGHT,
-        )  # fmt: skip
-        axes = drawing.add_axes(box)
-        _scales(axes, logx, False, 10, number)
-        for n, (name, (at, table)) in enumerate(found.items()):
-            colour = LIGHT["attention" if name in chosen else "ink"]
-            axes.plot(
-                [at, at], [table.min(), table.max()], color=colour, linestyle="-", linewidth=2
-            )
-            axes.plot(
-                [at], [table.mean()], color=colour, linestyle="", markersize=8,
-                marker=MARKERS[n % len(MARKERS)], gid="tfviz-point",
-            )  # fmt: skip
-        xs = [at for at, _ in found.values()]
-        room = math.log(max(xs) / min(xs) + 1e-9) if logx else max(xs) - min(xs)
-        if logx:
-            axes.set_xlim(
-                min(xs) * math.exp(-0.08 * room - 0.02), max(xs) * math.exp(0.28 * room + 0.3)
-            )
-        else:
-            axes.set_xlim(min(xs) - 0.08 * room - 0.02, max(xs) + 0.28 * room + 0.3)
-        axes.margins(y=0.14)
-        axes.autoscale(axis="y")
-        drawing.text(8 / width, 1 - 16 / HEIGHT, ylabel, color=LIGHT["ink"], fontsize=NORMAL)
-        axes.set_xlabel(xlabel)
-        _point_labels(axes, found, chosen)
-        note = _seeds([len(table) for _, table in found.values()], "range")
-        drawing.text(
-            1 - 8 / width, 14 / HEIGHT, note, color=LIGHT["muted"], fontsize=SMALL, ha="right"
+    """The points with their names beside them, or numbered with a key where names find no room."""
+    entries = _entries(list(found), width) if keyed else []
+    frame = Frame(axes, width, 20, sum(map(len, entries)))
+    frame.scales()
+    for n, (name, (at, table)) in enumerate(found.items()):
+        colour = LIGHT["attention" if name in chosen else "ink"]
+        frame.axes.plot(
+            [at, at], [table.min(), table.max()], color=colour, linestyle="-", linewidth=2
         )
-    return drawing
+        frame.axes.plot(
+            [at], [table.mean()], color=colour, linestyle="", markersize=8,
+            marker=MARKERS[n % len(MARKERS)], gid="tfviz-point",
+        )  # fmt: skip
+    xs = [at for at, _ in found.values()]
+    after = 0.08 if keyed else 0.28
+    room = math.log(max(xs) / min(xs) + 1e-9) if axes.logx else max(xs) - min(xs)
+    if axes.logx:
+        frame.axes.set_xlim(
+            min(xs) * math.exp(-0.08 * room - 0.02), max(xs) * math.exp(after * (room + 1))
+        )
+    else:
+        frame.axes.set_xlim(min(xs) - 0.08 * room - 0.02, max(xs) + after * (room + 1))
+    frame.axes.margins(y=0.14)
+    frame.axes.autoscale(axis="y")
+    frame.finish()
+    labels = {name: str(n) if keyed else name for n, name in enumerate(found, start=1)}
+    if not _point_labels(frame, found, chosen, labels) and not keyed:
+        return _scatter(found, chosen, axes, width, keyed=True)
+    y = frame.key_top
+    for n, (name, entry) in enumerate(zip(found, entries, strict=False)):
+        colour = LIGHT["attention" if name in chosen else "ink"]
+        frame.sample(
+            y, 16, color=colour, marker=MARKERS[n % len(MARKERS)], linestyle="", markersize=7
+        )
+        frame.words(8, y, labels[name], colour)
+        for line in entry:
+            frame.words(40, y, line, colour)
+            y += LINE
+    return frame.drawing
 
 
-def _point_labels(
-    axes: Any, found: Mapping[str, tuple[float, np.ndarray]], chosen: set[str]
-) -> None:
-    """Each label on the first free side of its point: right, left, above, below."""
+def _point_labels(frame: Frame, found: Found, chosen: set[str], labels: Mapping[str, str]) -> bool:
+    """Each label on the first free side of its point: right, left, above, below; False where one
+    finds none."""
+    axes = frame.axes
     taken: list[tuple[float, float, float, float]] = []
     places = {}
     for name, (at, table) in found.items():
@@ -364,8 +538,9 @@ def _point_labels(
         taken.append((x - 6, y - 6, x + 6, y + 6))
         bottom, top = (axes.transData.transform((at, v))[1] for v in (table.min(), table.max()))
         taken.append((x - 2, bottom, x + 2, top))
+    all_fit = True
     for name, (x, y) in places.items():
-        width = text_width(name, NORMAL) * 0.9
+        width = text_width(labels[name])
         choices = [
             (dx if side > 0 else -dx - width, dy)
             for dy in (0, 14, -14, 28, -28, 42, -42)
@@ -373,18 +548,48 @@ def _point_labels(
         ]
         for dx, dy in choices:
             box = (x + dx, y + dy - 7, x + dx + width, y + dy + 7)
-            inside = box[0] > LEFT + 2 and box[2] < axes.bbox.x1 + 16
+            inside = box[0] > frame.left + 2 and box[2] < frame.width - 4
             if inside and not any(
                 box[0] < t[2] and t[0] < box[2] and box[1] < t[3] and t[1] < box[3] for t in taken
             ):
                 break
         else:
+            all_fit = False
             dx, dy = choices[0]
             box = (x + dx, y - 7, x + dx + width, y + 7)
         taken.append(box)
         left = dx >= 0
         axes.annotate(
-            name, (x, y), (10 if left else -10, dy - 0.34 * NORMAL), xycoords="figure pixels",
-            textcoords="offset points", fontsize=NORMAL, ha="left" if left else "right",
-            color=LIGHT["attention" if name in chosen else "ink"], annotation_clip=False,
+            labels[name], (x, y), (10 if left else -10, dy - 0.34 * NORMAL),
+            xycoords="figure pixels", textcoords="offset points", fontsize=NORMAL,
+            ha="left" if left else "right", annotation_clip=False,
+            color=LIGHT["attention" if name in chosen else "ink"],
         )  # fmt: skip
+    return all_fit
+
+
+def _point_spec(found: Found, chosen: set[str], axes: Axes) -> dict[str, Any]:
+    """The same points for plotly, each with a bar over its seeds."""
+    data = []
+    for n, (name, (at, table)) in enumerate(found.items()):
+        colour = f"role:{'attention' if name in chosen else 'ink'}"
+        mean = float(table.mean())
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": name,
+                "x": [_round(at)],
+                "y": [_round(mean)],
+                "error_y": {
+                    "type": "data",
+                    "symmetric": False,
+                    "color": colour,
+                    "width": 0,
+                    "array": [_round(float(table.max()) - mean)],
+                    "arrayminus": [_round(mean - float(table.min()))],
+                },
+                "marker": {"color": colour, "symbol": SYMBOLS[n % len(SYMBOLS)], "size": 10},
+            }
+        )
+    return live.specification(data, _layout(axes) | {"hovermode": "closest"})

@@ -1,59 +1,98 @@
-"""A figure that carries its own words: inline SVG in both themes, a PNG, an alt text, a caption."""
+"""A figure that carries its own words: inline SVG in both themes, a PNG, an alt text, a caption.
+
+What is broader than a phone has a second, narrow form; the page shows the one that fits its place.
+"""
 
 import base64
-import hashlib
 import html
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import matplotlib as mpl
 from cycler import cycler
 from matplotlib.figure import Figure as Drawing
 from PIL import Image
 
-from tfviz.plots.roles import LIGHT, notebook_css
-from tfviz.plots.svg import inline, is_wide, standalone
+from tfviz.plots import live, svg
+from tfviz.plots.plot import Plot
+from tfviz.plots.roles import LIGHT
 
 PNG_SCALE = 2
-SIDE_BY_SIDE = "display:flex;flex-wrap:wrap;align-items:flex-start;gap:1rem;overflow-x:auto"
+NARROW = 344
+"""Room for a narrow form, in px: the text of a page on a phone of 390 px, and a little less."""
+SHRINKS_TO = 0.92
+"""A wide form may shrink to this share: its words of 11 px are then 10 px high."""
+PANELS = "display:flex;flex-wrap:wrap;align-items:flex-start;gap:1rem"
+
+
+class Drawable(Protocol):
+    """What a panel shows: a canvas, or a plot of matplotlib's."""
+
+    @property
+    def width(self) -> float: ...
+
+    def svg(self, alt: str) -> str: ...
+
+    def picture(self, scale: int) -> Image.Image: ...
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One drawing with the words for those who cannot see it."""
+    """One drawing, its narrow form if it needs one, and words for those who cannot see it."""
 
-    drawing: Drawing
+    drawing: Drawable
     alt: str
+    narrow: Drawable | None = None
+
+    @property
+    def least(self) -> int:
+        """Room in px from which on the wide form is shown."""
+        return round(self.drawing.width * SHRINKS_TO)
 
     def svg(self) -> str:
-        buffer = io.StringIO()
-        salt = hashlib.sha256(self.alt.encode()).hexdigest()
-        with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
-            # dpi 72 makes one point of matplotlib one CSS pixel
-            self.drawing.savefig(
-                buffer, format="svg", dpi=72, transparent=True, metadata={"Date": None}
-            )
-        return inline(buffer.getvalue(), self.alt)
+        return self.drawing.svg(self.alt)
 
-    def picture(self) -> Image.Image:
-        buffer = io.BytesIO()
-        self.drawing.savefig(buffer, format="png", dpi=72 * PNG_SCALE, facecolor=LIGHT["page"])
-        return Image.open(buffer).convert("RGB")
+    def html(self) -> str:
+        """Both forms, of which style sheets show one; without them the wide one is seen."""
+        if self.narrow is None:
+            return self.svg()
+        wide, narrow = (
+            form.replace('class="tfviz-svg"', f'class="tfviz-svg tfviz-{name}"', 1)
+            for name, form in (("wide", self.svg()), ("narrow", self.narrow.svg(self.alt)))
+        )
+        hidden = narrow.replace('style="', 'style="display:none;', 1)
+        return f'<div class="tfviz-forms" data-from="{self.least}">{wide}{hidden}</div>'
+
+    def css(self) -> str:
+        if self.narrow is None:
+            return ""
+        at = f'[data-from="{self.least}"]>.tfviz'
+        return (
+            f"@container (max-width:{self.least - 1}px){{{at}-wide{{display:none}}"
+            f"{at}-narrow{{display:block!important}}}}"
+        )
 
 
 class Figure:
-    """One or several drawings side by side; on a narrow screen they wrap.
+    """One or several drawings side by side; on a narrow screen they stand below each other.
 
     `alt` says what the data are, `caption` what to see. `svg`, `png` and `html` are the faces;
     `save("mask.svg")` or `save("mask.png")` writes a file. In a notebook or in the book it shows
-    itself.
+    itself. With a plotly specification as `spec` it can be explored: a page has a button for that,
+    in a notebook it is plotly's at once.
     """
 
     def __init__(
-        self, panels: Sequence[Panel], *, alt: str | None = None, caption: str | None = None
+        self,
+        panels: Sequence[Panel],
+        *,
+        alt: str | None = None,
+        caption: str | None = None,
+        spec: Mapping[str, Any] | None = None,
     ) -> None:
         if not panels:
             raise ValueError("a figure needs at least one panel; give a drawing")
@@ -61,9 +100,10 @@ class Figure:
             raise ValueError(f"alt = {alt!r} is empty; say in one sentence what the data are")
         self.panels = tuple(panels)
         self.caption = caption
+        self.spec = spec
         self._own_alt = alt
         if alt is not None and len(panels) == 1:
-            self.panels = (Panel(panels[0].drawing, alt),)
+            self.panels = (replace(panels[0], alt=alt),)
 
     @property
     def alt(self) -> str:
@@ -71,6 +111,7 @@ class Figure:
 
     @property
     def svgs(self) -> list[str]:
+        """The panels in their wide form."""
         return [panel.svg() for panel in self.panels]
 
     @property
@@ -83,7 +124,7 @@ class Figure:
     @property
     def png(self) -> bytes:
         """All panels beside each other in the light theme, two pixels for one."""
-        pictures = [panel.picture() for panel in self.panels]
+        pictures = [panel.drawing.picture(PNG_SCALE) for panel in self.panels]
         gap = 24 * PNG_SCALE
         width = sum(p.width for p in pictures) + gap * (len(pictures) - 1)
         sheet = Image.new("RGB", (width, max(p.height for p in pictures)), LIGHT["page"])
@@ -97,33 +138,28 @@ class Figure:
 
     @property
     def html(self) -> str:
-        drawings = "".join(self.svgs)
+        drawings = "".join(panel.html() for panel in self.panels)
         words = ""
-        scroll = ""
-        if any(is_wide(panel.drawing.get_figwidth() * 72) for panel in self.panels):
-            scroll = ' tabindex="0"'  # what scrolls must be within reach of the keyboard
         if self._own_alt and len(self.panels) > 1:  # one picture to those who listen
             words = f' role="img" aria-label="{html.escape(self._own_alt)}"'
             drawings = drawings.replace(' role="img"', ' role="presentation" aria-hidden="true"')
-        caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
-        return (
-            f'<figure class="tfviz-figure"><style>{notebook_css()}</style>'
-            f'<div class="tfviz-panels" style="{SIDE_BY_SIDE}"'
-            f"{scroll}{words}>{drawings}</div>{caption}</figure>"
-        )
+        rules = "".join(dict.fromkeys(panel.css() for panel in self.panels))
+        still = f'<div class="tfviz-panels" style="{PANELS}"{words}>{drawings}</div>'
+        return live.framed(still, rules, self.alt, self.caption, self.spec)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        bundle: dict[str, Any] = {
             "text/html": self.html,
             "image/png": base64.b64encode(self.png).decode(),
             "text/plain": f"{self.caption}\n{self.alt}" if self.caption else self.alt,
         }
+        return bundle | live.bundle(self.spec)
 
     def save(self, path: str | Path) -> Path:
         """Write the figure as .svg (one panel) or .png."""
         path = Path(path)
         if path.suffix == ".svg":
-            path.write_text(standalone(self.svg), encoding="utf-8")
+            path.write_text(svg.standalone(self.svg), encoding="utf-8")
         elif path.suffix == ".png":
             path.write_bytes(self.png)
         else:
@@ -138,7 +174,8 @@ def figure(drawing: Drawing, *, alt: str, caption: str | None = None) -> Figure:
     """Wrap any matplotlib figure: role colours become theme-aware, black becomes ink.
 
     Draw it under `with plots.style():` and colour by role: `plots.LIGHT["query"]`. The figure is
-    closed, so that a notebook does not show it twice.
+    closed, so that a notebook does not show it twice. On a phone a broad one is laid out again,
+    narrower and with plots that stood in a row below each other.
     """
     if not isinstance(drawing, Drawing):
         raise TypeError(f"fig = {drawing!r} is not a matplotlib figure; give plt.gcf() or fig")
@@ -147,7 +184,26 @@ def figure(drawing: Drawing, *, alt: str, caption: str | None = None) -> Figure:
     import matplotlib.pyplot as plt
 
     plt.close(drawing)
-    return Figure([Panel(drawing, alt)], caption=caption)
+    wide = Plot(drawing)
+    narrow = Plot(_narrowed(drawing)) if wide.width > NARROW else None
+    return Figure([Panel(wide, alt, narrow)], caption=caption)
+
+
+def _narrowed(drawing: Drawing) -> Drawing:
+    """A copy as broad as a phone; plots that stood in one row stand below each other."""
+    copy: Drawing = pickle.loads(pickle.dumps(drawing))
+    height = copy.get_figheight()
+    found = [(one, spec.get_gridspec()) for one in copy.axes if (spec := one.get_subplotspec())]
+    axes = [one for one, _ in found]
+    if len(axes) > 1 and len({id(grid) for _, grid in found}) == 1 and found[0][1].nrows == 1:
+        grid = copy.add_gridspec(len(axes), 1)
+        for n, one in enumerate(axes):
+            one.set_subplotspec(grid[n])
+        height *= len(axes)
+    else:
+        height = min(height, NARROW / 72)
+    copy.set_size_inches(NARROW / 72, height)
+    return copy
 
 
 def beside(*figures: Figure, alt: str | None = None, caption: str | None = None) -> Figure:

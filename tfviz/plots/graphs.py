@@ -6,19 +6,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from tfviz.plots.canvas import (
-    NORMAL,
-    SMALL,
-    TITLE,
-    Canvas,
-    dots,
-    hatch,
-    polygons,
-    rectangles,
-    segments,
-    swings,
-    text_width,
-)
+from tfviz.plots.canvas import NORMAL, SMALL, TITLE, WIDE, Canvas, fitted, text_width, wrapped
 from tfviz.plots.figure import Figure
 from tfviz.plots.inputs import (
     MaskLike,
@@ -30,12 +18,15 @@ from tfviz.plots.inputs import (
     ranges,
 )
 from tfviz.plots.roles import Role
+from tfviz.plots.shapes import Box, dots, hatch, polygons, rectangles, segments, swings
 
 GRAPH_UP_TO = 64
 
 
-def _spacing(L: int, most: int) -> int:
-    return max(9, min(most, 560 // L))
+def _spacing(L: int, most: int, room: float) -> float:
+    """From one position to the next, in px; `room` is that of all of them."""
+    step = min(most, min(room, 560) / L)
+    return int(step) if step >= 9 else step
 
 
 def _check_size(L: int, name: str) -> None:
@@ -43,7 +34,7 @@ def _check_size(L: int, name: str) -> None:
         raise ValueError(f"L = {L} makes {name} unreadable; choose L <= {GRAPH_UP_TO}")
 
 
-def _labelled(n: int, L: int, step: int) -> bool:
+def _labelled(n: int, L: int, step: float) -> bool:
     every = next(k for k in (1, 2, 4, 8, 16) if k * step >= 20 or k == 16)
     return n % every == 0
 
@@ -61,51 +52,59 @@ def key_set(
     length = found[0][1].shape[-1]
     _check_size(length, "a strip of keys")
     query = length - 1 if query is None else position("query", query, length)
-    cell = _spacing(length, 36)
-    named = len(found) > 1
+    strips = [(name, keys_of(cells, query)) for name, cells in found]
+    words = [
+        f"{name + ': ' if name else ''}query {query} of {length} positions may attend to "
+        f"{len(keys)} keys: {ranges(keys)}."
+        for name, keys in strips
+    ]
+
+    def draw(room: float) -> Canvas:
+        return _draw_key_set(strips, length, query, room)
+
+    return Figure([fitted(draw, " ".join(words))], alt=alt, caption=caption)
+
+
+def _draw_key_set(
+    strips: Sequence[tuple[str, list[int]]], length: int, query: int, room: float
+) -> Canvas:
     left = 12
-    each = cell + (52 if named else 24)
-    canvas = Canvas(max(left * 2 + length * cell, 220), 30 + len(found) * each + 20)
+    cell = _spacing(length, 36, room - 2 * left)
+    high = max(cell, 14)
+    named = len(strips) > 1
+    each = high + (52 if named else 24)
+    canvas = Canvas(max(left * 2 + length * cell, 220), 30 + len(strips) * each + 20)
     centre = left + (query + 0.5) * cell
     canvas.text(
         min(max(centre, 44), canvas.width - 44), 13, f"query {query}", "query",
-        weight="bold", ha="center",
+        bold=True, ha="center",
     )  # fmt: skip
-    words = []
-    for n, (name, cells) in enumerate(found):
-        keys = keys_of(cells, query)
+    for n, (name, keys) in enumerate(strips):
         y = (22 if named else 30) + n * each
         if named:
-            canvas.text(left, y + 14, f"{name}: {len(keys)} keys", size=TITLE, weight="bold")
+            canvas.text(left, y + 14, f"{name}: {len(keys)} keys", size=TITLE, bold=True)
             y += 26
-        kept = set(keys)
         tip = [(centre - 5, y - 10), (centre + 5, y - 10), (centre, y - 4)]
         canvas.draw(polygons([tip]), "query-pointer", fill="query")
-        lines = hatch(left, y, length * cell, cell, cell)
+        lines = hatch(left, y, length * cell, high, cell)
         canvas.draw(lines, "hatch", stroke="muted", opacity=0.32)
         canvas.draw(
-            rectangles([(left + j * cell, y, cell, cell) for j in keys]), "kept", fill="attention"
+            rectangles([(left + j * cell, y, cell, high) for j in keys]), "kept", fill="attention"
         )
-        grid = [(left + j * cell, y, left + j * cell, y + cell) for j in range(1, length)]
+        grid = [(left + j * cell, y, left + j * cell, y + high) for j in range(1, length)]
         canvas.draw(segments(grid), "borders", stroke="grid")
-        canvas.draw(rectangles([(left, y, length * cell, cell)]), "borders", stroke="muted")
-        own = rectangles([(left + query * cell, y, cell, cell)])
+        canvas.draw(rectangles([(left, y, length * cell, high)]), "borders", stroke="muted")
+        own = rectangles([(left + query * cell, y, cell, high)])
         canvas.draw(own, "frame-halo", stroke="page", width=6)
         canvas.draw(own, "frame", stroke="query", width=3)
         for j in range(length):
             if _labelled(j, length, cell):
-                role: Role = "key" if j in kept else "muted"
-                weight = "bold" if j in kept else "normal"
                 canvas.text(
-                    left + (j + 0.5) * cell, y + cell + 15, str(j), role,
-                    size=SMALL, ha="center", weight=weight,
+                    left + (j + 0.5) * cell, y + high + 15, str(j),
+                    "key" if j in keys else "muted", size=SMALL, ha="center", bold=j in keys,
                 )  # fmt: skip
-        words.append(
-            f"{name + ': ' if name else ''}query {query} of {length} positions may attend to "
-            f"{len(keys)} keys: {ranges(keys)}."
-        )
-    canvas.text(left, canvas.height - 5, "key j →", "key", weight="bold")
-    return Figure([canvas.panel(" ".join(words))], alt=alt, caption=caption)
+    canvas.text(left, canvas.height - 5, "key j →", "key", bold=True)
+    return canvas
 
 
 def bipartite(
@@ -122,39 +121,42 @@ def bipartite(
     length = cells.shape[-1]
     _check_size(length, "a graph")
     query = None if query is None else position("query", query, length)
-    step = _spacing(length, 40)
-    left, top, bottom = 74, 24, 24 + max(110, min(170, length * step // 3))
-    canvas = Canvas(left + (length - 1) * step + 24, bottom + 24)
-
-    def x(n: int) -> float:
-        return left + n * step
-
     kept = cells.nonzero().tolist()
-    plain = [(x(i), top, x(j), bottom) for i, j in kept if i != query]
-    chosen = [(x(i), top, x(j), bottom) for i, j in kept if i == query]
-    faint = 0.55 if query is None else 0.22
-    role: Role = "attention" if query is None else "muted"
-    canvas.draw(segments(plain), "edges", stroke=role, opacity=faint, width=1)
-    canvas.draw(segments(chosen), "edges-of-query", stroke="attention", width=2.5)
     keys = keys_of(cells, query) if query is not None else list(range(length))
-    _row_of_nodes(canvas, [x(n) for n in range(length)], top, step, "query",
-                  list(range(length)) if query is None else [query])  # fmt: skip
-    _row_of_nodes(canvas, [x(n) for n in range(length)], bottom, step, "key", keys)
-    canvas.text(6, top, "queries", "query", weight="bold", va="middle")
-    canvas.text(6, bottom, "keys", "key", weight="bold", va="middle")
+
+    def draw(room: float) -> Canvas:
+        broad = room == WIDE  # the names of the rows stand before them, or else above and below
+        left, top = (74, 24) if broad else (16, 44)
+        step = _spacing(length, 40, room - left - 8)
+        bottom = top + max(110, min(170, length * step // 3))
+        canvas = Canvas(left + (length - 1) * step + 24, bottom + (24 if broad else 48))
+        xs = [left + n * step for n in range(length)]
+        plain = [(xs[i], top, xs[j], bottom) for i, j in kept if i != query]
+        chosen = [(xs[i], top, xs[j], bottom) for i, j in kept if i == query]
+        faint = 0.55 if query is None else 0.22
+        role: Role = "attention" if query is None else "muted"
+        canvas.draw(segments(plain), "edges", stroke=role, opacity=faint, width=1)
+        canvas.draw(segments(chosen), "edges-of-query", stroke="attention", width=2.5)
+        strong = list(range(length)) if query is None else [query]
+        _row_of_nodes(canvas, xs, top, step, "query", strong)
+        _row_of_nodes(canvas, xs, bottom, step, "key", keys)
+        canvas.text(6, top if broad else 12, "queries", "query", bold=True, va="middle")
+        canvas.text(6, bottom if broad else bottom + 38, "keys", "key", bold=True, va="middle")
+        return canvas
+
     words = (
         f"Graph of {length} queries above and {length} keys below with {len(kept)} lines, one for "
         f"each allowed pair."
     )
     if query is not None:
         words += f" The {len(keys)} lines of query {query} stand out; keys {ranges(keys)}."
-    return Figure([canvas.panel(words)], alt=alt, caption=caption)
+    return Figure([fitted(draw, words)], alt=alt, caption=caption)
 
 
 def _row_of_nodes(
-    canvas: Canvas, xs: Sequence[float], y: float, step: int, role: Role, strong: Sequence[int]
+    canvas: Canvas, xs: Sequence[float], y: float, step: float, role: Role, strong: Sequence[int]
 ) -> None:
-    radius = 10.0 if step >= 24 else max(3.0, step * 0.36)
+    radius = 10.0 if step >= 24 else max(min(3.0, step * 0.45), step * 0.36)
     filled = [(xs[n], y) for n in strong]
     hollow = [(v, y) for n, v in enumerate(xs) if n not in set(strong)]
     canvas.draw(dots(hollow, radius), "nodes", fill="page", stroke="muted")
@@ -162,7 +164,7 @@ def _row_of_nodes(
     if radius == 10:
         for n, v in enumerate(xs):
             ink: Role = "page" if n in set(strong) else "muted"
-            canvas.text(v, y, str(n), ink, size=SMALL - 1, ha="center", va="middle")
+            canvas.text(v, y, str(n), ink, size=SMALL, ha="center", va="middle")
     else:
         below = role == "key"
         for n, v in enumerate(xs):
@@ -211,8 +213,12 @@ def path(
         ways.append(steps[n].long() @ ways[n])
     way = _choose(steps, seen, lead, query, key, via)
     words = _path_words(stack, steps, seen, int(ways[depth][query]), way, query, key, residual)
-    canvas = _draw_path(stack, seen, lead, way, query, key, residual, int(ways[depth][query]))
-    return Figure([canvas.panel(words)], alt=alt, caption=caption)
+    count = int(ways[depth][query])
+
+    def draw(room: float) -> Canvas:
+        return _draw_path(stack, seen, lead, way, query, key, residual, count, room)
+
+    return Figure([fitted(draw, words)], alt=alt, caption=caption)
 
 
 def _choose(
@@ -294,13 +300,25 @@ def _draw_path(
     key: int,
     residual: bool,
     count: int,
+    room: float,
 ) -> Canvas:
     depth, length = len(stack), len(seen[0])
-    step = _spacing(length, 31)
+    broad = room == WIDE  # names of heights and layers stand before the rows, or else above them
     names = [f"after layer {n}" if n else "input" for n in range(depth + 1)]
-    left = max(text_width(w, SMALL) for w in [*names, *(t for t, _ in stack)]) + 22
-    gap, top = 92, 44
-    canvas = Canvas(left + (length - 1) * step + 24, top + depth * gap + 70)
+    titles = [title if title != f"layer {n}" else "" for n, (title, _) in enumerate(stack, 1)]
+    left = max(text_width(w, SMALL) for w in [*names, *titles]) + 22 if broad else 16.0
+    step = _spacing(length, 31, room - left - 8)
+    gap, top = (92, 44) if broad else (118, 62)
+    more = "the only way" if count == 1 else f"one of {count} ways"
+    verdict = f"{_way(way)} · {more}" if way else f"no way from {key} to {query}"
+    lines = wrapped(verdict, room - 16, bold=True)
+    canvas = Canvas(
+        max(
+            left + (length - 1) * step + 24,
+            max(text_width(line, bold=True) for line in lines) + 12,
+        ),
+        top + depth * gap + 56 + 16 * len(lines),
+    )
 
     def x(n: int) -> float:
         return left + n * step
@@ -310,7 +328,7 @@ def _draw_path(
 
     taken = {(depth - n, *ends) for n, ends in enumerate(pairwise(way or ()))}
     for n in range(depth):
-        edges: dict[str, list[tuple[float, float, float, float]]] = {
+        edges: dict[str, list[Box]] = {
             "faint": [], "leading": [], "stay": []
         }  # fmt: skip
         for i in seen[n + 1].nonzero().flatten().tolist():
@@ -326,22 +344,27 @@ def _draw_path(
                     edges[kind].append((x(i), y(n + 1), x(j), y(n)))
         canvas.draw(swings(edges["faint"]), "edges", stroke="muted", opacity=0.4)
         canvas.draw(swings(edges["stay"]), "edges-stay", stroke="muted", opacity=0.7,
-                    dash=(0, (3, 3)))  # fmt: skip
+                    dash=(3, 3))  # fmt: skip
         canvas.draw(swings(edges["leading"]), "edges-leading", stroke="attention", width=1.4)
     if way:
         for n, (upper, lower) in enumerate(pairwise(way)):
             height = depth - n
-            _arrow(canvas, x(lower), y(height - 1), x(upper), y(height), 12 if step >= 24 else 6)
+            _arrow(canvas, x(lower), y(height - 1), x(upper), y(height), 12 if step >= 24 else 7)
     special = {(depth, query): "query", (0, key): "key"}
     if way:
         special |= {(depth - n, w): "attention" for n, w in enumerate(way) if 0 < n < depth}
-    radius = 10.0 if step >= 24 else max(3.0, step * 0.36)
+    radius = 10.0 if step >= 24 else max(min(3.0, step * 0.45), step * 0.36)
+    labels: list[tuple[float, str]] = []  # over the edges, when all of them are there
     for height in range(depth + 1):
-        canvas.text(8, y(height), names[height], "muted", size=SMALL, va="middle")
-        if height < depth:
-            title = stack[height][0]
-            if title != f"layer {height + 1}":
-                canvas.text(8, y(height + 0.5), title, "ink", size=SMALL, va="middle")
+        if broad:
+            canvas.text(8, y(height), names[height], "muted", size=SMALL, va="middle")
+            if height < depth:
+                canvas.text(8, y(height + 0.5), titles[height], size=SMALL, va="middle")
+        else:
+            above = y(height) - radius - (28 if height == depth else 12)
+            title = titles[height - 1].removeprefix(f"layer {height}: ") if height else ""
+            words = f"{names[height]}: {title}" if title else names[height]
+            labels.append((above, words))
         known = seen[height]
         quiet = [(x(n), y(height)) for n in range(length) if not known[n]]
         canvas.draw(dots(quiet, radius), "nodes", fill="page", stroke="grid")
@@ -354,22 +377,21 @@ def _draw_path(
                 canvas.draw(dots(centre, radius + 1), "nodes", fill=role)  # type: ignore[arg-type]
             if radius == 10:
                 ink: Role = "page" if role else ("ink" if known[n] else "muted")
-                canvas.text(x(n), y(height), str(n), ink, size=SMALL - 1, ha="center", va="middle")
+                canvas.text(x(n), y(height), str(n), ink, size=SMALL, ha="center", va="middle")
             elif height == 0 and _labelled(n, length, step) and role is None:
                 canvas.text(x(n), y(0) + 20, str(n), "muted", size=SMALL, ha="center")
     canvas.text(
         min(max(x(query), left), canvas.width - 40), y(depth) - radius - 10,
-        f"query {query}", "query", weight="bold", ha="center",
+        f"query {query}", "query", bold=True, ha="center",
     )  # fmt: skip
     canvas.text(
-        max(x(key), 34), y(0) + radius + 18, f"key {key}", "key", weight="bold", ha="center"
-    )
-    if way:
-        more = "the only way" if count == 1 else f"one of {count} ways"
-        words = f"{_way(way)} · {more}"
-    else:
-        words = f"no way from {key} to {query}"
-    canvas.text(8, canvas.height - 6, words, size=NORMAL, weight="bold")
+        max(x(key), 34), y(0) + (radius + 18 if radius == 10 else 36), f"key {key}", "key",
+        bold=True, ha="center",
+    )  # fmt: skip
+    for above, words in labels:
+        canvas.text(8, above, words, "muted", size=SMALL, halo=True)
+    for n, words in enumerate(reversed(lines)):
+        canvas.text(8, canvas.height - 6 - 16 * n, words, size=NORMAL, bold=True)
     return canvas
 
 

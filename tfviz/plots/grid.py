@@ -5,23 +5,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tfviz.plots.canvas import (
-    NORMAL,
-    SMALL,
-    TITLE,
-    Canvas,
-    dots,
-    hatch,
-    polygons,
-    rectangles,
-    runs,
-    segments,
-    text_width,
-)
+from tfviz.plots.canvas import NORMAL, SMALL, TITLE, WIDE, Canvas, text_width, wrapped
 from tfviz.plots.roles import Role
+from tfviz.plots.shapes import dots, hatch, polygons, rectangles, runs, segments
 
 BORDERS_UP_TO = 32
 MOST_BOXES = 2400
+MIDDLE, STRONG = 0.65, 0.9
+"""Shades on which ink needs a halo, and those on which the colour of the page is read better."""
+LEAST = 10
+"""Smallest words in px; finer ones are left out."""
 
 
 class Matrix:
@@ -40,42 +33,36 @@ class Matrix:
         ylabel: str = "query i",
         below: int = 0,
         roles: tuple[Role, Role] = ("query", "key"),
+        room: float = WIDE,
     ) -> None:
         self.rows, self.columns = rows, columns
+        named = [text_width(name, SMALL) for name in row_names or [str(rows - 1)]]
+        self.left = round(30 + max(named)) if ylabel or row_names else 16
         self.cell = min(36, side / max(rows, columns))
+        if row_names or column_names:
+            self.cell = max(int(self.cell), 22)
+        self.cell = min(self.cell, (room - self.left - 6) / columns)
         if self.cell >= 1:
             self.cell = int(self.cell)
-        if row_names or column_names:
-            self.cell = max(self.cell, 22)
-        longest = max(map(len, row_names)) if row_names else len(str(rows - 1))
-        self.left = round(30 + text_width("0" * longest, SMALL)) if ylabel or row_names else 16
         wide = column_names is not None and any(
             text_width(name, SMALL) > self.cell for name in column_names
         )
         column_room = max(text_width(name, SMALL) for name in column_names or ["0"]) if wide else 14
-        lines = self._wrap(title, columns * self.cell)
+        lines = wrapped(title, columns * self.cell, TITLE, bold=True)
         self.top = round(len(lines) * 18 + 24 + column_room + 8)
         self.width, self.height = columns * self.cell, rows * self.cell
         self.canvas = Canvas(
             max(
                 self.left + self.width + 6,
-                self.left + text_width(max(["", *lines], key=len), TITLE) + 8,
+                self.left + max(text_width(w, TITLE, bold=True) for w in ["", *lines]) + 8,
+                min(room, self.left + text_width(f"{xlabel} →", bold=True) + 4),
             ),
-            self.top + self.height + 6 + below,
+            self.top + max(self.height, text_width(f"← {ylabel}", bold=True)) + 6 + below,
         )
         for n, line in enumerate(lines):
-            self.canvas.text(self.left, 13 + 18 * n, line, size=TITLE, weight="bold")
+            self.canvas.text(self.left, 13 + 18 * n, line, size=TITLE, bold=True)
         above = len(lines) * 18 + 16
         self._axes(row_names, column_names, wide, above, xlabel, ylabel, roles)
-
-    def _wrap(self, title: str, room: float) -> list[str]:
-        lines: list[str] = []
-        for word in title.split():
-            if lines and text_width(f"{lines[-1]} {word}", TITLE) <= room / 0.94:
-                lines[-1] += f" {word}"
-            else:
-                lines.append(word)
-        return lines
 
     def _axes(
         self,
@@ -89,7 +76,7 @@ class Matrix:
     ) -> None:
         every = next((n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256) if n * self.cell >= 20), 512)
         self.every = every
-        for n in range(0, self.columns, 1 if column_names else every):
+        for n in range(0, self.columns, 1 if column_names and self.cell >= SMALL else every):
             x = self.left + (n + 0.5) * self.cell
             if wide:
                 self.canvas.text(
@@ -98,28 +85,26 @@ class Matrix:
                     (column_names or [])[n],
                     "muted",
                     size=SMALL,
-                    rotation=90,
-                    rotation_mode="anchor",
+                    upright=True,
                 )
             else:
                 name = column_names[n] if column_names else str(n)
                 self.canvas.text(x, self.top - 9, name, "muted", size=SMALL, ha="center")
-        for n in range(0, self.rows, 1 if row_names else every):
+        for n in range(0, self.rows, 1 if row_names and self.cell >= SMALL else every):
             y = self.top + (n + 0.5) * self.cell
             name = row_names[n] if row_names else str(n)
             self.canvas.text(self.left - 10, y, name, "muted", size=SMALL, ha="right", va="middle")
         if xlabel:
-            self.canvas.text(self.left, above, f"{xlabel} →", roles[1], weight="bold")
+            self.canvas.text(self.left, above, f"{xlabel} →", roles[1], bold=True)
         if ylabel:
             self.canvas.text(
                 13,
                 self.top,
                 f"← {ylabel}",
                 roles[0],
-                weight="bold",
+                bold=True,
                 ha="right",
-                rotation=90,
-                rotation_mode="anchor",
+                upright=True,
             )
 
     def at(self, column: float, row: float) -> tuple[float, float]:
@@ -151,7 +136,7 @@ class Matrix:
             boxes = [self.box(b) for b in runs(cells)]
             if len(boxes) > MOST_BOXES:  # scattered cells by the thousand are smaller as an image
                 x, y = self.at(0, 0)
-                self.canvas.image(opacity * cells.double().numpy(), x, y, self.cell, role, name)
+                self.canvas.image(opacity * cells.double().numpy(), x, y, self.cell, role)
                 return
         self.canvas.draw(rectangles(boxes), name, fill=role, opacity=opacity)
 
@@ -162,7 +147,7 @@ class Matrix:
         if max(self.rows, self.columns) > BORDERS_UP_TO:
             if bool((strength > 0).any()):
                 x, y = self.at(0, 0)
-                self.canvas.image(strength.numpy(), x, y, self.cell, role, name)
+                self.canvas.image(strength.numpy(), x, y, self.cell, role)
             return
         steps = (strength * 100).round().int()
         for level in steps.unique().tolist():
@@ -214,16 +199,27 @@ class Matrix:
         right = [(px - 3 - size, py - size * 0.9), (px - 3 - size, py + size * 0.9), (px - 3, py)]
         self.canvas.draw(polygons([right]), "query-pointer", fill="query")
 
-    def numbers(self, words: Sequence[Sequence[str]], strong: Tensor | None = None) -> None:
-        longest = max((len(word) for line in words for word in line), default=1)
-        size = min(NORMAL, 0.92 * self.cell / (0.58 * max(longest, 1)))
+    def numbers(self, words: Sequence[Sequence[str]], strength: Tensor) -> None:
+        """Numbers in the cells, without the nought before the point where room is short; none where
+        they could not be read."""
+        longest = max((text_width(word, 1) for line in words for word in line), default=1)
+        size = min(NORMAL, 0.98 * self.cell / max(longest, 0.1))
+        if size < LEAST:
+            words = [[word.replace("0.", ".") for word in line] for line in words]
+            longest = max((text_width(word, 1) for line in words for word in line), default=1)
+            size = min(SMALL, 0.98 * self.cell / longest)
+        if size < LEAST:
+            return
         for r, line in enumerate(words):
             for c, word in enumerate(line):
                 if word:
                     x, y = self.at(c + 0.5, r + 0.5)
-                    over = strong is not None and bool(strong[r, c])
-                    role: Role = "page" if over else "ink"
-                    self.canvas.text(x, y, word, role, size=size, ha="center", va="middle")
+                    share = float(strength[r, c])
+                    role: Role = "page" if share > STRONG else "ink"
+                    self.canvas.text(
+                        x, y, word, role, size=size, ha="center", va="middle",
+                        halo=MIDDLE < share <= STRONG,
+                    )  # fmt: skip
 
     def below(self, line: int, words: str, role: Role = "ink") -> None:
         y = self.top + self.height + 20 + 18 * line

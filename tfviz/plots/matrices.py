@@ -1,6 +1,6 @@
 """Matrices: rows are queries, columns are keys."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -9,12 +9,7 @@ from torch import Tensor
 from tfviz import _arguments
 from tfviz.patterns import Pattern, table
 from tfviz.patterns import reach as follow
-from tfviz.plots.canvas import (
-    SMALL,
-    rectangles,
-    segments,
-    text_width,
-)
+from tfviz.plots.canvas import SMALL, fitted, text_width
 from tfviz.plots.figure import Figure, Panel
 from tfviz.plots.grid import Matrix
 from tfviz.plots.inputs import (
@@ -29,11 +24,10 @@ from tfviz.plots.inputs import (
     ranges,
 )
 from tfviz.plots.roles import Role
+from tfviz.plots.shapes import Shape, rectangles, segments
 
 NUMBERS_UP_TO = 8
 TABLE_UP_TO = 8
-STRONG = 0.75
-"""From this strength on, page-coloured digits are easier to read than ink."""
 SIDES = {1: 320, 2: 288, 3: 168, 4: 288}
 """Side of a matrix in px, by the number of panels, so that two or three stand in a text column."""
 
@@ -108,15 +102,19 @@ def mask(
 
 def _mask_panel(cells: Tensor, query: int | None, title: str, name: str, side: int) -> Panel:
     L = cells.shape[-1]
-    drawn = Matrix(L, L, title=title, side=side, below=0 if query is None else 22)
-    drawn.hatch()
-    drawn.fill(cells, "attention", "kept")
-    drawn.borders()
-    if query is not None:
-        keys = keys_of(cells, query)
-        drawn.frame(query, keys)
-        drawn.below(0, _short_set(query, keys, drawn))
-    return drawn.canvas.panel(_facts(cells, title or name, query))
+
+    def draw(room: float) -> Matrix:
+        drawn = Matrix(L, L, title=title, side=side, below=0 if query is None else 22, room=room)
+        drawn.hatch()
+        drawn.fill(cells, "attention", "kept")
+        drawn.borders()
+        if query is not None:
+            keys = keys_of(cells, query)
+            drawn.frame(query, keys)
+            drawn.below(0, _short_set(query, keys, drawn))
+        return drawn
+
+    return fitted(draw, _facts(cells, title or name, query))
 
 
 def _short_set(query: int, keys: Sequence[int], drawn: Matrix) -> str:
@@ -135,30 +133,31 @@ def _overlay(
     shapes = ("square", "dot", "ring")
     names = [name for name, _ in found]
     together = sum(text_width(name) + 31 for name in names)
-    stacked = together > side
-    lines = len(found) if stacked else 1
-    below = 18 * lines + 6 + (0 if query is None else 20)
-    drawn = Matrix(L, L, title=title, side=side, below=below)
-    drawn.hatch(backdrop=union)
-    _shapes(drawn, found)
-    drawn.borders()
     entries = list(zip(shapes, names, strict=False))
-    if stacked:
-        for n, entry in enumerate(entries):
-            drawn.legend(n, [entry])
-    else:
-        drawn.legend(0, entries)
-    if query is not None:
-        keys = keys_of(union, query)
-        drawn.frame(query, keys)
-        drawn.below(lines, _short_set(query, keys, drawn))
+
+    def draw(room: float) -> Matrix:
+        stacked = together > min(side, room - 60)
+        lines = len(found) if stacked else 1
+        below = 18 * lines + 6 + (0 if query is None else 20)
+        drawn = Matrix(L, L, title=title, side=side, below=below, room=room)
+        drawn.hatch(backdrop=union)
+        _shapes(drawn, found)
+        drawn.borders()
+        for n, entry in enumerate([[one] for one in entries] if stacked else [entries]):
+            drawn.legend(n, entry)
+        if query is not None:
+            keys = keys_of(union, query)
+            drawn.frame(query, keys)
+            drawn.below(lines, _short_set(query, keys, drawn))
+        return drawn
+
     words = [
         f"{shape}s: {_facts(cells, name, query)}"
         for (name, cells), shape in zip(found, shapes, strict=False)
     ]
     both = int(torch.stack([cells for _, cells in found]).int().sum(0).gt(1).sum())
     words.append(f"Together {int(union.sum())} pairs; {both} of them in more than one pattern.")
-    return drawn.canvas.panel(f"{title}. {' '.join(words)}" if title else " ".join(words))
+    return fitted(draw, f"{title}. {' '.join(words)}" if title else " ".join(words))
 
 
 def _shapes(drawn: Matrix, found: Sequence[tuple[str, Tensor]]) -> None:
@@ -254,28 +253,37 @@ def attention_map(
     panels = []
     for head, name in enumerate(_titles(title, heads)):
         A_h, S = weights[head], allowed[head]
-        drawn = Matrix(
-            n, m, title=name, side=_side(size, heads),
-            row_names=row_names, column_names=column_names, xlabel=xlabel, ylabel=ylabel,
-            below=34, roles=roles,
-        )  # fmt: skip
-        _backdrop(drawn, S)
-        drawn.ramp(A_h / vmax * S, "attention", "weights")
-        drawn.borders()
-        if shown:
-            words = [
-                [f"{a:.2f}" if a else "0" for a in line] for line in A_h.masked_fill(~S, 0).tolist()
-            ]
-            words = [
-                [w if ok else "" for w, ok in zip(line, oks, strict=True)]
-                for line, oks in zip(words, S.tolist(), strict=True)
-            ]
-            drawn.numbers(words, A_h / vmax > STRONG)
-        if query is not None:
-            drawn.frame(query, keys_of(S, query))
-        _scale(drawn, "0", number(vmax), "weight")
-        panels.append(drawn.canvas.panel(_weight_facts(A_h, S, name, query, rows, columns)))
+
+        def draw(room: float, A_h: Tensor = A_h, S: Tensor = S, name: str = name) -> Matrix:
+            drawn = Matrix(
+                n, m, title=name, side=_side(size, heads),
+                row_names=row_names, column_names=column_names, xlabel=xlabel, ylabel=ylabel,
+                below=34, roles=roles, room=room,
+            )  # fmt: skip
+            _backdrop(drawn, S)
+            drawn.ramp(A_h / vmax * S, "attention", "weights")
+            drawn.borders()
+            if shown:
+                drawn.numbers(_in_cells(A_h, S, _weight), A_h / vmax)
+            if query is not None:
+                drawn.frame(query, keys_of(S, query))
+            _scale(drawn, "0", number(vmax), "weight")
+            return drawn
+
+        panels.append(fitted(draw, _weight_facts(A_h, S, name, query, rows, columns)))
     return Figure(panels, alt=alt, caption=caption)
+
+
+def _weight(a: float) -> str:
+    return f"{a:.2f}" if a else "0"
+
+
+def _in_cells(values: Tensor, allowed: Tensor, word: Callable[[float], str]) -> list[list[str]]:
+    """A word for each value that is allowed."""
+    return [
+        [word(v) if ok else "" for v, ok in zip(line, oks, strict=True)]
+        for line, oks in zip(values.tolist(), allowed.tolist(), strict=True)
+    ]
 
 
 def _axis_roles(xlabel: str, ylabel: str) -> tuple[Role, Role]:
@@ -399,33 +407,35 @@ def signed_map(
     panels = []
     for head, name in enumerate(_titles(title, heads)):
         V, S = numbers_[head], allowed[head]
-        roles = _axis_roles(xlabel, ylabel)
-        drawn = Matrix(
-            n, m, title=name, side=_side(size, heads), row_names=row_names,
-            column_names=column_names, xlabel=xlabel, ylabel=ylabel, below=34, roles=roles,
-        )  # fmt: skip
-        _backdrop(drawn, S)
-        share = V / vmax * S
-        drawn.ramp(share.clamp(min=0), "attention", "positive")
-        drawn.ramp(
-            (-share).clamp(0, 1) * NEGATIVE, "ink", "negative",
-            inset=drawn.cell // 9 if drawn.cell >= 9 else 0,
-        )  # fmt: skip
-        drawn.borders()
-        if shown:
-            words = [
-                [number(round(v, 2)) if ok else "" for v, ok in zip(line, oks, strict=True)]
-                for line, oks in zip(V.tolist(), S.tolist(), strict=True)
-            ]
-            drawn.numbers(words, share.abs() > STRONG)
-        _scale(drawn, number(-vmax), number(vmax), "", signed=True)
+
+        def draw(room: float, V: Tensor = V, S: Tensor = S, name: str = name) -> Matrix:
+            drawn = Matrix(
+                n, m, title=name, side=_side(size, heads), row_names=row_names,
+                column_names=column_names, xlabel=xlabel, ylabel=ylabel, below=34,
+                roles=_axis_roles(xlabel, ylabel), room=room,
+            )  # fmt: skip
+            _backdrop(drawn, S)
+            share = V / vmax * S
+            drawn.ramp(share.clamp(min=0), "attention", "positive")
+            drawn.ramp(
+                (-share).clamp(0, 1) * NEGATIVE, "ink", "negative",
+                inset=drawn.cell // 9 if drawn.cell >= 9 else 0,
+            )  # fmt: skip
+            drawn.borders()
+            if shown:
+                words = _in_cells(V, S, lambda v: number(round(v, 2)))
+                drawn.numbers(words, share.abs())
+            _scale(drawn, number(-vmax), number(vmax), "", signed=True)
+            return drawn
+
         kept = V[S] if bool(S.any()) else torch.zeros(1)
         panels.append(
-            drawn.canvas.panel(
+            fitted(
+                draw,
                 f"{name + ': ' if name else ''}signed values, {n} rows ({ylabel}) by {m} columns "
                 f"({xlabel}), from {number(float(kept.min()))} to {number(float(kept.max()))}; "
                 f"{int((kept > 0).sum())} above zero, {int((kept < 0).sum())} below"
-                + (f", {int((~S).sum())} pairs not allowed." if not bool(S.all()) else ".")
+                + (f", {int((~S).sum())} pairs not allowed." if not bool(S.all()) else "."),
             )
         )
     return Figure(panels, alt=alt, caption=caption)
@@ -464,28 +474,25 @@ def hops(
     query = None if query is None else position("query", query, length)
     most = max(1, int(counts.max()))
     never = wanted & (counts < 0)
-    drawn = Matrix(length, length, title=title or "", side=_side(size, 1), below=26)
-    drawn.hatch(backdrop=wanted)
     strength = torch.where(counts > 0, 1 - 0.8 * (counts - 1) / max(most - 1, 3), 0.0)
-    drawn.ramp(strength, "attention", "weights")
-    drawn.borders()
-    if bool(never.any()):
-        reach_ = 0.28 * drawn.cell
-        lines = []
-        for r, c in never.nonzero().tolist():
-            x, y = drawn.at(c + 0.5, r + 0.5)
-            lines += [
-                (x - reach_, y - reach_, x + reach_, y + reach_),
-                (x - reach_, y + reach_, x + reach_, y - reach_),
-            ]
-        drawn.canvas.draw(segments(lines), "never", stroke="ink", width=max(0.8, drawn.cell / 14))
-    if drawn.cell >= 13:
-        words = [[str(v) if v >= 0 else "" for v in line] for line in counts.tolist()]
-        drawn.numbers(words, strength > STRONG)
-    if query is not None:
-        drawn.frame(query, [])
     tally = {n: int((wanted & (counts == n)).sum()) for n in range(1, most + 1)}
-    _hop_legend(drawn, tally, most, int(never.sum()))
+
+    def draw(room: float) -> Matrix:
+        drawn = Matrix(length, length, title=title or "", side=_side(size, 1), below=26, room=room)
+        drawn.hatch(backdrop=wanted)
+        drawn.ramp(strength, "attention", "weights")
+        drawn.borders()
+        if bool(never.any()):
+            crosses = _crosses(drawn, never)
+            drawn.canvas.draw(crosses, "never", stroke="ink", width=max(0.8, drawn.cell / 14))
+        if drawn.cell >= 13:
+            words = [[str(v) if v >= 0 else "" for v in line] for line in counts.tolist()]
+            drawn.numbers(words, strength)
+        if query is not None:
+            drawn.frame(query, [])
+        _hop_legend(drawn, tally, most, int(never.sum()))
+        return drawn
+
     parts = [f"{count} pairs after {_hops(n)}" for n, count in tally.items() if count]
     end = (
         f"{int(never.sum())} pairs are never connected."
@@ -504,7 +511,16 @@ def hops(
             for n in range(1, int(own.max()) + 1)
         )
         words_ += f" Query {query} is framed; it reaches after {'; '.join(sets)}."
-    return Figure([drawn.canvas.panel(words_)], alt=alt, caption=caption)
+    return Figure([fitted(draw, words_)], alt=alt, caption=caption)
+
+
+def _crosses(drawn: Matrix, cells: Tensor) -> Shape:
+    arm = 0.28 * drawn.cell
+    lines = []
+    for r, c in cells.nonzero().tolist():
+        x, y = drawn.at(c + 0.5, r + 0.5)
+        lines += [(x - arm, y - arm, x + arm, y + arm), (x - arm, y + arm, x + arm, y - arm)]
+    return segments(lines)
 
 
 def _hops(n: int) -> str:
@@ -554,29 +570,38 @@ def reach(
     for n, known in enumerate(found.by_layer, start=1):
         fresh, old = known & ~before, known & before
         lead = f"{title}, after" if title else "after"
-        drawn = Matrix(
-            length, length, title=f"{lead} layer {n}", side=_side(size, layers),
-            below=28 if query is None else 46,
-        )  # fmt: skip
-        drawn.hatch(backdrop=wanted)
-        drawn.fill(old, "attention", "kept-before", opacity=0.38)
-        drawn.fill(fresh, "attention", "kept")
-        drawn.borders()
         seen, total = int((known & wanted).sum()), int(wanted.sum())
-        drawn.below(0, f"{seen} of {total} pairs" if seen < total else f"all {total} pairs")
+        keys = [] if query is None else keys_of(known, query)
+
+        def draw(
+            room: float, head: str = f"{lead} layer {n}", old: Tensor = old, fresh: Tensor = fresh,
+            tally: str = f"{seen} of {total} pairs" if seen < total else f"all {total} pairs",
+            keys: Sequence[int] = keys,
+        ) -> Matrix:  # fmt: skip
+            drawn = Matrix(
+                length, length, title=head, side=_side(size, layers),
+                below=28 if query is None else 46, room=room,
+            )  # fmt: skip
+            drawn.hatch(backdrop=wanted)
+            drawn.fill(old, "attention", "kept-before", opacity=0.38)
+            drawn.fill(fresh, "attention", "kept")
+            drawn.borders()
+            drawn.below(0, tally)
+            if query is not None:
+                drawn.frame(query, keys)
+                drawn.below(1, _short_set(query, keys, drawn).replace("S", "knows R", 1))
+            return drawn
+
         words = (
             f"{lead} layer {n}: {seen} of {total} "
             f"{'pairs j ≤ i' if found.causal else 'pairs'} of {length} positions are connected, "
             f"{int((fresh & wanted).sum())} of them new."
         )
         if query is not None:
-            keys = keys_of(known, query)
-            drawn.frame(query, keys)
-            drawn.below(1, _short_set(query, keys, drawn).replace("S", "knows R", 1))
             words += f" Query {query} is framed; it knows {len(keys)} tokens: {ranges(keys)}."
         if not residual:
             words += " Without residual connections."
-        panels.append(drawn.canvas.panel(words[0].upper() + words[1:]))
+        panels.append(fitted(draw, words[0].upper() + words[1:]))
         before = before | known
     return Figure(panels, alt=alt, caption=caption)
 
@@ -615,19 +640,26 @@ def image_neighbourhood(
         union = torch.stack([grid for _, grid in grids]).any(0)
         head = title or "" if len(groups) == 1 else group[0][0]
         named = len(group) > 1
-        drawn = Matrix(
-            height, width, title=head, side=side, xlabel="column", ylabel="row",
-            below=10 + 18 * (len(group) if named else 0), roles=("ink", "ink"),
-        )  # fmt: skip
-        drawn.hatch(backdrop=union)
-        _shapes(drawn, grids)
-        drawn.borders()
-        box = drawn.box((column, row, 1, 1))
-        drawn.canvas.draw(rectangles([box]), "frame-halo", stroke="page", width=6)
-        drawn.canvas.draw(rectangles([box]), "frame", stroke="query", width=3)
-        if named:
-            for n, (name, _) in enumerate(group):
-                drawn.legend(n, [(("square", "dot", "ring")[n], name)])
+
+        def draw(
+            room: float, grids: Sequence[tuple[str, Tensor]] = grids, union: Tensor = union,
+            head: str = head, named: bool = named,
+        ) -> Matrix:  # fmt: skip
+            drawn = Matrix(
+                height, width, title=head, side=side, xlabel="column", ylabel="row",
+                below=10 + 18 * (len(grids) if named else 0), roles=("ink", "ink"), room=room,
+            )  # fmt: skip
+            drawn.hatch(backdrop=union)
+            _shapes(drawn, grids)
+            drawn.borders()
+            box = drawn.box((column, row, 1, 1))
+            drawn.canvas.draw(rectangles([box]), "frame-halo", stroke="page", width=6)
+            drawn.canvas.draw(rectangles([box]), "frame", stroke="query", width=3)
+            if named:
+                for n, (name, _) in enumerate(grids):
+                    drawn.legend(n, [(("square", "dot", "ring")[n], name)])
+            return drawn
+
         words = [
             f"{head + ': ' if head else ''}image of {height} × {width} pixels read row by row; "
             f"pixel (row {row}, column {column}) is query {query}."
@@ -641,5 +673,5 @@ def image_neighbourhood(
                 if bool(line.any())
             )
             words.append(f"{shape}{name or 'key set'}: {len(keys)} pixels ({by_row or 'none'}).")
-        panels.append(drawn.canvas.panel(" ".join(words)))
+        panels.append(fitted(draw, " ".join(words)))
     return Figure(panels, alt=alt, caption=caption)

@@ -1,34 +1,27 @@
-"""Figures that answer to the pointer: a plotly specification with role names as colours.
+"""Figures made for the pointer: a map with its weights, costs with their numbers, anything else.
 
-In a page the specification is JSON `{"data": …, "layout": …}` in which a string that is exactly
-"role:attention" (or another role) stands for that role's colour in the theme at hand; the page
-script puts in the value of the CSS variable. Without scripts, and in print of this module's `png`,
-the static figure stands in.
+The picture comes first, and a button makes it live; see `tfviz.plots.live`.
 """
 
 import html
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tfviz.patterns.pattern import Pattern
-from tfviz.plots import costs, matrices
+from tfviz.plots import costs, live, matrices
 from tfviz.plots.figure import Figure
 from tfviz.plots.grid import BORDERS_UP_TO
 from tfviz.plots.inputs import MaskLike, as_weights
-from tfviz.plots.roles import LIGHT, ROLES, Role
-
-HEIGHT = 380
-NAMES = {LIGHT[role].lower(): f"role:{role}" for role in ROLES}
-COLOURS = {f"role:{role}": LIGHT[role] for role in ROLES}
-CLEAR = "rgba(0,0,0,0)"
+from tfviz.plots.live import HEIGHT
+from tfviz.plots.roles import LIGHT, Role
 
 
 class PlotlyFigure:
-    """A plotly figure with an alt text: a mount point in the book, plotly's own view in a notebook.
+    """A plotly figure with an alt text: a picture that comes to life in the book, plotly's own view
+    in a notebook.
 
-    `spec` is the JSON that travels, `fallback` the static figure for pages without scripts.
+    `spec` is the JSON that travels, `fallback` the picture; without one the words stand there.
     """
 
     def __init__(
@@ -38,65 +31,18 @@ class PlotlyFigure:
 
     @property
     def html(self) -> str:
-        # "</script>" in a label must not end the script
-        spec = json.dumps(self.spec, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-        spec = spec.replace("<", "\\u003c")
-        height = self.spec["layout"].get("height", HEIGHT)
-        drawings = "".join(self.fallback.svgs) if self.fallback else html.escape(self.alt)
-        caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
-        return (
-            f'<figure class="tfviz-figure"><div class="tfviz-plotly" role="img" '
-            f'aria-label="{html.escape(self.alt)}" style="height:{height}px">'
-            f'<script type="application/json">{spec}</script><noscript>{drawings}</noscript></div>'
-            f"{caption}</figure>"
-        )
+        if self.fallback:
+            still = Figure(self.fallback.panels, alt=self.alt, caption=self.caption, spec=self.spec)
+            return still.html
+        words = f'<p class="tfviz-panels">{html.escape(self.alt)}</p>'
+        return live.framed(words, "", self.alt, self.caption, self.spec)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        light = _swap(self.spec, COLOURS)
         words = f"{self.caption}\n{self.alt}" if self.caption else self.alt
-        if "google.colab" in sys.modules:  # Colab has neither our page script nor plotly's viewer
-            import plotly.graph_objects as go
-
-            whole = go.Figure(light).to_html(full_html=False, include_plotlyjs="cdn")
-            return {"text/html": whole, "text/plain": words}
-        return {
-            "text/html": self.html,
-            "application/vnd.plotly.v1+json": light,
-            "text/plain": words,
-        }
+        return {"text/html": self.html, "text/plain": words} | live.bundle(self.spec)
 
     def __repr__(self) -> str:
         return f"PlotlyFigure({self.alt!r})"
-
-
-def _swap(part: Any, table: Mapping[str, str]) -> Any:
-    if isinstance(part, str):
-        return table.get(part.lower(), part)
-    if isinstance(part, Mapping):
-        return {key: _swap(value, table) for key, value in part.items()}
-    if isinstance(part, list | tuple):
-        return [_swap(value, table) for value in part]
-    return part
-
-
-def plotly_style() -> dict[str, Any]:
-    """Layout settings in role colours, for `fig.update_layout(**plots.plotly_style())`."""
-    axis = {"gridcolor": LIGHT["grid"], "linecolor": LIGHT["muted"], "zeroline": False}
-    return {
-        "template": None,
-        "font": {"color": LIGHT["ink"], "size": 13},
-        "paper_bgcolor": CLEAR,
-        "plot_bgcolor": CLEAR,
-        "colorway": [LIGHT["attention"], LIGHT["ink"], LIGHT["muted"]],
-        "hoverlabel": {
-            "bgcolor": LIGHT["page"],
-            "bordercolor": LIGHT["muted"],
-            "font": {"color": LIGHT["ink"]},
-        },
-        "margin": {"l": 64, "r": 16, "t": 24, "b": 48},
-        "xaxis": dict(axis),
-        "yaxis": dict(axis),
-    }
 
 
 def plotly_figure(
@@ -105,7 +51,7 @@ def plotly_figure(
     """Wrap a plotly figure or {"data", "layout"} dict; role colours follow the theme.
 
     Colours that equal a light role colour (`plots.LIGHT["query"]`), or read "role:query", become
-    that role; others stay as they are. `fallback` is a static Figure for pages without scripts.
+    that role; others stay as they are. `fallback` is the static Figure that readers see first.
     """
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(f"alt = {alt!r}; say in one sentence what the data are, with numbers")
@@ -115,16 +61,8 @@ def plotly_figure(
         raise TypeError(
             f'fig is {type(fig).__name__}; give a plotly Figure or {{"data", "layout"}}'
         )
-    layout = {key: value for key, value in spec.get("layout", {}).items() if key != "template"}
-    look = plotly_style()
-    del look["template"]
-    whole = {"data": list(spec["data"]), "layout": look | layout}
-    return PlotlyFigure(_swap(whole, NAMES), alt, caption, fallback)
-
-
-def _axis(title: str, role: Role = "ink", **more: Any) -> dict[str, Any]:
-    base = plotly_style()["xaxis"]
-    return base | {"title": {"text": title, "font": {"color": LIGHT[role]}}} | more
+    whole = live.specification(spec["data"], spec.get("layout", {}))
+    return PlotlyFigure(whole, alt, caption, fallback)
 
 
 def hover_attention_map(
@@ -190,10 +128,10 @@ def hover_attention_map(
     }
     layout: dict[str, Any] = {
         "height": HEIGHT,
-        "xaxis": _axis(
+        "xaxis": live.axis(
             "key j", "key", range=[-0.5, m - 0.5], side="top", showgrid=False, constrain="domain"
         ),
-        "yaxis": _axis(
+        "yaxis": live.axis(
             "query i", "query", range=[n - 0.5, -0.5], scaleanchor="x", showgrid=False,
             constrain="domain",
         ),
@@ -254,8 +192,8 @@ def hover_cost(
     layout: dict[str, Any] = {
         "height": HEIGHT,
         "hovermode": "x unified",
-        "xaxis": _axis("length L, log scale", type="log", tickvals=list(xs)),
-        "yaxis": _axis(costs.LABELS[quantity], type="log", exponentformat="power", dtick=1),
+        "xaxis": live.axis("length L, log scale", type="log", tickvals=list(xs)),
+        "yaxis": live.axis(costs.LABELS[quantity], type="log", exponentformat="power", dtick=1),
         "legend": {"orientation": "h", "y": -0.22},
         "margin": {"l": 72, "r": 16, "t": 16, "b": 96},
     }

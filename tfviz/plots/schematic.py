@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from tfviz.plots.canvas import NORMAL, SMALL, Canvas, rectangles, segments, text_width
+from tfviz.plots.canvas import NORMAL, SMALL, Canvas, fitted, text_width
 from tfviz.plots.figure import Figure
 from tfviz.plots.roles import ROLES, Role
+from tfviz.plots.shapes import rectangles, segments
 
 Tensor = tuple[str, str, str, str]
 Step = Tensor | str
 CELL, GAP, BELOW, ABOVE = 13, 13, 21, 23
-WIDE = 690
 
 
 def schematic(
@@ -39,7 +39,7 @@ def schematic(
                 raise ValueError(f"sizes lacks {letter!r} of {name}; give its number of cells")
         if role not in ROLES:
             raise ValueError(f"role = {role!r} of {name}; choose one of {', '.join(ROLES)}")
-    return Figure([_draw(steps, sizes, WIDE).panel(alt)], caption=caption)
+    return Figure([fitted(lambda room: _draw(steps, sizes, room), alt)], caption=caption)
 
 
 def _draw(steps: Sequence[Step], sizes: Mapping[str, int], room: float) -> Canvas:

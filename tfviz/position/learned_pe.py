@@ -29,7 +29,7 @@ def one_hot_rows(i: Int[Tensor, "L"], P: Float[Tensor, "L_max d"]) -> Float[Tens
 
 
 def table_rows(i: Int[Tensor, "L"], P: Float[Tensor, "L_max d"]) -> Float[Tensor, "L d"]:
-    """The same by reading rows. ValueError beyond the table, also before its first row."""
+    """The same by reading rows. Raises ValueError beyond the table, also before its first row."""
     if len(_arguments.indices("i", i)) and (i.max() >= len(P) or i.min() < 0):
         raise ValueError(
             f"position {int(i.max() if i.min() >= 0 else i.min())} was asked, but P has rows "
@@ -75,12 +75,12 @@ class Learned(nn.Module):
         return table_rows(i, self.P)
 
 
-class PlacedBlock(nn.Module):
+class PositionedBlock(nn.Module):
     """block(X + P⁽ⁿ⁾): a block of a model with positions of its own at its input."""
 
-    def __init__(self, block: Any, places: nn.Module) -> None:
+    def __init__(self, block: Any, positions: nn.Module) -> None:
         super().__init__()
-        self.block, self.places = block, places
+        self.block, self.positions = block, positions
 
     def forward(
         self, X: Float[Tensor, "b L d"], memory: Any = None, real: Any = None, cache: Any = None
@@ -88,13 +88,13 @@ class PlacedBlock(nn.Module):
         kept = (cache or {}).get(self.block.attend)
         past = kept.length if kept else 0  # with a cache, X is what comes after it
         i = torch.arange(past, past + X.shape[1], device=X.device)
-        return self.block(X + self.places(i), memory, real, cache)
+        return self.block(X + self.positions(i), memory, real, cache)
 
 
-def place_every_layer(stack: Any, make: Callable[[], nn.Module]) -> None:
+def positions_in_every_layer(stack: Any, make: Callable[[], nn.Module]) -> None:
     """Give each block of a `Stack` positions of its own: `make()` is called once for each.
 
     As Al-Rfou et al. do, with no positions at the input:
-    `place_every_layer(model.stack, lambda: Learned(64, d))`.
+    `positions_in_every_layer(model.stack, lambda: Learned(64, d))`.
     """
-    stack.blocks = nn.ModuleList(PlacedBlock(block, make()) for block in stack.blocks)
+    stack.blocks = nn.ModuleList(PositionedBlock(block, make()) for block in stack.blocks)

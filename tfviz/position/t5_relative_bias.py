@@ -34,8 +34,8 @@ from tfviz.cores import Dense, Where, positions
 def edges(buckets: int = 32, far: int = 128) -> list[int]:
     """The smallest distance of every bucket, for one side. In whole numbers, without rounding.
 
-    Bucket e + m begins at the first n with (n/e)^(buckets − e) ≥ (far/e)^m. ValueError if buckets
-    is odd, or far not larger than the half of it.
+    Bucket e + m begins at the first n with (n/e)^(buckets − e) ≥ (far/e)^m. Raises ValueError
+    if buckets is odd, or far not larger than the half of it.
     """
     if _arguments.integer("buckets", buckets, 2) % 2:
         raise ValueError(f"buckets = {buckets} is odd; half of them hold one distance each")

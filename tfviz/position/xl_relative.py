@@ -36,8 +36,8 @@ def four_terms(
 ) -> Float[Tensor, "4 *heads L L"]:
     """The four terms of every pair by the definition, not yet divided by √d_head.
 
-    R has one row for each distance L − 1, …, 0, …, 1 − L, already multiplied by W^r. ValueError
-    for any other number of rows.
+    R has one row for each distance L − 1, …, 0, …, 1 − L, already multiplied by W^r.
+    Raises ValueError for any other number of rows.
     """
     L = Q.shape[-2]
     if R.shape[-2] != 2 * L - 1:

@@ -49,8 +49,7 @@ def sparse_attention(
     Any length, any parameters of the pattern, any leading dimensions; a pattern that differs by
     head wants the heads in the third dimension from the end. A query without any key gives 0.
 
-    Raises:
-        TypeError, ValueError: shapes, dtypes or lengths that do not fit, and NaN.
+    Raises TypeError or ValueError for shapes, dtypes or lengths that do not fit, and for NaN.
     """
     if not isinstance(pattern, Pattern):
         raise TypeError(

@@ -64,7 +64,7 @@ def offsets(pattern: Pattern, L: int) -> Window | None:
 
 
 class _Position:
-    """i or j of the pairs at all offsets t = i - j. What is no matter of offsets is a TypeError."""
+    """i or j of the pairs at all offsets t = i - j. Raises TypeError for anything else."""
 
     def __init__(self, t: Tensor, sign: int, unit: int, units: list[int]) -> None:
         self.t, self.sign, self.unit, self.units = t, sign, unit, units

@@ -36,7 +36,7 @@
       const other = checked(await given.text());
       let fresh = 0;
       change((mine) => { // what is in only one of the two is kept; of two days, the earlier
-        for (const kind of ["exercises", "chapters"]) for (const [name, entry] of Object.entries(other[kind])) {
+        for (const kind of ["exercises", "chapters", "answers"]) for (const [name, entry] of Object.entries(other[kind])) {
           const had = Object.hasOwn(mine[kind], name) ? mine[kind][name] : null;
           if (!had) fresh++;
           mine[kind][name] = had ? { ...entry, ...had, done: [had.done, entry.done].sort()[0] } : entry;

@@ -25,20 +25,22 @@
   }
 
   // --- what is known, and where it is kept
-  const nothing = () => ({ course: "tfviz", version: VERSION, exercises: {}, chapters: {} });
-  const size = (progress) => Object.keys(progress.exercises).length + Object.keys(progress.chapters).length;
+  const nothing = () => ({ course: "tfviz", version: VERSION, exercises: {}, chapters: {}, answers: {} });
+  const size = (progress) => ["exercises", "chapters", "answers"].reduce((all, kind) => all + Object.keys(progress[kind]).length, 0);
   let known = nothing(), trouble = ""; // trouble: why what is known here is not kept
 
   // Progress from outside, complete and of the right types; an Error says what is wrong with it.
   function checked(text) {
     const table = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
+    const answer = (x) => Number.isFinite(x) || (Array.isArray(x) && x.length <= 64 && x.every(Number.isFinite));
     if (text.length > MOST) throw new Error(`it is longer than the ${MOST / 1024} KiB that progress may have`);
     let found;
     try { found = JSON.parse(text); } catch { throw new Error("it is not JSON"); }
     if (!table(found) || found.course !== "tfviz") throw new Error("it is JSON, but no progress of this course");
     if (found.version !== VERSION) throw new Error(`its version is ${JSON.stringify(found.version)}, and this page reads version ${VERSION}`);
     const out = nothing();
-    for (const kind of ["exercises", "chapters"]) {
+    for (const kind of ["exercises", "chapters", "answers"]) {
+      if (kind === "answers" && found[kind] === undefined) continue; // kept before questions were asked
       if (!table(found[kind])) throw new Error(`its “${kind}” is not a table of names`);
       for (const [name, entry] of Object.entries(found[kind])) {
         const wrong = (what) => new Error(`in “${kind}”, “${name.slice(0, 40)}” ${what}`);
@@ -47,6 +49,11 @@
           throw wrong("has no day such as “done”: “2026-11-21”");
         }
         out[kind][name] = { done: entry.done };
+        if (kind === "answers") {
+          if (!answer(entry.said)) throw wrong("has a “said” that is neither a number nor a list of numbers");
+          out[kind][name].said = entry.said;
+          continue;
+        }
         if (entry.state === undefined) continue;
         if (kind === "chapters" || !table(entry.state)) throw wrong("has a “state” that is none of an explorer");
         out[kind][name].state = entry.state;
@@ -63,7 +70,8 @@
   function keep() {
     if (unreadable()) return; // somebody else's, or of a later edition: not ours to write over
     try {
-      if (size(known)) localStorage.setItem(KEY, JSON.stringify(known)); else localStorage.removeItem(KEY);
+      const { answers, ...without } = known;
+      if (size(known)) localStorage.setItem(KEY, JSON.stringify(Object.keys(answers).length ? known : without)); else localStorage.removeItem(KEY);
       trouble = "";
     } catch { trouble = "this browser keeps nothing for this site, or its store is full"; }
   }
@@ -142,6 +150,14 @@
       put();
       say(`${one(".admonition-title", box).textContent.trim()} is done. ${trouble ? `But ${trouble}.` : "Kept on this device."}`);
     }
+  });
+
+  // --- predictions: what the reader said before an explorer showed it; null takes it back
+  document.addEventListener("tfviz:answer", ({ detail: { name, said } }) => {
+    change((p) => { if (said === null) delete p.answers[name]; else p.answers[name] = { done: today(), said }; });
+  });
+  document.addEventListener("tfviz:asked", ({ detail }) => {
+    if (Object.hasOwn(known.answers, detail.name)) detail.said = known.answers[detail.name].said;
   });
 
   // --- a chapter: how many of its exercises, and whether it was read

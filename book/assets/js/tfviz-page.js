@@ -1,14 +1,13 @@
-// The page shim: brings explorers and plotly figures to life in a page without a kernel.
+// The page shim: brings explorers to life in a page without a kernel.
 //
-// Expects beside itself (…/_static/js/tfviz-page.js): …/_static/explorers/<name>.js, .css, .reg.js and
-// …/_static/vendor/plotly.min.js. Both are fetched when the first of their kind comes near the
-// screen. From file:// a module may not be imported: <name>.reg.js carries its text instead.
-// Plotly specs name colours by role, "role:attention" or "role:grid/0.5" (with opacity): they are
-// replaced by the page's CSS variables, again when the theme changes.
+// Expects beside itself (…/_static/js/tfviz-page.js): …/_static/explorers/kit.js and .css, <name>.js,
+// .css, .reg.js, fetched when the first explorer of its kind comes near the screen. From file:// a
+// module may not be imported: <name>.reg.js carries its text instead.
 (function () {
   "use strict";
   const root = document.currentScript.src.replace(/js\/tfviz-page\.js.*$/, "");
   const texts = {}, modules = {}, scripts = {};
+  let kit;
   window.tfvizPage = { define: (name, text) => { texts[name] = text; } };
 
   // The part of anywidget's model that explorers use, without a kernel behind it.
@@ -50,7 +49,10 @@
 
   function load(name) {
     return (modules[name] ??= (async () => {
-      const styled = style(`${root}explorers/${name}.css`);
+      // one kit for all explorers of the page; its sheet stands before theirs
+      kit ??= [style(`${root}explorers/kit.css`), script(`${root}explorers/kit.js`)];
+      const styled = Promise.all([kit[0], style(`${root}explorers/${name}.css`)]);
+      await kit[1];
       let module;
       if (location.protocol === "file:") {
         await script(`${root}explorers/${name}.reg.js`);
@@ -77,59 +79,11 @@
     }
   }
 
-  // --- plotly
-  const figures = [];
-  function role(name, opacity) {
-    const value = getComputedStyle(document.documentElement).getPropertyValue(`--tfviz-${name}`).trim();
-    if (!opacity) return value;
-    const probe = document.createElement("canvas").getContext("2d");
-    probe.fillStyle = value;
-    probe.fillRect(0, 0, 1, 1);
-    return `rgba(${[...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)].join(",")},${opacity})`;
-  }
-  function themed(part) {
-    if (typeof part === "string") return part.startsWith("role:") ? role(...part.slice(5).split("/")) : part;
-    if (Array.isArray(part)) return part.map(themed);
-    if (part && typeof part === "object") return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, themed(value)]));
-    return part;
-  }
-  function layout(spec) {
-    const line = { gridcolor: "role:grid", linecolor: "role:grid", zerolinecolor: "role:grid" };
-    const clear = "rgba(0,0,0,0)";
-    const look = { paper_bgcolor: clear, plot_bgcolor: clear, autosize: true, ...spec.layout };
-    look.font = { color: "role:ink", family: getComputedStyle(document.body).fontFamily, ...look.font };
-    look.hoverlabel = { bgcolor: "role:page", bordercolor: "role:ink", font: { color: "role:ink" }, ...look.hoverlabel };
-    for (const axis of ["xaxis", "yaxis", ...Object.keys(look)]) if (/^[xy]axis\d*$/.test(axis)) look[axis] = { ...line, ...look[axis] };
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) look.transition = { duration: 0 };
-    return themed(look);
-  }
-  const options = { responsive: true, displaylogo: false, displayModeBar: false };
-
-  async function mountPlotly(host) {
-    if (host.dataset.mounting) return;
-    host.dataset.mounting = "true";
-    try {
-      await script(`${root}vendor/plotly.min.js`);
-      const spec = JSON.parse(host.querySelector("script").textContent);
-      const place = document.createElement("div");
-      place.style.height = "100%";
-      host.append(place);
-      const show = () => window.Plotly.react(place, themed(spec.data), layout(spec), { ...options, ...spec.config });
-      await show();
-      host.dataset.ready = "true";
-      figures.push(show);
-    } catch (error) {
-      host.append(`The figure could not start: ${error.message}`);
-      console.error(error);
-    }
-  }
-
   // --- when
-  const mount = (host) => (host.matches(".tfviz-explorer") ? mountExplorer(host) : mountPlotly(host));
   function start() {
-    const hosts = [...document.querySelectorAll(".tfviz-explorer, .tfviz-plotly")];
+    const hosts = [...document.querySelectorAll(".tfviz-explorer")];
     const watch = new IntersectionObserver(
-      (seen) => { for (const { target, isIntersecting } of seen) if (isIntersecting) { watch.unobserve(target); mount(target); } },
+      (seen) => { for (const { target, isIntersecting } of seen) if (isIntersecting) { watch.unobserve(target); mountExplorer(target); } },
       { rootMargin: "300px" },
     );
     for (const host of hosts) watch.observe(host);
@@ -139,13 +93,11 @@
       const kin = hosts.filter((host) => host.dataset.explorer === linked[1]);
       const host = kin[(linked[2] || 1) - 1];
       if (host) {
-        mount(host);
+        mountExplorer(host);
         host.scrollIntoView({ block: "center" });
       }
     }
-    addEventListener("beforeprint", () => hosts.forEach(mount));
-    new MutationObserver(() => figures.forEach((show) => show()))
-      .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    addEventListener("beforeprint", () => hosts.forEach(mountExplorer));
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();

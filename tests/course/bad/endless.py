@@ -318,12 +318,6 @@ def output_of_50_mb(hand_in: HandIn) -> None:
 
 
 @answer("all")
-def output_of_tabs(hand_in: HandIn) -> None:
-    """Prints tabs and line ends, which took a highlighter of pages minutes; then answers well."""
-    hand_in.carry("print('\\t\\n' * 40_000)")
-
-
-@answer("all")
 def output_in_the_function(hand_in: HandIn) -> None:
     """Prints 10 MB in every call of its function; then answers well."""
     hand_in.carry("", "for _ in range(10):\n    print('x' * 10**6)")

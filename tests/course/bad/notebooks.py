@@ -167,7 +167,7 @@ def function_renamed(hand_in: HandIn) -> None:
     hand_in.answer("ex-sharpness", SHARPNESS.replace("beta_for", "beta"))
 
 
-@student(loops="none", order="none", row="none", remark="its cell also says that it is")
+@student(loops="none", order="none", row="none", remark="its answer cell was not found")
 def answers_in_one_cell(hand_in: HandIn) -> None:
     """All answers were merged into one cell, which is read as the answer to the first."""
     cells = hand_in.notebook["cells"]

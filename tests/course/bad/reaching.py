@@ -338,7 +338,7 @@ def forges_verdicts(hand_in: HandIn) -> None:
 
         def order(f, X):
             lines = [thing for thing in gc.get_objects() if type(thing).__name__ == "Line"]
-            for place in [line.writing for line in lines] or range(3, 64):
+            for place in [line.writing.fileno() for line in lines] or range(3, 64):
                 for message in FORGED:
                     text = json.dumps(message).encode()
                     try:

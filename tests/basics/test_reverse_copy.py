@@ -1,0 +1,58 @@
+"""Reverse copy: that it trains, and that the stored result says what the chapter says."""
+
+from __future__ import annotations
+
+import torch
+
+from tfviz import experiments
+from tfviz.experiments import reverse_copy
+
+close = torch.testing.assert_close
+
+
+def test_reverse_copy_really_trains() -> None:
+    _, untrained = reverse_copy.train(length=5, steps=0, state_too=False)
+    _, right = reverse_copy.train(length=5, steps=60, state_too=False)
+    assert untrained < 0.25 and right > 0.8, (untrained, right)
+
+
+def test_reverse_copy_is_reproducible_and_leaves_the_seed_alone() -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    runs = [reverse_copy.train(length=3, steps=3)[0] for _ in range(2)]
+    assert torch.equal(torch.get_rng_state(), before)
+    for a, b in zip(runs[0].parameters(), runs[1].parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_note_on_a_single_symbol_does_not_know_its_neighbours() -> None:
+    source = torch.tensor([[0, 1, 2, 3]])
+    changed = torch.tensor([[0, 1, 2, 7]])
+    alone, recurrent = (reverse_copy.Writer(neighbours=n) for n in (False, True))
+    target = torch.zeros_like(source)  # what is fed back is the same for both
+    for model, same in ((alone, True), (recurrent, False)):
+        seen: list[torch.Tensor] = []
+        model.attention.register_forward_hook(lambda m, args, out, seen=seen: seen.append(args[1]))
+        model(source, target)
+        model(changed, target)
+        assert torch.equal(seen[0][:, 0], seen[4][:, 0]) is same
+
+
+def test_stored_result_says_what_the_chapter_says() -> None:
+    result = experiments.load("reverse_copy")
+    fixed, attends = (
+        torch.tensor(result["accuracy"][name]).mean(0)
+        for name in ("one fixed vector", "additive attention")
+    )
+    assert fixed[0] > 0.97 and fixed[-1] < 0.55 and attends.min() > 0.93
+    mean = {
+        name: {key: sum(run[key] for run in runs) / len(runs) for key in ("now", "before")}
+        for name, runs in result["looked_at"].items()
+    }
+    assert mean["context alone"]["now"] > 0.7
+    assert mean["state and context"]["before"] > mean["state and context"]["now"]
+    assert mean["state and context, notes on single symbols"]["now"] > 0.7
+    assert result["provenance"]["steps"] <= 200 and len(result["provenance"]["seeds"]) >= 3
+    for runs in result["looked_at"].values():
+        for run in runs:
+            close(torch.tensor(run["map"]).sum(-1), torch.ones(8), atol=1e-3, rtol=0)

@@ -1,0 +1,139 @@
+"""What the kit gives to every explorer: motion, terms, the sentence, the address, answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from explorer_examples import SONG
+from explorer_site import ASSETS, write_site
+
+from tfviz.explorers import BlockSignals, MergeStepper
+
+MERGES = "(node) => node.tfvizModel.get('merges')"
+
+
+def opened(page: Any, folder: Path, address: str, *explorers: Any, more: str = "") -> Any:
+    write_site(folder, *(e.html() for e in explorers), more, name="kit.html")
+    page.goto(f"{address}kit.html")
+    page.locator(".tfviz-explorer[data-ready]").first.wait_for()
+    return page
+
+
+def stopped(page: Any) -> None:
+    """From here on the page's time passes only when the test says so."""
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 3600)
+
+
+def test_play_pause_and_steps(page: Any, folder: Path, address: str) -> None:
+    page.clock.install()
+    opened(page, folder, address, MergeStepper("ab ab b ab abc abc"))
+    stopped(page)
+    host = page.locator(".tfviz-explorer")
+    page.get_by_role("button", name="play").click()
+    page.clock.run_for(1300)
+    assert host.evaluate(MERGES) == 2
+    page.get_by_role("button", name="pause").click()
+    page.clock.run_for(3000)
+    assert host.evaluate(MERGES) == 2
+    page.get_by_role("button", name="play").click()
+    page.clock.run_for(60_000)  # stops by itself at the last
+    page.get_by_role("button", name="play").wait_for()
+    assert page.get_by_role("button", name="merge →").is_disabled()
+
+
+def test_with_reduced_motion_it_is_stepped(page: Any, folder: Path, address: str) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    opened(page, folder, address, MergeStepper("ab ab b"))
+    assert not page.get_by_role("button", name="play").count()
+    page.get_by_role("button", name="merge →").wait_for()
+
+
+def test_the_sentence_is_never_late(page: Any, folder: Path, address: str) -> None:
+    """While a key is held, what is spoken is at most 300 ms behind the numbers."""
+    page.clock.install()
+    opened(page, folder, address, BlockSignals(1))
+    stopped(page)
+    slider = page.locator("input[data-key=depth]")
+    for depth in range(2, 20):
+        slider.press("ArrowRight")
+        page.clock.run_for(60)
+        said = page.locator(".tfx-status").inner_text()
+        assert int(said.split(" block")[0].split()[-1]) >= depth - 5
+    page.clock.run_for(300)
+    assert "19 blocks" in page.locator(".tfx-status").inner_text()
+
+
+def test_the_address_follows_the_state(page: Any, folder: Path, address: str) -> None:
+    opened(page, folder, address, BlockSignals(3))
+    page.locator("input[data-key=depth]").press("ArrowRight")
+    page.wait_for_function("() => location.hash.startsWith('#block_signals=')")
+    link = page.url
+    page.get_by_role("button", name="reset").click()
+    page.wait_for_function("() => !location.hash")
+    page.goto("about:blank")
+    page.goto(link)
+    page.get_by_text("4 blocks:").wait_for()
+
+
+def test_two_explorers_share_the_address(page: Any, folder: Path, address: str) -> None:
+    """Each keeps its own part; the one that was moved last stands first, and is scrolled to."""
+    room = "<p style='height: 3000px'></p>"
+    makers = [BlockSignals(3), MergeStepper("ab ab b ab abc abc"), BlockSignals(5)]
+    write_site(folder, *(e.html() + room for e in makers), name="kit.html")
+    page.goto(f"{address}kit.html")
+    for place, key in ((0, "depth"), (1, "merges"), (2, "depth")):
+        host = page.locator(".tfviz-explorer").nth(place)
+        host.scroll_into_view_if_needed()
+        skip = host.get_by_role("button", name="just show me")
+        host.and_(page.locator("[data-ready]")).wait_for()
+        if skip.count():
+            skip.click()
+        host.locator(f"input[data-key={key}]").press("ArrowRight")
+        name = ["block_signals", "merge_stepper", "block_signals-2"][place]
+        page.wait_for_function("(name) => location.hash.startsWith(`#${name}=`)", arg=name)
+    parts = [part.split("=")[0] for part in page.url.split("#")[1].split("&")]
+    assert parts == ["block_signals-2", "merge_stepper", "block_signals"]
+    depths = "() => [...document.querySelectorAll('.tfviz-explorer')].map((x) => x.tfviz?.hash())"
+    before, link = page.evaluate(depths), page.url
+    page.goto("about:blank")
+    page.goto(link)
+    page.locator(".tfviz-explorer").last.get_by_text("6 blocks:").wait_for()
+    assert page.evaluate("scrollY") > 3000
+    for host in page.locator(".tfviz-explorer").all():
+        host.scroll_into_view_if_needed()
+        host.and_(page.locator("[data-ready]")).wait_for()
+    assert page.evaluate(depths) == before
+    page.get_by_role("button", name="reset").last.click()
+    page.wait_for_function("() => !location.hash.includes('block_signals-2')")
+    assert "merge_stepper=" in page.url and "block_signals=" in page.url
+
+
+def test_an_answer_is_kept_with_the_progress(page: Any, folder: Path, address: str) -> None:
+    script = (ASSETS / "js" / "progress.js").read_text("utf-8")
+    (folder / "progress.js").write_text(script, "utf-8")
+    more = "<script defer src='progress.js'></script>"
+    opened(page, folder, address, MergeStepper(SONG), more=more)
+    page.get_by_role("button", name="“row”").click()
+    page.get_by_text("you said: “row”").wait_for()
+    page.goto("about:blank")
+    page.goto(f"{address}kit.html")  # without the state that the address has come to
+    page.get_by_text("you said: “row”").wait_for()
+    assert page.locator(".tfviz-explorer").evaluate(MERGES) == 0  # the answer, not the way to it
+    page.get_by_role("button", name="ask me again").click()
+    page.goto("about:blank")
+    page.goto(f"{address}kit.html")
+    page.get_by_role("button", name="“row”").wait_for()
+
+
+def test_on_a_phone_the_picture_stays_above_the_sliders(
+    page: Any, folder: Path, address: str
+) -> None:
+    page.set_viewport_size({"width": 390, "height": 700})
+    opened(page, folder, address, BlockSignals(5))
+    page.locator("input[data-key=seed]").evaluate("(node) => node.scrollIntoView({block: 'end'})")
+    picture, slider = (
+        page.locator(what).bounding_box() for what in ("[data-lead]", "input[data-key=seed]")
+    )
+    assert picture["y"] >= -1 and picture["y"] + picture["height"] < slider["y"]
+    assert picture["height"] < 0.5 * 700

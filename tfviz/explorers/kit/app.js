@@ -1,0 +1,351 @@
+// An explorer in the page: its state, its frame, its address, its colours, and what is said.
+
+// Whether a value, from a link perhaps, is one that this knob may have.
+function fits(about, value) {
+  const { kind, of, between } = about;
+  const {
+    low = of?.[0] ?? Number.NEGATIVE_INFINITY,
+    high = of?.at(-1) ?? Number.POSITIVE_INFINITY,
+  } = about;
+  if (kind === undefined || kind === "own") return true; // the module's `fit` knows
+  if (of && !between) return of.includes(value);
+  if (kind === "switch") return typeof value === "boolean";
+  if (kind === "word") return typeof value === "string";
+  const inside = Number.isFinite(value) && value >= low && value <= high;
+  return inside && (kind === "number" || Number.isInteger(value));
+}
+
+let instances = 0;
+
+class App {
+  constructor(model, host, spec, tf) {
+    this.tf = tf;
+    this.model = model;
+    this.spec = spec;
+    this.number = ++instances;
+    this.changed = new Set();
+    this.cleanup = [];
+    this.fields = [];
+    this.measures = [];
+    this.knobs = new Map(); // the controls by the names of their knobs
+    this.asked = [];
+    this.locked = new Set(); // knobs that a question keeps shut
+    this.first = structuredClone(this.all());
+    const body = host.querySelector(":scope > .tfviz-explorer-body");
+    this.host = host;
+    this.root = el("div", { className: `tfx tfx-${tf.name}` });
+    this.root.dataset.lmSuppressShortcuts = "true";
+    this.root.dataset.jpSuppressContextMenu = "true";
+    this.root.toggleAttribute("data-kit", Boolean(spec.numbers));
+    this.top = el("p", { className: "tfx-prompt", hidden: true });
+    this.questions = el("div", { className: "tfx-questions" });
+    this.picture = el("div", { className: "tfx-picture" });
+    this.controls = el("div", { className: "tfx-controls" });
+    this.status = el("p", { className: "tfx-status", role: "status" });
+    this.readouts = el("div", { className: "tfx-readouts" });
+    this.footer = el("div", { className: "tfx-footer" });
+    const main = el("div", { className: "tfx-main" }, this.picture, this.controls);
+    const parts = [this.top, this.questions, main, this.status, this.readouts, this.footer];
+    this.root.append(...parts);
+    (body || host).replaceChildren(this.root);
+    this.theme();
+    if (model.get("prompt")) this.prompt(model.get("prompt"));
+  }
+
+  // --- state
+  get(key) {
+    return this.model.get(key);
+  }
+  all() {
+    return Object.fromEntries(this.spec.keys.map((key) => [key, this.model.get(key)]));
+  }
+  // the knobs, and what is given
+  values() {
+    const given = this.tf.declared.given.map((key) => [key, this.model.get(key)]);
+    return Object.assign(Object.fromEntries(given), this.all());
+  }
+  moved() {
+    // what differs from the first state
+    const other = ([key, value]) => JSON.stringify(value) !== JSON.stringify(this.first[key]);
+    return Object.fromEntries(Object.entries(this.all()).filter(other));
+  }
+  judged(met) {
+    const detail = { met, state: this.moved() };
+    this.host.dispatchEvent(new CustomEvent("tfviz:goal", { bubbles: true, detail }));
+  }
+  set(key, value) {
+    const values = typeof key === "object" ? key : { [key]: value };
+    for (const [name, x] of Object.entries(values)) this.model.set(name, x);
+    this.model.save_changes();
+  }
+  // what numbers() gives for the present state, worked out once
+  numbers() {
+    if (this.stale !== false) {
+      this.found = this.spec.numbers(this.values());
+      this.stale = false;
+    }
+    return this.found;
+  }
+  redraw(key) {
+    if (key) this.changed.add(key);
+    this.frame ??= requestAnimationFrame(() => this.paint());
+  }
+  paint() {
+    cancelAnimationFrame(this.frame);
+    this.frame = undefined;
+    const changed = this.changed;
+    this.changed = new Set();
+    if (typeof this.view === "function") this.view(this.values(), this.numbers(), changed);
+    else this.view.draw(changed);
+    for (const update of this.fields) update();
+    if (this.lit) this.relight(); // what was drawn anew lights up again
+  }
+  get still() {
+    return matchMedia("(prefers-reduced-motion: reduce)").matches;
+  }
+  id(name) {
+    return `tfx-${this.tf.name}-${this.number}-${name}`;
+  }
+
+  theme() {
+    this.root.toggleAttribute("data-dark", isDark());
+    const style = getComputedStyle(this.root);
+    this.colours = { dark: isDark() };
+    for (const role of ROLES) this.colours[role] = style.getPropertyValue(`--tfx-${role}`).trim();
+    this.font = style.fontFamily;
+    // JupyterLab renders first, then puts the host into its page and the style sheet beside it
+    clearTimeout(this.unstyled);
+    if (!this.colours.page) {
+      this.unstyled = setTimeout(() => {
+        this.theme();
+        this.redraw("theme");
+      }, 60);
+    }
+  }
+
+  // --- words
+  prompt(text) {
+    this.top.textContent = text;
+    this.top.hidden = false;
+  }
+  // Shown and spoken: at once, then at most four times a second while a slider is on its way.
+  say(text) {
+    if (text === this.saying) return;
+    this.saying = text;
+    const late = 250 - (performance.now() - (this.spoken ?? -1e9));
+    if (late <= 0) this.speak();
+    else this.speech ??= setTimeout(() => this.speak(), late);
+  }
+  speak() {
+    clearTimeout(this.speech);
+    this.speech = undefined;
+    this.spoken = performance.now();
+    this.status.textContent = this.saying;
+  }
+
+  plane(options) {
+    return plane(this, options ?? {});
+  }
+  matrix(options, more) {
+    return options instanceof Node ? oldMatrix(this, options, more) : matrix(this, options ?? {});
+  }
+  table(options) {
+    return table(this, options);
+  }
+  motion(key, options) {
+    return motion(this, key, options);
+  }
+  ask(options) {
+    return ask(this, options);
+  }
+}
+for (const part of [controls, terms, old]) {
+  Object.defineProperties(App.prototype, Object.getOwnPropertyDescriptors(part));
+}
+
+const ADDRESS_AFTER = 300; // milliseconds of rest, until the address follows the state
+
+// The states in the address, each under the name of its explorer: #name=…&name-2=…
+const linked = () =>
+  location.hash
+    .slice(1)
+    .split("&")
+    .filter((part) => /^[a-z_]+(-\d+)?=./.test(part));
+
+function explorer(tf, spec) {
+  const { knobs, given, found, kind } = tf.declared;
+  spec.keys = Object.keys(knobs);
+  spec.check = (values) => {
+    const all = Object.entries(values);
+    const fine = Object.fromEntries(all.filter(([key, value]) => fits(knobs[key], value)));
+    return spec.fit?.(fine) ?? fine;
+  };
+  const written = (app) => {
+    const names = [...given.filter((name) => !found.includes(name)), ...spec.keys];
+    return `${kind}(${names.map((name) => `${name}=${python(app.get(name))}`).join(", ")})`;
+  };
+
+  function render({ model, el: host }) {
+    const app = new App(model, host, spec, tf);
+    const first = app.first;
+    // which of its kind on this page: two explorers do not share an address
+    const kin = [...document.querySelectorAll(`[data-explorer="${tf.name}"]`)];
+    const place = kin.indexOf(host);
+    const address = place > 0 ? `${tf.name}-${place + 1}` : tf.name;
+    const mine = (part) => part.startsWith(`${address}=`);
+    const show = (state) => {
+      const known = (key, value) => spec.keys.includes(key) && typeof value === typeof first[key];
+      const wanted = Object.entries(state).filter(([key, value]) => known(key, value));
+      const fine = spec.check(Object.fromEntries(wanted));
+      app.set({ ...first, ...fine });
+      const refused = Object.keys(state).filter((key) => !(key in fine));
+      if (refused.length && spec.numbers) {
+        const what = refused.map((key) => `${key} = ${python(state[key])}`).join(", ");
+        throw new Error(`${what} cannot be; the first value stands`);
+      }
+    };
+    let notice = "";
+    const restore = () => {
+      const text = linked().find(mine)?.split("=")[1];
+      if (!text) return;
+      try {
+        show(unpack(text));
+      } catch (error) {
+        notice = `The link could not be read: ${error.message}`;
+        console.warn(notice);
+        if (app.view) tell(notice);
+      }
+    };
+    if (place >= 0) restore();
+
+    app.view = spec.setup(app);
+    const { python: own, copies = [], destroy } = app.view;
+    const said = el("span", { className: "tfx-said", role: "status" });
+    const tell = (text) => {
+      said.textContent = text;
+      setTimeout(() => {
+        said.textContent = "";
+      }, 2500);
+    };
+    const copier = (text, what) => async () => {
+      const value = text();
+      tell((await copy(value)) ? `${what} copied` : `copying is blocked here: ${value}`);
+    };
+    const hash = () => `#${address}=${pack(app.moved())}`;
+    const code = () => (own ?? (() => written(app)))();
+    app.button("reset", () => {
+      app.set(structuredClone(first));
+      tell("first state");
+    });
+    if (place >= 0)
+      app.button(
+        "copy link",
+        copier(() => location.href.split("#")[0] + hash(), "link"),
+      );
+    app.button("copy Python", copier(code, "Python"));
+    for (const [text, value, what] of copies) app.button(text, copier(value, what));
+    app.footer.append(said);
+    if (notice) tell(notice);
+
+    // the address follows the state, once the reader has moved something
+    let touched = false;
+    let later;
+    const follow = () => {
+      clearTimeout(later);
+      if (place < 0 || !touched || !spec.numbers) return;
+      later = setTimeout(() => {
+        const still = !Object.keys(app.moved()).length;
+        if (still && !linked().some(mine)) return;
+        // the one moved last stands first: a page that opens there scrolls to it
+        const parts = linked().filter((part) => !mine(part));
+        if (!still) parts.unshift(hash().slice(1));
+        const clean = location.pathname + location.search;
+        try {
+          history.replaceState(history.state, "", parts.length ? `#${parts.join("&")}` : clean);
+        } catch {
+          // a page that may not: then only "copy link" knows
+        }
+      }, ADDRESS_AFTER);
+    };
+    for (const type of ["input", "click", "keydown", "pointerdown"]) {
+      app.root.addEventListener(
+        type,
+        () => {
+          touched = true;
+        },
+        true,
+      );
+    }
+
+    const names = spec.keys.concat(given, "prompt");
+    const watchers = names.map((name) => {
+      const call = () => {
+        app.stale = true;
+        app.redraw(name);
+        follow();
+      };
+      return [`change:${name}`, call];
+    });
+    for (const [event, call] of watchers) model.on(event, call);
+    const unwatch = onTheme(() => {
+      app.theme();
+      app.redraw("theme");
+    });
+    if (place >= 0) addEventListener("hashchange", restore);
+    const asked = ({ detail }) => {
+      try {
+        show(detail);
+      } catch (error) {
+        tell(`The state cannot be shown: ${error.message}`);
+      }
+    };
+    host.addEventListener("tfviz:show", asked);
+    for (const name of names) app.changed.add(name);
+    for (const measure of app.measures) measure();
+    for (const question of app.asked) question.start();
+    if (spec.numbers) app.linkTerms();
+    app.paint();
+    // for the tests, and for the curious at the console
+    host.tfviz = {
+      numbers: () => plain(app.numbers()),
+      python: code,
+      hash,
+      paint: () => app.paint(),
+    };
+    if (!spec.numbers) host.tfviz.numbers = undefined;
+    host.dataset.ready = "true";
+    return () => {
+      for (const [event, call] of watchers) model.off(event, call);
+      unwatch();
+      removeEventListener("hashchange", restore);
+      host.removeEventListener("tfviz:show", asked);
+      cancelAnimationFrame(app.frame);
+      for (const timer of [app.speech, app.unstyled, later]) clearTimeout(timer);
+      destroy?.();
+      for (const call of app.cleanup) call();
+    };
+  }
+  return { render };
+}
+
+// Typed arrays as lists.
+const plain = (x) => {
+  if (ArrayBuffer.isView(x)) return Array.from(x);
+  if (Array.isArray(x)) return x.map(plain);
+  if (x && typeof x === "object") {
+    return Object.fromEntries(Object.entries(x).map(([key, value]) => [key, plain(value)]));
+  }
+  return x;
+};
+
+// What a module is written with: the object `tf`, of its own for each explorer.
+const kit = (about) => {
+  const tf = {
+    ...about,
+    ...{ clamp, range, keep, sum, dot, norm, rms, plus, softmax, uniforms, product },
+    ...{ layerNorm, selfAttention, feedForward, blockStack, bytePairs },
+    ...{ sig, count, fixed, short, bytes, python, el, svg, rgb, mix, word },
+  };
+  tf.explorer = (spec) => explorer(tf, spec);
+  return tf;
+};

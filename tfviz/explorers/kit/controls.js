@@ -1,0 +1,211 @@
+// Controls, each of which reads and writes a trait, or what `read` and `write` say.
+
+const controls = {
+  slider(key, options) {
+    const {
+      label,
+      letter,
+      min = 0,
+      max = 1,
+      step = 1,
+      scale,
+      into = this.controls,
+      hint,
+    } = options;
+    const { read = () => this.get(key), write = (value) => this.set(key, value) } = options;
+    const format =
+      options.format ?? ((value) => (Number.isInteger(value) ? String(value) : sig(value)));
+    const id = this.id(key);
+    const ends = scale ? { min: 0, max: scale.length - 1, step: 1 } : { min, max, step };
+    const input = el("input", { type: "range", id, ...ends });
+    input.dataset.lmSuppressShortcuts = "true";
+    input.dataset.key = key;
+    const output = el("output", { htmlFor: id });
+    const name = el("label", { htmlFor: id }, label);
+    if (letter) name.append(" ", el("i", {}, letter));
+    const row = el("div", { className: "tfx-field tfx-slider", title: hint }, name, output, input);
+    into.append(row);
+    const nearest = (value) =>
+      scale.reduce(
+        (best, x, k) => (Math.abs(x - value) < Math.abs(scale[best] - value) ? k : best),
+        0,
+      );
+    const update = () => {
+      const value = read();
+      const place = String(scale ? nearest(value) : value);
+      if (input.value !== place) input.value = place;
+      const text = format(value);
+      if (output.textContent !== text) {
+        output.textContent = text;
+        input.setAttribute("aria-valuetext", text);
+      }
+      const span = input.max - input.min;
+      const share = span > 0 ? (100 * (input.value - input.min)) / span : 0;
+      input.style.setProperty("--fill", `${share}%`);
+    };
+    input.addEventListener("input", () =>
+      write(scale ? scale[Number(input.value)] : Number(input.value)),
+    );
+    this.fields.push(update);
+    const limit = (low, high, by) => {
+      input.min = low;
+      input.max = high;
+      if (by) input.step = by;
+    };
+    return { row, input, update, limit, remove: () => this.forget(row, update) };
+  },
+  forget(row, update) {
+    row.remove();
+    this.fields = this.fields.filter((f) => f !== update);
+  },
+  checkbox(key, { label, into = this.controls, read, write, hint }) {
+    read ??= () => this.get(key);
+    write ??= (value) => this.set(key, value);
+    const input = el("input", { type: "checkbox", id: this.id(key) });
+    input.dataset.key = key;
+    input.addEventListener("change", () => write(input.checked));
+    const name = el("label", { htmlFor: input.id }, label);
+    const row = el("div", { className: "tfx-field tfx-check", title: hint }, input, name);
+    into.append(row);
+    const update = () => {
+      input.checked = Boolean(read());
+    };
+    this.fields.push(update);
+    return { row, input, update };
+  },
+  select(key, { label, options, into = this.controls, read, write, hidden = false }) {
+    read ??= () => this.get(key);
+    write ??= (value) => this.set(key, value);
+    const option = ([value, text]) => el("option", { value }, text);
+    const group = ([name, items]) => el("optgroup", { label: name }, ...items.map(option));
+    const input = el("select", { id: this.id(key) });
+    input.dataset.key = key;
+    input.dataset.lmSuppressShortcuts = "true";
+    if (Array.isArray(options)) input.append(...options.map(option));
+    else input.append(...Object.entries(options).map(group));
+    input.addEventListener("change", () => write(input.value));
+    const name = el("label", { htmlFor: input.id, className: hidden ? "tfx-hidden" : "" }, label);
+    const row = el("div", { className: "tfx-field tfx-select" }, name, input);
+    into.append(row);
+    const update = () => {
+      const value = String(read());
+      if (input.value !== value) input.value = value;
+    };
+    this.fields.push(update);
+    return { row, input, update, remove: () => this.forget(row, update) };
+  },
+  choice(key, { label, options, into = this.controls, read, write, hidden = false }) {
+    read ??= () => this.get(key);
+    write ??= (value) => this.set(key, value);
+    const name = this.id(key);
+    const inputs = options.map(([value, text, hint]) => {
+      const input = el("input", { type: "radio", name, id: `${name}-${value}` });
+      input.dataset.lmSuppressShortcuts = "true";
+      input.dataset.key = key;
+      input.addEventListener("change", () => write(value));
+      return [value, input, el("label", { htmlFor: input.id, title: hint }, text)];
+    });
+    const row = el(
+      "fieldset",
+      { className: "tfx-field tfx-choice" },
+      el("legend", { className: hidden ? "tfx-hidden" : "" }, label),
+      el(
+        "span",
+        { className: "tfx-segments" },
+        ...inputs.flatMap(([, input, text]) => [input, text]),
+      ),
+    );
+    into.append(row);
+    const update = () => {
+      const now = read();
+      for (const [value, input] of inputs) input.checked = value === now;
+    };
+    this.fields.push(update);
+    return { row, update };
+  },
+  // The control of a knob, as the Python class declares it.
+  knob(key, { as, ...options } = {}) {
+    const { kind, of, texts, low, high, step, label, letter } = this.tf.declared.knobs[key];
+    const words = { label, letter, ...options };
+    let made;
+    if (kind === "switch") made = this.checkbox(key, words);
+    else if (as || kind === "word") {
+      const choices = of?.map((value, n) => [value, texts?.[n] ?? String(value)]);
+      const put = as === "select" ? this.select : this.choice;
+      made = put.call(this, key, { options: choices, ...words });
+    } else {
+      const by = step ?? (kind === "whole" ? 1 : 0.1);
+      const scale = of ? { scale: of } : { min: low, max: high, step: by };
+      made = this.slider(key, { ...scale, ...words });
+    }
+    this.knobs.set(key, made);
+    return made;
+  },
+  // A text field for an own trait; `fine` says which texts may be taken over.
+  text(key, { label, most, fine = () => true, into = this.controls }) {
+    const id = this.id(key);
+    const props = { type: "text", id, maxLength: most, autocomplete: "off", spellcheck: false };
+    const input = el("input", props);
+    input.dataset.lmSuppressShortcuts = "true";
+    input.dataset.key = key;
+    input.addEventListener("input", () => {
+      if (fine(input.value)) this.set(key, input.value);
+    });
+    const name = el("label", { htmlFor: id }, label);
+    into.append(el("div", { className: "tfx-field tfx-select" }, name, input));
+    let shown;
+    this.fields.push(() => {
+      const value = this.get(key);
+      if (value !== shown) {
+        shown = value;
+        if (input.value !== value) input.value = value;
+      }
+    });
+    return { input };
+  },
+  // The nearest value that the knob may have.
+  snap(key, value) {
+    const { kind, of, between, low, high, step } = this.tf.declared.knobs[key];
+    if (of && !between) {
+      return of.reduce((best, x) => (Math.abs(x - value) < Math.abs(best - value) ? x : best));
+    }
+    const input = this.knobs.get(key)?.input;
+    const first = of ? of[0] : input ? Number(input.min) : low;
+    const last = of ? of.at(-1) : input ? Number(input.max) : high;
+    const by = step ?? (kind === "whole" ? 1 : 0.1);
+    const near = first + Math.round((clamp(value, first, last) - first) / by) * by;
+    return Number(Math.min(last, near).toFixed(9));
+  },
+  // So many values further.
+  step(key, by) {
+    const { kind, of, step = kind === "whole" ? 1 : 0.1 } = this.tf.declared.knobs[key];
+    const now = this.get(key);
+    if (this.locked.has(key)) return;
+    if (of) this.set(key, of[clamp(of.indexOf(this.snap(key, now)) + by, 0, of.length - 1)]);
+    else this.set(key, this.snap(key, now + by * step));
+  },
+  button(text, action, { into = this.footer, title, className = "tfx-button" } = {}) {
+    const button = el("button", { type: "button", className, title, onclick: action }, text);
+    into.append(button);
+    return button;
+  },
+  readout(label, { into = this.readouts, title } = {}) {
+    const value = el("dd");
+    into.append(el("dl", { className: "tfx-readout", title }, el("dt", {}, label), value));
+    return (text) => {
+      if (value.textContent !== text) value.textContent = text;
+    };
+  },
+  // All readouts at once: {label: text}; a label that is left out is not shown.
+  read(texts) {
+    this.outs ??= new Map();
+    for (const [label, text] of Object.entries(texts)) {
+      if (!this.outs.has(label)) this.outs.set(label, this.readout(label));
+      this.outs.get(label)(String(text));
+    }
+    for (const node of this.readouts.children) {
+      const label = node.firstElementChild.textContent;
+      if (this.outs.has(label)) node.hidden = !(label in texts);
+    }
+  },
+};

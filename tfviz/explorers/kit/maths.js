@@ -1,0 +1,200 @@
+// Mathematics that no formula of the library can give to the page, each written once and proven
+// against torch by the tests. A matrix is a Float64Array of rows; weights are [in][out].
+
+const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
+const range = (n, of = (k) => k) => Array.from({ length: n }, (_, k) => of(k));
+const sum = (xs) => xs.reduce((all, x) => all + x, 0);
+const dot = (a, b) => a.reduce((all, x, k) => all + x * b[k], 0);
+const norm = (xs) => Math.sqrt(sum(xs.map((x) => x * x)));
+const rms = (xs) => norm(xs) / Math.sqrt(xs.length);
+const plus = (a, b) => a.map((x, k) => x + b[k]);
+
+// A function that remembers its last results, by its arguments (numbers and words).
+function keep(of, most = 40) {
+  const known = new Map();
+  return (...args) => {
+    const key = args.join("|");
+    if (!known.has(key)) {
+      if (known.size >= most) known.clear();
+      known.set(key, of(...args));
+    }
+    return known.get(key);
+  };
+}
+
+// Weights that sum to one, for scores of any size.
+function softmax(scores) {
+  const most = Math.max(...scores);
+  const loud = scores.map((s) => Math.exp(s - most));
+  const all = sum(loud);
+  return loud.map((x) => x / all);
+}
+
+// Numbers of mean 0 and variance 1 by their place (mulberry32), as the library makes them too.
+function uniforms(seed, count) {
+  const out = new Float64Array(count);
+  const start = Math.imul(seed, 0x9e3779b1);
+  for (let k = 0; k < count; k++) {
+    let x = (start + Math.imul(k + 1, 0x6d2b79f5)) | 0;
+    x = Math.imul(x ^ (x >>> 15), x | 1);
+    x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
+    out[k] = (((x ^ (x >>> 14)) >>> 0) / 4294967296 - 0.5) * Math.sqrt(12);
+  }
+  return out;
+}
+
+// A (m, n) times B (n, p); with `left` Aᵀ B for A (n, m), with `right` A Bᵀ for B (p, n).
+function product(A, B, m, n, p, { left = false, right = false } = {}) {
+  const C = new Float64Array(m * p);
+  for (let i = 0; i < m; i++) {
+    if (right) {
+      for (let j = 0; j < p; j++) {
+        let all = 0;
+        for (let k = 0; k < n; k++) all += A[i * n + k] * B[j * n + k];
+        C[i * p + j] = all;
+      }
+      continue;
+    }
+    for (let k = 0; k < n; k++) {
+      const a = left ? A[k * m + i] : A[i * n + k];
+      if (a !== 0) for (let j = 0; j < p; j++) C[i * p + j] += a * B[k * p + j];
+    }
+  }
+  return C;
+}
+
+// --- modules with their gradients: {Y, back(dY) -> dX}, for L rows of d numbers
+
+// Each row to mean 0 and variance 1.
+function layerNorm(X, L, d, eps = 1e-5) {
+  const Y = new Float64Array(L * d);
+  const sigma = new Float64Array(L);
+  for (let i = 0; i < L; i++) {
+    let mean = 0;
+    let square = 0;
+    for (let c = 0; c < d; c++) mean += X[i * d + c] / d;
+    for (let c = 0; c < d; c++) square += (X[i * d + c] - mean) ** 2 / d;
+    sigma[i] = Math.sqrt(square + eps);
+    for (let c = 0; c < d; c++) Y[i * d + c] = (X[i * d + c] - mean) / sigma[i];
+  }
+  const back = (dY) => {
+    // (dY − its mean − x̂ times the mean of dY x̂)/σ
+    const dX = new Float64Array(L * d);
+    for (let i = 0; i < L; i++) {
+      let mean = 0;
+      let along = 0;
+      for (let c = 0; c < d; c++) {
+        mean += dY[i * d + c] / d;
+        along += (dY[i * d + c] * Y[i * d + c]) / d;
+      }
+      for (let c = 0; c < d; c++)
+        dX[i * d + c] = (dY[i * d + c] - mean - Y[i * d + c] * along) / sigma[i];
+    }
+    return dX;
+  };
+  return { Y, back };
+}
+
+// Self-attention with one head; W = {q, k, v, o}, each (d, d).
+function selfAttention(X, W, L, d) {
+  const [Q, K, V] = [W.q, W.k, W.v].map((M) => product(X, M, L, d, d));
+  const root = Math.sqrt(d);
+  const A = product(Q, K, L, d, L, { right: true });
+  for (let i = 0; i < L; i++) {
+    A.set(softmax(A.subarray(i * L, (i + 1) * L).map((s) => s / root)), i * L);
+  }
+  const Z = product(A, V, L, L, d);
+  const back = (dY) => {
+    const dZ = product(dY, W.o, L, d, d, { right: true });
+    const dV = product(A, dZ, L, L, d, { left: true });
+    const dS = product(dZ, V, L, d, L, { right: true });
+    for (let i = 0; i < L; i++) {
+      // a (da − Σ a da)
+      let mean = 0;
+      for (let j = 0; j < L; j++) mean += A[i * L + j] * dS[i * L + j];
+      for (let j = 0; j < L; j++) dS[i * L + j] = (A[i * L + j] * (dS[i * L + j] - mean)) / root;
+    }
+    const dQ = product(dS, K, L, L, d);
+    const dK = product(dS, Q, L, L, d, { left: true });
+    const [a, b, c] = [
+      [dQ, W.q],
+      [dK, W.k],
+      [dV, W.v],
+    ].map(([dM, M]) => product(dM, M, L, d, d, { right: true }));
+    return plus(plus(a, b), c);
+  };
+  return { Y: product(Z, W.o, L, d, d), A, back };
+}
+
+// ReLU between two matrices; W = {up (d, 4d), down (4d, d)}. `back` notes ‖∂/∂down‖ as .weights.
+function feedForward(X, W, L, d) {
+  const H = product(X, W.up, L, d, 4 * d).map((h) => Math.max(0, h));
+  const made = { Y: product(H, W.down, L, 4 * d, d), weights: undefined, back: undefined };
+  made.back = (dY) => {
+    made.weights = norm(product(H, dY, 4 * d, L, d, { left: true }));
+    const dH = product(dY, W.down, L, d, 4 * d, { right: true });
+    for (let k = 0; k < dH.length; k++) if (!(H[k] > 0)) dH[k] = 0;
+    return product(dH, W.up, L, 4 * d, d, { right: true });
+  };
+  return made;
+}
+
+// One module in its place: where the normalisation stands, and whether there is a skip.
+function placed(X, F, order, skips, L, d) {
+  const same = { Y: X, back: (dX) => dX };
+  const before = order === "pre" ? layerNorm(X, L, d) : same;
+  const made = F(before.Y);
+  const sum = skips ? plus(X, made.Y) : made.Y;
+  const after = order === "post" ? layerNorm(sum, L, d) : { ...same, Y: sum };
+  const back = (dY) => {
+    const dSum = after.back(dY);
+    const dX = before.back(made.back(dSum));
+    return skips ? plus(dSum, dX) : dX;
+  };
+  return { Y: after.Y, back, made };
+}
+
+// Blocks of both modules, one after the other: X before each and after the last, and the modules.
+function blockStack(X, blocks, order, skips, L, d) {
+  const states = [X];
+  const layers = blocks.map((W) => {
+    const attend = placed(states.at(-1), (x) => selfAttention(x, W, L, d), order, skips, L, d);
+    const feed = placed(attend.Y, (x) => feedForward(x, W, L, d), order, skips, L, d);
+    states.push(feed.Y);
+    return [attend, feed];
+  });
+  return { states, layers };
+}
+
+// --- byte-pair merges: all states from no merge to the last, for rows of tokens below 256.
+// Pairs [u, w, how often] stand by how often they occur, then by their numbers; the first is merged next.
+function bytePairs(rows, most) {
+  const ranked = () => {
+    const counts = new Map();
+    for (const row of rows) {
+      for (let k = 1; k < row.length; k++) {
+        const key = row[k - 1] * 65536 + row[k];
+        counts.set(key, (counts.get(key) || 0) + 1);
+      }
+    }
+    return [...counts]
+      .sort((a, b) => b[1] - a[1] || a[0] - b[0])
+      .map(([key, often]) => [Math.floor(key / 65536), key % 65536, often]);
+  };
+  const merged = (row, [u, w], made) => {
+    const out = [];
+    for (const token of row) {
+      if (out.length && out.at(-1) === u && token === w) out[out.length - 1] = made;
+      else out.push(token);
+    }
+    return out;
+  };
+  const steps = [{ rows, pairs: ranked(), merge: null }];
+  while (steps.length <= most && steps.at(-1).pairs.length) {
+    const merge = steps.at(-1).pairs[0];
+    const made = 255 + steps.length;
+    rows = rows.map((row) => merged(row, merge, made));
+    steps.push({ rows, pairs: ranked(), merge });
+  }
+  return steps;
+}

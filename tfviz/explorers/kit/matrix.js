@@ -1,0 +1,268 @@
+// A matrix: queries down, keys across. Cells on a canvas, so that 512 × 512 is quick; heads, frames,
+// handles and what lights up in SVG above it. Forbidden pairs are hatched.
+
+// Paints the cells, a pixel for each (or for several, where there are too many), and scales them up.
+function painter(app) {
+  const store = document.createElement("canvas");
+  const pen = store.getContext("2d");
+  let last = "";
+  let cells;
+  return ({ rows, columns, bits, values, most = 1, signed, colour = "attention" }, room, ratio) => {
+    const fold = Math.max(1, Math.ceil(Math.max(rows / room[1], columns / room[0]) / ratio));
+    const [w, h] = [Math.ceil(columns / fold), Math.ceil(rows / fold)];
+    const { colours } = app;
+    const look = [rows, columns, fold, most, signed, colour, colours.page, colours.ink].join();
+    if (cells === (bits ?? values) && look === last) return store;
+    [cells, last] = [bits ?? values, look];
+    [store.width, store.height] = [w, h];
+    const image = pen.createImageData(w, h);
+    const pixels = new Uint32Array(image.data.buffer);
+    const ramp = (to) => range(65, (k) => word(mix(colours.page, to, k / 64)));
+    const more = ramp(colours[colour] ?? colour);
+    const less = signed ? ramp(mix(colours.page, colours.ink, 0.8)) : more;
+    const shade = (v) => (v < 0 ? less : more)[Math.round(clamp(Math.abs(v) / most, 0, 1) * 64)];
+    for (let y = 0; y < h; y++) {
+      for (let x = 0; x < w; x++) {
+        let all = 0;
+        let some = 0;
+        for (let a = y * fold; a < Math.min(rows, (y + 1) * fold); a++) {
+          for (let b = x * fold; b < Math.min(columns, (x + 1) * fold); b++) {
+            const k = a * columns + b;
+            const value = bits ? bits[k] || Number.NaN : values[k];
+            if (Number.isNaN(value)) continue;
+            all += value;
+            some++;
+          }
+        }
+        if (!some) continue;
+        // how many of the cells behind a pixel are kept shows as its strength, never below .4
+        const kept = 0.4 + (0.6 * some) / (fold * fold);
+        pixels[y * w + x] = bits ? more[Math.round(64 * kept)] : shade(all / some);
+      }
+    }
+    pen.putImageData(image, 0, 0);
+    return store;
+  };
+}
+
+// app.matrix({label, axes: ["i", "j"], tall, most: largest cell in pixels, pick(i, j), hover(i, j)})
+//   -> {show({title, label, rows, columns, bits | values, signed, most, colour, text(i, j) | true,
+//        rowHeads, columnHeads, row, column, frames, marks, handles})}
+// frames: [{row} | {column} | {cell: [i, j]} | {from: [i, j], to: [i, j]}, with colour, term, name]
+// marks: [{cells: [[i, j], …], term, colour}] are filled while their term is lit.
+// A handle stands at [column, row] in cells: 3 is the edge before column 3, 3.5 its middle.
+function matrix(app, options) {
+  const { axes = ["i", "j"], pick, hover, most: largest = 44, tall } = options;
+  const view = pictureOn(app, { className: "tfx-grid", ...options });
+  const canvas = el("canvas", { className: "tfx-cells", ariaHidden: "true" });
+  view.frame.prepend(canvas);
+  const [heads, inside, top] = ["axes", "marks", "handles"].map((name) =>
+    svg("g", { class: `tfx-${name}` }),
+  );
+  view.root.append(heads, inside, top);
+  const hold = handlesOn(app, top, view.place);
+  const paintCells = painter(app);
+  let now;
+  let at = [0, 0];
+  if (pick) {
+    view.root.setAttribute("role", "application");
+    view.root.setAttribute("tabindex", "0");
+    view.root.dataset.lmSuppressShortcuts = "true";
+  }
+
+  function show(spec) {
+    const { rows, columns = rows, values, bits } = spec;
+    view.named(spec.title, spec.label);
+    const long = Math.max(1, ...(spec.rowHeads ?? [String(rows - 1)]).map((t) => t.length));
+    const left = Math.min(view.width * 0.35, 12 + long * LETTER + (spec.rowHeads ? 0 : 8));
+    const slanted = spec.columnHeads && Math.max(...spec.columnHeads.map((t) => t.length)) > 5;
+    const up = slanted ? 56 : 26;
+    const room = view.width - left - 6;
+    const limit = tall ?? (view.width < 480 ? 300 : 420);
+    const cell = Math.min(room / columns, (limit - up) / rows, largest);
+    const [wide, high] = [cell * columns, cell * rows];
+    view.sized(up + high + 8);
+    // the cells, in whole device pixels
+    const ratio = globalThis.devicePixelRatio || 1;
+    canvas.width = Math.round(wide * ratio);
+    canvas.height = Math.round(high * ratio);
+    Object.assign(canvas.style, {
+      left: `${left}px`,
+      top: `${up}px`,
+      width: `${wide}px`,
+      height: `${high}px`,
+    });
+    const ctx = canvas.getContext("2d");
+    const store = paintCells({ ...spec, columns }, [wide, high], ratio);
+    ctx.fillStyle = hatched(app, ctx, ratio);
+    ctx.fillRect(0, 0, canvas.width, canvas.height);
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(store, 0, 0, canvas.width, canvas.height);
+    if (Math.max(rows, columns) <= 32) {
+      ctx.fillStyle = mix(app.colours.page, app.colours.grid, 0.8);
+      const thin = Math.max(1, Math.round(ratio * 0.75));
+      for (let k = 1; k < columns; k++)
+        ctx.fillRect(Math.round(k * cell * ratio), 0, thin, canvas.height);
+      for (let k = 1; k < rows; k++)
+        ctx.fillRect(0, Math.round(k * cell * ratio), canvas.width, thin);
+    }
+    const X = { at: (j) => left + j * cell, back: (px) => (px - left) / cell, ends: [0, columns] };
+    const Y = { at: (i) => up + i * cell, back: (py) => (py - up) / cell, ends: [0, rows] };
+    now = { rows, columns, cell, left, up };
+    at = [clamp(spec.row ?? at[0], 0, rows - 1), clamp(spec.column ?? at[1], 0, columns - 1)];
+
+    const out = [];
+    const write = (text, x, y, anchor, colour, bold) => {
+      const style = `fill: ${paint(colour)}`;
+      const kind = bold ? "tfx-bold" : "";
+      const node = svg("text", { x, y, "text-anchor": anchor, class: kind, style }, text);
+      out.push(node);
+      return node;
+    };
+    // heads: words, or the first and last index, the letters, and the selected ones
+    const ri = spec.row === undefined ? -99 : Y.at(spec.row + 0.5);
+    const cj = spec.column === undefined ? -99 : X.at(spec.column + 0.5);
+    if (spec.rowHeads) {
+      spec.rowHeads.forEach((text, i) =>
+        write(text, left - 8, Y.at(i + 0.5) + 4, "end", "query", i === spec.row),
+      );
+    } else {
+      if (ri >= 0) write(String(spec.row), left - 8, ri + 4, "end", "query", true);
+      for (const i of rows > 1 ? [0, rows - 1] : [0]) {
+        const y = Y.at(i + 0.5);
+        if (Math.abs(ri - y) > 14) write(String(i), left - 8, y + 4, "end", "muted");
+      }
+      const y = up + high / 2;
+      if (Math.abs(ri - y) > 14 && high > 44) write(axes[0], left - 8, y + 4, "end", "query", true);
+    }
+    if (spec.columnHeads) {
+      spec.columnHeads.forEach((text, j) => {
+        const x = X.at(j + 0.5);
+        const node = write(text, x, up - 8, slanted ? "start" : "middle", "key", j === spec.column);
+        if (slanted) node.setAttribute("transform", `rotate(-45 ${x} ${up - 8})`);
+      });
+    } else {
+      if (cj >= 0) write(String(spec.column), cj, up - 8, "middle", "key", true);
+      for (const j of columns > 1 ? [0, columns - 1] : [0]) {
+        const x = X.at(j + 0.5);
+        if (Math.abs(cj - x) > 22) write(String(j), x, up - 8, "middle", "muted");
+      }
+      const x = left + wide / 2;
+      if (Math.abs(cj - x) > 22 && wide > 60) write(axes[1], x, up - 8, "middle", "key", true);
+    }
+    heads.replaceChildren(...out);
+
+    const nodes = [];
+    const rect = (i, j, tallness, width, props) =>
+      svg("rect", {
+        x: X.at(j),
+        y: Y.at(i),
+        width: Math.max(1, width * cell),
+        height: Math.max(1, tallness * cell),
+        ...props,
+      });
+    nodes.push(rect(0, 0, rows, columns, { class: "tfx-rim" }));
+    for (const { cells, term, colour } of spec.marks ?? []) {
+      const style = `fill: ${paint(colour ?? "key")}`;
+      const group = svg("g", { class: "tfx-some", "data-term": term, style });
+      group.append(...cells.map(([i, j]) => rect(i, j, 1, 1, {})));
+      nodes.push(group);
+    }
+    const text = spec.text ?? (Math.max(rows, columns) <= 8 && values ? true : null);
+    if (text && cell >= 22) {
+      const most = spec.most ?? 1;
+      for (let i = 0; i < rows; i++) {
+        for (let j = 0; j < columns; j++) {
+          const value = (values ?? bits)[i * columns + j];
+          if (Number.isNaN(value)) continue;
+          const dark = Math.abs(value) / most > 0.5;
+          const props = { x: X.at(j + 0.5), y: Y.at(i + 0.5) + 4, "text-anchor": "middle" };
+          const style = `fill: ${paint(dark ? "page" : "ink")}`;
+          const words = text === true ? sig(value, 2).replace("-", "−") : text(i, j);
+          nodes.push(svg("text", { ...props, style }, words));
+        }
+      }
+    }
+    const frames = [...(spec.frames ?? [])];
+    if (spec.column !== undefined) frames.push({ column: spec.column, colour: "key" });
+    if (spec.row !== undefined) frames.push({ row: spec.row, colour: "query" });
+    for (const { row, column, cell: one, from, to, colour, term, dash } of frames) {
+      const style = `stroke: ${paint(colour ?? "ink")}`;
+      const props = { class: "tfx-ring", style, "data-term": term, "stroke-dasharray": dash };
+      const place =
+        row !== undefined
+          ? [row, 0, 1, columns]
+          : column !== undefined
+            ? [0, column, rows, 1]
+            : one
+              ? [...one, 1, 1]
+              : [...from, to[0] - from[0] + 1, to[1] - from[1] + 1];
+      nodes.push(rect(...place, props));
+    }
+    inside.replaceChildren(...nodes);
+    hold(spec.handles ?? [], X, Y, true);
+  }
+
+  const cellAt = (event) => {
+    if (!now) return null;
+    const [x, y] = view.place(event);
+    const [i, j] = [Math.floor((y - now.up) / now.cell), Math.floor((x - now.left) / now.cell)];
+    const near = i >= 0 && i < now.rows && j < now.columns && x >= 0;
+    return near ? [i, Math.max(0, j)] : null;
+  };
+  if (hover) {
+    view.root.addEventListener("pointermove", (event) => {
+      if (event.pointerType === "mouse" && !view.root.querySelector("[data-held]"))
+        hover(...(cellAt(event) ?? []));
+    });
+    view.root.addEventListener("pointerleave", () => hover());
+  }
+  if (pick) {
+    view.root.addEventListener("click", (event) => {
+      const found = event.target.closest(".tfx-handle") ? null : cellAt(event);
+      if (found) pick(...found);
+    });
+    view.root.addEventListener("keydown", (event) => {
+      if (!now || event.ctrlKey || event.metaKey || event.altKey) return;
+      const page = Math.max(1, Math.round(now.rows / 8));
+      const move = {
+        ArrowUp: [-1, 0],
+        ArrowDown: [1, 0],
+        ArrowLeft: [0, -1],
+        ArrowRight: [0, 1],
+        PageUp: [-page, 0],
+        PageDown: [page, 0],
+        Home: [-1e9, 0],
+        End: [1e9, 0],
+      }[event.key];
+      if (!move) return;
+      event.preventDefault();
+      event.stopPropagation();
+      // the next key may come before the next frame
+      at = [clamp(at[0] + move[0], 0, now.rows - 1), clamp(at[1] + move[1], 0, now.columns - 1)];
+      pick(...at);
+    });
+  }
+  return { ...view, canvas, show };
+}
+
+const tiles = new Map();
+function hatched(app, ctx, ratio) {
+  const colour = mix(app.colours.page, app.colours.grid, 0.75);
+  const key = `${colour}|${ratio}`;
+  if (!tiles.has(key)) {
+    const size = Math.round(6 * ratio);
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = size;
+    const pen = tile.getContext("2d");
+    pen.strokeStyle = colour;
+    pen.lineWidth = ratio;
+    for (const shift of [-size, 0, size]) {
+      pen.moveTo(shift, size);
+      pen.lineTo(shift + size, 0);
+    }
+    pen.stroke();
+    tiles.set(key, tile);
+  }
+  return ctx.createPattern(tiles.get(key), "repeat");
+}

@@ -1,0 +1,575 @@
+// A plane: axes with ticks, marks on it, handles that can be dragged. SVG, in CSS pixels.
+
+// Ticks between low and high: never more than a dozen, at least three on a log axis.
+function ticksOf({ log, whole, ticks, names }, low, high, room) {
+  if (names) return names.map((_, k) => k);
+  if (ticks) return ticks.filter((v) => v >= low && v <= high);
+  const wanted = Math.max(2, Math.floor(room));
+  if (log) {
+    const [a, b] = [Math.log10(low), Math.log10(high)];
+    const every = Math.max(1, Math.ceil((b - a) / wanted));
+    for (const steps of every > 1 ? [[1]] : [[1], [1, 3], [1, 2, 5]]) {
+      const out = [];
+      for (let e = Math.ceil((Math.floor(a) - every) / every) * every; e <= b; e += every) {
+        for (const m of steps) if (m * 10 ** e >= low && m * 10 ** e <= high) out.push(m * 10 ** e);
+      }
+      if (out.length >= 3) return out;
+    }
+  }
+  const rough = (high - low) / wanted;
+  const ten = 10 ** Math.floor(Math.log10(rough));
+  let step = ten * [1, 2, 5, 10].find((m) => m * ten >= rough * 0.999);
+  if (whole) step = Math.max(1, Math.round(step));
+  const first = Math.ceil(low / step - 1e-9);
+  const many = Math.floor(high / step + 1e-9) - first + 1;
+  return range(Math.min(many, 50), (k) => Number(((first + k) * step).toPrecision(12)));
+}
+
+// From values to pixels and back; `values` are what must be seen, `ends` the pixels.
+function scaleOf(axis, values, ends, perTick) {
+  const { log, names } = axis;
+  const fine = values.filter((v) => Number.isFinite(v) && (!log || v > 0));
+  let low = names ? -0.5 : (axis.from ?? (fine.length ? Math.min(...fine) : log ? 0.1 : 0));
+  let high = names ? names.length - 0.5 : (axis.to ?? (fine.length ? Math.max(...fine) : 1));
+  const map = (v) => (log ? Math.log10(clamp(v, 1e-300, 1e300)) : v);
+  const un = (v) => (log ? 10 ** v : v);
+  if (!(map(high) > map(low))) {
+    if (axis.to === undefined) high = un(map(low) + 1);
+    else low = un(map(high) - 1);
+  }
+  const room = Math.abs(ends[1] - ends[0]);
+  const pad = (map(high) - map(low)) * 0.06;
+  let [a, b] = [map(low), map(high)];
+  if (axis.from === undefined && !names && !axis.tight) a -= pad;
+  if (axis.to === undefined && !names && !axis.tight) b += pad;
+  const at = (v) => ends[0] + ((map(v) - a) / (b - a)) * (ends[1] - ends[0]);
+  const back = (px) => un(a + ((px - ends[0]) / (ends[1] - ends[0])) * (b - a));
+  const format =
+    axis.format ??
+    ((v) => (log && (Math.abs(Math.log10(v)) > 3.5 || v < 0.01) ? short(v) : fixedTick(v)));
+  const ticks = ticksOf(axis, un(a), un(b), room / perTick).map((v) => [
+    v,
+    names ? names[v] : format(v),
+  ]);
+  return { at, back, ticks, ends: [un(a), un(b)], map, un };
+}
+const fixedTick = (v) => String(Number(v.toPrecision(6))).replace("-", "−");
+
+// Points [x, y] of a mark: a list of numbers stands at 0, 1, 2, … (or from `start`), or at `at`.
+const pointsOf = (ys, { at, start = 0 } = {}) =>
+  Array.from(ys, (y, k) => (Array.isArray(y) ? y : [at ? at[k] : start + k, y]));
+
+// --- handles: what can be taken hold of, on a plane or on a matrix. A list of
+//   {handle: [x, y], name, label, text, knob: "x", knobY: "y", to(x, y) -> {trait: value}, by: [dx, dy],
+//    shape: "dot" | "across" | "down", colour, term}
+// A handle is a slider for the keyboard; a finger that holds one does not scroll the page.
+function handlesOn(app, layer, place) {
+  const known = new Map();
+  let scales;
+  const move = (one, x, y) => {
+    if (app.locked.has(one.knob) || app.locked.has(one.knobY)) return;
+    if (one.to) return app.set(one.to(x, y) ?? {});
+    if (one.knob) app.set(one.knob, app.snap(one.knob, x));
+    if (one.knobY) app.set(one.knobY, app.snap(one.knobY, y));
+  };
+  const made = (name) => {
+    const hit = svg("circle", { r: 20, class: "tfx-hit" });
+    const dotted = svg("circle", { r: 7 });
+    const node = svg("g", { class: "tfx-handle", tabindex: 0, role: "slider" }, hit, dotted);
+    node.dataset.name = name;
+    node.dataset.lmSuppressShortcuts = "true";
+    const entry = { node, dotted, one: null };
+    node.addEventListener("pointerdown", (event) => {
+      node.setPointerCapture(event.pointerId);
+      node.toggleAttribute("data-held", true);
+      const [px, py] = place(event);
+      const [x, y] = entry.one.handle;
+      entry.grip = [scales.x.at(x) - px, scales.y.at(y) - py];
+      node.focus({ preventScroll: true });
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    node.addEventListener("pointermove", (event) => {
+      if (!node.hasPointerCapture(event.pointerId)) return;
+      const [px, py] = place(event);
+      move(entry.one, scales.x.back(px + entry.grip[0]), scales.y.back(py + entry.grip[1]));
+    });
+    for (const type of ["pointerup", "pointercancel"])
+      node.addEventListener(type, () => node.toggleAttribute("data-held", false));
+    node.addEventListener("keydown", (event) => {
+      const { one } = entry;
+      const go = {
+        ArrowLeft: [-1, 0],
+        ArrowRight: [1, 0],
+        ArrowDown: [0, -1],
+        ArrowUp: [0, 1],
+        PageDown: [-5, -5],
+        PageUp: [5, 5],
+        Home: [-1e6, -1e6],
+        End: [1e6, 1e6],
+      }[event.key];
+      if (!go || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const single = one.knob && !one.knobY ? one.knob : one.knobY && !one.knob ? one.knobY : null;
+      if (single) app.step(single, go[0] || go[1]);
+      else if (one.knob) {
+        if (go[0]) app.step(one.knob, go[0]);
+        if (go[1]) app.step(one.knobY, go[1]);
+      } else {
+        const near = (v, scale) => clamp(v, ...[...scale.ends].sort((a, b) => a - b));
+        const [dx, dy] = one.by ?? [1, 1];
+        const up = scales.down ? -1 : 1;
+        const x = clamp(go[0], -1e3, 1e3) * dx + one.handle[0];
+        const y = clamp(go[1], -1e3, 1e3) * dy * up + one.handle[1];
+        move(one, near(x, scales.x), near(y, scales.y));
+      }
+    });
+    return entry;
+  };
+  return (list, X, Y, down = false) => {
+    scales = { x: X, y: Y, down };
+    const names = new Set();
+    list.forEach((one, k) => {
+      const name = one.name ?? one.knob ?? one.knobY ?? String(k);
+      names.add(name);
+      if (!known.has(name)) {
+        const entry = made(name);
+        known.set(name, entry);
+        layer.append(entry.node);
+      }
+      const { node, dotted } = known.get(name);
+      known.get(name).one = one;
+      const [x, y] = one.handle;
+      node.setAttribute("transform", `translate(${X.at(x).toFixed(2)} ${Y.at(y).toFixed(2)})`);
+      const key = one.knob ?? one.knobY;
+      const declared = key ? app.tf.declared.knobs[key] : {};
+      node.setAttribute("aria-label", one.label ?? declared.label ?? name);
+      node.setAttribute("aria-valuenow", key ? Number(app.get(key)) : Number(x.toFixed(3)));
+      node.setAttribute("aria-valuetext", one.text ?? `${sig(x)}, ${sig(y)}`);
+      node.dataset.shape = one.shape ?? "dot";
+      dotted.setAttribute("style", `fill: ${paint(one.colour ?? "attention")}`);
+      if (one.term) node.dataset.term = one.term;
+    });
+    for (const [name, { node }] of known) {
+      if (names.has(name)) continue;
+      node.remove();
+      known.delete(name);
+    }
+  };
+}
+
+// --- a picture: an SVG as wide as its place, drawn anew when that changes
+function pictureOn(app, { into = app.picture, label = "", height, lead, className = "" }) {
+  const frame = el("div", { className: `tfx-frame ${className}` });
+  const box = el("div", { className: "tfx-figure" }, frame);
+  if (lead ?? !app.lead) app.lead = box;
+  box.toggleAttribute("data-lead", app.lead === box);
+  const title = el("p", { className: "tfx-title", hidden: true });
+  box.prepend(title);
+  into.append(box);
+  const root = svg("svg", { role: "group", "aria-label": label });
+  frame.append(root);
+  const out = { box, frame, root, width: 300, height: 200 };
+  const measure = () => {
+    out.width = Math.max(120, Math.floor(frame.clientWidth || 300));
+  };
+  app.measures.push(measure);
+  const watch = new ResizeObserver(() => {
+    const before = out.width;
+    measure();
+    if (before !== out.width) app.redraw("size");
+  });
+  watch.observe(frame);
+  app.cleanup.push(() => watch.disconnect());
+  out.sized = (tall) => {
+    const small = out.width < 480;
+    out.height = Math.round(
+      tall ?? (height ?? ((w) => clamp(w * 0.6, 190, 340)))(out.width, small),
+    );
+    root.setAttribute("viewBox", `0 0 ${out.width} ${out.height}`);
+    root.setAttribute("height", out.height);
+  };
+  out.place = (event) => {
+    const box = root.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  out.named = (text, words) => {
+    title.hidden = !text;
+    if (text && title.textContent !== text) title.textContent = text;
+    if (words && root.getAttribute("aria-label") !== words) root.setAttribute("aria-label", words);
+  };
+  return out;
+}
+
+const LETTER = 6.3; // pixels, on average, of 12 px text
+
+// The marks that are drawn point by point; each gives SVG for the scales x and y.
+const drawn = {
+  line(m, x, y, log) {
+    let path = "";
+    let on = false;
+    for (const [a, b] of pointsOf(m.line, m)) {
+      const fine = Number.isFinite(a) && Number.isFinite(b) && (b > 0 || !log);
+      if (fine) path += `${on ? "L" : "M"}${x.at(a).toFixed(2)} ${y.at(b).toFixed(2)}`;
+      on = fine;
+    }
+    const style = `stroke: ${paint(m.colour)}; stroke-width: ${m.wide ?? 2}`;
+    const out = [svg("path", { d: path, style, fill: "none", "stroke-dasharray": m.dash })];
+    if (m.dots) out.push(...drawn.points({ ...m, points: m.line, size: 3 }, x, y, log));
+    return out;
+  },
+  points: (m, x, y, log) =>
+    pointsOf(m.points, m)
+      .filter(([, b]) => Number.isFinite(b) && (b > 0 || !log))
+      .map(([a, b]) =>
+        svg("circle", {
+          cx: x.at(a),
+          cy: y.at(b),
+          r: m.size ?? 4,
+          style: `fill: ${paint(m.colour)}`,
+        }),
+      ),
+  // upright from 0, or lying with `lying`
+  bars(m, x, y) {
+    const one = (a, b) => {
+      const [p, q] = m.lying ? [y, x] : [x, y];
+      const room = Math.abs(p.at(1) - p.at(0)) * (m.wide ?? 0.7);
+      const [from, to] = [q.at(q.ends[0] > 0 ? q.ends[0] : 0), q.at(b)];
+      const [at, size] = [Math.min(from, to), Math.abs(to - from)];
+      const start = p.at(a) - room / 2 + (m.shift ?? 0) * room;
+      const style = `fill: ${paint(m.colour)}`;
+      return m.lying
+        ? svg("rect", { x: at, y: start, width: size, height: room, rx: 2, style })
+        : svg("rect", { x: start, y: at, width: room, height: size, rx: 2, style });
+    };
+    return pointsOf(m.bars, m).map(([a, b]) => one(a, b));
+  },
+  // [[x, low, high], …]
+  area(m, x, y) {
+    const up = m.area.map(([a, , b]) => `${x.at(a).toFixed(2)} ${y.at(b).toFixed(2)}`);
+    const down = m.area.map(([a, b]) => `${x.at(a).toFixed(2)} ${y.at(b).toFixed(2)}`).reverse();
+    const style = `fill: ${paint(m.colour)}; opacity: ${m.strength ?? 0.18}`;
+    return [svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, style })];
+  },
+  rule(m, x, y, _, [left, right, top, bottom]) {
+    const style = `stroke: ${paint(m.colour ?? "muted")}; stroke-width: ${m.wide ?? 1}`;
+    const dash = { style, "stroke-dasharray": m.dash };
+    return "x" in m.rule
+      ? [svg("line", { x1: x.at(m.rule.x), x2: x.at(m.rule.x), y1: top, y2: bottom, ...dash })]
+      : [svg("line", { x1: left, x2: right, y1: y.at(m.rule.y), y2: y.at(m.rule.y), ...dash })];
+  },
+  arrow(m, x, y) {
+    const [[a, b], [c, d]] = m.arrow.map(([u, v]) => [x.at(u), y.at(v)]);
+    const style = `stroke: ${paint(m.colour)}; stroke-width: ${m.wide ?? 2}`;
+    const turn = Math.atan2(d - b, c - a);
+    const tip = [2.6, -2.6].map(
+      (t) =>
+        `${(c + 9 * Math.cos(turn + t)).toFixed(2)} ${(d + 9 * Math.sin(turn + t)).toFixed(2)}`,
+    );
+    const long = Math.hypot(c - a, d - b) > 4;
+    return [
+      svg("line", { x1: a, y1: b, x2: c, y2: d, style, "stroke-dasharray": m.dash }),
+      ...(long
+        ? [
+            svg("path", {
+              d: `M${tip[0]}L${c.toFixed(2)} ${d.toFixed(2)}L${tip[1]}`,
+              style,
+              fill: "none",
+            }),
+          ]
+        : []),
+    ];
+  },
+  text: (m, x, y) => [
+    svg(
+      "text",
+      {
+        x: x.at(m.at[0]) + (m.dx ?? 0),
+        y: y.at(m.at[1]) + (m.dy ?? 0),
+        "text-anchor": m.align ?? "middle",
+        "dominant-baseline": "middle",
+        class: m.bold ? "tfx-bold" : "",
+        style: `fill: ${paint(m.colour)}`,
+      },
+      m.text,
+    ),
+  ],
+};
+const kindOf = (m) => Object.keys(drawn).find((kind) => kind in m);
+
+// What a mark must have room for, as [x, y].
+function spanOf(m) {
+  if (m.line) return pointsOf(m.line, m);
+  if (m.points) return pointsOf(m.points, m);
+  if (m.bars) {
+    return [...pointsOf(m.bars, m), [0, 0]].map(([a, b]) => (m.lying ? [b, a] : [a, b]));
+  }
+  if (m.area)
+    return m.area.flatMap(([a, b, c]) => [
+      [a, b],
+      [a, c],
+    ]);
+  if (m.arrow) return m.arrow;
+  return m.handle ? [m.handle] : [];
+}
+
+// app.plane({label, height(width, small), into, lead}) -> {show({title, label, x, y, square, marks, hover, sketch})}
+function plane(app, options) {
+  const view = pictureOn(app, { className: "tfx-plane", ...options });
+  const layers = ["axes", "marks", "sketch", "hover", "handles"].map((name) =>
+    svg("g", { class: `tfx-${name}` }),
+  );
+  const [axes, marks, pencil, over, top] = layers;
+  view.root.append(...layers);
+  const hold = handlesOn(app, top, view.place);
+  let now;
+
+  function show(spec) {
+    view.sized();
+    view.named(spec.title, spec.label);
+    const { width, height } = view;
+    const list = spec.marks.filter(Boolean);
+    const points = list.flatMap(spanOf);
+    const [ax, ay] = [spec.x ?? {}, spec.y ?? {}];
+    const names = list.filter((m) => m.name && m.line);
+    // the left margin holds the ticks of y, the right one the names of lines
+    const first = scaleOf(
+      ay,
+      points.map((p) => p[1]),
+      [100, 0],
+      100 / 4,
+    );
+    const widest = Math.max(0, ...first.ticks.map(([, text]) => text.length));
+    const left = ay.bare ? 8 : Math.min(width * 0.3, 14 + widest * LETTER);
+    const longest = Math.max(0, ...names.map((m) => m.name.length));
+    const right = width - Math.max(12, longest && 10 + longest * LETTER);
+    const up = ay.label ? 24 : 10;
+    const low = height - (ax.bare ? 8 : ax.label ? 38 : 22);
+    const box = [left, right, up, low];
+    let x = scaleOf(
+      ax,
+      points.map((p) => p[0]),
+      [left, right],
+      56,
+    );
+    const y = scaleOf(
+      ay,
+      points.map((p) => p[1]),
+      [low, up],
+      34,
+    );
+    if (spec.square) {
+      // the same length for 1 on both axes, the middle in the middle
+      const unit = Math.min(
+        (right - left) / (x.ends[1] - x.ends[0]),
+        (low - up) / (y.ends[1] - y.ends[0]),
+      );
+      const squared = (s, middle, sign) => {
+        const centre = (s.ends[0] + s.ends[1]) / 2;
+        return {
+          ...s,
+          at: (v) => middle + sign * (v - centre) * unit,
+          back: (px) => centre + (sign * (px - middle)) / unit,
+        };
+      };
+      x = squared(x, (left + right) / 2, 1);
+      Object.assign(y, squared(y, (up + low) / 2, -1));
+    }
+    now = { x, y, box, list, spec };
+    const grid = [];
+    const write = (text, px, py, anchor, kind = "") =>
+      grid.push(svg("text", { x: px, y: py, "text-anchor": anchor, class: kind }, text));
+    if (!ay.bare) {
+      for (const [v, text] of y.ticks) {
+        const py = y.at(v);
+        if (!ay.names) grid.push(svg("line", { x1: left, x2: right, y1: py, y2: py }));
+        write(text, left - 6, py + 4, "end");
+      }
+    }
+    if (ay.label) write(ay.label, 2, 12, "start", "tfx-axis");
+    if (!ax.bare) {
+      const wide = Math.max(...x.ticks.map(([, text]) => text.length)) * LETTER + 10;
+      let end = -Infinity;
+      for (const [v, text] of x.ticks) {
+        const px = x.at(v);
+        if (px - end < wide) continue;
+        end = px;
+        grid.push(svg("line", { x1: px, x2: px, y1: low, y2: low + 4 }));
+        write(text, clamp(px, text.length * 3, width - text.length * 3), low + 16, "middle");
+      }
+      grid.push(svg("line", { x1: left, x2: right, y1: low, y2: low }));
+    }
+    if (ax.label) write(ax.label, (left + right) / 2, height - 6, "middle", "tfx-axis");
+    axes.replaceChildren(...grid);
+    const nodes = list
+      .filter((m) => !m.handle)
+      .map((m) => {
+        const node = svg("g", { "data-term": m.term, class: `tfx-mark-${kindOf(m)}` });
+        node.append(...drawn[kindOf(m)](m, x, y, ay.log, box));
+        return node;
+      });
+    nodes.push(...endNames(names));
+    marks.replaceChildren(...nodes);
+    hold(
+      list.filter((m) => m.handle),
+      x,
+      y,
+    );
+    over.replaceChildren();
+    drawSketch();
+  }
+
+  // names at the ends of lines, moved apart
+  function endNames(lines) {
+    const { x, y, box, spec } = now;
+    const ends = lines
+      .map((m) => {
+        const fine = pointsOf(m.line, m).filter(
+          ([, b]) => Number.isFinite(b) && (b > 0 || !spec.y?.log),
+        );
+        return fine.length ? { m, x: x.at(fine.at(-1)[0]), y: y.at(fine.at(-1)[1]) } : null;
+      })
+      .filter(Boolean)
+      .sort((a, b) => a.y - b.y);
+    for (let k = 1; k < ends.length; k++) ends[k].y = Math.max(ends[k].y, ends[k - 1].y + 14);
+    for (let k = ends.length - 1, floor = box[3]; k >= 0; k--) {
+      ends[k].y = Math.min(ends[k].y, floor);
+      floor = ends[k].y - 14;
+    }
+    return ends.map(({ m, x: px, y: py }) =>
+      svg(
+        "text",
+        {
+          x: Math.min(px + 10, box[1] + 8),
+          y: py + 4,
+          class: m.bold ? "tfx-bold" : "",
+          style: `fill: ${paint(m.colour)}`,
+          "data-term": m.term,
+        },
+        m.name,
+      ),
+    );
+  }
+
+  // --- hover: what stands nearest, said in the picture; leaving restores
+  const hovered = (event) => {
+    if (!now || now.spec.hover === false || view.root.querySelector("[data-held]")) return;
+    const [px, py] = view.place(event);
+    const { x, y, list, spec, box } = now;
+    let best = null;
+    for (const m of list) {
+      if (!m.line && !m.points) continue;
+      for (const [a, b] of pointsOf(m.line ?? m.points, m)) {
+        if (!Number.isFinite(b) || (spec.y?.log && !(b > 0))) continue;
+        const far = Math.hypot(x.at(a) - px, y.at(b) - py);
+        if (far < 40 && (!best || far < best.far)) best = { far, a, b, m };
+      }
+    }
+    if (!best) return over.replaceChildren();
+    const { a, b, m } = best;
+    const told =
+      spec.hover?.(a, b, m) ?? `${m.name ? `${m.name}: ` : ""}${fixedTick(a)}, ${short(b)}`;
+    const [cx, cy] = [x.at(a), y.at(b)];
+    const half = (told.length * LETTER) / 2 + 4;
+    over.replaceChildren(
+      svg("circle", { cx, cy, r: 6, style: `stroke: ${paint(m.colour)}` }),
+      svg(
+        "text",
+        {
+          x: clamp(cx, half, view.width - half),
+          y: cy < box[2] + 22 ? cy + 22 : cy - 12,
+          "text-anchor": "middle",
+        },
+        told,
+      ),
+    );
+  };
+  view.root.addEventListener("pointermove", hovered);
+  view.root.addEventListener("pointerdown", hovered);
+  view.root.addEventListener("pointerleave", () => over.replaceChildren());
+
+  // --- a curve that the reader draws: sketch {at: [x, …], ys: [y or undefined, …], changed()}
+  const board = svg("rect", { class: "tfx-board", role: "slider", tabindex: 0 });
+  let before = null;
+  let cursor = 0;
+  const put = (event) => {
+    const { at, ys, changed } = now.spec.sketch;
+    const [px, py] = view.place(event);
+    const value = now.y.back(clamp(py, now.box[2], now.box[3]));
+    const near = at.reduce(
+      (best, v, k) => (Math.abs(now.x.at(v) - px) < Math.abs(now.x.at(at[best]) - px) ? k : best),
+      0,
+    );
+    const [k0, v0] = before ?? [near, value];
+    const many = Math.abs(near - k0);
+    for (let n = 0; n <= many; n++) {
+      const share = many ? n / many : 1;
+      const mapped = now.y.map(v0) + (now.y.map(value) - now.y.map(v0)) * share;
+      ys[k0 + Math.sign(near - k0) * n] = now.y.un(mapped);
+    }
+    before = [near, value];
+    cursor = near;
+    drawSketch();
+    changed();
+  };
+  board.addEventListener("pointerdown", (event) => {
+    board.setPointerCapture(event.pointerId);
+    before = null;
+    put(event);
+    event.preventDefault();
+  });
+  board.addEventListener("pointermove", (event) => {
+    if (board.hasPointerCapture(event.pointerId)) put(event);
+  });
+  board.addEventListener("keydown", (event) => {
+    const { at, ys, changed } = now.spec.sketch;
+    const go = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
+      event.key
+    ];
+    if (!go) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const [low, high] = now.y.ends.map(now.y.map);
+    const last = ys[cursor] ?? now.y.un((low + high) / 2);
+    cursor = clamp(cursor + go[0], 0, at.length - 1);
+    const value = go[0] ? (ys[cursor] ?? last) : last;
+    ys[cursor] = now.y.un(clamp(now.y.map(value) + (go[1] * (high - low)) / 40, low, high));
+    drawSketch();
+    changed();
+  });
+  function drawSketch() {
+    const { sketch } = now.spec;
+    if (!sketch) {
+      board.remove();
+      return pencil.replaceChildren();
+    }
+    const [left, right, up, low] = now.box;
+    const shape = { x: left, y: up, width: right - left + 8, height: low - up };
+    for (const [name, value] of Object.entries(shape)) board.setAttribute(name, value);
+    const done = sketch.ys.filter((v) => v !== undefined).length;
+    board.setAttribute(
+      "aria-label",
+      "the curve that you expect: arrow keys draw it point by point",
+    );
+    board.setAttribute("aria-valuenow", cursor);
+    const value = sketch.ys[cursor];
+    const told = value === undefined ? "not drawn" : short(value);
+    board.setAttribute("aria-valuetext", `at ${fixedTick(sketch.at[cursor])}: ${told}`);
+    const line = sketch.at.map((v, k) => [v, sketch.ys[k] ?? Number.NaN]);
+    const mark = { line, colour: "key", wide: 3, dots: true };
+    const out = drawn.line(mark, now.x, now.y, now.spec.y?.log);
+    const middle = { at: [0, 0], align: "middle", colour: "muted", text: "draw here" };
+    const nothing = { at: () => 0 };
+    const hint = done
+      ? []
+      : drawn.text(
+          { ...middle, dx: left + 0.3 * (right - left), dy: up + 0.25 * (low - up) },
+          nothing,
+          nothing,
+        );
+    pencil.replaceChildren(...out, ...hint);
+    if (!board.isConnected) view.root.insertBefore(board, top);
+  }
+  return { ...view, show };
+}

@@ -1,0 +1,45 @@
+// A table: app.table({caption, columns: ["note", "score", "weight"], pick(n)})
+//   -> {show([{head, cells: [text | {bar, of, text, colour}, …], mine, term}, …])}
+// A bar is as long as its share of `of`. Rows stay in place: only what changed is written.
+function table(app, { caption, columns, into = app.picture, pick } = {}) {
+  const body = el("tbody");
+  const head = columns?.map((text) => el("th", { scope: "col" }, text));
+  const node = el(
+    "table",
+    { className: "tfx-table" },
+    caption ? el("caption", {}, caption) : "",
+    head ? el("thead", {}, el("tr", {}, ...head)) : "",
+    body,
+  );
+  into.append(node);
+  const filled = (value) => {
+    if (typeof value !== "object") return el("td", {}, String(value));
+    const bar = el("span", { className: "tfx-bar" });
+    const share = clamp(value.bar / (value.of ?? 1), 0, 1);
+    bar.style.width = `${(100 * share).toFixed(2)}%`;
+    if (value.colour) bar.style.background = paint(value.colour);
+    const track = el("span", { className: "tfx-track" }, bar);
+    return el("td", {}, track, el("span", { className: "tfx-number" }, value.text));
+  };
+  let known = [];
+  return {
+    node,
+    show(rows) {
+      const texts = rows.map((row) => JSON.stringify(row));
+      if (rows.length !== known.length) {
+        body.replaceChildren(...rows.map(() => el("tr")));
+        known = [];
+      }
+      rows.forEach((row, n) => {
+        if (texts[n] === known[n]) return;
+        const line = body.children[n];
+        line.className = row.mine ? "is-mine" : "";
+        if (row.term) line.dataset.term = row.term;
+        const name = el("th", { scope: "row" }, row.head);
+        if (pick) line.onclick = () => pick(n);
+        line.replaceChildren(name, ...row.cells.map(filled));
+      });
+      known = texts;
+    },
+  };
+}

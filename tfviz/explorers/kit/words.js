@@ -1,0 +1,127 @@
+// Numbers as words, elements, and terms: what is named alike lights up together.
+
+const sig = (x, digits = 3) =>
+  Number.isFinite(x) ? String(Number(x.toPrecision(digits))) : String(x);
+const count = (n) => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+// With so many decimals, a real minus, and never −0.
+const fixed = (x, digits = 2) =>
+  (Number(x.toFixed(digits)) === 0 ? 0 : x).toFixed(digits).replace("-", "−");
+// Short for sizes of any order: 0.012, 345, 1.2e7.
+const short = (x) =>
+  x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e5)
+    ? x.toExponential(1).replace("e+", "e").replace(".0e", "e").replaceAll("-", "−")
+    : sig(x).replace("-", "−");
+
+function bytes(n) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let k = 0;
+  while (n >= 1024 && k < units.length - 1) {
+    n /= 1024;
+    k++;
+  }
+  return `${n >= 999.5 ? Math.round(n) : sig(n)} ${units[k]}`;
+}
+
+// A value as Python writes it.
+function python(x) {
+  if (x === null || x === undefined) return "None";
+  if (typeof x === "boolean") return x ? "True" : "False";
+  if (Array.isArray(x)) return `[${x.map(python).join(", ")}]`;
+  if (typeof x !== "object") return JSON.stringify(x);
+  const pairs = Object.entries(x).map(([key, value]) => `${python(key)}: ${python(value)}`);
+  return `{${pairs.join(", ")}}`;
+}
+
+function el(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name in node && name !== "list" && !name.includes("-")) node[name] = value;
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children);
+  return node;
+}
+
+function svg(tag, props = {}, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, typeof value === "number" ? Math.round(value * 100) / 100 : value);
+  }
+  node.append(...children);
+  return node;
+}
+
+// "query", "muted", … as the style sheet's variable; any other colour as it is.
+const ROLES = ["query", "key", "value", "attention", "ink", "page", "grid", "muted"];
+const paint = (colour = "ink") => (ROLES.includes(colour) ? `var(--tfx-${colour})` : colour);
+
+// --- terms. `{e:tanh(s W)}` in a text is the term e, printed as tanh(s W); the same name on a mark, a
+// row or a cell, and in the chapter around (data-term), lights up with it, on hover and on focus.
+function termed(text) {
+  return text.split(/(\{\w+:[^{}]*\})/).map((part) => {
+    const [, name, shown] = /^\{(\w+):(.*)\}$/.exec(part) || [];
+    if (!name) return part;
+    return el("span", { className: "tfx-term", tabIndex: 0, "data-term": name }, shown);
+  });
+}
+
+const terms = {
+  // A formula, or a line of code, with its terms.
+  formula(text, { into = this.picture, code = false } = {}) {
+    const node = el(code ? "code" : "p", { className: "tfx-formula" }, ...termed(text));
+    into.append(node);
+    return node;
+  },
+  // Watches the section of the page that the explorer stands in.
+  linkTerms() {
+    const around = this.host.closest("section") || this.root;
+    const light = (term) => {
+      if (term === this.lit) return;
+      this.lit = term;
+      const names = term?.split(" ") ?? [];
+      for (const node of around.querySelectorAll("[data-term]")) {
+        const mine = node.dataset.term.split(" ").some((name) => names.includes(name));
+        node.toggleAttribute("data-lit", mine);
+      }
+      this.root.toggleAttribute("data-some-lit", names.length > 0);
+    };
+    this.relight = () => {
+      const term = this.lit;
+      this.lit = "";
+      light(term);
+    };
+    const of = ({ target }) => target.closest?.("[data-term]")?.dataset.term;
+    const on = (event) => light(of(event));
+    const off = () => light(undefined);
+    for (const type of ["pointerover", "focusin"]) around.addEventListener(type, on);
+    for (const type of ["pointerleave", "focusout"]) around.addEventListener(type, off);
+    this.cleanup.push(() => {
+      for (const type of ["pointerover", "focusin"]) around.removeEventListener(type, on);
+      for (const type of ["pointerleave", "focusout"]) around.removeEventListener(type, off);
+    });
+  },
+  // Groups of chips: chips.show([[{text, kind: "made" | "new", term}, …], …])
+  chips({ into = this.picture, label } = {}) {
+    const node = el("p", { className: "tfx-chips", "aria-label": label });
+    into.append(node);
+    return {
+      node,
+      show: (groups) =>
+        node.replaceChildren(
+          ...groups.map((group) =>
+            el(
+              "span",
+              { className: "tfx-group" },
+              ...group.map(({ text, kind, term }) =>
+                el("span", { className: "tfx-chip", "data-kind": kind, "data-term": term }, text),
+              ),
+            ),
+          ),
+        ),
+    };
+  },
+};

@@ -1,0 +1,28 @@
+"""What experiments have left behind: results, and models that were really trained.
+
+Those who show it need not know how it was made; that is `tfviz.experiments`.
+
+>>> load("rotary")["provenance"]["command"]
+'python -m tfviz.experiments rotary'
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parents[1] / "experiments" / "results"
+
+
+def load(name: str) -> dict[str, Any]:
+    """The stored result. Raises FileNotFoundError that names the command which makes it."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in RESULTS.glob("*.json"))) or "none"
+        raise FileNotFoundError(
+            f"no stored result {name!r} (stored: {known}); make it with "
+            f"python -m tfviz.experiments {name}"
+        )
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return result
