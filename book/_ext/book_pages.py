@@ -71,6 +71,8 @@ PAGE_FILES = (
     (re.compile(r' data-tf-chapter="'), "js", "js/progress.js"),
     (re.compile(r'class="tf-store"'), "js", "js/progress-page.js"),
 )
+# What of a program has no look of its own needs no element: a tenth of a page with much code.
+PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm)">([^<]*)</span>')
 SEARCH = ("documentation_options", "doctools", "searchtools", "language_data")
 KEEP = re.compile(
     r"css/|js/|katex/katex\.css|explorers/|vendor/plotly"
@@ -91,6 +93,7 @@ def page_context(
     body = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
     body = re.sub(r' id="(?:exercise|solution)-content"', "", body)
     body = re.sub(r"<th[^>]*>\s*(?:<p></p>)?\s*</th>", EMPTY_HEAD, body)
+    body = PLAIN_CODE.sub(r"\1", body)
     body = re.sub(r"<table\b.*?</table>", scrollable, body, flags=re.S)
     context["body"] = body
     navigation = navigation_html(context, pagename) if "toctree" in context else ""

@@ -319,7 +319,10 @@ def _scale(drawn: Matrix, low: str, high: str, words: str, signed: bool = False)
             )
     drawn.canvas.draw(rectangles([(x, y, 11 * width, 10)]), "borders", stroke="grid")
     x += 11 * width + 6
-    drawn.canvas.text(x, y + 5, f"{high}  {words}", "muted", size=SMALL, va="middle")
+    said = f"{high}  {words}".rstrip()
+    drawn.canvas.text(x, y + 5, said, "muted", size=SMALL, va="middle")
+    end = round(x + text_width(said, SMALL) + 3)  # a narrow matrix is not as wide as its ramp
+    drawn.canvas.width = max(drawn.canvas.width, end)
 
 
 def _weight_facts(

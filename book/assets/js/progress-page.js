@@ -1,12 +1,12 @@
 // The page of progress: what is stored, in full; export, import, clear. After progress.js.
 (function () {
   "use strict";
-  const { KEY, MOST, all, one, el, many, today, checked, change, clear, size, done, unreadable, shows, show, known, trouble } = window.tfvizProgress;
+  const { KEY, MOST, all, one, el, many, today, checked, change, clear, size, done, unreadable, shows, show, known, kept, trouble } = window.tfvizProgress;
   const place = (name) => one(`[data-tf-${name}]`);
   const [sum, next, stored, where, news] = ["sum", "next", "stored", "where", "news"].map(place);
   const items = all("[data-tf-exercise]"), dialog = one(".tf-clear"), file = one(".tf-progress-file");
   const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
-  const readable = () => JSON.stringify(known(), null, 2).replace(/\{\s+("done": "[^"]+")\s+\}/g, "{ $1 }");
+  const readable = () => JSON.stringify(kept(), null, 2).replace(/\{\s+("done": "[^"]+")\s+\}/g, "{ $1 }");
   const number = (kind) => Object.keys(known()[kind]).length;
 
   function button(name, action) {
@@ -67,7 +67,7 @@
     const link = open && one("a", open).cloneNode(true);
     next.replaceChildren(...(open ? [ready ? "Next: " : "Begin with ", link, /[?!…]\s*$/.test(link.textContent) ? "" : "."] : ["Nothing is left to do."]));
     stored.textContent = unreadable() ? localStorage.getItem(KEY) : some ? readable() : "nothing";
-    where.textContent = sentence(trouble()) || (some ? `${new Blob([JSON.stringify(known())]).size} bytes under the name ${KEY}` : "");
+    where.textContent = sentence(trouble()) || (some ? `${new Blob([JSON.stringify(kept())]).size} bytes under the name ${KEY}` : "");
     exporter.disabled = !some;
     clearer.disabled = !some && !unreadable();
   });

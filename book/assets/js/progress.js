@@ -67,11 +67,15 @@
     try { known = text === null ? nothing() : checked(text); trouble = ""; } catch (error) { trouble = `what is stored cannot be read: ${error.message}`; }
   }
   const unreadable = () => trouble.startsWith("what is stored");
+  // as it is kept and exported: a table of answers only where there are some
+  const kept = () => {
+    const { answers, ...without } = known;
+    return Object.keys(answers).length ? known : without;
+  };
   function keep() {
     if (unreadable()) return; // somebody else's, or of a later edition: not ours to write over
     try {
-      const { answers, ...without } = known;
-      if (size(known)) localStorage.setItem(KEY, JSON.stringify(Object.keys(answers).length ? known : without)); else localStorage.removeItem(KEY);
+      if (size(known)) localStorage.setItem(KEY, JSON.stringify(kept())); else localStorage.removeItem(KEY);
       trouble = "";
     } catch { trouble = "this browser keeps nothing for this site, or its store is full"; }
   }
@@ -195,7 +199,7 @@
     show();
   }
   // for progress-page.js
-  window.tfvizProgress = { KEY, MOST, all, one, el, many, today, checked, change, clear, size, done, unreadable, shows, show, known: () => known, trouble: () => trouble };
+  window.tfvizProgress = { KEY, MOST, all, one, el, many, today, checked, change, clear, size, done, unreadable, shows, show, known: () => known, kept, trouble: () => trouble };
   read();
   show();
 })();
