@@ -887,3 +887,18 @@ BAD = [
 def test_bad_input_is_named_with_its_remedy(draw, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         draw()
+
+
+def test_a_schematic_draws_shapes_and_names_what_is_wrong() -> None:
+    steps = [("Q", "L", "d", "query"), "·", ("K", "d", "1", "key"), "[softmax]"]
+    drawn = plots.schematic(steps, {"L": 6, "d": 3}, alt="Q times K")
+    for words in ("Q", "L × d", "d × 1", "softmax"):
+        assert f">{words}<" in drawn.svgs[0]
+    assert "[softmax]" not in drawn.svgs[0]
+    for wrong, said in (
+        ([], "steps is empty"),
+        ([("Q", "L", "m", "query")], "sizes lacks 'm' of Q"),
+        ([("Q", "L", "d", "red")], "role = 'red' of Q"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            plots.schematic(wrong, {"L": 6, "d": 3}, alt="x")

@@ -327,6 +327,37 @@ def test_the_page_folds_a_model_answer_with_what_counts():
     assert "{model-answer}" not in page and "rubric" not in page
 
 
+CELL = "```{code-cell} ipython3\nx = 1\n```"
+SHOWN = "```{code-cell} ipython3\n---\ntags: [show]\n---\ny = 2\n```"
+LAYERS = f"{SAMPLE}\n{CELL}\n\n#### Deeper: why\n\nA proof.\n\n{SHOWN}\n"
+
+
+def test_cells_fold_unless_they_are_shown():
+    page = page_text(parse(LAYERS))
+    cells = re.findall(r"```\{code-cell\} ipython3\n(.*?)```", page, re.S)
+    one, other = (next(cell for cell in cells if line in cell) for line in ("x = 1", "y = 2"))
+    assert "hide-input" in one and "Show the code" in one and "hide-input" not in other
+    book = {cell.source: cell.metadata for cell in made(LAYERS).cells}
+    assert book["x = 1"]["jupyter"] == {"source_hidden": True}
+    assert "jupyter" not in book["y = 2"]
+    assert book["#### Deeper: why\n\nA proof."] == {"jp-MarkdownHeadingCollapsed": True}
+    stub = next(m for source, m in book.items() if "raise NotImplementedError" in source)
+    assert "jupyter" not in stub  # an answer is never folded away
+
+
+def test_an_exercise_says_what_it_takes():
+    at = "exercise: ex-shift\nrole: tests\n"
+    assert SAMPLE.count(at) == 1
+    text = SAMPLE.replace(at, f"{at}minutes: 5\nlevel: easy\noptional: true\n")
+    said = "5 minutes · easy · optional"
+    assert parse(text).tasks[0].effort == said and parse(SAMPLE).tasks[0].effort == ""
+    assert f"```{{div}} tf-effort\n{said}\n```" in page_text(parse(text))
+    assert f"· {said}" in next(cell.source for cell in made(text).cells if cell.id == "ex-shift")
+    for wrong in ("minutes: soon", "minutes: 0", "level: nice", "optional: perhaps"):
+        with pytest.raises(LessonError, match=wrong.split(":")[0]):
+            parse(SAMPLE.replace(at, f"{at}{wrong}\n"))
+
+
 def test_a_page_without_exercises_is_left_alone():
     text = SAMPLE.split("```{exercise-start}")[0].rstrip() + "\n"
     assert page_text(parse(text)) == text

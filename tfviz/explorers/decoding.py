@@ -9,7 +9,7 @@ import torch
 import traitlets as t
 from torch import Tensor
 
-from tfviz import stored as experiments
+from tfviz import stored as results
 from tfviz.basics.decoding_strategies import (
     Hypothesis,
     beam_search,
@@ -36,7 +36,7 @@ class Decoding(Explorer):
     view="token"   one step: temperature `tau` first, then `top_k` (0: off), then nucleus `p`
                    (1: off), after the beginning number `which`
     view="beam"    a search: `width`, length penalty `alpha`, after `steps` tokens
-    stored         beginnings as `experiments.load("decoding")` has them ("contexts" or "trees"),
+    stored         beginnings as `tfviz.stored.load("decoding")` has them ("contexts" or "trees"),
                    which are the default
 
     Raises ValueError for numbers out of range.
@@ -63,7 +63,7 @@ class Decoding(Explorer):
     def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
         stored = said.pop("stored", None)
         if stored is None and said.get("view", "token") in KINDS:
-            stored = experiments.load("decoding")[KINDS[said.get("view", "token")]]
+            stored = results.load("decoding")[KINDS[said.get("view", "token")]]
         return said | {"stored": list(stored or ())}
 
     def heights(self) -> dict[int, str]:

@@ -10,7 +10,7 @@ import traitlets as t
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import stored as experiments
+from tfviz import stored
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import given, knob
 from tfviz.formula import Formula
@@ -120,7 +120,7 @@ class PositionBench(Explorer):
 
 def trained_table() -> Float[Tensor, "L L"]:
     """The cosines of a learned table's rows after training on text, as stored."""
-    return torch.tensor(experiments.load("position_tables")["cosines"])
+    return torch.tensor(stored.load("position_tables")["cosines"])
 
 
 def _table(name: str, bias: Bias) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _table(name: str, bias: Bias) -> dict[str, Any]:
 def _race(race: Mapping[str, Any] | None) -> dict[str, Any]:
     if race is None:
         try:
-            race = experiments.load("extrapolation")
+            race = stored.load("extrapolation")
         except FileNotFoundError:
             return {}
     tasks = {

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
-from tfviz import stored as experiments
+from tfviz import stored as results
 from tfviz.basics.multi_head_attention import mean_distance, weight_at
 from tfviz.basics.scaled_dot_product_attention import row_entropy
 from tfviz.explorers.base import Explorer
@@ -65,7 +65,7 @@ class TrainedHeads(Explorer):
         whole, removed, model = {}, [], said.pop("model", None)
         if model is None:
             model = experiment.trained()
-            stored = experiments.load("head_ablation")["gpt"]
+            stored = results.load("head_ablation")["gpt"]
             whole, removed = {k: stored[k] for k in ("text", "repeats")}, stored["without"]
         found = [experiment.of_text(model, one) for one in texts]
         N, h = found[0].shape[:2]

@@ -1,5 +1,25 @@
 // Controls, each of which reads and writes a trait, or what `read` and `write` say.
 
+// The cell to which a key moves from [row, column]; nothing for other keys, which go their way.
+function keyed(event, [row, column], rows, columns) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return null;
+  const page = Math.max(1, Math.round(rows / 8));
+  const move = {
+    ArrowUp: [-1, 0],
+    ArrowDown: [1, 0],
+    ArrowLeft: [0, -1],
+    ArrowRight: [0, 1],
+    PageUp: [-page, 0],
+    PageDown: [page, 0],
+    Home: [-1e9, 0],
+    End: [1e9, 0],
+  }[event.key];
+  if (!move) return null;
+  event.preventDefault();
+  event.stopPropagation();
+  return [clamp(row + move[0], 0, rows - 1), clamp(column + move[1], 0, columns - 1)];
+}
+
 const controls = {
   slider(key, options) {
     const {

@@ -223,23 +223,9 @@ function matrix(app, options) {
       if (found) pick(...found);
     });
     view.root.addEventListener("keydown", (event) => {
-      if (!now || event.ctrlKey || event.metaKey || event.altKey) return;
-      const page = Math.max(1, Math.round(now.rows / 8));
-      const move = {
-        ArrowUp: [-1, 0],
-        ArrowDown: [1, 0],
-        ArrowLeft: [0, -1],
-        ArrowRight: [0, 1],
-        PageUp: [-page, 0],
-        PageDown: [page, 0],
-        Home: [-1e9, 0],
-        End: [1e9, 0],
-      }[event.key];
-      if (!move) return;
-      event.preventDefault();
-      event.stopPropagation();
-      // the next key may come before the next frame
-      at = [clamp(at[0] + move[0], 0, now.rows - 1), clamp(at[1] + move[1], 0, now.columns - 1)];
+      const moved = now && keyed(event, at, now.rows, now.columns);
+      if (!moved) return;
+      at = moved; // the next key may come before the next frame
       pick(...at);
     });
   }

@@ -254,25 +254,9 @@ function oldMatrix(app, parent, { label, pick, hover, axes = ["i", "j"] }) {
       if (found) pick(...found, "pointer");
     });
     view.canvas.addEventListener("keydown", (event) => {
-      if (!shown || event.ctrlKey || event.metaKey || event.altKey) return;
-      const page = Math.max(1, Math.round(shown.rows / 8));
-      const move = {
-        ArrowUp: [-1, 0],
-        ArrowDown: [1, 0],
-        ArrowLeft: [0, -1],
-        ArrowRight: [0, 1],
-        PageUp: [-page, 0],
-        PageDown: [page, 0],
-        Home: [-1e9, 0],
-        End: [1e9, 0],
-      }[event.key];
-      if (!move) return;
-      event.preventDefault();
-      event.stopPropagation();
-      at = [
-        clamp(at[0] + move[0], 0, shown.rows - 1),
-        clamp(at[1] + move[1], 0, shown.columns - 1),
-      ]; // the next key may come before the next frame
+      const moved = shown && keyed(event, at, shown.rows, shown.columns);
+      if (!moved) return;
+      at = moved; // the next key may come before the next frame
       pick(...at, "key");
     });
   }
