@@ -183,7 +183,6 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
         found["shifted"] = last_loss(shifted, rows, LENGTH)
     if not recipe:
         found |= _farther(made, training, rows, seed)
-        found["mixed"] = last_loss(with_positions(made, lambda: Halves(D_HEAD)), rows, LENGTH)
         found["clocks"] = clocks(made, rows[:16, : LENGTH + 1])
     return found
 
@@ -227,7 +226,6 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
             for name, rows in tables.items()
             if "shifted" in rows[0]
         },
-        "mixed": [x["mixed"] for x in plain],  # trained with neighbours, run with halves
         "farther": {
             name: [x["farther"][name] for x in plain] for name in plain[0]["farther"]
         },
