@@ -3,8 +3,8 @@
     python scripts/print_book.py [--out FOLDER]
 
 The pages are those in FOLDER/_build/html; beside them is then tfviz.pdf, and the landing page names
-it. Explorers are printed as they stand when a page is opened, deeper parts in full. Hints, solutions
-and code that a page folds are left out: they are for readers who can unfold them.
+it. Explorers are printed as they stand when a page is opened, deeper parts in full. Hints,
+solutions and code that a page folds are left out: they are for readers who can unfold them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ STYLE = """
 article { break-before: page; --tf-measure: 100%; }
 article:first-child { break-before: auto; }
 article hr, article section { border: 0; }
-details:not([data-deeper]), .tf-lesson-links, .tf-read, .tf-actions, noscript { display: none !important; }
+details:not([data-deeper]), .tf-lesson-links, noscript { display: none !important; }
 details[data-deeper] > summary { list-style: none; }
-.tfviz-explorer button, .tf-read { display: none !important; }
+.tfviz-explorer button { display: none !important; }
 .tfviz-explorer, figure, .tf-90 { break-inside: avoid; }
 </style>
 """
 
 
 def pages(toc: str) -> list[str]:
-    """What is printed, in the order of the contents; not what lives in a browser, nor for teachers."""
+    """What is printed, in the order of the contents: not the reader's progress, nor for teachers."""
     names = re.findall(r"^\s*- file: (\S+)", toc, re.M)
     return [name for name in names if not re.search(r"progress|instructors", name)]
 
