@@ -41,7 +41,7 @@ details[data-deeper] > summary { list-style: none; }
 
 
 def pages(toc: str) -> list[str]:
-    """What is printed, in the order of the contents: not the reader's progress, nor for teachers."""
+    """What is printed, in the order of the contents: neither progress nor pages for teachers."""
     names = re.findall(r"^\s*- file: (\S+)", toc, re.M)
     return [name for name in names if not re.search(r"progress|instructors", name)]
 
