@@ -40,7 +40,7 @@ AGAIN = ["color-contrast", "scrollable-region-focusable", "target-size"]  # see 
 PATIENCE = 300_000  # milliseconds, until a page that hangs is given up; not a measurement
 
 # kilobytes, gzipped as a server would; fonts are compressed already
-TEXT, FORMULAS, EXPLORERS = 200, 350, 430
+TEXT, FORMULAS, EXPLORERS = 170, 290, 360
 
 WATCH = """
 window.shifts = [];
