@@ -73,11 +73,9 @@ PAGE_FILES = (
 )
 # What of a program has no look of its own needs no element: a tenth of a page with much code.
 PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm)">([^<]*)</span>')
-SEARCH = ("documentation_options", "doctools", "searchtools", "language_data")
 KEEP = re.compile(
     r"css/|js/|katex/katex\.css|explorers/|vendor/plotly"
-    r"|favicon\.svg|fonts\.css|tfviz\.css|sphinx-design\.min\.css"
-    rf"|(?:{'|'.join(SEARCH)})\.js"
+    r"|favicon\.svg|fonts\.css|tfviz\.css|sphinx-design\.min\.css|search\.js"
 )
 
 
