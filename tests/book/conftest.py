@@ -10,12 +10,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from visits import DESK, Visit, look
+from visits import DESK, Site, Visit, look
 
 from tfviz_lessons.execute import Lessons, Record
 from tfviz_lessons.lesson import is_lesson
@@ -29,17 +28,6 @@ LESSONS = {
     if is_lesson(path.read_text("utf8"))
 }
 PREFIX = "/some/course"
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where the pages are, on the disk and on this machine's web server."""
-
-    folder: Path
-    address: str
-
-    def url(self, page: str) -> str:
-        return f"{self.address}/{page}.html"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):

@@ -13,13 +13,10 @@ import gzip
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import yaml
-
-if TYPE_CHECKING:
-    from conftest import Site
 
 ROOT = Path(__file__).resolve().parents[2]
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
@@ -169,6 +166,17 @@ PICTURES = """() => {
   return [heads, seen];
 }"""
 ALL_DRAWN = ".tf-article section { content-visibility: visible !important }"
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the pages are, on the disk and on this machine's web server."""
+
+    folder: Path
+    address: str
+
+    def url(self, page: str) -> str:
+        return f"{self.address}/{page}.html"
 
 
 @dataclass
