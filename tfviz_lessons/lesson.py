@@ -36,6 +36,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -694,8 +695,12 @@ def _check_exercise(exercise: Exercise) -> None:
             )
 
 
+@cache
 def parse(text: str, path: str | Path = "<lesson>") -> Lesson:
-    """Read the source of a lesson; raises `LessonError` with every problem it finds."""
+    """Read the source of a lesson; raises `LessonError` with every problem it finds.
+
+    The same text is read once, however often a build or its tests ask for it.
+    """
     tokens = myst.get_parser().parse(text + "\n")
     problems: list[tuple[int, str]] = []
     found: list[Block | Exercise | Written] = []
