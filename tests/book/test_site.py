@@ -19,7 +19,7 @@ from visits import DESK, LESSONS, PAGES, PHONE
 from tfviz_lessons.lesson import Exercise, read
 
 # kilobytes, gzipped as a server would; fonts are compressed already
-TEXT, FORMULAS, EXPLORERS = 170, 290, 360
+TEXT, FORMULAS, EXPLORERS = 200, 350, 360
 
 
 # --- in the browser -------------------------------------------------------------------------------
