@@ -31,6 +31,11 @@ class App {
     this.asked = [];
     this.locked = new Set(); // knobs that a question keeps shut
     this.first = structuredClone(this.all());
+    // the knobs as declared, with the ends and choices that depend on what is given
+    const ends = spec.ends?.(this.values()) ?? {};
+    this.about = Object.fromEntries(
+      Object.entries(tf.declared.knobs).map(([key, x]) => [key, { ...x, ...ends[key] }]),
+    );
     const body = host.querySelector(":scope > .tfviz-explorer-body");
     this.host = host;
     this.root = el("div", { className: `tfx tfx-${tf.name}` });
@@ -175,11 +180,6 @@ const linked = () =>
 function explorer(tf, spec) {
   const { knobs, given, found, kind } = tf.declared;
   spec.keys = Object.keys(knobs);
-  spec.check = (values) => {
-    const all = Object.entries(values);
-    const fine = Object.fromEntries(all.filter(([key, value]) => fits(knobs[key], value)));
-    return spec.fit?.(fine) ?? fine;
-  };
   const written = (app) => {
     const names = [...given.filter((name) => !found.includes(name)), ...spec.keys];
     return `${kind}(${names.map((name) => `${name}=${python(app.get(name))}`).join(", ")})`;
@@ -196,7 +196,9 @@ function explorer(tf, spec) {
     const show = (state) => {
       const known = (key, value) => spec.keys.includes(key) && typeof value === typeof first[key];
       const wanted = Object.entries(state).filter(([key, value]) => known(key, value));
-      const fine = spec.check(Object.fromEntries(wanted));
+      const right = wanted.filter(([key, value]) => fits(app.about[key], value));
+      const some = Object.fromEntries(right);
+      const fine = spec.fit?.(some, app) ?? some;
       app.set({ ...first, ...fine });
       const refused = Object.keys(state).filter((key) => !(key in fine));
       if (refused.length && spec.numbers) {

@@ -47,7 +47,7 @@ function painter(app) {
 
 // app.matrix({label, axes: ["i", "j"], tall, most: largest cell in pixels, pick(i, j), hover(i, j)})
 //   -> {show({title, label, rows, columns, bits | values, signed, most, colour, text(i, j) | true,
-//        rowHeads, columnHeads, row, column, frames, marks, handles})}
+//        rowHeads, rowColour, columnHeads, row, column, frames, marks, handles})}
 // frames: [{row} | {column} | {cell: [i, j]} | {from: [i, j], to: [i, j]}, with colour, term, name]
 // marks: [{cells: [[i, j], …], term, colour}] are filled while their term is lit.
 // A handle stands at [column, row] in cells: 3 is the edge before column 3, 3.5 its middle.
@@ -71,10 +71,10 @@ function matrix(app, options) {
   }
 
   function show(spec) {
-    const { rows, columns = rows, values, bits } = spec;
+    const { rows, columns = rows, values, bits, rowColour = "query" } = spec;
     view.named(spec.title, spec.label);
     const long = Math.max(1, ...(spec.rowHeads ?? [String(rows - 1)]).map((t) => t.length));
-    const left = Math.min(view.width * 0.35, 12 + long * LETTER + (spec.rowHeads ? 0 : 8));
+    const left = Math.min(view.width * 0.42, (spec.rowHeads ? 14 : 20) + long * (LETTER + 0.4));
     const slanted = spec.columnHeads && Math.max(...spec.columnHeads.map((t) => t.length)) > 5;
     const up = slanted ? 56 : 26;
     const room = view.width - left - 6;
@@ -124,7 +124,7 @@ function matrix(app, options) {
     const cj = spec.column === undefined ? -99 : X.at(spec.column + 0.5);
     if (spec.rowHeads) {
       spec.rowHeads.forEach((text, i) =>
-        write(text, left - 8, Y.at(i + 0.5) + 4, "end", "query", i === spec.row),
+        write(text, left - 8, Y.at(i + 0.5) + 4, "end", rowColour, i === spec.row),
       );
     } else {
       if (ri >= 0) write(String(spec.row), left - 8, ri + 4, "end", "query", true);

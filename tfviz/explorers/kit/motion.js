@@ -6,7 +6,7 @@
 // itself and nothing glides: it is stepped.
 function motion(app, key, options = {}) {
   const { last, every = 700, verbs = ["back", "on"], glide = false, ...words } = options;
-  const { low, high, step = 1 } = app.tf.declared.knobs[key];
+  const { low, high, step = 1 } = app.about[key];
   const end = () => last?.() ?? high;
   const now = () => clamp(app.get(key), low, end());
   const slider = app.knob(key, { read: now, ...words });

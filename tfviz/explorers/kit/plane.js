@@ -143,7 +143,7 @@ function handlesOn(app, layer, place) {
       const [x, y] = one.handle;
       node.setAttribute("transform", `translate(${X.at(x).toFixed(2)} ${Y.at(y).toFixed(2)})`);
       const key = one.knob ?? one.knobY;
-      const declared = key ? app.tf.declared.knobs[key] : {};
+      const declared = key ? app.about[key] : {};
       node.setAttribute("aria-label", one.label ?? declared.label ?? name);
       node.setAttribute("aria-valuenow", key ? Number(app.get(key)) : Number(x.toFixed(3)));
       node.setAttribute("aria-valuetext", one.text ?? `${sig(x)}, ${sig(y)}`);
