@@ -20,6 +20,10 @@ function keyed(event, [row, column], rows, columns) {
   return [clamp(row + move[0], 0, rows - 1), clamp(column + move[1], 0, columns - 1)];
 }
 
+// The place in a list of the number that is nearest to value.
+const nearestIn = (list, value) =>
+  list.reduce((best, x, k) => (Math.abs(x - value) < Math.abs(list[best] - value) ? k : best), 0);
+
 const controls = {
   slider(key, options) {
     const {
@@ -45,11 +49,7 @@ const controls = {
     if (letter) name.append(" ", el("i", {}, letter));
     const row = el("div", { className: "tfx-field tfx-slider", title: hint }, name, output, input);
     into.append(row);
-    const nearest = (value) =>
-      scale.reduce(
-        (best, x, k) => (Math.abs(x - value) < Math.abs(scale[best] - value) ? k : best),
-        0,
-      );
+    const nearest = (value) => nearestIn(scale, value);
     const update = () => {
       const value = read();
       const place = String(scale ? nearest(value) : value);
