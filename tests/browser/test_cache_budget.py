@@ -11,19 +11,8 @@ from tfviz.basics.public_models import MODELS
 from tfviz.explorers import CacheBudget
 
 
-def settle(page: Any) -> None:
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-
-
-def shown(page: Any) -> dict[str, int]:
-    settle(page)
-    names = ["mha", "own", "mqa", "weights", "slide"]
-    rows = page.locator(".cb-bar")
-    return {
-        name: int(float(rows.nth(n).get_attribute("data-bytes")))
-        for n, name in enumerate(names)
-        if rows.nth(n).is_visible()
-    }
+def numbers(page: Any) -> Any:
+    return page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
 
 
 def slide(page: Any, key: str, place: int) -> None:
@@ -32,86 +21,73 @@ def slide(page: Any, key: str, place: int) -> None:
     )
 
 
-def expect(
-    page: Any, name: str, N: int, h: int, h_kv: int, d_head: int, L: int, b: int, batch: int
-) -> None:
-    found = shown(page)
-    for row, heads in (("mha", h), ("own", h_kv), ("mqa", 1)):
-        assert found[row] == cache_bytes(L, N, heads, d_head, b, batch)
-    assert found.get("weights") == (MODELS[name].weights * b if name else None)
+def expect(page: Any, **sizes: Any) -> None:
+    """The page has these sizes, and the library's bytes for them."""
+    state = page.locator(".tfviz-explorer").evaluate(
+        "(node, keys) => keys.map((key) => node.tfvizModel.get(key))", list(sizes)
+    )
+    assert state == list(sizes.values())
+    assert numbers(page) == CacheBudget(**sizes).numbers()
 
 
-def test_the_page_shows_the_bytes_of_the_library(show: Any) -> None:
+@pytest.fixture
+def lab(show: Any) -> Any:
     page = show(CacheBudget())
-    gemma = {
-        "name": "Gemma 2 9B",
-        "N": 42,
-        "h": 16,
-        "h_kv": 8,
-        "d_head": 256,
-        "L": 4096,
-        "b": 2,
-        "batch": 1,
-    }
-    expect(page, **gemma)
-    page.get_by_text("keys and values take 1.31 GiB").wait_for()
-    slide(page, "L", 5)  # 2^(7 + 5)
-    slide(page, "batch", 3)
-    expect(page, **(gemma | {"batch": 8}))
-    slide(page, "h_kv", 0)
-    expect(page, **(gemma | {"batch": 8, "h_kv": 1}))
-    page.get_by_text("4", exact=True).click()
-    expect(page, **(gemma | {"batch": 8, "h_kv": 1, "b": 4}))
-    page.locator('select[data-key="model"]').select_option("Llama 2 70B")
-    llama = {
-        "name": "Llama 2 70B",
-        "N": 80,
-        "h": 64,
-        "h_kv": 8,
-        "d_head": 128,
-        "L": 4096,
-        "b": 4,
-        "batch": 8,
-    }
-    expect(page, **llama)
-    slide(page, "h", 12)  # 8 heads share a pair, which 12 cannot: all get their own
-    expect(page, **(llama | {"name": "", "h": 12, "h_kv": 12}))
-    assert page.locator('select[data-key="model"]').input_value() == ""
-    page.locator('input[data-key="N"]').focus()
-    page.keyboard.press("ArrowRight")
-    expect(page, **(llama | {"name": "", "h": 12, "h_kv": 12, "N": 81}))
+    page.get_by_role("button", name="just show me").click()
     page.get_by_role("button", name="reset").click()
-    expect(page, **gemma)
+    return page
 
 
-def test_the_slide_and_what_is_copied(show: Any) -> None:
-    page = show(CacheBudget(b=4, h_kv=16))
-    page.get_by_label("formula of a slide").check()
-    found = shown(page)
+def test_nothing_tells_before_the_answer(show: Any) -> None:
+    page = show(CacheBudget())
+    assert "times the weights" not in page.locator(".tfx").inner_text()
+    assert page.locator(".tfx-table tr", has_text="weights").count() == 0
+    page.get_by_role("button", name="smaller").click()
+    page.get_by_text("✗ you said: smaller; it is: larger").wait_for()
+    page.get_by_text("keys and values take 42 GiB, 2.44 times the weights").wait_for()
+
+
+def test_models_and_sizes_of_ones_own(lab: Any) -> None:
+    gemma = {"model": "Gemma 2 9B", "N": 42, "h": 16, "h_kv": 8, "d_head": 256, "b": 2}
+    expect(lab, **gemma)
+    lab.get_by_text("keys and values take 1.31 GiB").wait_for()
+    slide(lab, "h_kv", 0)
+    expect(lab, **(gemma | {"h_kv": 1}))
+    lab.locator(".tfx-segments").get_by_text("4", exact=True).click()
+    lab.locator('select[data-key="model"]').select_option("Llama 2 70B")
+    llama = {"model": "Llama 2 70B", "N": 80, "h": 64, "h_kv": 8, "d_head": 128, "b": 4}
+    expect(lab, **llama)
+    slide(lab, "h", 12)  # 8 heads share a pair, which 12 cannot: all get their own
+    expect(lab, **(llama | {"h": 12, "h_kv": 12}))
+    assert lab.locator('select[data-key="model"]').input_value() == ""
+    assert lab.locator(".tfx-table tr", has_text="weights").count() == 0
+    lab.locator('input[data-key="N"]').press("ArrowRight")
+    expect(lab, **(llama | {"h": 12, "h_kv": 12, "N": 81}))
+    lab.get_by_role("button", name="reset").click()
+    expect(lab, **gemma)
+
+
+def test_the_dot_fills_the_cache_and_shares_heads(lab: Any) -> None:
+    dot = lab.locator(".tfx-handle")
+    dot.press("ArrowRight")
+    expect(lab, L=8192)
+    box = dot.locator("circle").last.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    lab.mouse.move(x, y)
+    lab.mouse.down()
+    lab.mouse.move(x, y + 90, steps=4)  # to where all heads share
+    lab.mouse.up()
+    expect(lab, L=8192, h_kv=1)
+
+
+def test_the_slide() -> None:
+    found = CacheBudget(b=4, h_kv=16).numbers()
     assert found["slide"] == 39_460_012_032 == 7 * found["own"]
-    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    page.get_by_role("button", name="copy Python").click()
-    page.wait_for_function("window.copied")
-    again = eval(page.evaluate("window.copied"), {"CacheBudget": CacheBudget})
-    assert again.state == CacheBudget(b=4, h_kv=16, slide=True).state
-
-
-def test_fits_a_phone_in_both_themes(show: Any) -> None:
-    for width in (390, 1280):
-        page = show(CacheBudget(slide=True), CacheBudget("Falcon 7B"), width=width)
-        for theme in ("light", "dark"):
-            page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            settle(page)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-        for n in range(2):
-            inner = page.locator(".tfx").nth(n).bounding_box()["height"]
-            outer = page.locator(".tfviz-explorer").nth(n).bounding_box()["height"]
-            assert inner <= outer + 1, "higher than the room the page keeps for it"
 
 
 def test_python_side() -> None:
     one = CacheBudget("Llama 3 8B", L=1000, batch=3, b=1, h_kv=4)
-    assert one.bytes == cache_bytes(1000, 32, 4, 128, 1, 3)
+    assert one.numbers()["own"] == cache_bytes(1000, 32, 4, 128, 1, 3)
     assert one.shape is MODELS["Llama 3 8B"] and CacheBudget(N=3).shape is None
     assert eval(repr(one), {"CacheBudget": CacheBudget}).state == one.state
 

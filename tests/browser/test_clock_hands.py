@@ -1,16 +1,14 @@
-"""The clock hands in a real browser: the rows of the library, keys, phone, themes, the link."""
+"""The clock hands in a real browser: what moves and what stays, keys, the dots."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 import torch
-from explorer_site import fits
 
 from tfviz.explorers import ClockHands
-from tfviz.position.sinusoidal_pe import sinusoids
+from tfviz.position.sinusoidal_pe import similarity, sinusoids
 
 
 @pytest.fixture
@@ -19,67 +17,54 @@ def lab(page: Any, show: Any) -> Any:
     return show(ClockHands())
 
 
-def expect(page: Any, one: ClockHands) -> None:
-    """The two rows and their product on the page are those of the library."""
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-    found = json.loads(page.locator(".tfx").get_attribute("data-shown"))
-    places = torch.tensor([one.place, min(max(one.place + one.step, 0), 63)])
-    rows = torch.tensor([found["p"], found["q"]])
-    torch.testing.assert_close(rows, sinusoids(places, one.d, one.base), atol=2e-5, rtol=0)
-    assert found["product"] == pytest.approx(one.product, abs=1e-4)
-
-
-def slide(page: Any, key: str, value: float) -> None:
-    page.locator(f'input[type="range"][data-key="{key}"]').evaluate(
-        "(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }", value
+def state(page: Any) -> tuple[int, int]:
+    host = page.locator(".tfviz-explorer")
+    return tuple(
+        host.evaluate("(node) => ['place', 'step'].map((key) => node.tfvizModel.get(key))")
     )
 
 
-def test_the_page_shows_the_numbers_of_the_library(lab: Any) -> None:
-    expect(lab, ClockHands())
-    product = json.loads(lab.locator(".tfx").get_attribute("data-shown"))["product"]
-    slide(lab, "place", 50)
-    expect(lab, ClockHands(place=50))
-    moved = json.loads(lab.locator(".tfx").get_attribute("data-shown"))["product"]
-    assert moved == pytest.approx(product)  # k stays, and with it every angle
-    lab.get_by_text("Places 50 and 53: the 8 pairs").wait_for()
-    slide(lab, "step", -20)
-    slide(lab, "d", 3)
-    slide(lab, "base", 1)
-    expect(lab, ClockHands(place=50, step=-20, d=24, base=10.0))
-
-    lab.get_by_role("button", name="reset").click()
-    expect(lab, ClockHands())
-    lab.locator(".ch-dials").focus()
-    for key in ("ArrowRight", "ArrowUp", "ArrowUp"):
-        lab.keyboard.press(key)
-    expect(lab, ClockHands(place=6, step=5))
-    lab.keyboard.press("End")
-    expect(lab, ClockHands(place=63, step=5))  # there is no place 68: both hands at 63
-    lab.keyboard.press("ArrowDown")
-    expect(lab, ClockHands(place=63, step=-1))
+def numbers(page: Any) -> Any:
+    return page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
 
 
-def test_link_and_python_restore_the_state(lab: Any) -> None:
-    lab.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    slide(lab, "place", 33)
-    slide(lab, "base", 2)
-    lab.get_by_role("button", name="copy link").click()
-    lab.wait_for_function("window.copied")
-    link = lab.evaluate("window.copied")
-    lab.goto("about:blank")
-    lab.goto(link)
-    lab.locator(".tfviz-explorer[data-ready]").wait_for()
-    expect(lab, ClockHands(place=33, base=100.0))
-    lab.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    lab.get_by_role("button", name="copy Python").click()
-    lab.wait_for_function("window.copied")
-    again = eval(lab.evaluate("window.copied"), {"ClockHands": ClockHands})
-    assert again.state == ClockHands(place=33, base=100.0).state
+def test_the_place_is_shut_until_it_was_said_what_changes(lab: Any) -> None:
+    assert "stand apart" not in lab.locator(".tfx-status").inner_text()
+    before = numbers(lab)["product"]
+    lab.get_by_role("button", name="none").click()
+    lab.get_by_text("✓ you said: none. So it is").wait_for()
+    lab.get_by_role("button", name="on →").click()
+    assert state(lab) == (6, 3) and numbers(lab)["product"] == pytest.approx(before)
+    lab.get_by_text("Places 6 and 9: the 8 pairs of hands").wait_for()
 
 
-def test_fits_a_phone_and_a_desk(show: Any) -> None:
-    fits(show, [ClockHands(d=24)])
+def test_keys_and_the_end_of_the_places(lab: Any) -> None:
+    lab.get_by_role("button", name="just show me").click()
+    lab.locator('svg[aria-label^="Rows 0"]').press("ArrowRight")
+    assert state(lab) == (6, 3)
+    lab.get_by_role("slider", name="place", exact=True).last.press("End")
+    assert state(lab) == (63, 3)  # there is no place 66: both hands at 63
+    lab.get_by_text("Places 63 and 63").wait_for()
+    assert numbers(lab)["product"] == pytest.approx(8.0)
+
+
+def test_the_dot_in_the_curve_is_the_step(lab: Any) -> None:
+    dot = lab.locator(".tfx-plane .tfx-handle").last
+    box = dot.locator("circle").last.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    lab.mouse.move(x, y)
+    lab.mouse.down()
+    lab.mouse.move(x + 100, y, steps=4)
+    lab.mouse.up()
+    assert state(lab)[0] == 5 and state(lab)[1] > 8
+
+
+def test_python_side() -> None:
+    found = ClockHands(place=50, step=3).numbers()
+    rows = sinusoids(torch.tensor([50, 53]), 16)
+    torch.testing.assert_close(torch.tensor([found["p"], found["q"]]), rows, atol=2e-5, rtol=0)
+    k = torch.tensor(3.0, dtype=torch.float64)
+    assert found["product"] == pytest.approx(float(similarity(k, 16)), abs=1e-5)
 
 
 @pytest.mark.parametrize(

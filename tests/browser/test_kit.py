@@ -126,6 +126,16 @@ def test_an_answer_is_kept_with_the_progress(page: Any, folder: Path, address: s
     page.get_by_role("button", name="“row”").wait_for()
 
 
+def test_a_question_passed_over_says_what_it_is(page: Any, folder: Path, address: str) -> None:
+    opened(page, folder, address, MergeStepper(SONG))
+    page.get_by_role("button", name="just show me").click()
+    verdict = page.locator(".tfx-verdict")
+    assert verdict.inner_text().startswith("it is: “")
+    page.get_by_role("button", name="ask me again").click()
+    page.get_by_role("button", name="“row”").wait_for()
+    assert not verdict.inner_text()
+
+
 def test_on_a_phone_the_picture_stays_above_the_sliders(
     page: Any, folder: Path, address: str
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -45,9 +44,8 @@ def lab(page: Any, show: Any) -> Any:
     return show(bench())
 
 
-def shown(page: Any) -> dict[str, Any]:
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-    return json.loads(page.locator(".tfx").get_attribute("data-shown"))
+def numbers(page: Any) -> Any:
+    return page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
 
 
 def slide(page: Any, key: str, value: float) -> None:
@@ -58,36 +56,30 @@ def slide(page: Any, key: str, value: float) -> None:
 
 def expect(page: Any, one: PositionBench) -> None:
     """Rows, band and half-way distance on the page are those of the library."""
-    found, i = shown(page), min(one.row, one.length - 1)
-    for name in one.encodings:
-        row = torch.tensor([torch.nan if x is None else x for x in found["row"][name]])
-        expected = one.matrix(name)[i].float()
-        torch.testing.assert_close(row, expected, equal_nan=True, atol=2e-5, rtol=1e-4)
-    M = one.matrix(one.chosen)
-    spreads = [0.0]
-    for offset in range(1 - one.length, one.length):
-        seen = M.diagonal(offset)
-        seen = seen[~seen.isnan()]
-        spreads += [(seen.max() - seen.min()).item()] if len(seen) else []
-    assert found["spread"] == pytest.approx(max(spreads), abs=2e-5)
+    found, right = numbers(page), one.numbers()
+    for ours, theirs in zip(right["rows"], found["rows"], strict=True):
+        assert theirs == pytest.approx(ours, rel=1e-5, abs=1e-9)
+    assert found["spread"] == pytest.approx(right["spread"], abs=1e-9)
+    assert found["half"] == right["half"]
 
 
-def test_the_page_shows_the_numbers_of_the_library(lab: Any) -> None:
+def test_the_query_is_shut_until_it_was_said_what_its_curve_does(lab: Any) -> None:
+    assert "rows differ" not in lab.locator(".tfx").inner_text()
+    lab.get_by_role("button", name="it stays the same").click()
+    lab.get_by_text("✓ you said: it stays the same. So it is").wait_for()
     expect(lab, bench())
-    assert shown(lab)["spread"] < 1e-6  # sinusoids: the same row everywhere
+    assert numbers(lab)["spread"] < 1e-6  # sinusoids: the same row everywhere
     slide(lab, "row", 100)
     expect(lab, bench(row=100))  # the table ends at 64: a row without numbers
-    assert set(shown(lab)["row"]["learned"]) == {None}
+    assert numbers(lab)["rows"][1] == []
     slide(lab, "d", 1)  # the place in the list: 8
     slide(lab, "base", 2)
-    expect(lab, bench(row=100, d=8, base=100.0))
     slide(lab, "length", 4)
     expect(lab, bench(row=100, d=8, base=100.0, length=256))
-    lab.get_by_role("button", name="learned").click()
+    lab.locator('select[data-key="chosen"]').select_option("learned")
     slide(lab, "row", 7)
-    one = bench(row=7, d=8, base=100.0, length=256, chosen="learned")
-    expect(lab, one)
-    assert shown(lab)["spread"] > 0.5
+    expect(lab, bench(row=7, d=8, base=100.0, length=256, chosen="learned"))
+    assert numbers(lab)["spread"] > 0.5
     lab.get_by_text("learned: query 7 and key 24, 17 apart").wait_for()
     lab.get_by_text("loss 2.05 at 64, none beyond the table at 256").wait_for()
     lab.get_by_text("measured: nats per character").wait_for()
@@ -96,49 +88,28 @@ def test_the_page_shows_the_numbers_of_the_library(lab: Any) -> None:
     lab.get_by_text("loss 0.40 at 64, none beyond the table at 256").wait_for()
 
 
-def test_half_of_the_peak_is_found(lab: Any) -> None:
-    curve = bench().matrix("sinusoidal")[0]
-    first = int((curve < 0.5).nonzero()[0])
-    slide(lab, "row", 100)
-    assert shown(lab)["half"] == first
-
-
 def test_keys_move_the_pair_and_a_click_chooses(lab: Any) -> None:
-    canvas = lab.locator(".tfx-matrix").nth(2)
-    canvas.focus()
+    lab.get_by_role("button", name="just show me").click()
+    third = lab.locator('svg[aria-label^="T5 bias"]')
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
-        lab.keyboard.press(key)
-    found = shown(lab)
-    assert found["chosen"] == "t5"
+        third.press(key)
     lab.get_by_text("T5 bias: query").wait_for()
     lab.get_by_role("button", name="reset").click()
-    assert shown(lab)["chosen"] == "sinusoidal"
     lab.get_by_text("sinusoidal: query 40 and key 24, 16 apart").wait_for()
+    lab.locator(".tfx-plane .tfx-handle").first.press("ArrowRight")
+    lab.get_by_text("sinusoidal: query 40 and key 25, 15 apart").wait_for()
 
 
-def test_link_and_python_restore_the_state(lab: Any) -> None:
-    lab.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    slide(lab, "row", 12)
-    slide(lab, "base", 1)
-    lab.get_by_role("button", name="copy link").click()
-    lab.wait_for_function("window.copied")
-    link = lab.evaluate("window.copied")
-    lab.goto("about:blank")
-    lab.goto(link)
-    lab.locator(".tfviz-explorer[data-ready]").wait_for()
-    expect(lab, bench(row=12, base=10.0))
-    lab.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    lab.get_by_role("button", name="copy Python").click()
-    lab.wait_for_function("window.copied")
-    code = lab.evaluate("window.copied").replace('bias={"t5": …}', "bias=bias")
+def test_copied_python_names_what_was_given(lab: Any) -> None:
+    code = lab.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.python()")
     bias = {"learned": TABLE, "t5": lambda i, j: -(i - j).clamp(0, 20).float()}
+    code = code.replace('bias={"t5": …}', "bias=bias")
     again = eval(code, {"PositionBench": PositionBench, "bias": bias})
-    assert (again.row, again.base, again.encodings) == (12, 10.0, bench().encodings)
+    assert (again.row, again.base, again.encodings) == (40, 10_000.0, bench().encodings)
 
 
-def test_fits_a_phone_and_a_desk(show: Any) -> None:
-    four = ["none", "sinusoidal", "learned", "t5"]
-    fits(show, [bench(encodings=four), bench(encodings=four[1:3])])
+def test_four_encodings_fit(show: Any) -> None:
+    fits(show, [bench(encodings=["none", "sinusoidal", "learned", "t5"])])
 
 
 def test_without_a_race_there_is_no_loss() -> None:

@@ -1,47 +1,34 @@
-"""The soft dictionary in a real browser: the library's numbers, keys, pointer, phone, themes."""
+"""The soft dictionary in a real browser: what is asked, the pointer, the keyboard."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import math
 from typing import Any
 
 import pytest
-import torch
-from explorer_site import fits
+from explorer_examples import ENTRIES
 
-from tfviz.basics.soft_dictionary import lookup
 from tfviz.explorers import SoftDictionary
 
-K = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
-V = [[0.9, 0.35], [0.7, 0.9], [0.25, 0.55], [0.1, 0.2]]
-NAMES = ["red", "yellow", "green", "blue"]
+NAMES = ENTRIES["names"]
+QUERY = "(node) => node.tfvizModel.get('query')"
 
 
 def explorer(**options: Any) -> SoftDictionary:
-    return SoftDictionary(**({"query": [0.8, 0.6], "K": K, "V": V, "names": NAMES} | options))
+    return SoftDictionary(**(ENTRIES | options))
 
 
 @pytest.fixture
 def lab(page: Any, show: Any) -> Any:
     page.emulate_media(reduced_motion="reduce")
-    return show(explorer())
+    shown = show(explorer(beta=3.0))
+    shown.get_by_role("button", name="just show me").click()
+    shown.get_by_role("button", name="reset").click()
+    return shown
 
 
-def shown(page: Any) -> tuple[list[float], list[float]]:
-    """(weights, answer) as the page computes them."""
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-    cells = page.locator(".sd-weight")
-    weights = [float(cells.nth(n).get_attribute("data-weight")) for n in range(cells.count())]
-    return weights, json.loads(page.locator(".tfx").get_attribute("data-z"))
-
-
-def expect(page: Any, query: list[float], beta: float) -> None:
-    q, keys, values = (torch.tensor(x, dtype=torch.float64) for x in (query, K, V))
-    z, a = lookup(q, keys, values, beta=beta)
-    weights, answer = shown(page)
-    torch.testing.assert_close(torch.tensor(weights, dtype=torch.float64), a)
-    torch.testing.assert_close(torch.tensor(answer, dtype=torch.float64), z)
+def numbers(page: Any) -> Any:
+    return page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
 
 
 def slide(page: Any, key: str, value: float) -> None:
@@ -50,78 +37,47 @@ def slide(page: Any, key: str, value: float) -> None:
     )
 
 
-def test_the_page_shows_the_numbers_of_the_library(lab: Any) -> None:
-    expect(lab, [0.8, 0.6], 2.0)
-    for beta in (0.0, 0.7, 20.0):
-        slide(lab, "beta", beta)
-        expect(lab, [0.8, 0.6], beta)
-    lab.get_by_text("β = 20.0: red answers with").wait_for()
+def test_beta_is_shut_until_it_was_said_what_zero_gives(show: Any) -> None:
+    page = show(explorer())
+    page.get_by_role("button", name="to the mean of all values").click()
+    page.get_by_text("✓ you said: to the mean of all values").wait_for()
+    assert numbers(page)["weights"] == [0.25] * 4
 
 
-def test_keyboard_turns_and_stretches_the_query(lab: Any) -> None:
-    lab.locator(".sd-plane").focus()
-    lab.keyboard.press("ArrowLeft")  # counter-clockwise by 3°: towards yellow
-    q = torch.tensor([0.8, 0.6], dtype=torch.float64)
-    angle = torch.tensor(3.0, dtype=torch.float64).deg2rad()
-    turn = torch.stack(
-        [torch.stack([angle.cos(), angle.sin()]), torch.stack([-angle.sin(), angle.cos()])]
-    )
-    expect(lab, [round(x, 4) for x in (q @ turn).tolist()], 2.0)
-    lab.keyboard.press("Home")  # a query of length 0 asks nothing
-    expect(lab, [0.0, 0.0], 2.0)
-    lab.keyboard.press("End")  # … and still knows its direction
-    weights, _ = shown(lab)
+def test_keyboard_moves_turns_and_stretches_the_query(lab: Any) -> None:
+    host = lab.locator(".tfviz-explorer")
+    lab.get_by_role("slider", name="query", exact=True).press("ArrowLeft")
+    assert host.evaluate(QUERY) == [0.75, 0.6]
+    lab.get_by_label("direction of the query").press("ArrowRight")  # by 1° from where it looks
+    angle = math.degrees(math.atan2(*reversed(host.evaluate(QUERY))))
+    assert angle == pytest.approx(math.degrees(math.atan2(0.6, 0.75)), abs=1.5) and angle > 39
+    lab.get_by_label("length of the query").press("Home")  # a query of length 0 asks nothing
+    assert host.evaluate(QUERY) == [0, 0]
+    lab.get_by_label("length of the query").press("End")  # … and still knows its direction
+    weights = numbers(lab)["weights"]
     assert weights[0] > weights[1] > weights[3] > weights[2]
 
 
 def test_twice_the_length_is_twice_beta(lab: Any) -> None:
     slide(lab, "length", 2.0)
-    long = shown(lab)
+    long = numbers(lab)["weights"]
     slide(lab, "length", 1.0)
-    slide(lab, "beta", 4.0)
-    assert shown(lab)[0] == pytest.approx(long[0], abs=1e-3)
+    slide(lab, "beta", 6.0)
+    assert numbers(lab)["weights"] == pytest.approx(long, abs=1e-3)
 
 
 def test_dragging_moves_the_query(lab: Any) -> None:
-    box = lab.locator(".sd-plane").bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    lab.mouse.move(x, y)
+    dot = lab.get_by_role("slider", name="query", exact=True).locator("circle").last
+    box, board = dot.bounding_box(), lab.locator(".tfx-plane svg").first.bounding_box()
+    lab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     lab.mouse.down()
-    lab.mouse.move(x, y + box["height"] / 4, steps=3)  # straight down: blue
+    x, y = board["x"] + board["width"] / 2, board["y"] + board["height"] / 2
+    lab.mouse.move(x, y + board["height"] / 4, steps=3)  # straight down
     lab.mouse.up()
-    weights, _ = shown(lab)
-    assert max(range(4), key=lambda j: weights[j]) == NAMES.index("blue")
+    weights = numbers(lab)["weights"]
+    assert max(range(4), key=lambda j: weights[j]) == NAMES.index("south")
     lab.get_by_role("button", name="reset").click()
-    expect(lab, [0.8, 0.6], 2.0)
-
-
-def test_link_restores_the_state(lab: Any, tmp_path: Path) -> None:
-    lab.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    slide(lab, "beta", 7.5)
-    lab.get_by_role("button", name="copy link").click()
-    lab.wait_for_function("window.copied")
-    link = lab.evaluate("window.copied")
-    lab.goto("about:blank")
-    lab.goto(link)
-    lab.locator(".tfviz-explorer[data-ready]").wait_for()
-    expect(lab, [0.8, 0.6], 7.5)
-    lab.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    lab.get_by_role("button", name="copy Python").click()
-    lab.wait_for_function("window.copied")
-    code = lab.evaluate("window.copied")
-    again = eval(code, {"SoftDictionary": SoftDictionary})
-    assert again.beta == 7.5 and again.state == explorer(beta=7.5).state
-
-
-def test_fits_a_phone_and_a_desk(show: Any) -> None:
-    fits(show, [explorer()])
-
-
-def test_python_side() -> None:
-    one = explorer(beta=1.0)
-    z, a = lookup(*(torch.tensor(x, dtype=torch.float64) for x in (one.query, K, V)), beta=1.0)
-    assert one.weights == a.tolist() and one.answer == z.tolist()
-    assert explorer().html() == explorer().html()  # nothing of this run in the page
+    assert lab.locator(".tfviz-explorer").evaluate(QUERY) == [0.8, 0.6]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 import torch
-from explorer_site import fits
 
 from tfviz.basics.encoder_decoder import pair_counts, three_maps
 from tfviz.explorers import ThreeMaps
@@ -31,61 +29,36 @@ def lab(show: Any) -> Any:
     return show(explorer())
 
 
-def expect(page: Any, **options: Any) -> None:
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-    shown = json.loads(page.locator(".tfx").get_attribute("data-maps"))
-    wanted = explorer(**options)
-    for part, weights in shown["weights"].items():
-        torch.testing.assert_close(torch.tensor(weights), torch.tensor(wanted.weights(part)))
-    assert shown["pairs"] == wanted.pairs == pair_counts(5, 4)
-    row = wanted.weights("cross")[wanted.step]
-    assert shown["best"] == max(range(5), key=row.__getitem__)
-
-
-def slide(page: Any, key: str, value: float) -> None:
-    page.locator(f'input[data-key="{key}"][type="range"]').evaluate(
-        "(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }", value
-    )
-
-
-def test_the_page_shows_the_weights_and_steps_through_them(lab: Any) -> None:
-    expect(lab)
-    for head in (0, 1):
-        slide(lab, "head", head)
-        expect(lab, head=head)
-    slide(lab, "step", 3)
-    expect(lab, head=1, step=3)
-    lab.get_by_text("Step 3, head 1: reads “c”").wait_for(state="attached")
-    assert lab.locator(".tm-tokens").nth(1).inner_text().split() == SAID
-    slide(lab, "step", 0)
-    lab.evaluate("() => new Promise(requestAnimationFrame)")
-    assert lab.locator(".tm-tokens").nth(1).inner_text().split() == ["a", "·", "·", "·"]
+def test_the_page_writes_step_by_step(lab: Any) -> None:
+    assert "Step 1, mean" in lab.locator(".tfx-status").inner_text()
+    assert lab.locator("input[data-key=step]").evaluate("(x) => Boolean(x.closest('[inert]'))")
+    lab.get_by_role("button", name="just show me").click()
     lab.get_by_role("button", name="reset").click()
-    expect(lab)
+    written = lab.locator(".tfx-plane").first.locator(".tfx-mark-text text")
+    assert written.all_text_contents()[5:9] == ["a", "b", "·", "·"]
+    for _ in range(2):
+        lab.get_by_role("button", name="write →").click()
+    lab.locator("input[data-key=head]").press("End")
+    lab.get_by_text("Step 3, head 1: reads “c”").wait_for()
+    assert written.all_text_contents()[5:9] == SAID
+    found = lab.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
+    right = explorer(step=3, head=1).numbers()
+    for part in ("encoder", "decoder", "cross"):
+        torch.testing.assert_close(torch.tensor(found[part]), torch.tensor(right[part]))
+    assert found["pairs"] == list(pair_counts(5, 4).values()) and found["best"] == right["best"]
 
 
-def test_parts_shapes_keyboard_and_python(lab: Any) -> None:
-    work = lab.locator(".tm-work")
+def test_parts_shapes_and_keyboard(lab: Any) -> None:
+    lab.get_by_role("button", name="just show me").click()
+    work = lab.locator(".tfx-lines")
     assert "Q from what is written: 4 × 16" in work.inner_text()
     assert "from the source: 5 × 16" in work.inner_text()
-    lab.locator('[data-part="encoder"]').click()
-    lab.evaluate("() => new Promise(requestAnimationFrame)")
-    assert "Q from the source: 5 × 16" in work.inner_text() and "A: 5 × 5" in work.inner_text()
-    assert lab.locator('[data-part="encoder"]').get_attribute("aria-pressed") == "true"
-    lab.locator(".tm-map canvas").nth(1).focus()  # the decoder's own map
-    lab.keyboard.press("ArrowDown")
-    lab.evaluate("() => new Promise(requestAnimationFrame)")
-    assert "future is hatched" in work.inner_text()
-    expect(lab, step=2)
-    lab.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    lab.get_by_role("button", name="copy Python").click()
-    lab.wait_for_function("window.copied")
-    again = eval(lab.evaluate("window.copied"), {"ThreeMaps": ThreeMaps})
-    assert again.state == explorer(step=2, part="decoder").state
-
-
-def test_fits_a_phone_in_both_themes(show: Any) -> None:
-    fits(show, [explorer()])
+    lab.locator("label", has_text="encoder").click()
+    lab.get_by_text("Q from the source: 5 × 16").wait_for()
+    assert "A: 5 × 5" in work.inner_text()
+    lab.locator('svg[aria-label^="causal"]').press("ArrowUp")  # the decoder's own map
+    lab.get_by_text("future is hatched").wait_for()
+    assert "Step 1" in lab.locator(".tfx-status").inner_text()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
-"""Heads of a trained model in a real browser: the library's numbers, picker, keys, phone."""
+"""Heads of a trained model in a real browser: what is asked, maps to press, keys, the mouse."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -21,90 +20,61 @@ def one() -> TrainedHeads:
     return TrainedHeads(TEXTS, text=1, layer=1, head=0, row=14)
 
 
+def numbers(page: Any) -> Any:
+    return page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
+
+
 def expect(page: Any, text: int, layer: int, head: int, row: int) -> None:
     """The page shows what the library computes for this state."""
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-    python = TrainedHeads(TEXTS, text=text, layer=layer, head=head, row=row)
-    root = page.locator(".tfx")
-    shown = json.loads(root.get_attribute("data-facts"))
-    assert shown == pytest.approx(python.facts, abs=1e-9)
-    weights = json.loads(root.get_attribute("data-weights"))
-    assert weights == pytest.approx(python.weights[layer, head, row, : row + 1].tolist(), abs=1e-12)
+    right = TrainedHeads(TEXTS, text=text, layer=layer, head=head, row=row).numbers()
+    found = numbers(page)
+    assert found.pop("weights") == pytest.approx(right.pop("weights"), abs=1e-12)
+    assert found == pytest.approx(right, abs=1e-9)
 
 
-def test_the_page_shows_the_numbers_of_the_library(
-    show: Callable[..., Any], one: TrainedHeads
-) -> None:
+def test_a_head_is_pressed_and_a_query_moved(show: Callable[..., Any], one: TrainedHeads) -> None:
     page = show(one)
+    assert "puts" not in page.locator(".tfx-status").inner_text()
+    page.get_by_role("button", name="after the last “w”").click()
+    page.get_by_text("So it is").wait_for()
     expect(page, 1, 1, 0, 14)
     stored = experiments.load("head_ablation")["gpt"]
-    facts = page.locator(".th-facts").inner_text()
+    facts = page.locator(".tfx-readouts").inner_text()
     for task in ("text", "repeats"):
         assert f"{stored[task]:.2f} → {stored['without'][1][0][task]:.2f} nats" in facts
-
-    # another head: by its label, then by the keyboard as in every group of radio buttons
-    page.locator(".th-line label").nth(2).click()
+    page.get_by_role("button", name="show layer 0, head 2").click()
     expect(page, 1, 0, 2, 14)
-    page.get_by_role("radio", name="layer 0, head 2").press("ArrowRight")
+    page.get_by_role("button", name="show layer 0, head 3").press("Enter")
     expect(page, 1, 0, 3, 14)
 
-    # another query: arrows in the arcs, a click in the large map
-    page.locator(".th-arcs").focus()
-    page.keyboard.press("ArrowLeft")
+    page.get_by_role("slider", name="query", exact=True).last.press("ArrowLeft")
     expect(page, 1, 0, 3, 13)
     page.get_by_text("Layer 0, head 3: letter 13, “r”, puts").wait_for()
-    page.keyboard.press("Home")
+    page.locator("input[data-key=row]").press("Home")
     expect(page, 1, 0, 3, 0)
     page.get_by_text("puts 1.00 on itself").wait_for()
-    page.locator(".tfx-matrix").focus()
-    page.keyboard.press("End")
+    page.locator('svg[aria-label^="Attention weights"]').press("End")
     expect(page, 1, 0, 3, 16)
-
-    # under the mouse: looked at, not chosen
-    box = page.locator(".th-arcs").bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    expect(page, 1, 0, 3, 8)
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.locator("h1").hover()
-    expect(page, 1, 0, 3, 8)
 
     # another text begins at its last letter
     page.locator('select[data-key="text"]').select_option("0")
     expect(page, 0, 0, 3, 26)
     page.locator('select[data-key="text"]').select_option("2")
     expect(page, 2, 0, 3, 1)
-
-    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    page.get_by_role("button", name="copy Python").click()
-    page.wait_for_function("window.copied")
-    again = eval(page.evaluate("window.copied"), {"TrainedHeads": TrainedHeads})
-    assert again.state == TrainedHeads(TEXTS, text=2, layer=0, head=3, row=1).state
-    page.evaluate("window.copied = null")
-    page.get_by_role("button", name="copy link").click()
-    page.wait_for_function("window.copied")
-    link = page.evaluate("window.copied")
     page.get_by_role("button", name="reset").click()
     expect(page, 1, 1, 0, 14)
-    page.goto("about:blank")
-    page.goto(link)
-    page.locator(".tfviz-explorer[data-ready]").wait_for()
-    expect(page, 2, 0, 3, 1)
 
 
-def test_fits_a_phone_without_shift(show: Callable[..., Any], one: TrainedHeads) -> None:
-    page = show(one, width=390, offline=True)
-    for theme in ("light", "dark"):
-        page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-        for width in (390, 600, 700, 1280):
-            page.set_viewport_size({"width": width, "height": 844})
-            page.evaluate("() => new Promise(requestAnimationFrame)")
-            page.wait_for_timeout(50)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            inner, outer = (
-                page.locator(s).bounding_box()["height"] for s in (".tfx", ".tfviz-explorer")
-            )
-            assert inner <= outer + 1, f"higher than its room at {width}"
-            assert page.evaluate("Number(document.querySelector('.th-small').width)") == 17
+def test_under_the_mouse_it_is_looked_at_not_chosen(
+    show: Callable[..., Any], one: TrainedHeads
+) -> None:
+    page = show(one)
+    page.get_by_role("button", name="just show me").click()
+    rim = page.locator('svg[aria-label^="Attention weights"] .tfx-rim').bounding_box()
+    page.mouse.move(rim["x"] + 3, rim["y"] + rim["height"] * 8.5 / 17)
+    page.locator('svg[aria-label*="letter 8, "]').wait_for()
+    page.locator("h1").hover()
+    page.locator('svg[aria-label*="letter 14, "]').wait_for()
 
 
 def test_python_side(one: TrainedHeads) -> None:
@@ -121,7 +91,9 @@ def test_python_side(one: TrainedHeads) -> None:
 
 def test_a_model_that_is_not_the_stored_one(show: Callable[..., Any]) -> None:
     page = show(TrainedHeads("abc abc", model=letter_gpt.gpt()))
-    assert page.locator(".th-facts dt").count() == 3
+    page.get_by_role("button", name="just show me").click()
+    shown = page.locator(".tfx-readouts").inner_text()
+    assert "entropy of a row" in shown and "without this head" not in shown
 
 
 @pytest.mark.parametrize(

@@ -2,118 +2,102 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
+from explorer_examples import FATES, SENTENCE
 from explorer_site import fits
 
 from tfviz import patterns
 from tfviz.basics.lm_objectives import drop_spans, prefix_lm
 from tfviz.explorers import TrainingViews
 
-WORDS = ["the", "cat", "sat", "on", "the", "mat", "because", "it", "was", "warm"]
-FATES = ["", "", "mask", "mask", "", "other", "", "", "same", ""]
-
 
 def explorer(**options: Any) -> TrainingViews:
-    return TrainingViews(**({"words": WORDS, "row": 3, "fates": FATES} | options))
+    return TrainingViews(**({"words": SENTENCE, "row": 3, "fates": FATES} | options))
 
 
 @pytest.fixture
 def lab(show: Any) -> Any:
-    return show(explorer())
+    page = show(explorer())
+    page.get_by_role("button", name="just show me").click()
+    page.get_by_role("button", name="reset").click()
+    return page
+
+
+def settle(page: Any) -> None:
+    page.evaluate("() => new Promise(requestAnimationFrame)")
 
 
 def expect(page: Any, **options: Any) -> None:
-    """The page shows what the library makes of these settings."""
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-    shown = json.loads(page.locator(".tfx").get_attribute("data-view"))
+    """The page shows what the library makes of these settings: words, numbers, marks."""
+    settle(page)
     wanted = explorer(row=0, **options)
-    leaks = shown.pop("leaks")
-    assert shown == wanted.view._asdict() and leaks == len(wanted.leaks)
-    cells = page.locator(".tv-table tbody td:not(.tv-say, .tv-quiet)")
-    drawn = cells.evaluate_all("nodes => nodes.map((n) => n.classList.contains('tv-open'))")
-    assert drawn == [x for row in wanted.view.mask for x in row]
-    said = page.locator(".tv-say").all_inner_texts()
-    pairs = zip(wanted.view.targets, wanted.view.scored, strict=True)
-    assert said == [target for target, counts in pairs if counts]
-
-
-def slide(page: Any, key: str, value: float) -> None:
-    """Move a slider, and wait until the explorer has drawn what follows from it."""
-    page.locator(f'input[data-key="{key}"][type="range"]').evaluate(
-        "async (node, value) => { node.value = value; node.dispatchEvent(new Event('input')); "
-        "await new Promise(requestAnimationFrame); }",
-        value,
-    )
+    found = page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
+    assert found == wanted.numbers()
+    heads = page.locator(".tfx-grid .tfx-axes text").all_text_contents()
+    inputs, targets, scored, _, _ = wanted.view
+    said = [word if counts else "–" for word, counts in zip(targets, scored, strict=True)]
+    assert heads == [*inputs, *inputs, *said]
+    marks = page.locator(".tfx-grid .tfx-marks text").all_text_contents()
+    assert marks.count("!") == len(wanted.leaks)
 
 
 def test_the_page_shows_what_the_library_makes(lab: Any) -> None:
     expect(lab)
     lab.get_by_label("causal mask").uncheck()
-    expect(lab, masked=False)
-    assert lab.locator(".tv-open", has_text="!").count() == 9  # each but the last can copy
+    expect(lab, masked=False)  # each but the last can copy
     lab.get_by_text("prefix LM", exact=True).click()
-    for p in (0, 1, 4, 10):
-        slide(lab, "prefix", p)
-        expect(lab, objective="prefix", prefix=p)
+    expect(lab, objective="prefix")
+    edge = lab.locator(".tfx-handle")
+    edge.press("ArrowRight")
+    expect(lab, objective="prefix", prefix=5)
     lab.get_by_text("BERT", exact=True).click()
     expect(lab, objective="bert")
     lab.locator('select[data-key="fate"]').select_option("mask")  # of position 3, which is hidden
-    slide(lab, "row", 0)
+    lab.locator("input[data-key=row]").press("Home")
+    settle(lab)
     lab.locator('select[data-key="fate"]').select_option("other")
     now = ["other", *FATES[1:]]
     expect(lab, objective="bert", fates=now)
     lab.get_by_text("T5", exact=True).click()
     expect(lab, objective="t5", fates=now)
-    lab.get_by_label("take this word out").focus()
-    slide(lab, "row", 1)  # the word after the first sentinel
+    lab.locator("input[data-key=row]").press("ArrowRight")  # the word after the first sentinel
+    settle(lab)
     # with it, position 1 is another one, and the box speaks of that: it need not stay ticked
     lab.get_by_label("take this word out").click()
     expect(lab, objective="t5", fates=["other", "mask", *FATES[2:]])
     lab.get_by_role("button", name="put all words back").click()
     expect(lab, objective="t5", fates=[""] * 10)
-    lab.get_by_role("button", name="reset").click()
-    expect(lab)
 
 
-def test_keyboard_speech_link_and_python(lab: Any) -> None:
-    status = lab.locator(".tfx > .tfx-status")
-    lab.locator(".tv-box").focus()
-    lab.keyboard.press("ArrowDown")
-    lab.get_by_text("position 4 of 10: reads “on”, sees 5 of 10 inputs, must say “the”").wait_for(
-        state="attached"
-    )
-    lab.keyboard.press("Home")
-    lab.wait_for_function(
-        "n => n.textContent.includes('sees 1 of 10')", arg=status.element_handle()
-    )
-    lab.locator(".tv-table tbody tr").nth(7).click()
-    lab.evaluate("() => new Promise(requestAnimationFrame)")
-    assert "must say it" in lab.locator(".tv-work").inner_text()
+def test_keyboard_speech_and_hover(lab: Any) -> None:
+    matrix = lab.locator(".tfx-grid svg")
+    matrix.press("ArrowDown")
+    lab.get_by_text("position 4 of 10: reads “on”, sees 5 of 10 inputs, must say “the”").wait_for()
+    matrix.press("Home")
+    lab.get_by_text("sees 1 of 10").first.wait_for()
+    rim = lab.locator(".tfx-rim").bounding_box()
+    lab.mouse.move(rim["x"] + 3, rim["y"] + 0.75 * rim["height"])
+    lab.get_by_text("must say it").wait_for()
+    lab.locator("h1").hover()
+    lab.get_by_text("must say the").wait_for()
     lab.get_by_text("BERT", exact=True).click()
-    slide(lab, "row", 8)
-    lab.evaluate("() => new Promise(requestAnimationFrame)")
-    assert "any word might be a wrong one" in lab.locator(".tv-work").inner_text()
-    lab.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    lab.get_by_role("button", name="copy Python").click()
-    lab.wait_for_function("window.copied")
-    again = eval(lab.evaluate("window.copied"), {"TrainingViews": TrainingViews})
-    assert again.state == explorer(objective="bert", row=8).state
-    lab.get_by_role("button", name="copy link").click()
-    lab.wait_for_function("window.copied.startsWith('http')")
-    link = lab.evaluate("window.copied")
-    lab.goto("about:blank")
-    lab.goto(link)
-    lab.locator(".tfviz-explorer[data-ready]").wait_for()
-    expect(lab, objective="bert")
+    for _ in range(8):
+        lab.locator("input[data-key=row]").press("ArrowRight")
+    lab.get_by_text("any word might be a wrong one").wait_for()
 
 
-def test_fits_a_phone_in_both_themes(show: Any) -> None:
-    many = ["mask", ""] * 5  # T5 with as many spans as there can be: 21 positions
-    cases = [explorer(), explorer(objective="bert"), explorer(objective="t5", fates=many)]
-    fits(show, cases)
+def test_it_is_asked_how_many_can_copy(show: Any) -> None:
+    page = show(explorer(masked=False))
+    page.get_by_label("how many rows can then copy").fill("0")
+    page.get_by_role("button", name="that is my answer").click()
+    page.get_by_text("✓ you said: 0. So it is").wait_for()
+    assert page.get_by_label("causal mask").is_checked()
+
+
+def test_t5_with_as_many_holes_as_there_can_be_fits(show: Any) -> None:
+    fits(show, [explorer(objective="t5", fates=["mask", ""] * 5, row=0)])  # 21 positions
 
 
 # --- the Python side -----------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import torch
 import traitlets as t
-from torch import Tensor
 
 from tfviz import _arguments, patterns
 from tfviz.attention import attention
@@ -28,18 +27,18 @@ class AttentionSteps(Explorer):
 
     module: ClassVar[str] = "attention_steps"
     label: ClassVar[str] = "Attention step by step: scores, weights and output of each word"
-    min_height: ClassVar[str] = "50rem"
-    min_height_narrow: ClassVar[str] = "81rem"
+    min_height: ClassVar[str] = "62.5rem"
+    min_height_narrow: ClassVar[str] = "125rem"
     narrow: ClassVar[int] = 640
 
     Q = given(t.List(t.List(t.Float())))
     K = given(t.List(t.List(t.Float())))
     V = given(t.List(t.List(t.Float())))
     words = given(t.List(t.Unicode()))
-    row = knob(0, low=0, high=lambda e: len(e.words) - 1)
-    column = knob(0, low=0, high=lambda e: len(e.words) - 1)
+    row = knob(0, low=0, high=lambda e: len(e.words) - 1, label="query", letter="i")
+    column = knob(0, low=0, high=lambda e: len(e.words) - 1, label="key", letter="j")
     scale = knob(True, label="divide by √dₖ")
-    causal = knob(False, label="causal")
+    causal = knob(False, label="causal mask: only j ≤ i")
     asks = (
         "Predict which word the selected one listens to most. Then choose any cell of the two "
         "large tables, or move with the arrow keys: it explains itself."
@@ -62,18 +61,11 @@ class AttentionSteps(Explorer):
             raise ValueError("rows of Q and K differ in width; a dot product needs equal widths")
         return said | {"words": words}
 
-    def _attention(self) -> tuple[Tensor, Tensor]:
+    def numbers(self) -> dict[str, Any]:
+        """Q Kᵀ, A and Z = A V, as the library computes them."""
         Q, K, V = (torch.tensor(x, dtype=torch.float64) for x in (self.Q, self.K, self.V))
+        scores = Q @ K.T
         if not self.scale:  # attention divides by √d_k; cancel it
             Q = Q * Q.shape[-1] ** 0.5
-        return attention(Q, K, V, patterns.causal() if self.causal else None)
-
-    @property
-    def weights(self) -> list[list[float]]:
-        """A, as the library computes it."""
-        return self._attention()[1].tolist()
-
-    @property
-    def output(self) -> list[list[float]]:
-        """Z = A V."""
-        return self._attention()[0].tolist()
+        Z, A = attention(Q, K, V, patterns.causal() if self.causal else None)
+        return {"scores": scores.tolist(), "weights": A.tolist(), "output": Z.tolist()}

@@ -23,7 +23,7 @@ from tfviz.explorers.knobs import Knob
 HERE = Path(__file__).parent
 KIT = HERE / "kit"
 PARTS = (
-    *("maths", "words", "colours", "controls", "plane", "matrix", "table", "motion", "ask", "old"),
+    *("maths", "words", "colours", "controls", "plane", "matrix", "table", "motion", "ask"),
     "app",
 )
 """The files of the kit in the order in which they are joined to one."""

@@ -1,124 +1,182 @@
 // What the past costs: bytes = 2 · batch · L · N · h_kv · d_head · b, and what is kept of one token.
 
-const divisors = (n) => [...Array(n).keys()].map((k) => k + 1).filter((k) => n % k === 0);
-const cacheBytes = ({ L, N, h_kv, d_head, b, batch }) => 2 * batch * L * N * h_kv * d_head * b;
+const LENGTHS = tf.declared.knobs.L.of;
 const { models } = tf.data;
-const publicModel = ({ model, N, h, d_head }) => models.find((m) => m.name === model && m.N === N && m.h === h && m.d_head === d_head);
-const SIZES = ["N", "h", "h_kv", "d_head", "b", "batch", "L"];
+const divisors = (n) => tf.range(n, (k) => k + 1).filter((k) => n % k === 0);
+const cacheBytes = ({ L, N, h_kv, d_head, b, batch }) => 2 * batch * L * N * h_kv * d_head * b;
+const publicModel = ({ model, N, h, d_head }) =>
+  models.find((m) => m.name === model && m.N === N && m.h === h && m.d_head === d_head);
+
+function numbers(k) {
+  const model = publicModel(k);
+  const tokens = k.L * k.h * (model?.d ?? k.h * k.d_head) * k.N;
+  return {
+    own: cacheBytes(k),
+    mha: cacheBytes({ ...k, h_kv: k.h }),
+    mqa: cacheBytes({ ...k, h_kv: 1 }),
+    weights: model ? model.weights * k.b : 0,
+    slide: tokens * k.b * k.batch,
+  };
+}
+
+// which heads of which layers keep a pair of their own: the first of each group
+const kept = tf.keep((N, h, group) =>
+  Uint8Array.from({ length: h * N }, (_, n) => Math.floor(n / N) % group === 0),
+);
 
 export default tf.explorer({
-  fit(fine) {
-    if (fine.h && fine.h_kv && fine.h % fine.h_kv) delete fine.h_kv;
-    if (fine.h && !fine.h_kv) fine.h_kv = fine.h;
+  fit(fine, app) {
+    // the key/value heads must divide the heads; those of the first state do it, if they can
+    const h = fine.h ?? app.first.h;
+    const { h_kv = h % app.first.h_kv ? h : app.first.h_kv } = fine;
+    if (h_kv >= 1 && h % h_kv === 0) fine.h_kv = h_kv;
+    else delete fine.h_kv;
     return fine;
   },
+  numbers,
   setup(app) {
-    const { el } = tf;
-    const sizes = () => Object.fromEntries(["model", ...SIZES].map((key) => [key, app.get(key)]));
-
-    // --- pictures: one token, then the bars
-    const title = el("p", { className: "cb-title" });
-    app.picture.append(title);
-    const token = app.canvas(app.picture, { label: "", height: (w) => Math.min(190, w * 0.42) });
-    const bars = el("div", { className: "cb-bars" });
-    app.picture.append(bars);
-    const bar = (className) => {
-      const name = el("span", { className: "cb-name" }), fill = el("span", { className: `cb-fill ${className}` }), size = el("span", { className: "cb-size" });
-      const row = el("div", { className: "cb-bar" }, name, el("span", { className: "cb-track" }, fill, size));
-      bars.append(row);
-      return { row, name, fill, size };
-    };
-    const rows = { mha: bar("cb-other"), own: bar("cb-own"), mqa: bar("cb-other"), weights: bar("cb-weights"), slide: bar("cb-slide") };
-
-    // --- controls
+    const curve = app.plane({ height: (w) => tf.clamp(w * 0.45, 200, 270) });
+    const token = app.matrix({ axes: ["head", "layer"], tall: 230, most: 14 });
+    app.formula("bytes = 2 · {batch:B} · {L:L} · {N:N} · {heads:hₖᵥ} · dₕ · b");
+    const table = app.table({ columns: ["who keeps", "bytes"] });
     app.knob("model", {
       as: "select",
       options: [...models.map((m) => [m.name, m.name]), ["", "sizes of your own"]],
-      read: () => publicModel(sizes())?.name ?? "",
-      write: (name) => {
+      read: () => publicModel(app.all())?.name ?? "",
+      write(name) {
         const m = models.find((x) => x.name === name);
         if (m) app.set({ model: name, N: m.N, h: m.h, h_kv: m.h_kv, d_head: m.d_head });
         else app.redraw("N");
       },
     });
-    app.knob("L", { format: tf.count });
+    app.motion("L", { every: 500, format: tf.count });
     app.knob("batch");
-    const shares = app.knob("h_kv", {
+    const shares = app.slider("h_kv", {
+      ...{ label: "key/value heads", letter: "hₖᵥ" },
       read: () => divisors(app.get("h")).indexOf(app.get("h_kv")),
-      write: (k) => app.set("h_kv", divisors(app.get("h"))[k]),
-      format: (k) => `${divisors(app.get("h"))[k] ?? 1} of ${app.get("h")}`,
+      write: (n) => app.set("h_kv", divisors(app.get("h"))[n]),
+      format: (n) => `${divisors(app.get("h"))[n] ?? 1} of ${app.get("h")}`,
     });
     app.knob("b", { as: "choice" });
     app.knob("N");
     app.knob("h", {
-      write: (h) => { // the same number of heads in a group, if it still divides
+      write(h) {
+        // the same number of heads in a group, if it still divides
         const group = app.get("h") / app.get("h_kv");
         app.set({ h, h_kv: h % group ? h : h / group });
       },
     });
     app.knob("d_head");
     app.knob("slide");
-
-    const shown = {
-      bytes: app.readout("cache"),
-      token: app.readout("of it for one token"),
-      even: app.readout("as large as the weights at"),
-    };
-
-    function drawToken({ N, h, h_kv }) {
-      const { ctx, width, height } = token.begin(), c = app.colours, left = 2, top = 2;
-      const w = (width - 2 * left) / N, hh = (height - 2 * top) / h, group = h / h_kv;
-      const gap = w > 5 ? 1 : 0.4, low = hh > 4 ? 1 : 0;
-      for (let n = 0; n < N; n++) for (let k = 0; k < h; k++) {
-        const x = left + n * w, y = top + k * hh, wide = w - gap, high = Math.max(hh - low, 0.8);
-        if (k % group === 0) {
-          ctx.fillStyle = c.key;
-          ctx.fillRect(x, y, wide / 2, high);
-          ctx.fillStyle = c.value;
-          ctx.fillRect(x + wide / 2, y, wide / 2, high);
-        } else {
-          ctx.fillStyle = tf.mix(c.page, c.grid, 0.45);
-          ctx.fillRect(x, y, wide, high);
-        }
-      }
-      title.replaceChildren("kept of one token: ", el("b", { className: "cb-k" }, "keys"), " and ", el("b", { className: "cb-v" }, "values"),
-        h_kv < h ? " of each layer (column) and group of heads (rows); what grouping saves is grey" : " of each layer (column) and each head (row)");
-      token.label(`One token: keys and values of ${N} layers with ${h_kv} key/value heads for ${h} query heads`);
-    }
-
-    return {
-      draw() {
-        const now = sizes(), model = publicModel(now), name = model?.name ?? "sizes of your own";
-        const own = cacheBytes(now), mha = cacheBytes({ ...now, h_kv: now.h }), mqa = cacheBytes({ ...now, h_kv: 1 });
-        const weights = model ? model.weights * now.b : 0;
-        const slide = now.L * now.h * (model?.d ?? now.h * now.d_head) * now.N * now.b * now.batch;
-        const asked = app.get("slide"), largest = Math.max(mha, weights, asked ? slide : 0);
-        shares.limit(0, divisors(now.h).length - 1);
-        shares.update();
-        drawToken(now);
-        const fill = (row, text, size, there = true) => {
-          row.row.hidden = !there;
-          row.name.textContent = text;
-          row.size.textContent = tf.bytes(size);
-          row.fill.style.width = `${(100 * size) / largest}%`;
-          row.row.dataset.bytes = size;
-          // the number stands inside the bar where there is no room behind it
-          row.size.classList.toggle("cb-inside", size / largest > 0.75);
-          row.size.style.left = `${(100 * size) / largest}%`;
-        };
-        fill(rows.mha, `each of ${now.h} heads keeps its own (MHA)`, mha);
-        fill(rows.own, now.h_kv === now.h ? "as set: each head its own" : now.h_kv === 1 ? "as set: one for all heads" : `as set: one for ${now.h / now.h_kv} heads (GQA)`, own);
-        fill(rows.mqa, "one for all heads (MQA)", mqa);
-        fill(rows.weights, `the weights of ${name}`, weights, Boolean(model));
-        fill(rows.slide, "what the slide computes", slide, asked);
-        shown.bytes(tf.bytes(own));
-        shown.token(tf.bytes(own / now.L / now.batch));
-        const tokens = weights / (own / now.L / now.batch);
-        shown.even(model ? `${tf.count(tokens)} tokens in all` : "–");
-        app.root.dataset.bytes = own;
-        const against = model ? `, ${tf.sig(own / weights)} times the weights` : "";
-        app.say(`${name}, ${tf.count(now.L)} tokens, batch ${now.batch}, ${now.b} bytes: keys and values take ${tf.bytes(own)}${against}.`);
+    const { model: name, L } = app.first;
+    const asked = app.ask(
+      publicModel(app.first) && {
+        name: "larger",
+        question: `${name}, ${tf.count(L)} tokens, 32 texts at a time: is the cache larger than the weights?`,
+        chips: ["larger", "smaller"],
+        truth: (n) => (n.own > n.weights ? 0 : 1),
+        then: { batch: 32 },
+        because: "The weights are kept once for all texts, a cache for each of them.",
       },
+    );
+
+    return (k, n) => {
+      const model = publicModel(k);
+      const title = model?.name ?? "sizes of your own";
+      const list = divisors(k.h);
+      shares.limit(0, list.length - 1);
+      shares.update();
+      const at = (L, h_kv) => cacheBytes({ ...k, L, h_kv });
+      const line = (h_kv) => LENGTHS.map((L) => [L, at(L, h_kv)]);
+      const to = (L, bytes) => {
+        const far = (h_kv) => Math.abs(Math.log(at(k.L, h_kv) / bytes));
+        return {
+          L: app.snap("L", L),
+          h_kv: list.reduce((a, b) => (far(b) < far(a) ? b : a)),
+        };
+      };
+      const reach = [...line(k.h), ...line(1)].map(([, y]) => y);
+      curve.show({
+        title: "the cache while it fills: drag the dot, up and down shares heads",
+        label: `${title}: ${tf.bytes(n.own)} after ${tf.count(k.L)} tokens`,
+        x: {
+          log: true,
+          from: LENGTHS[0],
+          to: LENGTHS.at(-1),
+          label: "tokens kept",
+          format: tf.count,
+        },
+        y: {
+          ...{
+            log: true,
+            from: Math.min(...reach),
+            to: Math.max(...reach, n.weights),
+            format: tf.bytes,
+          },
+          ticks: tf.range(12, (e) => 1024 * 8 ** (e + 1)),
+        },
+        marks: [
+          { line: line(k.h), colour: "muted", dash: "5 3", name: "MHA", term: "heads" },
+          { line: line(1), colour: "muted", dash: "2 3", name: "MQA", term: "heads" },
+          n.weights > 0 && !asked.open && { rule: { y: n.weights }, colour: "ink", wide: 1.5 },
+          n.weights > 0 &&
+            !asked.open && { text: "weights", at: [LENGTHS[0], n.weights], dx: 28, dy: -9 },
+          {
+            line: line(k.h_kv),
+            colour: "attention",
+            wide: 2.5,
+            bold: true,
+            name: "as set",
+            term: "L",
+          },
+          {
+            ...{ handle: [k.L, n.own], knob: "L", knobY: "h_kv", label: "tokens and heads" },
+            ...{ to, text: `${tf.count(k.L)} tokens, ${tf.bytes(n.own)}` },
+          },
+        ],
+        hover: (x, y, m) => `${m.name}, ${tf.count(x)} tokens: ${tf.bytes(y)}`,
+      });
+      const group = k.h / k.h_kv;
+      token.show({
+        title: `of one token, a pair of keys and values for each layer and ${group > 1 ? "group of heads; hatched: saved" : "head"}`,
+        label: `One token: keys and values of ${k.N} layers with ${k.h_kv} key/value heads for ${k.h} query heads`,
+        ...{ rows: k.h, columns: k.N },
+        bits: kept(k.N, k.h, group),
+        marks: [{ cells: tf.range(k.h_kv, (g) => [g * group, 0]), term: "heads" }],
+      });
+      const most = Math.max(n.mha, n.weights, k.slide ? n.slide : 0);
+      const row = (head, bytes, colour = "muted") => ({
+        ...{ head, mine: colour === "attention" },
+        cells: [{ bar: bytes, of: most, text: tf.bytes(bytes), colour }],
+      });
+      const how =
+        group === 1
+          ? "each head its own"
+          : k.h_kv === 1
+            ? "one for all"
+            : `one for ${group} heads (GQA)`;
+      table.show([
+        row(`each of ${k.h} heads (MHA)`, n.mha),
+        row(`as set: ${how}`, n.own, "attention"),
+        row("one for all heads (MQA)", n.mqa),
+        ...(model && !asked.open ? [row(`the weights of ${title}`, n.weights, "ink")] : []),
+        ...(k.slide ? [row("what the slide computes", n.slide)] : []),
+      ]);
+      const each = n.own / k.L / k.batch;
+      app.read({
+        cache: tf.bytes(n.own),
+        "of it for one token": tf.bytes(each),
+        "as large as the weights at": asked.open
+          ? "?"
+          : model
+            ? `${tf.count(n.weights / each)} tokens in all`
+            : "–",
+      });
+      const against =
+        model && !asked.open ? `, ${tf.sig(n.own / n.weights)} times the weights` : "";
+      app.say(
+        `${title}, ${tf.count(k.L)} tokens, batch ${k.batch}, ${k.b} bytes: keys and values take ${tf.bytes(n.own)}${against}.`,
+      );
     };
   },
 });

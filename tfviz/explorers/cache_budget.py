@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, ClassVar
 
+import traitlets as t
+
+from tfviz import _arguments
 from tfviz.basics.cache_cost import cache_bytes
 from tfviz.basics.public_models import MODELS, Shape
 from tfviz.explorers.base import Explorer
@@ -14,6 +17,7 @@ LENGTHS = [2**k for k in range(7, 18)]
 BATCHES = [2**k for k in range(9)]
 WIDTHS = [16, 32, 64, 80, 96, 128, 192, 256]
 BYTES = (4, 2, 1)
+MOST = 128  # layers, heads
 
 
 class CacheBudget(Explorer):
@@ -29,14 +33,14 @@ class CacheBudget(Explorer):
 
     module: ClassVar[str] = "cache_budget"
     label: ClassVar[str] = "Cache budget: bytes of keys and values of a model"
-    min_height: ClassVar[str] = "44.5rem"
-    min_height_narrow: ClassVar[str] = "81rem"
+    min_height: ClassVar[str] = "68rem"
+    min_height_narrow: ClassVar[str] = "117rem"
     narrow: ClassVar[int] = 640
 
     model = knob("Gemma 2 9B", of=list(MODELS), label="model")
-    N = own(Knob(1, low=1, high=128, label="layers", letter="N"), optional=True)
-    h = own(Knob(1, low=1, high=128, label="query heads", letter="h"), optional=True)
-    h_kv = own(Knob(1, low=1, high=128, label="key/value heads", letter="hₖᵥ"), optional=True)
+    N = own(Knob(1, low=1, high=MOST, label="layers", letter="N"), optional=True)
+    h = own(Knob(1, low=1, high=MOST, label="query heads", letter="h"), optional=True)
+    h_kv = own(t.Int(1), optional=True)
     d_head = own(
         Knob(1, of=WIDTHS, between=True, low=1, label="numbers in a head", letter="dₕ"),
         optional=True,
@@ -54,9 +58,11 @@ class CacheBudget(Explorer):
         name = said.setdefault("model", "Gemma 2 9B")
         if name in MODELS:  # else the knob refuses it
             known = asdict(MODELS[name])
-            said = {size: known[size] for size in ("N", "h", "h_kv", "d_head")} | said
-        if said.get("h") and said["h"] % said["h_kv"]:
-            raise ValueError(f"h = {said['h']}, h_kv = {said['h_kv']}; h_kv must divide h")
+            said = {size: known[size] for size in ("N", "h", "d_head")} | said
+            h = _arguments.integer("h", said["h"], 1, MOST)
+            h_kv = said.setdefault("h_kv", h if h % known["h_kv"] else known["h_kv"])
+            if h % _arguments.integer("h_kv", h_kv, 1, h):
+                raise ValueError(f"h = {h}, h_kv = {h_kv}; h_kv must divide h")
         return said
 
     @classmethod
@@ -69,7 +75,14 @@ class CacheBudget(Explorer):
         s = MODELS[self.model]
         return s if (s.N, s.h, s.d_head) == (self.N, self.h, self.d_head) else None
 
-    @property
-    def bytes(self) -> int:
-        """Of the cache, as the library computes them."""
-        return cache_bytes(self.L, self.N, self.h_kv, self.d_head, self.b, self.batch)
+    def numbers(self) -> dict[str, Any]:
+        """Bytes of the cache as set, with a pair of keys and values for each head and for all
+        heads, of the weights (0 for sizes of one's own), and what the slide computes."""
+        size = (self.d_head, self.b, self.batch)
+        own, mha, mqa = (cache_bytes(self.L, self.N, n, *size) for n in (self.h_kv, self.h, 1))
+        d, shape = self.h * self.d_head, self.shape
+        return {
+            **{"own": own, "mha": mha, "mqa": mqa},
+            "weights": shape.weights * self.b if shape else 0,
+            "slide": self.L * self.h * (shape.d if shape else d) * self.N * self.b * self.batch,
+        }

@@ -4,150 +4,148 @@ const PLACES = tf.declared.knobs.place.high + 1;
 const entry = new Function(`return ${tf.data.entry}`)(); // (i, c, d, base) => p_ic
 const hand = new Function(`return ${tf.data.hand}`)(); // (k, m, d, base) => cos(k ω_m)
 
-const number = (x, digits = 2) => (Object.is(Number(x.toFixed(digits)), -0) ? 0 : x).toFixed(digits).replace("-", "−");
-const row = (i, d, base) => Array.from({ length: d }, (_, c) => entry(i, c, d, base));
+const there = ({ place, step }) => tf.clamp(place + step, 0, PLACES - 1);
+const row = (i, d, base) => tf.range(d, (c) => entry(i, c, d, base));
+const all = tf.keep((d, base) => {
+  const rows = tf.range(PLACES, (i) => row(i, d, base));
+  return tf.range(d).flatMap((c) => rows.map((p) => p[c])); // entries down, places across
+});
+const products = tf.keep((d, base) =>
+  tf.range(2 * PLACES - 1, (n) => tf.sum(tf.range(d / 2, (m) => hand(n + 1 - PLACES, m, d, base)))),
+);
+
+function numbers(k) {
+  const { place, d, base } = k;
+  const [p, q] = [row(place, d, base), row(there(k), d, base)];
+  return { p, q, product: tf.dot(p, q), products: products(d, base) };
+}
+// by how far hand m turns from the one row to the other, within a turn
+const turns = ({ p, q }) =>
+  tf.range(p.length / 2, (m) => {
+    const [a, b] = [p, q].map((x) => Math.atan2(x[2 * m], x[2 * m + 1]));
+    return [a, Math.atan2(Math.sin(b - a), Math.cos(b - a))];
+  });
 
 export default tf.explorer({
+  numbers,
   setup(app) {
-    const { el } = tf;
-    const there = () => tf.clamp(app.get("place") + app.get("step"), 0, PLACES - 1);
-    const part = (title) => {
-      const box = el("div", { className: "ch-part" }, el("p", { className: "ch-title" }, title));
-      app.picture.append(box);
-      return box;
-    };
     const perLine = (w) => Math.min(app.get("d") / 2, w < 430 ? 4 : app.get("d") > 16 ? 6 : 8);
-    const size = (w) => Math.min(96, w / perLine(w));
-    const dials = app.canvas(part("hand m, m = 0, 1, …: place i, and place i + k"), {
-      label: "", keys: true, className: "ch-dials",
-      height: (w) => Math.ceil(app.get("d") / 2 / perLine(w)) * (size(w) + 18),
+    const dials = app.plane({
+      height: (w) =>
+        Math.ceil(app.get("d") / 2 / perLine(w)) * Math.min(116, w / perLine(w) + 12) + 14,
     });
-    const table = app.canvas(part("the same as numbers: places across, entries down; violet above 0, grey below"), {
-      label: "", height: () => 12 * Math.min(12, app.get("d")) + 22,
+    const table = app.matrix({ axes: ["c", "i"], pick: (_, place) => app.set({ place }) });
+    const curve = app.plane({ height: () => 170 });
+    app.formula("{query:pᵢ} · {key:pᵢ₊ₖ} = Σ cos( {attention:k ωₘ} )");
+    app.motion("place", { every: 250 });
+    app.knob("step", {
+      format: (k) => tf.fixed(k, 0),
+      read: () => there(app.all()) - app.get("place"),
     });
-    const curve = app.canvas(part("product of the two rows, divided by d/2, against k"), { label: "", height: () => 130 });
-
-    app.knob("place");
-    app.knob("step", { format: (k) => number(k, 0), read: () => there() - app.get("place") });
     app.knob("d");
     app.knob("base", { format: tf.count });
-    const shown = {
-      product: app.readout("pᵢ · pᵢ₊ₖ"),
-      mean: app.readout("divided by d/2"),
-      length: app.readout("pᵢ · pᵢ"),
-      slow: app.readout("slowest hand goes round in"),
-    };
-
-    const text = (ctx, words, x, y, colour, { align = "center", bold = false, px = 11 } = {}) => {
-      ctx.font = `${bold ? "600 " : ""}${px}px ${app.font}`;
-      ctx.textAlign = align;
-      ctx.textBaseline = "middle";
-      ctx.fillStyle = colour;
-      ctx.fillText(words, x, y);
-    };
-    const segment = (ctx, x, y, sine, cosine, length, colour, width) => {
-      ctx.strokeStyle = colour;
-      ctx.lineWidth = width;
-      ctx.lineCap = "round";
-      ctx.beginPath(); ctx.moveTo(x, y); ctx.lineTo(x + length * sine, y - length * cosine); ctx.stroke();
-      ctx.lineCap = "butt";
-    };
-    function drawDials(p, q, k, d, base) {
-      const { ctx, width } = dials.begin(), c = app.colours, many = perLine(width), room = size(width), r = room / 2 - 8;
-      for (let m = 0; m < d / 2; m++) {
-        const x = (m % many + 0.5) * room, y = Math.floor(m / many) * (room + 18) + r + 4;
-        const [a, b] = [Math.atan2(p[2 * m], p[2 * m + 1]), Math.atan2(q[2 * m], q[2 * m + 1])];
-        const turned = k / base ** ((2 * m) / d); // may be more than once around; the sector shows the rest
-        ctx.fillStyle = tf.mix(c.page, c.attention, 0.28);
-        ctx.beginPath(); ctx.moveTo(x, y);
-        ctx.arc(x, y, r - 3, a - Math.PI / 2, b - Math.PI / 2, turned < 0);
-        ctx.fill();
-        ctx.strokeStyle = c.muted;
-        ctx.lineWidth = 1;
-        ctx.beginPath(); ctx.arc(x, y, r, 0, 2 * Math.PI); ctx.stroke();
-        segment(ctx, x, y - r + 4, 0, 1, 4, c.muted, 1); // noon
-        segment(ctx, x, y, q[2 * m], q[2 * m + 1], 0.78 * r, c.key, 3);
-        segment(ctx, x, y, p[2 * m], p[2 * m + 1], 0.62 * r, c.query, 4);
-        text(ctx, `cos ${number(hand(k, m, d, base))}`, x, y + r + 10, c.ink);
-      }
-    }
-    function drawTable(i, j, d, base) {
-      const { ctx, width, height } = table.begin(), c = app.colours, left = 30, cell = (width - left - 4) / PLACES, tall = (height - 22) / d;
-      const shades = Array.from({ length: 41 }, (_, n) => (n < 20 ? tf.mix(c.page, c.ink, 0.75 * (1 - n / 20)) : tf.mix(c.page, c.attention, n / 20 - 1)));
-      for (let x = 0; x < PLACES; x++) for (let e = 0; e < d; e++) {
-        ctx.fillStyle = shades[Math.round((entry(x, e, d, base) + 1) * 20)];
-        ctx.fillRect(left + x * cell, 2 + e * tall, cell + 0.5, tall + 0.5);
-      }
-      ctx.strokeStyle = c.muted;
-      ctx.lineWidth = 1;
-      ctx.strokeRect(left, 2, cell * PLACES, tall * d);
-      const frame = (x, colour) => { ctx.strokeStyle = colour; ctx.lineWidth = 2; ctx.strokeRect(left + x * cell - 1, 1, cell + 2, tall * d + 2); };
-      frame(j, c.key);
-      frame(i, c.query);
-      text(ctx, "0", left - 6, 2 + tall / 2 + 2, c.muted, { align: "right" });
-      text(ctx, String(d - 1), left - 6, 2 + tall * d - 6, c.muted, { align: "right" });
-      const [xi, xj] = [i, j].map((n) => left + (n + 0.5) * cell);
-      text(ctx, String(i), xi, height - 8, c.query, { bold: true });
-      if (Math.abs(xi - xj) > 16) text(ctx, String(j), xj, height - 8, c.key, { bold: true });
-      for (const n of [0, PLACES - 1]) if (Math.min(Math.abs(n - i), Math.abs(n - j)) * cell > 18) text(ctx, String(n), left + (n + 0.5) * cell, height - 8, c.muted);
-    }
-    function drawCurve(k, d, base) {
-      const { ctx, width, height } = curve.begin(), c = app.colours, [left, top, right, bottom] = [30, 6, width - 8, height - 20];
-      const mean = (x) => { let sum = 0; for (let m = 0; m < d / 2; m++) sum += hand(x, m, d, base); return sum / (d / 2); };
-      const X = (v) => left + ((v + PLACES - 1) / (2 * PLACES - 2)) * (right - left), Y = (v) => bottom - ((v + 1) / 2) * (bottom - top);
-      ctx.lineWidth = 1;
-      ctx.strokeStyle = c.grid;
-      for (const v of [-1, 0, 1]) {
-        ctx.beginPath(); ctx.moveTo(left, Math.round(Y(v)) + 0.5); ctx.lineTo(right, Math.round(Y(v)) + 0.5); ctx.stroke();
-        text(ctx, number(v, 0), left - 5, Y(v), c.muted, { align: "right" });
-      }
-      for (const v of [-60, -40, -20, 0, 20, 40, 60]) text(ctx, number(v, 0), X(v), bottom + 12, c.muted);
-      ctx.strokeStyle = c.attention;
-      ctx.lineWidth = 2;
-      ctx.beginPath();
-      for (let v = 1 - PLACES; v < PLACES; v++) ctx.lineTo(X(v), Y(mean(v)));
-      ctx.stroke();
-      ctx.fillStyle = c.key;
-      ctx.strokeStyle = c.page;
-      ctx.beginPath(); ctx.arc(X(k), Y(mean(k)), 6, 0, 2 * Math.PI); ctx.fill(); ctx.stroke();
-      curve.label(`Product against k: 1 at k = 0, ${number(mean(k))} at k = ${number(k, 0)}`);
-    }
-    dials.canvas.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
-      const [i, k] = [app.get("place"), there() - app.get("place")];
-      const to = {
-        ArrowLeft: ["place", i - 1], ArrowRight: ["place", i + 1], PageUp: ["place", i + 8], PageDown: ["place", i - 8],
-        Home: ["place", 0], End: ["place", PLACES - 1], ArrowUp: ["step", k + 1], ArrowDown: ["step", k - 1],
-      }[event.key];
-      if (!to) return;
-      event.preventDefault();
-      event.stopPropagation();
-      app.set(to[0], to[0] === "place" ? tf.clamp(to[1], 0, PLACES - 1) : tf.clamp(to[1], 1 - PLACES, PLACES - 1));
+    const question = app.ask({
+      name: "both-move",
+      question: "i moves and k stays: which of the violet angles change?",
+      chips: ["all of them", "those of the fast clocks", "none"],
+      truth: (n, k) => {
+        const later = turns(numbers({ ...k, place: k.place + (k.place + k.step > 40 ? -9 : 9) }));
+        const moved = turns(n).filter(([, x], m) => Math.abs(x - later[m][1]) > 1e-6).length;
+        return moved === later.length ? 0 : moved ? 1 : 2;
+      },
+      locks: ["place"],
+      because: "An angle tells how long the clock has run between the two hands, not since when.",
     });
 
-    let drawn = null;
-    return {
-      draw() {
-        const [i, d, base] = [app.get("place"), app.get("d"), app.get("base")], j = there(), k = j - i;
-        if (drawn !== d) { // other heights
-          drawn = d;
-          for (const measure of app.measures) measure();
-        }
-        const [p, q] = [row(i, d, base), row(j, d, base)];
-        const product = p.reduce((sum, x, c) => sum + x * q[c], 0), own = p.reduce((sum, x) => sum + x * x, 0);
-        drawDials(p, q, k, d, base);
-        drawTable(i, j, d, base);
-        drawCurve(k, d, base);
-        const slowest = 2 * Math.PI * base ** (1 - 2 / d);
-        shown.product(number(product));
-        shown.mean(number(product / (d / 2)));
-        shown.length(number(own));
-        shown.slow(`${slowest < 100 ? number(slowest, 1) : tf.count(slowest)} places`);
-        app.root.dataset.shown = JSON.stringify({ p, q, product });
-        dials.label(`${d / 2} clocks with the hands of place ${i} and place ${j}; left and right move i, up and down change k`);
-        table.label(`Rows 0 to ${PLACES - 1} of the table P with ${d} numbers each; place ${i} and place ${j} are framed`);
-        app.say(`Places ${i} and ${j}: the ${d / 2} pairs of hands stand apart by k = ${number(k, 0)} steps each; the product is ${number(product)} of at most ${number(d / 2, 0)}.`);
-      },
+    return (k, n) => {
+      const { place: i, d, base } = k;
+      const j = there(k);
+      const many = perLine(dials.width);
+      const lines = Math.ceil(d / 2 / many);
+      const clocks = turns(n).flatMap(([angle, turn], m) => {
+        const [x, y] = [m % many, -1.25 * Math.floor(m / many)];
+        const up = Math.PI / 2 - angle; // clockwise from noon
+        const tip = (r, v) => [x + r * v[2 * m], y + r * v[2 * m + 1]];
+        return [
+          {
+            shape: [[x, y], ...tf.arc(x, y, 0.38, up, up - turn)],
+            colour: "attention",
+            strength: 0.3,
+            term: "attention",
+          },
+          { line: tf.arc(x, y, 0.42), colour: "muted", wide: 1 },
+          {
+            line: [
+              [x, y + 0.36],
+              [x, y + 0.42],
+            ],
+            colour: "muted",
+            wide: 1,
+          },
+          { line: [[x, y], tip(0.34, n.q)], colour: "key", wide: 3, term: "key" },
+          { line: [[x, y], tip(0.27, n.p)], colour: "query", wide: 4, term: "query" },
+          {
+            text: `cos ${tf.fixed(hand(j - i, m, d, base))}`,
+            at: [x, y - 0.52],
+            term: "attention",
+          },
+        ];
+      });
+      const apart = tf.fixed(j - i, 0);
+      dials.show({
+        title: "hand m, m = 0, 1, …: place i, and place i + k",
+        label: `${d / 2} clocks with the hands of place ${i} and place ${j}`,
+        ...{ square: true, hover: false, marks: clocks },
+        x: { from: -0.46, to: many - 0.54, bare: true },
+        y: { from: -1.25 * (lines - 1) - 0.62, to: 0.44, bare: true },
+      });
+      table.show({
+        title: "the same as numbers: places across, entries down; violet above 0, grey below",
+        label: `Rows 0 to ${PLACES - 1} of the table P with ${d} numbers each; place ${i} and place ${j} are framed; arrow keys choose the place`,
+        ...{
+          rows: d,
+          columns: PLACES,
+          values: all(d, base),
+          signed: true,
+          column: i,
+          columnColour: "query",
+        },
+        frames: [{ column: j, colour: "key" }],
+        handles: [
+          {
+            ...{ handle: [i + 0.5, d / 2], knob: "place", shape: "across", colour: "query" },
+            ...{ text: `place ${i}`, to: (x) => ({ place: app.snap("place", x - 0.5) }) },
+          },
+        ],
+        marks: [
+          { cells: tf.range(d, (c) => [c, i]), term: "query", colour: "query" },
+          { cells: tf.range(d, (c) => [c, j]), term: "key", colour: "key" },
+        ],
+      });
+      const mean = n.product / (d / 2);
+      curve.show({
+        title: "product of the two rows, divided by d/2, against k: drag the dot",
+        label: `Product against k: 1 at k = 0, ${tf.fixed(mean)} at k = ${apart}`,
+        x: { label: "k", from: 1 - PLACES, to: PLACES - 1, whole: true },
+        y: { from: -1, to: 1, ticks: [-1, 0, 1] },
+        marks: [
+          { line: n.products.map((x) => x / (d / 2)), start: 1 - PLACES, colour: "attention" },
+          { handle: [j - i, mean], knob: "step", colour: "key", text: `k = ${apart}` },
+        ],
+      });
+      const slowest = 2 * Math.PI * base ** (1 - 2 / d);
+      app.read({
+        "pᵢ · pᵢ₊ₖ": tf.fixed(n.product),
+        "divided by d/2": tf.fixed(mean),
+        "pᵢ · pᵢ": tf.fixed(tf.dot(n.p, n.p)),
+        "slowest hand goes round in": `${slowest < 100 ? tf.fixed(slowest, 1) : tf.count(slowest)} places`,
+      });
+      const told = question.open
+        ? ""
+        : `: the ${d / 2} pairs of hands stand apart by k = ${apart} steps each`;
+      app.say(
+        `Places ${i} and ${j}${told}; the product is ${tf.fixed(n.product)} of at most ${d / 2}.`,
+      );
     };
   },
 });

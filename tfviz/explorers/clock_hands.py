@@ -9,7 +9,7 @@ import torch
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import knob
 from tfviz.formula import Formula
-from tfviz.position.sinusoidal_pe import hand, similarity, sinusoid
+from tfviz.position.sinusoidal_pe import hand, sinusoid
 
 PLACES = 64
 SIZES = (4, 8, 16, 24)
@@ -27,8 +27,8 @@ class ClockHands(Explorer):
 
     module: ClassVar[str] = "clock_hands"
     label: ClassVar[str] = "Sinusoidal positions as clock hands"
-    min_height: ClassVar[str] = "43rem"
-    min_height_narrow: ClassVar[str] = "73rem"
+    min_height: ClassVar[str] = "71rem"
+    min_height_narrow: ClassVar[str] = "103rem"
     narrow: ClassVar[int] = 640
 
     place = knob(5, low=0, high=PLACES - 1, label="place", letter="i")
@@ -36,16 +36,21 @@ class ClockHands(Explorer):
     d = knob(16, of=SIZES, label="numbers in a row", letter="d")
     base = knob(10_000.0, of=BASES, label="base of the speeds")
     asks = (
-        "Predict: which angles between the two hands change when i moves and k stays? Then move i."
+        "Predict: which angles between the two hands change when i moves and k stays? Then play, "
+        "and drag the dot in the curve."
     )
 
     @classmethod
     def data(cls) -> dict[str, Any]:
         return {"entry": Formula(sinusoid).javascript(), "hand": Formula(hand).javascript()}
 
-    @property
-    def product(self) -> float:
-        """p_i p_{i+k}ᵀ, as the library computes it; the second place stays within 0 … 63."""
+    def numbers(self) -> dict[str, Any]:
+        """The two rows, their product, and that product over all steps; the second place stays
+        within 0 … 63."""
         there = min(max(self.place + self.step, 0), PLACES - 1)
-        k = torch.tensor(float(there - self.place), dtype=torch.float64)
-        return float(similarity(k, self.d, self.base))
+        c, m = (torch.arange(n, dtype=torch.float64) for n in (self.d, self.d // 2))
+        p, q = (sinusoid(i, c, d=self.d, base=self.base).tolist() for i in (self.place, there))
+        k = torch.arange(1 - PLACES, PLACES, dtype=torch.float64)[:, None]
+        products = hand(k, m, d=self.d, base=self.base).sum(1).tolist()
+        product = products[there - self.place + PLACES - 1]
+        return {"p": p, "q": q, "product": product, "products": products}

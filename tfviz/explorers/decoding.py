@@ -22,6 +22,8 @@ from tfviz.explorers.knobs import Knob, given, knob
 from tfviz.stored.next_tokens import stored_next
 
 WIDEST, LONGEST, MOST_ALPHA = 6, 10, 2.0
+ROWS, TOLD = 14, 40  # how many tokens are drawn, and how many are compared
+CUTS = (*range(21), 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)
 KINDS = {"token": "contexts", "beam": "trees"}
 PROMPTS = {
     "token": "Predict: with p = 0.8, which beginning keeps most tokens? And what does k = 10 take "
@@ -49,7 +51,7 @@ class Decoding(Explorer):
     view = given(Knob("token", of=("token", "beam")))
     which = knob(0, low=0, high=lambda e: len(e.stored) - 1, label="beginning")
     tau = knob(1.0, low=0.0, high=3.0, step=0.05, label="temperature", letter="τ")
-    k = knob(0, low=0, label="top-k", letter="k")
+    k = knob(0, of=CUTS, between=True, low=0, high=100_000, label="top-k", letter="k")
     p = knob(1.0, low=0.0, high=1.0, step=0.01, label="nucleus", letter="p")
     width = knob(2, low=1, high=WIDEST, label="beam width", letter="B")
     alpha = knob(0.0, low=0.0, high=MOST_ALPHA, step=0.25, label="length penalty", letter="α")
@@ -67,7 +69,7 @@ class Decoding(Explorer):
         return said | {"stored": list(stored or ())}
 
     def heights(self) -> dict[int, str]:
-        wide, narrow = ("39.5rem", "84.5rem") if self.view == "token" else ("59rem", "89rem")
+        wide, narrow = ("46rem", "101rem") if self.view == "token" else ("68rem", "108rem")
         return {0: wide, self.narrow: narrow}
 
     @property
@@ -93,7 +95,26 @@ class Decoding(Explorer):
         start, ends = torch.zeros(1, dtype=torch.long), tree["ends"]
         return beam_search(look, start, self.steps, self.width, end=ends, alpha=self.alpha)
 
-    @property
-    def entropy(self) -> float:
-        """Of `probabilities`, in nats."""
-        return -sum(x * math.log(x) for x in self.probabilities if x)
+    def numbers(self) -> dict[str, Any]:
+        """Of the token's view what the likeliest are drawn with, how many can come after each
+        beginning, what they held, the entropy in nats; of the beam's view what was found."""
+        if self.view == "beam":
+            found = self.beam
+            return {
+                **{"tokens": [list(y.tokens) for y in found], "log_p": [y.log_p for y in found]},
+                "score": [y.score for y in found],
+                "complete": [int(y.complete) for y in found],
+            }
+        after = self.probabilities
+        held = temperature(self.logits, self.tau).softmax(-1)
+        kept = sum(x > 0 for x in after)
+        others = [Decoding(**{**self.state, "which": n}) for n in range(len(self.stored))]
+        return {
+            **{"after": after[:TOLD], "mass": float(held[:kept].sum())},
+            "kept": [sum(x > 0 for x in one.probabilities) for one in others],
+            "entropy": -sum(x * math.log(x) for x in after if x),
+        }
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {"rows": ROWS, "told": TOLD}

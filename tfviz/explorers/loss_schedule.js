@@ -34,8 +34,8 @@ function numbers(k) {
 export default tf.explorer({
   numbers,
   setup(app) {
-    const plane = app.plane({ height: (w) => tf.clamp(w * 0.55, 230, 330) });
-    const strip = app.plane({ height: () => 150 });
+    const plane = app.plane({ height: (w) => tf.clamp(w * 0.55, 185, 330) });
+    const strip = app.plane({ height: (w) => (w < 480 ? 105 : 150) });
     app.motion("progress", { every: 60, format: (x) => percent(x / WHOLE) });
     const layers = app.knob("layer", { read: () => Math.min(app.get("layer"), app.get("N")) });
     app.knob("N", { write: (N) => app.set({ N, layer: Math.min(app.get("layer"), N) }) });

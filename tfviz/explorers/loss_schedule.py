@@ -28,7 +28,7 @@ class LossSchedule(Explorer):
     module: ClassVar[str] = "loss_schedule"
     label: ClassVar[str] = "Schedule of the auxiliary losses: layers against training"
     min_height: ClassVar[str] = "53rem"
-    min_height_narrow: ClassVar[str] = "94rem"
+    min_height_narrow: ClassVar[str] = "89rem"
 
     N = knob(64, low=1, high=64, label="layers", letter="N")
     progress = knob(250, low=0, high=WHOLE, step=5, label="training done", letter="s/T")

@@ -14,7 +14,7 @@ from tfviz import stored
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import given, knob
 from tfviz.formula import Formula
-from tfviz.position.sinusoidal_pe import hand, similarity
+from tfviz.position.sinusoidal_pe import hand
 
 LENGTHS = (16, 32, 64, 128, 256)
 SIZES = (4, 8, 16, 32, 64, 128)
@@ -53,8 +53,8 @@ class PositionBench(Explorer):
 
     module: ClassVar[str] = "position_bench"
     label: ClassVar[str] = "Position encodings side by side"
-    min_height: ClassVar[str] = "47rem"
-    min_height_narrow: ClassVar[str] = "93rem"
+    min_height: ClassVar[str] = "61rem"
+    min_height_narrow: ClassVar[str] = "124rem"
     narrow: ClassVar[int] = 640
 
     encodings = given(t.List(t.Unicode(), ["sinusoidal", "learned"]), optional=True)
@@ -114,8 +114,27 @@ class PositionBench(Explorer):
             return M[:L, :L]
         if name == "none":
             return torch.zeros(L, L, dtype=torch.float64)
-        i = torch.arange(L, dtype=torch.float64)
-        return similarity(i - i[:, None], self.d, self.base) / (self.d / 2)
+        k, m = (torch.arange(n, dtype=torch.float64) for n in (L, self.d // 2))
+        by_distance = hand(k[:, None], m, d=self.d, base=self.base).mean(1)
+        i = torch.arange(L)
+        return by_distance[(i - i[:, None]).abs()]
+
+    def numbers(self) -> dict[str, Any]:
+        """The query's row in each encoding, as far as it has one; how far the rows of the chosen
+        one differ at a distance; at which distance to the left it falls below half (−1: never)."""
+        i, chosen = min(self.row, self.length - 1), self.matrix(self.chosen)
+        rows = [self.matrix(name)[i] for name in self.encodings]
+        spread = 0.0
+        for offset in range(1 - self.length, self.length):
+            seen = chosen.diagonal(offset)
+            seen = seen[~seen.isnan()]
+            spread = max(spread, float(seen.max() - seen.min()) if len(seen) else 0.0)
+        left = chosen[i, : i + 1].flip(0)
+        below = (left < left[0] / 2).nonzero().flatten().tolist() if left[0] > 0 else []
+        return {
+            "rows": [row[~row.isnan()].tolist() for row in rows],
+            **{"spread": spread, "half": below[0] if below else -1},
+        }
 
 
 def trained_table() -> Float[Tensor, "L L"]:

@@ -18,11 +18,18 @@ from tfviz.position.xl_relative import four_terms, rel_shift
 
 VIEWS = ("labels", "terms", "shift", "buckets")
 LONGEST, MOST_WORDS, SHIFTED, BUCKETED, STEPS = 24, 8, 5, 40, 4
+FARS = (20, 24, 32, 48, 64, 96, 128)
+STARTS = {  # the pair with which a view opens that the reader turns to
+    "labels": {"row": 7, "column": 2},
+    "terms": {"row": 4, "column": 1},
+    "shift": {"row": 2, "column": 1},
+    "buckets": {"row": 36, "column": 14},
+}
 HEIGHTS = {  # where it is wide, where it is narrow
-    "labels": ("49rem", "60rem"),
-    "terms": ("37.5rem", "80.5rem"),
-    "shift": ("45.5rem", "52rem"),
-    "buckets": ("49rem", "60rem"),
+    "labels": ("58rem", "91rem"),
+    "terms": ("59.5rem", "108rem"),
+    "shift": ("43rem", "75rem"),
+    "buckets": ("64rem", "93.5rem"),
 }
 
 PROMPTS = {
@@ -45,7 +52,7 @@ class RelativeTerms(Explorer):
                      terms: which of the four are added
     view "shift"     XL: step 0 to 4 of pad, cut anew, drop
     view "buckets"   T5: buckets, far, future
-    row, column      the pair that is explained
+    row, column      the pair that is explained; the last one, where the view is smaller
 
     Raises ValueError for shapes or values that do not fit.
     """
@@ -67,20 +74,14 @@ class RelativeTerms(Explorer):
     terms = own(t.List(t.Bool(), [True] * 4), optional=True)
     step = knob(0, low=0, high=STEPS, label="step")
     buckets = knob(16, low=4, high=32, step=4, label="buckets")
-    far = knob(32, low=17, high=128, label="the last begins by")
+    far = knob(32, of=FARS, between=True, low=17, label="the last begins by")
     future = knob(False, label="half of them for keys after the query")
-    row = knob(0, low=0, high=lambda e: e.side - 1)
-    column = knob(0, low=0, high=lambda e: e.side - 1)
+    row = knob(0, low=0, high=BUCKETED - 1, label="query", letter="i")
+    column = knob(0, low=0, high=BUCKETED - 1, label="key", letter="j")
 
     @t.default("prompt")
     def _first_prompt(self) -> str:
         return PROMPTS[self.view]
-
-    @property
-    def side(self) -> int:
-        """How many rows and columns the view has."""
-        sides = {"labels": self.L, "terms": len(self.words), "shift": SHIFTED, "buckets": BUCKETED}
-        return sides[self.view]
 
     def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
         words, terms = list(said.get("words", ())), list(said.get("terms", [True] * 4))
@@ -109,32 +110,33 @@ class RelativeTerms(Explorer):
         return {
             "label": Formula(label).javascript(),
             "prompts": PROMPTS,
-            "sizes": {"longest": LONGEST, "shifted": SHIFTED, "bucketed": BUCKETED, "steps": STEPS},
+            **{"starts": STARTS, "shifted": SHIFTED, "bucketed": BUCKETED},
         }
 
     def heights(self) -> dict[int, str]:
         wide, narrow = HEIGHTS[self.view]
         return {0: wide, self.narrow: narrow}
 
-    @property
-    def shown(self) -> Any:
-        """The numbers of the view, as the library computes them.
+    def numbers(self) -> dict[str, Any]:
+        """What the view shows, as the library computes it.
 
         labels, buckets: (L, L). terms: the four, then the sum of those that are on, divided by
-        √d_head. shift: the cells of this step as [query, distance], or None for a padded zero.
+        √d_head. shift: the cells of this step, 1 + 5 · query + distance, or 0 where a zero was
+        padded.
         """
         if self.view == "labels":
-            return labels(self.L, self.L, self.k).tolist()
+            return {"shown": labels(self.L, self.L, self.k).tolist()}
         if self.view == "buckets":
             i = torch.arange(BUCKETED)
-            return bucket(i[:, None] - i, self.buckets, self.far, future=self.future).tolist()
+            found = bucket(i[:, None] - i, self.buckets, self.far, future=self.future)
+            return {"shown": found.tolist()}
         if self.view == "terms":
             given = (self.Q, self.K, self.R, self.u, self.v)
             parts = four_terms(*(torch.tensor(x, dtype=torch.float64) for x in given))
             total = (parts * torch.tensor(self.terms)[:, None, None]).sum(0)
-            return [*parts.tolist(), (total / len(self.u) ** 0.5).tolist()]
-        n = SHIFTED  # cell (i, distance) is number 1 + i n + distance, a padded one 0
+            return {"shown": [*parts.tolist(), (total / len(self.u) ** 0.5).tolist()]}
+        n = SHIFTED
         B = 1 + torch.arange(n)[:, None] * n + torch.arange(n - 1, -1, -1)
         padded = F.pad(B, (1, 0))
         cells = [B, padded, padded.reshape(n + 1, n), rel_shift(B), rel_shift(B)][self.step]
-        return [[list(divmod(x - 1, n)) if x else None for x in r] for r in cells.tolist()]
+        return {"shown": cells.tolist()}

@@ -31,8 +31,8 @@ class RotaryClocks(Explorer):
 
     module: ClassVar[str] = "rotary_clocks"
     label: ClassVar[str] = "Rotary clocks: hands of query and key, and the score of each distance"
-    min_height: ClassVar[str] = "43rem"
-    min_height_narrow: ClassVar[str] = "86rem"
+    min_height: ClassVar[str] = "54rem"
+    min_height_narrow: ClassVar[str] = "112rem"
     narrow: ClassVar[int] = 640
 
     pairs = given(t.Dict())
@@ -57,20 +57,17 @@ class RotaryClocks(Explorer):
             raise ValueError(f"pairs have widths {sorted(widths)}; give (q, k) of one width each")
         return said | {"pairs": table, "pair": said.get("pair") or next(iter(table))}
 
-    @property
-    def arrows(self) -> tuple[list[float], list[float]]:
-        """(length, angle) of each clock's arrow, as the library computes them."""
-        q, k = (torch.tensor(x, dtype=torch.float64) for x in self.pairs[self.pair])
-        length, angle = phasors(q, k, (self.i - self.j) / self.interpolate, self.base)
-        return length.tolist(), angle.tolist()
-
-    @property
-    def score(self) -> float:
-        """q̃_i k̃_jᵀ, of the turned query and the turned key."""
-        places = torch.tensor([self.i + self.shift, self.j + self.shift], dtype=torch.float64)
+    def numbers(self) -> dict[str, Any]:
+        """Each clock's arrow as a point, their reach to the right, and q̃_i k̃_jᵀ of the turned
+        query and the turned key: the same number."""
         both = torch.tensor(self.pairs[self.pair], dtype=torch.float64)
+        distance = (self.i - self.j) / self.interpolate
+        length, angle = phasors(both[0], both[1], distance, self.base)
+        arrows = torch.stack([length * angle.cos(), length * angle.sin()], 1)
+        places = torch.tensor([self.i + self.shift, self.j + self.shift], dtype=torch.float64)
         q, k = rotate(both, places / self.interpolate, self.base)
-        return float(q @ k)
+        score = float(arrows[:, 0].sum())
+        return {"arrows": arrows.tolist(), "score": score, "product": float(q @ k)}
 
 
 def _vector(name: str, values: Sequence[float]) -> list[float]:

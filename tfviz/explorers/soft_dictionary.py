@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import torch
 import traitlets as t
-from torch import Tensor
 
 from tfviz import _arguments
 from tfviz.basics.soft_dictionary import lookup
@@ -30,8 +29,8 @@ class SoftDictionary(Explorer):
 
     module: ClassVar[str] = "soft_dictionary"
     label: ClassVar[str] = "Soft dictionary: a query, its weights and the value it gets"
-    min_height: ClassVar[str] = "41.5rem"
-    min_height_narrow: ClassVar[str] = "81rem"
+    min_height: ClassVar[str] = "53rem"
+    min_height_narrow: ClassVar[str] = "102rem"
     narrow: ClassVar[int] = 640
 
     query = own(t.List(t.Float()))
@@ -42,7 +41,7 @@ class SoftDictionary(Explorer):
     axes = given(t.List(t.Unicode(), ["value 0", "value 1"]), optional=True)
     asks = (
         "Predict: where does the violet answer go for β = 0, and for β = 20? Then move β, drag "
-        "the query, or turn it with the arrow keys."
+        "the query, or move it with the arrow keys."
     )
 
     def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
@@ -81,16 +80,8 @@ class SoftDictionary(Explorer):
             )
         return [x, y]
 
-    def _lookup(self) -> tuple[Tensor, Tensor]:
+    def numbers(self) -> dict[str, Any]:
+        """Scores, weights and the blended value, as the library computes them."""
         q, K, V = (torch.tensor(x, dtype=torch.float64) for x in (self.query, self.K, self.V))
-        return lookup(q, K, V, beta=self.beta)
-
-    @property
-    def weights(self) -> list[float]:
-        """a_j of each entry, as the library computes them."""
-        return self._lookup()[1].tolist()
-
-    @property
-    def answer(self) -> list[float]:
-        """z, the blended value."""
-        return self._lookup()[0].tolist()
+        z, a = lookup(q, K, V, beta=self.beta)
+        return {"scores": (K @ q).tolist(), "weights": a.tolist(), "answer": z.tolist()}

@@ -1,99 +1,179 @@
 // The three attentions of an encoder–decoder: who asks whom, with which shapes, and at which step.
 
 const PARTS = ["encoder", "decoder", "cross"];
-const TITLES = { encoder: "encoder self-attention", decoder: "causal self-attention", cross: "cross-attention" };
+const TITLES = ["self-attention", "causal self-attention", "cross-attention"];
+
+const mean = (A, head) =>
+  head >= 0
+    ? A[head]
+    : A[0].map((row, i) => row.map((_, j) => tf.sum(A.map((one) => one[i][j])) / A.length));
+
+function numbers(k) {
+  const [encoder, decoder, cross] = PARTS.map((part) => mean(k[part], k.head));
+  const [x, y] = [k.source.length, k.written.length];
+  const row = cross[k.step];
+  return {
+    ...{ encoder, decoder, cross, pairs: [x * x, (y * (y + 1)) / 2, x * y] },
+    best: row.indexOf(Math.max(...row)),
+  };
+}
 
 export default tf.explorer({
+  ends: (k) => ({ step: { high: k.written.length - 1 }, head: { high: k.encoder.length - 1 } }),
+  numbers,
   setup(app) {
-    const { el } = tf;
-    const source = app.get("source"), written = app.get("written"), said = app.get("said");
-    const [Lx, Ly, h, d] = [source.length, written.length, app.get("encoder").length, app.get("d")];
-    const step = () => tf.clamp(app.get("step"), 0, Ly - 1), head = () => tf.clamp(app.get("head"), -1, h - 1);
-    const rows = { encoder: source, decoder: written, cross: written }, columns = { encoder: source, decoder: written, cross: source };
-    const shown = (part) => {
-      const A = app.get(part), n = head();
-      return n >= 0 ? A[n] : A[0].map((row, i) => row.map((_, j) => A.reduce((sum, one) => sum + one[i][j], 0) / h));
-    };
-
-    // the two sequences, above the maps
-    const strip = (label, tokens, role) => {
-      const cells = tokens.map((x) => el("span", { className: `tm-token tm-${role}` }, x));
-      return { row: el("div", { className: "tm-strip" }, el("span", { className: "tm-label" }, label), el("span", { className: "tm-tokens" }, ...cells)), cells };
-    };
-    const reads = strip("source", source, "key"), writes = strip("written", said, "value");
-    app.picture.append(el("div", { className: "tm-strips" }, reads.row, writes.row));
-
-    const maps = el("div", { className: "tm-maps" });
-    const views = Object.fromEntries(PARTS.map((part) => {
-      const box = el("div", { className: "tm-map" }), title = el("button", { type: "button", className: "tm-title", onclick: () => app.set("part", part) }, TITLES[part]);
-      const size = el("p", { className: "tm-size" });
-      box.append(title);
-      const view = app.matrix(box, { label: TITLES[part], pick: (i) => app.set(part === "encoder" ? { part } : { part, step: i }) });
-      box.append(size);
-      maps.append(box);
-      return [part, { ...view, box, title, size }];
-    }));
-    // the plan: two columns of parts from bottom to top, with the shapes between them
-    const plan = el("div", { className: "tm-plan", role: "group", "aria-label": "Plan of the model: choose an attention" });
-    const press = (name, text) => el("button", { type: "button", className: "tm-part", onclick: () => app.set("part", name), "data-part": name }, text);
-    const shape = (text) => el("span", { className: "tm-shape" }, text);
-    const column = (name, ...parts) => el("div", { className: `tm-column tm-${name}` }, ...parts);
-    plan.append(
-      column("left", shape(`H: ${Lx} × ${d}`), el("span", { className: "tm-box" }, "feed-forward"), press("encoder", "self-attention"), shape(`source: ${Lx} × ${d}`)),
-      column("right", shape(`says: ${Ly} tokens`), el("span", { className: "tm-box" }, "feed-forward"), press("cross", "cross-attention"), press("decoder", "causal self-attention"), shape(`written: ${Ly} × ${d}`)),
-    );
-    const buttons = [...plan.querySelectorAll("button")];
-    maps.prepend(plan);
-    const work = el("ul", { className: "tm-work" });
-    app.picture.append(maps, work);
-
-    app.knob("step", { max: Ly - 1, read: step });
-    app.knob("head", { max: h - 1, read: head, format: (n) => (n < 0 ? "mean" : String(n)) });
+    const { source, written, said, d, encoder, step: first } = app.values();
+    const [X, Y, h] = [source.length, written.length, encoder.length];
+    const above = app.split("3fr 2fr");
+    const reading = app.plane({ into: above, height: () => 190 });
+    const plan = app.plane({ into: above, height: () => 230 });
+    const side = app.split("1fr 1fr 1fr", { keep: 3 });
+    const pick = (part) => (i) => app.set(part === "encoder" ? { part } : { part, step: i });
+    const maps = PARTS.map((part) => app.matrix({ into: side, lead: false, pick: pick(part) }));
+    const lines = app.lines();
+    app.motion("step", { every: 900, verbs: ["back", "write"] });
+    app.knob("head", { format: (n) => (n < 0 ? "mean" : String(n)) });
     app.knob("part");
-    const readout = { pairs: app.readout("pairs of this attention"), all: app.readout("of all three"), best: app.readout("read most at this step") };
-    const piece = (role, text) => el("span", { className: `tm-${role}` }, text);
-    let flat = {}, flatKey;
-
-    return {
-      draw() {
-        const i = step(), n = head(), part = app.get("part");
-        if (flatKey !== n) { // painted anew only when another head is chosen
-          flat = Object.fromEntries(PARTS.map((name) => [name, shown(name).flatMap((row, r) => row.map((a, c) => (name === "decoder" && c > r ? NaN : a)))]));
-          flatKey = n;
-        }
-        const cross = flat.cross.slice(i * Lx, (i + 1) * Lx), best = cross.indexOf(Math.max(...cross));
-        for (const name of PARTS) {
-          const view = views[name], asks = rows[name].length, asked = columns[name].length;
-          view.draw({ rows: asks, columns: asked, values: flat[name], row: name === "encoder" ? -1 : i });
-          view.size.textContent = `A: ${asks} × ${asked}`;
-          view.box.classList.toggle("tm-on", name === part);
-          view.title.setAttribute("aria-pressed", String(name === part));
-          view.label(`${TITLES[name]}, ${asks} queries by ${asked} keys; arrow keys choose a position`);
-        }
-        for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.part === part));
-        reads.cells.forEach((cell, j) => {
-          cell.style.background = tf.mix(app.colours.page, app.colours.attention, 0.6 * cross[j]);
-          cell.classList.toggle("tm-best", j === best);
-        });
-        writes.cells.forEach((cell, j) => { // what is not yet said is not yet known
-          cell.textContent = j <= i ? said[j] : "·";
-          cell.classList.toggle("tm-now", j === i);
-        });
-        const asks = part === "encoder" ? "the source" : "what is written", who = part === "decoder" ? "what is written" : "the source";
-        const [a, b] = [rows[part].length, columns[part].length];
-        const pairs = { encoder: Lx * Lx, decoder: (Ly * (Ly + 1)) / 2, cross: Ly * Lx };
-        const lines = [
-          [piece("query", "Q"), ` from ${asks}: ${a} × ${d};  `, piece("key", "K"), ", ", piece("value", "V"), ` from ${who}: ${b} × ${d}`],
-          [`${h} heads of ${d / h}; each has weights `, piece("attention", `A: ${a} × ${b}`), part === "decoder" ? ", of which the future is hatched" : part === "cross" ? ", and nothing is masked: the whole source is there" : ", in both directions"],
-          [`Step ${i}: the decoder reads `, piece("query", written[i]), ", looks most at ", piece("key", `${source[best]} (source ${best})`), ` with ${cross[best].toFixed(2)}, says `, piece("value", said[i])],
-        ];
-        work.replaceChildren(...lines.map((line) => el("li", {}, ...line)));
-        readout.pairs(String(pairs[part]));
-        readout.all(String(pairs.encoder + pairs.decoder + pairs.cross));
-        readout.best(`source ${best}: ${source[best]}`);
-        app.root.dataset.maps = JSON.stringify({ weights: Object.fromEntries(PARTS.map((name) => [name, shown(name)])), pairs, best });
-        app.say(`Step ${i}, ${n < 0 ? "mean over heads" : `head ${n}`}: reads “${written[i]}”, looks at source ${best} “${source[best]}” with ${cross[best].toFixed(2)}, says “${said[i]}”.`);
+    const next = first + 1;
+    const asked = app.ask(
+      next < Y && {
+        name: "reads-next",
+        question: `Step ${next}: the decoder has read “${written[next]}”. Which symbol of the source does it look at?`,
+        chips: source.map((symbol, j) => `${j}: ${symbol}`),
+        truth: (n) => n.best,
+        then: { step: next },
+        because: "Play on: where does its look go from step to step?",
       },
+    );
+
+    return (k, n) => {
+      const i = k.step;
+      const part = PARTS.indexOf(k.part);
+      const weights = n.cross[i];
+      const x = (j, many) => (j + 0.5) / many;
+      reading.show({
+        title: "what the decoder reads while it writes: drag the dot",
+        label: `Step ${i}: looks most at source ${n.best}, ${source[n.best]}`,
+        x: { from: 0, to: 1, bare: true },
+        y: { from: -0.5, to: 1.3, bare: true },
+        hover: false,
+        marks: [
+          ...weights.map((a, j) => ({
+            ...{
+              line: [
+                [x(i, Y), 0.14],
+                [x(j, X), 0.86],
+              ],
+              colour: "attention",
+              wide: 7 * a,
+            },
+            term: "cross",
+          })),
+          ...source.map((text, j) => ({
+            ...{ text, at: [x(j, X), 1], colour: "key", bold: j === n.best },
+          })),
+          ...said.map((text, j) => ({
+            ...{ text: j <= i ? text : "·", at: [x(j, Y), 0], colour: "value", bold: j === i },
+          })),
+          { text: "source", at: [0, 1.22], align: "start", colour: "muted" },
+          { text: "written", at: [0, -0.24], align: "start", colour: "muted" },
+          {
+            ...{ handle: [x(i, Y), -0.28], knob: "step", text: `step ${i}`, colour: "query" },
+            to: (at) => ({ step: app.snap("step", at * Y - 0.5) }),
+          },
+        ],
+      });
+      const box = (text, column, row, term) => [
+        {
+          ...{
+            shape: tf.range(4, (c) => [
+              column + [-0.45, 0.45, 0.45, -0.45][c],
+              row + [-0.3, -0.3, 0.3, 0.3][c],
+            ]),
+          },
+          ...{ colour: term ? "attention" : "muted", edge: true, term },
+          strength: term === k.part ? 0.4 : 0.08,
+        },
+        { text, at: [column, row], bold: term === k.part, term, plain: true },
+      ];
+      const up = (column, row) => ({
+        arrow: [
+          [column, row + 0.32],
+          [column, row + 0.68],
+        ],
+        colour: "muted",
+        wide: 1.5,
+      });
+      plan.show({
+        title: "plan of the model",
+        label: "Plan: the encoder on the left hands H to the cross-attention of the decoder",
+        x: { from: -0.5, to: 1.5, bare: true },
+        y: { from: -0.5, to: 4.5, bare: true },
+        hover: false,
+        marks: [
+          ...[`source ${X} × ${d}`, `H ${X} × ${d}`].map((text, n) => ({
+            text,
+            at: [0, 3 * n],
+            colour: "muted",
+          })),
+          ...[`written ${Y} × ${d}`, "says"].map((text, n) => ({
+            text,
+            at: [1, 4 * n],
+            colour: "muted",
+          })),
+          ...box("self", 0, 1, "encoder"),
+          ...box("feed-forward", 0, 2),
+          ...box("causal self", 1, 1, "decoder"),
+          ...box("cross", 1, 2, "cross"),
+          ...box("feed-forward", 1, 3),
+          ...[0, 1, 2].map((row) => up(0, row)),
+          ...[0, 1, 2, 3].map((row) => up(1, row)),
+          {
+            arrow: [
+              [0.2, 2.9],
+              [0.55, 2.2],
+            ],
+            colour: "key",
+          },
+        ],
+      });
+      maps.forEach((view, m) => {
+        const table = n[PARTS[m]];
+        const [rows, columns] = [table.length, table[0].length];
+        const hidden = (r) => asked.open && m === 2 && r > first;
+        view.show({
+          title: `${TITLES[m]} ${rows} × ${columns}`,
+          label: `${TITLES[m]}, ${rows} queries by ${columns} keys; arrow keys choose a position`,
+          ...{ rows, columns, most: 1, text: () => "", row: m ? i : undefined },
+          values: table.flatMap((row, r) =>
+            row.map((a, c) => (m === 1 && c > r ? Number.NaN : hidden(r) ? 0 : a)),
+          ),
+          frames:
+            m === part ? [{ from: [0, 0], to: [rows - 1, columns - 1], colour: "attention" }] : [],
+          marks: [{ cells: tf.range(columns, (c) => [m ? i : 0, c]), term: PARTS[m] }],
+        });
+      });
+      const [a, b] = [n[k.part].length, n[k.part][0].length];
+      const seen = [
+        "in both directions",
+        "of which the future is hatched",
+        "and nothing is masked: the whole source is there",
+      ];
+      const share = tf.fixed(weights[n.best]);
+      lines.show([
+        `{query:Q} from ${part ? "what is written" : "the source"}: ${a} × ${d};  {key:K}, {value:V} from ${part === 1 ? "what is written" : "the source"}: ${b} × ${d}`,
+        `${h} heads of ${d / h}; each has weights {attention:A: ${a} × ${b}}, ${seen[part]}`,
+        `Step ${i}: the decoder reads {query:${written[i]}}, looks most at {key:${source[n.best]} (source ${n.best})} with ${share}, says {value:${said[i]}}`,
+      ]);
+      app.read({
+        "pairs of this attention": n.pairs[part],
+        "of all three": tf.sum(n.pairs),
+        "read most at this step": `source ${n.best}: ${source[n.best]}`,
+      });
+      const which = k.head < 0 ? "mean over heads" : `head ${k.head}`;
+      app.say(
+        `Step ${i}, ${which}: reads “${written[i]}”, looks at source ${n.best} “${source[n.best]}” with ${share}, says “${said[i]}”.`,
+      );
     };
   },
 });

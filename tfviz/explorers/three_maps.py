@@ -31,8 +31,8 @@ class ThreeMaps(Explorer):
 
     module: ClassVar[str] = "three_maps"
     label: ClassVar[str] = "The three attentions of an encoder–decoder while it writes"
-    min_height: ClassVar[str] = "62rem"
-    min_height_narrow: ClassVar[str] = "76rem"
+    min_height: ClassVar[str] = "58rem"
+    min_height_narrow: ClassVar[str] = "106rem"
     narrow: ClassVar[int] = 640
 
     source = given(t.List(t.Unicode()))
@@ -70,12 +70,16 @@ class ThreeMaps(Explorer):
             said[name] = [[[round(a, 4) for a in row] for row in table] for table in A.tolist()]
         return said | {name: list(said[name]) for name in ("source", "written", "said")}
 
-    def weights(self, part: str) -> list[list[float]]:
-        """The map that is shown: of the chosen head, or the mean over heads."""
-        A = torch.tensor(getattr(self, part), dtype=torch.float64)
-        return (A.mean(0) if self.head < 0 else A[self.head]).tolist()
-
-    @property
-    def pairs(self) -> dict[str, int]:
-        """How many pairs each attention looks at."""
-        return pair_counts(len(self.source), len(self.written))
+    def numbers(self) -> dict[str, Any]:
+        """The maps of the chosen head, or their mean, the pairs each looks at, and the place in the
+        source that is read most at this step."""
+        shown = {}
+        for part in KINDS:
+            A = torch.tensor(getattr(self, part), dtype=torch.float64)
+            shown[part] = A.mean(0) if self.head < 0 else A[self.head]
+        pairs = pair_counts(len(self.source), len(self.written))
+        return {
+            **{part: A.tolist() for part, A in shown.items()},
+            **{"pairs": [pairs[part] for part in KINDS]},
+            "best": int(shown["cross"][self.step].argmax()),
+        }

@@ -1,174 +1,199 @@
-// Heads of a trained model on a text: a picker made of all maps, one map large, and arcs from a query to its keys.
+// Heads of a trained model on a text: all maps to choose from, one large, and arcs from a query to its keys.
 
 const FULL = 65535;
-const number = (x, digits = 2) => (Number(x.toFixed(digits)) === 0 ? 0 : x).toFixed(digits);
-const shown = (letter) => (letter === " " ? "·" : letter);
+const printed = (letter) => (letter === " " ? "·" : letter);
 const said = (letter) => (letter === " " ? "space" : `“${letter}”`);
 
 // A of all heads from text: two bytes a weight, the causal half row after row; NaN where j > i.
-function unpack(text, layers, heads, L) {
+const unpack = tf.keep((text, layers, heads, L) => {
   const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   let at = 0;
-  return [...Array(layers)].map(() => [...Array(heads)].map(() => {
-    const A = new Float64Array(L * L).fill(NaN);
-    for (let i = 0; i < L; i++) for (let j = 0; j <= i; j++, at += 2) A[i * L + j] = (raw[at] + 256 * raw[at + 1]) / FULL;
-    return A;
-  }));
+  return tf.range(layers, () =>
+    tf.range(heads, () => {
+      const A = new Float64Array(L * L).fill(Number.NaN);
+      for (let i = 0; i < L; i++)
+        for (let j = 0; j <= i; j++, at += 2) A[i * L + j] = (raw[at] + 256 * raw[at + 1]) / FULL;
+      return A;
+    }),
+  );
+});
+const lengthOf = (k) => k.texts[k.text].length;
+const maps = (k) => unpack(k.maps[k.text], ...k.shape, lengthOf(k));
+const rowOf = (k) => Math.min(k.row, lengthOf(k) - 1);
+const roots = new WeakMap();
+const root = (A) => roots.get(A) ?? roots.set(A, A.map(Math.sqrt)).get(A);
+
+// The row, and of the whole map the mean entropy in nats, distance, and weight on the token before.
+function numbers(k) {
+  const [A, L, row] = [maps(k)[k.layer][k.head], lengthOf(k), rowOf(k)];
+  const found = { entropy: 0, distance: 0, before: 0 };
+  for (let i = 0; i < L; i++) {
+    for (let j = 0; j <= i; j++) {
+      const a = A[i * L + j];
+      if (a > 0) found.entropy -= (a * Math.log(a)) / L;
+      found.distance += (a * (i - j)) / L;
+      if (j === i - 1) found.before += a / (L - 1);
+    }
+  }
+  return { weights: Array.from(A.subarray(row * L, row * L + row + 1)), ...found };
 }
 
-// Of one map: the mean entropy of its rows in nats, the mean distance, the mean weight on the token before.
-function facts(A, L) {
-  let entropy = 0, distance = 0, before = 0;
-  for (let i = 0; i < L; i++) for (let j = 0; j <= i; j++) {
-    const a = A[i * L + j];
-    if (a > 0) entropy -= a * Math.log(a);
-    distance += a * (i - j);
-    if (j === i - 1) before += a;
-  }
-  return { entropy: entropy / L, distance: distance / L, before: before / (L - 1) };
+// Where the head looks: only if the letter of the query stood there before.
+function question(first, k) {
+  const [text, i] = [k.texts[k.text], rowOf(k)];
+  const last = text.lastIndexOf(text[i], i - 1);
+  if (last < 0 || i < 3) return null;
+  const places = [i, i - 1, last + 1, 0];
+  return {
+    name: "looks-at",
+    question: `Layer ${first.layer}, head ${first.head}: where does letter ${i}, ${said(text[i])}, look?`,
+    chips: [
+      "at itself",
+      "one letter back",
+      `after the last ${said(text[i])}`,
+      "at the first letter",
+    ],
+    truth: (n) => {
+      const found = places.map((j) => n.weights[j]);
+      return found.indexOf(Math.max(...found));
+    },
+    because: "Press the other maps: each head has a habit of its own.",
+  };
 }
 
 export default tf.explorer({
+  ends: ({ texts, shape }) => ({
+    text: { high: texts.length - 1 },
+    ...{ layer: { high: shape[0] - 1 }, head: { high: shape[1] - 1 } },
+    row: { high: Math.max(...texts.map((text) => text.length)) - 1 },
+  }),
+  numbers,
   setup(app) {
-    const { el } = tf;
-    const [layers, heads] = app.get("shape");
-    let pointed = null; // the letter under the mouse: looked at, not chosen
-
-    const arcs = app.canvas(app.picture, { label: "", height: (w) => Math.max(126, Math.min(190, w * 0.28)), keys: true, className: "th-arcs" });
-    const frame = el("div", { className: "th-frame" });
-    app.picture.append(frame);
-    const big = app.matrix(frame, { label: "", pick: (i) => choose(i) });
-    const note = el("p", { className: "th-note" }, "Rows ask, columns are asked; hatched: not allowed. The shade is the root of the weight, so that small weights show.");
-    app.picture.append(note);
-
-    app.knob("text", {
-      as: "select", options: app.get("texts").map((text, n) => [n, text]),
-      write: (n) => app.set({ text: Number(n), row: app.get("texts")[n].length - 1 }),
-    });
-    // the picker: a radio button for every head, with its map as the label
-    const group = el("fieldset", { className: "tfx-field th-picker" }, el("legend", {}, "head"));
-    const name = app.id("pick");
-    const picks = [...Array(layers)].map((_, m) => {
-      const line = el("div", { className: "th-line", style: `--heads: ${heads}` }, el("span", { className: "th-layer" }, `layer ${m}`));
-      group.append(line);
-      return [...Array(heads)].map((_, n) => {
-        const input = el("input", { type: "radio", name, id: `${name}-${m}-${n}`, className: "tfx-hidden", "aria-label": `layer ${m}, head ${n}` });
-        input.dataset.lmSuppressShortcuts = "true";
-        input.addEventListener("change", () => app.set({ layer: m, head: n }));
-        const canvas = el("canvas", { className: "th-small" });
-        line.append(input, el("label", { htmlFor: input.id, title: `layer ${m}, head ${n}` }, canvas, String(n)));
-        return { input, canvas };
-      });
-    });
-    app.controls.append(group);
-    const box = el("div", { className: "th-facts" });
-    app.controls.append(box);
-    const out = {
-      entropy: app.readout("entropy of a row", { into: box }),
-      distance: app.readout("mean distance", { into: box }),
-      before: app.readout("weight on the letter before", { into: box }),
-    };
-    const lost = Object.keys(app.get("whole")).length
-      ? Object.fromEntries(Object.keys(app.get("whole")).map((task) => [task, app.readout(`loss on ${task}, without this head`, { into: box })]))
-      : {};
-
-    const length = () => app.get("texts")[app.get("text")].length;
-    const choose = (i) => app.set("row", tf.clamp(i, 0, length() - 1));
-    let maps, of;
-    const table = () => {
-      const packed = app.get("maps")[app.get("text")];
-      if (of !== packed) [of, maps] = [packed, unpack(packed, layers, heads, length())];
-      return maps;
-    };
-
-    const shade = (a) => tf.mix(app.colours.page, app.colours.attention, Math.sqrt(a));
-    function small(canvas, A, L) {
-      canvas.width = canvas.height = L;
-      const ctx = canvas.getContext("2d"), image = ctx.createImageData(L, L), pixels = new Uint32Array(image.data.buffer);
-      const shades = [...Array(65)].map((_, k) => tf.word(shade(k / 64))), shut = tf.word(tf.mix(app.colours.page, app.colours.grid, 0.35));
-      for (let k = 0; k < L * L; k++) pixels[k] = A[k] === A[k] ? shades[Math.round(Math.min(1, A[k]) * 64)] : shut;
-      ctx.putImageData(image, 0, 0);
-    }
-
-    let step = 12, left = 0; // of the letters in the arcs
-    function drawArcs(text, A, i) {
-      const { ctx, width, height } = arcs.begin(), c = app.colours, L = text.length;
-      step = Math.min(26, (width - 8) / L);
-      left = (width - step * L) / 2;
-      const x = (k) => left + (k + 0.5) * step, base = height - 34, size = Math.min(20, Math.max(10, step * 1.05));
-      for (let j = 0; j <= i; j++) {
-        const a = A[i * L + j];
-        ctx.fillStyle = shade(a);
-        ctx.fillRect(x(j) - step / 2 + 0.5, base + 2, step - 1, size + 8);
-      }
-      // arcs from the query back to its keys, the strongest on top
-      const order = [...Array(i + 1).keys()].sort((p, q) => A[i * L + p] - A[i * L + q]);
-      for (const j of order) {
-        const a = A[i * L + j];
-        if (a < 0.01) continue;
-        ctx.strokeStyle = c.attention;
-        ctx.globalAlpha = 0.25 + 0.75 * a;
-        ctx.lineWidth = 0.75 + 7 * a;
-        ctx.beginPath();
-        if (j === i) ctx.arc(x(i), base - 7, 6, 0.75 * Math.PI, 2.25 * Math.PI);
-        else {
-          const half = (x(i) - x(j)) / 2, tall = Math.min(half, 18 + ((base - 26) * (i - j)) / Math.max(1, L - 1));
-          ctx.ellipse((x(i) + x(j)) / 2, base, half, tall, 0, Math.PI, 2 * Math.PI);
-        }
-        ctx.stroke();
-      }
-      ctx.globalAlpha = 1;
-      ctx.textAlign = "center";
-      ctx.textBaseline = "middle";
-      for (let k = 0; k < L; k++) {
-        const strong = k <= i && A[i * L + k] > 0.35;
-        ctx.font = `${k === i ? "700 " : "500 "}${size}px ui-monospace, "DejaVu Sans Mono", monospace`;
-        ctx.fillStyle = k > i ? tf.mix(c.page, c.muted, 0.6) : strong ? c.page : k === i ? c.query : c.ink;
-        ctx.fillText(shown(text[k]), x(k), base + 6 + size / 2);
-      }
-      ctx.strokeStyle = c.query;
-      ctx.lineWidth = 2.5;
-      ctx.strokeRect(x(i) - step / 2, base + 1, step, size + 10);
-    }
-    const letterAt = (event) => tf.clamp(Math.floor((arcs.at(event)[0] - left) / step), 0, length() - 1);
-    arcs.canvas.addEventListener("click", (event) => choose(letterAt(event)));
-    arcs.canvas.addEventListener("pointermove", (event) => {
-      if (event.pointerType !== "mouse") return;
-      const found = letterAt(event);
-      if (found !== pointed) { pointed = found; app.redraw("glance"); }
-    });
-    arcs.canvas.addEventListener("pointerleave", () => { pointed = null; app.redraw("glance"); });
-    arcs.canvas.addEventListener("keydown", (event) => {
-      const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -1, ArrowDown: 1, PageUp: -5, PageDown: 5, Home: -99, End: 99 }[event.key];
-      if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      event.stopPropagation();
-      choose(app.get("row") + by);
-    });
-
-    return {
-      draw(changed) {
-        const text = app.get("texts")[tf.clamp(app.get("text"), 0, app.get("texts").length - 1)], L = text.length;
-        const m = tf.clamp(app.get("layer"), 0, layers - 1), n = tf.clamp(app.get("head"), 0, heads - 1);
-        const all = table(), A = all[m][n], chosen = tf.clamp(app.get("row"), 0, L - 1), i = pointed ?? chosen;
-        if (["text", "maps", "theme"].some((key) => changed.has(key))) picks.forEach((line, r) => line.forEach(({ canvas }, k) => small(canvas, all[r][k], L)));
-        picks.forEach((line, r) => line.forEach(({ input }, k) => { input.checked = r === m && k === n; }));
-        drawArcs(text, A, i);
-        big.draw({ rows: L, values: A, row: i, ramp: shade });
-        const { entropy, distance, before } = facts(A, L);
-        out.entropy(`${number(entropy)} nats ≈ ${number(Math.exp(entropy), 1)} keys`);
-        out.distance(`${number(distance, 1)} letters`);
-        out.before(number(before));
-        for (const [task, show] of Object.entries(lost)) show(`${number(app.get("whole")[task])} → ${number(app.get("removed")[m][n][task])} nats`);
-        app.root.dataset.facts = JSON.stringify({ entropy, distance, before });
-        app.root.dataset.weights = JSON.stringify([...A.slice(i * L, i * L + i + 1)]);
-        const best = [...Array(i + 1).keys()].sort((p, q) => A[i * L + q] - A[i * L + p]).slice(0, 2);
-        const where = (j) => (j === i ? "itself" : `${said(text[j])} ${i - j} back`);
-        const words = `Layer ${m}, head ${n}: letter ${i}, ${said(text[i])}, puts ${best.map((j) => `${number(A[i * L + j])} on ${where(j)}`).join(" and ")}.`;
-        arcs.label(`Text ${text}: arcs from the query to its keys; arrow keys choose the query. ${words}`);
-        big.label(`Attention weights of layer ${m}, head ${n}, ${L} by ${L}; arrow keys choose the query`);
-        if (pointed === null) app.say(words);
+    const { texts, shape, whole, removed } = app.values();
+    const [layers, heads] = shape;
+    let pointed; // the letter under the mouse: looked at, not chosen
+    const arcs = app.plane({ height: (w) => tf.clamp(w * 0.3, 140, 190) });
+    const big = app.matrix({
+      ...{ lead: false, tall: 320, pick: (row) => app.set({ row }) },
+      hover: (i) => {
+        pointed = i;
+        app.redraw("glance");
       },
+    });
+    const length = () => texts[app.get("text")].length;
+    app.knob("text", {
+      ...{ as: "select", options: texts.map((text, n) => [n, text]) },
+      write: (n) => app.set({ text: Number(n), row: texts[n].length - 1 }),
+    });
+    app.knob("layer");
+    app.knob("head");
+    const row = app.knob("row", { read: () => Math.min(app.get("row"), length() - 1) });
+    const picker = app.split(`repeat(${heads}, 1fr)`, { into: app.controls, keep: heads });
+    const small = tf.range(layers * heads, (n) => {
+      const place = { layer: Math.floor(n / heads), head: n % heads };
+      const press = () => app.set(place);
+      return { place, view: app.matrix({ into: picker, lead: false, bare: true, press }) };
+    });
+    const asked = app.ask(question(app.first, app.values()));
+
+    return (k, n, changed) => {
+      const [text, L, chosen] = [texts[k.text], lengthOf(k), rowOf(k)];
+      row.limit(0, L - 1);
+      row.update();
+      const i = Math.min(pointed ?? chosen, L - 1);
+      const hidden = (layer, head) => asked.open && layer === k.layer && head === k.head;
+      const weights = numbers({ ...k, row: i }).weights.map((a) => (asked.open ? 0 : a));
+      const best = tf
+        .range(i + 1)
+        .sort((p, q) => weights[q] - weights[p])
+        .slice(0, 2);
+      const where = (j) => (j === i ? "itself" : `${said(text[j])} ${i - j} back`);
+      const looks = best.map((j) => `${tf.fixed(weights[j])} on ${where(j)}`).join(" and ");
+      const words = `Layer ${k.layer}, head ${k.head}: letter ${i}, ${said(text[i])}, ${asked.open ? "asks" : `puts ${looks}`}.`;
+      const box = (j) => [
+        [j - 0.5, -0.5],
+        [j + 0.5, -0.5],
+        [j + 0.5, 0.5],
+        [j - 0.5, 0.5],
+      ];
+      const bow = (j, a) => {
+        const high = j === i ? 1 : 1.2 + (4 * (i - j)) / Math.max(1, L - 1);
+        const half = j === i ? 0.3 : (i - j) / 2;
+        const line = tf
+          .arc(0, 0, 1, 0, Math.PI)
+          .map(([x, y]) => [(i + j) / 2 + half * x, 0.6 + high * y]);
+        const colour = `color-mix(in srgb, var(--tfx-attention) ${Math.round(25 + 75 * a)}%, var(--tfx-page))`;
+        return { line, colour, wide: 0.75 + 7 * a };
+      };
+      const strong = tf.range(weights.length).filter((j) => weights[j] >= 0.01);
+      arcs.show({
+        title: "arcs from the query to its keys: drag the frame, or point at a row below",
+        label: `Text ${text}: ${words}`,
+        x: { from: -0.6, to: L - 0.4, bare: true },
+        y: { from: -1.2, to: 5.8, bare: true },
+        hover: false,
+        marks: [
+          ...weights.map((a, j) => ({
+            shape: box(j),
+            colour: "attention",
+            strength: Math.sqrt(a),
+          })),
+          ...strong.sort((p, q) => weights[p] - weights[q]).map((j) => bow(j, weights[j])),
+          ...tf.range(L, (j) => ({
+            ...{
+              text: printed(text[j]),
+              at: [j, 0],
+              plain: true,
+              bold: j === i || weights[j] > 0.35,
+            },
+            colour: j > i ? "muted" : weights[j] > 0.4 ? "page" : "ink",
+          })),
+          { line: [...box(i), box(i)[0]], colour: "query", wide: 2.5 },
+          {
+            handle: [i, -0.95],
+            knob: "row",
+            colour: "query",
+            text: `letter ${i}, ${said(text[i])}`,
+          },
+        ],
+      });
+      const shown = (layer, head) =>
+        hidden(layer, head) ? maps(k)[layer][head].map((a) => 0 * a) : root(maps(k)[layer][head]);
+      const look = {
+        rows: L,
+        most: 1,
+        text: (r, c) => tf.fixed(shown(k.layer, k.head)[r * L + c] ** 2),
+      };
+      big.show({
+        title: `layer ${k.layer}, head ${k.head}: rows ask; the shade is the root of the weight`,
+        label: `Attention weights of layer ${k.layer}, head ${k.head}, ${L} by ${L}; arrow keys choose the query`,
+        ...{ ...look, values: shown(k.layer, k.head), row: i },
+      });
+      for (const { place, view } of small) {
+        const mine = place.layer === k.layer && place.head === k.head;
+        view.root.setAttribute("aria-pressed", String(mine));
+        view.show({
+          title: `${place.layer}·${place.head}`,
+          label: `show layer ${place.layer}, head ${place.head}`,
+          ...{ ...look, text: () => "", values: shown(place.layer, place.head) },
+          frames: mine ? [{ from: [0, 0], to: [L - 1, L - 1], colour: "attention" }] : [],
+        });
+      }
+      const lost = Object.keys(whole).map((task) => [
+        `loss on ${task}, without this head`,
+        `${tf.fixed(whole[task])} → ${tf.fixed(removed[k.layer][k.head][task])} nats`,
+      ]);
+      app.read({
+        ...(asked.open
+          ? {}
+          : {
+              "entropy of a row": `${tf.fixed(n.entropy)} nats ≈ ${tf.fixed(Math.exp(n.entropy), 1)} keys`,
+              "mean distance": `${tf.fixed(n.distance, 1)} letters`,
+              "weight on the letter before": tf.fixed(n.before),
+            }),
+        ...Object.fromEntries(lost),
+      });
+      if (pointed === undefined) app.say(words);
     };
   },
 });

@@ -37,8 +37,8 @@ class TrainedHeads(Explorer):
 
     module: ClassVar[str] = "trained_heads"
     label: ClassVar[str] = "Heads of a trained model: where each of them looks"
-    min_height: ClassVar[str] = "50rem"
-    min_height_narrow: ClassVar[str] = "81rem"
+    min_height: ClassVar[str] = "61rem"
+    min_height_narrow: ClassVar[str] = "107rem"
     narrow: ClassVar[int] = 676
 
     texts = given(t.List(t.Unicode(), list(TEXTS)), optional=True)
@@ -47,9 +47,12 @@ class TrainedHeads(Explorer):
     removed = given(t.List(t.List(t.Dict())), argument=False)
     whole = given(t.Dict(), argument=False)
     text = knob(0, low=0, high=lambda e: len(e.texts) - 1, label="text")
-    layer = knob(0, low=0, high=lambda e: e.shape[0] - 1)
-    head = knob(0, low=0, high=lambda e: e.shape[1] - 1)
-    row = own(Knob(0, low=0, high=lambda e: len(e.texts[e.text]) - 1), optional=True)
+    layer = knob(0, low=0, high=lambda e: e.shape[0] - 1, label="layer")
+    head = knob(0, low=0, high=lambda e: e.shape[1] - 1, label="head")
+    row = own(
+        Knob(0, low=0, high=lambda e: len(e.texts[e.text]) - 1, label="query", letter="i"),
+        optional=True,
+    )
     extra: ClassVar = {"model": None}
     asks = (
         "Predict: which of these heads looks at the letter before, which at what came next the "
@@ -93,11 +96,12 @@ class TrainedHeads(Explorer):
         N, h = self.shape
         return _unpacked(self.maps[self.text], N, h, len(self.texts[self.text]))
 
-    @property
-    def facts(self) -> dict[str, float]:
-        """Of the head that is shown: entropy in nats, mean distance, weight on the token before."""
+    def numbers(self) -> dict[str, Any]:
+        """Of the head that is shown: the weights of the row, and over all rows the mean entropy in
+        nats, distance, and weight on the token before."""
         A = self.weights[self.layer, self.head]
         return {
+            "weights": A[self.row, : self.row + 1].tolist(),
             "entropy": row_entropy(A).mean().item(),
             "distance": mean_distance(A).item(),
             "before": weight_at(A, 1).item(),

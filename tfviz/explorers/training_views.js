@@ -3,150 +3,204 @@
 const formula = (name) => new Function(`return ${tf.data[name]}`)();
 const ALLOWED = { causal: formula("causal"), full: formula("full"), prefix: formula("prefix") };
 const NAMES = { gpt: "GPT", prefix: "prefix LM", bert: "BERT", t5: "T5" };
-const FATES = [["", "stays"], ["mask", "⟨mask⟩"], ["other", "a wrong word"], ["same", "itself"]];
+const FATES = { "": "stays", mask: "⟨mask⟩", other: "a wrong word", same: "itself" };
+const { begin: BEGIN, mask: HIDDEN } = tf.data;
 
-function spansOf(fates) {
-  const spans = [];
-  fates.forEach((fate, i) => {
-    if (!fate) return;
-    if (spans.length && spans.at(-1)[1] === i) spans.at(-1)[1] = i + 1;
-    else spans.push([i, i + 1]);
+// T5: runs of words with a fate leave a sentinel, and the decoder says them.
+function holes(words, fates) {
+  const [source, from, said] = [[], [], []];
+  let many = 0;
+  words.forEach((word, at) => {
+    if (!fates[at]) {
+      source.push(word);
+      from.push(at);
+      return;
+    }
+    if (!at || !fates[at - 1]) {
+      source.push(`⟨${many}⟩`);
+      from.push(-1);
+      said.push(`⟨${many++}⟩`);
+    }
+    said.push(word);
   });
-  return spans;
+  return { source, from, said: [...said, `⟨${many}⟩`] };
 }
 
-// { inputs, targets, scored, mask, sources, word }: word[i] is the place in the sentence that row i reads, or −1
-function views({ objective, words, prefix, fates, masked, other }) {
-  const L = words.length, all = [...words.keys()], { begin, mask: hidden } = tf.data;
-  const table = (n, allowed) => [...Array(n).keys()].map((i) => [...Array(n).keys()].map((j) => Boolean(allowed(i, j))));
+// word[i] is the place in the sentence that row i reads, or −1
+function viewOf({ objective, words, prefix, fates, masked, other }) {
+  const L = words.length;
+  const all = tf.range(L);
+  const made = (inputs, targets, scored, allowed, word, sources = 0) => {
+    const mask = inputs.flatMap((_, i) => inputs.map((_, j) => Number(allowed(i, j))));
+    const shifted = objective === "gpt" || objective === "prefix";
+    const copies = inputs.map((_, i) => shifted && i + 1 < L && mask[i * L + i + 1] > 0);
+    return { inputs, targets, scored: scored.map(Number), mask, word, sources, copies };
+  };
   if (objective === "bert") {
-    const become = { mask: hidden, other };
-    return { inputs: words.map((w, i) => become[fates[i]] ?? w), targets: words, scored: fates.map(Boolean), mask: table(L, ALLOWED.full), sources: 0, word: all };
+    const inputs = words.map((w, i) => ({ mask: HIDDEN, other })[fates[i]] ?? w);
+    return made(inputs, words, fates.map(Boolean), ALLOWED.full, all);
   }
   if (objective === "t5") {
-    const spans = spansOf(fates), source = [], from = [], said = [];
-    let at = 0;
-    spans.forEach(([start, end], n) => {
-      for (; at < start; at++) { source.push(words[at]); from.push(at); }
-      source.push(`⟨${n}⟩`);
-      from.push(-1);
-      said.push(`⟨${n}⟩`, ...words.slice(start, end));
-      at = end;
-    });
-    for (; at < L; at++) { source.push(words[at]); from.push(at); }
-    said.push(`⟨${spans.length}⟩`);
-    const sources = source.length, n = sources + said.length;
+    const { source, from, said } = holes(words, fates);
+    const inputs = [...source, BEGIN, ...said.slice(0, -1)];
+    const [n, targets] = [source.length, [...source.map(() => ""), ...said]];
+    const scored = inputs.map((_, i) => i >= n);
+    return made(inputs, targets, scored, (i, j) => ALLOWED.prefix(i, j, n), from, n);
+  }
+  const inputs = [BEGIN, ...words.slice(0, -1)];
+  const before = all.map((i) => i - 1);
+  if (objective === "gpt")
+    return made(
+      inputs,
+      words,
+      all.map(() => 1),
+      masked ? ALLOWED.causal : ALLOWED.full,
+      before,
+    );
+  const scored = all.map((i) => i >= prefix - 1);
+  return made(inputs, words, scored, (i, j) => ALLOWED.prefix(i, j, prefix), before);
+}
+
+function numbers(k) {
+  const { scored, mask, sources, copies } = viewOf(k);
+  return { scored, mask, sources, leaks: tf.sum(copies.map((copy, i) => copy && scored[i])) };
+}
+
+function question({ objective, masked, words }) {
+  const name = `after-${objective}`;
+  const scored = { number: { near: 0 }, truth: (n) => tf.sum(n.scored) };
+  if (objective === "gpt") {
     return {
-      inputs: [...source, begin, ...said.slice(0, -1)], targets: [...source.map(() => ""), ...said],
-      scored: [...Array(n).keys()].map((i) => i >= sources), mask: table(n, (i, j) => ALLOWED.prefix(i, j, sources)), sources, word: from,
+      ...{ name, number: { near: 0 }, truth: (n) => n.leaks, then: { masked: !masked } },
+      question: `${masked ? "Lift the mask" : "Put the mask on"}: how many rows can then copy their answer?`,
+      because: "The answer of a row is the next row's input; the last row's stands nowhere.",
     };
   }
-  const inputs = [begin, ...words.slice(0, -1)], word = all.map((i) => i - 1);
-  if (objective === "prefix") return { inputs, targets: words, scored: all.map((i) => i >= prefix - 1), mask: table(L, (i, j) => ALLOWED.prefix(i, j, prefix)), sources: 0, word };
-  return { inputs, targets: words, scored: all.map(() => true), mask: table(L, masked ? ALLOWED.causal : ALLOWED.full), sources: 0, word };
+  const to = {
+    prefix: { prefix: words.length },
+    bert: { objective: "t5" },
+    t5: { objective: "bert" },
+  };
+  return {
+    ...{ name, ...scored, then: { ...to[objective], row: 0 } },
+    locks: Object.keys(to[objective]),
+    question:
+      objective === "prefix"
+        ? `All ${words.length} inputs may be seen by all: how many rows are scored then?`
+        : `The same words are chosen for ${NAMES[to[objective].objective]}: how many rows are scored?`,
+    because: "Only rows count that must say what they cannot see.",
+  };
 }
 
 export default tf.explorer({
-  fit(fine) {
-    if (!fine.fates?.every?.((f) => FATES.some(([name]) => name === f))) delete fine.fates;
+  ends: ({ words }) => ({ prefix: { high: words.length } }),
+  fit(fine, app) {
+    if (!fine.fates?.every?.((f) => f in FATES)) delete fine.fates;
+    const state = { ...app.values(), ...app.first, ...fine };
+    if (fine.row > viewOf(state).inputs.length - 1) delete fine.row;
     return fine;
   },
+  numbers,
   setup(app) {
-    const { el } = tf;
-    const L = app.get("words").length;
-    const state = () => {
-      const now = Object.fromEntries(["objective", "words", "prefix", "fates", "masked", "other"].map((key) => [key, app.get(key)]));
-      now.prefix = tf.clamp(now.prefix, 0, L); // a link may say anything
-      now.fates = now.words.map((_, i) => now.fates[i] ?? "");
-      return now;
-    };
-    const rowNow = (n) => tf.clamp(app.get("row"), 0, n - 1);
-
-    app.knob("objective", { options: Object.entries(NAMES), write: (objective) => {
-      const n = views({ ...state(), objective }).inputs.length;
-      app.set({ objective, row: rowNow(n) });
-    } });
-    const step = app.knob("row", { max: L - 1, read: () => rowNow(views(state()).inputs.length) });
-    const prefix = app.knob("prefix", { max: L, read: () => state().prefix });
+    const now = () => viewOf(app.values());
+    const rowNow = (view = now()) => Math.min(app.get("row"), view.inputs.length - 1);
+    let pointed;
+    const matrix = app.matrix({
+      ...{ most: 30, pick: (row) => app.set({ row }) },
+      hover: (i) => {
+        pointed = i;
+        app.redraw("glance");
+      },
+    });
+    const lines = app.lines();
+    app.knob("objective", {
+      options: Object.entries(NAMES),
+      write(objective) {
+        app.set({ objective, row: rowNow(viewOf({ ...app.values(), objective })) });
+      },
+    });
+    app.motion("row", { last: () => now().inputs.length - 1, every: 900 });
+    const prefix = app.knob("prefix");
     const masked = app.knob("masked");
     // what becomes of the word that the selected position reads
-    const chosen = () => views(state()).word[rowNow(views(state()).inputs.length)];
-    const setFate = (fate) => {
-      const place = chosen();
-      if (!(place >= 0)) return;
-      const fates = state().fates.with(place, fate), n = views({ ...state(), fates }).inputs.length;
-      app.set({ fates, row: rowNow(n) });
+    const place = () => now().word[rowNow()];
+    const put = (fate) => {
+      const fates = app.get("fates").map((old, i) => (i === place() ? fate : old));
+      app.set({ fates, row: rowNow(viewOf({ ...app.values(), fates })) });
     };
-    const fate = app.select("fate", { label: "this word", options: FATES, read: () => state().fates[chosen()] ?? "", write: setFate });
-    const take = app.checkbox("take", { label: "take this word out", read: () => Boolean(state().fates[chosen()]), write: (on) => setFate(on ? "mask" : "") });
-    const back = app.button("put all words back", () => app.set({ fates: state().words.map(() => ""), row: 0 }), { into: app.controls });
-
-    const head = el("tr"), body = el("tbody");
-    const table = el("table", { className: "tv-table" }, el("caption", { className: "tfx-hidden" }, "Rows are positions, columns are inputs"), el("thead", {}, head), body);
-    const box = el("div", { className: "tv-box", role: "application", tabIndex: 0, "aria-label": "Mask: arrow keys choose a position" }, table);
-    box.dataset.lmSuppressShortcuts = "true";
-    box.addEventListener("keydown", (event) => {
-      const by = { ArrowUp: -1, ArrowDown: 1, PageUp: -4, PageDown: 4, Home: -99, End: 99 }[event.key];
-      if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      event.stopPropagation();
-      const n = views(state()).inputs.length;
-      app.set("row", tf.clamp(rowNow(n) + by, 0, n - 1));
+    const fate = app.select("fate", {
+      ...{ label: "the word here", options: Object.entries(FATES) },
+      ...{ read: () => app.get("fates")[place()] ?? "", write: put },
     });
-    const work = el("ul", { className: "tv-work" });
-    app.picture.append(box, work);
-    const shown = { scored: app.readout("scored"), pairs: app.readout("pairs allowed"), leaks: app.readout("scored and seeing the answer") };
-    const piece = (role, text) => el("span", { className: `tv-${role}` }, text);
-    const quoted = (text) => `“${text}”`;
+    const take = app.checkbox("take", {
+      ...{ label: "take this word out", read: () => Boolean(app.get("fates")[place()]) },
+      write: (out) => put(out ? "mask" : ""),
+    });
+    const back = app.button(
+      "put all words back",
+      () => app.set({ fates: app.get("fates").map(() => ""), row: 0 }),
+      { into: app.controls },
+    );
+    app.ask(question(app.values()));
 
-    return {
-      draw() {
-        const now = state(), view = views(now), { inputs, targets, scored, mask, sources } = view, n = inputs.length, i = rowNow(n);
-        const shifted = now.objective === "gpt" || now.objective === "prefix";
-        const answer = (r) => shifted && r + 1 < n && mask[r][r + 1];
-        step.limit(0, n - 1);
-        prefix.row.hidden = now.objective !== "prefix";
-        masked.row.hidden = now.objective !== "gpt";
-        const place = view.word[i], hides = now.objective === "bert" || now.objective === "t5";
-        fate.row.hidden = now.objective !== "bert";
-        take.row.hidden = now.objective !== "t5";
-        take.input.disabled = !(place >= 0);
-        back.hidden = !hides;
-
-        head.replaceChildren(
-          el("th", { className: "tv-corner", scope: "col" }, el("span", {}, "reads")),
-          ...inputs.map((x, j) => el("th", { className: `tv-key${j === sources && sources ? " tv-edge" : ""}${mask[i][j] ? " tv-on" : ""}`, scope: "col" }, el("span", {}, x))),
-          el("th", { className: "tv-corner tv-right", scope: "col" }, el("span", {}, "says")),
+    return (k, n) => {
+      const view = viewOf(k);
+      const { inputs, targets, scored, sources, copies } = view;
+      const many = inputs.length;
+      const i = Math.min(pointed ?? rowNow(view), many - 1);
+      const open = (r, c) => n.mask[r * many + c] > 0;
+      prefix.row.hidden = k.objective !== "prefix";
+      masked.row.hidden = k.objective !== "gpt";
+      fate.row.hidden = k.objective !== "bert";
+      take.row.hidden = k.objective !== "t5";
+      take.input.disabled = !(view.word[i] >= 0);
+      back.hidden = k.objective !== "bert" && k.objective !== "t5";
+      const part = (from, to) => ({ from: [from, from], to: [to, to], colour: "ink" });
+      const edge = { handle: [k.prefix, 0.5], knob: "prefix", shape: "across" };
+      matrix.show({
+        title: "reads (orange), sees (violet), must say (green)",
+        label: `${NAMES[k.objective]}: ${many} positions; arrow keys choose one`,
+        ...{ rows: many, rowHeads: inputs, columnHeads: inputs, row: i },
+        rowTails: targets.map((word, r) => (scored[r] ? word : "–")),
+        values: n.mask.map((x, at) => (x ? (Math.floor(at / many) === i ? 1 : 0.45) : Number.NaN)),
+        text: (r, c) => (copies[r] && c === r + 1 ? (scored[r] ? "!" : "·") : ""),
+        frames: sources ? [part(0, sources - 1), part(sources, many - 1)] : [],
+        handles: k.objective === "prefix" ? [{ ...edge, text: `${k.prefix} inputs` }] : [],
+      });
+      const seen = inputs.filter((_, j) => open(i, j));
+      const side = !sources ? "" : i < sources ? "encoder, " : "decoder, ";
+      const count =
+        seen.length === many ? `all ${many} inputs` : `${seen.length} of ${many} inputs`;
+      const few = seen.length && seen.length < many ? `: ${seen.join(" ")}` : "";
+      const wrong = {
+        same: ", which stands there, but any word might be a wrong one",
+        other: ", although another word stands there",
+      };
+      const because = copies[i]
+        ? `, which is its own input ${i + 1}: it can copy`
+        : (k.objective === "bert" && wrong[k.fates[i]]) || "";
+      const shifted = k.objective === "gpt" || k.objective === "prefix";
+      const idle =
+        i < sources
+          ? "an encoder says nothing; the decoder reads it through cross-attention"
+          : shifted
+            ? `its answer {value:${targets[i]}} is among its inputs: not scored`
+            : "not chosen: not scored";
+      lines.show([
+        `${side}position ${i} reads {query:${inputs[i]}} and sees {key:${count}}${few}`,
+        scored[i] ? `must say {value:${targets[i]}}${because}` : idle,
+      ]);
+      app.read({
+        scored: `${tf.sum(scored)} of ${many} positions`,
+        "pairs allowed": `${tf.sum(n.mask)} of ${many * many}`,
+        "scored and seeing the answer": n.leaks,
+      });
+      const told = scored[i] ? `must say “${targets[i]}”` : "is not scored";
+      const leak = n.leaks ? ` ${n.leaks} positions can copy their answer.` : "";
+      if (pointed === undefined)
+        app.say(
+          `${NAMES[k.objective]}, ${side}position ${i} of ${many}: reads “${inputs[i]}”, sees ${count}, ${told}.${leak}`,
         );
-        body.replaceChildren(...inputs.map((x, r) => el("tr", { className: `${r === i ? "tv-row" : ""}${r === sources && sources ? " tv-edge" : ""}`, onclick: () => app.set("row", r) },
-          el("th", { className: "tv-query", scope: "row" }, x),
-          ...inputs.map((_, j) => {
-            const own = answer(r) && j === r + 1;
-            return el("td", { className: `${mask[r][j] ? "tv-open" : "tv-shut"}${j === sources && sources ? " tv-edge" : ""}` }, own ? (scored[r] ? "!" : "·") : "");
-          }),
-          el("td", { className: scored[r] ? "tv-say" : "tv-quiet" }, el("span", {}, scored[r] ? targets[r] : "–")),
-        )));
-        table.style.setProperty("--cells", n);
-
-        const seen = inputs.filter((_, j) => mask[i][j]), side = !sources ? "" : i < sources ? "encoder, " : "decoder, ";
-        const count = seen.length === n ? `all ${n} inputs` : `${seen.length} of ${n} inputs`;
-        const say = piece("value", targets[i]), chosen = now.objective === "bert" ? now.fates[i] : "";
-        const because = answer(i) ? `, which is its own input ${i + 1}: it can copy` : { same: ", which stands there, but any word might be a wrong one", other: ", although another word stands there" }[chosen] ?? "";
-        const second = scored[i] ? ["must say ", say, because]
-          : i < sources ? ["an encoder says nothing; the decoder reads it through cross-attention"]
-          : shifted ? ["its answer ", say, " is among its inputs: not scored"]
-          : ["not chosen: not scored"];
-        const few = seen.length && seen.length < n ? `: ${seen.join(" ")}` : "";
-        const lines = [[`${side}position ${i} reads `, piece("query", inputs[i]), " and sees ", piece("key", count), few], second];
-        work.replaceChildren(...lines.map((line) => el("li", {}, ...line)));
-        const pairs = mask.flat().filter(Boolean).length, points = scored.filter(Boolean).length, leaks = scored.filter((s, r) => s && answer(r)).length;
-        shown.scored(`${points} of ${n} positions`);
-        shown.pairs(`${pairs} of ${n * n}`);
-        shown.leaks(shifted ? String(leaks) : "0");
-        app.root.dataset.view = JSON.stringify({ inputs, targets, scored, mask, sources, leaks });
-        app.say(`${NAMES[now.objective]}, ${side}position ${i} of ${n}: reads ${quoted(inputs[i])}, sees ${count}, ${scored[i] ? `must say ${quoted(targets[i])}` : "is not scored"}.${leaks ? ` ${leaks} positions can copy their answer.` : ""}`);
-      },
-      python: () => `TrainingViews(${JSON.stringify(app.get("words"))}, objective=${JSON.stringify(app.get("objective"))}, row=${rowNow(views(state()).inputs.length)}, prefix=${state().prefix}, fates=${JSON.stringify(state().fates)}, masked=${app.get("masked") ? "True" : "False"}, other=${JSON.stringify(app.get("other"))})`,
     };
   },
 });

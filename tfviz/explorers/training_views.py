@@ -57,8 +57,8 @@ class TrainingViews(Explorer):
 
     module: ClassVar[str] = "training_views"
     label: ClassVar[str] = "Training views: inputs, mask and targets of three objectives"
-    min_height: ClassVar[str] = "40rem"
-    min_height_narrow: ClassVar[str] = "51rem"
+    min_height: ClassVar[str] = "51rem"
+    min_height_narrow: ClassVar[str] = "76rem"
     narrow: ClassVar[int] = 640
 
     words = given(t.List(t.Unicode()))
@@ -87,7 +87,7 @@ class TrainingViews(Explorer):
 
     def heights(self) -> dict[int, str]:
         more = len(self.view.inputs) > MOST_WORDS  # T5: two sequences, one below the other
-        return {0: "43rem", self.narrow: "59rem"} if more else super().heights()
+        return {0: "61rem", self.narrow: "84rem"} if more else super().heights()
 
     @classmethod
     def data(cls) -> dict[str, Any]:
@@ -131,3 +131,12 @@ class TrainingViews(Explorer):
         _, _, scored, mask, _ = self.view
         shifted = self.objective in ("gpt", "prefix")
         return [i for i in range(len(mask) - 1) if shifted and scored[i] and mask[i][i + 1]]
+
+    def numbers(self) -> dict[str, Any]:
+        """Which positions are scored, which pairs allowed (1 or 0), and how many leak."""
+        view = self.view
+        return {
+            "scored": [int(x) for x in view.scored],
+            "mask": [int(x) for row in view.mask for x in row],
+            **{"sources": view.sources, "leaks": len(self.leaks)},
+        }

@@ -31,6 +31,11 @@ class App {
     this.asked = [];
     this.locked = new Set(); // knobs that a question keeps shut
     this.first = structuredClone(this.all());
+    // the knobs as declared, with the ends and choices that depend on what is given
+    const ends = spec.ends?.(this.values()) ?? {};
+    this.about = Object.fromEntries(
+      Object.entries(tf.declared.knobs).map(([key, x]) => [key, { ...x, ...ends[key] }]),
+    );
     const body = host.querySelector(":scope > .tfviz-explorer-body");
     this.host = host;
     this.root = el("div", { className: `tfx tfx-${tf.name}` });
@@ -146,8 +151,8 @@ class App {
   plane(options) {
     return plane(this, options ?? {});
   }
-  matrix(options, more) {
-    return options instanceof Node ? oldMatrix(this, options, more) : matrix(this, options ?? {});
+  matrix(options) {
+    return matrix(this, options ?? {});
   }
   table(options) {
     return table(this, options);
@@ -159,7 +164,7 @@ class App {
     return ask(this, options);
   }
 }
-for (const part of [controls, terms, old]) {
+for (const part of [controls, terms]) {
   Object.defineProperties(App.prototype, Object.getOwnPropertyDescriptors(part));
 }
 
@@ -175,11 +180,6 @@ const linked = () =>
 function explorer(tf, spec) {
   const { knobs, given, found, kind } = tf.declared;
   spec.keys = Object.keys(knobs);
-  spec.check = (values) => {
-    const all = Object.entries(values);
-    const fine = Object.fromEntries(all.filter(([key, value]) => fits(knobs[key], value)));
-    return spec.fit?.(fine) ?? fine;
-  };
   const written = (app) => {
     const names = [...given.filter((name) => !found.includes(name)), ...spec.keys];
     return `${kind}(${names.map((name) => `${name}=${python(app.get(name))}`).join(", ")})`;
@@ -196,7 +196,9 @@ function explorer(tf, spec) {
     const show = (state) => {
       const known = (key, value) => spec.keys.includes(key) && typeof value === typeof first[key];
       const wanted = Object.entries(state).filter(([key, value]) => known(key, value));
-      const fine = spec.check(Object.fromEntries(wanted));
+      const right = wanted.filter(([key, value]) => fits(app.about[key], value));
+      const some = Object.fromEntries(right);
+      const fine = spec.fit?.(some, app) ?? some;
       app.set({ ...first, ...fine });
       const refused = Object.keys(state).filter((key) => !(key in fine));
       if (refused.length && spec.numbers) {
@@ -205,9 +207,11 @@ function explorer(tf, spec) {
       }
     };
     let notice = "";
+    let known; // what the address says of it, as far as it has read or written that
     const restore = () => {
       const text = linked().find(mine)?.split("=")[1];
       if (!text) return;
+      known = `${address}=${text}`;
       try {
         show(unpack(text));
       } catch (error) {
@@ -221,9 +225,11 @@ function explorer(tf, spec) {
     app.view = spec.setup(app);
     const { python: own, copies = [], destroy } = app.view;
     const said = el("span", { className: "tfx-said", role: "status" });
+    let telling;
     const tell = (text) => {
       said.textContent = text;
-      setTimeout(() => {
+      clearTimeout(telling);
+      telling = setTimeout(() => {
         said.textContent = "";
       }, 2500);
     };
@@ -255,7 +261,9 @@ function explorer(tf, spec) {
       if (place < 0 || !touched || !spec.numbers) return;
       later = setTimeout(() => {
         const still = !Object.keys(app.moved()).length;
-        if (still && !linked().some(mine)) return;
+        const there = linked().find(mine);
+        if (there ? there !== known : still) return; // a link that was just opened is not lost
+        known = still ? undefined : hash().slice(1);
         // the one moved last stands first: a page that opens there scrolls to it
         const parts = linked().filter((part) => !mine(part));
         if (!still) parts.unshift(hash().slice(1));
@@ -320,7 +328,7 @@ function explorer(tf, spec) {
       removeEventListener("hashchange", restore);
       host.removeEventListener("tfviz:show", asked);
       cancelAnimationFrame(app.frame);
-      for (const timer of [app.speech, app.unstyled, later]) clearTimeout(timer);
+      for (const timer of [app.speech, app.unstyled, later, telling]) clearTimeout(timer);
       destroy?.();
       for (const call of app.cleanup) call();
     };
@@ -342,9 +350,9 @@ const plain = (x) => {
 const kit = (about) => {
   const tf = {
     ...about,
-    ...{ clamp, range, keep, sum, dot, norm, rms, plus, softmax, uniforms, product },
+    ...{ clamp, range, keep, sum, dot, norm, rms, plus, arc, hull, softmax, uniforms, product },
     ...{ layerNorm, selfAttention, feedForward, blockStack, bytePairs },
-    ...{ sig, count, fixed, short, bytes, python, el, svg, rgb, mix, word },
+    ...{ sig, count, fixed, short, bytes, python, el, svg, rgb, mix, word, keyed },
   };
   tf.explorer = (spec) => explorer(tf, spec);
   return tf;

@@ -5,7 +5,7 @@
 //   q.sketch, q.marks()       for plane.show({sketch: q.sketch, marks: [...q.marks()]}): the drawn curve
 // `truth` is worked out from numbers() at the first state with `then`, which the answer also sets. The
 // locks (without it, the knobs of `then`) stay shut until then. The answer is kept with the reader's progress (event "tfviz:answer"); without such a page, until reload.
-// Without a question, q is one that is not open.
+// Passed over, it says what it is, too. Without a question, q is one that is not open.
 function ask(app, spec) {
   if (!spec) return { open: false, sketch: null, marks: () => [] };
   const { name, question, chips, number, curve, truth, then = {}, because = "" } = spec;
@@ -36,9 +36,10 @@ function ask(app, spec) {
     row.hidden = !q.open;
     box.toggleAttribute("data-open", q.open);
     let text = "";
-    if (known && !q.open) {
+    if (!q.open) {
       const is = right();
-      if (curve) text = `The dashed line is yours. ${because}`;
+      if (curve) text = `${known ? "The dashed line is yours. " : ""}${because}`;
+      else if (!known) text = `it is: ${shown(is)}. ${because}`;
       else {
         const far = number ? Math.abs(q.said - is) > (number.near ?? 0) : q.said !== is;
         const met = far

@@ -20,6 +20,10 @@ function keyed(event, [row, column], rows, columns) {
   return [clamp(row + move[0], 0, rows - 1), clamp(column + move[1], 0, columns - 1)];
 }
 
+// The place in a list of the number that is nearest to value.
+const nearestIn = (list, value) =>
+  list.reduce((best, x, k) => (Math.abs(x - value) < Math.abs(list[best] - value) ? k : best), 0);
+
 const controls = {
   slider(key, options) {
     const {
@@ -45,11 +49,7 @@ const controls = {
     if (letter) name.append(" ", el("i", {}, letter));
     const row = el("div", { className: "tfx-field tfx-slider", title: hint }, name, output, input);
     into.append(row);
-    const nearest = (value) =>
-      scale.reduce(
-        (best, x, k) => (Math.abs(x - value) < Math.abs(scale[best] - value) ? k : best),
-        0,
-      );
+    const nearest = (value) => nearestIn(scale, value);
     const update = () => {
       const value = read();
       const place = String(scale ? nearest(value) : value);
@@ -145,7 +145,7 @@ const controls = {
   },
   // The control of a knob, as the Python class declares it.
   knob(key, { as, ...options } = {}) {
-    const { kind, of, texts, low, high, step, label, letter } = this.tf.declared.knobs[key];
+    const { kind, of, texts, low, high, step, label, letter } = this.about[key];
     const words = { label, letter, ...options };
     let made;
     if (kind === "switch") made = this.checkbox(key, words);
@@ -185,7 +185,7 @@ const controls = {
   },
   // The nearest value that the knob may have.
   snap(key, value) {
-    const { kind, of, between, low, high, step } = this.tf.declared.knobs[key];
+    const { kind, of, between, low, high, step } = this.about[key];
     if (of && !between) {
       return of.reduce((best, x) => (Math.abs(x - value) < Math.abs(best - value) ? x : best));
     }
@@ -198,7 +198,7 @@ const controls = {
   },
   // So many values further.
   step(key, by) {
-    const { kind, of, step = kind === "whole" ? 1 : 0.1 } = this.tf.declared.knobs[key];
+    const { kind, of, step = kind === "whole" ? 1 : 0.1 } = this.about[key];
     const now = this.get(key);
     if (this.locked.has(key)) return;
     if (of) this.set(key, of[clamp(of.indexOf(this.snap(key, now)) + by, 0, of.length - 1)]);

@@ -22,6 +22,28 @@ function keep(of, most = 40) {
   };
 }
 
+// Points of a circle's arc, angles counter-clockwise from the right.
+const arc = (x, y, r, from = 0, to = 2 * Math.PI, many = 32) =>
+  range(many + 1, (k) => {
+    const angle = from + ((to - from) * k) / many;
+    return [x + r * Math.cos(angle), y + r * Math.sin(angle)];
+  });
+
+// Convex hull of points in the plane, counter-clockwise (Andrew's monotone chain).
+function hull(points) {
+  const sorted = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const turn = (o, a, b) => (a[0] - o[0]) * (b[1] - o[1]) - (a[1] - o[1]) * (b[0] - o[0]);
+  const half = (list) => {
+    const chain = [];
+    for (const p of list) {
+      while (chain.length > 1 && turn(chain.at(-2), chain.at(-1), p) <= 0) chain.pop();
+      chain.push(p);
+    }
+    return chain.slice(0, -1);
+  };
+  return [...half(sorted), ...half(sorted.reverse())];
+}
+
 // Weights that sum to one, for scores of any size.
 function softmax(scores) {
   const most = Math.max(...scores);

@@ -45,14 +45,15 @@ function painter(app) {
   };
 }
 
-// app.matrix({label, axes: ["i", "j"], tall, most: largest cell in pixels, pick(i, j), hover(i, j)})
+// app.matrix({label, axes: ["i", "j"], tall, most: largest cell in pixels, pick(i, j), hover(i, j),
+//   press(), bare: without heads})
 //   -> {show({title, label, rows, columns, bits | values, signed, most, colour, text(i, j) | true,
-//        rowHeads, columnHeads, row, column, frames, marks, handles})}
+//        rowHeads, rowTails, columnHeads, rowColour, columnColour, row, column, frames, marks, handles})}
 // frames: [{row} | {column} | {cell: [i, j]} | {from: [i, j], to: [i, j]}, with colour, term, name]
 // marks: [{cells: [[i, j], …], term, colour}] are filled while their term is lit.
 // A handle stands at [column, row] in cells: 3 is the edge before column 3, 3.5 its middle.
 function matrix(app, options) {
-  const { axes = ["i", "j"], pick, hover, most: largest = 44, tall } = options;
+  const { axes = ["i", "j"], pick, hover, press, bare, most: largest = 44, tall } = options;
   const view = pictureOn(app, { className: "tfx-grid", ...options });
   const canvas = el("canvas", { className: "tfx-cells", ariaHidden: "true" });
   view.frame.prepend(canvas);
@@ -70,14 +71,29 @@ function matrix(app, options) {
     view.root.dataset.lmSuppressShortcuts = "true";
   }
 
+  if (press) {
+    view.root.setAttribute("role", "button");
+    view.root.setAttribute("tabindex", "0");
+    view.root.addEventListener("click", press);
+    view.root.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      press();
+    });
+  }
+
   function show(spec) {
     const { rows, columns = rows, values, bits } = spec;
+    const { rowColour = "query", columnColour = "key" } = spec;
     view.named(spec.title, spec.label);
     const long = Math.max(1, ...(spec.rowHeads ?? [String(rows - 1)]).map((t) => t.length));
-    const left = Math.min(view.width * 0.35, 12 + long * LETTER + (spec.rowHeads ? 0 : 8));
+    const left = bare
+      ? 3
+      : Math.min(view.width * 0.42, (spec.rowHeads ? 14 : 20) + long * (LETTER + 0.4));
     const slanted = spec.columnHeads && Math.max(...spec.columnHeads.map((t) => t.length)) > 5;
-    const up = slanted ? 56 : 26;
-    const room = view.width - left - 6;
+    const up = bare ? 3 : slanted ? 56 : 26;
+    const right = 6 + Math.max(0, ...(spec.rowTails ?? []).map((t) => 8 + t.length * LETTER));
+    const room = view.width - left - right;
     const limit = tall ?? (view.width < 480 ? 300 : 420);
     const cell = Math.min(room / columns, (limit - up) / rows, largest);
     const [wide, high] = [cell * columns, cell * rows];
@@ -98,7 +114,7 @@ function matrix(app, options) {
     ctx.fillRect(0, 0, canvas.width, canvas.height);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(store, 0, 0, canvas.width, canvas.height);
-    if (Math.max(rows, columns) <= 32) {
+    if (Math.max(rows, columns) <= 32 && cell > 6) {
       ctx.fillStyle = mix(app.colours.page, app.colours.grid, 0.8);
       const thin = Math.max(1, Math.round(ratio * 0.75));
       for (let k = 1; k < columns; k++)
@@ -124,7 +140,7 @@ function matrix(app, options) {
     const cj = spec.column === undefined ? -99 : X.at(spec.column + 0.5);
     if (spec.rowHeads) {
       spec.rowHeads.forEach((text, i) =>
-        write(text, left - 8, Y.at(i + 0.5) + 4, "end", "query", i === spec.row),
+        write(text, left - 8, Y.at(i + 0.5) + 4, "end", rowColour, i === spec.row),
       );
     } else {
       if (ri >= 0) write(String(spec.row), left - 8, ri + 4, "end", "query", true);
@@ -142,7 +158,7 @@ function matrix(app, options) {
         if (slanted) node.setAttribute("transform", `rotate(-45 ${x} ${up - 8})`);
       });
     } else {
-      if (cj >= 0) write(String(spec.column), cj, up - 8, "middle", "key", true);
+      if (cj >= 0) write(String(spec.column), cj, up - 8, "middle", columnColour, true);
       for (const j of columns > 1 ? [0, columns - 1] : [0]) {
         const x = X.at(j + 0.5);
         if (Math.abs(cj - x) > 22) write(String(j), x, up - 8, "middle", "muted");
@@ -150,7 +166,10 @@ function matrix(app, options) {
       const x = left + wide / 2;
       if (Math.abs(cj - x) > 22 && wide > 60) write(axes[1], x, up - 8, "middle", "key", true);
     }
-    heads.replaceChildren(...out);
+    spec.rowTails?.forEach((text, i) =>
+      write(text, left + wide + 8, Y.at(i + 0.5) + 4, "start", "value", i === spec.row),
+    );
+    heads.replaceChildren(...(bare ? [] : out));
 
     const nodes = [];
     const rect = (i, j, tallness, width, props) =>
@@ -184,7 +203,7 @@ function matrix(app, options) {
       }
     }
     const frames = [...(spec.frames ?? [])];
-    if (spec.column !== undefined) frames.push({ column: spec.column, colour: "key" });
+    if (spec.column !== undefined) frames.push({ column: spec.column, colour: columnColour });
     if (spec.row !== undefined) frames.push({ row: spec.row, colour: "query" });
     for (const { row, column, cell: one, from, to, colour, term, dash } of frames) {
       const style = `stroke: ${paint(colour ?? "ink")}`;
@@ -229,7 +248,7 @@ function matrix(app, options) {
       pick(...at);
     });
   }
-  return { ...view, canvas, show };
+  return Object.assign(view, { canvas, show });
 }
 
 const tiles = new Map();

@@ -6,11 +6,13 @@
 // itself and nothing glides: it is stepped.
 function motion(app, key, options = {}) {
   const { last, every = 700, verbs = ["back", "on"], glide = false, ...words } = options;
-  const { low, high, step = 1 } = app.tf.declared.knobs[key];
+  const { of } = app.about[key]; // of a list, the place in it is the time
+  const { low, high, step = 1 } = of ? { low: 0, high: of.length - 1 } : app.about[key];
   const end = () => last?.() ?? high;
-  const now = () => clamp(app.get(key), low, end());
-  const slider = app.knob(key, { read: now, ...words });
-  const go = (to) => app.set(key, clamp(to, low, end()));
+  const now = () => clamp(of ? nearestIn(of, app.get(key)) : app.get(key), low, end());
+  const slider = app.knob(key, of ? words : { read: now, ...words });
+  const at = (n) => (of ? of[n] : n);
+  const go = (to) => app.set(key, at(clamp(to, low, end())));
   let timer;
   const stop = () => {
     clearInterval(timer);
@@ -60,7 +62,7 @@ function motion(app, key, options = {}) {
   let before;
   let since = 0;
   app.fields.push(() => {
-    slider.limit?.(low, end());
+    if (!of) slider.limit?.(low, end());
     slider.update();
     show();
   });

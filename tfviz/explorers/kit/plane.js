@@ -143,7 +143,7 @@ function handlesOn(app, layer, place) {
       const [x, y] = one.handle;
       node.setAttribute("transform", `translate(${X.at(x).toFixed(2)} ${Y.at(y).toFixed(2)})`);
       const key = one.knob ?? one.knobY;
-      const declared = key ? app.tf.declared.knobs[key] : {};
+      const declared = key ? app.about[key] : {};
       node.setAttribute("aria-label", one.label ?? declared.label ?? name);
       node.setAttribute("aria-valuenow", key ? Number(app.get(key)) : Number(x.toFixed(3)));
       node.setAttribute("aria-valuetext", one.text ?? `${sig(x)}, ${sig(y)}`);
@@ -172,7 +172,7 @@ function pictureOn(app, { into = app.picture, label = "", height, lead, classNam
   frame.append(root);
   const out = { box, frame, root, width: 300, height: 200 };
   const measure = () => {
-    out.width = Math.max(120, Math.floor(frame.clientWidth || 300));
+    out.width = Math.max(40, Math.floor(frame.clientWidth || 300));
   };
   app.measures.push(measure);
   const watch = new ResizeObserver(() => {
@@ -252,6 +252,12 @@ const drawn = {
     const style = `fill: ${paint(m.colour)}; opacity: ${m.strength ?? 0.18}`;
     return [svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, style })];
   },
+  // a closed outline, filled
+  shape(m, x, y) {
+    const corners = m.shape.map(([a, b]) => `${x.at(a).toFixed(2)} ${y.at(b).toFixed(2)}`);
+    const style = `fill: ${paint(m.colour)}; fill-opacity: ${m.strength ?? 0.18}; stroke: ${m.edge ? paint(m.colour) : "none"}`;
+    return [svg("path", { d: `M${corners.join("L")}Z`, style })];
+  },
   rule(m, x, y, _, [left, right, top, bottom]) {
     const style = `stroke: ${paint(m.colour ?? "muted")}; stroke-width: ${m.wide ?? 1}`;
     const dash = { style, "stroke-dasharray": m.dash };
@@ -290,7 +296,7 @@ const drawn = {
         "text-anchor": m.align ?? "middle",
         "dominant-baseline": "middle",
         class: m.bold ? "tfx-bold" : "",
-        style: `fill: ${paint(m.colour)}`,
+        style: `fill: ${paint(m.colour)}${m.plain ? "; stroke: none" : ""}`,
       },
       m.text,
     ),
@@ -310,7 +316,7 @@ function spanOf(m) {
       [a, b],
       [a, c],
     ]);
-  if (m.arrow) return m.arrow;
+  if (m.arrow || m.shape) return m.arrow ?? m.shape;
   return m.handle ? [m.handle] : [];
 }
 
@@ -571,5 +577,5 @@ function plane(app, options) {
     pencil.replaceChildren(...out, ...hint);
     if (!board.isConnected) view.root.insertBefore(board, top);
   }
-  return { ...view, show };
+  return Object.assign(view, { show });
 }

@@ -76,6 +76,31 @@ const terms = {
     into.append(node);
     return node;
   },
+  // Sentences with terms, one below the other: lines.show(["{query:it} asks, …", …]).
+  lines({ into = this.picture } = {}) {
+    const node = el("ul", { className: "tfx-lines" });
+    into.append(node);
+    let known = "";
+    return {
+      node,
+      show(texts) {
+        if (texts.join("\n") === known) return;
+        known = texts.join("\n");
+        node.replaceChildren(...texts.map((text) => el("li", {}, ...termed(text))));
+        for (const term of node.querySelectorAll(".tfx-term")) term.removeAttribute("tabindex");
+      },
+    };
+  },
+  // A place for figures side by side, one below the other on a phone; with `keep` in so many columns
+  // there too. {into: app.split("2fr 1fr")}
+  split(columns, { into = this.picture, keep = 0 } = {}) {
+    const node = el("div", { className: "tfx-split" });
+    node.style.setProperty("--columns", columns);
+    if (keep) node.style.setProperty("--narrow", `repeat(${keep}, minmax(0, 1fr))`);
+    node.toggleAttribute("data-keep", Boolean(keep));
+    into.append(node);
+    return node;
+  },
   // Watches the section of the page that the explorer stands in.
   linkTerms() {
     const around = this.host.closest("section") || this.root;
