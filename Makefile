@@ -17,7 +17,7 @@ USAGE = make assignment COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-ho
 ENV := $(VENV)/.installed
 NPM := node_modules/.installed
 
-.PHONY: help book build test hub-test assignment lab bench experiments pictures env clean
+.PHONY: help book build test hub-test pdf assignment lab bench experiments pictures env clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
@@ -27,6 +27,10 @@ book: $(ENV) $(NPM)  ## build the book and serve it on this machine
 
 build: $(ENV) $(NPM)  ## build the book only; OUT=folder elsewhere, DRAFT=1 shows failing cells
 	@$(BIN)/python scripts/build_book.py --out $(OUT) $(if $(DRAFT),--draft)
+
+pdf: build  ## the same as one PDF, with outline and page numbers; the landing page then names it
+	@$(BIN)/python scripts/system.py --install
+	@$(BIN)/python scripts/print_book.py --out $(OUT)
 
 test: $(ENV) $(NPM)  ## run every test, those in a browser too; JOBS=0 in one process
 	@$(BIN)/python scripts/system.py --install

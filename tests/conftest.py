@@ -17,7 +17,8 @@ import torch
 TOGETHER = {
     "class": ("course/test_autograde", "course/test_command", "course/test_plugin"),
 }
-PAGE = re.compile(r"((?:book|chapters)/[\w/]+|index|search)\]$")
+VISITS = ("book/test_site", "book/test_figures", "book/test_reading")  # a page is opened for all
+PAGE = re.compile(r"\[((?:book|chapters)/[\w/]+|index|search)(?:-\w+)?\]$")
 # What takes longest goes first, so that no process is left alone with it at the end; the book is
 # built by the first test that wants it.
 FIRST = (
@@ -45,10 +46,9 @@ def file_of(nodeid: str) -> str:
 def group(nodeid: str) -> str:
     """The tests that run in one process, one after the other."""
     file = file_of(nodeid)
-    page = PAGE.search(nodeid) if file == "book/test_site" else None
-    return next((name for name, files in TOGETHER.items() if file in files), file) + (
-        f" {page[1]}" if page else ""
-    )
+    if file in VISITS and (page := PAGE.search(nodeid)):
+        return f"{VISITS[0]} {page[1]}"
+    return next((name for name, files in TOGETHER.items() if file in files), file)
 
 
 def place(nodeid: str) -> int:
@@ -90,12 +90,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[spent_by], config.stash[until_now] = {}, processor_time()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(
-    item: pytest.Item, nextitem: pytest.Item | None
-) -> Generator[None, Any, Any]:
-    """After the last test of a file, note what its tests have taken."""
-    done = yield
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After the last test of a file, note what its tests have taken, before a browser is closed."""
     file = file_of(item.nodeid)
     if nextitem is None or file_of(nextitem.nodeid) != file:
         stash, now = item.config.stash, processor_time()
@@ -103,7 +100,6 @@ def pytest_runtest_protocol(
         more = max(0.0, now - stash[until_now])
         stash[spent_by][file] = stash[spent_by].get(file, 0) + more
         stash[until_now] = now
-    return done
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -294,7 +294,12 @@ def test_what_is_not_allowed_is_hatched_and_zero_is_not() -> None:
     allowed = torch.ones(4, 4).tril().bool()
     A = torch.eye(4)  # many zeros, some allowed and some not
     svg = plots.attention_map(A, pattern=allowed).svg
-    assert group(svg, "hatch")
+    (hatched,) = group(svg, "hatch")
+    (tile,) = hatched.iter(f"{SVG}pattern")
+    assert hatched[-1].attrib["style"] == f"fill:url(#{tile.attrib['id']})"
+    sides = [float(tile.attrib[side]) for side in ("width", "height")]
+    cell = (place(svg)[2] - place(svg)[0]) / 4
+    assert sides[0] == sides[1] and (cell / sides[0]) % 1 == pytest.approx(0, abs=0.01)
     assert torch.equal(mask_in(svg, (4, 4), "backdrop"), allowed)  # laid over the hatching
     assert not group(plots.attention_map(A).svg, "hatch")
 

@@ -332,7 +332,7 @@ def told(exercise: Exercise) -> dict[str, Any]:
         "right": unmark(exercise.solution.source),
         "stub": exercise.stub,
         "visible": exercise.visible_tests,
-        "hidden": exercise.hidden_tests,
+        "hidden": "\n".join(filter(None, (exercise.hidden_tests, exercise.asked_proof))),
         "numbers": exercise.numbers,
         "draws": [assigned(draw) for draw in exercise.draws()],
         "wrong": [[wrong.options["why"], wrong.source] for wrong in exercise.wrong],

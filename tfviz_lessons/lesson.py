@@ -19,7 +19,8 @@ its start state, and runs. `vary: {stride: [4, 6, 8]}` there gives the exercise 
 choice in the book, each student's own in an assignment. Hidden tests may use the name `seed`, an
 int that whoever runs them binds, and must hold for every one. `points` and `hidden_points` in the
 tests cell say what the visible and the hidden tests are worth; `minutes: 5`, `level: easy` (medium,
-hard) and `optional: true` there tell the reader what it takes.
+hard) and `optional: true` there tell the reader what it takes. `ask: {question: …, code: f(3), is:
+1.5, near: 0.01}` asks for a short number in the page itself; `code` must be that number.
 
 A question that is answered in words ends, in place of its three kinds of cells, with
 
@@ -35,6 +36,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,10 @@ ANSWERS = ("code", "explorer")
 MARK = re.compile(r"^\s*### (BEGIN|END) (.*?)\s*$")
 OPTIONS = {
     "solution": {"exercise", "role", "answer", "vary"},
-    "tests": {"exercise", "role", "points", "hidden_points", "minutes", "level", "optional"},
+    "tests": {
+        *("exercise", "role", "points", "hidden_points"),
+        *("minutes", "level", "optional", "ask"),
+    },
     "wrong": {"exercise", "role", "why"},
     "model-answer": {"points", "rubric", "minutes", "level", "optional"},
 }
@@ -176,6 +181,18 @@ class Exercise(Task):
         last, count = len(every) - 1, min(most, len(every))
         places = [round(n * last / max(1, count - 1)) for n in range(count)]
         return [dict(zip(self.vary, every[place], strict=True)) for place in places]
+
+    @property
+    def ask(self) -> dict[str, Any]:
+        """A short number to be answered in the page: question, code, is, near; or empty."""
+        return dict(self.tests.options.get("ask", {}))
+
+    @property
+    def asked_proof(self) -> str:
+        """Code that fails unless the number asked for is what the solution makes of it."""
+        if not self.ask:
+            return ""
+        return f"assert abs(float({self.ask['code']}) - {self.ask['is']}) <= {self.ask['near']}"
 
     @property
     def stub(self) -> str:
@@ -565,6 +582,20 @@ def _check_effort(block: Block) -> None:
         raise _WrongError(block.line, f"optional: {block.options['optional']!r}; write true")
 
 
+def _check_ask(tests: Block) -> None:
+    if "ask" not in tests.options:
+        return
+    ask, fields = tests.options["ask"], ("question", "code", "is", "near")
+    if not isinstance(ask, dict) or set(ask) != set(fields):
+        raise _WrongError(tests.line, f"ask: {ask!r:.80} must have {', '.join(fields)}, no more")
+    for name, kind in (("question", str), ("code", str)):
+        if not isinstance(ask[name], kind) or not ask[name].strip():
+            raise _WrongError(tests.line, f"ask: {name}: {ask[name]!r} must be a text")
+    if not _is_number(ask["is"]) or not _is_number(ask["near"]) or ask["near"] < 0:
+        raise _WrongError(tests.line, "ask: is and near must be numbers, near 0 or more")
+    _check_python(tests, ask["code"], "ask: code")
+
+
 def _rubric(model: Block) -> Iterator[tuple[float, str]]:
     """(points, what) of each line; a line without quotes is a pair to YAML, one with is a text."""
     lines = model.options.get("rubric")
@@ -626,6 +657,7 @@ def _check_exercise(exercise: Exercise) -> None:
     _check_points(tests, "points")
     _check_points(tests, "hidden_points")
     _check_effort(tests)
+    _check_ask(tests)
     _check_vary(exercise)
     if exercise.answer not in ANSWERS:
         raise _WrongError(
@@ -663,8 +695,12 @@ def _check_exercise(exercise: Exercise) -> None:
             )
 
 
+@cache
 def parse(text: str, path: str | Path = "<lesson>") -> Lesson:
-    """Read the source of a lesson; raises `LessonError` with every problem it finds."""
+    """Read the source of a lesson; raises `LessonError` with every problem it finds.
+
+    The same text is read once, however often a build or its tests ask for it.
+    """
     tokens = myst.get_parser().parse(text + "\n")
     problems: list[tuple[int, str]] = []
     found: list[Block | Exercise | Written] = []

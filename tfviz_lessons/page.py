@@ -9,6 +9,7 @@ Where the answer is words, the model answer is folded, with what earns the point
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import yaml
@@ -47,6 +48,8 @@ def _box(lines: list[str], task: Task) -> list[str]:
     if task.effort:
         out += ["", "```{div} tf-effort", task.effort, "```", ""]
     out += [*lines[task.prose.start : task.prose.end], ""]
+    if isinstance(task, Exercise) and task.ask:
+        out += [*_fenced("{raw} html", _ask(task)), ""]
     for hint in task.hints:
         out += [*_hint(hint), ""]
     if isinstance(task, Exercise):
@@ -56,6 +59,14 @@ def _box(lines: list[str], task: Task) -> list[str]:
             out += _fenced("python", task.stub)
         out += [""]
     return [*out, "```{exercise-end}", "```", ""]
+
+
+def _ask(exercise: Exercise) -> str:
+    """The place of a number that is answered in the page; `asked.js` fills it in."""
+    ask = exercise.ask
+    data = {"ask": exercise.label, "is": ask["is"], "near": ask["near"]}
+    marks = " ".join(f'data-{name}="{value}"' for name, value in data.items())
+    return f'<div class="tf-ask" {marks}><p>{html.escape(ask["question"])}</p></div>'
 
 
 def _answer(exercise: Exercise) -> list[str]:

@@ -20,6 +20,7 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 SETTINGS = ("seed", "manual_seed")
 GIVEN = frozenset({*dir(builtins), "__name__", "display", "get_ipython"})
@@ -198,6 +199,7 @@ def _changed(tree: ast.AST) -> Iterator[str]:
         stack += [child for child in ast.iter_child_nodes(node) if not isinstance(child, own)]
 
 
+@cache
 def uses(source: str) -> Uses:
     """The names of the code `source`; raises SyntaxError if it is not Python."""
     tree = ast.parse(source)
@@ -218,8 +220,10 @@ def uses(source: str) -> Uses:
 # --- the slice -----------------------------------------------------------------------------------
 
 
-def _statements(number: int, source: str) -> Iterator[Statement]:
+@cache
+def _statements(number: int, source: str) -> list[Statement]:
     """The statements of a cell, with the comments above each."""
+    found = []
     lines = source.split("\n")
     before = 0
     for node in ast.parse(source).body:
@@ -228,8 +232,9 @@ def _statements(number: int, source: str) -> Iterator[Statement]:
         end = node.end_lineno or node.lineno
         while start > before and lines[start - 1].lstrip().startswith("#"):
             start -= 1
-        yield Statement(number, start, end, uses("\n".join(lines[start:end])))
+        found.append(Statement(number, start, end, uses("\n".join(lines[start:end]))))
         before = end
+    return found
 
 
 def _is_setting(statement: Statement, source: str) -> bool:

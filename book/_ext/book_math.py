@@ -1,9 +1,9 @@
 """Formulas, rendered while the book is built: a page needs no script to show them.
 
 KaTeX runs inside V8 (`mini-racer`) and writes HTML for eyes and MathML for screen readers. Its
-style sheet and fonts are linked only from pages with a formula, and the fonts are cut down to the
-characters that the book uses. A formula that does not parse is a warning with its place, and fails
-the build.
+style sheet and fonts are linked only from pages with a formula, and each font is cut down to the
+characters that the book sets in it. A formula that does not parse is a warning with its place, and
+fails the build.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 from docutils import nodes
 from fontTools import subset
+from fontTools.varLib.instancer import instantiateVariableFont
 from py_mini_racer import MiniRacer
 from sphinx.application import Sphinx
 from sphinx.util import logging
@@ -132,42 +133,80 @@ def start(app: Sphinx) -> None:
 
 
 FACES = {
-    # family of KaTeX -> classes of the letters that need it
-    "AMS": "amsrm|mathbb|textbb",
-    "Caligraphic": "mathcal|textcal",
-    "Fraktur": "mathfrak|textfrak|mathboldfrak",
-    "SansSerif": "mathsf|textsf|mathboldsf|textboldsf",
-    "Script": "mathscr|textscr",
-    "Typewriter": "mathtt|texttt",
+    # face of KaTeX -> classes of the letters that need it
+    "AMS-Regular": "amsrm|mathbb|textbb",
+    "Caligraphic-Regular": "mathcal|textcal",
+    "Caligraphic-Bold": "mathcal|textcal",
+    "Fraktur-Regular": "mathfrak|textfrak",
+    "Fraktur-Bold": "mathboldfrak|textboldfrak",
+    "SansSerif-Regular": "mathsf|textsf",
+    "SansSerif-Bold": "mathboldsf|textboldsf",
+    "SansSerif-Italic": "mathsfit|mathitsf|textitsf",
+    "Script-Regular": "mathscr|textscr",
+    "Typewriter-Regular": "mathtt|texttt",
     "Main-Bold": "mathbf|textbf",
     "Main-BoldItalic": "textit|boldsymbol",
     "Main-Italic": "mathit|textit",
+    "Math-Italic": "mathnormal|mathit|boldsymbol",
     "Math-BoldItalic": "boldsymbol",
 }
+"""Main-Regular has what is in none of these classes; the four sizes have all letters."""
+
+
+TOKEN = re.compile(r'<(/?)[a-z]+(?:[^>]*? class="([^"]*)")?[^>]*?(/?)>|([^<]+)')
+
+
+class Letters:
+    """The letters of formulas by the classes that they stand in: their own, and those around."""
+
+    def __init__(self) -> None:
+        self.by_class: dict[str, set[str]] = {}
+        self.plain: set[str] = set()  # in no class of a face
+        self.all: set[str] = set()
+        self.faced = {name for names in FACES.values() for name in names.split("|")}
+
+    def read(self, line: str) -> None:
+        """A line of a page, from the first of its formulas on."""
+        around: list[frozenset[str]] = []  # of each element that is open: its classes, and theirs
+        own: frozenset[str] = frozenset()
+        for closes, classes, alone, text in TOKEN.findall(line):
+            if text:
+                if around:
+                    letters = set(html.unescape(text))
+                    self.all |= letters
+                    self.plain |= letters if not own else set()
+                    for name in around[-1]:
+                        self.by_class.setdefault(name, set()).update(letters)
+            elif closes:
+                around = around[:-1]
+                own = frozenset()
+            elif not alone and (around or "katex-html" in classes):
+                own = frozenset(self.faced.intersection(classes.split()))
+                around.append(own.union(around[-1] if around else ()))
+
+    def of(self, face: str) -> set[str]:
+        """What the font of this face has to hold."""
+        if face in FACES:
+            return {x for name in FACES[face].split("|") for x in self.by_class.get(name, ())}
+        digits = set("0123456789")
+        return (self.plain if face == "Main-Regular" else self.all) | digits
 
 
 def write_style(folder: Path, pages: list[Path], work: Path) -> None:
-    """Write katex.css with its fonts inside, cut to what the pages use.
+    """Write katex.css with its fonts inside, each cut to the letters that the pages set in it.
 
     Fonts that come with the style sheet are there when the first line is drawn: nothing moves.
     """
-    used, classes = set("0123456789"), set()
-    for page in pages:
-        text = page.read_text("utf-8")
-        for formula in re.findall(
-            r'class="katex-html".*?(?=</span></span></span></span>)', text, re.S
-        ):
-            used |= set(html.unescape(re.sub(r"<[^>]*>", "", formula)))
-            for names in re.findall(r'class="([^"]*)"', formula):
-                classes |= set(names.split())
+    used, formulas = Letters(), re.compile(r'<span class="katex-html".*')
+    for line in {line for page in pages for line in formulas.findall(page.read_text("utf-8"))}:
+        used.read(line)
 
     def inside(found: re.Match[str]) -> str:
         name = found[1]
-        face, _, shape = name.removeprefix("KaTeX_").removesuffix(".woff2").partition("-")
-        needs = FACES.get(f"{face}-{shape}", FACES.get(face))
-        if needs and not classes & set(needs.split("|")):
+        letters = used.of(name.removeprefix("KaTeX_").removesuffix(".woff2"))
+        if not letters:
             return ""
-        cut_font(KATEX / "fonts" / name, work / name, used)
+        cut_font(KATEX / "fonts" / name, work / name, letters)
         return found[0].replace(f"fonts/{name}", data_address(work / name))
 
     style = (KATEX / "katex.min.css").read_text("utf-8")
@@ -182,15 +221,18 @@ def data_address(font: Path) -> str:
     return "data:font/woff2;base64," + base64.b64encode(font.read_bytes()).decode()
 
 
-def cut_font(source: Path, target: Path, letters: set[str]) -> None:
-    """A copy of a font with these letters only."""
+def cut_font(
+    source: Path, target: Path, letters: set[str], weights: tuple[int, int] | None = None
+) -> None:
+    """A copy of a font with these letters only, and if it has many weights, those from … to."""
     options = subset.Options()
     options.flavor = "woff2"
     options.layout_features = ["kern", "liga", "calt", "ccmp", "locl", "mark", "mkmk", "lnum"]
     options.notdef_outline = True
     text = "".join(sorted(letters))
     target.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256(f"{source.stat().st_size} {text}".encode()).hexdigest()
+    said = f"{source.stat().st_size} {text} {weights}"
+    digest = hashlib.sha256(said.encode()).hexdigest()
     stamp = target.with_suffix(".letters")
     if target.exists() and stamp.exists() and stamp.read_text("utf-8") == digest:
         return
@@ -198,6 +240,8 @@ def cut_font(source: Path, target: Path, letters: set[str]) -> None:
         cutter = subset.Subsetter(options)
         cutter.populate(text=text)
         cutter.subset(font)
+        if weights:
+            font = instantiateVariableFont(font, {"wght": weights})
         subset.save_font(font, str(target), options)
     stamp.write_text(digest, "utf-8")
 

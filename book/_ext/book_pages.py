@@ -47,6 +47,7 @@ FONTS = {
         "@fontsource-variable/inter/files/inter-latin-wght-normal.woff2",
     ),
 }
+WEIGHTS = 400, 700  # no style sheet of ours asks for lighter or bolder letters
 EMPTY_HEAD = '<th class="head" scope="col"><span class="tf-unseen">Row</span></th>'
 STYLE = (
     "roles.css",
@@ -69,15 +70,14 @@ PAGE_FILES = (
     (re.compile(r'class="tfviz-plotly"'), "js", "js/figures.js"),
     (re.compile(r' data-tf-chapter="'), "css", "css/progress.css"),
     (re.compile(r' data-tf-chapter="'), "js", "js/progress.js"),
+    (re.compile(r'class="tf-ask"'), "js", "js/asked.js"),
     (re.compile(r'class="tf-store"'), "js", "js/progress-page.js"),
 )
 # What of a program has no look of its own needs no element: a tenth of a page with much code.
 PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm)">([^<]*)</span>')
-SEARCH = ("documentation_options", "doctools", "searchtools", "language_data")
 KEEP = re.compile(
     r"css/|js/|katex/katex\.css|explorers/|vendor/plotly"
-    r"|favicon\.svg|fonts\.css|tfviz\.css|sphinx-design\.min\.css"
-    rf"|(?:{'|'.join(SEARCH)})\.js"
+    r"|favicon\.svg|fonts\.css|tfviz\.css|sphinx-design\.min\.css|search\.js"
 )
 
 
@@ -335,9 +335,10 @@ def fonts_style(pages: list[Path], work: Path) -> str:
         letters |= set(html.unescape(page.read_text("utf-8")))
     rules = []
     for name, (family, look, source) in FONTS.items():
-        book_math.cut_font(NPM / source, work / name, letters)
+        book_math.cut_font(NPM / source, work / name, letters, WEIGHTS)
         rules.append(
-            f'@font-face {{ font-family: "{family}"; font-style: {look}; font-weight: 100 900; '
+            f'@font-face {{ font-family: "{family}"; font-style: {look}; '
+            f"font-weight: {WEIGHTS[0]} {WEIGHTS[1]}; "
             f"font-display: block; "
             f'src: url({book_math.data_address(work / name)}) format("woff2"); }}\n'
         )

@@ -108,7 +108,7 @@ def read(app: Sphinx, doctree: nodes.document) -> None:
     if not is_lesson(text):
         return
     titles = {box["label"]: title_of(box) for box in doctree.findall(is_exercise_node)}
-    tasks = parse(text, path).tasks
+    tasks = parse(text, f"{docname}.md").tasks
     if tasks:
         known(app.env)[docname] = [
             Entry(

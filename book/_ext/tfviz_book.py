@@ -4,6 +4,7 @@ book_math     formulas, rendered by KaTeX while the book is built
 book_layers   cards of 90 seconds, and what is folded because it goes deeper
 book_boxes    {try}, {differs}, {erratum}, {measured}
 book_code     {source} and {explorer}
+book_search   the index of the search
 book_pages    the assets and the navigation of each page, and what surrounds the pages
 lesson_sphinx exercises and notebooks from the source of a lesson
 book_progress  what the reader has done: rows of exercises, counts, the page of progress
@@ -30,6 +31,7 @@ PARTS = (
     "catalogue_directives",
     "book_progress",
     "instructor_directives",
+    "book_search",
 )
 
 ADDRESS = "https://github.com/tfviz_course/tfviz"  # what the sources of the pages write

@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from visits import DESK, Site, Visit, look
 
 from tfviz_lessons.execute import Lessons, Record
 from tfviz_lessons.lesson import is_lesson
@@ -27,17 +28,6 @@ LESSONS = {
     if is_lesson(path.read_text("utf8"))
 }
 PREFIX = "/some/course"
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where the pages are, on the disk and on this machine's web server."""
-
-    folder: Path
-    address: str
-
-    def url(self, page: str) -> str:
-        return f"{self.address}/{page}.html"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -96,3 +86,14 @@ def site() -> Iterator[Site]:
         built("--out", str(OUT))
     with served(folder) as pages:
         yield pages
+
+
+@pytest.fixture(scope="session")
+def visits(browser: Any, site: Site) -> Callable[..., Visit]:
+    """visits(page, (theme, width)): looked at when first asked for, then remembered."""
+
+    @functools.cache
+    def visit(name: str, where: tuple[str, int] = DESK) -> Visit:
+        return look(browser, site, name, *where)
+
+    return lambda name, where=DESK: visit(name, where)

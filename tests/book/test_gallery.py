@@ -7,11 +7,13 @@ piece of text that has one. So a component that a chapter begins to use is here 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 import pytest
 from conftest import LESSONS, Site
-from test_site import LAZY, PATIENCE, SCROLL, violations
+from visits import LAZY, PATIENCE, SCROLL, violations
 
 FRAME = "chapters/gallery/page"  # as deep as the chapters: their addresses hold
 COLLECT = """
@@ -49,6 +51,15 @@ COLLECT = """
   return "<!DOCTYPE html>" + frame.documentElement.outerHTML;
 }
 """
+KINDS = ("table", "pre", "details", ".katex", "figure", "svg", "input")
+HEIGHTS = """
+(hosts) => hosts.map((host) => [
+  host.dataset.explorer,
+  host.querySelector(".tfx").getBoundingClientRect().height,
+  parseFloat(getComputedStyle(host.querySelector(".tfviz-explorer-body")).minHeight),
+])
+"""
+BAD = ("error", "warning")
 
 
 @pytest.fixture(scope="module")
@@ -61,51 +72,64 @@ def gallery(browser: Any, site: Site) -> Iterator[str]:
     page.close()
 
 
-@pytest.fixture
-def shown(page: Any, site: Site, gallery: str) -> Any:
-    """shown(theme, width): the page when all of it is there; the test fails if it complains."""
-    said: list[str] = []
-    page.on("console", lambda m: said.append(m.text) if m.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
+@dataclass
+class Shown:
+    """What was on the page when all of it was there."""
+
+    said: list[str] = field(default_factory=list)
+    explorers: list[str] = field(default_factory=list)
+    kinds: dict[str, int] = field(default_factory=dict)
+    heights: list[list[Any]] = field(default_factory=list)  # name, height, room kept for it
+    wide: int = 0
+    violations: list[str] = field(default_factory=list)
+
+
+def show(browser: Any, site: Site, gallery: str, theme: str, width: int) -> Shown:
+    shown = Shown()
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.on("console", lambda m: shown.said.append(m.text) if m.type in BAD else None)
+    page.on("pageerror", lambda error: shown.said.append(str(error)))
     page.route(
         site.url(FRAME),
         lambda route: route.fulfill(body=gallery, content_type="text/html; charset=utf-8"),
     )
+    page.goto(site.url(FRAME))
+    page.evaluate(SCROLL)
+    page.wait_for_function(LAZY, timeout=PATIENCE)
+    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    shown.explorers = page.locator(".tfviz-explorer").evaluate_all(
+        "(hosts) => hosts.map((host) => host.dataset.explorer)"
+    )
+    shown.kinds = {what: page.locator(what).count() for what in KINDS}
+    shown.heights = page.locator(".tfviz-explorer[data-ready]").evaluate_all(HEIGHTS)
+    shown.wide = page.evaluate("document.documentElement.scrollWidth")
+    shown.violations = violations(page)
+    context.close()
+    return shown
 
-    def show(theme: str, width: int) -> Any:
-        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-        page.set_viewport_size({"width": width, "height": 900})
-        page.goto(site.url(FRAME))
-        page.evaluate(SCROLL)
-        page.wait_for_function(LAZY, timeout=PATIENCE)
-        assert page.evaluate("document.documentElement.dataset.theme") == theme
-        return page
 
-    yield show
-    assert not said
+@pytest.fixture(scope="module")
+def shown(browser: Any, site: Site, gallery: str) -> Iterator[Any]:
+    """shown(theme, width): looked at when first asked for, then remembered."""
+    yield cache(partial(show, browser, site, gallery))
 
 
 def test_every_explorer_and_every_kind_of_box_is_in_the_gallery(shown: Any) -> None:
     from tfviz.explorers import ALL
 
-    page = shown("light", 1280)
-    explorers = page.locator(".tfviz-explorer").evaluate_all(
-        "(hosts) => hosts.map((host) => host.dataset.explorer)"
-    )
-    assert set(explorers) == set(ALL)
-    for what in ("table", "pre", "details", ".katex", "figure", "svg", "input"):
-        assert page.locator(what).count(), f"no {what} in the gallery"
+    found = shown("light", 1280)
+    assert set(found.explorers) == set(ALL)
+    for what, count in found.kinds.items():
+        assert count, f"no {what} in the gallery"
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_no_explorer_is_higher_than_the_room_kept_for_it(shown: Any, width: int) -> None:
     """In a column as wide as the book's, with its fonts: else what is below moves."""
-    hosts = shown("light", width).locator(".tfviz-explorer[data-ready]")
-    heights = hosts.evaluate_all(
-        "(hosts) => hosts.map((host) => [host.dataset.explorer,"
-        " host.querySelector('.tfx').getBoundingClientRect().height,"
-        " parseFloat(getComputedStyle(host.querySelector('.tfviz-explorer-body')).minHeight)])"
-    )
+    heights = shown("light", width).heights
     assert heights
     assert not [(name, is_, kept) for name, is_, kept in heights if is_ > kept + 1]
 
@@ -113,6 +137,7 @@ def test_no_explorer_is_higher_than_the_room_kept_for_it(shown: Any, width: int)
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_in_the_gallery(shown: Any, theme: str, width: int) -> None:
-    page = shown(theme, width)
-    assert not violations(page)
-    assert page.evaluate("document.documentElement.scrollWidth") == width
+    found = shown(theme, width)
+    assert not found.violations
+    assert not found.said
+    assert found.wide == width

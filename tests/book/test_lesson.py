@@ -11,6 +11,7 @@ import yaml
 
 from tfviz import catalogue
 from tfviz_lessons.assignment import release, source, tell
+from tfviz_lessons.execute import told
 from tfviz_lessons.lesson import LessonError, is_lesson, parse
 from tfviz_lessons.notebook import Course, notebook
 from tfviz_lessons.page import page_text
@@ -356,6 +357,22 @@ def test_an_exercise_says_what_it_takes():
     for wrong in ("minutes: soon", "minutes: 0", "level: nice", "optional: perhaps"):
         with pytest.raises(LessonError, match=wrong.split(":")[0]):
             parse(SAMPLE.replace(at, f"{at}{wrong}\n"))
+
+
+def test_a_number_is_asked_for_in_the_page_and_proved():
+    at = "exercise: ex-shift\nrole: tests\n"
+    ask = 'ask: {question: "How <far>?", code: 1 + 1, is: 2, near: 0.5}\n'
+    lesson = parse(SAMPLE.replace(at, at + ask))
+    box = page_text(lesson).split("{exercise-start} Shift")[1].split("{exercise-end}")[0]
+    marks = 'data-ask="ex-shift" data-is="2" data-near="0.5"'
+    assert f'```{{raw}} html\n<div class="tf-ask" {marks}><p>How &lt;far&gt;?' in box
+    hidden = told(lesson.tasks[0])["hidden"]
+    assert hidden.endswith("\nassert abs(float(1 + 1) - 2) <= 0.5")
+    assert "tf-ask" not in page_text(parse(SAMPLE))
+    faults = ("1 + 1", "1 +"), ("is: 2", "is: two"), (", near: 0.5", ""), ("How <far>?", "")
+    for old, new in faults:
+        with pytest.raises(LessonError, match="ask"):
+            parse(SAMPLE.replace(at, at + ask.replace(old, new)))
 
 
 def test_a_page_without_exercises_is_left_alone():

@@ -1,12 +1,14 @@
 """The learner's notebooks: nothing raw in them, and they run as Colab would run them.
 
-They are made by the book's own builder. Their cells are executed with those of the book, by a
-Python that has ipykernel and what the install cell of a notebook brings, nothing else, outside of
-the repository and without a network (`tfviz_lessons.execute`, `scripts/learner_environment.py`).
+They are made by the book's own builder, from the pages as it has read them. Their cells are
+executed with those of the book, by a Python that has ipykernel and what the install cell of a
+notebook brings, nothing else, outside of the repository and without a network
+(`tfviz_lessons.execute`, `scripts/learner_environment.py`).
 """
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import version
@@ -31,11 +33,10 @@ root, out = map(Path, sys.argv[1:])
 options = {{
     "latex_individualpages": False,
     "external_toc_path": str(root / "_toc.yml"),
-    "nb_execution_mode": "off",
     "html_baseurl": "{SITE}",
 }}
 sys.exit(build_sphinx(root, out / "site", noconfig=True, path_config=root / "_config.yml",
-    confoverrides=options, doctreedir=out / "doctrees", builder="notebooks", quiet=True))
+    confoverrides=options, doctreedir=out / "doctrees", builder="notebooks"))
 """
 
 
@@ -46,10 +47,12 @@ def command(*words, **options):
 
 
 @pytest.fixture(scope="module")
-def notebooks(tmp_path_factory):
-    """Folder of the notebooks, freshly made from the whole book, nothing executed."""
+def notebooks(tmp_path_factory, site):
+    """Folder of the notebooks of a site that has an address; no page is read again for it."""
     out = tmp_path_factory.mktemp("notebooks")
-    command(sys.executable, "-c", BUILD, ROOT, out, cwd=out)
+    shutil.copytree(site.folder.parent / ".doctrees", out / "doctrees")
+    said = command(sys.executable, "-c", BUILD, ROOT, out, cwd=out).stdout
+    assert "0 added, 0 changed, 0 removed" in re.sub(r"\x1b\[[\d;]*m", "", said), said
     return out / "site/notebooks"
 
 

@@ -96,23 +96,9 @@ def test_a_chapter_is_short_enough_to_be_finished(site: Site, chapter: str) -> N
     assert lines <= CODE * room, f"{lines} visible lines of code; {CODE * room:.0f} are the most"
 
 
-PICTURES = """() => {
-  const place = (e) => [e.getBoundingClientRect().top, e.getBoundingClientRect().bottom]
-    .map((y) => Math.round(y + scrollY));
-  const seen = [...document.querySelectorAll(".tf-article :is(.tfviz-figure, .tfviz-explorer)")]
-    .filter((e) => e.getClientRects().length).map(place);
-  const heads = [...document.querySelectorAll(".tf-article h2")].map((e) => [
-    place(e)[0], e.textContent.replace(/#$/, "")]);
-  return [heads, seen];
-}"""
-
-
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_pictures_come_first_and_often(site: Site, chapter: str, page: Any) -> None:
-    page.set_viewport_size({"width": 1280, "height": SCREEN})
-    page.goto(site.url(chapter))
-    page.add_style_tag(content=".tf-article section { content-visibility: visible !important }")
-    heads, pictures = page.evaluate(PICTURES)
+def test_pictures_come_first_and_often(visits: Any, chapter: str) -> None:
+    heads, pictures = visits(chapter).heads, visits(chapter).pictures
     text = (ROOT / f"{chapter}.md").read_text("utf8")
     sections = text[: text.index(LAST)].count("\n## ")
     end = heads[sections][0]

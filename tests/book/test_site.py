@@ -1,229 +1,25 @@
-"""The built book in a real browser that reaches no other host, and its files read as text.
-
-Each page is opened twice, from a server on a desk in light and from a folder on a phone in dark
-colours, scrolled until everything lazy is there, and looked at; the tests ask what was found. axe
-goes through all of the page on the desk, and on the phone it looks for what depends on the theme
-and on the width. It reads a page abridged: of all texts that look the same, the contrast of one is
-measured. `test_gallery` has every component, in both themes and widths, unabridged.
-"""
+"""The built book in a real browser that reaches no other host (`visits`), and its files as text."""
 
 from __future__ import annotations
 
-import gzip
 import html
 import io
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cache
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
 import yaml
-from conftest import PREFIX, ROOT, Site
+from conftest import ROOT, Site
 from PIL import Image
+from visits import DESK, LESSONS, PAGES, PHONE
 
 from tfviz_lessons.lesson import Exercise, read
 
-TOC = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
-PAGES = ["index", TOC["root"], "search"]
-PAGES += [entry["file"] for part in TOC["parts"] for entry in part["chapters"]]
-LESSONS = [page for page in PAGES if page.startswith("chapters/")]
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-DESK, PHONE = ("light", 1280), ("dark", 390)
-AGAIN = ["color-contrast", "scrollable-region-focusable", "target-size"]  # see `look`
-
-PATIENCE = 300_000  # milliseconds, until a page that hangs is given up; not a measurement
-
 # kilobytes, gzipped as a server would; fonts are compressed already
 TEXT, FORMULAS, EXPLORERS = 200, 350, 430
-
-WATCH = """
-window.shifts = [];
-new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) {
-    if (!entry.hadRecentInput) window.shifts.push({
-      value: entry.value,
-      where: entry.sources.map((s) => s.node?.nodeName + "." + (s.node?.className ?? "")).join(" "),
-    });
-  }
-}).observe({type: "layout-shift", buffered: true});
-"""
-SCROLL = """
-async () => {
-  const step = () => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 15)));
-  for (let y = 0; y < document.documentElement.scrollHeight; y += 700) {
-    scrollTo({top: y, behavior: "instant"});
-    await step();
-  }
-  scrollTo({top: 0, behavior: "instant"});
-  await step();
-}
-"""
-SEEK = """
-async () => {
-  const step = () => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 15)));
-  const lazy = document.querySelectorAll(".tfviz-explorer, [loading=lazy]");
-  for (const piece of lazy) {
-    piece.scrollIntoView({behavior: "instant"});
-    await step();
-  }
-  scrollTo({top: 0, behavior: "instant"});
-  await step();
-}
-"""
-LAZY = """
-() => [...document.querySelectorAll(".tfviz-explorer")].every(
-  (host) => host.dataset.ready || !host.checkVisibility())  // or folded away
-"""
-ABRIDGE = """
-() => {  // mark one text of each look; of formulas and code, keep what is marked
-  const seen = new Set(), grounds = new Map(), kept = new Set();
-  const ground = (node) => {  // all that is painted behind it
-    if (!node) return "";
-    if (!grounds.has(node)) {
-      const style = getComputedStyle(node);
-      const own = ["backgroundColor", "backgroundImage", "opacity", "filter"].map((k) => style[k]);
-      const nothing = own.join() === "rgba(0, 0, 0, 0),none,1,none";
-      grounds.set(node, ground(node.parentElement) + (nothing ? "" : own.join()));
-    }
-    return grounds.get(node);
-  };
-  for (const node of document.querySelectorAll("body *")) {
-    if (![...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim())) continue;
-    if (!node.checkVisibility({visibilityProperty: true})) continue;
-    const style = getComputedStyle(node);
-    const own = ["color", "fontSize", "fontWeight", "textShadow"].map((name) => style[name]);
-    const look = [...own, ground(node), node.closest("svg, math")?.localName].join();
-    if (seen.has(look)) continue;
-    seen.add(look);
-    node.dataset.look = "";
-    for (let at = node; at; at = at.parentElement) kept.add(at);
-  }
-  const formulas = [...document.querySelectorAll(".katex-html")].filter((f) => !kept.has(f));
-  const boxes = formulas.map((formula) => formula.getBoundingClientRect());
-  formulas.forEach((formula, k) => {
-    const box = document.createElement("span"), {width, height} = boxes[k];
-    box.style.cssText = `display: inline-block; width: ${width}px; height: ${height}px`;
-    formula.replaceWith(box);
-  });
-  for (const node of document.querySelectorAll("pre span:not([id], [role], [tabindex])")) {
-    if (!kept.has(node)) node.replaceWith(...node.childNodes);
-  }
-  axe.configure({rules: [{id: "color-contrast", selector: "[data-look]"}]});
-}
-"""
-HEADING = "parseFloat(getComputedStyle(document.querySelector('h1')).fontSize)"
-TICKS = """
-() => Object.fromEntries([...document.querySelectorAll("[id^=ex-]:has(> .tf-done)")].map(
-  (box) => [box.id, box.querySelectorAll(":scope > .tf-done input[type=checkbox]").length]))
-"""
-
-
-@dataclass
-class Visit:
-    """What a browser saw of a page."""
-
-    complaints: list[str] = field(default_factory=list)
-    foreign: list[str] = field(default_factory=list)
-    files: dict[str, int] = field(default_factory=dict)
-    violations: list[str] = field(default_factory=list)
-    shifts: list[dict[str, Any]] = field(default_factory=list)
-    wide: int = 0
-    heading: float = 0  # size of the title: the style sheet is there
-    ticks: dict[str, int] = field(default_factory=dict)  # boxes to tick in each exercise
-    picture: bytes = b""
-    kinds: set[str] = field(default_factory=set)
-
-
-@cache
-def weight(path: Path) -> int:
-    data = path.read_bytes()
-    return len(data) if path.suffix == ".woff2" else len(gzip.compress(data, 6))
-
-
-def look(browser: Any, site: Site, name: str, theme: str, width: int) -> Visit:
-    """Open a page, and ask axe about all of it, or on a phone about what may differ there."""
-    visit = Visit()
-    phone = (theme, width) == PHONE
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
-    )
-    home = site.folder.as_uri() if phone else site.address
-
-    def asked(request: Any) -> None:
-        if not request.url.startswith((f"{home}/", "data:", "blob:")):
-            visit.foreign.append(request.url)
-
-    def arrived(response: Any) -> None:
-        path = unquote(urlsplit(response.url).path)
-        if response.status >= 400:
-            visit.complaints.append(f"{response.status} {path}")
-        elif path.startswith(PREFIX):
-            visit.files[path[len(PREFIX) + 1 :]] = weight(site.folder / path[len(PREFIX) + 1 :])
-
-    def said(message: Any) -> None:
-        if message.type in ("error", "warning"):
-            visit.complaints.append(message.text)
-
-    page = context.new_page()
-    page.add_init_script(WATCH)
-    page.on("request", asked)
-    page.on("response", arrived)
-    page.on("console", said)
-    page.on("pageerror", lambda error: visit.complaints.append(str(error)))
-    page.goto(f"{home}/{name}.html", wait_until="load")
-    visit.picture = page.screenshot()
-    page.evaluate(SEEK if phone else SCROLL)
-    page.wait_for_function(LAZY, timeout=PATIENCE)
-    page.evaluate("document.fonts.ready")
-    visit.shifts = page.evaluate("window.shifts")
-    visit.wide = page.evaluate("document.documentElement.scrollWidth")
-    visit.heading = page.evaluate(HEADING)
-    visit.ticks = page.evaluate(TICKS)
-    visit.kinds = {
-        kind
-        for kind, what in (
-            ("formula", ".katex"),
-            ("explorer", ".tfviz-explorer"),
-        )
-        if page.locator(what).count()
-    }
-    visit.violations = violations(page, again=phone, abridged=True)
-    context.close()
-    return visit
-
-
-def violations(page: Any, *, again: bool = False, abridged: bool = False) -> list[str]:
-    """What axe says of a page; `again`: only of what another theme and width may change.
-
-    `abridged` takes away from the page what looks like something else in it (`ABRIDGE`).
-    """
-    page.add_script_tag(path=str(AXE))
-    if abridged:
-        page.evaluate(ABRIDGE)
-    options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
-    if again:
-        options["runOnly"] = {"type": "rule", "values": AGAIN}
-    found = page.evaluate("async (options) => (await axe.run(options)).violations", options)
-    return [f"{v['id']}: {v['help']} {[n['html'][:160] for n in v['nodes'][:3]]}" for v in found]
-
-
-@pytest.fixture(scope="module")
-def visits(browser: Any, site: Site) -> Iterator[Any]:
-    """visits(page, theme, width): made when first asked for, then remembered."""
-    known: dict[tuple[str, str, int], Visit] = {}
-
-    def visit(name: str, where: tuple[str, int] = DESK) -> Visit:
-        if (name, *where) not in known:
-            known[name, *where] = look(browser, site, name, *where)
-        return known[name, *where]
-
-    yield visit
 
 
 # --- in the browser -------------------------------------------------------------------------------

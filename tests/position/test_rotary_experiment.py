@@ -9,9 +9,11 @@ import torch
 
 from tfviz.cores import Dense
 from tfviz.experiments import rotary
+from tfviz.experiments.pairings import reordered
 from tfviz.experiments.rotary import (
     D_HEAD,
     RECIPES,
+    Halves,
     Shifted,
     TurnedValues,
     larger_base,
@@ -102,3 +104,14 @@ def test_one_short_run_has_all_that_the_lesson_draws(monkeypatch: pytest.MonkeyP
     assert found["loss"]["rotary"][0][1] == pytest.approx(found["shifted"]["rotary"][0], abs=1e-4)
     assert found["farther"]["positions divided"][0][1] == found["loss"]["rotary"][0][1]
     assert type(Rope(4).turn(torch.ones(1, 1, 2, 4), 0)) is torch.Tensor
+
+
+def test_weights_of_one_pairing_fit_the_other_only_if_their_columns_are_moved() -> None:
+    made, tokens = model(VOCAB), torch.arange(18).view(2, 9) % VOCAB
+    with torch.no_grad():
+        for p in made.parameters():
+            p += 0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel()))
+        ways = [rotary.with_positions(m, lambda: Halves(D_HEAD)) for m in (reordered(made), made)]
+        moved, mixed = (way(tokens) for way in ways)
+        close(moved, made(tokens), atol=1e-4, rtol=1e-4)
+        assert (mixed - moved).abs().max() > 0.1

@@ -39,7 +39,7 @@ from tfviz.stored.next_tokens import stored_next
 from tfviz.training import mean_loss, next_token, seeded, train
 
 WORDS, D, H, N, LENGTH, BATCH, STEPS, SEEDS = 2400, 128, 4, 3, 96, 12, 600, (0, 1, 2)
-PROMPT, WRITTEN, PROMPTS, BEAM_PROMPTS = 16, 80, 16, 6
+PROMPT, WRITTEN, PROMPTS = 16, 80, 16
 PIECE = re.compile(r" ?[A-Za-z]+| ?[0-9]+|\n+| ?[^\sA-Za-z0-9]| +")
 
 Cut = Callable[[Tensor], Tensor]
@@ -93,17 +93,14 @@ def _draw(cut: Cut, rng: Generator, logits: Tensor) -> Tensor:
 def written(
     model: GPT, prompts: Int[Tensor, "b prompt"], seed: int
 ) -> dict[str, Int[Tensor, "b written"]]:
-    """What each strategy writes after the prompts; beams, which take longer, after fewer."""
+    """What each strategy writes after the prompts."""
     rng = Generator().manual_seed(seed)
     texts = {"greedy": generate(model, prompts, WRITTEN, greedy)}
     for name, cut in CUTS.items():
         texts[name] = generate(model, prompts, WRITTEN, partial(_draw, cut, rng))
     for width in WIDTHS:
-        best = [
-            beam_search(next_of(model), prompt, WRITTEN, width)[0].tokens
-            for prompt in prompts[:BEAM_PROMPTS]
-        ]
-        texts[f"beam of {width}"] = torch.cat([prompts[:BEAM_PROMPTS], torch.tensor(best)], 1)
+        best = [beam_search(next_of(model), prompt, WRITTEN, width)[0].tokens for prompt in prompts]
+        texts[f"beam of {width}"] = torch.cat([prompts, torch.tensor(best)], 1)
     return {name: rows[:, prompts.shape[1] :] for name, rows in texts.items()}
 
 
@@ -112,7 +109,7 @@ def log_p(
     model: GPT, prompts: Int[Tensor, "b prompt"], texts: Int[Tensor, "b written"]
 ) -> Float[Tensor, "b written"]:
     """What the model itself gives each token of the texts."""
-    rows = torch.cat([prompts[: len(texts)], texts], 1)
+    rows = torch.cat([prompts, texts], 1)
     logits = model(rows[:, :-1])[:, PROMPT - 1 :]
     return logits.log_softmax(-1).gather(2, texts[..., None])[..., 0]
 
@@ -234,7 +231,6 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
         "settings": {
             "pieces": len(pieces()[1]), "width": D, "heads": H, "blocks": N, "batch": BATCH,
             "length": LENGTH, "prompt": PROMPT, "written": WRITTEN, "prompts": PROMPTS,
-            "beam_prompts": BEAM_PROMPTS,
         },
     }  # fmt: skip
 

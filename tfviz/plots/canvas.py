@@ -17,10 +17,10 @@ from PIL import Image, ImageFont
 
 from tfviz.plots import svg
 from tfviz.plots.figure import NARROW, Panel
-from tfviz.plots.marks import Drawn, Opacities, Text
+from tfviz.plots.marks import Drawn, Hatched, Opacities, Text
 from tfviz.plots.replay import replay
 from tfviz.plots.roles import Role, css
-from tfviz.plots.shapes import Shape
+from tfviz.plots.shapes import Box, Shape, hatch, hatch_step, rectangles, segments
 
 SMALL, NORMAL, TITLE = 11, 12, 13
 WIDE = 690
@@ -99,6 +99,14 @@ class Canvas:
         if shape:
             self.marks.append(Drawn(shape, name, fill, stroke, width, opacity, dash))
 
+    def hatch(self, box: Box, cell: float) -> None:
+        """Diagonals over a box (x, y, width, height), in step with its cells: not allowed."""
+        lines = hatch(*box, cell)
+        if lines:
+            self.marks.append(
+                Hatched(lines, "hatch", None, "muted", 1, 0.32, (), box, hatch_step(cell))
+            )
+
     def image(self, values: np.ndarray, x: float, y: float, cell: float, role: Role) -> None:
         """A fine matrix of opacities of one colour as a picture with one pixel for each cell."""
         rows, columns = values.shape
@@ -118,11 +126,14 @@ class Canvas:
                 texts.append(_words(mark))
                 continue
             style = ""
-            if isinstance(mark, Drawn):
+            salt = f"{alt}{self.width}{n}".encode()
+            key = "t" + hashlib.sha256(salt).hexdigest()[:10]
+            if isinstance(mark, Hatched):
+                root.append(_tiles(mark, key))
+            elif isinstance(mark, Drawn):
                 root.append(_path(mark))
             else:
-                salt = f"{alt}{self.width}{n}".encode()
-                root.extend(_window(mark, "t" + hashlib.sha256(salt).hexdigest()[:10]))
+                root.extend(_window(mark, key))
         return svg.written(root)
 
     def picture(self, scale: int) -> Image.Image:
@@ -154,6 +165,28 @@ def _path(mark: Drawn) -> svg.ET.Element:
     group = svg.group(mark.name)
     group.append(svg.element("path", d=svg.path_data(mark.shape), style=";".join(style)))
     return group
+
+
+def _tiles(mark: Hatched, key: str) -> svg.ET.Element:
+    """One tile of the diagonals, repeated over the box: a path of all would be a hundred lines."""
+    x, y = map(svg.decimal, mark.box[:2])
+    step = svg.decimal(mark.step, 4)
+    lines = Drawn(_corners(mark.step), mark.name, None, mark.stroke, 1, mark.opacity, ())
+    tile = svg.element(
+        "pattern", id=key, x=x, y=y, width=step, height=step, patternUnits="userSpaceOnUse"
+    )
+    tile.extend(_path(lines))
+    group = svg.group(mark.name)
+    group.append(tile)
+    outline = svg.path_data(rectangles([mark.box]))
+    group.append(svg.element("path", d=outline, style=f"fill:url(#{key})"))
+    return group
+
+
+def _corners(step: float) -> Shape:
+    """The diagonals that a tile sees of lines at step/2, 3/2 step, … to the right and down."""
+    half = step / 2
+    return segments([(0, half, half, 0), (half, step, step, half)])
 
 
 def _window(mark: Opacities, key: str) -> list[svg.ET.Element]:

@@ -18,7 +18,7 @@ from tfviz.plots.inputs import (
     ranges,
 )
 from tfviz.plots.roles import Role
-from tfviz.plots.shapes import Box, dots, hatch, polygons, rectangles, segments, swings
+from tfviz.plots.shapes import Box, dots, polygons, rectangles, segments, swings
 
 GRAPH_UP_TO = 64
 
@@ -86,8 +86,7 @@ def _draw_key_set(
             y += 26
         tip = [(centre - 5, y - 10), (centre + 5, y - 10), (centre, y - 4)]
         canvas.draw(polygons([tip]), "query-pointer", fill="query")
-        lines = hatch(left, y, length * cell, high, cell)
-        canvas.draw(lines, "hatch", stroke="muted", opacity=0.32)
+        canvas.hatch((left, y, length * cell, high), cell)
         canvas.draw(
             rectangles([(left + j * cell, y, cell, high) for j in keys]), "kept", fill="attention"
         )

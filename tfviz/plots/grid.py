@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tfviz.plots.canvas import NORMAL, SMALL, TITLE, WIDE, Canvas, text_width, wrapped
 from tfviz.plots.roles import Role
-from tfviz.plots.shapes import dots, hatch, polygons, rectangles, runs, segments
+from tfviz.plots.shapes import dots, polygons, rectangles, runs, segments
 
 BORDERS_UP_TO = 32
 MOST_BOXES = 2400
@@ -118,8 +118,7 @@ class Matrix:
 
     def hatch(self, backdrop: Tensor | None = None) -> None:
         """Everything is hatched, *not allowed*, until a cell is laid over it."""
-        lines = hatch(self.left, self.top, self.width, self.height, self.cell)
-        self.canvas.draw(lines, "hatch", stroke="muted", opacity=0.32)
+        self.canvas.hatch((self.left, self.top, self.width, self.height), self.cell)
         if backdrop is not None:
             self.fill(backdrop, "page", "backdrop")
 

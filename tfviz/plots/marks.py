@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfviz.plots.roles import Role
-from tfviz.plots.shapes import Shape
+from tfviz.plots.shapes import Box, Shape
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,14 @@ class Drawn:
     width: float
     opacity: float
     dash: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Hatched(Drawn):
+    """All diagonals of a box (x, y, width, height), which stand `step` apart along its sides."""
+
+    box: Box
+    step: float
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def swings(lines: Sequence[Box]) -> Shape:
 
 def hatch(x: float, y: float, width: float, height: float, cell: float) -> Shape:
     """Diagonals over a rectangle, in step with its cells: not allowed."""
-    step = cell / max(1, round(cell / 7)) if cell >= 5 else 6
+    step = hatch_step(cell)
     lines = []
     for n in range(1, int((width + height) / step + 1e-6) + 1):
         c = n * step - step / 2  # the line of all points with right + down = c
@@ -74,6 +74,11 @@ def hatch(x: float, y: float, width: float, height: float, cell: float) -> Shape
         if right > left:
             lines.append((x + left, y + c - left, x + right, y + c - right))
     return segments(lines)
+
+
+def hatch_step(cell: float) -> float:
+    """How far apart the diagonals stand, along the side of a cell."""
+    return cell / max(1, round(cell / 7)) if cell >= 5 else 6
 
 
 def runs(mask: Tensor) -> list[tuple[int, int, int, int]]:

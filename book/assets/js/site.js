@@ -93,47 +93,91 @@
     near.observe(box);
   }
 
-  // --- search: Sphinx's index, fetched when it is first wanted
+  // --- search: every section with its text, fetched when it is first wanted (book_search.py)
   const dialog = one(".tf-search"), field = dialog.querySelector("input");
   const list = dialog.querySelector("ol"), count = dialog.querySelector("[role=status]");
+  const MOST = 40, AROUND = 70; // places shown, letters around what was found
   let ready = null;
-  const script = (name) => new Promise((done, failed) => {
+  const plain = (text) => text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, "");
+  const index = () => new Promise((done, failed) => {
     const node = document.createElement("script");
-    node.src = root + name;
-    node.onload = done;
-    node.onerror = () => failed(new Error(`cannot load ${name}`));
+    node.src = root + "_static/search.js";
+    node.onload = () => done(window.tfvizSearch.flatMap(([page, chapter, sections]) =>
+      sections.map(([anchor, title, around, text]) => ({
+        address: `${root}${page}.html${anchor && "#" + anchor}`,
+        title: title || chapter,
+        chapter: [title && chapter, around].filter(Boolean).join(" · "),
+        text,
+        plain: plain(text),
+        head: plain(title || chapter),
+        weight: page.startsWith("chapters/") ? 2 : 1,
+      }))));
+    node.onerror = () => failed(new Error("cannot load the index"));
     document.head.append(node);
   });
-  async function index() {
-    window.SPHINX_HIGHLIGHT_ENABLED = false; // else a search writes to the browser's store, and fails where that is forbidden
-    for (const name of ["documentation_options", "doctools", "language_data", "searchtools"]) await script(`_static/${name}.js`);
-    await script("searchindex.js");
+  // A title counts more than a text, a word's beginning more than its middle; every word has to be there.
+  function score(place, words) {
+    let sum = place.weight;
+    for (const word of words) {
+      const start = (text) => text.startsWith(word) || text.includes(" " + word);
+      const inside = place.plain.includes(word);
+      if (place.head === word) sum += 40;
+      else if (start(place.head)) sum += 20;
+      else if (place.head.includes(word)) sum += 8;
+      else if (!inside && !plain(place.chapter).includes(word)) return 0;
+      if (inside) sum += start(place.plain) ? 4 : 1;
+    }
+    return sum;
   }
-  function find() {
-    const query = field.value.trim();
+  function snippet(place, words) {
+    const at = Math.min(...words.map((word) => place.plain.indexOf(word)).filter((k) => k >= 0));
+    const from = Math.max(0, Number.isFinite(at) ? at - AROUND : 0);
+    const begin = from && place.text.indexOf(" ", from) + 1;
+    const cut = place.text.slice(begin, begin + 3 * AROUND);
+    const box = document.createElement("small");
+    if (begin) box.append("… ");
+    const same = plain(cut).length === cut.length ? plain(cut) : "";
+    let done = 0;
+    for (let k = 0; k < same.length; k++) {
+      const word = words.find((one) => same.startsWith(one, k));
+      if (!word) continue;
+      const mark = document.createElement("mark");
+      mark.textContent = cut.slice(k, k + word.length);
+      box.append(cut.slice(done, k), mark);
+      done = k + word.length;
+      k = done - 1;
+    }
+    box.append(cut.slice(done));
+    return box;
+  }
+  function find(places) {
+    const words = plain(field.value).split(/\s+/).filter(Boolean);
     list.replaceChildren();
-    if (query.length < 2) { count.textContent = "Type a word, a name or a symbol."; return; }
-    /* global Search */
-    const results = Search._performSearch(...Search._parseQuery(query)).reverse();
-    const seen = new Set();
-    for (const [name, title, anchor] of results) {
-      const address = `${root}${name}.html${anchor || ""}`;
-      if (seen.has(address) || seen.size >= 40) continue;
-      seen.add(address);
+    if (!words.length) { count.textContent = "Type a word, a name or a symbol."; return; }
+    const found = places.map((place) => [score(place, words), place]).filter(([sum]) => sum);
+    found.sort((a, b) => b[0] - a[0]);
+    for (const [, place] of found.slice(0, MOST)) {
       const item = document.createElement("li"), link = document.createElement("a");
-      const [chapter, section] = title.split(" > ");
-      link.href = address;
-      link.textContent = section || chapter;
-      if (section) { const small = document.createElement("small"); small.textContent = chapter; link.append(small); }
+      const title = document.createElement("b");
+      link.href = place.address;
+      title.textContent = place.title;
+      link.append(title);
+      if (place.chapter) {
+        const chapter = document.createElement("span");
+        chapter.textContent = place.chapter;
+        link.append(chapter);
+      }
+      link.append(snippet(place, words));
       item.append(link);
       list.append(item);
     }
-    count.textContent = seen.size ? `${seen.size} ${seen.size === 1 ? "place" : "places"}` : "Nothing found.";
+    const n = found.length;
+    count.textContent = !n ? "Nothing found." : n > MOST ? `${n} places, the first ${MOST}` : `${n} ${n === 1 ? "place" : "places"}`;
   }
   async function search() {
     if (!dialog.open) dialog.showModal();
     field.select();
-    try { await (ready ??= index()); find(); } catch (error) { ready = null; count.textContent = error.message; }
+    try { find(await (ready ??= index())); } catch (error) { ready = null; count.textContent = error.message; }
   }
   for (const button of all(".tf-search-open")) button.addEventListener("click", search);
   field.addEventListener("input", () => { if (ready) ready.then(find); });

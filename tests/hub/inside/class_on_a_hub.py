@@ -10,25 +10,21 @@ import grp
 import json
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import guide
 import pytest
 import requests
+from browser import HUB, SECONDS, Browser
 from bs4 import BeautifulSoup
 
+from tfviz_lessons.lesson import read
+
 ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests/hub"), str(ROOT / "book/_ext")]
-
-import guide  # noqa: E402
-from browser import HUB, SECONDS, Browser  # noqa: E402
-
-from tfviz_lessons.lesson import read  # noqa: E402
-
 COURSE, ASSIGNMENT, NOTEBOOK = "attention", "week1", "attention"
 STUDENTS = ["ada", "grace", "mallory"]  # who come; emmy never does
 EVERYBODY = ["prof", *STUDENTS]

@@ -1,0 +1,118 @@
+"""The index of the search: every section, every word of the glossary, every row of the atlas, every
+erratum, with its text. `site.js` loads it when a reader first searches.
+
+It takes the place of Sphinx's own index, which knows pages and titles, cuts words to their stems
+and drops symbols; without it a build is shorter, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+from catalogue_directives import tag
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+FILE = "_static/search.js"
+LEFT_OUT = (nodes.literal_block, nodes.raw, nodes.comment, nodes.system_message, nodes.image)
+SIGNS = {"le": "≤", "ge": "≥", "sum": "∑", "infty": "∞", "in": "∈", "to": "→", "times": "×"}
+GREEK = re.compile(r"\\(var)?([A-Za-z]+)")
+
+Entry = tuple[str, str, str, str]  # anchor, title, title of the section around it, text
+
+
+def symbols(latex: str) -> str:
+    r"""A formula as a reader types it: ``\beta_{ij}`` is ``β_ij``."""
+
+    def letter(found: re.Match[str]) -> str:
+        name = found[2]
+        if name in SIGNS or len(name) == 1 or name == "softmax":  # \\q is the query's letter
+            return SIGNS.get(name, name)
+        case = "SMALL" if name.islower() else "CAPITAL"
+        try:
+            return unicodedata.lookup(f"GREEK {case} LETTER {name.replace('lambda', 'lamda')}")
+        except KeyError:
+            return " "
+
+    return " ".join(re.sub(r"[{}$&\\]", "", GREEK.sub(letter, latex)).split())
+
+
+def entries(doctree: nodes.document) -> list[Entry]:
+    """In the order of the page. What is not below a section of its own belongs to the one above."""
+    found: list[tuple[str, str, str, list[str]]] = [("", "", "", [])]
+
+    def own(node: nodes.Node) -> tuple[str, str] | None:
+        """(anchor, title) of what a reader can be sent to."""
+        if isinstance(node, nodes.section) and isinstance(node.children[0], nodes.title):
+            return node["ids"][0], node.children[0].astext()
+        if isinstance(node, nodes.definition_list_item):
+            terms = [term for term in node.children if isinstance(term, nodes.term) and term["ids"]]
+            return (terms[0]["ids"][0], terms[0].astext()) if terms else None
+        if isinstance(node, tag) and node["ids"]:  # a row of the atlas, an erratum
+            head = node.children[0]
+            return node["ids"][0], head.children[0].astext()
+        return None
+
+    def walk(node: nodes.Node, around: tuple[str, ...]) -> None:
+        if isinstance(node, nodes.Text):
+            found[-1][-1].append(node.astext())
+        elif isinstance(node, nodes.math | nodes.math_block):
+            found[-1][-1].append(f" {symbols(node.astext())} ")
+        elif not isinstance(node, (*LEFT_OUT, nodes.title, nodes.term)):
+            if here := own(node):
+                found.append((*here, around[-1] if len(around) > 1 else "", []))
+                around = (*around, here[1])
+            for child in node.children:
+                walk(child, around)
+            if not isinstance(node, nodes.Inline):
+                found[-1][-1].append(" ")
+
+    walk(doctree, ())
+    return [
+        (anchor, title, above, " ".join("".join(text).split()))
+        for anchor, title, above, text in found
+        if title
+    ]
+
+
+def collect(app: Sphinx, doctree: nodes.document) -> None:
+    kept(app.env)[app.env.docname] = entries(doctree)
+
+
+def kept(env: BuildEnvironment) -> dict[str, list[Entry]]:
+    """By page, from one build to the next."""
+    if not hasattr(env, "tfviz_search"):
+        env.tfviz_search = {}  # type: ignore[attr-defined]
+    return env.tfviz_search  # type: ignore[attr-defined]
+
+
+def joined(app: Sphinx, env: BuildEnvironment, pages: set[str], other: BuildEnvironment) -> None:
+    kept(env).update({name: found for name, found in kept(other).items() if name in pages})
+
+
+def write(app: Sphinx, problem: Exception | None) -> None:
+    if problem is not None or app.builder.format != "html":
+        return
+    pages = []
+    for name in sorted(app.env.found_docs):
+        (_, title, _, text), *rest = kept(app.env)[name]
+        pages.append((name, title, [("", "", "", text), *rest]))
+    words = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
+    Path(app.outdir, FILE).write_text(f"window.tfvizSearch = {words};\n", "utf-8")
+
+
+def own_index(app: Sphinx) -> None:
+    app.builder.search = False  # type: ignore[attr-defined]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("builder-inited", own_index)
+    app.connect("doctree-read", collect)
+    app.connect("env-merge-info", joined)
+    app.connect("build-finished", write, priority=400)
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

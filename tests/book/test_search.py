@@ -1,0 +1,60 @@
+"""The search: its index holds every section with its text, and its answers lead there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from conftest import Site
+
+
+@pytest.fixture(scope="module")
+def pages(site: Site) -> dict[str, list[list[str]]]:
+    text = (site.folder / "_static/search.js").read_text("utf-8")
+    found = json.loads(text.removeprefix("window.tfvizSearch = ").removesuffix(";\n"))
+    return {
+        name: [["", title, "", sections[0][3]], *sections[1:]] for name, title, sections in found
+    }
+
+
+def test_every_entry_has_a_place_that_the_page_has(site: Site, pages: Any) -> None:
+    for name, entries in pages.items():
+        page = (site.folder / f"{name}.html").read_text("utf-8")
+        for anchor, title, *_ in entries:
+            assert title and (not anchor or f'id="{anchor}"' in page), f"{name}: {anchor} {title!r}"
+    assert sum(map(len, pages.values())) > 300
+
+
+def test_words_terms_rows_and_symbols_are_in_it(pages: Any) -> None:
+    glossary = {title: text for _, title, _, text in pages["book/glossary"]}
+    assert "best beginnings" in glossary["beam search"]
+    rows = {anchor: title for anchor, title, *_ in pages["book/atlas"]}
+    assert rows["atlas-multi_head_attention"] == "Multi-head attention"
+    attention = " ".join(text for *_, text in pages["chapters/basics/attention"])
+    assert "β" in attention and "softmax" in attention and "\\" not in attention
+    around = {title: above for _, title, above, _ in pages["chapters/basics/attention"]}
+    assert around["Derive it"] and around["Derive it"] in around
+
+
+def test_a_reader_finds_and_goes(page: Any, site: Site) -> None:
+    page.goto(site.url("book/notation"))
+    page.keyboard.press("/")
+    field = page.get_by_role("searchbox", name="Search for")
+    results = page.locator(".tf-search-results a")
+    field.fill("beam search")
+    results.first.wait_for()
+    assert (
+        "Glossary" in results.first.inner_text() and "best beginnings" in results.first.inner_text()
+    )
+    field.fill("β")
+    mark = "document.querySelector('.tf-search-results mark')?.textContent"
+    page.wait_for_function(f"{mark} === 'β'")
+    field.fill("no such word anywhere")
+    page.wait_for_function("!document.querySelector('.tf-search-results a')")
+    assert page.locator(".tf-search-count").inner_text() == "Nothing found."
+    field.fill("deep multi-head")
+    results.first.wait_for()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/chapters/basics/multi_head.html*")
