@@ -12,10 +12,9 @@ import sys
 import tomllib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
@@ -49,8 +48,7 @@ def source_notebooks(
     for label, worth in (points or {}).items():
         if label not in labels:
             raise CourseError(f"points for {label!r}, but the assignment has {', '.join(labels)}")
-        number = isinstance(worth, int | float) and not isinstance(worth, bool)
-        if not number or not 0 < worth < float("inf"):
+        if type(worth) not in (int, float) or not 0 < worth < float("inf"):
             raise CourseError(f"points for {label!r} = {worth!r}; give a number above 0")
     made: dict[str, NotebookNode] = {}
     for chapter, found in chosen.items():
@@ -65,8 +63,7 @@ def source_notebooks(
 # --- on the disk ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Course:
+class Course(NamedTuple):
     """What `course.toml` says: the course's name, its public variant seed, its secret."""
 
     name: str
@@ -79,10 +76,8 @@ def create_course(
 ) -> Path:
     """Make `folder` a course: nbgrader's configuration, and `course.toml`, which only you can read.
 
-    seed     draws students' own numbers; a random one unless given
-    secret   64 hexadecimal digits; random unless given
-
-    Raises `CourseError` where there is a course already, and for a name that cannot be.
+    `seed` and `secret` are random unless given. Raises `CourseError` where there is a course
+    already, and for a name that cannot be.
     """
     from tfviz_course.plugin import config_text
 
@@ -106,9 +101,8 @@ def create_course(
         "# Whoever reads this can compute the inputs of hidden tests. Do not share this file.\n"
         f'secret = "{secret or secrets.token_hex(32)}"\n'
     )
-    private = os.open(course / "course.toml", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(private, "w", encoding="utf8") as file:
-        file.write(text)
+    (course / "course.toml").touch(0o600, exist_ok=False)
+    (course / "course.toml").write_text(text, "utf8")
     return course
 
 
@@ -144,8 +138,7 @@ def create_assignment(
     """Write source/<name>, and let nbgrader make release/<name> and enter it in the gradebook.
 
     Returns the release folder. `due` is in UTC. `again` makes an assignment anew that is there
-    already; nbgrader refuses to drop a notebook of an assignment for which there are submissions.
-    If anything goes wrong the old source and release stay as they were.
+    already. If anything goes wrong the old source and release stay as they were.
     """
     folder = Path(course).resolve()
     known = read_course(folder)

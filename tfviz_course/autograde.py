@@ -5,14 +5,15 @@
     recorded    gradebook.db and autograded/, one student after the other
 
 What is in the store is neither rebuilt nor judged again unless the submission, the assignment or
-the code that does it changed. So a run that was stopped goes on where it was. What was not judged
-to the end, because a process did not start or the clock ran out on a busy machine, is judged again
-in the next run. Recording is done anew in every run, so that every graded cell of every submission
-has the score of what is handed in *now*; scores and comments that a person gave stay.
+the code that does it changed. What was not judged to the end, because the run was stopped, a
+process did not start or the clock ran out on a busy machine, is judged again in the next run.
+Recording is done anew in every run, so that every graded cell of every submission has the score of
+what is handed in *now*; scores and comments that a person gave stay.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -27,6 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 from nbformat import NotebookNode
+from nbgrader import utils
+from nbgrader.api import MissingEntry
+from sqlalchemy.exc import OperationalError
 
 from tfviz_course import students as ids
 from tfviz_course.assignment import api, failure, read_course
@@ -64,7 +68,6 @@ def autograde(
     students: Iterable[str] | None = None,
     workers: int | None = None,
     limits: Limits | None = None,
-    accept_risk: bool = False,
     again: bool = False,
     judge_only: bool = False,
     progress: bool = False,
@@ -73,7 +76,6 @@ def autograde(
 
     students      names of folders in submitted/; all of them unless given
     workers       submissions that are judged at a time; unless given, as many as there are cores
-    accept_risk   judge without a sandbox where there is none
     again         judge anew what the store has
     judge_only    bring the store up to date; the gradebook stays as it is
     progress      say on stderr who is judged
@@ -85,19 +87,19 @@ def autograde(
     task = _load(Path(course).resolve(), assignment)
     limits = limits or sandbox.Limits()
     took = dict.fromkeys(_chosen(task, students), 0.0)
-    why = sandbox.available()
-    if why and not accept_risk:
-        raise GradingError(
-            f"submissions are not judged without a sandbox: {why} To run what students wrote with "
-            "your own rights all the same, say --accept-risk."
-        )
-    base = [_version(), asdict(limits), not why, task.secret, task.name]
-    marks = {notebook: hashed([base, _plain(source)]) for notebook, source in task.sources.items()}
-    marks |= {"": hashed([marks, {name: _plain(one) for name, one in task.releases.items()}])}
+    if why := sandbox.available():
+        raise GradingError(f"submissions are not judged without a sandbox: {why}")
+    notebooks = [
+        [name, cell.cell_type, cell.source, cell.metadata]
+        for some in (task.sources, task.releases)
+        for name, notebook in some.items()
+        for cell in notebook.cells
+    ]
+    state = hashed([_version(), asdict(limits), task.secret, task.name, notebooks])
     with alone(task.course):
-        jobs = [job for name in took for job in _jobs(task, name, marks, again)]
-        workers = workers or _cores()
-        for number, (job, seconds) in enumerate(_judged(task, jobs, workers, limits, not why), 1):
+        jobs = [job for name in took for job in _jobs(task, name, state, again)]
+        workers = workers or len(os.sched_getaffinity(0))
+        for number, (job, seconds) in enumerate(_judged(task, jobs, workers, limits), 1):
             took[job.student] += seconds
             if progress:
                 print(f"judged {number} of {len(jobs)}: {job.student}", file=sys.stderr)
@@ -141,11 +143,8 @@ def _load(course: Path, name: str) -> _Assignment:
 
 def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
     there, _ = ids.below(task.course / "submitted", task.name)
-    if students is None:
-        return there
-    wanted = sorted(map(ids.check, set(students)))
-    strangers = [student for student in wanted if student not in there]
-    if strangers:
+    wanted = there if students is None else sorted(map(ids.check, set(students)))
+    if strangers := [student for student in wanted if student not in there]:
         raise GradingError(
             f"no submission of {', '.join(strangers)}: there is no folder "
             f"{task.course / 'submitted' / strangers[0] / task.name}"
@@ -167,57 +166,50 @@ def _version() -> str:
 class _Job:
     """One notebook of one submission; `entry` is what the store has on that submission."""
 
-    student: str
     notebook: str
-    key: str
     answers: dict[str, str]
     entry: dict[str, Any]
+    seen: str  # what the entry says when all of it is judged
+
+    @property
+    def student(self) -> str:
+        return str(self.entry["student"])
 
 
-def _jobs(task: _Assignment, name: str, marks: Mapping[str, str], again: bool) -> list[_Job]:
-    """Rebuild what a student handed in, if it changed; gives what is to be judged of it.
-
-    `marks` are those of the notebooks, and by an empty name that of the whole assignment.
-    """
+def _jobs(task: _Assignment, name: str, state: str, again: bool) -> list[_Job]:
+    """Rebuild what a student handed in, if it changed; gives what is to be judged of it."""
     files, told = read_files(task.course / "submitted" / name / task.name, task.releases)
     sums = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
-    seen = hashed([marks[""], name, sums, told])
-    old = read_entry(task.course, task.name, name) or {"notebooks": {}, "recorded": {}}
-    judged = all(part["key"] for part in old["notebooks"].values())
-    if not again and judged and old.get("seen") == [seen, _files_of(task, name)]:
+    seen = hashed([state, name, sums, told])
+    final = task.course / REBUILT / name / task.name
+    old = read_entry(task.course, task.name, name) or {}
+    if old.get("seen") == seen and old.get("rebuilt") == _sums(final) and not again:
         return []
     rebuilt = _rebuilt(task, name, files, told)
-    with writing(task.course / REBUILT / name / task.name):
-        odd = _write_rebuilt(task, name, rebuilt, files)
-    entry: dict[str, Any] = {
-        "format": FORMAT,
-        "student": name,
-        "seen": [seen, _files_of(task, name)],
-        "recorded": old["recorded"],
-        "notebooks": {},
-    }
-    jobs = []
-    for notebook, found in rebuilt.items():
-        key = hashed([marks[notebook], name, found.answers])
-        kept = old["notebooks"].get(notebook, {})
-        known = kept.get("key") == key and not again
-        entry["notebooks"][notebook] = {
-            "key": key if known else "",
+    with writing(final):
+        odd = _write_rebuilt(final, rebuilt, files)
+    entry = {"format": FORMAT, "student": name, "seen": "", "recorded": old.get("recorded")}
+    entry["rebuilt"] = _sums(final)
+    entry["notebooks"] = {
+        notebook: {
+            "done": False,
             "answers": digest(found.notebook),
-            "remarks": [*odd, *found.remarks],
-            "judged": kept["judged"] if known else NOTHING,
+            "remarks": [*(() if number else odd), *found.remarks],
+            "judged": NOTHING,
         }
-        odd = []  # told once
-        if not known:
-            jobs.append(_Job(name, notebook, key, found.answers, entry))
+        for number, (notebook, found) in enumerate(rebuilt.items())
+    }
     write_entry(task.course, task.name, entry)
-    return jobs
+    return [  # where nothing is answered no process need start
+        _Job(notebook, found.answers if found.found else {}, entry, seen)
+        for notebook, found in rebuilt.items()
+    ]
 
 
-def _files_of(task: _Assignment, student: str) -> str:
-    """A mark of the rebuilt files, so that who removes or changes them gets them anew."""
-    files = sorted((task.course / REBUILT / student / task.name).glob("*"))
-    return hashed([(file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files])
+def _sums(folder: Path) -> list[list[str]]:
+    """Marks of the rebuilt files, so that who removes or changes them gets them anew."""
+    files = sorted(folder.glob("*"))
+    return [[file.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
 
 
 def _rebuilt(
@@ -232,21 +224,11 @@ def _rebuilt(
         return {name: replace(one, remarks=(line,)) for name, one in empty.items()}
 
 
-def _plain(source: NotebookNode) -> list[Any]:
-    """What of a notebook verdicts can depend on."""
-    return [[cell.cell_type, cell.source, cell.metadata] for cell in source.cells]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _write_rebuilt(
-    task: _Assignment, student: str, rebuilt: Mapping[str, Rebuilt], files: Mapping[str, bytes]
+    final: Path, rebuilt: Mapping[str, Rebuilt], files: Mapping[str, bytes]
 ) -> list[str]:
     """Write what nbgrader is to read; returns remarks on the files beside the notebooks."""
-    final = task.course / REBUILT / student / task.name
-    fresh = final.with_name(f".{task.name}.{os.getpid()}")
+    fresh = final.with_name(f".{final.name}.{os.getpid()}")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     for notebook, found in rebuilt.items():
@@ -265,17 +247,13 @@ def _write_rebuilt(
 
 
 def _is_time(text: str) -> bool:
-    from nbgrader.utils import parse_utc
-
-    try:
-        parse_utc(text)
-    except (ValueError, OverflowError):
-        return False
-    return True
+    with contextlib.suppress(ValueError, OverflowError):
+        return bool(utils.parse_utc(text))
+    return False
 
 
 def _judged(
-    task: _Assignment, jobs: Sequence[_Job], workers: int, limits: Limits, sandboxed: bool
+    task: _Assignment, jobs: Sequence[_Job], workers: int, limits: Limits
 ) -> Iterator[tuple[_Job, float]]:
     """Judge each job in a child process, `workers` at a time, and store what comes back.
 
@@ -308,7 +286,6 @@ def _judged(
                     student=job.student,
                     secret=task.secret,
                     assignment=task.name,
-                    sandboxed=sandboxed,
                 )
                 running[child] = job, time.monotonic()
             wait([child.line for child in running], timeout=1)
@@ -333,9 +310,11 @@ def _judged(
 
 
 def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
-    done = judged["verdicts"] and not any(w in line for line in judged["remarks"] for w in LATE)
-    part = {"key": job.key if done else "", "judged": judged}  # without: again next time
-    job.entry["notebooks"][job.notebook] |= part
+    late = any(why in line for line in judged["remarks"] for why in LATE)
+    parts = job.entry["notebooks"]
+    parts[job.notebook] |= {"judged": judged, "done": bool(judged["verdicts"]) and not late}
+    if all(part["done"] for part in parts.values()):  # else again, next time
+        job.entry["seen"] = job.seen
     write_entry(task.course, task.name, job.entry)
 
 
@@ -348,8 +327,6 @@ def _record_all(task: _Assignment, students: Sequence[str]) -> None:
     A submission that cannot be recorded does not keep the others from it; `GradingError` names it
     at the end.
     """
-    from sqlalchemy.exc import OperationalError
-
     failed: dict[str, str] = {}
     handle = api(task.course)
     handle.config.Autograde.judged = True
@@ -379,38 +356,30 @@ def _record(handle: Any, assignment: str, student: str) -> str:
     """Record one student; returns why it did not work, or an empty text."""
     course = Path(handle.coursedir.root)
     entry = read_entry(course, assignment, student) or {}
-    keys = {notebook: part["key"] for notebook, part in entry.get("notebooks", {}).items()}
-    before = _reviewed(handle, assignment, student) if entry.get("recorded") == keys else set()
+    seen = entry.get("seen")
+    before = set()
+    if entry.get("recorded") == seen:  # nothing changed since a person looked at it
+        with handle.gradebook as gradebook:
+            for grade in _grades(gradebook, assignment, student):
+                if grade.manual_score is not None and not grade.needs_manual_grade:
+                    before.add(grade.cell.name)
     result = handle.autograde(assignment, student)
     if not result["success"]:
         if str(result.get("error")).strip().endswith("KeyboardInterrupt"):
             raise KeyboardInterrupt  # nbgrader catches everything
         return BUSY if BUSY in f"{result.get('log')}{result.get('error')}" else failure(result)
-    if before:  # nothing changed since a person looked at it, so nobody need look again
+    if before:  # so nobody need look again
         with handle.gradebook as gradebook:
             for grade in _grades(gradebook, assignment, student):
                 if grade.cell.name in before:
                     grade.needs_manual_grade = False
             gradebook.db.commit()
-    write_entry(course, assignment, {**entry, "recorded": keys})
+    write_entry(course, assignment, {**entry, "recorded": seen})
     return ""
 
 
-def _reviewed(handle: Any, assignment: str, student: str) -> set[str]:
-    """Cells with a score that a person gave and that wait for nobody."""
-    with handle.gradebook as gradebook:
-        return {
-            grade.cell.name
-            for grade in _grades(gradebook, assignment, student)
-            if grade.manual_score is not None and not grade.needs_manual_grade
-        }
-
-
 def _grades(gradebook: Any, assignment: str, student: str) -> list[Any]:
-    from nbgrader.api import MissingEntry
-
-    try:
+    with contextlib.suppress(MissingEntry):
         notebooks = gradebook.find_submission(assignment, student).notebooks
-    except MissingEntry:
-        return []
-    return [grade for notebook in notebooks for grade in notebook.grades]
+        return [grade for notebook in notebooks for grade in notebook.grades]
+    return []

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import resource
 import signal
-import sys
 import time
 import traceback
 import warnings
@@ -38,9 +37,8 @@ class Child:
         seconds: float | None = None,
         **who: Any,
     ) -> None:
-        if seconds is None:
-            starts = (len(prepared.tasks) + 1) * limits.start_seconds
-            seconds = PATIENCE * (limits.seconds + starts)
+        starts = (len(prepared.tasks) + 1) * limits.start_seconds
+        seconds = seconds or PATIENCE * (limits.seconds + starts)
         self.graded = prepared.graded()
         self.found: dict[str, Verdict] = {}  # so far
         self.last: Any = None  # what it said last
@@ -86,11 +84,8 @@ class Child:
         if self.line.closed:
             return
         self.line.close()
-        with contextlib.suppress(psutil.Error):
-            top = psutil.Process(self.process.pid)
-            top.suspend()  # what its children leave behind comes to it, and cannot slip away
-            end_all(lambda: top.children(recursive=True))
-            top.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            end_all(psutil.Process(self.process.pid))
         self.process.join()
 
 
@@ -114,18 +109,15 @@ def _judge(
 ) -> None:
     """What the forked process does: says each verdict, and all of them or an error at the end."""
     os.setpgrp()  # Ctrl-C is for the parent, which then ends this
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: nor without it
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: nor without it
     seconds = int(2 * limits.seconds + limits.start_seconds) + 1
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     bound_memory(limits.memory, for_good=False)  # a student's process sets its own
-    last: Judged | Exception
     try:
-        last = judge(prepared, answers, limits=limits, report=lambda *new: line.send(new), **who)
+        line.send(judge(prepared, answers, limits=limits, report=lambda *n: line.send(n), **who))
     except Unavailable as error:
-        last = error
+        line.send(error)
     except BaseException:
         said = traceback.format_exc()
-        last = RuntimeError(f"the judge itself failed, please report this:\n{said}")
-    line.send(last)
+        line.send(RuntimeError(f"the judge itself failed, please report this:\n{said}"))

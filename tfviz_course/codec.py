@@ -88,7 +88,9 @@ class Writer:
         if isinstance(value, str):
             return str.__str__(value)
         if isinstance(value, int):
-            return self._integer(int(value))
+            if (bits := int(value).bit_length()) > BIGGEST:
+                raise CodecError(f"an integer of {bits:,} bits")
+            return int(value) if bits <= BIG else ["int", hex(int(value))]
         if isinstance(value, float):
             return float(value)
         if isinstance(value, np.generic) and not isinstance(plain := value.item(), np.generic):
@@ -107,8 +109,13 @@ class Writer:
         if isinstance(value, Mapping):
             pairs = dict.items(value) if isinstance(value, dict) else value.items()
             return ["dict", *([self.put(k, depth + 1), self.put(v, depth + 1)] for k, v in pairs)]
-        if ours := self._ours(value, depth):
-            return ours
+        # Patterns and explorers of tfviz: where nobody has imported them, there are none.
+        patterns = sys.modules.get("tfviz.patterns.pattern")
+        explorers = sys.modules.get("tfviz.explorers.base")
+        if patterns and isinstance(value, patterns.Pattern):
+            return ["pattern", self.put(patterns.Pattern.spec(value), depth + 1)]
+        if explorers and isinstance(value, explorers.Explorer):
+            return ["explorer", str(value.module), self.put(value.state, depth + 1)]
         # Numbers and collections of others' making (a Fraction, a deque): equal to a plain one.
         if isinstance(value, numbers.Real | decimal.Decimal):
             number = float(value)
@@ -124,11 +131,6 @@ class Writer:
             raise CodecError(f"larger than {RAW_BYTES >> 20} MiB")
         self.raw.append(raw)
         return len(raw)
-
-    def _integer(self, value: int) -> Any:
-        if value.bit_length() > BIGGEST:
-            raise CodecError(f"an integer of {value.bit_length():,} bits")
-        return value if value.bit_length() <= BIG else ["int", hex(value)]
 
     def _tensor(self, value: Tensor) -> Any:
         name = str(value.dtype).removeprefix("torch.")
@@ -150,17 +152,6 @@ class Writer:
         except TypeError:  # of objects, of text
             return ["opaque", f"{type(value).__name__} of {value.dtype}"]
         return ["array", *self._tensor(plain)[1:]]
-
-    def _ours(self, value: Any, depth: int) -> Any:
-        """Patterns and explorers of tfviz."""
-        # Not imported here: where nobody has imported them, there are none.
-        patterns = sys.modules.get("tfviz.patterns.pattern")
-        explorers = sys.modules.get("tfviz.explorers.base")
-        if patterns and isinstance(value, patterns.Pattern):
-            return ["pattern", self.put(patterns.Pattern.spec(value), depth + 1)]
-        if explorers and isinstance(value, explorers.Explorer):
-            return ["explorer", str(value.module), self.put(value.state, depth + 1)]
-        return None
 
 
 def pack(message: Any, raw: list[bytes]) -> bytes:
@@ -212,20 +203,56 @@ class Reader:
             if type(text) is int and text.bit_length() > BIG:
                 raise CodecError("a long integer must be written in hexadecimal")
             return text
-        if type(text) is not list or not text or type(text[0]) is not str:
-            raise CodecError(f"not a value: {short(repr(text)[:100], 60)}")
-        tag, *rest = text
-        read = _READ.get(tag)
-        if read is None:
-            if self.handle is not None:
-                return self.handle(text)
-            raise CodecError(f"not a kind of value: {short(tag, 40)!r}")
         try:
-            return read(self, depth + 1, *rest)
+            return self._made(text, depth + 1)
         except CodecError:
             raise
-        except (TypeError, ValueError, OverflowError, RuntimeError, MemoryError) as error:
-            raise CodecError(f"not a {tag}: {short(error)}") from None
+        except Exception as error:  # each library says in its own way what is wrong
+            raise CodecError(
+                f"not a value: {short(repr(text)[:100], 60)}: {short(error)}"
+            ) from None
+
+    def _made(self, text: Any, depth: int) -> Any:
+        match text:
+            case ["int", str(digits)] if len(digits) <= BIGGEST // 4 + 4:
+                return int(digits, 16)
+            case ["bytes", size]:
+                return bytes(self._take(size))
+            case ["tensor", name, shape, bool(gradient)]:
+                return self._tensor(name, shape, gradient)
+            case ["array", name, shape, bool()]:
+                return self._tensor(name, shape, False).numpy()
+            case ["generator", size]:
+                generator = torch.Generator()
+                return generator.set_state(
+                    torch.frombuffer(bytearray(self._take(size)), dtype=torch.uint8)
+                )
+            case ["list", *items]:
+                return [self.get(item, depth) for item in items]
+            case ["tuple", *items]:
+                return tuple([self.get(item, depth) for item in items])
+            case ["set", *items]:
+                return set(_few_alike([self.get(item, depth) for item in items]))
+            case ["dict", *pairs]:
+                found = [(self.get(key, depth), self.get(value, depth)) for key, value in pairs]
+                _few_alike([key for key, _ in found])
+                return dict(found)
+            case ["opaque", kind]:
+                return Opaque(short(kind, 80))
+            case ["pattern", spec]:
+                from tfviz.patterns.pattern import from_spec
+
+                return from_spec(self.get(spec, depth))
+            case ["explorer", str(module), state]:
+                from tfviz.explorers import ALL
+
+                values, explorer = self.get(state, depth), ALL[module]
+                if not {*explorer.given, *explorer.moved, "prompt"}.issuperset(values):
+                    raise CodecError("an explorer with a trait that it does not have")
+                return explorer.from_state(values)
+            case [str(), *_] if self.handle is not None:
+                return self.handle(text)
+        raise CodecError(f"not a kind of value: {short(repr(text)[:100], 60)}")
 
     def done(self) -> None:
         """Raises CodecError if raw bytes are left over."""
@@ -238,96 +265,22 @@ class Reader:
         self.at += size
         return self.raw[self.at - size : self.at]
 
-    def _bytes_of(self, name: str, shape: list[int]) -> int:
-        """The size of a tensor."""
-        if type(name) is not str or name not in DTYPES:
-            raise CodecError(f"not a type of numbers: {short(name, 40)!r}")
-        if type(shape) is not list or len(shape) > 16 or any(type(n) is not int for n in shape):
-            raise CodecError(f"not a shape: {short(shape, 60)}")
-        # an empty one may have an absurd shape, too
-        if min(shape, default=0) < 0 or math.prod(n or 1 for n in shape) > 1 << 48:
-            raise CodecError(f"not a shape: {short(shape, 60)}")
-        return math.prod(shape) * DTYPES[name].itemsize
-
-    # One method for each tag: its arguments are what follows the tag.
-
-    def read_int(self, depth: int, digits: str) -> int:
-        if type(digits) is not str or len(digits) > BIGGEST // 4 + 4:
-            raise CodecError("not an integer")
-        return int(digits, 16)
-
-    def read_bytes(self, depth: int, size: int) -> bytes:
-        return bytes(self._take(size))
-
-    def read_tensor(self, depth: int, name: str, shape: list[int], gradient: bool) -> Tensor:
-        raw = bytearray(self._take(self._bytes_of(name, shape)))
+    def _tensor(self, name: str, shape: list[int], gradient: bool) -> Tensor:
         dtype = DTYPES[name]
+        whole = type(shape) is list and len(shape) <= 16 and {*map(type, shape)} <= {int}
+        # an empty one may have an absurd shape, too
+        if not whole or min(shape, default=0) < 0 or math.prod(n or 1 for n in shape) > 1 << 48:
+            raise CodecError(f"not a shape: {short(shape, 60)}")
+        raw = bytearray(self._take(math.prod(shape) * dtype.itemsize))
         if not raw:
             made = torch.empty(shape, dtype=dtype)
         elif dtype is torch.bool:  # a byte that is neither 0 nor 1 must not become a strange True
             made = torch.frombuffer(raw, dtype=torch.uint8).reshape(shape) != 0
         else:
             made = torch.frombuffer(raw, dtype=dtype).reshape(shape)
-        if gradient is True and (dtype.is_floating_point or dtype.is_complex):
+        if gradient and (dtype.is_floating_point or dtype.is_complex):
             made.requires_grad_()
         return made
-
-    def read_array(self, depth: int, name: str, shape: list[int], _: bool) -> np.ndarray:
-        return self.read_tensor(depth, name, shape, False).numpy()
-
-    def read_generator(self, depth: int, size: int) -> torch.Generator:
-        state = torch.frombuffer(bytearray(self._take(size)), dtype=torch.uint8)
-        generator = torch.Generator()
-        generator.set_state(state)
-        return generator
-
-    def read_list(self, depth: int, *items: Any) -> list[Any]:
-        return [self.get(item, depth) for item in items]
-
-    def read_tuple(self, depth: int, *items: Any) -> tuple[Any, ...]:
-        return tuple(self.get(item, depth) for item in items)
-
-    def read_set(self, depth: int, *items: Any) -> set[Any]:
-        return set(_few_alike([self.get(item, depth) for item in items]))
-
-    def read_dict(self, depth: int, *pairs: Any) -> dict[Any, Any]:
-        found = [(self.get(key, depth), self.get(value, depth)) for key, value in pairs]
-        _few_alike([key for key, _ in found])
-        return dict(found)
-
-    def read_opaque(self, depth: int, kind: str) -> Opaque:
-        return Opaque(short(kind, 80))
-
-    def read_pattern(self, depth: int, spec: Any) -> Any:
-        from tfviz.patterns.pattern import from_spec
-
-        try:
-            return from_spec(self.get(spec, depth))
-        except CodecError:
-            raise
-        except Exception as error:  # the library's own words about what is wrong
-            raise CodecError(f"not a pattern: {short(error)}") from None
-
-    def read_explorer(self, depth: int, module: str, state: Any) -> Any:
-        from tfviz.explorers import ALL
-
-        values = self.get(state, depth)
-        kind = ALL.get(module) if type(module) is str else None
-        if kind is None or type(values) is not dict:
-            raise CodecError(f"no explorer is called {short(module, 40)!r}")
-        if not {*kind.given, *kind.moved, "prompt"}.issuperset(values):
-            raise CodecError("an explorer with a trait that it does not have")
-        try:
-            return kind.from_state(values)
-        except Exception as error:  # each class says in its own way that a state is none
-            raise CodecError(f"the state of the explorer is not valid: {short(error)}") from None
-
-
-_READ: dict[str, Callable[..., Any]] = {
-    name.removeprefix("read_"): read
-    for name, read in vars(Reader).items()
-    if name.startswith("read_")
-}
 
 
 def _few_alike(items: list[Any]) -> list[Any]:

@@ -1,15 +1,13 @@
 """Collecting what students hand in, when some of them may mean harm.
 
-**Files**, from mail or a learning platform: who handed in is what the file's name says, and anybody
-can name a file. So the id is checked, and what is already there is replaced only where the
-instructor says so (`NamedFiles`, for ``nbgrader zip_collect``).
+**Files**, from mail or a learning platform: anybody can name a file. So the id is checked, and what
+is already there is replaced only where the instructor says so (`NamedFiles`).
 
-**A hub.** The inbound folder of nbgrader's exchange is open: every student may put anything there,
-under any name. nbgrader's own way warns of a false name and takes the work all the same, follows
-links to files that only the instructor can read, and stops, for the whole class, at the first file
-that it cannot copy. `OwnWork` takes plain files only, files them under the account that owns them,
-goes on. It needs an account for each student. Where all are one account, as on Kubernetes, it has
-no use.
+**A hub.** Every student may put anything into the inbound folder of nbgrader's exchange, under any
+name. nbgrader's own way warns of a false name and takes the work all the same, follows links to
+files that only the instructor can read, and stops, for the whole class, at the first file that it
+cannot copy. `OwnWork` takes plain files only, files them under the account that owns them, goes on.
+It needs an account for each student: where all are one, as on Kubernetes, it has no use.
 """
 
 from __future__ import annotations
@@ -96,10 +94,8 @@ def handed_in(folder: str) -> datetime:
 
 
 def read_plain(folder: int, name: str, owner: int, most: int) -> bytes:
-    """What is in a file of an open folder, at most this many bytes.
-
-    OSError for all that is not a plain file of this owner: links, pipes, folders, files of others.
-    """
+    """What is in a file of an open folder; OSError for what is larger, or no plain file of this
+    owner: links, pipes, folders, files of others."""
     file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     with open(file, "rb") as source:
         found = os.fstat(file)

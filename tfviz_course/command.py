@@ -7,13 +7,13 @@ import inspect
 import sys
 import textwrap
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from tfviz_course import students
 
@@ -56,7 +56,6 @@ def new(options: argparse.Namespace) -> None:
 
 def show(options: argparse.Namespace) -> None:
     """List chapters and exercises that can be given out."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -109,28 +108,24 @@ def autograde(options: argparse.Namespace) -> None:
     """
     from tfviz_course import autograde as grading
     from tfviz_course import sandbox
-    from tfviz_course.report import count, plain, results, show
+    from tfviz_course.report import count, plain, results, table
 
-    limits = sandbox.Limits()
-    if options.seconds is not None:
-        limits = replace(limits, seconds=options.seconds)
-    if options.memory is not None:
-        limits = replace(limits, memory=int(options.memory * 2**30))
-    choice: dict[str, Any] = {
-        "students": options.student,
-        "workers": options.workers,
-        "limits": limits,
-        "accept_risk": options.accept_risk,
-        "again": options.again,
-        "judge_only": options.judge_only,
-        "progress": sys.stderr.isatty(),
-    }
+    given = {"seconds": options.seconds, "memory": options.memory and int(options.memory * 2**30)}
     begin = time.monotonic()
-    took = grading.autograde(options.course, options.name, **choice)
+    took = grading.autograde(
+        options.course,
+        options.name,
+        students=options.student,
+        workers=options.workers,
+        limits=sandbox.Limits(**{name: value for name, value in given.items() if value}),
+        again=options.again,
+        judge_only=options.judge_only,
+        progress=sys.stderr.isatty(),
+    )
     if options.judge_only:
         return
     found = results(options.course, options.name)
-    show(found)
+    Console().print(table(found))
     judged = sum(seconds > 0 for seconds in took.values())
     print(
         f"{count(len(took), 'submission')} graded in {time.monotonic() - begin:.0f} s; "
@@ -176,7 +171,7 @@ def feedback(options: argparse.Namespace) -> None:
     place = f"{course / 'feedback'}/STUDENT/{name}"
     print(f"Feedback for {count(len(wanted) - len(failed), 'student')}: {place}")
     if todo := waiting(results(course, name)):
-        print(f"Not graded yet: {'; '.join(todo)}. The pages say so; make them again afterwards.")
+        print(f"Not graded yet: {todo}. The pages say so; make them again afterwards.")
     if failed:
         raise UsageError(f"no feedback in {place}: {students.together(failed)}")
 
@@ -195,7 +190,7 @@ def report(options: argparse.Namespace) -> None:
     if options.anonymous:
         found = reports.without_names(found, read_course(options.course).secret)
         folder /= "anonymous"
-    reports.show(found)
+    Console().print(reports.table(found))
     with writing(folder):
         reports.write(found, folder)
     files = sorted(path.name for path in folder.iterdir() if path.is_file())
@@ -262,11 +257,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--seconds": {"type": _above_0, "help": "at most, for one submission"},
     "--memory": {"type": _above_0, "help": "at most, for one submission, in GiB"},
     "--judge-only": FLAG | {"help": "leave the gradebook as it is (formgrader does so)"},
-    "--accept-risk": FLAG | {"help": "without a sandbox, run answers with your own rights"},
     "--anonymous": FLAG | {"help": "for showing in class: no names, no remarks"},
-    "--debug": FLAG | {"help": "show where an error comes from"},
 }
-JUDGING = "--again --workers --seconds --memory --judge-only --accept-risk"
+JUDGING = "--again --workers --seconds --memory --judge-only"
 COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "new": (new, "folder --name --seed"),
     "list": (show, "chapter"),
@@ -288,7 +281,7 @@ def parser() -> argparse.ArgumentParser:
         short = said[0].lower() + said.split(".\n")[0][1:]
         made = parts.add_parser(name, help=short, description=said, formatter_class=raw)
         made.set_defaults(run=run)
-        for option in [*options.split(), "--debug"]:
+        for option in options.split():
             made.add_argument(option, **ARGUMENTS[option])
     return top
 
@@ -300,8 +293,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.course = options.course.resolve()
     try:
         with warnings.catch_warnings():
-            if not options.debug:
-                warnings.simplefilter("ignore")  # of packages about each other
+            warnings.simplefilter("ignore")  # of packages about each other
             for student in getattr(options, "student", None) or ():
                 students.check(student)
             options.run(options)
@@ -309,14 +301,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("tfviz-course: stopped; what is done is kept, and a new run goes on", file=sys.stderr)
         return 130
     except Exception as error:
-        if options.debug:
-            traceback.print_exc()
+        ours = type(error).__module__.startswith("tfviz_course")
+        if not ours and type(error) not in (FileNotFoundError, ValueError):
+            raise  # a mistake of the course's own, which is reported with all of it
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = " … ".join([lines[0], lines[-1]] if len(lines) > 2 else lines)
-        ours = type(error).__module__.startswith("tfviz_course")
-        known = ours or type(error) in (FileNotFoundError, ValueError)
-        kind = "" if known else f"{type(error).__name__}: "
-        hint = "" if known or options.debug else " (--debug shows where)"
-        print(f"tfviz-course: {kind}{said or 'it does not say why'}{hint}", file=sys.stderr)
+        print(f"tfviz-course: {said or 'it does not say why'}", file=sys.stderr)
         return 2
     return 0

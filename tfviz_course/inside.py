@@ -2,9 +2,7 @@
 
 It runs in the sandbox, with nothing of the grader's in reach: the tests, the hidden inputs before
 they are used and the solutions never come here. Whoever takes it over gains a process that can
-only answer wrongly.
-
-The messages are described in `tfviz_course.line`, whose `Session` is the other end.
+only answer wrongly. `tfviz_course.line` is the other end, and describes the messages.
 """
 
 from __future__ import annotations
@@ -19,7 +17,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import groupby
+from operator import itemgetter
 from types import FunctionType, TracebackType
 from typing import Any
 
@@ -36,15 +36,11 @@ def _confine(orders: dict[str, Any]) -> None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    seconds = int(limits["seconds"] + limits["start_seconds"])
-    for kind, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_FSIZE, limits["file_size"]),
-        (resource.RLIMIT_NOFILE, limits["files"]),
-        (resource.RLIMIT_NPROC, limits["processes"]),
-    ):
-        _limit(kind, most)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_CPU, int(limits["seconds"] + limits["start_seconds"]))
+    _limit(resource.RLIMIT_FSIZE, limits["file_size"])
+    _limit(resource.RLIMIT_NOFILE, limits["files"])
+    _limit(resource.RLIMIT_NPROC, limits["processes"])
 
 
 def _limit(kind: int, most: int, *, for_good: bool = True) -> None:
@@ -72,11 +68,6 @@ class Lock:
     def __init__(self) -> None:
         self.cells: set[str] = set()  # files of the lesson's cells, as IPython calls them
         self.library = ""
-
-    def find(self, names: list[list[str]], space: dict[str, Any]) -> list[FunctionType]:
-        """The functions with these modules and names."""
-        homes = [(space if m == "__main__" else vars(sys.modules.get(m, sys)), n) for m, n in names]
-        return [found for home, n in homes if isinstance(found := home.get(n), FunctionType)]
 
     @contextmanager
     def on(self, functions: list[FunctionType]) -> Iterator[None]:
@@ -113,50 +104,43 @@ def _PLACE(*arguments: Any, **named: Any) -> Any:
 # --- what a cell shows ---------------------------------------------------------------------------
 
 
-class Shown:
-    """What a cell prints and displays, as outputs of a notebook; the grader cuts it to size."""
+class Shown(io.TextIOBase):
+    """What a cell prints and displays: sys.stdout and sys.stderr in one.
+
+    `outputs` are [kind, text], the kind being text, picture (PNG in base64) or error; the grader
+    cuts them to size.
+    """
+
+    encoding, errors = "utf-8", "replace"
 
     def __init__(self) -> None:
         self.take()
 
-    def take(self) -> list[dict[str, Any]]:
+    def take(self) -> list[list[str]]:
         """The outputs so far; begins anew."""
-        found = getattr(self, "outputs", [])
-        self.outputs: list[dict[str, Any]] = []
+        found: list[list[str]] = []
+        for kind, some in groupby(getattr(self, "outputs", ()), key=itemgetter(0)):
+            texts = [text for _, text in some]
+            found += [[kind, text] for text in (["".join(texts)] if kind == "text" else texts)]
+        self.outputs: list[tuple[str, str]] = []
         self.left = 1 << 20  # so much a message holds, however it is written
         return found
 
-    def text(self, name: str, text: str) -> None:
-        text = text[: max(self.left, 0)]
+    def add(self, kind: str, text: str) -> None:
         self.left -= len(text) + 1
-        last = self.outputs[-1] if self.outputs else {}
-        if last.get("name") == name:
-            last["text"] += text
-        elif text:
-            self.outputs.append({"output_type": "stream", "name": name, "text": text})
+        self.outputs.append((kind, text))
 
-    def rich(self, kind: str, data: dict[str, Any]) -> None:
-        kept: dict[str, str] = {}
-        for mime in {"text/plain", "image/png", "image/jpeg"} & data.keys():
-            value = data[mime]
-            value = base64.b64encode(value).decode() if isinstance(value, bytes) else value
-            if isinstance(value, str) and len(value) < self.left:
-                self.left -= len(value) + 100
-                kept[mime] = value
-        if kept:
-            self.outputs.append({"output_type": kind, "data": kept, "metadata": {}})
-
-
-class Stream(io.TextIOBase):
-    """sys.stdout or sys.stderr."""
-
-    encoding, errors = "utf-8", "replace"
-
-    def __init__(self, name: str, shown: Shown) -> None:
-        self._kind, self._shown = name, shown
+    def rich(self, data: dict[str, Any]) -> None:
+        png = data.get("image/png")
+        png = base64.b64encode(png).decode() if isinstance(png, bytes) else png
+        if isinstance(png, str) and len(png) < self.left:
+            self.add("picture", png)
+        elif "text/plain" in data:
+            self.write(f"{data['text/plain']}\n")
 
     def write(self, text: str) -> int:
-        self._shown.text(self._kind, str(text))
+        if self.left > 0:
+            self.add("text", str(text)[: self.left])
         return len(text)
 
     def writable(self) -> bool:
@@ -173,13 +157,10 @@ def _shell(shown: Shown) -> Any:
 
     def show(value: Any) -> None:
         if value is not None:
-            shown.rich("execute_result", shell.display_formatter.format(value)[0])
+            shown.rich(shell.display_formatter.format(value)[0])
 
     def show_error(kind: Any, value: Any, lines: list[str]) -> None:
-        text, said = [codec.short(line, 4_000) for line in lines[:40]], _message(value)
-        name = codec.short(getattr(kind, "__name__", kind), 80)
-        error = {"output_type": "error", "ename": name, "evalue": said, "traceback": text}
-        shown.outputs.append(error)
+        shown.add("error", codec.short("\n".join(lines), 10_000))
 
     config = Config()
     config.HistoryManager.enabled = False
@@ -187,8 +168,9 @@ def _shell(shown: Shown) -> Any:
     config.InteractiveShell.autocall = 0
     shell: Any = InteractiveShell.instance(config=config)
     shell.display_trap.hook = show
-    shell.display_pub.publish = lambda data, *more, **options: shown.rich("display_data", data)
+    shell.display_pub.publish = lambda data, *more, **options: shown.rich(data)
     shell.enable_gui = lambda gui=None: None  # `%matplotlib inline` asks for it
+    shell._tee = lambda channel: nullcontext()  # it would keep all that is written once more
     shell._showtraceback = show_error
     return shell
 
@@ -209,10 +191,8 @@ def _frames(trace: TracebackType | None) -> list[str]:
     try:
         frames = [f for f in traceback.extract_tb(trace) if f.filename not in own]
         cells = [f for f in frames if "ipython-input" in f.filename or "ipykernel" in f.filename]
-        return [
-            codec.short(f"line {f.lineno}, in {f.name}: {f.line}", 160)
-            for f in (cells or frames)[-LINES:]
-        ]
+        said = [f"line {f.lineno}, in {f.name}: {f.line}" for f in (cells or frames)[-LINES:]]
+        return [codec.short(line, 160) for line in said]
     except BaseException:
         return []
 
@@ -225,10 +205,7 @@ def _error(error: BaseException, *, call: bool = False) -> dict[str, Any]:
         "message": _message(error),
         "lines": _frames(trace),
         # it was raised by the call itself, not by a line of the function
-        "signature": call
-        and isinstance(error, TypeError)
-        and trace is not None
-        and trace.tb_next is None,
+        "signature": call and isinstance(error, TypeError) and not getattr(trace, "tb_next", 0),
         "given": getattr(error, "_of_the_grader", None),
     }
 
@@ -254,7 +231,6 @@ class Line(codec.End):
         self.turn = threading.RLock()
         self.calls = 0  # of the student's functions that go on
         self.shown = Shown()
-        self.streams = Stream("stdout", self.shown), Stream("stderr", self.shown)
         self.shell: Any = None
 
     def receive(self) -> tuple[Any, codec.Reader]:
@@ -285,12 +261,8 @@ class Line(codec.End):
         self.send(message, raw)
 
     def ask(self, remote: codec.Remote, arguments: Any, named: dict[str, Any]) -> Any:
-        """Call a function of the grader's. What the student's code does meanwhile has to wait.
-
-        Raises RuntimeError when nothing of the student's is being called: the grader would not
-        understand a thread that a call has left behind.
-        """
-        if not self.calls:
+        """Call a function of the grader's. What the student's code does meanwhile has to wait."""
+        if not self.calls:  # the grader would not understand a thread that a call has left behind
             raise RuntimeError("the call that this function was given to is over")
         with self.turn:
             writer = codec.Writer(self.handle)
@@ -301,22 +273,21 @@ class Line(codec.End):
                 if message[0] == "value":
                     return reader.get(message[1])
                 if message[0] == "error":
-                    raise self._theirs(message[1])
+                    error, known = message[1], codec.EXCEPTIONS
+                    kind = next(
+                        (known[name] for name in error["types"] if name in known), Exception
+                    )
+                    made = kind(error["message"])
+                    made._of_the_grader = error["number"]  # type: ignore[attr-defined]
+                    raise made
                 self.serve(message, reader)
-
-    def _theirs(self, error: dict[str, Any]) -> Exception:
-        known = codec.EXCEPTIONS
-        kind = next((known[name] for name in error["types"] if name in known), Exception)
-        made = kind(error["message"])
-        made._of_the_grader = error["number"]  # type: ignore[attr-defined]
-        return made
 
     # --- requests ---
 
     def serve(self, message: Any, reader: codec.Reader) -> None:
         kind, *rest = message
         # Each time: code that replaced them must not spoil the student's other answers.
-        sys.stdout, sys.stderr = self.streams
+        sys.stdout = sys.stderr = self.shown
         (self.run if kind == "run" else self.call)(reader, *rest)
 
     def run(
@@ -329,7 +300,11 @@ class Line(codec.End):
     ) -> None:
         """A cell; answers with its error, what it showed, and the values of `names`."""
         self.shown.take()
-        self.locked[step] = self.lock.find(locked or [], self.shell.user_ns)
+        self.locked[step] = []
+        for module, name in locked or ():
+            home = self.shell.user_ns if module == "__main__" else vars(sys.modules[module])
+            if isinstance(home.get(name), FunctionType):
+                self.locked[step].append(home[name])
         files = set(linecache.cache)
         try:
             with self.lock.on(self.locked[step]):
@@ -346,11 +321,8 @@ class Line(codec.End):
         self.answer(lambda writer: ["ran", found, [], outputs])
         for name in names:
             if name in space:
-                self._name(name, space[name])
+                self.answer(lambda writer, name=name: ["name", name, writer.put(space[name])])  # type: ignore[misc]
         self.send(["end"], [])
-
-    def _name(self, name: str, value: Any) -> None:
-        self.answer(lambda writer: ["name", name, writer.put(value)])
 
     def call(
         self, reader: codec.Reader, step: int, number: int, arguments: Any, named: Any, dice: Any
@@ -364,20 +336,16 @@ class Line(codec.End):
             self.at = step
         given, options = reader.get(arguments), reader.get(named)
         torch.set_rng_state(reader.get(dice))
+        self.calls += 1
         try:
-            result = self._result(self.own[number], given, options)
+            with self.shell.builtin_trap, self.lock.on(self.locked.get(self.at, [])):
+                result = self.own[number](*given, **options)
         except BaseException as error:
             found = _error(error, call=True)
             error.__traceback__ = None
             self.send(["raised", found], [])
         else:
             self.answer(lambda writer: ["value", writer.put(result)])
-
-    def _result(self, function: Any, given: Any, options: Any) -> Any:
-        self.calls += 1
-        try:
-            with self.shell.builtin_trap, self.lock.on(self.locked.get(self.at, [])):
-                return function(*given, **options)
         finally:
             self.calls -= 1
 

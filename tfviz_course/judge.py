@@ -1,25 +1,22 @@
 """Judges one submission: the student's code runs apart, the tests run here, on what it returned.
 
-    >>> prepared = prepare(source)                                          # doctest: +SKIP
-    >>> judge(prepared, answers, student="ada", secret=secret, assignment="week1")  # doctest: +SKIP
+`prepare` executes the set-up and the official solutions in this process. For each exercise the
+names that the solution binds are then replaced by the student's: a function by a `Remote`, which
+sends its arguments to the student's process and reads what comes back (`tfviz_course.codec`), any
+other value by a copy. So a student's code can return wrong values, and that is all it can do here.
 
-The tests never share a process with the student's code. `prepare` executes the set-up and the
-official solutions in this process. For each exercise the names that the solution binds are then
-replaced by the student's: a function by a `Remote`, which sends its arguments to the student's
-process and reads what comes back (`tfviz_course.codec`), any other value by a copy. So a student's
-code can return wrong values, and that is all it can do here.
-
-Two limits of this. A function that changes its arguments changes its own copies, not the tests'.
-And a tensor that comes back has no history: a test may not differentiate through a student's
-function, but it may ask the student's code for gradients.
+Limits of this: a function that changes its arguments changes its own copies, not the tests'. A
+tensor that comes back has no history: a test may not differentiate through a student's function,
+but it may ask the student's code for gradients. And what a test measures here while the function
+runs (memory, calls of the library) is not the function's: that happens elsewhere.
 """
 
 from __future__ import annotations
 
 import ast
-import base64
 import builtins
 import contextlib
+import dis
 import hashlib
 import hmac
 import io
@@ -40,11 +37,10 @@ from nbformat import NotebookNode
 from tfviz import checks
 from tfviz_course import codec
 from tfviz_course.asked import asked
-from tfviz_course.line import TEXT, Ran, Session, StudentError, about, clean, kind_of, say
+from tfviz_course.line import TEXT, Ran, Session, StudentError, about, kind_of, say
 from tfviz_course.sandbox import Limits, Stopped, Unavailable
 
 LIMITS = Limits()
-PICTURES = 2  # in the output of one cell of tests
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
 MARK = re.compile(r"^\s*### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
 
@@ -54,17 +50,16 @@ MARK = re.compile(r"^\s*### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one cell of tests ended; `outputs` are those of a notebook."""
+    """How one cell of tests ended: why it failed, and what the tests had printed."""
 
     passed: bool
-    message: str
-    outputs: tuple[dict[str, Any], ...] = ()
+    message: str = ""
+    printed: str = ""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """All about one submission's notebook: `verdicts` by the cells of tests, `outputs` by the
-    answers' cells, `remarks` for the instructor."""
+    """`verdicts` by the cells of tests, `outputs` by the answers', `remarks` for the instructor."""
 
     verdicts: dict[str, Verdict]
     outputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -84,12 +79,7 @@ class Cell:
     source: str
 
 
-@dataclass
-class State:
-    """The trusted names at one moment, with the random generators as they were."""
-
-    names: dict[str, Any]
-    dice: tuple[Any, Any, Any]
+State = tuple[dict[str, Any], Any, Any, Any]  # names, and random generators as they were
 
 
 @dataclass
@@ -100,11 +90,10 @@ class Task:
     answer: Cell
     checks: Cell | None
     hidden: Cell | None
-    step: int  # place of the answer among the cells
     names: tuple[str, ...]
     locked: list[list[str]] = field(default_factory=list)  # what the student may not call instead
-    before: State | None = None
-    after: State | None = None
+    before: Any = None  # a State, once the trusted cells have run
+    after: Any = None
 
 
 @dataclass
@@ -120,16 +109,16 @@ class Prepared:
 
     def show(self, state: State) -> None:
         """Make the names those of `state`."""
+        names, *dice = state
         self.space.clear()
-        self.space.update(state.names)
-        torch.set_rng_state(state.dice[0])
-        numpy.random.set_state(state.dice[1])
-        random.setstate(state.dice[2])
+        self.space.update(names)
+        torch.set_rng_state(dice[0])
+        numpy.random.set_state(dice[1])
+        random.setstate(dice[2])
 
     def keep(self) -> State:
         """The names as they are now."""
-        dice = torch.get_rng_state(), numpy.random.get_state(), random.getstate()
-        return State(dict(self.space), dice)
+        return dict(self.space), torch.get_rng_state(), numpy.random.get_state(), random.getstate()
 
     def graded(self) -> list[str]:
         """The cells that get a verdict, in the notebook's order."""
@@ -152,13 +141,11 @@ def prepare(source: NotebookNode) -> Prepared:
             text = "\n".join(line for line in cell.source.split("\n") if not MARK.match(line))
             cells.append(Cell(name, role, about.get("exercise") or "", text))
     tasks = {}
-    for step, cell in enumerate(cells):
+    for cell in cells:
         if cell.role == "yours":
             tests = {c.role: c for c in cells if c.exercise == cell.exercise}
-            names = _bound(cell.source)
-            tasks[cell.exercise] = Task(
-                cell.exercise, cell, tests.get("checks"), tests.get("hidden"), step, names
-            )
+            parts = tests.get("checks"), tests.get("hidden"), _bound(cell.source)
+            tasks[cell.exercise] = Task(cell.exercise, cell, *parts)
     varies = any(cell.role == "student" for cell in cells)
     prepared = Prepared(tuple(cells), tasks, varies, {})
     _execute_trusted(prepared, "instructor")
@@ -174,7 +161,8 @@ def _execute_trusted(prepared: Prepared, student: str) -> None:
     places = (n for n, cell in enumerate(prepared.cells) if cell.exercise)
     first = next(places, len(prepared.cells))
     if prepared.start is None:
-        space.update({"__name__": "__main__", "__builtins__": builtins, "display": _nothing})
+        nothing = {"display": lambda *things, **options: None}
+        space.update({"__name__": "__main__", "__builtins__": builtins, **nothing})
         for cell in prepared.cells[:first]:
             if cell.role != "student":
                 _run_trusted(cell, space)
@@ -209,10 +197,6 @@ def _run_trusted(cell: Cell, space: dict[str, Any]) -> None:
         ) from error
 
 
-def _nothing(*things: Any, **options: Any) -> None:
-    """In place of `display`."""
-
-
 def _compiled(cell: Cell) -> Any:
     return compile(cell.source, f"<{cell.name}>", "exec")
 
@@ -225,34 +209,21 @@ def _line(error: BaseException, cell: Cell) -> int:
 
 def _bound(source: str) -> tuple[str, ...]:
     """The names that a cell binds at its top level, imports apart."""
-    found: dict[str, None] = {}
-
-    def look(node: ast.AST) -> None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found[node.name] = None
-            return
-        if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp):
-            return
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found[node.id] = None
-        for child in ast.iter_child_nodes(node):
-            look(child)
-
-    for statement in ast.parse(source).body:
-        look(statement)
-    return tuple(found)
+    lines = dis.get_instructions(compile(source, "", "exec"))
+    stored = [line.argval for line in lines if line.opname == "STORE_NAME"]
+    imported = {
+        (name.asname or name.name).split(".")[0]
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+    }
+    return tuple(dict.fromkeys(name for name in stored if name not in imported))
 
 
 def _imports(cell: Cell | None) -> str:
     """The imports at the top level of a cell."""
     lines = ast.parse(cell.source).body if cell else []
     return "\n".join(ast.unparse(n) for n in lines if isinstance(n, ast.Import | ast.ImportFrom))
-
-
-def _used(source: str) -> set[str]:
-    """The names that a cell reads."""
-    nodes = ast.walk(ast.parse(source))
-    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
 def seed_of(secret: str, assignment: str, exercise: str, student: str) -> int:
@@ -273,7 +244,6 @@ def judge(
     secret: str,
     assignment: str,
     limits: Limits = LIMITS,
-    sandboxed: bool = True,
     report: Callable[[str, Verdict], object] = lambda name, verdict: None,
 ) -> Judged:
     """Judge the answers of one student: {name of the answer's cell: its source}.
@@ -283,7 +253,8 @@ def judge(
     """
     if prepared.varies:
         _execute_trusted(prepared, student)
-    judging = _Judging(prepared, answers, student, secret, assignment, limits, sandboxed)
+    given = {name: source for name, source in answers.items() if source.strip()}
+    judging = _Judging(prepared, given, student, secret, assignment, limits)
     try:
         for part in ("checks", "hidden"):  # the student's process sees no hidden input before
             for task in prepared.tasks.values():
@@ -291,7 +262,7 @@ def judge(
                     verdict = judging.verdict(task, cell)
                     judging.verdicts[cell.name] = verdict
                     report(cell.name, verdict)
-                    prepared.show(task.after)  # type: ignore[arg-type]
+                    prepared.show(task.after)
     finally:
         judging.close()
     return Judged(judging.verdicts, judging.outputs, tuple(dict.fromkeys(judging.remarks)))
@@ -307,7 +278,6 @@ class _Judging:
     secret: str
     assignment: str
     limits: Limits
-    sandboxed: bool
     session: Session | None = None
     ran: dict[str, Ran] = field(default_factory=dict)
     stopped: dict[str, str] = field(default_factory=dict)  # exercises that ended a process, and how
@@ -322,9 +292,6 @@ class _Judging:
         if self.session:
             self.session.line.close()
             self.session = None
-
-    def _answer(self, cell: Cell) -> str:
-        return self.answers.get(cell.name, "").strip()
 
     @contextlib.contextmanager
     def _charged(self, most: float) -> Iterator[float]:
@@ -354,12 +321,12 @@ class _Judging:
         """A process in which all cells have run, except the answers that ended one; None when the
         time is over."""
         while self.session is None and self.left > 0:
-            self.session = Session(self.limits, self.sandboxed)
+            self.session = Session(self.limits)
             last = ""  # the answer that ran last; empty until the student's code begins
             for step, cell in enumerate(self.prepared.cells):
                 try:
                     if cell.role == "yours":
-                        if cell.exercise in self.stopped or not self._answer(cell):
+                        if cell.exercise in self.stopped or cell.name not in self.answers:
                             continue
                         last = cell.exercise
                         self._run_answer(step, cell)
@@ -380,21 +347,15 @@ class _Judging:
     def _run_ours(self, step: int, cell: Cell, *, own: bool) -> None:
         """A cell of the assignment; `own`: after the student's code, at the student's expense."""
         assert self.session
-        source = cell.source
-        if cell.role == "student":
-            source = f"STUDENT = {self.student!r}"
-        if own:
-            with self._charged(self.limits.cell_seconds) as seconds:
-                ran = self.session.run(step, source, (), seconds)
-        else:
-            ran = self.session.run(step, source, (), self.limits.start_seconds)
-        if ran.error is None:
-            return
-        said = f"cell {cell.name!r} of the assignment fails for a submission: {say(ran.error)}"
-        if own:  # then it may be because of what the student's code did
-            self.remarks.append(said)
-        else:
-            raise Unavailable(said)
+        source = f"STUDENT = {self.student!r}" if cell.role == "student" else cell.source
+        free = contextlib.nullcontext(self.limits.start_seconds)
+        with self._charged(self.limits.cell_seconds) if own else free as seconds:
+            ran = self.session.run(step, source, (), seconds)
+        if ran.error is not None:
+            said = f"cell {cell.name!r} of the assignment fails for a submission: {say(ran.error)}"
+            if not own:
+                raise Unavailable(said)
+            self.remarks.append(said)  # it may be because of what the student's code did
 
     def _run_answer(self, step: int, cell: Cell) -> None:
         assert self.session
@@ -415,7 +376,7 @@ class _Judging:
     # --- the tests ---
 
     def verdict(self, task: Task, cell: Cell) -> Verdict:
-        if not self._answer(task.answer):
+        if task.answer.name not in self.answers:
             return failed(EMPTY)
         session = self._start()
         if task.label in self.stopped:
@@ -425,7 +386,9 @@ class _Judging:
                 "Not judged: the submission's time was over "
                 f"({self.limits.seconds:.0f} seconds for all answers together)."
             )
-        ran, names = self.ran[task.label], set(task.names) & _used(cell.source)
+        found = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Name)]
+        names = {node.id for node in found if isinstance(node.ctx, ast.Load)} & {*task.names}
+        ran = self.ran[task.label]
         if missing := sorted(names - ran.values.keys()):
             why = f" The cell stops before: {say(ran.error)}" if ran.error else ""
             return failed(f"The answer does not define `{'` and `'.join(missing)}`.{why}")
@@ -433,11 +396,10 @@ class _Judging:
             if isinstance(ran.values[name], StudentError):
                 return failed(f"`{name}` is {ran.values[name]}")
         hidden = cell.role == "hidden"
-        self.prepared.show(task.after if hidden else task.before)  # type: ignore[arg-type]
+        self.prepared.show(task.after if hidden else task.before)
         if hidden:
-            self.prepared.space["seed"] = seed_of(
-                self.secret, self.assignment, task.label, self.student
-            )
+            about = self.secret, self.assignment, task.label, self.student
+            self.prepared.space["seed"] = seed_of(*about)
         self.prepared.space.update(ran.values)
         try:
             with self._charged(self.limits.cell_seconds) as seconds:
@@ -450,10 +412,9 @@ class _Judging:
     def _execute(self, cell: Cell, session: Session) -> Verdict:
         """Run a cell of tests with the student's names in place. Raises Stopped."""
         printed = io.StringIO()
-        pictures: list[str] = []
         raised: BaseException | None = None
         try:
-            with _pictures(pictures), contextlib.redirect_stdout(printed):
+            with contextlib.redirect_stdout(printed):
                 exec(_compiled(cell), self.prepared.space)
         except Exception as error:
             raised = error
@@ -461,26 +422,16 @@ class _Judging:
             raise session.line.full()
         if session.line.broken:
             raise session.line.broken
-        said = printed.getvalue() or ("" if raised else f"✓ {cell.name}\n")
-        stream = {"output_type": "stream", "name": "stdout", "text": said}
-        figures = [{"output_type": "display_data", "data": {"image/png": png}} for png in pictures]
-        shown = clean([*([stream] if said else []), *figures], self.limits.output)
+        shown = codec.short(printed.getvalue(), self.limits.output)
         if raised is None:
-            return Verdict(True, codec.short(printed.getvalue().strip(), TEXT), tuple(shown))
+            return Verdict(True, printed=shown or f"✓ {cell.name}\n")
         if isinstance(raised, MemoryError) and about(raised) is None:
             self.remarks.append(f"{cell.exercise}: the checks ran out of memory")
         return failed(_why(raised, cell), shown)
 
 
-def failed(message: str, before: list[dict[str, Any]] | None = None) -> Verdict:
-    said = codec.short(message, TEXT)
-    error = {
-        "output_type": "error",
-        "ename": "CheckFailed",
-        "evalue": said,
-        "traceback": [f"✗ {said}"],
-    }
-    return Verdict(False, said, (*(before or []), error))
+def failed(message: str, printed: str = "") -> Verdict:
+    return Verdict(False, codec.short(message, TEXT), printed)
 
 
 def _why(error: BaseException, cell: Cell) -> str:
@@ -525,21 +476,3 @@ def _alarm(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
-
-
-@contextlib.contextmanager
-def _pictures(found: list[str]) -> Iterator[None]:
-    """Take the pictures that a check shows, as PNG in base64."""
-
-    def picture(matrices: torch.Tensor, titles: list[str], *, row: int) -> bool:
-        figure = checks._figure(matrices, titles, row=row) if len(found) < PICTURES else None
-        if figure is not None:
-            found.append(base64.b64encode(figure.png).decode())
-        return figure is not None
-
-    before = checks._picture
-    checks._picture = picture
-    try:
-        yield
-    finally:
-        checks._picture = before

@@ -74,11 +74,8 @@ def read(chapter: str) -> Lesson:
 
 
 def choose(items: Sequence[str]) -> dict[str, list[str]]:
-    """The exercises that `items` name, as labels by chapter, in the order of the lessons.
-
-    An item is a chapter, which means all its exercises, or the label of an exercise. Raises
-    `LessonsError` for an unknown one, with the nearest names that there are.
-    """
+    """The exercises that `items` name, chapters (all of theirs) or labels, as labels by chapter, in
+    the order of the lessons. Raises `LessonsError` for an unknown one, with the nearest names."""
     if isinstance(items, str):
         raise LessonsError(f"items = {items!r} is one word; give a list, such as [{items!r}]")
     every = {name: [task.label for task in read(name).tasks] for name in chapters()}
@@ -137,22 +134,18 @@ def read_book() -> Path:
             fcntl.flock(lock, fcntl.LOCK_EX)  # one reads, others wait for what it finds
             if not (stamp.exists() and stamp.read_text() == state):
                 stamp.unlink(missing_ok=True)
-                _build(root, place)
+                command = [sys.executable, "-c", BUILD, str(root), str(place)]
+                known = {**os.environ, "MPLBACKEND": "agg"}
+                done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=known)
+                if done.returncode:
+                    said = (done.stdout + done.stderr).strip()
+                    raise LessonsError(f"the book cannot be read:\n{said[-4000:]}")
                 stamp.write_text(state)
         return place
     raise LessonsError(
         f"nothing can be written below {root}, nor at {cache}; set XDG_CACHE_HOME to a folder that "
         "is yours"
     )
-
-
-def _build(root: Path, place: Path) -> None:
-    command = [sys.executable, "-c", BUILD, str(root), str(place)]
-    known = {**os.environ, "MPLBACKEND": "agg"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=known)
-    if done.returncode:
-        said = (done.stdout + done.stderr).strip()
-        raise LessonsError(f"the book cannot be read:\n{said[-4000:]}")
 
 
 def _digest(root: Path) -> str:

@@ -1,10 +1,6 @@
 """The line to the process in which a student's code runs, from the grader's side.
 
-`Session` starts the process and executes cells there; a function of the student's is a `Remote`
-here, which sends its arguments over the line and reads what comes back (`tfviz_course.codec`).
-Nothing that comes is trusted: it is bounded, and it is data.
-
-The line carries messages of JSON and raw bytes. The grader asks
+Nothing that comes is trusted: it is bounded, and it is data. The grader sends
 
     run   step source names locked     -> ran error … outputs, name name value …, end
     call  step function arguments …    -> value value | raised error | failed error
@@ -20,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from nbformat.v4 import new_output
 
 from tfviz_course import codec
 from tfviz_course.codec import EXCEPTIONS, Remote
@@ -36,13 +33,13 @@ class StudentError(Exception):
 class Session(codec.End):
     """One process of a student's and the line to it."""
 
-    def __init__(self, limits: Limits, sandboxed: bool) -> None:
+    def __init__(self, limits: Limits) -> None:
         super().__init__()
         self.limits = limits
         self.asked = 0  # calls of functions of ours, in the cell of tests at hand
         self.raised: dict[int, Exception] = {}
         self.cell: Deadline | None = None
-        self.line = Sandbox(limits, sandboxed=sandboxed)
+        self.line = Sandbox(limits)
         try:
             message, _ = self.line.receive(Deadline(limits.start_seconds, self.line))
         except Stopped as stopped:
@@ -156,12 +153,12 @@ class Session(codec.End):
         if type(own) is int and own in self.raised:
             return self.raised[own]  # ours: it went through the student's code and came back
         message = codec.short(error.get("message", ""), TEXT)
-        types, lines = (
-            [codec.short(part, 200) for part in parts[:12] if type(part) is str]
-            if type(parts := error.get(name)) is list
-            else []
-            for name in ("types", "lines")
-        )
+        texts = []
+        for name in ("types", "lines"):
+            parts = error.get(name)
+            known = parts[:12] if type(parts) is list else []
+            texts.append([codec.short(part, 200) for part in known if type(part) is str])
+        types, lines = texts
         first = types[0] if types else "Exception"
         kind = next((EXCEPTIONS[name] for name in types if name in EXCEPTIONS), None)
         if kind is not None:
@@ -207,42 +204,25 @@ _IMAGE = re.compile(r"[A-Za-z0-9+/=\n]*\Z")
 
 
 def clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
-    """Outputs as a notebook may have them, whatever came: text and pictures, nothing that a browser
-    executes; `most` characters of text in all. This is the one place that bounds them."""
+    """What a cell showed, as outputs of a notebook, whatever came: text and pictures, nothing that
+    a browser executes; `most` characters of text in all. This is the one place that bounds them."""
     found: list[dict[str, Any]] = []
-    left, room = most, PICTURES
-
-    def text(value: Any, size: int = most) -> str:
-        nonlocal left
-        cut = codec.short(value if type(value) is str else "", max(1, min(size, left)))
-        left -= len(cut)
-        return cut
-
+    room = PICTURES
     for output in outputs[:200]:
-        made: dict[str, Any] = {}
         match output:
-            case {"output_type": "stream", "name": "stdout" | "stderr" as name, "text": said}:
-                made = {"name": name, "text": text(said)}
-            case {"output_type": "error", "ename": name, "evalue": said, "traceback": list(lines)}:
-                made = {"ename": text(name, 80), "evalue": text(said, TEXT)}
-                made["traceback"] = [text(line, TEXT) for line in lines[:40]]
-            case {"output_type": "display_data" | "execute_result", "data": dict(data)}:
-                kept = {}
-                for mime in {"image/png", "image/jpeg"} & data.keys():
-                    value = data[mime]
-                    if type(value) is str and len(value) <= room and _IMAGE.match(value):
-                        room -= len(value)
-                        kept[mime] = value
-                if "text/plain" in data:
-                    kept["text/plain"] = text(data["text/plain"])
-                made = {"data": kept, "metadata": {}}
-                if output["output_type"] == "execute_result":
-                    made["execution_count"] = None
-        if made:
-            found.append({"output_type": output["output_type"], **made})
-        if left <= 0:
-            said = "… more was shown than is kept\n"
-            found.append({"output_type": "stream", "name": "stderr", "text": said})
+            case ["picture", str(png)] if len(png) <= room and _IMAGE.match(png):
+                room -= len(png)
+                found.append(new_output("display_data", {"image/png": png}))
+            case ["text" | "error" as kind, str(said)]:
+                text = codec.short(said, most)
+                most -= len(text)
+                if kind == "error":
+                    error = {"ename": "error", "evalue": "", "traceback": [text]}
+                    found.append(new_output("error", **error))
+                else:
+                    found.append(new_output("stream", text=text))
+        if most <= 1:
+            found.append(new_output("stream", text="… more was shown than is kept\n"))
             break
     return found
 

@@ -1,16 +1,9 @@
 """nbgrader's side of safe grading: whichever button is pressed, this is what it does.
 
 A course's ``nbgrader_config.py`` (`config_text`) imports this module, which puts `Autograde` in the
-place of nbgrader's own, and lets it `configure` nbgrader, which cannot start without it:
-
-* *generate* cuts the gaps of the exercises as the book does (`Gaps`),
-* *autograde* reads submissions rebuilt from the release, never the submitted files, and takes the
-  verdicts of the judge (`Judge`) where nbgrader would execute the notebook,
-* *feedback* shows no hidden test and nothing that one said, and no set-up (`HideHidden`), and fits
-  a phone (`Looks`),
-* whatever a student wrote is shown as text and pictures, never as a page's own HTML (`markdown`;
-  the judge keeps of outputs text and pictures only, `tfviz_course.line.clean`). That also protects
-  the instructor, who reads it in formgrader.
+place of nbgrader's own, and lets it `configure` nbgrader, which cannot start without it. Whatever a
+student wrote is shown as text and pictures, never as a page's own HTML (`markdown`, and of outputs
+`tfviz_course.line.clean`): that also protects the instructor, who reads it in formgrader.
 """
 
 from __future__ import annotations
@@ -18,7 +11,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -131,13 +124,10 @@ class Autograde(converters.Autograde):
     """nbgrader's Autograde on rebuilt submissions and stored verdicts."""
 
     judged = Bool(False, help="The verdicts are already there").tag(config=True)
-    accept_risk = Bool(False, help="Judge without a sandbox where there is none").tag(config=True)
 
     @property
     def _input_directory(self) -> str:
-        if self._sanitizing:
-            return store.REBUILT
-        return super()._input_directory
+        return store.REBUILT if self._sanitizing else super()._input_directory
 
     def start(self) -> None:
         if self.judged:  # by who started this, and is alone with the course
@@ -158,11 +148,8 @@ class Autograde(converters.Autograde):
         command = [sys.executable, "-m", "tfviz_course", "autograde", name, "--judge-only"]
         command += ["--course", self.coursedir.root]
         command += [f"--student={student}" for student in chosen]
-        if self.accept_risk:
-            command.append("--accept-risk")
-        run = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
-        )
+        pipes: Any = {"stdin": subprocess.DEVNULL, "capture_output": True}
+        run = subprocess.run(command, **pipes, text=True, errors="replace")
         if run.returncode:
             said = run.stderr.strip() or f"the judge ended with {run.returncode}"
             self.log.error(said)
@@ -190,18 +177,22 @@ class Judge(NbGraderPreprocessor):
         if found is None or found["answers"] != store.digest(nb):
             raise RuntimeError(
                 f"the store has no verdict on this submission of {names['student']}: "
-                f"run 'tfviz-course autograde {names['assignment']}'"
+                f"run 'tfviz-course autograde {names['assignment']} --again'"
             )
         judged = found["judged"]
         for cell in nb.cells:
             _judged_cell(cell, judged)
-        warning = {"id": "warning", "metadata": {"tfviz": {"role": "instructor"}}}
+        notes = [("instructor", NOT_TO_BE_RUN)]
+        for role, title, remarks in (
+            ("instructor", "For the instructor; the feedback does not show it", judged["remarks"]),
+            ("remarks", "How your file was read", found["remarks"]),
+        ):
+            if remarks:
+                lines = "\n".join(f"* {_plain(remark)}" for remark in remarks)
+                notes.append((role, f"**{title}**\n\n{lines}"))
         nb.cells[:0] = [
-            new_markdown_cell(NOT_TO_BE_RUN, **warning),
-            *_note(
-                "instructor", "For the instructor; the feedback does not show it", judged["remarks"]
-            ),
-            *_note("remarks", "How your file was read", found["remarks"]),
+            new_markdown_cell(text, id=f"note-{number}", metadata={"tfviz": {"role": role}})
+            for number, (role, text) in enumerate(notes)
         ]
         return nb, resources
 
@@ -210,39 +201,18 @@ def _judged_cell(cell: NotebookNode, judged: Mapping[str, Any]) -> None:
     """Put verdict and outputs into one cell; a graded test without a verdict is failed."""
     if utils.is_solution(cell):
         if cell.cell_type == "code":
-            outputs = from_dict(judged["outputs"].get(cell.metadata.nbgrader.grade_id, []))
-            cell.outputs = [output for output in outputs if output.get("data", True)]
+            cell.outputs = from_dict(judged["outputs"].get(cell.metadata.nbgrader.grade_id, []))
         elif cell.metadata.get("tfviz", {}).pop("empty", False):
             # nbgrader gives an answer that was not touched 0 points, which it sees by the checksum
             cell.metadata.nbgrader["checksum"] = utils.compute_checksum(cell)
     elif utils.is_grade(cell) and cell.cell_type == "code":
-        missing = {"passed": False, "message": "this cell was not judged", "outputs": []}
+        missing = {"passed": False, "message": "this cell was not judged", "printed": ""}
         verdict = judged["verdicts"].get(cell.metadata.nbgrader.grade_id, missing)
-        cell.outputs = _verdict_outputs(verdict)
-
-
-def _verdict_outputs(verdict: Mapping[str, Any]) -> list[NotebookNode]:
-    """Outputs from which nbgrader's `determine_grade` gets all points, or none."""
-    kept = [one for one in from_dict(verdict["outputs"]) if one.output_type != "error"]
-    for output in kept:
-        if output.output_type == "stream":
-            output.name = "stdout"  # to nbgrader a word on stderr is a failure
-        elif output.output_type == "execute_result":  # and the result a share of the points
-            output.output_type = "display_data"
-            output.pop("execution_count", None)
-    if not verdict["passed"]:
-        said = str(verdict["message"])
-        kept.append(new_output("error", ename="CheckFailed", evalue=said, traceback=[f"✗ {said}"]))
-    return kept
-
-
-def _note(role: str, title: str, remarks: Sequence[str]) -> list[NotebookNode]:
-    """A Markdown cell with the remarks; none when there are none."""
-    if not remarks:
-        return []
-    lines = "\n".join(f"* {_plain(remark)}" for remark in remarks)
-    metadata = {"tfviz": {"role": role}}
-    return [new_markdown_cell(f"**{title}**\n\n{lines}", id=role, metadata=metadata)]
+        cell.outputs = [new_output("stream", text=verdict["printed"])] if verdict["printed"] else []
+        if not verdict["passed"]:  # nbgrader gives all points, or for an error none
+            said = verdict["message"]
+            error = new_output("error", ename="CheckFailed", evalue=said, traceback=[f"✗ {said}"])
+            cell.outputs.append(error)
 
 
 def _plain(text: str) -> str:
@@ -254,6 +224,8 @@ def _plain(text: str) -> str:
 
 
 LEFT_OUT = {"instructor", "install", "setup"}
+# what nbgrader marks, up to the end of the cell where the end of it is not marked
+OURS = re.compile(r"^[^\n]*BEGIN (HIDDEN TESTS|MARK SCHEME).*?(END \1[^\n]*\n?|\Z)", re.M | re.S)
 CSS = """
 img, svg { max-width: 100%; height: auto; }
 summary { display: list-item; cursor: pointer; }
@@ -297,26 +269,13 @@ class HideHidden(NbGraderPreprocessor):
             cells.append(cell)
             shown = cell.source
             if not utils.is_solution(cell):  # a student may write what marks our tests
-                shown = _without(_without(shown, "HIDDEN TESTS"), "MARK SCHEME")
+                shown = OURS.sub("", shown).rstrip("\n")
             if cell.cell_type == "code" and (shown != cell.source or _role(cell) == "hidden"):
                 said = FAILED if utils.has_failed(cell) else PASSED
                 cell.outputs = [new_output("stream", name="stdout", text=said)]
             cell.source = shown
         nb.cells = cells
         return nb, resources
-
-
-def _without(source: str, what: str) -> str:
-    """The source without the parts between BEGIN and END of `what`, as nbgrader reads these."""
-    lines, inside = [], False
-    for line in source.split("\n"):
-        if f"BEGIN {what}" in line:
-            inside = True
-        elif f"END {what}" in line:
-            inside = False
-        elif not inside:
-            lines.append(line)
-    return "\n".join(lines)
 
 
 def _role(cell: NotebookNode) -> str:
@@ -354,10 +313,7 @@ def highlight(source: str, language: str | None = None, metadata: Any = None) ->
 
 @pass_context
 def markdown(context: Any, source: str) -> str:
-    """Markdown as HTML without anything that acts; a filter for the templates of nbgrader.
-
-    Text that cannot be rendered is shown as it stands: one odd answer spoils no page.
-    """
+    """Markdown as HTML without anything that acts, as it stands where it cannot be rendered."""
     cell = context.get("cell") or {}
     try:
         if len(source) > COLOURED or BLANK.search(source):
@@ -392,9 +348,6 @@ def named(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 nbgrader.apps.api.Autograde = nbgrader.apps.autogradeapp.Autograde = Autograde
-for method, guard in {
-    "get_submitted_students": listed,
-    "get_submission": named,
-    "get_submissions": named,
-}.items():
-    setattr(NbGraderAPI, method, guard(getattr(NbGraderAPI, method)))
+NbGraderAPI.get_submitted_students = listed(NbGraderAPI.get_submitted_students)
+NbGraderAPI.get_submission = named(NbGraderAPI.get_submission)
+NbGraderAPI.get_submissions = named(NbGraderAPI.get_submissions)

@@ -18,14 +18,13 @@ reads in the feedback. Remarks of one sort are one line.
 from __future__ import annotations
 
 import base64
-import binascii
 import copy
 import json
 import os
 import re
 import stat
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,23 +65,16 @@ class _Cell:
 
     kind: str
     source: str
-    ids: tuple[str, ...] = ()  # the grade_ids that its metadata name, most telling first
-    points: object = None
-    attachments: Mapping[str, Any] = field(default_factory=dict)
-
-
-def _info(cell: NotebookNode) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = cell.metadata.get("nbgrader", {})
-    return found
+    ids: tuple[str, ...]  # the grade_ids that its metadata name, most telling first
+    points: object
+    attachments: Mapping[str, Any]
 
 
 def _label(cell: NotebookNode) -> str:
     """The exercise of an answer cell, as its marker line names it."""
-    marked = MARKER.search(cell.source)
-    about = cell.metadata
-    return str(
-        marked[1] if marked else about.get("tfviz", {}).get("exercise", about.nbgrader.grade_id)
-    )
+    if marked := MARKER.search(cell.source):
+        return marked[1]
+    return str(cell.metadata.get("tfviz", {}).get("exercise", cell.metadata.nbgrader.grade_id))
 
 
 def _untouched(stub: NotebookNode, source: str) -> bool:
@@ -104,16 +96,16 @@ def _squeezed(source: str) -> str:
 
 def rebuild(release: NotebookNode, submitted: bytes | None) -> Rebuilt:
     """The release with the answers of the file `submitted`; None means that there is no file."""
-    remarks = ["no file for this notebook was found: all answers are empty"]
     if submitted is None:
-        return _rebuild(release, [], remarks)
+        return _rebuild(release, [], ["no file for this notebook was found: all answers are empty"])
     return _rebuild(release, *_read(submitted))
 
 
 def _rebuild(release: NotebookNode, cells: Sequence[_Cell], told: Sequence[str]) -> Rebuilt:
     remarks = list(told)
-    ours = {_info(cell)["grade_id"]: cell for cell in release.cells if _info(cell).get("grade_id")}
-    stubs = {name: cell for name, cell in ours.items() if _info(cell).get("solution")}
+    marked = [cell for cell in release.cells if cell.metadata.get("nbgrader", {}).get("grade_id")]
+    ours = {cell.metadata.nbgrader["grade_id"]: cell for cell in marked}
+    stubs = {name: cell for name, cell in ours.items() if cell.metadata.nbgrader.get("solution")}
     labels = {_label(stub): name for name, stub in stubs.items()}
     there: dict[str | None, list[_Cell]] = {}
     for cell in cells:
@@ -138,42 +130,50 @@ def _rebuild(release: NotebookNode, cells: Sequence[_Cell], told: Sequence[str])
                 "cells and points count"
             )
     remarks += _unread(there.get(None, ()), release)
-    return _filled(release, stubs, chosen, remarks)
-
-
-def _filled(
-    release: NotebookNode,
-    stubs: Mapping[str, NotebookNode],
-    chosen: Mapping[str, _Cell],
-    remarks: list[str],
-) -> Rebuilt:
-    """The release with the chosen texts in its answer cells."""
     made = copy.deepcopy(release)
     sources: dict[str, str] = {}
     count = 0
     for cell in made.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-        name = str(_info(cell).get("grade_id"))
+        name = cell.metadata.get("nbgrader", {}).get("grade_id")
         if name not in stubs:
             continue
-        label = _label(stubs[name])
         if name in chosen:
-            source = _clean(chosen[name].source, label, remarks)
-            if len(source) > ANSWER:
-                remarks.append(
-                    f"{label}: the answer has {len(source)} characters and counts as empty; at "
-                    f"most {ANSWER} are read"
-                )
-                source = cell.source
-            cell.source = sources[name] = source
-            if cell.cell_type == "markdown":
-                _attach(cell, chosen[name].attachments, label, remarks)
+            cell.source = sources[name] = _taken_over(cell, chosen[name], remarks)
         empty = _untouched(stubs[name], cell.source)
         if cell.cell_type == "markdown" and empty:
             cell.metadata.setdefault("tfviz", NotebookNode())["empty"] = True
         count += not empty and name != "student"
     return Rebuilt(made, sources, tuple(dict.fromkeys(remarks)), count)
+
+
+def _taken_over(cell: NotebookNode, answer: _Cell, remarks: list[str]) -> str:
+    """The text of an answer, or the stub's where it is too long; pictures that were pasted into a
+    written one go into `cell`, as many as fit."""
+    label = _label(cell)
+    source = _clean(answer.source)
+    if source != answer.source.replace("\r\n", "\n").replace("\r", "\n"):
+        remarks.append(f"{label}: signs that cannot be printed were taken out")
+    if len(source) > ANSWER:
+        remarks.append(
+            f"{label}: the answer has {len(source)} characters and counts as empty; at most "
+            f"{ANSWER} are read"
+        )
+        source = cell.source
+    kept = NotebookNode()
+    left = ATTACHED
+    for name, bundle in answer.attachments.items() if cell.cell_type == "markdown" else ():
+        for kind in PICTURES:
+            data = picture(bundle.get(kind)) if isinstance(bundle, dict) else ""
+            left -= len(data)
+            if data and left >= 0:
+                kept.setdefault(_shown(name)[1:-1], NotebookNode())[kind] = data
+    if left < 0:
+        remarks.append(f"{label}: its pictures are too large, some were left out")
+    if kept:
+        cell.attachments = kept
+    return source
 
 
 def _changed(
@@ -184,7 +184,7 @@ def _changed(
     kept = {_squeezed(cell.source) for cells in there.values() for cell in cells}
     found = []
     for name, cell in ours.items():
-        info, source = _info(cell), _squeezed(cell.source)
+        info, source = cell.metadata.nbgrader, _squeezed(cell.source)
         same = {(cell.cell_type, source)}
         mine = {(c.kind, _squeezed(c.source)) for c in there.get(name, ())}
         points = (None, info.get("points")) if info.get("grade") else ()
@@ -203,7 +203,7 @@ def _unread(cells: Sequence[_Cell], release: NotebookNode) -> list[str]:
     for what in ("code", "text"):
         some = [cell.source for cell in own if (cell.kind == "code") is (what == "code")]
         if some:
-            first = _clean(some[0].strip().splitlines()[0], "", [])[:60]
+            first = _clean(some[0].strip().splitlines()[0])[:60]
             number = "a cell of yours was" if len(some) == 1 else f"{len(some)} cells of yours were"
             told.append(f"{number} not read ({what}: {first!r}): only answer cells are")
     return told
@@ -375,13 +375,10 @@ def _cell(raw: object) -> _Cell | None:
 # --- what is taken over --------------------------------------------------------------------------
 
 
-def _clean(source: str, label: str, remarks: list[str]) -> str:
+def _clean(source: str) -> str:
     """The text with plain ends of lines, and without signs that no editor shows."""
     text = source.replace("\r\n", "\n").replace("\r", "\n")
-    clean = CONTROL.sub("", text).encode("utf-8", "replace").decode()
-    if clean != text:
-        remarks.append(f"{label}: signs that cannot be printed were taken out")
-    return clean
+    return CONTROL.sub("", text).encode("utf-8", "replace").decode()
 
 
 def _shown(value: object) -> str:
@@ -394,34 +391,12 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _attach(
-    cell: NotebookNode, attachments: Mapping[str, Any], label: str, remarks: list[str]
-) -> None:
-    """Keep the pictures that were pasted into a written answer, as many as fit."""
-    kept = NotebookNode()
-    left = ATTACHED
-    for name, bundle in attachments.items():
-        if isinstance(bundle, dict):
-            pictures = {kind: picture(bundle.get(kind)) for kind in PICTURES}
-            pictures = {kind: data for kind, data in pictures.items() if data}
-            left -= sum(map(len, pictures.values()))
-            if left < 0:
-                remarks.append(f"{label}: its pictures are too large, some were left out")
-                break
-            if pictures:
-                kept[_shown(name)[1:-1]] = NotebookNode(pictures)
-    if kept:
-        cell.attachments = kept
-
-
-def picture(value: object, longest: int = 4_000_000) -> str:
-    """`value` if it is a PNG or JPEG picture in base64 and not too large, else an empty string."""
+def picture(value: object) -> str:
+    """`value` if it is a PNG or JPEG picture in base64, else an empty string."""
     lines = value if isinstance(value, list) else [value]
     text = "".join("".join(line.split()) for line in lines if isinstance(line, str))
-    if not text or len(text) > longest:
-        return ""
     try:
         start = base64.b64decode(text, validate=True)[:8]
-    except (binascii.Error, ValueError):
+    except ValueError:
         return ""
     return text if start.startswith(tuple(PICTURES.values())) else ""

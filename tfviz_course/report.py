@@ -1,12 +1,7 @@
 """The results of a class: who has how many points, which exercises are hard, what waits for you.
 
 Points come from nbgrader's gradebook, which stays the only truth; why a test failed, and what the
-grader remarked, comes from the store of verdicts. `table` is for the terminal; `write` makes
-
-    reports/<assignment>/students.csv      one line for each student
-    reports/<assignment>/exercises.csv     one line for each exercise: how hard it was, and why
-    reports/<assignment>/totals.svg, .png  the points of the class, in order
-    reports/<assignment>/matrix.svg, .png  students and exercises; hatched is what has no points yet
+grader remarked, comes from the store of verdicts. `table` is for the terminal, `write` for files.
 
 What students wrote can end up in all of these, in messages and remarks. There it is short, on one
 line of its own column, without control characters, and no spreadsheet takes it for a formula.
@@ -28,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbgrader import api
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from sqlalchemy import NullPool, create_engine, select
@@ -81,7 +76,6 @@ class Student:
 
     @property
     def waiting(self) -> int:
-        """How many answers wait for somebody."""
         return sum(mark.waits for mark in self.marks)
 
     def of(self, exercise: str) -> list[Mark]:
@@ -125,53 +119,45 @@ def results(course: Path, assignment: str) -> Results:
     Raises `FileNotFoundError` where the course has no gradebook, `ValueError` for an unknown
     assignment.
     """
-    book = Path(course) / "gradebook.db"
+    course = Path(course)
+    book = course / "gradebook.db"
     if not book.is_file():
         raise FileNotFoundError(
             f"course = {str(course)!r} holds no gradebook.db; go into the course folder (or name "
             "it: --course FOLDER), and make an assignment first: tfviz-course assignment NAME ITEM…"
         )
-    address = f"sqlite:///{book.resolve().as_uri()}?mode=ro&uri=true"  # a report cannot write
-    with Session(create_engine(address, poolclass=NullPool)) as session:
-        return _read(session, Path(course), assignment)
-
-
-def _read(session: Session, course: Path, assignment: str) -> Results:
-    found = session.scalar(select(api.Assignment).where(api.Assignment.name == assignment))
-    if found is None:
-        known = ", ".join(sorted(session.scalars(select(api.Assignment.name)))) or "none yet"
-        raise ValueError(f"assignment = {assignment!r} is not in the gradebook; known: {known}")
     cells = read_cells(course / "release" / assignment)
     exercises: dict[str, float] = {}
     for cell in cells.values():
         exercises[cell.exercise] = exercises.get(cell.exercise, 0.0) + cell.most
-    people = {
-        one.id: (one.first_name, one.last_name) for one in session.scalars(select(api.Student))
-    }
     folders, strange = ids.below(course / "submitted", assignment)
-    students = {
-        name: Student(name, " ".join(filter(None, people.get(name, ()))), state)
-        for state, names in ((MISSING, people), (OPEN, folders))
-        for name in names
-    }
-    for entry in found.submissions:
-        name = entry.student_id
-        said, remarks = stored(course, assignment, name)
-        grades = {(sheet.name, one.name): one for sheet in entry.notebooks for one in sheet.grades}
-        marks = []
-        for place, cell in cells.items():
-            if one := grades.get(place):
-                why = said.get(place, "") if one.score < cell.most else ""
-                waits = bool(one.needs_manual_grade)
-                marks.append(replace(cell, points=one.score, waits=waits, message=why))
-        students[name] = replace(
-            students[name],
-            state=GRADED,
-            minutes_late=int(entry.total_seconds_late // 60),
-            penalty=entry.late_submission_penalty,
-            marks=tuple(marks),
-            remarks=remarks,
-        )
+    students = {name: Student(name, state=OPEN) for name in folders}
+    address = f"sqlite:///{book.resolve().as_uri()}?mode=ro&uri=true"  # a report cannot write
+    with Session(create_engine(address, poolclass=NullPool)) as session:
+        found = session.scalar(select(api.Assignment).where(api.Assignment.name == assignment))
+        if found is None:
+            known = ", ".join(sorted(session.scalars(select(api.Assignment.name)))) or "none yet"
+            raise ValueError(f"assignment = {assignment!r} is not in the gradebook; known: {known}")
+        for one in session.scalars(select(api.Student)):
+            name = " ".join(filter(None, (one.first_name, one.last_name)))
+            students[one.id] = replace(students.get(one.id, Student(one.id)), name=name)
+        for entry in found.submissions:
+            said, remarks = stored(course, assignment, entry.student_id)
+            grades = {(part.name, one.name): one for part in entry.notebooks for one in part.grades}
+            marks = []
+            for place, cell in cells.items():
+                if grade := grades.get(place):
+                    why = said.get(place, "") if grade.score < cell.most else ""
+                    waits = bool(grade.needs_manual_grade)
+                    marks.append(replace(cell, points=grade.score, waits=waits, message=why))
+            students[entry.student_id] = replace(
+                students[entry.student_id],
+                state=GRADED,
+                minutes_late=int(entry.total_seconds_late // 60),
+                penalty=entry.late_submission_penalty,
+                marks=tuple(marks),
+                remarks=remarks,
+            )
     order = sorted(students.values(), key=lambda one: (one.id.casefold(), one.id))
     title = read_course(course).name
     return Results(title, assignment, exercises, tuple(order), tuple(strange))
@@ -211,8 +197,8 @@ def stored(
 def exercise_row(found: Results, exercise: str) -> dict[str, Any]:
     """How an exercise went: the columns of exercises.csv. Shares are in [0, 1].
 
-    `students` are those whose answer does not wait. As long as one waits, nothing is said of all:
-    the first to be graded are those who left it empty. `message` is the most frequent first one.
+    As long as one student's answer waits, nothing is said of all: the first to be graded are those
+    who left it empty. `message` is the most frequent first one.
     """
     graded, most = found.those(GRADED), found.exercises[exercise]
     done = [s for s in graded if not any(mark.waits for mark in s.of(exercise))]
@@ -248,11 +234,7 @@ def exercise_row(found: Results, exercise: str) -> dict[str, Any]:
 
 
 def student_row(found: Results, student: Student) -> dict[str, Any]:
-    """The columns of students.csv.
-
-    An exercise that waits to be graded is empty; `points` are those so far, as nbgrader exports
-    them, and `waiting` says how many answers wait.
-    """
+    """The columns of students.csv; an exercise that waits to be graded is empty."""
     return {
         "student": student.id,
         "name": student.name,
@@ -290,14 +272,6 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def sign(student: Student, exercise: str, most: float) -> str:
-    """One of `SIGNS`."""
-    points = student.points(exercise)
-    if points is None:
-        return "?" if student.of(exercise) else "–"
-    return "●" if points >= most else "◐" if points > 0 else "○"
-
-
 def headline(found: Results) -> str:
     """One sentence about the whole class."""
     here, open_ = len(found.those(GRADED)), len(found.those(OPEN))
@@ -313,14 +287,14 @@ def headline(found: Results) -> str:
     return f"{said}; the median is {number(found.median)} of {most} points."
 
 
-def waiting(found: Results) -> list[str]:
-    """What waits to be graded by hand: one text for each exercise."""
+def waiting(found: Results) -> str:
+    """What waits to be graded by hand, exercise by exercise; empty if nothing does."""
     rows = [exercise_row(found, exercise) for exercise in found.exercises]
-    return [
+    return "; ".join(
         f"{_short(row['exercise'])}: {row['waiting']} of {row['waiting'] + row['students']}"
         for row in rows
         if row["waiting"]
-    ]
+    )
 
 
 def _short(exercise: str) -> str:
@@ -358,13 +332,16 @@ def table(found: Results) -> RenderableType:
         notes += [plain(remark, 80) for remark in student.remarks[:1]]
         if more := student.remarks[1:]:
             notes += [f"and {count(len(more), 'more remark')}"]
-        known = [mark for mark in student.marks if not mark.waits]
-        who.add_row(
-            Text(plain(student.id)),
-            number(student.total if known else None, "–"),
-            " ".join(sign(student, *exercise) for exercise in found.exercises.items()),
-            Text("; ".join(notes)),
-        )
+        signs = []
+        for exercise, most in found.exercises.items():
+            points = student.points(exercise)
+            if points is None:
+                signs.append("?" if student.of(exercise) else "–")
+            else:
+                signs.append("●" if points >= most else "◐" if points > 0 else "○")
+        known = any(not mark.waits for mark in student.marks)
+        total = number(student.total if known else None, "–")
+        who.add_row(Text(plain(student.id)), total, " ".join(signs), Text("; ".join(notes)))
     heading = Text(f"{found.assignment}, {found.course}\n", style="bold")
     pieces: list[RenderableType] = [heading, Text(headline(found)), Text()]
     for part in (hard, said, who):
@@ -372,40 +349,31 @@ def table(found: Results) -> RenderableType:
     if found.students:
         pieces[-1] = Text(SIGNS, style="dim")
     if todo := waiting(found):
-        pieces += [Text(f"\nTo be graded by hand, in formgrader: {'; '.join(todo)}")]
+        pieces += [Text(f"\nTo be graded by hand, in formgrader: {todo}")]
     if found.strange:
         names = ", ".join(map(ids.shown, found.strange))
         pieces += [Text(f"\nLeft out of submitted/, for their names: {names}. There, {ids.RULE}.")]
     return Group(*pieces)
 
 
-def show(found: Results) -> None:
-    """Print the table."""
-    Console().print(table(found))
-
-
 def without_names(found: Results, secret: str) -> Results:
-    """The same results under pseudonyms, to be shown in class.
+    """The same results under pseudonyms, to be shown in class; without names, times and remarks.
 
     A pseudonym depends on the student and on the secret of the course: it stays the same from one
-    assignment to the next, and nobody else can work out whose it is. Names, times and remarks
-    are left out.
+    assignment to the next, and nobody else can work out whose it is. Consonants and vowels take
+    turns, so that somebody can find their own.
     """
     if not secret:
         raise ValueError("secret is empty: pseudonyms made without one could be guessed")
-    students = [
-        Student(_pseudonym(one.id, secret), state=one.state, penalty=one.penalty, marks=one.marks)
-        for one in found.students
-    ]
+    letters = ("bdfgklmnprstvz", "aeiou")
+    students = []
+    for one in found.students:
+        digest = hmac.digest(secret.encode(), f"pseudonym {one.id}".encode(), hashlib.sha256)
+        sounds = [letters[n % 2][digest[n] % len(letters[n % 2])] for n in range(PSEUDONYM)]
+        secret_name = replace(one, id="".join(sounds), name="", minutes_late=0, remarks=())
+        students.append(secret_name)
     students.sort(key=lambda student: student.id)
     return replace(found, students=tuple(students), strange=(), anonymous=True)
-
-
-def _pseudonym(student: str, secret: str) -> str:
-    """Consonant, vowel, consonant …: pronounceable, so that somebody can find their own."""
-    digest = hmac.digest(secret.encode(), f"pseudonym {student}".encode(), hashlib.sha256)
-    letters = ("bdfgklmnprstvz", "aeiou")
-    return "".join(letters[n % 2][digest[n] % len(letters[n % 2])] for n in range(PSEUDONYM))
 
 
 # --- files ---------------------------------------------------------------------------------------

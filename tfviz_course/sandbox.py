@@ -1,17 +1,12 @@
 """A process for a student's code: cut off from the machine, bounded, and surely ended.
 
-On Linux it runs under bubblewrap (`bwrap`): no network, no files but the system's libraries, Python
-and tfviz (read-only), a small /tmp of its own, its own processes. Limits bound time, memory (of all
-its processes together), processes and file sizes. The grader speaks to it over two pipes.
-
-`available()` says whether that works here. With ``Sandbox(…, sandboxed=False)`` the same process
-runs with the limits alone: it can read whatever its user can read. That is for people who know
-what is in the submissions.
+It runs under bubblewrap (`bwrap`): no network, no files but the system's libraries, Python and
+tfviz (read-only), a small /tmp of its own, its own processes. Limits bound time, memory (of all its
+processes together), processes and files. The grader speaks to it over two pipes.
 """
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import json
 import os
@@ -21,10 +16,9 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -90,45 +84,45 @@ class Deadline:
 # --- what bubblewrap is told ---------------------------------------------------------------------
 
 
-@cache
-def _help() -> str:
-    """The help of the installed bubblewrap: old ones lack options."""
-    return subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=30).stdout
-
-
 _TOPS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec")
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")
 _SYSTEM = [Path(top, name) for top in ("/", "/usr") for name in _TOPS]  # programs and libraries
-_SYSTEM += [Path("/etc", name) for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d")]
-_SYSTEM += [Path("/etc/alternatives")]
+_SYSTEM += [Path("/etc", name) for name in _ETC]
 
 
-def _python() -> list[Path]:
-    """Python, its environment and tfviz: the folders and files that the process reads."""
+@cache
+def _shown() -> dict[Path, Path]:
+    """What the process can read, by the place where it sees it: the system's libraries, Python, its
+    environment, tfviz, and what makes it answer."""
+    import matplotlib.font_manager  # makes its list of fonts, which takes seconds
+
     import tfviz
 
     prefixes = {Path(sys.base_prefix), Path(sys.prefix)}
     prefixes |= {prefix.resolve() for prefix in prefixes}
-    return [*sorted(prefixes - {Path("/"), Path("/usr")}), Path(tfviz.__file__).resolve().parent]
+    own = [*sorted(prefixes - {Path("/"), Path("/usr")}), Path(tfviz.__file__).resolve().parent]
+    shown = {path: path for path in (*_SYSTEM, *own) if path.exists()}
+    names = ("__init__.py", "codec.py", "inside.py")
+    shown |= {Path(INSIDE, "tfviz_course", name): HERE / name for name in names}
+    return shown | {Path(INSIDE, "matplotlib"): Path(matplotlib.get_cachedir())}
 
 
-def _options(limits: Limits) -> list[str]:
+def _options(disk: int) -> list[str]:
     """What bubblewrap is told."""
-    as_root = os.geteuid() == 0
-    size = ["--size", str(limits.disk)] if "--size" in _help() else []
+    # old ones lack options
+    known = subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=30).stdout
+    size = ["--size", str(disk)] if "--size" in known else []
     # Root gives up its rights in inside.py: a user namespace would leave it root outside, whom
     # limits on processes do not bind. Everybody else needs the user namespace.
-    spaces = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
-    spaces += ["--unshare-cgroup-try"] if as_root else ["--unshare-all"]
-    if not as_root and "--disable-userns" in _help():
-        spaces += ["--unshare-user", "--disable-userns"]
-    command = [*spaces, "--die-with-parent", "--new-session"]
+    spaces = ("all", "user") if os.geteuid() else ("ipc", "pid", "net", "uts", "cgroup-try")
+    command = [f"--unshare-{space}" for space in spaces]
+    if os.geteuid() and "--disable-userns" in known:
+        command.append("--disable-userns")
+    command += ["--die-with-parent", "--new-session"]
     command += ["--hostname", "grader", "--proc", "/proc", "--dev", "/dev"]
     for folder in ("/dev/shm", "/tmp"):
         command += ["--perms", "1777", *size, "--tmpfs", folder]
-    shown = {path: path for path in (*_SYSTEM, *_python()) if path.exists()}
-    names = ("__init__.py", "codec.py", "inside.py")
-    shown |= {Path(INSIDE, "tfviz_course", name): HERE / name for name in names}
-    shown[Path(INSIDE, "matplotlib")] = _fonts()
+    shown = _shown()
     above = {up for path in shown for up in path.parents} - {Path("/"), Path("/tmp")}
     for up in sorted(above):  # else they are closed to all but root
         command += ["--perms", "0755", "--dir", str(up)]
@@ -146,53 +140,55 @@ def _options(limits: Limits) -> list[str]:
 
 def _file(data: bytes) -> int:
     """A descriptor from which these bytes can be read."""
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.seek(0)
-        return os.dup(file.fileno())
+    file = os.memfd_create("tfviz")
+    os.write(file, data)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
-def _bwrap(limits: Limits) -> tuple[list[str], list[int]]:
-    """The beginning of a command that runs in the sandbox, and the descriptors it needs.
+def _start(limits: Limits, *command: str, lines: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """Run Python in the sandbox with these words; `lines` are descriptors that it gets.
 
     What the first process of the sandbox was started with can be read from inside, by
     /proc/1/environ and /proc/1/cmdline: so bubblewrap gets the student's environment and no other
     (its own --clearenv cleans that of its children only), and its options through a file.
     """
-    options = _options(limits)
-    passed = []
+    options, passed = _options(limits.disk), [*lines]
     if (program := _filter()) is not None:
         passed.append(_file(program))
-        options += ["--seccomp", str(passed[0])]
+        options = [*options, "--seccomp", str(passed[-1])]
     passed.append(_file("\0".join(options).encode()))
     bwrap = shutil.which("bwrap") or "bwrap"
-    return [bwrap, "--args", str(passed[-1]), "--"], passed
+    try:
+        return subprocess.Popen(
+            [bwrap, "--args", str(passed[-1]), "--", sys.executable, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if lines else subprocess.PIPE,
+            pass_fds=passed,
+            start_new_session=True,
+            env=ENVIRONMENT,
+            cwd="/",
+        )
+    finally:
+        for descriptor in passed:
+            os.close(descriptor)
 
 
-def _environment(folder: str) -> dict[str, str]:
-    return {
-        "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": folder,
-        "HOME": "/tmp/home",
-        "USER": "student",
-        "LOGNAME": "student",
-        "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONWARNINGS": "ignore",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "MPLBACKEND": "agg",
-        "MPLCONFIGDIR": f"{folder}/matplotlib",
-        "NBGRADER_EXECUTION": "autograde",
-    }
-
-
-def _fonts() -> Path:
-    """Where matplotlib has its list of the fonts of this machine, which takes seconds to make."""
-    import matplotlib.font_manager  # makes it, if it is not there
-
-    return Path(matplotlib.get_cachedir())
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "PYTHONPATH": INSIDE,
+    "HOME": "/tmp/home",
+    "USER": "student",
+    "LOGNAME": "student",
+    "LANG": "C.UTF-8",
+    **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
+    "PYTHONWARNINGS": "ignore",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "MPLBACKEND": "agg",
+    "MPLCONFIGDIR": f"{INSIDE}/matplotlib",
+    "NBGRADER_EXECUTION": "autograde",
+}
 
 
 # --- calls of the kernel that a student has no use for -------------------------------------------
@@ -253,31 +249,22 @@ def available() -> str | None:
     if sys.platform != "linux":
         return (
             f"The sandbox needs Linux, this is {platform.system()}: grade on a Linux machine (a "
-            "virtual one or a container will do), or accept the risk of running without it."
+            "virtual one, WSL or a container will do)."
         )
     if not shutil.which("bwrap"):
         return (
             "bubblewrap is not installed: install it (on Debian and Ubuntu: "
-            "apt-get install bubblewrap), or accept the risk of running without it."
+            "apt-get install bubblewrap)."
         )
-    command, passed = _bwrap(Limits())
-    try:
-        tried = subprocess.run(
-            [*command, sys.executable, "-I", "-S", "-c", "pass"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            pass_fds=passed,
-            env=_environment(INSIDE),
-        )
-        if tried.returncode == 0:
-            return None
-        said = codec.short(tried.stderr.decode(errors="replace").strip().split("\n")[-1])
-    except subprocess.TimeoutExpired:
-        said = "it does not come to an end"
-    finally:
-        for fd in passed:
-            os.close(fd)
+    with _start(Limits(), "-I", "-S", "-c", "pass") as tried:
+        try:
+            errors = tried.communicate(timeout=60)[1]
+            said = codec.short(errors.decode(errors="replace").strip().split("\n")[-1])
+        except subprocess.TimeoutExpired:
+            said = "it does not come to an end"
+            tried.kill()
+    if tried.returncode == 0:
+        return None
     user = (
         "give it an AppArmor profile that allows `userns`, or, until the next start, say `sudo "
         "sysctl kernel.apparmor_restrict_unprivileged_userns=0` (on other systems `sudo sysctl "
@@ -285,8 +272,7 @@ def available() -> str | None:
     )
     return (
         f"bubblewrap is installed but does not run ({said}): {user if os.geteuid() else ''}in a "
-        "container, allow it namespaces and mounts; or accept the risk of running without the "
-        "sandbox."
+        "container, allow it namespaces and mounts."
     )
 
 
@@ -297,29 +283,31 @@ UNBOUND = (
     "of a submission some times a second, and what the kernel holds for them (buffers of sockets "
     "and pipes, tables of pages) is bound by the numbers of processes and open files alone."
 )
-_FILES = {"memory": ("memory.limit_in_bytes", "memory.max"), "pids": ("pids.max", "pids.max")}
+_COUNT = itertools.count()
 
 
 @cache
 def _places() -> dict[str, Path]:
-    """Where control groups for memory and processes can be made: below our own in version 1,
-    beside it in version 2, where a group has processes or groups. Empty if not for both."""
+    """The folders for new control groups, by the file that bounds something there: below our own
+    group in version 1, beside it in version 2, where a group has processes or groups."""
     found: dict[str, Path] = {}
     with suppress(OSError, ValueError):
         lines = Path("/proc/self/cgroup").read_text().splitlines()
-        own = {name: path for _, names, path in (x.split(":", 2) for x in lines)
-               for name in names.split(",")}  # fmt: skip
+        parts = [line.split(":", 2) for line in lines]
+        own = {name: path for _, names, path in parts for name in names.split(",")}
         for line in Path("/proc/self/mounts").read_text().splitlines():
             _, place, kind, options, *_ = line.split()
-            for name in _FILES:
+            here = Path(place + own.get("", "/"))
+            beside = here if own.get("") == "/" else here.parent
+            for name, one, two in (
+                ("memory", "memory.limit_in_bytes", "memory.max"),
+                ("pids", "pids.max", "pids.max"),
+            ):
                 if kind == "cgroup" and name in options.split(","):
-                    found[name] = Path(place + own[name])
-                elif kind == "cgroup2" and name not in found:
-                    folder = Path(place + own[""])
-                    folder = folder if own[""] == "/" else folder.parent
-                    if name in (folder / "cgroup.subtree_control").read_text().split():
-                        found[name] = folder
-    return found if len(found) == len(_FILES) else {}
+                    found[one] = Path(place + own[name])
+                elif kind == "cgroup2" and name in (beside / "cgroup.subtree_control").read_text():
+                    found[two] = beside
+    return found if len(found) == 2 else {}
 
 
 class Group:
@@ -327,7 +315,6 @@ class Group:
 
     def __init__(self, memory: int, processes: int) -> None:
         self.folders: list[Path] = []
-        most = {"memory": memory, "pids": processes}
         own = f"tfviz-{os.getpid()}-{next(_COUNT)}"
         try:
             for name, place in _places().items():
@@ -335,11 +322,11 @@ class Group:
                     if not psutil.pid_exists(int(old.name.split("-")[1])):
                         with suppress(OSError):
                             old.rmdir()
-                if place / own not in self.folders:
+                if place / own not in self.folders:  # one for both limits in version 2
                     (place / own).mkdir()
                     self.folders.append(place / own)
-                limit = next(file for n in _FILES[name] if (file := place / own / n).exists())
-                limit.write_text(str(most[name]))
+                most = memory if "memory" in name else processes
+                (place / own / name).write_text(str(most))
         except OSError:
             self.close()
 
@@ -379,23 +366,18 @@ def unbound() -> str | None:
 
 # --- the process ---------------------------------------------------------------------------------
 
-_COUNT = itertools.count()
-
 
 class Sandbox:
     """One process for a student's code, at the other end of a line.
 
     `send` and `receive` speak to it; both raise `Stopped` when it is gone, breaks a limit or talks
-    nonsense. `close` ends it and all that it started, in any state.
-
-    Without a sandbox all children that this process gets from now on count as the student's, for
-    what they cut off comes to be one: then there may be one at a time.
+    nonsense. `close` ends it and all that it started.
     """
 
-    def __init__(self, limits: Limits, *, sandboxed: bool = True) -> None:
-        if sandboxed and not shutil.which("bwrap") and (why := available()):
+    def __init__(self, limits: Limits) -> None:
+        if not shutil.which("bwrap") and (why := available()):
             raise Unavailable(why)
-        self.limits, self.sandboxed = limits, sandboxed
+        self.limits = limits
         self.broken: Stopped | None = None
         self.used = 0.0  # seconds, as `Deadline` counts them
         self._waiting = False  # the grader, for the process
@@ -406,45 +388,21 @@ class Sandbox:
         self._in, theirs_out = os.pipe()
         os.set_blocking(self._out, False)
         os.set_blocking(self._in, False)
-        passed = [theirs_in, theirs_out]
         uid = BASE_UID + (os.getpid() * 16 + next(_COUNT) % 16) % 100_000_000
         orders = {
-            "lines": passed,
-            "uid": uid if sandboxed and os.geteuid() == 0 else None,
+            "lines": [theirs_in, theirs_out],
+            "uid": uid if os.geteuid() == 0 else None,
             "limits": asdict(limits) | {"processes": limits.processes + self._mine()},
         }
-        command = [sys.executable, "-P", "-m", "tfviz_course.inside", json.dumps(orders)]
-        self._folder = tempfile.TemporaryDirectory(prefix="tfviz-")
-        self._before = {process.pid for process in psutil.Process().children()}
-        if sandboxed:
-            start, more = _bwrap(limits)
-            command, passed, environment = [*start, *command], passed + more, _environment(INSIDE)
-        else:
-            if sys.platform == "linux":
-                ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-            environment = _environment(str(HERE.parent))
-            environment |= {"HOME": self._folder.name, "MPLCONFIGDIR": str(_fonts())}
-        try:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=passed,
-                start_new_session=True,
-                env=environment,
-                cwd=self._folder.name,
-            )
-        finally:
-            for fd in passed:
-                os.close(fd)
+        command = ["-P", "-m", "tfviz_course.inside", json.dumps(orders)]
+        self.process = _start(limits, *command, lines=(theirs_in, theirs_out))
         self._top = psutil.Process(self.process.pid)
         self._watch = threading.Thread(target=self._watching, daemon=True, name="watch a sandbox")
         self._watch.start()
 
     def _mine(self) -> int:
         """How many threads this user has: old kernels count them all into one limit."""
-        if os.geteuid() == 0 and self.sandboxed:
+        if os.geteuid() == 0:
             return 1  # a user of its own; the process itself
         count = 0
         for process in psutil.process_iter(["uids", "num_threads"]):
@@ -517,9 +475,7 @@ class Sandbox:
     def stop(self, reason: str, remark: str) -> Stopped:
         """End it for this reason, unless it has been ended already; gives the first reason."""
         self.broken = self.broken or Stopped(reason, remark)
-        for process in reversed(self._tree()):
-            with suppress(psutil.Error):
-                process.kill()
+        end_all(self._top)
         return self.broken
 
     def nonsense(self, what: str) -> Stopped:
@@ -547,28 +503,17 @@ class Sandbox:
 
     def started(self) -> None:
         """Python and its libraries are loaded: memory counts from here."""
-        tree = self._tree()
+        tree = family(self._top)
         self._base = _memory(tree)
         group = Group(self.limits.memory, self.limits.processes + 8)
         group.take(tree)
         self._group = group
 
-    def _tree(self) -> list[psutil.Process]:
-        """The process, all that it started, and (unsandboxed) what these left behind."""
-        tops = [self._top]
-        if not self.sandboxed:
-            tops += [p for p in psutil.Process().children() if p.pid not in self._before]
-        found: dict[int, psutil.Process] = {}
-        for top in tops:
-            with suppress(psutil.Error):
-                found |= {process.pid: process for process in (top, *top.children(recursive=True))}
-        return list(found.values())
-
     def _watching(self) -> None:
         """Count what it uses, and end it if all its processes together take too much."""
         last, before = 0.0, time.monotonic()
         while not self._closed and self.process.returncode is None:
-            tree = self._tree()
+            tree = family(self._top)
             threads, spent, awake = 0, 0.0, not self._waiting
             for process in tree:
                 with suppress(psutil.Error), process.oneshot():
@@ -590,25 +535,21 @@ class Sandbox:
         elif threads > most.processes + 4:
             said = f"The answer started more than {most.processes} processes and threads."
             self.stop(said, "started too many processes")
-        elif self.sandboxed and _inodes(tree) > most.inodes:
+        elif _inodes(tree) > most.inodes:
             self.stop(f"The answer made more than {most.inodes:,} files.", "made too many files")
 
     def close(self) -> None:
-        """End the process and everything it started; returns when they are gone.
-
-        Raises RuntimeError if a process does not go, which a kernel in order does not let happen.
-        """
+        """End the process and everything it started; returns when they are gone."""
         if self._closed:
             return
         self._closed = True
-        end_all(self._tree)
+        end_all(self._top)
         self.process.wait()
         self._watch.join()
         os.close(self._in)
         os.close(self._out)
         if self._group:
             self._group.close()
-        self._folder.cleanup()
 
 
 def _memory(tree: list[psutil.Process]) -> int:
@@ -637,31 +578,32 @@ def _inodes(tree: list[psutil.Process]) -> int:
 # --- the end of processes ------------------------------------------------------------------------
 
 
-def end_all(find: Callable[[], Iterable[psutil.Process]]) -> None:
-    """Kill all processes that `find` finds, meanwhile too, and wait until they are gone.
+def family(top: psutil.Process) -> list[psutil.Process]:
+    """A process and all below it."""
+    with suppress(psutil.Error):
+        return [top, *top.children(recursive=True)]
+    return [top]
 
-    What is killed first leaves its own children to somebody else, so whoever was seen once is
-    looked after. Raises RuntimeError if a process does not go.
+
+def end_all(top: psutil.Process) -> None:
+    """Kill a process and all below it, and wait until they are gone.
+
+    With the first process of a sandbox the kernel ends all others in it, also those that it gets
+    meanwhile. Raises RuntimeError if a process does not go.
     """
-    seen: dict[int, psutil.Process] = {}
+    tree = family(top)
+    for process in tree:
+        with suppress(psutil.Error):
+            process.kill()
     end = time.monotonic() + GONE
-    while True:
-        seen |= {process.pid: process for process in find()}
-        left = [process for process in seen.values() if not _gone(process)]
-        if not left:
-            return
+    while left := [process for process in tree if not _gone(process)]:
         if time.monotonic() > end:
             raise RuntimeError(f"processes of a submission do not end: {left}")
-        for process in left:
-            with suppress(psutil.Error):
-                process.kill()
         time.sleep(0.02)
 
 
 def _gone(process: psutil.Process) -> bool:
-    """Whether it has ended; one that waits to be collected, and is our own child, is collected."""
-    with suppress(OSError):
-        os.waitpid(process.pid, os.WNOHANG)
+    """Whether it has ended; who started it may not have collected it yet."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.Error:

@@ -22,7 +22,7 @@ from tfviz_course import students
 
 REBUILT = ".tfviz/rebuilt"
 JUDGED = ".tfviz/judged"
-FORMAT = 1  # of the files with verdicts
+FORMAT = 2  # of the files with verdicts
 
 
 class StoreError(Exception):
@@ -67,18 +67,15 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def read_entry(course: Path, assignment: str, student: str) -> dict[str, Any] | None:
-    """What the store has on a submission; None if nothing.
+    """What the store has on a submission; None if nothing, or if it cannot be read.
 
-    {"student": …, "recorded": {notebook: key},
-     "notebooks": {notebook: {"key", "answers", "remarks", "seconds",
+    {"student", "seen" (what is judged, empty if not all), "recorded" (the same of the gradebook),
+     "rebuilt" (marks of its files), "notebooks": {notebook: {"done", "answers", "remarks",
                               "judged": {"verdicts", "outputs", "remarks"}}}}
     """
-    path = _entry_path(course, assignment, student)
     try:
-        entry = json.loads(path.read_text("utf8"))
-    except FileNotFoundError:
-        return None
-    except ValueError:  # edited by hand, or a full disk: it is judged anew
+        entry = json.loads(_entry_path(course, assignment, student).read_text("utf8"))
+    except (FileNotFoundError, ValueError):
         return None
     return entry if isinstance(entry, dict) and entry.get("format") == FORMAT else None
 

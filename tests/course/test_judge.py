@@ -257,16 +257,11 @@ def test_an_answer_gets_its_verdict(name: str, judged: Judged) -> None:
     assert (visible.passed, hidden.passed) == (ANSWERS[name].visible, ANSWERS[name].hidden), (
         visible.message
     )
-    assert ANSWERS[name].says in visible.message
+    assert ANSWERS[name].says in visible.message + visible.printed
     for verdict in (visible, hidden):
-        kinds = [output["output_type"] for output in verdict.outputs]
-        assert ("error" in kinds) is not verdict.passed
         if verdict.passed:
-            assert verdict.outputs[0]["text"].startswith("✓")
+            assert verdict.printed.startswith("✓") and not verdict.message
         else:
-            error = verdict.outputs[-1]
-            assert error["ename"] == "CheckFailed" and error["evalue"] == verdict.message
-            assert error["traceback"] == [f"✗ {verdict.message}"]
             assert 0 < len(verdict.message) <= line.TEXT
 
 
@@ -284,7 +279,8 @@ def test_hidden_inputs_appear_nowhere_that_a_student_sees(judged: Judged) -> Non
 
 def test_the_outputs_of_answers_are_kept(judged: Judged) -> None:
     outputs = judged.outputs[f"{LABELS['stops after']}-yours"]
-    assert [output["ename"] for output in outputs] == ["ZeroDivisionError"]
+    (error,) = outputs
+    assert error["output_type"] == "error" and "ZeroDivisionError" in error["traceback"][0]
     assert f"{LABELS['empty']}-yours" not in judged.outputs
 
 
@@ -423,10 +419,6 @@ def test_numbers_masks_explorers_and_modules() -> None:
     found = {name: judged.verdicts[f"{names[name]}-checks"] for name in names}
     right = {name for name, verdict in found.items() if verdict.passed}
     assert right == {"lab right", "mask right", "module right"}, found
-    pictures = [o["output_type"] for o in found["mask wrong"].outputs]
-    assert pictures == ["display_data", "error"]
-    png = found["mask wrong"].outputs[0]["data"]["image/png"]
-    assert png.startswith("iVBORw0KGgo")
     assert "query 0 should not attend key 1" in found["mask wrong"].message
 
 
@@ -476,15 +468,7 @@ def test_the_seed_depends_on_all_it_should() -> None:
     assert all(0 <= s < 2**31 for s in (seed, *others))
 
 
-# --- without a sandbox, in a child, and what cannot be judged ------------------------------------
-
-
-def test_without_a_sandbox_the_same_is_judged() -> None:
-    prepared = prepare(notebook(exercise("ex-0"), exercise("ex-1")))
-    answers = {"ex-0": ANSWERS["right"].source, "ex-1": FATAL["leaves"][0]}
-    judged = answered(prepared, answers, sandboxed=False, limits=QUICK)
-    passed = {name for name, verdict in judged.verdicts.items() if verdict.passed}
-    assert passed == {"ex-0-checks", "ex-0-hidden"}
+# --- in a child, and what cannot be judged -------------------------------------------------------
 
 
 def test_no_sandbox_is_an_error_and_not_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,13 +536,10 @@ def test_checks_that_run_out_of_memory_fail(fragile: Prepared) -> None:
     assert "MemoryError" in judged.verdicts["ex-1-checks"].message
 
 
-@pytest.mark.parametrize("sandboxed", [True, False])
-def test_a_judge_that_hangs_is_ended_with_all_below_it(fragile: Prepared, sandboxed: bool) -> None:
+def test_a_judge_that_hangs_is_ended_with_all_below_it(fragile: Prepared) -> None:
     before = {p.pid for p in psutil.Process().children(recursive=True)}
     limits = Limits(cell_seconds=1)
-    judged = in_child(
-        fragile, "def f(x):\n    return 14", seconds=25, limits=limits, sandboxed=sandboxed
-    )
+    judged = in_child(fragile, "def f(x):\n    return 14", seconds=25, limits=limits)
     assert not judged.verdicts["ex-1-checks"].passed
     assert "took too long" in judged.remarks[0]
     alive = [p for p in psutil.Process().children(recursive=True) if p.pid not in before]

@@ -263,7 +263,7 @@ def test_cells_of_somebody_else_are_visible_tests(tmp_path: Path) -> None:
 
 def test_the_store_of_verdicts_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judged = {
-        "verdicts": {"ex-a-checks": {"passed": False, "message": "no\nway", "outputs": []}},
+        "verdicts": {"ex-a-checks": {"passed": False, "message": "no\nway", "printed": ""}},
         "outputs": {},
         "remarks": ["ran out of memory"],
     }
