@@ -141,10 +141,6 @@ class Session:
         self.folder, self.home = folder, folder / "home"
         self.home.mkdir(parents=True)
         (folder / "formgrader.py").write_text(FORMGRADER)
-        # as in tfviz_course/__init__.py: two seconds less for each program of Jupyter's
-        (folder / "sitecustomize.py").write_text(
-            "import sys\nsys.modules.setdefault('rfc3987_syntax', None)\n"
-        )
         self.names = {
             "checkout": ROOT,
             "bin": Path(sys.executable).parent,
@@ -169,7 +165,6 @@ class Session:
             env={
                 **os.environ,
                 "HOME": str(self.home),
-                "PYTHONPATH": str(self.folder),
                 "COLUMNS": "80",
                 "OMP_NUM_THREADS": "1",
                 "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
