@@ -31,7 +31,7 @@ from tfviz_lessons.lesson import (
     cut,
     shown_points,
 )
-from tfviz_lessons.notebook import ANSWER, INSTALL, Course
+from tfviz_lessons.notebook import ANSWER, Course
 from tfviz_lessons.plain import Book, Plain, details
 from tfviz_lessons.slice import SliceError, needed, quiet, uses
 
@@ -117,7 +117,7 @@ def tell(lesson: Lesson, book: Book, course: Course, title: str, address: str) -
     return {
         "title": title,
         "address": address,
-        "install": INSTALL.format(version=course.version, package=course.package),
+        "install": course.install,
         "entries": {key: course.entry(key) for key in sorted(entries, key=book.citation)},
         "exercises": exercises,
     }

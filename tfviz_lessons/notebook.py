@@ -34,6 +34,10 @@ from importlib.metadata import distributions
 if not any((d.name, d.version) == ("tfviz", "{version}") for d in distributions()):
     %pip install -q "{package}"
 %load_ext tfviz.checks"""
+UNPUBLISHED = """\
+# This copy of the course has no public address yet (the head of _config.yml says it): where tfviz
+# is missing, install it from the folder of your clone, with %pip install -e FOLDER.
+"""
 ANSWER = "*Your answer.*"
 DEEPER = re.compile(r"^(?=#{2,5} Deeper: )", re.M)
 
@@ -46,6 +50,13 @@ class Course:
     version: str
     macros: dict[str, Any]
     entry: Callable[[str], str]  # bibliography key -> one entry as Markdown
+    published: bool = True  # somebody has said where
+
+    @property
+    def install(self) -> str:
+        """The first cell."""
+        cell = INSTALL.format(version=self.version, package=self.package)
+        return cell if self.published else UNPUBLISHED + cell
 
 
 def notebook(
@@ -53,8 +64,7 @@ def notebook(
 ) -> nbformat.NotebookNode:
     """The notebook; `title` and `address` are those of the lesson's page."""
     plain = Plain(lesson.path, book, course.macros)
-    install = INSTALL.format(version=course.version, package=course.package)
-    cells = [new_code_cell(install, id="install")]
+    cells = [new_code_cell(course.install, id="install")]
     if address:
         page = f"This is the notebook of the page [{title}]({address})."
         if lesson.tasks:

@@ -61,12 +61,11 @@ class Source(SphinxDirective):
         block["classes"].append("tf-source-code")
         self.set_source_info(block)
         last = first + len(lines) - 1
-        options = self.config.html_theme_options
-        address = (
-            f"{options['repository_url']}/blob/{options['repository_branch']}/{name}"
-            f"#L{first}-L{last}"
-        )
-        link = nodes.reference("", "", nodes.literal(name, name), refuri=address, internal=False)
+        home, branch = self.config.tfviz_home, self.config.html_theme_options["repository_branch"]
+        address = f"{home}/blob/{branch}/{name}#L{first}-L{last}"
+        link: nodes.Node = nodes.literal(name, name)
+        if home:
+            link = nodes.reference("", "", link, refuri=address, internal=False)
         caption = nodes.paragraph("", "", link, nodes.Text(f", lines {first} to {last}"))
         caption["classes"].append("tf-source-where")
         return nodes.container("", caption, block, classes=["tf-source"])

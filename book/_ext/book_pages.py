@@ -108,12 +108,11 @@ def page_context(
     context["tf_navigation"] = navigation
     context["tf_title"] = env.titles[pagename].astext() if pagename in env.titles else "Search"
     context["tf_landing"] = pagename == app.config.root_doc
-    context["tf_repository"] = options["repository_url"]
+    context["tf_repository"] = home = app.config.tfviz_home
     context["tf_eyebrow"] = eyebrow(env, pagename)
     context["tf_source_page"] = (
-        f"{options['repository_url']}/blob/{options['repository_branch']}/"
-        f"{env.doc2path(pagename, base=False)}"
-        if pagename in env.found_docs
+        f"{home}/blob/{options['repository_branch']}/{env.doc2path(pagename, base=False)}"
+        if home and pagename in env.found_docs
         else ""
     )
 
@@ -204,12 +203,12 @@ def lesson_links(app: Sphinx, pagename: str, context: dict[str, Any]) -> dict[st
     """Where a lesson's notebook is; nothing for other pages."""
     if "kernelspec" not in app.env.metadata.get(pagename, {}):
         return None
-    home = re.sub(r"^https?://github\.com/", "", app.config.html_theme_options["repository_url"])
+    home = re.sub(r"^https?://github\.com/", "", app.config.tfviz_home)
     branch = app.config.tfviz_notebooks_branch
     return {
         "notebook": context["pathto"](f"notebooks/{pagename}.ipynb", 1),
-        "colab": "https://colab.research.google.com/github/"
-        f"{home}/blob/{branch}/notebooks/{pagename}.ipynb",
+        "colab": home
+        and f"https://colab.research.google.com/github/{home}/blob/{branch}/notebooks/{pagename}.ipynb",
     }
 
 

@@ -54,8 +54,8 @@ def entries(doctree: nodes.document) -> list[Entry]:
             terms = [term for term in node.children if isinstance(term, nodes.term) and term["ids"]]
             return (terms[0]["ids"][0], terms[0].astext()) if terms else None
         if isinstance(node, tag) and node["ids"]:  # a row of the atlas, an erratum
-            head = node.children[0]
-            return node["ids"][0], head.children[0].astext()
+            names = [part.astext() for part in node.children[0].children]
+            return node["ids"][0], next(name for name in names if name)
         return None
 
     def walk(node: nodes.Node, around: tuple[str, ...]) -> None:

@@ -24,6 +24,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+from thumbnails import PICTURES, thumbnail
 
 from tfviz import catalogue
 from tfviz.catalogue import CHANGES, GROWTH, PEERS, Chapter, Mechanism
@@ -67,6 +68,14 @@ def el(name: str, *children: nodes.Node | str, **attributes: object) -> tag:
 
 def math(latex: str) -> nodes.math:
     return nodes.math(latex, latex)
+
+
+def thumb(row: Mechanism) -> list[nodes.Node]:
+    """Its small picture, which says nothing that words do not."""
+    if row.id not in PICTURES:
+        return []
+    style = f"--tfv-thumb:url({thumbnail(row.id)})"
+    return [el("span", class_="tfv-thumb", style=style, aria_hidden="true")]
 
 
 def svg(text: str) -> nodes.raw:
@@ -222,8 +231,8 @@ class MechanismCard(Directive):
         return found
 
     def _source(self, module: str) -> nodes.Node:
-        options = self.config.html_theme_options
-        address, branch = options.get("repository_url"), options.get("repository_branch", "main")
+        address = getattr(self.config, "tfviz_home", "")
+        branch = self.config.html_theme_options.get("repository_branch", "main")
         code = nodes.literal(module, module)
         if not address:
             return code
@@ -263,7 +272,7 @@ class Atlas(Directive):
         status = el(
             "span", "ready" if row.built else "planned", class_=f"tfv-status is-{row.status}"
         )
-        first = el("th", name, " ", status, el("p", row.idea), scope="row")
+        first = el("th", *thumb(row), name, " ", status, el("p", row.idea), scope="row")
         where = el(
             "td",
             el("span", f"{row.chapter_number} · {row.chapter_title}", class_="tfv-chapter"),
@@ -315,7 +324,11 @@ def peers_marks(row: Mechanism, between: str = " ", part: str = "({})") -> list[
 # --- the family tree ----------------------------------------------------------------------------
 
 _STEP, _LANE, _HEAD = 19, 30, 26  # height of a mark, of a lane's heading, of the row of years
-_LETTER = 5.5  # width of a letter of a label
+
+
+def _label(row: Mechanism) -> float:
+    """Width of its label, which is bold where the mechanism is ready."""
+    return (6.1 if row.built else 5.5) * len(row.short)
 
 
 class FamilyTree(Directive):
@@ -329,7 +342,7 @@ class FamilyTree(Directive):
         x = 10.0
         for year in years:
             left[year] = x
-            x += max([19 + _LETTER * len(r.short) for r in rows if r.year == year] + [50])
+            x += max([19 + _label(r) for r in rows if r.year == year] + [44])
         width = x + 4
         place: dict[str, tuple[float, float]] = {}
         lanes: list[tuple[float, float, str]] = []
@@ -375,7 +388,7 @@ class FamilyTree(Directive):
             x1, y1 = place[row.id]
             for parent in row.builds_on:
                 x0, y0 = place[parent]
-                end = x0 + 14 + _LETTER * len(catalogue.get(parent).short)  # where its label ends
+                end = x0 + 14 + _label(catalogue.get(parent))  # where its label ends
                 if end < x1 - 8:
                     bend = max(18.0, (x1 - end) / 2)
                     way = f"M{end:.0f} {y0:.0f}C{end + bend:.0f} {y0:.0f} {x1 - bend:.0f} {y1:.0f}"
@@ -391,7 +404,7 @@ class FamilyTree(Directive):
             x, y = place[row.id]
             mark = f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4.5"/>'
             title = html.escape(f"{row.name} ({row.year}). {row.idea}")
-            size = f'width="{21 + _LETTER * len(row.short):.0f}" height="18" rx="4"'
+            size = f'width="{21 + _label(row):.0f}" height="18" rx="4"'
             parts.append(
                 f'<a class="tfv-mark is-{row.status}{odd[row.part]}" data-id="{row.id}"'
                 f' href="{self.address(row)}"'
@@ -459,6 +472,9 @@ class CourseMap(Directive):
             title = [nodes.Text(chapter.title)]
         if ready:
             title += [nodes.Text(" "), el("span", "ready", class_="tfv-map-state")]
+        pictures = [picture for row in rows if row.built for picture in thumb(row)] if ready else []
+        if pictures:
+            names = el("span", names, el("span", *pictures, class_="tfv-thumbs"))
         text = el("span", *title, names, class_="tfv-map-text")
         return el("li", number, text, class_="is-built" if ready else "is-planned")
 

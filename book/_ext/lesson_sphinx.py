@@ -178,6 +178,7 @@ def write_notebooks(app: Sphinx) -> list[Path]:
         version=version("tfviz"),
         macros=dict(app.config.tfviz_macros),
         entry=cache(bibliography.entry),
+        published=bool(app.config.tfviz_home),
     )
     written = []
     for docname, text in lessons.items():
@@ -223,7 +224,7 @@ def write_assignment(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    for name, default in (("tfviz_package", "tfviz"), ("tfviz_macros", {})):
+    for name, default in (("tfviz_package", "tfviz"), ("tfviz_macros", {}), ("tfviz_home", "")):
         if name not in app.config.values:
             app.add_config_value(name, default, "env")
     for name in BACKENDS:

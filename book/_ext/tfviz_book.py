@@ -34,7 +34,9 @@ PARTS = (
     "book_search",
 )
 
-ADDRESS = "https://github.com/tfviz_course/tfviz"  # what the sources of the pages write
+ADDRESS = "https://github.com/tfviz_course/tfviz"
+"""What the sources of the pages write, and `_config.yml` as long as nobody has set its own. Nothing
+is there: a button that leads to it is not shown."""
 
 
 def addresses(app: Sphinx, config: Config) -> None:
@@ -49,6 +51,7 @@ def addresses(app: Sphinx, config: Config) -> None:
     if os.environ.get("TFVIZ_DRAFT"):
         config.nb_execution_raise_on_error = False
     options["repository_url"] = options["repository_url"].rstrip("/")
+    config.tfviz_home = "" if options["repository_url"] == ADDRESS else options["repository_url"]
     if not config.tfviz_package:
         branch = options["repository_branch"]
         config.tfviz_package = f"tfviz @ git+{options['repository_url']}@{branch}"
@@ -62,6 +65,7 @@ def own_address(app: Sphinx, page: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("tfviz_package", "", "env", str)
+    app.add_config_value("tfviz_home", "", "env", str)  # where the course is published, if it is
     app.add_config_value("tfviz_notebooks_branch", "gh-pages", "html", str)
     app.connect("config-inited", addresses)
     app.connect("source-read", own_address)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import catalogue_directives as cards
 import pytest
+import tfviz_book
+import thumbnails
 from pybtex.database import parse_file
 
 from tfviz import catalogue
@@ -108,7 +111,9 @@ def test_the_window_words_mean_in_code_what_the_notation_says() -> None:
 # --- directives, in a build of their own --------------------------------------------------------
 
 CONF = """
-extensions = ["myst_nb", "sphinxcontrib.bibtex", "catalogue_directives"]
+extensions = [
+    *("myst_nb", "sphinxcontrib.bibtex"), "catalogue_directives"
+]
 myst_enable_extensions = ["dollarmath"]
 bibtex_bibfiles = ["book/references.bib"]
 bibtex_reference_style = "author_year"
@@ -182,6 +187,26 @@ def test_the_atlas_has_a_row_for_each_mechanism(html: Any) -> None:
         assert 'href="references.html#' in body  # the paper is a citation
         if row.chapter_number == 17 and row.built:
             assert f'href="../chapters/sparse/factorized.html#{row.id.replace("_", "-")}"' in body
+
+
+def test_an_address_that_nobody_has_set_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    for address, home in ((tfviz_book.ADDRESS, ""), ("https://x.org/a/b/", "https://x.org/a/b")):
+        options = {"repository_url": address, "repository_branch": "main"}
+        config: Any = SimpleNamespace(html_theme_options=options, html_baseurl="", tfviz_package="")
+        tfviz_book.addresses(SimpleNamespace(), config)  # type: ignore[arg-type]
+        assert config.tfviz_home == home
+
+
+def test_every_mechanism_that_is_ready_has_a_small_picture_from_its_code() -> None:
+    assert list(thumbnails.PICTURES) == [row.id for row in catalogue.MECHANISMS if row.built]
+    seen = set()
+    for name, make in thumbnails.PICTURES.items():
+        picture = make()
+        assert picture.shape == (24, 24) and picture.min() >= 0 and picture.max() <= 1.001, name
+        assert picture.std() > 0.1, f"{name}: one colour"
+        seen.add(thumbnails.thumbnail(name))
+    assert len(seen) == len(thumbnails.PICTURES), "two are alike"
 
 
 def test_the_tree_has_a_mark_for_each_mechanism_and_a_line_for_each_debt(html: Any) -> None:
@@ -365,3 +390,9 @@ def test_without_a_script_the_table_is_complete(site: Path, browser: Any) -> Non
     assert page.locator(".tfv-atlas tbody tr").last.is_visible()
     assert page.locator(".tfv-atlas-filter").count() == 0
     context.close()
+
+
+def test_a_filter_dims_the_tree(atlas: Any) -> None:
+    atlas.locator(".tfv-atlas-filter [name=part]").select_option("heads")
+    out = set(atlas.locator(".tfv-mark.is-out").evaluate_all("m => m.map(x => x.dataset.id)"))
+    assert out == {row.id for row in catalogue.MECHANISMS if row.part != "heads"}

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -508,6 +509,8 @@ def test_the_notebook_has_what_a_learner_needs():
     cells = {cell.id: cell for cell in nb.cells}
     assert nb.cells[0].id == "install"
     assert f'%pip install -q "{PACKAGE}"' in nb.cells[0].source
+    assert "no public address" not in nb.cells[0].source
+    assert "no public address" in replace(COURSE, published=False).install
     assert "[A sample lesson](https://book/sample.html)" in nb.cells[1].source
     assert cells["ex-shift"].source.startswith("**Exercise 7** (Shift)\n\nWrite `shift`")
     assert "<summary>Think</summary>" in cells["ex-shift"].source

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.cache_budget import CacheBudget
     from tfviz.explorers.clock_hands import ClockHands
     from tfviz.explorers.decoding import Decoding
+    from tfviz.explorers.first_look import FirstLook
     from tfviz.explorers.loss_schedule import LossSchedule
     from tfviz.explorers.merge_stepper import MergeStepper
     from tfviz.explorers.position_bench import PositionBench
@@ -40,6 +41,7 @@ __all__ = [
     "ClockHands",
     "Decoding",
     "Explorer",
+    "FirstLook",
     "GoalReport",
     "LossSchedule",
     "MergeStepper",

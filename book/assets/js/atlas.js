@@ -92,6 +92,8 @@
       for (const r of rows) {
         r.row.hidden = !test(r);
         shown += !r.row.hidden;
+        const mark = document.querySelector(`.tfv-mark[data-id="${r.row.id.replace("atlas-", "")}"]`);
+        mark?.classList.toggle("is-out", r.row.hidden);
       }
       count.textContent = shown === rows.length ? `All ${shown} mechanisms` : `${shown} of ${rows.length} mechanisms`;
       return v;
@@ -127,6 +129,26 @@
     form.addEventListener("reset", () => setTimeout(write));
     addEventListener("hashchange", read);
     read();
+  }
+
+  // Headings that sort: the first press puts the least on top, the next the most.
+  function sortable(table) {
+    const rows = [...table.tBodies[0].rows];
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, column) => {
+      const button = make("button", { type: "button", textContent: head.textContent });
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const up = head.getAttribute("aria-sort") !== "ascending";
+        for (const other of heads) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", up ? "ascending" : "descending");
+        const value = ({ cells }) => cells[column].dataset.value ?? cells[column].textContent;
+        const order = (a, b) => value(a).localeCompare(value(b), "en", { numeric: true });
+        const least = (a, b) => value(a) - value(b) || 0;
+        rows.sort((a, b) => (up ? 1 : -1) * (column ? least(a, b) : order(a, b)));
+        table.tBodies[0].append(...rows);
+      });
+    });
   }
 
   function kin(tree) {
@@ -166,6 +188,7 @@
 
   const start = () => {
     document.querySelectorAll(".tfv-atlas-box").forEach(filter);
+    document.querySelectorAll(".tfv-measured").forEach(sortable);
     document.querySelectorAll(".tfv-tree").forEach(kin);
     for (const box of document.querySelectorAll(".tfv-tree-box")) {
       // a phone sees three years at a time: begin where the Transformer does

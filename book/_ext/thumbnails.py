@@ -1,0 +1,159 @@
+"""A small picture of each mechanism that is ready, from its own code: 24 × 24 numbers from 0 to 1.
+
+The atlas and the map of the course show them in the colour of attention, darker for more. A test
+asks for one for every mechanism that is built.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+
+import torch
+from PIL import Image
+from torch import Generator, Tensor
+
+from tfviz import patterns
+from tfviz.attention import attention
+from tfviz.basics.additive_attention import additive_attention
+from tfviz.basics.alrfou_auxiliary_losses import loss_weights
+from tfviz.basics.decoding_strategies import temperature
+from tfviz.basics.layer_norm_pre_post import layer_norm
+from tfviz.basics.lm_objectives import prefix_lm
+from tfviz.basics.pointwise_mlp import gelu
+from tfviz.basics.soft_dictionary import lookup
+from tfviz.basics.token_embedding import embed
+from tfviz.patterns.pattern import Pattern
+from tfviz.position.learned_pe import table_rows
+from tfviz.position.rope import rotate
+from tfviz.position.shaw_relative import labels
+from tfviz.position.sinusoidal_pe import similarity, sinusoids
+from tfviz.position.xl_relative import rel_shift
+
+N = 24
+STEPS = torch.arange(N)
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=Generator().manual_seed(seed))
+
+
+def mask(pattern: Pattern) -> Tensor:
+    return pattern.mask(N).float()
+
+
+def curve(y: Tensor) -> Tensor:
+    """A line through these N values, from the bottom of the picture to its top."""
+    heights = ((N - 1) * (1 - (y - y.min()) / (y.max() - y.min()))).round().long().tolist()
+    picture = torch.zeros(N, N)
+    for column, (a, b) in enumerate(pairwise([heights[0], *heights])):
+        picture[min(a, b) : max(a, b) + 1, column] = 1
+    return picture
+
+
+def spread(x: Tensor) -> Tensor:
+    return (x - x.min()) / (x.max() - x.min())
+
+
+def circle(turns: Tensor) -> Tensor:
+    return torch.stack([turns.cos(), turns.sin()], -1)
+
+
+def several() -> Tensor:
+    """Four heads, each with its own part of the same vectors."""
+    P = sinusoids(STEPS[:12], 32)
+    looks = [attention(3 * x, 3 * x, x)[1] for x in (*P.split(8, -1),)]
+    looks = [A / A.max() for A in looks]
+    return torch.cat([torch.cat(looks[:2], 1), torch.cat(looks[2:], 1)])
+
+
+def two_stacks() -> Tensor:
+    """Who reads whom: the source all of itself, the text to be written its past and the source."""
+    source, past = patterns.full().mask(N // 2), patterns.causal().mask(N // 2)
+    return torch.cat([torch.cat([source, source & False], 1), torch.cat([source, past], 1)]).float()
+
+
+def with_a_last_row() -> Tensor:
+    """What a cache keeps, and the one row that a new token adds."""
+    A = 0.3 * mask(patterns.causal())
+    A[-1] = 1
+    return A
+
+
+def hotter() -> Tensor:
+    """One distribution, from the coldest temperature to the hottest."""
+    logits = drawn(N).sort(descending=True).values
+    rows = [temperature(logits, tau).softmax(-1) for tau in (0.1 + 0.09 * STEPS).tolist()]
+    return torch.stack([row / row.max() for row in rows])
+
+
+def normed() -> Tensor:
+    """Rows of very different sizes, and below them what layer normalisation makes of them."""
+    X = drawn(N // 2, N) * 4.0 ** -(STEPS[: N // 2, None] % 4)
+    Y = layer_norm(X, torch.ones(N), torch.zeros(N))
+    return spread(torch.cat([X.clamp(-2, 2), Y.clamp(-2, 2)]))
+
+
+def turned() -> Tensor:
+    """Scores of one query with one key, each turned by its place."""
+    x = rotate(torch.ones(N, 8), STEPS, base=100.0)
+    return spread(x @ x.T)
+
+
+def losses() -> Tensor:
+    """Which of the layers is scored, from the first step of training to the last."""
+    weights = [loss_weights(step, N, N)[:, 0] for step in range(N)]
+    return torch.stack(weights, 1).clamp(0, 1)
+
+
+PICTURES: dict[str, Callable[[], Tensor]] = {
+    "soft_dictionary": lambda: spread(
+        lookup(circle(STEPS / 3.8), circle(STEPS / 3.8), torch.eye(N), beta=4.0)[1]
+    ),
+    "additive_attention": lambda: spread(
+        additive_attention(drawn(N, 6, seed=2), drawn(N, 6), drawn(6, 6), drawn(6, 6), drawn(6))[1]
+    ),
+    "scaled_dot_product_attention": lambda: spread(
+        attention(2.5 * sinusoids(STEPS, 16), 2.5 * sinusoids(STEPS, 16), drawn(N, 16))[1]
+    ),
+    "multi_head_attention": several,
+    "token_embedding": lambda: spread(embed(STEPS % 9, drawn(9, N)).clamp(-2, 2)),
+    "pointwise_mlp": lambda: curve(gelu((STEPS - 15) / 4)),
+    "residual_connection": lambda: torch.maximum(
+        curve(STEPS.float()), 0.35 * curve(STEPS + 9 * (STEPS / 3.5).sin())
+    ),
+    "layer_norm_pre_post": normed,
+    "encoder_decoder": two_stacks,
+    "causal_masking": lambda: mask(patterns.causal()),
+    "lm_objectives": lambda: mask(prefix_lm(prefix=9)),
+    "alrfou_auxiliary_losses": losses,
+    "kv_cache": with_a_last_row,
+    "decoding_strategies": hotter,
+    "sinusoidal_pe": lambda: spread(sinusoids(STEPS, N, base=100.0)),
+    "learned_pe": lambda: spread(table_rows(STEPS, drawn(N, N)).clamp(-2, 2)),
+    "shaw_relative": lambda: spread(labels(N, N, 4).float()),
+    "xl_relative": lambda: spread(
+        rel_shift(similarity(STEPS.flip(0), 12, base=50.0).expand(N, N).contiguous())
+    ).tril(),
+    "rope": turned,
+    "sparse_transformer_strided": lambda: mask(patterns.strided(stride=5)),
+    "sparse_transformer_fixed": lambda: mask(patterns.fixed(block=6, summary=1)),
+    "sparse_transformer_usage": lambda: (
+        0.35 * mask(patterns.sliding_window(lookback=4)) + 0.65 * mask(patterns.column(stride=5))
+    ),
+    "blockwise_attention": lambda: mask(patterns.blockwise(permutation=(1, 2, 3, 0))),
+}
+
+
+@cache
+def thumbnail(mechanism: str) -> str:
+    """The address of the picture, itself inside of it: a PNG whose opacity is the number."""
+    found = PICTURES[mechanism]()
+    alpha = (255 * found.clamp(0, 1)).round().to(torch.uint8)
+    image = Image.merge("LA", [Image.new("L", (N, N)), Image.fromarray(alpha.numpy())])
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -1,0 +1,73 @@
+// Strided attention: the library's formula (tf.data.strided), its mask, and what one row of it holds.
+const strided = new Function(`return ${tf.data.strided}`)(); // (i, j, stride) => allowed
+const L = tf.declared.knobs.stride.high;
+const mask = tf.keep((stride) =>
+  Uint8Array.from({ length: L * L }, (_, n) => strided(Math.floor(n / L), n % L, stride)),
+);
+const pairs = tf.range(L, (n) => tf.sum([...mask(n + 1)]));
+const keys = (i, stride) => tf.range(L).filter((j) => mask(stride)[i * L + j]);
+
+export default tf.explorer({
+  numbers: ({ stride, query }) => ({
+    keys: keys(query, stride),
+    pairs,
+  }),
+  setup(app) {
+    const both = app.split("1fr 1fr");
+    const matrix = app.matrix({ pick: (query) => app.set({ query }), tall: 380, into: both });
+    const plane = app.plane({ height: () => 240, into: both });
+    app.formula("token i looks at token j if  {window:i − j ≤ s}  or  {column:(i − j) mod s = 0}", {
+      into: app.controls,
+    });
+    app.knob("stride");
+    app.knob("query");
+    const question = app.ask({
+      name: "halved",
+      question: "Token 42 looks at 13 tokens. Halve the stride: will it look at fewer?",
+      chips: ["fewer", "just as many", "more"],
+      truth: (n) => 1 + Math.sign(n.keys.length - keys(42, 8).length),
+      then: { stride: 4, query: 42 },
+      because: "The window shrinks, but the single tokens stand closer: 5 and 9 in place of 9 and 4.",
+    });
+
+    return (k, n) => {
+      const from = Math.max(0, k.query - k.stride);
+      const near = n.keys.filter((j) => j >= from);
+      const far = n.keys.filter((j) => j < from);
+      matrix.show({
+        title: "rows: the token that looks; columns: what it may look at",
+        label: `Row ${k.query}, stride ${k.stride}: ${n.keys.length} tokens; arrow keys move the row`,
+        ...{ rows: L, bits: mask(k.stride), row: k.query },
+        marks: [
+          { cells: near.map((j) => [k.query, j]), term: "window" },
+          { cells: far.map((j) => [k.query, j]), term: "column" },
+        ],
+        handles: [
+          {
+            handle: [from, k.query + 0.5],
+            knob: "stride",
+            to: (x) => ({ stride: app.snap("stride", k.query - x) }),
+            text: `a window of ${k.stride}`,
+          },
+        ],
+      });
+      plane.show({
+        title: "pairs of all 64 tokens together, against the stride",
+        label: `Pairs against the stride: ${n.pairs[k.stride - 1]} at ${k.stride}`,
+        x: { label: "stride", whole: true },
+        y: { from: 0 },
+        marks: [
+          !question.open && { line: n.pairs, start: 1, colour: "attention" },
+          { handle: [k.stride, n.pairs[k.stride - 1]], knob: "stride", text: `stride ${k.stride}` },
+        ],
+      });
+      app.read({
+        "tokens it looks at": n.keys.length,
+        "pairs in all": `${tf.count(n.pairs[k.stride - 1])} of ${tf.count((L * (L + 1)) / 2)}`,
+      });
+      app.say(
+        `Token ${k.query} looks at ${n.keys.length} tokens: ${near.length} near ones, itself among them, and ${far.length} single ones further back.`,
+      );
+    };
+  },
+});
