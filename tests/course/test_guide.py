@@ -53,7 +53,7 @@ LONGEST = 600  # seconds for one block, so that the test ends at all
 # or, when hw2 is there, formgrader does what the page tells its reader to do by hand, 3 points for
 # each answer that waits; and the server stops.
 FORMGRADER = """
-import json, os, subprocess, sys, time
+import json, os, socket, subprocess, sys, time
 from urllib.request import Request, urlopen
 
 command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"]
@@ -71,10 +71,18 @@ try:
     folder = subprocess.check_output([sys.executable, "-m", "jupyter", "--runtime-dir"], text=True)
     file = f"{folder.strip()}/jpserver-{server.pid}.json"
     end = time.monotonic() + 120
-    while not os.path.exists(file) or not os.path.getsize(file):
+
+    def wait():
         assert time.monotonic() < end and server.poll() is None, "JupyterLab does not start"
         time.sleep(0.2)
-    address = json.load(open(file))["url"]
+
+    while not os.path.exists(file) or not os.path.getsize(file):
+        wait()
+    told = json.load(open(file))
+    # it tells before it listens
+    while socket.socket().connect_ex((told["hostname"], told["port"])):
+        wait()
+    address = told["url"]
     if not os.path.exists("source/hw2"):
         found = json.loads(ask("submitted/ada/hw1/attention.ipynb", under="api/contents"))
         assert found["type"] == "notebook", found
