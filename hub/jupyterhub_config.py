@@ -55,6 +55,7 @@ def first_settings(spawner: Any) -> str:
 
 
 c.Spawner.default_url = "/lab"
+c.Spawner.start_timeout = c.Spawner.http_timeout = 300  # seconds: a class arrives all at once
 c.Spawner.environment = {
     "PATH": f"{PROGRAMS}:/usr/local/bin:/usr/bin:/bin",
     "JUPYTER_CONFIG_PATH": first_settings,

@@ -29,11 +29,17 @@ def lab(show: Any) -> Any:
     return show(explorer())
 
 
+def said(lab: Any, words: str) -> Any:
+    """The spoken sentence, once it says this: a picture may be drawn a frame later."""
+    return lab.locator(".tfx-status", has_text=words)
+
+
 def test_the_page_writes_step_by_step(lab: Any) -> None:
     assert "Step 1, mean" in lab.locator(".tfx-status").inner_text()
     assert lab.locator("input[data-key=step]").evaluate("(x) => Boolean(x.closest('[inert]'))")
     lab.get_by_role("button", name="just show me").click()
     lab.get_by_role("button", name="reset").click()
+    said(lab, "Step 1, mean").wait_for()
     written = lab.locator(".tfx-plane").first.locator(".tfx-mark-text text")
     assert written.all_text_contents()[5:9] == ["a", "b", "·", "·"]
     for _ in range(2):
@@ -58,7 +64,7 @@ def test_parts_shapes_and_keyboard(lab: Any) -> None:
     assert "A: 5 × 5" in work.inner_text()
     lab.locator('svg[aria-label^="causal"]').press("ArrowUp")  # the decoder's own map
     lab.get_by_text("future is hatched").wait_for()
-    assert "Step 1" in lab.locator(".tfx-status").inner_text()
+    said(lab, "Step 1").wait_for()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 import requests
@@ -44,7 +45,8 @@ class Browser:
             if page.ok and page.url.startswith(self.url("lab")):
                 return
             assert time.monotonic() < end, (
-                f"no server for {self.user}: {page.status_code} {page.url}"
+                f"no server for {self.user}: {page.status_code} {page.url}\n"
+                f"the hub says:\n{Path('/var/log/hub').read_text()[-4000:]}"
             )
             time.sleep(0.2)
 
