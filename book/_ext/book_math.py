@@ -14,11 +14,13 @@ import html
 import json
 import logging as python_logging
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from fontTools import subset
+from fontTools.ttLib import TTFont
 from fontTools.varLib.instancer import instantiateVariableFont
 from py_mini_racer import MiniRacer
 from sphinx.application import Sphinx
@@ -204,7 +206,7 @@ def write_style(folder: Path, pages: list[Path], work: Path) -> None:
     def inside(found: re.Match[str]) -> str:
         name = found[1]
         letters = used.of(name.removeprefix("KaTeX_").removesuffix(".woff2"))
-        if not letters:
+        if not letters & held(KATEX / "fonts" / name):
             return ""
         cut_font(KATEX / "fonts" / name, work / name, letters)
         return found[0].replace(f"fonts/{name}", data_address(work / name))
@@ -214,6 +216,12 @@ def write_style(folder: Path, pages: list[Path], work: Path) -> None:
     style = re.sub(r"@font-face\{[^}]*url\(fonts/([^)]+)\)[^}]*\}", inside, style)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "katex.css").write_text(style, "utf-8")
+
+
+@cache
+def held(font: Path) -> frozenset[str]:
+    """The letters of a font; one that is cut to none of them cannot be read by a browser."""
+    return frozenset(map(chr, TTFont(font).getBestCmap()))
 
 
 def data_address(font: Path) -> str:

@@ -9,6 +9,7 @@ book_pages    the assets and the navigation of each page, and what surrounds the
 lesson_sphinx exercises and notebooks from the source of a lesson
 book_progress  what the reader has done: rows of exercises, counts, the page of progress
 catalogue_directives    cards, atlas, family tree, map, errata
+measured_directives     what was measured of the family
 instructor_directives   how grading works, its limits, the bad submissions
 """
 
@@ -29,6 +30,7 @@ PARTS = (
     "book_pages",
     "lesson_sphinx",
     "catalogue_directives",
+    "measured_directives",
     "book_progress",
     "instructor_directives",
     "book_search",

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import catalogue_directives as cards
+import measured_directives
 import pytest
 import tfviz_book
 import thumbnails
@@ -112,7 +113,7 @@ def test_the_window_words_mean_in_code_what_the_notation_says() -> None:
 
 CONF = """
 extensions = [
-    *("myst_nb", "sphinxcontrib.bibtex"), "catalogue_directives"
+    *("myst_nb", "sphinxcontrib.bibtex"), "catalogue_directives", "measured_directives"
 ]
 myst_enable_extensions = ["dollarmath"]
 bibtex_bibfiles = ["book/references.bib"]
@@ -390,6 +391,22 @@ def test_without_a_script_the_table_is_complete(site: Path, browser: Any) -> Non
     assert page.locator(".tfv-atlas tbody tr").last.is_visible()
     assert page.locator(".tfv-atlas-filter").count() == 0
     context.close()
+
+
+def test_the_measured_table_holds_the_stored_numbers_and_sorts(atlas: Any) -> None:
+    stored = measured_directives.measured()
+    rows = atlas.locator(".tfv-measured tbody tr")
+    assert rows.count() == len(stored)
+    first = rows.first.locator("td").all_inner_texts()
+    name, row = next(iter(stored.items()))
+    assert first[2] == f"{row['parameters']:,}" and first[3] == f"{row['time'][0]:.2f} ×", name
+    heading = atlas.locator(".tfv-measured thead button").nth(1)
+    for press, reverse in (("ascending", False), ("descending", True)):
+        heading.press("Enter")
+        assert atlas.locator(".tfv-measured [aria-sort]").get_attribute("aria-sort") == press
+        values = [float(cell.inner_text()[:4]) for cell in rows.locator("td:nth-child(2)").all()]
+        assert values == sorted(values, reverse=reverse) and len(set(values)) > 3
+    assert atlas.locator(".tfviz-figure .tfviz-plotly button").count() == 1
 
 
 def test_a_filter_dims_the_tree(atlas: Any) -> None:

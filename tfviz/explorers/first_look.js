@@ -54,8 +54,8 @@ export default tf.explorer({
       plane.show({
         title: "pairs of all 64 tokens together, against the stride",
         label: `Pairs against the stride: ${n.pairs[k.stride - 1]} at ${k.stride}`,
-        x: { label: "stride", whole: true },
-        y: { from: 0 },
+        x: { label: "stride", from: 0, to: L, whole: true },
+        y: { from: 0, to: (L * (L + 1)) / 2 },
         marks: [
           !question.open && { line: n.pairs, start: 1, colour: "attention" },
           { handle: [k.stride, n.pairs[k.stride - 1]], knob: "stride", text: `stride ${k.stride}` },
