@@ -63,7 +63,9 @@ class FamilyMeasured(Directive):
             cells.append(cell(row["parameters"], f"{row['parameters']:,}"))
             cells += [cell(x, f"{x:.2f} ×") for what in ("time", "memory") for x in row[what]]
             body += el("tr", *cells)
-        return [el("table", head, body, class_="tfv-measured")]
+        table = el("table", head, body, class_="tfv-measured")
+        box = {"role": "region", "tabindex": 0, "aria_label": "Measured, scrolls sideways"}
+        return [el("div", table, class_="tfv-measured-box", **box)]
 
 
 class FamilyPicture(Directive):
@@ -78,7 +80,7 @@ class FamilyPicture(Directive):
             xlabel=f"time of a training step at L = {longest:,}, ÷ the plain model's",
             ylabel="nats per character at L = 64",
             logx=True,
-            caption="Down is better, left is quicker. Each bar spans three seeds.",
+            caption="Down is better, left is quicker. Each bar spans three runs.",
         )
         return [svg(picture.html)]
 
