@@ -20,7 +20,7 @@ import yaml
 from conftest import LESSONS, OUT, ROOT
 
 from tfviz_lessons.lesson import Block, Exercise, read
-from tfviz_lessons.notebook import INSTALL
+from tfviz_lessons.notebook import INSTALL, UNPUBLISHED
 
 SITE = "https://book.example/course"
 PACKAGE = re.compile(r'%pip install -q "(tfviz\[lessons\] @ git\+https://[^"]+)"')
@@ -169,6 +169,7 @@ def test_a_notebook_has_the_cells_that_were_executed(notebooks, name):
         elif isinstance(block, Block) and block.kind == "code":
             wanted.append(block.source)
     found = [cell.source for cell in code(load(notebooks, name))]
+    found[0] = found[0].removeprefix(UNPUBLISHED)  # nobody has said where this course is
     found[0] = re.sub(r"tfviz\[lessons\] @ git[^\"]+", "tfviz[lessons] @ …", found[0])
     assert found == wanted
 
