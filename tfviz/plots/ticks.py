@@ -21,9 +21,12 @@ def log_ticks(low: float, high: float, most: int, base: int = 10) -> list[float]
     of base 2 are powers.
     """
     choices = _powers(low, high) if base == 2 else _decimals(low, high)
-    for ticks in choices:
-        if FEWEST <= len(ticks) <= max(most, FEWEST):
+    enough = [ticks for ticks in choices if len(ticks) >= FEWEST]
+    for ticks in enough:
+        if len(ticks) <= max(most, FEWEST):
             return ticks
+    if enough and high > 100 * low:
+        return min(enough, key=len)
     # part of a decade: the even numbers of a linear axis, which are enough there
     even = MaxNLocator(max(most, FEWEST), min_n_ticks=FEWEST).tick_values(low, high)
     return [float(v) for v in even if low <= v <= high and v > 0]
@@ -31,7 +34,10 @@ def log_ticks(low: float, high: float, most: int, base: int = 10) -> list[float]
 
 def _decimals(low: float, high: float) -> list[list[float]]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    tables = [(subs, 1) for subs in (*DECADES, *FINER)] + [((1.0,), every) for every in (2, 3, 4)]
+    tables = [(subs, 1) for subs in (*DECADES, *FINER)] + [
+        ((1.0,), every)
+        for every in range(2, max(5, last - first + 1))  # of many decades, few
+    ]
     return [
         [
             value
@@ -47,7 +53,8 @@ def _decimals(low: float, high: float) -> list[list[float]]:
 def _powers(low: float, high: float) -> list[list[float]]:
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     return [
-        [2.0**k for k in range(first, last + 1) if k % every == 0] for every in (1, 2, 3, 5, 10)
+        [2.0**k for k in range(first, last + 1) if k % every == 0]
+        for every in (1, 2, 3, 5, 10, *range(11, last - first + 1))
     ]
 
 
