@@ -72,6 +72,16 @@ def served(folder: Path) -> Iterator[str]:
         server.server_close()
 
 
+def drag(handle: Any, right: float, down: float = 0) -> None:
+    """Take a handle of a picture at its middle, and let it go so many pixels further on."""
+    box, mouse = handle.locator("circle").last.bounding_box(), handle.page.mouse
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    mouse.move(x, y)
+    mouse.down()
+    mouse.move(x + right, y + down, steps=4)
+    mouse.up()
+
+
 def fits(show: Any, explorers: Sequence[Any]) -> None:
     """On a phone and on a desk, in both themes, none is higher than the room that is kept for it,
     and nothing is wider than the page."""

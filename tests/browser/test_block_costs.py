@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from explorer_site import drag
 
 from tfviz.explorers import BlockCosts
 
@@ -12,12 +13,7 @@ from tfviz.explorers import BlockCosts
 def dragged(page: Any, name: str, by: float) -> Any:
     """The state after the dot was dragged by so many pixels."""
     dot = page.get_by_role("slider", name=name, exact=True).and_(page.locator(".tfx-handle"))
-    box = dot.locator("circle").last.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + by, y, steps=5)
-    page.mouse.up()
+    drag(dot, by)
     return page.locator(".tfviz-explorer").evaluate(
         "(node) => Object.fromEntries(['L', 'd', 'factor'].map((k) => [k, node.tfvizModel.get(k)]))"
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from explorer_site import drag
 
 from tfviz.explorers import BlockSignals
 from tfviz.explorers.block_signals import uniforms
@@ -34,11 +35,7 @@ def test_a_curve_is_drawn_before_the_true_one_shows(show: Any) -> None:
 def test_the_number_of_blocks_is_dragged(show: Any) -> None:
     page = show(BlockSignals(12))
     handle = page.get_by_role("slider", name="blocks").and_(page.locator(".tfx-handle"))
-    box = handle.locator("circle").last.bounding_box()
-    page.mouse.move(box["x"] + 7, box["y"] + 7)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 120, box["y"] + 30, steps=5)
-    page.mouse.up()
+    drag(handle, 113, 23)
     depth = page.locator(".tfviz-explorer").evaluate("(node) => node.tfvizModel.get('depth')")
     assert 14 < depth < 20
     handle.press("Home")

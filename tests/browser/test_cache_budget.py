@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from explorer_site import drag
 
 from tfviz.basics.cache_cost import cache_bytes
 from tfviz.basics.public_models import MODELS
@@ -71,12 +72,7 @@ def test_the_dot_fills_the_cache_and_shares_heads(lab: Any) -> None:
     dot = lab.locator(".tfx-handle")
     dot.press("ArrowRight")
     expect(lab, L=8192)
-    box = dot.locator("circle").last.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    lab.mouse.move(x, y)
-    lab.mouse.down()
-    lab.mouse.move(x, y + 90, steps=4)  # to where all heads share
-    lab.mouse.up()
+    drag(dot, 0, 90)  # to where all heads share
     expect(lab, L=8192, h_kv=1)
 
 

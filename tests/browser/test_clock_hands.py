@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from explorer_site import drag
 
 from tfviz.explorers import ClockHands
 from tfviz.position.sinusoidal_pe import similarity, sinusoids
@@ -49,13 +50,7 @@ def test_keys_and_the_end_of_the_places(lab: Any) -> None:
 
 
 def test_the_dot_in_the_curve_is_the_step(lab: Any) -> None:
-    dot = lab.locator(".tfx-plane .tfx-handle").last
-    box = dot.locator("circle").last.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    lab.mouse.move(x, y)
-    lab.mouse.down()
-    lab.mouse.move(x + 100, y, steps=4)
-    lab.mouse.up()
+    drag(lab.locator(".tfx-plane .tfx-handle").last, 100)
     assert state(lab)[0] == 5 and state(lab)[1] > 8
 
 

@@ -1,7 +1,7 @@
 """What every explorer keeps, in a real browser: the library's numbers, links, refusals, limits.
 
-All explorers that say their numbers stand on one page, with the one that CONTRIBUTING.md shows. An
-explorer's own tests hold only what is special about it.
+All explorers that say their numbers stand on one page. An explorer's own tests hold only what is
+special about it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from tfviz.explorers import ALL, Explorer
 from tfviz.explorers.knobs import Knob
 
 ROOT = Path(__file__).parents[2]
-SHOWN = "stride_pairs"
-KINDS = [n for n, kind in ALL.items() if kind.numbers is not Explorer.numbers and n != SHOWN]
+KINDS = [n for n, kind in ALL.items() if kind.numbers is not Explorer.numbers]
 # one with several views has an example of each, "name:view"
 NAMES = [x for n in KINDS for x in [k for k in EXAMPLES if k.split(":")[0] == n] or [n]]
 STATES = 6
@@ -38,31 +37,9 @@ SHOW = """([n, state]) => {
 }"""
 
 
-def code_of_the_guide() -> tuple[str, str]:
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    text = text[text.index("## A new explorer") : text.index("## A new experiment")]
-    (python,), (script,) = (
-        re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("python", "javascript")
-    )
-    return python, script
-
-
 @pytest.fixture(scope="module")
-def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, type[Explorer]]]:
-    """The classes by the names of their modules, the one of the guide included."""
-    home = tmp_path_factory.mktemp("guide")
-    python, script = code_of_the_guide()
-    (home / f"{SHOWN}.js").write_text(script, "utf-8")
-    space: dict[str, Any] = {"__name__": "guide"}
-    exec(compile(python, "CONTRIBUTING.md", "exec"), space)
-    space["StridePairs"].home = home
-    yield {name: ALL[name.split(":")[0]] for name in [*NAMES, SHOWN]}
-    del ALL[SHOWN]
-
-
-@pytest.fixture(scope="module")
-def made(kinds: dict[str, type[Explorer]]) -> dict[str, Explorer]:
-    return {name: kind(**EXAMPLES.get(name, {})) for name, kind in kinds.items()}
+def made() -> dict[str, Explorer]:
+    return {name: ALL[name.split(":")[0]](**EXAMPLES.get(name, {})) for name in NAMES}
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +87,7 @@ def flattened(x: Any) -> list[float]:
     return [x] if not isinstance(x, list | tuple) else [y for part in x for y in flattened(part)]
 
 
-every = pytest.mark.parametrize("name", [*NAMES, SHOWN])
+every = pytest.mark.parametrize("name", NAMES)
 
 
 @every
@@ -128,16 +105,14 @@ def test_random_states_give_the_librarys_numbers(
 
 @every
 def test_copied_python_and_the_link_bring_it_back(
-    calm: Any, made: dict[str, Explorer], kinds: dict[str, type[Explorer]], name: str
+    calm: Any, made: dict[str, Explorer], name: str
 ) -> None:
     place, one = list(made).index(name), made[name]
     pick = random.Random(f"{name} again")
     state = {n: pick.choice(knob.values(one)) for n, knob in knobs_of(type(one)).items()}
     calm.evaluate(SHOW, [place, state])
     host = f"document.querySelectorAll('.tfviz-explorer')[{place}].tfviz"
-    again = eval(
-        calm.evaluate(f"{host}.python()"), {kind.__name__: kind for kind in kinds.values()}
-    )
+    again = eval(calm.evaluate(f"{host}.python()"), {kind.__name__: kind for kind in ALL.values()})
     shown = type(one)(**EXAMPLES.get(name, {}) | state)
     assert {n: getattr(again, n) for n in again.moved} == {n: getattr(shown, n) for n in one.moved}
     before, link = calm.evaluate(READ, place), calm.evaluate(f"{host}.hash()")
@@ -266,6 +241,10 @@ def test_all_fit_a_phone_and_a_desk(calm: Any, made: dict[str, Explorer]) -> Non
     calm.set_viewport_size({"width": 1280, "height": 900})
 
 
-def test_the_guides_explorer_is_small(kinds: dict[str, type[Explorer]]) -> None:
-    python, script = code_of_the_guide()
-    assert len(python.splitlines()) <= 45 and len(script.splitlines()) <= 80
+def test_the_guides_explorer_is_small() -> None:
+    most = {"tfviz/explorers/first_look.py": 40, "first_look.js": 80}
+    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for name, lines in most.items():
+        assert f"`{name}`" in guide
+        text = (ROOT / "tfviz/explorers" / Path(name).name).read_text("utf-8")
+        assert len(text.splitlines()) <= lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from explorer_site import drag
 
 from tfviz.basics.alrfou_auxiliary_losses import forward_flops
 from tfviz.explorers import LossSchedule
@@ -34,12 +35,7 @@ def test_the_dot_moves_in_time_and_among_layers(show: Any) -> None:
     page.get_by_text("Layer 21 was scored until 16.4 %").wait_for()
     dot.press("ArrowLeft")
     assert host.evaluate(STATE) == [245, 21]
-    box = dot.locator("circle").last.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + 150, y - 60, steps=4)
-    page.mouse.up()
+    drag(dot, 150, -60)
     progress, layer = host.evaluate(STATE)
     assert progress > 300 and layer > 25
     page.locator("input[data-key=progress]").press("End")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from explorer_site import drag
 
 from tfviz.explorers import RotaryClocks
 from tfviz.position.rope import rotate
@@ -53,12 +54,7 @@ def test_both_may_not_move_until_it_was_said_what_the_score_does(lab: Any) -> No
 
 def test_the_dot_is_the_distance(lab: Any) -> None:
     dot = lab.locator(".tfx-handle")
-    box = dot.locator("circle").last.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    lab.mouse.move(x, y)
-    lab.mouse.down()
-    lab.mouse.move(x + 60, y, steps=3)
-    lab.mouse.up()
+    drag(dot, 60)
     host = lab.locator(".tfviz-explorer")
     i, j = (host.evaluate(f"(node) => node.tfvizModel.get('{key}')") for key in "ij")
     assert j == 9 and i > 20

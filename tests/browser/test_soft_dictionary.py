@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from explorer_examples import ENTRIES
+from explorer_site import drag
 
 from tfviz.explorers import SoftDictionary
 
@@ -67,13 +68,13 @@ def test_twice_the_length_is_twice_beta(lab: Any) -> None:
 
 
 def test_dragging_moves_the_query(lab: Any) -> None:
-    dot = lab.get_by_role("slider", name="query", exact=True).locator("circle").last
-    box, board = dot.bounding_box(), lab.locator(".tfx-plane svg").first.bounding_box()
-    lab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    lab.mouse.down()
-    x, y = board["x"] + board["width"] / 2, board["y"] + board["height"] / 2
-    lab.mouse.move(x, y + board["height"] / 4, steps=3)  # straight down
-    lab.mouse.up()
+    dot = lab.get_by_role("slider", name="query", exact=True)
+    box, board = (
+        dot.locator("circle").last.bounding_box(),
+        lab.locator(".tfx-plane svg").first.bounding_box(),
+    )
+    here, middle = ([b["x"] + b["width"] / 2, b["y"] + b["height"] / 2] for b in (box, board))
+    drag(dot, middle[0] - here[0], middle[1] + board["height"] / 4 - here[1])  # straight down
     weights = numbers(lab)["weights"]
     assert max(range(4), key=lambda j: weights[j]) == NAMES.index("south")
     lab.get_by_role("button", name="reset").click()
