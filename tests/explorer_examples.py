@@ -59,6 +59,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "cache_budget": {"h_kv": 1},
     "decoding:token": {"which": 1, "p": 0.8},
     "decoding:beam": {"view": "beam"},
+    "decoding:write": {"view": "write", "begin": "if the object "},
     "position_bench": {"length": 32, "row": 12, "column": 5},
     "rotary_clocks": {"pairs": PAIRS, "trained": 16},
     "soft_dictionary": ENTRIES,

@@ -65,6 +65,39 @@ def test_a_head_is_pressed_and_a_query_moved(show: Callable[..., Any], one: Trai
     expect(page, 1, 1, 0, 14)
 
 
+def test_a_text_of_the_readers_own(show: Callable[..., Any], one: TrainedHeads) -> None:
+    page = show(one)
+    page.get_by_role("button", name="just show me").click()
+    yours = page.get_by_label("or a text of your own")
+    yours.fill("zxq zxq zxq")
+    for head in (2, 3):
+        page.get_by_role("button", name=f"show layer 1, head {head}").click()
+        right = TrainedHeads(TEXTS, text=1, layer=1, head=head, yours="zxq zxq zxq").numbers()
+        found = numbers(page)
+        assert found.keys() == right.keys() and len(right["weights"]) == 11
+        for name, value in right.items():  # both in double precision
+            assert found[name] == pytest.approx(value, rel=1e-9), name
+    code = page.evaluate("document.querySelector('.tfviz-explorer').tfviz.python()")
+    again = eval(code, {"TrainedHeads": TrainedHeads})
+    assert again.numbers()["entropy"] == pytest.approx(numbers(page)["entropy"], rel=1e-9)
+    link = page.evaluate("document.querySelector('.tfviz-explorer').tfviz.hash()")
+
+    before = numbers(page)
+    yours.fill("Zxq")
+    page.get_by_text("The model has never read “Z”").wait_for()
+    yours.fill("z")
+    page.get_by_text("The model needs 2 letters").wait_for()
+    assert numbers(page) == before
+    yours.fill("")
+    expect(page, 1, 1, 3, 16)
+    page.locator('select[data-key="text"]').select_option("0")
+    expect(page, 0, 1, 3, 26)
+
+    page = show(one, hash=link)
+    assert numbers(page) == before
+    assert page.get_by_label("or a text of your own").input_value() == "zxq zxq zxq"
+
+
 def test_under_the_mouse_it_is_looked_at_not_chosen(
     show: Callable[..., Any], one: TrainedHeads
 ) -> None:
@@ -92,8 +125,10 @@ def test_python_side(one: TrainedHeads) -> None:
 def test_a_model_that_is_not_the_stored_one(show: Callable[..., Any]) -> None:
     page = show(TrainedHeads("abc abc", model=letter_gpt.gpt()))
     page.get_by_role("button", name="just show me").click()
+    page.get_by_text("entropy of a row").wait_for()
     shown = page.locator(".tfx-readouts").inner_text()
     assert "entropy of a row" in shown and "without this head" not in shown
+    assert not page.get_by_label("or a text of your own").count()
 
 
 @pytest.mark.parametrize(
@@ -106,6 +141,10 @@ def test_a_model_that_is_not_the_stored_one(show: Callable[..., Any]) -> None:
         ({"head": 4}, "head = 4"),
         ({"text": 3}, "text = 3"),
         ({"row": 99}, "row = 99"),
+        ({"yours": "a cat", "row": 5}, "row = 5"),
+        ({"yours": "A cat"}, "words holds 'A'"),
+        ({"yours": "x"}, "length of yours = 1"),
+        ({"texts": ["ab"], "yours": "ab", "model": letter_gpt.gpt()}, "the stored model only"),
     ],
 )
 def test_bad_arguments_are_named(wrong: dict[str, Any], words: str) -> None:

@@ -1,7 +1,8 @@
 // From probabilities to text. View "token": p_τ ∝ p^{1/τ}, then top-k, then nucleus, each renormalised.
 // View "beam": the B best log p(y) / ((5 + |y|) / 6)^α of all continuations, step by step.
+// View "write": the stored GPT of letters runs here, and each letter is drawn after the three cuts.
 
-const { rows: ROWS, told: TOLD } = tf.data;
+const { rows: ROWS, told: TOLD, most: MOST, model: MODEL } = tf.data;
 const logitsOf = tf.keep((text) => text.split(" ").map((n) => Number(n) / 100));
 const numbered = (node) => node.split(" ").map((pair) => pair.split(":").map(Number));
 const children = tf.keep((node) => numbered(node).sort((a, b) => b[1] - a[1] || a[0] - b[0]), 5000);
@@ -18,12 +19,43 @@ function keptTokens(w, k, p) {
   }
   return kept;
 }
-const cut = tf.keep((text, tau, k, p) => {
-  const logits = logitsOf(text);
+const cut = tf.keep((text, tau, k, p) => cutOf(logitsOf(text), tau, k, p));
+function cutOf(logits, tau, k, p) {
   const hot = tau ? tf.softmax(logits.map((x) => x / tau)) : logits.map((_, n) => Number(n === 0));
   const kept = keptTokens(hot, k, p);
   const mass = tf.sum(hot.slice(0, kept));
   return { hot, kept, mass, after: hot.map((x, n) => (n < kept ? x / mass : 0)) };
+}
+
+const LETTERS = [...MODEL.letters];
+let model; // made from its weights when somebody wants it to write
+// The letters after `begin`; before each what the model says, and what the cuts leave of it.
+const writing = tf.keep((begin, written, seed, tau, k, p) => {
+  model ??= tf.gpt(MODEL);
+  const read = model();
+  const dice = tf.uniforms(seed, MOST.written).map((x) => x / Math.sqrt(12) + 0.5);
+  const say = (token) => {
+    const { logits } = read(token);
+    const order = tf.range(LETTERS.length).sort((a, b) => logits[b] - logits[a] || a - b);
+    const falling = order.map((n) => logits[n]);
+    const { after, kept } = cutOf(falling, tau, k, p);
+    const back = (xs) => {
+      const out = LETTERS.map(() => 0);
+      for (const [m, n] of order.entries()) out[n] = xs[m];
+      return out;
+    };
+    return { order, kept, p: back(tf.softmax(falling)), after: back(after) };
+  };
+  const steps = [[...begin].map((letter) => say(LETTERS.indexOf(letter))).at(-1)];
+  const tokens = tf.range(written, (n) => {
+    const { after } = steps.at(-1);
+    let sum = 0;
+    const found = after.findIndex((x) => (sum += x) > dice[n]);
+    const token = found < 0 ? after.findLastIndex((x) => x > 0) : found;
+    steps.push(say(token));
+    return token;
+  });
+  return { tokens, steps };
 });
 
 // The beam after each step: a list of lists of hypotheses, each with its parent's place in the one before.
@@ -57,6 +89,12 @@ function search(tree, { width, alpha, steps }) {
 }
 
 const VIEWS = {
+  write({ begin, written, seed, tau, k, p }) {
+    const { tokens, steps } = writing(begin, written, seed, tau, k, p);
+    const last = steps.at(-1);
+    const entropy = -tf.sum(last.p.map((x) => (x > 0 ? x * Math.log(x) : 0)));
+    return { written: tokens, p: last.p, after: last.after, kept: last.kept, entropy };
+  },
   token({ stored, which, tau, k, p }) {
     const all = stored.map((x) => cut(x.log_p, tau, k, p));
     const { after, mass } = all[which];
@@ -86,6 +124,36 @@ const percent = (x) => {
   return x >= 0.00095 ? `${(100 * x).toFixed(x >= 0.0995 ? 0 : 1)} %` : x > 0 ? "< 0.1 %" : "0";
 };
 
+// The likeliest first: grey as the model has them, violet what is drawn from.
+function drawnFrom(plane, { title, label, names, plain, after, kept, open = false }) {
+  const at = (n) => ROWS - 1 - n; // the likeliest on top
+  const most = Math.max(plain[0], open ? 0 : after[0]);
+  const lying = (ys, colour, wide) => ({
+    bars: tf.range(ROWS, (m) => [at(m), ys[m]]),
+    lying: true,
+    colour,
+    wide,
+  });
+  plane.show({
+    title,
+    label: label ?? `${title}; the likeliest: ${names.slice(0, 3).join(", ")}`,
+    x: { from: 0, to: most * 1.25, format: percent },
+    y: { names: tf.range(ROWS, (m) => names[at(m)]) },
+    marks: [
+      lying(plain, "grid", 0.85),
+      !open && lying(after, "attention", 0.45),
+      ...tf.range(open ? 0 : ROWS, (m) => ({
+        ...{ text: m < kept ? percent(after[m]) : "cut", align: "start", dx: 5 },
+        ...{ at: [Math.max(plain[m], after[m]), at(m)], colour: m < kept ? "ink" : "muted" },
+      })),
+      !open &&
+        kept < ROWS && {
+          ...{ rule: { y: at(kept) + 0.5 }, colour: "attention", dash: "5 4", wide: 2 },
+        },
+    ],
+  });
+}
+
 function tokenView(app) {
   const { stored, which: first, tau, k, p } = app.values();
   const V = logitsOf(stored[0].log_p).length;
@@ -113,38 +181,12 @@ function tokenView(app) {
     const mine = all[k.which];
     const { names, prompt } = stored[k.which];
     const plain = cut(stored[k.which].log_p, 1, 0, 1).hot;
-    const at = (n) => ROWS - 1 - n; // the likeliest on top
-    const most = Math.max(plain[0], open ? 0 : mine.after[0]);
-    const lying = (ys, colour, wide) => ({
-      bars: tf.range(ROWS, (m) => [at(m), ys[m]]),
-      lying: true,
-      colour,
-      wide,
-    });
     const share = tf.count(mine.kept);
-    bars.show({
+    drawnFrom(bars, {
       title: `after “${prompt}”: the model's p (grey), and what is drawn from (violet)`,
       label: `The likeliest tokens after “${prompt}”: ${names.slice(0, 3).map(visible).join(", ")}`,
-      x: { from: 0, to: most * 1.25, format: percent },
-      y: { names: tf.range(ROWS, (m) => visible(names[at(m)])) },
-      marks: [
-        lying(plain, "grid", 0.85),
-        !open && lying(mine.after, "attention", 0.45),
-        ...tf.range(open ? 0 : ROWS, (m) => ({
-          ...{ text: m < mine.kept ? percent(mine.after[m]) : "cut", align: "start", dx: 5 },
-          ...{
-            at: [Math.max(plain[m], mine.after[m]), at(m)],
-            colour: m < mine.kept ? "ink" : "muted",
-          },
-        })),
-        !open &&
-          mine.kept < ROWS && {
-            rule: { y: at(mine.kept) + 0.5 },
-            colour: "attention",
-            dash: "5 4",
-            wide: 2,
-          },
-      ],
+      names: names.map(visible),
+      ...{ plain, after: mine.after, kept: mine.kept, open },
     });
     const ns = tf.range(V, (m) => m + 1).filter((m) => m < 20 || m % Math.ceil(m / 40) === 0);
     const summed = (hot) => {
@@ -194,6 +236,57 @@ function tokenView(app) {
     });
     const told = `${share} tokens can come; “${visible(names[0])}” comes with ${percent(mine.after[0])}`;
     app.say(`After “${prompt}”${open ? " the model has an idea of what comes" : `, ${told}`}.`);
+  };
+}
+
+const why = (text) => tf.unread(text, MODEL.letters, 1, MOST.begin);
+
+function writeView(app) {
+  const text = { label: "the beginning, and the letters written so far", into: app.questions };
+  const chips = app.chips(text);
+  const pair = app.split("1fr 1fr");
+  const bars = app.plane({ into: pair, height: () => 340 });
+  const past = app.plane({ into: pair, height: () => 340 });
+  app.text("begin", { label: "your own beginning", most: MOST.begin, why });
+  app.motion("written", { every: 500, verbs: ["back", "write"] });
+  app.knob("tau", { format: (x) => x.toFixed(2) });
+  app.knob("k", { format: (x) => (x ? String(x) : "off") });
+  app.knob("p", { format: (x) => (x < 1 ? x.toFixed(2) : "off") });
+  app.knob("seed");
+  return (k, n) => {
+    const { tokens, steps } = writing(k.begin, k.written, k.seed, k.tau, k.k, k.p);
+    const { order, kept } = steps.at(-1);
+    const shown = (letter) => letter.replaceAll(" ", "␣");
+    const said = tokens.map((m) => LETTERS[m]);
+    const kind = (m) => (m === said.length - 1 ? "new" : "made");
+    chips.show([
+      [{ text: shown(k.begin) }],
+      ...said.map((x, m) => [{ text: shown(x), kind: kind(m) }]),
+    ]);
+    drawnFrom(bars, {
+      title: "the next letter: the model's p (grey), and what is drawn from (violet)",
+      names: order.map((m) => shown(LETTERS[m])),
+      ...{ plain: order.map((m) => n.p[m]), after: order.map((m) => n.after[m]), kept },
+    });
+    const had = tokens.map((token, m) => [m + 1, steps[m].p[token]]);
+    const told = said.map((x, m) => `${shown(x)} ${percent(had[m][1])}`);
+    past.show({
+      title: "what the model gave to each letter that was drawn",
+      label: `Letters drawn, and the model's p: ${told.join(", ")}`,
+      x: { from: 0.4, to: MOST.written + 0.6, whole: true, label: "letters written" },
+      y: { from: 0, to: 1.1, ticks: [0, 0.5, 1] },
+      marks: [
+        { bars: had, colour: "attention", wide: 0.7 },
+        ...had.map(([x, y], m) => ({ text: shown(said[m]), at: [x, y], dy: -9, plain: true })),
+      ],
+      hover: (x, y) => `letter ${x}: ${percent(y)}`,
+    });
+    app.read({
+      "letters that can come next": `${kept} of ${LETTERS.length}`,
+      "letters that matter (e to the entropy)": tf.sig(Math.exp(n.entropy)),
+    });
+    const next = `“${shown(LETTERS[order[0]])}” with ${percent(n.after[order[0]])}`;
+    app.say(`“${k.begin}${said.join("")}” … next ${next}; ${kept} letters can come.`);
   };
 }
 
@@ -323,11 +416,12 @@ function beamView(app) {
 }
 
 export default tf.explorer({
-  ends: ({ stored }) => ({ which: { high: stored.length - 1 } }),
-  fit(fine) {
-    if (fine.alpha) fine.alpha = Math.round(4 * fine.alpha) / 4; // only these are stored
-    return fine;
+  ends: ({ stored }) => ({ which: { high: Math.max(0, stored.length - 1) } }),
+  fit(values) {
+    if (values.alpha) values.alpha = Math.round(4 * values.alpha) / 4; // only these are stored
+    if ("begin" in values && why(values.begin)) delete values.begin;
+    return values;
   },
   numbers,
-  setup: (app) => (app.get("view") === "beam" ? beamView(app) : tokenView(app)),
+  setup: (app) => ({ token: tokenView, beam: beamView, write: writeView })[app.get("view")](app),
 });

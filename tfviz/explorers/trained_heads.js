@@ -17,8 +17,26 @@ const unpack = tf.keep((text, layers, heads, L) => {
     }),
   );
 });
-const lengthOf = (k) => k.texts[k.text].length;
-const maps = (k) => unpack(k.maps[k.text], ...k.shape, lengthOf(k));
+// The same of the reader's own text, by the model itself.
+const { letters: LETTERS, longest: LONGEST } = tf.data.model;
+let model;
+const mapsOf = tf.keep((text) => {
+  model ??= tf.gpt(tf.data.model);
+  const read = model();
+  const rows = [...text].map((letter) => read(LETTERS.indexOf(letter)).maps);
+  const L = text.length;
+  return rows[0].map((layer, n) =>
+    layer.map((_, m) => {
+      const A = new Float64Array(L * L).fill(Number.NaN);
+      for (const [i, maps] of rows.entries()) A.set(maps[n][m], i * L);
+      return A;
+    }),
+  );
+});
+const why = (text) => (text ? tf.unread(text, LETTERS, 2, LONGEST) : "");
+const textOf = (k) => k.yours || k.texts[k.text];
+const lengthOf = (k) => textOf(k).length;
+const maps = (k) => (k.yours ? mapsOf(k.yours) : unpack(k.maps[k.text], ...k.shape, lengthOf(k)));
 const rowOf = (k) => Math.min(k.row, lengthOf(k) - 1);
 const roots = new WeakMap();
 const root = (A) => roots.get(A) ?? roots.set(A, A.map(Math.sqrt)).get(A);
@@ -40,7 +58,7 @@ function numbers(k) {
 
 // Where the head looks: only if the letter of the query stood there before.
 function question(first, k) {
-  const [text, i] = [k.texts[k.text], rowOf(k)];
+  const [text, i] = [textOf(k), rowOf(k)];
   const last = text.lastIndexOf(text[i], i - 1);
   if (last < 0 || i < 3) return null;
   const places = [i, i - 1, last + 1, 0];
@@ -61,12 +79,23 @@ function question(first, k) {
   };
 }
 
+// Whether it is the stored model, whose weights are here.
+const known = (whole) => Object.keys(whole).length > 0;
+
 export default tf.explorer({
-  ends: ({ texts, shape }) => ({
+  ends: ({ texts, shape, whole }) => ({
     text: { high: texts.length - 1 },
     ...{ layer: { high: shape[0] - 1 }, head: { high: shape[1] - 1 } },
-    row: { high: Math.max(...texts.map((text) => text.length)) - 1 },
+    row: { high: (known(whole) ? LONGEST : Math.max(...texts.map((x) => x.length))) - 1 },
   }),
+  // the query stands in the text that is shown; of a text of one's own it is the last letter
+  fit(values, app) {
+    if (why(values.yours ?? "") || (values.yours && !known(app.get("whole")))) delete values.yours;
+    const last = lengthOf({ ...app.values(), ...app.first, ...values }) - 1;
+    if (values.row > last) delete values.row;
+    if (values.yours && !("row" in values)) values.row = last;
+    return values;
+  },
   numbers,
   setup(app) {
     const { texts, shape, whole, removed } = app.values();
@@ -80,11 +109,16 @@ export default tf.explorer({
         app.redraw("glance");
       },
     });
-    const length = () => texts[app.get("text")].length;
+    const length = () => lengthOf(app.values());
     app.knob("text", {
       ...{ as: "select", options: texts.map((text, n) => [n, text]) },
-      write: (n) => app.set({ text: Number(n), row: texts[n].length - 1 }),
+      write: (n) => app.set({ text: Number(n), yours: "", row: texts[n].length - 1 }),
     });
+    if (known(whole)) {
+      const write = (yours) =>
+        app.set({ yours, row: (yours || texts[app.get("text")]).length - 1 });
+      app.text("yours", { label: "or a text of your own", most: LONGEST, why, write });
+    }
     app.knob("layer");
     app.knob("head");
     const row = app.knob("row", { read: () => Math.min(app.get("row"), length() - 1) });
@@ -97,7 +131,7 @@ export default tf.explorer({
     const asked = app.ask(question(app.first, app.values()));
 
     return (k, n, changed) => {
-      const [text, L, chosen] = [texts[k.text], lengthOf(k), rowOf(k)];
+      const [text, L, chosen] = [textOf(k), lengthOf(k), rowOf(k)];
       row.limit(0, L - 1);
       row.update();
       const i = Math.min(pointed ?? chosen, L - 1);

@@ -18,6 +18,7 @@ from tfviz.basics.scaled_dot_product_attention import row_entropy
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, given, knob, own
 from tfviz.stored import letter_gpt as experiment
+from tfviz.stored import letter_page
 
 TEXTS = ("the value of the expression", "crwth crwth crwth crwth", "the cat sat on the mat")
 LONGEST, MOST_LAYERS, MOST_HEADS = 40, 4, 4
@@ -29,6 +30,7 @@ class TrainedHeads(Explorer):
 
     texts      of letters a to z and spaces, 2 to 40 characters each; a character is a token
     text, layer, head, row   what is shown, and the query that is looked at
+    yours      a text of the reader's own in place of texts[text]; the stored model only
     model      a GPT over `experiments.head_ablation.ALPHABET`; None: the stored one, with what it
                loses when a head is removed
 
@@ -38,7 +40,7 @@ class TrainedHeads(Explorer):
     module: ClassVar[str] = "trained_heads"
     label: ClassVar[str] = "Heads of a trained model: where each of them looks"
     min_height: ClassVar[str] = "61rem"
-    min_height_narrow: ClassVar[str] = "107rem"
+    min_height_narrow: ClassVar[str] = "111.5rem"
     narrow: ClassVar[int] = 676
 
     texts = given(t.List(t.Unicode(), list(TEXTS)), optional=True)
@@ -49,8 +51,9 @@ class TrainedHeads(Explorer):
     text = knob(0, low=0, high=lambda e: len(e.texts) - 1, label="text")
     layer = knob(0, low=0, high=lambda e: e.shape[0] - 1, label="layer")
     head = knob(0, low=0, high=lambda e: e.shape[1] - 1, label="head")
+    yours = own(t.Unicode(""), optional=True)
     row = own(
-        Knob(0, low=0, high=lambda e: len(e.texts[e.text]) - 1, label="query", letter="i"),
+        Knob(0, low=0, high=lambda e: len(e.shown) - 1, label="query", letter="i"),
         optional=True,
     )
     extra: ClassVar = {"model": None}
@@ -74,7 +77,8 @@ class TrainedHeads(Explorer):
         N, h = found[0].shape[:2]
         _arguments.integer("number of layers", N, 1, MOST_LAYERS)
         _arguments.integer("number of heads", h, 1, MOST_HEADS)
-        last = len(texts[_arguments.integer("text", said.get("text", 0), 0, len(texts) - 1)]) - 1
+        text = texts[_arguments.integer("text", said.get("text", 0), 0, len(texts) - 1)]
+        last = len(said.get("yours") or text) - 1
         made = {
             "texts": texts, "maps": [_packed(A) for A in found], "shape": [N, h],
             "whole": whole, "removed": removed,
@@ -84,16 +88,41 @@ class TrainedHeads(Explorer):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> TrainedHeads:
         """What a model gave is taken as it stands there, whatever model it was."""
-        given = ("texts", "text", "layer", "head", "row", "prompt")
+        given = ("texts", "text", "layer", "head", "yours", "row", "prompt")
         one = cls(**{name: state[name] for name in given if name in state})
         for name in state.keys() - set(given):
             one.set_trait(name, state[name])
         return one
 
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {"model": letter_page.for_page()}
+
+    @t.validate("yours")
+    def _yours(self, proposal: Any) -> str:
+        text: str = proposal["value"]
+        if not text:
+            return text
+        if not self.whole:
+            raise ValueError(
+                f"yours = {text!r}, but the page has the weights of the stored model only; give "
+                "texts to another one"
+            )
+        _arguments.integer("length of yours", len(text), 2, LONGEST)
+        experiment.ALPHABET.encode(text)
+        return text
+
+    @property
+    def shown(self) -> str:
+        """The text that is looked at."""
+        return self.yours or self.texts[self.text]
+
     @property
     def weights(self) -> Float[Tensor, "layers heads L L"]:
-        """A of every head on the text that is shown, as it travels to the page."""
+        """A of every head on the text that is shown, as the page has it."""
         N, h = self.shape
+        if self.yours:
+            return experiment.of_text(letter_page.exact(), self.yours)
         return _unpacked(self.maps[self.text], N, h, len(self.texts[self.text]))
 
     def numbers(self) -> dict[str, Any]:

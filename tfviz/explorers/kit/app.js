@@ -351,7 +351,7 @@ const kit = (about) => {
   const tf = {
     ...about,
     ...{ clamp, range, keep, sum, dot, norm, rms, plus, arc, hull, softmax, uniforms, product },
-    ...{ layerNorm, selfAttention, feedForward, blockStack, bytePairs },
+    ...{ layerNorm, selfAttention, feedForward, blockStack, bytePairs, gpt, unread },
     ...{ sig, count, fixed, short, bytes, python, el, svg, rgb, mix, word, keyed },
   };
   tf.explorer = (spec) => explorer(tf, spec);

@@ -161,18 +161,23 @@ const controls = {
     this.knobs.set(key, made);
     return made;
   },
-  // A text field for an own trait; `fine` says which texts may be taken over.
-  text(key, { label, most, fine = () => true, into = this.controls }) {
+  // A text field for an own trait; `fine` says which texts may be taken over, or `why` in words why
+  // not, "" where nothing is wrong.
+  text(key, { label, most, why = () => "", fine = (x) => !why(x), write, into = this.controls }) {
+    write ??= (value) => this.set(key, value);
     const id = this.id(key);
     const props = { type: "text", id, maxLength: most, autocomplete: "off", spellcheck: false };
     const input = el("input", props);
     input.dataset.lmSuppressShortcuts = "true";
     input.dataset.key = key;
+    const refused = el("span", { className: "tfx-refused", role: "status" });
     input.addEventListener("input", () => {
-      if (fine(input.value)) this.set(key, input.value);
+      const good = fine(input.value);
+      refused.textContent = good ? "" : why(input.value);
+      if (good) write(input.value);
     });
     const name = el("label", { htmlFor: id }, label);
-    into.append(el("div", { className: "tfx-field tfx-select" }, name, input));
+    into.append(el("div", { className: "tfx-field tfx-select" }, name, input, refused));
     let shown;
     this.fields.push(() => {
       const value = this.get(key);
