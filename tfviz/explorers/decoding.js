@@ -240,7 +240,7 @@ function beamView(app) {
     const letters = Math.floor(plane.width / k.width / 7.4);
     const short = (word) =>
       word.length > letters ? `${word.slice(0, Math.max(1, letters - 1))}…` : word;
-    const box = ([x, y]) => [
+    const box = (/** @type {number[]} */ [x, y]) => [
       [x - 0.44, y - 0.36],
       [x + 0.44, y - 0.36],
       [x + 0.44, y + 0.36],
