@@ -1,6 +1,6 @@
 """Chunked feed-forward: the wide hidden layer exists for a few positions at a time.
 
-Kitaev, Kaiser, Levskaya 2020 (arXiv 2001.04451, section 3). The network sees each position alone, so
+Kitaev, Kaiser, Levskaya 2020 (arXiv 2001.04451, section 3). The network sees each place alone, so
 
     FFN(X) = [FFN(X⁽¹⁾); …; FFN(X⁽ᶜ⁾)]
 

@@ -109,5 +109,5 @@ class Reversible(nn.Module):
 
     def forward(self, X: Tensor) -> Tensor:
         blocks = list(zip(self.parts[::2], self.parts[1::2], strict=True))
-        Y1, Y2 = _Stack.apply(X, X, blocks, *self.parameters())  # type: ignore[no-untyped-call]
+        Y1, Y2 = _Stack.apply(X, X, blocks, *self.parameters())
         return (Y1 + Y2) / 2
