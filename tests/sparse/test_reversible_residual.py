@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from tfviz.measure import saved_bytes
-from tfviz.models.blocks import MultiHeadAttention
+from tfviz.models.blocks import Block, MultiHeadAttention
+from tfviz.patterns import causal
 from tfviz.sparse import reversible_residual as rev
 
 D = 8
@@ -90,3 +92,43 @@ def test_bad_input_is_named() -> None:
         rev.Reversible([])
     with pytest.raises(TypeError, match=r"is no nn\.Module: its weights would get no gradient"):
         rev.Reversible([(nn.Linear(4, 4), torch.sin)])
+
+
+def test_the_closed_form_is_what_autograd_keeps() -> None:
+    """Up to the two numbers a row of a norm, and one a head of a fused attention."""
+    d, L = 64, 128
+    X = torch.randn(1, L, d).mul(1)
+
+    def block() -> nn.Sequential:
+        skip = Block(d, 4, pattern=causal())
+        return nn.Sequential(skip.norms[0], skip.attend), nn.Sequential(skip.norms[1], skip.feed)
+
+    pairs = [block() for _ in range(4)]
+
+    def kept(X: Tensor) -> Tensor:
+        for F, G in pairs:
+            X = X + F(X)
+            X = X + G(X)
+        return X
+
+    def checkpointed(X: Tensor) -> Tensor:
+        for F, G in pairs:
+            X = checkpoint(lambda X, F=F, G=G: (X + F(X)) + G(X + F(X)), X, use_reentrant=False)
+        return X
+
+    X = X.requires_grad_().mul(1)
+    size, one = X.nbytes, [saved_bytes(part, X) for part in pairs[0]]
+    assert one == [pytest.approx(6 * size, rel=0.02), pytest.approx(10 * size, rel=0.02)]
+    wanted = {way: 4 * rev.activations(way, 4, L, d) for way in rev.WAYS}
+    assert saved_bytes(kept, X) == pytest.approx(wanted["kept"], rel=0.02)
+    assert saved_bytes(checkpointed, X) + sum(one) == pytest.approx(
+        wanted["checkpointed"], rel=0.02
+    )
+    assert saved_bytes(rev.Reversible(pairs), X) + one[1] == pytest.approx(
+        wanted["reversible"], rel=0.02
+    )
+    part = X[:, : L // 4].mul(1)
+    assert saved_bytes(pairs[0][1], part) == pytest.approx(10 * size / 4, rel=0.02)
+    assert rev.activations("reversible", 9, L, d, 16) == 8 * L * d  # then attention is the larger
+    with pytest.raises(ValueError, match="way = 'none'; choose one of kept"):
+        rev.activations("none", 1, 1, 1)

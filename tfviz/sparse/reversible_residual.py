@@ -23,6 +23,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tfviz import _arguments
+
 Function = Callable[[Tensor], Tensor]
 Blocks = Sequence[tuple[Function, Function]]
 
@@ -111,3 +113,29 @@ class Reversible(nn.Module):
         blocks = list(zip(self.parts[::2], self.parts[1::2], strict=True))
         Y1, Y2 = _Stack.apply(X, X, blocks, *self.parameters())
         return (Y1 + Y2) / 2
+
+
+WAYS = ("kept", "checkpointed", "reversible")
+
+
+def activations(way: str, N: int, L: int, d: int, chunks: int = 1) -> int:
+    """Numbers held for the backward pass of N pre-norm blocks at its worst moment, d_ff = 4 d.
+
+    Attention needs 6 L d of them (its input, the normalised input, Q, K, V, what the heads say),
+    the feed-forward 10 L d (2, and its hidden layer before and after the GELU); a fused kernel
+    stores no weights. *Kept*: all of it. *Checkpointed*: each block's input, and one block made
+    again. *Reversible*: the two streams at the end, and one part of a block made again, the
+    feed-forward in chunks.
+
+    Raises ValueError for another way or a size below 1.
+    """
+    for name, value in (("N", N), ("L", L), ("d", d), ("chunks", chunks)):
+        _arguments.integer(name, value, 1)
+    attend, feed = 6 * L * d, 10 * L * d
+    if way == "kept":
+        return N * (attend + feed)
+    if way == "checkpointed":
+        return N * L * d + attend + feed
+    if way == "reversible":
+        return 2 * L * d + max(attend, -(-feed // chunks))
+    raise ValueError(f"way = {way!r}; choose one of {', '.join(WAYS)}")
