@@ -130,6 +130,15 @@
     }
     addEventListener("beforeprint", () => hosts.forEach(mountExplorer));
   }
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
-  else start();
+  // deferred scripts behind this one, such as the progress, must hear what an explorer asks
+  if (document.readyState === "complete") start();
+  else {
+    const once = new AbortController();
+    const begin = () => {
+      once.abort();
+      start();
+    };
+    document.addEventListener("DOMContentLoaded", begin, once);
+    addEventListener("load", begin, once);
+  }
 })();
