@@ -26,11 +26,13 @@ export default tf.explorer({
     for (const key of ["N", "L", "chunks"]) app.knob(key, { format: tf.count });
     const question = app.ask({
       name: "depth",
-      question: "From 6 blocks to 24: how many times as much will the reversible network hold?",
-      number: { unit: "times", near: 0.05 },
-      truth: (n) => n.reversible[23] / n.reversible[5],
-      then: { N: 24 },
-      because: "It keeps its two last streams, however many blocks led there.",
+      question:
+        "24 blocks of which all is kept: 3 GiB at 4,096 tokens. How much, if they are reversible?",
+      number: { unit: "MiB", near: 35 },
+      truth: (n) => n.reversible[23] / 2 ** 20,
+      then: { N: 24, L: 4096, chunks: 1 },
+      because:
+        "Two streams of 8 MiB, and one feed-forward that is made again: as much at any depth.",
     });
 
     return (k, n) => {
