@@ -27,7 +27,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "depth",
       question:
-        "24 blocks of which all is kept: 3 GiB at 4,096 tokens. How much, if they are reversible?",
+        "All kept, 24 blocks hold 3 GiB at 4,096 tokens. And reversible ones, at the worst moment?",
       number: { unit: "MiB", near: 35 },
       truth: (n) => n.reversible[23] / 2 ** 20,
       then: { N: 24, L: 4096, chunks: 1 },

@@ -48,7 +48,7 @@ export default tf.explorer({
       truth: (n) => 100 * n.pairs,
       then: { stage: 3, b: 4, rounds: 1, dice: 0 },
       because:
-        "A quarter would share a bucket if all were equally full; the cut into chunks costs some.",
+        "With equal buckets it would be 3 of 15 others, 20 %; the cut into chunks costs some.",
     });
 
     return (k, n) => {

@@ -36,6 +36,7 @@ from tfviz.cores import Where
 
 SELF = -1e5  # the score of a token with itself
 NEVER = -1e9  # and of a pair that does not meet
+_FUSED = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 Directions = Sequence[Float[Tensor, "*h rounds d half"]]
 
 
@@ -110,6 +111,31 @@ def lsh_definition(
     return A @ V, A
 
 
+class _Chunks(torch.autograd.Function):
+    """Each chunk's softmax(q kᵀ scale + bias) v and its log-sum-exp, by torch's fused kernel."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float
+    ) -> tuple[Tensor, Tensor]:
+        d, dv = q.shape[-1], v.shape[-1]
+        wide = [F.pad(x, (0, max(d, dv) - x.shape[-1])).flatten(0, 1) for x in (q, k, v)]
+        o, z = _FUSED(*wide, 0.0, False, attn_mask=bias.flatten(0, 1), scale=scale)
+        o, z = o[..., :dv].unflatten(0, q.shape[:2]), z.unflatten(0, q.shape[:2])
+        ctx.save_for_backward(q, k, v, bias, o, z)
+        ctx.scale = scale
+        return o, z
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        q, k, v, bias, o, z = ctx.saved_tensors
+        do, dz = grads
+        A = (ctx.scale * q @ k.mT).add_(bias).sub_(z.unsqueeze(-1)).clamp_(min=-100).exp_()
+        A.masked_fill_(bias <= NEVER, 0.0)
+        dS = (do @ v.mT).sub_((do * o).sum(-1, keepdim=True)).add_(dz.unsqueeze(-1)).mul_(A)
+        return ctx.scale * dS @ k, ctx.scale * dS.mT @ q, A.mT @ do, None, None
+
+
 def lsh_attention(
     Q: Float[Tensor, "b h L d"],
     V: Float[Tensor, "b h L dv"],
@@ -140,34 +166,32 @@ def lsh_attention(
     place = torch.arange(L, device=Q.device).expand(b, h, L)
     q, k, v, i = sort(Q), both(sort(K)), both(sort(V)), sort(place).unsqueeze(-1)
     j = both(i.squeeze(-1)).unsqueeze(-2)
-    s = q @ k.mT / (1.0 if ported else math.sqrt(d))  # (b, h, n, chunk, 2 chunk)
-    s = s.masked_fill(i == j, SELF)
-    allowed = i >= j if causal else torch.ones_like(s, dtype=torch.bool)
+    allowed = (i >= j) | (not causal)  # (b, h, n, chunk, 2 chunk)
+    bias = torch.zeros(allowed.shape, dtype=Q.dtype, device=Q.device)
     if not ported:
-        times = torch.zeros_like(s, dtype=torch.int16)
+        times = torch.zeros_like(allowed, dtype=torch.int8)
         here = torch.arange(n, device=Q.device) // (L // chunk)  # the round of a chunk
+        # bucket and chunk in one number: it is equal, or one less, for whom a token meets
+        code = (found.bucket * (L // chunk + 2) + found.chunk).to(torch.int32)
         for r in range(rounds):
-            bucket, part = sort(found.bucket[:, :, r]), sort(found.chunk[:, :, r])
-            apart = part.unsqueeze(-1) - both(part).unsqueeze(-2)
-            meet = bucket.unsqueeze(-1) == both(bucket).unsqueeze(-2)
-            meet = meet & (apart >= 0) & (apart <= 1)
+            mine = sort(code[:, :, r])
+            meet = (mine.unsqueeze(-1) - both(mine).unsqueeze(-2)).bitwise_right_shift_(1) == 0
             times += meet
-            mine = (here == r).view(n, 1, 1)
-            allowed = allowed & (meet | ~mine)
+            allowed[:, :, here == r] &= meet[:, :, here == r]
         first = (torch.arange(n, device=Q.device) % (L // chunk) == 0).view(n, 1, 1)
         other = torch.arange(2 * chunk, device=Q.device) < chunk  # what the roll brought
         allowed = allowed & ~(first & other)
-        s = s - times.clamp(min=1).to(s).log()
-    s = s.masked_fill(~allowed, NEVER)
-    z = s.logsumexp(-1, keepdim=True)
-    o = (s - z).exp() @ v
+        minus_log = -torch.arange(rounds + 1, dtype=Q.dtype, device=Q.device).clamp(min=1).log()
+        bias = minus_log[times.int()]
+    bias = bias.masked_fill_(i == j, SELF).masked_fill_(~allowed, NEVER)
+    o, z = _Chunks.apply(q, k, v, bias, 1.0 if ported else 1 / math.sqrt(d))
 
     def undo(X: Tensor) -> Tensor:  # (b, h, n, chunk, …) → (b, h, rounds, L, …)
         X = X.flatten(2, 3).unflatten(2, (rounds, L))
         at = found.by.argsort(-1).unsqueeze(-1).expand_as(X)
         return X.gather(3, at)
 
-    z, o = undo(z), undo(o)
+    z, o = undo(z.unsqueeze(-1)), undo(o)
     return (z.softmax(2) * o).sum(2)
 
 
