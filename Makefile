@@ -37,6 +37,8 @@ test: $(ENV) $(NPM)  ## run every test, those in a browser too; JOBS=0 in one pr
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/prettier --check --log-level=warn tfviz/explorers book/assets
+	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/tsc
 	TFVIZ_OUT=$(OUT) OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest $(if $(JOBS),-n $(JOBS)) $(TESTS)
 
 hub-test: $(ENV) $(NPM)  ## run a class on a real JupyterHub on this machine, from fetching to feedback

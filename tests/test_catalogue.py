@@ -76,6 +76,7 @@ BUILT = {
     "rope",
     *("token_embedding", "pointwise_mlp", "residual_connection", "layer_norm_pre_post"),
     *("kv_cache", "decoding_strategies"),
+    *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
 }
 
 

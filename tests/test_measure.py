@@ -11,7 +11,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tfviz import measure
-from tfviz.measure import elements_produced, flops, in_turns, largest_storage, seconds, slope
+from tfviz.measure import (
+    elements_produced,
+    flops,
+    in_turns,
+    largest_storage,
+    saved_bytes,
+    seconds,
+    slope,
+)
 
 L, D = 32, 8
 
@@ -99,3 +107,13 @@ def test_contenders_take_turns_after_a_warm_up():
 def test_a_slope_of_nothing_is_refused():
     with pytest.raises(ValueError, match="gave 0 at length 64; nothing was counted"):
         slope(flops, lambda L: lambda: torch.ones(L) + 1, (64, 256))
+
+
+def test_saved_bytes_are_what_the_backward_pass_needs():
+    W, X = torch.randn(8, 8, requires_grad=True), torch.randn(4, 8)
+    assert saved_bytes(lambda: X @ W) == 4 * 8 * 4  # X, not W
+    assert saved_bytes(lambda: (X @ W).exp()) == 2 * 4 * 8 * 4  # and what exp gave
+    assert saved_bytes(lambda: (X @ W).exp().exp()) == 3 * 4 * 8 * 4
+    assert saved_bytes(lambda: X @ W.T + 1) == 4 * 8 * 4
+    with torch.no_grad():
+        assert saved_bytes(lambda: (X @ W).exp()) == 0

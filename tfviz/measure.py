@@ -5,6 +5,7 @@
     largest_storage(attention, Q, K, V)        bytes of the largest tensor that is made
     peak_memory(attention, Q, K, V)            bytes held at once, beyond the inputs
     elements_produced(attention, Q, K, V)      numbers written, all tensors together
+    saved_bytes(attention, Q, K, V)            bytes that autograd keeps for the backward pass
     slope(flops, lambda L: (lambda: f(make(L))))    2 for a quadratic mechanism, 1 for a linear one
 
 All but `seconds` and `in_turns` count, and so give the same number each time on every machine: what
@@ -175,6 +176,25 @@ def peak_memory(function: Callable[..., Any], *inputs: Any) -> int:
     events = profiler.profiler.kineto_results.events()
     changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
     return max(accumulate((change for _, change in changes), initial=0))
+
+
+def saved_bytes(function: Callable[..., Any], *inputs: Any) -> int:
+    """What autograd keeps of function(*inputs) until the backward pass, in bytes.
+
+    Each storage counts once; weights, and inputs that want a gradient, are there anyway and do not.
+    """
+    kept: dict[int, Tensor] = {}
+
+    def pack(x: Tensor) -> Tensor:
+        origin = x if x._base is None else x._base
+        if not (origin.is_leaf and origin.requires_grad):
+            kept[x.untyped_storage().data_ptr()] = x
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        out = function(*inputs)
+    del out
+    return sum(x.untyped_storage().nbytes() for x in kept.values())
 
 
 # --- growth ---------------------------------------------------------------------------------------

@@ -26,12 +26,16 @@ from tfviz.basics.lm_objectives import prefix_lm
 from tfviz.basics.pointwise_mlp import gelu
 from tfviz.basics.soft_dictionary import lookup
 from tfviz.basics.token_embedding import embed
+from tfviz.measure import largest_storage
 from tfviz.patterns.pattern import Pattern
 from tfviz.position.learned_pe import table_rows
 from tfviz.position.rope import rotate
 from tfviz.position.shaw_relative import labels
 from tfviz.position.sinusoidal_pe import similarity, sinusoids
 from tfviz.position.xl_relative import rel_shift
+from tfviz.sparse.chunked_feedforward import chunked
+from tfviz.sparse.reformer_lsh import directions, meetings, order
+from tfviz.sparse.reversible_residual import activations
 
 N = 24
 STEPS = torch.arange(N)
@@ -109,6 +113,32 @@ def losses() -> Tensor:
     return torch.stack(weights, 1).clamp(0, 1)
 
 
+def hashed() -> Tensor:
+    """Who meets whom in two rounds of hashing."""
+    found = order(drawn(N, 8, seed=1), directions(8, 4, rounds=2), chunk=6)
+    first, second = meetings(found)
+    return 0.45 * first + 0.55 * second
+
+
+def kept_by_depth() -> Tensor:
+    """What training holds, by depth: a slope where all is kept, a floor in reversible layers."""
+    usual, flat = (
+        torch.tensor([activations(way, n + 1, 1, 1) / (16 * N) for n in range(N)])
+        for way in ("kept", "reversible")
+    )
+    heights = N - torch.arange(N)[:, None]
+    return 0.4 * (heights <= N * usual) + 0.6 * (heights <= (N * flat).clamp(min=2))
+
+
+def largest_hidden() -> Tensor:
+    """The share of the hidden layer that there is at a time, for more and more chunks."""
+    x, shares = torch.zeros(N, 2), []
+    for chunks in (1, 2, 3, 4, 6, 8):
+        tall = largest_storage(chunked, lambda X: X.repeat(1, 8)[:, :2].clone(), x, chunks)
+        shares += 4 * [tall / (8 * x.nbytes)]
+    return (N - torch.arange(N)[:, None] <= N * torch.tensor(shares)).float()
+
+
 PICTURES: dict[str, Callable[[], Tensor]] = {
     "soft_dictionary": lambda: spread(
         lookup(circle(STEPS / 3.8), circle(STEPS / 3.8), torch.eye(N), beta=4.0)[1]
@@ -145,6 +175,9 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
         0.35 * mask(patterns.sliding_window(lookback=4)) + 0.65 * mask(patterns.column(stride=5))
     ),
     "blockwise_attention": lambda: mask(patterns.blockwise(permutation=(1, 2, 3, 0))),
+    "reformer_lsh": hashed,
+    "reversible_residual": kept_by_depth,
+    "chunked_feedforward": largest_hidden,
 }
 
 

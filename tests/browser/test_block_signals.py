@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from explorer_site import drag
+from playwright.sync_api import expect
 
 from tfviz.explorers import BlockSignals
 from tfviz.explorers.block_signals import uniforms
@@ -25,11 +26,11 @@ def test_a_curve_is_drawn_before_the_true_one_shows(show: Any) -> None:
     page.mouse.up()
     page.get_by_role("button", name="that is my curve").click()
     page.get_by_text("The dashed line is yours").wait_for()
-    assert page.get_by_label("skip connections").is_checked()
+    expect(page.get_by_label("skip connections")).to_be_checked()  # drawn in the next frame
     names = page.locator(".tfx-marks text").all_text_contents()
     assert set(names) == {"no norm", "you", "pre-norm", "post-norm"}
     page.get_by_role("button", name="ask me again").click()
-    assert not page.get_by_label("skip connections").is_checked()
+    expect(page.get_by_label("skip connections")).not_to_be_checked()
 
 
 def test_the_number_of_blocks_is_dragged(show: Any) -> None:

@@ -117,6 +117,7 @@ def test_an_answer_is_kept_with_the_progress(page: Any, folder: Path, address: s
     page.get_by_role("button", name="“row”").click()
     page.get_by_text("you said: “row”").wait_for()
     page.goto("about:blank")
+    page.route("**/progress.js", lambda route: (page.wait_for_timeout(300), route.continue_()))
     page.goto(f"{address}kit.html")  # without the state that the address has come to
     page.get_by_text("you said: “row”").wait_for()
     assert page.locator(".tfviz-explorer").evaluate(MERGES) == 0  # the answer, not the way to it

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tfviz.explorers.base import Explorer
 
 if TYPE_CHECKING:
+    from tfviz.explorers.activation_memory import ActivationMemory
     from tfviz.explorers.additive_scores import AdditiveScores
     from tfviz.explorers.attention_steps import AttentionSteps
     from tfviz.explorers.base import ALL, write_assets
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.clock_hands import ClockHands
     from tfviz.explorers.decoding import Decoding
     from tfviz.explorers.first_look import FirstLook
+    from tfviz.explorers.hash_wheel import HashWheel
     from tfviz.explorers.loss_schedule import LossSchedule
     from tfviz.explorers.merge_stepper import MergeStepper
     from tfviz.explorers.position_bench import PositionBench
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL",
+    "ActivationMemory",
     "AdditiveScores",
     "AttentionSteps",
     "BlockCosts",
@@ -43,6 +46,7 @@ __all__ = [
     "Explorer",
     "FirstLook",
     "GoalReport",
+    "HashWheel",
     "LossSchedule",
     "MergeStepper",
     "PositionBench",

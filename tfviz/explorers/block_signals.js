@@ -86,6 +86,7 @@ export default tf.explorer({
       const start = k.show === "weights" ? 1 : 0;
       const line = (order, values) => ({ line: values, start, name: NAMES[order] });
       const others = Object.keys(NAMES).filter((order) => order !== k.order && !question.open);
+      /** @type {any[]} */
       const marks = others.map((order, m) => ({
         ...line(order, numbers({ ...k, order })[k.show]),
         ...{ colour: "muted", wide: 1.5, dash: ["5 3", "2 3"][m] },

@@ -21,7 +21,7 @@ function numbers(k) {
 
 // which heads of which layers keep a pair of their own: the first of each group
 const kept = tf.keep((N, h, group) =>
-  Uint8Array.from({ length: h * N }, (_, n) => Math.floor(n / N) % group === 0),
+  Uint8Array.from({ length: h * N }, (_, n) => Number(Math.floor(n / N) % group === 0)),
 );
 
 export default tf.explorer({

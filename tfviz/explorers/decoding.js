@@ -265,6 +265,7 @@ function writeView(app) {
     ]);
     drawnFrom(bars, {
       title: "the next letter: the model's p (grey), and what is drawn from (violet)",
+      label: `The next letter, most likely “${shown(LETTERS[order[0]])}”`,
       names: order.map((m) => shown(LETTERS[m])),
       ...{ plain: order.map((m) => n.p[m]), after: order.map((m) => n.after[m]), kept },
     });
@@ -333,7 +334,7 @@ function beamView(app) {
     const letters = Math.floor(plane.width / k.width / 7.4);
     const short = (word) =>
       word.length > letters ? `${word.slice(0, Math.max(1, letters - 1))}…` : word;
-    const box = ([x, y]) => [
+    const box = (/** @type {number[]} */ [x, y]) => [
       [x - 0.44, y - 0.36],
       [x + 0.44, y - 0.36],
       [x + 0.44, y + 0.36],

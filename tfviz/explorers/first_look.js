@@ -27,7 +27,8 @@ export default tf.explorer({
       chips: ["fewer", "just as many", "more"],
       truth: (n) => 1 + Math.sign(n.keys.length - keys(42, 8).length),
       then: { stride: 4, query: 42 },
-      because: "The window shrinks, but the single tokens stand closer: 5 and 9 in place of 9 and 4.",
+      because:
+        "The window shrinks, but the single tokens stand closer: 5 and 9 in place of 9 and 4.",
     });
 
     return (k, n) => {

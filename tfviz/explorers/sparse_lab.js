@@ -1,9 +1,13 @@
 // Sparse Lab. Formulas, ranges and words come from the library (tf.data); this file counts and draws.
 const { el, clamp, keyed, mix, sig, word } = tf;
 const FAMILIES = tf.data.families;
-const SIDES = ["left", "right"], NAME = { left: "A", right: "B" };
+const SIDES = ["left", "right"],
+  NAME = { left: "A", right: "B" };
 const STACKS = { A: ["left"], B: ["right"], AB: ["left", "right"], BA: ["right", "left"] };
-const LENGTHS = [8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512];
+const LENGTHS = [
+  8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448,
+  512,
+];
 const TILES = [1, 2, 4, 8, 16, 32, 64, 128];
 
 // --- canvases: the lab paints its own pixels ----------------------------------------------------------
@@ -101,7 +105,9 @@ function matrixOn(app, parent, { label, pick, hover, axes = ["i", "j"] }) {
     return hatch;
   }
 
-  function draw({ rows, columns = rows, bits, values, row = -1, column = -1, marks, ramp }) {
+  function draw(
+    /** @type {any} */ { rows, columns = rows, bits, values, row = -1, column = -1, marks, ramp },
+  ) {
     const { ctx, width, height, ratio } = view.begin();
     const { colours } = app;
     const room = Math.min(width - LEFT - EDGE, height - TOP - EDGE) * ratio,
@@ -280,7 +286,13 @@ const tables = new Map();
 function tableBits(spec) {
   if (!tables.has(spec.table)) {
     const bytes = Uint8Array.from(atob(spec.table), (c) => c.charCodeAt(0));
-    tables.set(spec.table, Uint8Array.from({ length: spec.shape[0] ** 2 }, (_, k) => (bytes[k >> 3] >> (7 - (k & 7))) & 1));
+    tables.set(
+      spec.table,
+      Uint8Array.from(
+        { length: spec.shape[0] ** 2 },
+        (_, k) => (bytes[k >> 3] >> (7 - (k & 7))) & 1,
+      ),
+    );
   }
   return tables.get(spec.table);
 }
@@ -297,7 +309,9 @@ function bits(spec, L) {
     return first;
   }
   const out = new Uint8Array(L * L);
-  const values = FAMILIES[spec.name].args.slice(2).map((name) => (name === "length" ? L : spec.params[name]));
+  const values = FAMILIES[spec.name].args
+    .slice(2)
+    .map((name) => (name === "length" ? L : spec.params[name]));
   const row = formula(spec.name);
   for (let i = 0, k = 0; i < L; i++) {
     const allowed = row(i, ...values);
@@ -311,26 +325,54 @@ function measure(spec, L, causal) {
   const mask = bits(spec, L);
   if (causal) for (let i = 0; i < L; i++) mask.fill(0, i * L + i + 1, (i + 1) * L);
   const starts = new Uint32Array(L + 1);
-  let pairs = 0, most = 0, row = 0, ahead = null;
+  let pairs = 0,
+    most = 0,
+    row = 0,
+    ahead = null;
   for (let i = 0, k = 0; i < L; i++) {
-    for (let j = 0; j < L; j++, k++) if (mask[k]) { pairs++; if (j > i && !ahead) ahead = [i, j]; }
+    for (let j = 0; j < L; j++, k++)
+      if (mask[k]) {
+        pairs++;
+        if (j > i && !ahead) ahead = [i, j];
+      }
     starts[i + 1] = pairs;
-    if (pairs - starts[i] > most) { most = pairs - starts[i]; row = i; }
+    if (pairs - starts[i] > most) {
+      most = pairs - starts[i];
+      row = i;
+    }
   }
   const keys = new Uint16Array(pairs);
-  for (let i = 0, k = 0, n = 0; i < L; i++) for (let j = 0; j < L; j++, k++) if (mask[k]) keys[n++] = j;
-  return { L, mask, starts, keys, pairs, most, row, ahead, keysOf: (i) => keys.subarray(starts[i], starts[i + 1]) };
+  for (let i = 0, k = 0, n = 0; i < L; i++)
+    for (let j = 0; j < L; j++, k++) if (mask[k]) keys[n++] = j;
+  return {
+    L,
+    mask,
+    starts,
+    keys,
+    pairs,
+    most,
+    row,
+    ahead,
+    keysOf: (i) => keys.subarray(starts[i], starts[i + 1]),
+  };
 }
 
 function tiles({ L, starts, keys }, size) {
-  const across = Math.ceil(L / size), kept = new Uint8Array(across * across);
+  const across = Math.ceil(L / size),
+    kept = new Uint8Array(across * across);
   for (let i = 0; i < L; i++) {
     const from = Math.floor(i / size) * across;
     for (let k = starts[i]; k < starts[i + 1]; k++) kept[from + Math.floor(keys[k] / size)] = 1;
   }
   const edge = (k) => Math.min(size, L - k * size);
-  let blocks = 0, pairs = 0;
-  for (let a = 0; a < across; a++) for (let b = 0; b < across; b++) if (kept[a * across + b]) { blocks++; pairs += edge(a) * edge(b); }
+  let blocks = 0,
+    pairs = 0;
+  for (let a = 0; a < across; a++)
+    for (let b = 0; b < across; b++)
+      if (kept[a * across + b]) {
+        blocks++;
+        pairs += edge(a) * edge(b);
+      }
   return { blocks, pairs, all: across * across };
 }
 
@@ -338,14 +380,19 @@ function tiles({ L, starts, keys }, size) {
 
 // Hops between all pairs when layer n uses stack[n % length]: rows as bit sets, 32 tokens a word.
 function reachOf(stack) {
-  const { L } = stack[0], words = Math.ceil(L / 32);
+  const { L } = stack[0],
+    words = Math.ceil(L / 32);
   const causal = stack.every((p) => !p.ahead);
   let known = new Uint32Array(L * words);
   const missing = Uint16Array.from({ length: L }, (_, i) => (causal ? i : L - 1)); // tokens not heard yet
   const hops = new Int16Array(L * L).fill(-1);
-  for (let i = 0; i < L; i++) { known[i * words + (i >> 5)] |= 1 << (i & 31); hops[i * L + i] = 0; }
+  for (let i = 0; i < L; i++) {
+    known[i * words + (i >> 5)] |= 1 << (i & 31);
+    hops[i * L + i] = 0;
+  }
   for (let n = 0, quiet = 0; quiet < stack.length; n++) {
-    const { starts, keys } = stack[n % stack.length], next = known.slice();
+    const { starts, keys } = stack[n % stack.length],
+      next = known.slice();
     let fresh = false;
     for (let i = 0; i < L; i++) {
       if (!missing[i]) continue;
@@ -368,12 +415,22 @@ function reachOf(stack) {
     known = next;
     quiet = fresh ? 0 : quiet + 1;
   }
-  let unreachable = 0, lost = null, far = 0, farthest = null;
-  for (let i = 0; i < L; i++) for (let j = 0; j < L; j++) {
-    const hop = hops[i * L + j];
-    if (hop > far) { far = hop; farthest = [i, j]; }
-    if (hop < 0 && (!causal || j <= i)) { unreachable++; lost ??= [i, j]; }
-  }
+  let unreachable = 0,
+    lost = null,
+    far = 0,
+    farthest = null;
+  for (let i = 0; i < L; i++)
+    for (let j = 0; j < L; j++) {
+      const hop = hops[i * L + j];
+      if (hop > far) {
+        far = hop;
+        farthest = [i, j];
+      }
+      if (hop < 0 && (!causal || j <= i)) {
+        unreachable++;
+        lost ??= [i, j];
+      }
+    }
   return { hops, causal, unreachable, lost, far, farthest, diameter: unreachable ? null : far };
 }
 
@@ -382,7 +439,8 @@ function influenceOf(stack, layers, query) {
   let share = new Float64Array(stack[0].L);
   share[query] = 1;
   for (let n = layers - 1; n >= 0; n--) {
-    const { starts, keys, L } = stack[n % stack.length], next = new Float64Array(L);
+    const { starts, keys, L } = stack[n % stack.length],
+      next = new Float64Array(L);
     for (let i = 0; i < L; i++) {
       const mine = share[i];
       if (!mine) continue;
@@ -397,11 +455,14 @@ function influenceOf(stack, layers, query) {
 
 // Which positions matter to `query`, layer by layer from the top; and one shortest way to `token`.
 function coneOf(stack, layers, query, token) {
-  const { L } = stack[0], layer = (n) => stack[(n - 1) % stack.length];
-  const cone = Array.from({ length: layers + 1 }, () => new Uint8Array(L)), hears = cone.map((row) => row.slice());
+  const { L } = stack[0],
+    layer = (n) => stack[(n - 1) % stack.length];
+  const cone = Array.from({ length: layers + 1 }, () => new Uint8Array(L)),
+    hears = cone.map((row) => row.slice());
   cone[layers][query] = 1;
   for (let n = layers; n > 0; n--) {
-    const { starts, keys } = layer(n), [above, below] = [cone[n], cone[n - 1]];
+    const { starts, keys } = layer(n),
+      [above, below] = [cone[n], cone[n - 1]];
     for (let i = 0; i < L; i++) {
       if (!above[i]) continue;
       below[i] = 1;
@@ -410,7 +471,8 @@ function coneOf(stack, layers, query, token) {
   }
   hears[0][token] = 1;
   for (let n = 1; n <= layers; n++) {
-    const { starts, keys } = layer(n), [below, above] = [hears[n - 1], hears[n]];
+    const { starts, keys } = layer(n),
+      [below, above] = [hears[n - 1], hears[n]];
     for (let i = 0; i < L; i++) {
       let heard = below[i];
       for (let k = starts[i]; !heard && k < starts[i + 1]; k++) heard = below[keys[k]];
@@ -421,7 +483,10 @@ function coneOf(stack, layers, query, token) {
   if (hears[layers][query]) {
     path = [query];
     for (let n = layers, at = query; n > 0; n--) {
-      if (!hears[n - 1][at]) at = layer(n).keysOf(at).find((j) => hears[n - 1][j]);
+      if (!hears[n - 1][at])
+        at = layer(n)
+          .keysOf(at)
+          .find((j) => hears[n - 1][j]);
       path.unshift(at);
     }
   }
@@ -430,50 +495,80 @@ function coneOf(stack, layers, query, token) {
 
 // The same verdict, in the same words, as SparseLab.goal_report().
 function verdict(goal, L, stack, reach) {
-  const why = [], ahead = stack.find((p) => p.ahead)?.ahead;
-  const worst = stack.reduce((a, b) => (b.most > a.most || (b.most === a.most && b.row < a.row) ? b : a));
+  const why = [],
+    ahead = stack.find((p) => p.ahead)?.ahead;
+  const worst = stack.reduce((a, b) =>
+    b.most > a.most || (b.most === a.most && b.row < a.row) ? b : a,
+  );
   const pairs = Math.max(...stack.map((p) => p.pairs));
   if ((goal.L ?? L) !== L) why.push(`L is ${L}, the goal is for L = ${goal.L}`);
-  if (goal.causal && ahead) why.push(`query ${ahead[0]} sees token ${ahead[1]}, which is in its future`);
-  if (worst.most > (goal.max_keys ?? L)) why.push(`query ${worst.row} has ${worst.most} keys, ${goal.max_keys} are allowed`);
-  if (pairs > (goal.max_pairs ?? L * L)) why.push(`${pairs} pairs are used, ${goal.max_pairs} are allowed`);
+  if (goal.causal && ahead)
+    why.push(`query ${ahead[0]} sees token ${ahead[1]}, which is in its future`);
+  if (worst.most > (goal.max_keys ?? L))
+    why.push(`query ${worst.row} has ${worst.most} keys, ${goal.max_keys} are allowed`);
+  if (pairs > (goal.max_pairs ?? L * L))
+    why.push(`${pairs} pairs are used, ${goal.max_pairs} are allowed`);
   if (goal.max_hops !== undefined && reach.unreachable) {
-    why.push(`${reach.unreachable} ${reach.unreachable === 1 ? "pair is" : "pairs are"} never connected, the first: query ${reach.lost[0]}, token ${reach.lost[1]}`);
+    why.push(
+      `${reach.unreachable} ${reach.unreachable === 1 ? "pair is" : "pairs are"} never connected, the first: query ${reach.lost[0]}, token ${reach.lost[1]}`,
+    );
   } else if (goal.max_hops !== undefined && reach.far > goal.max_hops) {
-    why.push(`query ${reach.farthest[0]} needs ${reach.far} hops to token ${reach.farthest[1]}, ${goal.max_hops} are allowed`);
+    why.push(
+      `query ${reach.farthest[0]} needs ${reach.far} hops to token ${reach.farthest[1]}, ${goal.max_hops} are allowed`,
+    );
   }
-  return { met: !why.length, message: why.length ? `Goal not met: ${why.join("; ")}.` : "Goal met." };
+  return {
+    met: !why.length,
+    message: why.length ? `Goal not met: ${why.join("; ")}.` : "Goal met.",
+  };
 }
 
 // --- specs as text -----------------------------------------------------------------------------------
 
-const literal = (value) => (Array.isArray(value) ? `(${value.join(", ")}${value.length === 1 ? "," : ""})` : String(value));
+const literal = (value) =>
+  Array.isArray(value) ? `(${value.join(", ")}${value.length === 1 ? "," : ""})` : String(value);
 function expression(spec, inside = false) {
   if (spec.table) return `patterns.from_spec(${JSON.stringify(spec)})`;
   if (spec.op === "not") return `~${expression(spec.parts[0], true)}`;
   if (spec.op) {
-    const text = spec.parts.map((part) => expression(part, true)).join(spec.op === "and" ? " & " : " | ");
+    const text = spec.parts
+      .map((part) => expression(part, true))
+      .join(spec.op === "and" ? " & " : " | ");
     return inside ? `(${text})` : text;
   }
-  return `patterns.${spec.name}(${Object.entries(spec.params).map(([name, value]) => `${name}=${literal(value)}`).join(", ")})`;
+  return `patterns.${spec.name}(${Object.entries(spec.params)
+    .map(([name, value]) => `${name}=${literal(value)}`)
+    .join(", ")})`;
 }
 
 // What SparseLab says where it is given no prompt.
-const ownPrompt = (query) => `Predict: how many layers of A until query ${query} hears of token 0? Then step through the layers; let A and B take turns.`;
+const ownPrompt = (query) =>
+  `Predict: how many layers of A until query ${query} hears of token 0? Then step through the layers; let A and B take turns.`;
 
 function pythonOf(app) {
-  const s = app.all(), options = [`L=${s.L}`, `query=${s.query}`];
+  const s = app.all(),
+    options = [`L=${s.L}`, `query=${s.query}`];
   if (s.token) options.push(`token=${s.token}`);
   if (s.causal) options.push("causal=True");
   if (s.stack !== "A") options.push(`stack="${s.stack}"`);
   if (s.layers !== 2) options.push(`layers=${s.layers}`);
   if (s.view !== "matrix") options.push(`view="${s.view}"`);
   if (s.block !== 16) options.push(`block=${s.block}`);
-  const goal = app.get("goal"), panels = app.get("panels");
-  if (goal) options.push(`goal={${Object.entries(goal).map(([name, value]) => `"${name}": ${value === true ? "True" : value === false ? "False" : value}`).join(", ")}}`);
+  const goal = app.get("goal"),
+    panels = app.get("panels");
+  if (goal)
+    options.push(
+      `goal={${Object.entries(goal)
+        .map(
+          ([name, value]) =>
+            `"${name}": ${value === true ? "True" : value === false ? "False" : value}`,
+        )
+        .join(", ")}}`,
+    );
   if (panels.length < 2) options.push(`panels=${JSON.stringify(panels)}`);
   const prompt = app.get("prompt");
-  if (prompt && prompt !== ownPrompt(app.first.query)) options.push(`prompt=${JSON.stringify(prompt)}`);
+  if (prompt && prompt !== ownPrompt(app.first.query))
+    options.push(`prompt=${JSON.stringify(prompt)}`);
   return `from tfviz import patterns
 from tfviz.explorers import SparseLab
 
@@ -484,19 +579,27 @@ lab`;
 }
 
 function maskModOf(app) {
-  const { L, causal } = app.all(), helpers = [];
+  const { L, causal } = app.all(),
+    helpers = [];
   const combine = (spec, letter) => {
     if (spec.op === "not") return `~${combine(spec.parts[0], letter)}`;
-    if (spec.op) return `(${spec.parts.map((part) => combine(part, letter)).join(spec.op === "and" ? " & " : " | ")})`;
+    if (spec.op)
+      return `(${spec.parts.map((part) => combine(part, letter)).join(spec.op === "and" ? " & " : " | ")})`;
     const name = `${spec.table ? "table" : spec.name}_${letter}${helpers.length + 1}`;
-    if (spec.table) helpers.push(`${name} = patterns.from_spec(${JSON.stringify(spec)})`, `${name} = ${name}.holds`);
+    if (spec.table)
+      helpers.push(
+        `${name} = patterns.from_spec(${JSON.stringify(spec)})`,
+        `${name} = ${name}.holds`,
+      );
     else {
       const { python, args } = FAMILIES[spec.name];
       const lines = args.slice(2).map((arg) => {
         const value = arg === "length" ? L : spec.params[arg];
         return `    ${arg} = ${Array.isArray(value) ? `torch.tensor(${JSON.stringify(value)})` : value}`;
       });
-      helpers.push(`def ${name}(i, j):\n${lines.map((line) => `${line}\n`).join("")}    return ${python}\n`);
+      helpers.push(
+        `def ${name}(i, j):\n${lines.map((line) => `${line}\n`).join("")}    return ${python}\n`,
+      );
     }
     return `${name}(i, j)`;
   };
@@ -506,7 +609,10 @@ function maskModOf(app) {
     return `def mask_mod_${letter}(b, h, i, j):\n    return ${causal ? `${formula} & (i >= j)` : formula}\n`;
   });
   const body = [...helpers, ...mods].join("\n");
-  const imports = ["import torch", "from torch.nn.attention.flex_attention import create_block_mask"];
+  const imports = [
+    "import torch",
+    "from torch.nn.attention.flex_attention import create_block_mask",
+  ];
   if (body.includes("patterns.")) imports.push("from tfviz import patterns");
   if (body.includes("hash_of(")) imports.push("from tfviz.formula import hash_of");
   return `${imports.join("\n")}\n\n${body}
@@ -523,9 +629,12 @@ function runs(numbers) {
   return out;
 }
 function spoken(numbers, most = 8) {
-  const parts = runs(numbers).map(([a, b]) => (a === b ? `${a}` : b === a + 1 ? `${a} and ${b}` : `${a} to ${b}`));
+  const parts = runs(numbers).map(([a, b]) =>
+    a === b ? `${a}` : b === a + 1 ? `${a} and ${b}` : `${a} to ${b}`,
+  );
   if (!parts.length) return "no keys";
-  if (parts.length > most) return `keys ${parts.slice(0, most - 1).join(", ")} and ${parts.length - most + 1} more runs`;
+  if (parts.length > most)
+    return `keys ${parts.slice(0, most - 1).join(", ")} and ${parts.length - most + 1} more runs`;
   return `${numbers.length === 1 ? "key" : "keys"} ${parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}` : parts[0]}`;
 }
 
@@ -533,23 +642,45 @@ function spoken(numbers, most = 8) {
 function formulaText(spec) {
   if (spec.table) return "(i, j) is in the table";
   if (spec.op === "not") return `not (${formulaText(spec.parts[0])})`;
-  if (spec.op) return spec.parts.map((part) => (part.op ? `(${formulaText(part)})` : / (and|or) /.test(formulaText(part)) ? `(${formulaText(part)})` : formulaText(part))).join(` ${spec.op} `);
+  if (spec.op)
+    return spec.parts
+      .map((part) =>
+        part.op
+          ? `(${formulaText(part)})`
+          : / (and|or) /.test(formulaText(part))
+            ? `(${formulaText(part)})`
+            : formulaText(part),
+      )
+      .join(` ${spec.op} `);
   const { text, doc, params } = FAMILIES[spec.name];
   if (text.length > 170) return doc.split(/\. | \(/)[0].replaceAll("`", "");
   return Object.keys(params).reduce((words, name) => {
     const value = spec.params[name];
-    return Array.isArray(value) ? words.replaceAll(`${name}.length`, value.length).replaceAll(name, "π") : words.replace(new RegExp(`\\b${name}\\b`, "g"), value);
+    return Array.isArray(value)
+      ? words.replaceAll(`${name}.length`, value.length).replaceAll(name, "π")
+      : words.replace(new RegExp(`\\b${name}\\b`, "g"), value);
   }, text);
 }
 function formulaNodes(text, query) {
-  return text.split(/\b([ij])\b/).map((piece) =>
-    piece === "i" ? el("b", { className: "sl-i" }, String(query)) : piece === "j" ? el("b", { className: "sl-j" }, "j") : piece);
+  return text
+    .split(/\b([ij])\b/)
+    .map((piece) =>
+      piece === "i"
+        ? el("b", { className: "sl-i" }, String(query))
+        : piece === "j"
+          ? el("b", { className: "sl-j" }, "j")
+          : piece,
+    );
 }
 
 // --- ranges ------------------------------------------------------------------------------------------
 
 const rangers = {};
-const parametersOf = (name) => FAMILIES[name].args.slice(2).filter((arg) => arg !== "length").map((arg) => [arg, FAMILIES[name].params[arg]]);
+const parametersOf = (name) =>
+  FAMILIES[name].args
+    .slice(2)
+    .filter((arg) => arg !== "length")
+    .map((arg) => [arg, FAMILIES[name].params[arg]]);
 function highest(spec, name, L) {
   const { high } = FAMILIES[spec.name].params[name];
   if (!high) return name === "seed" ? 99 : L;
@@ -590,23 +721,33 @@ function fits(spec, L) {
   const { params } = fit(spec, L);
   return Object.keys(params).every((name) => String(params[name]) === String(spec.params[name]));
 }
-const tableLength = (spec) => (spec.table ? spec.shape[0] : spec.parts ? spec.parts.map(tableLength).find(Boolean) : undefined);
+const tableLength = (spec) =>
+  spec.table ? spec.shape[0] : spec.parts ? spec.parts.map(tableLength).find(Boolean) : undefined;
 const fresh = (name, L) => fit({ name, params: {} }, L);
 
 // --- the pieces of the picture -------------------------------------------------------------------------
 
 function makeCard(app, side, actions) {
   const letter = NAME[side];
-  const root = el("div", { role: "group", className: "sl-card", "aria-label": `pattern ${letter}` });
+  const root = el("div", {
+    role: "group",
+    className: "sl-card",
+    "aria-label": `pattern ${letter}`,
+  });
   root.dataset.side = side;
-  const head = el("div", { className: "sl-head" }, el("span", { className: "sl-badge", "aria-hidden": "true" }, letter));
+  const head = el(
+    "div",
+    { className: "sl-head" },
+    el("span", { className: "sl-badge", "aria-hidden": "true" }, letter),
+  );
   const stage = el("div", { className: "sl-stage" });
-  const set = el("p", { className: "sl-set" }), formula = el("p", { className: "sl-formula" });
+  const set = el("p", { className: "sl-set" }),
+    formula = el("p", { className: "sl-formula" });
   const terms = el("div", { className: "sl-terms" });
   root.append(head, stage, set, formula, terms);
 
   const presets = Object.entries(tf.data.presets);
-  const kind = ([title]) => (/^[A-Z]/.test(title) ? "From papers" : "Atomic");
+  const kind = ([title, _]) => (/^[A-Z]/.test(title) ? "From papers" : "Atomic");
   const options = { Atomic: [], "From papers": [], Other: [["*", "your own"]] };
   for (const preset of presets) options[kind(preset)].push([preset[0], preset[0]]);
   const current = () => {
@@ -616,8 +757,12 @@ function makeCard(app, side, actions) {
   // two presets of one family: keep the one that was chosen
   let chosen = null;
   app.select(`${side}-preset`, {
-    label: `pattern ${letter}`, hidden: true, options, into: head,
-    read: () => (chosen && tf.data.presets[chosen].name === app.get(side).name ? chosen : current()),
+    label: `pattern ${letter}`,
+    hidden: true,
+    options,
+    into: head,
+    read: () =>
+      chosen && tf.data.presets[chosen].name === app.get(side).name ? chosen : current(),
     write: (title) => {
       if (title === "*") return app.redraw();
       chosen = title;
@@ -650,11 +795,27 @@ function makeCard(app, side, actions) {
       const now = words + JSON.stringify(spec) + app.get("causal");
       if (said === now) return words;
       said = now;
-      const shown = runs(keys).map(([a, b]) => (a === b ? `${a}` : b === a + 1 ? `${a}, ${b}` : `${a} … ${b}`));
+      const shown = runs(keys).map(([a, b]) =>
+        a === b ? `${a}` : b === a + 1 ? `${a}, ${b}` : `${a} … ${b}`,
+      );
       const list = shown.length > 9 ? [...shown.slice(0, 4), "…", ...shown.slice(-4)] : shown;
-      set.replaceChildren(el("i", {}, "S"), el("sub", { className: "sl-i" }, String(query)), " = {", el("span", { className: "sl-j" }, list.join(", ")), "}", el("small", {}, ` ${keys.length} of ${L} keys`));
+      set.replaceChildren(
+        el("i", {}, "S"),
+        el("sub", { className: "sl-i" }, String(query)),
+        " = {",
+        el("span", { className: "sl-j" }, list.join(", ")),
+        "}",
+        el("small", {}, ` ${keys.length} of ${L} keys`),
+      );
       const limit = app.get("causal") ? `(${formulaText(spec)}) and i ≥ j` : formulaText(spec);
-      formula.replaceChildren(el("span", { className: "sl-when" }, /[≤≥=<>]/.test(limit) ? "j is in it if " : "the rule: "), ...formulaNodes(limit, query));
+      formula.replaceChildren(
+        el(
+          "span",
+          { className: "sl-when" },
+          /[≤≥=<>]/.test(limit) ? "j is in it if " : "the rule: ",
+        ),
+        ...formulaNodes(limit, query),
+      );
       return words;
     },
   };
@@ -662,23 +823,40 @@ function makeCard(app, side, actions) {
 
 // One layer as a graph: queries above, keys below, an edge for every allowed pair.
 function makeGraph(app, parent, letter, actions) {
-  const view = canvasOn(app, parent, { label: `graph of pattern ${letter}`, height: (w) => w - 10, keys: true, className: "sl-graph" });
-  const LEFT = 14, store = document.createElement("canvas");
+  const view = canvasOn(app, parent, {
+    label: `graph of pattern ${letter}`,
+    height: (w) => w - 10,
+    keys: true,
+    className: "sl-graph",
+  });
+  const LEFT = 14,
+    store = document.createElement("canvas");
   let key, place;
   const x = (j) => LEFT + (j + 0.5) * place.step;
   function draw(data, query, token) {
-    const { ctx, width, height, ratio } = view.begin(), { L } = data, { colours } = app;
+    const { ctx, width, height, ratio } = view.begin(),
+      { L } = data,
+      { colours } = app;
     place = { step: (width - 2 * LEFT) / L, L };
     const [top, bottom] = [30, height - 30];
     // all edges once per mask, on a canvas of their own
     const now = [width, ratio, colours.page, colours.attention].join();
     if (key?.data !== data || key.now !== now) {
       [store.width, store.height] = [width * ratio, height * ratio];
-      const all = store.getContext("2d"), skip = Math.ceil(data.pairs / 4000);
+      const all = store.getContext("2d"),
+        skip = Math.ceil(data.pairs / 4000);
       all.scale(ratio, ratio);
-      all.strokeStyle = tf.mix(colours.page, colours.attention, clamp(1.1 - Math.log10(1 + data.pairs) / 4.4, 0.16, 0.5));
+      all.strokeStyle = tf.mix(
+        colours.page,
+        colours.attention,
+        clamp(1.1 - Math.log10(1 + data.pairs) / 4.4, 0.16, 0.5),
+      );
       all.lineWidth = 0.6;
-      for (let i = 0; i < L; i += skip) for (const j of data.keysOf(i)) { all.moveTo(x(i), top); all.lineTo(x(j), bottom); }
+      for (let i = 0; i < L; i += skip)
+        for (const j of data.keysOf(i)) {
+          all.moveTo(x(i), top);
+          all.lineTo(x(j), bottom);
+        }
       all.stroke();
       key = { data, now, skip };
     }
@@ -686,7 +864,10 @@ function makeGraph(app, parent, letter, actions) {
     ctx.strokeStyle = colours.attention;
     ctx.lineWidth = 1.5;
     ctx.beginPath();
-    for (const j of data.keysOf(query)) { ctx.moveTo(x(query), top); ctx.lineTo(x(j), bottom); }
+    for (const j of data.keysOf(query)) {
+      ctx.moveTo(x(query), top);
+      ctx.lineTo(x(j), bottom);
+    }
     ctx.stroke();
     const size = clamp(place.step * 0.62, 1, 9);
     ctx.fillStyle = tf.mix(colours.page, colours.query, 0.55);
@@ -694,7 +875,8 @@ function makeGraph(app, parent, letter, actions) {
     ctx.fillStyle = tf.mix(colours.page, colours.key, 0.45);
     for (let j = 0; j < L; j++) ctx.fillRect(x(j) - size / 2, bottom, size, size);
     ctx.fillStyle = colours.key;
-    for (const j of data.keysOf(query)) ctx.fillRect(x(j) - Math.max(size, 3) / 2, bottom, Math.max(size, 3), Math.max(size, 3) + 2);
+    for (const j of data.keysOf(query))
+      ctx.fillRect(x(j) - Math.max(size, 3) / 2, bottom, Math.max(size, 3), Math.max(size, 3) + 2);
     ctx.fillStyle = colours.query;
     const big = Math.max(size, 5);
     ctx.fillRect(x(query) - big / 2, top - big - 2, big, big + 2);
@@ -702,13 +884,22 @@ function makeGraph(app, parent, letter, actions) {
     label(app, ctx, `token ${token}`, clamp(x(token), 30, width - 30), height - 8, colours.key);
     ctx.strokeStyle = colours.key;
     ctx.strokeRect(x(token) - big / 2 - 2, bottom - 2, big + 4, big + 5);
-    if (key.skip > 1) label(app, ctx, `one query in ${key.skip} drawn`, width / 2, 12, colours.muted, 400);
+    if (key.skip > 1)
+      label(app, ctx, `one query in ${key.skip} drawn`, width / 2, 12, colours.muted, 400);
   }
   const at = (event) => {
     const [px, py] = view.at(event);
-    return { near: clamp(Math.floor((px - LEFT) / place.step), 0, place.L - 1), above: py < view.canvas.clientHeight / 2 };
+    return {
+      near: clamp(Math.floor((px - LEFT) / place.step), 0, place.L - 1),
+      above: py < view.canvas.clientHeight / 2,
+    };
   };
-  view.canvas.addEventListener("pointermove", (event) => { if (event.pointerType === "mouse") { const { near, above } = at(event); actions.peek(above ? near : null); } });
+  view.canvas.addEventListener("pointermove", (event) => {
+    if (event.pointerType === "mouse") {
+      const { near, above } = at(event);
+      actions.peek(above ? near : null);
+    }
+  });
   view.canvas.addEventListener("pointerleave", () => actions.peek(null));
   view.canvas.addEventListener("click", (event) => {
     const { near, above } = at(event);
@@ -716,7 +907,17 @@ function makeGraph(app, parent, letter, actions) {
   });
   view.canvas.addEventListener("keydown", (event) => {
     const page = Math.max(1, Math.round(place.L / 8));
-    const [name, by] = { ArrowLeft: ["query", -1], ArrowRight: ["query", 1], ArrowUp: ["token", -1], ArrowDown: ["token", 1], PageUp: ["query", -page], PageDown: ["query", page], Home: ["query", -1e9], End: ["query", 1e9] }[event.key] || [];
+    const [name, by] =
+      {
+        ArrowLeft: ["query", -1],
+        ArrowRight: ["query", 1],
+        ArrowUp: ["token", -1],
+        ArrowDown: ["token", 1],
+        PageUp: ["query", -page],
+        PageDown: ["query", page],
+        Home: ["query", -1e9],
+        End: ["query", 1e9],
+      }[event.key] || [];
     if (!name || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     event.stopPropagation();
@@ -741,47 +942,71 @@ function label(app, ctx, text, x, y, colour, weight = 600, align = "center") {
 // The pattern as a tree of terms joined by and / or, each perhaps negated. Rebuilt when its shape
 // changes; a slider on its way only changes numbers.
 function makeEditor(app, side, root) {
-  let shape, controls = [], serial = 0;
-  const leafName = (spec) => (spec.op === "not" ? leafName(spec.parts[0]) : spec.table ? "table" : spec.name);
-  const shapeOf = (spec) => (spec.table ? "T" : spec.op ? `${spec.op}(${spec.parts.map(shapeOf).join()})` : spec.name);
+  let shape,
+    controls = [],
+    serial = 0;
+  const leafName = (spec) =>
+    spec.op === "not" ? leafName(spec.parts[0]) : spec.table ? "table" : spec.name;
+  const shapeOf = (spec) =>
+    spec.table ? "T" : spec.op ? `${spec.op}(${spec.parts.map(shapeOf).join()})` : spec.name;
   const at = (spec, path) => path.reduce((node, k) => node.parts[k], spec);
   function change(path, edit) {
-    const replace = (node, [k, ...rest]) =>
-      k === undefined ? edit(node) : { ...node, parts: node.parts.map((part, n) => (n === k ? replace(part, rest) : part)) };
+    const replace = (node, /** @type {any[]} */ [k, ...rest]) =>
+      k === undefined
+        ? edit(node)
+        : { ...node, parts: node.parts.map((part, n) => (n === k ? replace(part, rest) : part)) };
     const spec = replace(app.get(side), path);
     app.set(side, fit(spec, app.get("L")));
   }
   const without = (path) => {
-    const parent = path.slice(0, -1), k = path.at(-1);
+    const parent = path.slice(0, -1),
+      k = path.at(-1);
     change(parent, (node) => {
       const parts = node.parts.filter((_, n) => n !== k);
       return parts.length === 1 ? parts[0] : { ...node, parts };
     });
   };
-  const add = (op) => change([], (node) => {
-    const next = fresh(op === "and" ? "causal" : "global_tokens", app.get("L"));
-    return node.op === op ? { op, parts: [...node.parts, next] } : { op, parts: [node, next] };
-  });
+  const add = (op) =>
+    change([], (node) => {
+      const next = fresh(op === "and" ? "causal" : "global_tokens", app.get("L"));
+      return node.op === op ? { op, parts: [...node.parts, next] } : { op, parts: [node, next] };
+    });
 
   function leaf(spec, path, into, many) {
     const key = `${side}-${serial++}`;
     const negated = spec.op === "not";
-    const inner = negated ? [...path, 0] : path, plain = negated ? spec.parts[0] : spec;
+    const inner = negated ? [...path, 0] : path,
+      plain = negated ? spec.parts[0] : spec;
     if (many || negated) {
       const row = el("div", { className: "sl-term" });
       into.append(row);
       if (plain.table) row.append(el("span", {}, "table"));
       else if (plain.op) row.append(el("span", {}, "not"));
       else {
-        controls.push(app.select(`${key}-family`, {
-          label: "term", hidden: true, into: row, options: Object.entries(FAMILIES).map(([name, { title }]) => [name, title]),
-          read: () => at(app.get(side), inner).name ?? plain.name,
-          write: (name) => change(inner, () => fresh(name, app.get("L"))),
-        }));
+        controls.push(
+          app.select(`${key}-family`, {
+            label: "term",
+            hidden: true,
+            into: row,
+            options: Object.entries(FAMILIES).map(([name, { title }]) => [name, title]),
+            read: () => at(app.get(side), inner).name ?? plain.name,
+            write: (name) => change(inner, () => fresh(name, app.get("L"))),
+          }),
+        );
       }
-      const not = app.button("not", () => change(path, (node) => (node.op === "not" ? node.parts[0] : { op: "not", parts: [node] })), { into: row, title: "the pairs that this term leaves out" });
+      const not = app.button(
+        "not",
+        () =>
+          change(path, (node) =>
+            node.op === "not" ? node.parts[0] : { op: "not", parts: [node] },
+          ),
+        { into: row, title: "the pairs that this term leaves out" },
+      );
       not.setAttribute("aria-pressed", String(negated));
-      if (path.length) app.button("×", () => without(path), { into: row }).setAttribute("aria-label", `remove ${leafName(spec)}`);
+      if (path.length)
+        app
+          .button("×", () => without(path), { into: row })
+          .setAttribute("aria-label", `remove ${leafName(spec)}`);
     }
     if (plain.op) return node(plain, inner, into);
     if (plain.table) return;
@@ -790,37 +1015,74 @@ function makeEditor(app, side, root) {
       if (range.type === "list") permutation(key, name, inner, value, into);
       else {
         const field = app.slider(`${key}-${name}`, {
-          label: name, into, min: range.min, max: 64, read: value,
-          write: (x) => change(inner, (node) => ({ ...node, params: { ...node.params, [name]: x } })),
+          label: name,
+          into,
+          min: range.min,
+          max: 64,
+          read: value,
+          write: (x) =>
+            change(inner, (node) => ({ ...node, params: { ...node.params, [name]: x } })),
         });
-        controls.push({ ...field, fit: (L) => field.limit(range.min, Math.max(range.min, highest(at(app.get(side), inner), name, L))) });
+        controls.push({
+          ...field,
+          fit: (L) =>
+            field.limit(range.min, Math.max(range.min, highest(at(app.get(side), inner), name, L))),
+        });
       }
     }
   }
   function permutation(key, name, path, value, into) {
     const id = app.id(`${key}-${name}`);
-    const input = el("input", { type: "text", id, inputMode: "numeric", autocomplete: "off", spellcheck: false });
+    const input = el("input", {
+      type: "text",
+      id,
+      inputMode: "numeric",
+      autocomplete: "off",
+      spellcheck: false,
+    });
     input.dataset.lmSuppressShortcuts = "true";
     input.dataset.key = `${key}-${name}`;
     const hint = el("small", { id: `${id}-hint` });
     input.setAttribute("aria-describedby", hint.id);
-    const put = (order) => change(path, (node) => ({ ...node, params: { ...node.params, [name]: order } }));
+    const put = (order) =>
+      change(path, (node) => ({ ...node, params: { ...node.params, [name]: order } }));
     input.addEventListener("input", () => {
-      const order = input.value.split(/[\s,]+/).filter(Boolean).map(Number);
-      const good = order.length > 0 && order.length <= app.get("L") && [...order].sort((a, b) => a - b).every((n, k) => n === k);
+      const order = input.value
+        .split(/[\s,]+/)
+        .filter(Boolean)
+        .map(Number);
+      const good =
+        order.length > 0 &&
+        order.length <= app.get("L") &&
+        [...order].sort((a, b) => a - b).every((n, k) => n === k);
       input.setAttribute("aria-invalid", String(!good));
-      hint.textContent = good ? "query block b uses key block π(b)" : "write every number from 0 to n − 1 once";
+      hint.textContent = good
+        ? "query block b uses key block π(b)"
+        : "write every number from 0 to n − 1 once";
       if (good) put(order);
     });
-    const row = el("div", { className: "tfx-field sl-order" }, el("label", { htmlFor: id }, name, " ", el("i", {}, "π")), input, hint);
+    const row = el(
+      "div",
+      { className: "tfx-field sl-order" },
+      el("label", { htmlFor: id }, name, " ", el("i", {}, "π")),
+      input,
+      hint,
+    );
     const buttons = el("div", { className: "sl-term" });
     app.button("shift", () => put([...value().slice(1), value()[0]]), { into: buttons });
     app.button("more blocks", () => put([...value(), value().length]), { into: buttons });
-    app.button("fewer", () => put(value().filter((n) => n !== value().length - 1)), { into: buttons });
+    app.button("fewer", () => put(value().filter((n) => n !== value().length - 1)), {
+      into: buttons,
+    });
     row.append(buttons);
     into.append(row);
     hint.textContent = "query block b uses key block π(b)";
-    controls.push({ fit: () => { if (document.activeElement !== input) input.value = value().join(", "); }, remove() {} });
+    controls.push({
+      fit: () => {
+        if (document.activeElement !== input) input.value = value().join(", ");
+      },
+      remove() {},
+    });
   }
   function node(spec, path, into) {
     if (spec.op !== "and" && spec.op !== "or") return leaf(spec, path, into, false);
@@ -828,18 +1090,30 @@ function makeEditor(app, side, root) {
     into.append(group);
     spec.parts.forEach((part, k) => {
       if (k) {
-        controls.push(app.choice(`${side}-op-${serial++}`, {
-          label: "joined by", hidden: true, into: group, options: [["and", "and"], ["or", "or"]],
-          read: () => at(app.get(side), path).op,
-          write: (op) => change(path, (old) => ({ ...old, op })),
-        }));
+        controls.push(
+          app.choice(`${side}-op-${serial++}`, {
+            label: "joined by",
+            hidden: true,
+            into: group,
+            options: [
+              ["and", "and"],
+              ["or", "or"],
+            ],
+            read: () => at(app.get(side), path).op,
+            write: (op) => change(path, (old) => ({ ...old, op })),
+          }),
+        );
       }
       if (part.op === "and" || part.op === "or") {
         node(part, [...path, k], group);
         const row = el("div", { className: "sl-term" });
         group.append(row);
-        app.button("not", () => change([...path, k], (old) => ({ op: "not", parts: [old] })), { into: row });
-        app.button("×", () => without([...path, k]), { into: row }).setAttribute("aria-label", "remove the group");
+        app.button("not", () => change([...path, k], (old) => ({ op: "not", parts: [old] })), {
+          into: row,
+        });
+        app
+          .button("×", () => without([...path, k]), { into: row })
+          .setAttribute("aria-label", "remove the group");
       } else leaf(part, [...path, k], group, true);
     });
   }
@@ -847,19 +1121,30 @@ function makeEditor(app, side, root) {
     draw(spec, L) {
       const now = shapeOf(spec);
       if (now !== shape) {
-        const focused = root.contains(document.activeElement) ? document.activeElement.textContent : null;
+        const focused = root.contains(document.activeElement)
+          ? document.activeElement.textContent
+          : null;
         for (const control of controls) control.remove?.();
         controls = [];
         serial = 0;
         root.replaceChildren();
         node(spec, [], root);
-        const row = el("div", { className: "sl-term" }, el("span", { className: "sl-with" }, "with another pattern:"));
+        const row = el(
+          "div",
+          { className: "sl-term" },
+          el("span", { className: "sl-with" }, "with another pattern:"),
+        );
         root.append(row);
         app.button("and", () => add("and"), { into: row, title: "only the pairs of both" });
         app.button("or", () => add("or"), { into: row, title: "the pairs of either" });
-        if (!spec.op) app.button("not", () => change([], (old) => ({ op: "not", parts: [old] })), { into: row, title: "all other pairs" });
+        if (!spec.op)
+          app.button("not", () => change([], (old) => ({ op: "not", parts: [old] })), {
+            into: row,
+            title: "all other pairs",
+          });
         shape = now;
-        if (focused) [...root.querySelectorAll("button")].find((b) => b.textContent === focused)?.focus();
+        if (focused)
+          [...root.querySelectorAll("button")].find((b) => b.textContent === focused)?.focus();
       }
       for (const control of controls) control.fit?.(L);
     },
@@ -869,58 +1154,119 @@ function makeEditor(app, side, root) {
 // --- over layers -----------------------------------------------------------------------------------------
 
 function makeDepth(app, actions) {
-  const root = el("div", { role: "group", className: "sl-panel sl-depth", "aria-label": "over layers" });
-  const head = el("div", { className: "sl-panel-head" }, el("p", { className: "sl-title" }, "Over layers"));
+  const root = el("div", {
+    role: "group",
+    className: "sl-panel sl-depth",
+    "aria-label": "over layers",
+  });
+  const head = el(
+    "div",
+    { className: "sl-panel-head" },
+    el("p", { className: "sl-title" }, "Over layers"),
+  );
   const body = el("div", { className: "sl-panel-body" });
-  const main = el("div", {}), side = el("div", {});
+  const main = el("div", {}),
+    side = el("div", {});
   const facts = el("div", { className: "tfx-readouts" });
   body.append(main, side);
   root.append(head, body, facts);
   app.knob("stack", {
     into: head,
-    options: [["A", "A", "A in every layer"], ["B", "B", "B in every layer"], ["AB", "A, B, …", "A in the lowest layer, then B, in turn"], ["BA", "B, A, …", "B in the lowest layer, then A, in turn"]],
+    options: [
+      ["A", "A", "A in every layer"],
+      ["B", "B", "B in every layer"],
+      ["AB", "A, B, …", "A in the lowest layer, then B, in turn"],
+      ["BA", "B, A, …", "B in the lowest layer, then A, in turn"],
+    ],
   });
   app.knob("layers", { into: head });
-  const cone = canvasOn(app, main, { label: "what the query hears of, layer by layer", height: () => 268 });
-  const map = matrixOn(app, side, { label: "hops between all pairs", hover: (cell) => actions.peek(cell ? cell[0] : null), pick: (i, j) => actions.pick(i, j) });
-  let shades, shaded = {}; // of the map of hops, for as long as they hold
+  const cone = canvasOn(app, main, {
+    label: "what the query hears of, layer by layer",
+    height: () => 268,
+  });
+  const map = matrixOn(app, side, {
+    label: "hops between all pairs",
+    hover: (cell) => actions.peek(cell ? cell[0] : null),
+    pick: (i, j) => actions.pick(i, j),
+  });
+  let shades,
+    shaded = {}; // of the map of hops, for as long as they hold
   const note = el("p", { className: "sl-note" });
   side.append(note);
-  main.append(el("p", { className: "sl-note" }, "What the query hears of, layer by layer, and one shortest way to the token. Bars: influence, how much of each token is in the query's vector if attention is uniform."));
+  main.append(
+    el(
+      "p",
+      { className: "sl-note" },
+      "What the query hears of, layer by layer, and one shortest way to the token. Bars: influence, how much of each token is in the query's vector if attention is uniform.",
+    ),
+  );
   const show = {
-    heard: app.readout("query hears of", { into: facts, title: "tokens that the query depends on after this many layers, residual included" }),
+    heard: app.readout("query hears of", {
+      into: facts,
+      title: "tokens that the query depends on after this many layers, residual included",
+    }),
     hops: app.readout("hops to the token", { into: facts }),
-    weight: app.readout("influence of the token", { into: facts, title: "powers of ½ (I + D⁻¹M): uniform attention with residual" }),
+    weight: app.readout("influence of the token", {
+      into: facts,
+      title: "powers of ½ (I + D⁻¹M): uniform attention with residual",
+    }),
     diameter: app.readout("diameter", { into: facts, title: "the most hops any pair needs" }),
     lost: app.readout("never connected", { into: facts }),
   };
 
   function drawCone(stack, names, s, found, share) {
-    const { ctx, width } = cone.begin(), { L } = stack[0], { colours } = app, { layers, query, token } = s;
+    const { ctx, width } = cone.begin(),
+      { L } = stack[0],
+      { colours } = app,
+      { layers, query, token } = s;
     const [left, right, top, bottom, bars] = [76, 10, 18, 176, 236];
-    const step = (width - left - right) / L, x = (j) => left + (j + 0.5) * step;
+    const step = (width - left - right) / L,
+      x = (j) => left + (j + 0.5) * step;
     const y = (n) => bottom - (n * (bottom - top)) / layers;
     const size = clamp(step * 0.7, 1, 8);
     // edges: where the query looks, and where those look; thinned when there are very many
     let edges = 0;
-    for (let n = layers; n > 0; n--) for (let i = 0; i < L; i++) if (found.cone[n][i]) edges += stack[(n - 1) % stack.length].keysOf(i).length;
+    for (let n = layers; n > 0; n--)
+      for (let i = 0; i < L; i++)
+        if (found.cone[n][i]) edges += stack[(n - 1) % stack.length].keysOf(i).length;
     const skip = Math.ceil(edges / 3000);
     ctx.strokeStyle = tf.mix(colours.page, colours.attention, clamp(0.95 - edges / 900, 0.22, 0.5));
     ctx.lineWidth = 0.7;
     ctx.beginPath();
-    for (let n = layers, k = 0; n > 0; n--) for (let i = 0; i < L; i++) if (found.cone[n][i]) {
-      for (const j of stack[(n - 1) % stack.length].keysOf(i)) if (k++ % skip === 0) { ctx.moveTo(x(i), y(n)); ctx.lineTo(x(j), y(n - 1)); }
-    }
+    for (let n = layers, k = 0; n > 0; n--)
+      for (let i = 0; i < L; i++)
+        if (found.cone[n][i]) {
+          for (const j of stack[(n - 1) % stack.length].keysOf(i))
+            if (k++ % skip === 0) {
+              ctx.moveTo(x(i), y(n));
+              ctx.lineTo(x(j), y(n - 1));
+            }
+        }
     ctx.stroke();
     for (let n = 0; n <= layers; n++) {
       for (let j = 0; j < L; j++) {
         const on = found.cone[n][j];
-        ctx.fillStyle = on ? (n === layers ? colours.query : n === 0 ? colours.key : colours.attention) : tf.mix(colours.page, colours.ink, 0.16);
+        ctx.fillStyle = on
+          ? n === layers
+            ? colours.query
+            : n === 0
+              ? colours.key
+              : colours.attention
+          : tf.mix(colours.page, colours.ink, 0.16);
         const mark = on ? Math.max(size, 2) : Math.max(size * 0.6, 1);
         ctx.fillRect(x(j) - mark / 2, y(n) - mark / 2, mark, mark);
       }
       const name = n === 0 ? "tokens" : `${n}: ${names[(n - 1) % names.length]}`;
-      label(app, ctx, name, left - 12, y(n), n === 0 ? colours.key : colours.muted, n === 0 ? 600 : 400, "right");
+      label(
+        app,
+        ctx,
+        name,
+        left - 12,
+        y(n),
+        n === 0 ? colours.key : colours.muted,
+        n === 0 ? 600 : 400,
+        "right",
+      );
     }
     if (found.path) {
       ctx.strokeStyle = colours.ink;
@@ -929,14 +1275,25 @@ function makeDepth(app, actions) {
       found.path.forEach((j, n) => (n ? ctx.lineTo(x(j), y(n)) : ctx.moveTo(x(j), y(n))));
       ctx.stroke();
       ctx.fillStyle = colours.ink;
-      found.path.forEach((j, n) => { ctx.beginPath(); ctx.arc(x(j), y(n), 3.5, 0, 7); ctx.fill(); });
+      found.path.forEach((j, n) => {
+        ctx.beginPath();
+        ctx.arc(x(j), y(n), 3.5, 0, 7);
+        ctx.fill();
+      });
     }
     label(app, ctx, `query ${query}`, clamp(x(query), left + 26, width - 34), 7, colours.query);
     ctx.strokeStyle = colours.key;
     ctx.lineWidth = 2;
     const mark = Math.max(size, 4);
     ctx.strokeRect(x(token) - mark / 2 - 2, bottom - mark / 2 - 2, mark + 4, mark + 4);
-    label(app, ctx, `token ${token}`, clamp(x(token), left + 26, width - 34), bottom + 15, colours.key);
+    label(
+      app,
+      ctx,
+      `token ${token}`,
+      clamp(x(token), left + 26, width - 34),
+      bottom + 15,
+      colours.key,
+    );
     // influence: how much of each token is in the query's vector
     const most = Math.max(...share);
     ctx.fillStyle = colours.muted;
@@ -944,43 +1301,73 @@ function makeDepth(app, actions) {
     for (let j = 0; j < L; j++) {
       const tall = (share[j] / most) * 40;
       ctx.fillStyle = colours.attention;
-      if (share[j] > 0) ctx.fillRect(x(j) - Math.max(step * 0.7, 1) / 2, bars - Math.max(tall, 0.75), Math.max(step * 0.7, 1), Math.max(tall, 0.75));
+      if (share[j] > 0)
+        ctx.fillRect(
+          x(j) - Math.max(step * 0.7, 1) / 2,
+          bars - Math.max(tall, 0.75),
+          Math.max(step * 0.7, 1),
+          Math.max(tall, 0.75),
+        );
     }
     label(app, ctx, "influence", left - 12, bars - 8, colours.attention, 600, "right");
     label(app, ctx, tf.sig(most, 2), left - 12, bars - 38, colours.muted, 400, "right");
     label(app, ctx, "0", left, bars + 13, colours.muted, 400);
     label(app, ctx, String(L - 1), x(L - 1), bars + 13, colours.muted, 400);
     label(app, ctx, "token j", left + (width - left - right) / 2, bars + 13, colours.muted, 400);
-    if (skip > 1) label(app, ctx, `one edge in ${skip} drawn`, width - right, 7, colours.muted, 400, "right");
+    if (skip > 1)
+      label(app, ctx, `one edge in ${skip} drawn`, width - right, 7, colours.muted, 400, "right");
   }
 
   return {
     root,
     draw(stack, s, reach) {
-      const { L } = stack[0], { query, token, layers } = s, names = STACKS[s.stack].map((side) => NAME[side]);
-      const found = coneOf(stack, layers, query, token), share = influenceOf(stack, layers, query);
+      const { L } = stack[0],
+        { query, token, layers } = s,
+        names = STACKS[s.stack].map((side) => NAME[side]);
+      const found = coneOf(stack, layers, query, token),
+        share = influenceOf(stack, layers, query);
       drawCone(stack, names, s, found, share);
       if (shaded.reach !== reach || shaded.layers !== layers) {
         shades = new Float32Array(L * L);
-        for (let i = 0, k = 0; i < L; i++) for (let j = 0; j < L; j++, k++) {
-          const hop = reach.hops[k];
-          shades[k] = reach.causal && j > i ? NaN : hop < 0 || hop > layers ? 0 : hop < 2 ? 1 : 0.25 + 0.45 / (hop - 0.9);
-        }
+        for (let i = 0, k = 0; i < L; i++)
+          for (let j = 0; j < L; j++, k++) {
+            const hop = reach.hops[k];
+            shades[k] =
+              reach.causal && j > i
+                ? NaN
+                : hop < 0 || hop > layers
+                  ? 0
+                  : hop < 2
+                    ? 1
+                    : 0.25 + 0.45 / (hop - 0.9);
+          }
         shaded = { reach, layers };
       }
       map.draw({ rows: L, values: shades, row: query, column: token });
-      const heard = found.cone[0].reduce((a, b) => a + b, 0), able = reach.causal ? query + 1 : L;
+      const heard = found.cone[0].reduce((a, b) => a + b, 0),
+        able = reach.causal ? query + 1 : L;
       const hop = reach.hops[query * L + token];
       const far = hop < 0 ? "none: never" : String(hop);
       const words = `${layers} ${layers === 1 ? "layer" : "layers"} of ${names.join(", ")}: query ${query} hears of ${heard} of ${able} tokens`;
-      const link = found.path ? `path to token ${token}: ${[...found.path].reverse().filter((at, k, all) => at !== all[k - 1]).join(" → ")}` : `token ${token} is not reached`;
+      const link = found.path
+        ? `path to token ${token}: ${[...found.path]
+            .reverse()
+            .filter((at, k, all) => at !== all[k - 1])
+            .join(" → ")}`
+        : `token ${token} is not reached`;
       cone.label(`${words}; ${link}`);
-      map.label(`Hops between all pairs, full colour is one hop, blank is not reached after ${layers} layers. Query ${query}, token ${token}: ${far}.`);
+      map.label(
+        `Hops between all pairs, full colour is one hop, blank is not reached after ${layers} layers. Query ${query}, token ${token}: ${far}.`,
+      );
       note.textContent = `Hops between all pairs: full colour 1, paler more, blank not within ${layers} ${layers === 1 ? "layer" : "layers"}.`;
       show.heard(`${heard} of ${able} tokens`);
       show.hops(hop > layers ? `${far} (more than ${layers} layers)` : far);
       show.weight(share[token] ? tf.sig(share[token], 2) : "0");
-      show.diameter(reach.diameter === null ? "none" : `${reach.diameter} ${reach.diameter === 1 ? "hop" : "hops"}`);
+      show.diameter(
+        reach.diameter === null
+          ? "none"
+          : `${reach.diameter} ${reach.diameter === 1 ? "hop" : "hops"}`,
+      );
       show.lost(`${tf.count(reach.unreachable)} pairs`);
       return `${words}; ${link}`;
     },
@@ -991,20 +1378,50 @@ function makeDepth(app, actions) {
 
 function makeCost(app) {
   const root = el("div", { role: "group", className: "sl-panel sl-cost", "aria-label": "cost" });
-  const head = el("div", { className: "sl-panel-head" }, el("p", { className: "sl-title" }, "Cost of one layer"));
+  const head = el(
+    "div",
+    { className: "sl-panel-head" },
+    el("p", { className: "sl-title" }, "Cost of one layer"),
+  );
   const body = el("div", { className: "sl-panel-body" });
-  const main = el("div", { className: "sl-scroll" }), side = el("div", {});
+  const main = el("div", { className: "sl-scroll" }),
+    side = el("div", {});
   body.append(main, side);
   root.append(head, body);
-  app.knob("block", { scale: TILES, into: head, hint: "hardware computes a block of the matrix whole or not at all" });
+  app.knob("block", {
+    scale: TILES,
+    into: head,
+    hint: "hardware computes a block of the matrix whole or not at all",
+  });
   const names = ["A", "A, blocks", "B", "B, blocks", "full"];
   const cells = {};
-  const line = (title) => el("tr", {}, el("th", { scope: "row" }, title), ...names.map((name) => (cells[`${title}/${name}`] = el("td", {}))));
+  const line = (title) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, title),
+      ...names.map((name) => (cells[`${title}/${name}`] = el("td", {}))),
+    );
   const titles = ["pairs", "share", "blocks", "FLOPs", "scores"];
   const caption = el("caption", {});
-  main.append(el("table", { className: "sl-table" }, caption,
-    el("thead", {}, el("tr", {}, el("td", {}), ...names.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...titles.map(line))));
-  const put = (title, values) => names.forEach((name, k) => { const cell = cells[`${title}/${name}`]; if (cell.textContent !== values[k]) cell.textContent = values[k]; });
+  main.append(
+    el(
+      "table",
+      { className: "sl-table" },
+      caption,
+      el(
+        "thead",
+        {},
+        el("tr", {}, el("td", {}), ...names.map((name) => el("th", { scope: "col" }, name))),
+      ),
+      el("tbody", {}, ...titles.map(line)),
+    ),
+  );
+  const put = (title, values) =>
+    names.forEach((name, k) => {
+      const cell = cells[`${title}/${name}`];
+      if (cell.textContent !== values[k]) cell.textContent = values[k];
+    });
   const curve = canvasOn(app, side, { label: "pairs over L", height: () => 190 });
   let timer, lines, lastKey;
   app.cleanup.push(() => clearTimeout(timer));
@@ -1012,17 +1429,24 @@ function makeCost(app) {
   function flops(n) {
     const units = ["", "k", "M", "G", "T"];
     let k = 0;
-    while (n >= 1000 && k < 4) { n /= 1000; k++; }
+    while (n >= 1000 && k < 4) {
+      n /= 1000;
+      k++;
+    }
     return `${tf.sig(n)} ${units[k]}`.trim();
   }
 
   function drawCurve() {
-    const { ctx, width, height } = curve.begin(), { colours } = app;
+    const { ctx, width, height } = curve.begin(),
+      { colours } = app;
     const [left, right, top, bottom] = [42, 44, 14, height - 30];
     const all = Object.values(lines).flat();
-    const xs = all.map(([L]) => Math.log2(L)), [x0, x1] = [Math.min(...xs), Math.max(...xs)];
-    const y0 = 4, y1 = 18.3;
-    const x = (L) => left + ((Math.log2(L) - x0) / Math.max(1e-9, x1 - x0)) * (width - left - right);
+    const xs = all.map(([L]) => Math.log2(L)),
+      [x0, x1] = [Math.min(...xs), Math.max(...xs)];
+    const y0 = 4,
+      y1 = 18.3;
+    const x = (L) =>
+      left + ((Math.log2(L) - x0) / Math.max(1e-9, x1 - x0)) * (width - left - right);
     const y = (p) => bottom - ((Math.log2(Math.max(16, p)) - y0) / (y1 - y0)) * (bottom - top);
     for (const power of [1e2, 1e3, 1e4, 1e5]) {
       ctx.strokeStyle = tf.mix(colours.page, colours.grid, 0.8);
@@ -1031,9 +1455,20 @@ function makeCost(app) {
       ctx.moveTo(left, y(power));
       ctx.lineTo(width - right, y(power));
       ctx.stroke();
-      label(app, ctx, { 1e2: "100", 1e3: "1k", 1e4: "10k", 1e5: "100k" }[power], left - 6, y(power), colours.muted, 400, "right");
+      label(
+        app,
+        ctx,
+        { 1e2: "100", 1e3: "1k", 1e4: "10k", 1e5: "100k" }[power],
+        left - 6,
+        y(power),
+        colours.muted,
+        400,
+        "right",
+      );
     }
-    for (const L of [16, 64, 256, 512]) if (Math.log2(L) >= x0 && Math.log2(L) <= x1) label(app, ctx, String(L), x(L), bottom + 10, colours.muted, 400);
+    for (const L of [16, 64, 256, 512])
+      if (Math.log2(L) >= x0 && Math.log2(L) <= x1)
+        label(app, ctx, String(L), x(L), bottom + 10, colours.muted, 400);
     label(app, ctx, "L (log scale)", (left + width - right) / 2, height - 7, colours.muted, 400);
     label(app, ctx, "pairs (log scale)", left, 5, colours.muted, 400, "left");
     const ends = [];
@@ -1056,10 +1491,24 @@ function makeCost(app) {
       ends.push([name, y(points.at(-1)[1]), colour]);
     }
     ends.sort((a, b) => a[1] - b[1]);
-    ends.forEach((end, k) => { if (k) end[1] = Math.max(end[1], ends[k - 1][1] + 13); });
-    for (const [name, at, colour] of ends) label(app, ctx, name, width - right + 8, at, colour, 600, "left");
-    const rise = (points) => (points.length > 1 ? Math.log(points.at(-1)[1] / points.at(-2)[1]) / Math.log(points.at(-1)[0] / points.at(-2)[0]) : NaN);
-    curve.label(`Pairs over L with these parameters, both axes logarithmic. ${Object.entries(lines).map(([name, points]) => `${name} ends at ${points.at(-1)?.[1] ?? "nothing"} with slope ${tf.sig(rise(points), 2)}`).join("; ")}.`);
+    ends.forEach((end, k) => {
+      if (k) end[1] = Math.max(end[1], ends[k - 1][1] + 13);
+    });
+    for (const [name, at, colour] of ends)
+      label(app, ctx, name, width - right + 8, at, colour, 600, "left");
+    const rise = (points) =>
+      points.length > 1
+        ? Math.log(points.at(-1)[1] / points.at(-2)[1]) /
+          Math.log(points.at(-1)[0] / points.at(-2)[0])
+        : NaN;
+    curve.label(
+      `Pairs over L with these parameters, both axes logarithmic. ${Object.entries(lines)
+        .map(
+          ([name, points]) =>
+            `${name} ends at ${points.at(-1)?.[1] ?? "nothing"} with slope ${tf.sig(rise(points), 2)}`,
+        )
+        .join("; ")}.`,
+    );
   }
 
   function count(s) {
@@ -1077,20 +1526,41 @@ function makeCost(app) {
   return {
     root,
     draw(data, s) {
-      const { L, block, d } = s, [a, b] = [data.left, data.right], [ta, tb] = [tiles(a, block), tiles(b, block)];
+      const { L, block, d } = s,
+        [a, b] = [data.left, data.right],
+        [ta, tb] = [tiles(a, block), tiles(b, block)];
       const pairs = [a.pairs, ta.pairs, b.pairs, tb.pairs, L * L];
       put("pairs", pairs.map(tf.count));
-      put("share", pairs.map((p) => `${tf.sig((100 * p) / L / L)} %`));
-      put("blocks", ["", `${tf.count(ta.blocks)} of ${tf.count(ta.all)}`, "", `${tf.count(tb.blocks)} of ${tf.count(tb.all)}`, tf.count(ta.all)]);
-      put("FLOPs", pairs.map((p) => flops(4 * d * p)));
-      put("scores", pairs.map((p) => tf.bytes(4 * p)));
+      put(
+        "share",
+        pairs.map((p) => `${tf.sig((100 * p) / L / L)} %`),
+      );
+      put("blocks", [
+        "",
+        `${tf.count(ta.blocks)} of ${tf.count(ta.all)}`,
+        "",
+        `${tf.count(tb.blocks)} of ${tf.count(tb.all)}`,
+        tf.count(ta.all),
+      ]);
+      put(
+        "FLOPs",
+        pairs.map((p) => flops(4 * d * p)),
+      );
+      put(
+        "scores",
+        pairs.map((p) => tf.bytes(4 * p)),
+      );
       caption.textContent = `L = ${L}, one head of width ${d}, scores in float32. In blocks of ${block}: a block with one allowed pair is computed whole.`;
       const key = JSON.stringify([s.left, s.right, s.causal]);
       if (key !== lastKey) {
         lastKey = key;
         clearTimeout(timer);
-        const work = () => { count(s); drawCurve(); };
-        if (lines) timer = setTimeout(work, 180); // not while a slider is moving
+        const work = () => {
+          count(s);
+          drawCurve();
+        };
+        if (lines)
+          timer = setTimeout(work, 180); // not while a slider is moving
         else work();
       } else drawCurve();
     },
@@ -1100,23 +1570,39 @@ function makeCost(app) {
 // --- all together ----------------------------------------------------------------------------------------
 
 export default tf.explorer({
-  fit(values) { // what a link brings
-    for (const side of SIDES) if (values[side] && !tableLength(values[side])) values[side] = fit(values[side], values.L ?? 512);
+  fit(values) {
+    // what a link brings
+    for (const side of SIDES)
+      if (values[side] && !tableLength(values[side]))
+        values[side] = fit(values[side], values.L ?? 512);
     return values;
   },
   setup(app) {
     let peek = null;
     const actions = {
-      peek(row) { if (row !== peek) { peek = row; app.redraw("peek"); } },
-      pick(i, j) { peek = null; app.set({ query: i, token: j }); },
+      peek(row) {
+        if (row !== peek) {
+          peek = row;
+          app.redraw("peek");
+        }
+      },
+      pick(i, j) {
+        peek = null;
+        app.set({ query: i, token: j });
+      },
     };
     const setLength = (L) => {
-      const values = { L, query: Math.min(app.get("query"), L - 1), token: Math.min(app.get("token"), L - 1) };
+      const values = {
+        L,
+        query: Math.min(app.get("query"), L - 1),
+        token: Math.min(app.get("token"), L - 1),
+      };
       for (const side of SIDES) values[side] = fit(app.get(side), L);
       app.set(values);
     };
 
-    const wanted = el("span"), judgement = el("b", { role: "status" }); // the verdict alone is spoken, when it changes
+    const wanted = el("span"),
+      judgement = el("b", { role: "status" }); // the verdict alone is spoken, when it changes
     const goal = el("p", { className: "sl-goal", hidden: true }, wanted, judgement);
     app.top.after(goal);
     const brief = el("b", { className: "sl-brief", "aria-hidden": "true", hidden: true }); // the same for the eye, where the last controls are
@@ -1136,7 +1622,8 @@ export default tf.explorer({
     const token = app.knob("token", { max: 63 });
     app.knob("causal");
 
-    const depth = makeDepth(app, actions), cost = makeCost(app);
+    const depth = makeDepth(app, actions),
+      cost = makeCost(app);
     app.readouts.before(depth.root, cost.root);
     app.readouts.hidden = true;
 
@@ -1146,11 +1633,15 @@ export default tf.explorer({
       draw(changed) {
         const s = app.all();
         s.d = app.get("d");
-        const anew = SIDES.filter((side) => !data[side] || changed.has(side) || changed.has("L") || changed.has("causal"));
+        const anew = SIDES.filter(
+          (side) => !data[side] || changed.has(side) || changed.has("L") || changed.has("causal"),
+        );
         for (const side of anew) data[side] = measure(s[side], s.L, s.causal);
-        const panels = app.get("panels") || [], aim = app.get("goal");
+        const panels = app.get("panels") || [],
+          aim = app.get("goal");
         const stack = STACKS[s.stack].map((side) => data[side]);
-        if (changed.has("stack") || STACKS[s.stack].some((side) => anew.includes(side))) reach = null;
+        if (changed.has("stack") || STACKS[s.stack].some((side) => anew.includes(side)))
+          reach = null;
         if (!reach && (panels.includes("depth") || aim)) reach = reachOf(stack);
         const fixed = SIDES.map((side) => tableLength(s[side])).find(Boolean);
         length.input.disabled = Boolean(fixed);
@@ -1160,17 +1651,27 @@ export default tf.explorer({
         app.root.dataset.side = s.side;
 
         const at = { ...s, query: Math.min(peek ?? s.query, s.L - 1) };
-        const words = SIDES.map((side) => card[side].draw({ ...at, data: data[side], spec: s[side], changed }));
+        const words = SIDES.map((side) =>
+          card[side].draw({ ...at, data: data[side], spec: s[side], changed }),
+        );
         depth.root.hidden = !panels.includes("depth");
         cost.root.hidden = !panels.includes("cost");
         const more = depth.root.hidden ? "" : ` ${depth.draw(stack, at, reach)}.`;
-        if (!cost.root.hidden && (anew.length || [...changed].some((name) => ["block", "theme", "size", "panels", "d"].includes(name)))) cost.draw(data, s);
+        if (
+          !cost.root.hidden &&
+          (anew.length ||
+            [...changed].some((name) => ["block", "theme", "size", "panels", "d"].includes(name)))
+        )
+          cost.draw(data, s);
         app.say(`A: ${words[0]}. B: ${words[1].replace(/^query \d+ /, "")}.${more}`);
         goal.hidden = brief.hidden = !aim;
         if (aim) {
           const { met, message } = verdict(aim, s.L, stack, reach);
           const wants = [];
-          if (aim.max_hops !== undefined) wants.push(`every ${aim.causal ? "earlier token" : "token"} in ≤ ${aim.max_hops} ${aim.max_hops === 1 ? "hop" : "hops"}`);
+          if (aim.max_hops !== undefined)
+            wants.push(
+              `every ${aim.causal ? "earlier token" : "token"} in ≤ ${aim.max_hops} ${aim.max_hops === 1 ? "hop" : "hops"}`,
+            );
           if (aim.max_keys !== undefined) wants.push(`≤ ${aim.max_keys} keys a row`);
           if (aim.max_pairs !== undefined) wants.push(`≤ ${aim.max_pairs} pairs`);
           if (aim.causal) wants.push("causal");
@@ -1188,7 +1689,10 @@ export default tf.explorer({
       python: () => pythonOf(app),
       copies: [["copy mask_mod", () => maskModOf(app), "mask_mod"]],
       // for tests: the numbers behind the picture
-      numbers: () => ({ data, reach: reach ?? reachOf(STACKS[app.get("stack")].map((side) => data[side])) }),
+      numbers: () => ({
+        data,
+        reach: reach ?? reachOf(STACKS[app.get("stack")].map((side) => data[side])),
+      }),
     };
   },
 });

@@ -2,10 +2,19 @@
 (function () {
   "use strict";
   for (const box of document.querySelectorAll(".tf-ask")) {
-    const name = `${box.dataset.ask}/asked`, is = Number(box.dataset.is), near = Number(box.dataset.near);
-    const form = document.createElement("form"), input = document.createElement("input");
-    const button = document.createElement("button"), verdict = document.createElement("span");
-    Object.assign(input, { type: "text", inputMode: "decimal", autocomplete: "off", ariaLabel: box.textContent.trim() });
+    const name = `${box.dataset.ask}/asked`,
+      is = Number(box.dataset.is),
+      near = Number(box.dataset.near);
+    const form = document.createElement("form"),
+      input = document.createElement("input");
+    const button = document.createElement("button"),
+      verdict = document.createElement("span");
+    Object.assign(input, {
+      type: "text",
+      inputMode: "decimal",
+      autocomplete: "off",
+      ariaLabel: box.textContent.trim(),
+    });
     Object.assign(button, { type: "submit", textContent: "check" });
     verdict.setAttribute("role", "status");
     form.append(input, button, verdict);
@@ -13,11 +22,14 @@
     const judge = (said) => {
       const off = Math.abs(said - is);
       if (off <= near + 1e-9) return "✓ so it is";
-      return off <= Math.max(10 * near, 0.1 * Math.abs(is)) ? "✗ close, but not near enough" : "✗ that is not it";
+      return off <= Math.max(10 * near, 0.1 * Math.abs(is))
+        ? "✗ close, but not near enough"
+        : "✗ that is not it";
     };
     const kept = { name };
     document.dispatchEvent(new CustomEvent("tfviz:asked", { detail: kept }));
-    if (Number.isFinite(kept.said)) [input.value, verdict.textContent] = [String(kept.said), judge(kept.said)];
+    if (Number.isFinite(kept.said))
+      [input.value, verdict.textContent] = [String(kept.said), judge(kept.said)];
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const said = Number(input.value.trim().replace(",", ".").replace("−", "-"));

@@ -36,7 +36,9 @@
           "select",
           {},
           make("option", { value: "", textContent: "any" }),
-          ...Object.entries(options).map(([value, textContent]) => make("option", { value, textContent })),
+          ...Object.entries(options).map(([value, textContent]) =>
+            make("option", { value, textContent }),
+          ),
         ),
       );
     const year = (name, text, placeholder) =>
@@ -49,14 +51,23 @@
     const form = make(
       "form",
       { className: "tfv-atlas-filter" },
-      labelled("q", "search", make("input", { type: "search", autocomplete: "off", spellcheck: false })),
+      labelled(
+        "q",
+        "search",
+        make("input", { type: "search", autocomplete: "off", spellcheck: false }),
+      ),
       choice("part", "part of the course", words.part),
       choice("changes", "changes in the block", words.changes),
       choice("growth", "time grows", words.growth),
       year("from", "from year", String(first)),
       year("to", "to year", String(last)),
       choice("status", "status", { built: "ready", planned: "planned" }),
-      make("label", { className: "tfv-check" }, (fields.formula = make("input", { type: "checkbox", name: "formula" })), "a formula of positions"),
+      make(
+        "label",
+        { className: "tfv-check" },
+        (fields.formula = make("input", { type: "checkbox", name: "formula" })),
+        "a formula of positions",
+      ),
       make("button", { type: "reset", textContent: "show all" }),
     );
     form.setAttribute("role", "search");
@@ -68,7 +79,8 @@
     const values = () => {
       const all = {};
       for (const [name, field] of Object.entries(fields)) {
-        const value = field.type === "checkbox" ? (field.checked ? "true" : "") : field.value.trim();
+        const value =
+          field.type === "checkbox" ? (field.checked ? "true" : "") : field.value.trim();
         if (value) all[name] = value;
       }
       return all;
@@ -91,11 +103,14 @@
       let shown = 0;
       for (const r of rows) {
         r.row.hidden = !test(r);
-        shown += !r.row.hidden;
-        const mark = document.querySelector(`.tfv-mark[data-id="${r.row.id.replace("atlas-", "")}"]`);
+        shown += Number(!r.row.hidden);
+        const mark = document.querySelector(
+          `.tfv-mark[data-id="${r.row.id.replace("atlas-", "")}"]`,
+        );
         mark?.classList.toggle("is-out", r.row.hidden);
       }
-      count.textContent = shown === rows.length ? `All ${shown} mechanisms` : `${shown} of ${rows.length} mechanisms`;
+      count.textContent =
+        shown === rows.length ? `All ${shown} mechanisms` : `${shown} of ${rows.length} mechanisms`;
       return v;
     };
     const write = () => {
@@ -105,7 +120,9 @@
     };
     const read = () => {
       const hash = decodeURI(location.hash);
-      const known = hash.startsWith("#atlas?") ? new URLSearchParams(hash.slice(7)) : new URLSearchParams();
+      const known = hash.startsWith("#atlas?")
+        ? new URLSearchParams(hash.slice(7))
+        : new URLSearchParams();
       if (!hash || hash.startsWith("#atlas?")) {
         for (const [name, field] of Object.entries(fields)) {
           if (field.type === "checkbox") field.checked = known.get(name) === "true";
@@ -177,7 +194,11 @@
       clear();
       tree.classList.add("has-focus");
       const id = mark.dataset.id;
-      const all = [id, ...follow(id, "to", "from", new Set()), ...follow(id, "from", "to", new Set())];
+      const all = [
+        id,
+        ...follow(id, "to", "from", new Set()),
+        ...follow(id, "from", "to", new Set()),
+      ];
       all.forEach((name) => marks.get(name).classList.add("is-kin"));
     };
     tree.addEventListener("pointerover", light);

@@ -7,7 +7,10 @@
 // they wrap, and that keyboard and screen readers reach them.
 (function () {
   "use strict";
-  const root = document.currentScript.src.replace(/js\/figures\.js.*$/, "");
+  const root = /** @type {HTMLScriptElement} */ (document.currentScript).src.replace(
+    /js\/figures\.js.*$/,
+    "",
+  );
   const OPEN = "Explore this figure";
   const CLOSE = "Back to the picture";
   const HELP = "Left and right read the values, plus and minus zoom, 0 shows all again.";
@@ -74,7 +77,8 @@
       look.showlegend = false;
       look.margin = { l: 48, r: 14, t: 10, b: 30 };
       for (const name of ["x", "y"])
-        if (look[`${name}axis`].type === "log") Object.assign(look[`${name}axis`], ticks(spec, name));
+        if (look[`${name}axis`].type === "log")
+          Object.assign(look[`${name}axis`], ticks(spec, name));
     }
     return themed(look);
   }
@@ -116,7 +120,9 @@
 
   class Live {
     constructor(host, still, spec, Plotly) {
-      Object.assign(this, { host, spec, Plotly });
+      this.host = host;
+      this.spec = spec;
+      this.Plotly = Plotly;
       this.hidden = new Set(); // names of what is switched off
       this.at = -1; // which value of x is being read
       this.plot = make("div", { className: "tfviz-live-plot", tabIndex: 0 });
@@ -153,7 +159,11 @@
         this.samples.push([button, trace]);
         bar.append(button);
       }
-      for (const [name, factor] of [["Zoom in", 0.6], ["Zoom out", 1 / 0.6], ["Show all", 0]]) {
+      for (const [name, factor] of [
+        ["Zoom in", 0.6],
+        ["Zoom out", 1 / 0.6],
+        ["Show all", 0],
+      ]) {
         const button = make("button", { type: "button" }, name);
         button.addEventListener("click", () => this.zoom(factor));
         bar.append(button);
@@ -178,7 +188,10 @@
         const { xaxis, yaxis } = this.spec.layout; // some axes begin with a range of their own
         const whole = (name, axis) =>
           axis?.range ? { [`${name}.range`]: [...axis.range] } : { [`${name}.autorange`]: true };
-        return this.Plotly.relayout(this.plot, { ...whole("xaxis", xaxis), ...whole("yaxis", yaxis) });
+        return this.Plotly.relayout(this.plot, {
+          ...whole("xaxis", xaxis),
+          ...whole("yaxis", yaxis),
+        });
       }
       const axis = this.plot._fullLayout.xaxis; // its range is in decades on a log axis
       const [low, high] = axis.range;
@@ -195,7 +208,9 @@
         if (!trace.name || this.hidden.has(trace.name)) return;
         trace.x.forEach((x, pointNumber) => {
           if (!found.has(x)) found.set(x, []);
-          found.get(x).push({ curveNumber, pointNumber, name: trace.name, y: trace.y[pointNumber] });
+          found
+            .get(x)
+            .push({ curveNumber, pointNumber, name: trace.name, y: trace.y[pointNumber] });
         });
       });
       return [...found].map(([x, points]) => ({ x, points })).sort((a, b) => a.x - b.x);

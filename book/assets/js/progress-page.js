@@ -1,12 +1,34 @@
 // The page of progress: what is stored, in full; export, import, clear. After progress.js.
 (function () {
   "use strict";
-  const { KEY, MOST, all, one, el, many, today, checked, change, clear, size, done, unreadable, shows, show, known, kept, trouble } = window.tfvizProgress;
+  const {
+    KEY,
+    MOST,
+    all,
+    one,
+    el,
+    many,
+    today,
+    checked,
+    change,
+    clear,
+    size,
+    done,
+    unreadable,
+    shows,
+    show,
+    known,
+    kept,
+    trouble,
+  } = window.tfvizProgress;
   const place = (name) => one(`[data-tf-${name}]`);
   const [sum, next, stored, where, news] = ["sum", "next", "stored", "where", "news"].map(place);
-  const items = all("[data-tf-exercise]"), dialog = one(".tf-clear"), file = one(".tf-progress-file");
+  const items = all("[data-tf-exercise]"),
+    dialog = one(".tf-clear"),
+    file = one(".tf-progress-file");
   const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
-  const readable = () => JSON.stringify(kept(), null, 2).replace(/\{\s+("done": "[^"]+")\s+\}/g, "{ $1 }");
+  const readable = () =>
+    JSON.stringify(kept(), null, 2).replace(/\{\s+("done": "[^"]+")\s+\}/g, "{ $1 }");
   const number = (kind) => Object.keys(known()[kind]).length;
 
   function button(name, action) {
@@ -21,7 +43,10 @@
 
   const exporter = button("export", () => {
     const blob = new Blob([`${readable()}\n`], { type: "application/json" });
-    const link = el("a", { download: `tfviz-progress-${today()}.json`, href: URL.createObjectURL(blob) });
+    const link = el("a", {
+      download: `tfviz-progress-${today()}.json`,
+      href: URL.createObjectURL(blob),
+    });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
     tell(`Exported to ${link.download}.`);
@@ -32,23 +57,34 @@
     const [given] = file.files;
     if (!given) return;
     try {
-      if (given.size > MOST) throw new Error(`it is longer than the ${MOST / 1024} KiB that progress may have`);
+      if (given.size > MOST)
+        throw new Error(`it is longer than the ${MOST / 1024} KiB that progress may have`);
       const other = checked(await given.text());
       let fresh = 0;
-      change((mine) => { // what is in only one of the two is kept; of two days, the earlier
-        for (const kind of ["exercises", "chapters", "answers"]) for (const [name, entry] of Object.entries(other[kind])) {
-          const had = Object.hasOwn(mine[kind], name) ? mine[kind][name] : null;
-          if (!had) fresh++;
-          mine[kind][name] = had ? { ...entry, ...had, done: [had.done, entry.done].sort()[0] } : entry;
-        }
+      change((mine) => {
+        // what is in only one of the two is kept; of two days, the earlier
+        for (const kind of ["exercises", "chapters", "answers"])
+          for (const [name, entry] of Object.entries(other[kind])) {
+            const had = Object.hasOwn(mine[kind], name) ? mine[kind][name] : null;
+            if (!had) fresh++;
+            mine[kind][name] = had
+              ? { ...entry, ...had, done: [had.done, entry.done].sort()[0] }
+              : entry;
+          }
       });
-      tell(`${given.name} is added: ${fresh} new, ${size(other) - fresh} that you had already.${trouble() ? ` But ${trouble()}.` : ""}`);
-    } catch (error) { tell(`${given.name} was not imported: ${error.message}. Nothing has changed.`, true); }
+      tell(
+        `${given.name} is added: ${fresh} new, ${size(other) - fresh} that you had already.${trouble() ? ` But ${trouble()}.` : ""}`,
+      );
+    } catch (error) {
+      tell(`${given.name} was not imported: ${error.message}. Nothing has changed.`, true);
+    }
     file.value = "";
   });
 
   const clearer = button("clear", () => {
-    one("[data-tf-much]", dialog).textContent = unreadable() ? "What is stored, which this page cannot read," : `${many(number("exercises"), "exercise")} done and ${many(number("chapters"), "chapter")} read`;
+    one("[data-tf-much]", dialog).textContent = unreadable()
+      ? "What is stored, which this page cannot read,"
+      : `${many(number("exercises"), "exercise")} done and ${many(number("chapters"), "chapter")} read`;
     dialog.showModal();
   });
   dialog.addEventListener("close", () => {
@@ -61,13 +97,22 @@
   });
 
   shows.push(() => {
-    const ready = items.filter((item) => done(item.dataset.tfExercise)).length, some = size(known()) > 0;
+    const ready = items.filter((item) => done(item.dataset.tfExercise)).length,
+      some = size(known()) > 0;
     const open = items.find((item) => !done(item.dataset.tfExercise));
-    sum.textContent = some ? `${ready} of ${many(items.length, "exercise")} done, ${many(number("chapters"), "chapter")} read.` : "Nothing is done yet, and nothing is stored.";
+    sum.textContent = some
+      ? `${ready} of ${many(items.length, "exercise")} done, ${many(number("chapters"), "chapter")} read.`
+      : "Nothing is done yet, and nothing is stored.";
     const link = open && one("a", open).cloneNode(true);
-    next.replaceChildren(...(open ? [ready ? "Next: " : "Begin with ", link, /[?!…]\s*$/.test(link.textContent) ? "" : "."] : ["Nothing is left to do."]));
+    next.replaceChildren(
+      ...(open
+        ? [ready ? "Next: " : "Begin with ", link, /[?!…]\s*$/.test(link.textContent) ? "" : "."]
+        : ["Nothing is left to do."]),
+    );
     stored.textContent = unreadable() ? localStorage.getItem(KEY) : some ? readable() : "nothing";
-    where.textContent = sentence(trouble()) || (some ? `${new Blob([JSON.stringify(kept())]).size} bytes under the name ${KEY}` : "");
+    where.textContent =
+      sentence(trouble()) ||
+      (some ? `${new Blob([JSON.stringify(kept())]).size} bytes under the name ${KEY}` : "");
     exporter.disabled = !some;
     clearer.disabled = !some && !unreadable();
   });

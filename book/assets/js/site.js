@@ -15,11 +15,16 @@
   paint(page.dataset.theme || "light");
   theme.addEventListener("click", () => {
     paint(page.dataset.theme === "dark" ? "light" : "dark");
-    try { localStorage.setItem("theme", page.dataset.theme); } catch { /* private window: forgotten with the page */ }
+    try {
+      localStorage.setItem("theme", page.dataset.theme);
+    } catch {
+      /* private window: forgotten with the page */
+    }
   });
 
   // --- contents, where they are a drawer
-  const menu = one(".tf-menu"), side = one(".tf-side");
+  const menu = one(".tf-menu"),
+    side = one(".tf-side");
   function drawer(open) {
     page.classList.toggle("tf-open", open);
     menu.setAttribute("aria-expanded", String(open));
@@ -27,7 +32,10 @@
   }
   menu.addEventListener("click", () => drawer(!page.classList.contains("tf-open")));
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && page.classList.contains("tf-open")) { drawer(false); menu.focus(); }
+    if (event.key === "Escape" && page.classList.contains("tf-open")) {
+      drawer(false);
+      menu.focus();
+    }
   });
   document.addEventListener("click", (event) => {
     if (!page.classList.contains("tf-open") || menu.contains(event.target)) return;
@@ -38,20 +46,34 @@
 
   // --- where one is on the page
   const links = all(".tf-sections > li > a").filter((link) => link.hash);
-  const places = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+  const places = links.map((link) =>
+    document.getElementById(decodeURIComponent(link.hash.slice(1))),
+  );
   let waiting = false;
   function here() {
     waiting = false;
     let found = -1;
-    places.forEach((place, index) => { if (place && place.getBoundingClientRect().top < 140) found = index; });
+    places.forEach((place, index) => {
+      if (place && place.getBoundingClientRect().top < 140) found = index;
+    });
     links.forEach((link, index) => {
       link.classList.toggle("is-here", index === found);
-      if (index === found) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+      if (index === found) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
     });
   }
   if (links.length) {
     requestAnimationFrame(here);
-    addEventListener("scroll", () => { if (!waiting) { waiting = true; requestAnimationFrame(here); } }, { passive: true });
+    addEventListener(
+      "scroll",
+      () => {
+        if (!waiting) {
+          waiting = true;
+          requestAnimationFrame(here);
+        }
+      },
+      { passive: true },
+    );
   }
 
   // --- what comes into view: code can be copied; what scrolls sideways is reached by the keyboard
@@ -62,7 +84,9 @@
     button.textContent = "Copy";
     button.addEventListener("click", async () => {
       const text = block.querySelector("pre").innerText;
-      try { await navigator.clipboard.writeText(text); } catch {
+      try {
+        await navigator.clipboard.writeText(text);
+      } catch {
         const area = document.createElement("textarea");
         area.value = text;
         document.body.append(area);
@@ -71,50 +95,69 @@
         area.remove();
       }
       button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      setTimeout(() => {
+        button.textContent = "Copy";
+      }, 1500);
     });
     block.append(button);
   }
   const widths = new ResizeObserver((changes) => {
     for (const { target } of changes) {
-      if (target.scrollWidth > target.clientWidth + 1) target.tabIndex = 0; else target.removeAttribute("tabindex");
+      if (target.scrollWidth > target.clientWidth + 1) target.tabIndex = 0;
+      else target.removeAttribute("tabindex");
     }
   });
-  const near = new IntersectionObserver((seen) => {
-    for (const { target, isIntersecting } of seen) {
-      if (!isIntersecting) continue;
-      near.unobserve(target);
-      if (target.matches(".highlight")) { if (!target.closest(".cell_output")) copier(target); }
-      else widths.observe(target);
-    }
-  }, { rootMargin: "400px" });
+  const near = new IntersectionObserver(
+    (seen) => {
+      for (const { target, isIntersecting } of seen) {
+        if (!isIntersecting) continue;
+        near.unobserve(target);
+        if (target.matches(".highlight")) {
+          if (!target.closest(".cell_output")) copier(target);
+        } else widths.observe(target);
+      }
+    },
+    { rootMargin: "400px" },
+  );
   for (const box of all(".highlight, pre, .tf-formula, .tf-table, .cell_output > .output")) {
     if (!box.matches(".highlight")) box.tabIndex = 0; // what may scroll is within reach until it is known not to
     near.observe(box);
   }
 
   // --- search: every section with its text, fetched when it is first wanted (book_search.py)
-  const dialog = one(".tf-search"), field = dialog.querySelector("input");
-  const list = dialog.querySelector("ol"), count = dialog.querySelector("[role=status]");
-  const MOST = 40, AROUND = 70; // places shown, letters around what was found
+  const dialog = one(".tf-search"),
+    field = dialog.querySelector("input");
+  const list = dialog.querySelector("ol"),
+    count = dialog.querySelector("[role=status]");
+  const MOST = 40,
+    AROUND = 70; // places shown, letters around what was found
   let ready = null;
-  const plain = (text) => text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, "");
-  const index = () => new Promise((done, failed) => {
-    const node = document.createElement("script");
-    node.src = root + "_static/search.js";
-    node.onload = () => done(window.tfvizSearch.flatMap(([page, chapter, sections]) =>
-      sections.map(([anchor, title, around, text]) => ({
-        address: `${root}${page}.html${anchor && "#" + anchor}`,
-        title: title || chapter,
-        chapter: [title && chapter, around].filter(Boolean).join(" · "),
-        text,
-        plain: plain(text),
-        head: plain(title || chapter),
-        weight: page.startsWith("chapters/") ? 2 : 1,
-      }))));
-    node.onerror = () => failed(new Error("cannot load the index"));
-    document.head.append(node);
-  });
+  const plain = (text) =>
+    text
+      .toLowerCase()
+      .normalize("NFD")
+      .replace(/[\u0300-\u036f]/g, "");
+  const index = () =>
+    new Promise((done, failed) => {
+      const node = document.createElement("script");
+      node.src = root + "_static/search.js";
+      node.onload = () =>
+        done(
+          window.tfvizSearch.flatMap(([page, chapter, sections]) =>
+            sections.map(([anchor, title, around, text]) => ({
+              address: `${root}${page}.html${anchor && "#" + anchor}`,
+              title: title || chapter,
+              chapter: [title && chapter, around].filter(Boolean).join(" · "),
+              text,
+              plain: plain(text),
+              head: plain(title || chapter),
+              weight: page.startsWith("chapters/") ? 2 : 1,
+            })),
+          ),
+        );
+      node.onerror = () => failed(new Error("cannot load the index"));
+      document.head.append(node);
+    });
   // A title counts more than a text, a word's beginning more than its middle; every word has to be there.
   function score(place, words) {
     let sum = place.weight;
@@ -153,11 +196,15 @@
   function find(places) {
     const words = plain(field.value).split(/\s+/).filter(Boolean);
     list.replaceChildren();
-    if (!words.length) { count.textContent = "Type a word, a name or a symbol."; return; }
+    if (!words.length) {
+      count.textContent = "Type a word, a name or a symbol.";
+      return;
+    }
     const found = places.map((place) => [score(place, words), place]).filter(([sum]) => sum);
     found.sort((a, b) => b[0] - a[0]);
     for (const [, place] of found.slice(0, MOST)) {
-      const item = document.createElement("li"), link = document.createElement("a");
+      const item = document.createElement("li"),
+        link = document.createElement("a");
       const title = document.createElement("b");
       link.href = place.address;
       title.textContent = place.title;
@@ -172,28 +219,61 @@
       list.append(item);
     }
     const n = found.length;
-    count.textContent = !n ? "Nothing found." : n > MOST ? `${n} places, the first ${MOST}` : `${n} ${n === 1 ? "place" : "places"}`;
+    count.textContent = !n
+      ? "Nothing found."
+      : n > MOST
+        ? `${n} places, the first ${MOST}`
+        : `${n} ${n === 1 ? "place" : "places"}`;
   }
   async function search() {
     if (!dialog.open) dialog.showModal();
     field.select();
-    try { find(await (ready ??= index())); } catch (error) { ready = null; count.textContent = error.message; }
+    try {
+      find(await (ready ??= index()));
+    } catch (error) {
+      ready = null;
+      count.textContent = error.message;
+    }
   }
   for (const button of all(".tf-search-open")) button.addEventListener("click", search);
-  field.addEventListener("input", () => { if (ready) ready.then(find); });
-  dialog.addEventListener("click", (event) => { if (event.target === dialog || event.target.closest("ol a")) dialog.close(); });
+  field.addEventListener("input", () => {
+    if (ready) ready.then(find);
+  });
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog || event.target.closest("ol a")) dialog.close();
+  });
   field.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") { event.preventDefault(); dialog.close(); }
-    if (event.key === "Enter") { event.preventDefault(); list.querySelector("a")?.click(); }
-    if (event.key === "ArrowDown") { event.preventDefault(); list.querySelector("a")?.focus(); }
+    if (event.key === "Escape") {
+      event.preventDefault();
+      dialog.close();
+    }
+    if (event.key === "Enter") {
+      event.preventDefault();
+      list.querySelector("a")?.click();
+    }
+    if (event.key === "ArrowDown") {
+      event.preventDefault();
+      list.querySelector("a")?.focus();
+    }
   });
   list.addEventListener("keydown", (event) => {
     const item = event.target.closest("li");
-    const next = event.key === "ArrowDown" ? item.nextElementSibling : event.key === "ArrowUp" ? item.previousElementSibling : null;
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") { event.preventDefault(); (next ? next.firstChild : field).focus(); }
+    const next =
+      event.key === "ArrowDown"
+        ? item.nextElementSibling
+        : event.key === "ArrowUp"
+          ? item.previousElementSibling
+          : null;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      (next ? next.firstChild : field).focus();
+    }
   });
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
-    if ((event.key === "k" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !typing)) { event.preventDefault(); search(); }
+    if ((event.key === "k" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !typing)) {
+      event.preventDefault();
+      search();
+    }
   });
 })();

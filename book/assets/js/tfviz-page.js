@@ -5,15 +5,29 @@
 // module may not be imported: <name>.reg.js carries its text instead.
 (function () {
   "use strict";
-  const root = document.currentScript.src.replace(/js\/tfviz-page\.js.*$/, "");
-  const texts = {}, modules = {}, scripts = {};
+  const root = /** @type {HTMLScriptElement} */ (document.currentScript).src.replace(
+    /js\/tfviz-page\.js.*$/,
+    "",
+  );
+  const texts = {},
+    modules = {},
+    scripts = {};
   let kit;
-  window.tfvizPage = { define: (name, text) => { texts[name] = text; } };
+  window.tfvizPage = {
+    define: (name, text) => {
+      texts[name] = text;
+    },
+  };
 
   // The part of anywidget's model that explorers use, without a kernel behind it.
   class PageModel {
-    constructor(state) { this.state = state; this.calls = new Map(); }
-    get(key) { return this.state[key]; }
+    constructor(state) {
+      this.state = state;
+      this.calls = new Map();
+    }
+    get(key) {
+      return this.state[key];
+    }
     set(key, value) {
       if (Object.is(this.state[key], value)) return;
       this.state[key] = value;
@@ -22,9 +36,18 @@
     }
     save_changes() {}
     send() {}
-    on(event, call) { this.calls.set(event, [...(this.calls.get(event) || []), call]); }
-    off(event, call) { this.calls.set(event, (this.calls.get(event) || []).filter((known) => known !== call)); }
-    emit(event, ...values) { for (const call of this.calls.get(event) || []) call(...values); }
+    on(event, call) {
+      this.calls.set(event, [...(this.calls.get(event) || []), call]);
+    }
+    off(event, call) {
+      this.calls.set(
+        event,
+        (this.calls.get(event) || []).filter((known) => known !== call),
+      );
+    }
+    emit(event, ...values) {
+      for (const call of this.calls.get(event) || []) call(...values);
+    }
   }
 
   function script(address) {
@@ -56,7 +79,9 @@
       let module;
       if (location.protocol === "file:") {
         await script(`${root}explorers/${name}.reg.js`);
-        module = await import(URL.createObjectURL(new Blob([texts[name]], { type: "text/javascript" })));
+        module = await import(
+          URL.createObjectURL(new Blob([texts[name]], { type: "text/javascript" }))
+        );
       } else module = await import(`${root}explorers/${name}.js`);
       await styled; // before the first picture: its sizes and colours are in there
       return module.default;
@@ -83,7 +108,13 @@
   function start() {
     const hosts = [...document.querySelectorAll(".tfviz-explorer")];
     const watch = new IntersectionObserver(
-      (seen) => { for (const { target, isIntersecting } of seen) if (isIntersecting) { watch.unobserve(target); mountExplorer(target); } },
+      (seen) => {
+        for (const { target, isIntersecting } of seen)
+          if (isIntersecting) {
+            watch.unobserve(target);
+            mountExplorer(target);
+          }
+      },
       { rootMargin: "300px" },
     );
     for (const host of hosts) watch.observe(host);
@@ -91,7 +122,7 @@
     const linked = /^#([a-z_]+)(?:-(\d+))?=/.exec(location.hash);
     if (linked) {
       const kin = hosts.filter((host) => host.dataset.explorer === linked[1]);
-      const host = kin[(linked[2] || 1) - 1];
+      const host = kin[Number(linked[2] || 1) - 1];
       if (host) {
         mountExplorer(host);
         host.scrollIntoView({ block: "center" });
@@ -99,6 +130,15 @@
     }
     addEventListener("beforeprint", () => hosts.forEach(mountExplorer));
   }
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
-  else start();
+  // deferred scripts behind this one, such as the progress, must hear what an explorer asks
+  if (document.readyState === "complete") start();
+  else {
+    const once = new AbortController();
+    const begin = () => {
+      once.abort();
+      start();
+    };
+    document.addEventListener("DOMContentLoaded", begin, once);
+    addEventListener("load", begin, once);
+  }
 })();

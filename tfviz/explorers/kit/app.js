@@ -18,6 +18,10 @@ function fits(about, value) {
 let instances = 0;
 
 class App {
+  view; // what setup() gave: it draws
+  lit; // the term that lights up
+  relight; // does so again, in a new drawing
+
   constructor(model, host, spec, tf) {
     this.tf = tf;
     this.model = model;
@@ -338,7 +342,7 @@ function explorer(tf, spec) {
 
 // Typed arrays as lists.
 const plain = (x) => {
-  if (ArrayBuffer.isView(x)) return Array.from(x);
+  if (ArrayBuffer.isView(x)) return Array.from(/** @type {Float64Array} */ (x));
   if (Array.isArray(x)) return x.map(plain);
   if (x && typeof x === "object") {
     return Object.fromEntries(Object.entries(x).map(([key, value]) => [key, plain(value)]));

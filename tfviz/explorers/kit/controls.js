@@ -1,7 +1,7 @@
 // Controls, each of which reads and writes a trait, or what `read` and `write` say.
 
 // The cell to which a key moves from [row, column]; nothing for other keys, which go their way.
-function keyed(event, [row, column], rows, columns) {
+function keyed(event, /** @type {number[]} */ [row, column], rows, columns) {
   if (event.ctrlKey || event.metaKey || event.altKey) return null;
   const page = Math.max(1, Math.round(rows / 8));
   const move = {
@@ -144,8 +144,9 @@ const controls = {
     return { row, update };
   },
   // The control of a knob, as the Python class declares it.
-  knob(key, { as, ...options } = {}) {
+  knob(key, /** @type {any} */ { as, ...options } = {}) {
     const { kind, of, texts, low, high, step, label, letter } = this.about[key];
+    /** @type {any} */
     const words = { label, letter, ...options };
     let made;
     if (kind === "switch") made = this.checkbox(key, words);
@@ -163,7 +164,7 @@ const controls = {
   },
   // A text field for an own trait; `fine` says which texts may be taken over, or `why` in words why
   // not, "" where nothing is wrong.
-  text(key, { label, most, why = () => "", fine = (x) => !why(x), write, into = this.controls }) {
+  text(key, { label, most, why = (_) => "", fine = (x) => !why(x), write, into = this.controls }) {
     write ??= (value) => this.set(key, value);
     const id = this.id(key);
     const props = { type: "text", id, maxLength: most, autocomplete: "off", spellcheck: false };
@@ -209,12 +210,13 @@ const controls = {
     if (of) this.set(key, of[clamp(of.indexOf(this.snap(key, now)) + by, 0, of.length - 1)]);
     else this.set(key, this.snap(key, now + by * step));
   },
-  button(text, action, { into = this.footer, title, className = "tfx-button" } = {}) {
+  button(text, action, /** @type {any} */ options = {}) {
+    const { into = this.footer, title, className = "tfx-button" } = options;
     const button = el("button", { type: "button", className, title, onclick: action }, text);
     into.append(button);
     return button;
   },
-  readout(label, { into = this.readouts, title } = {}) {
+  readout(label, /** @type {any} */ { into = this.readouts, title } = {}) {
     const value = el("dd");
     into.append(el("dl", { className: "tfx-readout", title }, el("dt", {}, label), value));
     return (text) => {

@@ -201,9 +201,12 @@ function bytePairs(rows, most) {
     }
     return [...counts]
       .sort((a, b) => b[1] - a[1] || a[0] - b[0])
-      .map(([key, often]) => [Math.floor(key / 65536), key % 65536, often]);
+      .map(
+        ([key, often]) =>
+          /** @type {[number, number, number]} */ ([Math.floor(key / 65536), key % 65536, often]),
+      );
   };
-  const merged = (row, [u, w], made) => {
+  const merged = (row, [u, w, _], made) => {
     const out = [];
     for (const token of row) {
       if (out.length && out.at(-1) === u && token === w) out[out.length - 1] = made;

@@ -222,6 +222,7 @@ function matrix(app, options) {
     hold(spec.handles ?? [], X, Y, true);
   }
 
+  /** @returns {[number, number] | null} */
   const cellAt = (event) => {
     if (!now) return null;
     const [x, y] = view.place(event);

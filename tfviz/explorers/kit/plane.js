@@ -56,7 +56,7 @@ function scaleOf(axis, values, ends, perTick) {
 const fixedTick = (v) => String(Number(v.toPrecision(6))).replace("-", "−");
 
 // Points [x, y] of a mark: a list of numbers stands at 0, 1, 2, … (or from `start`), or at `at`.
-const pointsOf = (ys, { at, start = 0 } = {}) =>
+const pointsOf = (ys, /** @type {any} */ { at, start = 0 } = {}) =>
   Array.from(ys, (y, k) => (Array.isArray(y) ? y : [at ? at[k] : start + k, y]));
 
 // --- handles: what can be taken hold of, on a plane or on a matrix. A list of

@@ -1,7 +1,7 @@
 // A table: app.table({caption, columns: ["note", "score", "weight"], wrap: true for long texts, pick(n)})
 //   -> {show([{head, cells: [text | {bar, of, text, colour}, …], mine, term}, …])}
 // A bar is as long as its share of `of`. Rows stay in place: only what changed is written.
-function table(app, { caption, columns, into = app.picture, pick, wrap } = {}) {
+function table(app, /** @type {any} */ { caption, columns, into = app.picture, pick, wrap } = {}) {
   const body = el("tbody");
   const head = columns?.map((text) => el("th", { scope: "col" }, text));
   const node = el(

@@ -130,7 +130,7 @@ const terms = {
     });
   },
   // Groups of chips: chips.show([[{text, kind: "made" | "new", term}, …], …])
-  chips({ into = this.picture, label } = {}) {
+  chips(/** @type {any} */ { into = this.picture, label } = {}) {
     const node = el("p", { className: "tfx-chips", "aria-label": label });
     into.append(node);
     return {

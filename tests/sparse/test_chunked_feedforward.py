@@ -1,0 +1,63 @@
+"""Chunked feed-forward: the same numbers and gradients, a smaller largest tensor."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tfviz.measure import largest_storage, saved_bytes
+from tfviz.sparse.chunked_feedforward import chunked
+
+D, L = 8, 48
+X = torch.randn(2, L, D, dtype=torch.float64)
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(D, 4 * D), nn.GELU(), nn.Linear(4 * D, D)).double()
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("chunks", [1, 4, 7, L])
+def test_chunks_change_nothing(chunks: int, again: bool) -> None:
+    made, leaf = network(), X.clone().requires_grad_()
+    wanted, got = made(leaf), chunked(made, leaf, chunks, again)
+    torch.testing.assert_close(got, wanted)
+    of = [leaf, *made.parameters()]
+    pairs = zip(
+        torch.autograd.grad(got.sin().sum(), of),
+        torch.autograd.grad(wanted.sin().sum(), of),
+        strict=True,
+    )
+    for a, b in pairs:
+        torch.testing.assert_close(a, b)
+
+
+@torch.no_grad()
+def test_the_largest_tensor_shrinks_to_the_input() -> None:
+    made = network()
+    found = {c: largest_storage(chunked, made, X, c) for c in (1, 2, 4, 16)}
+    assert found[1] == 4 * X.nbytes
+    assert found[2] == 2 * X.nbytes
+    assert found[4] == found[16] == X.nbytes  # the result itself
+
+
+def test_training_keeps_the_hidden_layer_unless_it_is_made_again() -> None:
+    made = network()
+    kept = {c: saved_bytes(chunked, made, X, c) for c in (1, 4)}
+    assert kept[4] == kept[1] > 8 * X.nbytes
+    assert saved_bytes(lambda X: chunked(made, X, 4, again=True), X) <= X.nbytes
+
+
+def test_attention_is_no_function_of_each_row() -> None:
+    def attend(X: Tensor) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(X, X, X)
+
+    assert not torch.allclose(chunked(attend, X, 4), attend(X))
+
+
+@pytest.mark.parametrize("chunks", [0, L + 1, 2.0])
+def test_bad_input_is_named(chunks: int) -> None:
+    with pytest.raises((ValueError, TypeError), match="chunks = "):
+        chunked(torch.exp, X, chunks)

@@ -1,0 +1,177 @@
+"""LSH attention: the sorted chunks are the softmax over the union of all who met."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from tfviz.cores import Where
+from tfviz.measure import elements_produced, largest_storage, slope
+from tfviz.patterns import causal, full, strided
+from tfviz.sparse import reformer_lsh as lsh
+
+GOLDEN = """
+    1 . . 1 . .
+    . 1 1 . . .
+    . 1 1 . . .
+    1 . . 1 . .
+    . . . . 1 1
+    . . . . 1 1
+"""
+
+
+def qv(L: int = 24, d: int = 6) -> list[Tensor]:
+    return [torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in (d, d - 1)]
+
+
+def test_the_hand_sorted_six() -> None:
+    angles = torch.tensor([10.0, 100.0, 80.0, -20.0, 200.0, 160.0]).deg2rad()
+    X = torch.stack([angles.cos(), angles.sin()], -1)
+    R = (torch.eye(2)[None],)  # b = 4: east, north, west, south
+    found = lsh.order(X, R, chunk=2)
+    assert found.bucket.tolist() == [[0, 1, 1, 0, 2, 2]]
+    assert found.by.tolist() == [[0, 3, 1, 2, 4, 5]]
+    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    assert lsh.meetings(found)[0].equal(wanted)
+    assert lsh.meetings(found, causal=True)[0].equal(wanted.tril())
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(("rounds", "chunk"), [(1, 4), (2, 8), (4, 4), (3, 24), (5, 1)])
+def test_chunks_are_the_softmax_over_the_union(is_causal: bool, rounds: int, chunk: int) -> None:
+    leaves, R = qv(), lsh.directions(6, 4, rounds)
+    union = lsh.meetings(lsh.order(leaves[0], R, chunk), is_causal).any(-3)
+    wanted, A = lsh.lsh_definition(*leaves, union)
+    got = lsh.lsh_attention(*leaves, R, chunk, is_causal)
+    torch.testing.assert_close(got, wanted)
+    torch.testing.assert_close(A.sum(-1), torch.ones_like(A[..., 0]))
+    aim = torch.randn_like(wanted)
+    for a, b in zip(
+        torch.autograd.grad(got, leaves, aim),
+        torch.autograd.grad(wanted, leaves, aim),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b)
+
+
+def test_hashes_know_directions_only() -> None:
+    X, R = torch.randn(50, 8), lsh.directions(8, 6, rounds=3)
+    assert lsh.buckets(3.7 * X, R).equal(lsh.buckets(X, R))
+    assert lsh.buckets(-X, R).equal((lsh.buckets(X, R) + 3) % 6)
+
+
+@pytest.mark.parametrize("b", range(2, 700, 14))
+def test_many_buckets_are_two_numbers(b: int) -> None:
+    found = lsh.even_factors(b)
+    assert all(x % 2 == 0 for x in found) and b <= math.prod(found) <= max(64, 1.3 * b)
+    X = torch.randn(64, 8)
+    assert lsh.buckets(X, lsh.directions(8, found)).min() >= 0
+    assert lsh.buckets(X, lsh.directions(8, found)).max() < math.prod(found)
+
+
+def test_one_chunk_and_one_bucket_are_full_attention_but_for_oneself() -> None:
+    Q, V = qv()
+    everywhere = Q.detach().abs()  # all in one bucket of R = (1, …, 1)
+    R = (torch.ones(1, 6, 1, dtype=torch.float64),)
+    for chunk in (12, 24):
+        got = lsh.lsh_attention(everywhere, V, R, chunk, causal=True)
+        all_ = torch.ones(24, 24, dtype=torch.bool).tril()
+        torch.testing.assert_close(got, lsh.lsh_definition(everywhere, V, all_)[0])
+    torch.testing.assert_close(got[:, :, 0], V[:, :, 0])  # the first meets nobody but itself
+
+
+@pytest.mark.parametrize("theta", [0.3, 1.2, 2.5])
+def test_two_vectors_share_a_bucket_as_often_as_their_angle_says(theta: float) -> None:
+    pair = torch.tensor([[1.0, 0.0], [math.cos(theta), math.sin(theta)]])
+    found = lsh.buckets(pair, lsh.directions(2, 2, rounds=20_000))
+    share = (found[:, 0] == found[:, 1]).double().mean().item()
+    assert abs(share - lsh.collision(theta)) < 4 * math.sqrt(0.25 / 20_000)
+
+
+def test_a_later_token_may_change_who_meets() -> None:
+    """No word of the future is read, but where the chunks are cut depends on it."""
+    Q, V = (x.detach() for x in qv())
+    R = lsh.directions(6, 4)
+    later = Q.clone()
+    later[..., 20:, :] = torch.randn(2, 3, 4, 6, dtype=torch.float64)
+    before, after = (lsh.lsh_attention(q, V, R, 4, causal=True)[..., :20, :] for q in (Q, later))
+    assert not before.equal(after)
+    one = (lsh.lsh_attention(q, V, R, 24, causal=True)[..., :20, :] for q in (Q, later))
+    torch.testing.assert_close(*one)  # in a single chunk nothing is cut
+
+
+def test_work_grows_with_the_length() -> None:
+    def at(L: int, backward: bool = False):  # type: ignore[no-untyped-def]
+        Q, V = (torch.randn(1, 1, L, 16, requires_grad=backward) for _ in range(2))
+        R = lsh.directions(16, lsh.even_factors(2 * L // 64), rounds=2)
+
+        def run() -> Tensor:
+            out = lsh.lsh_attention(Q, V, R, 64, causal=True)
+            if backward:
+                out.sum().backward()
+            return out
+
+        return run
+
+    assert slope(largest_storage, at, (4096, 16384)) < 1.3
+    assert slope(elements_produced, at, (1024, 4096)) < 1.2
+    assert slope(elements_produced, lambda L: at(L, True), (1024, 4096)) < 1.2
+
+
+@pytest.mark.parametrize("is_decoder", [False, True])
+def test_parity_with_hugging_face(is_decoder: bool) -> None:
+    from transformers import ReformerConfig
+    from transformers.models.reformer.modeling_reformer import LSHSelfAttention
+
+    torch.manual_seed(0)
+    config = ReformerConfig(
+        hidden_size=12, num_attention_heads=2, attention_head_size=6, num_hashes=3, num_buckets=4,
+        lsh_attn_chunk_length=4, lsh_num_chunks_before=1, lsh_num_chunks_after=0, hash_seed=5,
+        is_decoder=is_decoder, lsh_attention_probs_dropout_prob=0.0, axial_pos_shape=(4, 6),
+        axial_pos_embds_dim=(6, 6),
+    )  # fmt: skip
+    theirs = LSHSelfAttention(config).double().eval()
+    X = torch.randn(2, 24, 12, dtype=torch.float64)
+    with torch.no_grad():
+        wanted = theirs(X).hidden_states
+    Q, V = (
+        layer(X).detach().unflatten(-1, (2, 6)).transpose(1, 2)
+        for layer in (theirs.query_key, theirs.value)
+    )
+    torch.manual_seed(5)
+    R = (torch.randn(2, 6, 3, 2, dtype=torch.float64).transpose(1, 2),)
+    got = lsh.lsh_attention(Q, V, R, 4, is_decoder, ported=True)
+    torch.testing.assert_close(got.transpose(1, 2).flatten(2), wanted, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(lsh.lsh_attention(Q, V, R, 4, is_decoder), got, atol=1e-3)
+
+
+def test_a_model_takes_it_as_its_core() -> None:
+    from tfviz.models.blocks import MultiHeadAttention
+
+    module = MultiHeadAttention(12, 2, core=lambda: lsh.LSH(6, chunk=4, rounds=2, b=4))
+    X = torch.randn(2, 16, 12)
+    for pattern in (causal(), full()):
+        module.pattern = pattern
+        out = module(X)
+        out.sum().backward()
+        assert out.shape == X.shape and out.isfinite().all()
+
+
+def test_bad_input_is_named() -> None:
+    Q, V = qv()
+    with pytest.raises(ValueError, match="b = 3 is odd; buckets come in pairs"):
+        lsh.directions(6, 3)
+    with pytest.raises(ValueError, match="chunk = 5 does not divide L = 24"):
+        lsh.lsh_attention(Q, V, lsh.directions(6, 4), 5)
+    with pytest.raises(ValueError, match="X has rows of 6 numbers, R is for 8"):
+        lsh.buckets(Q, lsh.directions(8, 4))
+    with pytest.raises(ValueError, match="theta = 4"):
+        lsh.collision(4)
+    core = lsh.LSH(6, chunk=4)
+    with pytest.raises(ValueError, match="LSH attention chooses the pairs itself"):
+        core(Q, Q, V, Where(strided(stride=4)))
+    with pytest.raises(ValueError, match="a cache cannot keep sorted chunks"):
+        core(Q, Q, V, Where(causal(), keep=lambda state: None))

@@ -1,0 +1,71 @@
+// Numbers held for the backward pass: 16 N L d; (N + 16) L d; (2 + max(6, 10/c)) L d.
+const D = 512;
+const WAYS = {
+  kept: { name: "all kept", colour: "ink" },
+  checkpointed: { name: "checkpointed", colour: "value" },
+  reversible: { name: "reversible", colour: "attention" },
+};
+const KEYS = Object.keys(WAYS);
+const held = {
+  kept: (N, L) => N * 16 * L * D,
+  checkpointed: (N, L) => (N + 16) * L * D,
+  reversible: (_, L, c) => 2 * L * D + Math.max(6 * L * D, Math.ceil((10 * L * D) / c)),
+};
+
+export default tf.explorer({
+  numbers: ({ L, chunks }) =>
+    Object.fromEntries(
+      KEYS.map((way) => [way, tf.range(24, (n) => 4 * held[way](n + 1, L, chunks))]),
+    ),
+  setup(app) {
+    const plane = app.plane({ height: (w) => tf.clamp(w * 0.55, 220, 300) });
+    app.formula(
+      "{kept:16 N L d}     {checkpointed:(N + 16) L d}     {reversible:(2 + max(6, 10/c)) L d}",
+    );
+    const table = app.table({ columns: ["way", "held", "of all kept"] });
+    for (const key of ["N", "L", "chunks"]) app.knob(key, { format: tf.count });
+    const question = app.ask({
+      name: "depth",
+      question:
+        "All kept, 24 blocks hold 3 GiB at 4,096 tokens. And reversible ones, at the worst moment?",
+      number: { unit: "MiB", near: 35 },
+      truth: (n) => n.reversible[23] / 2 ** 20,
+      then: { N: 24, L: 4096, chunks: 1 },
+      because:
+        "Two streams of 8 MiB, and one feed-forward that is made again: as much at any depth.",
+    });
+
+    return (k, n) => {
+      const of = (way) => n[way][k.N - 1];
+      const shown = question.open ? ["kept"] : KEYS;
+      plane.show({
+        title: "held for the backward pass, over the number of blocks",
+        label: shown.map((way) => `${WAYS[way].name}: ${tf.bytes(of(way))}`).join(", "),
+        x: { from: 1, to: 24, whole: true, label: "blocks N" },
+        y: {
+          from: 0,
+          to: n.kept[23],
+          ticks: tf.range(5, (q) => (q * n.kept[23]) / 4),
+          format: tf.bytes,
+        },
+        marks: [
+          ...shown.map((way) => ({ line: n[way], start: 1, ...WAYS[way], term: way, wide: 2.5 })),
+          { rule: { x: k.N }, colour: "grid" },
+          { handle: [k.N, of("kept")], knob: "N", text: `${k.N} blocks`, colour: "ink" },
+        ],
+      });
+      table.show(
+        KEYS.map((way) => {
+          const known = shown.includes(way);
+          const bar = { bar: of(way), of: of("kept"), colour: WAYS[way].colour };
+          const share = `${tf.sig((100 * of(way)) / of("kept"))} %`;
+          const cells = known ? [tf.bytes(of(way)), { ...bar, text: share }] : ["?", "?"];
+          return { head: WAYS[way].name, cells, term: way };
+        }),
+      );
+      app.say(
+        `${k.N} blocks, ${tf.count(k.L)} tokens, ${shown.map((way) => `${WAYS[way].name} ${tf.bytes(of(way))}`).join(", ")}.`,
+      );
+    };
+  },
+});

@@ -1,0 +1,131 @@
+// LSH on a circle: the hash, the sort, the chunks and the union of rounds, as in the library.
+const { X, R, chunk, stages } = tf.data;
+const L = X.length;
+const unit = X.map(([x, y]) => [x / Math.hypot(x, y), y / Math.hypot(x, y)]);
+const scores = X.map((q, i) => unit.map((k, j) => (i === j ? -1e5 : tf.dot(q, k) / Math.sqrt(2))));
+const full = scores.map((row) => tf.softmax(row));
+
+// h(x) = argmax [x R; −x R], then the tokens by bucket and place
+function hashed(directions) {
+  const bucket = X.map((x) => {
+    const turned = directions[0].map((_, k) => x[0] * directions[0][k] + x[1] * directions[1][k]);
+    const all = [...turned, ...turned.map((t) => -t)];
+    return all.indexOf(Math.max(...all));
+  });
+  const order = tf.range(L).sort((i, j) => bucket[i] - bucket[j] || i - j);
+  const place = tf.range(L, (i) => Math.floor(order.indexOf(i) / chunk));
+  const meet = (i, j) => bucket[i] === bucket[j] && [0, 1].includes(place[i] - place[j]);
+  return { bucket, order, place, meet };
+}
+const thrown = tf.keep((b, dice) => R[b][dice].map(hashed));
+const use = ({ b, dice, rounds }) => thrown(b, dice).slice(0, rounds);
+
+export default tf.explorer({
+  numbers(k) {
+    const all = use(k);
+    const pair = (i, j) => i !== j && all.some(({ meet }) => meet(i, j));
+    const kept = tf.range(L, (i) => tf.range(L).filter((j) => pair(i, j)));
+    return {
+      buckets: all.map(({ bucket }) => bucket),
+      order: all.at(-1).order,
+      meets: kept[k.query],
+      pairs: tf.sum(kept.map((keys) => keys.length)) / (L * (L - 1)),
+      mass: tf.sum(kept.flatMap((keys, i) => keys.map((j) => full[i][j]))) / L,
+    };
+  },
+  setup(app) {
+    const both = app.split("1fr 1fr");
+    const wheel = app.plane({ height: (w) => tf.clamp(w * 0.9, 240, 340), into: both });
+    const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 340, into: both });
+    let at = (i) => i; // the token in a row of the matrix
+    app.formula("{same:h(x) = argmax [x R; −x R]}   {near:own chunk and the one before}");
+    app.motion("stage", { every: 1600, format: (n) => stages[n] });
+    for (const key of ["b", "rounds", "dice", "query"]) app.knob(key);
+    const question = app.ask({
+      name: "pairs",
+      question: "Four buckets, one round, chunks of 4: what share of all pairs will meet?",
+      number: { unit: "%", near: 4 },
+      truth: (n) => 100 * n.pairs,
+      then: { stage: 3, b: 4, rounds: 1, dice: 0 },
+      because:
+        "With equal buckets it would be 3 of 15 others, 20 %; the cut into chunks costs some.",
+    });
+
+    return (k, n) => {
+      const last = use(k).at(-1);
+      const sorted = k.stage > 1;
+      const rows = sorted ? n.order : tf.range(L);
+      at = (i) => rows[i];
+      const mine = last.bucket[k.query];
+      const meets = (i, j) =>
+        k.stage < 1 || (k.stage < 3 ? last.bucket[i] === last.bucket[j] : last.meet(i, j));
+      const lit = tf.range(L).filter((j) => k.stage > 0 && last.bucket[j] === mine);
+      wheel.show({
+        title: k.stage ? "bucket numbers; violet: the query's bucket" : "sixteen queries",
+        label: k.stage
+          ? `Query ${k.query} is in bucket ${mine}, with ${lit.length - 1} others`
+          : "Sixteen vectors in four loose clusters",
+        x: { from: -8, to: 8, bare: true },
+        y: { from: -8, to: 8, bare: true },
+        square: true,
+        marks: [
+          ...unit.map((_, j) => ({
+            arrow: [[0, 0], X[j]],
+            colour: j === k.query ? "query" : lit.includes(j) ? "attention" : "grid",
+            wide: j === k.query ? 3 : 1.5,
+            term: lit.includes(j) ? "same" : undefined,
+          })),
+          ...unit.map(([x, y], j) => ({
+            text: k.stage ? String(last.bucket[j]) : String(j),
+            at: [x, y].map((u) => u * (j % 2 ? 6.9 : 7.9)),
+            bold: j === k.query,
+            colour: j === k.query ? "query" : lit.includes(j) ? "attention" : "muted",
+          })),
+        ],
+      });
+      const values = Float64Array.from({ length: L * L }, (_, n) => {
+        const [i, j] = [rows[Math.floor(n / L)], rows[n % L]];
+        return meets(i, j) ? (i === j ? 0 : full[i][j]) : Number.NaN;
+      });
+      const row = rows.indexOf(k.query);
+      const own = last.place[k.query];
+      matrix.show({
+        title: `${stages[k.stage]}: weights of full attention where a pair meets${k.rounds > 1 ? `, round ${k.rounds}` : ""}`,
+        label: `Row of query ${k.query}; arrow keys move it`,
+        ...{ rows: L, values, most: 0.5, row },
+        rowHeads: rows.map(String),
+        columnHeads: rows.map(String),
+        frames:
+          k.stage === 3
+            ? [
+                {
+                  from: [own * chunk, Math.max(0, own - 1) * chunk],
+                  to: [(own + 1) * chunk - 1, (own + 1) * chunk - 1],
+                },
+              ]
+            : [],
+        marks: [
+          {
+            cells: tf
+              .range(L)
+              .filter((c) => meets(k.query, rows[c]))
+              .map((c) => [row, c]),
+            term: k.stage === 3 ? "near" : "same",
+          },
+        ],
+      });
+      const percent = (x) => (question.open ? "?" : `${Math.round(100 * x)} %`);
+      app.read({
+        "pairs that meet": percent(n.pairs),
+        "attention kept": percent(n.mass),
+        "query meets": question.open ? "?" : `${n.meets.length} others`,
+      });
+      const told = question.open
+        ? ""
+        : `, ${percent(n.pairs)} of the pairs, ${percent(n.mass)} of the attention`;
+      app.say(
+        `${stages[k.stage]}: ${k.b} buckets, ${k.rounds} round${k.rounds > 1 ? "s" : ""}${told}.`,
+      );
+    };
+  },
+});

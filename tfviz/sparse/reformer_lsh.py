@@ -1,0 +1,239 @@
+"""LSH attention: vectors that point the same way fall into one bucket, and only those meet.
+
+Kitaev, Kaiser, Levskaya 2020 (arXiv 2001.04451, Reformer). Queries are keys too, k_j = q_j/|q_j|.
+A round draws directions R (d, b/2) and hashes
+
+    h(x) = argmax [x R; −x R]                                        one of b buckets
+
+The tokens are sorted by bucket, then by place, and cut into chunks of m; a token meets those of its
+bucket in its chunk and in the one before, S_i. With several rounds a pair may meet N_ij times, and
+
+    z_i^(r) = log Σ_{j in S_i^(r)} exp(s_ij − log N_ij),   o_i = Σ_r exp(z_i^(r) − z_i) o_i^(r)
+
+is the softmax over the union of the S_i^(r). A token meets itself only where it would meet nobody:
+s_ii = −1e5.
+
+>>> import torch
+>>> R = (torch.tensor([[[1.0], [0.0]]]),)  # one round, one direction: b = 2
+>>> buckets(torch.tensor([[3.0, 1.0], [-2.0, 5.0], [0.1, -4.0]]), R)
+tensor([[0, 1, 0]])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from tfviz import _arguments
+from tfviz.attention import CAUSAL, FULL
+from tfviz.cores import Where
+
+SELF = -1e5  # the score of a token with itself
+NEVER = -1e9  # and of a pair that does not meet
+_FUSED = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+Directions = Sequence[Float[Tensor, "*h rounds d half"]]
+
+
+def directions(
+    d: int, b: int | Sequence[int], rounds: int = 1, seed: int = 0
+) -> tuple[Float[Tensor, "rounds d half"], ...]:
+    """R of each round, Gaussian: one for b buckets, or several whose numbers of buckets multiply.
+
+    Raises ValueError if a number of buckets is odd.
+    """
+    _arguments.integer("d", d, 1)
+    _arguments.integer("rounds", rounds, 1)
+    dice = torch.Generator().manual_seed(seed)
+    made = []
+    for count in [b] if isinstance(b, int) else b:
+        if _arguments.integer("b", count, 2) % 2:
+            raise ValueError(f"b = {count} is odd; buckets come in pairs, R and −R: make it even")
+        made.append(torch.randn(rounds, d, count // 2, generator=dice))
+    return tuple(made)
+
+
+def buckets(X: Float[Tensor, "*b L d"], R: Directions) -> Int[Tensor, "*b rounds L"]:
+    """h(x) of every row in every round; lengths do not matter, only directions do. R may differ
+    from head to head. Of several R each gives a digit of the bucket's number."""
+    found: Any = 0
+    for directions in R:
+        if X.shape[-1] != directions.shape[-2]:
+            raise ValueError(
+                f"X has rows of {X.shape[-1]} numbers, R is for {directions.shape[-2]}"
+            )
+        turned = X.detach().unsqueeze(-3) @ directions.to(X)  # (…, rounds, L, b/2)
+        digit = torch.cat([turned, -turned], -1).argmax(-1)
+        found = found * 2 * directions.shape[-1] + digit
+    return found
+
+
+class Order(NamedTuple):
+    """Who stands where after sorting."""
+
+    bucket: Int[Tensor, "*b rounds L"]  # of each token
+    chunk: Int[Tensor, "*b rounds L"]  # of each token
+    by: Int[Tensor, "*b rounds L"]  # the tokens in their sorted order
+
+
+def order(X: Float[Tensor, "*b L d"], R: Directions, chunk: int) -> Order:
+    """Buckets and chunks of the rows of X. Raises ValueError unless `chunk` divides L."""
+    L = X.shape[-2]
+    _arguments.integer("chunk", chunk, 1, L)
+    if L % chunk:
+        raise ValueError(f"chunk = {chunk} does not divide L = {L}; pad the text, or choose one")
+    bucket = buckets(X, R)
+    by = bucket.argsort(dim=-1, stable=True)  # equal buckets stay in the order of the text
+    place = torch.empty_like(by).scatter_(-1, by, torch.arange(L, device=by.device).expand_as(by))
+    return Order(bucket, place // chunk, by)
+
+
+def meetings(found: Order, causal: bool = False) -> Bool[Tensor, "*b rounds L L"]:
+    """S_i of every token and round as a mask: the definition, in O(rounds · L²)."""
+    apart = found.chunk.unsqueeze(-1) - found.chunk.unsqueeze(-2)
+    meet = (found.bucket.unsqueeze(-1) == found.bucket.unsqueeze(-2)) & (apart >= 0) & (apart <= 1)
+    return meet.tril() if causal else meet
+
+
+def lsh_definition(
+    Q: Float[Tensor, "*b L d"], V: Float[Tensor, "*b L dv"], union: Bool[Tensor, "*b L L"]
+) -> tuple[Float[Tensor, "*b L dv"], Float[Tensor, "*b L L"]]:
+    """Softmax over who meets in any round, and its weights."""
+    L = Q.shape[-2]
+    s = Q @ F.normalize(Q, dim=-1).mT / math.sqrt(Q.shape[-1])
+    s = s.masked_fill(torch.eye(L, dtype=torch.bool, device=Q.device), SELF)
+    A = s.masked_fill(~union, NEVER).softmax(-1)
+    return A @ V, A
+
+
+class _Chunks(torch.autograd.Function):
+    """Each chunk's softmax(q kᵀ scale + bias) v and its log-sum-exp, by torch's fused kernel."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float
+    ) -> tuple[Tensor, Tensor]:
+        d, dv = q.shape[-1], v.shape[-1]
+        wide = [F.pad(x, (0, max(d, dv) - x.shape[-1])).flatten(0, 1) for x in (q, k, v)]
+        o, z = _FUSED(*wide, 0.0, False, attn_mask=bias.flatten(0, 1), scale=scale)
+        o, z = o[..., :dv].unflatten(0, q.shape[:2]), z.unflatten(0, q.shape[:2])
+        ctx.save_for_backward(q, k, v, bias, o, z)
+        ctx.scale = scale
+        return o, z
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        q, k, v, bias, o, z = ctx.saved_tensors
+        do, dz = grads
+        A = (ctx.scale * q @ k.mT).add_(bias).sub_(z.unsqueeze(-1)).clamp_(min=-100).exp_()
+        A.masked_fill_(bias <= NEVER, 0.0)
+        dS = (do @ v.mT).sub_((do * o).sum(-1, keepdim=True)).add_(dz.unsqueeze(-1)).mul_(A)
+        return ctx.scale * dS @ k, ctx.scale * dS.mT @ q, A.mT @ do, None, None
+
+
+def lsh_attention(
+    Q: Float[Tensor, "b h L d"],
+    V: Float[Tensor, "b h L dv"],
+    R: Directions,
+    chunk: int,
+    causal: bool = False,
+    ported: bool = False,
+) -> Float[Tensor, "b h L dv"]:
+    """The same by sorting and chunks, in O(rounds · L · chunk · d).
+
+    `ported` does what Hugging Face's code does instead: all of two chunks meet whatever their
+    buckets, the first chunk reads the last one, pairs count as often as they meet, and scores are
+    not divided by √d. That is no softmax over a union.
+    """
+    b, h, L, d = Q.shape
+    found, rounds = order(Q, R, chunk), R[0].shape[-3]
+    n = rounds * L // chunk
+
+    def sort(X: Tensor) -> Tensor:  # (b, h, L, …) → (b, h, n, chunk, …), round after round
+        at = found.by.reshape(b, h, -1)
+        at = at.reshape(b, h, -1, *[1] * (X.ndim - 3)).expand(-1, -1, -1, *X.shape[3:])
+        return X.gather(2, at).unflatten(2, (n, chunk))
+
+    def both(X: Tensor) -> Tensor:  # a chunk's own, and those of the chunk before
+        return torch.cat([X.roll(1, 2), X], 3)
+
+    K = F.normalize(Q, dim=-1)
+    place = torch.arange(L, device=Q.device).expand(b, h, L)
+    q, k, v, i = sort(Q), both(sort(K)), both(sort(V)), sort(place).unsqueeze(-1)
+    j = both(i.squeeze(-1)).unsqueeze(-2)
+    allowed = (i >= j) | (not causal)  # (b, h, n, chunk, 2 chunk)
+    bias = torch.zeros(allowed.shape, dtype=Q.dtype, device=Q.device)
+    if not ported:
+        times = torch.zeros_like(allowed, dtype=torch.int8)
+        here = torch.arange(n, device=Q.device) // (L // chunk)  # the round of a chunk
+        # bucket and chunk in one number: it is equal, or one less, for whom a token meets
+        code = (found.bucket * (L // chunk + 2) + found.chunk).to(torch.int32)
+        for r in range(rounds):
+            mine = sort(code[:, :, r])
+            meet = (mine.unsqueeze(-1) - both(mine).unsqueeze(-2)).bitwise_right_shift_(1) == 0
+            times += meet
+            allowed[:, :, here == r] &= meet[:, :, here == r]
+        first = (torch.arange(n, device=Q.device) % (L // chunk) == 0).view(n, 1, 1)
+        other = torch.arange(2 * chunk, device=Q.device) < chunk  # what the roll brought
+        allowed = allowed & ~(first & other)
+        minus_log = -torch.arange(rounds + 1, dtype=Q.dtype, device=Q.device).clamp(min=1).log()
+        bias = minus_log[times.int()]
+    bias = bias.masked_fill_(i == j, SELF).masked_fill_(~allowed, NEVER)
+    o, z = _Chunks.apply(q, k, v, bias, 1.0 if ported else 1 / math.sqrt(d))
+
+    def undo(X: Tensor) -> Tensor:  # (b, h, n, chunk, …) → (b, h, rounds, L, …)
+        X = X.flatten(2, 3).unflatten(2, (rounds, L))
+        at = found.by.argsort(-1).unsqueeze(-1).expand_as(X)
+        return X.gather(3, at)
+
+    z, o = undo(z.unsqueeze(-1)), undo(o)
+    return (z.softmax(2) * o).sum(2)
+
+
+def even_factors(b: int) -> tuple[int, ...]:
+    """About b buckets as one number up to 64, else as two even ones: hashing into b costs L·b·d/2,
+    which is quadratic where b grows with L."""
+    if _arguments.integer("b", b, 2) <= 64:
+        return (b + b % 2,)
+    first = 2 * round(math.sqrt(b) / 2)
+    return first, 2 * math.ceil(b / first / 2)
+
+
+def collision(theta: float) -> float:
+    """The chance that two vectors at angle θ (radians) share one of b = 2 buckets: 1 − θ/π."""
+    if not 0 <= theta <= math.pi:
+        raise ValueError(f"theta = {theta} is no angle between vectors; give 0 to π")
+    return 1 - theta / math.pi
+
+
+class LSH(nn.Module):
+    """LSH attention as a core: it takes Q and V, and lets the keys be.
+
+    b        buckets, about 2 L/chunk if None;  rounds   hashings of each call, drawn once
+
+    It does not know padding, caches, or patterns other than full and causal.
+    """
+
+    def __init__(
+        self, d_head: int, chunk: int, rounds: int = 1, b: int | None = None, seed: int = 0
+    ) -> None:
+        super().__init__()
+        self.d_head, self.chunk, self.rounds, self.b, self.seed = d_head, chunk, rounds, b, seed
+
+    def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
+        if where.pattern not in (CAUSAL, FULL) or where.crosses or where.real is not None:
+            raise ValueError(
+                f"pattern = {where.pattern!r}: LSH attention chooses the pairs itself; give it "
+                "full or causal attention of a text to itself, without padding"
+            )
+        if where.keep is not None:
+            raise ValueError("a cache cannot keep sorted chunks: call the model without one")
+        b = self.b or even_factors(2 * max(1, Q.shape[2] // self.chunk))
+        R = directions(self.d_head, b, self.rounds, self.seed)
+        V = V.repeat_interleave(Q.shape[1] // V.shape[1], 1)
+        return lsh_attention(Q, V, R, self.chunk, causal=where.pattern == CAUSAL), None
