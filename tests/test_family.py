@@ -14,6 +14,7 @@ NO_CORE = {  # ready, but nothing that a model takes as its attention, or not fo
     *("residual_connection", "layer_norm_pre_post", "encoder_decoder", "causal_masking"),
     *("lm_objectives", "alrfou_auxiliary_losses", "kv_cache", "decoding_strategies"),
     *("sparse_transformer_usage", "blockwise_attention"),
+    *("atomic_patterns", "image_transformer_2d"),  # a choice of masks; a text has no rows above
 }
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.clock_hands import ClockHands
     from tfviz.explorers.decoding import Decoding
     from tfviz.explorers.first_look import FirstLook
+    from tfviz.explorers.image_lens import ImageLens
     from tfviz.explorers.loss_schedule import LossSchedule
     from tfviz.explorers.merge_stepper import MergeStepper
     from tfviz.explorers.position_bench import PositionBench
@@ -43,6 +44,7 @@ __all__ = [
     "Explorer",
     "FirstLook",
     "GoalReport",
+    "ImageLens",
     "LossSchedule",
     "MergeStepper",
     "PositionBench",
