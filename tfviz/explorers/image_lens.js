@@ -61,17 +61,24 @@ export default tf.explorer({
     for (const key of ["h_q", "w_q"])
       app.knob(key, { write: (value) => app.set(resized({ [key]: value })) });
     for (const key of ["h_m", "w_m", "in_order"]) app.knob(key);
-    const question = app.ask({
-      name: "above",
-      question: "Both read 13 pixels on average. Which memory holds both pixels straight above the framed one?",
-      chips: ["1-D", "2-D", "both"],
-      truth: ({ pixel, one, two }) => {
-        const has = (set) => [1, 2].every((up) => set.includes(pixel - up * SIDE));
-        return has(one) && has(two) ? 2 : Number(has(two));
+    const { pixel: asked, pairs } = numbers(app.first);
+    const fair = pairs[0] === pairs[1] && row(asked) > 1 && !app.first.in_order;
+    const question = app.ask(
+      fair && {
+        name: "above",
+        question: `Both read ${tf.sig(pairs[0] / L)} pixels on average. Which memory holds both pixels straight above the framed one?`,
+        chips: ["1-D", "2-D", "both"],
+        truth: ({ one, two }) => {
+          const has = (set) => [1, 2].every((up) => set.includes(asked - up * SIDE));
+          const [in1, in2] = [has(one), has(two)];
+          return in1 && in2 ? 2 : Number(in2);
+        },
+        locks: ["place", "l_q", "l_m", "h_q", "w_q", "h_m", "w_m"],
+        because: `Two rows up is 16 back in the row of all pixels, and this one looks ${(asked % app.first.l_q) + app.first.l_m} back.`,
       },
-      locks: ["place", "l_q", "l_m", "h_q", "w_q", "h_m", "w_m"],
-      because: "Two rows up is 16 back in the row of all pixels, and this one looks 13 back.",
-    });
+    );
+
+    const grid = { rows: SIDE, columns: SIDE, text: () => "" };
 
     return (k, n) => {
       const picked = n.pixel;
@@ -90,13 +97,12 @@ export default tf.explorer({
       image1.show({
         title: "1-D: violet is read, hatched not made yet",
         label: `1-D memory in the image. ${words} It reads ${count1} pixels.`,
-        ...{ rows: SIDE, columns: SIDE, text: () => "", most: 1, values: shown(bits1, (j) => j <= pixel) },
-        frames: [own],
+        ...{ ...grid, values: shown(bits1, (j) => j <= pixel), frames: [own] },
       });
       image2.show({
         title: "2-D: drag the block's corner, or the memory's",
         label: `2-D memory in the image. ${words} It reads ${count2} pixels.`,
-        ...{ rows: SIDE, columns: SIDE, text: () => "", most: 1 },
+        ...grid,
         values: shown(bits2, (j) => n.order.indexOf(j) <= place),
         frames: [{ from: [top, left], to: end, colour: "key" }, own],
         handles: [

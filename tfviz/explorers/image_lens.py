@@ -28,8 +28,6 @@ class ImageLens(Explorer):
 
     module: ClassVar[str] = "image_lens"
     label: ClassVar[str] = "Image lens: 1-D and 2-D memory of a pixel, as image and as matrix"
-    min_height: ClassVar[str] = "62rem"
-    min_height_narrow: ClassVar[str] = "95rem"
 
     place = knob(57, low=0, high=L - 1, label="pixels made so far")
     l_q = knob(4, low=1, high=L, label="1-D: block", letter="l_q")
@@ -40,6 +38,11 @@ class ImageLens(Explorer):
     w_m = knob(1, low=0, high=SIDE, label="2-D: columns beside", letter="w_m")
     in_order = knob(False, label="2-D matrix in the order of making")
     asks = "Press on a pixel, drag a dot, or play the order in which the blocks make the image."
+
+    def heights(self) -> dict[int, str]:
+        """Less where it asks nothing (see the module)."""
+        less = (4.5, 10.5) if self.in_order else (0, 0)
+        return {0: f"{62 - less[0]}rem", self.narrow: f"{98 - less[1]}rem"}
 
     @classmethod
     def data(cls) -> dict[str, Any]:
