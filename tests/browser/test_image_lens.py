@@ -27,6 +27,7 @@ def test_corners_are_dragged_and_the_pixel_stays(show: Any) -> None:
     host = page.locator(".tfviz-explorer")
     page.get_by_text("Pixel 53, row 6, column 5, is number 53 line by line").wait_for()
     drag(page.locator('.tfx-handle[data-name="block"]'), -80, -80)
+    page.mouse.move(0, 0)  # a pixel under the mouse is looked at
     h_q, w_q = host.evaluate(STATE, ["h_q", "w_q"])
     assert h_q < 4 and w_q < 4
     page.get_by_text("Pixel 53, row 6, column 5, is number 53 line by line").wait_for()

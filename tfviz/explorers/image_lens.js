@@ -78,10 +78,11 @@ export default tf.explorer({
       },
     );
 
-    const grid = { rows: SIDE, columns: SIDE, text: () => "" };
-
-    return (k, n) => {
+    return (k, n, changed) => {
+      if (changed.has("place")) over = undefined; // keys and play are followed, wherever the mouse is
       const picked = n.pixel;
+      const at = [row(picked), column(picked)]; // where arrow keys move from
+      const grid = { rows: SIDE, columns: SIDE, text: () => "", at };
       const pixel = over ?? picked;
       const [bits1, bits2] = masks(k);
       const place = n.order.indexOf(pixel);
