@@ -1,4 +1,4 @@
-"""The experiment on memories of an image: what a pixel may know in each order, and what is stored."""
+"""Memories of an image: what a pixel may know in each order, and what is stored."""
 
 from __future__ import annotations
 
