@@ -70,4 +70,4 @@ def image_attention_2d(
     sizes = {"columns": width // w_q, "h_q": h_q, "w_q": w_q, "h_m": h_m, "w_m": w_m}
     made = (X[..., order, :] for X in (Q, K, V))
     # mypy takes the pattern for one of the three
-    return sparse_attention(*made, patterns.image_2d_blocks(**sizes))[..., order.argsort(), :]  # type: ignore[call-arg,arg-type]  # fmt: skip # noqa: E501
+    return sparse_attention(*made, patterns.image_2d_blocks(**sizes))[..., order.argsort(), :]  # type: ignore[call-arg,arg-type]  # fmt: skip
