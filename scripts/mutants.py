@@ -112,6 +112,27 @@ MUTANTS = [
         "tests/test_patterns.py",
     ),
     Mutant(
+        "memory of an image one pixel short",
+        "tfviz/patterns/families.py",
+        "(j >= i // block * block - memory)",
+        "(j > i // block * block - memory)",
+        "tests/test_patterns.py",
+    ),
+    Mutant(
+        "an image seen on the right, beside the block",
+        "tfviz/patterns/families.py",
+        "    beside = (u >= left - w_m) & (u < left)\n",
+        "    beside = (u >= left - w_m) & (u < left + w_q + w_m) & ~own\n",
+        "tests/sparse/test_image_transformer_2d.py",
+    ),
+    Mutant(
+        "blocks of an image made column by column",
+        "tfviz/sparse/image_transformer_2d.py",
+        "block = y // h_q * width + x // w_q",
+        "block = y // h_q + x // w_q * height",
+        "tests/sparse/test_image_transformer_2d.py",
+    ),
+    Mutant(
         "modulo of a negative number as in C",
         "tfviz/formula.py",
         '"mod": sp.Mod,',

@@ -70,6 +70,7 @@ BUILT = {
     *("encoder_decoder", "causal_masking", "lm_objectives"),
     *("sparse_transformer_strided", "sparse_transformer_fixed", "sparse_transformer_usage"),
     "blockwise_attention",
+    *("atomic_patterns", "image_transformer_1d", "image_transformer_2d"),
     "alrfou_auxiliary_losses",
     *("sinusoidal_pe", "learned_pe"),
     *("shaw_relative", "xl_relative"),

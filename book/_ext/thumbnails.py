@@ -169,6 +169,14 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
         rel_shift(similarity(STEPS.flip(0), 12, base=50.0).expand(N, N).contiguous())
     ).tril(),
     "rope": turned,
+    "atomic_patterns": lambda: mask(
+        patterns.band(radius=1)
+        | patterns.global_tokens(count=1)
+        | patterns.dilated(radius=2, gap=6)
+        | patterns.random_keys(count=1, seed=2)
+    ),
+    "image_transformer_1d": lambda: mask(patterns.image_1d(block=6, memory=5)),
+    "image_transformer_2d": lambda: mask(patterns.image_2d(width=6, h_q=2, w_q=3, h_m=2, w_m=1)),
     "sparse_transformer_strided": lambda: mask(patterns.strided(stride=5)),
     "sparse_transformer_fixed": lambda: mask(patterns.fixed(block=6, summary=1)),
     "sparse_transformer_usage": lambda: (

@@ -56,6 +56,10 @@ MECHANISMS: dict[str, Told] = {
     "shaw_relative": lambda L: {"core": shaw(D_HEAD, SHAW_K)},
     "xl_relative": lambda L: {"core": xl(HEADS, D_HEAD)},
     "rope": lambda L: {"core": lambda: Rope(D_HEAD)},
+    "image_transformer_1d": lambda L: {
+        **_with_positions(core=Sparse)(L),
+        "pattern": patterns.image_1d(block=16, memory=16),
+    },
     "sparse_transformer_strided": lambda L: {
         **_with_positions(core=Sparse)(L),
         "pattern": patterns.strided(stride=round(L**0.5)),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.decoding import Decoding
     from tfviz.explorers.first_look import FirstLook
     from tfviz.explorers.hash_wheel import HashWheel
+    from tfviz.explorers.image_lens import ImageLens
     from tfviz.explorers.loss_schedule import LossSchedule
     from tfviz.explorers.merge_stepper import MergeStepper
     from tfviz.explorers.position_bench import PositionBench
@@ -47,6 +48,7 @@ __all__ = [
     "FirstLook",
     "GoalReport",
     "HashWheel",
+    "ImageLens",
     "LossSchedule",
     "MergeStepper",
     "PositionBench",

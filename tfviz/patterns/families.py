@@ -111,6 +111,63 @@ def blockwise(i: Index, j: Index, *, permutation: Any, length: int) -> Index:
     return permutation[i * blocks // length] == j * blocks // length
 
 
+# --- images --------------------------------------------------------------------------------------
+
+
+@family("image, 1-D memory", "parmar2018image", block=_count(8, "l_q"), memory=Domain(0, 8, "l_m"))
+def image_1d(i: Index, j: Index, *, block: int, memory: int) -> Index:
+    """The query's own block up to the query, and the `memory` tokens in front of that block."""
+    return (i >= j) & (j >= i // block * block - memory)
+
+
+_RECTANGLES = {
+    "h_q": _count(4, "h_q"),
+    "w_q": _count(4, "w_q"),
+    "h_m": Domain(0, 2, "h_m"),
+    "w_m": Domain(0, 2, "w_m"),
+}
+
+
+def _seen(y: Index, x: Index, v: Index, u: Index, *, earlier: Index, **sizes: int) -> Index:
+    """Whether the pixel in row y, column x may use the one in row v, column u. `earlier` says it
+    for two pixels of one block."""
+    h_q, w_q, h_m, w_m = (sizes[name] for name in _RECTANGLES)
+    top, left = y // h_q * h_q, x // w_q * w_q
+    above = (v >= top - h_m) & (v < top) & (u >= left - w_m) & (u < left + w_q + w_m)
+    own = (u >= left) & (u < left + w_q) & earlier
+    beside = (u >= left - w_m) & (u < left)
+    return above | ((v >= top) & (v < top + h_q) & (own | beside))
+
+
+@family("image, 2-D memory", "parmar2018image", width=_count(8, "W"), **_RECTANGLES)
+def image_2d(i: Index, j: Index, *, width: int, h_q: int, w_q: int, h_m: int, w_m: int) -> Index:
+    """An image of `width` columns, read row by row, in blocks of h_q × w_q pixels: the own block up
+    to the query, w_m columns beside it on the left, and h_m rows above it, w_m columns wider on
+    both sides. Blocks come one after the other, so that some keys have a larger number."""
+    return _seen(
+        *(i // width, i % width, j // width, j % width),
+        **{"earlier": i >= j, "h_q": h_q, "w_q": w_q, "h_m": h_m, "w_m": w_m},
+    )
+
+
+@family(
+    "image, 2-D memory, block by block", "parmar2018image", columns=_count(2, "n"), **_RECTANGLES
+)
+def image_2d_blocks(
+    i: Index, j: Index, *, columns: int, h_q: int, w_q: int, h_m: int, w_m: int
+) -> Index:
+    """`image_2d` with the pixels numbered in the order in which they are made: block after block,
+    `columns` blocks in a row of them, and row by row in each. Here no key has a larger number."""
+    size = h_q * w_q
+    return _seen(
+        i // size // columns * h_q + i % size // w_q,
+        i // size % columns * w_q + i % w_q,
+        j // size // columns * h_q + j % size // w_q,
+        j // size % columns * w_q + j % w_q,
+        **{"earlier": i >= j, "h_q": h_q, "w_q": w_q, "h_m": h_m, "w_m": w_m},
+    )
+
+
 # --- named compounds -----------------------------------------------------------------------------
 
 
@@ -225,6 +282,8 @@ PRESETS: dict[str, Pattern] = {
     "block local": block_local(block=8),
     "global tokens": global_tokens(count=2),
     "random keys": random_keys(count=3, seed=0),
+    "Image Transformer, 1-D": image_1d(block=8, memory=8),
+    "Image Transformer, 2-D": image_2d(width=8, h_q=4, w_q=4, h_m=2, w_m=2),
     "Sparse Transformer, strided": strided(stride=8),
     "Sparse Transformer, strided, first factor": sliding_window(lookback=8),
     "Sparse Transformer, strided, second factor": column(stride=8),

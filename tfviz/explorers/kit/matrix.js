@@ -48,7 +48,8 @@ function painter(app) {
 // app.matrix({label, axes: ["i", "j"], tall, most: largest cell in pixels, pick(i, j), hover(i, j),
 //   press(), bare: without heads})
 //   -> {show({title, label, rows, columns, bits | values, signed, most, colour, text(i, j) | true,
-//        rowHeads, rowTails, columnHeads, rowColour, columnColour, row, column, frames, marks, handles})}
+//        rowHeads, rowTails, columnHeads, rowColour, columnColour, row, column, at, frames, marks,
+//        handles})}; keys move from (row, column), or from `at` where no row is framed
 // frames: [{row} | {column} | {cell: [i, j]} | {from: [i, j], to: [i, j]}, with colour, term, name]
 // marks: [{cells: [[i, j], …], term, colour}] are filled while their term is lit.
 // A handle stands at [column, row] in cells: 3 is the edge before column 3, 3.5 its middle.
@@ -125,7 +126,8 @@ function matrix(app, options) {
     const X = { at: (j) => left + j * cell, back: (px) => (px - left) / cell, ends: [0, columns] };
     const Y = { at: (i) => up + i * cell, back: (py) => (py - up) / cell, ends: [0, rows] };
     now = { rows, columns, cell, left, up };
-    at = [clamp(spec.row ?? at[0], 0, rows - 1), clamp(spec.column ?? at[1], 0, columns - 1)];
+    const [i, j] = spec.at ?? [spec.row ?? at[0], spec.column ?? at[1]];
+    at = [clamp(i, 0, rows - 1), clamp(j, 0, columns - 1)];
 
     const out = [];
     const write = (text, x, y, anchor, colour, bold) => {

@@ -1,0 +1,162 @@
+// An image of 8 × 8 pixels: what one of them may use, by the library's formulas, with a memory along
+// the row of all pixels and with one in two dimensions; as images, and as matrices.
+
+const one = new Function(`return ${tf.data.image_1d}`)(); // (i, j, l_q, l_m) => allowed
+const two = new Function(`return ${tf.data.image_2d}`)(); // (i, j, width, h_q, w_q, h_m, w_m)
+const SIDE = tf.declared.knobs.h_q.high;
+const L = SIDE * SIDE;
+const filled = (allowed) =>
+  Uint8Array.from({ length: L * L }, (_, n) => allowed(Math.floor(n / L), n % L));
+const mask1 = tf.keep((l_q, l_m) => filled((i, j) => one(i, j, l_q, l_m)));
+const mask2 = tf.keep((...sizes) => filled((i, j) => two(i, j, SIDE, ...sizes)));
+const row = (i) => Math.floor(i / SIDE);
+const column = (i) => i % SIDE;
+const start = (n, size) => n - (n % size);
+
+// the pixels, block after block and row by row in each
+const orderOf = tf.keep((h_q, w_q) => {
+  const block = (i) => Math.floor(row(i) / h_q) * SIDE + Math.floor(column(i) / w_q);
+  return tf.range(L).sort((a, b) => block(a) - block(b) || a - b);
+});
+const masks = (k) => [mask1(k.l_q, k.l_m), mask2(k.h_q, k.w_q, k.h_m, k.w_m)];
+const keys = (mask, i) => tf.range(L).filter((j) => mask[i * L + j]);
+
+function numbers(k) {
+  const order = orderOf(k.h_q, k.w_q);
+  const pixel = order[k.place];
+  const both = masks(k);
+  return {
+    ...{ pixel, order, one: keys(both[0], pixel), two: keys(both[1], pixel) },
+    pairs: both.map((mask) => tf.sum([...mask])),
+  };
+}
+
+export default tf.explorer({
+  numbers,
+  setup(app) {
+    let over; // the pixel under the mouse
+    const seen = () => orderOf(app.get("h_q"), app.get("w_q"));
+    const at = (pixel) => app.set({ place: seen().indexOf(pixel) });
+    // another size of the blocks is another order: the pixel stays, not its place
+    const resized = (change) => {
+      const { h_q, w_q } = { h_q: app.get("h_q"), w_q: app.get("w_q"), ...change };
+      return { ...change, place: orderOf(h_q, w_q).indexOf(seen()[app.get("place")]) };
+    };
+    const hover = (y, x) => {
+      over = y === undefined ? undefined : y * SIDE + x;
+      app.redraw("hover");
+    };
+    const images = app.split("1fr 1fr", { keep: 2 });
+    const image = { pick: (y, x) => at(y * SIDE + x), hover, axes: ["row", "column"], tall: 300 };
+    const image1 = app.matrix({ ...image, into: images });
+    const image2 = app.matrix({ ...image, into: images });
+    const matrices = app.split("1fr 1fr", { keep: 2 });
+    const matrix1 = app.matrix({ pick: at, tall: 280, into: matrices });
+    const matrix2 = app.matrix({
+      ...{ tall: 280, into: matrices },
+      pick: (i) => (app.get("in_order") ? app.set({ place: i }) : at(i)),
+    });
+    app.motion("place", { every: 250 });
+    for (const key of ["l_q", "l_m"]) app.knob(key);
+    for (const key of ["h_q", "w_q"])
+      app.knob(key, { write: (value) => app.set(resized({ [key]: value })) });
+    for (const key of ["h_m", "w_m", "in_order"]) app.knob(key);
+    const { pixel: asked, pairs } = numbers(app.first);
+    const fair = pairs[0] === pairs[1] && row(asked) > 1 && !app.first.in_order;
+    const question = app.ask(
+      fair && {
+        name: "above",
+        question: `Both read ${tf.sig(pairs[0] / L)} pixels on average. Which memory holds both pixels straight above the framed one?`,
+        chips: ["1-D", "2-D", "both"],
+        truth: ({ one, two }) => {
+          const has = (set) => [1, 2].every((up) => set.includes(asked - up * SIDE));
+          const [in1, in2] = [has(one), has(two)];
+          return in1 && in2 ? 2 : Number(in2);
+        },
+        locks: ["place", "l_q", "l_m", "h_q", "w_q", "h_m", "w_m"],
+        because: `Two rows up is 16 back in the row of all pixels, and this one looks ${(asked % app.first.l_q) + app.first.l_m} back.`,
+      },
+    );
+
+    return (k, n, changed) => {
+      if (changed.has("place")) over = undefined; // keys and play are followed, wherever the mouse is
+      const picked = n.pixel;
+      const at = [row(picked), column(picked)]; // where arrow keys move from
+      const grid = { rows: SIDE, columns: SIDE, text: () => "", at };
+      const pixel = over ?? picked;
+      const [bits1, bits2] = masks(k);
+      const place = n.order.indexOf(pixel);
+      const [y, x] = [row(pixel), column(pixel)];
+      // NaN, hatched: not made yet; 0: made, and out of reach; 1: may be used
+      const shown = (mask, made) =>
+        tf.range(L, (j) => (mask[pixel * L + j] && !question.open ? 1 : made(j) ? 0 : Number.NaN));
+      const own = { cell: [y, x], colour: "query" };
+      const [top, left] = [start(y, k.h_q), start(x, k.w_q)];
+      const end = [Math.min(SIDE, top + k.h_q) - 1, Math.min(SIDE, left + k.w_q) - 1];
+      const [count1, count2] = [keys(bits1, pixel).length, keys(bits2, pixel).length];
+      const words = `Pixel ${pixel}, row ${y}, column ${x}, is number ${pixel} line by line and number ${place} block by block.`;
+      image1.show({
+        title: "1-D: violet is read, hatched not made yet",
+        label: `1-D memory in the image. ${words} It reads ${count1} pixels.`,
+        ...{ ...grid, values: shown(bits1, (j) => j <= pixel), frames: [own] },
+      });
+      image2.show({
+        title: "2-D: drag the block's corner, or the memory's",
+        label: `2-D memory in the image. ${words} It reads ${count2} pixels.`,
+        ...grid,
+        values: shown(bits2, (j) => n.order.indexOf(j) <= place),
+        frames: [{ from: [top, left], to: end, colour: "key" }, own],
+        handles: [
+          {
+            ...{ handle: [k.w_q, k.h_q], knob: "w_q", knobY: "h_q", colour: "key", name: "block" },
+            ...{ label: "corner of the first block", text: `${k.h_q} rows, ${k.w_q} columns` },
+            to: (u, v) => resized({ w_q: app.snap("w_q", u), h_q: app.snap("h_q", v) }),
+          },
+          {
+            handle: [
+              Math.max(0, start(column(picked), k.w_q) - k.w_m),
+              Math.max(0, start(row(picked), k.h_q) - k.h_m),
+            ],
+            ...{ knob: "w_m", knobY: "h_m", name: "memory", label: "corner of the memory" },
+            text: `${k.h_m} rows above, ${k.w_m} columns beside`,
+            to: (u, v) => ({
+              w_m: app.snap("w_m", start(column(picked), k.w_q) - u),
+              h_m: app.snap("h_m", start(row(picked), k.h_q) - v),
+            }),
+          },
+        ],
+      });
+      const first = start(picked, k.l_q);
+      matrix1.show({
+        title: "1-D, every pixel a row",
+        label: `1-D memory as a matrix, row ${pixel}: ${count1} keys`,
+        ...{ rows: L, bits: question.open ? new Uint8Array(L * L) : bits1, row: pixel },
+        handles: [
+          {
+            ...{ handle: [k.l_q, k.l_q], knob: "l_q", colour: "key", text: `${k.l_q} pixels` },
+            to: (u) => ({ l_q: app.snap("l_q", u) }),
+          },
+          {
+            ...{ handle: [Math.max(0, first - k.l_m), picked + 0.5], knob: "l_m" },
+            ...{ text: `${k.l_m} pixels`, to: (u) => ({ l_m: app.snap("l_m", first - u) }) },
+          },
+        ],
+      });
+      const sorted = (mask) => filled((i, j) => mask[n.order[i] * L + n.order[j]]);
+      const drawn = k.in_order ? sorted(bits2) : bits2;
+      matrix2.show({
+        title: k.in_order ? "2-D, in the order of making" : "2-D, pixels line by line",
+        label: `2-D memory as a matrix, row ${k.in_order ? place : pixel}: ${count2} keys`,
+        ...{ rows: L, bits: question.open ? new Uint8Array(L * L) : drawn },
+        row: k.in_order ? place : pixel,
+      });
+      app.read({
+        "this pixel reads, 1-D": `${count1}`,
+        "this pixel reads, 2-D": `${count2}`,
+        "mean, 1-D": tf.fixed(n.pairs[0] / L, 1),
+        "mean, 2-D": tf.fixed(n.pairs[1] / L, 1),
+      });
+      app.say(`${words} It reads ${count1} pixels in 1-D and ${count2} in 2-D.`);
+    };
+  },
+});
