@@ -7,7 +7,7 @@ its definition, written otherwise: (core, Q, K, V, mask) → (out, A), mask (L, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -296,6 +296,15 @@ def refused(says: str, core: Core, *given: Any) -> None:
         assert says in str(error), f"{error!r} does not say {says!r}"
     else:
         raise AssertionError(f"accepted, where {says or 'an error'} was due")
+
+
+def agree_with_gradients(got: Tensor, wanted: Tensor, leaves: Sequence[Tensor]) -> None:
+    """Two ways to the same numbers are also two ways to the same gradients."""
+    torch.testing.assert_close(got, wanted)
+    aim = torch.randn_like(wanted)
+    ways = (torch.autograd.grad(out, leaves, aim) for out in (got, wanted))
+    for a, b in zip(*ways, strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def clone(state: Any) -> Any:

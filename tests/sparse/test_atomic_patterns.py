@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from laws import agree_with_gradients
 
 from tfviz import patterns as P
 from tfviz.attention import attention, sparse_attention
@@ -69,14 +70,7 @@ def test_a_union_has_every_pair_of_its_parts_and_runs() -> None:
     assert both.mask(L).equal(torch.stack([p.mask(L) for p in parts]).any(0))
     leaves = [x.requires_grad_() for x in torch.randn(3, 2, L, 4, dtype=torch.float64)]
     dense, sparse = attention(*leaves, both)[0], sparse_attention(*leaves, both)
-    torch.testing.assert_close(sparse, dense)
-    aim = torch.randn_like(dense)
-    for a, b in zip(
-        torch.autograd.grad(dense, leaves, aim),
-        torch.autograd.grad(sparse, leaves, aim),
-        strict=True,
-    ):
-        torch.testing.assert_close(a, b)
+    agree_with_gradients(sparse, dense, leaves)
     with pytest.raises(ValueError, match="parts is empty"):
         union()
 

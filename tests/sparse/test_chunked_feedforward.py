@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from laws import agree_with_gradients
 from torch import Tensor, nn
 
 from tfviz.measure import largest_storage, saved_bytes
@@ -23,15 +24,7 @@ def network() -> nn.Sequential:
 def test_chunks_change_nothing(chunks: int, again: bool) -> None:
     made, leaf = network(), X.clone().requires_grad_()
     wanted, got = made(leaf), chunked(made, leaf, chunks, again)
-    torch.testing.assert_close(got, wanted)
-    of = [leaf, *made.parameters()]
-    pairs = zip(
-        torch.autograd.grad(got.sin().sum(), of),
-        torch.autograd.grad(wanted.sin().sum(), of),
-        strict=True,
-    )
-    for a, b in pairs:
-        torch.testing.assert_close(a, b)
+    agree_with_gradients(got, wanted, [leaf, *made.parameters()])
 
 
 @torch.no_grad()

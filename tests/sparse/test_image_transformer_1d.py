@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from laws import agree_with_gradients
 
 from tfviz import patterns as P
 from tfviz.attention import attention
@@ -49,14 +50,7 @@ def test_definition_and_sparse_agree_with_gradients(L: int, block: int, memory: 
     leaves = [x.requires_grad_() for x in torch.randn(3, 2, 2, L, 4, dtype=torch.float64)]
     dense = attention(*leaves, P.image_1d(block=block, memory=memory))[0]
     sparse = one.image_attention_1d(*leaves, block, memory)
-    torch.testing.assert_close(sparse, dense)
-    aim = torch.randn_like(dense)
-    for a, b in zip(
-        torch.autograd.grad(dense, leaves, aim),
-        torch.autograd.grad(sparse, leaves, aim),
-        strict=True,
-    ):
-        torch.testing.assert_close(a, b)
+    agree_with_gradients(sparse, dense, leaves)
 
 
 @pytest.mark.parametrize("L", [4096, 16_384])
