@@ -149,9 +149,23 @@ MUTANTS = [
     Mutant(
         "layers composed in the wrong order",
         "tfviz/patterns/reach.py",
-        "masks[n % len(masks)].float() @ known.float() > 0",
-        "known.float() @ masks[n % len(masks)].float() > 0",
+        "return mask.float() @ known.float() > 0",
+        "return known.float() @ mask.float() > 0",
         "tests/test_patterns.py",
+    ),
+    Mutant(
+        "search: a random part's pairs count as certain",
+        "tfviz/patterns/inverse.py",
+        "sure = bits & torch.tensor([_name(p) not in RANDOM for p in alone])[:, None, None]",
+        "sure = bits.clone()",
+        "tests/test_inverse.py",
+    ),
+    Mutant(
+        "search: two in turn are two together",
+        "tfviz/patterns/inverse.py",
+        "known = spread(masks[n % 2], known) | known",
+        "known = spread(masks.any(0), known) | known",
+        "tests/test_inverse.py",
     ),
     Mutant(
         "residual forgotten in influence",

@@ -15,7 +15,8 @@ from tfviz import patterns as P
 from tfviz.explorers import SparseLab
 
 JS = """await import(`${address}_static/explorers/kit.js`);
-const lab = await import(`${address}_static/explorers/sparse_lab.js`);"""
+const { counted, ...rest } = await import(`${address}_static/explorers/sparse_lab.js`);
+const lab = { ...counted, ...rest };"""
 
 VALUES = {
     "radius": [0, 1, 5],
@@ -235,7 +236,7 @@ def test_module_needs_no_import_and_is_small(folder: Any, address: str) -> None:
             (folder / "_static" / "explorers" / f"{name}.{kind}").read_text("utf-8")
             for name in ("kit", "sparse_lab")
         ]
-        assert sum(len(gzip.compress(text.encode())) for text in texts) < 54_000
+        assert sum(len(gzip.compress(text.encode())) for text in texts) < 53_000
         for text in texts:
             assert not re.search(r"^import\b", text, re.MULTILINE)
             assert not re.search(r"https?:(?!//www\.w3\.org/2000/svg)", text)

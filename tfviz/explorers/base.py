@@ -42,6 +42,7 @@ class Explorer(anywidget.AnyWidget):
                  1cqw is 1 % of the width of the explorer
     min_height_narrow   the same below `narrow` pixels of width; must be the greater of the two
     asks         the sentence above the picture, unless another `prompt` is given
+    uses         files of `parts/` that stand in front of the module: what a few explorers share
     extra        arguments that only `prepare` uses, with their defaults
 
     Raises TypeError for arguments that it does not have, ValueError for values that do not fit.
@@ -53,6 +54,7 @@ class Explorer(anywidget.AnyWidget):
     min_height_narrow: ClassVar[str] = "56rem"
     narrow: ClassVar[int] = 676
     home: ClassVar[Path] = HERE
+    uses: ClassVar[tuple[str, ...]] = ()
     asks: str = ""
     extra: ClassVar[Mapping[str, Any]] = {}
     moved: ClassVar[dict[str, t.TraitType]] = {}
@@ -122,7 +124,8 @@ class Explorer(anywidget.AnyWidget):
         about = json.dumps(declared, **written)  # in order: that of the constructor
         name = json.dumps(cls.module)
         start = f"const tf = tfvizKit({{name: {name}, declared: {about}, data: {data}}});"
-        script = (cls.home / f"{cls.module}.js").read_text("utf-8")
+        files = [*(HERE / "parts" / f"{n}.js" for n in cls.uses), cls.home / f"{cls.module}.js"]
+        script = "\n".join(file.read_text("utf-8") for file in files)
         sheet = cls.home / f"{cls.module}.css"
         return f"{start}\n{script}", sheet.read_text("utf-8") if sheet.exists() else ""
 

@@ -31,7 +31,7 @@ const LETTERS = [...MODEL.letters];
 let model; // made from its weights when somebody wants it to write
 // The letters after `begin`; before each what the model says, and what the cuts leave of it.
 const writing = tf.keep((begin, written, seed, tau, k, p) => {
-  model ??= tf.gpt(MODEL);
+  model ??= gpt(MODEL);
   const read = model();
   const dice = tf.uniforms(seed, MOST.written).map((x) => x / Math.sqrt(12) + 0.5);
   const say = (token) => {
@@ -239,7 +239,7 @@ function tokenView(app) {
   };
 }
 
-const why = (text) => tf.unread(text, MODEL.letters, 1, MOST.begin);
+const why = (text) => unread(text, MODEL.letters, 1, MOST.begin);
 
 function writeView(app) {
   const text = { label: "the beginning, and the letters written so far", into: app.questions };

@@ -53,6 +53,7 @@ class Decoding(Explorer):
     """
 
     module: ClassVar[str] = "decoding"
+    uses: ClassVar[tuple[str, ...]] = ("gpt",)
     label: ClassVar[str] = "Decoding: from a model's probabilities to text"
     narrow: ClassVar[int] = 640
 

@@ -1,6 +1,5 @@
 // Sparse Lab. Formulas, ranges and words come from the library (tf.data); this file counts and draws.
 const { el, clamp, keyed, mix, sig, word } = tf;
-const FAMILIES = tf.data.families;
 const SIDES = ["left", "right"],
   NAME = { left: "A", right: "B" };
 const STACKS = { A: ["left"], B: ["right"], AB: ["left", "right"], BA: ["right", "left"] };
@@ -275,165 +274,6 @@ function matrixOn(app, parent, { label, pick, hover, axes = ["i", "j"] }) {
   return { draw, canvas: view.canvas, label: view.label };
 }
 
-// --- patterns: spec → bits ---------------------------------------------------------------------------
-
-// One compiled formula for each family, on its first use: (i, …parameters) => (j) => allowed. The
-// parameters are arguments, so it serves every position of the sliders.
-const formulas = {};
-const formula = (name) => (formulas[name] ??= new Function(`return ${FAMILIES[name].rows}`)());
-
-const tables = new Map();
-function tableBits(spec) {
-  if (!tables.has(spec.table)) {
-    const bytes = Uint8Array.from(atob(spec.table), (c) => c.charCodeAt(0));
-    tables.set(
-      spec.table,
-      Uint8Array.from(
-        { length: spec.shape[0] ** 2 },
-        (_, k) => (bytes[k >> 3] >> (7 - (k & 7))) & 1,
-      ),
-    );
-  }
-  return tables.get(spec.table);
-}
-
-function bits(spec, L) {
-  if (spec.table) return tableBits(spec).slice();
-  if (spec.op) {
-    const [first, ...rest] = spec.parts.map((part) => bits(part, L));
-    if (spec.op === "not") for (let k = 0; k < first.length; k++) first[k] ^= 1;
-    for (const next of rest) {
-      if (spec.op === "and") for (let k = 0; k < first.length; k++) first[k] &= next[k];
-      else for (let k = 0; k < first.length; k++) first[k] |= next[k];
-    }
-    return first;
-  }
-  const out = new Uint8Array(L * L);
-  const values = FAMILIES[spec.name].args
-    .slice(2)
-    .map((name) => (name === "length" ? L : spec.params[name]));
-  const row = formula(spec.name);
-  for (let i = 0, k = 0; i < L; i++) {
-    const allowed = row(i, ...values);
-    for (let j = 0; j < L; j++, k++) out[k] = allowed(j) ? 1 : 0;
-  }
-  return out;
-}
-
-// The mask, its keys row by row, and what is counted on it.
-function measure(spec, L, causal) {
-  const mask = bits(spec, L);
-  if (causal) for (let i = 0; i < L; i++) mask.fill(0, i * L + i + 1, (i + 1) * L);
-  const starts = new Uint32Array(L + 1);
-  let pairs = 0,
-    most = 0,
-    row = 0,
-    ahead = null;
-  for (let i = 0, k = 0; i < L; i++) {
-    for (let j = 0; j < L; j++, k++)
-      if (mask[k]) {
-        pairs++;
-        if (j > i && !ahead) ahead = [i, j];
-      }
-    starts[i + 1] = pairs;
-    if (pairs - starts[i] > most) {
-      most = pairs - starts[i];
-      row = i;
-    }
-  }
-  const keys = new Uint16Array(pairs);
-  for (let i = 0, k = 0, n = 0; i < L; i++)
-    for (let j = 0; j < L; j++, k++) if (mask[k]) keys[n++] = j;
-  return {
-    L,
-    mask,
-    starts,
-    keys,
-    pairs,
-    most,
-    row,
-    ahead,
-    keysOf: (i) => keys.subarray(starts[i], starts[i + 1]),
-  };
-}
-
-function tiles({ L, starts, keys }, size) {
-  const across = Math.ceil(L / size),
-    kept = new Uint8Array(across * across);
-  for (let i = 0; i < L; i++) {
-    const from = Math.floor(i / size) * across;
-    for (let k = starts[i]; k < starts[i + 1]; k++) kept[from + Math.floor(keys[k] / size)] = 1;
-  }
-  const edge = (k) => Math.min(size, L - k * size);
-  let blocks = 0,
-    pairs = 0;
-  for (let a = 0; a < across; a++)
-    for (let b = 0; b < across; b++)
-      if (kept[a * across + b]) {
-        blocks++;
-        pairs += edge(a) * edge(b);
-      }
-  return { blocks, pairs, all: across * across };
-}
-
-// --- depth -----------------------------------------------------------------------------------------
-
-// Hops between all pairs when layer n uses stack[n % length]: rows as bit sets, 32 tokens a word.
-function reachOf(stack) {
-  const { L } = stack[0],
-    words = Math.ceil(L / 32);
-  const causal = stack.every((p) => !p.ahead);
-  let known = new Uint32Array(L * words);
-  const missing = Uint16Array.from({ length: L }, (_, i) => (causal ? i : L - 1)); // tokens not heard yet
-  const hops = new Int16Array(L * L).fill(-1);
-  for (let i = 0; i < L; i++) {
-    known[i * words + (i >> 5)] |= 1 << (i & 31);
-    hops[i * L + i] = 0;
-  }
-  for (let n = 0, quiet = 0; quiet < stack.length; n++) {
-    const { starts, keys } = stack[n % stack.length],
-      next = known.slice();
-    let fresh = false;
-    for (let i = 0; i < L; i++) {
-      if (!missing[i]) continue;
-      const row = i * words;
-      for (let k = starts[i]; k < starts[i + 1]; k++) {
-        const from = keys[k] * words;
-        for (let w = 0; w < words; w++) next[row + w] |= known[from + w];
-      }
-      for (let w = 0; w < words; w++) {
-        let news = next[row + w] & ~known[row + w];
-        if (news) fresh = true;
-        while (news) {
-          const bit = 31 - Math.clz32(news & -news);
-          hops[i * L + w * 32 + bit] = n + 1;
-          missing[i]--;
-          news &= news - 1;
-        }
-      }
-    }
-    known = next;
-    quiet = fresh ? 0 : quiet + 1;
-  }
-  let unreachable = 0,
-    lost = null,
-    far = 0,
-    farthest = null;
-  for (let i = 0; i < L; i++)
-    for (let j = 0; j < L; j++) {
-      const hop = hops[i * L + j];
-      if (hop > far) {
-        far = hop;
-        farthest = [i, j];
-      }
-      if (hop < 0 && (!causal || j <= i)) {
-        unreachable++;
-        lost ??= [i, j];
-      }
-    }
-  return { hops, causal, unreachable, lost, far, farthest, diameter: unreachable ? null : far };
-}
-
 // Row `query` of the product of ½ (I + D⁻¹ M) over the layers, from the top layer down.
 function influenceOf(stack, layers, query) {
   let share = new Float64Array(stack[0].L);
@@ -524,22 +364,6 @@ function verdict(goal, L, stack, reach) {
 }
 
 // --- specs as text -----------------------------------------------------------------------------------
-
-const literal = (value) =>
-  Array.isArray(value) ? `(${value.join(", ")}${value.length === 1 ? "," : ""})` : String(value);
-function expression(spec, inside = false) {
-  if (spec.table) return `patterns.from_spec(${JSON.stringify(spec)})`;
-  if (spec.op === "not") return `~${expression(spec.parts[0], true)}`;
-  if (spec.op) {
-    const text = spec.parts
-      .map((part) => expression(part, true))
-      .join(spec.op === "and" ? " & " : " | ");
-    return inside ? `(${text})` : text;
-  }
-  return `patterns.${spec.name}(${Object.entries(spec.params)
-    .map(([name, value]) => `${name}=${literal(value)}`)
-    .join(", ")})`;
-}
 
 // What SparseLab says where it is given no prompt.
 const ownPrompt = (query) =>
@@ -672,58 +496,6 @@ function formulaNodes(text, query) {
           : piece,
     );
 }
-
-// --- ranges ------------------------------------------------------------------------------------------
-
-const rangers = {};
-const parametersOf = (name) =>
-  FAMILIES[name].args
-    .slice(2)
-    .filter((arg) => arg !== "length")
-    .map((arg) => [arg, FAMILIES[name].params[arg]]);
-function highest(spec, name, L) {
-  const { high } = FAMILIES[spec.name].params[name];
-  if (!high) return name === "seed" ? 99 : L;
-  rangers[high] ??= new Function(`return ${high}`)();
-  const names = [...parametersOf(spec.name).map(([n]) => n), "length"];
-  return rangers[high](...names.map((n) => (n === "length" ? L : spec.params[n])));
-}
-// The spec with every parameter inside its range for this L; unknown names are an error.
-function fit(spec, L) {
-  if (spec.table) {
-    if (spec.shape[0] !== L) throw new Error(`the table is for L = ${spec.shape[0]}`);
-    return spec;
-  }
-  if (spec.op) return { op: spec.op, parts: spec.parts.map((part) => fit(part, L)) };
-  const family = FAMILIES[spec.name];
-  if (!family) throw new Error(`no pattern is called ${spec.name}`);
-  const out = { name: spec.name, params: {} };
-  for (const [name, range] of parametersOf(spec.name)) {
-    let value = spec.params?.[name] ?? range.default;
-    if (range.type === "list") {
-      const order = Array.isArray(value) ? value : range.default;
-      const whole = [...order].sort((a, b) => a - b).every((n, k) => n === k) && order.length <= L;
-      value = whole ? order : order.map((_, k) => k).slice(0, L);
-    }
-    out.params[name] = value;
-  }
-  for (const [name, range] of Object.entries(family.params)) {
-    if (range.type === "list") continue;
-    const high = range.high ? highest(out, name, L) : Infinity;
-    out.params[name] = clamp(Math.round(out.params[name]), range.min, high);
-  }
-  return out;
-}
-// Does the spec hold at this L as it is?
-function fits(spec, L) {
-  if (spec.parts) return spec.parts.every((part) => fits(part, L));
-  if (spec.table) return spec.shape[0] === L;
-  const { params } = fit(spec, L);
-  return Object.keys(params).every((name) => String(params[name]) === String(spec.params[name]));
-}
-const tableLength = (spec) =>
-  spec.table ? spec.shape[0] : spec.parts ? spec.parts.map(tableLength).find(Boolean) : undefined;
-const fresh = (name, L) => fit({ name, params: {} }, L);
 
 // --- the pieces of the picture -------------------------------------------------------------------------
 
@@ -1516,7 +1288,7 @@ function makeCost(app) {
     const points = (side) => {
       const fixed = tableLength(s[side]);
       return (fixed ? [fixed] : lengths).flatMap((L) => {
-        if (!fits(s[side], L)) return []; // a parameter is out of range at this L
+        if (!fitsAt(s[side], L)) return []; // a parameter is out of range at this L
         return [[L, measure(s[side], L, s.causal).pairs]];
       });
     };
@@ -1528,7 +1300,7 @@ function makeCost(app) {
     draw(data, s) {
       const { L, block, d } = s,
         [a, b] = [data.left, data.right],
-        [ta, tb] = [tiles(a, block), tiles(b, block)];
+        [ta, tb] = [tilesOf(a, block), tilesOf(b, block)];
       const pairs = [a.pairs, ta.pairs, b.pairs, tb.pairs, L * L];
       put("pairs", pairs.map(tf.count));
       put(
@@ -1696,4 +1468,6 @@ export default tf.explorer({
     };
   },
 });
-export { bits, coneOf, influenceOf, measure, maskModOf, pythonOf, reachOf, tiles, verdict };
+// for tests
+export const counted = { bits, measure, reachOf, tiles: tilesOf };
+export { coneOf, influenceOf, maskModOf, pythonOf, verdict };

@@ -80,6 +80,7 @@ class SparseLab(Explorer):
     """
 
     module: ClassVar[str] = "sparse_lab"
+    uses: ClassVar[tuple[str, ...]] = ("patterns",)
     label: ClassVar[str] = "Sparse Lab: two attention patterns compared"
 
     left = own(PatternTrait().tag(to_json=_to_json), optional=True)

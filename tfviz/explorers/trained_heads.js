@@ -21,7 +21,7 @@ const unpack = tf.keep((text, layers, heads, L) => {
 const { letters: LETTERS, longest: LONGEST } = tf.data.model;
 let model;
 const mapsOf = tf.keep((text) => {
-  model ??= tf.gpt(tf.data.model);
+  model ??= gpt(tf.data.model);
   const read = model();
   const rows = [...text].map((letter) => read(LETTERS.indexOf(letter)).maps);
   const L = text.length;
@@ -33,7 +33,7 @@ const mapsOf = tf.keep((text) => {
     }),
   );
 });
-const why = (text) => (text ? tf.unread(text, LETTERS, 2, LONGEST) : "");
+const why = (text) => (text ? unread(text, LETTERS, 2, LONGEST) : "");
 const textOf = (k) => k.yours || k.texts[k.text];
 const lengthOf = (k) => textOf(k).length;
 const maps = (k) => (k.yours ? mapsOf(k.yours) : unpack(k.maps[k.text], ...k.shape, lengthOf(k)));

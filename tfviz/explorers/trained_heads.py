@@ -38,6 +38,7 @@ class TrainedHeads(Explorer):
     """
 
     module: ClassVar[str] = "trained_heads"
+    uses: ClassVar[tuple[str, ...]] = ("gpt",)
     label: ClassVar[str] = "Heads of a trained model: where each of them looks"
     min_height: ClassVar[str] = "61rem"
     min_height_narrow: ClassVar[str] = "111.5rem"

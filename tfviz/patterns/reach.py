@@ -60,6 +60,11 @@ def _masks(patterns: Sequence[HasMask], L: int) -> list[Bool[Tensor, "L L"]]:
     return [m.any(0) if m.dim() == 3 else m for m in masks]  # heads of one layer work together
 
 
+def spread(mask: Bool[Tensor, "*b L L"], known: Bool[Tensor, "*b L L"]) -> Bool[Tensor, "*b L L"]:
+    """What positions hear of through one layer: j, if a key of i knows of it. M R > 0."""
+    return mask.float() @ known.float() > 0
+
+
 def reach(
     patterns: Sequence[HasMask], L: int, layers: int | None = None, residual: bool = True
 ) -> Reach:
@@ -76,7 +81,7 @@ def reach(
     by_layer: list[Bool[Tensor, "L L"]] = []
     quiet = n = 0
     while n != layers and (layers is not None or quiet < len(masks)):
-        step = masks[n % len(masks)].float() @ known.float() > 0  # M R: via some key k of i
+        step = spread(masks[n % len(masks)], known)
         known = step | known if residual else step
         fresh = known & (hops < 0)
         hops[fresh] = n + 1

@@ -355,8 +355,8 @@ const kit = (about) => {
   const tf = {
     ...about,
     ...{ clamp, range, keep, sum, dot, norm, rms, plus, arc, hull, softmax, uniforms, product },
-    ...{ layerNorm, selfAttention, feedForward, blockStack, bytePairs, gpt, unread },
-    ...{ sig, count, fixed, short, bytes, python, el, svg, rgb, mix, word, keyed },
+    ...{ layerNorm, selfAttention, feedForward, blockStack, bytePairs },
+    ...{ sig, count, fixed, short, bytes, pack, python, el, svg, rgb, mix, word, keyed },
   };
   tf.explorer = (spec) => explorer(tf, spec);
   return tf;

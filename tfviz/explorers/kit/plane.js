@@ -320,7 +320,8 @@ function spanOf(m) {
   return m.handle ? [m.handle] : [];
 }
 
-// app.plane({label, height(width, small), into, lead}) -> {show({title, label, x, y, square, marks, hover, sketch})}
+// app.plane({label, height(width, small), into, lead}) -> {show({title, label, x, y, square, marks, hover, pick, sketch})}
+// pick(x, y) takes the point of a mark that is clicked; keys need a handle for it
 function plane(app, options) {
   const view = pictureOn(app, { className: "tfx-plane", ...options });
   const layers = ["axes", "marks", "sketch", "hover", "handles"].map((name) =>
@@ -459,10 +460,9 @@ function plane(app, options) {
   }
 
   // --- hover: what stands nearest, said in the picture; leaving restores
-  const hovered = (event) => {
-    if (!now || now.spec.hover === false || view.root.querySelector("[data-held]")) return;
+  const nearest = (event) => {
     const [px, py] = view.place(event);
-    const { x, y, list, spec, box } = now;
+    const { x, y, list, spec } = now;
     let best = null;
     for (const m of list) {
       if (!m.line && !m.points) continue;
@@ -472,6 +472,12 @@ function plane(app, options) {
         if (far < 40 && (!best || far < best.far)) best = { far, a, b, m };
       }
     }
+    return best;
+  };
+  const hovered = (event) => {
+    if (!now || now.spec.hover === false || view.root.querySelector("[data-held]")) return;
+    const { x, y, spec, box } = now;
+    const best = nearest(event);
     if (!best) return over.replaceChildren();
     const { a, b, m } = best;
     const told =
@@ -494,6 +500,10 @@ function plane(app, options) {
   view.root.addEventListener("pointermove", hovered);
   view.root.addEventListener("pointerdown", hovered);
   view.root.addEventListener("pointerleave", () => over.replaceChildren());
+  view.root.addEventListener("click", (event) => {
+    const best = now?.spec.pick && nearest(event);
+    if (best) now.spec.pick(best.a, best.b);
+  });
 
   // --- a curve that the reader draws: sketch {at: [x, …], ys: [y or undefined, …], changed()}
   const board = svg("rect", { class: "tfx-board", role: "slider", tabindex: 0 });

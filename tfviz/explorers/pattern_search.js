@@ -1,0 +1,260 @@
+// From a budget to patterns: all that the library tries, counted by the code of the Sparse Lab.
+const { space, random } = tf.data;
+const { max_keys: KEYS, max_hops: HOPS } = tf.declared.knobs;
+
+// 1, 2, 3, 4, 6, 8, 12, … below L
+const sizes = (L) => {
+  const power = (n) => (n & (n - 1)) === 0;
+  return tf.range(L).filter((n) => n > 0 && (power(n) || (n % 3 === 0 && power(n / 3))));
+};
+const alone = (L, causal, block) =>
+  space[causal ? "causal" : "open"].flatMap(([name, choices]) => {
+    let all = [{}];
+    for (const [key, said] of Object.entries(choices)) {
+      const values = said === "sizes" ? sizes(L) : said === "block" ? [block] : said;
+      all = all.flatMap((params) => values.map((value) => ({ ...params, [key]: value })));
+    }
+    const inside = (p) => name !== "dilated" || p.radius * p.gap < L;
+    return all
+      .filter(inside)
+      .map((params) => ({ name, params }))
+      .filter((spec) => fitsAt(spec, L));
+  });
+
+// All of L² bytes, four at a time.
+function either(a, b) {
+  const [fours, more] = [new Uint32Array(a.slice().buffer), new Uint32Array(b.buffer)];
+  for (let k = 0; k < fours.length; k++) fours[k] |= more[k];
+  return new Uint8Array(fours.buffer);
+}
+
+// What `tfviz.patterns.search` finds: [{stack: [spec, …], numbers: [keys, hops, blocks, random]}]
+const search = tf.keep((L, causal, block) => {
+  const most = Math.min(KEYS.high, L);
+  const counted = (mask, spec, sure) => {
+    let chance = 0;
+    if (sure !== mask) for (let k = 0; k < mask.length; k++) chance += Number(mask[k] && !sure[k]);
+    const one = counts(mask, L);
+    return { ...one, spec, sure, chance, blocks: 0 };
+  };
+  const none = new Uint8Array(L * L);
+  const singles = alone(L, causal, block).map((spec) => {
+    const { mask } = measure(spec, L, causal);
+    return counted(mask, spec, random.includes(spec.name) ? none : mask);
+  });
+  const found = new Map();
+  const take = (stack) => {
+    if (stack.some((layer) => layer.most > most)) return;
+    const diameter = diameterOf(stack, HOPS.high);
+    if (!diameter) return;
+    for (const layer of stack) layer.blocks ||= tilesOf(layer, block).blocks;
+    const worst = (name) => Math.max(...stack.map((layer) => layer[name]));
+    const numbers = [worst("most"), diameter, worst("blocks"), worst("chance")];
+    const key = numbers.join();
+    if (!found.has(key)) found.set(key, { numbers, stack: stack.map((layer) => layer.spec) });
+  };
+  const pairs = singles.flatMap((a, n) =>
+    singles.slice(n + 1).flatMap((b) => (a.spec.name === b.spec.name ? [] : [[a, b]])),
+  );
+  for (const one of singles) take([one]);
+  const hopeful = pairs.filter(([a, b]) => {
+    if (Math.max(a.most, b.most) > most) return false;
+    const mask = either(a.mask, b.mask);
+    const sure = a.sure === a.mask && b.sure === b.mask ? mask : either(a.sure, b.sure);
+    const both = counted(mask, { op: "or", parts: [a.spec, b.spec] }, sure);
+    take([both]);
+    return diameterOf([both], HOPS.high); // two in turn reach no further than both at once
+  });
+  for (const [a, b] of hopeful)
+    for (const stack of [
+      [a, b],
+      [b, a],
+    ])
+      take(stack);
+  const tried = singles.length + 3 * pairs.length;
+  const list = [...found.values()].sort((a, b) => byNumbers(a.numbers, b.numbers));
+  return { tried, found: list };
+});
+const byNumbers = (a, b) => {
+  const k = a.findIndex((x, n) => x !== b[n]);
+  return k < 0 ? 0 : a[k] - b[k];
+};
+const beats = (a, b) => a.numbers.every((x, k) => x <= b.numbers[k]);
+
+// With fewer keys nobody can: a layer multiplies what a token knows by keys + 1 at most.
+const least = (L, hops) => Math.ceil(L ** (1 / hops) - 1e-9) - 1;
+
+// What keeps a budget; what beats another stands before it in the list.
+const answerOf = tf.keep((L, causal, block, most, hops, prefer) => {
+  const { tried, found } = search(L, causal, block);
+  const kept = found.filter(({ numbers }) => numbers[0] <= most && numbers[1] <= hops);
+  const front = [];
+  for (const f of kept) if (!front.some((g) => beats(g, f))) front.push(f);
+  const by = ["keys", "hops", "blocks"].indexOf(prefer);
+  const first = (a, b) => a.numbers[by] - b.numbers[by] || byNumbers(a.numbers, b.numbers);
+  return { tried, found, kept, front, best: [...kept].sort(first)[0] };
+});
+const answer = (k) => answerOf(k.L, k.causal, k.block, k.max_keys, k.max_hops, k.prefer);
+const CAUSAL = { name: "causal", params: {} };
+const shown = (best, { causal, L }) =>
+  best.stack
+    .map((spec) =>
+      causal && measure(spec, L, false).ahead ? { op: "and", parts: [spec, CAUSAL] } : spec,
+    )
+    .map((spec) => expression(spec))
+    .join(", then ")
+    .replaceAll("patterns.", "");
+const box = (keys, low, high) => [
+  [1, low],
+  [keys, low],
+  [keys, high],
+  [1, high],
+];
+// each place once
+const points = (some) => [
+  ...new Map(some.map(({ numbers: [keys, hops] }) => [`${keys} ${hops}`, [keys, hops]])).values(),
+];
+
+export default tf.explorer({
+  numbers(k) {
+    const { tried, found, kept, front, best } = answer(k);
+    return {
+      tried,
+      least: tf.range(HOPS.high, (n) => Math.max(1, least(k.L, n + 1))),
+      found: found.map((f) => f.numbers),
+      kept: kept.length,
+      front: front.map((f) => f.numbers),
+      best: best?.numbers ?? [],
+      pairs: best ? best.stack.map((spec) => measure(spec, k.L, k.causal).pairs) : [],
+    };
+  },
+  setup(app) {
+    const both = app.split("5fr 3fr");
+    const cloud = app.plane({ height: (w) => tf.clamp(w * 1.1, 240, 440), into: both });
+    const side = tf.el("div");
+    both.append(side);
+    const masks = [0, 1].map(() => app.matrix({ tall: 190, into: side }));
+    const table = app.table({
+      ...{ caption: "Nothing is better in one number without being worse in another", wrap: true },
+      columns: ["keys", "hops", "blocks", "by chance", "pattern"],
+      pick: (n) => choose(front[n]),
+    });
+    let front = [];
+    let picked; // the point that was pressed on, until a knob is moved
+    const choose = (one) => {
+      picked = one;
+      app.redraw("picked");
+    };
+    for (const key of ["max_keys", "max_hops", "L", "block", "prefer", "causal"]) app.knob(key);
+    const lab = document.querySelector('[data-explorer="sparse_lab"]');
+    const state = () => {
+      const { L, causal, block } = app.all();
+      const [left, right] = (picked ?? answer(app.all()).best).stack;
+      const stack = right ? "AB" : "A";
+      return {
+        left,
+        right: right ?? left,
+        L,
+        query: Math.floor((2 * L) / 3),
+        causal,
+        block,
+        stack,
+      };
+    };
+    const go = app.button("show it in the Sparse Lab", () => {
+      const others = location.hash.slice(1).split("&");
+      const rest = others.filter((part) => part && !part.startsWith("sparse_lab="));
+      location.hash = [`sparse_lab=${tf.pack(state())}`, ...rest].join("&");
+    });
+    go.hidden = !lab;
+    const question = app.ask({
+      name: "keys",
+      question: "64 tokens, causal, two hops: with how few keys in a row can it be done?",
+      number: { unit: "keys", near: 0 },
+      truth: ({ best }) => best[0],
+      then: { L: 64, causal: true, max_keys: 32, max_hops: 2, prefer: "keys" },
+      because:
+        "8 tokens know of at most 8 each: 8 · 8 = 64. Two patterns in turn do it: first among neighbours, then across.",
+    });
+
+    return (k, n, changed) => {
+      const all = answer(k);
+      if (Object.keys(k).some((name) => changed.has(name))) picked = undefined;
+      const best = picked ?? all.best;
+      front = all.front;
+      const open = question.open;
+      const drawn = open ? all.found.filter(({ numbers }) => numbers[1] > 2) : all.found;
+      const never = n.least.flatMap((keys, h) =>
+        keys > 1 ? [[h + 1, Math.min(KEYS.high, keys)]] : [],
+      );
+      cloud.show({
+        title: `${tf.count(n.tried)} tried: points are what they need to connect ${k.L} tokens`,
+        label: `Cloud of ${all.found.length} results by keys and hops; ${n.kept} keep the budget of ${k.max_keys} keys and ${k.max_hops} hops`,
+        x: {
+          label: "most keys in a row",
+          from: 1,
+          to: KEYS.high,
+          log: true,
+          ticks: [1, 2, 4, 8, 16, 32],
+        },
+        y: { label: "hops", from: 0.5, to: HOPS.high, whole: true },
+        pick: (keys, hops) =>
+          choose(drawn.find(({ numbers }) => numbers[0] === keys && numbers[1] === hops)),
+        marks: [
+          ...never.map(([h, keys]) => ({
+            shape: box(keys - 0.5, h - 0.5, h + 0.5),
+            colour: "grid",
+            strength: 1,
+          })),
+          { text: "nobody can", at: [2, 1], colour: "muted" },
+          { shape: box(k.max_keys, 0.5, k.max_hops), colour: "key", edge: true, strength: 0.08 },
+          { points: points(drawn), colour: "muted", size: 3 },
+          { points: open ? [] : points(all.kept), colour: "attention", size: 4 },
+          best && !open && { points: points([best]), colour: "query", size: 7 },
+          {
+            handle: [k.max_keys, k.max_hops],
+            ...{ knob: "max_keys", knobY: "max_hops", colour: "key", label: "the budget" },
+            text: `${k.max_keys} keys, ${k.max_hops} hops`,
+          },
+        ],
+      });
+      masks.forEach((matrix, n) => {
+        const spec = !open && best?.stack[n];
+        matrix.box.hidden = !spec;
+        if (!spec) return;
+        matrix.show({
+          title: best.stack.length > 1 ? `layers ${n ? "2, 4, …" : "1, 3, …"}` : "every layer",
+          label: `Mask of ${expression(spec)}`,
+          ...{ rows: k.L, bits: measure(spec, k.L, k.causal).mask },
+        });
+      });
+      table.show(
+        open
+          ? []
+          : front.slice(0, 8).map((f) => ({
+              ...{ head: String(f.numbers[0]), cells: [...f.numbers.slice(1), shown(f, k)] },
+              mine: f === best,
+            })),
+      );
+      const most = (k.max_keys + 1) ** k.max_hops;
+      const why =
+        most < k.L
+          ? `Nobody can: after ${k.max_hops} hops a token has heard of at most (${k.max_keys} + 1)^${k.max_hops} = ${most} of ${k.L} tokens.`
+          : `None of the ${tf.count(n.tried)} does; counting does not forbid it.`;
+      go.disabled = !best;
+      app.read({
+        tried: tf.count(n.tried),
+        "keep the budget": open ? "?" : tf.count(n.kept),
+        "keys, hops": open || !best ? "" : best.numbers.slice(0, 2).join(", "),
+        blocks: open || !best ? "" : String(best.numbers[2]),
+      });
+      app.say(
+        open
+          ? "Answer first."
+          : best
+            ? `${tf.count(n.kept)} results keep the budget. ${picked ? "Pressed on" : "Best"}: ${shown(best, k)}.`
+            : why,
+      );
+    };
+  },
+});
