@@ -36,6 +36,7 @@ from tfviz.cores import Where
 
 SELF = -1e5  # the score of a token with itself
 NEVER = -1e9  # and of a pair that does not meet
+CACHE = 1 << 17  # numbers that are worked on at a time
 _FUSED = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 Directions = Sequence[Float[Tensor, "*h rounds d half"]]
 
@@ -119,7 +120,9 @@ class _Chunks(torch.autograd.Function):
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float
     ) -> tuple[Tensor, Tensor]:
         d, dv = q.shape[-1], v.shape[-1]
-        wide = [F.pad(x, (0, max(d, dv) - x.shape[-1])).flatten(0, 1) for x in (q, k, v)]
+        wide = [x.flatten(0, 1) for x in (q, k, v)]
+        if d != dv:  # the kernel wants one width
+            wide = [F.pad(x, (0, max(d, dv) - x.shape[-1])) for x in wide]
         o, z = _FUSED(*wide, 0.0, False, attn_mask=bias.flatten(0, 1), scale=scale)
         o, z = o[..., :dv].unflatten(0, q.shape[:2]), z.unflatten(0, q.shape[:2])
         ctx.save_for_backward(q, k, v, bias, o, z)
@@ -150,49 +153,75 @@ def lsh_attention(
     buckets, the first chunk reads the last one, pairs count as often as they meet, and scores are
     not divided by √d. That is no softmax over a union.
     """
-    b, h, L, d = Q.shape
     found, rounds = order(Q, R, chunk), R[0].shape[-3]
+    b, h, L, d = Q.shape
     n = rounds * L // chunk
-
-    def sort(X: Tensor) -> Tensor:  # (b, h, L, …) → (b, h, n, chunk, …), round after round
-        at = found.by.reshape(b, h, -1)
-        at = at.reshape(b, h, -1, *[1] * (X.ndim - 3)).expand(-1, -1, -1, *X.shape[3:])
-        return X.gather(2, at).unflatten(2, (n, chunk))
-
-    def both(X: Tensor) -> Tensor:  # a chunk's own, and those of the chunk before
-        return torch.cat([X.roll(1, 2), X], 3)
-
-    K = F.normalize(Q, dim=-1)
-    place = torch.arange(L, device=Q.device).expand(b, h, L)
-    q, k, v, i = sort(Q), both(sort(K)), both(sort(V)), sort(place).unsqueeze(-1)
-    j = both(i.squeeze(-1)).unsqueeze(-2)
-    allowed = (i >= j) | (not causal)  # (b, h, n, chunk, 2 chunk)
-    bias = torch.zeros(allowed.shape, dtype=Q.dtype, device=Q.device)
-    if not ported:
-        times = torch.zeros_like(allowed, dtype=torch.int8)
-        here = torch.arange(n, device=Q.device) // (L // chunk)  # the round of a chunk
-        # bucket and chunk in one number: it is equal, or one less, for whom a token meets
-        code = (found.bucket * (L // chunk + 2) + found.chunk).to(torch.int32)
-        for r in range(rounds):
-            mine = sort(code[:, :, r])
-            meet = (mine.unsqueeze(-1) - both(mine).unsqueeze(-2)).bitwise_right_shift_(1) == 0
-            times += meet
-            allowed[:, :, here == r] &= meet[:, :, here == r]
-        first = (torch.arange(n, device=Q.device) % (L // chunk) == 0).view(n, 1, 1)
-        other = torch.arange(2 * chunk, device=Q.device) < chunk  # what the roll brought
-        allowed = allowed & ~(first & other)
-        minus_log = -torch.arange(rounds + 1, dtype=Q.dtype, device=Q.device).clamp(min=1).log()
-        bias = minus_log[times.int()]
-    bias = bias.masked_fill_(i == j, SELF).masked_fill_(~allowed, NEVER)
-    o, z = _Chunks.apply(q, k, v, bias, 1.0 if ported else 1 / math.sqrt(d))
-
-    def undo(X: Tensor) -> Tensor:  # (b, h, n, chunk, …) → (b, h, rounds, L, …)
-        X = X.flatten(2, 3).unflatten(2, (rounds, L))
-        at = found.by.argsort(-1).unsqueeze(-1).expand_as(X)
-        return X.gather(3, at)
-
-    z, o = undo(z.unsqueeze(-1)), undo(o)
+    i = found.by.reshape(b, h, n, chunk)  # the tokens of each chunk, round after round
+    j = torch.cat([i.roll(1, 2), i], 3)  # whom they read: the chunk before, and their own
+    bias = _ported(i, j, causal) if ported else _bias(found, i, j, causal)
+    q, k, v = _rows(Q, i), _two(_rows(F.normalize(Q, dim=-1), i)), _two(_rows(V, i))
+    o, z = _Chunks.apply(q, k, v, bias.to(Q.dtype), 1.0 if ported else 1 / math.sqrt(d))
+    spot = torch.empty_like(found.by)  # where each token stands in each round
+    spot.scatter_(-1, found.by, torch.arange(L, device=Q.device).expand_as(spot))
+    spot += L * torch.arange(rounds, device=Q.device)[:, None]
+    z, o = (_rows(x.flatten(2, 3), spot) for x in (z.unsqueeze(-1), o))
     return (z.softmax(2) * o).sum(2)
+
+
+def _rows(X: Float[Tensor, "b h L d"], at: Int[Tensor, "b h *m"]) -> Float[Tensor, "b h *m d"]:
+    """Rows of each head by their numbers, as one selection: much faster than `gather`."""
+    b, h, L, d = X.shape
+    first = torch.arange(b * h, device=X.device).view(b, h, *[1] * (at.ndim - 2)) * L
+    return X.reshape(-1, d).index_select(0, (at + first).flatten()).view(*at.shape, d)
+
+
+def _two(X: Float[Tensor, "b h n m d"]) -> Float[Tensor, "b h n k d"]:
+    """Each chunk behind the one before it, the first behind the last: windows, not copies."""
+    m = X.shape[3]
+    return torch.cat([X[:, :, -1:], X], 2).flatten(2, 3).unfold(2, 2 * m, m).mT
+
+
+def _ported(
+    i: Int[Tensor, "b h n m"], j: Int[Tensor, "b h n k"], causal: bool
+) -> Float[Tensor, "b h n m k"]:
+    """What is added to the scores in Hugging Face's code."""
+    i, j = i.unsqueeze(-1), j.unsqueeze(-2)
+    bias = torch.zeros(torch.broadcast_shapes(i.shape, j.shape), device=i.device)
+    bias.masked_fill_(i == j, SELF)
+    return bias.masked_fill_(i < j, NEVER) if causal else bias
+
+
+def _bias(
+    found: Order, i: Int[Tensor, "b h n m"], j: Int[Tensor, "b h n k"], causal: bool
+) -> Float[Tensor, "b h n m k"]:
+    """What is added to the scores: −log N of a pair that meets in N rounds, SELF, or NEVER.
+
+    Some chunks at a time, so that what is counted stays in the processor's cache.
+    """
+    (b, h, n, m), (rounds, L) = i.shape, found.by.shape[-2:]
+    # bucket and chunk in one number: it is equal, or one less, for whom a token meets
+    code = (found.bucket * (L // m + 2) + found.chunk).to(torch.int32)
+    at, i, j = i.flatten(2), i.to(torch.int32), j.to(torch.int32)
+    mine = [code[:, :, r].gather(2, at).view_as(i) for r in range(rounds)]
+    both = [torch.cat([x.roll(1, 2), x], 3).unsqueeze(-2) for x in mine]
+    bias = torch.empty(b, h, n, m, 2 * m, device=i.device)
+    step = max(1, CACHE // (2 * b * h * m * m))
+    for r in range(rounds):
+        for start in range(0, L // m, step):
+            some = slice(r * L // m + start, r * L // m + min(start + step, L // m))
+            apart = [mine[k][:, :, some].unsqueeze(-1) - both[k][:, :, some] for k in range(rounds)]
+            for one in apart:  # 0 where two meet, else ±1: arithmetic is faster than comparing
+                one.bitwise_right_shift_(1).clamp_(-1, 1).abs_()
+            times: Any = rounds - sum(apart)
+            allowed = apart[r] == 0
+            if start == 0:
+                allowed[:, :, 0, :, :m] = False  # what the roll brought
+            ours, theirs = i[:, :, some].unsqueeze(-1), j[:, :, some].unsqueeze(-2)
+            if causal:
+                allowed &= ours >= theirs
+            here = bias[:, :, some].copy_(times).clamp_(min=1).log_().neg_()
+            here.masked_fill_(ours == theirs, SELF).masked_fill_(~allowed, NEVER)
+    return bias
 
 
 def even_factors(b: int) -> tuple[int, ...]:
