@@ -11,12 +11,13 @@ const alone = (L, causal, block) =>
   space[causal ? "causal" : "open"].flatMap(([name, choices]) => {
     let all = [{}];
     for (const [key, said] of Object.entries(choices)) {
-      const values = said === "sizes" ? sizes(L) : said === "block" ? [block] : said;
+      const values = { sizes: sizes(L), block: [block], rest: [0] }[said] ?? said;
       all = all.flatMap((params) => values.map((value) => ({ ...params, [key]: value })));
     }
-    const inside = (p) => name !== "dilated" || p.radius * p.gap < L;
+    const rest = (p) => Math.floor((L - 1) / p.gap);
     return all
-      .filter(inside)
+      .map((p) => (name === "dilated" ? { ...p, radius: p.radius || rest(p) } : p))
+      .filter((p) => name !== "dilated" || p.radius * p.gap < L)
       .map((params) => ({ name, params }))
       .filter((spec) => fitsAt(spec, L));
   });

@@ -32,6 +32,7 @@ SPACE: dict[str, list[tuple[str, dict[str, str | list[int]]]]] = {
     "open": [
         ("band", {"radius": "sizes"}),
         ("dilated", {"radius": "sizes", "gap": [2, 4, 8]}),
+        ("dilated", {"radius": "rest", "gap": [2, 4, 8]}),
         ("block_local", {"block": "sizes"}),
         ("block_window", {"block": "block", "window": [1]}),
         ("global_tokens", {"count": [1, 2]}),
@@ -49,7 +50,7 @@ SPACE: dict[str, list[tuple[str, dict[str, str | list[int]]]]] = {
     ],
 }
 """What is tried: families and the values of their parameters. `sizes` are 1, 2, 3, 4, 6, 8, 12, …
-below L; `block` is the block size of the budget."""
+below L; `block` is the block size of the budget, `rest` as many steps of the gap as there are."""
 
 PREFER = ("keys", "hops", "blocks")
 RANDOM = ("random_keys", "random_blocks")
@@ -191,12 +192,14 @@ def singles(L: int, causal: bool, block: int) -> list[Pattern]:
     """The patterns of SPACE for this length, without those that L does not allow."""
     made = []
     for name, choices in SPACE["causal" if causal else "open"]:
-        known: dict[Any, list[int]] = {"sizes": sizes(L), "block": [block]}
+        known: dict[Any, list[int]] = {"sizes": sizes(L), "block": [block], "rest": [0]}
         values = [known[v] if isinstance(v, str) else v for v in choices.values()]
         for chosen in itertools.product(*values):
             parameters: dict[str, Any] = dict(zip(choices, chosen, strict=True))
-            if name == "dilated" and parameters["radius"] * parameters["gap"] >= L:
-                continue
+            if name == "dilated":
+                parameters["radius"] = parameters["radius"] or (L - 1) // parameters["gap"]
+                if parameters["radius"] * parameters["gap"] >= L:
+                    continue
             try:
                 pattern = FAMILIES[name](**parameters)
                 pattern.check_length(L)
