@@ -38,7 +38,9 @@ export default tf.explorer({
     const wheel = app.plane({ height: (w) => tf.clamp(w * 0.9, 240, 340), into: both });
     const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 340, into: both });
     let at = (i) => i; // the token in a row of the matrix
-    app.formula("{same:h(x) = argmax [x R; −x R]}   {near:own chunk and the one before}");
+    app.formula(
+      "bucket: {same:h(x) = argmax [x R; −x R]}; it reads {near:own chunk and the one before}",
+    );
     app.motion("stage", { every: 1600, format: (n) => stages[n] });
     for (const key of ["b", "rounds", "dice", "query"]) app.knob(key);
     const question = app.ask({
@@ -77,7 +79,7 @@ export default tf.explorer({
           })),
           ...unit.map(([x, y], j) => ({
             text: k.stage ? String(last.bucket[j]) : String(j),
-            at: [x, y].map((u) => u * (j % 2 ? 6.9 : 7.9)),
+            at: [x, y].map((u) => u * (j === k.query ? 5.4 : j % 2 ? 6.9 : 7.9)),
             bold: j === k.query,
             colour: j === k.query ? "query" : lit.includes(j) ? "attention" : "muted",
           })),

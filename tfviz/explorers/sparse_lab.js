@@ -477,7 +477,12 @@ function formulaText(spec) {
       )
       .join(` ${spec.op} `);
   const { text, doc, params } = FAMILIES[spec.name];
-  if (text.length > 170) return doc.split(/\. | \(/)[0].replaceAll("`", "");
+  if (text.length > 170) {
+    const said = doc
+      .split(/\. | \(/)[0]
+      .replace(/`(\w+)`/g, (_, name) => spec.params[name] ?? name);
+    return `it is one of: ${said[0].toLowerCase()}${said.slice(1)}`;
+  }
   return Object.keys(params).reduce((words, name) => {
     const value = spec.params[name];
     return Array.isArray(value)

@@ -22,6 +22,22 @@
     }
   });
 
+  // --- equations wider than their place shrink, to seven tenths at most; then they can be scrolled
+  function shrink(within = document) {
+    const wide = all(".katex-display", within).filter((math) => {
+      math.style.fontSize = "";
+      return math.scrollWidth > math.clientWidth;
+    });
+    const shares = wide.map((math) => Math.max(0.7, (0.985 * math.clientWidth) / math.scrollWidth));
+    wide.forEach((math, n) => {
+      math.style.fontSize = `${shares[n].toFixed(3)}em`;
+    });
+  }
+  shrink();
+  document.fonts.ready.then(() => shrink());
+  addEventListener("resize", () => shrink());
+  document.addEventListener("toggle", ({ target }) => shrink(/** @type {any} */ (target)), true);
+
   // --- contents, where they are a drawer
   const menu = one(".tf-menu"),
     side = one(".tf-side");

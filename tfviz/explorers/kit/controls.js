@@ -46,7 +46,10 @@ const controls = {
     input.dataset.key = key;
     const output = el("output", { htmlFor: id });
     const name = el("label", { htmlFor: id }, label);
-    if (letter) name.append(" ", el("i", {}, letter));
+    if (letter) {
+      const [main, below] = letter.split("_"); // l_q has an index
+      name.append(" ", el("i", {}, main), below ? el("sub", {}, below) : "");
+    }
     const row = el("div", { className: "tfx-field tfx-slider", title: hint }, name, output, input);
     into.append(row);
     const nearest = (value) => nearestIn(scale, value);

@@ -190,7 +190,7 @@ function matrix(app, options) {
       nodes.push(group);
     }
     const text = spec.text ?? (Math.max(rows, columns) <= 8 && values ? true : null);
-    if (text && cell >= 22) {
+    if (text && cell >= (text === true ? 22 : 12)) {
       const most = spec.most ?? 1;
       for (let i = 0; i < rows; i++) {
         for (let j = 0; j < columns; j++) {
@@ -200,6 +200,7 @@ function matrix(app, options) {
           const props = { x: X.at(j + 0.5), y: Y.at(i + 0.5) + 4, "text-anchor": "middle" };
           const style = `fill: ${paint(dark ? "page" : "ink")}`;
           const words = text === true ? sig(value, 2).replace("-", "−") : text(i, j);
+          if (cell < 22 && words.length * LETTER > cell) continue;
           nodes.push(svg("text", { ...props, style }, words));
         }
       }
