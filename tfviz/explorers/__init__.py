@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.image_lens import ImageLens
     from tfviz.explorers.loss_schedule import LossSchedule
     from tfviz.explorers.merge_stepper import MergeStepper
+    from tfviz.explorers.moving_centroids import MovingCentroids
     from tfviz.explorers.position_bench import PositionBench
     from tfviz.explorers.relative_terms import RelativeTerms
     from tfviz.explorers.rotary_clocks import RotaryClocks
@@ -51,6 +52,7 @@ __all__ = [
     "ImageLens",
     "LossSchedule",
     "MergeStepper",
+    "MovingCentroids",
     "PositionBench",
     "RelativeTerms",
     "RotaryClocks",
