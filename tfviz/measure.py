@@ -198,7 +198,7 @@ def saved_bytes(function: Callable[..., Any], *inputs: Any) -> int:
     return sum(x.untyped_storage().nbytes() for x in kept.values())
 
 
-# --- what a sparse choice of pairs keeps -----------------------------------------------------------
+# --- what a sparse choice of pairs keeps ----------------------------------------------------------
 
 
 def kept_shares(A: Tensor, meet: Tensor, among: Tensor | None = None) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Routing: what the centroids take is the mean of their softmaxes; centroids follow their members."""
+"""Routing: what centroids take is the mean of their softmaxes, and they follow their members."""
 
 from __future__ import annotations
 

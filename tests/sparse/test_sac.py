@@ -1,4 +1,4 @@
-"""SAC: edges are a mask, their number is kept, and the policy gradient is that of the mean reward."""
+"""SAC: edges are a mask, their number is kept, the policy gradient is that of the mean reward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sinkhorn: sums of one, the best permutation in the limit, and blocks moved as the definition says."""
+"""Sinkhorn: sums of one, the best permutation in the limit, blocks moved as the definition says."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def test_three_blocks_by_hand() -> None:
     dense = (Q @ K.mT / 6**0.5).masked_fill(~wanted, -torch.inf).softmax(-1)
     torch.testing.assert_close(A, dense)
     torch.testing.assert_close(out, dense @ V)
+    torch.testing.assert_close(sk.sinkhorn_attention(*(x[0, 0] for x in (Q, K, V)), P), out[0, 0])
 
 
 @pytest.mark.parametrize("is_causal", [False, True])

@@ -37,8 +37,8 @@ def drawn(chances: list[float], u: float) -> int:
 class EdgeDraws(Explorer):
     """Six nodes; the label stands at node 4 and is asked for at node 1.
 
-    learnt  snapshots of training, 0 to 8, 30 steps apart;  named   how many nodes are named, 0 to 16
-    dice    other draws, 0 to 5
+    learnt  snapshots of training, 0 to 8, 30 steps apart;  dice   other draws, 0 to 5
+    named   how many nodes have been named, 0 to 16
 
     Raises ValueError for values out of range.
     """
@@ -58,7 +58,7 @@ class EdgeDraws(Explorer):
         return {**learnt(), "reader": sac.READER, "mate": sac.MATE}
 
     def numbers(self) -> dict[str, Any]:
-        """The edges drawn so far, the chances of the node to be named next, and of the edge 1 → 4."""
+        """The edges drawn so far, the chances of the next node, and that of the edge 1 → 4."""
         known = learnt()
         first, second = known["first"][self.learnt], known["second"][self.learnt]
         nodes: list[int] = []

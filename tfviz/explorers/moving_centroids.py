@@ -1,4 +1,4 @@
-"""Routing in the plane: centroids that follow queries and keys, and the pairs they bring together."""
+"""Routing in the plane: centroids follow queries and keys, and bring pairs together."""
 
 from __future__ import annotations
 

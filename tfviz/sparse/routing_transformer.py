@@ -1,19 +1,18 @@
 """Routing attention: centroids that follow queries and keys; who has the same one meets.
 
-Roy, Saffar, Vaswani, Grangier 2020 (arXiv 2003.05997). Each head has k centroids μ_c. A query or key
-x belongs to the centroid with the largest product with its direction x̂ = x/|x|,
+Roy, Saffar, Vaswani, Grangier 2020 (arXiv 2003.05997). Each head has k centroids μ_c. A query or
+key x belongs to the centroid with the largest product with its direction x̂ = x/|x|,
 
     c(x) = argmax_c x̂ · μ_c,        S_i = {j ≤ i : c(q_i) = c(k_j)}
 
 Centroids get no gradient. At every step of training they follow their members, with 0 < λ < 1:
 
-    n_c ← λ n_c + (1 − λ) N_c,      μ_c ← (λ n_c μ_c + (1 − λ) Σ_{c(x) = c} x̂) / n_c
+    n_c ← λ n_c + (1 − λ) N_c,    m_c ← λ m_c + (1 − λ) Σ_{c(x) = c} x̂,    μ_c = m_c / n_c
 
-where N_c counts the queries and keys of this step that belong to c, the n_c on the right of the
-second line is the old one in the numerator and the new one in the denominator. Such clusters differ
-in size. What is computed gives each of them the same size: a centroid takes the w queries and the w
-keys nearest to it, in the order of the text. Whom several take gets the mean of their answers; whom
-none takes, or who finds no key there, gets 0.
+where N_c counts the queries and keys of this step that belong to c. Such clusters differ in size.
+What is computed gives each the same size: a centroid takes the w queries and the w keys nearest to
+it, in the order of the text. Whom several take gets the mean of their answers; whom none takes, or
+who finds no key there, gets 0.
 
 Scores are those of Q and K as they come, so one cluster of all is attention. The authors' code
 normalises Q and K (layer norm without weights) for the scores too, and adds a loss that pulls

@@ -63,8 +63,8 @@ def edge_attention(
         )
     i, j = edges.expand(b, h, -1, 2).flatten(0, 1).unbind(-1)  # (b·h, E)
     graph = torch.arange(b * h, device=Q.device)[:, None] * L  # all graphs as one
-    row, column = torch.unique((graph + i) * L + j), None
-    row, column = row // L, row % L + row // L // L * L
+    pair = torch.unique((graph + i) * L + j)  # an edge counts once
+    row, column = pair // L, pair % L + pair // L // L * L
     q, k, v = (X.flatten(0, 2) for X in (Q, K, V))
     s = (q[row] * k[column]).sum(-1) / math.sqrt(d)
     most = s.detach().new_full((b * h * L,), -math.inf).scatter_reduce(0, row, s.detach(), "amax")
@@ -110,7 +110,8 @@ class EdgePredictor(nn.Module):
         _arguments.integer("count", count, 1)
         if given is not None and given.shape != (b, count, 2):
             raise ValueError(f"given has shape {tuple(given.shape)}; give ({b}, {count}, 2)")
-        last, state, nodes = self.start.expand(b, -1), None, []
+        last, state = self.start.expand(b, -1), None
+        nodes: list[Tensor] = []
         log_p = X.new_zeros(b)
         for t in range(2 * count):
             state = self.cell(last, state)
@@ -181,8 +182,8 @@ class Bandit(NamedTuple):
 def bandit(
     steps: int = 300, every: int = 50, baseline: bool = True, seed: int = 0, rate: float = 0.01
 ) -> Bandit:
-    """Six nodes hold random symbols of four; the label is that of node 4, and it is read off at node
-    1, which has only the one edge that was drawn. The predictor is rewarded with log p(y)."""
+    """Six nodes hold random symbols of four; the label is that of node 4, and it is read off at
+    node 1, from the one edge that was drawn. The predictor is rewarded with log p(y)."""
     torch.manual_seed(seed)
     dice = Generator().manual_seed(seed)
     nodes, b = torch.eye(NODES), 64

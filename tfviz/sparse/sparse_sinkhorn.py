@@ -1,7 +1,7 @@
 """Sinkhorn attention: move the block that is needed next to one's own, by a soft sort.
 
-Tay, Bahri, Yang, Metzler, Juan 2020 (arXiv 2002.11296). The text is cut into n blocks. Every block of
-queries scores every block of keys, R (n, n), and Sinkhorn's steps make of R nearly a permutation:
+Tay, Bahri, Yang, Metzler, Juan 2020 (arXiv 2002.11296). The text is cut into n blocks. Every block
+of queries scores every block of keys, R (n, n); Sinkhorn's steps make of it nearly a permutation:
 
     P = exp(R/τ),   then rows ÷ their sums, columns ÷ their sums, rows ÷ their sums, …
 
@@ -117,10 +117,9 @@ def sinkhorn_attention(
     def both(X: Tensor) -> Tensor:
         return torch.cat([torch.einsum("...uv,...vmd->...umd", P, X), X], -2)
 
-    mask = _allowed(P, q.shape[-2], causal).flatten(0, -4)
-    parts = (X.flatten(0, -4) for X in (q, both(k), both(v)))
-    mask = mask.view(-1, n, *mask.shape[-2:])
-    return F.scaled_dot_product_attention(*parts, attn_mask=mask).reshape(*Q.shape[:-1], -1)
+    mask = _allowed(P, q.shape[-2], causal).reshape(-1, n, q.shape[-2], 2 * q.shape[-2])
+    q, k, v = (X.reshape(-1, *X.shape[-3:]) for X in (q, both(k), both(v)))
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).reshape(*Q.shape[:-1], -1)
 
 
 class Sinkhorn(nn.Module):
@@ -140,8 +139,8 @@ class Sinkhorn(nn.Module):
     def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
         if where.pattern not in (CAUSAL, FULL) or where.crosses or where.real is not None:
             raise ValueError(
-                f"pattern = {where.pattern!r}: Sinkhorn attention chooses the pairs itself; give it "
-                "full or causal attention of a text to itself, without padding"
+                f"pattern = {where.pattern!r}: Sinkhorn attention chooses the pairs itself; give "
+                "it full or causal attention of a text to itself, without padding"
             )
         if where.keep is not None:
             raise ValueError("a cache cannot keep sorted blocks: call the model without one")
