@@ -11,7 +11,7 @@ from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import knob
 from tfviz.sparse import sac
 
-STEPS, EVERY, DRAWS, DICE = 240, 30, 8, 6
+STEPS, EVERY, DRAWS, DICE = 120, 15, 8, 6
 
 
 @cache
@@ -37,7 +37,7 @@ def drawn(chances: list[float], u: float) -> int:
 class EdgeDraws(Explorer):
     """Six nodes; the label stands at node 4 and is asked for at node 1.
 
-    learnt  snapshots of training, 0 to 8, 30 steps apart;  dice   other draws, 0 to 5
+    learnt  snapshots of training, 0 to 8, 15 steps apart;  dice   other draws, 0 to 5
     named   how many nodes have been named, 0 to 16
 
     Raises ValueError for values out of range.
@@ -49,7 +49,7 @@ class EdgeDraws(Explorer):
     min_height_narrow: ClassVar[str] = "80rem"
 
     named = knob(4, low=0, high=2 * DRAWS, label="nodes named")
-    learnt = knob(0, low=0, high=STEPS // EVERY, label="training, in 30 steps")
+    learnt = knob(0, low=0, high=STEPS // EVERY, label="trained for")
     dice = knob(0, low=0, high=DICE - 1, label="other draws")
     asks = "Only the edge 1 → 4 earns anything. Press play before and after training."
 

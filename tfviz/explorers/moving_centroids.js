@@ -85,8 +85,8 @@ export default tf.explorer({
       plane.show({
         title: "numbers: queries; dots: keys; arrows: centroids",
         label: `Query ${k.query} belongs to centroid ${mine}, and meets ${n.meets.length} keys`,
-        x: { from: -1.5, to: 1.5, bare: true },
-        y: { from: -1.5, to: 1.5, bare: true },
+        x: { from: -1.6, to: 1.6, bare: true },
+        y: { from: -1.6, to: 1.6, bare: true },
         square: true,
         marks: [
           ...n.mu.map((c, m) => ({
@@ -108,7 +108,7 @@ export default tf.explorer({
           },
           ...Q.map((x, i) => ({
             text: String(i),
-            at: unit(x).map((u) => u * (i % 2 ? 1.28 : 1.42)),
+            at: unit(x).map((u) => u * [1.24, 1.38, 1.52][i % 3]),
             colour: "query",
             bold: i === k.query,
           })),
