@@ -25,6 +25,11 @@ const bow = ([i, j], lift) => {
   const [middle, r] = [(i + j) / 2, Math.abs(i - j) / 2];
   return tf.arc(middle, 0, r, 0, Math.PI).map(([x, y]) => [x, y * lift]);
 };
+// where an edge is named: over its bow, or under it where it goes back
+const namedAt = ([i, j]) => [
+  (i + j) / 2,
+  i === j ? 0.92 : Math.abs(i - j) / 2 + (i > j ? -0.22 : 0.14),
+];
 
 export default tf.explorer({
   numbers(k) {
@@ -72,6 +77,12 @@ export default tf.explorer({
             wide: edge === latest ? 4 : 2,
             dash: right(edge) ? undefined : "5 4",
             term: right(edge) ? "reward" : undefined,
+          })),
+          ...n.edges.map((edge) => ({
+            text: edge.join(" → "),
+            at: namedAt(edge),
+            colour: right(edge) ? "attention" : "muted",
+            bold: edge === latest,
           })),
           {
             points: tf.range(N, (i) => [i, 0]),
