@@ -27,8 +27,12 @@ import torch
 import torch.nn.functional as F
 
 from tfviz import patterns as P
-from tfviz.attention import sparse_attention
+from tfviz.attention import CAUSAL, sparse_attention
+from tfviz.cores import Where
 from tfviz.measure import peak_memory, seconds
+from tfviz.sparse.routing_transformer import routing_attention
+from tfviz.sparse.sac import edge_attention
+from tfviz.sparse.sparse_sinkhorn import Sinkhorn
 
 HEADS, WIDTH = 4, 64
 Attention = Callable[..., torch.Tensor]
@@ -52,6 +56,29 @@ PATTERNS: dict[str, tuple[Callable[[int], P.Pattern], float, float]] = {
     ),
 }
 ROUNDS = 5
+
+
+def routed(L: int) -> Attention:
+    mu = F.normalize(torch.randn(HEADS, L // 128, WIDTH), dim=-1)
+    return lambda q, k, v: routing_attention(q, k, v, mu, 128, causal=True)
+
+
+def sorted_in(L: int) -> Attention:
+    core, where = Sinkhorn(128), Where(CAUSAL)
+    return lambda q, k, v: core(q, k, v, where)[0]
+
+
+def on_edges(L: int) -> Attention:
+    edges = torch.randint(L, (1, 1, 16 * L, 2))
+    return lambda q, k, v: edge_attention(q, k, v, edges)
+
+
+# what content decides, in the same way: name -> (attention for L, at most: forward, with backward)
+CONTENT: dict[str, tuple[Callable[[int], Attention], float, float]] = {
+    "routing, 128 a cluster": (routed, 0.25, 0.15),
+    "Sinkhorn, blocks of 128": (sorted_in, 0.1, 0.1),
+    "SAC, 16 edges a token": (on_edges, 0.5, 0.4),
+}
 
 
 def ours(name: str, L: int) -> Attention:
@@ -191,6 +218,7 @@ def limits(L: int, limited: bool) -> None:
     torch.manual_seed(0)
     qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
     ways: dict[str, Attention] = {name: ours(name, L) for name in PATTERNS}
+    ways |= {name: make(L) for name, (make, *_) in CONTENT.items()}
     first: dict[str, float] = {}
     with torch.no_grad():
         for name, attend in ways.items():
@@ -205,7 +233,7 @@ def limits(L: int, limited: bool) -> None:
             times.setdefault((name, "forward"), []).append(forward)
             times.setdefault((name, "training"), []).append(spent(training(attend, qkv)))
     print(f"\nL = {L}, ÷ dense SDPA, medians of {ROUNDS} rounds in turns")
-    for name, (_, *most) in PATTERNS.items():
+    for name, (_, *most) in {**PATTERNS, **CONTENT}.items():
         for kind, limit in zip(("forward", "training"), most, strict=True):
             ratio = median(times[name, kind]) / median(times["dense", kind])
             _say(f"{name}, {kind}", ratio, limit if limited else None)

@@ -16,6 +16,9 @@ NO_CORE = {  # ready, but nothing that a model takes as its attention, or not fo
     *("sparse_transformer_usage", "blockwise_attention"),
     # its chunks are cut by later tokens too
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
+    "routing_transformer",  # later tokens may take an earlier one's seat in a cluster
+    "sparse_sinkhorn",  # causal, nothing is left in it of Sinkhorn's steps
+    "sac",  # its edges need a predictor, which is trained by reward beside the model
     *("atomic_patterns", "image_transformer_2d"),  # a choice of masks; a text has no rows above
 }
 

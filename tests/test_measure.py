@@ -117,3 +117,14 @@ def test_saved_bytes_are_what_the_backward_pass_needs():
     assert saved_bytes(lambda: X @ W.T + 1) == 4 * 8 * 4
     with torch.no_grad():
         assert saved_bytes(lambda: (X @ W).exp()) == 0
+
+
+def test_shares_of_pairs_and_of_weight_by_hand():
+    A = torch.tensor([[0.5, 0.4, 0.1], [0.2, 0.2, 0.6], [0.0, 0.0, 1.0]])
+    meet = torch.tensor([[1, 1, 0], [0, 1, 1], [0, 0, 1]]) > 0
+    pairs, weight = measure.kept_shares(A, meet)
+    assert pairs == 5 / 9 and weight == pytest.approx(2.7 / 3)
+    pairs, weight = measure.kept_shares(A, meet, ~torch.eye(3, dtype=torch.bool))
+    assert pairs == 2 / 6 and weight == pytest.approx(1.0 / 1.3)
+    with pytest.raises(ValueError, match="give one mask"):
+        measure.kept_shares(A, meet[:2])

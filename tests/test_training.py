@@ -396,3 +396,12 @@ def test_the_answer_to_a_recall_is_what_stood_behind_the_key():
     assert asked == {0, 1, 2, 3} and len(answers.unique()) == 5
     with pytest.raises(ValueError, match="pairs = 10 is out of range; choose 1 <= pairs <= 9"):
         data.associative_recall(1, 10, 9, 5, Generator())
+
+
+def test_groups_point_in_few_directions() -> None:
+    X = data.groups(300, 16, count=3, spread=0.1, loud=2.0, seed=1)
+    near = torch.nn.functional.normalize(X, dim=-1)
+    close = near @ near.T > 0.9
+    assert close.unique(dim=0).shape[0] == 3 and X.norm(dim=-1).mean() == pytest.approx(8, rel=0.1)
+    with pytest.raises(ValueError, match="count = 0 is out of range"):
+        data.groups(3, 4, count=0)

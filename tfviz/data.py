@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
-from jaxtyping import Int
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from tfviz import _arguments
@@ -126,6 +127,18 @@ def associative_recall(
     asked = torch.randint(pairs, (b, 1), generator=rng)
     rows = torch.cat([torch.stack([k, v], 2).flatten(1), k.gather(1, asked)], 1)
     return rows, v.gather(1, asked)[:, 0]
+
+
+def groups(
+    L: int, d: int, count: int = 8, spread: float = 0.2, loud: float = 6.0, seed: int = 0
+) -> Float[Tensor, "L d"]:
+    """L vectors of length about loud √d around `count` random directions, in random order."""
+    for name, value in (("L", L), ("d", d), ("count", count)):
+        _arguments.integer(name, value, 1)
+    dice = Generator().manual_seed(seed)
+    middle = F.normalize(torch.randn(count, d, generator=dice), dim=-1)
+    near = middle[torch.randint(count, (L,), generator=dice)]
+    return loud * d**0.5 * (near + spread * torch.randn(L, d, generator=dice) / d**0.5)
 
 
 def _symbols(b: int, L: int, symbols: int, rng: Generator) -> Int[Tensor, "b L"]:

@@ -6,6 +6,7 @@
     peak_memory(attention, Q, K, V)            bytes held at once, beyond the inputs
     elements_produced(attention, Q, K, V)      numbers written, all tensors together
     saved_bytes(attention, Q, K, V)            bytes that autograd keeps for the backward pass
+    kept_shares(A, meet)                       of pairs and of attention that a sparse choice keeps
     slope(flops, lambda L: (lambda: f(make(L))))    2 for a quadratic mechanism, 1 for a linear one
 
 All but `seconds` and `in_turns` count, and so give the same number each time on every machine: what
@@ -195,6 +196,20 @@ def saved_bytes(function: Callable[..., Any], *inputs: Any) -> int:
         out = function(*inputs)
     del out
     return sum(x.untyped_storage().nbytes() for x in kept.values())
+
+
+# --- what a sparse choice of pairs keeps ----------------------------------------------------------
+
+
+def kept_shares(A: Tensor, meet: Tensor, among: Tensor | None = None) -> tuple[float, float]:
+    """(pairs, weight) that a choice of pairs keeps: shares of those in `among` (all if None), and
+    of the weight of full attention A on them. All of shape (…, L, L), meet and among Boolean."""
+    if A.shape[-2:] != meet.shape[-2:]:
+        raise ValueError(f"A has shape {tuple(A.shape)}, meet {tuple(meet.shape)}; give one mask")
+    among = torch.ones_like(meet) if among is None else among.expand_as(meet)
+    kept = meet & among
+    weight = (A * kept).sum() / (A * among).sum()
+    return kept.sum().item() / int(among.sum()), weight.item()
 
 
 # --- growth ---------------------------------------------------------------------------------------

@@ -36,6 +36,9 @@ from tfviz.position.xl_relative import rel_shift
 from tfviz.sparse.chunked_feedforward import chunked
 from tfviz.sparse.reformer_lsh import directions, meetings, order
 from tfviz.sparse.reversible_residual import activations
+from tfviz.sparse.routing_transformer import members, taken, together
+from tfviz.sparse.sac import edge_mask
+from tfviz.sparse.sparse_sinkhorn import sinkhorn
 
 N = 24
 STEPS = torch.arange(N)
@@ -139,6 +142,32 @@ def largest_hidden() -> Tensor:
     return (N - torch.arange(N)[:, None] <= N * torch.tensor(shares)).float()
 
 
+def routed() -> Tensor:
+    """Who meets whom in four clusters of six, sorted by cluster."""
+    X, mu = drawn(N, 8, seed=2), drawn(4, 8, seed=3)
+    own = taken(members(X, mu, 6), N)
+    by = own.float().argmax(0).argsort(stable=True)
+    return together(own, own).float().mean(0).mul(4).clamp(max=1)[by][:, by]
+
+
+def sorted_blocks() -> Tensor:
+    """Six blocks: one's own, and those that Sinkhorn's steps move in."""
+    P = sinkhorn(drawn(6, 6, seed=1), 41, tau=0.15)
+    both = 0.45 * torch.eye(6) + 0.55 * P
+    return both.repeat_interleave(4, 0).repeat_interleave(4, 1)
+
+
+def few_edges() -> Tensor:
+    """Edges that somebody drew."""
+    dice = Generator().manual_seed(5)
+    return (
+        edge_mask(torch.randint(12, (26, 2), generator=dice), 12)
+        .float()
+        .repeat_interleave(2, 0)
+        .repeat_interleave(2, 1)
+    )
+
+
 PICTURES: dict[str, Callable[[], Tensor]] = {
     "soft_dictionary": lambda: spread(
         lookup(circle(STEPS / 3.8), circle(STEPS / 3.8), torch.eye(N), beta=4.0)[1]
@@ -186,6 +215,9 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
     "reformer_lsh": hashed,
     "reversible_residual": kept_by_depth,
     "chunked_feedforward": largest_hidden,
+    "routing_transformer": routed,
+    "sparse_sinkhorn": sorted_blocks,
+    "sac": few_edges,
 }
 
 

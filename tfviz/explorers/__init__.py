@@ -20,15 +20,18 @@ if TYPE_CHECKING:
     from tfviz.explorers.cache_budget import CacheBudget
     from tfviz.explorers.clock_hands import ClockHands
     from tfviz.explorers.decoding import Decoding
+    from tfviz.explorers.edge_draws import EdgeDraws
     from tfviz.explorers.first_look import FirstLook
     from tfviz.explorers.hash_wheel import HashWheel
     from tfviz.explorers.image_lens import ImageLens
     from tfviz.explorers.loss_schedule import LossSchedule
     from tfviz.explorers.merge_stepper import MergeStepper
+    from tfviz.explorers.moving_centroids import MovingCentroids
     from tfviz.explorers.pattern_search import PatternSearch
     from tfviz.explorers.position_bench import PositionBench
     from tfviz.explorers.relative_terms import RelativeTerms
     from tfviz.explorers.rotary_clocks import RotaryClocks
+    from tfviz.explorers.sinkhorn_steps import SinkhornSteps
     from tfviz.explorers.soft_dictionary import SoftDictionary
     from tfviz.explorers.sparse_lab import GoalReport, SparseLab
     from tfviz.explorers.three_maps import ThreeMaps
@@ -45,6 +48,7 @@ __all__ = [
     "CacheBudget",
     "ClockHands",
     "Decoding",
+    "EdgeDraws",
     "Explorer",
     "FirstLook",
     "GoalReport",
@@ -52,10 +56,12 @@ __all__ = [
     "ImageLens",
     "LossSchedule",
     "MergeStepper",
+    "MovingCentroids",
     "PatternSearch",
     "PositionBench",
     "RelativeTerms",
     "RotaryClocks",
+    "SinkhornSteps",
     "SoftDictionary",
     "SparseLab",
     "ThreeMaps",

@@ -1,0 +1,184 @@
+"""Routing: what centroids take is the mean of their softmaxes, and they follow their members."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from laws import agree_with_gradients
+from torch import Tensor
+
+from tfviz.attention import attention
+from tfviz.cores import Where
+from tfviz.measure import elements_produced, largest_storage, slope
+from tfviz.patterns import causal, full, strided
+from tfviz.sparse import routing_transformer as routing
+
+GOLDEN = """
+    1 . . . . .
+    . . . . . .
+    1 . 1 . . .
+    . 1 . 1 . .
+    1 1 1 1 1 .
+    . 1 . 1 . 1
+"""
+
+
+def qkv(L: int = 24, d: int = 6) -> list[Tensor]:
+    return [torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in (d, d, d - 1)]
+
+
+def centroids(k: int, d: int = 6, seed: int = 1) -> Tensor:
+    dice = torch.Generator().manual_seed(seed)
+    return torch.randn(3, k, d, dtype=torch.float64, generator=dice)
+
+
+def test_six_tokens_and_two_centroids_by_hand() -> None:
+    degrees = torch.tensor([[10.0, 200.0, -20.0, 100.0, 40.0, 80.0], [0, 90, 20, 95, -10, 100]])
+    Q, K = torch.stack([degrees.deg2rad().cos(), degrees.deg2rad().sin()], -1)
+    mu = torch.eye(2)
+    assert routing.clusters(Q, mu).tolist() == [0, 1, 0, 1, 0, 1]
+    assert routing.members(Q, mu, 3).tolist() == [[0, 2, 4], [3, 4, 5]]
+    assert routing.members(K, mu, 3).tolist() == [[0, 2, 4], [1, 3, 5]]
+    meet = routing.together(
+        *(routing.taken(routing.members(X, mu, 3), 6) for X in (Q, K)), causal=True
+    )
+    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    assert meet.any(0).equal(wanted)  # nobody takes query 1; both take query 4
+    _, A = routing.routing_definition(Q, K, K, meet)
+    torch.testing.assert_close(A.sum(-1), torch.tensor([1.0, 0, 1, 1, 1, 1]))
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(("k", "w"), [(4, 6), (3, 4), (5, 12), (24, 1)])
+def test_what_centroids_take_is_the_definition(is_causal: bool, k: int, w: int) -> None:
+    leaves, mu = qkv(), centroids(k)
+    own = [routing.taken(routing.members(X, mu, w), 24) for X in leaves[:2]]
+    meet = routing.together(*own, causal=is_causal)
+    wanted, A = routing.routing_definition(*leaves, meet)
+    agree_with_gradients(routing.routing_attention(*leaves, mu, w, is_causal), wanted, leaves)
+    some = meet.any(-1).any(-2)
+    torch.testing.assert_close(A.sum(-1), some.double())
+    if w * k <= 24:  # then some query is in no cluster, and says nothing
+        assert not some.all() and (wanted[~some] == 0).all()
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_one_cluster_is_attention(is_causal: bool) -> None:
+    leaves = qkv()
+    pattern = causal() if is_causal else full()
+    got = routing.routing_attention(*leaves, centroids(1), 24, is_causal)
+    agree_with_gradients(got, attention(*leaves, pattern)[0], leaves)
+
+
+def test_only_directions_are_routed() -> None:
+    X, mu = qkv()[0], centroids(5)
+    louder = X * torch.rand(2, 3, 24, 1, dtype=torch.float64).add(0.1)
+    assert routing.clusters(louder, mu).equal(routing.clusters(X, mu))
+    assert routing.members(louder, mu, 7).equal(routing.members(X, mu, 7))
+
+
+def test_centroids_come_to_rest_at_the_mean_of_their_members() -> None:
+    X, mu, count = qkv(60)[0], centroids(4), torch.ones(3, 4, dtype=torch.float64)
+    for _ in range(400):
+        mu, count = routing.moved(mu, count, X, decay=0.8)
+    at, x = routing.clusters(X, mu), F.normalize(X, dim=-1)
+    for head in range(3):
+        for c in at[:, head].unique():
+            mine = at[:, head] == c
+            torch.testing.assert_close(mu[head, c], x[:, head][mine].mean(0))
+            torch.testing.assert_close(count[head, c], mine.sum().double())
+
+
+def test_a_step_by_hand_and_who_has_no_member_stays() -> None:
+    mu, count = torch.eye(2)[None].repeat(1, 1, 1), torch.tensor([[3.0, 1.0]])
+    X = torch.tensor([[[[2.0, 0.0], [0.6, 0.8], [0.8, 0.6]]]])  # the second goes to (0, 1)
+    new, n = routing.moved(mu, count, X[:, :, ::2], decay=0.5)
+    torch.testing.assert_close(n, torch.tensor([[2.5, 0.5]]))
+    torch.testing.assert_close(new[0], torch.tensor([[(1.5 + 0.9) / 2.5, 0.3 / 2.5], [0.0, 1.0]]))
+    assert routing.clusters(X, mu).tolist() == [[[0, 1, 0]]]
+
+
+def test_centroids_get_no_gradient_and_move_in_training_only() -> None:
+    core, (Q, K, V) = routing.Routing(3, 6, k=4, decay=0.5).double(), qkv()
+    assert not list(core.parameters())
+    before = core.mu.clone()
+    core.eval()(Q, K, V, Where(causal()))
+    assert core.mu.equal(before)
+    out, _ = core.train()(Q, K, V, Where(causal()))
+    assert not core.mu.equal(before) and not core.mu.requires_grad
+    torch.testing.assert_close(out, routing.routing_attention(Q, K, V, before, 6, causal=True))
+
+
+def test_a_later_token_may_change_who_is_taken() -> None:
+    Q, K, V = (x.detach() for x in qkv())
+    other = [torch.cat([x[..., :20, :], torch.randn_like(x[..., 20:, :])], -2) for x in (Q, K, V)]
+    found = [routing.routing_attention(*X, centroids(4), 6, True) for X in ([Q, K, V], other)]
+    assert not found[0][..., :20, :].allclose(found[1][..., :20, :])
+    whole = [routing.routing_attention(*X, centroids(4), 24, True) for X in ([Q, K, V], other)]
+    torch.testing.assert_close(whole[0][..., :20, :], whole[1][..., :20, :])  # all are taken
+
+
+def test_work_grows_as_its_square_root_says() -> None:
+    def at(L: int, backward: bool = False):  # type: ignore[no-untyped-def]
+        X = [torch.randn(1, 1, L, 16, requires_grad=backward) for _ in range(3)]
+        k = round(L**0.5)
+        mu = torch.randn(1, k, 16)
+
+        def run() -> Tensor:
+            out = routing.routing_attention(*X, mu, L // k, causal=True)
+            if backward:
+                out.sum().backward()
+            return out
+
+        return run
+
+    assert slope(largest_storage, at, (4096, 16384)) < 1.6
+    assert slope(elements_produced, at, (1024, 4096)) < 1.6
+    assert slope(elements_produced, lambda L: at(L, True), (1024, 4096)) < 1.6
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_parity_with_routing_transformer(is_causal: bool) -> None:
+    """Its mean divides by the number + 1e-5. Causal, it adds a learned key to each cluster, which
+    here gets no weight; queries are keys, so that every query finds one besides."""
+    theirs = pytest.importorskip("routing_transformer.routing_transformer")
+    module = theirs.KmeansAttention(4, 8, 3, 6, causal=is_causal).double().eval()
+    Q, K, V = (x.detach() for x in qkv())
+    V = torch.cat([V, V[..., :1]], -1)
+    if is_causal:
+        K = Q = torch.cat([torch.ones_like(Q[..., :1]), Q[..., 1:]], -1)
+        module.mem_key.data.zero_()[..., 0] = -1e5
+    mu = F.normalize(centroids(4), dim=-1)
+    module.kmeans.means.copy_(mu)
+    module.kmeans.initted.fill_(True)
+    wanted, _ = module(Q, K, V)
+    got = routing.routing_attention(Q, K, V, mu, 8, is_causal)
+    torch.testing.assert_close(got, wanted, atol=1e-5, rtol=2e-5)
+
+
+def test_a_model_takes_it_as_its_core() -> None:
+    from tfviz.models.blocks import MultiHeadAttention
+
+    module = MultiHeadAttention(12, 2, core=lambda: routing.Routing(2, 6, k=3))
+    X = torch.randn(2, 16, 12)
+    for pattern in (causal(), full()):
+        module.pattern = pattern
+        out = module(X)
+        out.sum().backward()
+        assert out.shape == X.shape and out.isfinite().all()
+
+
+def test_bad_input_is_named() -> None:
+    Q, K, V = qkv()
+    with pytest.raises(ValueError, match="w = 25 is out of range"):
+        routing.members(Q, centroids(4), 25)
+    with pytest.raises(ValueError, match="X has rows of 6 numbers, mu has 8"):
+        routing.clusters(Q, centroids(4, d=8))
+    with pytest.raises(ValueError, match="decay = 2"):
+        routing.moved(centroids(4), torch.ones(3, 4), Q, decay=2)
+    core = routing.Routing(3, 6, k=4)
+    with pytest.raises(ValueError, match="routing chooses the pairs itself"):
+        core(Q, K, V, Where(strided(stride=4)))
+    with pytest.raises(ValueError, match="a cache cannot keep clusters"):
+        core(Q, K, V, Where(causal(), keep=lambda state: None))

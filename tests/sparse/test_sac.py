@@ -1,0 +1,161 @@
+"""SAC: edges are a mask, their number is kept, the policy gradient is that of the mean reward."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from laws import agree_with_gradients
+from torch import Tensor
+
+from tfviz.attention import attention
+from tfviz.cores import Where
+from tfviz.measure import elements_produced, largest_storage, slope
+from tfviz.patterns import causal, full, strided
+from tfviz.sparse import sac
+
+GOLDEN = """
+    1 . . . . 1
+    . . . . . .
+    . 1 1 . . .
+    . . . . 1 .
+    . . . . . .
+    . . . . . 1
+"""
+EDGES = [[0, 5], [2, 1], [0, 0], [2, 2], [3, 4], [2, 1], [5, 5]]
+
+
+def qkv(L: int = 24, d: int = 6) -> list[Tensor]:
+    return [torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in (d, d, d - 1)]
+
+
+def test_edges_of_six_nodes_by_hand() -> None:
+    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    assert sac.edge_mask(torch.tensor(EDGES), 6).equal(wanted)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (1, 3), (2, 1), (1, 1)])
+def test_edges_are_attention_on_their_mask(shape: tuple[int, int]) -> None:
+    leaves, edges = qkv(), torch.randint(24, (*shape, 40, 2))
+    mask = sac.edge_mask(edges, 24).expand(2, 3, 24, 24)
+    assert not mask.any(-1).all()  # some query has no edge: its answer is 0
+    agree_with_gradients(sac.edge_attention(*leaves, edges), attention(*leaves, mask)[0], leaves)
+
+
+def test_all_edges_are_full_attention() -> None:
+    leaves, place = qkv(), torch.arange(24)
+    every = torch.cartesian_prod(place, place)[None, None]
+    agree_with_gradients(sac.edge_attention(*leaves, every), attention(*leaves)[0], leaves)
+
+
+def test_a_predictor_draws_as_many_as_it_is_asked_for() -> None:
+    X, dice = torch.randn(5, 9, 4), torch.Generator().manual_seed(0)
+    drawn = sac.EdgePredictor(4)(X, 7, dice)
+    assert drawn.edges.shape == (5, 7, 2) and drawn.log_p.shape == (5,)
+    again = sac.EdgePredictor(4, causal=True)(X, 50, dice).edges
+    assert (again[..., 1] <= again[..., 0]).all()
+    each = sac.EdgePredictor(4, every_node=True)(X, 9, dice).edges
+    assert each[..., 0].equal(torch.arange(9).expand(5, -1))
+
+
+@pytest.mark.parametrize("every_node", [False, True])
+def test_probabilities_of_all_lists_sum_to_one(every_node: bool) -> None:
+    predictor = sac.EdgePredictor(3, every_node=every_node).double()
+    lists = torch.cartesian_prod(*[torch.arange(2)] * 4).view(16, 2, 2)
+    if every_node:
+        lists = lists[(lists[..., 0] == torch.arange(2)).all(-1)]
+    X = torch.randn(2, 3, dtype=torch.float64).expand(len(lists), -1, -1)
+    total = predictor(X, 2, given=lists).log_p.exp().sum()
+    torch.testing.assert_close(total, torch.ones_like(total))
+
+
+@pytest.mark.parametrize("baseline", [0.0, -1.7])
+def test_the_policy_gradient_is_unbiased_with_any_baseline(baseline: float) -> None:
+    """Two nodes, one edge: the mean over all four edges is the gradient of the mean reward."""
+    predictor = sac.EdgePredictor(3).double()
+    lists = torch.cartesian_prod(torch.arange(2), torch.arange(2))[:, None]
+    X = torch.randn(2, 3, dtype=torch.float64).expand(4, -1, -1)
+    reward = torch.randn(4, dtype=torch.float64)
+    weights = list(predictor.parameters())
+    log_p = predictor(X, 1, given=lists).log_p
+    mean = (log_p.exp() * reward).sum()
+    wanted = torch.autograd.grad(mean, weights, retain_graph=True)
+    sampled = [
+        torch.autograd.grad(
+            sac.reinforce(log_p[n : n + 1], reward[n : n + 1], baseline), weights, retain_graph=True
+        )
+        for n in range(4)
+    ]
+    p = log_p.exp().detach()
+    for n, w in enumerate(wanted):
+        assert w.abs().max() > 1e-6
+        torch.testing.assert_close(-sum(p[e] * sampled[e][n] for e in range(4)), w)
+
+
+def test_draws_come_as_often_as_their_probability_says() -> None:
+    torch.manual_seed(1)
+    predictor, X = sac.EdgePredictor(2), torch.randn(3, 2)
+    with torch.no_grad():
+        drawn = predictor(X.expand(20_000, -1, -1), 1, torch.Generator().manual_seed(0)).edges
+        lists = torch.cartesian_prod(torch.arange(3), torch.arange(3))[:, None]
+        wanted = predictor(X.expand(9, -1, -1), 1, given=lists).log_p.exp()
+    counted = (drawn[:, 0, 0] * 3 + drawn[:, 0, 1]).bincount(minlength=9) / 20_000
+    torch.testing.assert_close(counted, wanted, atol=0.02, rtol=0)
+
+
+def test_work_grows_with_the_edges() -> None:
+    def at(L: int, backward: bool = False):  # type: ignore[no-untyped-def]
+        X = [torch.randn(1, 1, L, 16, requires_grad=backward) for _ in range(3)]
+        edges = torch.randint(L, (1, 1, 8 * L, 2))
+
+        def run() -> Tensor:
+            out = sac.edge_attention(*X, edges)
+            if backward:
+                out.sum().backward()
+            return out
+
+        return run
+
+    assert slope(largest_storage, at, (4096, 16384)) < 1.1
+    assert slope(elements_produced, at, (1024, 4096)) < 1.1
+    assert slope(elements_produced, lambda L: at(L, True), (1024, 4096)) < 1.1
+
+
+def test_the_edge_that_matters_is_found() -> None:
+    found = sac.bandit(steps=200, every=100, seed=0)
+    assert found.chance[0] < 0.05 and found.chance[-1] > 0.9
+    assert found.reward[-1] > found.reward[0] + 0.8
+    torch.testing.assert_close(torch.tensor(found.first).sum(-1), torch.ones(3))
+    torch.testing.assert_close(torch.tensor(found.second).sum(-1), torch.ones(3, 6))
+
+
+def test_a_model_takes_it_as_its_core() -> None:
+    from tfviz.models.blocks import MultiHeadAttention
+
+    core = sac.Edges()
+    module, X = MultiHeadAttention(12, 2, core=lambda: core), torch.randn(2, 16, 12)
+    core.edges = sac.EdgePredictor(12, causal=True)(X, 32).edges[:, None]
+    for pattern in (causal(), full()):
+        module.pattern = pattern
+        out = module(X)
+        out.sum().backward()
+        assert out.shape == X.shape and out.isfinite().all()
+
+
+def test_bad_input_is_named() -> None:
+    leaves = qkv()
+    with pytest.raises(ValueError, match="edges name node 0 to 24; there are 24"):
+        sac.edge_attention(*leaves, torch.tensor([[[[0, 24]]]]))
+    with pytest.raises(ValueError, match=r"edges has shape \(1, 2\); give"):
+        sac.edge_attention(*leaves, torch.tensor([[0, 2]]))
+    with pytest.raises(ValueError, match="edges name node -1"):
+        sac.edge_mask(torch.tensor([[-1, 2]]), 4)
+    with pytest.raises(ValueError, match=r"given has shape \(1, 2, 2\)"):
+        sac.EdgePredictor(4)(torch.randn(1, 5, 4), 1, given=torch.zeros(1, 2, 2).long())
+    core = sac.Edges()
+    with pytest.raises(ValueError, match=r"set core\.edges"):
+        core(*leaves, Where(full()))
+    core.edges = torch.tensor([[[[0, 3]]]])
+    with pytest.raises(ValueError, match="edges look ahead"):
+        core(*leaves, Where(causal()))
+    with pytest.raises(ValueError, match="the edges say who meets whom"):
+        core(*leaves, Where(strided(stride=4)))

@@ -1,0 +1,122 @@
+// SAC's smallest case: nodes are named one after another by the chances that the library learnt.
+const { first, second, dice, every, reader, mate } = tf.data;
+const N = first[0].length;
+
+function drawn(chances, u) {
+  let rest = u * tf.sum(chances);
+  for (let node = 0; node < N; node++) {
+    rest -= chances[node];
+    if (rest < 0) return node;
+  }
+  return N - 1;
+}
+function named(k) {
+  const nodes = [];
+  for (let t = 0; t < k.named; t++) {
+    const chances = t % 2 ? second[k.learnt][nodes.at(-1)] : first[k.learnt];
+    nodes.push(drawn(chances, dice[k.dice][t]));
+  }
+  return nodes;
+}
+const right = ([i, j]) => i === reader && j === mate;
+// from i over to j; to itself, a small ring
+const bow = ([i, j], lift) => {
+  if (i === j) return tf.arc(i, 0.45, 0.3);
+  const [middle, r] = [(i + j) / 2, Math.abs(i - j) / 2];
+  return tf.arc(middle, 0, r, 0, Math.PI).map(([x, y]) => [x, y * lift]);
+};
+// where an edge is named: over its bow, or under it where it goes back
+const namedAt = ([i, j]) => [
+  (i + j) / 2,
+  i === j ? 0.92 : Math.abs(i - j) / 2 + (i > j ? -0.22 : 0.14),
+];
+
+export default tf.explorer({
+  numbers(k) {
+    const nodes = named(k);
+    const edges = tf.range(Math.floor(k.named / 2), (e) => nodes.slice(2 * e, 2 * e + 2));
+    return {
+      edges,
+      next: k.named % 2 ? second[k.learnt][nodes.at(-1)] : first[k.learnt],
+      chance: first[k.learnt][reader] * second[k.learnt][reader][mate],
+      right: edges.filter(right).length,
+    };
+  },
+  setup(app) {
+    const both = app.split("1fr 1fr");
+    const arcs = app.plane({ height: (w) => tf.clamp(w * 0.7, 220, 320), into: both });
+    const bars = app.plane({ height: (w) => tf.clamp(w * 0.7, 220, 320), into: both });
+    app.formula("∇J = Σ ∇ log p({draw:a_t} | a_<t) ({reward:R} − b)");
+    app.motion("named", { every: 450 });
+    app.knob("learnt", { format: (s) => `${s * every} steps` });
+    app.knob("dice");
+    const question = app.ask({
+      name: "right",
+      question: `Untrained, the edge ${reader} → ${mate} is drawn once in 36. After ${every * (first.length - 1)} steps of reward, how many of 8 drawn edges will be it?`,
+      number: { near: 1 },
+      truth: (n) => n.right,
+      then: { learnt: first.length - 1, named: 16, dice: 0 },
+      because: "Only that edge raises the reward above its mean, so its chance grows to nearly 1.",
+    });
+
+    return (k, n) => {
+      const half = k.named % 2 ? named(k).at(-1) : undefined;
+      const latest = k.named % 2 ? undefined : n.edges.at(-1);
+      arcs.show({
+        title:
+          half === undefined ? "edges so far" : `an edge begins at node ${half}, and goes to …`,
+        label: n.edges.length
+          ? `Edges ${n.edges.map(([i, j]) => `${i} to ${j}`).join(", ")}`
+          : "No edge yet",
+        x: { from: -0.8, to: N - 0.2, bare: true },
+        y: { from: -0.7, to: 2.9, bare: true },
+        marks: [
+          ...n.edges.map((edge) => ({
+            line: bow(edge, 1),
+            colour: right(edge) ? "attention" : "muted",
+            wide: edge === latest ? 4 : 2,
+            dash: right(edge) ? undefined : "5 4",
+            term: right(edge) ? "reward" : undefined,
+          })),
+          ...n.edges.map((edge) => ({
+            text: edge.join(" → "),
+            at: namedAt(edge),
+            colour: right(edge) ? "attention" : "muted",
+            bold: edge === latest,
+          })),
+          {
+            points: tf.range(N, (i) => [i, 0]),
+            colour: "ink",
+            name: "nodes",
+          },
+          ...tf.range(N, (i) => ({
+            text: i === reader ? `${i} asks` : i === mate ? `${i} knows` : String(i),
+            at: [i, -0.35],
+            bold: i === reader || i === mate || i === half,
+            colour: i === reader ? "query" : i === mate ? "key" : "ink",
+          })),
+        ],
+      });
+      bars.show({
+        title: half === undefined ? "chance to begin an edge" : `chance to follow node ${half}`,
+        label: n.next.map((p, i) => `node ${i}: ${tf.fixed(p, 2)}`).join(", "),
+        x: { from: -0.6, to: N - 0.4, whole: true, label: "node" },
+        y: { from: 0, to: 1, label: "chance" },
+        marks: [
+          {
+            ...{ bars: n.next.map((p, i) => [i, p]), colour: "attention" },
+            ...{ name: "chance of the next node", term: "draw" },
+          },
+        ],
+      });
+      app.read({
+        "chance of 1 → 4": question.open && k.learnt ? "?" : tf.fixed(n.chance, 3),
+        "edges drawn": `${n.edges.length}`,
+        "of them 1 → 4": `${n.right}`,
+      });
+      app.say(
+        `After ${k.learnt * every} steps of training ${n.edges.length} edges are drawn, ${n.right} of them 1 to 4.`,
+      );
+    };
+  },
+});

@@ -1,0 +1,145 @@
+// Routing in the plane: centroids follow the directions of their queries and keys, as in the library.
+const { Q, K, start, loud } = tf.data;
+const L = Q.length;
+const unit = (x) => x.map((u) => u / tf.norm(x));
+const full = Q.map((q) => tf.softmax(K.map((key) => tf.dot(q, key) / Math.SQRT2)));
+const best = (values) => values.indexOf(Math.max(...values));
+const clusters = (X, mu) => X.map((x) => best(mu.map((c) => tf.dot(unit(x), c))));
+
+// n ← λ n + (1 − λ) N,   μ ← (λ n μ + (1 − λ) Σ x̂) / n; who has no member stays
+const after = tf.keep((step, k, decay) => {
+  if (step === 0) return { mu: start.slice(0, k), count: tf.range(k, () => 1) };
+  const { mu, count } = after(step - 1, k, decay);
+  const X = [...Q, ...K];
+  const at = clusters(X, mu);
+  const mine = tf.range(k, (c) => X.filter((_, n) => at[n] === c).map(unit));
+  const now = count.map((n, c) => decay * n + (1 - decay) * mine[c].length);
+  const moved = mu.map((m, c) =>
+    mine[c].length
+      ? m.map(
+          (u, a) =>
+            (decay * count[c] * u + (1 - decay) * tf.sum(mine[c].map((x) => x[a]))) / now[c],
+        )
+      : m,
+  );
+  return { mu: moved, count: now };
+});
+
+// who belongs to each centroid: all that are nearest to it, or the L/k that are nearest
+function taken(X, mu, even) {
+  const at = clusters(X, mu);
+  return mu.map((c, n) => {
+    if (!even) return tf.range(L).filter((j) => at[j] === n);
+    const near = X.map((x) => tf.dot(unit(x), c));
+    return tf
+      .range(L)
+      .sort((a, b) => near[b] - near[a])
+      .slice(0, Math.floor(L / mu.length));
+  });
+}
+
+const routed = tf.keep((step, k, decay, even) => {
+  const { mu } = after(step, k, decay);
+  const [mine, theirs] = [taken(Q, mu, even), taken(K, mu, even)];
+  const meet = (i, j) => mu.some((_, c) => mine[c].includes(i) && theirs[c].includes(j));
+  return { mu, queries: clusters(Q, mu), keys: clusters(K, mu), meet };
+});
+const use = ({ step, k, decay, even }) => routed(step, k, decay, even);
+
+export default tf.explorer({
+  numbers(k) {
+    const { mu, queries, keys, meet } = use(k);
+    const kept = tf.range(L, (i) => tf.range(L).filter((j) => meet(i, j)));
+    return {
+      ...{ mu, queries, keys, meets: kept[k.query] },
+      pairs: tf.sum(kept.map((row) => row.length)) / (L * L),
+      mass: tf.sum(kept.flatMap((row, i) => row.map((j) => full[i][j]))) / L,
+    };
+  },
+  setup(app) {
+    const both = app.split("1fr 1fr");
+    const plane = app.plane({ height: (w) => tf.clamp(w * 0.9, 250, 350), into: both });
+    let at = (i) => i; // the query in a row of the matrix
+    const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 350, into: both });
+    app.formula("c(x) = argmax x̂ · {near:μ_c}   {meet:c(q_i) = c(k_j)}");
+    app.motion("step", { every: 700 });
+    for (const key of ["k", "decay", "even", "query"]) app.knob(key);
+    const question = app.ask({
+      name: "mass",
+      question:
+        "Four centroids begin side by side. After 12 steps, which share of the attention will lie on pairs that meet?",
+      number: { unit: "%", near: 8 },
+      truth: (n) => 100 * n.mass,
+      then: { step: 12, k: 4, decay: 0.8, even: true },
+      because:
+        "Each centroid has come to rest in a group of its own, and most of the weight lies within groups.",
+    });
+
+    return (k, n) => {
+      const { meet } = use(k);
+      const order = (own) => tf.range(L).sort((a, b) => own[a] - own[b] || a - b);
+      const [rows, columns] = [order(n.queries), order(n.keys)];
+      at = (i) => rows[i];
+      const mine = n.queries[k.query];
+      const percent = (x) => (question.open ? "?" : `${Math.round(100 * x)} %`);
+      plane.show({
+        title: "numbers: queries; dots: keys; arrows: centroids",
+        label: `Query ${k.query} belongs to centroid ${mine}, and meets ${n.meets.length} keys`,
+        x: { from: -1.6, to: 1.6, bare: true },
+        y: { from: -1.6, to: 1.6, bare: true },
+        square: true,
+        marks: [
+          ...n.mu.map((c, m) => ({
+            arrow: [[0, 0], c],
+            colour: m === mine ? "attention" : "ink",
+            wide: m === mine ? 4 : 2,
+            term: "near",
+          })),
+          {
+            points: K.map((x) => unit(x)),
+            colour: "key",
+            name: "keys",
+          },
+          {
+            points: n.meets.map((j) => unit(K[j]).map((u) => u * 1.12)),
+            colour: "attention",
+            name: "keys that the query meets",
+            term: "meet",
+          },
+          ...Q.map((x, i) => ({
+            text: String(i),
+            at: unit(x).map((u) => u * [1.24, 1.38, 1.52][i % 3]),
+            colour: "query",
+            bold: i === k.query,
+          })),
+        ],
+      });
+      const values = Float64Array.from({ length: L * L }, (_, m) => {
+        const [i, j] = [rows[Math.floor(m / L)], columns[m % L]];
+        return meet(i, j) ? full[i][j] : Number.NaN;
+      });
+      matrix.show({
+        title: "weights of full attention where a pair meets, sorted by centroid",
+        label: `Row of query ${k.query}; arrow keys move it`,
+        ...{ rows: L, values, most: 0.5, row: rows.indexOf(k.query) },
+        rowHeads: rows.map(String),
+        columnHeads: columns.map(String),
+        marks: [
+          {
+            cells: n.meets.map((j) => [rows.indexOf(k.query), columns.indexOf(j)]),
+            term: "meet",
+          },
+        ],
+      });
+      app.read({
+        "pairs that meet": percent(n.pairs),
+        "attention kept": percent(n.mass),
+        "query meets": `${n.meets.length} keys`,
+      });
+      const told = question.open
+        ? ""
+        : `: ${percent(n.pairs)} of the pairs, ${percent(n.mass)} of the attention`;
+      app.say(`After ${k.step} step${k.step === 1 ? "" : "s"} of ${k.k} centroids${told}.`);
+    };
+  },
+});

@@ -1,0 +1,84 @@
+"""Routing in the plane: centroids follow queries and keys, and bring pairs together."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import knob
+from tfviz.sparse import routing_transformer as routing
+
+L, STEPS, LOUD = 12, 12, 4.0
+DECAYS = [0.0, 0.5, 0.8, 0.95]
+
+
+@cache
+def tokens() -> dict[str, list[list[float]]]:
+    """Twelve queries and twelve keys in four loose groups, and where centroids begin."""
+    dice = torch.Generator().manual_seed(2)
+    middle = torch.tensor([0.3, 1.8, 3.4, 5.0])
+    found = {}
+    for name in ("Q", "K"):
+        angle = middle[torch.randperm(L, generator=dice) % 4]
+        angle = angle + 0.35 * torch.randn(L, generator=dice)
+        found[name] = LOUD * torch.stack([angle.cos(), angle.sin()], -1)
+    start = torch.tensor([1.1, 0.9, 1.3, 0.7])
+    found["start"] = torch.stack([start.cos(), start.sin()], -1)
+    return {name: x.double().tolist() for name, x in found.items()}
+
+
+class MovingCentroids(Explorer):
+    """Twelve queries and keys in the plane, routed to k centroids that move step by step.
+
+    step   how often the centroids have moved, 0 to 12;  k   how many there are, 2, 3 or 4
+    decay  λ: 0, 0.5, 0.8 or 0.95;  even   each takes L/k queries and keys, not all nearest to it
+    query  the token that is framed, 0 to 11
+
+    Raises ValueError for values out of range.
+    """
+
+    module: ClassVar[str] = "moving_centroids"
+    label: ClassVar[str] = "Routing: centroids follow queries and keys, and bring pairs together"
+    min_height: ClassVar[str] = "48rem"
+    min_height_narrow: ClassVar[str] = "104rem"
+
+    step = knob(0, low=0, high=STEPS, label="steps of training")
+    k = knob(4, of=[2, 3, 4], label="centroids", letter="k")
+    decay = knob(0.8, of=DECAYS, label="how much of the old stays", letter="λ")
+    even = knob(True, label="equal clusters: each takes L/k")
+    query = knob(0, low=0, high=L - 1, label="query", letter="i")
+    asks = "Press play: which centroids move, and how much of the attention do the clusters keep?"
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {**tokens(), "loud": LOUD}
+
+    def numbers(self) -> dict[str, Any]:
+        """Centroids, the cluster of each query and key, whom the query meets, and the shares of all
+        pairs and of full attention's weight that meet."""
+        Q, K, start = (torch.tensor(x, dtype=torch.float64) for x in tokens().values())
+        mu, count = start[None, : self.k], torch.ones(1, self.k, dtype=torch.float64)
+        for _ in range(self.step):
+            mu, count = routing.moved(mu, count, torch.cat([Q, K])[None, None], self.decay)
+        mu, own = mu[0], [routing.clusters(X, mu[0]) for X in (Q, K)]
+
+        def mine(X: Tensor, at: Tensor) -> Tensor:
+            if self.even:
+                return routing.taken(routing.members(X, mu, L // self.k), L)
+            return F.one_hot(at, self.k).T.bool()
+
+        meet = routing.together(mine(Q, own[0]), mine(K, own[1])).any(0)
+        A = (Q @ K.T / 2**0.5).softmax(-1)
+        return {
+            "mu": mu.tolist(),
+            "queries": own[0].tolist(),
+            "keys": own[1].tolist(),
+            "meets": meet[self.query].nonzero().flatten().tolist(),
+            "pairs": float(meet.double().mean()),
+            "mass": float((A * meet).sum() / L),
+        }

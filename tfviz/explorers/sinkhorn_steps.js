@@ -1,0 +1,80 @@
+// Sinkhorn's steps on five blocks, in logarithms as in the library: rows, columns, rows, …
+const { R } = tf.data;
+const n = R.length;
+const turn = (X) => X[0].map((_, j) => X.map((row) => row[j]));
+const logsum = (xs) => {
+  const most = Math.max(...xs);
+  return most + Math.log(tf.sum(xs.map((x) => Math.exp(x - most))));
+};
+const rows = (X) =>
+  X.map((row) => {
+    const all = logsum(row);
+    return row.map((x) => x - all);
+  });
+const after = tf.keep((step, tau) => {
+  let log = R.map((row) => row.map((x) => x / tau));
+  if (step === 0) {
+    const most = Math.max(...log.flat());
+    log = log.map((row) => row.map((x) => x - most));
+  }
+  for (let s = 0; s < step; s++) log = s % 2 ? turn(rows(turn(log))) : rows(log);
+  return log.map((row) => row.map(Math.exp));
+}, 120);
+const best = (xs) => xs.indexOf(Math.max(...xs));
+
+export default tf.explorer({
+  numbers({ step, tau }) {
+    const P = after(step, tau);
+    return { P, columns: turn(P).map(tf.sum), rows: P.map(tf.sum), most: P.map(best) };
+  },
+  setup(app) {
+    const both = app.split("1fr 1fr");
+    const matrix = app.matrix({
+      ...{ axes: ["queries' block u", "keys' block v"], tall: 330, into: both },
+      pick: (i) => app.set({ block: i }),
+    });
+    const sums = app.plane({ height: (w) => tf.clamp(w * 0.75, 220, 320), into: both });
+    app.formula("P = exp(R/τ),  then {rows:rows ÷ their sums}, {columns:columns ÷ their sums}, …");
+    app.motion("step", { every: 600 });
+    for (const key of ["tau", "block"]) app.knob(key);
+    const question = app.ask({
+      name: "place",
+      question:
+        "One normalisation of rows is a softmax: blocks 2 and 3 both want block 3. When columns must sum to one as well, which block does block 2 get?",
+      chips: tf.range(n, (j) => `block ${j}`),
+      truth: (found) => found.most[2],
+      then: { step: 20, tau: 0.2, block: 2 },
+      because: "Block 3 gives up more by going elsewhere: 2's second choice is nearly as good.",
+    });
+
+    return (k, found) => {
+      const { P, columns } = found;
+      const turnOf = k.step === 0 ? "no normalisation yet" : k.step % 2 ? "rows" : "columns";
+      matrix.show({
+        title: k.step ? `P after ${k.step}: last came the ${turnOf}` : "exp(R/τ), largest = 1",
+        label: `Row of block ${k.block}; arrow keys move it`,
+        ...{ rows: n, values: Float64Array.from(P.flat()), most: 1, row: k.block },
+        text: (i, j) => tf.fixed(P[i][j], 2),
+        marks: [{ cells: tf.range(n, (j) => [k.block, j]), term: "rows" }],
+      });
+      sums.show({
+        title: "sums of the columns: how often each block of keys is given away",
+        label: columns.map((x, j) => `block ${j}: ${tf.fixed(x, 2)}`).join(", "),
+        x: { from: -0.6, to: n - 0.4, whole: true, label: "keys' block v" },
+        y: { from: 0, to: 2.5, label: "sum" },
+        marks: [
+          { bars: columns.map((x, j) => [j, x]), colour: "key", term: "columns", name: "sum" },
+          { rule: { y: 1 }, colour: "muted" },
+        ],
+      });
+      const off = Math.max(...[...columns, ...found.rows].map((x) => Math.abs(x - 1)));
+      app.read({
+        "farthest sum from 1": tf.fixed(off, 3),
+        "block u gets most of": `block ${found.most[k.block]}, ${tf.fixed(Math.max(...P[k.block]), 2)}`,
+        "blocks given away": `${new Set(found.most).size} of ${n}`,
+      });
+      const told = question.open ? "" : ` Block 2 gets most of block ${found.most[2]}.`;
+      app.say(`${k.step} normalisations, the farthest sum is ${tf.fixed(off, 2)} from one.${told}`);
+    };
+  },
+});
