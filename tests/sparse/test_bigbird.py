@@ -26,9 +26,7 @@ DRAWN = torch.tensor([[[0], [4], [4], [1], [2], [3], [0]]])
 
 def qkv(L: int, h: int = 2, d: int = 4) -> tuple[Tensor, ...]:
     torch.manual_seed(0)
-    return tuple(
-        torch.randn(2, h, L, d, dtype=torch.float64, requires_grad=True) for _ in range(3)
-    )
+    return tuple(torch.randn(2, h, L, d, dtype=torch.float64, requires_grad=True) for _ in range(3))
 
 
 def test_blocks_are_the_hand_typed_ones() -> None:
@@ -43,9 +41,7 @@ def test_blocks_are_the_hand_typed_ones() -> None:
     [(7, 3, 1, 2, 1), (12, 4, 3, 1, 1), (12, 2, 2, 2, 2), (9, 5, 0, 1, 1), (8, 3, 2, 2, 0),
      (3, 4, 0, 1, 1), (2, 3, 0, 1, 1), (1, 4, 0, 1, 1), (40, 8, 3, 2, 1)],
 )  # fmt: skip
-def test_blocks_do_what_the_definition_does(
-    n: int, block: int, r: int, heads: int, g: int
-) -> None:
+def test_blocks_do_what_the_definition_does(n: int, block: int, r: int, heads: int, g: int) -> None:
     Q, K, V = qkv(n * block)
     drawn = bb.random_blocks(n, r, heads, seed=1, g=g)
     wanted, A = bb.bigbird_definition(Q, K, V, block, drawn, g)
@@ -115,7 +111,8 @@ def theirs(training: bool, X: Tensor) -> tuple[Tensor, tuple[Tensor, ...], Tenso
     with torch.no_grad():
         out, A = layer(X, band, rows, columns, blocked, blocked, output_attentions=True)
         QKV = tuple(
-            f(X).unflatten(-1, (3, 4)).transpose(1, 2) for f in (layer.query, layer.key, layer.value)
+            f(X).unflatten(-1, (3, 4)).transpose(1, 2)
+            for f in (layer.query, layer.key, layer.value)
         )
     return out, QKV, A
 

@@ -46,7 +46,7 @@ def random_blocks(
     _arguments.integer("n", n, 1)
     dice = torch.Generator().manual_seed(seed)
     I, J = torch.arange(n)[:, None], torch.arange(n)
-    others = ((I - J).abs() > 1) & (J >= g) & (J < n - g)
+    others = ((I - J).abs() > 1) & (g <= J) & (n - g > J)
     inner = others[g : n - g]
     _arguments.integer("r", r, 0, int(inner.sum(-1).min()) if len(inner) else 0)
     lots = torch.rand(heads, n, n, generator=dice) + others
@@ -132,10 +132,11 @@ def _plan(drawn: Lists, block: int, g: int) -> Plan:
             queries = Stepped(first * b, 1, (end - first) * b)
             calls.append(Call(queries, Gathered(_tokens([ends], b))))
         if drawn[0]:
-            keys = Gathered(_tokens([drawn[I] for I in inner], b))
-            calls.append(Call(Gathered(_tokens([(I,) for I in inner], b)), keys))
+            found = Gathered(_tokens([drawn[I] for I in inner], b))
+            calls.append(Call(Gathered(_tokens([(I,) for I in inner], b)), found))
     for I in {*range(min(first, n)), *range(max(0, end), n)}:  # global, or next to it
-        keys = Stepped(0, 1, n * b) if len(lists[I]) == n else Gathered(_tokens([lists[I]], b))
+        every = len(lists[I]) == n
+        keys = Stepped(0, 1, n * b) if every else Gathered(_tokens([lists[I]], b))
         calls.append(Call(Stepped(I * b, 1, b), keys))
     return freshened(calls, n * b)
 
