@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.clock_hands import ClockHands
     from tfviz.explorers.decoding import Decoding
     from tfviz.explorers.first_look import FirstLook
+    from tfviz.explorers.four_quadrants import FourQuadrants
     from tfviz.explorers.hash_wheel import HashWheel
     from tfviz.explorers.image_lens import ImageLens
     from tfviz.explorers.loss_schedule import LossSchedule
@@ -46,6 +47,7 @@ __all__ = [
     "Decoding",
     "Explorer",
     "FirstLook",
+    "FourQuadrants",
     "GoalReport",
     "HashWheel",
     "ImageLens",
