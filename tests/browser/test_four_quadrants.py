@@ -20,6 +20,8 @@ def test_how_many_layers_is_said_first(show: Any) -> None:
 
 def test_a_row_stays_with_its_word_and_two_softmaxes_sum_to_two(show: Any) -> None:
     page = show(FourQuadrants(sentences=2, query=7))
+    page.get_by_role("button", name="just show me").click()  # it sets three sentences
+    page.locator('[data-key="sentences"]').press("ArrowLeft")
     page.get_by_text("word 3 of a reads 6 tokens").wait_for()
     page.get_by_label("two softmaxes").check()
     page.get_by_text("2.00").wait_for()
