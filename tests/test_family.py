@@ -16,6 +16,7 @@ NO_CORE = {  # ready, but nothing that a model takes as its attention, or not fo
     *("sparse_transformer_usage", "blockwise_attention"),
     # its chunks are cut by later tokens too
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
+    *("etc", "longformer", "bigbird"),  # encoders: their global tokens read what is to come
     *("atomic_patterns", "image_transformer_2d"),  # a choice of masks; a text has no rows above
 }
 
