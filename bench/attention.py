@@ -30,6 +30,7 @@ from tfviz import patterns as P
 from tfviz.attention import CAUSAL, sparse_attention
 from tfviz.cores import Where
 from tfviz.measure import peak_memory, seconds
+from tfviz.sparse import bigbird, etc, longformer
 from tfviz.sparse.routing_transformer import routing_attention
 from tfviz.sparse.sac import edge_attention
 from tfviz.sparse.sparse_sinkhorn import Sinkhorn
@@ -78,6 +79,35 @@ CONTENT: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "routing, 128 a cluster": (routed, 0.25, 0.15),
     "Sinkhorn, blocks of 128": (sorted_in, 0.1, 0.1),
     "SAC, 16 edges a token": (on_edges, 0.5, 0.4),
+}
+
+
+def with_longformer(L: int) -> Attention:
+    """w = 512, 16 global tokens; the same projections for both, which changes no time."""
+    return lambda *qkv: longformer.longformer_attention(qkv, qkv, 256, range(16))
+
+
+def with_etc(L: int) -> Attention:
+    """w = 84 on each side and 64 global tokens, all open, without labels."""
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        K, V = (etc.shared(x[:, :, :64], x) for x in (k, v))
+        return etc.etc_attention(q[:, :, :64], q, K, V, 84)[1]
+
+    return attend
+
+
+def with_big_bird(L: int) -> Attention:
+    """Blocks of 64, one global at each end, three drawn for each block and head."""
+    drawn = bigbird.random_blocks(L // 64, 3, HEADS)
+    return lambda q, k, v: bigbird.bigbird_attention(q, k, v, 64, drawn)
+
+
+# rooms with code of their own, in the same way
+ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
+    "Longformer, 16 global": (with_longformer, 0.05, 0.075),
+    "ETC, 64 global, ±84": (with_etc, 0.05, 0.075),
+    "Big Bird, per head": (with_big_bird, 0.045, 0.0675),
 }
 
 
@@ -218,7 +248,7 @@ def limits(L: int, limited: bool) -> None:
     torch.manual_seed(0)
     qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
     ways: dict[str, Attention] = {name: ours(name, L) for name in PATTERNS}
-    ways |= {name: make(L) for name, (make, *_) in CONTENT.items()}
+    ways |= {name: make(L) for name, (make, *_) in {**CONTENT, **ROOMS}.items()}
     first: dict[str, float] = {}
     with torch.no_grad():
         for name, attend in ways.items():
@@ -233,7 +263,7 @@ def limits(L: int, limited: bool) -> None:
             times.setdefault((name, "forward"), []).append(forward)
             times.setdefault((name, "training"), []).append(spent(training(attend, qkv)))
     print(f"\nL = {L}, ÷ dense SDPA, medians of {ROUNDS} rounds in turns")
-    for name, (_, *most) in {**PATTERNS, **CONTENT}.items():
+    for name, (_, *most) in {**PATTERNS, **CONTENT, **ROOMS}.items():
         for kind, limit in zip(("forward", "training"), most, strict=True):
             ratio = median(times[name, kind]) / median(times["dense", kind])
             _say(f"{name}, {kind}", ratio, limit if limited else None)

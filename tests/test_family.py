@@ -19,6 +19,7 @@ NO_CORE = {  # ready, but nothing that a model takes as its attention, or not fo
     "routing_transformer",  # later tokens may take an earlier one's seat in a cluster
     "sparse_sinkhorn",  # causal, nothing is left in it of Sinkhorn's steps
     "sac",  # its edges need a predictor, which is trained by reward beside the model
+    *("etc", "longformer", "bigbird"),  # encoders: their global tokens read what is to come
     *("atomic_patterns", "image_transformer_2d"),  # a choice of masks; a text has no rows above
 }
 

@@ -33,7 +33,11 @@ from tfviz.position.rope import rotate
 from tfviz.position.shaw_relative import labels
 from tfviz.position.sinusoidal_pe import similarity, sinusoids
 from tfviz.position.xl_relative import rel_shift
+from tfviz.sparse.bigbird import key_blocks, random_blocks
+from tfviz.sparse.bigbird import mask as blocks_mask
 from tfviz.sparse.chunked_feedforward import chunked
+from tfviz.sparse.etc import owners
+from tfviz.sparse.longformer import mask as global_words
 from tfviz.sparse.reformer_lsh import directions, meetings, order
 from tfviz.sparse.reversible_residual import activations
 from tfviz.sparse.routing_transformer import members, taken, together
@@ -168,6 +172,14 @@ def few_edges() -> Tensor:
     )
 
 
+def etc_pieces() -> Tensor:
+    """Four global tokens, and twenty words in four sentences, hard masks both ways."""
+    found = mask(patterns.etc(radius=2, count=4))
+    mine = (owners([5] * 4)[:, None] == torch.arange(4)).float()
+    found[4:, :4], found[:4, 4:] = 0.6 * mine, 0.6 * mine.T
+    return found
+
+
 PICTURES: dict[str, Callable[[], Tensor]] = {
     "soft_dictionary": lambda: spread(
         lookup(circle(STEPS / 3.8), circle(STEPS / 3.8), torch.eye(N), beta=4.0)[1]
@@ -212,6 +224,9 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
         0.35 * mask(patterns.sliding_window(lookback=4)) + 0.65 * mask(patterns.column(stride=5))
     ),
     "blockwise_attention": lambda: mask(patterns.blockwise(permutation=(1, 2, 3, 0))),
+    "etc": etc_pieces,
+    "longformer": lambda: global_words(N, radius=2, tokens=[3, 14])[0].float(),
+    "bigbird": lambda: blocks_mask(key_blocks(random_blocks(12, r=1, seed=1)[0]), 2).float(),
     "reformer_lsh": hashed,
     "reversible_residual": kept_by_depth,
     "chunked_feedforward": largest_hidden,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.decoding import Decoding
     from tfviz.explorers.edge_draws import EdgeDraws
     from tfviz.explorers.first_look import FirstLook
+    from tfviz.explorers.four_quadrants import FourQuadrants
     from tfviz.explorers.hash_wheel import HashWheel
     from tfviz.explorers.image_lens import ImageLens
     from tfviz.explorers.loss_schedule import LossSchedule
@@ -51,6 +52,7 @@ __all__ = [
     "EdgeDraws",
     "Explorer",
     "FirstLook",
+    "FourQuadrants",
     "GoalReport",
     "HashWheel",
     "ImageLens",

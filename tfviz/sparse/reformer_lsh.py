@@ -33,11 +33,10 @@ from torch import Tensor, nn
 from tfviz import _arguments
 from tfviz.attention import CAUSAL, FULL
 from tfviz.cores import Where
+from tfviz.sparse_attention.loud import NEVER, answer
 
 SELF = -1e5  # the score of a token with itself
-NEVER = -1e9  # and of a pair that does not meet
 CACHE = 1 << 17  # numbers that are worked on at a time
-_FUSED = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 Directions = Sequence[Float[Tensor, "*h rounds d half"]]
 
 
@@ -112,33 +111,6 @@ def lsh_definition(
     return A @ V, A
 
 
-class _Chunks(torch.autograd.Function):
-    """Each chunk's softmax(q kᵀ scale + bias) v and its log-sum-exp, by torch's fused kernel."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float
-    ) -> tuple[Tensor, Tensor]:
-        d, dv = q.shape[-1], v.shape[-1]
-        wide = [x.flatten(0, 1) for x in (q, k, v)]
-        if d != dv:  # the kernel wants one width
-            wide = [F.pad(x, (0, max(d, dv) - x.shape[-1])) for x in wide]
-        o, z = _FUSED(*wide, 0.0, False, attn_mask=bias.flatten(0, 1), scale=scale)
-        o, z = o[..., :dv].unflatten(0, q.shape[:2]), z.unflatten(0, q.shape[:2])
-        ctx.save_for_backward(q, k, v, bias, o, z)
-        ctx.scale = scale
-        return o, z
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        q, k, v, bias, o, z = ctx.saved_tensors
-        do, dz = grads
-        A = (ctx.scale * q @ k.mT).add_(bias).sub_(z.unsqueeze(-1)).clamp_(min=-100).exp_()
-        A.masked_fill_(bias <= NEVER, 0.0)
-        dS = (do @ v.mT).sub_((do * o).sum(-1, keepdim=True)).add_(dz.unsqueeze(-1)).mul_(A)
-        return ctx.scale * dS @ k, ctx.scale * dS.mT @ q, A.mT @ do, None, None
-
-
 def lsh_attention(
     Q: Float[Tensor, "b h L d"],
     V: Float[Tensor, "b h L dv"],
@@ -160,7 +132,9 @@ def lsh_attention(
     j = torch.cat([i.roll(1, 2), i], 3)  # whom they read: the chunk before, and their own
     bias = _ported(i, j, causal) if ported else _bias(found, i, j, causal)
     q, k, v = _rows(Q, i), _two(_rows(F.normalize(Q, dim=-1), i)), _two(_rows(V, i))
-    o, z = _Chunks.apply(q, k, v, bias.to(Q.dtype), 1.0 if ported else 1 / math.sqrt(d))
+    q, k, v, bias = (x.flatten(0, 1) for x in (q, k, v, bias.to(Q.dtype)))
+    o, z = answer(q, k, v, bias, 1.0 if ported else 1 / math.sqrt(d))
+    o, z = o.unflatten(0, (b, h)), z.unflatten(0, (b, h))
     spot = torch.empty_like(found.by)  # where each token stands in each round
     spot.scatter_(-1, found.by, torch.arange(L, device=Q.device).expand_as(spot))
     spot += L * torch.arange(rounds, device=Q.device)[:, None]

@@ -1,0 +1,145 @@
+"""ETC: hand-typed masks, definition = pieces with gradients, full attention as a limit, bad input.
+
+No public code runs here (the official one is TensorFlow): the definition, which makes all pairs,
+and the limit that its authors name are the proof.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from laws import agree_with_gradients
+from torch import Tensor
+
+from tfviz import patterns
+from tfviz.attention import attention
+from tfviz.measure import elements_produced, largest_storage, slope
+from tfviz.sparse import etc
+
+LENGTHS = [3, 1, 4]
+L2G = ["1..", "1..", "1..", ".1.", "..1", "..1", "..1", "..1"]
+
+
+def inputs(n_g: int = 3, n_l: int = 8, d: int = 4, **told: Any) -> list[Tensor]:
+    """Q of both kinds, and K and V anew for each piece."""
+    torch.manual_seed(0)
+    told = {"dtype": torch.float64, "requires_grad": True} | told
+    sizes = [n_g, n_l] + 2 * [n_g, n_l, n_g, n_l]
+    return [torch.randn(2, 2, n, d, **told) for n in sizes]
+
+
+def called(x: list[Tensor], how: Any, radius: int, **told: Any) -> Any:
+    return how(x[0], x[1], etc.Pieces(*x[2:6]), etc.Pieces(*x[6:]), radius, **told)
+
+
+def test_masks_and_labels_are_the_hand_typed_ones() -> None:
+    hard = etc.sentence_masks(LENGTHS, radius=2)
+    wanted = torch.tensor([[c == "1" for c in row] for row in L2G])
+    assert hard.l2g.equal(wanted) and hard.g2l.equal(wanted.T)
+    assert hard.g2g.all() and hard.l2l.shape == (8, 5) and hard.l2l.all()
+    assert etc.sentence_masks(LENGTHS, 2, l2g=False).l2g.all()
+    labels = etc.sentence_labels(LENGTHS, radius=3, far=2)
+    assert labels.l2l[0].tolist() == [0, 0, 1, 2, 3, 4, 4]
+    assert labels.g2g.tolist() == [[7, 8, 9], [6, 7, 8], [5, 6, 7]]
+    assert labels.g2l[1].tolist() == [11, 11, 11, 10, 11, 11, 11, 11]
+    assert labels.l2g[3].tolist() == [13, 12, 13]
+
+
+@pytest.mark.parametrize(
+    ("radius", "lengths"), [(2, LENGTHS), (0, LENGTHS), (9, [8]), (5, [70] * 3)]
+)
+@pytest.mark.parametrize("what", ["plain", "masks", "labels", "both"])
+def test_pieces_do_what_the_definition_does(radius: int, lengths: list[int], what: str) -> None:
+    x = inputs(len(lengths), sum(lengths))
+    told: dict[str, Any] = {}
+    leaves = list(x)
+    if what in ("masks", "both"):
+        masks = etc.sentence_masks(lengths, radius)
+        closed = torch.rand(masks.l2l.shape) < 0.2
+        closed[:, radius] = False
+        told["masks"] = masks._replace(l2l=~closed)
+    if what in ("labels", "both"):
+        told["P"] = torch.randn(2, 18, 4, dtype=torch.float64, requires_grad=True)
+        labels = etc.sentence_labels(lengths, radius, far=3)
+        if what == "both":  # labels that differ from row to row
+            labels = labels._replace(l2l=torch.randint(18, labels.l2l.shape))
+        told["labels"] = labels
+        leaves.append(told["P"])
+    *wanted, A = called(x, etc.etc_definition, radius, **told)
+    torch.testing.assert_close(A.sum(-1), torch.ones_like(A[..., 0]))
+    got = called(x, etc.etc_attention, radius, **told)
+    agree_with_gradients(*(torch.cat(list(out), 2) for out in (got, wanted)), leaves)
+
+
+def test_a_window_over_everything_is_full_attention_and_two_softmaxes_are_not() -> None:
+    G, L = torch.randn(3, 2, 2, 3, 4), torch.randn(3, 2, 2, 8, 4)
+    X = torch.cat([G, L], -2)
+    K, V = (etc.shared(G[n], L[n]) for n in (1, 2))
+    full, _ = attention(*X)
+    got = etc.etc_attention(G[0], L[0], K, V, radius=8)
+    torch.testing.assert_close(torch.cat(got, 2), full)
+    two = attention(L[0], G[1], G[2])[0] + attention(L[0], L[1], L[2])[0]
+    for mixed in (two, two / 2):
+        assert not torch.allclose(mixed, got[1], atol=0.05)
+
+
+def test_without_masks_it_is_the_pattern_of_that_name() -> None:
+    G, L = torch.randn(3, 1, 2, 3, 4), torch.randn(3, 1, 2, 9, 4)
+    X = torch.cat([G, L], -2)
+    K, V = (etc.shared(G[n], L[n]) for n in (1, 2))
+    wanted, A = attention(*X, patterns.etc(radius=2, count=3))
+    got = etc.etc_attention(G[0], L[0], K, V, 2)
+    torch.testing.assert_close(torch.cat(got, 2), wanted)
+    torch.testing.assert_close(etc.etc_definition(G[0], L[0], K, V, 2)[2], A)
+
+
+def test_what_is_masked_has_no_weight() -> None:
+    x = inputs(requires_grad=False)
+    masks = etc.sentence_masks(LENGTHS, 2)
+    A = called(x, etc.etc_definition, 2, masks=masks)[2]
+    assert A[..., 3:, :3][..., ~masks.l2g].max() < 1e-300  # e^−C, whatever the scores are
+    moved = [t.clone() for t in x]
+    moved[8][:, :, 1] += 1  # the values of l2g of the second sentence's global token
+    before, after = (called(t, etc.etc_attention, 2, masks=masks)[1] for t in (x, moved))
+    changed = (before != after).any(-1).any(0).any(0)
+    assert changed.tolist() == [i == 3 for i in range(8)]
+
+
+def test_work_grows_with_the_length() -> None:
+    def at(L: int, backward: bool = False):  # type: ignore[no-untyped-def]
+        x = [t[:1, :1] for t in inputs(4, L, 16, dtype=torch.float32, requires_grad=backward)]
+        told = {
+            "labels": etc.sentence_labels([L // 4] * 4, 32, 8),
+            "P": torch.randn(1, 38, 16),
+            "masks": etc.sentence_masks([L // 4] * 4, 32),
+        }
+
+        def run() -> Tensor:
+            out: Tensor = called(x, etc.etc_attention, 32, **told)[1]
+            if backward:
+                out.sum().backward()
+            return out
+
+        return run
+
+    assert slope(largest_storage, at, (4096, 16384)) < 1.2
+    for backward in (False, True):
+        assert slope(elements_produced, lambda L: at(L, backward), (4096, 16384)) < 1.2  # noqa: B023
+
+
+def test_bad_input_is_named() -> None:
+    x = inputs(requires_grad=False)
+    masks = etc.sentence_masks(LENGTHS, 3)
+    with pytest.raises(ValueError, match=r"masks.l2l has shape \(8, 7\); give \(8, 5\)"):
+        called(x, etc.etc_attention, 2, masks=masks)
+    with pytest.raises(ValueError, match="labels and P belong together"):
+        called(x, etc.etc_attention, 2, P=torch.zeros(2, 9, 4))
+    with pytest.raises(ValueError, match="labels go to 13, P has 9 vectors"):
+        labels = etc.sentence_labels(LENGTHS, 2, 2)
+        called(x, etc.etc_attention, 2, labels=labels, P=torch.zeros(2, 9, 4).double())
+    with pytest.raises(ValueError, match=r"K\.g2l has 3 keys; there are 8 such tokens"):
+        called([*x[:3], x[2], *x[4:]], etc.etc_attention, 2)
+    with pytest.raises(ValueError, match="radius = -1"):
+        called(x, etc.etc_attention, -1)

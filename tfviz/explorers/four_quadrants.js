@@ -1,0 +1,130 @@
+// ETC in one picture: the four pieces of the matrix, masks, and one softmax against two.
+const { Q, K } = tf.data;
+const MOST = tf.declared.knobs.sentences.of.length;
+const WORDS = Q.length - MOST;
+const PIECES = ["g2g", "g2l", "l2g", "l2l"];
+
+// A row is a token: n global ones first, then the words; the vectors of the words stand behind MOST.
+const at = (t, n) => (t < n ? t : t - n + MOST);
+const owner = (t, n) => (t < n ? t : Math.floor((t - n) / (WORDS / n)));
+const piece = (i, j, n) => 2 * Number(i >= n) + Number(j >= n);
+const open = (i, j, { sentences: n, radius, hard }) =>
+  [true, !hard || owner(i, n) === owner(j, n), !hard || owner(i, n) === owner(j, n), false][
+    piece(i, j, n)
+  ] ||
+  (i >= n && j >= n && Math.abs(i - j) <= radius);
+
+const weights = tf.keep((sentences, radius, hard, apart) => {
+  const n = sentences;
+  const all = tf.range(n + WORDS);
+  return all.map((i) => {
+    const keys = all.filter((j) => open(i, j, { sentences, radius, hard }));
+    const parts = !apart ? [keys] : [true, false].map((g) => keys.filter((j) => j < n === g));
+    const row = all.map(() => 0);
+    for (const part of parts) {
+      const shares = tf.softmax(
+        part.map((j) => tf.dot(Q[at(i, n)], K[at(j, n)]) / Math.sqrt(Q[0].length)),
+      );
+      part.forEach((j, m) => {
+        row[j] = shares[m];
+      });
+    }
+    return row;
+  });
+});
+// the row of the matrix: 0 to 3 are global tokens, if there are so many, then come the words
+const rowOf = ({ query, sentences: n }) =>
+  query < MOST ? Math.min(query, n - 1) : query - MOST + n;
+const use = (k) => weights(k.sentences, k.radius, k.hard, k.apart);
+
+// after how many layers the last word hears of the first
+function hops(A, n) {
+  let known = new Set([A.length - 1]);
+  for (let layers = 0; layers <= A.length; layers += 1) {
+    if (known.has(n)) return layers;
+    known = new Set([...known].flatMap((i) => tf.range(A.length).filter((j) => A[i][j] > 0)));
+  }
+  return null;
+}
+
+export default tf.explorer({
+  numbers(k) {
+    const n = k.sentences;
+    const A = use(k);
+    const row = A[rowOf(k)];
+    const pairs = [0, 0, 0, 0];
+    for (const [i, each] of A.entries())
+      for (const [j, a] of each.entries()) pairs[piece(i, j, n)] += Number(a > 0);
+    return {
+      ...{ pairs, row, hops: hops(A, n) },
+      keys: tf.range(row.length).filter((j) => row[j] > 0),
+      to_globals: tf.sum(row.slice(0, n)),
+      to_words: tf.sum(row.slice(n)),
+    };
+  },
+  setup(app) {
+    const matrix = app.matrix({
+      pick: (i) =>
+        app.set({ query: i < app.get("sentences") ? i : i - app.get("sentences") + MOST }),
+      tall: 400,
+    });
+    app.formula(
+      "global token: {g2g:global tokens} + {g2l:words}   word: {l2g:global tokens} + {l2l:words near by}",
+    );
+    app.knob("sentences");
+    for (const key of ["radius", "hard", "apart", "query"]) app.knob(key);
+    const question = app.ask({
+      name: "hops",
+      question:
+        "Hard masks: words read only their own sentence's global token. After how many layers has the last word heard of the first?",
+      chips: ["2", "3", "5", "never"],
+      truth: ({ hops }) => [2, 3, 5, null].indexOf(hops),
+      then: { sentences: 3, radius: 2, hard: true },
+      because:
+        "The first word's sentence token reads it, the last word's sentence token reads that one, and the last word reads its own.",
+    });
+
+    return (k, n) => {
+      const g = k.sentences;
+      const size = g + WORDS;
+      const letter = (t) => String.fromCharCode((t < g ? 65 : 97) + owner(t, g));
+      const name = (t) => (t < g ? `sentence token ${letter(t)}` : `word ${t - g} of ${letter(t)}`);
+      const A = use(k);
+      const row = rowOf(k);
+      const cells = (p) =>
+        tf
+          .range(size * size, (m) => [Math.floor(m / size), m % size])
+          .filter(([i, j]) => piece(i, j, g) === p && A[i][j] > 0);
+      const heads = tf.range(size, letter);
+      matrix.show({
+        title: "weights; hatched: never read; capitals: global tokens",
+        label: `Row of ${name(row)}: ${n.keys.length} keys; arrow keys move it`,
+        rows: size,
+        values: Float64Array.from(A.flat(), (a) => (a > 0 ? a : Number.NaN)),
+        ...{ most: 0.6, row, rowHeads: heads, columnHeads: heads },
+        frames: [
+          { from: [0, 0], to: [g - 1, g - 1], colour: "key", term: "g2g" },
+          { from: [0, g], to: [g - 1, size - 1], colour: "key", term: "g2l" },
+          { from: [g, 0], to: [size - 1, g - 1], colour: "key", term: "l2g" },
+          { from: [g, g], to: [size - 1, size - 1], colour: "key", term: "l2l" },
+        ],
+        marks: PIECES.map((term, p) => ({ cells: cells(p), term })),
+      });
+      const total = n.to_globals + n.to_words;
+      app.read({
+        "last word hears of the first": question.open
+          ? "?"
+          : n.hops === null
+            ? "never"
+            : `after ${n.hops} layer${n.hops === 1 ? "" : "s"}`,
+        "row's weight on global tokens": tf.fixed(n.to_globals, 2),
+        "on words": tf.fixed(n.to_words, 2),
+        "sum of the row": tf.fixed(total, 2),
+        pairs: `${n.pairs.join(" + ")} = ${tf.sum(n.pairs)}`,
+      });
+      app.say(
+        `${name(row)} reads ${n.keys.length} tokens: ${tf.fixed(n.to_globals, 2)} of its weight goes to global tokens, ${tf.fixed(n.to_words, 2)} to words.`,
+      );
+    };
+  },
+});

@@ -1,0 +1,89 @@
+"""ETC in one picture: global tokens and words, four pieces, masks, one softmax against two."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import knob
+from tfviz.patterns import reach, table
+from tfviz.sparse import etc
+
+WORDS, MOST, WIDTH = 12, 4, 3
+
+
+@cache
+def vectors() -> dict[str, list[list[float]]]:
+    """Queries and keys of up to four global tokens and of twelve words."""
+    dice = torch.Generator().manual_seed(5)
+    made = {n: 1.2 * torch.randn(MOST + WORDS, WIDTH, generator=dice).double() for n in "QK"}
+    return {name: x.mul(100).round().div(100).tolist() for name, x in made.items()}
+
+
+class FourQuadrants(Explorer):
+    """ETC's attention of twelve words and one global token for each sentence.
+
+    sentences   1, 2, 3 or 4 of equal length;  radius   neighbours on each side of a word
+    hard        a global token and its sentence read each other, and no other sentence's
+    apart       a softmax for each piece instead of one for each query
+    query       0 to 3: a global token, the last one if there are fewer; from 4 on: a word
+
+    Raises ValueError for values out of range.
+    """
+
+    module: ClassVar[str] = "four_quadrants"
+    label: ClassVar[str] = "Four quadrants: ETC's pieces, masks and softmaxes"
+    min_height: ClassVar[str] = "48rem"
+    min_height_narrow: ClassVar[str] = "78.5rem"
+
+    sentences = knob(3, of=[1, 2, 3, 4], label="sentences", letter="n_g")
+    radius = knob(2, low=0, high=WORDS - 1, label="words seen on each side", letter="w")
+    hard = knob(True, label="hard masks: only its own sentence")
+    apart = knob(False, label="two softmaxes, one for each piece")
+    query = knob(9, low=0, high=MOST + WORDS - 1, label="row", letter="i")
+    asks = "Press on a row; make the window narrow; take the masks off; try two softmaxes."
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return vectors()
+
+    def weights(self) -> Tensor:
+        """A, global tokens first; with two softmaxes, rows sum to 2."""
+        n = self.sentences
+        Q, K = (torch.tensor(vectors()[x], dtype=torch.float64) for x in "QK")
+        q, k = ((X[None, None, :n], X[None, None, MOST:]) for X in (Q, K))
+        masks = etc.sentence_masks(n * [WORDS // n], self.radius, g2l=self.hard, l2g=self.hard)
+        keys = etc.shared(*k)
+        A = etc.etc_definition(*q, keys, keys, self.radius, masks=masks)[2][0, 0]
+        if self.apart:
+            A = torch.cat([part / part.sum(-1, keepdim=True) for part in A.split([n, WORDS], 1)], 1)
+        return A
+
+    @property
+    def row(self) -> int:
+        """The row of the matrix."""
+        n = self.sentences
+        return min(self.query, n - 1) if self.query < MOST else self.query - MOST + n
+
+    def numbers(self) -> dict[str, Any]:
+        """Pairs of each piece, the row with its shares for both kinds, and after how many layers
+        the last word hears of the first; null if never."""
+        n, A = self.sentences, self.weights()
+        kept = A > 1e-12
+        hops = int(reach([table(kept)], len(A)).hops[-1, n])
+        return {
+            "pairs": [
+                int(kept[a, b].sum())
+                for a in (slice(n), slice(n, None))
+                for b in (slice(n), slice(n, None))
+            ],
+            "keys": kept[self.row].nonzero().flatten().tolist(),
+            "row": A[self.row].tolist(),
+            "to_globals": float(A[self.row, :n].sum()),
+            "to_words": float(A[self.row, n:].sum()),
+            "hops": None if hops < 0 else hops,
+        }

@@ -1,0 +1,67 @@
+"""Attention with a bias for every pair, and how loud each answer is: softmaxes that will be joined.
+
+    o = softmax(q kᵀ scale + bias) v        z = log Σ exp(q kᵀ scale + bias)
+
+Answers over sets of keys without a common one blend to the softmax over all of them, with shares
+softmax(z). Both have gradients, in all of q, k, v and bias; a bias up to NEVER is a pair that does
+not exist.
+
+>>> import torch
+>>> q = torch.zeros(1, 1, 1, 2)
+>>> v = torch.tensor([[1.0, 0.0], [0.0, 3.0]]).view(1, 1, 2, 2)
+>>> o, z = answer(q, v, v, torch.zeros(1, 1, 1, 2), 1.0)
+>>> o.flatten().tolist(), round(z.exp().item(), 4)
+([0.5, 1.5], 2.0)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+NEVER = -1e9
+_FUSED = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+
+
+class _Loud(torch.autograd.Function):
+    """By torch's fused kernel; the scores are made a second time for the gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float
+    ) -> tuple[Tensor, Tensor]:
+        d, dv = q.shape[-1], v.shape[-1]
+        wide = [q, k, v]
+        if d != dv:  # the kernel wants one width; columns of zeros change nothing
+            wide = [F.pad(x, (0, max(d, dv) - x.shape[-1])) for x in wide]
+        mask = bias.expand(*q.shape[:-1], k.shape[-2])
+        o, z = _FUSED(*wide, 0.0, False, attn_mask=mask, scale=scale)
+        ctx.save_for_backward(q, k, v, bias, o[..., :dv], z)
+        ctx.scale = scale
+        return o[..., :dv], z
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        q, k, v, bias, o, z = ctx.saved_tensors
+        do, dz = grads
+        A = (ctx.scale * q @ k.mT).add_(bias).sub_(z.unsqueeze(-1)).clamp_(min=-80).exp_()
+        F.threshold(A, 1e-30, 0.0, inplace=True)  # denormal numbers make products slow
+        A.masked_fill_(bias <= NEVER, 0.0)
+        dS = (do @ v.mT).sub_((do * o).sum(-1, keepdim=True)).add_(dz.unsqueeze(-1)).mul_(A)
+        db = dS.sum_to_size(bias.shape) if ctx.needs_input_grad[3] else None
+        return ctx.scale * dS @ k, ctx.scale * dS.mT @ q, A.mT @ do, db, None
+
+
+def answer(
+    q: Float[Tensor, "n groups m d"],
+    k: Float[Tensor, "n groups keys d"],
+    v: Float[Tensor, "n groups keys dv"],
+    bias: Float[Tensor, "#n #groups m keys"],
+    scale: float,
+) -> tuple[Float[Tensor, "n groups m dv"], Float[Tensor, "n groups m"]]:
+    """(o, z) of the queries of each group over the keys of its own."""
+    return _Loud.apply(q, k, v, bias, scale)
