@@ -29,6 +29,7 @@ import torch.nn.functional as F
 from tfviz import patterns as P
 from tfviz.attention import sparse_attention
 from tfviz.measure import peak_memory, seconds
+from tfviz.sparse.bp_transformer import tree_attention, with_spans
 
 HEADS, WIDTH = 4, 64
 Attention = Callable[..., torch.Tensor]
@@ -49,6 +50,15 @@ PATTERNS: dict[str, tuple[Callable[[int], P.Pattern], float, float]] = {
         lambda L: P.bigbird(block=64, window=1, count=1, random=3, seed=0),
         0.046,
         0.060,
+    ),
+}
+
+# the same of what is no pattern of positions
+METHODS: dict[str, tuple[Attention, float, float]] = {
+    "BPT, k = 4": (
+        lambda q, k, v: tree_attention(with_spans(q), with_spans(k), with_spans(v), 4),
+        0.06,
+        0.09,
     ),
 }
 ROUNDS = 5
@@ -191,6 +201,7 @@ def limits(L: int, limited: bool) -> None:
     torch.manual_seed(0)
     qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
     ways: dict[str, Attention] = {name: ours(name, L) for name in PATTERNS}
+    ways |= {name: attend for name, (attend, *_) in METHODS.items()}
     first: dict[str, float] = {}
     with torch.no_grad():
         for name, attend in ways.items():
@@ -205,7 +216,7 @@ def limits(L: int, limited: bool) -> None:
             times.setdefault((name, "forward"), []).append(forward)
             times.setdefault((name, "training"), []).append(spent(training(attend, qkv)))
     print(f"\nL = {L}, ÷ dense SDPA, medians of {ROUNDS} rounds in turns")
-    for name, (_, *most) in PATTERNS.items():
+    for name, (_, *most) in [*PATTERNS.items(), *METHODS.items()]:
         for kind, limit in zip(("forward", "training"), most, strict=True):
             ratio = median(times[name, kind]) / median(times["dense", kind])
             _say(f"{name}, {kind}", ratio, limit if limited else None)
