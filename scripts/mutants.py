@@ -63,6 +63,27 @@ MUTANTS = [
         "tests/test_patterns.py",
     ),
     Mutant(
+        "a span read whole where half of it was read already",
+        "tfviz/sparse/bp_transformer.py",
+        "half[side] = at[side] % 2 == (side > 0)",
+        "half[side] = i < 0",
+        "tests/sparse/test_bp_transformer.py",
+    ),
+    Mutant(
+        "a tree whose levels have one node more on each side",
+        "tfviz/sparse/bp_transformer.py",
+        "            for _ in range(k):",
+        "            for _ in range(k + (level > 0)):",
+        "tests/sparse/test_bp_transformer.py",
+    ),
+    Mutant(
+        "spans that miss their last token",
+        "tfviz/sparse/bp_transformer.py",
+        "(keys < end[one])",
+        "(keys < end[one] - 1)",
+        "tests/sparse/test_bp_transformer.py",
+    ),
+    Mutant(
         "pairs of several rounds counted as often as they meet",
         "tfviz/sparse/reformer_lsh.py",
         "bias = minus_log[times.int()]",

@@ -77,6 +77,7 @@ BUILT = {
     "rope",
     *("token_embedding", "pointwise_mlp", "residual_connection", "layer_norm_pre_post"),
     *("kv_cache", "decoding_strategies"),
+    "bp_transformer",
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
 }
 

@@ -33,6 +33,7 @@ from tfviz.position.rope import rotate
 from tfviz.position.shaw_relative import labels
 from tfviz.position.sinusoidal_pe import similarity, sinusoids
 from tfviz.position.xl_relative import rel_shift
+from tfviz.sparse.bp_transformer import reads, spans
 from tfviz.sparse.chunked_feedforward import chunked
 from tfviz.sparse.reformer_lsh import directions, meetings, order
 from tfviz.sparse.reversible_residual import activations
@@ -120,6 +121,14 @@ def hashed() -> Tensor:
     return 0.45 * first + 0.55 * second
 
 
+def coarser() -> Tensor:
+    """How finely a token hears each other one: alone, or as one of 2, 4, 8."""
+    table, (first, end) = reads(N, 1), spans(N).T
+    held = (first[table][..., None] <= STEPS) & (STEPS < end[table][..., None])
+    held &= (table >= 0)[..., None]
+    return (held / (end - first)[table][..., None] ** 0.7).sum(1)
+
+
 def kept_by_depth() -> Tensor:
     """What training holds, by depth: a slope where all is kept, a floor in reversible layers."""
     usual, flat = (
@@ -183,6 +192,7 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
         0.35 * mask(patterns.sliding_window(lookback=4)) + 0.65 * mask(patterns.column(stride=5))
     ),
     "blockwise_attention": lambda: mask(patterns.blockwise(permutation=(1, 2, 3, 0))),
+    "bp_transformer": coarser,
     "reformer_lsh": hashed,
     "reversible_residual": kept_by_depth,
     "chunked_feedforward": largest_hidden,
