@@ -124,7 +124,7 @@ def hashed() -> Tensor:
 def coarser() -> Tensor:
     """How finely a token hears each other one: alone, or as one of 2, 4, 8."""
     table, (first, end) = reads(N, 1), spans(N).T
-    held = (first[table][..., None] <= STEPS) & (STEPS < end[table][..., None])
+    held = (first[table][..., None] <= STEPS) & (end[table][..., None] > STEPS)
     held &= (table >= 0)[..., None]
     return (held / (end - first)[table][..., None] ** 0.7).sum(1)
 
