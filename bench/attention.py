@@ -31,6 +31,7 @@ from tfviz.attention import CAUSAL, sparse_attention
 from tfviz.cores import Where
 from tfviz.measure import peak_memory, seconds
 from tfviz.sparse import bigbird, etc, longformer
+from tfviz.sparse.bp_transformer import tree_attention, with_spans
 from tfviz.sparse.routing_transformer import routing_attention
 from tfviz.sparse.sac import edge_attention
 from tfviz.sparse.sparse_sinkhorn import Sinkhorn
@@ -103,8 +104,12 @@ def with_big_bird(L: int) -> Attention:
     return lambda q, k, v: bigbird.bigbird_attention(q, k, v, 64, drawn)
 
 
-# rooms with code of their own, in the same way
+def with_tree(L: int) -> Attention:
+    return lambda q, k, v: tree_attention(with_spans(q), with_spans(k), with_spans(v), 4)
+
+
 ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
+    "BPT, k = 4": (with_tree, 0.06, 0.09),
     "Longformer, 16 global": (with_longformer, 0.05, 0.075),
     "ETC, 64 global, ±84": (with_etc, 0.05, 0.075),
     "Big Bird, per head": (with_big_bird, 0.045, 0.0675),

@@ -14,6 +14,7 @@ NO_CORE = {  # ready, but nothing that a model takes as its attention, or not fo
     *("residual_connection", "layer_norm_pre_post", "encoder_decoder", "causal_masking"),
     *("lm_objectives", "alrfou_auxiliary_losses", "kv_cache", "decoding_strategies"),
     *("sparse_transformer_usage", "blockwise_attention"),
+    "bp_transformer",  # its rows are words and spans; a GPT and its masks have words alone
     # its chunks are cut by later tokens too
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
     "routing_transformer",  # later tokens may take an earlier one's seat in a cluster

@@ -35,6 +35,7 @@ from tfviz.position.sinusoidal_pe import similarity, sinusoids
 from tfviz.position.xl_relative import rel_shift
 from tfviz.sparse.bigbird import key_blocks, random_blocks
 from tfviz.sparse.bigbird import mask as blocks_mask
+from tfviz.sparse.bp_transformer import reads, spans
 from tfviz.sparse.chunked_feedforward import chunked
 from tfviz.sparse.etc import owners
 from tfviz.sparse.longformer import mask as global_words
@@ -125,6 +126,14 @@ def hashed() -> Tensor:
     found = order(drawn(N, 8, seed=1), directions(8, 4, rounds=2), chunk=6)
     first, second = meetings(found)
     return 0.45 * first + 0.55 * second
+
+
+def coarser() -> Tensor:
+    """How finely a token hears each other one: alone, or as one of 2, 4, 8."""
+    table, (first, end) = reads(N, 1), spans(N).T
+    held = (first[table][..., None] <= STEPS) & (end[table][..., None] > STEPS)
+    held &= (table >= 0)[..., None]
+    return (held / (end - first)[table][..., None] ** 0.7).sum(1)
 
 
 def kept_by_depth() -> Tensor:
@@ -227,6 +236,7 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
     "etc": etc_pieces,
     "longformer": lambda: global_words(N, radius=2, tokens=[3, 14])[0].float(),
     "bigbird": lambda: blocks_mask(key_blocks(random_blocks(12, r=1, seed=1)[0]), 2).float(),
+    "bp_transformer": coarser,
     "reformer_lsh": hashed,
     "reversible_residual": kept_by_depth,
     "chunked_feedforward": largest_hidden,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.additive_scores import AdditiveScores
     from tfviz.explorers.attention_steps import AttentionSteps
     from tfviz.explorers.base import ALL, write_assets
+    from tfviz.explorers.binary_spans import BinarySpans
     from tfviz.explorers.block_costs import BlockCosts
     from tfviz.explorers.block_signals import BlockSignals
     from tfviz.explorers.cache_budget import CacheBudget
@@ -44,6 +45,7 @@ __all__ = [
     "ActivationMemory",
     "AdditiveScores",
     "AttentionSteps",
+    "BinarySpans",
     "BlockCosts",
     "BlockSignals",
     "CacheBudget",

@@ -1,0 +1,60 @@
+"""A sentence in a binary tree: which spans a token reads, and how a message comes to it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import knob
+from tfviz.sparse import bp_transformer as bpt
+
+WORDS = [
+    *("the", "cat", "that", "the", "old", "man", "fed", "each"),
+    *("morning", "sat", "on", "the", "mat", "and", "purred", "softly"),
+]
+LENGTHS = [16, 32, 64, 128, 256, 512, 1024]
+STEPS = ["the words", "layer 1: spans read", "layer 2: words beside it"]
+
+
+class BinarySpans(Explorer):
+    """Binary partitioning of sixteen words.
+
+    step     0 the words, 1 spans read their words, 2 to 5 the token reads, level by level
+    token    the word that reads, 0 to 15;  speaker   the word whose message is followed
+    k        nodes of each level on each side, 1 to 4;  causal   the left side only
+
+    Raises ValueError for values out of range.
+    """
+
+    module: ClassVar[str] = "binary_spans"
+    label: ClassVar[str] = "Binary partitioning: what a token reads in a tree of spans"
+    min_height: ClassVar[str] = "51rem"
+    min_height_narrow: ClassVar[str] = "112rem"
+
+    step = knob(5, low=0, high=5, label="step")
+    token = knob(5, low=0, high=15, label="the word that reads", letter="i")
+    speaker = knob(12, low=0, high=15, label="the word that speaks", letter="j")
+    k = knob(1, low=1, high=4, label="nodes of each level on each side", letter="k")
+    causal = knob(False, label="causal: the left side only")
+    asks = "Press play: how does the message of one word come to another? Then choose another word."
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {"words": WORDS, "lengths": LENGTHS, "steps": STEPS}
+
+    def numbers(self) -> dict[str, Any]:
+        """What the token reads as [first, end, level at which it came], the node that brings the
+        speaker's message (or −1), and the edges of texts of several lengths."""
+        table, where = bpt.reads(16, self.k, self.causal)[self.token], bpt.spans(16)
+        step = (1 if self.causal else 2) * self.k
+        found = [
+            [*where[node].tolist(), (column - 1) // step if column else 0]
+            for column, node in enumerate(table.tolist())
+            if node >= 0
+        ]
+        brings = [n for n, (first, end, _) in enumerate(found) if first <= self.speaker < end]
+        return {
+            "reads": found,
+            "through": brings[0] if brings else -1,
+            "edges": [bpt.edges(L, self.k, self.causal) for L in LENGTHS],
+        }
