@@ -96,6 +96,8 @@ MUTANTS = [
         "((I - J).abs() > 1)",
         "((I - J).abs() > 0)",
         "tests/sparse/test_bigbird.py",
+    ),
+    Mutant(
         "a span read whole where half of it was read already",
         "tfviz/sparse/bp_transformer.py",
         "half[side] = at[side] % 2 == (side > 0)",

@@ -241,8 +241,8 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
     "reversible_residual": kept_by_depth,
     "chunked_feedforward": largest_hidden,
     "routing_transformer": routed,
-    "sparse_sinkhorn": sorted_blocks,
     "sac": few_edges,
+    "sparse_sinkhorn": sorted_blocks,
 }
 
 
