@@ -69,7 +69,7 @@ export default tf.explorer({
       tall: 400,
     });
     app.formula(
-      "global token: {g2g:global tokens} + {g2l:words}   word: {l2g:global tokens} + {l2l:words near by}",
+      "global token: {g2g:global tokens} + {g2l:words}; word: {l2g:global tokens} + {l2l:words near by}",
     );
     app.knob("sentences");
     for (const key of ["radius", "hard", "apart", "query"]) app.knob(key);

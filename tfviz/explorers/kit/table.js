@@ -13,7 +13,10 @@ function table(app, /** @type {any} */ { caption, columns, into = app.picture, p
   );
   into.append(node);
   const filled = (value) => {
-    if (typeof value !== "object") return el("td", {}, String(value));
+    if (typeof value !== "object") {
+      const text = String(value);
+      return el("td", { className: text.length < 9 ? "tfx-short" : "" }, text);
+    }
     const bar = el("span", { className: "tfx-bar" });
     const share = clamp(value.bar / (value.of ?? 1), 0, 1);
     bar.style.width = `${(100 * share).toFixed(2)}%`;
