@@ -28,7 +28,7 @@ class BinarySpans(Explorer):
 
     module: ClassVar[str] = "binary_spans"
     label: ClassVar[str] = "Binary partitioning: what a token reads in a tree of spans"
-    min_height: ClassVar[str] = "51rem"
+    min_height: ClassVar[str] = "52rem"
     min_height_narrow: ClassVar[str] = "112rem"
 
     step = knob(5, low=0, high=5, label="step")

@@ -37,8 +37,8 @@ class FourQuadrants(Explorer):
 
     module: ClassVar[str] = "four_quadrants"
     label: ClassVar[str] = "Four quadrants: ETC's pieces, masks and softmaxes"
-    min_height: ClassVar[str] = "48rem"
-    min_height_narrow: ClassVar[str] = "78.5rem"
+    min_height: ClassVar[str] = "50rem"
+    min_height_narrow: ClassVar[str] = "84rem"
 
     sentences = knob(3, of=[1, 2, 3, 4], label="sentences", letter="n_g")
     radius = knob(2, low=0, high=WORDS - 1, label="words seen on each side", letter="w")

@@ -219,14 +219,18 @@ export default tf.explorer({
           },
         ],
       });
+      const none = new Uint8Array(k.L * k.L);
       masks.forEach((matrix, n) => {
-        const spec = !open && best?.stack[n];
-        matrix.box.hidden = !spec;
-        if (!spec) return;
+        const spec = open ? undefined : best?.stack[n];
+        matrix.box.hidden = !spec && !open; // while the question is open there is room for both
         matrix.show({
-          title: best.stack.length > 1 ? `layers ${n ? "2, 4, …" : "1, 3, …"}` : "every layer",
-          label: `Mask of ${expression(spec)}`,
-          ...{ rows: k.L, bits: measure(spec, k.L, k.causal).mask },
+          title: !spec
+            ? "?"
+            : best.stack[1]
+              ? `layers ${n ? "2, 4, …" : "1, 3, …"}`
+              : "every layer",
+          label: spec ? `Mask of ${expression(spec)}` : "The pattern, once you have answered",
+          ...{ rows: k.L, bits: spec ? measure(spec, k.L, k.causal).mask : none },
         });
       });
       table.show(

@@ -33,7 +33,7 @@ class SinkhornSteps(Explorer):
     module: ClassVar[str] = "sinkhorn_steps"
     label: ClassVar[str] = "Sinkhorn's steps: rows and columns in turn, until both sum to one"
     min_height: ClassVar[str] = "44rem"
-    min_height_narrow: ClassVar[str] = "84rem"
+    min_height_narrow: ClassVar[str] = "91.5rem"
 
     step = knob(1, low=0, high=STEPS, label="normalisations")
     tau = knob(0.2, of=TAUS, label="temperature", letter="τ")
