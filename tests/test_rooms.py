@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 import tfviz
 from tfviz.catalogue import MECHANISMS
@@ -31,6 +32,7 @@ def examples(module: str) -> list[doctest.DocTest]:
 
 @pytest.mark.parametrize("module", [name for name in MODULES if not name.endswith("__main__")])
 def test_examples_are_right(module: str) -> None:
+    torch.set_printoptions(profile="default")  # lessons run in this process, too
     for test in examples(module):
         said: list[str] = []
         runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -27,12 +27,16 @@ def matrix(page: Any, title: str) -> Any:
     return page.locator(f'svg[aria-label^="{title}"]')
 
 
+PLACE = """(svg) => {
+  const [box, rim] = [svg, svg.querySelector(".tfx-rim")].map((node) => node.getBoundingClientRect());
+  return [rim.x - box.x, rim.y - box.y, rim.width, rim.height];
+}"""
+
+
 def cell(page: Any, title: str, i: int, j: int) -> dict[str, float]:
     """Where its cell is, of six by six."""
-    rim = matrix(page, title).locator(".tfx-rim").bounding_box()
-    box = matrix(page, title).bounding_box()
-    x, y = rim["x"] - box["x"], rim["y"] - box["y"]
-    return {"x": x + (j + 0.5) * rim["width"] / 6, "y": y + (i + 0.5) * rim["height"] / 6}
+    x, y, wide, high = matrix(page, title).evaluate(PLACE)  # at once: a new frame has a new rim
+    return {"x": x + (j + 0.5) * wide / 6, "y": y + (i + 0.5) * high / 6}
 
 
 def test_nothing_tells_before_the_answer(show: Any) -> None:

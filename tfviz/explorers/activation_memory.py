@@ -23,8 +23,8 @@ class ActivationMemory(Explorer):
 
     module: ClassVar[str] = "activation_memory"
     label: ClassVar[str] = "Memory of training by depth: kept, checkpointed, reversible"
-    min_height: ClassVar[str] = "47.5rem"
-    min_height_narrow: ClassVar[str] = "67rem"
+    min_height: ClassVar[str] = "49.5rem"
+    min_height_narrow: ClassVar[str] = "69rem"
 
     N = knob(6, low=1, high=24, label="blocks", letter="N")
     L = knob(4096, of=LENGTHS, label="length", letter="L")

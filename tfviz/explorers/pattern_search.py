@@ -29,8 +29,8 @@ class PatternSearch(Explorer):
     module: ClassVar[str] = "pattern_search"
     uses: ClassVar[tuple[str, ...]] = ("patterns",)
     label: ClassVar[str] = "Pattern search: from a budget of keys and hops to a pattern"
-    min_height: ClassVar[str] = "55.5rem"
-    min_height_narrow: ClassVar[str] = "132rem"
+    min_height: ClassVar[str] = "61rem"
+    min_height_narrow: ClassVar[str] = "139rem"
 
     max_keys = knob(16, low=1, high=KEYS, label="keys in a row, at most")
     max_hops = knob(3, low=1, high=HOPS, label="hops, at most")
