@@ -19,6 +19,7 @@ def explorer(**options: Any) -> AttentionSteps:
 def steps(show: Any) -> Any:
     page = show(explorer())
     page.get_by_role("button", name="just show me").click()
+    page.locator(".tfx-lines li").first.wait_for()  # the next frame shows it
     return page
 
 
@@ -28,7 +29,8 @@ def matrix(page: Any, title: str) -> Any:
 
 
 PLACE = """(svg) => {
-  const [box, rim] = [svg, svg.querySelector(".tfx-rim")].map((node) => node.getBoundingClientRect());
+  const rim = svg.querySelector(".tfx-rim").getBoundingClientRect();
+  const box = svg.getBoundingClientRect();
   return [rim.x - box.x, rim.y - box.y, rim.width, rim.height];
 }"""
 
