@@ -19,7 +19,8 @@ from tfviz import patterns as P
 from tfviz.attention import attention
 from tfviz.basics.additive_attention import Additive
 from tfviz.cores import Core, Dense, Sparse, Where
-from tfviz.measure import largest_storage, slope
+from tfviz.measure import elements_produced, largest_storage, slope
+from tfviz.models.blocks import MultiHeadAttention
 from tfviz.position import Bias
 from tfviz.position.rope import Rope, rotation
 from tfviz.position.shaw_relative import Shaw, shaw_attention
@@ -270,6 +271,48 @@ def it_grows_no_faster_than_it_says(subject: Subject) -> None:
         return lambda: core(*X, where)
 
     assert slope(largest_storage, at, (256, 1024)) <= subject.exponent + 0.1
+
+
+# --- for cores that stand under no law of patterns ------------------------------------------------
+
+
+def work_grows_no_faster(
+    make: Callable[[int, bool], Callable[[], Tensor]],
+    exponent: float,
+    largest: float | None = None,
+    work: tuple[int, int] = (1024, 4096),
+    memory: tuple[int, int] = (4096, 16384),
+) -> None:
+    """The elements produced, with gradients and without, and the largest tensor (`largest`, if its
+    power is another one) grow slower than L to this power. `make(L, leaves want gradients)` gives
+    the call; what it plans once is planned before."""
+
+    def at(L: int, backward: bool = False) -> Callable[[], Tensor]:
+        call = make(L, backward)
+
+        def run() -> Tensor:
+            out = call()
+            if backward:
+                out.sum().backward()
+            return out
+
+        run()
+        return run
+
+    assert slope(largest_storage, at, memory) < (largest or exponent)
+    for backward in (False, True):
+        assert slope(elements_produced, partial(at, backward=backward), work) < exponent
+
+
+def a_model_takes_it(make: Callable[[], Core]) -> None:
+    """Causal and not, with finite gradients. The core is for 2 heads of 6 numbers and 16 tokens."""
+    module, X = MultiHeadAttention(12, 2, core=make), torch.randn(2, 16, 12)
+    for pattern in (P.causal(), P.full()):
+        module.pattern = pattern
+        out = module(X)
+        out.sum().backward()
+        assert out.shape == X.shape and out.isfinite().all()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in module.parameters())
 
 
 LAWS: tuple[Callable[[Subject], None], ...] = (

@@ -79,6 +79,21 @@ class Where:
             self.keep((K, V))
         return K, V
 
+    def whole_text(self, chooses: str, kept: str) -> bool:
+        """Whether it is causal, for a core that finds the pairs in a whole text by itself.
+
+        `chooses` says so in words, `kept` is what a cache would have to keep. Raises ValueError for
+        a pattern of positions, another sequence's keys, padding or a cache.
+        """
+        if self.pattern not in (CAUSAL, FULL) or self.crosses or self.real is not None:
+            raise ValueError(
+                f"pattern = {self.pattern!r}: {chooses}; give full or causal attention of a text "
+                "to itself, without padding"
+            )
+        if self.keep is not None:
+            raise ValueError(f"a cache cannot keep {kept}: call the model without one")
+        return self.pattern == CAUSAL
+
 
 class Core(Protocol):
     """Q (b, h, Lq, d_head); K and V (b, h_kv, Lk, d_head), where h_kv divides h; out as Q, A

@@ -6,16 +6,16 @@ and the limit that its authors name are the proof.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import agree_with_gradients, work_grows_no_faster
 from torch import Tensor
 
 from tfviz import patterns
 from tfviz.attention import attention
-from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.sparse import etc
 
 LENGTHS = [3, 1, 4]
@@ -108,25 +108,16 @@ def test_what_is_masked_has_no_weight() -> None:
 
 
 def test_work_grows_with_the_length() -> None:
-    def at(L: int, backward: bool = False):  # type: ignore[no-untyped-def]
-        x = [t[:1, :1] for t in inputs(4, L, 16, dtype=torch.float32, requires_grad=backward)]
+    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
+        x = [t[:1, :1] for t in inputs(4, L, 16, dtype=torch.float32, requires_grad=wanted)]
         told = {
             "labels": etc.sentence_labels([L // 4] * 4, 32, 8),
             "P": torch.randn(1, 38, 16),
             "masks": etc.sentence_masks([L // 4] * 4, 32),
         }
+        return lambda: called(x, etc.etc_attention, 32, **told)[1]
 
-        def run() -> Tensor:
-            out: Tensor = called(x, etc.etc_attention, 32, **told)[1]
-            if backward:
-                out.sum().backward()
-            return out
-
-        return run
-
-    assert slope(largest_storage, at, (4096, 16384)) < 1.2
-    for backward in (False, True):
-        assert slope(elements_produced, lambda L: at(L, backward), (4096, 16384)) < 1.2  # noqa: B023
+    work_grows_no_faster(call, 1.2, work=(4096, 16384))
 
 
 def test_bad_input_is_named() -> None:

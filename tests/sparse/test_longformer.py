@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import agree_with_gradients, work_grows_no_faster
 from torch import Tensor
 
 from tfviz.attention import attention
-from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.sparse import longformer as lf
 
 PLAIN = """
@@ -94,20 +94,11 @@ def test_reach_is_what_the_masks_reach() -> None:
 
 
 def test_work_grows_with_the_length() -> None:
-    def at(L: int, backward: bool = False):  # type: ignore[no-untyped-def]
-        local, far = made(1, L, 16, dtype=torch.float32, requires_grad=backward)
+    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
+        local, far = made(1, L, 16, dtype=torch.float32, requires_grad=wanted)
+        return lambda: lf.longformer_attention(local, far, 32, range(4))
 
-        def run() -> Tensor:
-            out = lf.longformer_attention(local, far, 32, range(4))
-            if backward:
-                out.sum().backward()
-            return out
-
-        return run
-
-    assert slope(largest_storage, at, (4096, 16384)) < 1.2
-    for backward in (False, True):
-        assert slope(elements_produced, lambda L: at(L, backward), (4096, 16384)) < 1.2  # noqa: B023
+    work_grows_no_faster(call, 1.2, work=(4096, 16384))
 
 
 @pytest.mark.parametrize("tokens", [[], [0, 13]])

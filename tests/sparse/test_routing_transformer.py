@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.nn.functional as F
-from laws import agree_with_gradients
+from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
 from torch import Tensor
 
 from tfviz.attention import attention
 from tfviz.cores import Where
-from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.patterns import causal, full, strided
 from tfviz.sparse import routing_transformer as routing
 
@@ -120,22 +121,13 @@ def test_a_later_token_may_change_who_is_taken() -> None:
 
 
 def test_work_grows_as_its_square_root_says() -> None:
-    def at(L: int, backward: bool = False):  # type: ignore[no-untyped-def]
-        X = [torch.randn(1, 1, L, 16, requires_grad=backward) for _ in range(3)]
+    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
+        X = [torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3)]
         k = round(L**0.5)
         mu = torch.randn(1, k, 16)
+        return lambda: routing.routing_attention(*X, mu, L // k, causal=True)
 
-        def run() -> Tensor:
-            out = routing.routing_attention(*X, mu, L // k, causal=True)
-            if backward:
-                out.sum().backward()
-            return out
-
-        return run
-
-    assert slope(largest_storage, at, (4096, 16384)) < 1.6
-    assert slope(elements_produced, at, (1024, 4096)) < 1.6
-    assert slope(elements_produced, lambda L: at(L, True), (1024, 4096)) < 1.6
+    work_grows_no_faster(call, 1.6)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -158,15 +150,7 @@ def test_parity_with_routing_transformer(is_causal: bool) -> None:
 
 
 def test_a_model_takes_it_as_its_core() -> None:
-    from tfviz.models.blocks import MultiHeadAttention
-
-    module = MultiHeadAttention(12, 2, core=lambda: routing.Routing(2, 6, k=3))
-    X = torch.randn(2, 16, 12)
-    for pattern in (causal(), full()):
-        module.pattern = pattern
-        out = module(X)
-        out.sum().backward()
-        assert out.shape == X.shape and out.isfinite().all()
+    a_model_takes_it(lambda: routing.Routing(2, 6, k=3))
 
 
 def test_bad_input_is_named() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
 from torch import Tensor
 
 from tfviz.attention import attention
 from tfviz.cores import Where
-from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.patterns import causal, full, strided
 from tfviz.sparse import sac
 
@@ -103,21 +104,12 @@ def test_draws_come_as_often_as_their_probability_says() -> None:
 
 
 def test_work_grows_with_the_edges() -> None:
-    def at(L: int, backward: bool = False):  # type: ignore[no-untyped-def]
-        X = [torch.randn(1, 1, L, 16, requires_grad=backward) for _ in range(3)]
+    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
+        X = [torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3)]
         edges = torch.randint(L, (1, 1, 8 * L, 2))
+        return lambda: sac.edge_attention(*X, edges)
 
-        def run() -> Tensor:
-            out = sac.edge_attention(*X, edges)
-            if backward:
-                out.sum().backward()
-            return out
-
-        return run
-
-    assert slope(largest_storage, at, (4096, 16384)) < 1.1
-    assert slope(elements_produced, at, (1024, 4096)) < 1.1
-    assert slope(elements_produced, lambda L: at(L, True), (1024, 4096)) < 1.1
+    work_grows_no_faster(call, 1.1)
 
 
 def test_the_edge_that_matters_is_found() -> None:
@@ -129,16 +121,9 @@ def test_the_edge_that_matters_is_found() -> None:
 
 
 def test_a_model_takes_it_as_its_core() -> None:
-    from tfviz.models.blocks import MultiHeadAttention
-
-    core = sac.Edges()
-    module, X = MultiHeadAttention(12, 2, core=lambda: core), torch.randn(2, 16, 12)
+    core, X = sac.Edges(), torch.randn(2, 16, 12)
     core.edges = sac.EdgePredictor(12, causal=True)(X, 32).edges[:, None]
-    for pattern in (causal(), full()):
-        module.pattern = pattern
-        out = module(X)
-        out.sum().backward()
-        assert out.shape == X.shape and out.isfinite().all()
+    a_model_takes_it(lambda: core)
 
 
 def test_bad_input_is_named() -> None:
@@ -157,5 +142,7 @@ def test_bad_input_is_named() -> None:
     core.edges = torch.tensor([[[[0, 3]]]])
     with pytest.raises(ValueError, match="edges look ahead"):
         core(*leaves, Where(causal()))
+    with pytest.raises(ValueError, match="a cache cannot keep edges of a whole text"):
+        core(*leaves, Where(full(), keep=lambda state: None))
     with pytest.raises(ValueError, match="the edges say who meets whom"):
         core(*leaves, Where(strided(stride=4)))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from tfviz.attention import attention
 from tfviz.cores import Where
-from tfviz.measure import elements_produced, largest_storage, slope
-from tfviz.patterns import causal, full, strided
+from tfviz.patterns import causal, strided
 from tfviz.sparse import sparse_sinkhorn as sk
 
 GOLDEN = """
@@ -97,21 +98,12 @@ def test_nothing_later_is_used() -> None:
 
 
 def test_work_grows_with_the_length_to_the_three_halves() -> None:
-    def at(L: int, backward: bool = False):  # type: ignore[no-untyped-def]
-        X = [torch.randn(1, 1, L, 16, requires_grad=backward) for _ in range(3)]
+    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
+        X = [torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3)]
         core = sk.Sinkhorn(round(L**0.5))
+        return lambda: core(*X, Where(causal()))[0]
 
-        def run() -> Tensor:
-            out = core(*X, Where(causal()))[0]
-            if backward:
-                out.sum().backward()
-            return out
-
-        return run
-
-    assert slope(largest_storage, at, (4096, 16384)) < 1.6
-    assert slope(elements_produced, at, (1024, 4096)) < 1.6
-    assert slope(elements_produced, lambda L: at(L, True), (1024, 4096)) < 1.6
+    work_grows_no_faster(call, 1.6)
 
 
 def test_parity_with_sinkhorn_transformer() -> None:
@@ -135,15 +127,7 @@ def test_parity_with_sinkhorn_transformer() -> None:
 
 
 def test_a_model_takes_it_as_its_core() -> None:
-    from tfviz.models.blocks import MultiHeadAttention
-
-    module = MultiHeadAttention(12, 2, core=lambda: sk.Sinkhorn(4))
-    X = torch.randn(2, 16, 12)
-    for pattern in (causal(), full()):
-        module.pattern = pattern
-        out = module(X)
-        out.sum().backward()
-        assert out.shape == X.shape and out.isfinite().all()
+    a_model_takes_it(lambda: sk.Sinkhorn(4))
 
 
 def test_bad_input_is_named() -> None:

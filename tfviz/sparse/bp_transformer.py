@@ -32,7 +32,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from tfviz import _arguments
-from tfviz.attention import CAUSAL, FULL, attention
+from tfviz.attention import attention
 from tfviz.cores import Where
 from tfviz.sparse_attention.merged import Call, Plan, attend, freshened
 from tfviz.sparse_attention.rows import Gathered, Stepped
@@ -229,15 +229,6 @@ class Tree(nn.Module):
         self.a = nn.Parameter(torch.zeros(types, d_head)) if types else None
 
     def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
-        if (
-            where.pattern not in (CAUSAL, FULL)
-            or where.crosses
-            or where.real is not None
-            or where.keep
-        ):
-            raise ValueError(
-                f"pattern = {where.pattern!r}: the tree chooses the pairs itself; give it full or "
-                "causal attention of a text to itself, without padding and without a cache"
-            )
+        causal = where.whole_text("the tree chooses the pairs itself", "spans that grow")
         K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
-        return tree_attention(Q, K, V, self.k, where.pattern == CAUSAL, self.a), None
+        return tree_attention(Q, K, V, self.k, causal, self.a), None

@@ -31,7 +31,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.attention import CAUSAL, FULL
 from tfviz.cores import Where
 from tfviz.sparse_attention.loud import NEVER, answer
 
@@ -229,14 +228,8 @@ class LSH(nn.Module):
         self.d_head, self.chunk, self.rounds, self.b, self.seed = d_head, chunk, rounds, b, seed
 
     def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
-        if where.pattern not in (CAUSAL, FULL) or where.crosses or where.real is not None:
-            raise ValueError(
-                f"pattern = {where.pattern!r}: LSH attention chooses the pairs itself; give it "
-                "full or causal attention of a text to itself, without padding"
-            )
-        if where.keep is not None:
-            raise ValueError("a cache cannot keep sorted chunks: call the model without one")
+        causal = where.whole_text("LSH attention chooses the pairs itself", "sorted chunks")
         b = self.b or even_factors(2 * max(1, Q.shape[2] // self.chunk))
         R = directions(self.d_head, b, self.rounds, self.seed)
         V = V.repeat_interleave(Q.shape[1] // V.shape[1], 1)
-        return lsh_attention(Q, V, R, self.chunk, causal=where.pattern == CAUSAL), None
+        return lsh_attention(Q, V, R, self.chunk, causal=causal), None

@@ -35,7 +35,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.attention import CAUSAL, FULL
 from tfviz.cores import Where
 
 
@@ -155,16 +154,10 @@ class Routing(nn.Module):
         self.register_buffer("count", torch.ones(heads, k))
 
     def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
-        if where.pattern not in (CAUSAL, FULL) or where.crosses or where.real is not None:
-            raise ValueError(
-                f"pattern = {where.pattern!r}: routing chooses the pairs itself; give it full or "
-                "causal attention of a text to itself, without padding"
-            )
-        if where.keep is not None:
-            raise ValueError("a cache cannot keep clusters: call the model without one")
+        causal = where.whole_text("routing chooses the pairs itself", "clusters")
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
         w = min(self.w or math.ceil(Q.shape[2] / self.k), Q.shape[2])
-        out = routing_attention(Q, K, V, self.mu, w, causal=where.pattern == CAUSAL)
+        out = routing_attention(Q, K, V, self.mu, w, causal=causal)
         if self.training:
             self.mu, self.count = moved(self.mu, self.count, torch.cat([Q, K], 2), self.decay)
         return out, None

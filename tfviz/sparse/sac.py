@@ -29,7 +29,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
-from tfviz.attention import CAUSAL, FULL
 from tfviz.cores import Where
 
 
@@ -150,15 +149,11 @@ class Edges(nn.Module):
     edges: Tensor | None = None
 
     def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
-        if where.pattern not in (CAUSAL, FULL) or where.crosses or where.real is not None:
-            raise ValueError(
-                f"pattern = {where.pattern!r}: the edges say who meets whom; give full or causal "
-                "attention of a text to itself, without padding"
-            )
-        if where.keep is not None or self.edges is None:
-            raise ValueError("edges are drawn for a whole text: set core.edges, and keep no cache")
+        causal = where.whole_text("the edges say who meets whom", "edges of a whole text")
+        if self.edges is None:
+            raise ValueError("edges are drawn for a whole text: set core.edges")
         edges = self.edges
-        if where.pattern == CAUSAL and bool((edges[..., 1] > edges[..., 0]).any()):
+        if causal and bool((edges[..., 1] > edges[..., 0]).any()):
             raise ValueError("edges look ahead, but the pattern is causal: draw them with causal")
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
         return edge_attention(Q, K, V, edges), None

@@ -31,7 +31,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.attention import CAUSAL, FULL
 from tfviz.cores import Where
 
 
@@ -137,14 +136,8 @@ class Sinkhorn(nn.Module):
         self.m, self.steps, self.tau = _arguments.integer("m", m, 1), steps, tau
 
     def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
-        if where.pattern not in (CAUSAL, FULL) or where.crosses or where.real is not None:
-            raise ValueError(
-                f"pattern = {where.pattern!r}: Sinkhorn attention chooses the pairs itself; give "
-                "it full or causal attention of a text to itself, without padding"
-            )
-        if where.keep is not None:
-            raise ValueError("a cache cannot keep sorted blocks: call the model without one")
+        causal = where.whole_text("Sinkhorn attention chooses the pairs itself", "sorted blocks")
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
-        causal, n = where.pattern == CAUSAL, max(1, Q.shape[2] // self.m)
+        n = max(1, Q.shape[2] // self.m)
         P = sorting(block_scores(Q, K, n, causal), self.steps, self.tau)
         return sinkhorn_attention(Q, K, V, P, causal), None
