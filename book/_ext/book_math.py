@@ -99,9 +99,23 @@ def show(self: Any, node: nodes.Element, tex: str, display: bool) -> str:
         return f'<code class="tf-bad-formula">{html.escape(tex)}</code>'
 
 
+SHORT = 30
+"""A formula of fewer letters never breaks from the comma or the bracket behind it."""
+OPEN, CLOSE = '<span class="tf-math">', "</span><!-- tf-math -->"
+
+
 def visit_inline(self: Any, node: nodes.math) -> None:
-    self.body.append(show(self, node, node.astext(), display=False))
+    shown = show(self, node, node.astext(), display=False)
+    self.body.append(OPEN + shown + CLOSE if len(node.astext()) < SHORT else shown)
     raise nodes.SkipNode
+
+
+def keep_marks(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Moves what follows a short formula without a space into its box: a browser may break there."""
+    mark = re.compile(re.escape(CLOSE) + r"([,.;:!?)”’]*)")
+    context["body"] = mark.sub(r"\1</span>", context.get("body", ""))
 
 
 def visit_display(self: Any, node: nodes.math_block) -> None:
@@ -258,4 +272,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("tfviz_macros", {}, "env", dict)
     app.add_html_math_renderer("katex", (visit_inline, None), (visit_display, None))
     app.connect("builder-inited", start)
+    app.connect("html-page-context", keep_marks)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -213,6 +213,7 @@ def attention_map(
     columns: Sequence[str] | None = None,
     numbers: bool | None = None,
     vmax: float = 1.0,
+    of: str = "weight",
     xlabel: str = "key j",
     ylabel: str = "query i",
     title: "str | Sequence[str] | None" = None,
@@ -225,7 +226,8 @@ def attention_map(
     `pattern` (a Pattern or a Bool mask) hatches the pairs that are not allowed. `rows` and
     `columns` are token labels instead of positions. `numbers` prints the weights in the cells
     (default: up to 8 × 8). `vmax` is the weight that wears the full colour. `xlabel` and `ylabel`
-    are for weights of something else than keys for queries.
+    are for weights of something else than keys for queries; `of` names what is no weight at all,
+    such as a share or a probability.
     """
     weights = as_weights(A, "A")
     low, high = float(weights.min()), float(weights.max())
@@ -267,10 +269,10 @@ def attention_map(
                 drawn.numbers(_in_cells(A_h, S, _weight), A_h / vmax)
             if query is not None:
                 drawn.frame(query, keys_of(S, query))
-            _scale(drawn, "0", number(vmax), "weight")
+            _scale(drawn, "0", number(vmax), of)
             return drawn
 
-        panels.append(fitted(draw, _weight_facts(A_h, S, name, query, rows, columns)))
+        panels.append(fitted(draw, _weight_facts(A_h, S, name, query, rows, columns, of)))
     return Figure(panels, alt=alt, caption=caption)
 
 
@@ -332,8 +334,14 @@ def _weight_facts(
     query: int | None,
     rows: Sequence[str] | None,
     columns: Sequence[str] | None,
+    of: str,
 ) -> str:
     n, m = A.shape
+    plain = of == "weight"
+    row, column = ("query", "key") if plain else ("row", "column")
+    shown = (
+        f"attention weights of {n} queries over {m} keys" if plain else f"{of} in {n} × {m} cells"
+    )
     forbidden = int((~allowed).sum())
 
     def row_name(i: int) -> str:
@@ -343,17 +351,17 @@ def _weight_facts(
         return f"{j} ({columns[j]})" if columns else str(j)
 
     words = [
-        f"{title + ': ' if title else ''}attention weights of {n} queries over {m} keys"
+        f"{title + ': ' if title else ''}{shown}"
         + (f"; {forbidden} of {n * m} pairs are not allowed." if forbidden else ".")
     ]
     if n <= TABLE_UP_TO:
         top = A.argmax(-1).tolist()
         words.append(
-            "Largest weight of "
+            f"Largest {of} of "
             + "; ".join(
-                f"query {row_name(i)}: {number(round(float(A[i, j]), 3))} on key {key_name(j)}"
+                f"{row} {row_name(i)}: {number(round(float(A[i, j]), 3))} on {column} {key_name(j)}"
                 if A[i, j] > 0
-                else f"query {row_name(i)}: none"
+                else f"{row} {row_name(i)}: none"
                 for i, j in enumerate(top)
             )
             + "."
@@ -361,14 +369,16 @@ def _weight_facts(
     else:
         i, j = divmod(int(A.argmax()), m)
         words.append(
-            f"Largest weight {number(float(A.max()))}, of query {row_name(i)} on key {key_name(j)};"
-            f" the largest of a row is {number(float(A.amax(-1).mean()))} on average."
+            f"Largest {of} {number(float(A.max()))}, of {row} {row_name(i)} on {column} "
+            f"{key_name(j)}; the largest of a row is {number(float(A.amax(-1).mean()))} on average."
         )
     if query is not None:
         order = A[query].argsort(descending=True)[:3].tolist()
         words.append(
-            f"Query {row_name(query)} is framed; its largest weights: "
-            + ", ".join(f"key {key_name(j)} {number(round(float(A[query, j]), 3))}" for j in order)
+            f"{row.capitalize()} {row_name(query)} is framed; its largest {of}s: "
+            + ", ".join(
+                f"{column} {key_name(j)} {number(round(float(A[query, j]), 3))}" for j in order
+            )
             + "."
         )
     return " ".join(words)

@@ -69,10 +69,21 @@ function termed(text) {
   });
 }
 
+// d_ff in a formula: ff stands lower.
+function lower(node) {
+  for (const child of [...node.childNodes])
+    if (child.nodeType === Node.ELEMENT_NODE) lower(child);
+    else
+      child.replaceWith(
+        ...child.data.split(/_(<?\w+)/).map((part, n) => (n % 2 ? el("sub", {}, part) : part)),
+      );
+}
+
 const terms = {
   // A formula, or a line of code, with its terms.
   formula(text, { into = this.picture, code = false } = {}) {
     const node = el(code ? "code" : "p", { className: "tfx-formula" }, ...termed(text));
+    if (!code) lower(node);
     into.append(node);
     return node;
   },
