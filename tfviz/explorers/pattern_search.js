@@ -137,7 +137,7 @@ export default tf.explorer({
     const masks = [0, 1].map(() => app.matrix({ tall: 190, into: side }));
     const table = app.table({
       ...{ caption: "Nothing is better in one number without being worse in another", wrap: true },
-      columns: ["keys", "hops", "blocks", "by chance", "pattern"],
+      columns: ["keys", "hops", "blocks", "random", "pattern"],
       pick: (n) => choose(front[n]),
     });
     let front = [];
@@ -147,7 +147,13 @@ export default tf.explorer({
       app.redraw("picked");
     };
     for (const key of ["max_keys", "max_hops", "L", "block", "prefer", "causal"]) app.knob(key);
-    const lab = document.querySelector('[data-explorer="sparse_lab"]');
+    // the next lab below, else the last one
+    const labs = [...document.querySelectorAll('[data-explorer="sparse_lab"]')];
+    const below = labs.findIndex(
+      (node) => app.host.compareDocumentPosition(node) & Node.DOCUMENT_POSITION_FOLLOWING,
+    );
+    const lab = labs.at(below);
+    const its = labs.indexOf(lab) > 0 ? `sparse_lab-${labs.indexOf(lab) + 1}` : "sparse_lab";
     const state = () => {
       const { L, causal, block } = app.all();
       const [left, right] = (picked ?? answer(app.all()).best).stack;
@@ -164,8 +170,9 @@ export default tf.explorer({
     };
     const go = app.button("show it in the Sparse Lab", () => {
       const others = location.hash.slice(1).split("&");
-      const rest = others.filter((part) => part && !part.startsWith("sparse_lab="));
-      location.hash = [`sparse_lab=${tf.pack(state())}`, ...rest].join("&");
+      const rest = others.filter((part) => part && !part.startsWith(`${its}=`));
+      location.hash = [`${its}=${tf.pack(state())}`, ...rest].join("&");
+      lab.scrollIntoView({ block: "nearest" });
     });
     go.hidden = !lab;
     const question = app.ask({

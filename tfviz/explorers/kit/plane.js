@@ -178,6 +178,7 @@ function pictureOn(app, { into = app.picture, label = "", height, lead, classNam
   const watch = new ResizeObserver(() => {
     const before = out.width;
     measure();
+    box.toggleAttribute("data-tall", box.offsetHeight > 0.45 * innerHeight);
     if (before !== out.width) app.redraw("size");
   });
   watch.observe(frame);
