@@ -71,10 +71,10 @@ export default tf.explorer({
       app.read({
         "farthest sum from 1": tf.fixed(off, 3),
         "block u gets most of": `block ${found.most[k.block]}, ${tf.fixed(Math.max(...P[k.block]), 2)}`,
-        "blocks given away": `${new Set(found.most).size} of ${n}`,
+        "different first choices": `${new Set(found.most).size} of ${n}`,
       });
       const told = question.open ? "" : ` Block 2 gets most of block ${found.most[2]}.`;
-      app.say(`${k.step} normalisations, the farthest sum is ${tf.fixed(off, 2)} from one.${told}`);
+      app.say(`${k.step} normalisation${k.step === 1 ? "" : "s"}, the farthest sum is ${tf.fixed(off, 2)} from one.${told}`);
     };
   },
 });
