@@ -117,7 +117,7 @@ def with_spans_learned(L: int) -> Attention:
 
 
 def with_scales(L: int) -> Attention:
-    return lambda q, k, v: sparse_attention(q, k, v, multi_scale((1, 3, L // 64, L // 16)))
+    return lambda q, k, v: sparse_attention(q, k, v, multi_scale((1, 3, 64, 256)))
 
 
 ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
@@ -126,7 +126,7 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "ETC, 64 global, ±84": (with_etc, 0.05, 0.075),
     "Big Bird, per head": (with_big_bird, 0.045, 0.0675),
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.06, 0.12),
-    "multi-scale, 1, 3, L/64, L/16": (with_scales, 0.06, 0.12),
+    "multi-scale, 1, 3, 64, 256": (with_scales, 0.06, 0.12),
 }
 
 

@@ -111,11 +111,11 @@ def _head(q: Tensor, k: Tensor, v: Tensor, z: Tensor, R: float) -> Tensor:
     if first:
         x = here[:first, None] - here[:first]
         Q, K, V = (X[:, None, :first] for X in (q, k, v))
-        done.append(part(Q, K, V, x, z[:, None, :first] if each else z).squeeze(1))
+        done.append(part(Q, K, V, x, z[:, None, :first] if each else z.squeeze()).squeeze(1))
     if n:  # the keys of a block, and the W before it, are a view
         x = here[:BLOCK, None] + W - torch.arange(BLOCK + W, device=q.device)
         K, V = (X[:, first - W :].unfold(1, BLOCK + W, BLOCK).mT for X in (k, v))
-        own = z[:, first:].unflatten(1, (n, BLOCK)) if each else z
+        own = z[:, first:].unflatten(1, (n, BLOCK)) if each else z.squeeze()
         Q = q[:, first:].unflatten(1, (n, BLOCK))
         done.append(part(Q, K, V, x, own).flatten(1, 2))
     return torch.cat(done, 1)

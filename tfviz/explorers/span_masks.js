@@ -29,9 +29,7 @@ export default tf.explorer({
     return {
       ...found,
       pull: loud.map((e, x) => (on(x) ? ((e / k.R) * (v[x] - y)) / sum : 0)),
-      keys: Object.fromEntries(
-        Object.entries(found).map(([name, a]) => [name, a.filter((x) => x > 0).length]),
-      ),
+      keys: Object.values(found).map((a) => a.filter((x) => x > 0).length),
     };
   },
   setup(app) {
@@ -98,10 +96,10 @@ export default tf.explorer({
           },
         ],
       };
-      for (const [name, plane] of Object.entries(planes)) {
+      Object.entries(planes).forEach(([name, plane], place) => {
         plane.show({
           title: titles[name],
-          label: `${titles[name]}: ${n.keys[name]} of ${L} keys pass`,
+          label: `${titles[name]}: ${n.keys[place]} of ${L} keys pass`,
           x: { label: "tokens back, x", from: -0.7, to: L - 0.3, whole: true },
           y: { from: 0, to: 1.12, ticks: [0, 1] },
           marks: [
@@ -123,14 +121,14 @@ export default tf.explorer({
             ...handles[name],
           ],
         });
-      }
+      });
       app.read({
-        "keys that pass": `${n.keys.all}, ${n.keys.ramp}, ${n.keys.step}`,
+        "keys that pass": n.keys.join(", "),
         "keys that move z": question.open ? "?" : on.length,
         "dy/dz": question.open ? "?" : tf.fixed(tf.sum(n.pull), 3),
       });
       app.say(
-        `With z = ${k.z} and R = ${k.R}, ${n.keys.ramp} of ${L} keys pass, at least in part; the step lets ${n.keys.step} through.`,
+        `With z = ${k.z} and R = ${k.R}, ${n.keys[1]} of ${L} keys pass, at least in part; the step lets ${n.keys[2]} through.`,
       );
     };
   },

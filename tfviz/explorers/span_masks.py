@@ -61,5 +61,5 @@ class SpanMasks(Explorer):
         return {
             **{name: a.tolist() for name, a in A.items()},
             "pull": pull.tolist(),
-            "keys": {name: int((a > 0).sum()) for name, a in A.items()},
+            "keys": [int((a > 0).sum()) for a in A.values()],
         }
