@@ -125,8 +125,8 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "Longformer, 16 global": (with_longformer, 0.05, 0.075),
     "ETC, 64 global, ±84": (with_etc, 0.05, 0.075),
     "Big Bird, per head": (with_big_bird, 0.045, 0.0675),
-    "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.06, 0.12),
-    "multi-scale, 1, 3, 64, 256": (with_scales, 0.06, 0.12),
+    "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
+    "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),
 }
 
 
