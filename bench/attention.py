@@ -27,6 +27,8 @@ import torch
 import torch.nn.functional as F
 
 from tfviz import patterns as P
+from tfviz.adaptive.adaptive_span import span_attention
+from tfviz.adaptive.multi_scale_transformer import multi_scale
 from tfviz.attention import CAUSAL, sparse_attention
 from tfviz.cores import Where
 from tfviz.measure import peak_memory, seconds
@@ -108,11 +110,23 @@ def with_tree(L: int) -> Attention:
     return lambda q, k, v: tree_attention(with_spans(q), with_spans(k), with_spans(v), 4)
 
 
+def with_spans_learned(L: int) -> Attention:
+    """Three heads that look 100 tokens back and one that looks 1,000, as trained heads do."""
+    z = torch.tensor([[100.0], [100.0], [100.0], [1000.0]])
+    return lambda q, k, v: span_attention(q, k, v, z, 32)
+
+
+def with_scales(L: int) -> Attention:
+    return lambda q, k, v: sparse_attention(q, k, v, multi_scale((1, 3, 64, 256)))
+
+
 ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "BPT, k = 4": (with_tree, 0.06, 0.09),
     "Longformer, 16 global": (with_longformer, 0.05, 0.075),
     "ETC, 64 global, ±84": (with_etc, 0.05, 0.075),
     "Big Bird, per head": (with_big_bird, 0.045, 0.0675),
+    "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
+    "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),
 }
 
 

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from tfviz import patterns as P
+from tfviz.adaptive.adaptive_span import AdaptiveSpan, Span, ramp
+from tfviz.adaptive.dynamic_span import DynamicSpan
 from tfviz.attention import attention
 from tfviz.basics.additive_attention import Additive
 from tfviz.cores import Core, Dense, Sparse, Where
@@ -417,6 +419,14 @@ def additive(
     return A @ V, A
 
 
+def spanned(core: Span, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The mask after the softmax, and each row divided by its sum."""
+    m = ramp(distance(Q.shape[2]).abs(), core.spans(Q)[..., None], core.R)
+    A = attention(Q, K, V, mask)[1] * m
+    A = A / A.sum(-1, keepdim=True).clamp_min(1e-300)
+    return A @ V, A
+
+
 CORES = {
     "dense": Subject(Dense, plain),
     "sparse": Subject(Sparse, plain, exponent=1.0),
@@ -429,4 +439,6 @@ CORES = {
     "T5": Subject(lambda: T5Bias(H, buckets=4, far=6), t5),
     "T5, two sides": Subject(lambda: T5Bias(H, buckets=8, far=5, future=True), t5),
     "ALiBi": Subject(lambda: Bias(slopes), biased),
+    "adaptive span": Subject(lambda: AdaptiveSpan(H, S=6, R=12), spanned),
+    "dynamic span": Subject(lambda: DynamicSpan(H, D, S=6, R=12), spanned),
 }

@@ -81,6 +81,7 @@ BUILT = {
     "bp_transformer",
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
     *("routing_transformer", "sparse_sinkhorn", "sac"),
+    *("adaptive_span", "dynamic_span", "multi_scale_transformer"),
 }
 
 

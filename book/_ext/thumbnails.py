@@ -17,6 +17,9 @@ from PIL import Image
 from torch import Generator, Tensor
 
 from tfviz import patterns
+from tfviz.adaptive.adaptive_span import ramp
+from tfviz.adaptive.dynamic_span import dynamic_spans
+from tfviz.adaptive.multi_scale_transformer import multi_scale
 from tfviz.attention import attention
 from tfviz.basics.additive_attention import additive_attention
 from tfviz.basics.alrfou_auxiliary_losses import loss_weights
@@ -189,6 +192,17 @@ def etc_pieces() -> Tensor:
     return found
 
 
+def soft_edge(z: Tensor, R: float) -> Tensor:
+    """A causal mask whose edge is a ramp."""
+    return ramp(STEPS[:, None] - STEPS, z, R).tril()
+
+
+def windows_by_head() -> Tensor:
+    """Four heads, each on a quarter of the picture."""
+    heads = multi_scale((0, 1, 3, 8)).mask(N // 2).float()
+    return torch.cat([torch.cat([heads[0], heads[1]], 1), torch.cat([heads[2], heads[3]], 1)])
+
+
 PICTURES: dict[str, Callable[[], Tensor]] = {
     "soft_dictionary": lambda: spread(
         lookup(circle(STEPS / 3.8), circle(STEPS / 3.8), torch.eye(N), beta=4.0)[1]
@@ -219,6 +233,14 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
         rel_shift(similarity(STEPS.flip(0), 12, base=50.0).expand(N, N).contiguous())
     ).tril(),
     "rope": turned,
+    "adaptive_span": lambda: soft_edge(torch.tensor(5.0), R=7),
+    "dynamic_span": lambda: soft_edge(
+        dynamic_spans((STEPS / 2.6).sin()[None, None, :, None], 3 * torch.ones(1, 1), drawn(1), 16)[
+            0
+        ].T,
+        R=2,
+    ),
+    "multi_scale_transformer": windows_by_head,
     "atomic_patterns": lambda: mask(
         patterns.band(radius=1)
         | patterns.global_tokens(count=1)

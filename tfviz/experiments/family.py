@@ -24,6 +24,9 @@ from typing import Any
 import torch
 
 from tfviz import patterns
+from tfviz.adaptive.adaptive_span import AdaptiveSpan
+from tfviz.adaptive.dynamic_span import DynamicSpan
+from tfviz.adaptive.multi_scale_transformer import multi_scale
 from tfviz.basics.additive_attention import Additive
 from tfviz.cores import Sparse
 from tfviz.experiments import compare
@@ -56,6 +59,12 @@ MECHANISMS: dict[str, Told] = {
     "shaw_relative": lambda L: {"core": shaw(D_HEAD, SHAW_K)},
     "xl_relative": lambda L: {"core": xl(HEADS, D_HEAD)},
     "rope": lambda L: {"core": lambda: Rope(D_HEAD)},
+    "adaptive_span": _with_positions(core=lambda: AdaptiveSpan(HEADS, S=64, R=16)),
+    "dynamic_span": _with_positions(core=lambda: DynamicSpan(HEADS, D_HEAD, S=64, R=16)),
+    "multi_scale_transformer": lambda L: {
+        **_with_positions(core=Sparse)(L),
+        "pattern": [multi_scale(scales) for scales in ((1, 1, 3, 8), (1, 3, 8, 32))],
+    },
     "image_transformer_1d": lambda L: {
         **_with_positions(core=Sparse)(L),
         "pattern": patterns.image_1d(block=16, memory=16),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.four_quadrants import FourQuadrants
     from tfviz.explorers.hash_wheel import HashWheel
     from tfviz.explorers.image_lens import ImageLens
+    from tfviz.explorers.learned_spans import LearnedSpans
     from tfviz.explorers.loss_schedule import LossSchedule
     from tfviz.explorers.merge_stepper import MergeStepper
     from tfviz.explorers.moving_centroids import MovingCentroids
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from tfviz.explorers.rotary_clocks import RotaryClocks
     from tfviz.explorers.sinkhorn_steps import SinkhornSteps
     from tfviz.explorers.soft_dictionary import SoftDictionary
+    from tfviz.explorers.span_masks import SpanMasks
     from tfviz.explorers.sparse_lab import GoalReport, SparseLab
     from tfviz.explorers.three_maps import ThreeMaps
+    from tfviz.explorers.token_spans import TokenSpans
     from tfviz.explorers.trained_heads import TrainedHeads
     from tfviz.explorers.training_views import TrainingViews
 
@@ -58,6 +61,7 @@ __all__ = [
     "GoalReport",
     "HashWheel",
     "ImageLens",
+    "LearnedSpans",
     "LossSchedule",
     "MergeStepper",
     "MovingCentroids",
@@ -67,8 +71,10 @@ __all__ = [
     "RotaryClocks",
     "SinkhornSteps",
     "SoftDictionary",
+    "SpanMasks",
     "SparseLab",
     "ThreeMaps",
+    "TokenSpans",
     "TrainedHeads",
     "TrainingViews",
     "write_assets",

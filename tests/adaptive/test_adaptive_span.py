@@ -1,0 +1,149 @@
+"""Adaptive span: the mask, what z learns from, and that only the span is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from torch import Tensor, nn
+
+from tfviz.adaptive import adaptive_span as span
+from tfviz.attention import attention
+from tfviz.cores import Where
+from tfviz.measure import elements_produced, flops
+from tfviz.models.gpt import GPT
+from tfviz.patterns import causal, sliding_window
+
+close = torch.testing.assert_close
+
+
+def qkv(L: int = 150, h: int = 3) -> list[Tensor]:
+    return [torch.randn(2, h, L, n, dtype=torch.float64, requires_grad=True) for n in (6, 6, 5)]
+
+
+def of_heads(*z: float) -> Tensor:
+    return torch.tensor(z, dtype=torch.float64)[:, None].requires_grad_()
+
+
+def test_the_mask_is_one_then_a_ramp_then_zero() -> None:
+    x, z = torch.arange(40.0), torch.tensor(11.3)
+    m = span.ramp(x, z, R=5)
+    assert (m[x <= z] == 1).all() and (m[x >= z + 5] == 0).all() and (m.diff() <= 0).all()
+    close(m[12:17], torch.tensor([(16.3 - n) / 5 for n in range(12, 17)]))
+    close(span.log_ramp(x, z, 5).exp(), m)
+
+
+@pytest.mark.parametrize("L", [9, 64, 150])
+def test_blocks_are_the_definition_with_gradients(L: int) -> None:
+    leaves = qkv(L)
+    for z in (of_heads(0.0, 5.3, 90.0), (torch.rand(2, 3, L).double() * 40).requires_grad_()):
+        wanted, A = span.span_definition(*leaves, z, 7.5)
+        got = span.span_attention(*leaves, z, 7.5)
+        agree_with_gradients(got, wanted, [*leaves, z])
+        close(A.sum(-1), torch.ones_like(A[..., 0]))
+
+
+def test_masking_before_or_after_the_softmax_is_the_same() -> None:
+    Q, K, V = qkv(20)
+    z = of_heads(2.5, 0.0, 11.0)
+    x = torch.arange(20)[:, None] - torch.arange(20)
+    before = attention(Q, K, V, causal(), bias=span.log_ramp(x.abs(), z[..., None], 4.0))
+    for a, b in zip(before, span.span_definition(Q, K, V, z, 4.0), strict=True):
+        close(a, b)
+
+
+def test_a_long_span_is_causal_attention_and_a_steep_ramp_a_window() -> None:
+    Q, K, V = qkv()
+    close(span.span_attention(Q, K, V, of_heads(149, 149, 200), 1), attention(Q, K, V, causal())[0])
+    window = attention(Q, K, V, sliding_window(lookback=7))[0]
+    close(span.span_attention(Q, K, V, of_heads(7, 7, 7), 1), window)
+
+
+def test_only_keys_in_the_ramp_move_z() -> None:
+    """What comes from each key alone: the derivative by its own mask."""
+    Q, K, V = (x.detach() for x in qkv(40, 1))
+    z, R = torch.tensor(9.5, dtype=torch.float64, requires_grad=True), 6.0
+    x = 39 - torch.arange(40)
+    each = [torch.autograd.grad(m, z, retain_graph=True)[0] for m in span.ramp(x, z, R)]
+    assert [n for n, g in zip(x.tolist(), each, strict=True) if g] == list(range(15, 9, -1))
+    for beyond in (torch.arange(24), torch.arange(30, 40)):  # outside of it: their values may be
+        other = V.clone()  # anything, z feels only what they change in the output
+        other[..., beyond, :] += 1.0
+        rows = [span.span_definition(Q, K, v, z.view(1, 1), R)[0][..., -1, :] for v in (V, other)]
+        grads = [torch.autograd.grad(row.sum(), z, retain_graph=True)[0] for row in rows]
+        assert grads[0].equal(grads[1]) == (beyond[0] == 0)
+    step = span.span_definition(Q, K, V, torch.tensor([[9.5]]).double().requires_grad_(), 1e-9)
+    assert step[0].isfinite().all()
+
+
+def test_parity_with_the_authors_formula() -> None:
+    """facebookresearch/adaptive-span, typed by hand: a window of S keys, the newest last; their
+    mask is built from linspace(1 − S, 0), so the newest key counts as x = 0. Their query does not
+    see itself; here its own key is the newest."""
+    S, R, (Q, K, V) = 32, 8.0, qkv(60, 1)
+    share = torch.tensor(0.21, dtype=torch.float64)
+    template = torch.linspace(1 - S, 0, steps=S, dtype=torch.float64)
+    mask = ((template + share * S) / R + 1).clamp(0, 1)
+    rows = []
+    for i in range(S - 1, 60):
+        near = slice(i - S + 1, i + 1)
+        s = (Q[:, 0, i, None] * K[:, 0, near]).sum(-1) / math.sqrt(6)
+        a = s.softmax(-1) * mask
+        a = a / (a.sum(-1, keepdim=True) + 1e-8)
+        rows.append((a.unsqueeze(-1) * V[:, 0, near]).sum(1))
+    got = span.span_attention(Q, K, V, (share * S).view(1, 1), R)[:, 0, S - 1 :]
+    close(got, torch.stack(rows, 1), atol=1e-6, rtol=1e-6)
+
+
+def test_work_grows_with_the_length_and_falls_with_the_span() -> None:
+    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
+        X = [torch.randn(1, 2, L, 16, requires_grad=wanted) for _ in range(3)]
+        z = torch.tensor([[20.0], [40.0]], requires_grad=wanted)
+        return lambda: span.span_attention(*X, z, 16)
+
+    work_grows_no_faster(call, 1.2)
+    X, long, short = torch.randn(3, 1, 4, 4096, 16), 4096.0, 32.0
+    z = {n: torch.tensor([[long]] * n + [[short]] * (4 - n)) for n in (0, 1, 4)}
+    counted = {n: flops(span.span_attention, *X, z[n], 32) for n in z}
+    assert counted[1] == pytest.approx(counted[4] / 4 + counted[0] * 3 / 4)  # head by head
+    assert counted[0] < counted[4] / 25
+    made = [elements_produced(span.span_attention, *X, z[n], 32) for n in (0, 4)]
+    assert made[0] < made[1] / 20
+
+
+def test_spans_are_learned_priced_and_kept_between_zero_and_S() -> None:
+    core = span.AdaptiveSpan(3, S=40, R=8, start=10).double()
+    Q, K, V = qkv(30)
+    out, _ = core(Q, K, V, Where(causal()))
+    close(out, span.span_definition(Q, K, V, of_heads(10, 10, 10), 8)[0])
+    core.share.data += torch.tensor([[-1.0], [0.0], [2.0]])
+    close(core.spans(Q).flatten().detach(), torch.tensor([0.0, 10, 40]).double())
+    core.spans(Q).sum().backward()
+    assert core.share.grad is not None and (core.share.grad == 40).all()  # at the ends too
+    model = GPT(7, 12, 3, 2, core=lambda: span.AdaptiveSpan(3, 40, 8, start=10))
+    model(torch.arange(7)[None])
+    close(span.price(model), torch.tensor(20.0))
+
+
+def test_a_model_takes_it_as_its_core() -> None:
+    a_model_takes_it(lambda: span.AdaptiveSpan(2, 16, 4, start=5))
+
+
+def test_bad_input_is_named() -> None:
+    leaves = qkv(8)
+    for z, R, says in (
+        (of_heads(1, 2), 4, r"z has shape \(2, 1\); give \(3, 1\), or \(2, 3, 8\)"),
+        (of_heads(1, 2, -3), 4, "z holds -3; a span cannot be negative"),
+        (of_heads(1, 2, 3), 0, "R = 0 is a step"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            span.span_attention(*leaves, z, R)
+    with pytest.raises(ValueError, match="start = 50"):
+        span.AdaptiveSpan(3, S=40, R=8, start=50)
+    with pytest.raises(ValueError, match="spans of 2 heads, Q has 3"):
+        span.AdaptiveSpan(2, 40, 8)(*leaves, Where(causal()))
+    with pytest.raises(ValueError, match="no core of this model has spans"):
+        span.price(nn.Linear(2, 2))

@@ -1,0 +1,1 @@
+"""Adaptive modelling: one module a mechanism."""

@@ -1,0 +1,135 @@
+// One row of attention under three masks, as functions of the distance x; the ramp is the library's.
+const { s, v } = tf.data;
+const L = s.length;
+const loud = s.map(Math.exp);
+const most = Math.max(...loud);
+const through = {
+  all: () => 1,
+  ramp: (x, { z, R }) => tf.clamp((R + z - x) / R, 0, 1),
+  step: (x, { scale }) => (x <= scale ? 1 : 0),
+};
+const titles = {
+  all: "vanilla: every key",
+  ramp: "adaptive: a ramp that is learned",
+  step: "fixed: a step",
+};
+const passed = (name, k) => loud.map((e, x) => through[name](x, k) * e);
+const weights = (name, k) => {
+  const all = passed(name, k);
+  const sum = tf.sum(all);
+  return all.map((e) => e / sum);
+};
+
+export default tf.explorer({
+  numbers(k) {
+    const found = Object.fromEntries(Object.keys(through).map((name) => [name, weights(name, k)]));
+    const sum = tf.sum(passed("ramp", k));
+    const y = tf.sum(found.ramp.map((a, x) => a * v[x]));
+    const on = (x) => x > k.z && x < k.z + k.R;
+    return {
+      ...found,
+      pull: loud.map((e, x) => (on(x) ? ((e / k.R) * (v[x] - y)) / sum : 0)),
+      keys: Object.values(found).map((a) => a.filter((x) => x > 0).length),
+    };
+  },
+  setup(app) {
+    const three = app.split("1fr 1fr 1fr");
+    const planes = Object.fromEntries(
+      Object.keys(through).map((name) => [
+        name,
+        app.plane({ height: (w) => tf.clamp(w * 0.75, 190, 250), into: three }),
+      ]),
+    );
+    app.formula("m(x) = clip(({ramp:R} + {whole:z} − x) / {ramp:R}, 0, 1)");
+    for (const key of ["z", "R", "scale"]) app.knob(key);
+    const question = app.ask({
+      name: "who",
+      question:
+        "Training asks: would a slightly larger z help? How many of the 32 keys have a say in the answer, when z = 8.5 and R = 6?",
+      number: { unit: "keys", near: 0 },
+      truth: (n) => n.pull.filter((p) => p !== 0).length,
+      then: { z: 8.5, R: 6 },
+      locks: [],
+      because:
+        "Only on the ramp does m change with z: at 9, 10, … 14. Whoever passes whole, or not at all, gives z no gradient.",
+    });
+
+    return (k, n) => {
+      const edge = Math.min(L - 0.5, k.z + k.R);
+      const on = tf.range(L).filter((x) => x > k.z && x < k.z + k.R);
+      const curves = {
+        all: [
+          [0, 1],
+          [L - 0.5, 1],
+        ],
+        ramp: [
+          [0, 1],
+          [k.z, 1],
+          [edge, through.ramp(edge, k)],
+          [L - 0.5, through.ramp(L - 0.5, k)],
+        ],
+        step: [
+          [0, 1],
+          [k.scale + 0.5, 1],
+          [k.scale + 0.5, 0],
+          [L - 0.5, 0],
+        ],
+      };
+      const handles = {
+        all: [],
+        ramp: [
+          { handle: [k.z, 1], knob: "z", text: `z = ${k.z}`, term: "whole" },
+          {
+            handle: [edge, through.ramp(edge, k)],
+            knob: "R",
+            to: (x) => ({ R: app.snap("R", x - k.z) }),
+            text: `R = ${k.R}`,
+            term: "ramp",
+          },
+        ],
+        step: [
+          {
+            handle: [k.scale + 0.5, 1],
+            knob: "scale",
+            to: (x) => ({ scale: app.snap("scale", x - 0.5) }),
+            text: `ω = ${k.scale}`,
+          },
+        ],
+      };
+      Object.entries(planes).forEach(([name, plane], place) => {
+        plane.show({
+          title: titles[name],
+          label: `${titles[name]}: ${n.keys[place]} of ${L} keys pass`,
+          x: { label: "tokens back, x", from: -0.7, to: L - 0.3, whole: true },
+          y: { from: 0, to: 1.12, ticks: [0, 1] },
+          marks: [
+            { bars: loud.map((e) => e / most), colour: "grid", name: "exp of the score" },
+            {
+              bars: passed(name, k).map((e) => e / most),
+              colour: "attention",
+              name: "what passes",
+              term: name === "ramp" ? "whole" : undefined,
+            },
+            { line: curves[name], colour: "query", wide: 2.5 },
+            name === "ramp" &&
+              !question.open && {
+                points: on.map((x) => [x, through.ramp(x, k)]),
+                colour: "key",
+                name: "keys that move z",
+                term: "ramp",
+              },
+            ...handles[name],
+          ],
+        });
+      });
+      app.read({
+        "keys that pass": n.keys.join(", "),
+        "keys that move z": question.open ? "?" : on.length,
+        "dy/dz": question.open ? "?" : tf.fixed(tf.sum(n.pull), 3),
+      });
+      app.say(
+        `With z = ${k.z} and R = ${k.R}, ${n.keys[1]} of ${L} keys pass, at least in part; the step lets ${n.keys[2]} through.`,
+      );
+    };
+  },
+});
