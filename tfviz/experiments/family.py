@@ -29,6 +29,8 @@ from tfviz.cores import Sparse
 from tfviz.experiments import compare
 from tfviz.experiments.compare import HEADS, SEEDS, TASKS, TRAIN_LENGTH, WIDTH
 from tfviz.experiments.runner import Done, Run, main
+from tfviz.longer_context.alibi import alibi
+from tfviz.longer_context.da_transformer import da
 from tfviz.measure import in_turns, peak_memory
 from tfviz.position.learned_pe import Learned
 from tfviz.position.rope import Rope
@@ -56,6 +58,8 @@ MECHANISMS: dict[str, Told] = {
     "shaw_relative": lambda L: {"core": shaw(D_HEAD, SHAW_K)},
     "xl_relative": lambda L: {"core": xl(HEADS, D_HEAD)},
     "rope": lambda L: {"core": lambda: Rope(D_HEAD)},
+    "da_transformer": lambda L: {"core": da(HEADS)},
+    "alibi": lambda L: {"core": alibi(HEADS)},
     "image_transformer_1d": lambda L: {
         **_with_positions(core=Sparse)(L),
         "pattern": patterns.image_1d(block=16, memory=16),
@@ -78,6 +82,8 @@ RACED = {
     "shaw_relative": "shaw",
     "xl_relative": "xl",
     "rope": "rotary",
+    "da_transformer": "da",
+    "alibi": "alibi",
 }
 """Trained already, under these names of `extrapolation`."""
 
