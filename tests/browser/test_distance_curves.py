@@ -16,7 +16,7 @@ def test_what_the_clip_leaves_is_guessed_first(show: Any) -> None:
     weights = page.locator("svg[aria-label^='Weights']")
     assert "DA" not in str(weights.get_attribute("aria-label"))
     page.get_by_role("button", name="just show me").click()
-    page.locator("svg[aria-label^='Weights 8 places back: DA']").wait_for()
+    page.locator("svg[aria-label^='Weights 4 places back: DA']").wait_for()
     share = 100 * DistanceCurves().numbers()["far"][0]
     page.get_by_text(f"DA {share:.1f} %").first.wait_for()
 
@@ -27,7 +27,7 @@ def test_the_dots_choose_a_head_and_alpha(show: Any) -> None:
     page.locator('.tfx-handle[data-name="slope"]').press("ArrowUp")
     page.get_by_text("m = 1/16").first.wait_for()
     page.locator('.tfx-handle[data-name="preference"]').press("ArrowUp")
-    page.wait_for_function("document.querySelector('.tfviz-explorer').tfviz.hash().includes('alpha=-0.45')")
+    page.wait_for_function("document.querySelector('.tfviz-explorer').tfviz.hash().includes('alpha=-0.9')")
     page.locator("svg[aria-label^='Head 4']").press("ArrowDown")
     page.get_by_text("ALiBi's head 5 leaves").first.wait_for()
 
@@ -46,7 +46,7 @@ def test_a_dragged_dot_is_where_it_was_put(show: Any) -> None:
     found = page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
     first = DistanceCurves().numbers()
     assert found["scores"][1][12] < first["scores"][1][12] - 1  # steeper
-    assert found["scores"][0][8] > first["scores"][0][8] + 1
+    assert found["scores"][0][4] > first["scores"][0][4] + 1
 
 
 def test_python_side() -> None:

@@ -4,7 +4,7 @@ const [ramp, curve, hand] = ["ramp", "curve", "hand"].map((name) =>
   new Function(`return ${tf.data[name]}`)(),
 ); // (i, j, m), (i, j, alpha, beta), (k, m, d, base)
 const HEADS = tf.declared.knobs.head.high;
-const [HELD, LOUDEST] = [12, 8]; // where the dots stand, in places back
+const [HELD, LOUDEST] = [12, 4]; // where the dots stand, in places back
 const hands = tf.keep(
   (n) => tf.sum(tf.range(width / 2, (m) => hand(n, m, width, base))) / (width / 2),
 );
@@ -48,7 +48,7 @@ export default tf.explorer({
       "{da:DA: max(c, 0) · f(αn; β)}   {alibi:ALiBi: c − m n}   XL: c + wave(n)   T5: c + b[bucket(n)]   {rotary:rotary: c · wave(n)}",
     );
     app.knob("content", { format: (x) => tf.fixed(x, 1) });
-    app.knob("alpha", { format: (x) => tf.fixed(x, 2) });
+    app.knob("alpha", { format: (x) => tf.fixed(x, 1) });
     app.knob("beta", { format: (x) => tf.fixed(x, 1) });
     app.knob("head", { format: (x) => `${x}: m = 1/${2 ** x}` });
     app.knob("length");
@@ -58,7 +58,7 @@ export default tf.explorer({
         "DA's curve is nearly 0 from distance 8 on, so those 55 keys score nearly 0. Which share of the weight do they keep together?",
       number: { unit: "%", near: 6 },
       truth: (n) => 100 * n.far[0],
-      then: { content: 4, alpha: -0.5, beta: 2, length: 64 },
+      then: { content: 4, alpha: -1, beta: -4, length: 64 },
       because:
         "A score of 0 is not a weight of 0: each of them keeps e⁰ = 1 part, and they are many.",
     });
@@ -104,7 +104,7 @@ export default tf.explorer({
               const f = tf.clamp(y / k.content, 1e-6, e * 0.999999);
               return { alpha: app.snap("alpha", (k.beta - Math.log(e / f - 1)) / at) };
             },
-            ...{ colour: "attention", label: "α of DA", text: `α = ${tf.fixed(k.alpha, 2)}` },
+            ...{ colour: "attention", label: "α of DA", text: `α = ${tf.fixed(k.alpha, 1)}` },
             ...{ shape: "down", term: "da" },
           },
         ],

@@ -26,7 +26,7 @@ class DistanceCurves(Explorer):
 
     content   q·k/√d of every key, −4 to 8;  length   L: 16, 32, 64 or 128
     head      of ALiBi's eight, 1 to 8: its slope is 2^−head
-    alpha     −1 to 1;  beta   −4 to 2: of DA's curve
+    alpha     −2 to 2;  beta   −8 to 2: of DA's curve
 
     T5's table and the wave of Transformer-XL are typed by hand, rotary pairs all begin alike.
     Raises ValueError for values out of range.
@@ -38,8 +38,8 @@ class DistanceCurves(Explorer):
     min_height_narrow: ClassVar[str] = "110rem"
 
     content = knob(4.0, low=-4.0, high=8.0, step=0.5, label="content: q·k/√d of every key")
-    alpha = knob(-0.5, low=-1.0, high=1.0, step=0.05, label="DA's preference", letter="α")
-    beta = knob(2.0, low=-4.0, high=2.0, step=0.5, label="DA's bend", letter="β")
+    alpha = knob(-1.0, low=-2.0, high=2.0, step=0.1, label="DA's preference", letter="α")
+    beta = knob(-4.0, low=-8.0, high=2.0, step=0.5, label="DA's bend", letter="β")
     head = knob(3, low=1, high=HEADS, label="ALiBi's head")
     length = knob(64, of=[16, 32, 64, 128], label="keys", letter="L")
     asks = "Drag the two dots. Then bring the content down to 0, and below."
