@@ -19,9 +19,9 @@ from tfviz import patterns as P
 from tfviz.attention import attention
 from tfviz.basics.additive_attention import Additive
 from tfviz.cores import Core, Dense, Sparse, Where
-from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.da_transformer import DA
+from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.position import Bias
 from tfviz.position.rope import Rope, rotation

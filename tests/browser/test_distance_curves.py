@@ -1,4 +1,4 @@
-"""Distance curves in a real browser: what is hidden until it was guessed, the two dots, the sign."""
+"""Distance curves in a real browser: what is hidden until it was guessed, two dots, the sign."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def test_the_dots_choose_a_head_and_alpha(show: Any) -> None:
     page.locator('.tfx-handle[data-name="slope"]').press("ArrowUp")
     page.get_by_text("m = 1/16").first.wait_for()
     page.locator('.tfx-handle[data-name="preference"]').press("ArrowUp")
-    page.wait_for_function("document.querySelector('.tfviz-explorer').tfviz.hash().includes('alpha=-0.9')")
+    page.wait_for_function(
+        "document.querySelector('.tfviz-explorer').tfviz.hash().includes('alpha=-0.9')"
+    )
     page.locator("svg[aria-label^='Head 4']").press("ArrowDown")
     page.get_by_text("ALiBi's head 5 leaves").first.wait_for()
 

@@ -94,9 +94,7 @@ def test_a_constant_does_not_matter_and_the_wrong_order_does() -> None:
 @pytest.mark.parametrize("h_kv", [4, 2, 1])
 def test_one_number_more_in_each_key_is_the_bias(h_kv: int) -> None:
     Q = torch.randn(2, 4, 9, 6, dtype=torch.float64, requires_grad=True)
-    K, V = (
-        torch.randn(2, h_kv, 9, 6, dtype=torch.float64, requires_grad=True) for _ in range(2)
-    )
+    K, V = (torch.randn(2, h_kv, 9, 6, dtype=torch.float64, requires_grad=True) for _ in range(2))
     both = with_places(Q, K, slopes(4))
     assert [x.shape for x in both] == [(2, 4, 9, 7), (2, h_kv, 9, 7)]
     core = Alibi(4).double()
