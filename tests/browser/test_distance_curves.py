@@ -25,11 +25,10 @@ def test_the_dots_choose_a_head_and_alpha(show: Any) -> None:
     page = show(DistanceCurves())
     page.get_by_role("button", name="just show me").click()
     page.locator('.tfx-handle[data-name="slope"]').press("ArrowUp")
-    page.get_by_text("m = 1/16").first.wait_for()
+    page.get_by_text("ALiBi's head 4 leaves").first.wait_for()
     page.locator('.tfx-handle[data-name="preference"]').press("ArrowUp")
-    page.wait_for_function(
-        "document.querySelector('.tfviz-explorer').tfviz.hash().includes('alpha=-0.9')"
-    )
+    share = 100 * DistanceCurves(alpha=-0.9, head=4).numbers()["far"][0]
+    page.get_by_text(f"DA {share:.1f} %").first.wait_for()
     page.locator("svg[aria-label^='Head 4']").press("ArrowDown")
     page.get_by_text("ALiBi's head 5 leaves").first.wait_for()
 

@@ -117,7 +117,7 @@ export default tf.explorer({
         y: { log: true, from: 1e-5, to: 1 },
         marks: [{ rule: { x: near + 0.5 }, dash: "2 4" }, ...lines(told, 1e-5, 1)],
       });
-      const columns = Math.min(k.length, 64);
+      const columns = Math.min(k.length, 24);
       heads.show({
         title: "ALiBi's heads: the weight of a key, ÷ that of the nearest",
         label: `Head ${k.head} of ${HEADS}, slope 1/${2 ** k.head}; arrow keys choose the head`,
@@ -125,7 +125,7 @@ export default tf.explorer({
         values: Float64Array.from({ length: HEADS * columns }, (_, x) =>
           Math.exp(ramp(0, x % columns, slope(1 + Math.floor(x / columns)))),
         ),
-        rowHeads: tf.range(HEADS, (m) => `1/${2 ** (m + 1)}`),
+        rowHeads: tf.range(HEADS, (m) => (m % 2 ? `1/${2 ** (m + 1)}` : "")),
       });
       const share = (m) => (question.open && m === 0 ? "?" : `${tf.fixed(100 * n.far[m], 1)} %`);
       app.read(Object.fromEntries(NAMES.map((name, m) => [`${name}, beyond ${near}`, share(m)])));
