@@ -31,6 +31,8 @@ from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.adaptive.multi_scale_transformer import multi_scale
 from tfviz.attention import CAUSAL, sparse_attention
 from tfviz.cores import Where
+from tfviz.longer_context.alibi import Alibi
+from tfviz.longer_context.da_transformer import DA
 from tfviz.measure import peak_memory, seconds
 from tfviz.sparse import bigbird, etc, longformer
 from tfviz.sparse.bp_transformer import tree_attention, with_spans
@@ -127,6 +129,18 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "Big Bird, per head": (with_big_bird, 0.045, 0.0675),
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
     "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),
+}
+
+
+def core(made: Any) -> Attention:
+    return lambda q, k, v: made(q, k, v, Where(CAUSAL))[0]
+
+
+# every pair of a causal text: name -> (attention, lengths, at most × dense causal SDPA: forward,
+# forward + backward). DA writes its scores down: at 16k they would be several times 4 GiB.
+EVERY_PAIR: dict[str, tuple[Attention, list[int], float, float]] = {
+    "ALiBi": (core(Alibi(HEADS)), [4096, 16384], 1.5, 1.5),
+    "DA": (core(DA(HEADS)), [4096], 25.0, 15.0),
 }
 
 
@@ -304,6 +318,25 @@ def beside_flex(lengths: list[int]) -> None:
         _say(f"Big Bird ÷ FlexAttention, L = {L}", ratio, 1.0)
 
 
+def beside_causal() -> None:
+    """What changes the scores of every pair, in turns with dense causal attention."""
+    dense: Attention = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
+    for name, (attend, lengths, *most) in EVERY_PAIR.items():
+        for L in lengths:
+            qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
+            for kind, limit in zip(("forward", "training"), most, strict=True):
+                make = training if kind == "training" else _forward
+                pairs = [
+                    (spent(make(attend, qkv)), spent(make(dense, qkv))) for _ in range(ROUNDS + 1)
+                ][1:]
+                ratio = median(a for a, _ in pairs) / median(b for _, b in pairs)
+                _say(f"{name} ÷ dense causal, L = {L}, {kind}", ratio, limit)
+
+
+def _forward(attend: Attention, qkv: list[torch.Tensor]) -> Callable[[], Any]:
+    return torch.no_grad()(lambda: attend(*qkv))
+
+
 def _say(what: str, ratio: float, limit: float | None) -> None:
     verdict = "" if limit is None else f"{limit:9.4f}  {'met' if ratio <= limit else 'MISSED'}"
     print(f"{what:40}{ratio:8.4f}{verdict}", flush=True)
@@ -317,6 +350,7 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     print(f"{HEADS} heads of {WIDTH}, 1 thread, torch {torch.__version__}")
+    beside_causal()
     limits(4096 if options.quick else 16384, not options.quick)
     if options.quick:
         return

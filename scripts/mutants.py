@@ -42,6 +42,34 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(
+        "ALiBi favours the oldest key",
+        "tfviz/longer_context/alibi.py",
+        "    return -m * abs(i - j)\n",
+        "    return -m * abs(j)\n",
+        "tests/longer_context/test_alibi.py",
+    ),
+    Mutant(
+        "ALiBi's slopes in between begin one too late",
+        "tfviz/longer_context/alibi.py",
+        "(2 * torch.arange(h - below) + 1))",
+        "(2 * torch.arange(h - below) + 2))",
+        "tests/longer_context/test_alibi.py",
+    ),
+    Mutant(
+        "DA without its clip",
+        "tfviz/longer_context/da_transformer.py",
+        "    return (Q @ K.mT).relu() * f",
+        "    return (Q @ K.mT) * f",
+        "tests/longer_context/test_da_transformer.py",
+    ),
+    Mutant(
+        "DA's curve does not begin at 1",
+        "tfviz/longer_context/da_transformer.py",
+        "(F.softplus(beta) - F.softplus(beta - alpha * n)).exp()",
+        "(-F.softplus(beta - alpha * n)).exp()",
+        "tests/longer_context/test_da_transformer.py",
+    ),
+    Mutant(
         "window one too short",
         "tfviz/patterns/families.py",
         "(i - j <= lookback)",

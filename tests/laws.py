@@ -21,6 +21,8 @@ from tfviz.adaptive.dynamic_span import DynamicSpan
 from tfviz.attention import attention
 from tfviz.basics.additive_attention import Additive
 from tfviz.cores import Core, Dense, Sparse, Where
+from tfviz.longer_context.alibi import Alibi
+from tfviz.longer_context.da_transformer import DA
 from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.position import Bias
@@ -406,6 +408,19 @@ def biased(core: Bias, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[T
     return attention(Q, K, V, mask, bias=slopes)
 
 
+def alibi(core: Alibi, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    return attention(Q, K, V, mask, bias=-core.m[:, None, None] * distance(Q.shape[2]).abs())
+
+
+def da(core: DA, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The paper's formula, and a softmax by hand."""
+    alpha, beta = core.alpha[:, None, None], core.beta[:, None, None]
+    f = (1 + beta.exp()) / (1 + (beta - alpha * distance(Q.shape[2]).abs()).exp())
+    loud = ((Q @ K.mT).clamp(min=0) * f / D**0.5).exp() * mask
+    A = loud / loud.sum(-1, keepdim=True).clamp_min(1e-300)
+    return A @ V, A
+
+
 def additive(
     core: Additive, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -438,7 +453,9 @@ CORES = {
     "XL, two sides": Subject(lambda: XL(H, D, future=True), xl),
     "T5": Subject(lambda: T5Bias(H, buckets=4, far=6), t5),
     "T5, two sides": Subject(lambda: T5Bias(H, buckets=8, far=5, future=True), t5),
-    "ALiBi": Subject(lambda: Bias(slopes), biased),
+    "a bias of the places": Subject(lambda: Bias(slopes), biased),
+    "ALiBi": Subject(lambda: Alibi(H), alibi),
+    "DA": Subject(lambda: DA(H), da),
     "adaptive span": Subject(lambda: AdaptiveSpan(H, S=6, R=12), spanned),
     "dynamic span": Subject(lambda: DynamicSpan(H, D, S=6, R=12), spanned),
 }

@@ -75,6 +75,7 @@ BUILT = {
     *("sinusoidal_pe", "learned_pe"),
     *("shaw_relative", "xl_relative"),
     "rope",
+    *("da_transformer", "alibi"),
     *("token_embedding", "pointwise_mlp", "residual_connection", "layer_norm_pre_post"),
     *("kv_cache", "decoding_strategies"),
     *("etc", "longformer", "bigbird"),

@@ -29,6 +29,8 @@ from tfviz.basics.lm_objectives import prefix_lm
 from tfviz.basics.pointwise_mlp import gelu
 from tfviz.basics.soft_dictionary import lookup
 from tfviz.basics.token_embedding import embed
+from tfviz.longer_context.alibi import Alibi
+from tfviz.longer_context.da_transformer import rescale
 from tfviz.measure import largest_storage
 from tfviz.patterns.pattern import Pattern
 from tfviz.position.learned_pe import table_rows
@@ -116,6 +118,20 @@ def turned() -> Tensor:
     """Scores of one query with one key, each turned by its place."""
     x = rotate(torch.ones(N, 8), STEPS, base=100.0)
     return spread(x @ x.T)
+
+
+def near_and_far() -> Tensor:
+    """DA's curve in two heads: what is near above the diagonal's end, what is far below."""
+    n = (STEPS[:, None] - STEPS).abs().float()
+    near, far = rescale(n, -0.4, 1.0), rescale(n, 0.4, 1.0)
+    return torch.where(STEPS[:, None] >= STEPS, near, far / far.max())
+
+
+def eight_ramps() -> Tensor:
+    """The weights that ALiBi's eight heads give to keys without content, three rows a head."""
+    Q = torch.zeros(1, 8, N, 1)
+    ramps = Alibi(8).bias(Q, Q)[:, -1].exp()
+    return ramps.repeat_interleave(3, 0)
 
 
 def losses() -> Tensor:
@@ -233,6 +249,8 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
         rel_shift(similarity(STEPS.flip(0), 12, base=50.0).expand(N, N).contiguous())
     ).tril(),
     "rope": turned,
+    "da_transformer": near_and_far,
+    "alibi": eight_ramps,
     "adaptive_span": lambda: soft_edge(torch.tensor(5.0), R=7),
     "dynamic_span": lambda: soft_edge(
         dynamic_spans((STEPS / 2.6).sin()[None, None, :, None], 3 * torch.ones(1, 1), drawn(1), 16)[

@@ -22,7 +22,7 @@ def made(encoding: str, seed: int) -> Any:
 
 def test_all_begin_with_the_same_weights() -> None:
     plain = dict(made("none", 3).named_parameters())
-    extra = {"learned": 1, "shaw": 4, "xl": 6, "t5": 2}
+    extra = {"learned": 1, "shaw": 4, "xl": 6, "t5": 2, "da": 4}
     for name in race.ENCODINGS:
         parameters = dict(made(name, 3).named_parameters())
         assert len(parameters) - len(plain) == extra.get(name, 0)
@@ -36,7 +36,7 @@ def test_every_encoding_tells_places_apart() -> None:
     """The same two tokens exchanged: without positions the last output of one layer is the same."""
     for name in race.ENCODINGS:
         gpt = made(name, 0)
-        for x in gpt.parameters():
+        for x in gpt.parameters():  # DA begins without a preference
             x.data += 0.1 * torch.randn_like(x)
         attend, embed = gpt.stack.blocks[0].attend, gpt.embed
         a, b = (attend(embed(torch.tensor([t])))[0, -1] for t in ([1, 2, 3, 4], [2, 1, 3, 4]))
@@ -118,8 +118,10 @@ def test_the_stored_result_is_whole_and_says_what_the_lesson_says() -> None:
     assert max(text["xl"][64], text["t5"][64]) < text["shaw"][64] < text["rotary"][64]
     assert text["rotary"][64] < text["learned"][64] - 0.1
     assert sorted((e for e in text if e != "learned"), key=lambda e: text[e][512]) == [
-        *("xl", "shaw", "t5", "none", "sinusoidal", "rotary"),
+        *("xl", "shaw", "alibi", "da", "t5", "none", "sinusoidal", "rotary"),
     ]
+    assert abs(text["alibi"][512] - text["alibi"][64]) < 0.03 < text["da"][512] - text["da"][128]
+    assert min(recall["alibi"][64], recall["da"][64]) > 1.7  # a slope finds no single distance
 
 
 def test_what_was_taken_away_is_stored_with_its_seeds() -> None:
@@ -142,3 +144,6 @@ def test_what_was_taken_away_is_stored_with_its_seeds() -> None:
     assert abs(table["text", "shaw, keys only"][at] - full["shaw"][at]) < 0.03
     assert table["recall", "shaw, k = 4"][at] > 1.7
     assert 0.1 < table["recall", "t5, 16 buckets"][at] < 1.3
+    steep, gentle = (table["text", f"alibi, all slopes 1/{n}"] for n in (4, 256))
+    assert max(steep[at:]) - min(steep[at:]) < 1e-4 < 0.08 < gentle[-1] - gentle[at]
+    assert gentle[at] - steep[at] > 0.4

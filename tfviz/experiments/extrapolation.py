@@ -1,6 +1,6 @@
 """Trained on 64 characters, asked with up to 512: which ways to tell positions stand it?
 
-Seven small GPTs differ only in how they are told the positions; with the same seed they begin with
+Nine small GPTs differ only in how they are told the positions; with the same seed they begin with
 the same other weights and see the same batches. Two tasks:
 
     text      the next character of English text
@@ -42,6 +42,8 @@ from tfviz.experiments.compare import (
     WIDTH,
 )
 from tfviz.experiments.runner import Done, Run, main
+from tfviz.longer_context.alibi import Alibi, alibi
+from tfviz.longer_context.da_transformer import da
 from tfviz.position.learned_pe import Learned
 from tfviz.position.rope import Rope
 from tfviz.position.shaw_relative import shaw
@@ -71,6 +73,14 @@ class _WithoutUV(XL):
         self.v.requires_grad_(False)
 
 
+class _OneSlope(Alibi):
+    """All heads with the same slope."""
+
+    def __init__(self, m: float) -> None:
+        super().__init__(HEADS)
+        self.m.fill_(m)
+
+
 def t5(**options: Any) -> dict[str, Any]:
     return {"core": t5_bias(HEADS, **{"buckets": T5_BUCKETS, "far": T5_FAR} | options)}
 
@@ -83,6 +93,8 @@ ENCODINGS: dict[str, Any] = {
     "xl": lambda: {"core": xl(HEADS, WIDTH // HEADS)},
     "t5": lambda: t5(scale=T5_SCALE),
     "rotary": lambda: {"core": lambda: Rope(WIDTH // HEADS)},
+    "alibi": lambda: {"core": alibi(HEADS)},
+    "da": lambda: {"core": da(HEADS)},
 }
 """What a GPT is told of positions; called with torch's random numbers seeded."""
 
@@ -92,6 +104,8 @@ EXTRA: dict[str, dict[str, Any]] = {
         "xl, without u and v": lambda: {"core": lambda: _WithoutUV(HEADS, WIDTH // HEADS)},
         "xl, without q·r": lambda: {"core": lambda: _WithoutQR(HEADS, WIDTH // HEADS)},
         "t5, slow table": lambda: t5(),
+        "alibi, all slopes 1/4": lambda: {"core": lambda: _OneSlope(1 / 4)},
+        "alibi, all slopes 1/256": lambda: {"core": lambda: _OneSlope(1 / 256)},
     },
     "recall": {
         "shaw, k = 4": lambda: {"core": shaw(WIDTH // HEADS, 4)},

@@ -32,6 +32,8 @@ from tfviz.cores import Sparse
 from tfviz.experiments import compare
 from tfviz.experiments.compare import HEADS, SEEDS, TASKS, TRAIN_LENGTH, WIDTH
 from tfviz.experiments.runner import Done, Run, main
+from tfviz.longer_context.alibi import alibi
+from tfviz.longer_context.da_transformer import da
 from tfviz.measure import in_turns, peak_memory
 from tfviz.position.learned_pe import Learned
 from tfviz.position.rope import Rope
@@ -59,6 +61,8 @@ MECHANISMS: dict[str, Told] = {
     "shaw_relative": lambda L: {"core": shaw(D_HEAD, SHAW_K)},
     "xl_relative": lambda L: {"core": xl(HEADS, D_HEAD)},
     "rope": lambda L: {"core": lambda: Rope(D_HEAD)},
+    "da_transformer": lambda L: {"core": da(HEADS)},
+    "alibi": lambda L: {"core": alibi(HEADS)},
     "adaptive_span": _with_positions(core=lambda: AdaptiveSpan(HEADS, S=64, R=16)),
     "dynamic_span": _with_positions(core=lambda: DynamicSpan(HEADS, D_HEAD, S=64, R=16)),
     "multi_scale_transformer": lambda L: {
@@ -87,6 +91,8 @@ RACED = {
     "shaw_relative": "shaw",
     "xl_relative": "xl",
     "rope": "rotary",
+    "da_transformer": "da",
+    "alibi": "alibi",
 }
 """Trained already, under these names of `extrapolation`."""
 

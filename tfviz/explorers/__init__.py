@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.cache_budget import CacheBudget
     from tfviz.explorers.clock_hands import ClockHands
     from tfviz.explorers.decoding import Decoding
+    from tfviz.explorers.distance_curves import DistanceCurves
     from tfviz.explorers.edge_draws import EdgeDraws
     from tfviz.explorers.first_look import FirstLook
     from tfviz.explorers.four_quadrants import FourQuadrants
@@ -54,6 +55,7 @@ __all__ = [
     "CacheBudget",
     "ClockHands",
     "Decoding",
+    "DistanceCurves",
     "EdgeDraws",
     "Explorer",
     "FirstLook",

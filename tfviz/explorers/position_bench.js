@@ -4,7 +4,7 @@ const { words: WORDS, clocks: CLOCKS } = tf.data;
 const hand = new Function(`return ${tf.data.hand}`)(); // (k, m, d, base) => cos(k ω_m)
 const named = (name) => WORDS[name] ?? name;
 const BRIEF = { none: "none", xl: "XL", t5: "T5" };
-const DASHES = ["6 3", "2 3", "8 3 2 3", "1 2", "10 4", "4 4", "12 3 2 3", "3 6"];
+const DASHES = ["6 3", "2 3", "8 3 2 3", "1 2", "10 4", "4 4", "12 3 2 3", "3 6", "1 4"];
 const dash = (name) => DASHES[Math.max(0, Object.keys(WORDS).indexOf(name)) % DASHES.length];
 
 // One number for each distance, for the encodings that know no other.
@@ -218,7 +218,7 @@ export default tf.explorer({
     };
     const python = () => {
       const k = app.all();
-      const given = Object.keys(bias).filter((name) => name !== "learned");
+      const given = Object.keys(bias).filter((name) => !tf.data.known.includes(name));
       const more = given.length ? `, bias={${given.map((name) => `"${name}": …`).join(", ")}}` : "";
       const keys = ["chosen", "length", "row", "column", "d", "base", "task"];
       return `PositionBench(${tf.python(names)}, ${keys.map((key) => `${key}=${tf.python(k[key])}`).join(", ")}${more})`;

@@ -14,6 +14,8 @@ from tfviz import stored
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import given, knob
 from tfviz.formula import Formula
+from tfviz.longer_context.alibi import ramp
+from tfviz.longer_context.da_transformer import rescale
 from tfviz.position.sinusoidal_pe import hand
 
 LENGTHS = (16, 32, 64, 128, 256)
@@ -28,11 +30,19 @@ WORDS = {
     "t5": "T5 bias",
     "alibi": "ALiBi",
     "rotary": "rotary",
+    "da": "DA",
 }
 """The encodings that the bench knows, and how it writes them."""
 CLOCKS = ("sinusoidal", "rotary")
+ALPHA, BETA = -0.1, 3.0
 
 Bias = Callable[[Tensor, Tensor], Tensor] | Tensor
+
+RULES: dict[str, Bias] = {
+    "alibi": lambda i, j: ramp(i, j, m=1.0),
+    "da": lambda i, j: rescale((i - j).abs().double(), ALPHA, BETA),
+}
+"""What is known without training, or chosen here: DA's two numbers."""
 
 
 class PositionBench(Explorer):
@@ -42,8 +52,9 @@ class PositionBench(Explorer):
     length, row, column    how many places are drawn, query i and key j
     d, base      of the clock hands in "sinusoidal" and "rotary"
     bias         what a place adds in an encoding, by name: a function of the indices (i, j), or a
-                 square matrix, which then ends where the encoding ends. "none", "sinusoidal" and
-                 "rotary" are known, and so is "learned": a table that was trained (position_tables)
+                 square matrix, which then ends where the encoding ends. "none", "sinusoidal",
+                 "rotary" and "alibi" are known; so are "learned", a table that was trained
+                 (position_tables), and "da", whose curve is here below half from distance 8 on
     race         a result as `extrapolation` stores it; None: the stored one, if there is one
     task         which of its losses
 
@@ -82,6 +93,7 @@ class PositionBench(Explorer):
                 raise ValueError(f"encodings has {name!r}; choose from {', '.join(WORDS)}")
             if name == "learned" and name not in bias:
                 bias[name] = trained_table()
+            bias |= {name: RULES[name]} if name in RULES.keys() - bias.keys() else {}
             if name not in bias and name not in (*CLOCKS, "none"):
                 raise ValueError(
                     f"the scores of {name!r} depend on what was trained; give them as "
@@ -97,7 +109,10 @@ class PositionBench(Explorer):
 
     @classmethod
     def data(cls) -> dict[str, Any]:
-        return {"words": WORDS, "clocks": CLOCKS, "hand": Formula(hand).javascript()}
+        known = ["learned", *RULES]
+        return {
+            "words": WORDS, "clocks": CLOCKS, "known": known, "hand": Formula(hand).javascript()
+        }  # fmt: skip
 
     def matrix(self, name: str) -> Float[Tensor, "L L"]:
         """What place j adds to a score of query i in this encoding; NaN where it has no row."""

@@ -1,0 +1,97 @@
+"""DA-Transformer: clipped scores, multiplied by a learned curve of the distance.
+
+    A = softmax( ReLU(Q Kᵀ) ⊙ f(α R; β) / √d_head ),   R_ij = |i − j|
+    f(x; β) = (1 + e^β) / (1 + e^{β − x})
+
+Wu, Wu, Huang 2021 (arXiv 2010.06925). Each head learns two numbers, α and β. f(0) = 1 always; with
+α > 0 the curve rises to 1 + e^β far away, with α < 0 it falls to 0. The clip keeps the product
+meaningful: to multiply a negative score by less than 1 would raise it. But a score of 0 is no
+weight of 0: a suppressed key keeps e⁰ = 1 in the softmax. Here α and β begin at 0, where f = 1.
+
+>>> n = torch.tensor([0.0, 2.0, 100.0])
+>>> [round(x, 3) for x in rescale(n, alpha=-1.0, beta=0.0).tolist()]
+[1.0, 0.238, 0.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tfviz import _arguments
+from tfviz.attention import attention, heads_attention
+from tfviz.cores import Dense, Where, positions
+
+
+def curve(i: Any, j: Any, *, alpha: Any, beta: Any) -> Any:
+    """f(α|i − j|; β) as the paper writes it: a formula of the indices (tensors)."""
+    return (1 + torch.exp(beta)) / (1 + torch.exp(beta - alpha * abs(i - j)))
+
+
+def rescale(n: Tensor, alpha: Any, beta: Any) -> Tensor:
+    """The same for any α and β without overflow, as long as e^β is a number."""
+    alpha, beta = (torch.as_tensor(x, dtype=n.dtype, device=n.device) for x in (alpha, beta))
+    return (F.softplus(beta) - F.softplus(beta - alpha * n)).exp()
+
+
+def da_scores(
+    Q: Float[Tensor, "*heads Lq d_head"],
+    K: Float[Tensor, "*heads Lk d_head"],
+    alpha: Float[Tensor, "*#heads"],
+    beta: Float[Tensor, "*#heads"],
+) -> Float[Tensor, "*heads Lq Lk"]:
+    """ReLU(Q Kᵀ) ⊙ f(α|i − j|; β) / √d_head; the queries are the last Lq of the Lk positions."""
+    i, j = positions(Q.shape[-2], K.shape[-2], Q.device)
+    n = (i - j).abs().to(Q.dtype)
+    f = rescale(n, alpha[..., None, None], beta[..., None, None])
+    return (Q @ K.mT).relu() * f / Q.shape[-1] ** 0.5
+
+
+def da_attention(
+    Q: Float[Tensor, "*heads L d_head"],
+    K: Float[Tensor, "*heads L d_head"],
+    V: Float[Tensor, "*heads L d_v"],
+    alpha: Float[Tensor, "*#heads"],
+    beta: Float[Tensor, "*#heads"],
+    pattern: Any = None,
+) -> tuple[Float[Tensor, "*heads L d_v"], Float[Tensor, "*heads L L"]]:
+    """(out, A) of heads with one α and one β each."""
+    return attention(*_silent(Q, K), V, pattern, bias=da_scores(Q, K, alpha, beta))
+
+
+def _silent(Q: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:
+    """Queries and keys whose scores are 0, so that the bias is all there is."""
+    return Q.new_zeros(*Q.shape[:-1], 1), K.new_zeros(*K.shape[:-1], 1)
+
+
+class DA(Dense):
+    """The core of a layer of h heads, with their α and β."""
+
+    def __init__(self, h: int) -> None:
+        super().__init__()
+        _arguments.integer("h", h, 1)
+        self.alpha, self.beta = (nn.Parameter(torch.zeros(h)) for _ in range(2))
+
+    def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
+        if Q.shape[1] != len(self.alpha):
+            raise ValueError(f"α is for {len(self.alpha)} heads, Q has {Q.shape[1]}; give DA them")
+
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
+        real, dtype = where.real, Q.dtype
+        if dtype in (torch.float16, torch.bfloat16):  # products of their largest numbers overflow
+            Q, K, V = Q.float(), K.float(), V.float()
+        heads = K.repeat_interleave(Q.shape[1] // K.shape[1], 1)
+        scores = da_scores(Q, heads, *(x.to(Q.dtype) for x in (self.alpha, self.beta)))
+        none = _silent(Q, K)
+        out, A = heads_attention(*none, V, where.pattern, scores, real, where.weights)
+        return out.to(dtype), None if A is None else A.to(dtype)
+
+
+def da(h: int) -> Callable[[], DA]:
+    """What a model takes as `core`: it makes a DA for each layer."""
+    return lambda: DA(h)
