@@ -113,7 +113,7 @@ def visit_inline(self: Any, node: nodes.math) -> None:
 def keep_marks(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Moves what follows a short formula without a space into its box: a browser may break there."""
+    """Moves a comma behind a short formula into its box: before a box a line may break."""
     mark = re.compile(re.escape(CLOSE) + r"([,.;:!?)”’]*)")
     context["body"] = mark.sub(r"\1</span>", context.get("body", ""))
 
