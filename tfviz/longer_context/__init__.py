@@ -1,0 +1,1 @@
+"""Longer context: one module a mechanism."""
