@@ -58,8 +58,8 @@ def test_functions_by_hand() -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_queues_stay_as_long_as_they_are(name: str) -> None:
     gpt = model(name)
-    lengths = [[len(q.rows[0]), len(q.squeezed[0]), len(q.left[0])]
-               for n in range(1, 8) for q in queues(read(gpt, TEXT[:, : 4 * n], 4)[1])[:1]]  # fmt: skip
+    states = [queues(read(gpt, TEXT[:, : 4 * n], 4)[1])[0] for n in range(1, 8)]
+    lengths = [[x.shape[1] for x in (q.rows, q.squeezed, q.left)] for q in states]
     assert lengths == [[4, 0, 0], [4, 2, 4], [4, 3, 4]] + 4 * [[4, 3, 4]]
     _, cache = read(gpt, TEXT[:, :13], 1)  # one by one: rows wait until there are c of them
     assert [q.rows.shape[1] for q in queues(cache)] == [5, 5]
@@ -102,20 +102,20 @@ def test_losses_are_zero_where_nothing_is_lost_and_teach_f_c_alone() -> None:
         gpt = model(name)
         q = queues(read(gpt, same, 4)[1])[:1]  # the first layer: all its memories are alike
         attend = gpt.stack.blocks[0].attend
-        loss = room.attention_reconstruction(gpt, {attend: read(gpt, same, 4)[1][attend]})
+        loss = room.attention_reconstruction({attend: read(gpt, same, 4)[1][attend]})
         assert loss < 1e-12 and q[0].left.shape[1] == 4
     gpt = model("conv")
     decode = nn.ModuleList(nn.ConvTranspose1d(8, 8, 2, 2).double() for _ in range(2))
     layers = [block.attend for block in gpt.stack.blocks]
     for make in (
         room.attention_reconstruction,
-        lambda gpt, cache: room.auto_encoding(
-            gpt, cache, lambda attend: lambda new: decode[layers.index(attend)](new.mT).mT
+        lambda cache: room.auto_encoding(
+            cache, lambda attend: lambda new: decode[layers.index(attend)](new.mT).mT
         ),
     ):
         gpt.zero_grad()
         out, cache = read(gpt, TEXT[:, :16], 4)
-        make(gpt, cache).backward()
+        make(cache).backward()
         taught = {n.split("attend.")[1].split(".")[0] for n, p in gpt.named_parameters()
                   if p.grad is not None and p.grad.abs().sum() > 0}  # fmt: skip
         assert taught == {"compress"}
@@ -123,7 +123,7 @@ def test_losses_are_zero_where_nothing_is_lost_and_teach_f_c_alone() -> None:
         out.square().sum().backward()  # and the task does not teach it
         assert all(p.grad is None or p.grad.eq(0).all() for n, p in gpt.named_parameters()
                    if "compress" in n)  # fmt: skip
-    assert room.attention_reconstruction(gpt, read(gpt, TEXT[:, :4], 4)[1]) == 0
+    assert room.attention_reconstruction(read(gpt, TEXT[:, :4], 4)[1]) == 0
     assert all(d.weight.grad is not None for d in decode)
 
 
@@ -139,13 +139,15 @@ def test_attention_reconstruction_by_the_formula() -> None:
             parts = []
             for n in (0, 1):
                 s = slice(4 * n, 4 * n + 4)
-                Q, K, V = ((x @ W[a][s].T + W[a + 3][s]) for a, x in enumerate((q.asked, rows, rows)))
+                Q, K, V = (
+                    (x @ W[a][s].T + W[a + 3][s]) for a, x in enumerate((q.asked, rows, rows))
+                )
                 parts.append((Q @ K.mT / 2).softmax(-1) @ V)
             return torch.cat(parts, -1)
 
         apart = (attn(q.left) - attn(attend.compress(q.left))).square().sum((1, 2)).sqrt()
         total = total + apart.mean()
-    torch.testing.assert_close(room.attention_reconstruction(gpt, cache), total)
+    torch.testing.assert_close(room.attention_reconstruction(cache), total)
 
 
 def test_saved_and_resumed_to_the_last_bit() -> None:

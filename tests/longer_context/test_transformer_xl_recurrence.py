@@ -46,7 +46,9 @@ def streamed(gpt: GPT, t: Tensor, sizes: list[int], cache: dict | None = None) -
 def by_the_equations(attend: Recurrent, M: Tensor, X: Tensor) -> Tensor:
     """One head, query and key at a time; scores as the authors' code makes them, shift unrolled."""
     core, d = attend.core, X.shape[1]
-    (W_q, W_k, W_v), (b_q, b_k, b_v) = (x.chunk(3) for x in (attend.W_qkv.weight, attend.W_qkv.bias))
+    (W_q, W_k, W_v), (b_q, b_k, b_v) = (
+        x.chunk(3) for x in (attend.W_qkv.weight, attend.W_qkv.bias)
+    )
     H, heads, m = torch.cat([M.detach(), X]), [], len(M)
     for n in range(attend.h):
         mine = slice(n * attend.d_head, (n + 1) * attend.d_head)

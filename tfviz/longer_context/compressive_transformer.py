@@ -17,8 +17,8 @@ begin empty, and rows that do not fill a group of c wait: any segment does, one 
 rounds up instead, lucidrains pads with zeros. Squeezed rows stand at whole distances right before
 the memory, c times as near as they were said; so in both codes.
 
->>> old = torch.tensor([[[1.0], [3.0], [5.0], [9.0]]])
->>> mean_pool(old, None, 2).tolist(), most_used(old, torch.tensor([[0.1, 0.4, 0.2, 0.3]]), 2).tolist()
+>>> old, usage = torch.tensor([[[1.0], [3.0], [5.0], [9.0]]]), torch.tensor([[0.1, 0.4, 0.2, 0.3]])
+>>> mean_pool(old, None, 2).tolist(), most_used(old, usage, 2).tolist()
 ([[[2.0], [7.0]]], [[[3.0], [9.0]]])
 """
 
@@ -69,7 +69,9 @@ class Conv(nn.Sequential):
 
     def __init__(self, d: int, c: int, *, dilated: bool = False) -> None:
         around = [nn.Conv1d(d, d, 3, padding=n, dilation=n) for n in (1, 2)] if dilated else []
-        super().__init__(*(layer for x in around for layer in (x, nn.ReLU())), nn.Conv1d(d, d, c, c))
+        super().__init__(
+            *(layer for x in around for layer in (x, nn.ReLU())), nn.Conv1d(d, d, c, c)
+        )
 
     def forward(self, old: Seq, usage: Any = None, c: int = 0) -> Seq:
         return super().forward(old.mT).mT
@@ -111,9 +113,7 @@ class Compressive(Recurrent):
             usage = usage + A[..., n : n + rows.shape[1]].sum((1, 2))
         rows, usage = torch.cat([rows, X], 1), torch.cat([usage, torch.zeros_like(X[..., 0])], 1)
         n = max(0, rows.shape[1] - self.m) // self.c * self.c
-        (left, rows), (left_usage, usage) = (
-            x.split([n, x.shape[1] - n], 1) for x in (rows, usage)
-        )
+        (left, rows), (left_usage, usage) = (x.split([n, x.shape[1] - n], 1) for x in (rows, usage))
         if n:
             squeezed = torch.cat([squeezed, self.compress(left, left_usage, self.c)], 1)
         squeezed = squeezed[:, max(0, squeezed.shape[1] - self.m_c) :]
@@ -144,7 +144,7 @@ def distance(a: Tensor, b: Tensor) -> Tensor:
     return torch.linalg.vector_norm((a - b).flatten(1), dim=1).mean()
 
 
-def attention_reconstruction(model: nn.Module, cache: Cache) -> Tensor:
+def attention_reconstruction(cache: Cache) -> Tensor:
     """L_ar of what was squeezed in the last call, 0 if nothing was."""
     return _over_layers(cache, lambda attend, q, new: distance(
         content_attention(attend, q.asked, new), content_attention(attend, q.asked, q.left)
@@ -152,15 +152,13 @@ def attention_reconstruction(model: nn.Module, cache: Cache) -> Tensor:
 
 
 def auto_encoding(
-    model: nn.Module, cache: Cache, decode: Callable[[Compressive], Callable[[Tensor], Tensor]]
+    cache: Cache, decode: Callable[[Compressive], Callable[[Tensor], Tensor]]
 ) -> Tensor:
     """L_ae of the same; decode(attention) is the g of its layer, (b, n/c, d) → (b, n, d)."""
     return _over_layers(cache, lambda attend, q, new: distance(decode(attend)(new), q.left))
 
 
-def _over_layers(
-    cache: Cache, loss: Callable[[Compressive, Queues, Tensor], Tensor]
-) -> Tensor:
+def _over_layers(cache: Cache, loss: Callable[[Compressive, Queues, Tensor], Tensor]) -> Tensor:
     found = [loss(attend, q, attend.compress(q.left, q.left_usage, attend.c))
              for attend, q in squeezed_now(cache)]  # fmt: skip
     return torch.stack(found).sum() if found else torch.zeros(())

@@ -130,11 +130,11 @@ def streams(ids: Tokens, b: int) -> Tokens:
 
 
 def next_token_in_segments(
-    ids: Tokens, b: int, L: int, besides: Callable[[Any, Any], Tensor] | None = None
+    ids: Tokens, b: int, L: int, besides: Callable[[Any], Tensor] | None = None
 ) -> Loss:
     """Nats per token on segments of b streams in their order; the memory goes on from step to step.
 
-    At the text's end it begins anew, with nothing in memory. besides(model, cache) is added. A
+    At the text's end it begins anew, with nothing in memory. besides(cache) is added. A
     checkpoint of `train` does not hold the memory: `saved` does.
     """
     rows, cache = streams(ids, b), dict[nn.Module, Kept]()
@@ -146,6 +146,6 @@ def next_token_in_segments(
             cache.clear()
         x, y = rows[:, at : at + L], rows[:, at + 1 : at + L + 1]
         found = F.cross_entropy(model(x, cache).flatten(0, 1), y.flatten())
-        return found if besides is None else found + besides(model, cache)
+        return found if besides is None else found + besides(cache)
 
     return loss
