@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.block_signals import BlockSignals
     from tfviz.explorers.cache_budget import CacheBudget
     from tfviz.explorers.clock_hands import ClockHands
+    from tfviz.explorers.conveyor_belt import ConveyorBelt
     from tfviz.explorers.decoding import Decoding
     from tfviz.explorers.edge_draws import EdgeDraws
     from tfviz.explorers.first_look import FirstLook
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.three_maps import ThreeMaps
     from tfviz.explorers.trained_heads import TrainedHeads
     from tfviz.explorers.training_views import TrainingViews
+    from tfviz.explorers.who_hears import WhoHears
 
 __all__ = [
     "ALL",
@@ -50,6 +52,7 @@ __all__ = [
     "BlockSignals",
     "CacheBudget",
     "ClockHands",
+    "ConveyorBelt",
     "Decoding",
     "EdgeDraws",
     "Explorer",
@@ -71,6 +74,7 @@ __all__ = [
     "ThreeMaps",
     "TrainedHeads",
     "TrainingViews",
+    "WhoHears",
     "write_assets",
 ]
 
