@@ -29,7 +29,7 @@ export default tf.explorer({
   setup(app) {
     const bars = app.plane({ height: (w) => tf.clamp(w * 0.38, 210, 270) });
     const far = app.plane({ height: (w) => tf.clamp(w * 0.3, 190, 220) });
-    app.formula("range of a layer = {single:m} + c · {squeezed:m_c}");
+    app.formula("range of a layer = {single:single slots} + c · {squeezed:squeezed slots}");
     app.motion("step", { every: 900, verbs: ["back", "read on"] });
     for (const key of ["m", "m_c", "c"]) app.knob(key);
     app.knob("f", { as: "choice" });

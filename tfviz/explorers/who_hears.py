@@ -22,7 +22,7 @@ class WhoHears(Explorer):
 
     module: ClassVar[str] = "who_hears"
     label: ClassVar[str] = "Segment recurrence: who hears the past"
-    min_height: ClassVar[str] = "53rem"
+    min_height: ClassVar[str] = "45rem"
     min_height_narrow: ClassVar[str] = "66rem"
 
     read = knob(2, low=1, high=SEGMENTS, label="segments read")
