@@ -133,8 +133,8 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "BPT, k = 4": (with_tree, 0.06, 0.09),
     "Longformer, 16 global": (with_longformer, 0.05, 0.075),
     "ETC, 64 global, ±84": (with_etc, 0.05, 0.075),
-    "XL, 256 + 256": (in_segments, 0.05, 0.075),
-    "compressive, 256 + 256 + 128": (lambda L: in_segments(L, 128), 0.06, 0.09),
+    "XL, 256 + 256": (in_segments, 0.08, 0.25),
+    "compressive, 256 + 256 + 128": (lambda L: in_segments(L, 128), 0.09, 0.25),
     "Big Bird, per head": (with_big_bird, 0.045, 0.0675),
 }
 
