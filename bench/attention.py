@@ -30,8 +30,9 @@ from tfviz import patterns as P
 from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.adaptive.multi_scale_transformer import multi_scale
 from tfviz.attention import CAUSAL, sparse_attention
-from tfviz.cores import Where
+from tfviz.cores import Dense, Where
 from tfviz.longer_context.alibi import Alibi
+from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import DA
 from tfviz.measure import peak_memory, seconds
 from tfviz.sparse import bigbird, etc, longformer
@@ -122,10 +123,32 @@ def with_scales(L: int) -> Attention:
     return lambda q, k, v: sparse_attention(q, k, v, multi_scale((1, 3, 64, 256)))
 
 
+def in_segments(L: int, squeezed: int = 0) -> Attention:
+    """Segments of 256 with a memory of 256, and `squeezed` slots of four rows each behind it."""
+    core = Dense()
+
+    def small(x: torch.Tensor, end: int) -> torch.Tensor:
+        old = x[:, :, max(0, end - 4 * squeezed) : end]
+        return mean_pool(old.flatten(0, 1), None, 4).unflatten(0, x.shape[:2])
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        out = []
+        for at in range(0, L, 256):
+            first, own = max(0, at - 256), slice(at, at + 256)
+            past = [torch.cat([small(x, first), x[:, :, first:at]], 2) for x in (k, v)]
+            where = Where(CAUSAL, past[0].shape[2], state=(past[0], past[1]))
+            out.append(core(q[:, :, own], k[:, :, own], v[:, :, own], where)[0])
+        return torch.cat(out, 2)
+
+    return attend
+
+
 ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "BPT, k = 4": (with_tree, 0.06, 0.09),
     "Longformer, 16 global": (with_longformer, 0.05, 0.075),
     "ETC, 64 global, ±84": (with_etc, 0.05, 0.075),
+    "XL, 256 + 256": (in_segments, 0.08, 0.25),
+    "compressive, 256 + 256 + 128": (lambda L: in_segments(L, 128), 0.09, 0.25),
     "Big Bird, per head": (with_big_bird, 0.045, 0.0675),
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
     "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),

@@ -79,6 +79,7 @@ BUILT = {
     *("token_embedding", "pointwise_mlp", "residual_connection", "layer_norm_pre_post"),
     *("kv_cache", "decoding_strategies"),
     *("etc", "longformer", "bigbird"),
+    *("transformer_xl_recurrence", "compressive_transformer"),
     "bp_transformer",
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
     *("routing_transformer", "sparse_sinkhorn", "sac"),

@@ -18,6 +18,8 @@ NO_CORE = {  # ready, but nothing that a model takes as its attention, or not fo
     # its chunks are cut by later tokens too
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
     "routing_transformer",  # later tokens may take an earlier one's seat in a cluster
+    # on rows that do not follow one another their memories stay empty: then they are xl_relative
+    *("transformer_xl_recurrence", "compressive_transformer"),
     "sparse_sinkhorn",  # causal, nothing is left in it of Sinkhorn's steps
     "sac",  # its edges need a predictor, which is trained by reward beside the model
     *("etc", "longformer", "bigbird"),  # encoders: their global tokens read what is to come

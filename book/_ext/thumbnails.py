@@ -30,6 +30,7 @@ from tfviz.basics.pointwise_mlp import gelu
 from tfviz.basics.soft_dictionary import lookup
 from tfviz.basics.token_embedding import embed
 from tfviz.longer_context.alibi import Alibi
+from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import rescale
 from tfviz.measure import largest_storage
 from tfviz.patterns.pattern import Pattern
@@ -73,6 +74,21 @@ def curve(y: Tensor) -> Tensor:
 
 def spread(x: Tensor) -> Tensor:
     return (x - x.min()) / (x.max() - x.min())
+
+
+def with_memory() -> Tensor:
+    """Segments of 8 that read themselves, and paler a memory of 6 rows."""
+    i, j = STEPS[:, None], STEPS
+    own, past = (j <= i) & (j >= i // 8 * 8), (j < i // 8 * 8) & (j >= i // 8 * 8 - 6)
+    return own + 0.45 * past
+
+
+def squeezed_past() -> Tensor:
+    """A signal, drawn as 16 bars; of the first half, four at a time are one."""
+    x = (12 + 7 * (STEPS / 3).sin() + 3 * drawn(N)).clamp(2, 22)
+    x[:12] = mean_pool(x[None, :12, None], None, 4).flatten().repeat_interleave(4)
+    filled = STEPS.flip(0)[:, None] < x
+    return filled * torch.where(STEPS < 12, 1.0, 0.45)
 
 
 def circle(turns: Tensor) -> Tensor:
@@ -249,6 +265,8 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
         rel_shift(similarity(STEPS.flip(0), 12, base=50.0).expand(N, N).contiguous())
     ).tril(),
     "rope": turned,
+    "transformer_xl_recurrence": with_memory,
+    "compressive_transformer": squeezed_past,
     "da_transformer": near_and_far,
     "alibi": eight_ramps,
     "adaptive_span": lambda: soft_edge(torch.tensor(5.0), R=7),

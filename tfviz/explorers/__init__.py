@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.block_signals import BlockSignals
     from tfviz.explorers.cache_budget import CacheBudget
     from tfviz.explorers.clock_hands import ClockHands
+    from tfviz.explorers.conveyor_belt import ConveyorBelt
     from tfviz.explorers.decoding import Decoding
     from tfviz.explorers.distance_curves import DistanceCurves
     from tfviz.explorers.edge_draws import EdgeDraws
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.token_spans import TokenSpans
     from tfviz.explorers.trained_heads import TrainedHeads
     from tfviz.explorers.training_views import TrainingViews
+    from tfviz.explorers.who_hears import WhoHears
 
 __all__ = [
     "ALL",
@@ -54,6 +56,7 @@ __all__ = [
     "BlockSignals",
     "CacheBudget",
     "ClockHands",
+    "ConveyorBelt",
     "Decoding",
     "DistanceCurves",
     "EdgeDraws",
@@ -79,6 +82,7 @@ __all__ = [
     "TokenSpans",
     "TrainedHeads",
     "TrainingViews",
+    "WhoHears",
     "write_assets",
 ]
 

@@ -1,0 +1,51 @@
+"""Who hears the past, and the conveyor belt, in a real browser: their questions, play, handles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tfviz.explorers import ConveyorBelt, WhoHears
+
+
+def test_how_far_back_is_said_first(show: Any) -> None:
+    page = show(WhoHears())
+    page.get_by_label("Segments of 8, a memory of 4").fill("12")
+    page.get_by_role("button", name="answer").click()
+    page.get_by_text("it is: 20").wait_for()
+    page.get_by_text("20 tokens").first.wait_for()
+    page.locator('[data-key="m"]').press("Home")
+    page.get_by_text("within its own segment only").wait_for()
+
+
+def test_a_message_goes_on_while_segments_are_read(show: Any) -> None:
+    page = show(WhoHears())
+    page.get_by_role("button", name="just show me").click()
+    page.locator('input[data-key="read"]').press("Home")
+    page.get_by_text("Token 10: not read yet").wait_for()
+    for segments, far in ((2, 15), (3, 23), (4, 31), (5, 31)):
+        page.locator('input[data-key="read"]').press("ArrowRight")
+        said = f"{segments} segments read. Token 10: heard in layer 3 up to token {far},"
+        page.get_by_text(said).wait_for()
+
+
+def test_rows_wait_until_a_group_is_full(show: Any) -> None:
+    page = show(ConveyorBelt(step=4, m=8, c=8))
+    page.get_by_role("button", name="just show me").click()  # twelve segments, four to one
+    page.get_by_text("24 to 39 in 4 squeezed rows").wait_for()
+    page.locator('[data-key="c"]').press("End")
+    page.get_by_text("8 to 39 in 4 squeezed rows").wait_for()
+    page.locator('[data-key="m_c"]').press("Home")
+    page.get_by_text("12 segments read. Tokens 40 to 47 stand as they were.").wait_for()
+
+
+def test_python_side() -> None:
+    found = WhoHears(read=6).numbers()
+    assert (found["back"], found["product"]) == (20, 12)
+    assert found["heard"] == [10, 15, 23, 31] and found["first"] == [20, 28, 36, 40]
+    assert WhoHears(read=1).numbers()["heard"] == [-1] * 4
+    full = ConveyorBelt(step=12).numbers()
+    assert full["ranges"][3] == 24 and [a for a, _ in full["squeezed"]] == [24, 28, 32, 36]
+    assert ConveyorBelt(step=12, f="max").numbers()["off"] > full["off"]
+    assert ConveyorBelt().numbers()["off"] == pytest.approx(0)

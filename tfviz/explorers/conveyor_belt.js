@@ -1,0 +1,109 @@
+// Two queues of one layer: [squeezed; single], fed by segments of four tokens, as in the library.
+const { x, segment, layers } = tf.data;
+const squeeze = {
+  mean: (xs) => tf.sum(xs) / xs.length,
+  max: (xs) => Math.max(...xs),
+  newest: (xs) => xs.at(-1),
+};
+// where single rows begin, and the groups behind them: rows wait until there are c of them
+const belt = ({ step, m, m_c, c, f }) => {
+  let [begin, groups] = [0, []];
+  for (let s = 1; s <= step; s++) {
+    const leaving = Math.floor(Math.max(0, s * segment - begin - m) / c);
+    for (let g = 0; g < leaving; g++, begin += c)
+      groups.push([begin, squeeze[f](x.slice(begin, begin + c))]);
+    groups = groups.slice(Math.max(0, groups.length - m_c));
+  }
+  return { begin, groups };
+};
+
+export default tf.explorer({
+  numbers(k) {
+    const { begin, groups } = belt(k);
+    const off = groups.flatMap(([a, v]) => tf.range(k.c, (n) => Math.abs(x[a + n] - v)));
+    return {
+      ...{ begin, squeezed: groups, off: tf.sum(off) / Math.max(1, off.length) },
+      ranges: tf.range(8, (n) => k.m + (n + 1) * k.m_c),
+    };
+  },
+  setup(app) {
+    const bars = app.plane({ height: (w) => tf.clamp(w * 0.38, 210, 270) });
+    const far = app.plane({ height: (w) => tf.clamp(w * 0.3, 190, 220) });
+    app.formula("range of a layer = {single:single slots} + c · {squeezed:squeezed slots}");
+    app.motion("step", { every: 900, verbs: ["back", "read on"] });
+    for (const key of ["m", "m_c", "c"]) app.knob(key);
+    app.knob("f", { as: "choice" });
+    const question = app.ask({
+      name: "range",
+      question:
+        "Eight slots for single rows, four for squeezed ones, four rows become one. All twelve segments are read: how many tokens are in the two memories, whole or squeezed?",
+      number: { unit: "tokens", near: 0 },
+      truth: (n) => n.ranges[3],
+      then: { step: 12, m: 8, m_c: 4, c: 4 },
+      because: "Eight rows as they were, and four slots that stand for four tokens each.",
+    });
+
+    return (k, n) => {
+      const { open } = question;
+      const done = k.step * segment;
+      const from = n.squeezed.length ? n.squeezed[0][0] : n.begin;
+      const bar = (i, height, wide = 1) => {
+        const [a, b] = [i + 0.08, i + wide - 0.08];
+        return [[a, 0], [b, 0], [b, height], [a, height]]; // prettier-ignore
+      };
+      const kept = (i) => i >= n.begin && i < done;
+      const newest = (i) => i >= done - segment && kept(i);
+      const look = (i) => {
+        if (newest(i)) return { colour: "query", strength: 0.75 };
+        if (kept(i)) return { colour: "key", strength: 0.6, term: "single" };
+        return { colour: "muted", strength: i < done ? 0.12 : 0.3 };
+      };
+      bars.show({
+        title: "each bar a token: orange just read, blue in memory, violet squeezed, pale gone",
+        label: `${k.step} segments read: ${done - n.begin} single rows, ${n.squeezed.length} squeezed ones`,
+        x: { from: 0, to: x.length, whole: true, label: "token" },
+        y: { from: 0, to: 1.1, label: "its number" },
+        marks: [
+          ...x.map((v, i) => ({ shape: bar(i, v), ...look(i) })),
+          ...n.squeezed.map(([a, v]) => ({
+            shape: bar(a, v, k.c),
+            ...{ colour: "attention", strength: 0.55, edge: true, term: "squeezed" },
+          })),
+          ...tf.range(k.step + 1, (s) => ({ rule: { x: s * segment }, colour: "muted" })),
+        ],
+      });
+      const line = (m, m_c) => tf.range(8, (r) => [r + 1, m + (r + 1) * m_c]);
+      const most = Math.max(40, 9 * k.m_c + k.m);
+      far.show({
+        title: "tokens that a layer reaches, at the same number of slots",
+        label: open ? "Range against c" : `With c = ${k.c}: ${n.ranges[k.c - 1]} tokens`,
+        x: { from: 1, to: 8, whole: true, label: "c" },
+        y: { from: 0, to: most, label: "tokens" },
+        marks: [
+          { line: line(k.m + k.m_c, 0), colour: "muted", dash: "5 3", name: "all single" },
+          !open && {
+            line: line(k.m, k.m_c),
+            ...{ colour: "attention", wide: 2.5, name: "as set", bold: true, term: "squeezed" },
+          },
+          !open && {
+            ...{ handle: [k.c, n.ranges[k.c - 1]], knob: "c", label: "rows that become one" },
+            text: `c = ${k.c}`,
+          },
+        ],
+      });
+      app.read({
+        "slots (the cost)": `${k.m + k.m_c}`,
+        "tokens in them at last": open ? "?" : n.ranges[k.c - 1],
+        [`through ${layers} layers`]: open ? "?" : `${layers * n.ranges[k.c - 1]}, if L = m`,
+        "squeezed numbers are off by": tf.fixed(n.off, 3),
+      });
+      app.say(
+        `${k.step} segments read. Tokens ${n.begin} to ${Math.max(n.begin, done - 1)} stand as they were${
+          n.squeezed.length
+            ? `, ${from} to ${n.begin - 1} in ${n.squeezed.length} squeezed rows`
+            : ""
+        }.`,
+      );
+    };
+  },
+});

@@ -1,0 +1,79 @@
+"""Two queues: a memory of single rows, and behind it one of squeezed rows."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+
+from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import knob
+from tfviz.longer_context import compressive_transformer as squeezing
+
+SEGMENT, STEPS, N = 4, 12, 3
+FUNCTIONS: dict[str, squeezing.Compress] = {
+    "mean": squeezing.mean_pool,
+    "max": squeezing.max_pool,
+    "newest": squeezing.newest,
+}
+
+
+def values() -> list[float]:
+    """One number for each token: slow waves, some noise, and now and then a peak."""
+    dice = torch.Generator().manual_seed(5)
+    t = torch.arange(SEGMENT * STEPS, dtype=torch.float64)
+    x = 0.45 + 0.2 * (t / 7).sin() + 0.07 * torch.randn(len(t), generator=dice).double()
+    x[[5, 18, 31, 38]] += 0.35
+    return [round(v, 3) for v in x.clamp(0.05, 1).tolist()]
+
+
+class ConveyorBelt(Explorer):
+    """48 tokens of one number each pass through both memories of a layer, four at a time.
+
+    step   segments read, 0 to 12;  m, m_c   slots of the memory and of the squeezed one
+    c      rows that become one: 1 to 8;  f   how: mean, max or newest
+
+    Raises ValueError for values out of range.
+    """
+
+    module: ClassVar[str] = "conveyor_belt"
+    label: ClassVar[str] = "Conveyor belt: memory and squeezed memory"
+    min_height: ClassVar[str] = "58rem"
+    min_height_narrow: ClassVar[str] = "88rem"
+
+    step = knob(0, low=0, high=STEPS, label="segments read")
+    m = knob(8, low=0, high=16, label="slots for single rows", letter="m")
+    m_c = knob(4, low=0, high=8, label="slots for squeezed rows", letter="m_c")
+    c = knob(4, low=1, high=8, label="rows that become one", letter="c")
+    f = knob("mean", of=list(FUNCTIONS), label="how they are squeezed")
+    asks = "Press play and follow one bar until it is forgotten. Which c reaches back furthest?"
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {"x": values(), "segment": SEGMENT, "layers": N}
+
+    def numbers(self) -> dict[str, Any]:
+        """Where the memory begins, the squeezed rows as [first token, value], how far they are off
+        in the mean, and the range of one layer for each c."""
+        options: dict[str, Any] = {"m": self.m, "m_c": self.m_c, "c": self.c}
+        belt = squeezing.Compressive(1, 1, compress=FUNCTIONS[self.f], **options)
+        X = torch.tensor(values(), dtype=torch.float64)[None, :, None]
+        state = None
+        for segment in X[:, : self.step * SEGMENT].split(SEGMENT, 1)[: self.step]:
+            state = belt.followed(state, segment, None)
+        if state is None:
+            state = belt.followed(None, X[:, :0], None)
+        begin = self.step * SEGMENT - state.rows.shape[1]
+        squeezed = state.squeezed.flatten().tolist()
+        first = [begin - self.c * (len(squeezed) - n) for n in range(len(squeezed))]
+        off = [
+            abs(values()[a + n] - v)
+            for a, v in zip(first, squeezed, strict=True)
+            for n in range(self.c)
+        ]
+        return {
+            "begin": begin,
+            "squeezed": [list(pair) for pair in zip(first, squeezed, strict=True)],
+            "off": sum(off) / max(1, len(off)),
+            "ranges": [squeezing.temporal_range(1, self.m, self.m_c, c) for c in range(1, 9)],
+        }

@@ -1,0 +1,110 @@
+// Segments of a text with a memory of m rows in each layer: which nodes (token, layer) hear what.
+const { segments } = tf.data;
+const begin = (token, L) => Math.floor(token / L) * L; // of a token's segment
+
+export default tf.explorer({
+  numbers({ read, m, L, N, p }) {
+    const end = read * L;
+    const heard = [p < end ? p : -1];
+    const first = [end - L];
+    for (let n = 0; n < N; n++) {
+      heard.push(heard[0] < 0 ? -1 : Math.min(begin(heard[n] + m, L) + L, end) - 1);
+      first.push(Math.max(0, begin(first[n], L) - m));
+    }
+    const back = (N - 1) * Math.ceil(m / L) * L + m;
+    return { heard, first: first.reverse(), back, product: N * m };
+  },
+  setup(app) {
+    const net = app.plane({ height: (w) => tf.clamp(w * 0.5, 240, 330) });
+    app.formula("{reach:reach} = (N − 1) · ⌈{memory:m} / L⌉ · L + {memory:m}");
+    app.motion("read", { every: 1300 });
+    for (const key of ["m", "L", "N", "p"]) app.knob(key);
+    const question = app.ask({
+      name: "reach",
+      question:
+        "Segments of 8, a memory of 4, three layers. How many tokens before its first does the sixth segment hear of? (N · m would be 12.)",
+      number: { unit: "tokens", near: 0 },
+      truth: (n) => n.back,
+      then: { read: 6, m: 4, L: 8, N: 3 },
+      because:
+        "Whoever reads a row of memory reads what that row heard with its own segment's memory: each layer goes a whole segment further.",
+    });
+
+    return (k, n) => {
+      const { open } = question;
+      const end = k.read * k.L;
+      const start = end - k.L;
+      const box = (from, to, layer) => {
+        const [low, high] = [layer - 0.36, layer + 0.36];
+        return [[from, low], [to, low], [to, high], [from, high]]; // prettier-ignore
+      };
+      const layers = tf.range(k.N + 1);
+      const clipped = n.first[0] === 0 && n.back > start;
+      const spoken = n.heard[0] >= 0;
+      const last = n.heard.at(-1);
+      net.show({
+        title: "columns: tokens; rows: layers, words at the bottom; violet hears token p",
+        label: spoken
+          ? `Of token ${k.p}, layer ${k.N} hears up to token ${last}`
+          : `Token ${k.p} is not read yet`,
+        x: { from: 0, to: segments * k.L, whole: true, label: "token" },
+        y: { from: -0.75, to: k.N + 0.6, bare: true },
+        marks: [
+          ...tf.range(segments + 1, (s) => ({ rule: { x: s * k.L }, colour: "muted" })),
+          ...layers.map((layer) => ({
+            shape: box(0, end, layer),
+            colour: "muted",
+            strength: 0.12,
+          })),
+          ...layers.slice(0, k.N).map(
+            (layer) =>
+              k.m > 0 && {
+                shape: box(Math.max(0, start - k.m), start, layer),
+                ...{ colour: "key", strength: 0.3, edge: true, term: "memory" },
+              },
+          ),
+          ...(spoken
+            ? layers.map((layer) => ({
+                shape: box(layer ? k.p : k.p, n.heard[layer] + 1, layer),
+                ...{ colour: "attention", strength: 0.5 },
+              }))
+            : []),
+          ...(open
+            ? []
+            : layers.map((layer) => ({
+                line: [...box(n.first[layer], start + 1, layer), [n.first[layer], layer - 0.36]],
+                ...{ colour: "query", wide: 2, term: "reach" },
+              }))),
+          ...layers.map((layer) => ({
+            text: layer ? `layer ${layer}` : "words",
+            at: [segments * k.L, layer],
+            ...{ dx: -4, anchor: "end" },
+          })),
+          {
+            ...{ handle: [k.p + 0.5, 0], knob: "p", label: "the token that speaks" },
+            ...{ to: (x) => ({ p: app.snap("p", x - 0.5) }), text: `token ${k.p}` },
+          },
+          {
+            ...{ handle: [Math.max(0, start - k.m), -0.55], knob: "m", label: "memory" },
+            ...{ to: (x) => ({ m: app.snap("m", start - x) }), text: `memory ${k.m}` },
+          },
+        ],
+      });
+      app.read({
+        "the newest segment hears back": open
+          ? "?"
+          : `${n.back} tokens${clipped ? `, here to the text's beginning` : ""}`,
+        "N · m": n.product,
+        "token p is heard up to": spoken ? `token ${last}` : "–",
+      });
+      const far = spoken
+        ? last > begin(k.p, k.L) + k.L - 1
+          ? `${last - k.p} tokens later`
+          : "within its own segment only"
+        : "not read yet";
+      app.say(
+        `${k.read} segments read. Token ${k.p}: ${spoken ? `heard in layer ${k.N} up to token ${last}, ${far}` : far}.`,
+      );
+    };
+  },
+});

@@ -1,0 +1,151 @@
+"""Segment recurrence: what a layer was given in the segments before is read again, not computed.
+
+    H̃ = [sg(M); H],  M: the last m rows of H^(n−1) before this segment,  H = H^(n−1) of the segment
+    Q = H W^q,   K = H̃ W^k,   V = H̃ W^v,   H^(n) = layer(Q, K, V)
+
+Dai et al. 2019 (arXiv 1901.02860). sg stops the gradient: rows of the past are numbers; but today's
+W^k and W^v project them, and learn from them. Scores must know places by distance (`xl_relative`).
+The memory is what the attention of the layer was given. In a post-norm model, the paper's, that is
+H^(n−1) itself; in a pre-norm one it is LN(H^(n−1)), normalised once, where the authors' code keeps
+H^(n−1) and normalises it again with today's weights.
+
+Segments stream through a GPT with the cache that also keeps keys and values, in training, too:
+
+>>> model, cache = transformer_xl(vocab=11, d=8, h=2, N=2, m=3), {}
+>>> t = torch.arange(10)[None]
+>>> for segment in t.split(4, 1):
+...     logits = model(segment, cache)
+>>> {tuple(kept.state.shape) for kept in cache.values()}, reach(N=2, m=3, L=4)
+({(1, 3, 8)}, 7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor, nn
+
+from tfviz import _arguments
+from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where
+from tfviz.models.blocks import Block, Memory, MultiHeadAttention, Real, Seq, Tokens
+from tfviz.models.gpt import GPT
+from tfviz.position.xl_relative import xl
+from tfviz.training import Loss
+
+
+class Recurrent(MultiHeadAttention):
+    """Multi-head attention over [memory; segment]; with a cache it keeps m rows of its input.
+
+    Its core must be `Dense` or made from it, and tell places by distance. Without a cache it is
+    attention within the segment.
+    """
+
+    def __init__(self, d: int, h: int, *, m: int, **attention: Any) -> None:
+        super().__init__(d, h, **{"pattern": CAUSAL} | attention)
+        self.m = _arguments.integer("m", m, 0)
+        if not isinstance(self.core, Dense):
+            raise ValueError(f"core = {self.core!r}; a memory needs one that is made from Dense")
+
+    def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
+        if memory is not None or real is not None:
+            raise ValueError("segments of one text have no padding and read no other sequence")
+        kept = Kept() if cache is None else cache.get(self, Kept())
+        past = self.past(kept.state, X)  # (b, n, d), gets no gradient
+        n, d = past.shape[1], X.shape[-1]
+        W, bias = self.W_qkv.weight, self.W_qkv.bias
+        Q = self._heads(F.linear(X, W[:d], bias[:d]))
+        both = F.linear(torch.cat([past, X], 1), W[d:], bias[d:])
+        K, V = map(self._heads, both.chunk(2, -1))  # (b, h_kv, n + L, d_head)
+        assert isinstance(self.core, Dense)
+        before = (self.core.turn(K[:, :, :n], 0), V[:, :, :n])
+        where = Where(self.pattern, n, weights=self.asks(), state=before)
+        out, A = self.core(Q, K[:, :, n:], V[:, :, n:], where)
+        if self.see:
+            self.see(A)
+        if cache is not None:
+            cache[self] = Kept(kept.length + X.shape[1], self.followed(kept.state, X.detach(), A))
+        return self.W_o(out.transpose(1, 2).flatten(2))
+
+    def asks(self) -> bool:
+        return self.see is not None
+
+    def past(self, state: Any, X: Seq) -> Seq:
+        """The rows before the segment that it reads."""
+        return X[:, :0] if state is None else state
+
+    def followed(self, state: Any, X: Seq, A: Tensor | None) -> Any:
+        """The state after the segment X."""
+        rows = torch.cat([self.past(state, X), X], 1)
+        return rows[:, max(0, rows.shape[1] - self.m) :]
+
+
+def transformer_xl(vocab: int, d: int, h: int, N: int, m: int, **more: Any) -> GPT:
+    """A GPT whose attentions remember m rows, with relative positions unless `core` is another."""
+    more = {"core": xl(h, d // h)} | more
+    return replaced(GPT(vocab, d, h, N, **more), lambda **a: Recurrent(d, h, m=m, **a))
+
+
+def replaced(model: GPT, make: Callable[..., MultiHeadAttention]) -> GPT:
+    """The model with other attentions of the same weights: `make(core, pattern, h_kv)` of each."""
+    for block in model.stack.blocks:
+        assert isinstance(block, Block)
+        old = block.attend
+        block.attend = make(core=lambda old=old: old.core, pattern=old.pattern, h_kv=old.h_kv)
+        block.attend.load_state_dict(old.state_dict(), strict=False)
+    return model
+
+
+def reach(N: int, m: int, L: int) -> int:
+    """How many tokens before the first of its segment can reach a token through N layers."""
+    _arguments.integer("N", N, 1)
+    _arguments.integer("L", L, 1)
+    return (N - 1) * -(-_arguments.integer("m", m, 0) // L) * L + m
+
+
+def saved(model: nn.Module, cache: Cache) -> dict[str, tuple[int, Any]]:
+    """What a cache holds, by the attention's name: numbers and tensors, for `torch.save`."""
+    names = {module: name for name, module in model.named_modules()}
+    plain = {names[module]: kept for module, kept in (cache or {}).items()}
+    return {
+        name: (length, state if isinstance(state, Tensor) else tuple(state))
+        for name, (length, state) in plain.items()
+    }
+
+
+def resumed(model: nn.Module, state: dict[str, tuple[int, Any]]) -> dict[nn.Module, Kept]:
+    """The cache of which `saved` wrote, for a model of the same make."""
+    modules = dict(model.named_modules())
+    if unknown := state.keys() - modules.keys():
+        raise ValueError(f"state has {sorted(unknown)}, which this model has not; take its own")
+    return {modules[name]: Kept(*kept) for name, kept in state.items()}
+
+
+def streams(ids: Tokens, b: int) -> Tokens:
+    """The text as b rows that are read side by side: row r goes on where row r − 1 will end."""
+    n = len(ids) // _arguments.integer("b", b, 1, len(ids))
+    return ids[: n * b].view(b, n)
+
+
+def next_token_in_segments(
+    ids: Tokens, b: int, L: int, besides: Callable[[Any], Tensor] | None = None
+) -> Loss:
+    """Nats per token on segments of b streams in their order; the memory goes on from step to step.
+
+    At the text's end it begins anew, with nothing in memory. besides(cache) is added. A
+    checkpoint of `train` does not hold the memory: `saved` does.
+    """
+    rows, cache = streams(ids, b), dict[nn.Module, Kept]()
+    places = (rows.shape[1] - 1) // _arguments.integer("L", L, 1, rows.shape[1] - 1)
+
+    def loss(model: nn.Module, rng: Generator, step: int) -> Tensor:
+        at = step % places * L
+        if at == 0:
+            cache.clear()
+        x, y = rows[:, at : at + L], rows[:, at + 1 : at + L + 1]
+        found = F.cross_entropy(model(x, cache).flatten(0, 1), y.flatten())
+        return found if besides is None else found + besides(cache)
+
+    return loss
