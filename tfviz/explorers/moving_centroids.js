@@ -61,7 +61,9 @@ export default tf.explorer({
     const plane = app.plane({ height: (w) => tf.clamp(w * 0.9, 250, 350), into: both });
     let at = (i) => i; // the query in a row of the matrix
     const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 350, into: both });
-    app.formula("{near:nearest centroid: argmax x̂ · μ_c}; {meet:i reads j if one centroid takes both}");
+    app.formula(
+      "{near:nearest centroid: argmax x̂ · μ_c}; {meet:i reads j if one centroid takes both}",
+    );
     app.motion("step", { every: 700 });
     for (const key of ["k", "decay", "even", "query"]) app.knob(key);
     const question = app.ask({

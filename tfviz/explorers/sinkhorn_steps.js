@@ -74,7 +74,9 @@ export default tf.explorer({
         "different first choices": `${new Set(found.most).size} of ${n}`,
       });
       const told = question.open ? "" : ` Block 2 gets most of block ${found.most[2]}.`;
-      app.say(`${k.step} normalisation${k.step === 1 ? "" : "s"}, the farthest sum is ${tf.fixed(off, 2)} from one.${told}`);
+      app.say(
+        `${k.step} normalisation${k.step === 1 ? "" : "s"}, the farthest sum is ${tf.fixed(off, 2)} from one.${told}`,
+      );
     };
   },
 });
