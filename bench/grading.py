@@ -82,15 +82,16 @@ def spending() -> Iterator[list[Spent]]:
     """Measure a block: this process and all it starts, looked at ten times a second.
 
     The system forgets the time of processes that are killed with their sandbox, so it is read while
-    they live. Memory is that of the children; pages that they share are counted once.
+    they live. Memory is that of the children; pages that they share are counted once. What looking
+    takes is not counted.
     """
     found: list[Spent] = []
     done = threading.Event()
     seconds: dict[tuple[int, float], float] = {}
-    peak = 0.0
+    peak = looking = 0.0
 
     def look() -> None:
-        nonlocal peak
+        nonlocal peak, looking
         while not done.wait(0.1):
             total = 0
             for child in psutil.Process().children(recursive=True):
@@ -99,6 +100,7 @@ def spending() -> Iterator[list[Spent]]:
                     seconds[child.pid, child.create_time()] = spent.user + spent.system
                     total += child.memory_full_info().pss
             peak = max(peak, total / 2**20)
+            looking = time.thread_time()
 
     def own() -> float:
         return sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
@@ -112,7 +114,7 @@ def spending() -> Iterator[list[Spent]]:
         clock = time.perf_counter() - clock
         done.set()
         watch.join()
-        found.append(Spent(clock, own() - before + sum(seconds.values()), peak))
+        found.append(Spent(clock, own() - looking - before + sum(seconds.values()), peak))
 
 
 def timed(act: Callable[[], Any], times: int = 3) -> float:

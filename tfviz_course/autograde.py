@@ -5,10 +5,7 @@
     recorded    gradebook.db and autograded/, one student after the other
 
 What is in the store is neither rebuilt nor judged again unless the submission, the assignment or
-the code that does it changed. What was not judged to the end, because the run was stopped, a
-process did not start or the clock ran out on a busy machine, is judged again in the next run.
-Recording is done anew in every run, so that every graded cell of every submission has the score of
-what is handed in *now*; scores and comments that a person gave stay.
+the code that does it changed, or it was not judged to the end. Recording is done in every run.
 """
 
 from __future__ import annotations

@@ -52,10 +52,10 @@ class Child:
             self.process.start()
         theirs.close()
 
-    def done(self, wait: float = 0.0) -> bool:
-        """Whether it came to its end, or its time did; takes in what it says, for so long."""
+    def done(self) -> bool:
+        """Whether it came to its end, or its time did; takes in what it says."""
         try:
-            while self.line.poll(wait):
+            while self.line.poll():
                 self.last = self.line.recv()
                 if isinstance(self.last, tuple):
                     self.found[self.last[0]] = self.last[1]
@@ -87,17 +87,6 @@ class Child:
         with contextlib.suppress(psutil.NoSuchProcess):
             end_all(psutil.Process(self.process.pid))
         self.process.join()
-
-
-def judge_in_child(prepared: Prepared, answers: Mapping[str, str], **options: Any) -> Judged:
-    """`judge` in a process of its own, with the options of `Child` and of `judge`."""
-    child = Child(prepared, answers, **options)
-    try:
-        while not child.done(wait=1.0):
-            pass
-        return child.result()
-    finally:
-        child.end()
 
 
 def _judge(

@@ -17,7 +17,6 @@ import os
 import pwd
 import re
 import secrets
-import stat
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +26,7 @@ from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.plugins import FileNameCollectorPlugin
 
 from tfviz_course import students
+from tfviz_course.rebuild import read_plain
 
 MOST_FILES = 100
 MOST_BYTES = 50_000_000  # of one submission
@@ -93,22 +93,6 @@ def handed_in(folder: str) -> datetime:
     return datetime.fromtimestamp(changed / 1e6, UTC).replace(tzinfo=None)
 
 
-def read_plain(folder: int, name: str, owner: int, most: int) -> bytes:
-    """What is in a file of an open folder; OSError for what is larger, or no plain file of this
-    owner: links, pipes, folders, files of others."""
-    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    with open(file, "rb") as source:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != owner:
-            raise OSError("not a plain file of the same account")
-        if found.st_nlink > 1:
-            raise OSError("the file has another name elsewhere")
-        content = source.read(most + 1)
-    if len(content) > most:
-        raise OSError(f"more than {MOST_BYTES:,} bytes altogether")
-    return content
-
-
 class OwnWork(ExchangeCollect):
     """`c.ExchangeFactory.collect = "tfviz_course.collect.OwnWork"` in nbgrader_config.py."""
 
@@ -146,7 +130,7 @@ class OwnWork(ExchangeCollect):
             room = MOST_BYTES
             for name in names[:MOST_FILES]:
                 try:
-                    content = read_plain(folder, name, os.fstat(folder).st_uid, room)
+                    content = read_plain(name, room, folder, os.fstat(folder).st_uid)
                     (to / name).write_bytes(content)
                     room -= len(content)
                 except OSError as error:

@@ -8,11 +8,14 @@ only answer wrongly. `tfviz_course.line` is the other end, and describes the mes
 from __future__ import annotations
 
 import base64
+import gc
+import importlib
 import io
 import json
 import linecache
 import os
 import resource
+import shutil
 import sys
 import threading
 import traceback
@@ -20,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import groupby
 from operator import itemgetter
-from types import FunctionType, TracebackType
+from types import FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from tfviz_course import codec
@@ -350,20 +353,45 @@ class Line(codec.End):
             self.calls -= 1
 
 
+class Later(ModuleType):
+    """Stands for torch's compiler until somebody compiles: an optimizer imports it, for a second,
+    only to say that it is not to be compiled."""
+
+    @staticmethod
+    def graph_break(*_: Any) -> None: ...
+
+    @staticmethod
+    def disable(function: Any, *_: Any, **options: Any) -> Any:
+        return function
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__file__":  # who looks through all modules asks for it
+            raise AttributeError(name)
+        if sys.modules[self.__name__] is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
+
+
 def main(orders: dict[str, Any]) -> None:
     _confine(orders)
     os.umask(0o077)
     os.makedirs(os.environ["HOME"], exist_ok=True)
+    with suppress(FileNotFoundError):  # matplotlib reads its list of fonts where it can write, only
+        shutil.copytree(f"{os.environ['PYTHONPATH']}/matplotlib", os.environ["MPLCONFIGDIR"])
     os.chdir(os.environ["HOME"])
+    gc.disable()  # what is imported stays: nobody need look through it, now or later
     import torch
 
     torch.set_num_threads(1)
+    torch._dynamo = sys.modules["torch._dynamo"] = Later("torch._dynamo")
     line = Line(orders)
     line.shell = _shell(line.shown)
     import tfviz
 
     line.lock.library = os.path.dirname(tfviz.__file__) + os.sep
     sys.argv = [""]
+    gc.freeze()
+    gc.enable()
     line.send(["ready"], [])
     bound_memory(line.limits["memory"])
     while True:

@@ -1,9 +1,5 @@
 """Submissions rebuilt from the release: of a student's file only the answers are taken over.
 
-A rebuilt notebook is the release with the student's text in the answer cells. Tests, set-up,
-points and every other cell are the release's, whatever the file holds; outputs are dropped. So an
-edited test changes nothing, and a deleted one is there again.
-
 **Which cell is the answer to what** is said by its metadata (nbgrader's ``grade_id``, ours, or the
 cell's id) or, where these are lost as in Colab, by the line ``exercise: label  (keep this line)``.
 Nothing else is tried: not the names that a cell defines, nor its place. Where several cells say
@@ -247,7 +243,7 @@ def read_files(folder: Path, wanted: Collection[str] = ()) -> tuple[dict[str, by
     for path in paths[:FILES]:
         name = path.relative_to(folder).as_posix()
         try:
-            found[name] = _bytes(path, min(FILE, BYTES - sum(map(len, found.values()))))
+            found[name] = read_plain(path, min(FILE, BYTES - sum(map(len, found.values()))))
         except OSError as error:
             remarks.append(f"{_shown(name)} was not read: {error.strerror}")
     return found, remarks
@@ -257,17 +253,25 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _bytes(path: Path, most: int) -> bytes:
-    """The content of an ordinary file. Raises OSError if it is none, or larger than `most`."""
-    info = path.lstat()
-    if not stat.S_ISREG(info.st_mode):
+def read_plain(
+    path: str | Path, most: int, folder: int | None = None, owner: int | None = None
+) -> bytes:
+    """The content of an ordinary file, below an open `folder` if one is given. Raises OSError if it
+    is none or larger than `most`; where `owner` is given, for files of others and for second names.
+    """
+    if not stat.S_ISREG(os.stat(path, dir_fd=folder, follow_symlinks=False).st_mode):
         raise OSError(0, "it is no ordinary file")
-    if info.st_size > most:
-        raise OSError(0, f"it has {info.st_size:,} bytes, {most:,} would be read")
     # neither follows a link nor waits for a pipe that was put there meanwhile
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(handle, "rb") as file:
-        return file.read(most)
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with open(file, "rb") as source:
+        info = os.fstat(file)
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(0, "it is no ordinary file")
+        if owner is not None and (info.st_uid != owner or info.st_nlink > 1):
+            raise OSError(0, "it is another account's, or has another name elsewhere")
+        if info.st_size > most:
+            raise OSError(0, f"it has {info.st_size:,} bytes, {most:,} would be read")
+        return source.read(most)
 
 
 def read_submission(

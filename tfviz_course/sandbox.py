@@ -104,7 +104,8 @@ def _shown() -> dict[Path, Path]:
     shown = {path: path for path in (*_SYSTEM, *own) if path.exists()}
     names = ("__init__.py", "codec.py", "inside.py")
     shown |= {Path(INSIDE, "tfviz_course", name): HERE / name for name in names}
-    return shown | {Path(INSIDE, "matplotlib"): Path(matplotlib.get_cachedir())}
+    fonts = Path(matplotlib.get_cachedir()).glob("fontlist*.json")
+    return shown | {Path(INSIDE, "matplotlib", file.name): file for file in fonts}
 
 
 def _options(disk: int) -> list[str]:
@@ -186,7 +187,7 @@ ENVIRONMENT = {
     "PYTHONWARNINGS": "ignore",
     "PYTHONDONTWRITEBYTECODE": "1",
     "MPLBACKEND": "agg",
-    "MPLCONFIGDIR": f"{INSIDE}/matplotlib",
+    "MPLCONFIGDIR": "/tmp/matplotlib",
     "NBGRADER_EXECUTION": "autograde",
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tfviz import checks
 from tfviz_course import line
-from tfviz_course.child import judge_in_child
+from tfviz_course.child import Child
 from tfviz_course.judge import Judged, Prepared, judge, prepare, seed_of
 from tfviz_course.sandbox import Limits, Unavailable, available
 
@@ -471,10 +472,18 @@ def test_the_seed_depends_on_all_it_should() -> None:
 # --- in a child, and what cannot be judged -------------------------------------------------------
 
 
+def apart(prepared: Prepared, answers: Mapping[str, str], **options: Any) -> Judged:
+    child = Child(prepared, answers, **options)
+    while not child.done():
+        child.line.poll(1.0)
+    return child.result()
+
+
 def test_no_sandbox_is_an_error_and_not_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = prepare(notebook(exercise("ex-0")))
     monkeypatch.setenv("PATH", "/nowhere")
-    for run in (judge, judge_in_child):
+    runs: list[Callable[..., Judged]] = [judge, apart]
+    for run in runs:
         with pytest.raises(Unavailable, match="install bubblewrap"):
             run(prepared, {"ex-0-yours": ANSWERS["right"].source}, **WHO)
 
@@ -513,7 +522,7 @@ def fragile() -> Prepared:
 
 def in_child(prepared: Prepared, second: str, **more: Any) -> Judged:
     answers = {"ex-0-yours": ANSWERS["right"].source, "ex-1-yours": second}
-    return judge_in_child(prepared, answers, **(WHO | more))
+    return apart(prepared, answers, **(WHO | more))
 
 
 def test_a_child_judges_as_the_process_itself_does(fragile: Prepared) -> None:

@@ -73,6 +73,35 @@ def value(session: Session, source: str) -> Any:
     return ran.values["found"]
 
 
+# --- what it need not load -----------------------------------------------------------------------
+
+
+def test_training_loads_no_compiler_and_drawing_makes_no_list_of_fonts(shared: Session) -> None:
+    found = value(
+        shared,
+        "import sys, torch, matplotlib.font_manager as fonts\n"
+        "w = torch.nn.Parameter(torch.ones(1))\n"
+        "for kind in (torch.optim.SGD, torch.optim.AdamW):\n"
+        "    steps = kind([w]); w.sum().backward(); steps.step(); steps.zero_grad()\n"
+        "    steps.load_state_dict(steps.state_dict())\n"
+        "found = [m for m in sys.modules if m.startswith('torch._dynamo.')], w.item() < 1, "
+        "fonts._get_fontconfig_fonts.cache_info().currsize",
+    )
+    assert found == ([], True, 0)
+
+
+def test_who_compiles_has_the_compiler() -> None:
+    with session(Limits()) as made:
+        found = value(
+            made,
+            "import torch\n"
+            "twice = torch.compile(lambda x: x + x, backend='eager')\n"
+            "import torch._dynamo.config\n"
+            "found = twice(torch.ones(2)), len(torch._dynamo.config.__name__)",
+        )
+        assert found[0].tolist() == [2, 2] and found[1] == len("torch._dynamo.config")
+
+
 # --- what it can reach ---------------------------------------------------------------------------
 
 
