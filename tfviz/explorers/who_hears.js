@@ -16,7 +16,7 @@ export default tf.explorer({
   },
   setup(app) {
     const net = app.plane({ height: (w) => tf.clamp(w * 0.5, 240, 330) });
-    app.formula("{reach:reach} = (N − 1) · ⌈{memory:m} / L⌉ · L + {memory:m}");
+    const formula = app.formula("{reach:reach} = (N − 1) · ⌈{memory:m} / L⌉ · L + {memory:m}");
     app.motion("read", { every: 1300 });
     for (const key of ["m", "L", "N", "p"]) app.knob(key);
     const question = app.ask({
@@ -32,6 +32,7 @@ export default tf.explorer({
 
     return (k, n) => {
       const { open } = question;
+      formula.hidden = open; // it would tell
       const end = k.read * k.L;
       const start = end - k.L;
       const box = (from, to, layer) => {
