@@ -113,9 +113,9 @@ def visit_inline(self: Any, node: nodes.math) -> None:
 def keep_marks(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Moves a comma behind a short formula into its box: before a box a line may break."""
-    mark = re.compile(re.escape(CLOSE) + r"([,.;:!?)”’]*)")
-    context["body"] = mark.sub(r"\1</span>", context.get("body", ""))
+    """Moves commas and brackets at a short formula into its box, beside which a line may break."""
+    body = re.sub(r"([(“‘]+)" + re.escape(OPEN), OPEN + r"\1", context.get("body", ""))
+    context["body"] = re.sub(re.escape(CLOSE) + r"([,.;:!?)”’]*)", r"\1</span>", body)
 
 
 def visit_display(self: Any, node: nodes.math_block) -> None:
