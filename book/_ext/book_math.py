@@ -152,7 +152,7 @@ FACES = {
     # face of KaTeX -> classes of the letters that need it
     "AMS-Regular": "amsrm|mathbb|textbb",
     "Caligraphic-Regular": "mathcal|textcal",
-    "Caligraphic-Bold": "mathcal|textcal",
+    "Caligraphic-Bold": "mathboldcal",  # a class that KaTeX has not: it sets none in bold
     "Fraktur-Regular": "mathfrak|textfrak",
     "Fraktur-Bold": "mathboldfrak|textboldfrak",
     "SansSerif-Regular": "mathsf|textsf",
