@@ -39,7 +39,7 @@ class ConveyorBelt(Explorer):
     module: ClassVar[str] = "conveyor_belt"
     label: ClassVar[str] = "Conveyor belt: memory and squeezed memory"
     min_height: ClassVar[str] = "58rem"
-    min_height_narrow: ClassVar[str] = "88rem"
+    min_height_narrow: ClassVar[str] = "95rem"
 
     step = knob(0, low=0, high=STEPS, label="segments read")
     m = knob(8, low=0, high=16, label="slots for single rows", letter="m")

@@ -65,7 +65,7 @@ class PositionBench(Explorer):
     module: ClassVar[str] = "position_bench"
     label: ClassVar[str] = "Position encodings side by side"
     min_height: ClassVar[str] = "61rem"
-    min_height_narrow: ClassVar[str] = "124rem"
+    min_height_narrow: ClassVar[str] = "127rem"
     narrow: ClassVar[int] = 640
 
     encodings = given(t.List(t.Unicode(), ["sinusoidal", "learned"]), optional=True)
