@@ -37,7 +37,7 @@ class LearnedSpans(Explorer):
 
     module: ClassVar[str] = "learned_spans"
     label: ClassVar[str] = "Spans that heads have learned, under several prices"
-    min_height: ClassVar[str] = "40rem"
+    min_height: ClassVar[str] = "42rem"
     min_height_narrow: ClassVar[str] = "88rem"
 
     time = knob(0, low=0, high=10, label="training")
