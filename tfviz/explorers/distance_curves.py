@@ -35,7 +35,7 @@ class DistanceCurves(Explorer):
     module: ClassVar[str] = "distance_curves"
     label: ClassVar[str] = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
     min_height: ClassVar[str] = "54rem"
-    min_height_narrow: ClassVar[str] = "108rem"
+    min_height_narrow: ClassVar[str] = "114rem"
 
     content = knob(4.0, low=-4.0, high=8.0, step=0.5, label="content: q·k/√d of every key")
     alpha = knob(-1.0, low=-2.0, high=2.0, step=0.1, label="DA's preference", letter="α")
