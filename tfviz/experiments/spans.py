@@ -1,6 +1,7 @@
 """How far heads of a small GPT for English letters look back, when each may learn it.
 
 learned     three layers of four heads, spans that begin at START of 64, for each price λ; and at 0
+held        the same three layers with all spans held at 0, and at 64: plain attention
 scales      four layers, the windows of SCALES: shortest lowest, shortest highest, or all in every
             layer. 16 heads, four of each scale, so the pairs are as many
 
@@ -32,6 +33,7 @@ L, WIDTH, HEADS, BATCH, RATE, R = 64, 64, 4, 16, 3e-3, 4
 START, PRICES = 32, (0.0, 0.0005, 0.002, 0.008)
 LEARNED = [{"price": x, "start": START, "steps": STEPS} for x in PRICES]
 LEARNED += [{"price": 0.0, "start": 0, "steps": STEPS}]
+HELD = [{"held": z, "steps": STEPS} for z in (0, L)]
 SCALES = (1, 3, 8, L - 1)
 ORDERS: dict[str, Sequence[Sequence[int]]] = {
     "short below": [HEADS * (w,) for w in SCALES],
@@ -55,6 +57,8 @@ def learn(config: dict[str, Any], seed: int) -> dict[str, Any]:
     """Spans every EVERY steps, and nats per held-out letter at the end."""
     core = partial(AdaptiveSpan, HEADS, S=L, R=R, start=config["start"])
     model, history = seeded(seed, lambda: gpt(3, core)), list[list[list[float]]]()
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not (config.get("held") and name.endswith(".share")))
     training, held_out = data.split(data.characters()[0])
     nats = next_token(training, BATCH, L)
 
@@ -84,21 +88,29 @@ def runs() -> list[Run]:
     """Every price and every order, on every seed."""
     prices = [(f"price {c['price']}, from {c['start']}", c) for c in LEARNED]
     orders = [(f"order {name}", {"order": name, "steps": STEPS}) for name in ORDERS]
-    return [Run(name, config, seed) for seed in SEEDS for name, config in prices + orders]
+    held = [(f"held at {c['held']}", c) for c in HELD]
+    return [Run(name, config, seed) for seed in SEEDS for name, config in prices + held + orders]
 
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
+    if "held" in config:
+        steps, z = config["steps"], config["held"]
+        config = {"price": 0.0, "start": z, "steps": steps, "held": True}
     return scaled(config, seed) if "order" in config else learn(config, seed)
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
-    """{"learned": [{price, start, spans: [seed][time][layer][head], nats}], "orders": {…}}."""
+    """{"learned": [{price, start, spans: [seed][time][layer][head], nats}], "held": {z: nats},
+    "orders": {…}}."""
     learned: list[dict[str, Any]] = [{**c, "spans": [], "nats": []} for c in LEARNED]
     orders: dict[str, list[float]] = {name: [] for name in ORDERS}
+    held: dict[str, list[float]] = {str(c["held"]): [] for c in HELD}
     for x in sorted(done, key=lambda x: x["run"]["seed"]):
         config, result = x["run"]["config"], x["result"]
         if "order" in config:
             orders[config["order"]].append(result["nats"])
+        elif "held" in config:
+            held[str(config["held"])].append(result["nats"])
         else:
             row = next(r for r in learned if config.items() <= r.items())
             row["spans"].append(result["spans"])
@@ -110,5 +122,6 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
         "every": EVERY,
         "learned": learned,
         "scales": list(SCALES),
+        "held": held,
         "orders": orders,
     }

@@ -36,11 +36,11 @@ export default tf.explorer({
     const question = app.ask({
       name: "range",
       question:
-        "Eight slots for single rows, four for squeezed ones, four rows become one. All twelve segments are read: how many tokens are in the two memories, whole or squeezed?",
+        "Six slots for single rows, five for squeezed ones, three rows become one. All twelve segments are read: how many tokens are in the two memories, whole or squeezed?",
       number: { unit: "tokens", near: 0 },
-      truth: (n) => n.ranges[3],
-      then: { step: 12, m: 8, m_c: 4, c: 4 },
-      because: "Eight rows as they were, and four slots that stand for four tokens each.",
+      truth: (n) => n.ranges[2],
+      then: { step: 12, m: 6, m_c: 5, c: 3 },
+      because: "Six rows as they were, and five slots that stand for three tokens each.",
     });
 
     return (k, n) => {
@@ -56,7 +56,7 @@ export default tf.explorer({
       const look = (i) => {
         if (newest(i)) return { colour: "query", strength: 0.75 };
         if (kept(i)) return { colour: "key", strength: 0.6, term: "single" };
-        return { colour: "muted", strength: i < done ? 0.12 : 0.3 };
+        return { colour: "muted", strength: i < done ? 0.08 : 0.4 };
       };
       bars.show({
         title: "each bar a token: orange just read, blue in memory, violet squeezed, pale gone",
@@ -94,11 +94,11 @@ export default tf.explorer({
       app.read({
         "slots (the cost)": `${k.m + k.m_c}`,
         "tokens in them at last": open ? "?" : n.ranges[k.c - 1],
-        [`through ${layers} layers`]: open ? "?" : `${layers * n.ranges[k.c - 1]}, if L = m`,
+        [`through ${layers} layers`]: open ? "?" : `${layers * n.ranges[k.c - 1]}, if L divides it`,
         "squeezed numbers are off by": tf.fixed(n.off, 3),
       });
       app.say(
-        `${k.step} segments read. Tokens ${n.begin} to ${Math.max(n.begin, done - 1)} stand as they were${
+        `${k.step} segments read. ${done ? `Tokens ${n.begin} to ${done - 1} stand as they were` : "Nothing is in memory"}${
           n.squeezed.length
             ? `, ${from} to ${n.begin - 1} in ${n.squeezed.length} squeezed rows`
             : ""

@@ -39,14 +39,14 @@ class ConveyorBelt(Explorer):
     module: ClassVar[str] = "conveyor_belt"
     label: ClassVar[str] = "Conveyor belt: memory and squeezed memory"
     min_height: ClassVar[str] = "58rem"
-    min_height_narrow: ClassVar[str] = "95rem"
+    min_height_narrow: ClassVar[str] = "99rem"
 
     step = knob(0, low=0, high=STEPS, label="segments read")
     m = knob(8, low=0, high=16, label="slots for single rows", letter="m")
     m_c = knob(4, low=0, high=8, label="slots for squeezed rows", letter="m_c")
     c = knob(4, low=1, high=8, label="rows that become one", letter="c")
     f = knob("mean", of=list(FUNCTIONS), label="how they are squeezed")
-    asks = "Press play and follow one bar until it is forgotten. Which c reaches back furthest?"
+    asks = "Press play and follow one bar until it is forgotten. How large is it on its way?"
 
     @classmethod
     def data(cls) -> dict[str, Any]:

@@ -55,12 +55,12 @@ export default tf.explorer({
     const question = app.ask({
       name: "floor",
       question:
-        "DA's curve is nearly 0 from distance 8 on, so those 55 keys score nearly 0. Which share of the weight do they keep together?",
+        "DA's curve is nearly 0 beyond distance 8, so those 55 keys score nearly 0. Which share of the weight do they keep together?",
       number: { unit: "%", near: 6 },
       truth: (n) => 100 * n.far[0],
       then: { content: 4, alpha: -1, beta: -4, length: 64 },
       because:
-        "A score of 0 is not a weight of 0: each of them keeps e⁰ = 1 part, and they are many.",
+        "A score of 0 is not a weight of 0: each of them counts as e⁰ = 1, and they are many.",
     });
 
     return (k, n) => {
@@ -73,7 +73,7 @@ export default tf.explorer({
         }));
       const [held, at] = [HELD, Math.min(LOUDEST, k.length - 1)];
       scores.show({
-        title: "score by distance: drag the dots",
+        title: "score by distance: drag the dots up and down",
         label: `Scores ${at} places back: ${NAMES.map((name, m) => `${name} ${tf.fixed(n.scores[m][at])}`).join(", ")}`,
         x: { from: 0, to: k.length - 1, label: "distance n", whole: true },
         y: { from: -6, to: 10 },

@@ -38,12 +38,12 @@ class LearnedSpans(Explorer):
     module: ClassVar[str] = "learned_spans"
     label: ClassVar[str] = "Spans that heads have learned, under several prices"
     min_height: ClassVar[str] = "42rem"
-    min_height_narrow: ClassVar[str] = "88rem"
+    min_height_narrow: ClassVar[str] = "92rem"
 
     time = knob(0, low=0, high=10, label="training")
     run = knob(0, of=[0, 1, 2, 3, 4], label="price of a span")
     seed = knob(0, of=[0, 1, 2], label="seed")
-    asks = "Press play: which layers shorten their spans first? Then choose a price."
+    asks = "Answer the grey box, press play, and watch the layers. Then choose another price."
 
     @classmethod
     def data(cls) -> dict[str, Any]:

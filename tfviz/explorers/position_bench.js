@@ -161,6 +161,7 @@ export default tf.explorer({
           ...[...others, k.chosen].map((name) =>
             line(name, row(name), { start: -i }, name === k.chosen),
           ),
+          lost && i > trained && { rule: { x: -trained }, dash: "4 3" },
           !Number.isNaN(v) && {
             ...{ handle: [j - i, v], knob: "column", colour: "key", text: `key ${j}` },
             to: (x) => ({ column: app.snap("column", x + i) }),

@@ -42,17 +42,30 @@ export default tf.explorer({
     );
     app.formula("m(x) = clip(({ramp:R} + {whole:z} − x) / {ramp:R}, 0, 1)");
     for (const key of ["z", "R", "scale"]) app.knob(key);
-    const question = app.ask({
+    const wide = app.first.scale > app.first.z; // fixed windows are looked at
+    const step = {
+      name: "more",
+      question:
+        "A window of ω = 14, and a ramp from z = 8 to z + R = 21. Which lets more keys through?",
+      chips: ["the window", "the ramp"],
+      truth: (n) => Number(n.keys[1] > n.keys[2]),
+      then: { z: 8, R: 13, scale: 14 },
+      locks: [],
+      because:
+        "The ramp counts keys up to 20, the last ones for little; the window 15 keys, all in full. Only the ramp can be moved by training.",
+    };
+    const learned = {
       name: "who",
       question:
-        "Training asks: would a slightly larger z help? How many of the 32 keys have a say in the answer, when z = 8.5 and R = 6?",
+        "Training asks: would a slightly larger z help? How many of the 32 keys decide that, when z = 8.5 and R = 6?",
       number: { unit: "keys", near: 0 },
       truth: (n) => n.pull.filter((p) => p !== 0).length,
       then: { z: 8.5, R: 6 },
       locks: [],
       because:
-        "Only on the ramp does m change with z: at 9, 10, … 14. Whoever passes whole, or not at all, gives z no gradient.",
-    });
+        "Only on the ramp does m change with z: at 9, 10, … 14. A key that passes whole, or not at all, gives z no gradient.",
+    };
+    const question = app.ask(wide ? step : learned);
 
     return (k, n) => {
       const edge = Math.min(L - 0.5, k.z + k.R);

@@ -44,7 +44,7 @@ export default tf.explorer({
       const spoken = n.heard[0] >= 0;
       const last = n.heard.at(-1);
       net.show({
-        title: "columns: tokens; rows: layers, words at the bottom; violet hears token p",
+        title: `columns: tokens; rows: layers; violet hears token p${open ? "" : "; orange: what the newest segment's first token hears"}`,
         label: spoken
           ? `Of token ${k.p}, layer ${k.N} hears up to token ${last}`
           : `Token ${k.p} is not read yet`,
@@ -87,14 +87,20 @@ export default tf.explorer({
           },
           {
             ...{ handle: [Math.max(0, start - k.m), -0.55], knob: "m", label: "memory" },
-            ...{ to: (x) => ({ m: app.snap("m", start - x) }), text: `memory ${k.m}` },
+            ...{
+              to: (x) => ({ m: app.snap("m", start - x) }),
+              text: `memory ${k.m}`,
+              colour: "key",
+            },
           },
         ],
       });
       app.read({
         "the newest segment hears back": open
           ? "?"
-          : `${n.back} tokens${clipped ? `, here to the text's beginning` : ""}`,
+          : clipped
+            ? `${start} tokens, all there are; ${n.back} in a longer text`
+            : `${n.back} tokens`,
         "N · m": n.product,
         "token p is heard up to": spoken ? `token ${last}` : "–",
       });

@@ -23,7 +23,7 @@ class WhoHears(Explorer):
     module: ClassVar[str] = "who_hears"
     label: ClassVar[str] = "Segment recurrence: who hears the past"
     min_height: ClassVar[str] = "45rem"
-    min_height_narrow: ClassVar[str] = "80rem"
+    min_height_narrow: ClassVar[str] = "84rem"
 
     read = knob(2, low=1, high=SEGMENTS, label="segments read")
     m = knob(4, low=0, high=8, label="memory", letter="m")
