@@ -34,6 +34,8 @@ def test_a_few_steps_repeat_exactly() -> None:
     assert brackets.learn(3, 0.01, 32, 1) == brackets.learn(3, 0.01, 32, 1)
     config = {"price": 0.002, "start": 32, "steps": 2}
     assert spans.learn(config, 0)["spans"] == spans.learn(config, 0)["spans"]
+    held = spans.learn({"price": 1.0, "start": 8, "steps": 2, "held": True}, 0)["spans"]
+    assert torch.equal(torch.tensor(held[-1]), torch.full((3, spans.HEADS), 8.0))
 
 
 def test_stored_spans_have_all_of_it() -> None:
@@ -45,6 +47,7 @@ def test_stored_spans_have_all_of_it() -> None:
         assert times.shape == (3, spans.STEPS // spans.EVERY + 1, 3, spans.HEADS)
         assert (times[:, 0] == config["start"]).all() and 0 <= times.min() <= times.max() <= spans.L
     assert {name: len(x) for name, x in stored["orders"].items()} == dict.fromkeys(spans.ORDERS, 3)
+    assert {name: len(x) for name, x in stored["held"].items()} == {"0": 3, "64": 3}
     free, dear = (torch.tensor(stored["learned"][n]["spans"])[:, -1].mean() for n in (0, 3))
     assert free > 3 * dear
 
