@@ -1,4 +1,4 @@
-"""Recall over some 200 tokens: facts are told, and asked for at once or much later.
+"""Recall over 192 tokens, give or take a segment: facts are told, and asked for soon or much later.
 
 A stream of segments of 16 tokens. In each, two names get one of four values ("7 = c" is a token),
 two questions ("7 ?") are about the segment before, two about twelve segments before, and ten
@@ -114,9 +114,9 @@ def resized(model: GPT, core: Memorizing, m: int) -> list[float]:
 
 @torch.no_grad()
 def shown(model: GPT, core: Memorizing) -> dict[str, Any]:
-    """The last two segments of one stream: the tokens, how far back each head's memories lie and
-    their scores, the chances of the four values, with gates open and shut."""
-    t, y, kind = stream(1, TOLD, Generator().manual_seed(7))
+    """The last two segments of one stream: the tokens, and for each of them how far back every
+    head's memories lie, with their scores."""
+    t, _, kind = stream(1, TOLD, Generator().manual_seed(7))
     cache: dict[nn.Module, Kept] = {}
     seen: list[tuple[Tensor, Tensor]] = []
 
@@ -133,8 +133,8 @@ def shown(model: GPT, core: Memorizing) -> dict[str, Any]:
         scores, back = seen[-1]
         for i in range(L):
             told = {"token": t[0, s, i].item(), "kind": kind[0, s, i].item()}
-            scored_ = scores[:, i].mul(100).round().div(100).tolist()
-            rows.append({**told, "back": back[:, i].tolist(), "scores": scored_})
+            said = scores[:, i].mul(100).round().div(100).tolist()
+            rows.append({**told, "back": back[:, i].tolist(), "scores": said})
     core.search = nearest_pairs
     past = t[0, TOLD - 2 - M // L : TOLD].flatten().tolist()
     gates = core.b.sigmoid().mul(1000).round().div(1000).tolist()

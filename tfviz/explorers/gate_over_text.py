@@ -16,7 +16,7 @@ PUSHES = [n / 2 for n in range(-12, 13)]
 
 @cache
 def text() -> dict[str, Any]:
-    """Of the stored experiment: letters, neighbours' letters, scores of h and m, the gate's score."""
+    """Of the stored experiment: letters, neighbours' letters, scores of h, of m and of the gate."""
     found = stored.load("near_contexts")["shown"]
     letters = [{" ": "␣", "\n": "⏎"}.get(x, x) for x in found["contexts"]["letters"]]
     return {"letters": letters, **found["text"]}

@@ -85,8 +85,8 @@ class LambdaMixer(Explorer):
         return (-total / len(contexts()["rows"])).tolist()
 
     def numbers(self) -> dict[str, Any]:
-        """The three distributions of the letters shown, nats of the one that came, the curve over λ,
-        and the best λ of each store."""
+        """The three distributions of the letters shown, nats of the one that came, the curve over
+        λ, and the best λ of each store."""
         row = contexts()["rows"][self.place]
         p, q = torch.tensor(row["p"], dtype=torch.float64), self.near(self.place, self.size)
         both, shown = mixed(p, q, self.share), slice(SHOWN)
