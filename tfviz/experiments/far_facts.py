@@ -29,10 +29,11 @@ from tfviz.longer_context.memorizing_transformer import (
     nearest_pairs,
     remembering,
 )
+from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
 from tfviz.training import seeded, train
 
-SEEDS, STEPS = (0, 1, 2), 900
+SEEDS, STEPS = (0, 1, 2), 600
 PACKAGES = ["torch"]
 L, NAMES, VALUES, PER, BACK, NOISE = 16, 32, 4, 2, 12, 4
 AGAIN = NAMES // PER  # segments until a name is told anew
@@ -62,8 +63,8 @@ def stream(b: int, segments: int, rng: Generator) -> tuple[Tensor, Tensor, Tenso
 
 
 def made(m: int, seed: int) -> GPT:
-    """One layer. Embeddings begin as sums of a name's and a value's (or "?"), so that "7 = c" and
-    "7 ?" are about one name from the start."""
+    """One layer. It begins where names are known: embeddings as sums of a name's and a value's (or
+    "?"), and keys as the queries of the same token, so that "7 ?" is near "7 = c"."""
     model = seeded(seed, lambda: memorizing_transformer(
         VOCAB, WIDTH, HEADS, 1, m=m, window=L, k=K, layer=0))  # fmt: skip
     rng = Generator().manual_seed(seed)
@@ -73,6 +74,9 @@ def made(m: int, seed: int) -> GPT:
         E[:FACTS] = value[:VALUES]
         E[FACTS:QUESTIONS] = (name[:, None] + value[:VALUES]).flatten(0, 1)
         E[QUESTIONS : QUESTIONS + NAMES] = name + value[VALUES]
+        for attend in model.modules():
+            if isinstance(attend, MultiHeadAttention):
+                attend.W_qkv.weight[WIDTH : 2 * WIDTH] = attend.W_qkv.weight[:WIDTH]
     return model
 
 

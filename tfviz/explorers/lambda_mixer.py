@@ -58,7 +58,7 @@ class LambdaMixer(Explorer):
     min_height: ClassVar[str] = "48rem"
     min_height_narrow: ClassVar[str] = "84rem"
 
-    place = knob(3, low=0, high=15, label="context")
+    place = knob(7, low=0, high=15, label="context")
     share = knob(0.25, low=0, high=0.95, step=0.05, label="share of the neighbours", letter="λ")
     size = knob(0, of=SIZES, label="keys in the store")
     k = knob(32, low=1, high=48, label="neighbours", letter="k")
