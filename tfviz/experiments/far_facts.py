@@ -33,13 +33,13 @@ from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
 from tfviz.training import seeded, train
 
-SEEDS, STEPS = (0, 1, 2), 600
+SEEDS, STEPS = (0, 1, 2), 300
 PACKAGES = ["torch"]
 L, NAMES, VALUES, PER, BACK, NOISE = 16, 32, 4, 2, 12, 4
 AGAIN = NAMES // PER  # segments until a name is told anew
 FACTS, QUESTIONS = VALUES, VALUES + NAMES * VALUES  # where their tokens begin; values come first
 VOCAB = QUESTIONS + NAMES + NOISE
-WIDTH, HEADS, M, K, BATCH, SEGMENTS, RATE = 64, 2, 256, 8, 32, 36, 3e-3
+WIDTH, HEADS, M, K, BATCH, SEGMENTS, RATE = 64, 2, 256, 8, 32, 36, 1e-3
 SIZES = (0, 64, 128, 192, 224, 256, 384, 512, 768)
 TOLD, SCORED = 60, 10
 """Segments of the test, and how many of them at the end are scored."""

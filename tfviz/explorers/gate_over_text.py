@@ -32,7 +32,7 @@ class GateOverText(Explorer):
 
     module: ClassVar[str] = "gate_over_text"
     label: ClassVar[str] = "SPALM: the gate over a text"
-    min_height: ClassVar[str] = "48rem"
+    min_height: ClassVar[str] = "50rem"
     min_height_narrow: ClassVar[str] = "76rem"
 
     token = knob(10, low=0, high=47, label="place", letter="t")

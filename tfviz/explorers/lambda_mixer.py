@@ -55,7 +55,7 @@ class LambdaMixer(Explorer):
 
     module: ClassVar[str] = "lambda_mixer"
     label: ClassVar[str] = "λ mixer: the model, its neighbours, and their blend"
-    min_height: ClassVar[str] = "48rem"
+    min_height: ClassVar[str] = "56rem"
     min_height_narrow: ClassVar[str] = "84rem"
 
     place = knob(7, low=0, high=15, label="context")

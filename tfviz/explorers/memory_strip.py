@@ -48,7 +48,7 @@ class MemoryStrip(Explorer):
 
     module: ClassVar[str] = "memory_strip"
     label: ClassVar[str] = "Memory strip: what each query finds in a long past"
-    min_height: ClassVar[str] = "52rem"
+    min_height: ClassVar[str] = "55rem"
     min_height_narrow: ClassVar[str] = "84rem"
 
     token = knob(0, low=0, high=31, label="token", letter="t")
