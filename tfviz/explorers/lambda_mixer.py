@@ -56,7 +56,7 @@ class LambdaMixer(Explorer):
     module: ClassVar[str] = "lambda_mixer"
     label: ClassVar[str] = "λ mixer: the model, its neighbours, and their blend"
     min_height: ClassVar[str] = "56rem"
-    min_height_narrow: ClassVar[str] = "84rem"
+    min_height_narrow: ClassVar[str] = "91rem"
 
     place = knob(7, low=0, high=15, label="context")
     share = knob(0.25, low=0, high=0.95, step=0.05, label="share of the neighbours", letter="λ")
