@@ -67,12 +67,12 @@ export default tf.explorer({
               )
               .join("; "),
         x: { from: -m - 16, to: 0, label: "tokens before this one" },
-        y: { from: 0, to: gates.length, names: gates.map((_, h) => `head ${h}`), bare: true },
+        y: { names: gates.map((_, h) => `head ${h}`) },
         marks: [
           ...(open ? [] : n.weights).flatMap((ws, h) =>
             ws.map((w, i) => {
               const x = -back[h][i];
-              const [low, high] = [h + 0.12, h + 0.88];
+              const [low, high] = [h - 0.38, h + 0.38];
               return {
                 shape: [[x - 1.5, low], [x + 1.5, low], [x + 1.5, high], [x - 1.5, high]], // prettier-ignore
                 ...{ colour: "attention", strength: 0.1 + 0.9 * w, edge: true, term: "m" },
@@ -83,7 +83,7 @@ export default tf.explorer({
             ? []
             : n.weights.map((_, h) => ({
                 text: words[at - back[h][0]],
-                at: [tf.clamp(-back[h][0] + 4, -m, -30), h + 0.5],
+                at: [tf.clamp(-back[h][0] + 4, -m, -30), h],
                 colour: "key",
                 term: "key",
               }))),
