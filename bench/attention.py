@@ -34,6 +34,7 @@ from tfviz.cores import Dense, Where
 from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import DA
+from tfviz.longer_context.memorizing_transformer import Memorizing
 from tfviz.measure import peak_memory, seconds
 from tfviz.sparse import bigbird, etc, longformer
 from tfviz.sparse.bp_transformer import tree_attention, with_spans
@@ -143,12 +144,28 @@ def in_segments(L: int, squeezed: int = 0) -> Attention:
     return attend
 
 
+def with_far_memories(L: int) -> Attention:
+    """Segments of 256 with a window of 256, and of the last 2,048 pairs the 32 best."""
+    made = Memorizing(HEADS, WIDTH, m=2048, k=32, window=256)
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        state, out = None, []
+        for part in zip(*(x.split(256, 2) for x in (q, k, v)), strict=True):
+            kept: list[Any] = []
+            out.append(made(*part, Where(CAUSAL, state=state, keep=kept.append))[0])
+            state = kept[0]
+        return torch.cat(out, 2)
+
+    return attend
+
+
 ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "BPT, k = 4": (with_tree, 0.06, 0.09),
     "Longformer, 16 global": (with_longformer, 0.05, 0.075),
     "ETC, 64 global, ±84": (with_etc, 0.05, 0.075),
     "XL, 256 + 256": (in_segments, 0.08, 0.25),
     "compressive, 256 + 256 + 128": (lambda L: in_segments(L, 128), 0.09, 0.25),
+    "memorizing, 256 + 32 of 2,048": (with_far_memories, 1.0, 1.0),
     "Big Bird, per head": (with_big_bird, 0.045, 0.0675),
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
     "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),

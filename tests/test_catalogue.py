@@ -80,6 +80,7 @@ BUILT = {
     *("kv_cache", "decoding_strategies"),
     *("etc", "longformer", "bigbird"),
     *("transformer_xl_recurrence", "compressive_transformer"),
+    *("knn_lm", "spalm", "memorizing_transformer"),
     "bp_transformer",
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
     *("routing_transformer", "sparse_sinkhorn", "sac"),

@@ -19,7 +19,8 @@ NO_CORE = {  # ready, but nothing that a model takes as its attention, or not fo
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
     "routing_transformer",  # later tokens may take an earlier one's seat in a cluster
     # on rows that do not follow one another their memories stay empty: then they are xl_relative
-    *("transformer_xl_recurrence", "compressive_transformer"),
+    *("transformer_xl_recurrence", "compressive_transformer", "memorizing_transformer"),
+    *("knn_lm", "spalm"),  # a store beside the model, and what comes after its last layer
     "sparse_sinkhorn",  # causal, nothing is left in it of Sinkhorn's steps
     "sac",  # its edges need a predictor, which is trained by reward beside the model
     *("etc", "longformer", "bigbird"),  # encoders: their global tokens read what is to come

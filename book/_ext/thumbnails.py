@@ -32,6 +32,9 @@ from tfviz.basics.token_embedding import embed
 from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import rescale
+from tfviz.longer_context.knn_lm import mixed, p_knn
+from tfviz.longer_context.memorizing_transformer import nearest_pairs
+from tfviz.longer_context.spalm import gated
 from tfviz.measure import largest_storage
 from tfviz.patterns.pattern import Pattern
 from tfviz.position.learned_pe import table_rows
@@ -89,6 +92,30 @@ def squeezed_past() -> Tensor:
     x[:12] = mean_pool(x[None, :12, None], None, 4).flatten().repeat_interleave(4)
     filled = STEPS.flip(0)[:, None] < x
     return filled * torch.where(STEPS < 12, 1.0, 0.45)
+
+
+def blended() -> Tensor:
+    """Bars of eight words: the model's at the bottom, what neighbours add above them, paler."""
+    words = torch.tensor([2, 2, 5, 2, 5, 6])
+    p_lm = torch.tensor([0.3, 0.22, 0.14, 0.1, 0.08, 0.07, 0.05, 0.04])
+    p = mixed(p_lm, p_knn(torch.linspace(0, 2, 6), words, 8), 0.5)
+    height = STEPS.flip(0)[:, None] + 0.5
+    model, both = (60 * x.repeat_interleave(3) for x in (p_lm / 2, p))
+    return torch.where(height < model, 1.0, 0.5 * (height < both))
+
+
+def gates() -> Tensor:
+    """24 places of a text, each as high as its gate."""
+    _, _, g = gated(drawn(N, 4), torch.zeros(N, 1, 4), torch.tensor([2.0, 1.0, 0.0, 0.0]))
+    return torch.where(STEPS.flip(0)[:, None] < N * g, 1.0, 0.25)
+
+
+def far_memories() -> Tensor:
+    """Each query's best three of 18 memories, and causal attention in a window of 6."""
+    Q, K = drawn(1, 1, N, 3), drawn(1, 1, 18, 3, seed=1)
+    picture = torch.zeros(N, N).scatter(1, nearest_pairs(Q, K, 3)[1][0, 0], 1.0)
+    picture[:, 18:] = 0.45 * (STEPS[:, None] // 4 >= torch.arange(6))
+    return picture
 
 
 def circle(turns: Tensor) -> Tensor:
@@ -267,6 +294,9 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
     "rope": turned,
     "transformer_xl_recurrence": with_memory,
     "compressive_transformer": squeezed_past,
+    "knn_lm": blended,
+    "spalm": gates,
+    "memorizing_transformer": far_memories,
     "da_transformer": near_and_far,
     "alibi": eight_ramps,
     "adaptive_span": lambda: soft_edge(torch.tensor(5.0), R=7),

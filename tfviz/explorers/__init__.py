@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from tfviz.explorers.edge_draws import EdgeDraws
     from tfviz.explorers.first_look import FirstLook
     from tfviz.explorers.four_quadrants import FourQuadrants
+    from tfviz.explorers.gate_over_text import GateOverText
     from tfviz.explorers.hash_wheel import HashWheel
     from tfviz.explorers.image_lens import ImageLens
+    from tfviz.explorers.lambda_mixer import LambdaMixer
     from tfviz.explorers.learned_spans import LearnedSpans
     from tfviz.explorers.loss_schedule import LossSchedule
+    from tfviz.explorers.memory_strip import MemoryStrip
     from tfviz.explorers.merge_stepper import MergeStepper
     from tfviz.explorers.moving_centroids import MovingCentroids
     from tfviz.explorers.pattern_search import PatternSearch
@@ -63,11 +66,14 @@ __all__ = [
     "Explorer",
     "FirstLook",
     "FourQuadrants",
+    "GateOverText",
     "GoalReport",
     "HashWheel",
     "ImageLens",
+    "LambdaMixer",
     "LearnedSpans",
     "LossSchedule",
+    "MemoryStrip",
     "MergeStepper",
     "MovingCentroids",
     "PatternSearch",

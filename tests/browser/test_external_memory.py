@@ -1,0 +1,59 @@
+"""λ mixer, gate over a text, memory strip, in a real browser: their questions, play, handles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tfviz.explorers import GateOverText, LambdaMixer, MemoryStrip
+from tfviz.explorers.memory_strip import strip
+
+
+def test_the_curve_of_lambda_is_asked_before_it_is_shown(show: Any) -> None:
+    page = show(LambdaMixer())
+    handle = page.locator(".tfx-handle")
+    assert handle.count() == 0
+    page.get_by_role("button", name="up").click()
+    page.get_by_text("So it is").wait_for()
+    page.locator('input[data-key="share"]').press("ArrowRight")
+    page.get_by_text("the blend with λ = 0.3").first.wait_for()
+
+
+def test_contexts_are_played(show: Any) -> None:
+    page = show(LambdaMixer(place=0))
+    page.get_by_role("button", name="just show me").click()
+    page.locator('input[data-key="place"]').press("ArrowRight")
+    page.get_by_text("Context 1:").first.wait_for()
+
+
+def test_a_gate_that_is_pushed(show: Any) -> None:
+    page = show(GateOverText())
+    page.get_by_role("button", name="near 0").click()
+    page.get_by_text("So it is").wait_for()
+    page.locator('input[data-key="push"]').press("End")
+    page.get_by_text("The gate is 1.00").first.wait_for()
+
+
+def test_where_an_old_fact_lies(show: Any) -> None:
+    page = show(MemoryStrip())
+    page.get_by_role("button", name="just show me").click()
+    page.get_by_text("give or take the places").first.wait_for()
+    page.get_by_text("asks for an old fact").first.wait_for()
+
+
+def test_python_side() -> None:
+    sure = LambdaMixer(k=1).numbers()
+    assert sum(sure["near"]) == pytest.approx(1) or sum(sure["near"]) == 0
+    found = [LambdaMixer(size=n).numbers()["best"] for n in (0, 3)]
+    assert found[0] == found[1] and found[0][0] < found[0][3]  # all four stores, whichever is shown
+    gate = GateOverText(push=6).numbers()
+    assert min(gate["gates"]) > 0.9 and len(gate["gates"]) == 48
+    assert gate["p"] == pytest.approx(gate["alone"], abs=0.1)
+    one = strip()
+    kinds = [row["kind"] for row in one["rows"]]
+    assert all(
+        (word[-1] == "?") == (kind > 0)
+        for word, kind in zip(one["words"][256:], kinds, strict=True)
+    )
+    assert all(sum(ws) == pytest.approx(1) for ws in MemoryStrip(k=3).numbers()["weights"])

@@ -1,0 +1,213 @@
+"""Memorizing Transformer: its equations, the queue, gradients, the state, search, growth."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from laws import agree_with_gradients, work_grows_no_faster
+from torch import Tensor
+
+from tfviz.cores import CAUSAL, Where
+from tfviz.longer_context import memorizing_transformer as room
+from tfviz.longer_context.memorizing_transformer import Memorizing, memorizing_transformer
+from tfviz.longer_context.transformer_xl_recurrence import (
+    next_token_in_segments,
+    resumed,
+    saved,
+)
+from tfviz.models.gpt import GPT
+from tfviz.models.use import generate
+from tfviz.patterns import sliding_window
+from tfviz.position.rope import Rope
+from tfviz.position.t5_relative_bias import T5Bias
+from tfviz.training import train
+
+close = partial(torch.testing.assert_close, atol=1e-9, rtol=1e-9)
+TEXT = torch.randint(11, (2, 40), generator=torch.Generator().manual_seed(3))
+
+
+def core(m: int, window: int = 0, **more: Any) -> Memorizing:
+    made = Memorizing(2, 4, m=m, window=window, local=lambda: T5Bias(2), **more).double()
+    for p in made.parameters():
+        torch.nn.init.normal_(p)
+    return made
+
+
+def qkv(L: int) -> list[Tensor]:
+    return [torch.randn(1, 2, L, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+
+
+def segment(made: Memorizing, qkv: list[Tensor], state: Any = None) -> tuple[Tensor, Any]:
+    kept: list[Any] = []
+    out, _ = made(*qkv, Where(CAUSAL, 5, state=state, keep=kept.append))
+    return out, kept[0]
+
+
+def model(m: int = 24, **more: Any) -> GPT:
+    torch.manual_seed(0)
+    made = memorizing_transformer(11, 16, 2, 2, m=m, window=8, k=4, layer=-1, **more)
+    for p in made.parameters():
+        if p.dim() == 1 and len(p) == 2:
+            torch.nn.init.normal_(p)
+    return made
+
+
+def by_the_equations(made: Memorizing, Q: Tensor, K: Tensor, V: Tensor, past: Any) -> Tensor:
+    """Head by head, query by query; the window and the memory are parts of `past`."""
+    unit = lambda x: x / x.norm(dim=-1, keepdim=True)  # noqa: E731
+    rows, L, n = [], Q.shape[2], past[0].shape[2]
+    w, m = (min(x, n) for x in (made.window, made.m))
+    near_k, near_v = (
+        torch.cat([x[:, :, n - w :], y], 2) for x, y in zip(past, (unit(K), V), strict=True)
+    )
+    bias = made.local.bias(near_k[:, :, -L:], near_k)
+    for h in range(2):
+        for i in range(L):
+            q, end = made.tau[h] * unit(Q[0, h, i]), w + i + 1
+            s = near_k[0, h, :end] @ q + bias[h, i, :end]
+            V_c = s.softmax(0) @ near_v[0, h, :end]
+            s = past[0][0, h, n - m :] @ q
+            best = sorted(range(m), key=lambda j: -s[j].item())[: made.k]
+            V_m = s[best].softmax(0) @ past[1][0, h, n - m :][best]
+            g = 1 / (1 + (-made.b[h]).exp())
+            rows.append(g * V_m + (1 - g) * V_c)
+    return torch.stack(rows).view(1, 2, L, 4)
+
+
+def test_it_is_its_equations_with_gradients_and_none_for_the_memory() -> None:
+    made, first, now = core(7, window=3, k=3), qkv(9), qkv(5)
+    _, past = segment(made, first)
+    assert past[0].shape == (1, 2, 7, 4)
+    leaves = [*now, made.tau, made.b, made.local.b]
+    out, _ = segment(made, now, past)
+    agree_with_gradients(out, by_the_equations(made, *now, past), leaves)
+    grads = torch.autograd.grad(segment(made, now, past)[0].sum(), first, allow_unused=True)
+    assert grads == (None, None, None)
+
+
+def test_a_queue_of_normalised_keys_and_of_values_as_they_are() -> None:
+    made, (Q, K, V) = core(6), qkv(4)
+    _, past = segment(made, [Q, K, V])
+    close(past[0].norm(dim=-1), torch.ones(1, 2, 4).double())
+    close(past[1], V.detach())  # E19: values are not normalised
+    for n in (3, 1, 5):
+        new = qkv(n)
+        _, after = segment(made, new, past)
+        close(after[1], torch.cat([past[1], new[2].detach()], 2)[:, :, -6:])  # the oldest go first
+        past = after
+    _, kept = segment(core(0, window=2), [Q, K, V])
+    assert kept[0].shape[2] == 2
+
+
+def test_limits() -> None:
+    made, first, now = core(9, window=2, k=20), qkv(9), qkv(5)
+    _, past = segment(made, first)
+    plain = core(0, window=2)
+    plain.load_state_dict(made.state_dict())
+    local, _ = segment(plain, now, tuple(x[:, :, -2:] for x in past))
+    made.b.data.fill_(-200.0)  # the gate is shut
+    close(segment(made, now, past)[0], local)
+    made.b.data.fill_(200.0)  # open, and k is all there is: attention over the whole memory
+    whole = torch.nn.functional.scaled_dot_product_attention(
+        torch.nn.functional.normalize(now[0], dim=-1) * made.tau[:, None, None], *past, scale=1.0
+    )
+    close(segment(made, now, past)[0], whole)
+    close(segment(made, now)[0], segment(plain, now)[0])  # nothing remembered yet
+
+
+def test_each_head_finds_its_own() -> None:
+    K = torch.eye(4)[None, None].expand(1, 2, 4, 4)
+    Q = torch.stack([K[0, 0, [2]], K[0, 0, [0]]])[None]
+    assert room.nearest_pairs(Q, K, 1)[1].flatten().tolist() == [2, 0]
+
+
+@torch.no_grad()
+def test_the_best_of_each_bucket() -> None:
+    Q, K = torch.randn(1, 2, 30, 8), torch.randn(1, 2, 64, 8)
+    scores, at = room.best_of_buckets(Q, K, 16)
+    every = Q @ K.mT
+    assert scores.equal(every.gather(-1, at))
+    for bucket in range(16):  # one key of each bucket, its best
+        mine = torch.arange(bucket, 64, 16)
+        assert (every[..., mine].argmax(-1) * 16 + bucket).equal(at[..., bucket])
+    for m, k in ((5, 16), (21, 4)):  # a memory that is smaller, or no multiple
+        some, where = room.best_of_buckets(Q, K[:, :, :m], k)
+        assert where.max() < m and some.isfinite().all()
+    exact = room.nearest_pairs(Q, K, 8)[1]
+    found = (exact[..., None] == at[..., None, :]).any(-1).float().mean()
+    assert 0.5 < found < 0.95  # 16 of 64 with luck: not all of the best 8
+
+
+def test_text_streams_is_saved_and_resumed_to_the_last_bit() -> None:
+    gpt, cache = model(), dict[Any, Any]()
+    for s in TEXT[:, :24].split(8, 1):
+        gpt(s, cache)
+    file = io.BytesIO()
+    torch.save(saved(gpt, cache), file)
+    file.seek(0)
+    again = model()
+    back = resumed(again, torch.load(file, weights_only=True))
+    for s in TEXT[:, 24:].split(8, 1):
+        assert gpt(s, cache).equal(again(s, back))
+    memory = cache[gpt.stack.blocks[1].attend].state[0]
+    assert (
+        memory.shape == (2, 2, 24, 8) and room.remembering(gpt) is gpt.stack.blocks[1].attend.core
+    )
+    # what fell out of the queue is not heard any more, what is in it is
+    gpt, outs = model(16), []
+    for first in (5, 20):
+        t = TEXT.clone()
+        t[:, first] = (t[:, first] + 1) % 11
+        cache = {}
+        outs.append([gpt(s, cache) for s in t.split(8, 1)][-1])
+    cache = {}
+    plain = [gpt(s, cache) for s in TEXT.split(8, 1)][-1]
+    assert outs[0].equal(plain) and not outs[1].equal(plain)
+
+
+def test_it_trains_and_writes_far_beyond_its_window() -> None:
+    ids = torch.arange(600) % 11
+    gpt = model()
+    losses = train(gpt, next_token_in_segments(ids, 4, 8), 120, progress=False)
+    assert losses[-1] < 0.1 < losses[0]
+    assert generate(gpt, ids[None, :9], 20)[0].equal(torch.arange(29) % 11)
+    assert gpt(TEXT).isfinite().all()  # without a cache: one segment
+
+
+def test_work_grows_with_the_length() -> None:
+    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
+        torch.manual_seed(0)
+        made = Memorizing(1, 8, m=256, k=8, window=32)
+        x = [torch.randn(1, 1, L, 8, requires_grad=wanted) for _ in range(3)]
+
+        def run() -> Tensor:
+            state, out = None, []
+            for part in zip(*(y.split(64, 2) for y in x), strict=True):
+                kept: list[Any] = []
+                out.append(made(*part, Where(CAUSAL, state=state, keep=kept.append))[0])
+                state = kept[0]
+            return torch.cat(out, 2)
+
+        return run
+
+    work_grows_no_faster(call, 1.15, work=(1024, 4096), memory=(1024, 4096))
+
+
+def test_errors_say_what_to_do() -> None:
+    for wrong, says in (({"m": -1}, "m = -1"), ({"m": 4, "k": 0}, "k = 0")):
+        with pytest.raises(ValueError, match=says):
+            Memorizing(2, 4, **wrong)
+    with pytest.raises(ValueError, match="a bias such as T5Bias"):
+        Memorizing(2, 4, m=4, local=lambda: Rope(4))
+    made, x = core(4), qkv(5)
+    with pytest.raises(ValueError, match="left to right"):
+        made(*x, Where(sliding_window(lookback=2)))
+    with pytest.raises(ValueError, match="b is for 2 heads"):
+        made(*(y.repeat(1, 2, 1, 1) for y in x), Where(CAUSAL))
+    assert math.isclose(float(Memorizing(1, 16, m=1).tau.detach()[0]), 4.0)

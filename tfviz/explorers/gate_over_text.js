@@ -1,0 +1,90 @@
+// A text with the gate of each place: 0, what was found; 1, the model alone.
+const { letters, words, gate, h, m, pushes } = tf.data;
+const text = tf.data.text;
+const ACROSS = 16;
+const sigmoid = (x) => 1 / (1 + Math.exp(-x));
+const nats = tf.keep((push) =>
+  gate.map((s, t) => {
+    const g = sigmoid(s + push);
+    return -Math.log(tf.softmax(h[t].map((x, i) => g * x + (1 - g) * m[t][i]))[text[t + 1]]);
+  }),
+);
+const mean = (xs) => tf.sum(xs) / xs.length;
+
+export default tf.explorer({
+  numbers({ token, push }) {
+    const after = text[token + 1];
+    return {
+      gates: gate.map((s) => sigmoid(s + push)),
+      p: Math.exp(-nats(push)[token]),
+      alone: tf.softmax(h[token])[after],
+      memory: tf.softmax(m[token])[after],
+      nats: mean(nats(push)),
+      curve: pushes.map((x) => mean(nats(x))),
+    };
+  },
+  setup(app) {
+    const matrix = app.matrix({
+      pick: (i, j) => app.set({ token: ACROSS * i + j }),
+      ...{ bare: true, most: 46 },
+    });
+    const lost = app.plane({ height: (w) => tf.clamp(w * 0.32, 200, 240) });
+    app.formula("z = {memory:(1 − g) m} + {model:g h},   {gate:g} = σ({model:h} · w + push)");
+    app.motion("token", { every: 400 });
+    app.knob("push", { format: (x) => tf.fixed(x, 1) });
+    const question = app.ask({
+      name: "ends",
+      question:
+        "The curve is the loss on this text. Push the gate at all places: to the left only the memory speaks, to the right only the model. Which is lowest?",
+      chips: ["memory alone", "near 0, as it was trained", "model alone"],
+      truth: (n) => {
+        const best = pushes[n.curve.indexOf(Math.min(...n.curve))];
+        return best < -2.5 ? 0 : best > 2.5 ? 2 : 1;
+      },
+      then: { push: 0 },
+      because: "Both parts were trained to be mixed: neither is as good alone.",
+    });
+
+    return (k, n) => {
+      const place = (t) => [Math.floor(t / ACROSS), t % ACROSS];
+      const found = words[k.token].map((w) => letters[w]);
+      matrix.show({
+        title: "the text; darker: more of the memory, 1 − g",
+        label: `Place ${k.token}, ${letters[text[k.token]]}; arrow keys move it`,
+        ...{ rows: gate.length / ACROSS, columns: ACROSS, most: 1 },
+        values: Float64Array.from(n.gates, (g) => 1 - g),
+        text: (i, j) => letters[text[ACROSS * i + j]],
+        at: place(k.token),
+        frames: [{ cell: place(k.token), colour: "query" }],
+      });
+      const [low, high] = [
+        Math.floor(Math.min(...n.curve) * 5) / 5,
+        Math.ceil(Math.max(...n.curve) * 5) / 5,
+      ];
+      lost.show({
+        title: "loss on this text, all gates pushed",
+        label: question.open ? "Loss against push" : `Push ${k.push}: ${tf.fixed(n.nats, 2)} nats`,
+        x: { from: -6, to: 6, label: "push: memory alone ← → model alone", whole: true },
+        y: { from: low, to: high, label: "nats" },
+        marks: question.open
+          ? []
+          : [
+              { line: n.curve.map((y, i) => [pushes[i], y]), wide: 2.5, term: "gate" },
+              {
+                ...{ handle: [k.push, n.nats], knob: "push", label: "push of the gate" },
+                text: `${tf.fixed(n.nats, 2)} nats`,
+              },
+            ],
+      });
+      app.read({
+        "next letter": letters[text[k.token + 1]],
+        "neighbours said": found.join(" "),
+        "gate g": tf.fixed(n.gates[k.token], 2),
+        "p: memory, model, both": `${tf.fixed(n.memory, 2)}, ${tf.fixed(n.alone, 2)}, ${tf.fixed(n.p, 2)}`,
+      });
+      app.say(
+        `After ${letters[text[k.token]]} came ${letters[text[k.token + 1]]}; neighbours said ${found.join(", ")}. The gate is ${tf.fixed(n.gates[k.token], 2)}, p = ${tf.fixed(n.p, 2)}.`,
+      );
+    };
+  },
+});

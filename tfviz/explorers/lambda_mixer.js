@@ -1,0 +1,104 @@
+// The model's letters, the neighbours' and their blend; the loss of all contexts against λ.
+const { rows, near, shares, shown } = tf.data;
+const SIZES = ["2,000", "8,000", "30,000", "120,000"];
+// the letters of the k nearest, weighted by exp(−d² / T)
+const told = tf.keep((place, size, k, temperature) => {
+  const [d2, words] = [near[size].d2[place].slice(0, k), near[size].words[place]];
+  const p = rows[place].p.map(() => 0);
+  tf.softmax(d2.map((d) => -d / temperature)).forEach((w, i) => (p[words[i]] += w));
+  return p;
+});
+const blend = (p, q, share) => share * q + (1 - share) * p;
+const curve = tf.keep((size, k, temperature) =>
+  shares.map((share) => {
+    const nats = rows.map(({ p, next }, place) =>
+      Math.log(blend(p[next], told(place, size, k, temperature)[next], share)),
+    );
+    return -tf.sum(nats) / rows.length;
+  }),
+);
+
+export default tf.explorer({
+  numbers({ place, share, size, k, temperature }) {
+    const { p, next } = rows[place];
+    const q = told(place, size, k, temperature);
+    const both = p.map((x, i) => blend(x, q[i], share));
+    const curves = SIZES.map((_, n) => curve(n, k, temperature));
+    return {
+      model: p.slice(0, shown),
+      near: q.slice(0, shown),
+      both: both.slice(0, shown),
+      nats: -Math.log(both[next]),
+      curve: curves[size],
+      best: curves.map((c) => shares[c.indexOf(Math.min(...c))]),
+    };
+  },
+  setup(app) {
+    const three = app.plane({ height: (w) => tf.clamp(w * 0.34, 210, 260) });
+    const lost = app.plane({ height: (w) => tf.clamp(w * 0.3, 200, 230) });
+    app.formula("p = {near:λ p_kNN} + {model:(1 − λ) p_LM}");
+    app.motion("place", { every: 1200 });
+    app.knob("share", { format: (x) => tf.fixed(x, 2) });
+    app.knob("size", { format: (n) => SIZES[n] });
+    app.knob("k");
+    app.knob("temperature");
+    const question = app.ask({
+      name: "grows",
+      question:
+        "The store grows from 2,000 keys to 120,000, the model stays as it is. Where does the best λ of these 16 contexts go?",
+      chips: ["down", "it stays", "up"],
+      truth: (n) => 1 + Math.sign(n.best[3] - n.best[0]),
+      then: { size: 3 },
+      because:
+        "In a larger store the nearest contexts are nearer, and right more often: they deserve more.",
+    });
+
+    return (k, n) => {
+      const { text, letters, next } = rows[k.place];
+      const names = letters.slice(0, n.model.length);
+      const bars = (ps, at, colour, name, term) => ({
+        ...{ bars: ps, at: ps.map((_, i) => i + at), wide: 0.26, colour, name, term },
+      });
+      three.show({
+        title: `after “${text.replaceAll("\n", "⏎")}” came “${letters[next]}”`,
+        label: `The letter that came, ${letters[next]}: model ${tf.fixed(n.model[next], 2)}, neighbours ${tf.fixed(n.near[next], 2)}, blend ${tf.fixed(n.both[next], 2)}`,
+        x: { label: "next letter", names },
+        y: { from: 0, to: 1, label: "p" },
+        marks: [
+          bars(n.model, -0.28, "key", "model", "model"),
+          bars(n.near, 0, "value", "neighbours", "near"),
+          bars(n.both, 0.28, "attention", "blend"),
+        ],
+      });
+      const [low, high] = [1, 3];
+      const i = shares.findIndex((x) => x >= k.share - 1e-9);
+      const at = tf.clamp(n.curve[i], low, high);
+      lost.show({
+        title: "loss on all 16 contexts, against λ",
+        label: question.open
+          ? "Loss against λ"
+          : `Loss at λ = ${tf.fixed(k.share, 2)}: ${tf.fixed(n.curve[i], 2)} nats`,
+        x: { from: 0, to: 1, label: "λ" },
+        y: { from: low, to: high, label: "nats" },
+        marks: question.open
+          ? []
+          : [
+              { line: shares.map((x, m) => [x, tf.clamp(n.curve[m], low, high)]), wide: 2.5 },
+              { rule: { x: n.best[k.size] }, dash: "3 3", name: "best" },
+              {
+                ...{ handle: [k.share, at], knob: "share", label: "share of the neighbours" },
+                text: `λ = ${tf.fixed(k.share, 2)}`,
+              },
+            ],
+      });
+      app.read({
+        "letter that came": `${tf.fixed(n.nats, 2)} nats`,
+        "model alone": `${tf.fixed(-Math.log(rows[k.place].p[next]), 2)} nats`,
+        "best λ of this store": question.open ? "?" : tf.fixed(n.best[k.size], 2),
+      });
+      app.say(
+        `Context ${k.place}: ${letters[next]} came. The model gave it ${tf.fixed(n.model[next], 2)}, the neighbours ${tf.fixed(n.near[next], 2)}, the blend with λ = ${tf.fixed(k.share, 2)} ${tf.fixed(n.both[next], 2)}.`,
+      );
+    };
+  },
+});

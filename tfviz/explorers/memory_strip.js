@@ -1,0 +1,127 @@
+// Memories that two heads of a trained layer retrieve for each of 32 tokens, as stored.
+const { words, about, rows, gates, m } = tf.data;
+const weigh = (token, k, flat) =>
+  rows[token].scores.map((s) => tf.softmax(s.slice(0, k).map((x) => x / flat)));
+const isFact = (at) => words[at].includes("=");
+// the share of the weight on facts of the name that is asked for
+const onFact = tf.keep((token, k, flat) => {
+  if (!rows[token].kind) return 0;
+  const at = m + token;
+  const shares = weigh(token, k, flat).map((ws, h) =>
+    tf.sum(
+      ws.map((w, i) => {
+        const far = at - rows[token].back[h][i];
+        return about[far] === about[at] && isFact(far) ? w : 0;
+      }),
+    ),
+  );
+  return tf.sum(shares) / shares.length;
+});
+const KINDS = ["asks nothing", "asks for a fact of the segment before", "asks for an old fact"];
+
+export default tf.explorer({
+  numbers({ token, k, flat }) {
+    return {
+      weights: weigh(token, k, flat),
+      right: rows.map((_, t) => onFact(t, k, flat)),
+    };
+  },
+  setup(app) {
+    const chips = app.chips({ label: "the 32 tokens" });
+    const strip = app.plane({ height: (w) => tf.clamp(w * 0.28, 170, 210) });
+    const bars = app.plane({ height: (w) => tf.clamp(w * 0.26, 170, 200) });
+    app.formula("{m:V_m} = softmax(τ q̂ · {key:k̂ of the k best}) V");
+    app.motion("token", { every: 700 });
+    app.knob("k");
+    app.knob("flat", { format: (x) => tf.fixed(x, 1) });
+    const finds = ({ kind, back }, t) =>
+      kind === 2 && about[m + t - back[0][0]] === about[m + t] && isFact(m + t - back[0][0]);
+    const old = rows.findIndex(finds);
+    const question = app.ask({
+      name: "where",
+      question: `Token ${old} asks “${words[m + old]}”, and what it asks for was told twelve segments of 16 tokens before, at any place of that segment. How many tokens back does the heads' darkest memory lie?`,
+      number: { unit: "tokens", near: 15 },
+      truth: () => rows[old].back[0][0],
+      then: { token: old },
+      because: "Twelve segments are 192 tokens, give or take the places within both segments.",
+    });
+
+    return (s, n) => {
+      const at = m + s.token;
+      const { back, kind } = rows[s.token];
+      chips.show([
+        rows.map((_, t) => ({
+          text: words[m + t],
+          kind: t === s.token ? "made" : rows[t].kind ? "new" : undefined,
+        })),
+      ]);
+      const open = question.open && s.token === old;
+      strip.show({
+        title: "memories that each head reads: darker, more weight",
+        label: open
+          ? "Answer first"
+          : n.weights
+              .map(
+                (ws, h) =>
+                  `head ${h}: ${words[at - back[h][0]]}, ${back[h][0]} tokens back, ${tf.fixed(ws[0], 2)}`,
+              )
+              .join("; "),
+        x: { from: -m - 16, to: 0, label: "tokens before this one" },
+        y: { names: gates.map((_, h) => `head ${h}`) },
+        marks: [
+          ...(open ? [] : n.weights).flatMap((ws, h) =>
+            ws.map((w, i) => {
+              const x = -back[h][i];
+              const [low, high] = [h - 0.38, h + 0.38];
+              return {
+                shape: [[x - 1.5, low], [x + 1.5, low], [x + 1.5, high], [x - 1.5, high]], // prettier-ignore
+                ...{ colour: "attention", strength: 0.1 + 0.9 * w, edge: true, term: "m" },
+              };
+            }),
+          ),
+          ...(open
+            ? []
+            : n.weights.map((_, h) => ({
+                text: words[at - back[h][0]],
+                at: [tf.clamp(-back[h][0] + 4, -m, -30), h],
+                colour: "key",
+                term: "key",
+              }))),
+          { rule: { x: 0 }, colour: "query" },
+        ],
+      });
+      bars.show({
+        title: "weight on facts of the name asked for",
+        label: question.open
+          ? "Weights of all tokens"
+          : `Token ${s.token}: ${tf.fixed(n.right[s.token], 2)}`,
+        x: { from: 0, to: rows.length, whole: true, label: "token" },
+        y: { from: 0, to: 1 },
+        marks: [
+          !question.open && {
+            ...{ bars: n.right, at: n.right.map((_, t) => t + 0.5), wide: 0.8 },
+            ...{ colour: "attention", name: "both heads" },
+          },
+          {
+            ...{ handle: [s.token + 0.5, 0], knob: "token", label: "token" },
+            to: (x) => ({ token: app.snap("token", x - 0.5) }),
+            text: words[at],
+          },
+        ],
+      });
+      app.read({
+        token: words[at],
+        it: KINDS[kind],
+        "gates of the heads": gates.map((g) => tf.fixed(g, 2)).join(", "),
+        "weight on its fact": open || !kind ? "–" : tf.fixed(n.right[s.token], 2),
+      });
+      app.say(
+        open
+          ? `Token ${s.token}: ${words[at]}.`
+          : `Token ${s.token}: ${words[at]} ${KINDS[kind]}. ${n.weights
+              .map((_, h) => `Head ${h} finds ${words[at - back[h][0]]}, ${back[h][0]} back`)
+              .join("; ")}.`,
+      );
+    };
+  },
+});
