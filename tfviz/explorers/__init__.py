@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.edge_draws import EdgeDraws
     from tfviz.explorers.first_look import FirstLook
     from tfviz.explorers.four_quadrants import FourQuadrants
+    from tfviz.explorers.halting_steps import HaltingSteps
     from tfviz.explorers.hash_wheel import HashWheel
     from tfviz.explorers.image_lens import ImageLens
     from tfviz.explorers.learned_spans import LearnedSpans
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
     from tfviz.explorers.position_bench import PositionBench
     from tfviz.explorers.relative_terms import RelativeTerms
     from tfviz.explorers.rotary_clocks import RotaryClocks
+    from tfviz.explorers.same_layer import SameLayer
     from tfviz.explorers.sinkhorn_steps import SinkhornSteps
     from tfviz.explorers.soft_dictionary import SoftDictionary
     from tfviz.explorers.span_masks import SpanMasks
     from tfviz.explorers.sparse_lab import GoalReport, SparseLab
+    from tfviz.explorers.step_signal import StepSignal
     from tfviz.explorers.three_maps import ThreeMaps
     from tfviz.explorers.token_spans import TokenSpans
     from tfviz.explorers.trained_heads import TrainedHeads
@@ -64,6 +67,7 @@ __all__ = [
     "FirstLook",
     "FourQuadrants",
     "GoalReport",
+    "HaltingSteps",
     "HashWheel",
     "ImageLens",
     "LearnedSpans",
@@ -74,10 +78,12 @@ __all__ = [
     "PositionBench",
     "RelativeTerms",
     "RotaryClocks",
+    "SameLayer",
     "SinkhornSteps",
     "SoftDictionary",
     "SpanMasks",
     "SparseLab",
+    "StepSignal",
     "ThreeMaps",
     "TokenSpans",
     "TrainedHeads",
