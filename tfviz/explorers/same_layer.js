@@ -17,7 +17,7 @@ export default tf.explorer({
     const right = app.plane({ height: (w) => tf.clamp(w * 0.8, 210, 290), into: both });
     app.formula("Hᵗ = {layer:the same layer} (Hᵗ⁻¹ + Pᵗ),  {moved:how far each state moves}");
     app.motion("t", { every: 800 });
-    app.knob("told", { as: "choice" });
+    app.knob("told", { as: "select" });
     app.knob("seed");
     const question = app.ask({
       name: "beyond",
@@ -39,6 +39,7 @@ export default tf.explorer({
         label: `After step ${k.t}: ${n.moved[k.t - 1].map((x) => tf.fixed(x, 1)).join(", ")}`,
         ...{ rows, columns: 2 * many, most, row: k.t - 1 },
         values: Float64Array.from(n.moved.flatMap((r, t) => r.map((x) => (t < k.t ? x : NaN)))),
+        rowHeads: tf.range(rows, (t) => String(t + 1)),
         columnHeads: [...pi.map((to, a) => `${a}→${to}`), ...hops.map((h, a) => `${a}+${h}`)],
         marks: [
           { cells: tf.range(2 * many, (a) => [k.t - 1, a]), term: "layer" },
@@ -53,7 +54,7 @@ export default tf.explorer({
           ? "right answers: first say what you expect"
           : "right answers of 2,500, by steps",
         label: open ? "hidden until the question is answered" : n.longer.map(share).join(", "),
-        x: { from: 1, to: rows, whole: true, label: "steps" },
+        x: { from: 1, to: rows, ticks: [1, 3, 6, 8], label: "steps" },
         y: { from: 0, to: 1.1, ticks: [0, 0.2, 0.5, 1] },
         marks: [
           { rule: { x: T }, colour: "muted" },
