@@ -32,7 +32,7 @@ class SameLayer(Explorer):
     module: ClassVar[str] = "same_layer"
     label: ClassVar[str] = "One layer, again and again: what its states do"
     min_height: ClassVar[str] = "42rem"
-    min_height_narrow: ClassVar[str] = "76rem"
+    min_height_narrow: ClassVar[str] = "92rem"
 
     t = knob(1, low=1, high=8, label="steps taken", letter="t")
     told = knob("position and step", of=["position and step", "position alone"], label="signal")

@@ -25,7 +25,7 @@ class StepSignal(Explorer):
 
     module: ClassVar[str] = "step_signal"
     label: ClassVar[str] = "A signal of position and step"
-    min_height: ClassVar[str] = "40rem"
+    min_height: ClassVar[str] = "41.5rem"
     min_height_narrow: ClassVar[str] = "75rem"
 
     t = knob(1, low=1, high=STEPS, label="step", letter="t")
