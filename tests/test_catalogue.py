@@ -85,6 +85,7 @@ BUILT = {
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
     *("routing_transformer", "sparse_sinkhorn", "sac"),
     *("adaptive_span", "dynamic_span", "multi_scale_transformer"),
+    *("act", "universal_transformer", "ut_time_position_signal", "ut_act"),
 }
 
 

@@ -21,6 +21,8 @@ NO_CORE = {  # ready, but nothing that a model takes as its attention, or not fo
     # on rows that do not follow one another their memories stay empty: then they are xl_relative
     *("transformer_xl_recurrence", "compressive_transformer", "memorizing_transformer"),
     *("knn_lm", "spalm"),  # a store beside the model, and what comes after its last layer
+    # they change how often a layer is used, and what is added before it: not the attention
+    *("act", "universal_transformer", "ut_time_position_signal", "ut_act"),
     "sparse_sinkhorn",  # causal, nothing is left in it of Sinkhorn's steps
     "sac",  # its edges need a predictor, which is trained by reward beside the model
     *("etc", "longformer", "bigbird"),  # encoders: their global tokens read what is to come

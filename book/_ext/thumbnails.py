@@ -29,13 +29,17 @@ from tfviz.basics.lm_objectives import prefix_lm
 from tfviz.basics.pointwise_mlp import gelu
 from tfviz.basics.soft_dictionary import lookup
 from tfviz.basics.token_embedding import embed
+from tfviz.longer_context.act import halting
 from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import rescale
 from tfviz.longer_context.knn_lm import mixed, p_knn
 from tfviz.longer_context.memorizing_transformer import nearest_pairs
 from tfviz.longer_context.spalm import gated
+from tfviz.longer_context.universal_transformer import Universal, changes
+from tfviz.longer_context.ut_time_position_signal import TimePosition, time_position
 from tfviz.measure import largest_storage
+from tfviz.models.blocks import Block, post_norm
 from tfviz.patterns.pattern import Pattern
 from tfviz.position.learned_pe import table_rows
 from tfviz.position.rope import rotate
@@ -262,6 +266,36 @@ def windows_by_head() -> Tensor:
     return torch.cat([torch.cat([heads[0], heads[1]], 1), torch.cat([heads[2], heads[3]], 1)])
 
 
+def says() -> Tensor:
+    """What twelve places say at six steps: h, more at each."""
+    return (drawn(12, 1, seed=6) + 0.5 * torch.arange(6) - 1.8).sigmoid()
+
+
+def stacked() -> Tensor:
+    """Weights of the steps piled up to one, place by place; each piece paler than the last."""
+    p = halting(says()).p
+    low, high = (N * (p.cumsum(1) - p), N * p.cumsum(1))
+    height = torch.arange(N).flip(0)[:, None, None] + 0.5
+    piece = (height >= low) & (height < high)  # (N, 12, 6)
+    shade = (piece * torch.linspace(1, 0.25, 6)).sum(-1)
+    return shade.repeat_interleave(2, 1)
+
+
+def strips() -> Tensor:
+    """Which of twelve places still run: six steps from top to bottom."""
+    runs = (torch.arange(6)[:, None] < halting(says()).N).float()
+    return (0.12 + 0.8 * runs).repeat_interleave(4, 0).repeat_interleave(2, 1)
+
+
+def looped() -> Tensor:
+    """How far twelve states move in each of twelve steps of one layer."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        stack = Universal(Block(16, 2, post_norm), 12, TimePosition(16))
+    moved = changes(stack.states(drawn(1, 12, 16, seed=4)))[0]
+    return spread(moved.log()).repeat_interleave(2, 0).repeat_interleave(2, 1)
+
+
 PICTURES: dict[str, Callable[[], Tensor]] = {
     "soft_dictionary": lambda: spread(
         lookup(circle(STEPS / 3.8), circle(STEPS / 3.8), torch.eye(N), beta=4.0)[1]
@@ -299,6 +333,12 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
     "memorizing_transformer": far_memories,
     "da_transformer": near_and_far,
     "alibi": eight_ramps,
+    "universal_transformer": looped,
+    "ut_time_position_signal": lambda: spread(
+        torch.cat([time_position(STEPS, t, N // 4, base=60.0) for t in (1, 4, 7, 10)], 1)
+    ),
+    "act": stacked,
+    "ut_act": strips,
     "adaptive_span": lambda: soft_edge(torch.tensor(5.0), R=7),
     "dynamic_span": lambda: soft_edge(
         dynamic_spans((STEPS / 2.6).sin()[None, None, :, None], 3 * torch.ones(1, 1), drawn(1), 16)[

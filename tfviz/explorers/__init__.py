@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tfviz.explorers.first_look import FirstLook
     from tfviz.explorers.four_quadrants import FourQuadrants
     from tfviz.explorers.gate_over_text import GateOverText
+    from tfviz.explorers.halting_steps import HaltingSteps
     from tfviz.explorers.hash_wheel import HashWheel
     from tfviz.explorers.image_lens import ImageLens
     from tfviz.explorers.lambda_mixer import LambdaMixer
@@ -39,10 +40,12 @@ if TYPE_CHECKING:
     from tfviz.explorers.position_bench import PositionBench
     from tfviz.explorers.relative_terms import RelativeTerms
     from tfviz.explorers.rotary_clocks import RotaryClocks
+    from tfviz.explorers.same_layer import SameLayer
     from tfviz.explorers.sinkhorn_steps import SinkhornSteps
     from tfviz.explorers.soft_dictionary import SoftDictionary
     from tfviz.explorers.span_masks import SpanMasks
     from tfviz.explorers.sparse_lab import GoalReport, SparseLab
+    from tfviz.explorers.step_signal import StepSignal
     from tfviz.explorers.three_maps import ThreeMaps
     from tfviz.explorers.token_spans import TokenSpans
     from tfviz.explorers.trained_heads import TrainedHeads
@@ -68,6 +71,7 @@ __all__ = [
     "FourQuadrants",
     "GateOverText",
     "GoalReport",
+    "HaltingSteps",
     "HashWheel",
     "ImageLens",
     "LambdaMixer",
@@ -80,10 +84,12 @@ __all__ = [
     "PositionBench",
     "RelativeTerms",
     "RotaryClocks",
+    "SameLayer",
     "SinkhornSteps",
     "SoftDictionary",
     "SpanMasks",
     "SparseLab",
+    "StepSignal",
     "ThreeMaps",
     "TokenSpans",
     "TrainedHeads",

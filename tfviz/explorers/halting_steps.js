@@ -1,0 +1,107 @@
+// Halting as in the library: h = σ(logit + b), steps until their sum reaches 1 − ε, then the remainder.
+const { words, logits } = tf.data;
+const M = logits[0].length;
+const halted = (row, b, eps) => {
+  const p = [];
+  let before = 0;
+  for (let n = 1; n <= M; n++) {
+    const h = 1 / (1 + Math.exp(-row[n - 1] - b));
+    const last = before + h >= 1 - eps || n === M;
+    p.push(last ? 1 - before : h);
+    if (last) return { N: n, R: 1 - before, p: [...p, ...tf.range(M - n, () => 0)] };
+    before += h;
+  }
+  return { N: M, R: 1 - before, p };
+};
+
+export default tf.explorer({
+  numbers({ b, eps, tau }) {
+    const found = logits.map((row) => halted(row, b, eps));
+    const [N, R, p] = ["N", "R", "p"].map((part) => found.map((x) => x[part]));
+    return {
+      ...{ N, R, p, ran: tf.range(M, (n) => N.filter((x) => x > n).length) },
+      price: (tau * (tf.sum(N) + tf.sum(R))) / words.length,
+    };
+  },
+  setup(app) {
+    const stacks = app.plane({ height: (w) => tf.clamp(w * 0.48, 240, 340) });
+    app.formula(
+      "halt at n when {sum:h¹ + … + hⁿ} ≥ {edge:1 − ε};  the last weight is the {rest:remainder R}",
+    );
+    app.motion("step", { every: 900 });
+    for (const key of ["b", "eps", "tau"]) app.knob(key);
+    const question = app.ask({
+      name: "remainder",
+      question:
+        "“man” says h = 0.3, then 0.4, then 0.5. With which weight does its third state count?",
+      number: { near: 0.005 },
+      truth: (n) => Number(n.p[2][2].toFixed(3)),
+      then: { step: 3, b: 0, eps: 0.01 },
+      because:
+        "0.3 + 0.4 + 0.5 is more than 0.99, so it halts there; and weights must sum to one: 1 − 0.7 is left.",
+    });
+
+    return (k, n) => {
+      const { open } = question;
+      const box = (word, from, to) => {
+        const [a, b] = [word - 0.36, word + 0.36];
+        return [[a, from], [b, from], [b, to], [a, to]]; // prettier-ignore
+      };
+      const pieces = n.p.flatMap((p, word) => {
+        let from = 0;
+        return p.slice(0, Math.min(k.step, n.N[word])).map((height, at) => {
+          const last = at + 1 === n.N[word];
+          const look = last
+            ? { colour: "query", strength: 0.75, term: "rest" }
+            : { colour: "attention", strength: at % 2 ? 0.3 : 0.5, term: "sum" };
+          from += height;
+          return { shape: box(word, from - height, from), edge: true, ...look };
+        });
+      });
+      const names = n.p.flatMap((p, word) => {
+        let from = 0;
+        return p.slice(0, Math.min(k.step, n.N[word])).map((height, at) => {
+          from += height;
+          return height > 0.08 && { text: tf.fixed(height, 2), at: [word, from - height / 2] };
+        });
+      });
+      const running = n.N.filter((N) => N > k.step).length;
+      stacks.show({
+        title: `after step ${k.step}: violet h of each step, orange the remainder`,
+        label: words
+          .map((w, i) => (n.N[i] <= k.step ? `${w} halted at ${n.N[i]}` : `${w} runs`))
+          .join(", "),
+        x: { names: words },
+        y: { from: 0, to: 1.12, label: "sum of the weights", ticks: [0, 0.5, 1] },
+        marks: [
+          ...pieces,
+          ...names,
+          { rule: { y: 1 - k.eps }, colour: "key", term: "edge" },
+          {
+            ...{
+              handle: [words.length - 0.55, 1 - k.eps],
+              knobY: "eps",
+              label: "what may be missing",
+            },
+            ...{
+              to: (x, y) => ({ eps: app.snap("eps", 1 - y) }),
+              text: `1 − ε = ${tf.fixed(1 - k.eps, 2)}`,
+            },
+            term: "edge",
+          },
+        ],
+      });
+      const steps = tf.sum(n.N.map((N) => Math.min(N, k.step)));
+      app.read({
+        "steps, word by word": open ? "?" : n.N.join(", "),
+        "computed so far": `${steps} of ${words.length * k.step} states`,
+        "τ · mean of N + R": open ? "?" : tf.fixed(n.price, 3),
+      });
+      app.say(
+        `After step ${k.step}, ${running} of ${words.length} words still think${
+          running || open ? "" : `; longest took ${Math.max(...n.N)} steps`
+        }.`,
+      );
+    };
+  },
+});

@@ -1,0 +1,68 @@
+"""Adaptive computation time at six words: what each step says, and when the sum is full."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+import torch
+
+from tfviz.explorers.base import Explorer
+from tfviz.explorers.knobs import knob
+from tfviz.longer_context.act import halting
+
+WORDS = ["the", "old", "man", "the", "boats", "."]
+H = [
+    [0.9, 0.92, 0.94, 0.95, 0.95, 0.96, 0.96, 0.97],
+    [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.8, 0.8],
+    [0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.7, 0.7],
+    [0.12, 0.18, 0.24, 0.3, 0.36, 0.4, 0.45, 0.5],
+    [0.25, 0.35, 0.45, 0.55, 0.6, 0.65, 0.7, 0.7],
+    [0.995, 0.99, 0.99, 0.99, 0.99, 0.99, 0.99, 0.99],
+]
+"""Chosen by us: h of each word at each of M steps, for b_h = 0."""
+M = len(H[0])
+
+
+@cache
+def logits() -> list[list[float]]:
+    """W_h s: what a bias is added to."""
+    return torch.tensor(H, dtype=torch.float64).logit().tolist()
+
+
+class HaltingSteps(Explorer):
+    """Six words that think until Σ h reaches 1 − ε, eight steps at most.
+
+    step   how far it has come, 1 to 8
+    b      the bias b_h, −4 to 5;  eps   ε, 0 to 0.5;  tau   price of a step, 0 to 0.5
+
+    Raises ValueError for values out of range.
+    """
+
+    module: ClassVar[str] = "halting_steps"
+    label: ClassVar[str] = "Halting: when each word has thought enough"
+    min_height: ClassVar[str] = "43.5rem"
+    min_height_narrow: ClassVar[str] = "72rem"
+
+    step = knob(1, low=1, high=M, label="step", letter="n")
+    b = knob(0.0, low=-4.0, high=5.0, step=0.1, label="bias of halting", letter="b_h")
+    eps = knob(0.01, low=0.0, high=0.5, step=0.01, label="what may be missing", letter="ε")
+    tau = knob(0.01, low=0.0, high=0.5, step=0.01, label="price of a step", letter="τ")
+    asks = "Which word halts first, which last? Answer the grey box, then press play."
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {"words": WORDS, "logits": logits()}
+
+    def numbers(self) -> dict[str, Any]:
+        """N and R of each word, its weights, how many words run at each step, and τ times the mean
+        of N + R."""
+        h = (torch.tensor(logits(), dtype=torch.float64) + self.b).sigmoid()
+        N, R, p = halting(h, self.eps)
+        return {
+            "N": N.tolist(),
+            "R": R.tolist(),
+            "p": p.tolist(),
+            "ran": [int((n <= N).sum()) for n in range(1, M + 1)],
+            "price": self.tau * (N + R).mean().item(),
+        }

@@ -1,0 +1,79 @@
+// Codes of place and step from the library's formula of the sinusoid; distances to one of them.
+const entry = new Function(`return ${tf.data.entry}`)(); // (i, c, d, base) => number
+const { places, steps } = tf.data;
+const row = tf.keep((i, d, base) => tf.range(d, (c) => entry(i, c, d, base)), 400);
+const code = (i, t, d, base) => {
+  const [p, s] = [row(i, d, 10000), row(t, d, base)];
+  return p.map((x, c) => x + s[c]);
+};
+
+export default tf.explorer({
+  numbers({ t, i, d, base }) {
+    const mine = code(i, t, d, base);
+    const far = (other) => tf.norm(other.map((x, c) => x - mine[c]));
+    return {
+      codes: tf.range(places, (j) => code(j, t, d, base)),
+      far: tf.range(places, (j) => tf.range(steps, (n) => far(code(j, n + 1, d, base)))),
+    };
+  },
+  setup(app) {
+    const both = app.split("1.2fr 1fr");
+    const table = app.matrix({
+      ...{ axes: ["place", "number of the code"], tall: 300, into: both },
+      pick: (i) => app.set({ i }),
+    });
+    const map = app.matrix({
+      ...{ axes: ["place", "step"], tall: 300, into: both },
+      pick: (i, t) => app.set({ i, t: t + 1 }),
+    });
+    app.formula("Pᵗᵢ = {place:code of place i} + {step:code of step t}");
+    app.motion("t", { every: 700 });
+    for (const key of ["i", "d", "base"]) app.knob(key);
+    const question = app.ask({
+      name: "twin",
+      question:
+        "Place 3 at step 5, both with the same hands: does any other place and step have the very same code?",
+      chips: ["no other", "place 5 at step 3", "place 4 at step 4", "place 8 at step 1"],
+      truth: (n) =>
+        [0, n.far[5][2], n.far[4][3], n.far[8][0]].findIndex((x, at) => at && x < 1e-9) % 4,
+      then: { t: 5, i: 3, d: 16, base: 10000 },
+      because:
+        "A sum does not know what was added to what. Give the step another base, and the twin is gone.",
+    });
+
+    return (k, n) => {
+      const { open } = question;
+      table.show({
+        title: `Pᵗ at step ${k.t}: one row for each place`,
+        label: `Codes at step ${k.t}; row of place ${k.i}; arrow keys move it`,
+        ...{ rows: places, columns: k.d, values: Float64Array.from(n.codes.flat()) },
+        ...{ signed: true, most: 2, row: k.i },
+        marks: [{ cells: tf.range(k.d, (c) => [k.i, c]), term: "place" }],
+        columnHeads: k.d > 16 ? undefined : tf.range(k.d, String),
+      });
+      const near = open ? NaN : 0;
+      const closest = n.far.flatMap((r, j) =>
+        r.map((x, s) => [x, j, s + 1]).filter(([, a, b]) => a !== k.i || b !== k.t),
+      );
+      const [least, j, s] = closest.reduce((a, b) => (b[0] < a[0] ? b : a));
+      map.show({
+        title: open
+          ? "who is near this code: first answer"
+          : "dark: near the code of place i, step t",
+        label: open ? "hidden until the question is answered" : `Nearest: place ${j} at step ${s}`,
+        ...{ rows: places, columns: steps, most: 1, row: k.i },
+        values: Float64Array.from(n.far.flat(), (x) => near + Math.exp(-x)),
+        columnHeads: tf.range(steps, (m) => String(m + 1)),
+        frames: open ? [] : [{ cell: [k.i, k.t - 1] }, { cell: [j, s - 1] }],
+        marks: [{ cells: tf.range(places, (a) => [a, k.t - 1]), term: "step" }],
+      });
+      app.read({
+        "nearest other code": open ? "?" : `place ${j}, step ${s}`,
+        "its distance": open ? "?" : tf.fixed(least, 2),
+      });
+      app.say(
+        `Step ${k.t}, place ${k.i}${open ? "" : `: the nearest other code is place ${j} at step ${s}, ${tf.fixed(least, 2)} away`}.`,
+      );
+    };
+  },
+});

@@ -1,0 +1,142 @@
+"""Adaptive computation time: a recurrent network thinks at each input as long as it says.
+
+    s^n = S(s^{n−1}, x^n),   x^n = (x, 1) at the first step, (x, 0) at the others
+    h^n = σ(W_h s^n + b_h)
+    N = min{M, min{n' : Σ_{n ≤ n'} h^n ≥ 1 − ε}},   R = 1 − Σ_{n < N} h^n
+    p^n = h^n for n < N,  p^N = R,   s = Σ p^n s^n,   y = Σ p^n y^n
+    loss + τ Σ_t (N(t) + R(t))
+
+Graves 2016 (arXiv 1603.08983). Σ p^n = 1, so with y^n = W_y s^n + b_y it is the same to read the
+mean state once: y = W_y s + b_y. N is a whole number and has no gradient; R has −1 by each h^n,
+n < N.
+
+>>> halting(torch.tensor([0.3, 0.4, 0.5, 0.9])).p
+tensor([0.3000, 0.4000, 0.3000, 0.0000])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from tfviz import _arguments
+
+
+class Halted(NamedTuple):
+    N: Int[Tensor, "*n"]
+    R: Float[Tensor, "*n"]
+    p: Float[Tensor, "*n M"]
+
+
+def halting(h: Float[Tensor, "*n M"], eps: float = 0.01) -> Halted:
+    """Steps, remainder and weights, from what every one of M steps says."""
+    _arguments.real("eps", eps, 0.0, 1.0)
+    before = h.cumsum(-1) - h  # Σ of the steps before
+    n = torch.arange(1, h.shape[-1] + 1, device=h.device)
+    last = (before + h >= 1 - eps) | (n == h.shape[-1])
+    N = last.int().argmax(-1) + 1  # the first
+    R = 1 - before.gather(-1, N[..., None] - 1).squeeze(-1)
+    here = N[..., None]
+    p = torch.where(n < here, h, torch.where(n == here, R[..., None], torch.zeros_like(h)))
+    return Halted(N, R, p)
+
+
+class Pondered(NamedTuple):
+    """Of n rows: Σ p s, the last state, N, R, and how many ran at each step."""
+
+    mean: Float[Tensor, "n d"]
+    last: Float[Tensor, "n d"]
+    N: Int[Tensor, "n"]
+    R: Float[Tensor, "n"]
+    ran: list[int]
+
+    @property
+    def cost(self) -> Float[Tensor, "n"]:
+        """N + R."""
+        return self.N + self.R
+
+
+Step = Callable[[Tensor, int, Tensor], tuple[Tensor, Tensor]]
+"""(states of all rows, n = 1, 2, …, numbers of the rows that run) → new states, h: of those."""
+
+
+def ponder(
+    s: Float[Tensor, "n d"],
+    step: Step,
+    M: int,
+    eps: float = 0.01,
+    running: Int[Tensor, "r"] | None = None,
+) -> Pondered:
+    """Steps until every row has halted, M at most. A row that has halted is not computed again.
+
+    Rows that are not in `running` at the start have N = R = 0 and the mean 0.
+    """
+    _arguments.integer("M", M, 1)
+    _arguments.real("eps", eps, 0.0, 1.0)
+    running = torch.arange(len(s), device=s.device) if running is None else running
+    mean, N, ran = torch.zeros_like(s), s.new_zeros(len(s), dtype=torch.long), list[int]()
+    total, R = s.new_zeros(len(s)), s.new_zeros(len(s))
+    for n in range(1, M + 1):
+        if not len(running):
+            break
+        new, h = step(s, n, running)
+        before = total[running]
+        halts = (before + h >= 1 - eps) | (n == M)
+        p = torch.where(halts, 1 - before, h)
+        s = s.index_copy(0, running, new)
+        mean = mean.index_add(0, running, p[:, None] * new)
+        total, R = total.index_copy(0, running, before + p), R.index_copy(0, running, p)
+        N[running] = n
+        ran.append(len(running))
+        running = running[~halts]
+    return Pondered(mean, s, N, R, ran)
+
+
+class Thought(NamedTuple):
+    y: Float[Tensor, "b L d_out"]
+    N: Int[Tensor, "b L"]
+    R: Float[Tensor, "b L"]
+
+    def price(self) -> Float[Tensor, ""]:
+        """The mean over inputs of N + R: what τ is multiplied with."""
+        return (self.N + self.R).mean()
+
+
+class ACT(nn.Module):
+    """A recurrent network that takes N(t) steps of its cell at input t.
+
+    cell   torch.nn.GRUCell or RNNCell;  M   the most steps;  bias   b_h at the start
+    """
+
+    def __init__(
+        self, d_in: int, d: int, d_out: int, *, M: int = 10, eps: float = 0.01, bias: float = 1.0,
+        cell: Callable[[int, int], nn.Module] = nn.GRUCell,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.d, self.M, self.eps = _arguments.integer("d", d, 1), M, eps
+        self.cell, self.halt, self.read = cell(d_in + 1, d), nn.Linear(d, 1), nn.Linear(d, d_out)
+        nn.init.constant_(self.halt.bias, _arguments.real("bias", bias))
+
+    def forward(self, x: Float[Tensor, "b L d_in"], s: Tensor | None = None) -> Thought:
+        s = x.new_zeros(len(x), self.d) if s is None else s
+        found = []
+        for x_t in x.unbind(1):
+            found.append(self._think(x_t, s))
+            s = found[-1].mean
+        y, N, R = (
+            torch.stack(part, 1)
+            for part in ([f.mean for f in found], [f.N for f in found], [f.R for f in found])
+        )
+        return Thought(self.read(y), N, R)
+
+    def _think(self, x: Float[Tensor, "b d_in"], s: Float[Tensor, "b d"]) -> Pondered:
+        def step(s: Tensor, n: int, running: Tensor) -> tuple[Tensor, Tensor]:
+            flag = x.new_full((len(running), 1), float(n == 1))
+            new = self.cell(torch.cat([x[running], flag], 1), s[running])
+            return new, self.halt(new).sigmoid().squeeze(1)
+
+        return ponder(s, step, self.M, self.eps)

@@ -1,0 +1,151 @@
+"""Universal Transformer with halting at each position: ready ones stop, others go on reading them.
+
+    h_i^t = σ(H_i^t W_h + b_h) for a position that runs; N(i), R(i), p_i^t as in `act`
+    H_i^t = H_i^{t−1} once i has halted;     out_i = Σ_t p_i^t H_i^t;     until all have, or t = M
+
+Dehghani et al. 2018 (arXiv 1807.03819), by the formula of Graves 2016. In tensor2tensor
+(`universal_transformer_act_accumulated`) positions that have halted are transformed further, and
+others read the moving state: `freeze=False`. There h is also asked before the step, of
+H^{t−1} + P^t, and a position that is cut off at M gets no remainder.
+
+Positions that have halted are not computed: their keys and values are copied. P^t is told to them
+too, but its part by step is one vector for all: keys and values move by one product with it.
+
+>>> from tfviz.models.gpt import GPT
+>>> model = halting_universal(GPT(vocab=11, d=8, h=2, N=1, order=post_norm), M=6, bias=9.0)
+>>> model(torch.tensor([[3, 1, 4]])).shape, pondered(model).N.tolist()
+(torch.Size([1, 3, 11]), [[1, 1, 1]])
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tfviz import _arguments
+from tfviz.cores import CAUSAL, FULL, Cache, Dense
+from tfviz.longer_context.act import Pondered, ponder
+from tfviz.longer_context.universal_transformer import Model, Universal, post_norm, universal
+from tfviz.models.blocks import Memory, Real, Seq
+
+
+class Halting(Universal):
+    """At most T steps of one block, at each position until it halts; `pondered` is the last call's.
+
+    bias     b_h at the start;  freeze   what has halted is copied, not transformed further
+    compact  only what runs is computed, where that is known to be the same: a post-norm block
+             without cross-attention, whose core is Dense itself; False: all, and then discarded
+    """
+
+    def __init__(
+        self, *stack: Any, eps: float = 0.01, bias: float = 1.0, freeze: bool = True,
+        compact: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(*stack)
+        d = self.block.attend.W_o.in_features
+        self.eps, self.freeze, self.compact = _arguments.real("eps", eps, 0.0, 1.0), freeze, compact
+        self.halt = nn.Linear(d, 1)
+        nn.init.constant_(self.halt.bias, _arguments.real("bias", bias))
+        self.pondered: Pondered | None = None
+
+    def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
+        if cache is not None:
+            raise ValueError(
+                "a cache would have to keep keys and values of all T steps, also of those that no "
+                "position has taken yet: call the model without one"
+            )
+        b, L, d = X.shape
+        own = real if memory is None else None
+        running = None if own is None else own.flatten().nonzero().squeeze(1)
+        step = self._all(memory, real, (b, L)) if self._computes_all() else self._few(own, (b, L))
+        found = ponder(X.flatten(0, 1), step, self.T, self.eps, running)
+        self.pondered = found._replace(N=found.N.view(b, L), R=found.R.view(b, L))
+        return self.norm(found.mean.view(b, L, d))
+
+    def _computes_all(self) -> bool:
+        block = self.block
+        simple = block.order is post_norm and type(block.attend.core) is Dense and not block.cross
+        plain = block.attend.pattern in (CAUSAL, FULL) and block.attend.see is None
+        return not (self.compact and self.freeze and simple and plain)
+
+    def _halts(self, new: Tensor) -> Tensor:
+        return self.halt(new).sigmoid().squeeze(-1)
+
+    def _all(self, memory: Memory, real: Real, shape: tuple[int, int]) -> Any:
+        """The definition: the block on every position, of which those that run are taken."""
+        i = torch.arange(shape[1], device=self.halt.weight.device)
+        moving: list[Tensor] = []
+
+        def step(s: Tensor, t: int, running: Tensor) -> tuple[Tensor, Tensor]:
+            H = s.view(*shape, -1) if self.freeze or not moving else moving[-1]
+            H = self.block(self.told(H, i, t), memory, real)
+            moving.append(H)
+            new = H.flatten(0, 1)[running]
+            return new, self._halts(new)
+
+        return step
+
+    def _few(self, real: Real, shape: tuple[int, int]) -> Any:
+        """Only the rows that run; keys and values of the others are those they had."""
+        (b, L), block, attend = shape, self.block, self.block.attend
+        W, bias, d = attend.W_qkv.weight, attend.W_qkv.bias, attend.W_o.in_features
+        i = torch.arange(L, device=W.device)
+        place = W.new_zeros(L, d) if self.signal is None else self.signal.place(i).to(W)
+        allowed = (i <= i[:, None]) if attend.pattern == CAUSAL else i[:, None] >= 0
+        seen = allowed if real is None else allowed & real[:, None]  # (L, L), or (b, L, L)
+        kept, fresh = W.new_zeros(b * L, sum(attend.widths[1:])), W.new_zeros(0, dtype=torch.long)
+
+        def step(s: Tensor, t: int, running: Tensor) -> tuple[Tensor, Tensor]:
+            nonlocal kept, fresh
+            when = W.new_zeros(d) if self.signal is None else self.signal.step(t).to(W)
+            text, at = running // L, running % L
+            X = s[running] + place[at]
+            moved = F.linear(when, W)  # what the step adds to each query, key and value
+            fresh = running if t == 1 else fresh  # states that the step before has made
+            made = F.linear(s[fresh] + place[fresh % L], W[d:], bias[d:])
+            kept, fresh = kept.index_copy(0, fresh, made), running
+            K, V = (kept + moved[d:]).view(b, L, -1).split(attend.widths[1:], -1)
+            # rows of a text stand side by side, filled up to the text with most
+            slot = torch.arange(len(running), device=text.device)
+            slot = slot - torch.searchsorted(text, text)
+            most = int(slot.max()) + 1
+            asks = F.linear(X, W[:d], bias[:d]) + moved[:d]
+            Q = X.new_zeros(b, most, d).index_put((text, slot), asks)
+            mask = torch.ones(b, most, L, dtype=torch.bool, device=text.device)
+            mask[text, slot] = seen[at] if seen.dim() == 2 else seen[text, at]
+            heads = attend._heads
+            same = partial(torch.repeat_interleave, repeats=attend.h // attend.h_kv, dim=1)
+            out = F.scaled_dot_product_attention(
+                heads(Q), same(heads(K)), same(heads(V)), mask[:, None]
+            ).transpose(1, 2).flatten(2)[text, slot]  # fmt: skip
+            A = block.order(X + when, lambda _: attend.W_o(out), block.norms[0])
+            new = block.order(A, block.feed, block.norms[-1])
+            return new, self._halts(new)
+
+        return step
+
+
+def halting_universal(model: Model, M: int, signal: Any = None, **halting: Any) -> Model:
+    """The model with a stack that halts at each position, M steps at most."""
+    more = {} if signal is None else {"signal": signal}
+    return universal(model, M, make=partial(Halting, **halting), **more)
+
+
+def pondered(model: nn.Module) -> Pondered:
+    """N and R of every position of the last call, of a model that has one stack."""
+    (found,) = [m.pondered for m in model.modules() if isinstance(m, Halting)]
+    if found is None:
+        raise ValueError("the model has not been called yet")
+    return found
+
+
+def price(model: nn.Module) -> Tensor:
+    """The mean of N + R over the positions of the last call, summed over stacks: τ's factor."""
+    found = [m.pondered for m in model.modules() if isinstance(m, Halting) and m.pondered]
+    if not found:
+        raise ValueError("no stack of this model has halted; make it by halting_universal, call it")
+    return torch.stack([x.cost.sum() / (x.N > 0).sum() for x in found]).sum()
