@@ -84,6 +84,7 @@ BUILT = {
     *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
     *("routing_transformer", "sparse_sinkhorn", "sac"),
     *("adaptive_span", "dynamic_span", "multi_scale_transformer"),
+    *("depth_adaptive_training", "depth_classifiers", "calm_confidence", "ltt_calibration"),
 }
 
 
