@@ -45,7 +45,7 @@ class ExitClassifiers(Explorer):
 
     module: ClassVar[str] = "exit_classifiers"
     label: ClassVar[str] = "Exits: the oracle and three classifiers"
-    min_height: ClassVar[str] = "49rem"
+    min_height: ClassVar[str] = "51.5rem"
     min_height_narrow: ClassVar[str] = "80rem"
 
     token = knob(4, low=0, high=47, label="letter", letter="t")

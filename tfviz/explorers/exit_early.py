@@ -44,11 +44,11 @@ class ExitEarly(Explorer):
 
     module: ClassVar[str] = "exit_early"
     label: ClassVar[str] = "Early exit: blocks that each letter computes"
-    min_height: ClassVar[str] = "47rem"
+    min_height: ClassVar[str] = "56.5rem"
     min_height_narrow: ClassVar[str] = "78rem"
 
     letter = knob(8, low=0, high=47, label="letter", letter="t")
-    level = knob(8, low=0, high=20, label="threshold", letter="λ")
+    level = knob(2, low=0, high=20, label="threshold", letter="λ")
     measure = knob("softmax response", of=MEASURES, label="measure of confidence")
     seed = knob(0, of=[0, 1, 2], label="seed")
     asks = "Drag the point along its curve. Which letters are easy?"

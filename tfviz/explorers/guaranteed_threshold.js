@@ -126,7 +126,9 @@ export default tf.explorer({
       app.read({
         "this draw's choice": found ? chosen : "not yet",
         "its true risk": found ? tf.fixed(truth[n.safe], 3) : "not yet",
-        "mean blocks": found ? `${tf.fixed(n.safe ? depth[n.safe - 1] : blocks, 2)} of ${blocks}` : "not yet",
+        "mean blocks": found
+          ? `${tf.fixed(n.safe ? depth[n.safe - 1] : blocks, 2)} of ${blocks}`
+          : "not yet",
         "promises broken": open ? "?" : `${n.broken} of ${draws}`,
       });
       app.say(
