@@ -77,13 +77,18 @@ def with_prompt(level: float) -> Tensor:
     return torch.cat([torch.full((PROMPT,), torch.inf), torch.full((L - PROMPT,), level)])
 
 
-def heads_of(model: GPT, seed: int) -> nn.ModuleDict:
-    """CALM's classifier, and for each kind and price an exit classifier of likelihood's oracle."""
+def new_heads() -> nn.ModuleDict:
+    """CALM's classifier, and an exit classifier for each kind and price, not yet trained."""
     made: dict[str, nn.Module] = {"calm": nn.Linear(WIDTH, 1)}
     for price in range(len(PRICES)):
         made[f"sequence {price}"] = exits.SequenceExit(WIDTH, N, PROMPT)
         made[f"token {price}"] = exits.TokenExit(WIDTH, N)
         made[f"geometric {price}"] = exits.GeometricExit(WIDTH, N)
+    return nn.ModuleDict(made)
+
+
+def heads_of(model: GPT, seed: int) -> nn.ModuleDict:
+    """Trained: CALM's on agreement, the others on the oracle of likelihood."""
     training, _ = data.split(data.characters()[0])
 
     def loss(heads: nn.Module, rng: Generator, step: int) -> Tensor:
@@ -99,7 +104,7 @@ def heads_of(model: GPT, seed: int) -> nn.ModuleDict:
                 total = total + exits.exit_loss(head(X), oracle(LL, PRICES[int(price)], kind))
         return total
 
-    heads = seeded(seed, lambda: nn.ModuleDict(made))
+    heads = seeded(seed, new_heads)
     train(heads, loss, HEAD_STEPS, rate=1e-2, seed=seed, clip=torch.inf, progress=False)
     return heads
 

@@ -40,7 +40,8 @@ export default tf.explorer({
     const mean = app.plane({ height: () => 220, into: both });
     app.formula("oracle: argmax over n of  {score:s_tⁿ} − {price:λ} n");
     app.motion("token", { every: 400 });
-    for (const key of ["price", "sigma", "score", "shows"]) app.knob(key);
+    for (const key of ["price", "sigma", "score"]) app.knob(key);
+    app.knob("shows", { as: "select" });
     const question = app.ask({
       name: "free",
       question:

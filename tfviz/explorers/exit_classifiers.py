@@ -46,7 +46,7 @@ class ExitClassifiers(Explorer):
     module: ClassVar[str] = "exit_classifiers"
     label: ClassVar[str] = "Exits: the oracle and three classifiers"
     min_height: ClassVar[str] = "51.5rem"
-    min_height_narrow: ClassVar[str] = "80rem"
+    min_height_narrow: ClassVar[str] = "101rem"
 
     token = knob(4, low=0, high=47, label="letter", letter="t")
     price = knob(0.0, of=PRICES, label="price of a block", letter="λ")

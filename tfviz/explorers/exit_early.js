@@ -27,7 +27,7 @@ export default tf.explorer({
     );
     app.motion("letter", { every: 400, verbs: ["back", "next letter"] });
     app.knob("level", { format: (n) => tf.short(levels[app.values().measure][n]) });
-    app.knob("measure");
+    app.knob("measure", { as: "select" });
     app.knob("seed");
     const question = app.ask({
       name: "lead",

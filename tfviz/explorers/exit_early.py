@@ -45,7 +45,7 @@ class ExitEarly(Explorer):
     module: ClassVar[str] = "exit_early"
     label: ClassVar[str] = "Early exit: blocks that each letter computes"
     min_height: ClassVar[str] = "56.5rem"
-    min_height_narrow: ClassVar[str] = "78rem"
+    min_height_narrow: ClassVar[str] = "85rem"
 
     letter = knob(8, low=0, high=47, label="letter", letter="t")
     level = knob(2, low=0, high=20, label="threshold", letter="λ")

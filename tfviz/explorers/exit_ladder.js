@@ -25,7 +25,7 @@ export default tf.explorer({
     app.formula("exit n: softmax of LN({state:h_tⁿ}) Eᵀ — the same {read:E} for all");
     app.motion("letter", { every: 400 });
     app.knob("exit");
-    app.knob("trained");
+    app.knob("trained", { as: "select" });
     app.knob("seed");
     const question = app.ask({
       name: "first",

@@ -37,8 +37,8 @@ class ExitLadder(Explorer):
 
     module: ClassVar[str] = "exit_ladder"
     label: ClassVar[str] = "What each exit says, for four ways to train exits"
-    min_height: ClassVar[str] = "47rem"
-    min_height_narrow: ClassVar[str] = "76rem"
+    min_height: ClassVar[str] = "54.5rem"
+    min_height_narrow: ClassVar[str] = "81.5rem"
 
     letter = knob(20, low=0, high=63, label="letter", letter="t")
     exit = knob(1, low=1, high=4, label="exit", letter="n")

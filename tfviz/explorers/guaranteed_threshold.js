@@ -49,7 +49,8 @@ export default tf.explorer({
     const many = app.plane({ height: (w) => tf.clamp(w * 0.26, 170, 210) });
     app.formula("reject {hyp:H_j: R(λ_j) > δ} while {p:p_j ≤ ε}; keep the last {chosen:λ}");
     app.motion("step", { every: 500, verbs: ["back", "next test"] });
-    for (const key of ["n", "delta", "epsilon", "test", "draw"]) app.knob(key);
+    for (const key of ["n", "delta", "epsilon", "draw"]) app.knob(key);
+    app.knob("test", { as: "select" });
     const question = app.ask({
       name: "hundred",
       question:

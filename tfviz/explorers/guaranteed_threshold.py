@@ -48,8 +48,8 @@ class GuaranteedThreshold(Explorer):
 
     module: ClassVar[str] = "guaranteed_threshold"
     label: ClassVar[str] = "Learn then Test: a threshold with a guarantee"
-    min_height: ClassVar[str] = "52rem"
-    min_height_narrow: ClassVar[str] = "100rem"
+    min_height: ClassVar[str] = "55.5rem"
+    min_height_narrow: ClassVar[str] = "120rem"
 
     step = knob(3, low=0, high=20, label="tests made")
     n = knob(200, of=[25, 50, 100, 200, 500], label="calibration texts", letter="n")
