@@ -86,6 +86,7 @@ BUILT = {
     *("routing_transformer", "sparse_sinkhorn", "sac"),
     *("adaptive_span", "dynamic_span", "multi_scale_transformer"),
     *("act", "universal_transformer", "ut_time_position_signal", "ut_act"),
+    *("depth_adaptive_training", "depth_classifiers", "calm_confidence", "ltt_calibration"),
 }
 
 

@@ -26,6 +26,8 @@ NO_CORE = {  # ready, but nothing that a model takes as its attention, or not fo
     "sparse_sinkhorn",  # causal, nothing is left in it of Sinkhorn's steps
     "sac",  # its edges need a predictor, which is trained by reward beside the model
     *("etc", "longformer", "bigbird"),  # encoders: their global tokens read what is to come
+    # where a token leaves, and when: their attention is the model's own
+    *("depth_adaptive_training", "depth_classifiers", "calm_confidence", "ltt_calibration"),
     *("atomic_patterns", "image_transformer_2d"),  # a choice of masks; a text has no rows above
 }
 

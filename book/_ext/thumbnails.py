@@ -12,13 +12,17 @@ from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
 import torch
 from PIL import Image
 from torch import Generator, Tensor
 
 from tfviz import patterns
 from tfviz.adaptive.adaptive_span import ramp
+from tfviz.adaptive.calm_confidence import falling
+from tfviz.adaptive.depth_classifiers import geometric
 from tfviz.adaptive.dynamic_span import dynamic_spans
+from tfviz.adaptive.ltt_calibration import hoeffding
 from tfviz.adaptive.multi_scale_transformer import multi_scale
 from tfviz.attention import attention
 from tfviz.basics.additive_attention import additive_attention
@@ -296,6 +300,31 @@ def looped() -> Tensor:
     return spread(moved.log()).repeat_interleave(2, 0).repeat_interleave(2, 1)
 
 
+def exits() -> Tensor:
+    """Six blocks, from below; the weight of each exit's loss beside it."""
+    block, share = (N - 1 - STEPS) // 4 + 1, STEPS / (N - 1)
+    return torch.where(STEPS % 4 == 3, 0.0, 1.0)[:, None] * (share <= block[:, None] / 6)
+
+
+def stop_or_go_on() -> Tensor:
+    """q over 24 exits for 24 tokens, some more eager to stop than others."""
+    q = geometric((STEPS[: N - 1] - 11 - 8 * (STEPS[:, None] / 3).sin()) / 2).exp()
+    return (q / q.amax(1, keepdim=True)).T.flip(0)
+
+
+def skipped() -> Tensor:
+    """Which blocks each token computes under a falling threshold; paler what is only copied."""
+    climbing = (STEPS + 1) / N + 0.3 * drawn(N, N)  # a confidence for each token and block
+    left = (climbing >= falling(0.9, N)[:, None]).long().argmax(1)
+    return torch.where(N - 1 - STEPS[:, None] <= left, 1.0, 0.25)
+
+
+def safe_thresholds() -> Tensor:
+    """p-values of risks that rise to the right, for more texts in each row; dark: rejected."""
+    rows = [hoeffding(STEPS.numpy() / (3 * N), 20 * n, 0.2) for n in range(1, N + 1)]
+    return 1 - torch.tensor(np.array(rows)).float() ** 0.3
+
+
 PICTURES: dict[str, Callable[[], Tensor]] = {
     "soft_dictionary": lambda: spread(
         lookup(circle(STEPS / 3.8), circle(STEPS / 3.8), torch.eye(N), beta=4.0)[1]
@@ -347,6 +376,10 @@ PICTURES: dict[str, Callable[[], Tensor]] = {
         R=2,
     ),
     "multi_scale_transformer": windows_by_head,
+    "depth_adaptive_training": exits,
+    "depth_classifiers": stop_or_go_on,
+    "calm_confidence": skipped,
+    "ltt_calibration": safe_thresholds,
     "atomic_patterns": lambda: mask(
         patterns.band(radius=1)
         | patterns.global_tokens(count=1)

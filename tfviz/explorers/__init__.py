@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from tfviz.explorers.decoding import Decoding
     from tfviz.explorers.distance_curves import DistanceCurves
     from tfviz.explorers.edge_draws import EdgeDraws
+    from tfviz.explorers.exit_classifiers import ExitClassifiers
+    from tfviz.explorers.exit_early import ExitEarly
+    from tfviz.explorers.exit_ladder import ExitLadder
     from tfviz.explorers.first_look import FirstLook
     from tfviz.explorers.four_quadrants import FourQuadrants
     from tfviz.explorers.gate_over_text import GateOverText
+    from tfviz.explorers.guaranteed_threshold import GuaranteedThreshold
     from tfviz.explorers.halting_steps import HaltingSteps
     from tfviz.explorers.hash_wheel import HashWheel
     from tfviz.explorers.image_lens import ImageLens
@@ -66,11 +70,15 @@ __all__ = [
     "Decoding",
     "DistanceCurves",
     "EdgeDraws",
+    "ExitClassifiers",
+    "ExitEarly",
+    "ExitLadder",
     "Explorer",
     "FirstLook",
     "FourQuadrants",
     "GateOverText",
     "GoalReport",
+    "GuaranteedThreshold",
     "HaltingSteps",
     "HashWheel",
     "ImageLens",

@@ -1,0 +1,142 @@
+// Learn then Test on stored losses: the same draws, p-values and walk as in the library.
+const { levels, lost, depth, blocks, draws, most } = tf.data;
+const [T, WORLD] = [levels.length, lost[0].length];
+const bits = lost.map((row) => Uint8Array.from(row, Number));
+const truth = [0, ...bits.map((row) => tf.sum([...row]) / WORLD)];
+const drawn = Uint16Array.from(tf.uniforms(7, draws * most), (u) =>
+  Math.floor((u / Math.sqrt(12) + 0.5) * WORLD),
+);
+// of each draw and threshold: how many of its first n texts are lost
+const counts = tf.keep((n) =>
+  tf.range(draws, (d) => {
+    const mine = drawn.subarray(d * most, d * most + n);
+    return bits.map((row) => mine.reduce((all, text) => all + row[text], 0));
+  }),
+);
+const h1 = (a, b) => (a > 0 ? a * Math.log(a / b) : 0) + (1 - a) * Math.log((1 - a) / (1 - b));
+// the p-value of every count 0 … n
+const pValues = tf.keep((test, n, delta) => {
+  let [chance, tail] = [(1 - delta) ** n, 0];
+  return tf.range(n + 1, (k) => {
+    tail += chance;
+    chance *= ((n - k) / (k + 1)) * (delta / (1 - delta));
+    const exact = Math.min(1, tail);
+    if (test === "exact") return exact;
+    if (test === "Hoeffding") return Math.exp(-2 * n * Math.max(0, delta - k / n) ** 2);
+    return Math.min(Math.exp(-n * h1(Math.min(k / n, delta), delta)), Math.E * exact);
+  });
+});
+const rejected = (p, epsilon) => {
+  const first = p.findIndex((x) => x > epsilon);
+  return first < 0 ? p.length : first;
+};
+
+export default tf.explorer({
+  numbers({ n, delta, epsilon, test, draw }) {
+    const table = pValues(test, n, delta);
+    const p = counts(n).map((row) => row.map((count) => table[count]));
+    const chosen = p.map((row) => rejected(row, epsilon));
+    return {
+      ...{ risks: counts(n)[draw].map((count) => count / n), p: p[draw], safe: chosen[draw] },
+      tally: tf.range(T + 1, (k) => chosen.filter((c) => c === k).length),
+      broken: chosen.filter((k) => truth[k] > delta).length,
+    };
+  },
+  setup(app) {
+    const both = app.split("1fr 1fr");
+    const risk = app.plane({ height: () => 250, into: both });
+    const tests = app.plane({ height: () => 250, into: both });
+    const many = app.plane({ height: (w) => tf.clamp(w * 0.26, 170, 210) });
+    app.formula("reject {hyp:H_j: R(λ_j) > δ} while {p:p_j ≤ ε}; keep the last {chosen:λ}");
+    app.motion("step", { every: 500, verbs: ["back", "next test"] });
+    for (const key of ["n", "delta", "epsilon", "draw"]) app.knob(key);
+    app.knob("test", { as: "select" });
+    const question = app.ask({
+      name: "hundred",
+      question:
+        "A hundred times 200 texts are drawn, and each draw walks to a threshold of its own (δ = 0.1, ε = 0.1, exact p-values). In how many of the hundred is the true risk of what it chose above δ?",
+      number: { unit: "draws", near: 4 },
+      truth: (n) => n.broken,
+      then: { n: 200, delta: 0.1, epsilon: 0.1, test: "exact", step: 20 },
+      because: "At most ε = 10 in a hundred are allowed on the mean. Now try n = 25, or ε = 0.5.",
+    });
+
+    return (k, n) => {
+      const { open } = question;
+      const at = (j) => levels[j];
+      const done = Math.min(k.step, n.safe + 1, T);
+      const made = tf.range(done);
+      const found = done > n.safe || done === T;
+      const low = (p) => Math.max(p, 1e-6);
+      const x = { label: "threshold λ", from: 0, to: 1 };
+      risk.show({
+        title: "share of texts that are lost: this draw, and in truth",
+        label: `Tests made: ${done}; δ = ${k.delta}`,
+        x,
+        y: { label: "risk", from: 0, to: 0.35 },
+        marks: [
+          {
+            line: bits.map((_, j) => [at(j), truth[j + 1]]),
+            colour: "muted",
+            dash: "5 3",
+            name: "true",
+          },
+          {
+            line: made.map((j) => [at(j), n.risks[j]]),
+            colour: "attention",
+            dots: true,
+            name: "this draw",
+            term: "hyp",
+          },
+          { rule: { y: k.delta }, colour: "key" },
+          found && n.safe && { rule: { x: at(n.safe - 1) }, colour: "value", term: "chosen" },
+          {
+            ...{ handle: [0.06, k.delta], knobY: "delta", label: "risk allowed", by: "y" },
+            ...{ text: `δ = ${k.delta}`, to: (_, y) => ({ delta: app.snap("delta", y) }) },
+          },
+        ].filter((mark) => mark && !(mark.line && mark.line.length < 2)),
+      });
+      tests.show({
+        title: "p-values, from the strictest threshold (right) down",
+        label: done ? `Last p-value ${tf.short(n.p[done - 1])}` : "No test yet",
+        x,
+        y: { label: "p (log)", from: 1e-6, to: 1, log: true },
+        marks: [
+          { points: made.map((j) => [at(j), low(n.p[j])]), colour: "attention", term: "p" },
+          { rule: { y: k.epsilon }, colour: "key" },
+          { text: `ε = ${k.epsilon}`, at: [0.02, k.epsilon * 1.6] },
+        ],
+      });
+      many.show({
+        title: `the threshold of each of ${draws} draws; orange: true risk above δ`,
+        label: open
+          ? "Thresholds of a hundred draws"
+          : `${n.broken} of ${draws} draws break the promise`,
+        x,
+        y: { label: "draws", from: 0 },
+        marks: open
+          ? []
+          : n.tally.flatMap((count, j) => {
+              const [a, b] = [(j ? at(j - 1) : 1) - 0.02, (j ? at(j - 1) : 1) + 0.02];
+              if (!count || !j) return [];
+              const colour = truth[j] > k.delta ? "query" : "value";
+              return [{ shape: [[a, 0], [b, 0], [b, count], [a, count]], colour, strength: 0.7 }]; // prettier-ignore
+            }),
+      });
+      const chosen = n.safe ? `λ = ${tf.short(at(n.safe - 1))}` : "none: all blocks";
+      app.read({
+        "this draw's choice": found ? chosen : "not yet",
+        "its true risk": found ? tf.fixed(truth[n.safe], 3) : "not yet",
+        "mean blocks": found
+          ? `${tf.fixed(n.safe ? depth[n.safe - 1] : blocks, 2)} of ${blocks}`
+          : "not yet",
+        "promises broken": open ? "?" : `${n.broken} of ${draws}`,
+      });
+      app.say(
+        found
+          ? `The walk ends after ${done} tests: ${chosen}, true risk ${tf.fixed(truth[n.safe], 3)}.`
+          : `${done} tests made, all rejected: thresholds down to ${done ? tf.short(at(done - 1)) : "none"} are safe.`,
+      );
+    };
+  },
+});

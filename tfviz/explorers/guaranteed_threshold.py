@@ -1,0 +1,79 @@
+"""A threshold with a guarantee: tests from the strictest one down, on one draw and on many."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tfviz import stored
+from tfviz.adaptive import ltt_calibration as ltt
+from tfviz.explorers.base import Explorer
+from tfviz.explorers.block_signals import uniforms
+from tfviz.explorers.knobs import knob
+
+TESTS: dict[str, ltt.PValue] = {
+    "exact": ltt.binomial,
+    "Hoeffding–Bentkus": ltt.hoeffding_bentkus,
+    "Hoeffding": ltt.hoeffding,
+}
+DRAWS, MOST = 100, 500
+
+
+@cache
+def world() -> dict[str, Any]:
+    """Of the stored experiment, seed 0: thresholds, and which of 1,000 texts each of them loses."""
+    result = stored.load("exits")
+    found = {name: result["worlds"][0][name] for name in ("lost", "depth")}
+    return {"levels": result["safe"]["levels"], "blocks": result["blocks"], **found}
+
+
+@cache
+def lost() -> Any:
+    """(draws, MOST, thresholds): every draw's texts, of which a state uses the first n."""
+    table = np.array([[int(bit) for bit in row] for row in world()["lost"]]).T
+    dice = uniforms(7, DRAWS * MOST).numpy() / 12**0.5 + 0.5
+    return table[np.floor(dice * len(table)).astype(int)].reshape(DRAWS, MOST, -1)
+
+
+class GuaranteedThreshold(Explorer):
+    """Learn then Test on early exits: 20 thresholds, one draw of n texts, and a hundred draws.
+
+    step   tests made, 0 to 20;  n   texts;  delta   the risk that is allowed, 0.02 to 0.3
+    epsilon   how often the promise may fail;  test   which p-value;  draw   0 to 99
+
+    Raises ValueError for values out of range.
+    """
+
+    module: ClassVar[str] = "guaranteed_threshold"
+    label: ClassVar[str] = "Learn then Test: a threshold with a guarantee"
+    min_height: ClassVar[str] = "55.5rem"
+    min_height_narrow: ClassVar[str] = "120rem"
+
+    step = knob(3, low=0, high=20, label="tests made")
+    n = knob(200, of=[25, 50, 100, 200, 500], label="calibration texts", letter="n")
+    delta = knob(0.1, low=0.02, high=0.3, step=0.01, label="risk allowed", letter="δ")
+    epsilon = knob(0.1, of=[0.01, 0.05, 0.1, 0.2, 0.5], label="chance to fail", letter="ε")
+    test = knob("exact", of=list(TESTS), label="p-value")
+    draw = knob(0, low=0, high=DRAWS - 1, label="draw")
+    asks = "Press play: tests go from the strictest threshold down, and stop at the first failure."
+
+    @classmethod
+    def data(cls) -> dict[str, Any]:
+        return {**world(), "draws": DRAWS, "most": MOST}
+
+    def numbers(self) -> dict[str, Any]:
+        """This draw's risks and p-values, how many thresholds are safe by it, how often each number
+        of them comes out over all draws, and in how many the true risk is above δ."""
+        risks = lost()[:, : self.n].mean(1)
+        p = TESTS[self.test](risks, self.n, self.delta)
+        chosen = [ltt.fixed_sequence(row, self.epsilon) for row in p]
+        true = [0.0, *(row.count("1") / len(row) for row in world()["lost"])]
+        return {
+            "risks": risks[self.draw].tolist(),
+            "p": p[self.draw].tolist(),
+            "safe": chosen[self.draw],
+            "tally": [chosen.count(k) for k in range(len(true))],
+            "broken": sum(true[k] > self.delta for k in chosen),
+        }
