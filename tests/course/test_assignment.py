@@ -259,7 +259,7 @@ def test_points_that_cannot_be_are_refused(points, message):
         (["ex-sharpnes"], "no chapter or exercise is called 'ex-sharpnes'; did you mean ex-sharp"),
         (["attention"], "called 'attention'; did you mean basics/attention"),
         (["sparse/factorised"], "did you mean sparse/factorized"),
-        (["zzzzqqqq"], "there are: adaptive/span, basics/attention"),
+        (["zzzzqqqq"], "there are: adaptive/depth, adaptive/span"),
         ([], "no exercises are chosen"),
         ("ex-shifts", "items = 'ex-shifts' is one word; give a list, such as ['ex-shifts']"),
     ],
