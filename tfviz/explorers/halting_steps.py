@@ -42,7 +42,7 @@ class HaltingSteps(Explorer):
     module: ClassVar[str] = "halting_steps"
     label: ClassVar[str] = "Halting: when each word has thought enough"
     min_height: ClassVar[str] = "43.5rem"
-    min_height_narrow: ClassVar[str] = "72rem"
+    min_height_narrow: ClassVar[str] = "75rem"
 
     step = knob(1, low=1, high=M, label="step", letter="n")
     b = knob(0.0, low=-4.0, high=5.0, step=0.1, label="bias of halting", letter="b_h")

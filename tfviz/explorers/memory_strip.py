@@ -49,7 +49,7 @@ class MemoryStrip(Explorer):
     module: ClassVar[str] = "memory_strip"
     label: ClassVar[str] = "Memory strip: what each query finds in a long past"
     min_height: ClassVar[str] = "55rem"
-    min_height_narrow: ClassVar[str] = "84rem"
+    min_height_narrow: ClassVar[str] = "87rem"
 
     token = knob(0, low=0, high=31, label="token", letter="t")
     k = knob(8, low=1, high=8, label="memories a head reads", letter="k")

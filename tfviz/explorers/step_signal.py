@@ -26,7 +26,7 @@ class StepSignal(Explorer):
     module: ClassVar[str] = "step_signal"
     label: ClassVar[str] = "A signal of position and step"
     min_height: ClassVar[str] = "41.5rem"
-    min_height_narrow: ClassVar[str] = "93rem"
+    min_height_narrow: ClassVar[str] = "96rem"
 
     t = knob(1, low=1, high=STEPS, label="step", letter="t")
     i = knob(3, low=0, high=PLACES - 1, label="place", letter="i")
