@@ -32,10 +32,10 @@ def test_a_message_goes_on_while_segments_are_read(show: Any) -> None:
 
 def test_rows_wait_until_a_group_is_full(show: Any) -> None:
     page = show(ConveyorBelt(step=4, m=8, c=8))
-    page.get_by_role("button", name="just show me").click()  # twelve segments, four to one
-    page.get_by_text("24 to 39 in 4 squeezed rows").wait_for()
+    page.get_by_role("button", name="just show me").click()  # twelve segments, three to one
+    page.get_by_text("27 to 41 in 5 squeezed rows").wait_for()
     page.locator('[data-key="c"]').press("End")
-    page.get_by_text("8 to 39 in 4 squeezed rows").wait_for()
+    page.get_by_text("0 to 39 in 5 squeezed rows").wait_for()
     page.locator('[data-key="m_c"]').press("Home")
     page.get_by_text("12 segments read. Tokens 40 to 47 stand as they were.").wait_for()
 
