@@ -165,7 +165,7 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "ETC, 64 global, ±84": (with_etc, 0.05, 0.075),
     "XL, 256 + 256": (in_segments, 0.08, 0.25),
     "compressive, 256 + 256 + 128": (lambda L: in_segments(L, 128), 0.09, 0.25),
-    "memorizing, 256 + 32 of 2,048": (with_far_memories, 1.0, 1.0),
+    "memorizing, 256 + 32 of 2,048": (with_far_memories, 0.45, 0.25),
     "Big Bird, per head": (with_big_bird, 0.045, 0.0675),
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
     "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),
