@@ -1,9 +1,8 @@
 """Tries the exercises of one chapter as those of an assignment.
 
-    python assignment_runner.py basics/attention
-
-Prints JSON: {label: {"alone": {kind: said}, "stub": {kind: said}, "judged": {kind: said}}}, where
-kind is "checks" or "hidden", and said is what was wrong, or "".
+`tries("basics/attention")` is {label: {"alone": {kind: said}, "stub": {kind: said}, "judged":
+{kind: said}}}, where kind is "checks" or "hidden", and said is what was wrong, or "". It is for a
+copy of a process: what it executes stays in it.
 
 *Alone*: the exercise as the only one, so that its set-up is all that it has, with its solution, and
 as a *stub*; in a copy of the process for each exercise. Warnings are errors.
@@ -11,8 +10,6 @@ as a *stub*; in a copy of the process for each exercise. Warnings are errors.
 """
 
 import io
-import json
-import sys
 import warnings
 from contextlib import redirect_stdout
 
@@ -70,14 +67,16 @@ def tried(label: str) -> dict[str, Said]:
     return found
 
 
-def main(chapter: str) -> None:
+def tries(chapter: str) -> dict[str, dict[str, Said]]:
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
         made = made_of(chapter)
-        prepared = prepare(made)  # and all is imported and read, for the copies too
+        prepared = prepare(made)
         answers = {c.id: unmark(c.source) for c in made.cells if c.metadata.tfviz.role == "yours"}
         about = {"student": "ada", "secret": "5eed" * 16, "assignment": "one"}
         verdicts = judge(prepared, answers, **about).verdicts
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
         found = {
             exercise.label: apart(lambda label=exercise.label: tried(label))
             for exercise in lessons.read(chapter).exercises
@@ -87,8 +86,4 @@ def main(chapter: str) -> None:
             one, tfviz = verdicts[cell.id], cell.metadata.tfviz
             mine = found[tfviz.exercise].setdefault("judged", {})
             mine[tfviz.role] = "" if one.passed else one.message or "failed"
-    print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+    return found
