@@ -14,7 +14,7 @@ def test_the_curve_of_lambda_is_asked_before_it_is_shown(show: Any) -> None:
     page = show(LambdaMixer())
     handle = page.locator(".tfx-handle")
     assert handle.count() == 0
-    page.get_by_role("button", name="up").click()
+    page.get_by_role("button", name="larger").click()
     page.get_by_text("So it is").wait_for()
     page.locator('input[data-key="share"]').press("ArrowRight")
     page.get_by_text("the blend with λ = 0.3").first.wait_for()

@@ -45,12 +45,12 @@ export default tf.explorer({
     const question = app.ask({
       name: "grows",
       question:
-        "The store grows from 2,000 keys to 120,000, the model stays as it is. Where does the best λ of these 16 contexts go?",
-      chips: ["down", "it stays", "up"],
+        "The model stays as it is. Is the best λ of these 16 contexts larger or smaller with 120,000 keys than with 2,000?",
+      chips: ["smaller", "the same", "larger"],
       truth: (n) => 1 + Math.sign(n.best[3] - n.best[0]),
       then: { size: 3 },
       because:
-        "In a larger store the nearest contexts are nearer, and right more often: they deserve more.",
+        "Of 120,000 contexts more fit, and say the letter that came. Now try the two stores between: is it larger with each step?",
     });
 
     return (k, n) => {

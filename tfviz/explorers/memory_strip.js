@@ -43,7 +43,7 @@ export default tf.explorer({
       number: { unit: "tokens", near: 15 },
       truth: () => rows[old].back[0][0],
       then: { token: old },
-      because: "Twelve segments are 192 tokens, give or take the places within both segments.",
+      because: "Twelve segments are 192 tokens; where the two stand within their segments adds or takes up to 15.",
     });
 
     return (s, n) => {

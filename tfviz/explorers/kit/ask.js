@@ -44,7 +44,7 @@ function ask(app, spec) {
         const far = number ? Math.abs(q.said - is) > (number.near ?? 0) : q.said !== is;
         const met = far
           ? `you said: ${shown(q.said)}; it is: ${shown(is)}`
-          : `you said: ${shown(is)}. So it is`;
+          : `you said: ${shown(q.said)}. ${q.said === is ? "So it is" : `Near enough: it is ${shown(is)}`}`;
         text = `${far ? "✗" : "✓"} ${met}. ${because}`;
       }
     }
