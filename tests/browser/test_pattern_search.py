@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer_site import served, write_site
+from browser.explorer_site import served, write_site
 
 from tfviz import patterns as P
 from tfviz.explorers import PatternSearch, SparseLab

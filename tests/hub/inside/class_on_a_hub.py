@@ -16,12 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import guide
 import pytest
 import requests
-from browser import HUB, SECONDS, Browser
 from bs4 import BeautifulSoup
+from hub.inside.browser import HUB, SECONDS, Browser
 
+from hub import guide
 from tfviz_lessons.lesson import read
 
 ROOT = Path(__file__).resolve().parents[3]
