@@ -15,6 +15,8 @@ import json
 import sys
 import warnings
 from contextlib import redirect_stdout
+from functools import partial
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat import NotebookNode
@@ -75,11 +77,11 @@ def main(chapter: str) -> None:
         made = made_of(chapter)
         prepared = prepare(made)  # and all is imported and read, for the copies too
         answers = {c.id: unmark(c.source) for c in made.cells if c.metadata.tfviz.role == "yours"}
-        about = {"student": "ada", "secret": "5eed" * 16, "assignment": "one"}
+        about: Any = {"student": "ada", "secret": "5eed" * 16, "assignment": "one"}
         verdicts = judge(prepared, answers, **about).verdicts
         warnings.simplefilter("error")
         found = {
-            exercise.label: apart(lambda label=exercise.label: tried(label))
+            exercise.label: apart(partial(tried, exercise.label))
             for exercise in lessons.read(chapter).exercises
         }
     for cell in made.cells:

@@ -27,6 +27,7 @@ from tfviz_course.assignment import (
 from tfviz_course.lessons import LessonsError
 from tfviz_lessons.assignment import gap
 from tfviz_lessons.assignment import release as release_notebook
+from tfviz_lessons.lesson import Block
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = list(lessons.chapters())
@@ -72,7 +73,7 @@ def test_every_cell_is_one_that_nbgrader_knows(chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_exercise_has_its_cells_in_order(chapter):
-    found = {}
+    found: dict[str, list] = {}
     for cell in whole(chapter).cells:
         if "exercise" in cell.metadata.tfviz:
             found.setdefault(cell.metadata.tfviz.exercise, []).append(cell)
@@ -154,9 +155,8 @@ def test_an_explorer_is_answered_by_pasting_its_state(sources):
 def test_a_setup_is_a_small_part_of_the_lesson(sources):
     for chapter in CHAPTERS:
         lesson = lessons.read(chapter)
-        every = sum(
-            b.source.count("\n") + 1 for b in lesson.blocks if getattr(b, "kind", "") == "code"
-        )
+        code = [b for b in lesson.blocks if isinstance(b, Block) and b.kind == "code"]
+        every = sum(b.source.count("\n") + 1 for b in code)
         setup = [c for c in whole(chapter).cells if c.metadata.tfviz.role == "setup"]
         assert 0 < sum(c.source.count("\n") + 1 for c in setup) < every / 3
         assert not re.search(
@@ -410,7 +410,7 @@ def test_students_can_change_their_answers_and_nothing_else(chapter):
 
 def marked(source):
     """(lines inside of marks, lines outside)."""
-    inside, out, hidden = [], [], False
+    inside, out, hidden = list[str](), list[str](), False
     for line in source.split("\n"):
         if line.strip().startswith("### "):
             hidden = "BEGIN" in line
