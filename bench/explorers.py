@@ -1,7 +1,7 @@
 """How long explorers take to redraw in a real browser, and how much their modules weigh.
 
     make bench, or
-    PYTHONPATH=scripts:tests:tests/browser python bench/explorers.py
+    PYTHONPATH=scripts:tests python bench/explorers.py
 
 Every slider of every explorer is moved step by step, at the sizes with which the tests make it; the
 slowest one is shown. The Sparse Lab also at its largest sizes. Counted is the processor time of the
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import chrome
+from browser.explorer_site import served, write_site
 from explorer_examples import EXAMPLES
-from explorer_site import served, write_site
 from playwright.sync_api import sync_playwright
 
 from tfviz import patterns as P

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from three import Three, three
 from torch import Tensor, nn
 
 from tfviz import patterns as P
@@ -64,8 +65,8 @@ class Subject:
         return made
 
 
-def qkv(L: int = L, h_kv: int = H, dtype: torch.dtype = torch.float64) -> list[Tensor]:
-    return [torch.randn(B, h, L, D, dtype=dtype) for h in (H, h_kv, h_kv)]
+def qkv(L: int = L, h_kv: int = H, dtype: torch.dtype = torch.float64) -> Three:
+    return three(torch.randn(B, h, L, D, dtype=dtype) for h in (H, h_kv, h_kv))
 
 
 def mask_of(pattern: P.Pattern, L: int = L) -> Tensor:
@@ -80,16 +81,16 @@ def definition_is_efficient_with_gradients(subject: Subject) -> None:
     core = subject.core()
     weights = list(core.parameters()) if isinstance(core, nn.Module) else []
     for pattern in subject.patterns:
-        leaves = [x.requires_grad_() for x in qkv()]
-        aim = torch.randn(B, H, L, D, dtype=torch.float64)
+        leaves = three(x.requires_grad_() for x in qkv())
+        learnt, aim = [*leaves, *weights], torch.randn(B, H, L, D, dtype=torch.float64)
         expected, A = subject.definition(core, *leaves, mask_of(pattern))
-        wanted = torch.autograd.grad((expected * aim).sum(), leaves + weights, allow_unused=True)
+        wanted = torch.autograd.grad((expected * aim).sum(), learnt, allow_unused=True)
         for asked in (False, True):
             out, mine = core(*leaves, Where(pattern, weights=asked))
             close(out, expected)
             if asked:
                 close(mine, A)
-            got = torch.autograd.grad((out * aim).sum(), leaves + weights, allow_unused=True)
+            got = torch.autograd.grad((out * aim).sum(), learnt, allow_unused=True)
             for g, w in zip(got, wanted, strict=True):
                 close(torch.zeros(()) if g is None else g, torch.zeros(()) if w is None else w)
 
@@ -131,7 +132,7 @@ def in_parts_as_at_once(subject: Subject) -> None:
         X = qkv()
         whole, A = core(*X, Where(pattern, weights=True))
         for sizes in ([1] * L, [4, 1, 3, 1]):
-            start, state, kept = 0, None, []
+            start, state, kept = 0, None, list[Any]()
             for part in zip(*(x.split(sizes, 2) for x in X), strict=True):
                 asked = start % 2 == 0
                 where = Where(pattern, start, weights=asked, state=state, keep=kept.append)
@@ -258,7 +259,7 @@ def what_was_answered_cannot_change(subject: Subject) -> None:
     for pattern in (P.full(), P.band(radius=1), P.causal() & P.blockwise(permutation=(1, 0))):
         if pattern not in subject.patterns and P.full() not in subject.patterns:
             continue
-        core, kept, X = subject.core(), [], qkv()
+        core, kept, X = subject.core(), list[Any](), qkv()
         first, last = zip(*(x.split([6, 3], 2) for x in X), strict=True)
         core(*first, Where(pattern, keep=kept.append))
         refused("already", core, *last, Where(pattern, 6, state=kept.pop(), keep=kept.append))

@@ -7,13 +7,14 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from three import Three, three
 
 from tfviz import patterns as P
 from tfviz.attention import attention, heads_attention, sparse_attention
 
 
-def qkv(*shape: int, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
-    return [torch.randn(*shape, dtype=dtype) for _ in range(3)]
+def qkv(*shape: int, dtype: torch.dtype = torch.float64) -> Three:
+    return three(torch.randn(*shape, dtype=dtype) for _ in range(3))
 
 
 # --- the equation, term by term -------------------------------------------------------------------
@@ -115,7 +116,7 @@ def test_rows_without_keys_are_zero_with_finite_gradients():
     assert (out[:2] == 0).all() and (A[:2] == 0).all() and (out[2:] != 0).all()
     out.sum().backward()
     assert all(x.grad is not None and x.grad.isfinite().all() for x in (Q, K, V))
-    assert (Q.grad[:2] == 0).all()
+    assert Q.grad is not None and (Q.grad[:2] == 0).all()
     minus = torch.full((6, 6), -math.inf)
     assert (attention(Q, K, V, bias=minus)[0] == 0).all()
 
@@ -194,7 +195,7 @@ def test_gpt2_of_hugging_face():
     from transformers import GPT2Config
     from transformers.models.gpt2.modeling_gpt2 import GPT2Model
 
-    config = GPT2Config(n_embd=12, n_head=3, n_layer=1, vocab_size=7, attn_implementation="eager")
+    config = GPT2Config(n_embd=12, n_head=3, n_layer=1, vocab_size=7, attn_implementation="eager")  # type: ignore[call-arg]
     model = GPT2Model(config).eval().double()
     block = model.h[0]
     seen: list[torch.Tensor] = []
@@ -212,7 +213,7 @@ def test_bert_of_hugging_face():
     from transformers import BertConfig
     from transformers.models.bert.modeling_bert import BertSelfAttention
 
-    config = BertConfig(hidden_size=12, num_attention_heads=3, attn_implementation="eager")
+    config = BertConfig(hidden_size=12, num_attention_heads=3, attn_implementation="eager")  # type: ignore[call-arg]
     theirs = BertSelfAttention(config).eval().double()
     X = torch.randn(2, 9, 12, dtype=torch.float64)
     with torch.no_grad():

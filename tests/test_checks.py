@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import nbformat
 import pytest
@@ -460,7 +461,8 @@ def test_numbers_need_a_student_and_choices(monkeypatch):
     monkeypatch.delenv("JUPYTERHUB_USER", raising=False)
     with pytest.raises(ValueError, match="write it between the quotes in the cell STUDENT") as no:
         numbers("  ", 1, "ex-a", n=[1, 2])
-    assert no.value._render_traceback_() == [
+    refused: Any = no.value
+    assert refused._render_traceback_() == [
         "○ Your student id is missing: write it between the quotes in the cell STUDENT = …, run "
         "that cell, then this one."
     ]

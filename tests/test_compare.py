@@ -126,7 +126,7 @@ def test_training_finds_what_is_in_reach_and_nothing_else():
 
 
 def test_three_names_make_an_experiment_of_a_module():
-    module = ModuleType("tfviz.experiments.written_here")
+    module: Any = ModuleType("tfviz.experiments.written_here")
     module.__file__ = c.__file__
     module.runs, module.measure, module.collect = c.experiment(
         {"none": plain, "local": local}, ("text", "digits"), seeds=(0, 5), steps=1

@@ -141,7 +141,12 @@ def test_two_runs_may_not_share_a_file():
 def test_runs_use_one_thread_and_give_the_others_back(monkeypatch):
     seen = []
     threads = torch.get_num_threads
-    monkeypatch.setattr(toy, "measure", lambda c, seed: {"sum": seen.append(threads()) or 0})
+
+    def measure(c, seed):
+        seen.append(threads())
+        return {"sum": 0}
+
+    monkeypatch.setattr(toy, "measure", measure)
     before = threads()
     torch.set_num_threads(2)
     try:

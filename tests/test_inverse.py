@@ -36,6 +36,7 @@ def test_the_front_is_what_nothing_beats() -> None:
     assert found.front == tuple(f for f in found.found if not beaten(f))
     assert len({f.numbers for f in found.found}) == len(found.found) > len(found.front)
     few, short = found.best(), found.best("hops")
+    assert few is not None and short is not None
     assert few.keys == min(f.keys for f in found.found) < short.keys and short.hops == 1
     assert found.within(4, 2) == P.search(16, 4, 2, causal=True, block=4)
 
@@ -44,9 +45,8 @@ def test_edges_from_chance_are_counted() -> None:
     found = P.search(16, 8, 4, block=4)
     mixed = [f for f in found.found if f.random and len(f.stack) == 1 and f.stack[0].parts]
     for one in mixed:
-        sure = [
-            p for p in one.stack[0].parts if p.family.name not in ("random_keys", "random_blocks")
-        ]
+        drawn = "random_keys", "random_blocks"
+        sure = [p for p in one.stack[0].parts if p.family and p.family.name not in drawn]
         rest = torch.zeros(16, 16, dtype=torch.bool)
         for part in sure:
             rest |= part.mask(16)
@@ -57,9 +57,8 @@ def test_edges_from_chance_are_counted() -> None:
 def test_sixty_four_tokens_in_two_hops_take_eight_keys() -> None:
     """The fold of the Sparse Transformer: 7 other tokens and oneself are the least."""
     best = P.search(64, 12, 2, causal=True).best()
-    assert (
-        (best.keys, best.hops) == (8, 2) and P.impossible(64, 6, 2) and not P.impossible(64, 7, 2)
-    )
+    assert best is not None and (best.keys, best.hops) == (8, 2)
+    assert P.impossible(64, 6, 2) and not P.impossible(64, 7, 2)
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -68,7 +67,7 @@ def test_of_all_patterns_none_beats_the_bound(keys: int, causal: bool) -> None:
     """Every pattern of up to five tokens with so many other keys in a row: all were tried."""
     for L in range(2, 6):
         least = P.least_hops(L, keys, causal)
-        assert P.impossible(L, keys, least) is None
+        assert least is not None and P.impossible(L, keys, least) is None
         assert least == 1 or keys < L - 1
     assert P.least_hops(5, 1, causal) == 4 and P.impossible(5, 1, 2) and not P.impossible(5, 1, 3)
 
@@ -83,7 +82,7 @@ def test_sizes() -> None:
         (lambda: P.search(1), "L = 1"),
         (lambda: P.search(513), "L = 513"),
         (lambda: P.search(16, 0), "keys = 0"),
-        (lambda: P.search(16, hops=2.5), "hops = 2.5"),
+        (lambda: P.search(16, hops=2.5), "hops = 2.5"),  # type: ignore[arg-type]
         (lambda: P.search(16, block=17), "block = 17"),
         (lambda: P.search(16, block=4).best("price"), "prefer = 'price'; choose one of keys"),
         (lambda: P.impossible(0, 1, 1), "L = 0"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from three import Three, three
 
 from tfviz import measure
 from tfviz.measure import (
@@ -24,8 +26,8 @@ from tfviz.measure import (
 L, D = 32, 8
 
 
-def qkv(L: int = L) -> list[Tensor]:
-    return [torch.ones(1, 2, L, D) for _ in range(3)]
+def qkv(L: int = L) -> Three:
+    return three(torch.ones(1, 2, L, D) for _ in range(3))
 
 
 def test_flops_of_products_and_of_attention_with_and_without_its_kernel():
@@ -34,7 +36,7 @@ def test_flops_of_products_and_of_attention_with_and_without_its_kernel():
     assert flops(torch.add, A, A) == 0
     products = 2 * (2 * 2 * L * L * D)  # Q Kᵀ and A V, two heads
     assert flops(F.scaled_dot_product_attention, *qkv()) == products
-    xs = [x.requires_grad_() for x in qkv()]
+    xs = three(x.requires_grad_() for x in qkv())
     both = flops(lambda: F.scaled_dot_product_attention(*xs).sum().backward())
     assert both == products * 7 // 2  # backward: the scores again, and two products for each of two
 
@@ -57,11 +59,11 @@ def test_elements_produced():
 
 
 def test_only_the_elements_tell_a_loop_that_writes_l_numbers_l_times():
-    def honest(L: int) -> object:
+    def honest(L: int) -> Callable[[], object]:
         x = torch.ones(L, D)
         return lambda: x.cumsum(0)
 
-    def loop(L: int) -> object:
+    def loop(L: int) -> Callable[[], object]:
         x = torch.ones(L, D)
         return lambda: [x * 0.5 for _ in range(L // 8)]
 
@@ -98,7 +100,7 @@ def test_seconds_are_the_least_of_several_and_of_the_processor(monkeypatch):
 
 def test_contenders_take_turns_after_a_warm_up():
     seen: list[str] = []
-    found = in_turns({name: lambda name=name: seen.append(name) for name in "abc"}, rounds=4)
+    found = in_turns({name: partial(seen.append, name) for name in "abc"}, rounds=4)
     assert seen[:3] == ["a", "b", "c"] and len(seen) == 15
     assert all(sorted(seen[n : n + 3]) == ["a", "b", "c"] for n in range(3, 15, 3))
     assert {name: len(times) for name, times in found.items()} == {"a": 4, "b": 4, "c": 4}

@@ -18,7 +18,7 @@ import tfviz.models
 from tfviz import patterns
 from tfviz.attention import attention, heads_attention
 from tfviz.basics.additive_attention import Additive
-from tfviz.cores import Cache, Dense, Sparse
+from tfviz.cores import Dense, Sparse
 from tfviz.models.bert import BERT
 from tfviz.models.blocks import (
     Block,
@@ -93,7 +93,7 @@ def qkv(attend: MultiHeadAttention, X: Tensor) -> list[Tensor]:
     return [torch.stack(x, 1) for x in (parts[:h], parts[h : h + h_kv], parts[h + h_kv :])]
 
 
-def from_torch_block(ours: Block, theirs: Any) -> None:
+def from_torch_block(ours: Any, theirs: Any) -> None:
     from_torch_attention(ours.attend, theirs.self_attn)
     norms = [theirs.norm1, theirs.norm2]
     if ours.cross is not None:
@@ -152,7 +152,7 @@ def test_an_encoder_block_is_torchs_with_padding_and_gradients(order, phi):
         D, H, 3 * D, 0.0, phi(), batch_first=True, norm_first=order is pre_norm
     )
     disturb(theirs)
-    ours = Block(D, H, order, d_ff=3 * D, phi=phi)
+    ours: Any = Block(D, H, order, d_ff=3 * D, phi=phi)
     from_torch_block(ours, theirs)
     real = torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
     X = torch.randn(3, LENGTH, D, requires_grad=True)
@@ -186,8 +186,7 @@ def test_a_decoder_block_is_torchs(order):
 def test_the_encoder_decoder_is_nn_transformer(order):
     """Torch always ends both stacks with a norm; in post-norm order, as in 2017, there is none."""
     first = order is pre_norm
-    options = {"dropout": 0.0, "batch_first": True, "norm_first": first}
-    theirs = nn.Transformer(D, H, N, N, 4 * D, **options)
+    theirs: Any = nn.Transformer(D, H, N, N, 4 * D, dropout=0.0, batch_first=True, norm_first=first)
     if not first:
         theirs.encoder.norm = theirs.decoder.norm = None
     disturb(theirs)
@@ -213,10 +212,10 @@ def test_gpt_is_hugging_faces_gpt_2():
         vocab_size=VOCAB, n_positions=20, n_embd=D, n_layer=3, n_head=H,
         resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, initializer_range=0.2,
     )  # fmt: skip
-    theirs = GPT2LMHeadModel(config)
+    theirs: Any = GPT2LMHeadModel(config)
     disturb(theirs)
     gelu = partial(nn.GELU, approximate="tanh")  # GPT-2 uses the approximation
-    ours = GPT(VOCAB, D, H, 3, Learned(20, D), phi=gelu)
+    ours: Any = GPT(VOCAB, D, H, 3, Learned(20, D), phi=gelu)
     ours.embed.weight.data = theirs.transformer.wte.weight.data.clone()
     ours.embed.positions.P.data = theirs.transformer.wpe.weight.data.clone()
     copy(ours.stack.norm, theirs.transformer.ln_f)
@@ -249,10 +248,10 @@ def test_bert_is_hugging_faces():
         intermediate_size=4 * D, max_position_embeddings=20, initializer_range=0.2,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
     )  # fmt: skip
-    theirs = BertForMaskedLM(config)
+    theirs: Any = BertForMaskedLM(config)
     disturb(theirs)
     body, head = theirs.bert, theirs.cls.predictions
-    ours = BERT(VOCAB, D, H, 3, Learned(20, D))
+    ours: Any = BERT(VOCAB, D, H, 3, Learned(20, D))
     for module in ours.modules():
         if isinstance(module, nn.LayerNorm):
             module.eps = config.layer_norm_eps  # 1e-12 there, torch's 1e-5 here
@@ -347,7 +346,7 @@ def gpt(scheme: str = "none", positions: str = "none", **more: Any) -> GPT:
 
 
 def test_shaws_terms_are_the_ones_of_his_equations():
-    attend = MultiHeadAttention(D, 1, core=partial(Shaw, 2, D))
+    attend: Any = MultiHeadAttention(D, 1, core=partial(Shaw, 2, D))
     X = torch.randn(1, 6, D)
     Q, K, V = (x[0, 0] for x in qkv(attend, X))
     rows = []
@@ -360,7 +359,7 @@ def test_shaws_terms_are_the_ones_of_his_equations():
 
 
 def test_transformer_xls_four_terms_are_summed_before_the_scale():
-    attend = MultiHeadAttention(D, H, core=TransformerXL)
+    attend: Any = MultiHeadAttention(D, H, core=TransformerXL)
     X, xl = torch.randn(1, 6, D), attend.core
     Q, K, _ = (x[0] for x in qkv(attend, X))
     scores = torch.zeros(H, 6, 6)
@@ -425,7 +424,7 @@ def test_sinusoids_have_their_invariants():
 @pytest.mark.parametrize("parts", [[1] * LENGTH, [4, 1, 3, 3]])
 def test_one_parallel_pass_is_many_incremental_ones(scheme, positions, parts):
     model, t = gpt(scheme, positions, h_kv=H if scheme == "XL" else 2), tokens()
-    whole, cache = model(t), {}
+    whole, cache = model(t), dict[Any, Any]()
     for n, part in enumerate(t.split(parts, 1)):
         got = model(part, cache)
         start = sum(parts[:n])
@@ -438,7 +437,7 @@ def test_one_parallel_pass_is_many_incremental_ones(scheme, positions, parts):
 
 def test_the_bytes_of_the_cache_are_the_formulas():
     for h_kv in (H, 2, 1):
-        cache: Cache = {}
+        cache: dict[Any, Any] = {}
         gpt(h_kv=h_kv)(tokens(), cache)
         held = sum(x.numel() * x.element_size() for _, pair in cache.values() for x in pair)
         assert held == 2 * 3 * LENGTH * N * h_kv * (D // H) * 4
@@ -448,7 +447,7 @@ def test_the_encoder_decoder_writes_token_by_token_too():
     model = EncoderDecoder(VOCAB, D, H, N, Sinusoidal(D))
     source, target = tokens(), tokens(6)
     real = torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
-    whole, cache = model(source, target, real), {}
+    whole, cache = model(source, target, real), dict[Any, Any]()
     memory = model.encode(source, real)
     for i in range(6):
         close(model.decode(target[:, i : i + 1], memory, real, cache)[:, 0], whole[:, i])
@@ -527,7 +526,7 @@ def test_weights_come_from_the_pass_itself(scheme):
         close(x.sum(-1), torch.ones(3, H, LENGTH))
         assert (x.triu(1) == 0).all()
     assert model(t).equal(before)
-    block = model.stack.blocks[0]
+    block: Any = model.stack.blocks[0]
     X = block.norms[0](model.embed(t))
     V = qkv(block.attend, X)[2]
     if scheme != "Shaw":  # which adds to the values
@@ -549,7 +548,7 @@ def test_weights_of_the_encoder_decoder_and_after_an_error():
 
 
 def test_looking_works_within_incremental_passes():
-    model, t, cache = gpt("rotary"), tokens(), {}
+    model, t, cache = gpt("rotary"), tokens(), dict[Any, Any]()
     whole = attention_weights(model, t)
     model(t[:, :-1], cache)
     for name, row in attention_weights(model, t[:, -1:], cache).items():
@@ -624,7 +623,7 @@ def test_a_pattern_of_its_own_for_each_head():
 def test_without_layers_pre_norm_is_the_identity_and_post_norm_is_not():
     X = 3 * torch.randn(2, 5, D)
     for order, same in ((pre_norm, True), (post_norm, False)):
-        block = Block(D, H, order)
+        block: Any = Block(D, H, order)
         nn.init.zeros_(block.attend.W_o.weight)
         nn.init.zeros_(block.attend.W_o.bias)
         nn.init.zeros_(block.feed.W_2.weight)

@@ -492,7 +492,7 @@ BITS = torch.ones(8, 8).bool()
         (lambda: P.from_spec({"table": "AAAA"}), "shape = None; a table is square"),
         (lambda: P.from_spec({"table": "A!", "shape": [2, 2]}), "no base64 text"),
         (lambda: P.from_spec({"table": 7, "shape": [2, 2]}), "no base64 text"),
-        (lambda: P.from_spec(["causal"]), "is a list; give what"),
+        (lambda: P.from_spec(["causal"]), "is a list; give what"),  # type: ignore[arg-type]
         (
             lambda: P.from_spec({"name": "band", "params": {"width": 3}}),
             r"spec .*band\(\) takes radius; unknown \['width'\]",

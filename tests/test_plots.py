@@ -5,8 +5,10 @@ import io
 import json
 import math
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import matplotlib.pyplot as plt
@@ -39,6 +41,19 @@ GOLDEN = [
 
 
 # --- reading a drawing back ----------------------------------------------------------------------
+
+
+def found(pattern: str, text: str) -> str:
+    """What stands between the pattern's brackets."""
+    match = re.search(pattern, text)
+    assert match, pattern
+    return match[1]
+
+
+def narrow(panel: Panel) -> str:
+    """The SVG of its form for phones."""
+    assert panel.narrow is not None
+    return panel.narrow.svg(panel.alt)
 
 
 def subpaths(d: str) -> list[list[tuple[float, float]]]:
@@ -247,7 +262,7 @@ def test_numbers_are_read_on_every_shade() -> None:
 def test_numbers_that_could_not_be_read_are_left_out() -> None:
     def numbers_at(side: int) -> set[str]:
         drawn = ET.fromstring(plots.attention_map(torch.full((4, 4), 0.25), size=side).svg)
-        return {t.text for t in drawn.iter(f"{SVG}text") if "25" in (t.text or "")}
+        return {t.text for t in drawn.iter(f"{SVG}text") if t.text and "25" in t.text}
 
     assert numbers_at(160) == {"0.25"}
     assert numbers_at(88) == {".25"}
@@ -417,7 +432,7 @@ def test_ways_are_counted_and_the_drawn_one_is_real(residual: bool) -> None:
             assert "No way" in alt
             continue
         assert f"on {'one way' if count == 1 else f'{count} ways'};" in alt
-        way = [int(n) for n in re.search(r"drawn is ([\d → ]+)", alt)[1].split(" → ")]
+        way = [int(n) for n in found(r"drawn is ([\d → ]+)", alt).split(" → ")]
         assert (way[0], way[-1], len(way)) == (query, key, 4)
         assert all(M[i, j] for i, j in pairwise(way))
 
@@ -577,7 +592,7 @@ def test_a_notebook_gets_html_a_picture_and_words(everything: dict[str, plots.Fi
     assert bundle["text/html"].count("<svg") == 2
     assert "70 of 256 pairs" in bundle["text/plain"]
     picture = Image.open(io.BytesIO(base64.b64decode(bundle["image/png"])))
-    widths = [float(re.search(r' width="([\d.]+)"', s)[1]) for s in everything["panels"].svgs]
+    widths = [float(found(r' width="([\d.]+)"', s)) for s in everything["panels"].svgs]
     assert picture.width == 2 * sum(widths) + 48
     assert len(np.unique(np.asarray(picture))) > 3
 
@@ -609,7 +624,7 @@ def test_every_figure_has_a_form_for_a_phone(everything: dict[str, plots.Figure]
 def test_a_layer_is_named_once_on_a_phone() -> None:
     named = {"layer 1: own": BLOCK, "layer 2: summary": SUMMARY}
     (panel,) = plots.path(named, 16, query=13, key=1).panels
-    root = ET.fromstring(panel.narrow.svg(panel.alt))
+    root = ET.fromstring(narrow(panel))
     words = [t.text or "" for t in root.iter(f"{SVG}text")]
     assert {"after layer 1: own", "after layer 2: summary", "input"} <= set(words)
 
@@ -618,15 +633,15 @@ def test_the_narrow_form_says_the_same(everything: dict[str, plots.Figure]) -> N
     """What is drawn broad is drawn narrow: lines, kept cells, names and labels."""
     for name in ("curve", "cost", "points", "path", "tree", "attention, names"):
         panel = everything[name].panels[0]
-        wide, narrow = ET.fromstring(panel.svg()), ET.fromstring(panel.narrow.svg(panel.alt))
-        assert narrow.attrib["aria-label"] == wide.attrib["aria-label"] == panel.alt
+        wide, phone = ET.fromstring(panel.svg()), ET.fromstring(narrow(panel))
+        assert phone.attrib["aria-label"] == wide.attrib["aria-label"] == panel.alt
         for kind in ("line", "tfviz-point", "way", "weights", "nodes"):
             both = [
                 len([g for g in root.iter(f"{SVG}g") if g.get("class") == kind])
-                for root in (wide, narrow)
+                for root in (wide, phone)
             ]
             assert both[0] == both[1], (name, kind)
-        words = [" ".join(t.text or "" for t in root.iter(f"{SVG}text")) for root in (wide, narrow)]
+        words = [" ".join(t.text or "" for t in root.iter(f"{SVG}text")) for root in (wide, phone)]
         for word in re.findall(r"[a-z]{4,}", words[0]):
             assert word in words[1], (name, word)
 
@@ -637,9 +652,9 @@ def test_plots_in_a_row_stand_below_each_other_on_a_phone() -> None:
         for axes in pair:
             axes.plot([1, 2, 3], [1, 4, 9])
     (panel,) = plots.figure(drawing, alt="Squares twice: 1, 4, 9").panels
-    wide, narrow = size(panel.svg()), size(panel.narrow.svg(panel.alt))
-    assert wide[0] == 576 and narrow[0] <= NARROW
-    assert narrow[1] > 1.8 * wide[1]
+    wide, phone = size(panel.svg()), size(narrow(panel))
+    assert wide[0] == 576 and phone[0] <= NARROW
+    assert phone[1] > 1.8 * wide[1]
 
 
 # --- numbers of the axes -------------------------------------------------------------------------
@@ -668,8 +683,8 @@ def test_counts_have_whole_numbers() -> None:
     def drawn(x: list[float]) -> Panel:
         return plots.curve(x, {"a": [0.1, 0.2, 0.5]}, xlabel="layer", ylabel="loss").panels[0]
 
-    for form in (drawn([1, 2, 3]).drawing, drawn([1, 2, 3]).narrow):
-        assert numbers_of(form.svg("x"), "xaxis integer") == ["1", "2", "3"]
+    for svg in (drawn([1, 2, 3]).svg(), narrow(drawn([1, 2, 3]))):
+        assert numbers_of(svg, "xaxis integer") == ["1", "2", "3"]
     assert "1.5" in numbers_of(drawn([1, 2, 3.5]).svg(), "xaxis")
 
 
@@ -709,9 +724,9 @@ def test_any_matplotlib_figure_becomes_themed() -> None:
     with pytest.raises(ValueError, match="alt = ''"):
         plots.figure(drawing, alt="")
     with pytest.raises(TypeError, match="not a matplotlib figure"):
-        plots.figure(axes, alt="x")
+        plots.figure(axes, alt="x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="not a Figure"):
-        plots.beside(figure, drawing)
+        plots.beside(figure, drawing)  # type: ignore[arg-type]
 
 
 # --- colours -------------------------------------------------------------------------------------
@@ -753,7 +768,7 @@ def test_notebooks_in_the_dark_get_the_dark_colours() -> None:
 
 
 def spec_in(html: str) -> dict:
-    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', html)[1])
+    return json.loads(found(r'<script type="application/json">(.*?)</script>', html))
 
 
 def strings(part: object) -> set[str]:
@@ -787,6 +802,7 @@ def test_a_plotly_figure_speaks_in_roles() -> None:
 def test_measured_results_come_to_life_and_computed_ones_stay_pictures() -> None:
     rows = {"a": [[1, 2], [3, 6]], "b": [5, 5]}
     race = plots.curve([1, 2], rows, xlabel="step", ylabel="loss", logy=True)
+    assert race.spec is not None
     band, a, b = race.spec["data"]
     assert (a["name"], a["x"], a["y"], b["y"]) == ("a", [1, 2], [2, 4], [5, 5])
     assert (band["x"], band["y"]) == ([1, 2, 2, 1], [3, 6, 2, 1])
@@ -799,6 +815,7 @@ def test_measured_results_come_to_life_and_computed_ones_stay_pictures() -> None
     assert light["layout"]["paper_bgcolor"] == plots.LIGHT["page"]  # readable in a dark notebook
     go.Figure(light)
     cloud = plots.points({"a": (1, [2, 5]), "b": (3, 4)}, xlabel="x", ylabel="y")
+    assert cloud.spec is not None
     first = cloud.spec["data"][0]
     assert (first["x"], first["y"]) == ([1], [3.5])
     assert (first["error_y"]["array"], first["error_y"]["arrayminus"]) == ([1.5], [1.5])
@@ -840,7 +857,7 @@ def test_the_hovering_costs_are_the_costs() -> None:
 # --- bad input -----------------------------------------------------------------------------------
 
 causal = patterns.causal()
-axes = {"xlabel": "", "ylabel": ""}
+axes: dict[str, Any] = {"xlabel": "", "ylabel": ""}
 BAD = [
     (lambda: plots.mask(causal), "has no length of its own; give L"),
     (lambda: plots.mask(causal, 0), "L = 0 is out of range"),
@@ -850,7 +867,7 @@ BAD = [
     (lambda: plots.mask(torch.ones(4, 4).bool(), 5), "L = 4, but L = 5 was given"),
     (lambda: plots.mask([[1, 0], [1]]), "rows of different lengths"),
     (lambda: plots.mask([[1, 2], [0, 1]]), "give a Boolean mask"),
-    (lambda: plots.mask("strided", 4), "pattern = 'strided'; give a Pattern"),
+    (lambda: plots.mask("strided", 4), "pattern = 'strided'; give a Pattern"),  # type: ignore[arg-type]
     (lambda: plots.mask([], 4), r"is empty"),
     (lambda: plots.mask(causal, 4, query=4), "query = 4 is out of range; choose 0 <= query <= 3"),
     (lambda: plots.mask(causal, 4, size=3), "size = 3 is out of range"),
@@ -878,27 +895,32 @@ BAD = [
     (lambda: plots.path({}, 6, query=5, key=0), "is empty"),
     (lambda: plots.cost(causal, (64,)), "at least two"),
     (lambda: plots.cost(causal, (64, 32)), "rising"),
-    (lambda: plots.cost(causal, quantity="seconds"), "choose one of pairs, flops, bytes"),
-    (lambda: plots.cost({"x": lambda L: L}), "at L = 64, not a Pattern"),
+    (lambda: plots.cost(causal, quantity="seconds"), "choose one of pairs, flops, bytes"),  # type: ignore[arg-type]
+    (lambda: plots.cost({"x": lambda L: L}), "at L = 64, not a Pattern"),  # type: ignore[dict-item, return-value]
     (lambda: plots.curve([1, 1], {"a": [1, 2]}, **axes), "rising"),
     (lambda: plots.curve([1, 2], {"a": [1, 2, 3]}, **axes), r"'a'\] has shape \(3,\)"),
     (lambda: plots.curve([1, 2], {"a": [0, 1]}, **axes, logy=True), "needs values > 0"),
     (lambda: plots.curve([0, 2], {"a": [1, 1]}, **axes, logx=True), "needs x > 0"),
     (lambda: plots.curve([1, 2], {}, **axes), "series is empty"),
     (lambda: plots.curve([1, 2], {"a": [1, 2]}, **axes, highlight="b"), "choose from"),
-    (lambda: plots.curve([1, 2], {"a": [1, 2]}, **axes, band="sem"), "band = 'sem'"),
-    (lambda: plots.points({"a": 3}, **axes), r"give \(x, \[y per seed\]\)"),
+    (lambda: plots.curve([1, 2], {"a": [1, 2]}, **axes, band="sem"), "band = 'sem'"),  # type: ignore[arg-type]
+    (lambda: plots.points({"a": 3}, **axes), r"give \(x, \[y per seed\]\)"),  # type: ignore[dict-item]
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("draw", "message"), BAD, ids=[message for _, message in BAD])
-def test_bad_input_is_named_with_its_remedy(draw, message: str) -> None:
+def test_bad_input_is_named_with_its_remedy(draw: Callable[[], object], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         draw()
 
 
 def test_a_schematic_draws_shapes_and_names_what_is_wrong() -> None:
-    steps = [("Q", "L", "d", "query"), "·", ("K", "d", "1", "key"), "[softmax]"]
+    steps: list[tuple[str, str, str, str] | str] = [
+        ("Q", "L", "d", "query"),
+        "·",
+        ("K", "d", "1", "key"),
+        "[softmax]",
+    ]
     drawn = plots.schematic(steps, {"L": 6, "d": 3}, alt="Q times K")
     for words in ("Q", "L × d", "d × 1", "softmax"):
         assert f">{words}<" in drawn.svgs[0]

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from golden import GOLDEN, make
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from three import three
 
 from tfviz import patterns as P
 from tfviz.attention import attention, sparse_attention
@@ -25,7 +26,7 @@ TOLERANCE = 1e-5
 def assert_same(pattern: P.Pattern, *shape: int, dv: int | None = None) -> None:
     """Outputs and all three gradients equal those of the definition, training or not."""
     d, dv = shape[-1], dv or shape[-1]
-    xs = [torch.randn(*shape[:-1], n, requires_grad=True) for n in (d, d, dv)]
+    xs = three(torch.randn(*shape[:-1], n, requires_grad=True) for n in (d, d, dv))
     weight = torch.randn(*shape[:-1], dv)
     dense, sparse = attention(*xs, pattern)[0], sparse_attention(*xs, pattern)
     assert sparse.shape == dense.shape
@@ -405,7 +406,7 @@ def test_windows_do_the_work_of_their_pairs():
 )
 def test_bad_input_is_refused_with_a_remedy(shapes, text, error, says):
     with pytest.raises(error, match=says):
-        sparse_attention(*(torch.ones(shape) for shape in shapes), make(text))
+        sparse_attention(*three(torch.ones(shape) for shape in shapes), make(text))
 
 
 def test_nan_and_wrong_dtype_are_refused():
@@ -443,11 +444,11 @@ def test_a_plan_made_in_inference_mode_serves_training(kind):
 
 def test_gradients_can_be_differentiated(kind):
     Q, K, V, G = (torch.randn(1, 200, 4, dtype=torch.float64) for _ in range(4))
-    xs = [x.requires_grad_() for x in (Q, K, V)]
+    xs = three(x.requires_grad_() for x in (Q, K, V))
     found = []
     for function in (sparse_attention, lambda *x: attention(*x)[0]):
         first = torch.autograd.grad(function(*xs, kind), xs, G, create_graph=True)
-        penalty = sum((g**2).sum() for g in first)
+        penalty = torch.stack([(g**2).sum() for g in first]).sum()
         found.append(torch.autograd.grad(penalty, xs))
     for a, b in zip(*found, strict=True):
         torch.testing.assert_close(a, b)

@@ -32,5 +32,6 @@ def test_every_sequence_is_told_with_its_probability_and_who_finds_it() -> None:
     ],
 )
 def test_bad_arguments_are_named(wrong: dict[str, Any], words: str) -> None:
+    good: dict[str, Any] = {"model": MODEL, "ways": WAYS, "highlight": "best"}
     with pytest.raises(ValueError, match=words):
-        plots.tree(**({"model": MODEL, "ways": WAYS, "highlight": "best"} | wrong))
+        plots.tree(**good | wrong)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from three import Three, three
 from torch import Tensor, nn
 
 from tfviz.adaptive import adaptive_span as span
@@ -20,8 +21,9 @@ from tfviz.patterns import causal, sliding_window
 close = torch.testing.assert_close
 
 
-def qkv(L: int = 150, h: int = 3) -> list[Tensor]:
-    return [torch.randn(2, h, L, n, dtype=torch.float64, requires_grad=True) for n in (6, 6, 5)]
+def qkv(L: int = 150, h: int = 3) -> Three:
+    sizes = 6, 6, 5
+    return three(torch.randn(2, h, L, n, dtype=torch.float64, requires_grad=True) for n in sizes)
 
 
 def of_heads(*z: float) -> Tensor:
@@ -100,7 +102,7 @@ def test_parity_with_the_authors_formula() -> None:
 
 def test_work_grows_with_the_length_and_falls_with_the_span() -> None:
     def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        X = [torch.randn(1, 2, L, 16, requires_grad=wanted) for _ in range(3)]
+        X = three(torch.randn(1, 2, L, 16, requires_grad=wanted) for _ in range(3))
         z = torch.tensor([[20.0], [40.0]], requires_grad=wanted)
         return lambda: span.span_attention(*X, z, 16)
 

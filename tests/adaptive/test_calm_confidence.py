@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from tfviz.adaptive.calm_confidence import (
+    Confidence,
     agreement_loss,
     classified,
     falling,
@@ -30,7 +33,7 @@ from tfviz.position.learned_pe import Learned
 from tfviz.position.rope import Rope
 from tfviz.training import seeded
 
-KINDS = {
+KINDS: dict[str, Callable[[], dict[str, Any]]] = {
     "learned": lambda: {"positions": Learned(64, 12)},
     "rotary": lambda: {"core": lambda: Rope(6)},
     "alibi, one key head": lambda: {"core": lambda: Alibi(2), "h_kv": 1},
@@ -41,21 +44,24 @@ def model_of(kind: str = "rotary", N: int = 4) -> GPT:
     model = seeded(2, lambda: GPT(11, 12, 2, N, **KINDS[kind]())).double()
     with torch.no_grad():
         for weights in model.stack.blocks.parameters():
-            weights *= 3  # blocks that change what is said
+            weights.mul_(3)  # blocks that change what is said
     return model
 
 
 TEXT = torch.randint(11, (1, 6), generator=Generator().manual_seed(0))
 HEAD = seeded(4, lambda: nn.Linear(12, 1)).double()
-MEASURES = {"response": (softmax_response, 0.15), "saturation": (saturation, 0.93)}
-MEASURES["classifier"] = (classified(HEAD), 0.5)
+MEASURES: dict[str, tuple[Confidence, float]] = {
+    "response": (softmax_response, 0.15),
+    "saturation": (saturation, 0.93),
+    "classifier": (classified(HEAD), 0.5),
+}
 
 
 def test_measures_typed_by_hand() -> None:
     logits = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]).log()
-    torch.testing.assert_close(
-        softmax_response(None, None, lambda: logits), torch.tensor([0.2, 0.7])
-    )  # type: ignore[arg-type]
+    unseen: Any = None  # the state, which it does not look at
+    response = softmax_response(unseen, None, lambda: logits)
+    torch.testing.assert_close(response, torch.tensor([0.2, 0.7]))
     x, y = torch.tensor([[3.0, 4.0]]), torch.tensor([[-4.0, 3.0]])
     torch.testing.assert_close(saturation(x, y, lambda: x), torch.zeros(1))
     torch.testing.assert_close(saturation(x, 2 * x, lambda: x), torch.ones(1))

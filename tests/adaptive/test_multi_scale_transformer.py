@@ -6,6 +6,7 @@ from functools import reduce
 
 import pytest
 import torch
+from three import three
 
 from tfviz.adaptive import multi_scale_transformer as ms
 from tfviz.attention import attention, sparse_attention
@@ -55,7 +56,7 @@ def test_the_top_hears_as_far_as_the_largest_scales_together() -> None:
 
 
 def test_a_layer_costs_the_sum_of_its_windows() -> None:
-    X = torch.randn(3, 1, 4, 2048, 16)
+    X = three(torch.randn(3, 1, 4, 2048, 16))
     pattern = ms.multi_scale(SCALES)
     torch.testing.assert_close(sparse_attention(*X, pattern), attention(*X, pattern)[0])
     costs = [flops(sparse_attention, *X, ms.multi_scale(4 * (w,))) for w in SCALES]

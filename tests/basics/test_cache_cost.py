@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -73,6 +75,6 @@ def test_the_gain_grows_in_proportion_to_the_place() -> None:
 
 @pytest.mark.parametrize("wrong", [{"t": -1}, {"h": 3}, {"h_kv": 3}, {"N": 0}])
 def test_bad_shapes_are_named(wrong: dict[str, int]) -> None:
-    good = {"t": 3, "N": 2, "d": 16, "h": 4, "h_kv": 2, "d_ff": 64}
+    good: Any = {"t": 3, "N": 2, "d": 16, "h": 4, "h_kv": 2, "d_ff": 64}
     with pytest.raises(ValueError, match=next(iter(wrong))):
         token_flops(**(good | wrong))

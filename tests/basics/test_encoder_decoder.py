@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -104,7 +105,7 @@ def disturb(block: nn.Module) -> None:
 def test_the_wiring_is_that_of_the_models_block() -> None:
     X, Y = torch.randn(2, 7, D), torch.randn(2, 5, D)
     read = Block(D, H, post_norm, phi=nn.ReLU)
-    say = Block(D, H, post_norm, phi=nn.ReLU, crosses=True, pattern=patterns.causal())
+    say: Any = Block(D, H, post_norm, phi=nn.ReLU, crosses=True, pattern=patterns.causal())
     disturb(read)
     disturb(say)
     memory = encoder_block(X, read)
@@ -122,14 +123,15 @@ def test_the_wiring_is_that_of_the_models_block() -> None:
 def test_a_block_is_torchs() -> None:
     theirs = nn.TransformerDecoderLayer(D, H, 4 * D, 0.0, batch_first=True).eval()
     disturb(theirs)
-    ours = Block(D, H, post_norm, phi=nn.ReLU, crosses=True, pattern=patterns.causal())
+    ours: Any = Block(D, H, post_norm, phi=nn.ReLU, crosses=True, pattern=patterns.causal())
     for mine, other in ((ours.attend, theirs.self_attn), (ours.cross, theirs.multihead_attn)):
         mine.W_qkv.load_state_dict({"weight": other.in_proj_weight, "bias": other.in_proj_bias})
         mine.W_o.load_state_dict(other.out_proj.state_dict())
     ours.feed.W_1.load_state_dict(theirs.linear1.state_dict())
     ours.feed.W_2.load_state_dict(theirs.linear2.state_dict())
-    for mine, other in zip(ours.norms, (theirs.norm1, theirs.norm2, theirs.norm3), strict=True):
-        mine.load_state_dict(other.state_dict())
+    norms = theirs.norm1, theirs.norm2, theirs.norm3
+    for own, norm in zip(ours.norms, norms, strict=True):
+        own.load_state_dict(norm.state_dict())
     Y, memory = torch.randn(2, 5, D), torch.randn(2, 7, D)
     mask = ~patterns.causal().mask(5)
     close(decoder_block(Y, memory, ours), theirs(Y, memory, tgt_mask=mask))
@@ -172,7 +174,7 @@ def test_three_maps_have_their_shapes_and_the_weights_that_attention_gives(
         for A in kind:
             close(A.sum(-1), torch.ones(A.shape[:-1]))
     assert not maps["decoder"][0].triu(1).any()
-    attend = m.encoder.blocks[0].attend
+    attend: Any = m.encoder.blocks[0].attend
     Q, K, V = attend.W_qkv(m.embed(s)).split(D, -1)
     heads = [x.unflatten(-1, (H, -1)).transpose(1, 2) for x in (Q, K, V)]
     close(maps["encoder"][0], attention(*heads)[1])

@@ -77,12 +77,12 @@ def test_golden_numbers() -> None:
 
 
 def test_keys_of_other_weights_are_refused() -> None:
-    X, *W = tensors()
+    X, W_q, W_k, W_v = tensors()
     with pytest.raises(ValueError, match=r"kept has shapes \(1, 2\), \(1, 4\)"):
-        attend_next(X[0], *W, (torch.zeros(1, 2), torch.zeros(1, 4)))
+        attend_next(X[0], W_q, W_k, W_v, (torch.zeros(1, 2), torch.zeros(1, 4)))
 
 
 def test_one_token_at_a_time() -> None:
-    X, *W = tensors()
+    X, W_q, W_k, W_v = tensors()
     with pytest.raises(ValueError, match="give the row of one token"):
-        attend_next(X, *W)  # rows would look ahead
+        attend_next(X, W_q, W_k, W_v)  # rows would look ahead

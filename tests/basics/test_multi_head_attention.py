@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from three import Three, three
 from torch import Tensor, nn
 
 from tfviz import patterns
@@ -29,15 +30,15 @@ close = torch.testing.assert_close
 H, D, DK, DV, L = 3, 6, 4, 2, 5
 
 
-def case(seed: int = 0, *sizes: int) -> tuple[Tensor, list[Tensor], Tensor]:
-    """(X, [W_q, W_k, W_v], W_o)"""
+def case(seed: int = 0, *sizes: int) -> tuple[Tensor, Three, Tensor]:
+    """(X, (W_q, W_k, W_v), W_o)"""
     h, d, dk, dv, length = sizes or (H, D, DK, DV, L)
     rng = torch.Generator().manual_seed(seed)
 
     def draw(*size: int) -> Tensor:
         return torch.randn(*size, generator=rng, dtype=torch.float64)
 
-    return draw(length, d), [draw(h, d, dk), draw(h, d, dk), draw(h, d, dv)], draw(h * dv, d)
+    return draw(length, d), (draw(h, d, dk), draw(h, d, dk), draw(h, d, dv)), draw(h * dv, d)
 
 
 def definition(X_q, X_k, X_v, W_q, W_k, W_v, W_o, sets=None, root=None):  # type: ignore[no-untyped-def]
@@ -94,7 +95,7 @@ def test_mutants_are_found() -> None:
     # the root of the total width instead of the head's (erratum E3)
     assert (definition(X, X, X, *W, W_o, root=H * DK)[1] - A).abs().max() > 0.01
     # the input cut into chunks, a chunk for each head (erratum E3): a head would not see feature 5
-    cut = [w.clone() for w in W]
+    cut = three(w.clone() for w in W)
     for w in cut:
         for n in range(H):
             w[n, [c for c in range(D) if c // (D // H) != n]] = 0
@@ -126,7 +127,7 @@ def test_one_head_is_plain_attention_and_a_projection() -> None:
 def test_heads_may_change_places_with_their_rows_of_W_o() -> None:
     X, W, W_o = case()
     p = torch.tensor([2, 0, 1])
-    moved = [w[p] for w in W]
+    moved = three(w[p] for w in W)
     rows = W_o.unflatten(0, (H, DV))[p].flatten(0, 1)
     out, A = multi_head_attention(X, X, X, *W, W_o)
     close(multi_head_attention(X, X, X, *moved, rows), (out, A[p]))
@@ -143,7 +144,7 @@ def test_pruning_a_head_takes_away_its_part_and_nothing_else() -> None:
         out, weights = multi_head_attention(X, X, X, *W, pruned(W_o, H, [n]))
         close(out, parts.sum(0) - parts[n])
         close(weights, A)  # what the others see has not changed
-        removed = [w[[m for m in range(H) if m != n]] for w in W]
+        removed = three(w[[m for m in range(H) if m != n]] for w in W)
         rows = before.unflatten(0, (H, DV))[[m for m in range(H) if m != n]].flatten(0, 1)
         close(multi_head_attention(X, X, X, *removed, rows)[0], out)  # as if it had never been
     assert torch.equal(W_o, before)

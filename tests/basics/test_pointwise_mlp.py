@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from tfviz.basics.pointwise_mlp import (
     block_flops,
@@ -20,9 +22,10 @@ from tfviz.models.blocks import Block, FeedForward
 close = torch.testing.assert_close
 
 
-def case(d: int = 4, d_ff: int = 6) -> tuple[torch.Tensor, ...]:
+def case(d: int = 4, d_ff: int = 6) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     sizes = (d, d_ff), (d_ff,), (d_ff, d), (d,)
-    return tuple(torch.randn(*size, dtype=torch.float64) for size in sizes)
+    W_1, b_1, W_2, b_2 = (torch.randn(*size, dtype=torch.float64) for size in sizes)
+    return W_1, b_1, W_2, b_2
 
 
 def test_golden_numbers() -> None:
@@ -35,7 +38,8 @@ def test_golden_numbers() -> None:
 
 def test_it_is_the_models_module() -> None:
     for phi in (nn.ReLU(), nn.GELU()):
-        module, X = FeedForward(4, 10, phi), torch.randn(2, 5, 4)
+        module: Any = FeedForward(4, 10, phi)
+        X = torch.randn(2, 5, 4)
         W = module.W_1.weight.T, module.W_1.bias, module.W_2.weight.T, module.W_2.bias
         close(module(X), feed_forward(X, *W, phi=phi))
 

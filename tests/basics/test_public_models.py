@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -39,7 +41,7 @@ def test_public_models_have_the_shapes_of_their_configurations() -> None:
         LlamaConfig,
     )
 
-    llama = {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
+    llama: Any = {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
     found = {
         "GPT-2": GPT2Config(),
         "GPT-2 XL": GPT2Config(n_embd=1600, n_layer=48, n_head=25),

@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
+from three import Three, three
+from torch import Tensor, nn
 
 from tfviz import patterns
 from tfviz.attention import attention
@@ -23,12 +24,10 @@ from tfviz.basics.scaled_dot_product_attention import (
 close = torch.testing.assert_close
 
 
-def case(seed: int = 0, L: int = 6, d: int = 5, dk: int = 4, dv: int = 3) -> list[torch.Tensor]:
+def case(seed: int = 0, L: int = 6, d: int = 5, dk: int = 4, dv: int = 3) -> tuple[Tensor, Three]:
     rng = torch.Generator().manual_seed(seed)
-    return [
-        torch.randn(*s, generator=rng, dtype=torch.float64)
-        for s in ((L, d), (d, dk), (d, dk), (d, dv))
-    ]
+    X = torch.randn(L, d, generator=rng, dtype=torch.float64)
+    return X, three(torch.randn(d, n, generator=rng, dtype=X.dtype) for n in (dk, dk, dv))
 
 
 def definition(X, W_q, W_k, W_v, sets, root=True):  # type: ignore[no-untyped-def]
@@ -58,7 +57,7 @@ def test_golden_numbers() -> None:
 
 
 def test_equals_the_definition_for_every_kind_of_set() -> None:
-    X, *W = case()
+    X, W = case()
     for pattern in (
         patterns.full(),
         patterns.causal(),
@@ -70,7 +69,7 @@ def test_equals_the_definition_for_every_kind_of_set() -> None:
 
 
 def test_mutants_are_found() -> None:
-    X, *W = case()
+    X, W = case()
     out, A = self_attention(X, *W, patterns.causal())
     sets = patterns.causal().key_sets(6)
     swapped = [[i for i in range(6) if j in sets[i]] for j in range(6)]  # i and j exchanged
@@ -83,7 +82,8 @@ def test_mutants_are_found() -> None:
 
 
 def test_parity_with_pytorch() -> None:
-    X, *W = (x.float() for x in case(L=9, d=8, dk=8, dv=8))
+    X, W = case(L=9, d=8, dk=8, dv=8)
+    X, W = X.float(), three(w.float() for w in W)
     Q, K, V = (X @ w for w in W)
     for causal in (False, True):
         out, A = self_attention(X, *W, patterns.causal() if causal else None)
@@ -101,20 +101,21 @@ def test_parity_with_pytorch() -> None:
 def test_gradients_match_pytorch() -> None:
     grads = []
     for ours in (True, False):
-        X, *W = (x.requires_grad_() for x in case())
+        X, W = case()
+        leaves = [x.requires_grad_() for x in (X, *W)]
         if ours:
             out, _ = self_attention(X, *W)
         else:
-            out = F.scaled_dot_product_attention(*((X @ w)[None] for w in W))[0]
+            out = F.scaled_dot_product_attention(*three((X @ w)[None] for w in W))[0]
         out.square().sum().backward()
-        grads.append([x.grad for x in (X, *W)])
+        grads.append([x.grad for x in leaves])
     close(*grads)
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000), st.permutations(range(6)))
 def test_equivariant_not_invariant(seed: int, order: list[int]) -> None:
-    X, *W = case(seed)
+    X, W = case(seed)
     p = torch.tensor(order)
     out, A = self_attention(X, *W)
     shuffled, A_shuffled = self_attention(X[p], *W)
@@ -125,7 +126,7 @@ def test_equivariant_not_invariant(seed: int, order: list[int]) -> None:
 
 
 def test_limits() -> None:
-    X, *W = case()
+    X, W = case()
     V = X @ W[2]
     close(self_attention(X, *W, patterns.band(radius=0))[0], V)
     close(self_attention(X, 0 * W[0], W[1], W[2])[0], V.mean(0).expand(6, 3))
@@ -134,7 +135,7 @@ def test_limits() -> None:
 
 
 def test_a_later_token_changes_no_earlier_output() -> None:
-    X, *W = case()
+    X, W = case()
     later = X.clone()
     later[4] += 1
     before, after = (self_attention(x, *W, patterns.causal())[0] for x in (X, later))
@@ -143,7 +144,7 @@ def test_a_later_token_changes_no_earlier_output() -> None:
 
 
 def test_masked_entries_and_rows_are_exactly_zero() -> None:
-    X, *W = case()
+    X, W = case()
     allowed = torch.rand(6, 6, generator=torch.Generator().manual_seed(1)) < 0.5
     allowed[2] = False
     out, A = self_attention(X, *W, allowed)
@@ -159,7 +160,7 @@ def test_module() -> None:
     close(module(X), self_attention(X, module.W_q, module.W_k, module.W_v)[0])
     close(module(X.expand(2, 6, 5))[1], module(X))
     causal = module(X, patterns.causal())
-    close(causal, definition(X, *(w.detach() for w in module.parameters()),
+    close(causal, definition(X, *three(w.detach() for w in module.parameters()),
                              patterns.causal().key_sets(6))[0])  # fmt: skip
     causal.sum().backward()
     assert all(w.grad is not None and w.grad.abs().sum() > 0 for w in module.parameters())
@@ -180,7 +181,7 @@ def test_variance_of_a_score_is_d_k() -> None:
 
 
 def test_errors_name_the_matrix() -> None:
-    X, W_q, W_k, W_v = case()
+    X, (W_q, W_k, W_v) = case()
     with pytest.raises(ValueError, match=r"W_k has shape \(3, 4\).*\(5, width\)"):
         self_attention(X, W_q, W_k[:3], W_v)
     with pytest.raises(ValueError, match=r"width 3.*width 4"):

@@ -8,16 +8,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from three import Three, three
 
 from tfviz.basics.soft_dictionary import hard_lookup, lookup, noisy_recall
 
 close = torch.testing.assert_close
 
 
-def tables(seed: int = 0, n: int = 5, d: int = 3, dv: int = 4) -> tuple[torch.Tensor, ...]:
+def tables(seed: int = 0, n: int = 5, d: int = 3, dv: int = 4) -> Three:
     rng = torch.Generator().manual_seed(seed)
     shapes = ((d,), (n, d), (n, dv))
-    return tuple(torch.randn(*s, generator=rng, dtype=torch.float64) for s in shapes)
+    return three(torch.randn(*s, generator=rng, dtype=torch.float64) for s in shapes)
 
 
 def test_golden_numbers() -> None:

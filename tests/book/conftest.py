@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from visits import DESK, Site, Visit, look
+from book.visits import DESK, Site, Visit, look
 
 from tfviz_lessons.execute import Lessons, Record
 from tfviz_lessons.lesson import is_lesson

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from book.conftest import ROOT
 
 from tfviz_lessons.execute import Lessons, Record
 

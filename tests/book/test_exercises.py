@@ -4,10 +4,10 @@ import warnings
 from functools import cache
 from pathlib import Path
 
-import lesson_runner
 import pytest
-from conftest import LESSONS
+from book.conftest import LESSONS
 
+from book import lesson_runner
 from tfviz_lessons.lesson import LessonError, parse, read
 from tfviz_lessons.variants import apart
 

@@ -13,8 +13,8 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from conftest import Site
-from visits import DESK, OPEN, PAGES, PHONE, violations
+from book.conftest import Site
+from book.visits import DESK, OPEN, PAGES, PHONE, violations
 
 FIGURE = 'class="tfviz-figure'
 SVG = "{http://www.w3.org/2000/svg}"

@@ -12,8 +12,8 @@ from functools import cache, partial
 from typing import Any
 
 import pytest
-from conftest import LESSONS, Site
-from visits import LAZY, PATIENCE, SCROLL, violations
+from book.conftest import LESSONS, Site
+from book.visits import LAZY, PATIENCE, SCROLL, violations
 
 FRAME = "chapters/gallery/page"  # as deep as the chapters: their addresses hold
 COLLECT = """

@@ -274,8 +274,8 @@ def test_a_malformed_exercise_is_named_with_its_place(name):
         parse(text, "chapters/x.md")
     assert message in str(caught.value)
     assert len(caught.value.problems) == 1, str(caught.value)
-    line = int(re.match(r"chapters/x\.md:(\d+): ", str(caught.value))[1])
-    assert 1 <= line <= len(text.splitlines())
+    place = re.match(r"chapters/x\.md:(\d+): ", str(caught.value))
+    assert place and 1 <= int(place[1]) <= len(text.splitlines())
 
 
 def test_the_line_of_a_fault_is_the_line_of_the_file():
@@ -367,7 +367,7 @@ def test_a_number_is_asked_for_in_the_page_and_proved():
     box = page_text(lesson).split("{exercise-start} Shift")[1].split("{exercise-end}")[0]
     marks = 'data-ask="ex-shift" data-is="2" data-near="0.5"'
     assert f'```{{raw}} html\n<div class="tf-ask" {marks}><p>How &lt;far&gt;?' in box
-    hidden = told(lesson.tasks[0])["hidden"]
+    hidden = told(lesson.exercises[0])["hidden"]
     assert hidden.endswith("\nassert abs(float(1 + 1) - 2) <= 0.5")
     assert "tf-ask" not in page_text(parse(SAMPLE))
     faults = ("1 + 1", "1 +"), ("is: 2", "is: two"), (", near: 0.5", ""), ("How <far>?", "")

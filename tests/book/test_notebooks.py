@@ -17,7 +17,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from conftest import LESSONS, OUT, ROOT
+from book.conftest import LESSONS, OUT, ROOT
 
 from tfviz_lessons.lesson import Block, Exercise, read
 from tfviz_lessons.notebook import INSTALL, UNPUBLISHED

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import print_book
+from book.conftest import ROOT, Site
 from chrome import MISSING, find
-from conftest import ROOT, Site
 
 
 def test_links_lead_inside_and_names_are_used_once(site: Site) -> None:

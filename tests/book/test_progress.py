@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from book.conftest import PREFIX, ROOT, Site, served
 from bs4 import BeautifulSoup
-from conftest import PREFIX, ROOT, Site, served
 
 from tfviz_lessons.lesson import Exercise, read
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Site
+from book.conftest import ROOT, Site
 
 from tfviz import catalogue
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from conftest import Site
+from book.conftest import Site
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 import pytest
 import tfviz_book
 import yaml
-from conftest import ROOT, Site
+from book.conftest import ROOT, Site
+from book.visits import DESK, LESSONS, PAGES, PHONE
 from PIL import Image
-from visits import DESK, LESSONS, PAGES, PHONE
 
 from tfviz_lessons.lesson import Exercise, read
 

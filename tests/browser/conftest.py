@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explorer_site import served, write_site
+from browser.explorer_site import served, write_site
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from browser.explorer_site import fits
 from explorer_examples import STATES as CASE
-from explorer_site import fits
 
 from tfviz.basics.additive_attention import additive_attention
 from tfviz.explorers import AdditiveScores

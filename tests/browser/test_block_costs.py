@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from explorer_site import drag
+from browser.explorer_site import drag
 
 from tfviz.explorers import BlockCosts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from explorer_site import drag
+from browser.explorer_site import drag
 
 from tfviz.basics.cache_cost import cache_bytes
 from tfviz.basics.public_models import MODELS

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser.explorer_site import served, write_site
 from explorer_examples import EXAMPLES
-from explorer_site import served, write_site
 
 from tfviz.explorers import ALL, Explorer
 from tfviz.explorers.knobs import Knob

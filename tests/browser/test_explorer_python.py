@@ -88,7 +88,7 @@ def test_patterns_are_set_and_read() -> None:
 )
 def test_wrong_arguments_are_named(options: dict[str, object], message: str) -> None:
     with pytest.raises((ValueError, TypeError, t.TraitError), match=message):
-        SparseLab(**options)  # type: ignore[arg-type]
+        SparseLab(**options)
 
 
 def test_goal_reports_say_why() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer_site import drag
+from browser.explorer_site import drag
 
 from tfviz.explorers import ImageLens
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from browser.explorer_site import ASSETS, write_site
 from explorer_examples import SONG
-from explorer_site import ASSETS, write_site
 
 from tfviz.explorers import BlockSignals, MergeStepper
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explorer_site import ASSETS, write_site
+from browser.explorer_site import ASSETS, write_site
 
 from tfviz import plots
 

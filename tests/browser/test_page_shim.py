@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from explorer_site import write_site
+from browser.explorer_site import write_site
 
 from tfviz.explorers import SparseLab
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer_site import served, write_site
+from browser.explorer_site import served, write_site
 
 from tfviz import patterns as P
 from tfviz.explorers import PatternSearch, SparseLab
@@ -26,6 +26,7 @@ def test_what_is_found_is_one_click_from_the_lab(browser: Any, tmp_path: Any) ->
         search.evaluate("(e) => e.dispatchEvent(new CustomEvent('tfviz:show', {detail: {}}))")
         search.evaluate("(e) => e.tfviz.paint()")
         best = P.search(16, 6, 2, causal=True, block=4).best()
+        assert best is not None
         assert search.evaluate("(e) => e.tfviz.numbers().best") == list(best.numbers)
         search.get_by_role("button", name="show it in the Sparse Lab").click()
         page.wait_for_function(

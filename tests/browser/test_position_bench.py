@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from explorer_site import fits
+from browser.explorer_site import fits
 
 from tfviz.explorers import PositionBench
 

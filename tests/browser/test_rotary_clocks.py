@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from explorer_site import drag
+from browser.explorer_site import drag
 
 from tfviz.explorers import RotaryClocks
 from tfviz.position.rope import rotate

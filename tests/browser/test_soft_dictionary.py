@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import pytest
+from browser.explorer_site import drag
 from explorer_examples import ENTRIES
-from explorer_site import drag
 
 from tfviz.explorers import SoftDictionary
 

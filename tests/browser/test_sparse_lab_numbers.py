@@ -18,7 +18,7 @@ JS = """await import(`${address}_static/explorers/kit.js`);
 const { counted, ...rest } = await import(`${address}_static/explorers/sparse_lab.js`);
 const lab = { ...counted, ...rest };"""
 
-VALUES = {
+VALUES: dict[str, list[Any]] = {
     "radius": [0, 1, 5],
     "lookback": [0, 3, 40],
     "gap": [1, 3],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from browser.explorer_site import fits
 from explorer_examples import FATES, SENTENCE
-from explorer_site import fits
 
 from tfviz import patterns
 from tfviz.basics.lm_objectives import drop_spans, prefix_lm

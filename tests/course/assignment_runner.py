@@ -12,6 +12,8 @@ as a *stub*; in a copy of the process for each exercise. Warnings are errors.
 import io
 import warnings
 from contextlib import redirect_stdout
+from functools import partial
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat import NotebookNode
@@ -73,12 +75,12 @@ def tries(chapter: str) -> dict[str, dict[str, Said]]:
         made = made_of(chapter)
         prepared = prepare(made)
         answers = {c.id: unmark(c.source) for c in made.cells if c.metadata.tfviz.role == "yours"}
-        about = {"student": "ada", "secret": "5eed" * 16, "assignment": "one"}
+        about: Any = {"student": "ada", "secret": "5eed" * 16, "assignment": "one"}
         verdicts = judge(prepared, answers, **about).verdicts
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
         found = {
-            exercise.label: apart(lambda label=exercise.label: tried(label))
+            exercise.label: apart(partial(tried, exercise.label))
             for exercise in lessons.read(chapter).exercises
         }
     for cell in made.cells:

@@ -74,7 +74,7 @@ def test_every_cell_is_one_that_nbgrader_knows(chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_exercise_has_its_cells_in_order(chapter):
-    found = {}
+    found: dict[str, list] = {}
     for cell in whole(chapter).cells:
         if "exercise" in cell.metadata.tfviz:
             found.setdefault(cell.metadata.tfviz.exercise, []).append(cell)
@@ -156,9 +156,8 @@ def test_an_explorer_is_answered_by_pasting_its_state(sources):
 def test_a_setup_is_a_small_part_of_the_lesson(sources):
     for chapter in CHAPTERS:
         lesson = lessons.read(chapter)
-        every = sum(
-            b.source.count("\n") + 1 for b in lesson.blocks if getattr(b, "kind", "") == "code"
-        )
+        code: list = [b for b in lesson.blocks if getattr(b, "kind", "") == "code"]
+        every = sum(b.source.count("\n") + 1 for b in code)
         setup = [c for c in whole(chapter).cells if c.metadata.tfviz.role == "setup"]
         assert 0 < sum(c.source.count("\n") + 1 for c in setup) < every / 3
         assert not re.search(
@@ -412,7 +411,7 @@ def test_students_can_change_their_answers_and_nothing_else(chapter):
 
 def marked(source):
     """(lines inside of marks, lines outside)."""
-    inside, out, hidden = [], [], False
+    inside, out, hidden = list[str](), list[str](), False
     for line in source.split("\n"):
         if line.strip().startswith("### "):
             hidden = "BEGIN" in line

@@ -183,6 +183,9 @@ class Text(str):
     __hash__ = str.__hash__
 
 
+Pair = namedtuple("Pair", "a b")
+
+
 class Listing(list):
     def __len__(self) -> int:
         return 99
@@ -196,7 +199,7 @@ class Listing(list):
         (Listing([1]), [1]),
         (Counter("aab"), {"a": 2, "b": 1}),
         (OrderedDict(x=1), {"x": 1}),
-        (namedtuple("Pair", "a b")(1, 2), (1, 2)),
+        (Pair(1, 2), (1, 2)),
         (torch.ones(2).as_subclass(Lying), torch.ones(2)),
         (bytearray(b"ab"), b"ab"),
         (range(3, 8, 2), [3, 5, 7]),

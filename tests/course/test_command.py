@@ -63,7 +63,8 @@ def test_help_explains_every_option(name: str, capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         main([name, "--help"])
     said = capsys.readouterr().out
-    assert said.startswith(f"usage: tfviz-course {name}") and part.description in said
+    assert said.startswith(f"usage: tfviz-course {name}")
+    assert part.description and part.description in said
 
 
 def test_the_examples_can_be_read() -> None:

@@ -110,7 +110,7 @@ def collector(course: Path) -> Any:
     handle = assignment.api(course)
     handle.coursedir.assignment_id = NAME
     app = LoggingConfigurable()  # in place of nbgrader's command
-    app.coursedir = handle.coursedir  # type: ignore[attr-defined]
+    app.coursedir = handle.coursedir
     return NamedFiles(named_regexp=PATTERN, parent=app)
 
 

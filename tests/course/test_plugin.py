@@ -384,7 +384,7 @@ def test_what_the_judge_keeps_of_outputs_is_harmless() -> None:
     assert error.traceback == ["a�[31mb"]
     assert "script" not in json.dumps(one.outputs)
     assert len(clean([["text", "x"]] * 1000, 40_000)) <= 200
-    text = "".join(one.text for one in clean([["text", "x" * 9000]] * 9, 10_000))
+    text = "".join(one["text"] for one in clean([["text", "x" * 9000]] * 9, 10_000))
     assert len(text) < 11_000 and text.endswith("more was shown than is kept\n")
 
 

@@ -7,7 +7,7 @@ import copy
 import itertools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +240,7 @@ def _(document: Document) -> None:
 
 @case("metadata of wrong types")
 def _(document: Document) -> None:
-    wrong = itertools.cycle([None, [], "x", {"nbgrader": 3, "tfviz": []}])
+    wrong: Iterator[Any] = itertools.cycle([None, [], "x", {"nbgrader": 3, "tfviz": []}])
     for one in document["cells"]:
         one["metadata"] = next(wrong)
         one["id"] = 7

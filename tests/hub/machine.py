@@ -82,9 +82,9 @@ def build() -> None:
     # A folder that only its owner may enter hides what lies below it from all other accounts.
     closed = {str(p) for path in keep for p in path.parents if not p.stat().st_mode & 0o001}
     covers = {**EMPTY, **{path: 755 for path in closed}}
-    for path in sorted(covers):
-        if Path(path).is_dir() and not any(q in covers for q in map(str, Path(path).parents)):
-            empty(path, covers[path])
+    for name in sorted(covers):
+        if Path(name).is_dir() and not any(q in covers for q in map(str, Path(name).parents)):
+            empty(name, covers[name])
     for folder, mode in (("/var/tmp", 0o1777), ("/var/log", 0o755), ("/var/mail", 0o755)):
         Path(folder).mkdir()
         Path(folder).chmod(mode)

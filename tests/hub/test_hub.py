@@ -14,8 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import guide
-import machine
 import pytest
 import yaml
 from nbgrader.api import Gradebook
@@ -23,6 +21,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
+from hub import guide, machine
 from tfviz_course import collect
 
 ROOT = Path(__file__).resolve().parents[2]

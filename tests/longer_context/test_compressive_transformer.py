@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from tfviz.longer_context import compressive_transformer as room
 from tfviz.longer_context.transformer_xl_recurrence import resumed, saved, transformer_xl
-from tfviz.models.gpt import GPT
 from tfviz.models.use import generate
 
 TEXT = torch.randint(11, (2, 40), generator=torch.Generator().manual_seed(3))
@@ -26,7 +25,7 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
 }
 
 
-def model(name: str = "mean", m: int = 4, m_c: int = 3, c: int = 2) -> GPT:
+def model(name: str = "mean", m: int = 4, m_c: int = 3, c: int = 2) -> Any:
     torch.manual_seed(0)
     return room.compressive_transformer(
         11, 8, 2, 2, m=m, m_c=m_c, c=c, compress=FUNCTIONS[name]
@@ -49,7 +48,7 @@ def test_functions_by_hand() -> None:
         room.newest: [[3, 8], [9, 4]], room.most_used: [[1, 0], [9, 4]],
     }.items():  # fmt: skip
         assert f(old, usage, 2)[0].tolist() == wanted
-    conv = room.Conv(2, 2)
+    conv: Any = room.Conv(2, 2)
     conv[0].weight.data = torch.eye(2)[..., None].expand(2, 2, 2) / 2
     conv[0].bias.data.zero_()
     assert conv(old)[0].tolist() == [[2, 4], [7, 3]]  # a mean is one of its convolutions
@@ -77,8 +76,8 @@ def test_what_is_squeezed_is_what_left() -> None:
 
 
 def test_usage_is_the_weight_that_memories_got() -> None:
-    gpt, cache = model("most used", m=8), {}
-    attend, weights = gpt.stack.blocks[0].attend, []
+    gpt, cache = model("most used", m=8), dict[Any, Any]()
+    attend, weights = gpt.stack.blocks[0].attend, list[Tensor]()
     attend.see = weights.append
     for s in TEXT[:, :12].split(4, 1):
         gpt(s, cache)
@@ -130,7 +129,7 @@ def test_losses_are_zero_where_nothing_is_lost_and_teach_f_c_alone() -> None:
 def test_attention_reconstruction_by_the_formula() -> None:
     gpt = model("conv")
     _, cache = read(gpt, TEXT[:, :12], 4)
-    total = 0.0
+    total = torch.zeros(()).double()
     for attend, kept in cache.items():
         q, (W_q, W_k, W_v) = kept.state, attend.W_qkv.weight.split(8)
         b_q, b_k, b_v = attend.W_qkv.bias.split(8)

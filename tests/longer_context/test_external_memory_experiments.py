@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import torch
 
@@ -29,7 +30,7 @@ def test_a_few_steps_repeat_exactly() -> None:
     assert found[0] == found[1] and len(found[0]["sizes"]) == len(far_facts.SIZES)
 
 
-def test_neighbours_of_the_store_s_own_text_are_not_its_own_contexts(tmp_path) -> None:
+def test_neighbours_of_the_store_s_own_text_are_not_its_own_contexts(tmp_path: Path) -> None:
     from tfviz import data
     from tfviz.longer_context import knn_lm
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from tfviz import experiments
@@ -24,7 +26,7 @@ def test_answers_are_hops() -> None:
 def test_a_few_steps_repeat_exactly_and_compute_the_same_as_compact() -> None:
     config = {"tau": 0.01, "steps": 2}
     assert hops.measure(config, 1) == hops.measure(config, 1)
-    model = hops.made(0, hops.MOST, halts=True)
+    model: Any = hops.made(0, hops.MOST, halts=True)
     pi, asked, _ = hops.rows(8, torch.Generator().manual_seed(0))
     one, N = model(pi, asked), pondered(model).N
     model.stack.compact = True

@@ -54,7 +54,7 @@ def test_the_mixture_is_its_formula(tmp_path: Path) -> None:
 
 def test_the_key_is_what_the_last_feed_forward_reads() -> None:
     model, t = gpt(), IDS[None, :9]
-    last = model.stack.blocks[-1]
+    last: Any = model.stack.blocks[-1]
     X = model.stack.blocks[0](model.embed(t))
     wanted = last.norms[1](X + last.attend(last.norms[0](X)))
     logits, f = room.read(model, t)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from laws import agree_with_gradients, work_grows_no_faster
+from three import Three, three
 from torch import Tensor
 
 from tfviz.cores import CAUSAL, Where
@@ -21,7 +22,6 @@ from tfviz.longer_context.transformer_xl_recurrence import (
     resumed,
     saved,
 )
-from tfviz.models.gpt import GPT
 from tfviz.models.use import generate
 from tfviz.patterns import sliding_window
 from tfviz.position.rope import Rope
@@ -32,24 +32,24 @@ close = partial(torch.testing.assert_close, atol=1e-9, rtol=1e-9)
 TEXT = torch.randint(11, (2, 40), generator=torch.Generator().manual_seed(3))
 
 
-def core(m: int, window: int = 0, **more: Any) -> Memorizing:
+def core(m: int, window: int = 0, **more: Any) -> Any:
     made = Memorizing(2, 4, m=m, window=window, local=lambda: T5Bias(2), **more).double()
     for p in made.parameters():
         torch.nn.init.normal_(p)
     return made
 
 
-def qkv(L: int) -> list[Tensor]:
-    return [torch.randn(1, 2, L, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+def qkv(L: int) -> Three:
+    return three(torch.randn(1, 2, L, 4, dtype=torch.float64, requires_grad=True) for _ in "QKV")
 
 
-def segment(made: Memorizing, qkv: list[Tensor], state: Any = None) -> tuple[Tensor, Any]:
+def segment(made: Memorizing, qkv: Three, state: Any = None) -> tuple[Tensor, Any]:
     kept: list[Any] = []
     out, _ = made(*qkv, Where(CAUSAL, 5, state=state, keep=kept.append))
     return out, kept[0]
 
 
-def model(m: int = 24, **more: Any) -> GPT:
+def model(m: int = 24, **more: Any) -> Any:
     torch.manual_seed(0)
     made = memorizing_transformer(11, 16, 2, 2, m=m, window=8, k=4, layer=-1, **more)
     for p in made.parameters():
@@ -58,7 +58,7 @@ def model(m: int = 24, **more: Any) -> GPT:
     return made
 
 
-def by_the_equations(made: Memorizing, Q: Tensor, K: Tensor, V: Tensor, past: Any) -> Tensor:
+def by_the_equations(made: Any, Q: Tensor, K: Tensor, V: Tensor, past: Any) -> Tensor:
     """Head by head, query by query; the window and the memory are parts of `past`."""
     unit = lambda x: x / x.norm(dim=-1, keepdim=True)  # noqa: E731
     rows, L, n = [], Q.shape[2], past[0].shape[2]
@@ -92,16 +92,16 @@ def test_it_is_its_equations_with_gradients_and_none_for_the_memory() -> None:
 
 
 def test_a_queue_of_normalised_keys_and_of_values_as_they_are() -> None:
-    made, (Q, K, V) = core(6), qkv(4)
-    _, past = segment(made, [Q, K, V])
+    made, first = core(6), qkv(4)
+    _, past = segment(made, first)
     close(past[0].norm(dim=-1), torch.ones(1, 2, 4).double())
-    close(past[1], V.detach())  # E19: values are not normalised
+    close(past[1], first[2].detach())  # E19: values are not normalised
     for n in (3, 1, 5):
         new = qkv(n)
         _, after = segment(made, new, past)
         close(after[1], torch.cat([past[1], new[2].detach()], 2)[:, :, -6:])  # the oldest go first
         past = after
-    _, kept = segment(core(0, window=2), [Q, K, V])
+    _, kept = segment(core(0, window=2), first)
     assert kept[0].shape[2] == 2
 
 
@@ -114,9 +114,8 @@ def test_limits() -> None:
     made.b.data.fill_(-200.0)  # the gate is shut
     close(segment(made, now, past)[0], local)
     made.b.data.fill_(200.0)  # open, and k is all there is: attention over the whole memory
-    whole = torch.nn.functional.scaled_dot_product_attention(
-        torch.nn.functional.normalize(now[0], dim=-1) * made.tau[:, None, None], *past, scale=1.0
-    )
+    unit = torch.nn.functional.normalize(now[0], dim=-1) * made.tau[:, None, None]
+    whole = torch.nn.functional.scaled_dot_product_attention(unit, past[0], past[1], scale=1.0)
     close(segment(made, now, past)[0], whole)
     close(segment(made, now)[0], segment(plain, now)[0])  # nothing remembered yet
 
@@ -200,9 +199,9 @@ def test_work_grows_with_the_length() -> None:
 
 
 def test_errors_say_what_to_do() -> None:
-    for wrong, says in (({"m": -1}, "m = -1"), ({"m": 4, "k": 0}, "k = 0")):
+    for m, k, says in ((-1, 32, "m = -1"), (4, 0, "k = 0")):
         with pytest.raises(ValueError, match=says):
-            Memorizing(2, 4, **wrong)
+            Memorizing(2, 4, m=m, k=k)
     with pytest.raises(ValueError, match="a bias such as T5Bias"):
         Memorizing(2, 4, m=4, local=lambda: Rope(4))
     made, x = core(4), qkv(5)

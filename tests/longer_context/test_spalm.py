@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -82,7 +83,7 @@ def test_segments_and_writing_with_two_models_in_one_cache(spalm: Spalm) -> None
     cache: dict = {}
     parts = torch.cat([spalm.words(s, cache) for s in t.split([7, 1, 16], 1)], 1)
     assert parts.equal(spalm.words(t))
-    cache, own = {}, {}
+    cache, own = {}, dict[Any, Any]()
     for s in t.split(8, 1):
         got = spalm(s, cache)
         wanted = spalm.model(s, own)

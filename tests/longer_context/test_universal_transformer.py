@@ -23,7 +23,7 @@ from tfviz.position.rope import Rope
 TEXT = torch.randint(11, (2, 9), generator=torch.Generator().manual_seed(3))
 
 
-def gpt(T: int, **more: Any) -> GPT:
+def gpt(T: int, **more: Any) -> Any:
     torch.manual_seed(0)
     signal = more.pop("signal", TimePosition(16))
     return universal(GPT(11, 16, 2, 1, **{"order": post_norm} | more), T, signal).double()

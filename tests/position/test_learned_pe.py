@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -48,6 +49,7 @@ def test_it_is_an_embedding_of_the_position() -> None:
     grads = []
     for table, P in ((ours, ours.P), (theirs, theirs.weight)):
         table(i).square().sum().backward()
+        assert P.grad is not None
         grads.append(P.grad)
     close(*grads)
     assert (grads[0].abs().sum(1) > 0).nonzero().flatten().tolist() == [0, 7, 19]
@@ -95,7 +97,7 @@ def test_a_table_of_zeros_leaves_a_model_blind_for_order() -> None:
 # --- a table in every layer -----------------------------------------------------------------------
 
 
-def per_layer() -> GPT:
+def per_layer() -> Any:
     model = GPT(VOCAB, D, H, N)
     positions_in_every_layer(model.stack, lambda: Learned(LENGTH, D, std=1.0))
     return model.eval()

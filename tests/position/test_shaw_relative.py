@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
+from three import three
 from torch import Tensor
 
 from tfviz import patterns
@@ -87,13 +89,12 @@ def test_the_label_is_a_formula() -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("k", [0, 1, 2, 12])
 def test_equals_the_definition(k: int, causal: bool) -> None:
-    inputs = case(k=k)
+    Q, K, V, P_k, P_v = case(k=k)
     pattern = patterns.causal() if causal else None
-    Z, A = definition(*inputs, causal=causal)
-    got, weights = shaw_attention(*inputs, pattern=pattern)
+    Z, A = definition(Q, K, V, P_k, P_v, causal)
+    got, weights = shaw_attention(Q, K, V, P_k, P_v, pattern)
     close(got, Z)
     close(weights, A)
-    Q, K, V, P_k, P_v = inputs
     out, weights = attention(Q, K, V, pattern, bias=key_scores(Q, P_k, 9) / math.sqrt(4))
     close(weights, A)
     close(out + label_weights(weights, k) @ P_v, Z)
@@ -112,7 +113,7 @@ def test_only_differences_of_places_count() -> None:
     """Equal rows at other places, the same neighbours: the same output in the middle."""
     Q, K, V, P_k, P_v = case(L=5)
     ring = patterns.band(radius=2)
-    long = [torch.cat([x, x, x]) for x in (Q, K, V)]
+    long = three(torch.cat([x, x, x]) for x in (Q, K, V))
     out, _ = shaw_attention(*long, P_k, P_v, ring)
     close(out[3:7], out[8:12])
     scores = key_scores(long[0], P_k, 15)
@@ -158,6 +159,7 @@ def test_each_layer_has_tables_and_both_learn() -> None:
         if isinstance(m, Shaw):
             assert m.P_v is not None
             for P in (m.P_k, m.P_v):
+                assert P.grad is not None
                 assert P.grad[:3].abs().sum(-1).gt(0).all()  # distances −2, −1, 0
                 assert P.grad[3:].eq(0).all()  # a causal layer never asks for the future
 
@@ -166,13 +168,13 @@ def test_hugging_face_relative_key() -> None:
     from transformers import Wav2Vec2BertConfig
     from transformers.models.wav2vec2_bert.modeling_wav2vec2_bert import Wav2Vec2BertSelfAttention
 
-    config = Wav2Vec2BertConfig(
+    config = Wav2Vec2BertConfig(  # type: ignore[call-arg]
         hidden_size=12, num_attention_heads=3, position_embeddings_type="relative_key",
         left_max_position_embeddings=2, right_max_position_embeddings=2, attention_dropout=0.0,
         attn_implementation="eager",
     )  # fmt: skip
     theirs = Wav2Vec2BertSelfAttention(config).eval()
-    ours = MultiHeadAttention(12, 3, core=shaw(4, 2, values=False))
+    ours: Any = MultiHeadAttention(12, 3, core=shaw(4, 2, values=False))
     parts = theirs.linear_q, theirs.linear_k, theirs.linear_v
     ours.W_qkv.weight.data = torch.cat([x.weight.detach() for x in parts])
     ours.W_qkv.bias.data = torch.cat([x.bias.detach() for x in parts])
@@ -191,7 +193,7 @@ def test_hugging_face_relative_key() -> None:
         (lambda *x: Shaw(4, -1), "k = -1"),
         (lambda *x: Shaw(0, 2), "d_head = 0"),
         (lambda Q, K, V, P_k, P_v: key_scores(Q, P_k[:4], 9), "a table has 4 rows; give 2k"),
-        (lambda *x: shaw_attention(*x[:4], x[4][1:-1]), "the same k for both"),
+        (lambda Q, K, V, P_k, P_v: shaw_attention(Q, K, V, P_k, P_v[1:-1]), "the same k for both"),
         (lambda *x: labels(3, 2, 1), r"Lk = 2.*choose Lk >= 3"),
         (lambda *x: Shaw(4, 2, values=False).values(torch.rand(1, 1, 3, 3)), r"no P\^v"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from laws import agree_with_gradients
+from three import three
 
 from tfviz import patterns as P
 from tfviz.attention import attention, sparse_attention
@@ -68,7 +69,7 @@ def test_a_union_has_every_pair_of_its_parts_and_runs() -> None:
     parts = [ATOMS["band"], ATOMS["random"], ATOMS["global"]]
     both = union(*parts)
     assert both.mask(L).equal(torch.stack([p.mask(L) for p in parts]).any(0))
-    leaves = [x.requires_grad_() for x in torch.randn(3, 2, L, 4, dtype=torch.float64)]
+    leaves = three(x.requires_grad_() for x in torch.randn(3, 2, L, 4, dtype=torch.float64))
     dense, sparse = attention(*leaves, both)[0], sparse_attention(*leaves, both)
     agree_with_gradients(sparse, dense, leaves)
     with pytest.raises(ValueError, match="parts is empty"):

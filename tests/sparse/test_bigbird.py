@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from laws import agree_with_gradients, work_grows_no_faster
+from three import Three, three
 from torch import Tensor
 
 from tfviz import patterns
@@ -25,9 +26,10 @@ GOLDEN = [  # blocks; block 2 drew 4, block 3 drew 1, block 4 drew 2
 DRAWN = torch.tensor([[[0], [4], [4], [1], [2], [3], [0]]])
 
 
-def qkv(L: int, h: int = 2, d: int = 4) -> tuple[Tensor, ...]:
+def qkv(L: int, h: int = 2, d: int = 4) -> Three:
     torch.manual_seed(0)
-    return tuple(torch.randn(2, h, L, d, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    shape = 2, h, L, d
+    return three(torch.randn(shape, dtype=torch.float64, requires_grad=True) for _ in range(3))
 
 
 def test_blocks_are_the_hand_typed_ones() -> None:
@@ -84,7 +86,7 @@ def test_work_grows_with_the_length() -> None:
     work_grows_no_faster(call, 1.2, work=(4096, 16384))
 
 
-def theirs(training: bool, X: Tensor) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
+def theirs(training: bool, X: Tensor) -> tuple[Tensor, Three, Tensor]:
     """Hugging Face's output and A, and its Q, K, V: 12 blocks of 4, r = 2, 3 heads."""
     from transformers import BigBirdConfig
     from transformers.models.big_bird.modeling_big_bird import (
@@ -101,7 +103,7 @@ def theirs(training: bool, X: Tensor) -> tuple[Tensor, tuple[Tensor, ...], Tenso
     blocked, band, rows, columns = masks
     with torch.no_grad():
         out, A = layer(X, band, rows, columns, blocked, blocked, output_attentions=True)
-        QKV = tuple(
+        QKV = three(
             f(X).unflatten(-1, (3, 4)).transpose(1, 2)
             for f in (layer.query, layer.key, layer.value)
         )
@@ -120,9 +122,9 @@ def test_parity_with_hugging_face() -> None:
             new = set(met[head, I].nonzero().flatten().tolist()) - set(nothing[I])
             assert len(new) == 2  # two blocks are drawn, and both are new
             drawn[head, I] = torch.tensor(sorted(new))
-    got = bb.bigbird_attention(*QKV, 4, drawn)  # type: ignore[misc]
+    got = bb.bigbird_attention(*QKV, 4, drawn)
     torch.testing.assert_close(got.transpose(1, 2).flatten(2), wanted, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(bb.bigbird_definition(*QKV, 4, drawn)[1], A, atol=1e-6, rtol=1e-5)  # type: ignore[misc]
+    torch.testing.assert_close(bb.bigbird_definition(*QKV, 4, drawn)[1], A, atol=1e-6, rtol=1e-5)
 
 
 def test_hugging_face_in_eval_counts_the_first_block_three_times() -> None:
@@ -135,9 +137,9 @@ def test_hugging_face_in_eval_counts_the_first_block_three_times() -> None:
     mask = bb.mask(bb.key_blocks(nothing[0]), 4)
     thrice = torch.zeros(48, 48, dtype=torch.float64)
     thrice[4:-4, :4] = torch.tensor(3.0).log()
-    wanted, _ = attention(*QKV, mask, bias=thrice)  # type: ignore[misc]
+    wanted, _ = attention(*QKV, mask, bias=thrice)
     torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-5)
-    ours = bb.bigbird_attention(*QKV, 4, nothing)  # type: ignore[misc]
+    ours = bb.bigbird_attention(*QKV, 4, nothing)
     assert not torch.allclose(ours[:, :, 4:-4], found[:, :, 4:-4], atol=1e-3)
 
 

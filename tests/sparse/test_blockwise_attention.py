@@ -31,7 +31,7 @@ def test_mask_is_the_hand_typed_one() -> None:
 @pytest.mark.parametrize("order", [(0,), *permutations(range(3))])
 def test_mask_equals_blocks_for_every_permutation_with_gradients(order: tuple[int, ...]) -> None:
     Q, K, V = torch.randn(3, 2, 2, 12, 4, dtype=torch.float64).unbind()
-    leaves = [X.requires_grad_() for X in (Q, K, V)]
+    leaves = Q.requires_grad_(), K.requires_grad_(), V.requires_grad_()
     heads = [order, tuple(range(len(order)))]
     dense = attention(*leaves, blockwise.heads(heads))[0]
     blocks = blockwise.blockwise_attention(*leaves, heads)

@@ -25,9 +25,9 @@ L2G = ["1..", "1..", "1..", ".1.", "..1", "..1", "..1", "..1"]
 def inputs(n_g: int = 3, n_l: int = 8, d: int = 4, **told: Any) -> list[Tensor]:
     """Q of both kinds, and K and V anew for each piece."""
     torch.manual_seed(0)
-    told = {"dtype": torch.float64, "requires_grad": True} | told
+    options: dict[str, Any] = {"dtype": torch.float64, "requires_grad": True} | told
     sizes = [n_g, n_l] + 2 * [n_g, n_l, n_g, n_l]
-    return [torch.randn(2, 2, n, d, **told) for n in sizes]
+    return [torch.randn(2, 2, n, d, **options) for n in sizes]
 
 
 def called(x: list[Tensor], how: Any, radius: int, **told: Any) -> Any:
@@ -70,7 +70,7 @@ def test_pieces_do_what_the_definition_does(radius: int, lengths: list[int], wha
     *wanted, A = called(x, etc.etc_definition, radius, **told)
     torch.testing.assert_close(A.sum(-1), torch.ones_like(A[..., 0]))
     got = called(x, etc.etc_attention, radius, **told)
-    agree_with_gradients(*(torch.cat(list(out), 2) for out in (got, wanted)), leaves)
+    agree_with_gradients(torch.cat(list(got), 2), torch.cat(wanted, 2), leaves)
 
 
 def test_a_window_over_everything_is_full_attention_and_two_softmaxes_are_not() -> None:
@@ -89,7 +89,7 @@ def test_without_masks_it_is_the_pattern_of_that_name() -> None:
     G, L = torch.randn(3, 1, 2, 3, 4), torch.randn(3, 1, 2, 9, 4)
     X = torch.cat([G, L], -2)
     K, V = (etc.shared(G[n], L[n]) for n in (1, 2))
-    wanted, A = attention(*X, patterns.etc(radius=2, count=3))
+    wanted, A = attention(X[0], X[1], X[2], patterns.etc(radius=2, count=3))
     got = etc.etc_attention(G[0], L[0], K, V, 2)
     torch.testing.assert_close(torch.cat(got, 2), wanted)
     torch.testing.assert_close(etc.etc_definition(G[0], L[0], K, V, 2)[2], A)

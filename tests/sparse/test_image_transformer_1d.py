@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from laws import agree_with_gradients
+from three import three
 
 from tfviz import patterns as P
 from tfviz.attention import attention
@@ -47,7 +48,7 @@ def test_who_does_not_see_the_pixel_above(block: int, memory: int) -> None:
 
 @pytest.mark.parametrize(("L", "block", "memory"), [(12, 4, 4), (150, 16, 9), (300, 64, 64)])
 def test_definition_and_sparse_agree_with_gradients(L: int, block: int, memory: int) -> None:
-    leaves = [x.requires_grad_() for x in torch.randn(3, 2, 2, L, 4, dtype=torch.float64)]
+    leaves = three(x.requires_grad_() for x in torch.randn(3, 2, 2, L, 4, dtype=torch.float64))
     dense = attention(*leaves, P.image_1d(block=block, memory=memory))[0]
     sparse = one.image_attention_1d(*leaves, block, memory)
     agree_with_gradients(sparse, dense, leaves)
@@ -62,7 +63,7 @@ def test_it_computes_little_more_than_block_and_memory(L: int, block: int, memor
 
 def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match="block"):
-        one.image_attention_1d(*torch.randn(3, 8, 4), block=0, memory=2)
+        one.image_attention_1d(*three(torch.randn(3, 8, 4)), block=0, memory=2)
     with pytest.raises(ValueError, match="memory = -1 is out of range"):
         one.keys(3, 4, -1)
     with pytest.raises(ValueError, match="width = 0 is out of range"):

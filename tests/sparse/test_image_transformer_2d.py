@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from laws import agree_with_gradients
+from three import three
 
 from tfviz import patterns as P
 from tfviz.attention import attention
@@ -94,7 +95,7 @@ def test_enough_memory_is_causal_in_that_order() -> None:
 
 @pytest.mark.parametrize("sizes", SIZES[:2])
 def test_definition_and_sparse_agree_with_gradients(sizes: dict[str, Any]) -> None:
-    leaves = [x.requires_grad_() for x in torch.randn(3, 2, 192, 4, dtype=torch.float64)]
+    leaves = three(x.requires_grad_() for x in torch.randn(3, 2, 192, 4, dtype=torch.float64))
     dense = attention(*leaves, P.image_2d(width=12, **sizes))[0]
     sparse = two.image_attention_2d(*leaves, width=12, **sizes)
     agree_with_gradients(sparse, dense, leaves)
@@ -108,8 +109,8 @@ def test_it_computes_no_more_than_the_rectangles(L: int, width: int) -> None:
 
 
 def test_bad_input_is_named() -> None:
-    X = torch.randn(3, 96, 4)
-    sizes = {"h_q": 4, "w_q": 4, "h_m": 1, "w_m": 1}
+    X = three(torch.randn(3, 96, 4))
+    sizes: dict[str, Any] = {"h_q": 4, "w_q": 4, "h_m": 1, "w_m": 1}
     for width in (10, 6):
         with pytest.raises(ValueError, match=f"96 pixels in rows of {width} are not filled"):
             two.image_attention_2d(*X, width=width, **sizes)

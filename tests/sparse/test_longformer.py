@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from laws import agree_with_gradients, work_grows_no_faster
+from three import three
 from torch import Tensor
 
 from tfviz.attention import attention
@@ -35,8 +36,8 @@ def golden(picture: str) -> Tensor:
 
 def made(h: int = 2, L: int = 23, d: int = 4, **told: Any) -> tuple[lf.QKV, lf.QKV]:
     torch.manual_seed(0)
-    told = {"dtype": torch.float64, "requires_grad": True} | told
-    six = [torch.randn(2, h, L, d, **told) for _ in range(6)]
+    options: dict[str, Any] = {"dtype": torch.float64, "requires_grad": True} | told
+    six = [torch.randn(2, h, L, d, **options) for _ in range(6)]
     return (six[0], six[1], six[2]), (six[3], six[4], six[5])
 
 
@@ -123,16 +124,16 @@ def test_parity_with_hugging_face(tokens: list[int]) -> None:
         )[0]
     names = ("query", "key", "value")
     local, far = (
-        tuple(
+        three(
             getattr(theirs, name + kind)(X).detach().unflatten(-1, (3, 4)).transpose(1, 2)
             for name in names
         )
         for kind in ("", "_global")
     )
-    got = lf.longformer_attention(local, far, 4, tokens)  # type: ignore[arg-type]
+    got = lf.longformer_attention(local, far, 4, tokens)
     torch.testing.assert_close(got.transpose(1, 2).flatten(2), wanted, atol=1e-6, rtol=1e-5)
     if tokens:  # one set of projections for all would not be theirs
-        one = lf.longformer_attention(local, local, 4, tokens)  # type: ignore[arg-type]
+        one = lf.longformer_attention(local, local, 4, tokens)
         assert not torch.allclose(one, got, atol=1e-3)
 
 

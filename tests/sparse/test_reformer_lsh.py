@@ -24,8 +24,9 @@ GOLDEN = """
 """
 
 
-def qv(L: int = 24, d: int = 6) -> list[Tensor]:
-    return [torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in (d, d - 1)]
+def qv(L: int = 24, d: int = 6) -> tuple[Tensor, Tensor]:
+    Q, V = (torch.randn(2, 3, L, n, dtype=torch.float64) for n in (d, d - 1))
+    return Q.requires_grad_(), V.requires_grad_()
 
 
 def test_the_hand_sorted_six() -> None:

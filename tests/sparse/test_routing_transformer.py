@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from three import Three, three
 from torch import Tensor
 
 from tfviz.attention import attention
@@ -25,8 +26,9 @@ GOLDEN = """
 """
 
 
-def qkv(L: int = 24, d: int = 6) -> list[Tensor]:
-    return [torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in (d, d, d - 1)]
+def qkv(L: int = 24, d: int = 6) -> Three:
+    sizes = d, d, d - 1
+    return three(torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in sizes)
 
 
 def centroids(k: int, d: int = 6, seed: int = 1) -> Tensor:
@@ -41,9 +43,8 @@ def test_six_tokens_and_two_centroids_by_hand() -> None:
     assert routing.clusters(Q, mu).tolist() == [0, 1, 0, 1, 0, 1]
     assert routing.members(Q, mu, 3).tolist() == [[0, 2, 4], [3, 4, 5]]
     assert routing.members(K, mu, 3).tolist() == [[0, 2, 4], [1, 3, 5]]
-    meet = routing.together(
-        *(routing.taken(routing.members(X, mu, 3), 6) for X in (Q, K)), causal=True
-    )
+    q, k = (routing.taken(routing.members(X, mu, 3), 6) for X in (Q, K))
+    meet = routing.together(q, k, causal=True)
     wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
     assert meet.any(0).equal(wanted)  # nobody takes query 1; both take query 4
     _, A = routing.routing_definition(Q, K, K, meet)
@@ -54,8 +55,8 @@ def test_six_tokens_and_two_centroids_by_hand() -> None:
 @pytest.mark.parametrize(("k", "w"), [(4, 6), (3, 4), (5, 12), (24, 1)])
 def test_what_centroids_take_is_the_definition(is_causal: bool, k: int, w: int) -> None:
     leaves, mu = qkv(), centroids(k)
-    own = [routing.taken(routing.members(X, mu, w), 24) for X in leaves[:2]]
-    meet = routing.together(*own, causal=is_causal)
+    q, k_ = (routing.taken(routing.members(X, mu, w), 24) for X in leaves[:2])
+    meet = routing.together(q, k_, causal=is_causal)
     wanted, A = routing.routing_definition(*leaves, meet)
     agree_with_gradients(routing.routing_attention(*leaves, mu, w, is_causal), wanted, leaves)
     some = meet.any(-1).any(-2)
@@ -112,17 +113,17 @@ def test_centroids_get_no_gradient_and_move_in_training_only() -> None:
 
 
 def test_a_later_token_may_change_who_is_taken() -> None:
-    Q, K, V = (x.detach() for x in qkv())
-    other = [torch.cat([x[..., :20, :], torch.randn_like(x[..., 20:, :])], -2) for x in (Q, K, V)]
-    found = [routing.routing_attention(*X, centroids(4), 6, True) for X in ([Q, K, V], other)]
+    QKV = three(x.detach() for x in qkv())
+    other = three(torch.cat([x[..., :20, :], torch.randn_like(x[..., 20:, :])], -2) for x in QKV)
+    found = [routing.routing_attention(*X, centroids(4), 6, True) for X in (QKV, other)]
     assert not found[0][..., :20, :].allclose(found[1][..., :20, :])
-    whole = [routing.routing_attention(*X, centroids(4), 24, True) for X in ([Q, K, V], other)]
+    whole = [routing.routing_attention(*X, centroids(4), 24, True) for X in (QKV, other)]
     torch.testing.assert_close(whole[0][..., :20, :], whole[1][..., :20, :])  # all are taken
 
 
 def test_work_grows_as_its_square_root_says() -> None:
     def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        X = [torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3)]
+        X = three(torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3))
         k = round(L**0.5)
         mu = torch.randn(1, k, 16)
         return lambda: routing.routing_attention(*X, mu, L // k, causal=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from three import Three, three
 from torch import Tensor
 
 from tfviz.attention import attention
@@ -25,8 +26,9 @@ GOLDEN = """
 EDGES = [[0, 5], [2, 1], [0, 0], [2, 2], [3, 4], [2, 1], [5, 5]]
 
 
-def qkv(L: int = 24, d: int = 6) -> list[Tensor]:
-    return [torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in (d, d, d - 1)]
+def qkv(L: int = 24, d: int = 6) -> Three:
+    sizes = d, d, d - 1
+    return three(torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in sizes)
 
 
 def test_edges_of_six_nodes_by_hand() -> None:
@@ -105,7 +107,7 @@ def test_draws_come_as_often_as_their_probability_says() -> None:
 
 def test_work_grows_with_the_edges() -> None:
     def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        X = [torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3)]
+        X = three(torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3))
         edges = torch.randint(L, (1, 1, 8 * L, 2))
         return lambda: sac.edge_attention(*X, edges)
 

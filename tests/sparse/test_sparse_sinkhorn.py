@@ -8,6 +8,7 @@ import pytest
 import torch
 from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
 from scipy.optimize import linear_sum_assignment
+from three import Three, three
 from torch import Tensor
 
 from tfviz.attention import attention
@@ -25,8 +26,9 @@ GOLDEN = """
 """
 
 
-def qkv(L: int = 24, d: int = 6) -> list[Tensor]:
-    return [torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in (d, d, d - 1)]
+def qkv(L: int = 24, d: int = 6) -> Three:
+    sizes = d, d, d - 1
+    return three(torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in sizes)
 
 
 def scores(n: int) -> Tensor:
@@ -42,7 +44,7 @@ def test_three_blocks_by_hand() -> None:
     dense = (Q @ K.mT / 6**0.5).masked_fill(~wanted, -torch.inf).softmax(-1)
     torch.testing.assert_close(A, dense)
     torch.testing.assert_close(out, dense @ V)
-    torch.testing.assert_close(sk.sinkhorn_attention(*(x[0, 0] for x in (Q, K, V)), P), out[0, 0])
+    torch.testing.assert_close(sk.sinkhorn_attention(Q[0, 0], K[0, 0], V[0, 0], P), out[0, 0])
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -51,7 +53,7 @@ def test_blocks_are_the_definition(is_causal: bool, n: int) -> None:
     leaves = qkv()
 
     def P() -> Tensor:
-        return sk.sorting(sk.block_scores(*leaves[:2], n, is_causal), 5, 0.3)
+        return sk.sorting(sk.block_scores(leaves[0], leaves[1], n, is_causal), 5, 0.3)
 
     wanted, A = sk.sinkhorn_definition(*leaves, P(), is_causal)
     agree_with_gradients(sk.sinkhorn_attention(*leaves, P(), is_causal), wanted, leaves)

@@ -124,7 +124,7 @@ def test_all_columns_as_summaries_is_full_causal_attention() -> None:
 @pytest.mark.parametrize(("L", "block", "c"), [(1, 4, 1), (24, 4, 1), (37, 6, 2), (10, 16, 3)])
 def test_definition_mask_and_sparse_agree_with_gradients(L: int, block: int, c: int) -> None:
     Q, K, V = torch.randn(3, 2, 2, L, 4, dtype=torch.float64).unbind()
-    leaves = [X.requires_grad_() for X in (Q, K, V)]
+    leaves = Q.requires_grad_(), K.requires_grad_(), V.requires_grad_()
     pattern = patterns.fixed(block=block, summary=c)
     dense = attention(*leaves, pattern)[0]
     sparse = fixed.fixed_attention(*leaves, block, c)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from three import three
 from torch import Tensor
 
 from tfviz import patterns
@@ -122,7 +123,7 @@ def test_attend_is_softmax_over_the_listed_keys_only() -> None:
 @pytest.mark.parametrize(("L", "stride"), [(1, 3), (12, 3), (37, 6), (20, 1)])
 def test_definition_mask_and_sparse_agree_with_gradients(L: int, stride: int) -> None:
     Q, K, V = torch.randn(3, 2, 2, L, 4, dtype=torch.float64).unbind()
-    leaves = [X.requires_grad_() for X in (Q, K, V)]
+    leaves = Q.requires_grad_(), K.requires_grad_(), V.requires_grad_()
     pattern = patterns.strided(stride=stride)
     dense = attention(*leaves, pattern)[0]
     sparse = strided.strided_attention(*leaves, stride)
@@ -157,4 +158,4 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match="j = 5 is out of range"):
         strided.relay(4, 5, 2)
     with pytest.raises(ValueError, match="one S_i per row"):
-        strided.attend(*torch.randn(3, 4, 2), [[0]])
+        strided.attend(*three(torch.randn(3, 4, 2)), [[0]])

@@ -107,7 +107,7 @@ def beam_search(
     steps: int,
     width: int,
     *,
-    end: int | Sequence[int] = (),
+    end: int | Sequence[int] | Int[Tensor, "*n"] = (),
     alpha: float = 0.0,
 ) -> list[Hypothesis]:
     """The hypotheses that are left after `steps` tokens, the best first; at most `width`.

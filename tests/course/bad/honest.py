@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from typing import Any
 
 from course.bad.kind import BOTH, WRITTEN, HandIn, student
 
@@ -233,9 +234,9 @@ def honest_syntax_error(hand_in: HandIn) -> None:
 @student(honest=True)
 def honest_own_cells(hand_in: HandIn) -> None:
     """Has put cells between ours: notes, plots, a try that raises; the answers stand alone."""
-    cells = []
+    cells: list[Any] = []
     for cell in hand_in.notebook["cells"]:
-        own = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
+        own: Any = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
         cells += [cell, own | {"id": f"own-{len(cells)}", "source": "1 / 0  # what happens?"}]
     hand_in.notebook["cells"] = cells
 
@@ -244,7 +245,7 @@ def honest_own_cells(hand_in: HandIn) -> None:
 def honest_helper_outside(hand_in: HandIn) -> None:
     """A helper stands in a cell of its own, which is not read; the answer that needs it fails."""
     place = hand_in.notebook["cells"].index(hand_in.cell("ex-order-yours"))
-    own = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
+    own: Any = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
     own |= {"id": "helper", "source": "def shuffled(X):\n    return X[torch.randperm(len(X))]\n"}
     hand_in.notebook["cells"].insert(place, own)
     hand_in.answer("ex-order", "def order(f, X):\n    return str(f(shuffled(X)))\n")

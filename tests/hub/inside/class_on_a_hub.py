@@ -16,12 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import guide
 import pytest
 import requests
-from browser import HUB, SECONDS, Browser
 from bs4 import BeautifulSoup
+from hub.inside.browser import HUB, SECONDS, Browser
 
+from hub import guide
 from tfviz_lessons.lesson import read
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -372,11 +372,11 @@ def test_each_student_reads_the_own_feedback_and_no_other(people: dict[str, Brow
         assert page.status_code == 200
         pages[name] = page.content.decode()
     secret = re.findall('secret = "(.*)"', (FOLDER / "course.toml").read_text())[0]
-    for name, page in pages.items():
+    for name, text in pages.items():
         mine = full() if name == "ada" else 0.0
-        assert f"Score: {mine} / {full()}" in page, name
-        assert secret not in page
-        text = BeautifulSoup(page, "html.parser").get_text()
+        assert f"Score: {mine} / {full()}" in text, name
+        assert secret not in text
+        text = BeautifulSoup(text, "html.parser").get_text()
         for other in {*STUDENTS, "emmy"} - {name}:
             assert not re.search(rf"\b{other}\b", text), (name, other)
         for label in ("ex-sharpness", "ex-additive"):
