@@ -46,7 +46,7 @@ export default tf.explorer({
         : {
             name: "share",
             question:
-              "All six take their steps together, until the last has halted. What share of the states is computed, if who has halted is left out?",
+              "All six take their steps together, until the last has halted. What share of the states is computed, if a halted word is left out?",
             chips: ["nearly all", "about half", "about a tenth"],
             truth: ({ N }) =>
               [0.8, 0.3, 0].findIndex((x) => tf.sum(N) > x * N.length * Math.max(...N)),
@@ -77,7 +77,7 @@ export default tf.explorer({
         let from = 0;
         return p.slice(0, Math.min(k.step, n.N[word])).map((height, at) => {
           from += height;
-          const digits = height > 0.99 && height < 1 ? 3 : 2; // 0.995 is not yet 1
+          const digits = height > 0.98 && height < 1 ? 3 : 2; // 0.987 is not yet 0.99
           return height > 0.08 && { text: tf.fixed(height, digits), at: [word, from - height / 2] };
         });
       });
