@@ -20,6 +20,16 @@ def test_the_remainder_is_said_first(show: Any) -> None:
     page.locator('.tfx-handle[data-name="eps"]').press("End")
     page.locator('input[data-key="b"]').press("End")
     page.get_by_text("longest took 1 steps").wait_for()
+    page.get_by_text("6 of 6 states").wait_for()  # who has halted is not computed again
+
+
+def test_another_bias_asks_for_the_share_and_stays(show: Any) -> None:
+    page = show(HaltingSteps(b=-1.0))
+    page.get_by_role("button", name="about half").click()
+    page.get_by_text("So it is").wait_for()
+    page.get_by_text("0 of 6 words still think; longest took 8 steps").wait_for()
+    page.get_by_text("25 of 48 states").wait_for()
+    assert page.locator('input[data-key="b"]').input_value() == "-1"
 
 
 def test_codes_have_twins_until_the_base_differs(show: Any) -> None:
@@ -41,6 +51,8 @@ def test_python_side() -> None:
     n = HaltingSteps().numbers()
     assert n["N"] == [2, 2, 3, 5, 3, 1] and n["p"][2][:4] == pytest.approx([0.3, 0.4, 0.3, 0])
     assert n["ran"] == [6, 5, 3, 1, 1, 0, 0, 0]
+    assert sum(HaltingSteps(b=-1.0).numbers()["N"]) == 25
+    assert HaltingSteps(b=8.0).numbers()["N"] == [1] * 6
     n = StepSignal(t=5, i=3).numbers()
     assert n["far"][5][2] == pytest.approx(0) and n["far"][4][3] > 0.1
     assert StepSignal(t=5, i=3, base=20.0).numbers()["far"][5][2] > 0.1

@@ -30,16 +30,31 @@ export default tf.explorer({
     );
     app.motion("step", { every: 900 });
     for (const key of ["b", "eps", "tau"]) app.knob(key);
-    const question = app.ask({
-      name: "remainder",
-      question:
-        "“man” says h = 0.3, then 0.4, then 0.5. With which weight does its third state count?",
-      number: { near: 0.005 },
-      truth: (n) => Number(n.p[2][2].toFixed(3)),
-      then: { step: 3, b: 0, eps: 0.01 },
-      because:
-        "0.3 + 0.4 + 0.5 is more than 0.99, so it halts there; and weights must sum to one: 1 − 0.7 is left.",
-    });
+    const { b: bias, eps: gap } = app.first;
+    const question = app.ask(
+      bias === 0
+        ? {
+            name: "remainder",
+            question:
+              "“man” says h = 0.3, then 0.4, then 0.5. With which weight does its third state count?",
+            number: { near: 0.005 },
+            truth: (n) => Number(n.p[2][2].toFixed(3)),
+            then: { step: 3, b: 0, eps: 0.01 },
+            because:
+              "0.3 + 0.4 + 0.5 is more than 0.99, so it halts there; and weights must sum to one: 1 − 0.7 is left.",
+          }
+        : {
+            name: "share",
+            question:
+              "All six take their steps together, until the last has halted. What share of the states is computed, if a halted word is left out?",
+            chips: ["nearly all", "about half", "about a tenth"],
+            truth: ({ N }) =>
+              [0.8, 0.3, 0].findIndex((x) => tf.sum(N) > x * N.length * Math.max(...N)),
+            then: { step: M, b: bias, eps: gap },
+            because:
+              "Each word costs its own number of steps; full steps cost the longest, for all.",
+          },
+    );
 
     return (k, n) => {
       const { open } = question;
@@ -62,7 +77,8 @@ export default tf.explorer({
         let from = 0;
         return p.slice(0, Math.min(k.step, n.N[word])).map((height, at) => {
           from += height;
-          return height > 0.08 && { text: tf.fixed(height, 2), at: [word, from - height / 2] };
+          const digits = height > 0.98 && height < 1 ? 3 : 2; // 0.987 is not yet 0.99
+          return height > 0.08 && { text: tf.fixed(height, digits), at: [word, from - height / 2] };
         });
       });
       const running = n.N.filter((N) => N > k.step).length;
@@ -92,9 +108,10 @@ export default tf.explorer({
         ],
       });
       const steps = tf.sum(n.N.map((N) => Math.min(N, k.step)));
+      const full = words.length * Math.min(k.step, Math.max(...n.N));
       app.read({
         "steps, word by word": open ? "?" : n.N.join(", "),
-        "computed so far": `${steps} of ${words.length * k.step} states`,
+        "computed so far": `${steps} of ${full} states`,
         "τ · mean of N + R": open ? "?" : tf.fixed(n.price, 3),
       });
       app.say(

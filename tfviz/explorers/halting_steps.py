@@ -34,7 +34,7 @@ class HaltingSteps(Explorer):
     """Six words that think until Σ h reaches 1 − ε, eight steps at most.
 
     step   how far it has come, 1 to 8
-    b      the bias b_h, −4 to 5;  eps   ε, 0 to 0.5;  tau   price of a step, 0 to 0.5
+    b      the bias b_h, −4 to 8;  eps   ε, 0 to 0.5;  tau   price of a step, 0 to 0.5
 
     Raises ValueError for values out of range.
     """
@@ -45,7 +45,7 @@ class HaltingSteps(Explorer):
     min_height_narrow: ClassVar[str] = "75rem"
 
     step = knob(1, low=1, high=M, label="step", letter="n")
-    b = knob(0.0, low=-4.0, high=5.0, step=0.1, label="bias of halting", letter="b_h")
+    b = knob(0.0, low=-4.0, high=8.0, step=0.1, label="bias of halting", letter="b_h")
     eps = knob(0.01, low=0.0, high=0.5, step=0.01, label="what may be missing", letter="ε")
     tau = knob(0.01, low=0.0, high=0.5, step=0.01, label="price of a step", letter="τ")
     asks = "Which word halts first, which last? Answer the grey box, then press play."

@@ -69,7 +69,7 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "queries (start, hops)": tf.range(many, (a) => `${a}, ${hops[a]}`).join("; "),
+        "queries (start + hops)": tf.range(many, (a) => `${a}+${hops[a]}`).join(", "),
         "must end at": answers.join(", "),
         "answered after t steps": open && k.t > 1 ? "?" : n.says.join(", "),
         "right of the test": open ? "?" : share(n.longer[k.t - 1]),

@@ -32,7 +32,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "twin",
       question:
-        "Place 3 at step 5, both with the same hands: does any other place and step have the very same code?",
+        "Place 3 at step 5, one base for both: does any other place and step have the very same code?",
       chips: ["no other", "place 5 at step 3", "place 4 at step 4", "place 8 at step 1"],
       truth: (n) =>
         [0, n.far[5][2], n.far[4][3], n.far[8][0]].findIndex((x, at) => at && x < 1e-9) % 4,
@@ -44,7 +44,7 @@ export default tf.explorer({
     return (k, n) => {
       const { open } = question;
       table.show({
-        title: `Pᵗ at step ${k.t}: one row for each place`,
+        title: `Pᵗ at step ${k.t}: violet above 0, grey below`,
         label: `Codes at step ${k.t}; row of place ${k.i}; arrow keys move it`,
         ...{ rows: places, columns: k.d, values: Float64Array.from(n.codes.flat()) },
         ...{ signed: true, most: 2, row: k.i },
@@ -59,7 +59,7 @@ export default tf.explorer({
       map.show({
         title: open
           ? "who is near this code: first answer"
-          : "dark: near the code of place i, step t",
+          : "the stronger, the nearer to place i, step t",
         label: open ? "hidden until the question is answered" : `Nearest: place ${j} at step ${s}`,
         ...{ rows: places, columns: steps, most: 1, row: k.i },
         values: Float64Array.from(n.far.flat(), (x) => near + Math.exp(-x)),

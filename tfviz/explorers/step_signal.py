@@ -18,7 +18,7 @@ class StepSignal(Explorer):
     """P^t of twelve places at step t, and how far every code lies from that of place i.
 
     t   the step, 1 to 12;  i   the place, 0 to 11;  d   numbers in a code
-    base   of the step's hands: 10000 is the paper's, that of the places too
+    base   of the step's code: 10000 is the paper's, that of the places too
 
     Raises ValueError for values out of range.
     """
@@ -31,7 +31,7 @@ class StepSignal(Explorer):
     t = knob(1, low=1, high=STEPS, label="step", letter="t")
     i = knob(3, low=0, high=PLACES - 1, label="place", letter="i")
     d = knob(16, of=[8, 16, 32], label="numbers in a code", letter="d")
-    base = knob(10_000.0, of=[10_000.0, 1_000.0, 100.0, 20.0], label="base of the step's hands")
+    base = knob(10_000.0, of=[10_000.0, 1_000.0, 100.0, 20.0], label="base of the step's code")
     asks = "Press play: which numbers of a code change fast from step to step, which hardly?"
 
     @classmethod
