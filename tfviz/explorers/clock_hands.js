@@ -1,8 +1,7 @@
 // Place i as clock hands: hand m stands at (sin iω_m, cos iω_m), noon is place 0.
 
 const PLACES = tf.declared.knobs.place.high + 1;
-const entry = new Function(`return ${tf.data.entry}`)(); // (i, c, d, base) => p_ic
-const hand = new Function(`return ${tf.data.hand}`)(); // (k, m, d, base) => cos(k ω_m)
+const { entry, hand } = tf.data; // (i, c, d, base) => p_ic, (k, m, d, base) => cos(k ω_m)
 
 const there = ({ place, step }) => tf.clamp(place + step, 0, PLACES - 1);
 const row = (i, d, base) => tf.range(d, (c) => entry(i, c, d, base));

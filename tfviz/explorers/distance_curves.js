@@ -1,8 +1,6 @@
 // Distance curves: the score and the weight of equally good keys, by how far back they stand.
 const { names: NAMES, edges, near, width, base, step, wave } = tf.data;
-const [ramp, curve, hand] = ["ramp", "curve", "hand"].map((name) =>
-  new Function(`return ${tf.data[name]}`)(),
-); // (i, j, m), (i, j, alpha, beta), (k, m, d, base)
+const { ramp, curve, hand } = tf.data; // (i, j, m), (i, j, alpha, beta), (k, m, d, base)
 const HEADS = tf.declared.knobs.head.high;
 const [HELD, LOUDEST] = [12, 4]; // where the dots stand, in places back
 const hands = tf.keep(

@@ -1,5 +1,5 @@
 // Strided attention: the library's formula (tf.data.strided), its mask, and what one row of it holds.
-const strided = new Function(`return ${tf.data.strided}`)(); // (i, j, stride) => allowed
+const { strided } = tf.data; // (i, j, stride) => allowed
 const L = tf.declared.knobs.stride.high;
 const mask = tf.keep((stride) =>
   Uint8Array.from({ length: L * L }, (_, n) => strided(Math.floor(n / L), n % L, stride)),

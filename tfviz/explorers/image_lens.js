@@ -1,8 +1,8 @@
 // An image of 8 × 8 pixels: what one of them may use, by the library's formulas, with a memory along
 // the row of all pixels and with one in two dimensions; as images, and as matrices.
 
-const one = new Function(`return ${tf.data.image_1d}`)(); // (i, j, l_q, l_m) => allowed
-const two = new Function(`return ${tf.data.image_2d}`)(); // (i, j, width, h_q, w_q, h_m, w_m)
+// (i, j, l_q, l_m) => allowed, (i, j, width, h_q, w_q, h_m, w_m) => allowed
+const { image_1d: one, image_2d: two } = tf.data;
 const SIDE = tf.declared.knobs.h_q.high;
 const L = SIDE * SIDE;
 const filled = (allowed) =>

@@ -1,7 +1,6 @@
 // The position bench: the part of a score that comes from the two places alone, for several encodings.
 
-const { words: WORDS, clocks: CLOCKS } = tf.data;
-const hand = new Function(`return ${tf.data.hand}`)(); // (k, m, d, base) => cos(k ω_m)
+const { words: WORDS, clocks: CLOCKS, hand } = tf.data; // hand(k, m, d, base) = cos(k ω_m)
 const named = (name) => WORDS[name] ?? name;
 const BRIEF = { none: "none", xl: "XL", t5: "T5" };
 const DASHES = ["6 3", "2 3", "8 3 2 3", "1 2", "10 4", "4 4", "12 3 2 3", "3 6", "1 4"];

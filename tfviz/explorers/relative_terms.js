@@ -1,7 +1,6 @@
 // Relative positions: Shaw's labels, the four terms of Transformer-XL and its shift, T5's buckets.
 
-const labelOf = new Function(`return ${tf.data.label}`)();
-const { shifted, bucketed, starts, prompts } = tf.data;
+const { label: labelOf, shifted, bucketed, starts, prompts } = tf.data;
 const sign = (n) => String(n).replace("-", "−");
 const square = (n, f) => tf.range(n, (i) => tf.range(n, (j) => f(i, j)));
 

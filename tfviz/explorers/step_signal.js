@@ -1,6 +1,5 @@
 // Codes of place and step from the library's formula of the sinusoid; distances to one of them.
-const entry = new Function(`return ${tf.data.entry}`)(); // (i, c, d, base) => number
-const { places, steps } = tf.data;
+const { entry, places, steps } = tf.data; // entry(i, c, d, base) => number
 const row = tf.keep((i, d, base) => tf.range(d, (c) => entry(i, c, d, base)), 400);
 const code = (i, t, d, base) => {
   const [p, s] = [row(i, d, 10000), row(t, d, base)];

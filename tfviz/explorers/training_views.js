@@ -1,7 +1,5 @@
 // One sentence under four objectives: what each position reads, which inputs it sees, what it says.
 
-const formula = (name) => new Function(`return ${tf.data[name]}`)();
-const ALLOWED = { causal: formula("causal"), full: formula("full"), prefix: formula("prefix") };
 const NAMES = { gpt: "GPT", prefix: "prefix LM", bert: "BERT", t5: "T5" };
 const FATES = { "": "stays", mask: "⟨mask⟩", other: "a wrong word", same: "itself" };
 const { begin: BEGIN, mask: HIDDEN } = tf.data;
@@ -38,14 +36,14 @@ function viewOf({ objective, words, prefix, fates, masked, other }) {
   };
   if (objective === "bert") {
     const inputs = words.map((w, i) => ({ mask: HIDDEN, other })[fates[i]] ?? w);
-    return made(inputs, words, fates.map(Boolean), ALLOWED.full, all);
+    return made(inputs, words, fates.map(Boolean), tf.data.full, all);
   }
   if (objective === "t5") {
     const { source, from, said } = holes(words, fates);
     const inputs = [...source, BEGIN, ...said.slice(0, -1)];
     const [n, targets] = [source.length, [...source.map(() => ""), ...said]];
     const scored = inputs.map((_, i) => i >= n);
-    return made(inputs, targets, scored, (i, j) => ALLOWED.prefix(i, j, n), from, n);
+    return made(inputs, targets, scored, (i, j) => tf.data.prefix(i, j, n), from, n);
   }
   const inputs = [BEGIN, ...words.slice(0, -1)];
   const before = all.map((i) => i - 1);
@@ -54,11 +52,11 @@ function viewOf({ objective, words, prefix, fates, masked, other }) {
       inputs,
       words,
       all.map(() => 1),
-      masked ? ALLOWED.causal : ALLOWED.full,
+      masked ? tf.data.causal : tf.data.full,
       before,
     );
   const scored = all.map((i) => i >= prefix - 1);
-  return made(inputs, words, scored, (i, j) => ALLOWED.prefix(i, j, prefix), before);
+  return made(inputs, words, scored, (i, j) => tf.data.prefix(i, j, prefix), before);
 }
 
 function numbers(k) {
