@@ -4,7 +4,6 @@ from tfviz.explorers.base import Explorer, Numbers, knob
 from tfviz.sparse.reversible_residual import WAYS, activations
 
 LENGTHS = [2**n for n in range(8, 17)]
-CHUNKS = [1, 2, 4, 8, 16]
 
 
 class ActivationMemory(Explorer):
@@ -15,7 +14,7 @@ class ActivationMemory(Explorer):
 
     N = knob(6, low=1, high=24, label="blocks", letter="N")
     L = knob(4096, of=LENGTHS, label="length", letter="L")
-    chunks = knob(1, of=CHUNKS, label="chunks of the feed-forward", letter="c")
+    chunks = knob(1, of=[1, 2, 4, 8, 16], label="chunks of the feed-forward", letter="c")
     asks = "Drag the dot to more blocks. Which curve does not mind?"
     d = 512
 

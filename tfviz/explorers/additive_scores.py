@@ -44,8 +44,7 @@ class AdditiveScores(Explorer):
 
     def numbers(self) -> Numbers:
         additive, dot = self.weights(self.size)
-        most = [[float(alpha.max()) for alpha in self.weights(size)] for size in SIZES]
-        return {
-            **{"additive": additive.tolist(), "dot": dot.tolist()},
-            **{"most_additive": [a for a, _ in most], "most_dot": [d for _, d in most]},
-        }
+        most = [[alpha.max() for alpha in self.weights(size)] for size in SIZES]
+        most_additive, most_dot = zip(*most, strict=True)
+        found = {"additive": additive, "dot": dot}
+        return found | {"most_additive": most_additive, "most_dot": most_dot}

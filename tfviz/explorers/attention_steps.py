@@ -47,4 +47,4 @@ class AttentionSteps(Explorer):
         if not self.scale:  # attention divides by √d_k; cancel it
             Q = Q * Q.shape[-1] ** 0.5
         Z, A = attention(Q, K, V, patterns.causal() if self.causal else None)
-        return {"scores": scores.tolist(), "weights": A.tolist(), "output": Z.tolist()}
+        return {"scores": scores, "weights": A, "output": Z}

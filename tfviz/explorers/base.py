@@ -12,6 +12,7 @@ import html
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -96,6 +97,8 @@ class Explorer(anywidget.AnyWidget):
                 for name, value in {**arguments, **cls.extra, "prompt": ""}.items()
             ]
         )
+        if "numbers" in vars(cls):
+            setattr(cls, "numbers", _listed(cls.numbers))  # noqa: B010
         told = [x.told(name) for name, x in cls.moved.items() if isinstance(x, Knob)]
         cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", *told])
         package, _, cls.module = cls.__module__.rpartition(".")
@@ -165,7 +168,8 @@ class Explorer(anywidget.AnyWidget):
 
     def numbers(self) -> dict[str, Any]:
         """What the page shows for the present knobs, worked out by the library: name -> number, or
-        lists of numbers. The module's `numbers` gives the same, to rounding."""
+        lists of numbers. The module's `numbers` gives the same, to rounding. A subclass may write
+        tensors in place of lists."""
         raise NotImplementedError(f"{type(self).__name__} does not say its numbers")
 
     @property
@@ -209,6 +213,19 @@ class Explorer(anywidget.AnyWidget):
         return {**data, "text/html": self.html(), "text/plain": repr(self)}, metadata
 
 
+def _listed(numbers: Callable[[Any], Numbers]) -> Callable[[Any], Numbers]:
+    """Its tensors, of any number of dimensions, as lists and numbers."""
+
+    def listed(x: Any) -> Any:
+        if isinstance(x, Mapping):
+            return {name: listed(y) for name, y in x.items()}
+        if isinstance(x, list | tuple):
+            return [listed(y) for y in x]
+        return x.tolist() if isinstance(x, Tensor | np.ndarray) else x
+
+    return wraps(numbers)(lambda self: listed(numbers(self)))
+
+
 def handed(*found: Callable[[], Mapping[str, Any]], **named: Any) -> Any:
     """The `data` of a class: what these functions return when the page is made, and by name
     constants, or functions of nothing that make them."""
@@ -235,7 +252,7 @@ def table(name: str, given: Any, many: int | range, width: int | range) -> list[
     widths = sorted({len(row) for row in rows})
     many, width = (x if isinstance(x, range) else range(x, x + 1) for x in (many, width))
     if len(rows) not in many or len(widths) != 1 or widths[0] not in width:
-        wanted = [f"{x[0]} to {x[-1]}" if len(x) > 1 else str(x[0]) for x in (many, width)]
+        wanted = [", ".join(map(str, x)) for x in (many, width)]
         raise ValueError(
             f"{name} has {len(rows)} rows of widths {widths}; give {wanted[0]} rows of one width, "
             f"{wanted[1]} numbers"

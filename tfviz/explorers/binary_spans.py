@@ -39,8 +39,5 @@ class BinarySpans(Explorer):
             if node >= 0
         ]
         brings = [n for n, (first, end, _) in enumerate(found) if first <= self.speaker < end]
-        return {
-            "reads": found,
-            "through": brings[0] if brings else -1,
-            "edges": [bpt.edges(L, self.k, self.causal) for L in LENGTHS],
-        }
+        edges = [bpt.edges(L, self.k, self.causal) for L in LENGTHS]
+        return {"reads": found, "through": brings[0] if brings else -1, "edges": edges}

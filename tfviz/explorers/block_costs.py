@@ -25,8 +25,7 @@ class BlockCosts(Explorer):
         d_ff = self.factor * self.d
         found, one = block_flops(self.L, self.d, d_ff), block_flops(1, self.d, d_ff)
         weights = block_weights(self.d, d_ff)
-        return {
-            **{"feed": found["feed-forward"], "projections": found["projections"]},
-            **{"scores": found["scores"], "crossing": one["feed-forward"] / one["scores"]},
-            "weights": weights["feed-forward"] / sum(weights.values()),
-        }
+        parts = {"feed": found["feed-forward"], "projections": found["projections"]}
+        share = weights["feed-forward"] / sum(weights.values())
+        crossing = one["feed-forward"] / one["scores"]
+        return parts | {"scores": found["scores"], "crossing": crossing, "weights": share}

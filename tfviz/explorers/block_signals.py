@@ -45,9 +45,8 @@ class BlockSignals(Explorer):
 
     def numbers(self) -> Numbers:
         found = asdict(self.signals)
-        if max(found["stream"]) > LOUD:
-            found |= {"gradient": [], "weights": []}
-        return found
+        lost = max(found["stream"]) > LOUD
+        return found | ({"gradient": [], "weights": []} if lost else {})
 
     @property
     def signals(self) -> Signals:
@@ -57,9 +56,8 @@ class BlockSignals(Explorer):
         stack = Stack(N, d, 1, order, phi=nn.ReLU).double()
         if self.order == "post":  # already normalised
             stack.norm = nn.Identity()
-        X, G, *blocks = uniforms(self.seed, 2 * L * d + N * 12 * d * d).split(
-            [L * d, L * d, *[12 * d * d] * N]
-        )
+        sizes = [L * d, L * d, *[12 * d * d] * N]
+        X, G, *blocks = uniforms(self.seed, sum(sizes)).split(sizes)
         for p in stack.parameters():  # the weights follow; biases are 0, scales of norms 1
             nn.init.zeros_(p)
         for norm in (m for m in stack.modules() if isinstance(m, nn.LayerNorm)):

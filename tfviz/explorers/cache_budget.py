@@ -12,7 +12,6 @@ from tfviz.explorers.base import Explorer, Knob, Numbers, handed, knob, own
 LENGTHS = [2**k for k in range(7, 18)]
 BATCHES = [2**k for k in range(9)]
 WIDTHS = [16, 32, 64, 80, 96, 128, 192, 256]
-BYTES = (4, 2, 1)
 MOST = 128  # layers, heads
 
 
@@ -39,7 +38,7 @@ class CacheBudget(Explorer):
     )
     L = knob(4096, of=LENGTHS, between=True, low=1, label="tokens kept", letter="L")
     batch = knob(1, of=BATCHES, between=True, label="sequences at a time", letter="B")
-    b = knob(2, of=BYTES, label="bytes for a number")
+    b = knob(2, of=(4, 2, 1), label="bytes for a number")
     slide = knob(False, label="formula of a slide (erratum E10)")
     asks = (
         "Predict: which sliders can make the cache larger than the model, and which one shrinks "

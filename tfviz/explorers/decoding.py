@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 import traitlets as t
-from torch import Tensor
 
 from tfviz import stored as results
 from tfviz.basics.decoding_strategies import Hypothesis, beam_search, nucleus, temperature, top_k
@@ -80,12 +79,12 @@ class Decoding(Explorer):
         wide, narrow = (46, 101) if self.view == "token" else (68, 108)
         return {0: wide, self.narrow: narrow}
 
-    def _cut(self, logits: Tensor) -> Tensor:
+    def _cut(self, logits: torch.Tensor) -> torch.Tensor:
         hot = temperature(logits, self.tau)
         return nucleus(top_k(hot, self.k) if self.k else hot, self.p).softmax(-1)
 
     @property
-    def text(self) -> tuple[list[int], Tensor]:
+    def text(self) -> tuple[list[int], torch.Tensor]:
         """The letters written so far, as tokens, and the model's log p of the next one."""
         model, dice = letter_page.exact(), uniforms(self.seed, MOST_WRITTEN) / 12**0.5 + 0.5
         t = ALPHABET.encode(self.begin)
@@ -112,19 +111,14 @@ class Decoding(Explorer):
         if self.view == "write":
             tokens, log_p = self.text
             after, p = self._cut(log_p), log_p.exp()
-            return {
-                **{"written": tokens, "p": p.tolist(), "after": after.tolist()},
-                **{"kept": int((after > 0).sum()), "entropy": float(-(p * log_p).sum())},
-            }
+            found = {"written": tokens, "p": p, "after": after}
+            return found | {"kept": (after > 0).sum(), "entropy": -(p * log_p).sum()}
         if self.view == "beam":
-            names = ("tokens", "log_p", "score", "complete")
-            found = {name: [getattr(y, name) for y in self.beam] for name in names}
-            tokens, complete = map(list, found["tokens"]), map(int, found["complete"])
-            return found | {"tokens": list(tokens), "complete": list(complete)}
+            found = {n: [getattr(y, n) for y in self.beam] for n in ("tokens", "log_p", "score")}
+            return found | {"complete": [int(y.complete) for y in self.beam]}
         logits = [exact([int(x) / 100 for x in one["log_p"].split()]) for one in self.stored]
         all_after = [self._cut(x) for x in logits]
         kept, drawn = [int((x > 0).sum()) for x in all_after], all_after[self.which]
         held = temperature(logits[self.which], self.tau).softmax(-1)[: kept[self.which]]
-        entropy = float(torch.special.entr(drawn).sum())
-        after = drawn[:TOLD].tolist()
-        return {"after": after, "mass": float(held.sum()), "kept": kept, "entropy": entropy}
+        entropy = torch.special.entr(drawn).sum()
+        return {"after": drawn[:TOLD], "mass": held.sum(), "kept": kept, "entropy": entropy}

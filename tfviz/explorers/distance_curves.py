@@ -50,8 +50,5 @@ class DistanceCurves(Explorer):
             c * hands,
         ]
         weights = [s.softmax(0) for s in scores]
-        return {
-            "scores": [s.tolist() for s in scores],
-            "weights": [w.tolist() for w in weights],
-            "far": [float(w[NEAR + 1 :].sum()) for w in weights],
-        }
+        far = [w[NEAR + 1 :].sum() for w in weights]
+        return {"scores": scores, "weights": weights, "far": far}

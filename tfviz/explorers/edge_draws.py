@@ -51,9 +51,7 @@ class EdgeDraws(Explorer):
             chances = second[nodes[-1]] if t % 2 else first
             nodes.append(drawn(chances, known["dice"][self.dice][t]))
         edges = [nodes[t : t + 2] for t in range(0, self.named - 1, 2)]
-        return {
-            "edges": edges,
-            "next": second[nodes[-1]] if self.named % 2 else first,
-            "chance": first[sac.READER] * second[sac.READER][sac.MATE],
-            "right": edges.count([sac.READER, sac.MATE]),
-        }
+        following = second[nodes[-1]] if self.named % 2 else first
+        chance = first[sac.READER] * second[sac.READER][sac.MATE]
+        right = edges.count([sac.READER, sac.MATE])
+        return {"edges": edges, "next": following, "chance": chance, "right": right}

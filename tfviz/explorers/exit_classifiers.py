@@ -50,7 +50,7 @@ class ExitClassifiers(Explorer):
         scores = exact(found()["scores"][self.score])
         mine = token_oracle(scores, self.price, self.sigma)
         q = found()["q"].get(self.shows)
-        hit = -1 if q is None else int((torch.tensor(q).argmax(0) + 1 == mine).sum())
-        means = [token_oracle(scores, p, self.sigma).double().mean().item() for p in PRICES]
-        whole = sequence_oracle(scores, self.price * scores.shape[1]).item()
-        return {"exits": mine.tolist(), "means": means, "whole": whole, "hit": hit}
+        hit = -1 if q is None else (torch.tensor(q).argmax(0) + 1 == mine).sum()
+        means = [token_oracle(scores, p, self.sigma).double().mean() for p in PRICES]
+        whole = sequence_oracle(scores, self.price * scores.shape[1])
+        return {"exits": mine, "means": means, "whole": whole, "hit": hit}

@@ -41,8 +41,6 @@ class ExitEarly(Explorer):
         depth, share of FLOPs, agreement and right letters."""
         one = found()["seeds"][self.seed][self.measure]
         said, full = one["said"][self.level], found()["full"][self.seed]
-        return {
-            "exits": [int(n) for n in one["exits"][self.level]],
-            "same": sum(a == b for a, b in zip(said, full, strict=True)),
-            **one["points"][self.level],
-        }
+        same = sum(a == b for a, b in zip(said, full, strict=True))
+        exits = [int(n) for n in one["exits"][self.level]]
+        return {"exits": exits, "same": same, **one["points"][self.level]}

@@ -40,8 +40,6 @@ class ExitLadder(Explorer):
         the 64 letters this exit says as the last one does."""
         one = found()["depths"][self.trained][self.seed]
         last, mine = one["said"][-1], one["said"][self.exit - 1]
-        return {
-            "right": one["right"],
-            "tenths": [int(row[self.letter]) for row in one["tenths"]],
-            "alike": sum(a == b for a, b in zip(mine, last, strict=True)),
-        }
+        alike = sum(a == b for a, b in zip(mine, last, strict=True))
+        tenths = [int(row[self.letter]) for row in one["tenths"]]
+        return {"right": one["right"], "tenths": tenths, "alike": alike}

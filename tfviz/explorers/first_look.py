@@ -21,4 +21,4 @@ class FirstLook(Explorer):
         """Who token i looks at, and how many pairs each stride makes."""
         masks = [P.strided(stride=stride).mask(L) for stride in range(1, L + 1)]
         keys = masks[self.stride - 1][self.query].nonzero().flatten()
-        return {"keys": keys.tolist(), "pairs": [int(mask.sum()) for mask in masks]}
+        return {"keys": keys, "pairs": [mask.sum() for mask in masks]}

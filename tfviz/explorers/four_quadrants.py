@@ -3,7 +3,6 @@
 from functools import cache
 
 import torch
-from torch import Tensor
 
 from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.patterns import reach, table
@@ -38,7 +37,7 @@ class FourQuadrants(Explorer):
     query = knob(9, low=0, high=MOST + WORDS - 1, label="row", letter="i")
     asks = "Press on a row; make the window narrow; take the masks off; try two softmaxes."
 
-    def weights(self) -> Tensor:
+    def weights(self) -> torch.Tensor:
         """A, global tokens first; with two softmaxes, rows sum to 2."""
         n = self.sentences
         Q, K = (exact(vectors()[x]) for x in "QK")
@@ -60,14 +59,9 @@ class FourQuadrants(Explorer):
         """Pairs of each piece, the row with its shares for both kinds, and after how many layers
         the last word hears of the first; null if never."""
         n, A = self.sentences, self.weights()
-        kept = A > 1e-12
-        sizes = [n, WORDS]
+        kept, sizes = A > 1e-12, [n, WORDS]
+        pairs = [x.sum() for half in kept.split(sizes) for x in half.split(sizes, 1)]
         hops = int(reach([table(kept)], len(A)).hops[-1, n])
-        return {
-            "pairs": [int(x.sum()) for half in kept.split(sizes) for x in half.split(sizes, 1)],
-            "keys": kept[self.row].nonzero().flatten().tolist(),
-            "row": A[self.row].tolist(),
-            "to_globals": float(A[self.row, :n].sum()),
-            "to_words": float(A[self.row, n:].sum()),
-            "hops": None if hops < 0 else hops,
-        }
+        shares = {"to_globals": A[self.row, :n].sum(), "to_words": A[self.row, n:].sum()}
+        keys, far = kept[self.row].nonzero().flatten(), None if hops < 0 else hops
+        return {"pairs": pairs, "keys": keys, "row": A[self.row], "hops": far, **shares}

@@ -3,7 +3,6 @@
 from functools import cache
 
 import torch
-from torch import Tensor
 
 from tfviz import stored
 from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
@@ -33,7 +32,7 @@ class GateOverText(Explorer):
     push = knob(0.0, low=-6, high=6, step=0.5, label="push the gate")
     asks = "Move along the text: where does the gate let the memory in?"
 
-    def nats(self, push: float) -> Tensor:
+    def nats(self, push: float) -> torch.Tensor:
         """−ln p of the letter that came, at each place."""
         h, m, gate = (exact(text()[name]) for name in ("h", "m", "gate"))
         g, after = (gate + push).sigmoid()[:, None], torch.tensor(text()["text"][1:])
@@ -44,10 +43,6 @@ class GateOverText(Explorer):
         (memory alone) and open (model alone), the mean nats, and these for every push."""
         one = {name: exact(text()[name][self.token]).softmax(-1) for name in "hm"}
         after, nats = text()["text"][self.token + 1], self.nats(self.push)
-        return {
-            "gates": (exact(text()["gate"]) + self.push).sigmoid().tolist(),
-            "p": float((-nats[self.token]).exp()),
-            **{"alone": float(one["h"][after]), "memory": float(one["m"][after])},
-            "nats": float(nats.mean()),
-            "curve": [float(self.nats(x).mean()) for x in PUSHES],
-        }
+        found = {"gates": (exact(text()["gate"]) + self.push).sigmoid(), "nats": nats.mean()}
+        p = {"p": (-nats[self.token]).exp(), "alone": one["h"][after], "memory": one["m"][after]}
+        return found | p | {"curve": [self.nats(x).mean() for x in PUSHES]}

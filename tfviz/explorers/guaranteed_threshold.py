@@ -55,10 +55,6 @@ class GuaranteedThreshold(Explorer):
         p = TESTS[self.test](risks, self.n, self.delta)
         chosen = [ltt.fixed_sequence(row, self.epsilon) for row in p]
         true = [0.0, *(row.count("1") / len(row) for row in world()["lost"])]
-        return {
-            "risks": risks[self.draw].tolist(),
-            "p": p[self.draw].tolist(),
-            "safe": chosen[self.draw],
-            "tally": [chosen.count(k) for k in range(len(true))],
-            "broken": sum(true[k] > self.delta for k in chosen),
-        }
+        tally = [chosen.count(k) for k in range(len(true))]
+        found = {"risks": risks[self.draw], "p": p[self.draw], "safe": chosen[self.draw]}
+        return found | {"tally": tally, "broken": sum(true[k] > self.delta for k in chosen)}

@@ -42,8 +42,5 @@ class HaltingSteps(Explorer):
         of N + R."""
         h = (exact(logits()) + self.b).sigmoid()
         N, R, p = halting(h, self.eps)
-        return {
-            **{"N": N.tolist(), "R": R.tolist(), "p": p.tolist()},
-            "ran": [int((n <= N).sum()) for n in range(1, M + 1)],
-            "price": self.tau * (N + R).mean().item(),
-        }
+        ran = [(n <= N).sum() for n in range(1, M + 1)]
+        return {"N": N, "R": R, "p": p, "ran": ran, "price": self.tau * (N + R).mean()}

@@ -54,10 +54,6 @@ class HashWheel(Explorer):
         union = lsh.meetings(found).any(0)
         others = union & ~torch.eye(L, dtype=torch.bool)
         _, A = lsh.lsh_definition(X, X, torch.ones(L, L, dtype=torch.bool))
-        return {
-            "buckets": found.bucket.tolist(),
-            "order": found.by[-1].tolist(),
-            "meets": others[self.query].nonzero().flatten().tolist(),
-            "pairs": int(others.sum()) / (L * (L - 1)),
-            "mass": float((A * others).sum() / L),
-        }
+        shares = {"pairs": int(others.sum()) / (L * (L - 1)), "mass": (A * others).sum() / L}
+        meets = others[self.query].nonzero().flatten()
+        return {"buckets": found.bucket, "order": found.by[-1], "meets": meets, **shares}

@@ -1,7 +1,5 @@
 """What a pixel may look at: a memory along the row of all pixels, and one in two dimensions."""
 
-import torch
-
 from tfviz import patterns as P
 from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.sparse.image_transformer_2d import generation_order
@@ -41,10 +39,5 @@ class ImageLens(Explorer):
         sizes = {"h_q": self.h_q, "w_q": self.w_q, "h_m": self.h_m, "w_m": self.w_m}
         one = P.image_1d(block=self.l_q, memory=self.l_m).mask(L)
         two = P.image_2d(width=SIDE, **sizes).mask(L)
-        return {
-            "pixel": pixel,
-            "one": torch.nonzero(one[pixel]).flatten().tolist(),
-            "two": torch.nonzero(two[pixel]).flatten().tolist(),
-            "order": order.tolist(),
-            "pairs": [int(one.sum()), int(two.sum())],
-        }
+        seen = {"one": one[pixel].nonzero().flatten(), "two": two[pixel].nonzero().flatten()}
+        return {"pixel": pixel, "order": order, **seen, "pairs": [one.sum(), two.sum()]}

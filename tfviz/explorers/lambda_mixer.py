@@ -19,23 +19,21 @@ def contexts() -> Numbers:
 
     Letters of a context are numbered anew, those that model or neighbours say most of first.
     """
-    found = stored.load("near_contexts")["shown"]["contexts"]
-    rows, near = [], [{"d2": x["d2"], "words": []} for x in found["near"]]
-    for n, row in enumerate(found["contexts"]):
+    kept = stored.load("near_contexts")["shown"]["contexts"]
+    rows, near = [], [{"d2": x["d2"], "words": []} for x in kept["near"]]
+    for n, row in enumerate(kept["contexts"]):
         p = exact(row["p"])
         number = {letter: m for m, letter in enumerate(row["letters"])}
-        words = [[number[w] for w in x["words"][n]] for x in found["near"]]
+        words = [[number[w] for w in x["words"][n]] for x in kept["near"]]
         said = sum((torch.bincount(torch.tensor(w), minlength=len(p)) for w in words), 192 * p)
         order = sorted(range(len(p)), key=lambda m: (m != number[row["next"]], -float(said[m])))
         order = sorted(order[:SHOWN], key=lambda m: -row["p"][m]) + order[SHOWN:]
         for x, w in zip(near, words, strict=True):
             x["words"].append([order.index(m) for m in w])
-        names = [found["letters"][row["letters"][m]] for m in order]
+        names = [kept["letters"][row["letters"][m]] for m in order]
         shown = [{" ": "␣", "\n": "⏎"}.get(letter, letter) for letter in names]
-        rows.append({
-            "text": row["text"], "letters": shown, "p": [row["p"][m] for m in order],
-            "next": order.index(number[row["next"]]),
-        })  # fmt: skip
+        found = {"p": [row["p"][m] for m in order], "next": order.index(number[row["next"]])}
+        rows.append({"text": row["text"], "letters": shown, **found})
     return {"rows": rows, "near": near}
 
 
@@ -60,12 +58,12 @@ class LambdaMixer(Explorer):
         words = torch.tensor(x["words"][place][: self.k])
         return p_knn(d2, words, len(contexts()["rows"][place]["p"]), self.temperature)
 
-    def curve(self, size: int) -> list[float]:
+    def curve(self, size: int) -> torch.Tensor:
         """Nats of the letter that came, the mean of all contexts, for each of SHARES."""
         rows, shares = contexts()["rows"], exact(SHARES)[:, None]
         p = exact([row["p"][row["next"]] for row in rows])
         q = torch.stack([self.near(n, size)[row["next"]] for n, row in enumerate(rows)])
-        return (-((1 - shares) * p + shares * q).log().mean(1)).tolist()
+        return -((1 - shares) * p + shares * q).log().mean(1)
 
     def numbers(self) -> Numbers:
         """The three distributions of the letters shown, nats of the one that came, the curve over
@@ -74,8 +72,6 @@ class LambdaMixer(Explorer):
         p, q = exact(row["p"]), self.near(self.place, self.size)
         both, shown = mixed(p, q, self.share), slice(SHOWN)
         curves = [self.curve(size) for size in SIZES]
-        return {
-            "model": p[shown].tolist(), "near": q[shown].tolist(), "both": both[shown].tolist(),
-            "nats": -float(both[row["next"]].log()), "curve": curves[self.size],
-            "best": [SHARES[c.index(min(c))] for c in curves],
-        }  # fmt: skip
+        found = {"model": p[shown], "near": q[shown], "both": both[shown]}
+        best = [SHARES[c.argmin()] for c in curves]
+        return found | {"nats": -both[row["next"]].log(), "curve": curves[self.size], "best": best}

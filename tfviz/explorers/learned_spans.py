@@ -43,9 +43,5 @@ class LearnedSpans(Explorer):
         run = learned()["learned"][self.run]
         history = run["spans"][self.seed]
         mean = [[sum(layer) / len(layer) for layer in now] for now in history]
-        return {
-            "spans": history[self.time],
-            "means": mean,
-            "nats": run["nats"][self.seed],
-            "mean": sum(mean[self.time]) / len(mean[self.time]),
-        }
+        now = {"spans": history[self.time], "mean": sum(mean[self.time]) / len(mean[self.time])}
+        return now | {"means": mean, "nats": run["nats"][self.seed]}

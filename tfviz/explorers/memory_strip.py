@@ -61,7 +61,5 @@ class MemoryStrip(Explorer):
 
     def numbers(self) -> Numbers:
         """The weights of this token, and for every token the share on facts of its own name."""
-        return {
-            "weights": self.weights(self.token),
-            "right": [self.right(t) for t in range(len(strip()["rows"]))],
-        }
+        right = [self.right(t) for t in range(len(strip()["rows"]))]
+        return {"weights": self.weights(self.token), "right": right}

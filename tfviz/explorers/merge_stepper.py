@@ -57,8 +57,7 @@ class MergeStepper(Explorer):
     @property
     def tokens(self) -> list[int]:
         """The text in tokens."""
-        ids: list[int] = encode(self.text, self.learned).tolist()
-        return ids
+        return encode(self.text, self.learned).tolist()
 
     @property
     def next_pairs(self) -> list[tuple[int, int, int]]:

@@ -4,13 +4,11 @@ from functools import cache
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.sparse import routing_transformer as routing
 
 L, STEPS, LOUD = 12, 12, 4.0
-DECAYS = [0.0, 0.5, 0.8, 0.95]
 
 
 @cache
@@ -40,7 +38,7 @@ class MovingCentroids(Explorer):
 
     step = knob(0, low=0, high=STEPS, label="steps of training")
     k = knob(4, of=[2, 3, 4], label="centroids", letter="k")
-    decay = knob(0.8, of=DECAYS, label="how much of the old stays", letter="λ")
+    decay = knob(0.8, of=[0.0, 0.5, 0.8, 0.95], label="how much of the old stays", letter="λ")
     even = knob(True, label="equal clusters: each takes L/k")
     query = knob(0, low=0, high=L - 1, label="query", letter="i")
     asks = "Press play: which centroids move, and how much of the attention do the clusters keep?"
@@ -54,16 +52,13 @@ class MovingCentroids(Explorer):
             mu, count = routing.moved(mu, count, torch.cat([Q, K])[None, None], self.decay)
         mu, own = mu[0], [routing.clusters(X, mu[0]) for X in (Q, K)]
 
-        def mine(X: Tensor, at: Tensor) -> Tensor:
+        def mine(X: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
             if self.even:
                 return routing.taken(routing.members(X, mu, L // self.k), L)
             return F.one_hot(at, self.k).T.bool()
 
         meet = routing.together(mine(Q, own[0]), mine(K, own[1])).any(0)
         A = (Q @ K.T / 2**0.5).softmax(-1)
-        return {
-            **{"mu": mu.tolist(), "queries": own[0].tolist(), "keys": own[1].tolist()},
-            "meets": meet[self.query].nonzero().flatten().tolist(),
-            "pairs": float(meet.double().mean()),
-            "mass": float((A * meet).sum() / L),
-        }
+        found = {"mu": mu, "queries": own[0], "keys": own[1]}
+        shares = {"pairs": meet.double().mean(), "mass": (A * meet).sum() / L}
+        return found | shares | {"meets": meet[self.query].nonzero().flatten()}

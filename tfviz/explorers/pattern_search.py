@@ -44,15 +44,12 @@ class PatternSearch(Explorer):
         every = search(self.L, keys, HOPS, causal=causal, block=self.block)
         kept = every.within(self.max_keys, self.max_hops)
         best = kept.best(self.prefer)
-        return {
-            "tried": every.tried,
-            "least": [
-                next(k for k in range(1, self.L) if not impossible(self.L, k, hops))
-                for hops in range(1, HOPS + 1)
-            ],
-            "found": [list(f.numbers) for f in every.found],
-            "kept": len(kept.found),
-            "front": [list(f.numbers) for f in kept.front],
-            "best": list(best.numbers) if best else [],
-            "pairs": [int(p.mask(self.L).sum()) for p in best.stack] if best else [],
-        }
+        least = [
+            next(k for k in range(1, self.L) if not impossible(self.L, k, hops))
+            for hops in range(1, HOPS + 1)
+        ]
+        pairs = [p.mask(self.L).sum() for p in best.stack] if best else []
+        kinds = {"found": every.found, "front": kept.front}
+        found: Numbers = {name: [f.numbers for f in some] for name, some in kinds.items()}
+        found |= {"tried": every.tried, "kept": len(kept.found), "least": least, "pairs": pairs}
+        return found | {"best": best.numbers if best else []}

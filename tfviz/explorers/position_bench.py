@@ -1,7 +1,6 @@
 """Position encodings side by side: what a place alone adds to a score, and what lengths cost."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +16,6 @@ from tfviz.longer_context.da_transformer import rescale
 from tfviz.position.sinusoidal_pe import hand
 
 LENGTHS = (16, 32, 64, 128, 256)
-SIZES = (4, 8, 16, 32, 64, 128)
 BASES = (2.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 WORDS = {
     **{"none": "no positions", "sinusoidal": "sinusoidal", "learned": "learned", "shaw": "Shaw"},
@@ -25,13 +23,12 @@ WORDS = {
 }
 """The encodings that the bench knows, and how it writes them."""
 CLOCKS = ("sinusoidal", "rotary")
-ALPHA, BETA = -0.1, 3.0
 
 Bias = Callable[[Tensor, Tensor], Tensor] | Tensor
 
 RULES: dict[str, Bias] = {
     "alibi": lambda i, j: ramp(i, j, m=1.0),
-    "da": lambda i, j: rescale((i - j).abs().double(), ALPHA, BETA),
+    "da": lambda i, j: rescale((i - j).abs().double(), -0.1, 3.0),
 }
 """What is known without training, or chosen here: DA's two numbers."""
 
@@ -61,7 +58,7 @@ class PositionBench(Explorer):
     length = knob(128, of=LENGTHS, label="positions drawn", letter="L")
     row = knob(40, low=0, high=LENGTHS[-1] - 1, label="query", letter="i")
     column = knob(24, low=0, high=LENGTHS[-1] - 1, label="key", letter="j")
-    d = knob(64, of=SIZES, label="numbers in a vector", letter="d")
+    d = knob(64, of=(4, 8, 16, 32, 64, 128), label="numbers in a vector", letter="d")
     base = knob(10_000.0, of=BASES, label="base of the speeds")
     bias = given(t.Dict(), optional=True)
     race = given(t.Dict(), optional=True)
@@ -111,14 +108,14 @@ class PositionBench(Explorer):
         """The query's row in each encoding, as far as it has one; how far the rows of the chosen
         one differ at a distance; at which distance to the left it falls below half (−1: never)."""
         i, chosen = min(self.row, self.length - 1), self.matrix(self.chosen)
-        rows: list[Any] = [self.matrix(name)[i] for name in self.encodings]
+        rows = [self.matrix(name)[i] for name in self.encodings]
         diagonals = [chosen.diagonal(n) for n in range(1 - self.length, self.length)]
         seen = [x[~x.isnan()] for x in diagonals]
         spread = max((float(x.max() - x.min()) for x in seen if len(x)), default=0.0)
         left = chosen[i, : i + 1].flip(0)
         below = (left < left[0] / 2).nonzero().flatten().tolist() if left[0] > 0 else []
-        rows = [row[~row.isnan()].tolist() for row in rows]
-        return {"rows": rows, "spread": spread, "half": below[0] if below else -1}
+        shown = [row[~row.isnan()] for row in rows]
+        return {"rows": shown, "spread": spread, "half": below[0] if below else -1}
 
 
 def _table(name: str, bias: Bias) -> Numbers:

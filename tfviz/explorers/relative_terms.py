@@ -20,12 +20,8 @@ STARTS = {  # the pair with which a view opens that the reader turns to
     "shift": {"row": 2, "column": 1},
     "buckets": {"row": 36, "column": 14},
 }
-HEIGHTS = {  # where it is wide, where it is narrow
-    "labels": (58, 91),
-    "terms": (59.5, 108),
-    "shift": (43, 75),
-    "buckets": (64, 93.5),
-}
+# where it is wide, where it is narrow
+HEIGHTS = {"labels": (58, 91), "terms": (59.5, 108), "shift": (43, 75), "buckets": (64, 93.5)}
 
 PROMPTS = {
     "labels": "Predict: from which k on does a larger k change nothing? Then move k, and choose a "
@@ -97,29 +93,23 @@ class RelativeTerms(Explorer):
         return said | rows | {"words": words, "terms": terms}
 
     def heights(self) -> dict[int, float]:
-        wide, narrow = HEIGHTS[self.view]
-        return {0: wide, self.narrow: narrow}
+        return dict(zip((0, self.narrow), HEIGHTS[self.view], strict=True))
 
     def numbers(self) -> Numbers:
-        """What the view shows, as the library computes it.
-
-        labels, buckets: (L, L). terms: the four, then the sum of those that are on, divided by
-        √d_head. shift: the cells of this step, 1 + 5 · query + distance, or 0 where a zero was
-        padded.
-        """
+        """Labels and buckets of all pairs; the four terms, then the sum of those that are on,
+        divided by √d_head; of the shift the cells of this step, 1 + 5 · query + distance, or 0
+        where a zero was padded."""
         if self.view == "labels":
-            return {"shown": shaw.labels(self.L, self.L, self.k).tolist()}
+            return {"shown": shaw.labels(self.L, self.L, self.k)}
         if self.view == "buckets":
             i = torch.arange(BUCKETED)
-            found = bucket(i[:, None] - i, self.buckets, self.far, future=self.future)
-            return {"shown": found.tolist()}
+            return {"shown": bucket(i[:, None] - i, self.buckets, self.far, future=self.future)}
         if self.view == "terms":
-            given = (self.Q, self.K, self.R, self.u, self.v)
-            parts = four_terms(*map(exact, given))
+            parts = four_terms(*map(exact, (self.Q, self.K, self.R, self.u, self.v)))
             total = (parts * torch.tensor(self.terms)[:, None, None]).sum(0)
-            return {"shown": [*parts.tolist(), (total / len(self.u) ** 0.5).tolist()]}
+            return {"shown": [*parts, total / len(self.u) ** 0.5]}
         n = SHIFTED
         B = 1 + torch.arange(n)[:, None] * n + torch.arange(n - 1, -1, -1)
         padded = F.pad(B, (1, 0))
         cells = [B, padded, padded.reshape(n + 1, n), rel_shift(B), rel_shift(B)][self.step]
-        return {"shown": cells.tolist()}
+        return {"shown": cells}

@@ -1,12 +1,9 @@
 """Rotary positions live: clock hands of a query and a key; the arrows that make the score."""
 
-from collections.abc import Sequence
-
 import torch
 import traitlets as t
 
-from tfviz import _arguments
-from tfviz.explorers.base import Explorer, Knob, Numbers, exact, given, knob
+from tfviz.explorers.base import Explorer, Knob, Numbers, exact, given, knob, table
 from tfviz.position.rope import phasors, rotate
 
 FARTHEST, MOST_SHIFT = 64, 1000
@@ -39,13 +36,14 @@ class RotaryClocks(Explorer):
     )
 
     def prepare(self, said: Numbers) -> Numbers:
-        if not said["pairs"]:
+        known = said["pairs"].items()
+        pairs = {name: table(f"pairs[{name!r}]", qk, 2, range(2, 17, 2)) for name, qk in known}
+        widths = sorted({len(q) for q, _ in pairs.values()})
+        if not widths:
             raise ValueError("pairs is empty; give name -> (q, k), for example from a head")
-        table = {name: [_vector(name, x) for x in qk] for name, qk in said["pairs"].items()}
-        widths = {len(x) for qk in table.values() for x in qk}
-        if len(widths) != 1 or any(len(qk) != 2 for qk in table.values()):
-            raise ValueError(f"pairs have widths {sorted(widths)}; give (q, k) of one width each")
-        return said | {"pairs": table, "pair": said.get("pair") or next(iter(table))}
+        if len(widths) > 1:
+            raise ValueError(f"pairs have widths {widths}; give (q, k) of one width each")
+        return said | {"pairs": pairs, "pair": said.get("pair") or next(iter(pairs))}
 
     def numbers(self) -> Numbers:
         """Each clock's arrow as a point, their reach to the right, and q̃_i k̃_jᵀ of the turned
@@ -56,14 +54,4 @@ class RotaryClocks(Explorer):
         arrows = torch.stack([length * angle.cos(), length * angle.sin()], 1)
         places = exact([self.i + self.shift, self.j + self.shift])
         q, k = rotate(both, places / self.interpolate, self.base)
-        score = float(arrows[:, 0].sum())
-        return {"arrows": arrows.tolist(), "score": score, "product": float(q @ k)}
-
-
-def _vector(name: str, values: Sequence[float]) -> list[float]:
-    numbers = [_arguments.real(f"pairs[{name!r}]", float(x)) for x in values]
-    if len(numbers) % 2 or not 2 <= len(numbers) <= 16:
-        raise ValueError(
-            f"pairs[{name!r}] has a vector of {len(numbers)} numbers; give an even number, 2 to 16"
-        )
-    return numbers
+        return {"arrows": arrows, "score": arrows[:, 0].sum(), "product": q @ k}

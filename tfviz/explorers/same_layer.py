@@ -34,7 +34,6 @@ class SameLayer(Explorer):
         one = trained()[int(self.told == "position alone")]
         row = one["rows"][self.seed]
         says = row["says"][self.t - 1]
-        return {
-            **{"moved": row["moved"], "says": says, "longer": one["longer"][self.seed]},
-            "hits": sum(a == b for a, b in zip(says, row["answers"], strict=True)),
-        }
+        hits = sum(a == b for a, b in zip(says, row["answers"], strict=True))
+        longer = one["longer"][self.seed]
+        return {"moved": row["moved"], "says": says, "hits": hits, "longer": longer}

@@ -11,7 +11,6 @@ SCORES = [
     [0.0, 0.3, 1.4, 0.5, 0.9],
 ]
 N, STEPS = len(SCORES), 20
-TAUS = [0.1, 0.2, 0.4, 1.0, 2.0]
 
 
 class SinkhornSteps(Explorer):
@@ -22,7 +21,7 @@ class SinkhornSteps(Explorer):
     data = handed(R=SCORES)
 
     step = knob(1, low=0, high=STEPS, label="normalisations")
-    tau = knob(0.2, of=TAUS, label="temperature", letter="τ")
+    tau = knob(0.2, of=[0.1, 0.2, 0.4, 1.0, 2.0], label="temperature", letter="τ")
     block = knob(2, low=0, high=N - 1, label="block of queries", letter="u")
     asks = "Blocks 2 and 3 both want block 3. Press play: who gets it, and what does the other get?"
 
@@ -31,8 +30,4 @@ class SinkhornSteps(Explorer):
         rows, and the block of keys that has most of each row."""
         R = exact(SCORES)
         P = sk.sinkhorn(R if self.step else R - R.max(), self.step, self.tau)
-        return {
-            "P": P.tolist(),
-            **{"columns": P.sum(0).tolist(), "rows": P.sum(1).tolist()},
-            "most": P.argmax(1).tolist(),
-        }
+        return {"P": P, "columns": P.sum(0), "rows": P.sum(1), "most": P.argmax(1)}

@@ -9,8 +9,6 @@ from tfviz import _arguments
 from tfviz.basics.soft_dictionary import lookup
 from tfviz.explorers.base import Explorer, Numbers, exact, given, knob, own, table
 
-MOST_BETA = 20.0
-
 
 class SoftDictionary(Explorer):
     """One query, n entries with keys and values of two numbers each.
@@ -27,7 +25,7 @@ class SoftDictionary(Explorer):
     K = given(t.List(t.List(t.Float())))
     V = given(t.List(t.List(t.Float())))
     names = given(t.List(t.Unicode()), optional=True)
-    beta = knob(2.0, low=0.0, high=MOST_BETA, step=0.1, label="inverse temperature", letter="β")
+    beta = knob(2.0, low=0.0, high=20.0, step=0.1, label="inverse temperature", letter="β")
     axes = given(t.List(t.Unicode(), ["value 0", "value 1"]), optional=True)
     asks = (
         "Predict: where does the violet answer go for β = 0, and for β = 20? Then move β, drag "
@@ -69,4 +67,4 @@ class SoftDictionary(Explorer):
         """Scores, weights and the blended value, as the library computes them."""
         q, K, V = map(exact, (self.query, self.K, self.V))
         z, a = lookup(q, K, V, beta=self.beta)
-        return {"scores": (K @ q).tolist(), "weights": a.tolist(), "answer": z.tolist()}
+        return {"scores": K @ q, "weights": a, "answer": z}

@@ -43,8 +43,4 @@ class SpanMasks(Explorer):
         on = (x > self.z) & (x < self.z + self.R)
         y = (A["ramp"] * v).sum()
         pull = on * s.exp() / self.R * (v - y) / loud["ramp"].sum()
-        return {
-            **{name: a.tolist() for name, a in A.items()},
-            "pull": pull.tolist(),
-            "keys": [int((a > 0).sum()) for a in A.values()],
-        }
+        return {**A, "pull": pull, "keys": [(a > 0).sum() for a in A.values()]}

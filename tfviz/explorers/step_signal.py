@@ -33,4 +33,4 @@ class StepSignal(Explorer):
         s = sinusoid(steps[:, None], c, d=self.d, base=self.base)
         codes = p[:, None] + s  # (i', t', c)
         mine = codes[self.i, self.t - 1]
-        return {"codes": codes[:, self.t - 1].tolist(), "far": (codes - mine).norm(dim=-1).tolist()}
+        return {"codes": codes[:, self.t - 1], "far": (codes - mine).norm(dim=-1)}

@@ -66,6 +66,5 @@ class ThreeMaps(Explorer):
             A = exact(getattr(self, part))
             shown[part] = A.mean(0) if self.head < 0 else A[self.head]
         pairs = pair_counts(len(self.source), len(self.written))
-        best = int(shown["cross"][self.step].argmax())
-        lists = {part: A.tolist() for part, A in shown.items()}
-        return lists | {"pairs": [pairs[part] for part in KINDS], "best": best}
+        best = shown["cross"][self.step].argmax()
+        return {**shown, "pairs": [pairs[part] for part in KINDS], "best": best}

@@ -37,7 +37,5 @@ class TokenSpans(Explorer):
     def numbers(self) -> Numbers:
         """z of the token, the distance to its bracket (0: it closes none), the mean of all z."""
         one = texts()[self.price][self.seed]
-        return {
-            **{name: one[name][self.token] for name in ("z", "back")},
-            "mean": sum(one["z"]) / len(one["z"]),
-        }
+        found = {name: one[name][self.token] for name in ("z", "back")}
+        return found | {"mean": sum(one["z"]) / len(one["z"])}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import torch
 import traitlets as t
 from jaxtyping import Float
-from torch import Tensor
 
 from tfviz import _arguments
 from tfviz import stored as results
@@ -34,7 +34,6 @@ class TrainedHeads(Explorer):
     data = handed(model=letter_page.for_page)
     label = "Heads of a trained model: where each of them looks"
     rem = 61, 111.5
-    narrow = 676
 
     texts = given(t.List(t.Unicode(), list(TEXTS)), optional=True)
     maps = given(t.List(t.Unicode()), argument=False)
@@ -98,7 +97,7 @@ class TrainedHeads(Explorer):
         return self.yours or self.texts[self.text]
 
     @property
-    def weights(self) -> Float[Tensor, "layers heads L L"]:
+    def weights(self) -> Float[torch.Tensor, "layers heads L L"]:
         """A of every head on the text that is shown, as the page has it."""
         if self.yours:
             return experiment.of_text(letter_page.exact(), self.yours)
@@ -108,6 +107,6 @@ class TrainedHeads(Explorer):
         """Of the head that is shown: the weights of the row, and over all rows the mean entropy in
         nats, distance, and weight on the token before."""
         A = self.weights[self.layer, self.head]
-        habits = {"distance": mean_distance(A).item(), "before": weight_at(A, 1).item()}
-        weights = A[self.row, : self.row + 1].tolist()
-        return {"weights": weights, "entropy": row_entropy(A).mean().item(), **habits}
+        habits = {"distance": mean_distance(A), "before": weight_at(A, 1)}
+        weights = A[self.row, : self.row + 1]
+        return {"weights": weights, "entropy": row_entropy(A).mean(), **habits}

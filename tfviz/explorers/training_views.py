@@ -10,7 +10,6 @@ from tfviz import _arguments, patterns
 from tfviz.basics.lm_objectives import Span, drop_spans, prefix_lm, scored_after
 from tfviz.explorers.base import Explorer, Numbers, given, handed, knob, own
 
-OBJECTIVES = ("gpt", "prefix", "bert", "t5")
 FATES = ("", "mask", "other", "same")
 BEGIN, MASK = "⟨begin⟩", "⟨mask⟩"
 MOST_WORDS = 10
@@ -51,7 +50,7 @@ class TrainingViews(Explorer):
     )
 
     words = given(t.List(t.Unicode()))
-    objective = knob("gpt", of=OBJECTIVES, label="objective")
+    objective = knob("gpt", of=("gpt", "prefix", "bert", "t5"), label="objective")
     prefix = knob(
         4, low=0, high=lambda e: len(e.words), label="inputs that all may see", letter="p"
     )
