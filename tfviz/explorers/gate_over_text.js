@@ -62,7 +62,10 @@ export default tf.explorer({
         y: { from, to, label: "nats" },
         marks: !question.open && [
           { line: n.curve, at: pushes, wide: 2.5, term: "gate" },
-          { handle: [k.push, n.nats], knob: "push", text: `${tf.fixed(n.nats, 2)} nats` },
+          {
+            ...{ handle: [k.push, n.nats], knob: "push", label: "push of the gate" },
+            text: `${tf.fixed(n.nats, 2)} nats`,
+          },
         ],
       });
       app.read({

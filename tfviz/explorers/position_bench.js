@@ -182,8 +182,7 @@ export default tf.explorer({
         });
         ends = me && [me.mean[race.lengths.indexOf(trained)], me.mean.at(-1)];
         const last = race.lengths.at(-1);
-        const far =
-          ends && Number.isNaN(ends[1]) ? "none beyond the table" : ends && shown(ends[1]);
+        const far = Number.isNaN(ends?.[1]) ? "none beyond the table" : shown(ends?.[1]);
         if (ends && !Number.isNaN(ends[0]))
           loss = `; loss ${shown(ends[0])} at ${trained}, ${far} at ${last}`;
       }

@@ -356,24 +356,9 @@ const kit = (about) => {
     ...about,
     ...{ clamp, range, keep, sum, dot, norm, rms, plus, mean, best, entropy },
     ...{ arc, box, hull, softmax, uniforms, product },
-    ...{ layerNorm, selfAttention, feedForward, blockStack, bytePairs },
-    ...{
-      sig,
-      count,
-      fixed,
-      short,
-      percent,
-      letter,
-      bytes,
-      pack,
-      python,
-      el,
-      svg,
-      rgb,
-      mix,
-      word,
-      keyed,
-    },
+    ...{ layerNorm, blockStack, bytePairs },
+    ...{ sig, count, fixed, short, percent, letter, bytes },
+    ...{ pack, python, el, mix, word, keyed },
   };
   tf.explorer = (spec) => explorer(tf, spec);
   return tf;
