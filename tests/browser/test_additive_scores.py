@@ -57,8 +57,8 @@ def test_python_side() -> None:
     [
         ({"size": 3.0}, "size = 3.0"),
         ({"sharpness": -1.0}, "sharpness = -1.0"),
-        ({"W_a": [[1.0, 2.0]]}, "W_a = "),
-        ({"H": [[1.0]] * 4}, "H = "),
+        ({"W_a": [[1.0, 2.0]]}, "W_a has 1 rows"),
+        ({"H": [[1.0]] * 4}, "H has 4 rows"),
         ({"names": ["le"]}, "4 notes, 1 names"),
     ],
 )

@@ -103,7 +103,7 @@ def test_python_side() -> None:
     [
         ({"words": ["one"]}, "Q has 6 rows"),
         ({"words": ["w"] * 9}, "number of words = 9"),
-        ({"K": [[1.0]] * 6}, "differ in width"),
+        ({"K": [[1.0]] * 6}, "K has 6 rows"),
         ({"V": [[1.0] * 5] * 6}, "V has 6 rows of widths"),
         ({"row": 6}, "row = 6"),
     ],

@@ -10,7 +10,7 @@ from browser.explorer_site import drag
 from playwright.sync_api import expect
 
 from tfviz.explorers import BlockSignals
-from tfviz.explorers.block_signals import uniforms
+from tfviz.explorers.base import uniforms
 
 
 def test_a_curve_is_drawn_before_the_true_one_shows(show: Any) -> None:

@@ -76,7 +76,7 @@ def test_python_side() -> None:
     ("wrong", "words"),
     [
         ({"pairs": {}}, "pairs is empty"),
-        ({"pairs": {"a": ([1.0], [1.0])}}, "a vector of 1 numbers"),
+        ({"pairs": {"a": ([1.0], [1.0])}}, r"widths \[1\]; give 2 rows of one width, 2, 4, 6"),
         ({"pairs": {"a": ([1.0, 2.0], [1.0, 2.0, 3.0, 4.0])}}, r"widths \[2, 4\]"),
         ({"pair": "nobody"}, "pair = 'nobody'"),
         ({"i": 65}, "i = 65"),

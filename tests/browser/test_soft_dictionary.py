@@ -87,7 +87,7 @@ def test_dragging_moves_the_query(lab: Any) -> None:
         ({"query": [3.0, 0.0]}, "at most 2"),
         ({"query": [1.0]}, "two numbers"),
         ({"beta": -1.0}, "beta = -1"),
-        ({"K": [[1.0, 2.0, 3.0]]}, "K = "),
+        ({"K": [[1.0, 2.0, 3.0]]}, "K has 1 rows"),
         ({"names": ["red"]}, "1 names"),
         ({"axes": ["warm"]}, "axes"),
     ],

@@ -134,7 +134,7 @@ def test_a_model_that_is_not_the_stored_one(show: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"texts": ["A cat"]}, "words holds 'A'"),
+        ({"texts": ["A cat"]}, "'A', which the model has never read"),
         ({"texts": ["x" * 41]}, "length of 'x+' = 41"),
         ({"texts": []}, "number of texts = 0"),
         ({"layer": 2}, "layer = 2"),
@@ -142,7 +142,7 @@ def test_a_model_that_is_not_the_stored_one(show: Callable[..., Any]) -> None:
         ({"text": 3}, "text = 3"),
         ({"row": 99}, "row = 99"),
         ({"yours": "a cat", "row": 5}, "row = 5"),
-        ({"yours": "A cat"}, "words holds 'A'"),
+        ({"yours": "A cat"}, "'A', which the model has never read"),
         ({"yours": "x"}, "length of yours = 1"),
         ({"texts": ["ab"], "yours": "ab", "model": letter_gpt.gpt()}, "the stored model only"),
     ],

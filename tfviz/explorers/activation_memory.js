@@ -37,17 +37,13 @@ export default tf.explorer({
 
     return (k, n) => {
       const of = (way) => n[way][k.N - 1];
+      const most = n.kept[23];
       const shown = question.open ? ["kept"] : KEYS;
       plane.show({
         title: "held for the backward pass, over the number of blocks",
         label: shown.map((way) => `${WAYS[way].name}: ${tf.bytes(of(way))}`).join(", "),
         x: { from: 1, to: 24, whole: true, label: "blocks N" },
-        y: {
-          from: 0,
-          to: n.kept[23],
-          ticks: tf.range(5, (q) => (q * n.kept[23]) / 4),
-          format: tf.bytes,
-        },
+        y: { from: 0, to: most, ticks: tf.range(5, (q) => (q * most) / 4), format: tf.bytes },
         marks: [
           ...shown.map((way) => ({ line: n[way], start: 1, ...WAYS[way], term: way, wide: 2.5 })),
           { rule: { x: k.N }, colour: "grid" },

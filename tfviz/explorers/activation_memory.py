@@ -1,38 +1,24 @@
 """What training holds for the backward pass, by depth: kept, checkpointed, reversible in chunks."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, knob
 from tfviz.sparse.reversible_residual import WAYS, activations
 
 LENGTHS = [2**n for n in range(8, 17)]
-CHUNKS = [1, 2, 4, 8, 16]
 
 
 class ActivationMemory(Explorer):
-    """N pre-norm blocks of width 512 on L tokens, four bytes a number.
+    """N pre-norm blocks of width 512 on L tokens, four bytes a number."""
 
-    N        1 to 24;  L   256 to 65536, a power of 2
-    chunks   of the feed-forward in a reversible block: 1, 2, 4, 8 or 16
-
-    Raises ValueError for values out of range.
-    """
-
-    module: ClassVar[str] = "activation_memory"
-    label: ClassVar[str] = "Memory of training by depth: kept, checkpointed, reversible"
-    min_height: ClassVar[str] = "49.5rem"
-    min_height_narrow: ClassVar[str] = "69rem"
+    label = "Memory of training by depth: kept, checkpointed, reversible"
+    rem = 49.5, 69
 
     N = knob(6, low=1, high=24, label="blocks", letter="N")
     L = knob(4096, of=LENGTHS, label="length", letter="L")
-    chunks = knob(1, of=CHUNKS, label="chunks of the feed-forward", letter="c")
+    chunks = knob(1, of=[1, 2, 4, 8, 16], label="chunks of the feed-forward", letter="c")
     asks = "Drag the dot to more blocks. Which curve does not mind?"
     d = 512
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Bytes by way, for 1 to 24 blocks."""
         return {
             way: [4 * activations(way, N, self.L, self.d, self.chunks) for N in range(1, 25)]

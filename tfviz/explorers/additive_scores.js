@@ -25,8 +25,7 @@ export default tf.explorer({
     app.formula("{additive:additive: tanh(s W + h U) · v}");
     app.formula("{dot:dot product: s · h / √d}");
     const table = app.table({ columns: ["note", "additive", "dot product"] });
-    app.knob("size");
-    app.knob("sharpness");
+    app.knobsOf("size", "sharpness");
     const question = app.ask({
       name: "longer-states",
       question:
@@ -58,35 +57,23 @@ export default tf.explorer({
         marks: [
           { rule: { x: k.size }, colour: "grid" },
           { line: curve("dot"), name: "dot product", colour: "muted", dash: "6 3", term: "dot" },
-          ...(open
-            ? [{ handle: [k.size, dot], knob: "size", text: `${k.size} times the length` }]
-            : [
-                { rule: { y: ceiling }, colour: "muted", dash: "2 3" },
-                {
-                  text: "ceiling",
-                  at: [0.1, ceiling],
-                  dx: 30,
-                  dy: ceiling > 0.9 ? 12 : -10,
-                  colour: "muted",
-                },
-                {
-                  line: curve("additive"),
-                  name: "additive",
-                  colour: "attention",
-                  wide: 2.5,
-                  bold: true,
-                  term: "additive",
-                },
-                {
-                  handle: [0.1, ceiling],
-                  knobY: "sharpness",
-                  to: lift,
-                  text: `v times ${k.sharpness}`,
-                  colour: "key",
-                },
-                { handle: [k.size, now], knob: "size", text: `${k.size} times the length` },
-              ]),
-          ...question.marks(),
+          !open && [
+            { rule: { y: ceiling }, colour: "muted", dash: "2 3" },
+            {
+              ...{ text: "ceiling", at: [0.1, ceiling], colour: "muted" },
+              ...{ dx: 30, dy: ceiling > 0.9 ? 12 : -10 },
+            },
+            {
+              ...{ line: curve("additive"), name: "additive", term: "additive" },
+              ...{ colour: "attention", wide: 2.5, bold: true },
+            },
+            {
+              ...{ handle: [0.1, ceiling], knobY: "sharpness", to: lift, colour: "key" },
+              text: `v times ${k.sharpness}`,
+            },
+          ],
+          { handle: [k.size, open ? dot : now], knob: "size", text: `${k.size} times the length` },
+          question.marks(),
         ],
         sketch: question.sketch,
         hover: (x, y, m) => `${m.name ?? "largest weight"} at × ${tf.sig(x)}: ${tf.fixed(y)}`,

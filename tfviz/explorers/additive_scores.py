@@ -1,34 +1,21 @@
 """Additive score and dot product on the same states: one is bounded, the other is not."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
-import torch
 import traitlets as t
 from torch import Tensor
 
 from tfviz.attention import attention
 from tfviz.basics.additive_attention import additive_attention
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import given, knob
+from tfviz.explorers.base import Explorer, Numbers, exact, given, knob, table
 
 SIZES = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
 SHARPNESS = [0.0, 0.5, 1.0, 2.0, 5.0, 10.0]
 
 
 class AdditiveScores(Explorer):
-    """One state s and n notes H of its width, scored by tanh(s W_a + h U_a) v_aᵀ and by s hᵀ/√d.
+    """One state s and n notes H of its width, scored by tanh(s W_a + h U_a) v_aᵀ and by s hᵀ/√d."""
 
-    size        multiplies s and H;  sharpness multiplies v_a: one of SIZES, of SHARPNESS
-
-    Raises ValueError for shapes or values that do not fit.
-    """
-
-    module: ClassVar[str] = "additive_scores"
-    label: ClassVar[str] = "Additive score and dot product while states grow"
-    min_height: ClassVar[str] = "52.5rem"
-    min_height_narrow: ClassVar[str] = "67rem"
+    label = "Additive score and dot product while states grow"
+    rem = 52.5, 67
 
     s = given(t.List(t.Float()))
     H = given(t.List(t.List(t.Float())))
@@ -40,33 +27,24 @@ class AdditiveScores(Explorer):
     sharpness = knob(1.0, of=SHARPNESS, label="v, times")
     asks = "Which of the two scores becomes certain, which one stops changing? Drag the dots."
 
-    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+    def prepare(self, said: Numbers) -> Numbers:
         s, H, v_a, names = said["s"], said["H"], said["v_a"], said["names"]
         if len(H) != len(names) or not 1 <= len(H) <= 8:
             raise ValueError(f"{len(H)} notes, {len(names)} names; give 1 to 8, as many of each")
         shapes = {"H": (len(H), len(s)), "W_a": (len(s), len(v_a)), "U_a": (len(s), len(v_a))}
-        for name, shape in shapes.items():
-            rows = said[name] = [list(r) for r in said[name]]
-            if len(rows) != shape[0] or any(len(r) != shape[1] for r in rows):
-                raise ValueError(
-                    f"{name} = {rows!r}; with this s and v_a its shape must be {shape}"
-                )
-        return said | {"s": list(s), "v_a": list(v_a), "names": list(names)}
+        rows = {name: table(name, said[name], *shape) for name, shape in shapes.items()}
+        return said | rows | {"s": list(s), "v_a": list(v_a), "names": list(names)}
 
     def weights(self, size: float) -> tuple[Tensor, Tensor]:
         """α by the additive score and by the scaled dot product, as the library computes them."""
-        s, H, W_a, U_a, v_a = (
-            torch.tensor(x, dtype=torch.float64)
-            for x in ([self.s], self.H, self.W_a, self.U_a, self.v_a)
-        )
+        s, H, W_a, U_a, v_a = map(exact, ([self.s], self.H, self.W_a, self.U_a, self.v_a))
         S, H = size * s, size * H
         additive = additive_attention(S, H, W_a, U_a, self.sharpness * v_a)[1]
         return additive[0], attention(S, H, H)[1][0]
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         additive, dot = self.weights(self.size)
-        most = [[float(alpha.max()) for alpha in self.weights(size)] for size in SIZES]
-        return {
-            **{"additive": additive.tolist(), "dot": dot.tolist()},
-            **{"most_additive": [a for a, _ in most], "most_dot": [d for _, d in most]},
-        }
+        most = [[alpha.max() for alpha in self.weights(size)] for size in SIZES]
+        most_additive, most_dot = zip(*most, strict=True)
+        found = {"additive": additive, "dot": dot}
+        return found | {"most_additive": most_additive, "most_dot": most_dot}

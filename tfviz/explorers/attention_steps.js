@@ -12,7 +12,6 @@ function numbers({ Q, K, V, scale, causal }) {
 }
 
 const vector = (x) => `(${x.map((v) => tf.fixed(v)).join(", ")})`;
-const largest = (xs) => xs.indexOf(Math.max(...xs));
 
 export default tf.explorer({
   ends: ({ words }) => ({ row: { high: words.length - 1 }, column: { high: words.length - 1 } }),
@@ -52,7 +51,7 @@ export default tf.explorer({
       name: "listens-to",
       question: `Read the rows of Q and K: to which word does “${words[first]}” listen most?`,
       chips: words,
-      truth: (n) => largest(n.weights[first]),
+      truth: (n) => tf.best(n.weights[first]),
       because:
         "Its query and that word's key have the largest product, and the softmax enlarges it.",
     });
@@ -66,7 +65,7 @@ export default tf.explorer({
         view.show({
           title,
           label: `${title}: a row for each of ${words.join(", ")}`,
-          ...{ rows: L, columns: table[0].length, values: table.flat(), signed: true },
+          ...{ rows: L, columns: table[0].length, values: table, signed: true },
           ...{ most: 2 * Math.max(1e-9, ...table.flat().map(Math.abs)), colour: term },
           ...{ text: (r, c) => (more?.open ? "?" : tf.fixed(table[r][c])), rowHeads: words },
           ...{ rowColour: term === "attention" ? "query" : term },
@@ -78,22 +77,20 @@ export default tf.explorer({
       narrow(values, "values V", V, j, "value");
       const blank = n.output.map((row) => row.map(() => 0));
       narrow(outputs, "outputs Z = A V", open ? blank : n.output, i, "attention", question);
-      const wide = (view, title, table, most, digits) =>
+      const wide = (view, title, table, most) =>
         view.show({
           title,
           label: `${title}; arrow keys choose a query and a key`,
           ...{ rows: L, rowHeads: words, columnHeads: words, row: i, column: j, most },
-          ...{ signed: true, text: (r, c) => (open ? "?" : tf.fixed(table[r][c], digits)) },
-          values: table.flatMap((row, r) =>
-            row.map((x, c) => (forbidden(r, c) ? Number.NaN : open ? 0 : x)),
-          ),
+          ...{ signed: true, text: (r, c) => (open ? "?" : tf.fixed(table[r][c])) },
+          values: (r, c) => (forbidden(r, c) ? Number.NaN : open ? 0 : table[r][c]),
           frames: [{ cell: [i, j] }],
           marks: [{ cells: [[i, j]], term: "attention", colour: "attention" }],
         });
       const scaled = n.scores.map((row) => row.map((s) => s / by));
       const most = 3 * Math.max(1e-9, ...scaled.flat().map(Math.abs));
-      wide(scores, `S = Q Kᵀ${k.scale ? ` / ${root}` : ""}`, scaled, most, 2);
-      wide(weights, "A = softmax of each row of S", n.weights, 1, 2);
+      wide(scores, `S = Q Kᵀ${k.scale ? ` / ${root}` : ""}`, scaled, most);
+      wide(weights, "A = softmax of each row of S", n.weights, 1);
 
       const a = tf.fixed(n.weights[i][j], 3);
       const products = Q[i].map((x, c) => `${tf.fixed(x)}·${tf.fixed(K[j][c])}`).join(" + ");
@@ -109,7 +106,7 @@ export default tf.explorer({
       const shut = ["j > i: forbidden, the score is −∞ and the weight exactly 0"];
       work.show(open ? [] : forbidden(i, j) ? [lines[0], ...shut] : lines.filter(Boolean));
       if (pointed) return;
-      const best = largest(n.weights[i]);
+      const best = tf.best(n.weights[i]);
       const told = forbidden(i, j) ? "forbidden" : `weight ${a}`;
       app.say(
         open

@@ -1,16 +1,10 @@
 """All steps of one attention on a short sentence; each cell explains its own arithmetic."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
-import torch
 import traitlets as t
 
 from tfviz import _arguments, patterns
 from tfviz.attention import attention
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import given, knob
+from tfviz.explorers.base import Explorer, Numbers, exact, given, knob, table
 
 MOST_WORDS, MOST_WIDTH = 8, 4
 
@@ -18,18 +12,12 @@ MOST_WORDS, MOST_WIDTH = 8, 4
 class AttentionSteps(Explorer):
     """Q Kᵀ, the scale, the mask, the softmax and the blend, with linked cells.
 
-    Q, K, V       L rows each, L ≤ 8; Q and K of equal width ≤ 4, V of width ≤ 4
-    words         L words; row, column   the cell that is explained
-    scale         divide by √d_k;  causal   only keys j ≤ i are allowed
-
-    Raises ValueError for shapes or values that do not fit.
+    Q, K, V    a row for each of up to 8 words; Q and K of equal width ≤ 4, V of width ≤ 4
     """
 
-    module: ClassVar[str] = "attention_steps"
-    label: ClassVar[str] = "Attention step by step: scores, weights and output of each word"
-    min_height: ClassVar[str] = "62.5rem"
-    min_height_narrow: ClassVar[str] = "125rem"
-    narrow: ClassVar[int] = 640
+    label = "Attention step by step: scores, weights and output of each word"
+    rem = 62.5, 125
+    narrow = 640
 
     Q = given(t.List(t.List(t.Float())))
     K = given(t.List(t.List(t.Float())))
@@ -44,28 +32,19 @@ class AttentionSteps(Explorer):
         "large tables, or move with the arrow keys: it explains itself."
     )
 
-    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+    def prepare(self, said: Numbers) -> Numbers:
         words = list(said["words"])
         _arguments.integer("number of words", len(words), 1, MOST_WORDS)
-        for name in ("Q", "K", "V"):
-            # six digits: a float32 that was typed as 0.2 travels as 0.2
-            table = [[round(_arguments.real(name, x), 6) for x in r] for r in said[name]]
-            widths = {len(r) for r in table}
-            if len(table) != len(words) or len(widths) != 1 or not 1 <= max(widths) <= MOST_WIDTH:
-                raise ValueError(
-                    f"{name} has {len(table)} rows of widths {sorted(widths)}; give {len(words)} "
-                    f"rows, one for each word, of one width from 1 to {MOST_WIDTH}"
-                )
-            said[name] = table
-        if len(said["Q"][0]) != len(said["K"][0]):
-            raise ValueError("rows of Q and K differ in width; a dot product needs equal widths")
-        return said | {"words": words}
+        L, width = len(words), range(1, MOST_WIDTH + 1)
+        rows = {name: table(name, said[name], L, width) for name in "QKV"}
+        table("K", rows["K"], L, len(rows["Q"][0]))
+        return said | rows | {"words": words}
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Q Kᵀ, A and Z = A V, as the library computes them."""
-        Q, K, V = (torch.tensor(x, dtype=torch.float64) for x in (self.Q, self.K, self.V))
+        Q, K, V = map(exact, (self.Q, self.K, self.V))
         scores = Q @ K.T
         if not self.scale:  # attention divides by √d_k; cancel it
             Q = Q * Q.shape[-1] ** 0.5
         Z, A = attention(Q, K, V, patterns.causal() if self.causal else None)
-        return {"scores": scores.tolist(), "weights": A.tolist(), "output": Z.tolist()}
+        return {"scores": scores, "weights": A, "output": Z}

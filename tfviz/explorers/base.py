@@ -11,14 +11,30 @@ from __future__ import annotations
 import html
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
+import numpy as np
+import torch
 import traitlets as t
+from torch import Tensor
 
-from tfviz.explorers.knobs import Knob
+from tfviz import _arguments
+from tfviz.explorers.knobs import Knob, given, knob, own
+from tfviz.formula import Formula
+
+# fmt: off
+__all__ = [
+    "ALL", "Explorer", "Knob", "Numbers", "exact", "given", "handed", "knob", "own", "table",
+    "uniforms", "write_assets",
+]
+# fmt: on
+
+Numbers = dict[str, Any]
+"""What an explorer counts or shows, by name: JSON-ready."""
 
 HERE = Path(__file__).parent
 KIT = HERE / "kit"
@@ -36,22 +52,24 @@ class Explorer(anywidget.AnyWidget):
     """Base of all explorers. A subclass sets the class attributes, and declares what it is given
     and what the reader moves (`tfviz.explorers.knobs`) in the order of the constructor's arguments.
 
-    module       name of `<module>.js` and `<module>.css` beside the class's Python file
     label        accessible name of the whole explorer
-    min_height   CSS height that the page reserves where the explorer is wide; `cqw` may be used:
-                 1cqw is 1 % of the width of the explorer
-    min_height_narrow   the same below `narrow` pixels of width; must be the greater of the two
+    rem          heights that the page reserves, in rem: where the explorer is wide, and below
+                 `narrow` pixels of width; the second must be the greater
     asks         the sentence above the picture, unless another `prompt` is given
+    data         constants that the module reads as `tf.data`, as `handed` gives them: formulas,
+                 words, what was stored, never a result
     uses         files of `parts/` that stand in front of the module: what a few explorers share
     extra        arguments that only `prepare` uses, with their defaults
+
+    Its ES module, and its style sheet if it has one, are called as its Python file and stand beside
+    that. The docstring of a subclass goes on with its knobs, each with what it may be.
 
     Raises TypeError for arguments that it does not have, ValueError for values that do not fit.
     """
 
     module: ClassVar[str]
     label: ClassVar[str]
-    min_height: ClassVar[str] = "34rem"
-    min_height_narrow: ClassVar[str] = "56rem"
+    rem: ClassVar[tuple[float, float]] = 34, 56
     narrow: ClassVar[int] = 676
     home: ClassVar[Path] = HERE
     uses: ClassVar[tuple[str, ...]] = ()
@@ -79,7 +97,12 @@ class Explorer(anywidget.AnyWidget):
                 for name, value in {**arguments, **cls.extra, "prompt": ""}.items()
             ]
         )
-        if "module" in vars(cls):
+        if "numbers" in vars(cls):
+            setattr(cls, "numbers", _listed(cls.numbers))  # noqa: B010
+        told = [x.told(name) for name, x in cls.moved.items() if isinstance(x, Knob)]
+        cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", *told])
+        package, _, cls.module = cls.__module__.rpartition(".")
+        if package == __package__:
             ALL[cls.module] = cls
 
     def __init__(self, *values: Any, **named: Any) -> None:
@@ -103,10 +126,7 @@ class Explorer(anywidget.AnyWidget):
     def _first_prompt(self) -> str:
         return self.asks
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        """Constants that the module reads as `tf.data`: formulas, words, never a result."""
-        return {}
+    data: ClassVar[Callable[[], Mapping[str, Any]]] = dict
 
     @classmethod
     def sources(cls) -> tuple[str, str]:
@@ -120,10 +140,15 @@ class Explorer(anywidget.AnyWidget):
             "found": [n for n, x in cls.given.items() if x.metadata["role"] == "found"],
         }
         written: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
-        data = json.dumps(cls.data(), sort_keys=True, **written)
+
+        def code(x: Any) -> str:
+            whole = isinstance(x, Formula)
+            return x.javascript() if whole else json.dumps(x, sort_keys=True, **written)
+
+        data = ",".join(f"{code(name)}:{code(x)}" for name, x in sorted(cls.data().items()))
         about = json.dumps(declared, **written)  # in order: that of the constructor
         name = json.dumps(cls.module)
-        start = f"const tf = tfvizKit({{name: {name}, declared: {about}, data: {data}}});"
+        start = f"const tf = tfvizKit({{name: {name}, declared: {about}, data: {{{data}}}}});"
         files = [*(HERE / "parts" / f"{n}.js" for n in cls.uses), cls.home / f"{cls.module}.js"]
         script = "\n".join(file.read_text("utf-8") for file in files)
         sheet = cls.home / f"{cls.module}.css"
@@ -143,7 +168,8 @@ class Explorer(anywidget.AnyWidget):
 
     def numbers(self) -> dict[str, Any]:
         """What the page shows for the present knobs, worked out by the library: name -> number, or
-        lists of numbers. The module's `numbers` gives the same, to rounding."""
+        lists of numbers. The module's `numbers` gives the same, to rounding. A subclass may write
+        tensors in place of lists."""
         raise NotImplementedError(f"{type(self).__name__} does not say its numbers")
 
     @property
@@ -157,10 +183,10 @@ class Explorer(anywidget.AnyWidget):
         """The explorer of this `state`. Raises TypeError or ValueError if none can have it."""
         return cls(**state)
 
-    def heights(self) -> dict[int, str]:
-        """The heights to reserve, for the state at hand: 0 is the height where the explorer is
-        wide, another number the height below that width in pixels (greater where narrower)."""
-        return {0: self.min_height, self.narrow: self.min_height_narrow}
+    def heights(self) -> dict[int, float]:
+        """The heights to reserve in rem, for the state at hand: 0 is the height where the explorer
+        is wide, another number the height below that width in pixels (greater where narrower)."""
+        return {0: self.rem[0], self.narrow: self.rem[1]}
 
     def html(self) -> str:
         """The mount point for pages without a kernel."""
@@ -168,7 +194,10 @@ class Explorer(anywidget.AnyWidget):
         state = json.dumps(self.state, sort_keys=True, ensure_ascii=False).replace("<", "\\u003c")
         # Steps in the width without a media query: the difference to the width, times much, is
         # below zero where there is more room and above every height where there is less.
-        steps = [f"min({h}, ({w}px - 100cqw) * 999)" if w else h for w, h in self.heights().items()]
+        steps = [
+            f"min({h:g}rem, ({w}px - 100cqw) * 999)" if w else f"{h:g}rem"
+            for w, h in self.heights().items()
+        ]
         height = f"max({', '.join(steps)})"
         return (
             f'<div class="tfviz-explorer" data-explorer="{self.module}" role="group" '
@@ -182,6 +211,64 @@ class Explorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         data, metadata = super()._repr_mimebundle_(**options)
         return {**data, "text/html": self.html(), "text/plain": repr(self)}, metadata
+
+
+def _listed(numbers: Callable[[Any], Numbers]) -> Callable[[Any], Numbers]:
+    """Its tensors, of any number of dimensions, as lists and numbers."""
+
+    def listed(x: Any) -> Any:
+        if isinstance(x, Mapping):
+            return {name: listed(y) for name, y in x.items()}
+        if isinstance(x, list | tuple):
+            return [listed(y) for y in x]
+        return x.tolist() if isinstance(x, Tensor | np.ndarray) else x
+
+    return wraps(numbers)(lambda self: listed(numbers(self)))
+
+
+def handed(*found: Callable[[], Mapping[str, Any]], **named: Any) -> Any:
+    """The `data` of a class: what these functions return when the page is made, and by name
+    constants, or functions of nothing that make them."""
+
+    def data() -> Numbers:
+        values = {n: x for one in found for n, x in one().items()} | named
+        fixed = (Formula, str, Sequence, Mapping, int, float)
+        return {n: x if isinstance(x, fixed) else x() for n, x in values.items()}
+
+    return staticmethod(data)
+
+
+def exact(numbers: Any) -> Tensor:
+    """Lists of numbers as a tensor in double precision, as the page has them."""
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def table(name: str, given: Any, many: int | range, width: int | range) -> list[list[float]]:
+    """Rows of numbers that were given, with six digits: a float32 typed as 0.2 travels as 0.2.
+
+    Raises ValueError unless there are so many of one such width.
+    """
+    rows = [[round(_arguments.real(name, float(x)), 6) for x in row] for row in given]
+    widths = sorted({len(row) for row in rows})
+    many, width = (x if isinstance(x, range) else range(x, x + 1) for x in (many, width))
+    if len(rows) not in many or len(widths) != 1 or widths[0] not in width:
+        wanted = [", ".join(map(str, x)) for x in (many, width)]
+        raise ValueError(
+            f"{name} has {len(rows)} rows of widths {widths}; give {wanted[0]} rows of one width, "
+            f"{wanted[1]} numbers"
+        )
+    return rows
+
+
+def uniforms(seed: int, count: int) -> Tensor:
+    """Numbers of mean 0 and variance 1 that the kit makes too: mulberry32, by their place."""
+    with np.errstate(over="ignore"):
+        k = np.arange(1, count + 1, dtype=np.uint32)
+        x = np.uint32(seed * 0x9E3779B1 & 0xFFFFFFFF) + k * np.uint32(0x6D2B79F5)
+        x = (x ^ (x >> np.uint32(15))) * (x | np.uint32(1))
+        x ^= x + (x ^ (x >> np.uint32(7))) * (x | np.uint32(61))
+        x ^= x >> np.uint32(14)
+    return torch.from_numpy((x / 2**32 - 0.5) * 12**0.5)
 
 
 def _first(trait: t.TraitType) -> Any:

@@ -28,13 +28,11 @@ const edges = tf.keep((k, causal) =>
 const box = (first, end) => {
   const level = Math.log2(end - first);
   const [left, right] = [level && level + 1.66, level + 2.54];
-  const [top, low] = [L - first - 0.07, L - end + 0.07];
-  const shape = [[left, top], [right, top], [right, low], [left, low]]; // prettier-ignore
-  return { level, left, right, shape, at: [(left + right) / 2, (top + low) / 2] };
+  const shape = tf.box(left, right, L - end + 0.07, L - first - 0.07);
+  return { level, left, right, shape, at: [(left + right) / 2, L - (first + end) / 2] };
 };
-const tree = tf
-  .range(5, (level) => tf.range(L >> level, (n) => [n << level, (n + 1) << level]))
-  .flat();
+const level = (a) => tf.range(L >> a, (n) => [n << a, (n + 1) << a]);
+const tree = tf.range(5, level).flat();
 
 export default tf.explorer({
   numbers({ token, speaker, k, causal }) {
@@ -50,7 +48,7 @@ export default tf.explorer({
     const named = (n) => (n < 3 ? steps[n] : `layer 2: up to level ${n - 2}`);
     app.motion("step", { every: 1400, format: named });
     for (const key of ["token", "speaker"]) app.knob(key, { format: (i) => `${i}: ${words[i]}` });
-    for (const key of ["k", "causal"]) app.knob(key);
+    app.knobsOf("k", "causal");
     const { token } = app.first;
     const question = app.ask({
       name: "how-many",
@@ -66,11 +64,10 @@ export default tf.explorer({
       const read = open ? [] : n.reads.filter(([, , level]) => level <= k.step - 2);
       const heard = tf.sum(read.map(([first, end]) => end - first));
       const wanted = k.causal ? k.token + 1 : L;
-      const frame = (i, colour) => ({
-        line: box(i, i + 1).shape.concat([box(i, i + 1).shape[0]]),
-        colour,
-        wide: 2.5,
-      });
+      const frame = (i, colour) => {
+        const { shape } = box(i, i + 1);
+        return { line: [...shape, shape[0]], colour, wide: 2.5 };
+      };
       const boxes = tree.map(([first, end]) => {
         const mine = read.find(([a, b]) => a === first && b === end);
         const now = mine && mine[2] === k.step - 2;
@@ -96,7 +93,7 @@ export default tf.explorer({
         x: { from: 0, to: 6.6, bare: true },
         y: { from: 0, to: L, bare: true },
         marks: [
-          ...[...boxes, frame(k.speaker, "value"), frame(k.token, "query"), ...texts],
+          [boxes, frame(k.speaker, "value"), frame(k.token, "query"), texts],
           apart &&
             by.level &&
             k.step > 0 && { arrow: [[2.2, L - k.speaker - 0.5], door], ...message },
@@ -104,22 +101,21 @@ export default tf.explorer({
         ],
       });
       const last = n.edges.at(-1);
-      const full = lengths.map((l) => [l, k.causal ? (l * (l + 1)) / 2 : l * l]);
-      const ours = lengths.map((l, m) => [l, n.edges[m]]);
+      const full = lengths.map((l) => (k.causal ? (l * (l + 1)) / 2 : l * l));
       count.show({
         title: "edges in all, over the length of the text (both log)",
-        label: `Edges at 1,024 tokens: ${full.at(-1)[1]} in full attention${open ? "" : `, ${last} in the tree`}`,
+        label: `Edges at 1,024 tokens: ${full.at(-1)} in full attention${open ? "" : `, ${last} in the tree`}`,
         x: { from: 16, to: 1024, log: true, label: "words L" },
         y: { from: 100, to: 1.2e6, log: true, format: tf.count },
         marks: [
-          { line: full, colour: "ink", name: "full" },
-          !open && { line: ours, colour: "attention", wide: 2.5, name: "tree" },
+          { line: full, at: lengths, colour: "ink", name: "full" },
+          !open && { line: n.edges, at: lengths, colour: "attention", wide: 2.5, name: "tree" },
         ],
       });
       app.read({
-        "nodes read so far": open ? "?" : read.length,
-        "words covered": open ? "?" : `${heard} of ${wanted}, each once`,
-        "edges at L = 1,024": open ? "?" : tf.count(last),
+        "nodes read so far": question.tell(read.length),
+        "words covered": question.tell(`${heard} of ${wanted}, each once`),
+        "edges at L = 1,024": question.tell(tf.count(last)),
       });
       const who = `“${words[k.speaker]}”`;
       const way =

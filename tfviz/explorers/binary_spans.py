@@ -1,11 +1,6 @@
 """A sentence in a binary tree: which spans a token reads, and how a message comes to it."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.sparse import bp_transformer as bpt
 
 WORDS = [
@@ -19,17 +14,12 @@ STEPS = ["the words", "layer 1: spans read", "layer 2: words beside it"]
 class BinarySpans(Explorer):
     """Binary partitioning of sixteen words.
 
-    step     0 the words, 1 spans read their words, 2 to 5 the token reads, level by level
-    token    the word that reads, 0 to 15;  speaker   the word whose message is followed
-    k        nodes of each level on each side, 1 to 4;  causal   the left side only
-
-    Raises ValueError for values out of range.
+    step    0 the words, 1 spans read their words, 2 to 5 the token reads, level by level
     """
 
-    module: ClassVar[str] = "binary_spans"
-    label: ClassVar[str] = "Binary partitioning: what a token reads in a tree of spans"
-    min_height: ClassVar[str] = "52rem"
-    min_height_narrow: ClassVar[str] = "112rem"
+    label = "Binary partitioning: what a token reads in a tree of spans"
+    rem = 52, 112
+    data = handed(words=WORDS, lengths=LENGTHS, steps=STEPS)
 
     step = knob(5, low=0, high=5, label="step")
     token = knob(5, low=0, high=15, label="the word that reads", letter="i")
@@ -38,11 +28,7 @@ class BinarySpans(Explorer):
     causal = knob(False, label="causal: the left side only")
     asks = "Press play: how does the message of one word come to another? Then choose another word."
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {"words": WORDS, "lengths": LENGTHS, "steps": STEPS}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """What the token reads as [first, end, level at which it came], the node that brings the
         speaker's message (or −1), and the edges of texts of several lengths."""
         table, where = bpt.reads(16, self.k, self.causal)[self.token], bpt.spans(16)
@@ -53,8 +39,5 @@ class BinarySpans(Explorer):
             if node >= 0
         ]
         brings = [n for n, (first, end, _) in enumerate(found) if first <= self.speaker < end]
-        return {
-            "reads": found,
-            "through": brings[0] if brings else -1,
-            "edges": [bpt.edges(L, self.k, self.causal) for L in LENGTHS],
-        }
+        edges = [bpt.edges(L, self.k, self.causal) for L in LENGTHS]
+        return {"reads": found, "through": brings[0] if brings else -1, "edges": edges}

@@ -67,22 +67,24 @@ export default tf.explorer({
       });
       const drag = (L) => ({ d: app.snap("d", L / k.factor) });
       const crossing = `scores and feed-forward cost the same at ${tf.count(n.crossing)} tokens`;
-      const words = KEYS.map((key, part) => `${PARTS[key].name} ${Math.round(100 * now[part])} %`);
+      const words = KEYS.map((key, part) => `${PARTS[key].name} ${tf.percent(now[part])}`);
       const told = open ? "" : `: ${words.join(", ")}`;
       const all = tf.sum(KEYS.map((key) => n[key]));
       plane.show({
         title: "share of the operations, over the length",
         label: `Shares at length ${k.L}${open ? "" : `${told}; ${crossing}`}`,
         x: { log: true, from: LENGTHS[0], to: LENGTHS.at(-1), label: "length L", format: tf.count },
-        y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (y) => `${100 * y} %` },
+        y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (y) => tf.percent(y) },
         marks: [
-          ...(open ? [] : areas),
-          !open && { rule: { x: n.crossing }, colour: "ink", dash: "4 4", wide: 1.5 },
+          !open && areas,
+          !open && [
+            { rule: { x: n.crossing }, colour: "ink", dash: "4 4", wide: 1.5 },
+            {
+              ...{ handle: [n.crossing, even[0]], knob: "d", label: "crossing", to: drag },
+              ...{ text: crossing, colour: "ink" },
+            },
+          ],
           { rule: { x: k.L }, colour: "query", wide: 2.5 },
-          !open && {
-            ...{ handle: [n.crossing, even[0]], knob: "d", label: "crossing", to: drag },
-            ...{ text: crossing, colour: "ink" },
-          },
           { handle: [k.L, 1], knob: "L", text: `${tf.count(k.L)} tokens`, colour: "query" },
         ],
       });

@@ -1,12 +1,7 @@
 """Where the operations of a block go: projections, scores and feed-forward over the length."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
 from tfviz.basics.pointwise_mlp import block_flops, block_weights
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, knob
 
 LENGTHS = [2**n for n in range(4, 18)]
 WIDTHS = [16, 32, 64, 128, 256, 512, 768, 1024, 2048, 4096, 8192, 12288]
@@ -14,32 +9,23 @@ FACTORS = [1, 2, 3, 4, 6, 8]
 
 
 class BlockCosts(Explorer):
-    """A block of width d on L tokens, its feed-forward `factor` times as wide.
+    """A block of width d on L tokens, its feed-forward `factor` times as wide."""
 
-    L, d      at least 1, at most 131072 and 12288
-    factor    d_ff/d, 1 to 8
-
-    Raises ValueError for values out of range.
-    """
-
-    module: ClassVar[str] = "block_costs"
-    label: ClassVar[str] = "Cost of a block: shares of its operations over the length"
-    min_height: ClassVar[str] = "50.5rem"
-    min_height_narrow: ClassVar[str] = "75rem"
+    label = "Cost of a block: shares of its operations over the length"
+    rem = 50.5, 75
 
     L = knob(1024, of=LENGTHS, between=True, low=1, label="length", letter="L")
     d = knob(512, of=WIDTHS, between=True, low=1, label="width", letter="d")
     factor = knob(4, of=FACTORS, between=True, label="feed-forward, times as wide")
     asks = "Then drag both dots, and move the factor: what does the crossing depend on?"
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Operations by part, the length where scores and feed-forward cost the same, and the
         feed-forward's share of the weights."""
         d_ff = self.factor * self.d
         found, one = block_flops(self.L, self.d, d_ff), block_flops(1, self.d, d_ff)
         weights = block_weights(self.d, d_ff)
-        return {
-            **{"feed": found["feed-forward"], "projections": found["projections"]},
-            **{"scores": found["scores"], "crossing": one["feed-forward"] / one["scores"]},
-            "weights": weights["feed-forward"] / sum(weights.values()),
-        }
+        parts = {"feed": found["feed-forward"], "projections": found["projections"]}
+        share = weights["feed-forward"] / sum(weights.values())
+        crossing = one["feed-forward"] / one["scores"]
+        return parts | {"scores": found["scores"], "crossing": crossing, "weights": share}

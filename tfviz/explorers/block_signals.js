@@ -76,7 +76,7 @@ export default tf.explorer({
   numbers,
   setup(app) {
     const plane = app.plane({ height: (w) => tf.clamp(w * 0.7, 210, 340) });
-    for (const key of ["show", "order", "skips", "depth"]) app.knob(key);
+    app.knobsOf("show", "order", "skips", "depth");
     app.knob("gain", { format: (x) => x.toFixed(1) });
     app.knob("seed");
     const { show: first, skips } = app.first;
@@ -86,18 +86,8 @@ export default tf.explorer({
       const start = k.show === "weights" ? 1 : 0;
       const line = (order, values) => ({ line: values, start, name: NAMES[order] });
       const others = Object.keys(NAMES).filter((order) => order !== k.order && !question.open);
-      /** @type {any[]} */
-      const marks = others.map((order, m) => ({
-        ...line(order, numbers({ ...k, order })[k.show]),
-        ...{ colour: "muted", wide: 1.5, dash: ["5 3", "2 3"][m] },
-      }));
       const mine = n[k.show];
-      marks.push({ ...line(k.order, mine), ...MINE });
       const depth = { handle: [k.depth, mine.at(-1)], knob: "depth", text: `${k.depth} blocks` };
-      if (mine.length) marks.push(depth);
-      if (k.show === first) marks.push(...question.marks());
-      if (k.show !== "weights")
-        marks.push({ rule: { y: 1 }, colour: "grid" }, { points: [[0, 1]], size: 0 });
       const state = `${NAMES[k.order]}, ${k.skips ? "with" : "without"} skips, ${k.depth} block${k.depth > 1 ? "s" : ""}`;
       const words = mine.length
         ? `${WHAT[k.show]} is ${tf.short(mine[0])} at the first and ${tf.short(mine.at(-1))} at the last`
@@ -107,7 +97,19 @@ export default tf.explorer({
         label: `${state}: ${words}`,
         x: { from: start, to: DEEPEST, label: start ? "block" : "after block (0 = the input)" },
         y: { log: true },
-        marks,
+        marks: [
+          others.map((order, m) => ({
+            ...line(order, numbers({ ...k, order })[k.show]),
+            ...{ colour: "muted", wide: 1.5, dash: ["5 3", "2 3"][m] },
+          })),
+          { ...line(k.order, mine), ...MINE },
+          mine.length > 0 && depth,
+          k.show === first && question.marks(),
+          k.show !== "weights" && [
+            { rule: { y: 1 }, colour: "grid" },
+            { points: [[0, 1]], size: 0 },
+          ],
+        ],
         sketch: k.show === first ? question.sketch : null,
       });
       const ends = mine.length && {

@@ -10,19 +10,10 @@ const publicModel = ({ model, N, h, d_head }) =>
 function numbers(k) {
   const model = publicModel(k);
   const tokens = k.L * k.h * (model?.d ?? k.h * k.d_head) * k.N;
-  return {
-    own: cacheBytes(k),
-    mha: cacheBytes({ ...k, h_kv: k.h }),
-    mqa: cacheBytes({ ...k, h_kv: 1 }),
-    weights: model ? model.weights * k.b : 0,
-    slide: tokens * k.b * k.batch,
-  };
+  const [own, mha, mqa] = [k.h_kv, k.h, 1].map((h_kv) => cacheBytes({ ...k, h_kv }));
+  const weights = model ? model.weights * k.b : 0;
+  return { own, mha, mqa, weights, slide: tokens * k.b * k.batch };
 }
-
-// which heads of which layers keep a pair of their own: the first of each group
-const kept = tf.keep((N, h, group) =>
-  Uint8Array.from({ length: h * N }, (_, n) => Number(Math.floor(n / N) % group === 0)),
-);
 
 export default tf.explorer({
   fit(fine, app) {
@@ -66,8 +57,7 @@ export default tf.explorer({
         app.set({ h, h_kv: h % group ? h : h / group });
       },
     });
-    app.knob("d_head");
-    app.knob("slide");
+    app.knobsOf("d_head", "slide");
     const { model: name, L } = app.first;
     const asked = app.ask(
       publicModel(app.first) && {
@@ -88,50 +78,35 @@ export default tf.explorer({
       shares.update();
       const at = (L, h_kv) => cacheBytes({ ...k, L, h_kv });
       const line = (h_kv) => LENGTHS.map((L) => [L, at(L, h_kv)]);
-      const to = (L, bytes) => {
-        const far = (h_kv) => Math.abs(Math.log(at(k.L, h_kv) / bytes));
-        return {
-          L: app.snap("L", L),
-          h_kv: list.reduce((a, b) => (far(b) < far(a) ? b : a)),
-        };
+      const drag = (L, bytes) => {
+        const near = list.map((h_kv) => -Math.abs(Math.log(at(k.L, h_kv) / bytes)));
+        return { L: app.snap("L", L), h_kv: list[tf.best(near)] };
       };
+      const from = LENGTHS[0];
       const reach = [...line(k.h), ...line(1)].map(([, y]) => y);
       curve.show({
         title: "the cache while it fills: drag the dot, up and down shares heads",
         label: `${title}: ${tf.bytes(n.own)} after ${tf.count(k.L)} tokens`,
-        x: {
-          log: true,
-          from: LENGTHS[0],
-          to: LENGTHS.at(-1),
-          label: "tokens kept",
-          format: tf.count,
-        },
+        x: { ...{ log: true, label: "tokens kept", format: tf.count }, from, to: LENGTHS.at(-1) },
         y: {
-          ...{
-            log: true,
-            from: Math.min(...reach),
-            to: Math.max(...reach, n.weights),
-            format: tf.bytes,
-          },
-          ticks: tf.range(12, (e) => 1024 * 8 ** (e + 1)),
+          ...{ log: true, from: Math.min(...reach), to: Math.max(...reach, n.weights) },
+          ...{ format: tf.bytes, ticks: tf.range(12, (e) => 1024 * 8 ** (e + 1)) },
         },
         marks: [
           { line: line(k.h), colour: "muted", dash: "5 3", name: "MHA", term: "heads" },
           { line: line(1), colour: "muted", dash: "2 3", name: "MQA", term: "heads" },
-          n.weights > 0 && !asked.open && { rule: { y: n.weights }, colour: "ink", wide: 1.5 },
           n.weights > 0 &&
-            !asked.open && { text: "weights", at: [LENGTHS[0], n.weights], dx: 28, dy: -9 },
+            !asked.open && [
+              { rule: { y: n.weights }, colour: "ink", wide: 1.5 },
+              { text: "weights", at: [from, n.weights], dx: 28, dy: -9 },
+            ],
           {
-            line: line(k.h_kv),
-            colour: "attention",
-            wide: 2.5,
-            bold: true,
-            name: "as set",
-            term: "L",
+            ...{ line: line(k.h_kv), colour: "attention", wide: 2.5 },
+            ...{ bold: true, name: "as set", term: "L" },
           },
           {
             ...{ handle: [k.L, n.own], knob: "L", knobY: "h_kv", label: "tokens and heads" },
-            ...{ to, text: `${tf.count(k.L)} tokens, ${tf.bytes(n.own)}` },
+            ...{ to: drag, text: `${tf.count(k.L)} tokens, ${tf.bytes(n.own)}` },
           },
         ],
         hover: (x, y, m) => `${m.name}, ${tf.count(x)} tokens: ${tf.bytes(y)}`,
@@ -141,7 +116,7 @@ export default tf.explorer({
         title: `of one token, a pair of keys and values for each layer and ${group > 1 ? "group of heads; hatched: saved" : "head"}`,
         label: `One token: keys and values of ${k.N} layers with ${k.h_kv} key/value heads for ${k.h} query heads`,
         ...{ rows: k.h, columns: k.N },
-        bits: kept(k.N, k.h, group),
+        bits: (head) => head % group === 0, // the first of each group
         marks: [{ cells: tf.range(k.h_kv, (g) => [g * group, 0]), term: "heads" }],
       });
       const most = Math.max(n.mha, n.weights, k.slide ? n.slide : 0);
@@ -149,12 +124,8 @@ export default tf.explorer({
         ...{ head, mine: colour === "attention" },
         cells: [{ bar: bytes, of: most, text: tf.bytes(bytes), colour }],
       });
-      const how =
-        group === 1
-          ? "each head its own"
-          : k.h_kv === 1
-            ? "one for all"
-            : `one for ${group} heads (GQA)`;
+      const some = k.h_kv === 1 ? "one for all" : `one for ${group} heads (GQA)`;
+      const how = group === 1 ? "each head its own" : some;
       table.show([
         row(`each of ${k.h} heads (MHA)`, n.mha),
         row(`as set: ${how}`, n.own, "attention"),
@@ -166,17 +137,14 @@ export default tf.explorer({
       app.read({
         cache: tf.bytes(n.own),
         "of it for one token": tf.bytes(each),
-        "as large as the weights at": asked.open
-          ? "?"
-          : model
-            ? `${tf.count(n.weights / each)} tokens in all`
-            : "–",
+        "as large as the weights at": asked.tell(
+          model ? `${tf.count(n.weights / each)} tokens in all` : "–",
+        ),
       });
-      const against =
-        model && !asked.open ? `, ${tf.sig(n.own / n.weights)} times the weights` : "";
-      app.say(
-        `${title}, ${tf.count(k.L)} tokens, batch ${k.batch}, ${k.b} bytes: keys and values take ${tf.bytes(n.own)}${against}.`,
-      );
+      const times = `, ${tf.sig(n.own / n.weights)} times the weights`;
+      const state = `${title}, ${tf.count(k.L)} tokens, batch ${k.batch}, ${k.b} bytes`;
+      const told = `keys and values take ${tf.bytes(n.own)}${model && !asked.open ? times : ""}`;
+      app.say(`${state}: ${told}.`);
     };
   },
 });

@@ -1,41 +1,32 @@
 """How much memory the past takes: the cache of public models, or of a shape of one's own."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
-from typing import Any, ClassVar
 
 import traitlets as t
 
 from tfviz import _arguments
 from tfviz.basics.cache_cost import cache_bytes
 from tfviz.basics.public_models import MODELS, Shape
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import Knob, knob, own
+from tfviz.explorers.base import Explorer, Knob, Numbers, handed, knob, own
 
 LENGTHS = [2**k for k in range(7, 18)]
 BATCHES = [2**k for k in range(9)]
 WIDTHS = [16, 32, 64, 80, 96, 128, 192, 256]
-BYTES = (4, 2, 1)
 MOST = 128  # layers, heads
 
 
 class CacheBudget(Explorer):
     """The bytes of a key/value cache, drawn.
 
-    model       a name in `tfviz.basics.public_models`; N, h, h_kv, d_head replace its numbers
-    L, batch    tokens kept, sequences written at a time
-    b           bytes for each number: 4, 2 or 1
-    slide       show what the formula of erratum E10 gives too
+    model    a name in `tfviz.basics.public_models`; N, h, h_kv, d_head replace its numbers
 
-    Raises ValueError for numbers out of range, and unless h_kv divides h.
+    Raises ValueError unless h_kv divides h.
     """
 
-    module: ClassVar[str] = "cache_budget"
-    label: ClassVar[str] = "Cache budget: bytes of keys and values of a model"
-    min_height: ClassVar[str] = "68rem"
-    min_height_narrow: ClassVar[str] = "117rem"
-    narrow: ClassVar[int] = 640
+    label = "Cache budget: bytes of keys and values of a model"
+    rem = 68, 117
+    narrow = 640
+    data = handed(models=[asdict(shape) for shape in MODELS.values()])
 
     model = knob("Gemma 2 9B", of=list(MODELS), label="model")
     N = own(Knob(1, low=1, high=MOST, label="layers", letter="N"), optional=True)
@@ -47,14 +38,14 @@ class CacheBudget(Explorer):
     )
     L = knob(4096, of=LENGTHS, between=True, low=1, label="tokens kept", letter="L")
     batch = knob(1, of=BATCHES, between=True, label="sequences at a time", letter="B")
-    b = knob(2, of=BYTES, label="bytes for a number")
+    b = knob(2, of=(4, 2, 1), label="bytes for a number")
     slide = knob(False, label="formula of a slide (erratum E10)")
     asks = (
         "Predict: which sliders can make the cache larger than the model, and which one shrinks "
         "it without forgetting a token?"
     )
 
-    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+    def prepare(self, said: Numbers) -> Numbers:
         name = said.setdefault("model", "Gemma 2 9B")
         if name in MODELS:  # else the knob refuses it
             known = asdict(MODELS[name])
@@ -65,24 +56,18 @@ class CacheBudget(Explorer):
                 raise ValueError(f"h = {h}, h_kv = {h_kv}; h_kv must divide h")
         return said
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {"models": [asdict(shape) for shape in MODELS.values()]}
-
     @property
     def shape(self) -> Shape | None:
         """The public model, if N, h and d_head are its own; h_kv may be another."""
         s = MODELS[self.model]
         return s if (s.N, s.h, s.d_head) == (self.N, self.h, self.d_head) else None
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Bytes of the cache as set, with a pair of keys and values for each head and for all
         heads, of the weights (0 for sizes of one's own), and what the slide computes."""
         size = (self.d_head, self.b, self.batch)
         own, mha, mqa = (cache_bytes(self.L, self.N, n, *size) for n in (self.h_kv, self.h, 1))
         d, shape = self.h * self.d_head, self.shape
-        return {
-            **{"own": own, "mha": mha, "mqa": mqa},
-            "weights": shape.weights * self.b if shape else 0,
-            "slide": self.L * self.h * (shape.d if shape else d) * self.N * self.b * self.batch,
-        }
+        weights = shape.weights * self.b if shape else 0
+        slide = self.L * self.h * (shape.d if shape else d) * self.N * self.b * self.batch
+        return {"own": own, "mha": mha, "mqa": mqa, "weights": weights, "slide": slide}

@@ -1,8 +1,7 @@
 // Place i as clock hands: hand m stands at (sin iω_m, cos iω_m), noon is place 0.
 
 const PLACES = tf.declared.knobs.place.high + 1;
-const entry = new Function(`return ${tf.data.entry}`)(); // (i, c, d, base) => p_ic
-const hand = new Function(`return ${tf.data.hand}`)(); // (k, m, d, base) => cos(k ω_m)
+const { entry, hand } = tf.data; // (i, c, d, base) => p_ic, (k, m, d, base) => cos(k ω_m)
 
 const there = ({ place, step }) => tf.clamp(place + step, 0, PLACES - 1);
 const row = (i, d, base) => tf.range(d, (c) => entry(i, c, d, base));
@@ -30,9 +29,9 @@ export default tf.explorer({
   numbers,
   setup(app) {
     const perLine = (w) => Math.min(app.get("d") / 2, w < 430 ? 4 : app.get("d") > 16 ? 6 : 8);
+    const lines = (w) => Math.ceil(app.get("d") / 2 / perLine(w));
     const dials = app.plane({
-      height: (w) =>
-        Math.ceil(app.get("d") / 2 / perLine(w)) * Math.min(116, w / perLine(w) + 12) + 14,
+      height: (w) => lines(w) * Math.min(116, w / perLine(w) + 12) + 14,
     });
     const table = app.matrix({ axes: ["c", "i"], pick: (_, place) => app.set({ place }) });
     const curve = app.plane({ height: () => 170 });
@@ -61,7 +60,7 @@ export default tf.explorer({
       const { place: i, d, base } = k;
       const j = there(k);
       const many = perLine(dials.width);
-      const lines = Math.ceil(d / 2 / many);
+      const cosines = tf.range(d / 2, (m) => hand(j - i, m, d, base));
       const clocks = turns(n).flatMap(([angle, turn], m) => {
         const [x, y] = [m % many, -1.25 * Math.floor(m / many)];
         const up = Math.PI / 2 - angle; // clockwise from noon
@@ -69,26 +68,13 @@ export default tf.explorer({
         return [
           {
             shape: [[x, y], ...tf.arc(x, y, 0.38, up, up - turn)],
-            colour: "attention",
-            strength: 0.3,
-            term: "attention",
+            ...{ colour: "attention", strength: 0.3, term: "attention" },
           },
           { line: tf.arc(x, y, 0.42), colour: "muted", wide: 1 },
-          {
-            line: [
-              [x, y + 0.36],
-              [x, y + 0.42],
-            ],
-            colour: "muted",
-            wide: 1,
-          },
+          { line: [y + 0.36, y + 0.42], at: [x, x], colour: "muted", wide: 1 },
           { line: [[x, y], tip(0.34, n.q)], colour: "key", wide: 3, term: "key" },
           { line: [[x, y], tip(0.27, n.p)], colour: "query", wide: 4, term: "query" },
-          {
-            text: `cos ${tf.fixed(hand(j - i, m, d, base))}`,
-            at: [x, y - 0.52],
-            term: "attention",
-          },
+          { text: `cos ${tf.fixed(cosines[m])}`, at: [x, y - 0.52], term: "attention" },
         ];
       });
       const apart = tf.fixed(j - i, 0);
@@ -97,19 +83,13 @@ export default tf.explorer({
         label: `${d / 2} clocks with the hands of place ${i} and place ${j}`,
         ...{ square: true, hover: false, marks: clocks },
         x: { from: -0.46, to: many - 0.54, bare: true },
-        y: { from: -1.25 * (lines - 1) - 0.62, to: 0.44, bare: true },
+        y: { from: -1.25 * (lines(dials.width) - 1) - 0.62, to: 0.44, bare: true },
       });
       table.show({
         title: "the same as numbers: places across, entries down; violet above 0, grey below",
         label: `Rows 0 to ${PLACES - 1} of the table P with ${d} numbers each; place ${i} and place ${j} are framed; arrow keys choose the place`,
-        ...{
-          rows: d,
-          columns: PLACES,
-          values: all(d, base),
-          signed: true,
-          column: i,
-          columnColour: "query",
-        },
+        ...{ rows: d, columns: PLACES, values: all(d, base), signed: true },
+        ...{ column: i, columnColour: "query" },
         frames: [{ column: j, colour: "key" }],
         handles: [
           {

@@ -1,13 +1,8 @@
 """A position as a row of clock hands: two places, the angles between them, and their product."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
 import torch
 
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.formula import Formula
 from tfviz.position.sinusoidal_pe import hand, sinusoid
 
@@ -17,19 +12,12 @@ BASES = (2.0, 10.0, 100.0, 1_000.0, 10_000.0)
 
 
 class ClockHands(Explorer):
-    """The hands of place i and of place i + k, for d numbers.
+    """The hands of place i and of place i + k, for d numbers; both places stay within 0 … 63."""
 
-    place, step    i, and k: both places lie in 0 … 63
-    d, base        how many numbers a row has, and what the speeds are powers of
-
-    Raises ValueError for numbers that do not fit.
-    """
-
-    module: ClassVar[str] = "clock_hands"
-    label: ClassVar[str] = "Sinusoidal positions as clock hands"
-    min_height: ClassVar[str] = "71rem"
-    min_height_narrow: ClassVar[str] = "103rem"
-    narrow: ClassVar[int] = 640
+    label = "Sinusoidal positions as clock hands"
+    rem = 71, 103
+    narrow = 640
+    data = handed(entry=Formula(sinusoid), hand=Formula(hand))
 
     place = knob(5, low=0, high=PLACES - 1, label="place", letter="i")
     step = knob(3, low=1 - PLACES, high=PLACES - 1, label="step", letter="k")
@@ -40,11 +28,7 @@ class ClockHands(Explorer):
         "and drag the dot in the curve."
     )
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {"entry": Formula(sinusoid).javascript(), "hand": Formula(hand).javascript()}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """The two rows, their product, and that product over all steps; the second place stays
         within 0 … 63."""
         there = min(max(self.place + self.step, 0), PLACES - 1)

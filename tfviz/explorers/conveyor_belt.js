@@ -1,7 +1,7 @@
 // Two queues of one layer: [squeezed; single], fed by segments of four tokens, as in the library.
 const { x, segment, layers } = tf.data;
 const squeeze = {
-  mean: (xs) => tf.sum(xs) / xs.length,
+  mean: tf.mean,
   max: (xs) => Math.max(...xs),
   newest: (xs) => xs.at(-1),
 };
@@ -31,7 +31,7 @@ export default tf.explorer({
     const far = app.plane({ height: (w) => tf.clamp(w * 0.3, 190, 220) });
     app.formula("range of a layer = {single:single slots} + c · {squeezed:squeezed slots}");
     app.motion("step", { every: 900, verbs: ["back", "read on"] });
-    for (const key of ["m", "m_c", "c"]) app.knob(key);
+    app.knobsOf("m", "m_c", "c");
     app.knob("f", { as: "choice" });
     const question = app.ask({
       name: "range",
@@ -47,10 +47,7 @@ export default tf.explorer({
       const { open } = question;
       const done = k.step * segment;
       const from = n.squeezed.length ? n.squeezed[0][0] : n.begin;
-      const bar = (i, height, wide = 1) => {
-        const [a, b] = [i + 0.08, i + wide - 0.08];
-        return [[a, 0], [b, 0], [b, height], [a, height]]; // prettier-ignore
-      };
+      const bar = (i, height, wide = 1) => tf.box(i + 0.08, i + wide - 0.08, 0, height);
       const kept = (i) => i >= n.begin && i < done;
       const newest = (i) => i >= done - segment && kept(i);
       const look = (i) => {
@@ -81,14 +78,13 @@ export default tf.explorer({
         y: { from: 0, to: most, label: "tokens" },
         marks: [
           { line: line(k.m + k.m_c, 0), colour: "muted", dash: "5 3", name: "all single" },
-          !open && {
-            line: line(k.m, k.m_c),
-            ...{ colour: "attention", wide: 2.5, name: "as set", bold: true, term: "squeezed" },
-          },
-          !open && {
-            ...{ handle: [k.c, n.ranges[k.c - 1]], knob: "c", label: "rows that become one" },
-            text: `c = ${k.c}`,
-          },
+          !open && [
+            {
+              ...{ line: line(k.m, k.m_c), colour: "attention", wide: 2.5 },
+              ...{ name: "as set", bold: true, term: "squeezed" },
+            },
+            { handle: [k.c, n.ranges[k.c - 1]], knob: "c", text: `c = ${k.c}` },
+          ],
         ],
       });
       app.read({
@@ -97,13 +93,12 @@ export default tf.explorer({
         [`through ${layers} layers`]: open ? "?" : `${layers * n.ranges[k.c - 1]}, if L divides it`,
         "squeezed numbers are off by": tf.fixed(n.off, 3),
       });
-      app.say(
-        `${k.step} segments read. ${done ? `Tokens ${n.begin} to ${done - 1} stand as they were` : "Nothing is in memory"}${
-          n.squeezed.length
-            ? `, ${from} to ${n.begin - 1} in ${n.squeezed.length} squeezed rows`
-            : ""
-        }.`,
-      );
+      const whole = done
+        ? `Tokens ${n.begin} to ${done - 1} stand as they were`
+        : "Nothing is in memory";
+      const small =
+        from < n.begin ? `, ${from} to ${n.begin - 1} in ${n.squeezed.length} squeezed rows` : "";
+      app.say(`${k.step} segments read. ${whole}${small}.`);
     };
   },
 });

@@ -1,13 +1,8 @@
 """Two queues: a memory of single rows, and behind it one of squeezed rows."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
 import torch
 
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.longer_context import compressive_transformer as squeezing
 
 SEGMENT, STEPS, N = 4, 12, 3
@@ -28,18 +23,11 @@ def values() -> list[float]:
 
 
 class ConveyorBelt(Explorer):
-    """48 tokens of one number each pass through both memories of a layer, four at a time.
+    """48 tokens of one number each pass through both memories of a layer, four at a time."""
 
-    step   segments read, 0 to 12;  m, m_c   slots of the memory and of the squeezed one
-    c      rows that become one: 1 to 8;  f   how: mean, max or newest
-
-    Raises ValueError for values out of range.
-    """
-
-    module: ClassVar[str] = "conveyor_belt"
-    label: ClassVar[str] = "Conveyor belt: memory and squeezed memory"
-    min_height: ClassVar[str] = "58rem"
-    min_height_narrow: ClassVar[str] = "99rem"
+    label = "Conveyor belt: memory and squeezed memory"
+    rem = 58, 99
+    data = handed(x=values, segment=SEGMENT, layers=N)
 
     step = knob(0, low=0, high=STEPS, label="segments read")
     m = knob(8, low=0, high=16, label="slots for single rows", letter="m")
@@ -48,32 +36,20 @@ class ConveyorBelt(Explorer):
     f = knob("mean", of=list(FUNCTIONS), label="how they are squeezed")
     asks = "Press play and follow one bar until it is forgotten. How large is it on its way?"
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {"x": values(), "segment": SEGMENT, "layers": N}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Where the memory begins, the squeezed rows as [first token, value], how far they are off
         in the mean, and the range of one layer for each c."""
-        options: dict[str, Any] = {"m": self.m, "m_c": self.m_c, "c": self.c}
-        belt = squeezing.Compressive(1, 1, compress=FUNCTIONS[self.f], **options)
-        X = torch.tensor(values(), dtype=torch.float64)[None, :, None]
-        state = None
-        for segment in X[:, : self.step * SEGMENT].split(SEGMENT, 1)[: self.step]:
+        sizes: Numbers = {"m": self.m, "m_c": self.m_c, "c": self.c}
+        belt = squeezing.Compressive(1, 1, compress=FUNCTIONS[self.f], **sizes)
+        X = exact(values())[None, : self.step * SEGMENT, None]
+        state = belt.followed(None, X[:, :0], None)
+        for segment in X.split(SEGMENT, 1):
             state = belt.followed(state, segment, None)
-        if state is None:
-            state = belt.followed(None, X[:, :0], None)
         begin = self.step * SEGMENT - state.rows.shape[1]
         squeezed = state.squeezed.flatten().tolist()
         first = [begin - self.c * (len(squeezed) - n) for n in range(len(squeezed))]
-        off = [
-            abs(values()[a + n] - v)
-            for a, v in zip(first, squeezed, strict=True)
-            for n in range(self.c)
-        ]
-        return {
-            "begin": begin,
-            "squeezed": [list(pair) for pair in zip(first, squeezed, strict=True)],
-            "off": sum(off) / max(1, len(off)),
-            "ranges": [squeezing.temporal_range(1, self.m, self.m_c, c) for c in range(1, 9)],
-        }
+        pairs = [list(pair) for pair in zip(first, squeezed, strict=True)]
+        off = [abs(values()[a + n] - v) for a, v in pairs for n in range(self.c)]
+        ranges = [squeezing.temporal_range(1, self.m, self.m_c, c) for c in range(1, 9)]
+        mean = sum(off) / max(1, len(off))
+        return {"begin": begin, "squeezed": pairs, "off": mean, "ranges": ranges}

@@ -39,11 +39,7 @@ const writing = tf.keep((begin, written, seed, tau, k, p) => {
     const order = tf.range(LETTERS.length).sort((a, b) => logits[b] - logits[a] || a - b);
     const falling = order.map((n) => logits[n]);
     const { after, kept } = cutOf(falling, tau, k, p);
-    const back = (xs) => {
-      const out = LETTERS.map(() => 0);
-      for (const [m, n] of order.entries()) out[n] = xs[m];
-      return out;
-    };
+    const back = (xs) => LETTERS.map((_, n) => xs[order.indexOf(n)]);
     return { order, kept, p: back(tf.softmax(falling)), after: back(after) };
   };
   const steps = [[...begin].map((letter) => say(LETTERS.indexOf(letter))).at(-1)];
@@ -70,15 +66,9 @@ function search(tree, { width, alpha, steps }) {
       (y.complete ? [] : children(tree.nodes[y.tokens.join(" ")]).slice(0, width)).map(
         ([token, milli]) => {
           const logP = y.logP + milli / 1000;
-          const tokens = [...y.tokens, token];
-          return {
-            tokens,
-            logP,
-            score: logP / penalty,
-            complete: ends.has(token),
-            parent,
-            p: Math.exp(milli / 1000),
-          };
+          const [tokens, complete] = [[...y.tokens, token], ends.has(token)];
+          const p = Math.exp(milli / 1000);
+          return { tokens, logP, score: logP / penalty, complete, parent, p };
         },
       ),
     );
@@ -91,25 +81,19 @@ function search(tree, { width, alpha, steps }) {
 const VIEWS = {
   write({ begin, written, seed, tau, k, p }) {
     const { tokens, steps } = writing(begin, written, seed, tau, k, p);
-    const last = steps.at(-1);
-    const entropy = -tf.sum(last.p.map((x) => (x > 0 ? x * Math.log(x) : 0)));
-    return { written: tokens, p: last.p, after: last.after, kept: last.kept, entropy };
+    const { p: plain, after, kept } = steps.at(-1);
+    return { written: tokens, p: plain, after, kept, entropy: tf.entropy(plain) };
   },
   token({ stored, which, tau, k, p }) {
     const all = stored.map((x) => cut(x.log_p, tau, k, p));
     const { after, mass } = all[which];
-    const entropy = -tf.sum(after.map((x) => (x > 0 ? x * Math.log(x) : 0)));
-    return { after: after.slice(0, TOLD), kept: all.map((x) => x.kept), mass, entropy };
+    const [kept, entropy] = [all.map((x) => x.kept), tf.entropy(after)];
+    return { after: after.slice(0, TOLD), kept, mass, entropy };
   },
   beam(k) {
     const found = search(k.stored[k.which], k).at(-1);
-    const of = (key) => found.map((y) => y[key]);
-    return {
-      tokens: of("tokens"),
-      log_p: of("logP"),
-      score: of("score"),
-      complete: of("complete").map(Number),
-    };
+    const [tokens, log_p, score] = ["tokens", "logP", "score"].map((of) => found.map((y) => y[of]));
+    return { tokens, log_p, score, complete: found.map((y) => Number(y.complete)) };
   },
 };
 const numbers = (k) => VIEWS[k.view](k);
@@ -128,12 +112,10 @@ const percent = (x) => {
 function drawnFrom(plane, { title, label, names, plain, after, kept, open = false }) {
   const at = (n) => ROWS - 1 - n; // the likeliest on top
   const most = Math.max(plain[0], open ? 0 : after[0]);
-  const lying = (ys, colour, wide) => ({
-    bars: tf.range(ROWS, (m) => [at(m), ys[m]]),
-    lying: true,
-    colour,
-    wide,
-  });
+  const lying = (ys, colour, wide) => {
+    const bars = tf.range(ROWS, (m) => [at(m), ys[m]]);
+    return { bars, lying: true, colour, wide };
+  };
   plane.show({
     title,
     label: label ?? `${title}; the likeliest: ${names.slice(0, 3).join(", ")}`,
@@ -141,17 +123,25 @@ function drawnFrom(plane, { title, label, names, plain, after, kept, open = fals
     y: { names: tf.range(ROWS, (m) => names[at(m)]) },
     marks: [
       lying(plain, "grid", 0.85),
-      !open && lying(after, "attention", 0.45),
-      ...tf.range(open ? 0 : ROWS, (m) => ({
-        ...{ text: m < kept ? percent(after[m]) : "cut", align: "start", dx: 5 },
-        ...{ at: [Math.max(plain[m], after[m]), at(m)], colour: m < kept ? "ink" : "muted" },
-      })),
-      !open &&
-        kept < ROWS && {
-          ...{ rule: { y: at(kept) + 0.5 }, colour: "attention", dash: "5 4", wide: 2 },
-        },
+      !open && [
+        lying(after, "attention", 0.45),
+        tf.range(ROWS, (m) => ({
+          ...{ text: m < kept ? percent(after[m]) : "cut", align: "start", dx: 5 },
+          ...{ at: [Math.max(plain[m], after[m]), at(m)], colour: m < kept ? "ink" : "muted" },
+        })),
+        kept < ROWS && { rule: { y: at(kept) + 0.5 }, colour: "attention", dash: "5 4", wide: 2 },
+      ],
     ],
   });
+}
+
+// The menu of beginnings, and the sliders of the three cuts.
+const menu = (app, list) =>
+  app.knob("which", { as: "select", options: list.map((x, n) => [n, `${x.prompt} …`]) });
+function cuts(app) {
+  app.knob("tau", { format: (x) => x.toFixed(2) });
+  app.knob("k", { format: (x) => (x ? String(x) : "off") });
+  app.knob("p", { format: (x) => (x < 1 ? x.toFixed(2) : "off") });
 }
 
 function tokenView(app) {
@@ -160,11 +150,8 @@ function tokenView(app) {
   const pair = app.split("1.1fr 1fr");
   const bars = app.plane({ into: pair, height: () => 340 });
   const curve = app.plane({ into: pair, height: () => 320 });
-  const options = stored.map((x, n) => [n, `${x.prompt} …`]);
-  app.knob("which", { as: "select", options, write: (n) => app.set("which", Number(n)) });
-  app.knob("tau", { format: (x) => x.toFixed(2) });
-  app.knob("k", { format: (x) => (x ? String(x) : "off") });
-  app.knob("p", { format: (x) => (x < 1 ? x.toFixed(2) : "off") });
+  menu(app, stored);
+  cuts(app);
   const { kept } = cut(stored[first].log_p, tau, k, p);
   const asked = app.ask(
     kept < V && {
@@ -194,10 +181,8 @@ function tokenView(app) {
       const held = hot.map((x) => (sum += x));
       return ns.map((m) => [m, Math.min(1, held[m - 1])]);
     };
-    const order = tf
-      .range(stored.length)
-      .filter((m) => m !== k.which)
-      .concat(k.which);
+    const others = tf.range(stored.length).filter((m) => m !== k.which);
+    const colour = (m) => (m === k.which ? "attention" : "muted");
     curve.show({
       title: "share held by the likeliest n tokens, for every beginning: drag the dots",
       label: open
@@ -206,33 +191,26 @@ function tokenView(app) {
       x: { log: true, from: 1, to: V, label: "n (log)", format: tf.count },
       y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
       marks: [
-        ...order.map((m) => ({
-          ...{ line: summed(all[m].hot), start: m, label: stored[m].prompt },
-          ...(m === k.which ? { colour: "attention", wide: 3 } : { colour: "muted", wide: 1.25 }),
+        [...others, k.which].map((m) => ({
+          ...{ line: summed(all[m].hot), label: stored[m].prompt, colour: colour(m) },
+          wide: m === k.which ? 3 : 1.25,
         })),
-        ...order
-          .filter((m) => !open && all[m].kept < V)
-          .map((m) => ({
-            ...{ points: [[all[m].kept, Math.min(1, tf.sum(all[m].hot.slice(0, all[m].kept)))]] },
-            colour: m === k.which ? "attention" : "muted",
-          })),
+        [...others, k.which].map((m) => {
+          const { hot, kept } = all[m];
+          const points = [[kept, Math.min(1, tf.sum(hot.slice(0, kept)))]];
+          return !open && kept < V && { points, colour: colour(m) };
+        }),
         k.k > 0 && { rule: { x: k.k }, colour: "query", dash: "5 3" },
         { rule: { y: k.p }, colour: "key", dash: "2 2" },
         { handle: [k.k || V, 0.04], knob: "k", colour: "query", text: k.k ? `k = ${k.k}` : "off" },
-        {
-          handle: [1.3, k.p],
-          knobY: "p",
-          to: (_, y) => ({ p: app.snap("p", y) }),
-          colour: "key",
-          text: `p = ${k.p}`,
-        },
+        { handle: [1.3, k.p], knobY: "p", colour: "key", text: `p = ${k.p}` },
       ],
       hover: (x, y, m) => `${m.label ? `“${m.label}”, ` : ""}${tf.count(x)}: ${percent(y)}`,
     });
     app.read({
-      "tokens that can come": open ? "?" : `${share} of ${tf.count(V)}`,
-      "they held": open ? "?" : percent(mine.mass),
-      "tokens that matter (e to the entropy)": open ? "?" : tf.sig(Math.exp(n.entropy)),
+      "tokens that can come": asked.tell(`${share} of ${tf.count(V)}`),
+      "they held": asked.tell(percent(mine.mass)),
+      "tokens that matter (e to the entropy)": asked.tell(tf.sig(Math.exp(n.entropy))),
     });
     const told = `${share} tokens can come; “${visible(names[0])}” comes with ${percent(mine.after[0])}`;
     app.say(`After “${prompt}”${open ? " the model has an idea of what comes" : `, ${told}`}.`);
@@ -245,13 +223,10 @@ function writeView(app) {
   const text = { label: "the beginning, and the letters written so far", into: app.questions };
   const chips = app.chips(text);
   const pair = app.split("1fr 1fr");
-  const bars = app.plane({ into: pair, height: () => 340 });
-  const past = app.plane({ into: pair, height: () => 340 });
+  const [bars, past] = [0, 1].map(() => app.plane({ into: pair, height: () => 340 }));
   app.text("begin", { label: "your own beginning", most: MOST.begin, why });
   app.motion("written", { every: 500, verbs: ["back", "write"] });
-  app.knob("tau", { format: (x) => x.toFixed(2) });
-  app.knob("k", { format: (x) => (x ? String(x) : "off") });
-  app.knob("p", { format: (x) => (x < 1 ? x.toFixed(2) : "off") });
+  cuts(app);
   app.knob("seed");
   return (k, n) => {
     const { tokens, steps } = writing(k.begin, k.written, k.seed, k.tau, k.k, k.p);
@@ -259,10 +234,8 @@ function writeView(app) {
     const shown = (letter) => letter.replaceAll(" ", "␣");
     const said = tokens.map((m) => LETTERS[m]);
     const kind = (m) => (m === said.length - 1 ? "new" : "made");
-    chips.show([
-      [{ text: shown(k.begin) }],
-      ...said.map((x, m) => [{ text: shown(x), kind: kind(m) }]),
-    ]);
+    const made = said.map((x, m) => [{ text: shown(x), kind: kind(m) }]);
+    chips.show([[{ text: shown(k.begin) }], ...made]);
     drawnFrom(bars, {
       title: "the next letter: the model's p (grey), and what is drawn from (violet)",
       label: `The next letter, most likely “${shown(LETTERS[order[0]])}”`,
@@ -296,8 +269,7 @@ function beamView(app) {
   const text = (tree, tokens) => tokens.map((n) => tree.names[n]).join("");
   const plane = app.plane({ height: (w) => 10 * (w < 480 ? 38 : 42) + 30 });
   const table = app.table({ columns: ["place", "text", "log p", "score"], wrap: true });
-  const options = trees.map((x, n) => [n, `${x.prompt} …`]);
-  app.knob("which", { as: "select", options, write: (n) => app.set("which", Number(n)) });
+  menu(app, trees);
   app.knob("width");
   app.knob("alpha", { format: (x) => x.toFixed(2) });
   app.motion("steps", { every: 900, verbs: ["back", "grow"] });
@@ -334,12 +306,6 @@ function beamView(app) {
     const letters = Math.floor(plane.width / k.width / 7.4);
     const short = (word) =>
       word.length > letters ? `${word.slice(0, Math.max(1, letters - 1))}…` : word;
-    const box = (/** @type {number[]} */ [x, y]) => [
-      [x - 0.44, y - 0.36],
-      [x + 0.44, y - 0.36],
-      [x + 0.44, y + 0.36],
-      [x - 0.44, y + 0.36],
-    ];
     plane.show({
       title: `after “${tree.prompt}”: violet leads to what is left, filled to the best; dashed is greedy's way`,
       label: `A beam of ${k.width} after ${history.length - 1} tokens; best: “${tree.prompt}${text(tree, found[0].tokens)}”`,
@@ -347,69 +313,44 @@ function beamView(app) {
       y: { from: -10.5, to: -0.2, bare: true },
       hover: false,
       marks: [
-        ...nodes.map(({ y, m, place }) => ({
-          line: [at(m - 1, y.parent), at(m, place)],
+        nodes.map(({ y, m, place }) => ({
+          ...{ line: [at(m - 1, y.parent), at(m, place)], wide: best[m] === place ? 4 : 1.5 },
           colour: alive[m].has(place) ? "attention" : "grid",
-          wide: best[m] === place ? 4 : 1.5,
         })),
-        ...nodes.flatMap(({ y, m, place }) => {
-          const wins = best[m] === place;
-          const lives = alive[m].has(place);
-          const corners = box(at(m, place));
+        nodes.map(({ y, m, place }) => {
+          const [wins, lives, [x, down]] = [best[m] === place, alive[m].has(place), at(m, place)];
+          const shape = tf.box(x - 0.44, x + 0.44, down - 0.36, down + 0.36);
           const word = y.old ? "(complete)" : visible(tree.names[y.tokens.at(-1)]);
           const colour = wins ? "page" : lives ? "ink" : "muted";
+          const text = { at: [x, down], colour, plain: true };
+          const rim = { line: [...shape, shape[0]], dash: "3 2", wide: 1.25 };
           return [
-            { shape: corners, colour: "page", strength: 1 },
-            {
-              shape: corners,
-              colour: lives ? "attention" : "grid",
-              strength: wins ? 1 : 0,
-              edge: true,
-            },
-            isGreedy(y) &&
-              !y.old && {
-                line: [...corners, corners[0]],
-                colour: wins ? "page" : "ink",
-                dash: "3 2",
-                wide: 1.25,
-              },
-            {
-              text: short(word),
-              at: at(m, place),
-              dy: y.old ? 0 : -6,
-              bold: true,
-              colour,
-              plain: true,
-            },
-            !y.old && {
-              text: y.p.toFixed(y.p < 0.1 ? 3 : 2),
-              at: at(m, place),
-              dy: 8,
-              colour,
-              plain: true,
-            },
+            { shape, colour: "page", strength: 1 },
+            { shape, colour: lives ? "attention" : "grid", strength: wins ? 1 : 0, edge: true },
+            isGreedy(y) && !y.old && { ...rim, colour: wins ? "page" : "ink" },
+            { ...text, text: short(word), dy: y.old ? 0 : -6, bold: true },
+            !y.old && { ...text, text: y.p.toFixed(y.p < 0.1 ? 3 : 2), dy: 8 },
           ];
         }),
       ],
     });
-    const line = (head, y, mine) => ({
-      ...{ head, mine },
-      cells: [
-        `${tree.prompt}${text(tree, y.tokens)}`.replace(/\n/g, "↵") + (y.complete ? "" : " …"),
-        ...[tf.fixed(y.logP), tf.fixed(y.score)],
-      ],
-    });
+    const line = (head, y, mine) => {
+      const whole = `${tree.prompt}${text(tree, y.tokens)}`.replace(/\n/g, "↵");
+      const end = y.complete ? "" : " …";
+      return { head, mine, cells: [whole + end, tf.fixed(y.logP), tf.fixed(y.score)] };
+    };
     table.show([...found.map((y, m) => line(String(m + 1), y, m === 0)), line("greedy", greedy)]);
-    const calls = tf.sum(
-      history.slice(0, -1).map((beam) => beam.filter((y) => !y.complete).length),
-    );
+    const calls = history
+      .slice(0, -1)
+      .flat()
+      .filter((y) => !y.complete).length;
     app.read({
       "highest log p in the beam": tf.fixed(Math.max(...n.log_p), 3),
       "distributions asked for": calls,
     });
     const ours = text(tree, found[0].tokens);
-    const same =
-      ours === text(tree, greedy.tokens) ? "finds the same" : `has ${tf.fixed(greedy.logP)}`;
+    const alike = ours === text(tree, greedy.tokens);
+    const same = alike ? "finds the same" : `has ${tf.fixed(greedy.logP)}`;
     app.say(
       `B = ${k.width}: “${ours.trim().replace(/\s+/g, " ")}” with log p ${tf.fixed(found[0].logP)}; greedy ${same}.`,
     );

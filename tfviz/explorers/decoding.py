@@ -1,26 +1,13 @@
 """Ways to choose a token, on next-token distributions that a small trained model left behind."""
 
-from __future__ import annotations
-
-import math
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import traitlets as t
-from torch import Tensor
 
-from tfviz import _arguments
 from tfviz import stored as results
-from tfviz.basics.decoding_strategies import (
-    Hypothesis,
-    beam_search,
-    nucleus,
-    temperature,
-    top_k,
-)
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.block_signals import uniforms
-from tfviz.explorers.knobs import Knob, given, knob, own
+from tfviz.basics.decoding_strategies import Hypothesis, beam_search, nucleus, temperature, top_k
+from tfviz.explorers.base import Explorer, Knob, Numbers, exact, given, handed, knob, own, uniforms
 from tfviz.stored import letter_page
 from tfviz.stored.letter_gpt import ALPHABET
 from tfviz.stored.next_tokens import stored_next
@@ -41,21 +28,21 @@ PROMPTS = {
 class Decoding(Explorer):
     """Two views of stored distributions, and a small model that writes.
 
-    view="token"   one step: temperature `tau` first, then `top_k` (0: off), then nucleus `p`
+    view="token"   one step: temperature `tau` first, then top-`k` (0: off), then nucleus `p`
                    (1: off), after the beginning number `which`
     view="beam"    a search: `width`, length penalty `alpha`, after `steps` tokens
     view="write"   the stored GPT of letters goes on from `begin`, `written` letters of them, each
                    drawn after the same three cuts, with the random numbers of `seed`
-    stored         beginnings as `tfviz.stored.load("decoding")` has them ("contexts" or "trees"),
-                   which are the default
-
-    Raises ValueError for numbers out of range, and for a `begin` of other characters or length.
+    stored         beginnings as `tfviz.stored.load("decoding")` has them, which are the default
     """
 
-    module: ClassVar[str] = "decoding"
-    uses: ClassVar[tuple[str, ...]] = ("gpt",)
-    label: ClassVar[str] = "Decoding: from a model's probabilities to text"
-    narrow: ClassVar[int] = 640
+    uses = ("gpt",)
+    label = "Decoding: from a model's probabilities to text"
+    narrow = 640
+    data = handed(
+        **{"model": letter_page.for_page, "rows": ROWS, "told": TOLD},
+        most={"begin": MOST_BEGIN, "written": MOST_WRITTEN},
+    )
 
     view = given(Knob("token", of=("token", "beam", "write")))
     which = knob(0, low=0, high=lambda e: max(0, len(e.stored) - 1), label="beginning")
@@ -76,51 +63,28 @@ class Decoding(Explorer):
 
     @t.validate("begin")
     def _begin(self, proposal: Any) -> str:
-        text: str = proposal["value"]
-        _arguments.integer("length of begin", len(text), 1, MOST_BEGIN)
-        if other := sorted(set(text) - set(ALPHABET.letters)):
-            raise ValueError(
-                f"begin = {text!r} has {''.join(other)!r}, which the model has never read; give "
-                "small letters from a to z and spaces"
-            )
-        return text
+        return letter_page.readable("begin", proposal["value"], 1, MOST_BEGIN)
 
-    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
-        stored = said.pop("stored", None)
-        if said.get("view") == "write":
+    def prepare(self, said: Numbers) -> Numbers:
+        view, stored = said.get("view", "token"), said.get("stored")
+        if view == "write":
             stored = []
-        elif stored is None and said.get("view", "token") in KINDS:
-            stored = results.load("decoding")[KINDS[said.get("view", "token")]]
+        elif stored is None and view in KINDS:
+            stored = results.load("decoding")[KINDS[view]]
         return said | {"stored": list(stored or ())}
 
-    def heights(self) -> dict[int, str]:
+    def heights(self) -> dict[int, float]:
         if self.view == "write":
-            return {
-                **{0: "44.5rem", 676: "98.5rem", 600: "102.5rem"},
-                **{440: "107.5rem", 340: "109rem", 300: "112.5rem"},
-            }
-        wide, narrow = ("46rem", "101rem") if self.view == "token" else ("68rem", "108rem")
+            return {0: 44.5, 676: 98.5, 600: 102.5, 440: 107.5, 340: 109, 300: 112.5}
+        wide, narrow = (46, 101) if self.view == "token" else (68, 108)
         return {0: wide, self.narrow: narrow}
 
-    @property
-    def logits(self) -> Tensor:
-        """log p in falling order, as stored."""
-        numbers = [int(x) for x in self.stored[self.which]["log_p"].split()]
-        return torch.tensor(numbers, dtype=torch.float64) / 100
+    def _cut(self, logits: torch.Tensor) -> torch.Tensor:
+        hot = temperature(logits, self.tau)
+        return nucleus(top_k(hot, self.k) if self.k else hot, self.p).softmax(-1)
 
     @property
-    def probabilities(self) -> list[float]:
-        """What each token is drawn with, in falling order, as the library computes it."""
-        return self._cut(self.logits).tolist()
-
-    def _cut(self, logits: Tensor) -> Tensor:
-        logits = temperature(logits, self.tau)
-        if self.k:
-            logits = top_k(logits, self.k)
-        return nucleus(logits, self.p).softmax(-1)
-
-    @property
-    def text(self) -> tuple[list[int], Tensor]:
+    def text(self) -> tuple[list[int], torch.Tensor]:
         """The letters written so far, as tokens, and the model's log p of the next one."""
         model, dice = letter_page.exact(), uniforms(self.seed, MOST_WRITTEN) / 12**0.5 + 0.5
         t = ALPHABET.encode(self.begin)
@@ -139,7 +103,7 @@ class Decoding(Explorer):
         start, ends = torch.zeros(1, dtype=torch.long), tree["ends"]
         return beam_search(look, start, self.steps, self.width, end=ends, alpha=self.alpha)
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Of what is written: its letters, the next one's distribution before and after the cuts,
         how many can come, the entropy in nats. Of the token's view what the likeliest are drawn
         with, how many can come after each beginning, what they held, the entropy in nats; of the
@@ -147,28 +111,14 @@ class Decoding(Explorer):
         if self.view == "write":
             tokens, log_p = self.text
             after, p = self._cut(log_p), log_p.exp()
-            return {
-                **{"written": tokens, "p": p.tolist(), "after": after.tolist()},
-                **{"kept": int((after > 0).sum()), "entropy": float(-(p * log_p).sum())},
-            }
+            found = {"written": tokens, "p": p, "after": after}
+            return found | {"kept": (after > 0).sum(), "entropy": -(p * log_p).sum()}
         if self.view == "beam":
-            found = self.beam
-            return {
-                **{"tokens": [list(y.tokens) for y in found], "log_p": [y.log_p for y in found]},
-                "score": [y.score for y in found],
-                "complete": [int(y.complete) for y in found],
-            }
-        drawn = self.probabilities
-        held = temperature(self.logits, self.tau).softmax(-1)
-        kept = sum(x > 0 for x in drawn)
-        others = [Decoding(**{**self.state, "which": n}) for n in range(len(self.stored))]
-        return {
-            **{"after": drawn[:TOLD], "mass": float(held[:kept].sum())},
-            "kept": [sum(x > 0 for x in one.probabilities) for one in others],
-            "entropy": -sum(x * math.log(x) for x in drawn if x),
-        }
-
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        most = {"begin": MOST_BEGIN, "written": MOST_WRITTEN}
-        return {"rows": ROWS, "told": TOLD, "most": most, "model": letter_page.for_page()}
+            found = {n: [getattr(y, n) for y in self.beam] for n in ("tokens", "log_p", "score")}
+            return found | {"complete": [int(y.complete) for y in self.beam]}
+        logits = [exact([int(x) / 100 for x in one["log_p"].split()]) for one in self.stored]
+        all_after = [self._cut(x) for x in logits]
+        kept, drawn = [int((x > 0).sum()) for x in all_after], all_after[self.which]
+        held = temperature(logits[self.which], self.tau).softmax(-1)[: kept[self.which]]
+        entropy = torch.special.entr(drawn).sum()
+        return {"after": drawn[:TOLD], "mass": held.sum(), "kept": kept, "entropy": entropy}

@@ -1,13 +1,9 @@
 // Distance curves: the score and the weight of equally good keys, by how far back they stand.
 const { names: NAMES, edges, near, width, base, step, wave } = tf.data;
-const [ramp, curve, hand] = ["ramp", "curve", "hand"].map((name) =>
-  new Function(`return ${tf.data[name]}`)(),
-); // (i, j, m), (i, j, alpha, beta), (k, m, d, base)
+const { ramp, curve, hand } = tf.data; // (i, j, m), (i, j, alpha, beta), (k, m, d, base)
 const HEADS = tf.declared.knobs.head.high;
 const [HELD, LOUDEST] = [12, 4]; // where the dots stand, in places back
-const hands = tf.keep(
-  (n) => tf.sum(tf.range(width / 2, (m) => hand(n, m, width, base))) / (width / 2),
-);
+const hands = tf.keep((n) => tf.mean(tf.range(width / 2, (m) => hand(n, m, width, base))));
 const bucket = (n) => edges.filter((first) => first <= n).length - 1;
 const slope = (head) => 2 ** -head;
 
@@ -39,17 +35,13 @@ export default tf.explorer({
     const tall = (w) => tf.clamp(w * 0.75, 220, 300);
     const scores = app.plane({ height: tall, into: both, lead: true });
     const weights = app.plane({ height: tall, into: both });
-    const heads = app.matrix({
-      axes: ["head", "distance"],
-      pick: (row) => app.set({ head: row + 1 }),
-      tall: 170,
-    });
+    const pick = (row) => app.set({ head: row + 1 });
+    const heads = app.matrix({ axes: ["head", "distance"], pick, tall: 170 });
     app.formula(
       "{da:DA: max(c, 0) · f(αn; β)}   {alibi:ALiBi: c − m n}   XL: c + wave(n)   T5: c + b[bucket(n)]   {rotary:rotary: c · wave(n)}",
     );
-    app.knob("content", { format: (x) => tf.fixed(x, 1) });
-    app.knob("alpha", { format: (x) => tf.fixed(x, 1) });
-    app.knob("beta", { format: (x) => tf.fixed(x, 1) });
+    for (const key of ["content", "alpha", "beta"])
+      app.knob(key, { format: (x) => tf.fixed(x, 1) });
     app.knob("head", { format: (x) => `${x}: m = 1/${2 ** x}` });
     app.knob("length");
     const question = app.ask({
@@ -71,39 +63,33 @@ export default tf.explorer({
           ...{ wide: bold(m) ? 2.5 : 1.5, bold: bold(m) },
           term: ["da", "alibi", "", "", "rotary"][m] || undefined,
         }));
-      const [held, at] = [HELD, Math.min(LOUDEST, k.length - 1)];
+      const at = Math.min(LOUDEST, k.length - 1);
+      const dot = (way, distance) => [distance, tf.clamp(n.scores[way][distance], -6, 10)];
+      const slide = (_, y) => {
+        const m = Math.max((k.content - y) / HELD, 2 ** -(HEADS + 1));
+        return { head: app.snap("head", -Math.log2(m)) };
+      };
+      const bend = (_, y) => {
+        const e = 1 + Math.exp(k.beta);
+        const f = tf.clamp(y / k.content, 1e-6, e * 0.999999);
+        return { alpha: app.snap("alpha", (k.beta - Math.log(e / f - 1)) / at) };
+      };
+      const x = { from: 0, to: k.length - 1, label: "distance n", whole: true };
       scores.show({
         title: "score by distance: drag the dots up and down",
         label: `Scores ${at} places back: ${NAMES.map((name, m) => `${name} ${tf.fixed(n.scores[m][at])}`).join(", ")}`,
-        x: { from: 0, to: k.length - 1, label: "distance n", whole: true },
+        x,
         y: { from: -6, to: 10 },
         marks: [
           { rule: { y: 0 }, dash: "2 4" },
           ...lines(n.scores, -6, 10),
           {
-            ...{
-              handle: [held, tf.clamp(n.scores[1][held], -6, 10)],
-              knobY: "head",
-              name: "slope",
-            },
-            to: (_, y) => {
-              const m = Math.max((k.content - y) / held, 2 ** -(HEADS + 1));
-              return { head: app.snap("head", -Math.log2(m)) };
-            },
+            ...{ handle: dot(1, HELD), to: slide, knobY: "head", name: "slope" },
             ...{ colour: "query", label: "slope of ALiBi", text: `m = 1/${2 ** k.head}` },
             ...{ shape: "down", term: "alibi" },
           },
           k.content > 0 && {
-            ...{
-              handle: [at, tf.clamp(n.scores[0][at], -6, 10)],
-              knobY: "alpha",
-              name: "preference",
-            },
-            to: (_, y) => {
-              const e = 1 + Math.exp(k.beta);
-              const f = tf.clamp(y / k.content, 1e-6, e * 0.999999);
-              return { alpha: app.snap("alpha", (k.beta - Math.log(e / f - 1)) / at) };
-            },
+            ...{ handle: dot(0, at), to: bend, knobY: "alpha", name: "preference" },
             ...{ colour: "attention", label: "α of DA", text: `α = ${tf.fixed(k.alpha, 1)}` },
             ...{ shape: "down", term: "da" },
           },
@@ -113,7 +99,7 @@ export default tf.explorer({
       weights.show({
         title: "weight by distance (log): the softmax of it",
         label: `Weights ${at} places back: ${NAMES.map((name, m) => (m || !question.open ? `${name} ${tf.fixed(n.weights[m][at], 4)}` : "")).join(" ")}`,
-        x: { from: 0, to: k.length - 1, label: "distance n", whole: true },
+        x,
         y: { log: true, from: 1e-5, to: 1 },
         marks: [{ rule: { x: near + 0.5 }, dash: "2 4" }, ...lines(told, 1e-5, 1)],
       });
@@ -122,16 +108,15 @@ export default tf.explorer({
         title: "ALiBi's heads: the weight of a key, ÷ that of the nearest",
         label: `Head ${k.head} of ${HEADS}, slope 1/${2 ** k.head}; arrow keys choose the head`,
         ...{ rows: HEADS, columns, row: k.head - 1, most: 1 },
-        values: Float64Array.from({ length: HEADS * columns }, (_, x) =>
-          Math.exp(ramp(0, x % columns, slope(1 + Math.floor(x / columns)))),
-        ),
+        values: (m, far) => Math.exp(ramp(0, far, slope(m + 1))),
         rowHeads: tf.range(HEADS, (m) => (m % 2 ? `1/${2 ** (m + 1)}` : "")),
       });
-      const share = (m) => (question.open && m === 0 ? "?" : `${tf.fixed(100 * n.far[m], 1)} %`);
+      const share = (m) => (question.open && m === 0 ? "?" : tf.percent(n.far[m], 1));
       app.read(Object.fromEntries(NAMES.map((name, m) => [`${name}, beyond ${near}`, share(m)])));
       const most = k.content > 0 ? "" : " DA hears no difference between keys.";
+      const da = question.open ? "" : `, DA ${share(0)}`;
       app.say(
-        `Content ${tf.fixed(k.content, 1)}: ALiBi's head ${k.head} leaves ${share(1)} of the weight beyond distance ${near}, rotary ${share(4)}${question.open ? "" : `, DA ${share(0)}`}.${most}`,
+        `Content ${tf.fixed(k.content, 1)}: ALiBi's head ${k.head} leaves ${share(1)} of the weight beyond distance ${near}, rotary ${share(4)}${da}.${most}`,
       );
     };
   },

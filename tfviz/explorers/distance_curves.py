@@ -1,14 +1,8 @@
 """What distance does to a score and to a weight: five ways beside each other, all keys alike."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
 import torch
-from torch import Tensor
 
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.formula import Formula
 from tfviz.longer_context.alibi import ramp, slopes
 from tfviz.longer_context.da_transformer import curve, rescale
@@ -24,18 +18,18 @@ NAMES = ("DA", "ALiBi", "Transformer-XL", "T5 bias", "rotary")
 class DistanceCurves(Explorer):
     """Score and weight of keys 0 to L − 1 places back that all fit the query equally well.
 
-    content   q·k/√d of every key, −4 to 8;  length   L: 16, 32, 64 or 128
-    head      of ALiBi's eight, 1 to 8: its slope is 2^−head
-    alpha     −2 to 2;  beta   −8 to 2: of DA's curve
-
-    T5's table and the wave of Transformer-XL are typed by hand, rotary pairs all begin alike.
-    Raises ValueError for values out of range.
+    The slope of ALiBi's head is 2^−head. T5's table and the wave of Transformer-XL are typed by
+    hand, rotary pairs all begin alike.
     """
 
-    module: ClassVar[str] = "distance_curves"
-    label: ClassVar[str] = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
-    min_height: ClassVar[str] = "54rem"
-    min_height_narrow: ClassVar[str] = "114rem"
+    label = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
+    rem = 54, 114
+    data = handed(
+        **{"names": NAMES, "ramp": Formula(ramp), "hand": Formula(hand)},
+        **{"curve": Formula(curve, reals=frozenset({"alpha", "beta"}))},
+        **{"edges": edges(BUCKETS, FAR), "near": NEAR, "width": WIDTH, "base": BASE},
+        **{"step": STEP, "wave": WAVE},
+    )
 
     content = knob(4.0, low=-4.0, high=8.0, step=0.5, label="content: q·k/√d of every key")
     alpha = knob(-1.0, low=-2.0, high=2.0, step=0.1, label="DA's preference", letter="α")
@@ -44,36 +38,17 @@ class DistanceCurves(Explorer):
     length = knob(64, of=[16, 32, 64, 128], label="keys", letter="L")
     asks = "Drag the two dots. Then bring the content down to 0, and below."
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {
-            "names": NAMES,
-            "ramp": Formula(ramp).javascript(),
-            "curve": Formula(curve, reals=frozenset({"alpha", "beta"})).javascript(),
-            "hand": Formula(hand).javascript(),
-            "edges": edges(BUCKETS, FAR),
-            **{"near": NEAR, "width": WIDTH, "base": BASE, "step": STEP, "wave": WAVE},
-        }
-
-    def scores(self) -> dict[str, Tensor]:
-        """The score of a key by its distance, in each of the ways."""
+    def numbers(self) -> Numbers:
+        """Scores and weights by distance, and the weight of all keys farther than 8, by way."""
         n, c = torch.arange(self.length, dtype=torch.float64), self.content
         hands = hand(n[:, None], torch.arange(WIDTH // 2).double(), d=WIDTH, base=BASE).mean(1)
-        found = (
+        scores = [
             max(c, 0.0) * rescale(n, self.alpha, self.beta),
             c + ramp(0, n, m=float(slopes(HEADS)[self.head - 1])),
             c + WAVE * (hands - 1),
             c - STEP * bucket(n.long(), BUCKETS, FAR),
             c * hands,
-        )
-        return dict(zip(NAMES, found, strict=True))
-
-    def numbers(self) -> dict[str, Any]:
-        """Scores and weights by distance, and the weight of all keys farther than 8, by way."""
-        scores = list(self.scores().values())
+        ]
         weights = [s.softmax(0) for s in scores]
-        return {
-            "scores": [s.tolist() for s in scores],
-            "weights": [w.tolist() for w in weights],
-            "far": [float(w[NEAR + 1 :].sum()) for w in weights],
-        }
+        far = [w[NEAR + 1 :].sum() for w in weights]
+        return {"scores": scores, "weights": weights, "far": far}

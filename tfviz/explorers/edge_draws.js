@@ -4,11 +4,8 @@ const N = first[0].length;
 
 function drawn(chances, u) {
   let rest = u * tf.sum(chances);
-  for (let node = 0; node < N; node++) {
-    rest -= chances[node];
-    if (rest < 0) return node;
-  }
-  return N - 1;
+  const node = chances.findIndex((chance) => (rest -= chance) < 0);
+  return node < 0 ? N - 1 : node;
 }
 function named(k) {
   const nodes = [];
@@ -20,11 +17,9 @@ function named(k) {
 }
 const right = ([i, j]) => i === reader && j === mate;
 // from i over to j; to itself, a small ring
-const bow = ([i, j], lift) => {
-  if (i === j) return tf.arc(i, 0.45, 0.3);
-  const [middle, r] = [(i + j) / 2, Math.abs(i - j) / 2];
-  return tf.arc(middle, 0, r, 0, Math.PI).map(([x, y]) => [x, y * lift]);
-};
+const bow = ([i, j]) =>
+  i === j ? tf.arc(i, 0.45, 0.3) : tf.arc((i + j) / 2, 0, Math.abs(i - j) / 2, 0, Math.PI);
+const colour = (edge) => (right(edge) ? "attention" : "muted");
 // where an edge is named: over its bow, or under it where it goes back
 const namedAt = ([i, j]) => [
   (i + j) / 2,
@@ -44,8 +39,8 @@ export default tf.explorer({
   },
   setup(app) {
     const both = app.split("1fr 1fr");
-    const arcs = app.plane({ height: (w) => tf.clamp(w * 0.7, 220, 320), into: both });
-    const bars = app.plane({ height: (w) => tf.clamp(w * 0.7, 220, 320), into: both });
+    const height = (w) => tf.clamp(w * 0.7, 220, 320);
+    const [arcs, bars] = [0, 1].map(() => app.plane({ height, into: both }));
     app.formula("∇J = Σ ∇ log p({draw:a_t} | a_<t) ({reward:R} − b)");
     app.motion("named", { every: 450 });
     app.knob("learnt", { format: (s) => `${s * every} steps` });
@@ -71,24 +66,15 @@ export default tf.explorer({
         x: { from: -0.8, to: N - 0.2, bare: true },
         y: { from: -0.7, to: 2.9, bare: true },
         marks: [
-          ...n.edges.map((edge) => ({
-            line: bow(edge, 1),
-            colour: right(edge) ? "attention" : "muted",
-            wide: edge === latest ? 4 : 2,
-            dash: right(edge) ? undefined : "5 4",
-            term: right(edge) ? "reward" : undefined,
+          n.edges.map((edge) => ({
+            ...(right(edge) ? { term: "reward" } : { dash: "5 4" }),
+            ...{ line: bow(edge), colour: colour(edge), wide: edge === latest ? 4 : 2 },
           })),
-          ...n.edges.map((edge) => ({
-            text: edge.join(" → "),
-            at: namedAt(edge),
-            colour: right(edge) ? "attention" : "muted",
-            bold: edge === latest,
+          n.edges.map((edge) => ({
+            ...{ text: edge.join(" → "), at: namedAt(edge) },
+            ...{ colour: colour(edge), bold: edge === latest },
           })),
-          {
-            points: tf.range(N, (i) => [i, 0]),
-            colour: "ink",
-            name: "nodes",
-          },
+          { points: tf.range(N, (i) => [i, 0]), colour: "ink", name: "nodes" },
           ...tf.range(N, (i) => ({
             text: i === reader ? `${i} asks` : i === mate ? `${i} knows` : String(i),
             at: [i, -0.35],
@@ -103,10 +89,7 @@ export default tf.explorer({
         x: { from: -0.6, to: N - 0.4, whole: true, label: "node" },
         y: { from: 0, to: 1, label: "chance" },
         marks: [
-          {
-            ...{ bars: n.next.map((p, i) => [i, p]), colour: "attention" },
-            ...{ name: "chance of the next node", term: "draw" },
-          },
+          { bars: n.next, colour: "attention", name: "chance of the next node", term: "draw" },
         ],
       });
       app.read({

@@ -1,21 +1,18 @@
 """SAC's smallest case: a predictor draws edges one by one, before, while and after it learns."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
+from itertools import accumulate
 
 import torch
 
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.sparse import sac
 
 STEPS, EVERY, DRAWS, DICE = 120, 15, 8, 6
 
 
 @cache
-def learnt() -> dict[str, Any]:
+def learnt() -> Numbers:
     """What the predictor would do every EVERY steps, rounded, and the dice it is drawn with."""
     found = sac.bandit(STEPS, EVERY)
     first = [[round(x, 4) for x in row] for row in found.first]
@@ -26,38 +23,26 @@ def learnt() -> dict[str, Any]:
 
 def drawn(chances: list[float], u: float) -> int:
     """The first node where the chances so far exceed u of their sum."""
-    rest = u * sum(chances)
-    for node, chance in enumerate(chances):
-        rest -= chance
-        if rest < 0:
-            return node
-    return len(chances) - 1
+    so_far = accumulate(chances)
+    return next((node for node, x in enumerate(so_far) if x > u * sum(chances)), len(chances) - 1)
 
 
 class EdgeDraws(Explorer):
     """Six nodes; the label stands at node 4 and is asked for at node 1.
 
-    learnt  snapshots of training, 0 to 8, 15 steps apart;  dice   other draws, 0 to 5
-    named   how many nodes have been named, 0 to 16
-
-    Raises ValueError for values out of range.
+    learnt    which snapshot of training, 15 steps apart
     """
 
-    module: ClassVar[str] = "edge_draws"
-    label: ClassVar[str] = "SAC: edges drawn one by one, and what reward does to the next ones"
-    min_height: ClassVar[str] = "42rem"
-    min_height_narrow: ClassVar[str] = "80rem"
+    label = "SAC: edges drawn one by one, and what reward does to the next ones"
+    rem = 42, 80
+    data = handed(learnt, reader=sac.READER, mate=sac.MATE)
 
     named = knob(4, low=0, high=2 * DRAWS, label="nodes named")
     learnt = knob(0, low=0, high=STEPS // EVERY, label="trained for")
     dice = knob(0, low=0, high=DICE - 1, label="other draws")
     asks = "Only the edge 1 → 4 earns anything. Press play before and after training."
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {**learnt(), "reader": sac.READER, "mate": sac.MATE}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """The edges drawn so far, the chances of the next node, and that of the edge 1 → 4."""
         known = learnt()
         first, second = known["first"][self.learnt], known["second"][self.learnt]
@@ -66,9 +51,7 @@ class EdgeDraws(Explorer):
             chances = second[nodes[-1]] if t % 2 else first
             nodes.append(drawn(chances, known["dice"][self.dice][t]))
         edges = [nodes[t : t + 2] for t in range(0, self.named - 1, 2)]
-        return {
-            "edges": edges,
-            "next": second[nodes[-1]] if self.named % 2 else first,
-            "chance": first[sac.READER] * second[sac.READER][sac.MATE],
-            "right": edges.count([sac.READER, sac.MATE]),
-        }
+        following = second[nodes[-1]] if self.named % 2 else first
+        chance = first[sac.READER] * second[sac.READER][sac.MATE]
+        right = edges.count([sac.READER, sac.MATE])
+        return {"edges": edges, "next": following, "chance": chance, "right": right}

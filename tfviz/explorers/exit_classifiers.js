@@ -1,7 +1,6 @@
 // The oracle's exits, worked out here from stored log likelihoods as in the library; q is stored.
 const { scores, q, text, price: learned, prices } = tf.data;
 const [N, L, ACROSS] = [scores.LL.length, text.length, 24];
-const sign = (c) => (c === "\n" ? "⏎" : c === " " ? "␣" : c);
 const smoothed = tf.keep((score, sigma) =>
   scores[score].map((row) =>
     sigma === 0
@@ -9,11 +8,12 @@ const smoothed = tf.keep((score, sigma) =>
       : row.map((_, t) => tf.sum(row.map((s, u) => s * Math.exp(-((t - u) ** 2) / sigma)))),
   ),
 );
-// the first of the largest, as torch has it
-const best = (values) => values.reduce((top, v, n) => (v > values[top] ? n : top), 0);
 const exits = tf.keep(
   (score, sigma, price) =>
-    tf.range(L, (t) => best(smoothed(score, sigma).map((row, n) => row[t] - price * (n + 1))) + 1),
+    tf.range(
+      L,
+      (t) => tf.best(smoothed(score, sigma).map((row, n) => row[t] - price * (n + 1))) + 1,
+    ),
   200,
 );
 
@@ -22,25 +22,23 @@ export default tf.explorer({
     const mine = exits(score, sigma, price);
     const hits = tf
       .range(L)
-      .filter((t) => shows !== "oracle" && best(q[shows].map((row) => row[t])) + 1 === mine[t]);
+      .filter((t) => shows !== "oracle" && tf.best(q[shows].map((row) => row[t])) + 1 === mine[t]);
     const whole = scores[score].map((row, n) => tf.sum(row) - price * L * (n + 1));
     return {
       ...{ exits: mine, means: prices.map((p) => tf.sum(exits(score, sigma, p)) / L) },
-      ...{ whole: best(whole) + 1, hit: shows === "oracle" ? -1 : hits.length },
+      ...{ whole: tf.best(whole) + 1, hit: shows === "oracle" ? -1 : hits.length },
     };
   },
   setup(app) {
     let from = 0;
-    const matrix = app.matrix({
-      axes: ["exit", "t"],
-      pick: (_, j) => app.set({ token: from + j }),
-    });
+    const pick = (_, j) => app.set({ token: from + j });
+    const matrix = app.matrix({ axes: ["exit", "t"], pick });
     const both = app.split("1fr 1fr");
     const one = app.plane({ height: () => 220, into: both });
     const mean = app.plane({ height: () => 220, into: both });
     app.formula("oracle: argmax over n of  {score:s_tⁿ} − {price:λ} n");
     app.motion("token", { every: 400 });
-    for (const key of ["price", "sigma", "score"]) app.knob(key);
+    app.knobsOf("price", "sigma", "score");
     app.knob("shows", { as: "select" });
     const question = app.ask({
       name: "free",
@@ -65,38 +63,31 @@ export default tf.explorer({
         return high > low ? (0.85 * (column[e] - low)) / (high - low) : 0.4;
       };
       const row = (i) => N - 1 - i;
+      const own = now.map((scores) => scores[k.token]);
+      const sign = tf.letter(text[k.token]);
       matrix.show({
         title: open ? "the letters that come" : "● the oracle's exit; colours as chosen",
-        label: `Letter ${k.token}, ${sign(text[k.token])}${open ? "" : `: exit ${n.exits[k.token]}`}; arrow keys move`,
+        label: `Letter ${k.token}, ${sign}${open ? "" : `: exit ${n.exits[k.token]}`}; arrow keys move`,
         ...{ rows: N, columns: ACROSS, most: 1 },
-        values: Float64Array.from({ length: N * ACROSS }, (_, c) =>
-          open ? 0 : shade(row(Math.floor(c / ACROSS)), from + (c % ACROSS)),
-        ),
+        values: (i, j) => (open ? 0 : shade(row(i), from + j)),
         text: (i, j) => (!open && n.exits[from + j] === row(i) + 1 ? "●" : ""),
         rowHeads: tf.range(N, (i) => `${N - i}`),
-        columnHeads: tf.range(ACROSS, (j) => sign(text[from + j])),
+        columnHeads: tf.range(ACROSS, (j) => tf.letter(text[from + j])),
         at: [N - n.exits[k.token], k.token - from],
         frames: [{ column: k.token - from, term: "score" }],
       });
       one.show({
-        title: `letter ${sign(text[k.token])}: its score, and the score less λ n`,
+        title: `letter ${sign}: its score, and the score less λ n`,
         label: open ? "Scores of this letter" : `Best: exit ${n.exits[k.token]}`,
         x: { label: "exit", from: 1, to: N, whole: true },
         y: {},
-        marks: open
-          ? []
-          : [
-              {
-                line: now.map((r, e) => [e + 1, r[k.token]]),
-                colour: "muted",
-                name: "s",
-                term: "score",
-              },
-              {
-                line: now.map((r, e) => [e + 1, r[k.token] - price(e)]),
-                ...{ colour: "attention", name: "s − λ n", bold: true, dots: true, term: "price" },
-              },
-            ],
+        marks: [
+          !open && { line: own, start: 1, colour: "muted", name: "s", term: "score" },
+          !open && {
+            ...{ line: own.map((s, e) => s - price(e)), start: 1, name: "s − λ n", bold: true },
+            ...{ colour: "attention", dots: true, term: "price" },
+          },
+        ],
       });
       const at = prices.indexOf(k.price);
       mean.show({
@@ -104,25 +95,20 @@ export default tf.explorer({
         label: open ? "Mean exit against the price" : `λ = ${k.price}: ${tf.fixed(n.means[at], 2)}`,
         x: { label: "λ", from: 0, to: prices.at(-1) },
         y: { label: "exit", from: 1, to: N },
-        marks: open
-          ? []
-          : [
-              { line: n.means.map((v, p) => [prices[p], v]), colour: "attention", term: "price" },
-              {
-                ...{ handle: [k.price, n.means[at]], knob: "price", label: "price of a block" },
-                text: `λ = ${k.price}`,
-              },
-            ],
+        marks: [
+          !open && { line: n.means, at: prices, colour: "attention", term: "price" },
+          !open && { handle: [k.price, n.means[at]], knob: "price", text: `λ = ${k.price}` },
+        ],
       });
       app.read({
-        "mean exit": open ? "?" : tf.fixed(n.means[at], 2),
-        "one exit for all": open ? "?" : n.whole,
+        "mean exit": question.tell(tf.fixed(n.means[at], 2)),
+        "one exit for all": question.tell(n.whole),
         "classifier hits": open || n.hit < 0 ? "–" : `${n.hit} of ${L} (it learned λ = ${learned})`,
       });
       app.say(
         open
-          ? `Letter ${k.token} is ${sign(text[k.token])}.`
-          : `At λ = ${k.price} the oracle lets ${sign(text[k.token])} leave at exit ${n.exits[k.token]}; the mean is ${tf.fixed(n.means[at], 2)}.`,
+          ? `Letter ${k.token} is ${sign}.`
+          : `At λ = ${k.price} the oracle lets ${sign} leave at exit ${n.exits[k.token]}; the mean is ${tf.fixed(n.means[at], 2)}.`,
       );
     };
   },

@@ -1,16 +1,12 @@
 """Where an oracle lets each letter leave, and where three classifiers think it may."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
 
 import torch
 
 from tfviz import stored
 from tfviz.adaptive.depth_classifiers import sequence_oracle, token_oracle
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 
 SHOWS = {
     "oracle": "score of the oracle",
@@ -22,31 +18,22 @@ PRICES = [round(0.01 * n, 2) for n in range(31)]
 
 
 @cache
-def found() -> dict[str, Any]:
+def found() -> Numbers:
     """Of the stored experiment: LL and q of the letters behind the prompt, seed 0."""
     result = stored.load("exits")
     one, text, prompt = result["early"][0], result["depths"]["aligned"][0], result["prompt"]
     answers = text["text"][prompt + 1 :]
-    right = [
-        [int(a == b) for a, b in zip(row[prompt:], answers, strict=True)] for row in text["said"]
-    ]
+    right = [[int(a == b) for a, b in zip(x[prompt:], answers, strict=True)] for x in text["said"]]
     scores = {"LL": one["LL"], "C": right}
     return {"scores": scores, "q": one["q"], "text": answers, "price": result["prices"][1]}
 
 
 class ExitClassifiers(Explorer):
-    """48 letters, four exits: what an oracle decides, and what classifiers have learned of it.
+    """48 letters, four exits: what an oracle decides, and what classifiers have learned of it."""
 
-    price   λ of a block;  sigma   how wide scores are smoothed;  score   "LL" or "C" (right or not)
-    shows   "oracle", "sequence", "token" or "geometric";  token   which letter is framed, 0 to 47
-
-    Raises ValueError for values out of range.
-    """
-
-    module: ClassVar[str] = "exit_classifiers"
-    label: ClassVar[str] = "Exits: the oracle and three classifiers"
-    min_height: ClassVar[str] = "51.5rem"
-    min_height_narrow: ClassVar[str] = "101rem"
+    label = "Exits: the oracle and three classifiers"
+    rem = 51.5, 101
+    data = handed(found, prices=PRICES)
 
     token = knob(4, low=0, high=47, label="letter", letter="t")
     price = knob(0.0, of=PRICES, label="price of a block", letter="λ")
@@ -57,19 +44,13 @@ class ExitClassifiers(Explorer):
         "Raise the price λ: which letters still go high up? Then look at what classifiers learned."
     )
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {**found(), "prices": PRICES}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """The oracle's exit of each letter, and their mean at each price; the one exit for all; in
         how many letters the classifier's likeliest exit is the oracle's (−1: none is shown)."""
-        scores = torch.tensor(found()["scores"][self.score], dtype=torch.float64)
+        scores = exact(found()["scores"][self.score])
         mine = token_oracle(scores, self.price, self.sigma)
-        hit = -1
-        if self.shows != "oracle":
-            q = torch.tensor(found()["q"][self.shows])
-            hit = int((q.argmax(0) + 1 == mine).sum())
-        means = [token_oracle(scores, p, self.sigma).double().mean().item() for p in PRICES]
-        whole = sequence_oracle(scores, self.price * scores.shape[1]).item()
-        return {"exits": mine.tolist(), "means": means, "whole": whole, "hit": hit}
+        q = found()["q"].get(self.shows)
+        hit = -1 if q is None else (torch.tensor(q).argmax(0) + 1 == mine).sum()
+        means = [token_oracle(scores, p, self.sigma).double().mean() for p in PRICES]
+        whole = sequence_oracle(scores, self.price * scores.shape[1])
+        return {"exits": mine, "means": means, "whole": whole, "hit": hit}

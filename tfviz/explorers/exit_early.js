@@ -2,8 +2,7 @@
 const { seeds, full, text, levels } = tf.data;
 const [N, L, ACROSS] = [4, text.length, 16];
 const measures = Object.keys(seeds[0]);
-const sign = (c) => (c === "\n" ? "⏎" : c === " " ? "␣" : c);
-const dashes = ["", "7 4", "2 3"];
+const dashes = [undefined, "7 4", "2 3"];
 
 export default tf.explorer({
   numbers(k) {
@@ -17,10 +16,8 @@ export default tf.explorer({
   },
   setup(app) {
     let from = 0;
-    const matrix = app.matrix({
-      axes: ["block", "t"],
-      pick: (_, j) => app.set({ letter: from + j }),
-    });
+    const pick = (_, j) => app.set({ letter: from + j });
+    const matrix = app.matrix({ axes: ["block", "t"], pick });
     const plane = app.plane({ height: (w) => tf.clamp(w * 0.38, 230, 290) });
     app.formula(
       "leave behind the first block with {c:c(hⁿ)} ≥ {level:λ}; {copied:above it hⁿ is copied}",
@@ -46,80 +43,60 @@ export default tf.explorer({
       const height = (i) => N - i;
       const differs = (t) => said[k.level][t] !== full[k.seed][t];
       const value = levels[k.measure][k.level];
+      const left = N - n.exits[k.letter]; // blocks that it does not compute
+      const to = (x, y) => {
+        const off = (p) => ((100 * p.flops - x) / 95) ** 2 + ((100 * p.agree - y) / 23) ** 2;
+        return { level: tf.best(seeds[k.seed][k.measure].points.map((p) => -off(p))) };
+      };
+      const place = [100 * n.flops, 100 * n.agree];
       matrix.show({
         title: open
           ? "the letters that come"
           : "violet: computed; hatched: skipped; the letter said, ! if all blocks say another",
         label: `Letter ${k.letter}${open ? "" : `: exit ${n.exits[k.letter]}`}; arrow keys move`,
         ...{ rows: N, columns: ACROSS, most: 1 },
-        values: Float64Array.from({ length: N * ACROSS }, (_, c) => {
-          const h = height(Math.floor(c / ACROSS));
-          const e = n.exits[from + (c % ACROSS)];
+        values: (i, j) => {
+          const above = height(i) - n.exits[from + j];
           if (open) return 0;
-          return h > e ? Number.NaN : h === e ? 0.75 : 0.35;
-        }),
-        text: (i, j) =>
-          !open && n.exits[from + j] === height(i)
-            ? sign(said[k.level][from + j]) + (differs(from + j) ? "!" : "")
-            : "",
+          return above > 0 ? Number.NaN : above === 0 ? 0.75 : 0.35;
+        },
+        text: (i, j) => {
+          if (open || n.exits[from + j] !== height(i)) return "";
+          return tf.letter(said[k.level][from + j]) + (differs(from + j) ? "!" : "");
+        },
         rowHeads: tf.range(N, (i) => `block ${height(i)}`),
-        columnHeads: tf.range(ACROSS, (j) => sign(text[from + j])),
-        at: [N - n.exits[k.letter], k.letter - from],
-        frames: open ? [] : [{ cell: [N - n.exits[k.letter], k.letter - from], term: "c" }],
-        marks: open
-          ? []
-          : [
-              {
-                term: "copied",
-                cells: tf.range(N - n.exits[k.letter], (i) => [i, k.letter - from]),
-              },
-            ],
+        columnHeads: tf.range(ACROSS, (j) => tf.letter(text[from + j])),
+        at: [left, k.letter - from],
+        frames: open ? [] : [{ cell: [left, k.letter - from], term: "c" }],
+        marks: [{ term: "copied", cells: open ? [] : tf.range(left, (i) => [i, k.letter - from]) }],
       });
+      const [flops, agree] = [tf.percent(n.flops), tf.percent(n.agree, 1)];
       plane.show({
         title: "128 texts: letters as all blocks say them, against the FLOPs",
-        label: open
-          ? "Agreement against FLOPs"
-          : `${tf.fixed(100 * n.flops, 0)} % of the FLOPs, ${tf.fixed(100 * n.agree, 1)} % agree`,
+        label: open ? "Agreement against FLOPs" : `${flops} of the FLOPs, ${agree} agree`,
         x: { label: "FLOPs, % of all blocks", from: 20, to: 115 },
         y: { label: "agree, %", from: 78, to: 101 },
-        marks: open
-          ? []
-          : [
-              ...measures.map((name, m) => ({
-                line: seeds[k.seed][name].points.map((p) => [100 * p.flops, 100 * p.agree]),
-                ...{
-                  colour: name === k.measure ? "attention" : "muted",
-                  dash: dashes[m] || undefined,
-                },
-                ...{ name, bold: name === k.measure, term: "level" },
-              })),
-              {
-                handle: [100 * n.flops, 100 * n.agree],
-                ...{
-                  knob: "level",
-                  label: "threshold",
-                  text: `λ = ${tf.short(value)}`,
-                  term: "level",
-                },
-                to: (x, y) => {
-                  const off = seeds[k.seed][k.measure].points.map(
-                    (p) => ((100 * p.flops - x) / 95) ** 2 + ((100 * p.agree - y) / 23) ** 2,
-                  );
-                  return { level: off.indexOf(Math.min(...off)) };
-                },
-              },
-            ],
+        marks: !open && [
+          measures.map((name, m) => ({
+            line: seeds[k.seed][name].points.map((p) => [100 * p.flops, 100 * p.agree]),
+            ...{ name, bold: name === k.measure, dash: dashes[m], term: "level" },
+            colour: name === k.measure ? "attention" : "muted",
+          })),
+          { handle: place, knob: "level", to, text: `λ = ${tf.short(value)}`, term: "level" },
+        ],
       });
       app.read({
-        "blocks, mean": open ? "?" : `${tf.fixed(n.depth, 2)} of ${N}`,
-        FLOPs: open ? "?" : `${tf.fixed(100 * n.flops, 0)} %`,
-        "as all blocks say": open ? "?" : `${tf.fixed(100 * n.agree, 1)} %`,
-        right: open ? "?" : `${tf.fixed(100 * n.right, 1)} %`,
+        "blocks, mean": question.tell(`${tf.fixed(n.depth, 2)} of ${N}`),
+        FLOPs: question.tell(flops),
+        "as all blocks say": question.tell(agree),
+        right: question.tell(tf.percent(n.right, 1)),
       });
       const told = open
         ? ""
-        : ` leaves behind block ${n.exits[k.letter]} and says ${sign(said[k.level][k.letter])}; all blocks say ${sign(full[k.seed][k.letter])}`;
-      app.say(`λ = ${tf.short(value)}: letter ${k.letter}, before ${sign(text[k.letter])}${told}.`);
+        : ` leaves behind block ${n.exits[k.letter]} and says ${tf.letter(said[k.level][k.letter])}; all blocks say ${tf.letter(full[k.seed][k.letter])}`;
+      app.say(
+        `λ = ${tf.short(value)}: letter ${k.letter}, before ${tf.letter(text[k.letter])}${told}.`,
+      );
     };
   },
 });

@@ -3,8 +3,7 @@ const { depths, text, trained } = tf.data;
 const ACROSS = 16;
 const N = depths.aligned[0].right.length;
 const names = Object.keys(trained);
-const sign = (c) => (c === "\n" ? "⏎" : c === " " ? "␣" : c);
-const dashes = { aligned: "", "aligned, ω = n": "7 4", mixed: "2 3", "last exit alone": "" };
+const dashes = { "aligned, ω = n": "7 4", mixed: "2 3" };
 
 export default tf.explorer({
   numbers(k) {
@@ -17,10 +16,8 @@ export default tf.explorer({
   },
   setup(app) {
     let from = 0;
-    const matrix = app.matrix({
-      axes: ["exit", "t"],
-      pick: (i, j) => app.set({ exit: N - i, letter: from + j }),
-    });
+    const pick = (i, j) => app.set({ exit: N - i, letter: from + j });
+    const matrix = app.matrix({ axes: ["exit", "t"], pick });
     const plane = app.plane({ height: (w) => tf.clamp(w * 0.35, 210, 260) });
     app.formula("exit n: softmax of LN({state:h_tⁿ}) Eᵀ — the same {read:E} for all");
     app.motion("letter", { every: 400 });
@@ -41,52 +38,49 @@ export default tf.explorer({
       const { open } = question;
       const { said, tenths } = depths[k.trained][k.seed];
       from = tf.clamp(k.letter - ACROSS / 2, 0, text.length - 1 - ACROSS);
-      const place = (i, j) => [N - 1 - i, from + j];
       matrix.show({
         title: "darker: the right letter is likelier; in the cell the letter that is said",
         label: `Letter ${k.letter}, exit ${k.exit}; arrow keys move`,
         ...{ rows: N, columns: ACROSS, most: 10 },
-        values: Float64Array.from({ length: N * ACROSS }, (_, c) => {
-          const [e, t] = place(Math.floor(c / ACROSS), c % ACROSS);
-          return open ? 0 : Number(tenths[e][t]) + 0.5;
-        }),
-        text: (i, j) => (open ? "" : sign(said[place(i, j)[0]][place(i, j)[1]])),
+        values: (i, j) => (open ? 0 : Number(tenths[N - 1 - i][from + j]) + 0.5),
+        text: (i, j) => (open ? "" : tf.letter(said[N - 1 - i][from + j])),
         rowHeads: tf.range(N, (i) => `exit ${N - i}`),
-        columnHeads: tf.range(ACROSS, (j) => sign(text[from + j + 1])),
+        columnHeads: tf.range(ACROSS, (j) => tf.letter(text[from + j + 1])),
         at: [N - k.exit, k.letter - from],
         frames: [{ cell: [N - k.exit, k.letter - from], term: "state" }],
       });
+      const height = 100 * n.right[k.exit - 1];
+      const share = tf.percent(n.right[k.exit - 1], 1);
       plane.show({
         title: "right letters of each exit, held-out text",
-        label: open
-          ? "Accuracy of each exit"
-          : `Exit ${k.exit}: ${tf.fixed(100 * n.right[k.exit - 1], 1)} %`,
+        label: open ? "Accuracy of each exit" : `Exit ${k.exit}: ${share}`,
         x: { label: "exit", from: 1, to: N, whole: true },
         y: { label: "right, %", from: 0, to: 60 },
         marks: [
-          ...names.map((name) => ({
-            line: (open ? [] : depths[name][k.seed].right).map((v, e) => [e + 1, 100 * v]),
-            ...{
+          !open &&
+            names.map((name) => ({
+              ...{ line: depths[name][k.seed].right.map((v) => 100 * v), start: 1, dots: true },
+              ...{
+                name: trained[name],
+                bold: name === k.trained,
+                dash: dashes[name],
+                term: "read",
+              },
               colour: name === k.trained ? "attention" : "muted",
-              dash: dashes[name] || undefined,
-            },
-            ...{ name: open ? undefined : trained[name], bold: name === k.trained, dots: true },
-            term: "read",
-          })),
-          {
-            handle: [k.exit, open ? 30 : 100 * n.right[k.exit - 1]],
-            ...{ knob: "exit", label: "exit", text: `exit ${k.exit}` },
-          },
-        ].filter((mark) => !("line" in mark) || mark.line.length),
+            })),
+          { handle: [k.exit, open ? 30 : height], knob: "exit", text: `exit ${k.exit}` },
+        ],
       });
-      const right = sign(text[k.letter + 1]);
+      const right = tf.letter(text[k.letter + 1]);
       app.read({
-        "this exit is right": open ? "?" : `${tf.fixed(100 * n.right[k.exit - 1], 1)} %`,
-        "says what the last says": open ? "?" : `${n.alike} of ${text.length - 1} letters here`,
-        "p of the right letter here": open ? "?" : `${n.tenths[k.exit - 1] / 10} or a little more`,
+        "this exit is right": question.tell(share),
+        "says what the last says": question.tell(`${n.alike} of ${text.length - 1} letters here`),
+        "p of the right letter here": question.tell(
+          `${n.tenths[k.exit - 1] / 10} or a little more`,
+        ),
       });
-      const words = open ? "" : `; exit ${k.exit} says ${sign(said[k.exit - 1][k.letter])}`;
-      app.say(`After ${sign(text[k.letter])} comes ${right}${words}.`);
+      const words = open ? "" : `; exit ${k.exit} says ${tf.letter(said[k.exit - 1][k.letter])}`;
+      app.say(`After ${tf.letter(text[k.letter])} comes ${right}${words}.`);
     };
   },
 });

@@ -1,13 +1,9 @@
 """What each exit of a trained model says of a text, for four ways to train the exits."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
 
 from tfviz import stored
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, handed, knob
 
 TRAINED = {
     "aligned": "all exits alike",
@@ -18,7 +14,7 @@ TRAINED = {
 
 
 @cache
-def found() -> dict[str, Any]:
+def found() -> Numbers:
     """The stored experiment: of each training and seed, what its exits say."""
     result = stored.load("exits")
     keys = ("right", "said", "tenths")
@@ -27,18 +23,11 @@ def found() -> dict[str, Any]:
 
 
 class ExitLadder(Explorer):
-    """64 letters of a held-out text, and what four exits expect at each.
+    """64 letters of a held-out text, and what four exits expect at each."""
 
-    trained   how: "aligned", "aligned, ω = n", "mixed" or "last exit alone"
-    letter   which is framed, 0 to 63;  exit   which is read, 1 to 4;  seed   0 to 2
-
-    Raises ValueError for values out of range.
-    """
-
-    module: ClassVar[str] = "exit_ladder"
-    label: ClassVar[str] = "What each exit says, for four ways to train exits"
-    min_height: ClassVar[str] = "54.5rem"
-    min_height_narrow: ClassVar[str] = "81.5rem"
+    label = "What each exit says, for four ways to train exits"
+    rem = 54.5, 81.5
+    data = handed(found, trained=TRAINED)
 
     letter = knob(20, low=0, high=63, label="letter", letter="t")
     exit = knob(1, low=1, high=4, label="exit", letter="n")
@@ -46,17 +35,11 @@ class ExitLadder(Explorer):
     seed = knob(0, of=[0, 1, 2], label="seed")
     asks = "Answer, then press play: where do lower exits already say what the last one says?"
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {**found(), "trained": TRAINED}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Right letters of each exit; p of the right letter at this place, in tenths; how many of
         the 64 letters this exit says as the last one does."""
         one = found()["depths"][self.trained][self.seed]
         last, mine = one["said"][-1], one["said"][self.exit - 1]
-        return {
-            "right": one["right"],
-            "tenths": [int(row[self.letter]) for row in one["tenths"]],
-            "alike": sum(a == b for a, b in zip(mine, last, strict=True)),
-        }
+        alike = sum(a == b for a, b in zip(mine, last, strict=True))
+        tenths = [int(row[self.letter]) for row in one["tenths"]]
+        return {"right": one["right"], "tenths": tenths, "alike": alike}

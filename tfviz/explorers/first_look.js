@@ -1,17 +1,11 @@
 // Strided attention: the library's formula (tf.data.strided), its mask, and what one row of it holds.
-const strided = new Function(`return ${tf.data.strided}`)(); // (i, j, stride) => allowed
+const { strided } = tf.data; // (i, j, stride) => allowed
 const L = tf.declared.knobs.stride.high;
-const mask = tf.keep((stride) =>
-  Uint8Array.from({ length: L * L }, (_, n) => strided(Math.floor(n / L), n % L, stride)),
-);
-const pairs = tf.range(L, (n) => tf.sum([...mask(n + 1)]));
-const keys = (i, stride) => tf.range(L).filter((j) => mask(stride)[i * L + j]);
+const keys = tf.keep((i, stride) => tf.range(L).filter((j) => strided(i, j, stride)), L * L);
+const pairs = tf.range(L, (n) => tf.sum(tf.range(L, (i) => keys(i, n + 1).length)));
 
 export default tf.explorer({
-  numbers: ({ stride, query }) => ({
-    keys: keys(query, stride),
-    pairs,
-  }),
+  numbers: ({ stride, query }) => ({ keys: keys(query, stride), pairs }),
   setup(app) {
     const both = app.split("1fr 1fr");
     const matrix = app.matrix({ pick: (query) => app.set({ query }), tall: 380, into: both });
@@ -19,8 +13,7 @@ export default tf.explorer({
     app.formula("token i looks at token j if  {window:i − j ≤ s}  or  {column:(i − j) mod s = 0}", {
       into: app.controls,
     });
-    app.knob("stride");
-    app.knob("query");
+    app.knobsOf("stride", "query");
     const question = app.ask({
       name: "halved",
       question: "Token 42 looks at 13 tokens. Halve the stride: will it look at fewer?",
@@ -38,17 +31,15 @@ export default tf.explorer({
       matrix.show({
         title: "rows: the token that looks; columns: what it may look at",
         label: `Row ${k.query}, stride ${k.stride}: ${n.keys.length} tokens; arrow keys move the row`,
-        ...{ rows: L, bits: mask(k.stride), row: k.query },
+        ...{ rows: L, bits: (i, j) => strided(i, j, k.stride), row: k.query },
         marks: [
           { cells: near.map((j) => [k.query, j]), term: "window" },
           { cells: far.map((j) => [k.query, j]), term: "column" },
         ],
         handles: [
           {
-            handle: [from, k.query + 0.5],
-            knob: "stride",
+            ...{ handle: [from, k.query + 0.5], knob: "stride", text: `a window of ${k.stride}` },
             to: (x) => ({ stride: app.snap("stride", k.query - x) }),
-            text: `a window of ${k.stride}`,
           },
         ],
       });

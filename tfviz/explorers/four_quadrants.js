@@ -8,27 +8,21 @@ const PIECES = ["g2g", "g2l", "l2g", "l2l"];
 const at = (t, n) => (t < n ? t : t - n + MOST);
 const owner = (t, n) => (t < n ? t : Math.floor((t - n) / (WORDS / n)));
 const piece = (i, j, n) => 2 * Number(i >= n) + Number(j >= n);
-const open = (i, j, { sentences: n, radius, hard }) =>
-  [true, !hard || owner(i, n) === owner(j, n), !hard || owner(i, n) === owner(j, n), false][
-    piece(i, j, n)
-  ] ||
-  (i >= n && j >= n && Math.abs(i - j) <= radius);
+const open = (i, j, { sentences: n, radius, hard }) => {
+  if (i >= n && j >= n) return Math.abs(i - j) <= radius;
+  return (i < n && j < n) || !hard || owner(i, n) === owner(j, n);
+};
 
 const weights = tf.keep((sentences, radius, hard, apart) => {
   const n = sentences;
   const all = tf.range(n + WORDS);
+  const score = (i, j) => tf.dot(Q[at(i, n)], K[at(j, n)]) / Math.sqrt(Q[0].length);
   return all.map((i) => {
     const keys = all.filter((j) => open(i, j, { sentences, radius, hard }));
     const parts = !apart ? [keys] : [true, false].map((g) => keys.filter((j) => j < n === g));
     const row = all.map(() => 0);
-    for (const part of parts) {
-      const shares = tf.softmax(
-        part.map((j) => tf.dot(Q[at(i, n)], K[at(j, n)]) / Math.sqrt(Q[0].length)),
-      );
-      part.forEach((j, m) => {
-        row[j] = shares[m];
-      });
-    }
+    for (const part of parts)
+      for (const [m, a] of tf.softmax(part.map((j) => score(i, j))).entries()) row[part[m]] = a;
     return row;
   });
 });
@@ -63,16 +57,12 @@ export default tf.explorer({
     };
   },
   setup(app) {
-    const matrix = app.matrix({
-      pick: (i) =>
-        app.set({ query: i < app.get("sentences") ? i : i - app.get("sentences") + MOST }),
-      tall: 400,
-    });
+    const pick = (i) => app.set({ query: at(i, app.get("sentences")) });
+    const matrix = app.matrix({ pick, tall: 400 });
     app.formula(
       "global token: {g2g:global tokens} + {g2l:words}; word: {l2g:global tokens} + {l2l:words near by}",
     );
-    app.knob("sentences");
-    for (const key of ["radius", "hard", "apart", "query"]) app.knob(key);
+    app.knobsOf("sentences", "radius", "hard", "apart", "query");
     const question = app.ask({
       name: "hops",
       question:
@@ -100,23 +90,18 @@ export default tf.explorer({
         title: "weights; hatched: never read; capitals: global tokens",
         label: `Row of ${name(row)}: ${n.keys.length} keys; arrow keys move it`,
         rows: size,
-        values: Float64Array.from(A.flat(), (a) => (a > 0 ? a : Number.NaN)),
+        values: (i, j) => A[i][j] || Number.NaN,
         ...{ most: 0.6, row, rowHeads: heads, columnHeads: heads },
-        frames: [
-          { from: [0, 0], to: [g - 1, g - 1], colour: "key", term: "g2g" },
-          { from: [0, g], to: [g - 1, size - 1], colour: "key", term: "g2l" },
-          { from: [g, 0], to: [size - 1, g - 1], colour: "key", term: "l2g" },
-          { from: [g, g], to: [size - 1, size - 1], colour: "key", term: "l2l" },
-        ],
+        frames: PIECES.map((term, p) => ({
+          ...{ from: [p < 2 ? 0 : g, p % 2 ? g : 0], colour: "key", term },
+          to: [p < 2 ? g - 1 : size - 1, p % 2 ? size - 1 : g - 1],
+        })),
         marks: PIECES.map((term, p) => ({ cells: cells(p), term })),
       });
       const total = n.to_globals + n.to_words;
+      const hops = n.hops === null ? "never" : `after ${n.hops} layer${n.hops === 1 ? "" : "s"}`;
       app.read({
-        "last word hears of the first": question.open
-          ? "?"
-          : n.hops === null
-            ? "never"
-            : `after ${n.hops} layer${n.hops === 1 ? "" : "s"}`,
+        "last word hears of the first": question.tell(hops),
         "row's weight on global tokens": tf.fixed(n.to_globals, 2),
         "on words": tf.fixed(n.to_words, 2),
         "sum of the row": tf.fixed(total, 2),

@@ -1,15 +1,10 @@
 """ETC in one picture: global tokens and words, four pieces, masks, one softmax against two."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.patterns import reach, table
 from tfviz.sparse import etc
 
@@ -27,18 +22,13 @@ def vectors() -> dict[str, list[list[float]]]:
 class FourQuadrants(Explorer):
     """ETC's attention of twelve words and one global token for each sentence.
 
-    sentences   1, 2, 3 or 4 of equal length;  radius   neighbours on each side of a word
-    hard        a global token and its sentence read each other, and no other sentence's
-    apart       a softmax for each piece instead of one for each query
-    query       0 to 3: a global token, the last one if there are fewer; from 4 on: a word
-
-    Raises ValueError for values out of range.
+    hard     a global token and its sentence read each other, and no other sentence's
+    query    0 to 3: a global token, the last one if there are fewer; from 4 on: a word
     """
 
-    module: ClassVar[str] = "four_quadrants"
-    label: ClassVar[str] = "Four quadrants: ETC's pieces, masks and softmaxes"
-    min_height: ClassVar[str] = "50rem"
-    min_height_narrow: ClassVar[str] = "84rem"
+    label = "Four quadrants: ETC's pieces, masks and softmaxes"
+    rem = 50, 84
+    data = handed(vectors)
 
     sentences = knob(3, of=[1, 2, 3, 4], label="sentences", letter="n_g")
     radius = knob(2, low=0, high=WORDS - 1, label="words seen on each side", letter="w")
@@ -47,14 +37,10 @@ class FourQuadrants(Explorer):
     query = knob(9, low=0, high=MOST + WORDS - 1, label="row", letter="i")
     asks = "Press on a row; make the window narrow; take the masks off; try two softmaxes."
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return vectors()
-
-    def weights(self) -> Tensor:
+    def weights(self) -> torch.Tensor:
         """A, global tokens first; with two softmaxes, rows sum to 2."""
         n = self.sentences
-        Q, K = (torch.tensor(vectors()[x], dtype=torch.float64) for x in "QK")
+        Q, K = (exact(vectors()[x]) for x in "QK")
         q, k = ((X[None, None, :n], X[None, None, MOST:]) for X in (Q, K))
         masks = etc.sentence_masks(n * [WORDS // n], self.radius, g2l=self.hard, l2g=self.hard)
         keys = etc.shared(*k)
@@ -69,21 +55,13 @@ class FourQuadrants(Explorer):
         n = self.sentences
         return min(self.query, n - 1) if self.query < MOST else self.query - MOST + n
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Pairs of each piece, the row with its shares for both kinds, and after how many layers
         the last word hears of the first; null if never."""
         n, A = self.sentences, self.weights()
-        kept = A > 1e-12
+        kept, sizes = A > 1e-12, [n, WORDS]
+        pairs = [x.sum() for half in kept.split(sizes) for x in half.split(sizes, 1)]
         hops = int(reach([table(kept)], len(A)).hops[-1, n])
-        return {
-            "pairs": [
-                int(kept[a, b].sum())
-                for a in (slice(n), slice(n, None))
-                for b in (slice(n), slice(n, None))
-            ],
-            "keys": kept[self.row].nonzero().flatten().tolist(),
-            "row": A[self.row].tolist(),
-            "to_globals": float(A[self.row, :n].sum()),
-            "to_words": float(A[self.row, n:].sum()),
-            "hops": None if hops < 0 else hops,
-        }
+        shares = {"to_globals": A[self.row, :n].sum(), "to_words": A[self.row, n:].sum()}
+        keys, far = kept[self.row].nonzero().flatten(), None if hops < 0 else hops
+        return {"pairs": pairs, "keys": keys, "row": A[self.row], "hops": far, **shares}

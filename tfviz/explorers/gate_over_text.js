@@ -1,6 +1,5 @@
 // A text with the gate of each place: 0, what was found; 1, the model alone.
-const { letters, words, gate, h, m, pushes } = tf.data;
-const text = tf.data.text;
+const { letters, words, gate, h, m, pushes, text } = tf.data;
 const ACROSS = 16;
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const nats = tf.keep((push) =>
@@ -9,7 +8,6 @@ const nats = tf.keep((push) =>
     return -Math.log(tf.softmax(h[t].map((x, i) => g * x + (1 - g) * m[t][i]))[text[t + 1]]);
   }),
 );
-const mean = (xs) => tf.sum(xs) / xs.length;
 
 export default tf.explorer({
   numbers({ token, push }) {
@@ -19,15 +17,13 @@ export default tf.explorer({
       p: Math.exp(-nats(push)[token]),
       alone: tf.softmax(h[token])[after],
       memory: tf.softmax(m[token])[after],
-      nats: mean(nats(push)),
-      curve: pushes.map((x) => mean(nats(x))),
+      nats: tf.mean(nats(push)),
+      curve: pushes.map((x) => tf.mean(nats(x))),
     };
   },
   setup(app) {
-    const matrix = app.matrix({
-      pick: (i, j) => app.set({ token: ACROSS * i + j }),
-      ...{ bare: true, most: 46 },
-    });
+    const pick = (i, j) => app.set({ token: ACROSS * i + j });
+    const matrix = app.matrix({ pick, bare: true, most: 46 });
     const lost = app.plane({ height: (w) => tf.clamp(w * 0.32, 200, 240) });
     app.formula("z = {memory:(1 − g) m} + {model:g h},   {gate:g} = σ({model:h} · w + push)");
     app.motion("token", { every: 400 });
@@ -57,24 +53,20 @@ export default tf.explorer({
         at: place(k.token),
         frames: [{ cell: place(k.token), colour: "query" }],
       });
-      const [low, high] = [
-        Math.floor(Math.min(...n.curve) * 5) / 5,
-        Math.ceil(Math.max(...n.curve) * 5) / 5,
-      ];
+      const from = Math.floor(Math.min(...n.curve) * 5) / 5;
+      const to = Math.ceil(Math.max(...n.curve) * 5) / 5;
       lost.show({
         title: "loss on this text, all gates pushed",
         label: question.open ? "Loss against push" : `Push ${k.push}: ${tf.fixed(n.nats, 2)} nats`,
         x: { from: -6, to: 6, label: "push: memory alone ← → model alone", whole: true },
-        y: { from: low, to: high, label: "nats" },
-        marks: question.open
-          ? []
-          : [
-              { line: n.curve.map((y, i) => [pushes[i], y]), wide: 2.5, term: "gate" },
-              {
-                ...{ handle: [k.push, n.nats], knob: "push", label: "push of the gate" },
-                text: `${tf.fixed(n.nats, 2)} nats`,
-              },
-            ],
+        y: { from, to, label: "nats" },
+        marks: !question.open && [
+          { line: n.curve, at: pushes, wide: 2.5, term: "gate" },
+          {
+            ...{ handle: [k.push, n.nats], knob: "push", label: "push of the gate" },
+            text: `${tf.fixed(n.nats, 2)} nats`,
+          },
+        ],
       });
       app.read({
         "next letter": letters[text[k.token + 1]],

@@ -49,7 +49,7 @@ export default tf.explorer({
     const many = app.plane({ height: (w) => tf.clamp(w * 0.26, 170, 210) });
     app.formula("reject {hyp:H_j: R(λ_j) > δ} while {p:p_j ≤ ε}; keep the last {chosen:λ}");
     app.motion("step", { every: 500, verbs: ["back", "next test"] });
-    for (const key of ["n", "delta", "epsilon", "draw"]) app.knob(key);
+    app.knobsOf("n", "delta", "epsilon", "draw");
     app.knob("test", { as: "select" });
     const question = app.ask({
       name: "hundred",
@@ -75,18 +75,10 @@ export default tf.explorer({
         x,
         y: { label: "risk", from: 0, to: 0.35 },
         marks: [
-          {
-            line: bits.map((_, j) => [at(j), truth[j + 1]]),
-            colour: "muted",
-            dash: "5 3",
-            name: "true",
-          },
-          {
-            line: made.map((j) => [at(j), n.risks[j]]),
-            colour: "attention",
-            dots: true,
-            name: "this draw",
-            term: "hyp",
+          { line: truth.slice(1), at: levels, colour: "muted", dash: "5 3", name: "true" },
+          done > 1 && {
+            ...{ line: n.risks.slice(0, done), at: levels, colour: "attention", dots: true },
+            ...{ name: "this draw", term: "hyp" },
           },
           { rule: { y: k.delta }, colour: "key" },
           found && n.safe && { rule: { x: at(n.safe - 1) }, colour: "value", term: "chosen" },
@@ -94,7 +86,7 @@ export default tf.explorer({
             ...{ handle: [0.06, k.delta], knobY: "delta", label: "risk allowed", by: "y" },
             ...{ text: `δ = ${k.delta}`, to: (_, y) => ({ delta: app.snap("delta", y) }) },
           },
-        ].filter((mark) => mark && !(mark.line && mark.line.length < 2)),
+        ],
       });
       tests.show({
         title: "p-values, from the strictest threshold (right) down",
@@ -114,23 +106,20 @@ export default tf.explorer({
           : `${n.broken} of ${draws} draws break the promise`,
         x,
         y: { label: "draws", from: 0 },
-        marks: open
-          ? []
-          : n.tally.flatMap((count, j) => {
-              const [a, b] = [(j ? at(j - 1) : 1) - 0.02, (j ? at(j - 1) : 1) + 0.02];
-              if (!count || !j) return [];
-              const colour = truth[j] > k.delta ? "query" : "value";
-              return [{ shape: [[a, 0], [b, 0], [b, count], [a, count]], colour, strength: 0.7 }]; // prettier-ignore
-            }),
+        marks:
+          !open &&
+          n.tally.slice(1).map((count, j) => ({
+            shape: tf.box(at(j) - 0.02, at(j) + 0.02, 0, count),
+            ...{ colour: truth[j + 1] > k.delta ? "query" : "value", strength: 0.7 },
+          })),
       });
+      const mean = n.safe ? depth[n.safe - 1] : blocks;
       const chosen = n.safe ? `λ = ${tf.short(at(n.safe - 1))}` : "none: all blocks";
       app.read({
         "this draw's choice": found ? chosen : "not yet",
         "its true risk": found ? tf.fixed(truth[n.safe], 3) : "not yet",
-        "mean blocks": found
-          ? `${tf.fixed(n.safe ? depth[n.safe - 1] : blocks, 2)} of ${blocks}`
-          : "not yet",
-        "promises broken": open ? "?" : `${n.broken} of ${draws}`,
+        "mean blocks": found ? `${tf.fixed(mean, 2)} of ${blocks}` : "not yet",
+        "promises broken": question.tell(`${n.broken} of ${draws}`),
       });
       app.say(
         found

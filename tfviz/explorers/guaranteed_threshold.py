@@ -1,17 +1,13 @@
 """A threshold with a guarantee: tests from the strictest one down, on one draw and on many."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from tfviz import stored
 from tfviz.adaptive import ltt_calibration as ltt
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.block_signals import uniforms
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, handed, knob, uniforms
 
 TESTS: dict[str, ltt.PValue] = {
     "exact": ltt.binomial,
@@ -22,7 +18,7 @@ DRAWS, MOST = 100, 500
 
 
 @cache
-def world() -> dict[str, Any]:
+def world() -> Numbers:
     """Of the stored experiment, seed 0: thresholds, and which of 1,000 texts each of them loses."""
     result = stored.load("exits")
     found = {name: result["worlds"][0][name] for name in ("lost", "depth")}
@@ -38,18 +34,11 @@ def lost() -> Any:
 
 
 class GuaranteedThreshold(Explorer):
-    """Learn then Test on early exits: 20 thresholds, one draw of n texts, and a hundred draws.
+    """Learn then Test on early exits: 20 thresholds, one draw of n texts, and a hundred draws."""
 
-    step   tests made, 0 to 20;  n   texts;  delta   the risk that is allowed, 0.02 to 0.3
-    epsilon   how often the promise may fail;  test   which p-value;  draw   0 to 99
-
-    Raises ValueError for values out of range.
-    """
-
-    module: ClassVar[str] = "guaranteed_threshold"
-    label: ClassVar[str] = "Learn then Test: a threshold with a guarantee"
-    min_height: ClassVar[str] = "55.5rem"
-    min_height_narrow: ClassVar[str] = "120rem"
+    label = "Learn then Test: a threshold with a guarantee"
+    rem = 55.5, 120
+    data = handed(world, draws=DRAWS, most=MOST)
 
     step = knob(3, low=0, high=20, label="tests made")
     n = knob(200, of=[25, 50, 100, 200, 500], label="calibration texts", letter="n")
@@ -59,21 +48,13 @@ class GuaranteedThreshold(Explorer):
     draw = knob(0, low=0, high=DRAWS - 1, label="draw")
     asks = "Press play: tests go from the strictest threshold down, and stop at the first failure."
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {**world(), "draws": DRAWS, "most": MOST}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """This draw's risks and p-values, how many thresholds are safe by it, how often each number
         of them comes out over all draws, and in how many the true risk is above δ."""
         risks = lost()[:, : self.n].mean(1)
         p = TESTS[self.test](risks, self.n, self.delta)
         chosen = [ltt.fixed_sequence(row, self.epsilon) for row in p]
         true = [0.0, *(row.count("1") / len(row) for row in world()["lost"])]
-        return {
-            "risks": risks[self.draw].tolist(),
-            "p": p[self.draw].tolist(),
-            "safe": chosen[self.draw],
-            "tally": [chosen.count(k) for k in range(len(true))],
-            "broken": sum(true[k] > self.delta for k in chosen),
-        }
+        tally = [chosen.count(k) for k in range(len(true))]
+        found = {"risks": risks[self.draw], "p": p[self.draw], "safe": chosen[self.draw]}
+        return found | {"tally": tally, "broken": sum(true[k] > self.delta for k in chosen)}

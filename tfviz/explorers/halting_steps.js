@@ -29,7 +29,7 @@ export default tf.explorer({
       "halt at n when {sum:h¹ + … + hⁿ} ≥ {edge:1 − ε};  the last weight is the {rest:remainder R}",
     );
     app.motion("step", { every: 900 });
-    for (const key of ["b", "eps", "tau"]) app.knob(key);
+    app.knobsOf("b", "eps", "tau");
     const { b: bias, eps: gap } = app.first;
     const question = app.ask(
       bias === 0
@@ -58,27 +58,18 @@ export default tf.explorer({
 
     return (k, n) => {
       const { open } = question;
-      const box = (word, from, to) => {
-        const [a, b] = [word - 0.36, word + 0.36];
-        return [[a, from], [b, from], [b, to], [a, to]]; // prettier-ignore
-      };
-      const pieces = n.p.flatMap((p, word) => {
-        let from = 0;
+      const pieces = n.p.map((p, word) => {
+        let top = 0;
         return p.slice(0, Math.min(k.step, n.N[word])).map((height, at) => {
           const last = at + 1 === n.N[word];
           const look = last
             ? { colour: "query", strength: 0.75, term: "rest" }
             : { colour: "attention", strength: at % 2 ? 0.3 : 0.5, term: "sum" };
-          from += height;
-          return { shape: box(word, from - height, from), edge: true, ...look };
-        });
-      });
-      const names = n.p.flatMap((p, word) => {
-        let from = 0;
-        return p.slice(0, Math.min(k.step, n.N[word])).map((height, at) => {
-          from += height;
+          top += height;
+          const shape = tf.box(word - 0.36, word + 0.36, top - height, top);
           const digits = height > 0.98 && height < 1 ? 3 : 2; // 0.987 is not yet 0.99
-          return height > 0.08 && { text: tf.fixed(height, digits), at: [word, from - height / 2] };
+          const name = { text: tf.fixed(height, digits), at: [word, top - height / 2] };
+          return [{ shape, edge: true, ...look }, height > 0.08 && name];
         });
       });
       const running = n.N.filter((N) => N > k.step).length;
@@ -90,35 +81,24 @@ export default tf.explorer({
         x: { names: words },
         y: { from: 0, to: 1.12, label: "sum of the weights", ticks: [0, 0.5, 1] },
         marks: [
-          ...pieces,
-          ...names,
+          pieces,
           { rule: { y: 1 - k.eps }, colour: "key", term: "edge" },
           {
-            ...{
-              handle: [words.length - 0.55, 1 - k.eps],
-              knobY: "eps",
-              label: "what may be missing",
-            },
-            ...{
-              to: (x, y) => ({ eps: app.snap("eps", 1 - y) }),
-              text: `1 − ε = ${tf.fixed(1 - k.eps, 2)}`,
-            },
-            term: "edge",
+            ...{ handle: [words.length - 0.55, 1 - k.eps], knobY: "eps", term: "edge" },
+            to: (x, y) => ({ eps: app.snap("eps", 1 - y) }),
+            text: `1 − ε = ${tf.fixed(1 - k.eps, 2)}`,
           },
         ],
       });
+      const longest = running || open ? "" : `; longest took ${Math.max(...n.N)} steps`;
       const steps = tf.sum(n.N.map((N) => Math.min(N, k.step)));
       const full = words.length * Math.min(k.step, Math.max(...n.N));
       app.read({
-        "steps, word by word": open ? "?" : n.N.join(", "),
+        "steps, word by word": question.tell(n.N.join(", ")),
         "computed so far": `${steps} of ${full} states`,
-        "τ · mean of N + R": open ? "?" : tf.fixed(n.price, 3),
+        "τ · mean of N + R": question.tell(tf.fixed(n.price, 3)),
       });
-      app.say(
-        `After step ${k.step}, ${running} of ${words.length} words still think${
-          running || open ? "" : `; longest took ${Math.max(...n.N)} steps`
-        }.`,
-      );
+      app.say(`After step ${k.step}, ${running} of ${words.length} words still think${longest}.`);
     };
   },
 });

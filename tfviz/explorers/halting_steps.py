@@ -1,14 +1,8 @@
 """Adaptive computation time at six words: what each step says, and when the sum is full."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
 
-import torch
-
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.longer_context.act import halting
 
 WORDS = ["the", "old", "man", "the", "boats", "."]
@@ -27,22 +21,15 @@ M = len(H[0])
 @cache
 def logits() -> list[list[float]]:
     """W_h s: what a bias is added to."""
-    return torch.tensor(H, dtype=torch.float64).logit().tolist()
+    return exact(H).logit().tolist()
 
 
 class HaltingSteps(Explorer):
-    """Six words that think until Σ h reaches 1 − ε, eight steps at most.
+    """Six words that think until Σ h reaches 1 − ε, eight steps at most."""
 
-    step   how far it has come, 1 to 8
-    b      the bias b_h, −4 to 8;  eps   ε, 0 to 0.5;  tau   price of a step, 0 to 0.5
-
-    Raises ValueError for values out of range.
-    """
-
-    module: ClassVar[str] = "halting_steps"
-    label: ClassVar[str] = "Halting: when each word has thought enough"
-    min_height: ClassVar[str] = "43.5rem"
-    min_height_narrow: ClassVar[str] = "75rem"
+    label = "Halting: when each word has thought enough"
+    rem = 43.5, 75
+    data = handed(words=WORDS, logits=logits)
 
     step = knob(1, low=1, high=M, label="step", letter="n")
     b = knob(0.0, low=-4.0, high=8.0, step=0.1, label="bias of halting", letter="b_h")
@@ -50,19 +37,10 @@ class HaltingSteps(Explorer):
     tau = knob(0.01, low=0.0, high=0.5, step=0.01, label="price of a step", letter="τ")
     asks = "Which word halts first, which last? Answer the grey box, then press play."
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {"words": WORDS, "logits": logits()}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """N and R of each word, its weights, how many words run at each step, and τ times the mean
         of N + R."""
-        h = (torch.tensor(logits(), dtype=torch.float64) + self.b).sigmoid()
+        h = (exact(logits()) + self.b).sigmoid()
         N, R, p = halting(h, self.eps)
-        return {
-            "N": N.tolist(),
-            "R": R.tolist(),
-            "p": p.tolist(),
-            "ran": [int((n <= N).sum()) for n in range(1, M + 1)],
-            "price": self.tau * (N + R).mean().item(),
-        }
+        ran = [(n <= N).sum() for n in range(1, M + 1)]
+        return {"N": N, "R": R, "p": p, "ran": ran, "price": self.tau * (N + R).mean()}

@@ -1,7 +1,7 @@
 // LSH on a circle: the hash, the sort, the chunks and the union of rounds, as in the library.
 const { X, R, chunk, stages } = tf.data;
 const L = X.length;
-const unit = X.map(([x, y]) => [x / Math.hypot(x, y), y / Math.hypot(x, y)]);
+const unit = X.map((x) => x.map((u) => u / tf.norm(x)));
 const scores = X.map((q, i) => unit.map((k, j) => (i === j ? -1e5 : tf.dot(q, k) / Math.sqrt(2))));
 const full = scores.map((row) => tf.softmax(row));
 
@@ -10,7 +10,7 @@ function hashed(directions) {
   const bucket = X.map((x) => {
     const turned = directions[0].map((_, k) => x[0] * directions[0][k] + x[1] * directions[1][k]);
     const all = [...turned, ...turned.map((t) => -t)];
-    return all.indexOf(Math.max(...all));
+    return tf.best(all);
   });
   const order = tf.range(L).sort((i, j) => bucket[i] - bucket[j] || i - j);
   const place = tf.range(L, (i) => Math.floor(order.indexOf(i) / chunk));
@@ -42,7 +42,7 @@ export default tf.explorer({
       "bucket: {same:h(x) = argmax [x R; −x R]}; it reads {near:own chunk and the one before}",
     );
     app.motion("stage", { every: 1600, format: (n) => stages[n] });
-    for (const key of ["b", "rounds", "dice", "query"]) app.knob(key);
+    app.knobsOf("b", "rounds", "dice", "query");
     const question = app.ask({
       name: "pairs",
       question: "Four buckets, one round, chunks of 4: what share of all pairs will meet?",
@@ -62,6 +62,7 @@ export default tf.explorer({
       const meets = (i, j) =>
         k.stage < 1 || (k.stage < 3 ? last.bucket[i] === last.bucket[j] : last.meet(i, j));
       const lit = tf.range(L).filter((j) => k.stage > 0 && last.bucket[j] === mine);
+      const colour = (j) => (j === k.query ? "query" : lit.includes(j) ? "attention" : undefined);
       wheel.show({
         title: k.stage ? "bucket numbers; violet: the query's bucket" : "sixteen queries",
         label: k.stage
@@ -71,56 +72,36 @@ export default tf.explorer({
         y: { from: -8, to: 8, bare: true },
         square: true,
         marks: [
-          ...unit.map((_, j) => ({
-            arrow: [[0, 0], X[j]],
-            colour: j === k.query ? "query" : lit.includes(j) ? "attention" : "grid",
-            wide: j === k.query ? 3 : 1.5,
-            term: lit.includes(j) ? "same" : undefined,
+          X.map((to, j) => ({
+            ...{ arrow: [[0, 0], to], wide: j === k.query ? 3 : 1.5 },
+            ...{ colour: colour(j) ?? "grid", term: lit.includes(j) ? "same" : undefined },
           })),
-          ...unit.map(([x, y], j) => ({
-            text: k.stage ? String(last.bucket[j]) : String(j),
-            at: [x, y].map((u) => u * (j === k.query ? 5.4 : j % 2 ? 6.9 : 7.9)),
-            bold: j === k.query,
-            colour: j === k.query ? "query" : lit.includes(j) ? "attention" : "muted",
+          unit.map((x, j) => ({
+            ...{ text: String(k.stage ? last.bucket[j] : j), bold: j === k.query },
+            at: x.map((u) => u * (j === k.query ? 5.4 : j % 2 ? 6.9 : 7.9)),
+            colour: colour(j) ?? "muted",
           })),
         ],
       });
-      const values = Float64Array.from({ length: L * L }, (_, n) => {
-        const [i, j] = [rows[Math.floor(n / L)], rows[n % L]];
-        return meets(i, j) ? (i === j ? 0 : full[i][j]) : Number.NaN;
-      });
+      const weight = (i, j) => (meets(i, j) ? (i === j ? 0 : full[i][j]) : Number.NaN);
       const row = rows.indexOf(k.query);
-      const own = last.place[k.query];
+      const met = tf.range(L).filter((c) => meets(k.query, rows[c]));
+      const first = last.place[k.query] * chunk; // of its chunk
+      const end = first + chunk - 1;
       matrix.show({
         title: `${stages[k.stage]}: weights of full attention where a pair meets${k.rounds > 1 ? `, round ${k.rounds}` : ""}`,
         label: `Row of query ${k.query}; arrow keys move it`,
-        ...{ rows: L, values, most: 0.5, row },
-        rowHeads: rows.map(String),
-        columnHeads: rows.map(String),
+        ...{ rows: L, values: (i, j) => weight(rows[i], rows[j]), most: 0.5, row },
+        ...{ rowHeads: rows.map(String), columnHeads: rows.map(String) },
         frames:
-          k.stage === 3
-            ? [
-                {
-                  from: [own * chunk, Math.max(0, own - 1) * chunk],
-                  to: [(own + 1) * chunk - 1, (own + 1) * chunk - 1],
-                },
-              ]
-            : [],
-        marks: [
-          {
-            cells: tf
-              .range(L)
-              .filter((c) => meets(k.query, rows[c]))
-              .map((c) => [row, c]),
-            term: k.stage === 3 ? "near" : "same",
-          },
-        ],
+          k.stage === 3 ? [{ from: [first, Math.max(0, first - chunk)], to: [end, end] }] : [],
+        marks: [{ cells: met.map((c) => [row, c]), term: k.stage === 3 ? "near" : "same" }],
       });
-      const percent = (x) => (question.open ? "?" : `${Math.round(100 * x)} %`);
+      const percent = (x) => question.tell(tf.percent(x));
       app.read({
         "pairs that meet": percent(n.pairs),
         "attention kept": percent(n.mass),
-        "query meets": question.open ? "?" : `${n.meets.length} others`,
+        "query meets": question.tell(`${n.meets.length} others`),
       });
       const told = question.open
         ? ""

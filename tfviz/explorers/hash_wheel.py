@@ -1,14 +1,10 @@
 """LSH on a circle: who falls into whose bucket, the sorted chunks, and what several rounds keep."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
 
 import torch
 
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.sparse import reformer_lsh as lsh
 
 L, CHUNK, ROUNDS, DICE, LOUD = 16, 4, 4, 6, 6.0
@@ -26,27 +22,21 @@ def tokens() -> list[list[float]]:
 
 
 @cache
-def thrown(b: int, dice: int) -> list[list[list[float]]]:
-    """The directions of all rounds, (rounds, 2, b/2)."""
-    (R,) = lsh.directions(2, b, ROUNDS, seed=dice)
-    found: list[list[list[float]]] = R.double().tolist()
-    return found
+def directions() -> Numbers:
+    """What is thrown for each number of buckets and dice, (rounds, 2, b/2)."""
+    thrown = {b: [lsh.directions(2, b, ROUNDS, seed=n)[0] for n in range(DICE)] for b in BUCKETS}
+    return {str(b): [R.double().tolist() for R in all_dice] for b, all_dice in thrown.items()}
 
 
 class HashWheel(Explorer):
     """Sixteen vectors in the plane, hashed.
 
-    b        buckets: 2, 4 or 8;  rounds   1 to 4;  dice   which directions are drawn, 0 to 5
     stage    0 the text, 1 pairs of one bucket, 2 sorted, 3 cut in chunks of four
-    query    the token that is framed, 0 to 15
-
-    Raises ValueError for values out of range.
     """
 
-    module: ClassVar[str] = "hash_wheel"
-    label: ClassVar[str] = "LSH attention on a circle: buckets, sorting, chunks, rounds"
-    min_height: ClassVar[str] = "45.5rem"
-    min_height_narrow: ClassVar[str] = "102rem"
+    label = "LSH attention on a circle: buckets, sorting, chunks, rounds"
+    rem = 45.5, 102
+    data = handed(X=tokens, R=directions, chunk=CHUNK, stages=STAGES)
 
     stage = knob(0, low=0, high=3, label="step")
     b = knob(4, of=BUCKETS, label="buckets", letter="b")
@@ -55,24 +45,15 @@ class HashWheel(Explorer):
     query = knob(5, low=0, high=L - 1, label="query", letter="i")
     asks = "Press play, then add rounds: how much of the attention is kept, with how many pairs?"
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        R = {str(b): [thrown(b, dice) for dice in range(DICE)] for b in BUCKETS}
-        return {"X": tokens(), "R": R, "chunk": CHUNK, "stages": STAGES}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Buckets by round, the sorted order of the last round, who meets the query in any round,
         and the shares of all pairs and of full attention's weight that are kept."""
-        X = torch.tensor(tokens(), dtype=torch.float64)
-        R = torch.tensor(thrown(self.b, self.dice), dtype=torch.float64)[: self.rounds]
+        X = exact(tokens())
+        R = exact(directions()[str(self.b)][self.dice])[: self.rounds]
         found = lsh.order(X, (R,), CHUNK)
         union = lsh.meetings(found).any(0)
         others = union & ~torch.eye(L, dtype=torch.bool)
         _, A = lsh.lsh_definition(X, X, torch.ones(L, L, dtype=torch.bool))
-        return {
-            "buckets": found.bucket.tolist(),
-            "order": found.by[-1].tolist(),
-            "meets": others[self.query].nonzero().flatten().tolist(),
-            "pairs": int(others.sum()) / (L * (L - 1)),
-            "mass": float((A * others).sum() / L),
-        }
+        shares = {"pairs": int(others.sum()) / (L * (L - 1)), "mass": (A * others).sum() / L}
+        meets = others[self.query].nonzero().flatten()
+        return {"buckets": found.bucket, "order": found.by[-1], "meets": meets, **shares}

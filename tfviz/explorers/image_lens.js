@@ -1,14 +1,13 @@
 // An image of 8 × 8 pixels: what one of them may use, by the library's formulas, with a memory along
 // the row of all pixels and with one in two dimensions; as images, and as matrices.
 
-const one = new Function(`return ${tf.data.image_1d}`)(); // (i, j, l_q, l_m) => allowed
-const two = new Function(`return ${tf.data.image_2d}`)(); // (i, j, width, h_q, w_q, h_m, w_m)
+// (i, j, l_q, l_m) => allowed, (i, j, width, h_q, w_q, h_m, w_m) => allowed
+const { image_1d: one, image_2d: two } = tf.data;
 const SIDE = tf.declared.knobs.h_q.high;
 const L = SIDE * SIDE;
-const filled = (allowed) =>
-  Uint8Array.from({ length: L * L }, (_, n) => allowed(Math.floor(n / L), n % L));
-const mask1 = tf.keep((l_q, l_m) => filled((i, j) => one(i, j, l_q, l_m)));
-const mask2 = tf.keep((...sizes) => filled((i, j) => two(i, j, SIDE, ...sizes)));
+const square = (of) => tf.range(L, (i) => tf.range(L, (j) => of(i, j)));
+const mask1 = tf.keep((l_q, l_m) => square((i, j) => Number(one(i, j, l_q, l_m))));
+const mask2 = tf.keep((...sizes) => square((i, j) => Number(two(i, j, SIDE, ...sizes))));
 const row = (i) => Math.floor(i / SIDE);
 const column = (i) => i % SIDE;
 const start = (n, size) => n - (n % size);
@@ -19,7 +18,7 @@ const orderOf = tf.keep((h_q, w_q) => {
   return tf.range(L).sort((a, b) => block(a) - block(b) || a - b);
 });
 const masks = (k) => [mask1(k.l_q, k.l_m), mask2(k.h_q, k.w_q, k.h_m, k.w_m)];
-const keys = (mask, i) => tf.range(L).filter((j) => mask[i * L + j]);
+const keys = (mask, i) => tf.range(L).filter((j) => mask[i][j]);
 
 function numbers(k) {
   const order = orderOf(k.h_q, k.w_q);
@@ -27,7 +26,7 @@ function numbers(k) {
   const both = masks(k);
   return {
     ...{ pixel, order, one: keys(both[0], pixel), two: keys(both[1], pixel) },
-    pairs: both.map((mask) => tf.sum([...mask])),
+    pairs: both.map((mask) => tf.sum(mask.flat())),
   };
 }
 
@@ -57,10 +56,10 @@ export default tf.explorer({
       pick: (i) => (app.get("in_order") ? app.set({ place: i }) : at(i)),
     });
     app.motion("place", { every: 250 });
-    for (const key of ["l_q", "l_m"]) app.knob(key);
+    app.knobsOf("l_q", "l_m");
     for (const key of ["h_q", "w_q"])
       app.knob(key, { write: (value) => app.set(resized({ [key]: value })) });
-    for (const key of ["h_m", "w_m", "in_order"]) app.knob(key);
+    app.knobsOf("h_m", "w_m", "in_order");
     const { pixel: asked, pairs } = numbers(app.first);
     const fair = pairs[0] === pairs[1] && row(asked) > 1 && !app.first.in_order;
     const question = app.ask(
@@ -70,8 +69,7 @@ export default tf.explorer({
         chips: ["1-D", "2-D", "both"],
         truth: ({ one, two }) => {
           const has = (set) => [1, 2].every((up) => set.includes(asked - up * SIDE));
-          const [in1, in2] = [has(one), has(two)];
-          return in1 && in2 ? 2 : Number(in2);
+          return has(one) && has(two) ? 2 : Number(has(two));
         },
         locks: ["place", "l_q", "l_m", "h_q", "w_q", "h_m", "w_m"],
         because: `Two rows up is 16 back in the row of all pixels, and this one looks ${(asked % app.first.l_q) + app.first.l_m} back.`,
@@ -89,7 +87,8 @@ export default tf.explorer({
       const [y, x] = [row(pixel), column(pixel)];
       // NaN, hatched: not made yet; 0: made, and out of reach; 1: may be used
       const shown = (mask, made) =>
-        tf.range(L, (j) => (mask[pixel * L + j] && !question.open ? 1 : made(j) ? 0 : Number.NaN));
+        mask[pixel].map((on, j) => (on && !question.open ? 1 : made(j) ? 0 : Number.NaN));
+      const mine = [start(row(picked), k.h_q), start(column(picked), k.w_q)]; // its block's corner
       const own = { cell: [y, x], colour: "query" };
       const [top, left] = [start(y, k.h_q), start(x, k.w_q)];
       const end = [Math.min(SIDE, top + k.h_q) - 1, Math.min(SIDE, left + k.w_q) - 1];
@@ -113,15 +112,12 @@ export default tf.explorer({
             to: (u, v) => resized({ w_q: app.snap("w_q", u), h_q: app.snap("h_q", v) }),
           },
           {
-            handle: [
-              Math.max(0, start(column(picked), k.w_q) - k.w_m),
-              Math.max(0, start(row(picked), k.h_q) - k.h_m),
-            ],
+            handle: [Math.max(0, mine[1] - k.w_m), Math.max(0, mine[0] - k.h_m)],
             ...{ knob: "w_m", knobY: "h_m", name: "memory", label: "corner of the memory" },
             text: `${k.h_m} rows above, ${k.w_m} columns beside`,
             to: (u, v) => ({
-              w_m: app.snap("w_m", start(column(picked), k.w_q) - u),
-              h_m: app.snap("h_m", start(row(picked), k.h_q) - v),
+              w_m: app.snap("w_m", mine[1] - u),
+              h_m: app.snap("h_m", mine[0] - v),
             }),
           },
         ],
@@ -130,7 +126,7 @@ export default tf.explorer({
       matrix1.show({
         title: "1-D, every pixel a row",
         label: `1-D memory as a matrix, row ${pixel}: ${count1} keys`,
-        ...{ rows: L, bits: question.open ? new Uint8Array(L * L) : bits1, row: pixel },
+        ...{ rows: L, bits: (i, j) => !question.open && bits1[i][j], row: pixel },
         handles: [
           {
             ...{ handle: [k.l_q, k.l_q], knob: "l_q", colour: "key", text: `${k.l_q} pixels` },
@@ -142,17 +138,15 @@ export default tf.explorer({
           },
         ],
       });
-      const sorted = (mask) => filled((i, j) => mask[n.order[i] * L + n.order[j]]);
-      const drawn = k.in_order ? sorted(bits2) : bits2;
+      const drawn = (i, j) =>
+        !question.open && (k.in_order ? bits2[n.order[i]][n.order[j]] : bits2[i][j]);
       matrix2.show({
         title: k.in_order ? "2-D, in the order of making" : "2-D, pixels line by line",
         label: `2-D memory as a matrix, row ${k.in_order ? place : pixel}: ${count2} keys`,
-        ...{ rows: L, bits: question.open ? new Uint8Array(L * L) : drawn },
-        row: k.in_order ? place : pixel,
+        ...{ rows: L, bits: drawn, row: k.in_order ? place : pixel },
       });
       app.read({
-        "this pixel reads, 1-D": `${count1}`,
-        "this pixel reads, 2-D": `${count2}`,
+        ...{ "this pixel reads, 1-D": count1, "this pixel reads, 2-D": count2 },
         "mean, 1-D": tf.fixed(n.pairs[0] / L, 1),
         "mean, 2-D": tf.fixed(n.pairs[1] / L, 1),
       });

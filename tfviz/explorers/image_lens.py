@@ -1,14 +1,7 @@
 """What a pixel may look at: a memory along the row of all pixels, and one in two dimensions."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
-import torch
-
 from tfviz import patterns as P
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.sparse.image_transformer_2d import generation_order
 
 SIDE = 8
@@ -18,16 +11,11 @@ L = SIDE * SIDE
 class ImageLens(Explorer):
     """An image of 8 × 8 pixels, and the memory of one of them in both ways.
 
-    place      the pixel, by its place in the order in which the 2-D blocks make them, 0 to 63
-    l_q, l_m   1-D: pixels in a block, and before it
-    h_q, w_q   2-D: rows and columns of a block;  h_m, w_m: rows above and columns beside it
-    in_order   the matrix of 2-D with its pixels in the order in which they are made
-
-    Raises ValueError for values out of range.
+    place    the pixel, by its place in the order in which the 2-D blocks make them
     """
 
-    module: ClassVar[str] = "image_lens"
-    label: ClassVar[str] = "Image lens: 1-D and 2-D memory of a pixel, as image and as matrix"
+    label = "Image lens: 1-D and 2-D memory of a pixel, as image and as matrix"
+    data = handed(**{n: P.FAMILIES[n].formula for n in ("image_1d", "image_2d")})
 
     place = knob(57, low=0, high=L - 1, label="pixels made so far")
     l_q = knob(4, low=1, high=L, label="1-D: block", letter="l_q")
@@ -39,26 +27,17 @@ class ImageLens(Explorer):
     in_order = knob(False, label="2-D matrix in the order of making")
     asks = "Press on a pixel, drag a dot, or play the order in which the blocks make the image."
 
-    def heights(self) -> dict[int, str]:
+    def heights(self) -> dict[int, float]:
         """Less where it asks nothing (see the module)."""
         less = (4.5, 10.5) if self.in_order else (0, 0)
-        return {0: f"{62 - less[0]}rem", self.narrow: f"{98 - less[1]}rem"}
+        return {0: 62 - less[0], self.narrow: 98 - less[1]}
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {n: P.FAMILIES[n].formula.javascript() for n in ("image_1d", "image_2d")}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """The pixel, what it may look at in both ways, the order, and all pairs of both."""
         order = generation_order(SIDE, SIDE, self.h_q, self.w_q)
         pixel = int(order[self.place])
         sizes = {"h_q": self.h_q, "w_q": self.w_q, "h_m": self.h_m, "w_m": self.w_m}
-        patterns = P.image_1d(block=self.l_q, memory=self.l_m), P.image_2d(width=SIDE, **sizes)
-        one, two = (pattern.mask(L) for pattern in patterns)
-        return {
-            "pixel": pixel,
-            "one": torch.nonzero(one[pixel]).flatten().tolist(),
-            "two": torch.nonzero(two[pixel]).flatten().tolist(),
-            "order": order.tolist(),
-            "pairs": [int(one.sum()), int(two.sum())],
-        }
+        one = P.image_1d(block=self.l_q, memory=self.l_m).mask(L)
+        two = P.image_2d(width=SIDE, **sizes).mask(L)
+        seen = {"one": one[pixel].nonzero().flatten(), "two": two[pixel].nonzero().flatten()}
+        return {"pixel": pixel, "order": order, **seen, "pairs": [one.sum(), two.sum()]}

@@ -118,6 +118,18 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
             "kind": kinds.get(self.kind, "own"), "between": self.between, **about, **self.words
         }  # fmt: skip
 
+    def told(self, name: str) -> str:
+        """A line for a docstring: how it is called, and what it may be."""
+        words = f"{self.words['label']} {self.words['letter']}".strip()
+        low, high = self.low, self.high
+        if self.of is not None and not callable(self.of):
+            values = list(self.of)
+            low, high = (values[0] if low is None else low), (values[-1] if high is None else high)
+            if not self.between:
+                return f"{name}    {words}: {', '.join(map(repr, values))}"
+        known = isinstance(low, int | float) and isinstance(high, int | float)
+        return f"{name}    {words}" + (f": {low:g} to {high:g}" if known else "")
+
 
 knob: Callable[..., Any] = Knob  # in a class it declares a trait, and reads as its value
 

@@ -40,8 +40,7 @@ export default tf.explorer({
     app.motion("place", { every: 1200 });
     app.knob("share", { format: (x) => tf.fixed(x, 2) });
     app.knob("size", { format: (n) => SIZES[n] });
-    app.knob("k");
-    app.knob("temperature");
+    app.knobsOf("k", "temperature");
     const question = app.ask({
       name: "grows",
       question:
@@ -80,21 +79,16 @@ export default tf.explorer({
           : `Loss at λ = ${tf.fixed(k.share, 2)}: ${tf.fixed(n.curve[i], 2)} nats`,
         x: { from: 0, to: 1, label: "λ" },
         y: { from: low, to: high, label: "nats" },
-        marks: question.open
-          ? []
-          : [
-              { line: shares.map((x, m) => [x, tf.clamp(n.curve[m], low, high)]), wide: 2.5 },
-              { rule: { x: n.best[k.size] }, dash: "3 3", name: "best" },
-              {
-                ...{ handle: [k.share, at], knob: "share", label: "share of the neighbours" },
-                text: `λ = ${tf.fixed(k.share, 2)}`,
-              },
-            ],
+        marks: !question.open && [
+          { line: n.curve.map((y) => tf.clamp(y, low, high)), at: shares, wide: 2.5 },
+          { rule: { x: n.best[k.size] }, dash: "3 3", name: "best" },
+          { handle: [k.share, at], knob: "share", text: `λ = ${tf.fixed(k.share, 2)}` },
+        ],
       });
       app.read({
         "letter that came": `${tf.fixed(n.nats, 2)} nats`,
         "model alone": `${tf.fixed(-Math.log(rows[k.place].p[next]), 2)} nats`,
-        "best λ of this store": question.open ? "?" : tf.fixed(n.best[k.size], 2),
+        "best λ of this store": question.tell(tf.fixed(n.best[k.size], 2)),
       });
       app.say(
         `Context ${k.place}: ${letters[next]} came. The model gave it ${tf.fixed(n.model[next], 2)}, the neighbours ${tf.fixed(n.near[next], 2)}, the blend with λ = ${tf.fixed(k.share, 2)} ${tf.fixed(n.both[next], 2)}.`,

@@ -1,15 +1,11 @@
 """Two distributions of the next letter, a model's and its neighbours', and their blend."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
 
 import torch
 
 from tfviz import stored
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.longer_context.knn_lm import mixed, p_knn
 
 SHOWN = 10
@@ -18,45 +14,35 @@ SIZES = {0: "2,000", 1: "8,000", 2: "30,000", 3: "120,000"}
 
 
 @cache
-def contexts() -> dict[str, Any]:
+def contexts() -> Numbers:
     """Of the stored experiment: 16 contexts, what the model says, and the neighbours in 4 stores.
 
     Letters of a context are numbered anew, those that model or neighbours say most of first.
     """
-    found = stored.load("near_contexts")["shown"]["contexts"]
-    rows, near = [], [{"d2": x["d2"], "words": []} for x in found["near"]]
-    for n, row in enumerate(found["contexts"]):
-        p = torch.tensor(row["p"], dtype=torch.float64)
+    kept = stored.load("near_contexts")["shown"]["contexts"]
+    rows, near = [], [{"d2": x["d2"], "words": []} for x in kept["near"]]
+    for n, row in enumerate(kept["contexts"]):
+        p = exact(row["p"])
         number = {letter: m for m, letter in enumerate(row["letters"])}
-        words = [[number[w] for w in x["words"][n]] for x in found["near"]]
+        words = [[number[w] for w in x["words"][n]] for x in kept["near"]]
         said = sum((torch.bincount(torch.tensor(w), minlength=len(p)) for w in words), 192 * p)
         order = sorted(range(len(p)), key=lambda m: (m != number[row["next"]], -float(said[m])))
         order = sorted(order[:SHOWN], key=lambda m: -row["p"][m]) + order[SHOWN:]
-        place = {m: k for k, m in enumerate(order)}
         for x, w in zip(near, words, strict=True):
-            x["words"].append([place[m] for m in w])
-        names = [found["letters"][row["letters"][m]] for m in order]
+            x["words"].append([order.index(m) for m in w])
+        names = [kept["letters"][row["letters"][m]] for m in order]
         shown = [{" ": "␣", "\n": "⏎"}.get(letter, letter) for letter in names]
-        rows.append({
-            "text": row["text"], "letters": shown, "p": [row["p"][m] for m in order],
-            "next": place[number[row["next"]]],
-        })  # fmt: skip
+        found = {"p": [row["p"][m] for m in order], "next": order.index(number[row["next"]])}
+        rows.append({"text": row["text"], "letters": shown, **found})
     return {"rows": rows, "near": near}
 
 
 class LambdaMixer(Explorer):
-    """Held-out contexts of a small model of letters, with a store of the text it was trained on.
+    """Held-out contexts of a small model of letters, with a store of the text it was trained on."""
 
-    place         which context, 0 to 15;  size   which store, 0 (2,000 keys) to 3 (120,000)
-    share         λ, 0 to 0.95;  k   neighbours, 1 to 48;  temperature   of their distances
-
-    Raises ValueError for values out of range.
-    """
-
-    module: ClassVar[str] = "lambda_mixer"
-    label: ClassVar[str] = "λ mixer: the model, its neighbours, and their blend"
-    min_height: ClassVar[str] = "56rem"
-    min_height_narrow: ClassVar[str] = "91rem"
+    label = "λ mixer: the model, its neighbours, and their blend"
+    rem = 56, 91
+    data = handed(contexts, shares=SHARES, shown=SHOWN)
 
     place = knob(7, low=0, high=15, label="context")
     share = knob(0.25, low=0, high=0.95, step=0.05, label="share of the neighbours", letter="λ")
@@ -65,34 +51,27 @@ class LambdaMixer(Explorer):
     temperature = knob(1.0, of=[0.3, 1.0, 3.0, 10.0, 30.0], label="temperature", letter="T")
     asks = "Move λ. In which contexts are the neighbours right where the model is not?"
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {**contexts(), "shares": SHARES, "shown": SHOWN}
-
     def near(self, place: int, size: int) -> torch.Tensor:
         """p_kNN of one context."""
         x = contexts()["near"][size]
-        d2 = torch.tensor(x["d2"][place][: self.k], dtype=torch.float64)
+        d2 = exact(x["d2"][place][: self.k])
         words = torch.tensor(x["words"][place][: self.k])
         return p_knn(d2, words, len(contexts()["rows"][place]["p"]), self.temperature)
 
-    def curve(self, size: int) -> list[float]:
+    def curve(self, size: int) -> torch.Tensor:
         """Nats of the letter that came, the mean of all contexts, for each of SHARES."""
-        total = torch.zeros(len(SHARES), dtype=torch.float64)
-        for place, row in enumerate(contexts()["rows"]):
-            p, q = row["p"][row["next"]], float(self.near(place, size)[row["next"]])
-            total += torch.tensor([(1 - s) * p + s * q for s in SHARES], dtype=torch.float64).log()
-        return (-total / len(contexts()["rows"])).tolist()
+        rows, shares = contexts()["rows"], exact(SHARES)[:, None]
+        p = exact([row["p"][row["next"]] for row in rows])
+        q = torch.stack([self.near(n, size)[row["next"]] for n, row in enumerate(rows)])
+        return -((1 - shares) * p + shares * q).log().mean(1)
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """The three distributions of the letters shown, nats of the one that came, the curve over
         λ, and the best λ of each store."""
         row = contexts()["rows"][self.place]
-        p, q = torch.tensor(row["p"], dtype=torch.float64), self.near(self.place, self.size)
+        p, q = exact(row["p"]), self.near(self.place, self.size)
         both, shown = mixed(p, q, self.share), slice(SHOWN)
         curves = [self.curve(size) for size in SIZES]
-        return {
-            "model": p[shown].tolist(), "near": q[shown].tolist(), "both": both[shown].tolist(),
-            "nats": -float(both[row["next"]].log()), "curve": curves[self.size],
-            "best": [SHARES[c.index(min(c))] for c in curves],
-        }  # fmt: skip
+        found = {"model": p[shown], "near": q[shown], "both": both[shown]}
+        best = [SHARES[c.argmin()] for c in curves]
+        return found | {"nats": -both[row["next"]].log(), "curve": curves[self.size], "best": best}

@@ -1,7 +1,6 @@
 // Spans that were learned: the stored training, as it went.
 const { longest, every, learned, words } = tf.data;
 const layers = learned[0].spans[0][0].length;
-const mean = (x) => tf.sum(x) / x.length;
 const tints = ["muted", "ink", "attention"];
 const named = (layer) =>
   layer === 0 ? "lowest layer" : layer === layers - 1 ? "top layer" : "middle layer";
@@ -9,18 +8,14 @@ const named = (layer) =>
 export default tf.explorer({
   numbers({ run, seed, time }) {
     const history = learned[run].spans[seed];
-    const means = history.map((now) => now.map(mean));
-    return {
-      spans: history[time],
-      means,
-      nats: learned[run].nats[seed],
-      mean: mean(means[time]),
-    };
+    const means = history.map((now) => now.map(tf.mean));
+    const nats = learned[run].nats[seed];
+    return { spans: history[time], means, nats, mean: tf.mean(means[time]) };
   },
   setup(app) {
     const both = app.split("1fr 1fr");
-    const bars = app.plane({ height: (w) => tf.clamp(w * 0.8, 230, 320), into: both });
-    const lines = app.plane({ height: (w) => tf.clamp(w * 0.8, 230, 320), into: both });
+    const height = (w) => tf.clamp(w * 0.8, 230, 320);
+    const [bars, lines] = [0, 1].map(() => app.plane({ height, into: both }));
     app.formula("loss + {price:λ} · mean of {span:z} over the heads of each layer");
     app.motion("time", { every: 500, format: (t) => `${t * every} steps` });
     app.knob("run", { format: (n) => words[n] });
@@ -46,11 +41,8 @@ export default tf.explorer({
         },
         y: { label: "z, tokens", from: 0, to: longest / 2 + 4 },
         marks: shown.map((layer, l) => ({
-          bars: layer,
-          start: l * layer.length,
-          colour: tints[l],
-          name: named(l),
-          term: "span",
+          ...{ bars: layer, start: l * layer.length },
+          ...{ colour: tints[l], name: named(l), term: "span" },
         })),
       });
       lines.show({
@@ -59,21 +51,17 @@ export default tf.explorer({
         x: { label: "steps", from: 0, to: every * 10 },
         y: { from: 0, to: longest / 2 + 4 },
         marks: [
-          ...(question.open
-            ? []
-            : tf.range(layers, (l) => ({
-                line: n.means.map((now, t) => [t * every, now[l]]),
-                colour: tints[l],
-                name: named(l),
-                dash: ["", "7 4", "2 3"][l] || undefined,
-                term: "span",
-              }))),
+          !question.open &&
+            tf.range(layers, (l) => ({
+              ...{ line: n.means.map((now, t) => [t * every, now[l]]), name: named(l) },
+              ...{ colour: tints[l], dash: [undefined, "7 4", "2 3"][l], term: "span" },
+            })),
           { rule: { x: k.time * every } },
         ],
       });
       app.read({
-        "mean span": question.open ? "?" : `${tf.fixed(n.mean, 1)} tokens`,
-        "loss at the end": question.open ? "?" : `${tf.fixed(n.nats, 3)} nats`,
+        "mean span": question.tell(`${tf.fixed(n.mean, 1)} tokens`),
+        "loss at the end": question.tell(`${tf.fixed(n.nats, 3)} nats`),
       });
       const told = question.open ? "" : `, the mean span is ${tf.fixed(n.mean, 1)} tokens`;
       app.say(`${words[k.run]}, seed ${k.seed}: after ${k.time * every} steps${told}.`);

@@ -1,17 +1,13 @@
 """Spans that heads of a small GPT have learned, step by step, under several prices."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
 
 from tfviz import stored
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, handed, knob
 
 
 @cache
-def learned() -> dict[str, Any]:
+def learned() -> Numbers:
     """The stored experiment."""
     found = stored.load("spans")
     return {name: found[name] for name in ("longest", "every", "learned")}
@@ -29,35 +25,23 @@ def words() -> list[str]:
 class LearnedSpans(Explorer):
     """Twelve heads in three layers, their spans as they were learned on English letters.
 
-    run    which price λ, of the stored ones;  seed   which training, 0 to 2
-    time   how far it has come, 0 to 10, in tenths
-
-    Raises ValueError for values out of range.
+    run, time    which of the stored prices λ; how far training has come, in tenths
     """
 
-    module: ClassVar[str] = "learned_spans"
-    label: ClassVar[str] = "Spans that heads have learned, under several prices"
-    min_height: ClassVar[str] = "42rem"
-    min_height_narrow: ClassVar[str] = "92rem"
+    label = "Spans that heads have learned, under several prices"
+    rem = 42, 92
+    data = handed(learned, words=words)
 
     time = knob(0, low=0, high=10, label="training")
     run = knob(0, of=[0, 1, 2, 3, 4], label="price of a span")
     seed = knob(0, of=[0, 1, 2], label="seed")
     asks = "Answer the grey box, press play, and watch the layers. Then choose another price."
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {**learned(), "words": words()}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """The span of each head of each layer now, the mean of each layer at every time, the loss
         at the end."""
         run = learned()["learned"][self.run]
         history = run["spans"][self.seed]
         mean = [[sum(layer) / len(layer) for layer in now] for now in history]
-        return {
-            "spans": history[self.time],
-            "means": mean,
-            "nats": run["nats"][self.seed],
-            "mean": sum(mean[self.time]) / len(mean[self.time]),
-        }
+        now = {"spans": history[self.time], "mean": sum(mean[self.time]) / len(mean[self.time])}
+        return now | {"means": mean, "nats": run["nats"][self.seed]}

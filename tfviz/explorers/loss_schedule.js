@@ -37,9 +37,9 @@ export default tf.explorer({
     const plane = app.plane({ height: (w) => tf.clamp(w * 0.55, 185, 330) });
     const strip = app.plane({ height: (w) => (w < 480 ? 105 : 150) });
     app.motion("progress", { every: 60, format: (x) => percent(x / WHOLE) });
-    const layers = app.knob("layer", { read: () => Math.min(app.get("layer"), app.get("N")) });
+    app.knob("layer", { last: () => app.get("N") });
     app.knob("N", { write: (N) => app.set({ N, layer: Math.min(app.get("layer"), N) }) });
-    for (const key of ["every_position", "every_layer", "two_targets"]) app.knob(key);
+    app.knobsOf("every_position", "every_layer", "two_targets");
     app.knob("vocab", { format: tf.count });
     const { N: most } = app.first;
     const asked = Math.round(0.75 * most);
@@ -55,11 +55,10 @@ export default tf.explorer({
       },
     );
 
+    const snap = (key, value) => app.snap(key, value);
     return (k, n) => {
       const layer = Math.min(k.layer, k.N);
       const time = k.progress / WHOLE;
-      layers.limit(1, k.N);
-      layers.update();
       const hidden = (m) => question.open && m > most / 2 && m < most;
       const bars = (scored) =>
         n.until.map((end, m) => [m + 1, n.on[m] === scored && !hidden(m + 1) ? end : 0]);
@@ -84,10 +83,7 @@ export default tf.explorer({
           {
             ...{ handle: [time, layer], knob: "progress", knobY: "layer", colour: "key" },
             ...{ label: "time and layer", text: `${percent(time)}, layer ${layer}` },
-            to: (x, y) => ({
-              progress: app.snap("progress", WHOLE * x),
-              layer: Math.round(tf.clamp(y, 1, k.N)),
-            }),
+            to: (x, y) => ({ progress: snap("progress", WHOLE * x), layer: snap("layer", y) }),
           },
         ],
       });

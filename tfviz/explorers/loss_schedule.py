@@ -1,13 +1,9 @@
 """Which layers are scored at which point of training, how much they weigh, and what that costs."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any, ClassVar
 
 from tfviz.basics import alrfou_auxiliary_losses as losses
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import Knob, given, knob
+from tfviz.explorers.base import Explorer, Knob, Numbers, given, handed, knob
 
 WHOLE = 1000  # training is done in so many equal parts; `progress` counts them
 VOCABULARIES = [27, 103, 256, 1000, 4000, 16_000, 32_000, 64_000, 128_000]
@@ -16,19 +12,14 @@ VOCABULARIES = [27, 103, 256, 1000, 4000, 16_000, 32_000, 64_000, 128_000]
 class LossSchedule(Explorer):
     """A stack of N layers, d wide, on windows of L tokens, while it is trained.
 
-    progress         done of training, in thousandths;  layer: the one that is looked at, from 1
-    every_position   (a) all L positions are scored, or the last one alone
-    every_layer      (b) layers below the last one too, each for a while
-    two_targets      (c) the token after the next one too, at half the weight
-    vocab            one of VOCABULARIES
-
-    Raises ValueError for values out of range.
+    progress       done of training, in thousandths
+    every_layer    layers below the last one are scored too, each for a while
+    two_targets    the token after the next one too, at half the weight
     """
 
-    module: ClassVar[str] = "loss_schedule"
-    label: ClassVar[str] = "Schedule of the auxiliary losses: layers against training"
-    min_height: ClassVar[str] = "53rem"
-    min_height_narrow: ClassVar[str] = "89rem"
+    label = "Schedule of the auxiliary losses: layers against training"
+    rem = 53, 89
+    data = handed(weights=list(losses.WEIGHTS), whole=WHOLE)
 
     N = knob(64, low=1, high=64, label="layers", letter="N")
     progress = knob(250, low=0, high=WHOLE, step=5, label="training done", letter="s/T")
@@ -41,11 +32,7 @@ class LossSchedule(Explorer):
     L = given(Knob(512, low=1, high=65_536))
     asks = "Play, or drag the dot: left and right in time, up and down to another layer."
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {"weights": list(losses.WEIGHTS), "whole": WHOLE}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Who is scored now, until when each layer is, what all that weighs, and the work of a step
         now and on average, in steps that score the last layer alone."""
         N, targets, positions = self.N, 1 + self.two_targets, self.L if self.every_position else 1
@@ -58,8 +45,7 @@ class LossSchedule(Explorer):
         one, now = cost(targets, positions) - blocks, sum(on)
         share = now * one / (blocks + now * one)
         weight = now * sum(losses.WEIGHTS[:targets])
-        return {
-            **{"on": on, "until": until, "predictions": now * targets * positions},
-            **{"weight": weight, "share": share, "now": (blocks + now * one) / plain},
-            "mean": (blocks + mean * one) / plain,
-        }
+        work = {"now": (blocks + now * one) / plain, "mean": (blocks + mean * one) / plain}
+        predictions = now * targets * positions
+        found = {"on": on, "until": until, "predictions": predictions, "weight": weight}
+        return found | work | {"share": share}

@@ -21,10 +21,7 @@ const KINDS = ["asks nothing", "asks for a fact of the segment before", "asks fo
 
 export default tf.explorer({
   numbers({ token, k, flat }) {
-    return {
-      weights: weigh(token, k, flat),
-      right: rows.map((_, t) => onFact(t, k, flat)),
-    };
+    return { weights: weigh(token, k, flat), right: rows.map((_, t) => onFact(t, k, flat)) };
   },
   setup(app) {
     const chips = app.chips({ label: "the 32 tokens" });
@@ -43,7 +40,8 @@ export default tf.explorer({
       number: { unit: "tokens", near: 15 },
       truth: () => rows[old].back[0][0],
       then: { token: old },
-      because: "Twelve segments are 192 tokens; where the two stand within their segments adds or takes up to 15.",
+      because:
+        "Twelve segments are 192 tokens; where the two stand within their segments adds or takes up to 15.",
     });
 
     return (s, n) => {
@@ -56,37 +54,27 @@ export default tf.explorer({
         })),
       ]);
       const open = question.open && s.token === old;
+      const read = back.map(
+        ([far], h) =>
+          `head ${h}: ${words[at - far]}, ${far} tokens back, ${tf.fixed(n.weights[h][0], 2)}`,
+      );
       strip.show({
         title: "memories that each head reads: darker, more weight",
-        label: open
-          ? "Answer first"
-          : n.weights
-              .map(
-                (ws, h) =>
-                  `head ${h}: ${words[at - back[h][0]]}, ${back[h][0]} tokens back, ${tf.fixed(ws[0], 2)}`,
-              )
-              .join("; "),
+        label: open ? "Answer first" : read.join("; "),
         x: { from: -m - 16, to: 0, label: "tokens before this one" },
         y: { names: gates.map((_, h) => `head ${h}`) },
         marks: [
-          ...(open ? [] : n.weights).flatMap((ws, h) =>
-            ws.map((w, i) => {
-              const x = -back[h][i];
-              const [low, high] = [h - 0.38, h + 0.38];
-              return {
-                shape: [[x - 1.5, low], [x + 1.5, low], [x + 1.5, high], [x - 1.5, high]], // prettier-ignore
+          !open &&
+            n.weights.map((ws, h) => [
+              ws.map((w, i) => ({
+                shape: tf.box(-back[h][i] - 1.5, -back[h][i] + 1.5, h - 0.38, h + 0.38),
                 ...{ colour: "attention", strength: 0.1 + 0.9 * w, edge: true, term: "m" },
-              };
-            }),
-          ),
-          ...(open
-            ? []
-            : n.weights.map((_, h) => ({
-                text: words[at - back[h][0]],
+              })),
+              {
+                ...{ text: words[at - back[h][0]], colour: "key", term: "key" },
                 at: [tf.clamp(-back[h][0] + 4, -m, -30), h],
-                colour: "key",
-                term: "key",
-              }))),
+              },
+            ]),
           { rule: { x: 0 }, colour: "query" },
         ],
       });
@@ -103,9 +91,8 @@ export default tf.explorer({
             ...{ colour: "attention", name: "both heads" },
           },
           {
-            ...{ handle: [s.token + 0.5, 0], knob: "token", label: "token" },
+            ...{ handle: [s.token + 0.5, 0], knob: "token", text: words[at] },
             to: (x) => ({ token: app.snap("token", x - 0.5) }),
-            text: words[at],
           },
         ],
       });
@@ -115,13 +102,9 @@ export default tf.explorer({
         "gates of the heads": gates.map((g) => tf.fixed(g, 2)).join(", "),
         "weight on its fact": open || !kind ? "–" : tf.fixed(n.right[s.token], 2),
       });
-      app.say(
-        open
-          ? `Token ${s.token}: ${words[at]}.`
-          : `Token ${s.token}: ${words[at]} ${KINDS[kind]}. ${n.weights
-              .map((_, h) => `Head ${h} finds ${words[at - back[h][0]]}, ${back[h][0]} back`)
-              .join("; ")}.`,
-      );
+      const finds = back.map(([far], h) => `Head ${h} finds ${words[at - far]}, ${far} back`);
+      const told = open ? "" : ` ${KINDS[kind]}. ${finds.join("; ")}`;
+      app.say(`Token ${s.token}: ${words[at]}${told}.`);
     };
   },
 });

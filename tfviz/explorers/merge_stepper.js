@@ -7,14 +7,12 @@ const MOST = tf.declared.knobs.merges.high;
 const size = (text) => utf8.encode(text).length;
 const fine = (text) => size(text) >= 1 && size(text) <= tf.data.letters;
 
-let kept = {};
-function history(text) {
-  if (kept.text !== text) {
-    const rows = pieces(text).map((piece) => [...utf8.encode(piece)]);
-    kept = { text, steps: tf.bytePairs(rows, MOST) };
-  }
-  return kept.steps;
-}
+const history = tf.keep((text) =>
+  tf.bytePairs(
+    pieces(text).map((piece) => [...utf8.encode(piece)]),
+    MOST,
+  ),
+);
 const stepAt = (k) => history(k.text)[Math.min(k.merges, history(k.text).length - 1)];
 
 function numbers(k) {
@@ -30,10 +28,7 @@ function question({ text, merges: done }) {
   for (const word of all.map((piece) => piece.trim()).filter((word) => /\p{L}{3}/u.test(word))) {
     often.set(word, (often.get(word) || 0) + 1);
   }
-  const words = [...often]
-    .sort((x, y) => y[1] - x[1])
-    .slice(0, 4)
-    .map(([word]) => word);
+  const words = [...often.keys()].sort((x, y) => often.get(y) - often.get(x)).slice(0, 4);
   const whole = ({ rows }, word) =>
     rows.some((row, n) => row.length === 1 && all[n].trim() === word);
   const merges = history(text).findIndex((step) => words.some((word) => whole(step, word)));
@@ -67,10 +62,8 @@ export default tf.explorer({
       const { rows, merge } = stepAt(k);
       const now = Math.min(k.merges, last());
       const bytes = Array.from({ length: 256 }, (_, b) => [b]);
-      for (const {
-        merge: [u, w],
-      } of history(k.text).slice(1))
-        bytes.push([...bytes[u], ...bytes[w]]);
+      for (const step of history(k.text).slice(1))
+        bytes.push(step.merge.slice(0, 2).flatMap((token) => bytes[token]));
       const name = (token) => {
         const text = new TextDecoder().decode(new Uint8Array(bytes[token]));
         if (!text.includes("\ufffd"))
@@ -82,9 +75,8 @@ export default tf.explorer({
       const term = (row, at) => {
         const part = ([u, w]) =>
           (row[at] === u && row[at + 1] === w) || (row[at - 1] === u && row[at] === w);
-        return (
-          n.pairs.flatMap((pair, p) => (part(pair) ? [`pair${p}`] : [])).join(" ") || undefined
-        );
+        const names = n.pairs.map((pair, p) => (part(pair) ? `pair${p}` : ""));
+        return names.filter(Boolean).join(" ") || undefined;
       };
       chips.show(
         rows.map((row) =>
@@ -99,10 +91,11 @@ export default tf.explorer({
           return { head: `${name(u)} + ${name(w)}`, cells: [bar], mine: !p, term: `pair${p}` };
         }),
       );
-      const each = tf.sig(n.lengths[0] / n.lengths[now]);
+      const tokens = n.lengths[now];
+      const each = tf.sig(n.lengths[0] / tokens);
       curve.show({
         title: "tokens after each merge: drag the dot",
-        label: `Tokens after each merge: ${n.lengths[0]} at 0, ${n.lengths[now]} after ${now}`,
+        label: `Tokens after each merge: ${n.lengths[0]} at 0, ${tokens} after ${now}`,
         x: { from: 0, to: Math.max(1, last()), whole: true, label: "merges" },
         y: { from: 0, to: n.lengths[0], ticks: [0, n.lengths[0]] },
         marks: [
@@ -111,7 +104,7 @@ export default tf.explorer({
           {
             handle: [now, n.lengths[now]],
             knob: "merges",
-            text: `${now} merges, ${n.lengths[now]} tokens`,
+            text: `${now} merges, ${tokens} tokens`,
           },
         ],
         hover: (x, y) => `${x} merges: ${y} tokens`,

@@ -1,14 +1,12 @@
 """Byte-pair merges one by one: the text in tokens, the pairs that compete, the falling length."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from collections import Counter
+from typing import Any
 
 import traitlets as t
 
 from tfviz.basics.token_embedding import Pair, encode, learn, merged, pair_counts, pieces
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob, own
+from tfviz.explorers.base import Explorer, Numbers, handed, knob, own
 
 MOST_LETTERS, MOST_MERGES, SHOWN = 320, 80, 5
 
@@ -16,14 +14,11 @@ MOST_LETTERS, MOST_MERGES, SHOWN = 320, 80, 5
 class MergeStepper(Explorer):
     """Merges learned from a text of at most 320 bytes, and that text cut by them.
 
-    text     any text; what the browser's reader types takes its place
-    merges   how many have been done, 0 to 80 (fewer if no pair is left)
-
-    Raises ValueError for a text that is empty or too long, or merges out of range.
+    text    any text; what the browser's reader types takes its place
     """
 
-    module: ClassVar[str] = "merge_stepper"
-    label: ClassVar[str] = "Byte-pair merges: the text in tokens after each merge"
+    label = "Byte-pair merges: the text in tokens after each merge"
+    data = handed(letters=MOST_LETTERS, shown=SHOWN)
 
     text = own(t.Unicode())
     merges = knob(0, low=0, high=MOST_MERGES, label="merges")
@@ -31,10 +26,6 @@ class MergeStepper(Explorer):
         "Predict which pair of neighbours is merged next, and which word becomes a single token "
         "first. Then press play, or →."
     )
-
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {"letters": MOST_LETTERS, "shown": SHOWN}
 
     @t.validate("text")
     def _text(self, proposal: Any) -> str:
@@ -46,19 +37,14 @@ class MergeStepper(Explorer):
             )
         return text
 
-    def heights(self) -> dict[int, str]:
+    def heights(self) -> dict[int, float]:
         """The text takes a line for so many of its bytes; one that is no letter shows as two."""
         size = sum(1 if byte < 128 else 2 for byte in self.text.encode())
-        steps = {
-            **{0: (43.5, 54), 1000: (43.5, 30), 676: (63, 26)},
-            **{480: (65, 18), 400: (66.5, 14), 340: (69.5, 10.5)},
-        }
-        return {
-            width: f"{rest + 1.8 * (1 + size // each):.1f}rem"
-            for width, (rest, each) in steps.items()
-        }
+        rest = {0: 43.5, 1000: 43.5, 676: 63, 480: 65, 400: 66.5, 340: 69.5}
+        each = (54, 30, 26, 18, 14, 10.5)
+        return {w: h + 1.8 * (1 + size // n) for (w, h), n in zip(rest.items(), each, strict=True)}
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         every = learn(self.text, MOST_MERGES)
         lengths = [len(encode(self.text, every[:k])) for k in range(len(every) + 1)]
         return {"tokens": self.tokens, "pairs": self.next_pairs, "lengths": lengths}
@@ -71,18 +57,17 @@ class MergeStepper(Explorer):
     @property
     def tokens(self) -> list[int]:
         """The text in tokens."""
-        ids: list[int] = encode(self.text, self.learned).tolist()
-        return ids
+        return encode(self.text, self.learned).tolist()
 
     @property
     def next_pairs(self) -> list[tuple[int, int, int]]:
         """(u, w, how often) of the five most frequent pairs; the first is merged next."""
-        rows: dict[tuple[int, ...], int] = {}
+        rows = Counter[tuple[int, ...]]()
         for piece in pieces(self.text):
-            row: tuple[int, ...] = tuple(piece.encode())
+            row = tuple(piece.encode())
             for n, pair in enumerate(self.learned):
                 row = merged(row, pair, 256 + n)
-            rows[row] = rows.get(row, 0) + 1
+            rows[row] += 1
         counts = pair_counts(rows)
         order = sorted(counts, key=lambda pair: (-counts[pair], pair))
         return [(*pair, counts[pair]) for pair in order[:SHOWN]]

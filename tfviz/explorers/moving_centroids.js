@@ -3,8 +3,7 @@ const { Q, K, start, loud } = tf.data;
 const L = Q.length;
 const unit = (x) => x.map((u) => u / tf.norm(x));
 const full = Q.map((q) => tf.softmax(K.map((key) => tf.dot(q, key) / Math.SQRT2)));
-const best = (values) => values.indexOf(Math.max(...values));
-const clusters = (X, mu) => X.map((x) => best(mu.map((c) => tf.dot(unit(x), c))));
+const clusters = (X, mu) => X.map((x) => tf.best(mu.map((c) => tf.dot(unit(x), c))));
 
 // n ← λ n + (1 − λ) N,   μ ← (λ n μ + (1 − λ) Σ x̂) / n; who has no member stays
 const after = tf.keep((step, k, decay) => {
@@ -14,14 +13,11 @@ const after = tf.keep((step, k, decay) => {
   const at = clusters(X, mu);
   const mine = tf.range(k, (c) => X.filter((_, n) => at[n] === c).map(unit));
   const now = count.map((n, c) => decay * n + (1 - decay) * mine[c].length);
-  const moved = mu.map((m, c) =>
-    mine[c].length
-      ? m.map(
-          (u, a) =>
-            (decay * count[c] * u + (1 - decay) * tf.sum(mine[c].map((x) => x[a]))) / now[c],
-        )
-      : m,
-  );
+  const moved = mu.map((m, c) => {
+    const sum = (a) => tf.sum(mine[c].map((x) => x[a]));
+    const follow = (u, a) => (decay * count[c] * u + (1 - decay) * sum(a)) / now[c];
+    return mine[c].length ? m.map(follow) : m;
+  });
   return { mu: moved, count: now };
 });
 
@@ -31,10 +27,8 @@ function taken(X, mu, even) {
   return mu.map((c, n) => {
     if (!even) return tf.range(L).filter((j) => at[j] === n);
     const near = X.map((x) => tf.dot(unit(x), c));
-    return tf
-      .range(L)
-      .sort((a, b) => near[b] - near[a])
-      .slice(0, Math.floor(L / mu.length));
+    const nearest = tf.range(L).sort((a, b) => near[b] - near[a]);
+    return nearest.slice(0, Math.floor(L / mu.length));
   });
 }
 
@@ -65,7 +59,7 @@ export default tf.explorer({
       "{near:nearest centroid: argmax x̂ · μ_c}; {meet:i reads j if one centroid takes both}",
     );
     app.motion("step", { every: 700 });
-    for (const key of ["k", "decay", "even", "query"]) app.knob(key);
+    app.knobsOf("k", "decay", "even", "query");
     const question = app.ask({
       name: "mass",
       question:
@@ -83,7 +77,7 @@ export default tf.explorer({
       const [rows, columns] = [order(n.queries), order(n.keys)];
       at = (i) => rows[i];
       const mine = n.queries[k.query];
-      const percent = (x) => (question.open ? "?" : `${Math.round(100 * x)} %`);
+      const percent = (x) => question.tell(tf.percent(x));
       plane.show({
         title: "numbers: queries; dots: keys; arrows: centroids",
         label: `Query ${k.query} belongs to centroid ${mine}, and meets ${n.meets.length} keys`,
@@ -91,47 +85,29 @@ export default tf.explorer({
         y: { from: -1.6, to: 1.6, bare: true },
         square: true,
         marks: [
-          ...n.mu.map((c, m) => ({
-            arrow: [[0, 0], c],
-            colour: m === mine ? "attention" : "ink",
-            wide: m === mine ? 4 : 2,
-            term: "near",
+          n.mu.map((c, m) => ({
+            ...{ arrow: [[0, 0], c], term: "near" },
+            ...(m === mine ? { colour: "attention", wide: 4 } : { wide: 2 }),
           })),
-          {
-            points: K.map((x) => unit(x)),
-            colour: "key",
-            name: "keys",
-          },
+          { points: K.map(unit), colour: "key", name: "keys" },
           {
             points: n.meets.map((j) => unit(K[j]).map((u) => u * 1.12)),
-            colour: "attention",
-            name: "keys that the query meets",
-            term: "meet",
+            ...{ colour: "attention", name: "keys that the query meets", term: "meet" },
           },
-          ...Q.map((x, i) => ({
-            text: String(i),
+          Q.map((x, i) => ({
+            ...{ text: String(i), colour: "query", bold: i === k.query },
             at: unit(x).map((u) => u * [1.24, 1.38, 1.52][i % 3]),
-            colour: "query",
-            bold: i === k.query,
           })),
         ],
       });
-      const values = Float64Array.from({ length: L * L }, (_, m) => {
-        const [i, j] = [rows[Math.floor(m / L)], columns[m % L]];
-        return meet(i, j) ? full[i][j] : Number.NaN;
-      });
+      const row = rows.indexOf(k.query);
+      const weight = (i, j) => (meet(i, j) ? full[i][j] : Number.NaN);
       matrix.show({
         title: "weights of full attention where a pair meets, sorted by centroid",
         label: `Row of query ${k.query}; arrow keys move it`,
-        ...{ rows: L, values, most: 0.5, row: rows.indexOf(k.query) },
-        rowHeads: rows.map(String),
-        columnHeads: columns.map(String),
-        marks: [
-          {
-            cells: n.meets.map((j) => [rows.indexOf(k.query), columns.indexOf(j)]),
-            term: "meet",
-          },
-        ],
+        ...{ rows: L, values: (i, j) => weight(rows[i], columns[j]), most: 0.5, row },
+        ...{ rowHeads: rows.map(String), columnHeads: columns.map(String) },
+        marks: [{ cells: n.meets.map((j) => [row, columns.indexOf(j)]), term: "meet" }],
       });
       app.read({
         "pairs that meet": percent(n.pairs),

@@ -1,20 +1,14 @@
 """Routing in the plane: centroids follow queries and keys, and bring pairs together."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.sparse import routing_transformer as routing
 
 L, STEPS, LOUD = 12, 12, 4.0
-DECAYS = [0.0, 0.5, 0.8, 0.95]
 
 
 @cache
@@ -35,50 +29,36 @@ def tokens() -> dict[str, list[list[float]]]:
 class MovingCentroids(Explorer):
     """Twelve queries and keys in the plane, routed to k centroids that move step by step.
 
-    step   how often the centroids have moved, 0 to 12;  k   how many there are, 2, 3 or 4
-    decay  λ: 0, 0.5, 0.8 or 0.95;  even   each takes L/k queries and keys, not all nearest to it
-    query  the token that is framed, 0 to 11
-
-    Raises ValueError for values out of range.
+    even    each takes L/k queries and keys, not all nearest to it
     """
 
-    module: ClassVar[str] = "moving_centroids"
-    label: ClassVar[str] = "Routing: centroids follow queries and keys, and bring pairs together"
-    min_height: ClassVar[str] = "48rem"
-    min_height_narrow: ClassVar[str] = "104rem"
+    label = "Routing: centroids follow queries and keys, and bring pairs together"
+    rem = 48, 104
+    data = handed(tokens, loud=LOUD)
 
     step = knob(0, low=0, high=STEPS, label="steps of training")
     k = knob(4, of=[2, 3, 4], label="centroids", letter="k")
-    decay = knob(0.8, of=DECAYS, label="how much of the old stays", letter="λ")
+    decay = knob(0.8, of=[0.0, 0.5, 0.8, 0.95], label="how much of the old stays", letter="λ")
     even = knob(True, label="equal clusters: each takes L/k")
     query = knob(0, low=0, high=L - 1, label="query", letter="i")
     asks = "Press play: which centroids move, and how much of the attention do the clusters keep?"
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {**tokens(), "loud": LOUD}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Centroids, the cluster of each query and key, whom the query meets, and the shares of all
         pairs and of full attention's weight that meet."""
-        Q, K, start = (torch.tensor(x, dtype=torch.float64) for x in tokens().values())
+        Q, K, start = (exact(x) for x in tokens().values())
         mu, count = start[None, : self.k], torch.ones(1, self.k, dtype=torch.float64)
         for _ in range(self.step):
             mu, count = routing.moved(mu, count, torch.cat([Q, K])[None, None], self.decay)
         mu, own = mu[0], [routing.clusters(X, mu[0]) for X in (Q, K)]
 
-        def mine(X: Tensor, at: Tensor) -> Tensor:
+        def mine(X: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
             if self.even:
                 return routing.taken(routing.members(X, mu, L // self.k), L)
             return F.one_hot(at, self.k).T.bool()
 
         meet = routing.together(mine(Q, own[0]), mine(K, own[1])).any(0)
         A = (Q @ K.T / 2**0.5).softmax(-1)
-        return {
-            "mu": mu.tolist(),
-            "queries": own[0].tolist(),
-            "keys": own[1].tolist(),
-            "meets": meet[self.query].nonzero().flatten().tolist(),
-            "pairs": float(meet.double().mean()),
-            "mass": float((A * meet).sum() / L),
-        }
+        found = {"mu": mu, "queries": own[0], "keys": own[1]}
+        shares = {"pairs": meet.double().mean(), "mass": (A * meet).sum() / L}
+        return found | shares | {"meets": meet[self.query].nonzero().flatten()}

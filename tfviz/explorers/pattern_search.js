@@ -35,8 +35,7 @@ const search = tf.keep((L, causal, block) => {
   const counted = (mask, spec, sure) => {
     let chance = 0;
     if (sure !== mask) for (let k = 0; k < mask.length; k++) chance += Number(mask[k] && !sure[k]);
-    const one = counts(mask, L);
-    return { ...one, spec, sure, chance, blocks: 0 };
+    return { ...counts(mask, L), spec, sure, chance, blocks: 0 };
   };
   const none = new Uint8Array(L * L);
   const singles = alone(L, causal, block).map((spec) => {
@@ -66,12 +65,7 @@ const search = tf.keep((L, causal, block) => {
     take([both]);
     return diameterOf([both], HOPS.high); // two in turn reach no further than both at once
   });
-  for (const [a, b] of hopeful)
-    for (const stack of [
-      [a, b],
-      [b, a],
-    ])
-      take(stack);
+  for (const pair of hopeful) for (const stack of [pair, pair.toReversed()]) take(stack);
   const tried = singles.length + 3 * pairs.length;
   const list = [...found.values()].sort((a, b) => byNumbers(a.numbers, b.numbers));
   return { tried, found: list };
@@ -97,24 +91,17 @@ const answerOf = tf.keep((L, causal, block, most, hops, prefer) => {
 });
 const answer = (k) => answerOf(k.L, k.causal, k.block, k.max_keys, k.max_hops, k.prefer);
 const CAUSAL = { name: "causal", params: {} };
-const shown = (best, { causal, L }) =>
-  best.stack
-    .map((spec) =>
-      causal && measure(spec, L, false).ahead ? { op: "and", parts: [spec, CAUSAL] } : spec,
-    )
-    .map((spec) => expression(spec))
-    .join(", then ")
-    .replaceAll("patterns.", "");
-const box = (keys, low, high) => [
-  [1, low],
-  [keys, low],
-  [keys, high],
-  [1, high],
-];
+const shown = ({ stack }, { causal, L }) => {
+  const ahead = (spec) => causal && measure(spec, L, false).ahead;
+  const cut = (spec) => (ahead(spec) ? { op: "and", parts: [spec, CAUSAL] } : spec);
+  const words = stack.map((spec) => expression(cut(spec)));
+  return words.join(", then ").replaceAll("patterns.", "");
+};
 // each place once
-const points = (some) => [
-  ...new Map(some.map(({ numbers: [keys, hops] }) => [`${keys} ${hops}`, [keys, hops]])).values(),
-];
+const points = (some) => {
+  const places = some.map(({ numbers: [keys, hops] }) => [`${keys} ${hops}`, [keys, hops]]);
+  return [...new Map(places).values()];
+};
 
 export default tf.explorer({
   numbers(k) {
@@ -146,7 +133,7 @@ export default tf.explorer({
       picked = one;
       app.redraw("picked");
     };
-    for (const key of ["max_keys", "max_hops", "L", "block", "prefer", "causal"]) app.knob(key);
+    app.knobsOf("max_keys", "max_hops", "L", "block", "prefer", "causal");
     // the next lab below, else the last one
     const labs = [...document.querySelectorAll('[data-explorer="sparse_lab"]')];
     const below = labs.findIndex(
@@ -158,15 +145,8 @@ export default tf.explorer({
       const { L, causal, block } = app.all();
       const [left, right] = (picked ?? answer(app.all()).best).stack;
       const stack = right ? "AB" : "A";
-      return {
-        left,
-        right: right ?? left,
-        L,
-        query: Math.floor((2 * L) / 3),
-        causal,
-        block,
-        stack,
-      };
+      const query = Math.floor((2 * L) / 3);
+      return { left, right: right ?? left, L, query, causal, block, stack };
     };
     const go = app.button("show it in the Sparse Lab", () => {
       const others = location.hash.slice(1).split("&");
@@ -195,59 +175,47 @@ export default tf.explorer({
       const never = n.least.flatMap((keys, h) =>
         keys > 1 ? [[h + 1, Math.min(KEYS.high, keys)]] : [],
       );
+      const axis = { from: 1, to: KEYS.high };
+      const budget = tf.box(1, k.max_keys, 0.5, k.max_hops);
       cloud.show({
         title: `${tf.count(n.tried)} tried: points are what they need to connect ${k.L} tokens`,
         label: `Cloud of ${all.found.length} results by keys and hops; ${n.kept} keep the budget of ${k.max_keys} keys and ${k.max_hops} hops`,
-        x: {
-          label: "most keys in a row",
-          from: 1,
-          to: KEYS.high,
-          log: true,
-          ticks: [1, 2, 4, 8, 16, 32],
-        },
+        x: { ...axis, label: "most keys in a row", log: true, ticks: [1, 2, 4, 8, 16, 32] },
         y: { label: "hops", from: 0.5, to: HOPS.high, whole: true },
         pick: (keys, hops) =>
           choose(drawn.find(({ numbers }) => numbers[0] === keys && numbers[1] === hops)),
         marks: [
-          ...never.map(([h, keys]) => ({
-            shape: box(keys - 0.5, h - 0.5, h + 0.5),
-            colour: "grid",
-            strength: 1,
-          })),
+          never.map(([h, keys]) => {
+            const shape = tf.box(1, keys - 0.5, h - 0.5, h + 0.5);
+            return { shape, colour: "grid", strength: 1 };
+          }),
           { text: "nobody can", at: [2, 1], colour: "muted" },
-          { shape: box(k.max_keys, 0.5, k.max_hops), colour: "key", edge: true, strength: 0.08 },
+          { shape: budget, colour: "key", edge: true, strength: 0.08 },
           { points: points(drawn), colour: "muted", size: 3 },
           { points: open ? [] : points(all.kept), colour: "attention", size: 4 },
           best && !open && { points: points([best]), colour: "query", size: 7 },
           {
-            handle: [k.max_keys, k.max_hops],
-            ...{ knob: "max_keys", knobY: "max_hops", colour: "key", label: "the budget" },
+            ...{ handle: [k.max_keys, k.max_hops], knob: "max_keys", knobY: "max_hops" },
+            ...{ colour: "key", label: "the budget" },
             text: `${k.max_keys} keys, ${k.max_hops} hops`,
           },
         ],
       });
-      const none = new Uint8Array(k.L * k.L);
       masks.forEach((matrix, n) => {
         const spec = open ? undefined : best?.stack[n];
         matrix.box.hidden = !spec && !open; // while the question is open there is room for both
+        const layers = best?.stack[1] ? `layers ${n ? "2, 4, …" : "1, 3, …"}` : "every layer";
         matrix.show({
-          title: !spec
-            ? "?"
-            : best.stack[1]
-              ? `layers ${n ? "2, 4, …" : "1, 3, …"}`
-              : "every layer",
+          title: spec ? layers : "?",
           label: spec ? `Mask of ${expression(spec)}` : "The pattern, once you have answered",
-          ...{ rows: k.L, bits: spec ? measure(spec, k.L, k.causal).mask : none },
+          ...{ rows: k.L, bits: spec ? measure(spec, k.L, k.causal).mask : () => 0 },
         });
       });
-      table.show(
-        open
-          ? []
-          : front.slice(0, 8).map((f) => ({
-              ...{ head: String(f.numbers[0]), cells: [...f.numbers.slice(1), shown(f, k)] },
-              mine: f === best,
-            })),
-      );
+      const row = (f) => ({
+        ...{ head: String(f.numbers[0]), cells: [...f.numbers.slice(1), shown(f, k)] },
+        mine: f === best,
+      });
+      table.show(open ? [] : front.slice(0, 8).map(row));
       const most = (k.max_keys + 1) ** k.max_hops;
       const why =
         most < k.L
@@ -256,17 +224,13 @@ export default tf.explorer({
       go.disabled = !best;
       app.read({
         tried: tf.count(n.tried),
-        "keep the budget": open ? "?" : tf.count(n.kept),
+        "keep the budget": question.tell(tf.count(n.kept)),
         "keys, hops": open || !best ? "" : best.numbers.slice(0, 2).join(", "),
         blocks: open || !best ? "" : String(best.numbers[2]),
       });
-      app.say(
-        open
-          ? "Answer first."
-          : best
-            ? `${tf.count(n.kept)} results keep the budget. ${picked ? "Pressed on" : "Best"}: ${shown(best, k)}.`
-            : why,
-      );
+      const told = `${tf.count(n.kept)} results keep the budget. ${picked ? "Pressed on" : "Best"}`;
+      const answered = best ? `${told}: ${shown(best, k)}.` : why;
+      app.say(open ? "Answer first." : answered);
     };
   },
 });

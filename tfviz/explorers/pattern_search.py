@@ -1,11 +1,6 @@
 """The other way round: a budget of keys and hops, and the patterns of the library that keep it."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, knob
 from tfviz.explorers.sparse_lab import SparseLab
 from tfviz.patterns.inverse import RANDOM, SPACE, impossible, search
 
@@ -15,22 +10,11 @@ KEYS, HOPS = 32, 8  # the edges of the picture
 class PatternSearch(Explorer):
     """All patterns that the library tries for a length, by keys and hops, and the one that keeps a
     budget best.
-
-    max_keys     the budget: keys in a row
-    max_hops     layers until every token is heard
-    L            tokens: 16, 32 or 64
-    causal       no token hears of a later one
-    block        the size of the blocks that are counted
-    prefer       what is best: fewest "keys", "hops" or "blocks"
-
-    Raises ValueError for values out of range.
     """
 
-    module: ClassVar[str] = "pattern_search"
-    uses: ClassVar[tuple[str, ...]] = ("patterns",)
-    label: ClassVar[str] = "Pattern search: from a budget of keys and hops to a pattern"
-    min_height: ClassVar[str] = "61rem"
-    min_height_narrow: ClassVar[str] = "139rem"
+    uses = ("patterns",)
+    label = "Pattern search: from a budget of keys and hops to a pattern"
+    rem = 61, 139
 
     max_keys = knob(16, low=1, high=KEYS, label="keys in a row, at most")
     max_hops = knob(3, low=1, high=HOPS, label="hops, at most")
@@ -45,7 +29,7 @@ class PatternSearch(Explorer):
     asks = "Drag the corner of the budget: which pattern keeps it best? Or press on a point."
 
     @classmethod
-    def data(cls) -> dict[str, Any]:
+    def data(cls) -> Numbers:
         families = {n for space in SPACE.values() for n, _ in space}
         catalogue = SparseLab.data()["families"]
         return {
@@ -54,21 +38,18 @@ class PatternSearch(Explorer):
             "random": list(RANDOM),
         }
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Every combination of numbers that was found, those that keep the budget, and the best."""
         keys, causal = min(KEYS, self.L), self.causal
         every = search(self.L, keys, HOPS, causal=causal, block=self.block)
         kept = every.within(self.max_keys, self.max_hops)
         best = kept.best(self.prefer)
-        return {
-            "tried": every.tried,
-            "least": [
-                next(k for k in range(1, self.L) if not impossible(self.L, k, hops))
-                for hops in range(1, HOPS + 1)
-            ],
-            "found": [list(f.numbers) for f in every.found],
-            "kept": len(kept.found),
-            "front": [list(f.numbers) for f in kept.front],
-            "best": list(best.numbers) if best else [],
-            "pairs": [int(p.mask(self.L).sum()) for p in best.stack] if best else [],
-        }
+        least = [
+            next(k for k in range(1, self.L) if not impossible(self.L, k, hops))
+            for hops in range(1, HOPS + 1)
+        ]
+        pairs = [p.mask(self.L).sum() for p in best.stack] if best else []
+        kinds = {"found": every.found, "front": kept.front}
+        found: Numbers = {name: [f.numbers for f in some] for name, some in kinds.items()}
+        found |= {"tried": every.tried, "kept": len(kept.found), "least": least, "pairs": pairs}
+        return found | {"best": best.numbers if best else []}

@@ -1,7 +1,6 @@
 // The position bench: the part of a score that comes from the two places alone, for several encodings.
 
-const { words: WORDS, clocks: CLOCKS } = tf.data;
-const hand = new Function(`return ${tf.data.hand}`)(); // (k, m, d, base) => cos(k ω_m)
+const { words: WORDS, clocks: CLOCKS, hand } = tf.data; // hand(k, m, d, base) = cos(k ω_m)
 const named = (name) => WORDS[name] ?? name;
 const BRIEF = { none: "none", xl: "XL", t5: "T5" };
 const DASHES = ["6 3", "2 3", "8 3 2 3", "1 2", "10 4", "4 4", "12 3 2 3", "3 6", "1 4"];
@@ -9,7 +8,7 @@ const dash = (name) => DASHES[Math.max(0, Object.keys(WORDS).indexOf(name)) % DA
 
 // One number for each distance, for the encodings that know no other.
 const byDistance = tf.keep((L, d, base) =>
-  tf.range(L, (k) => tf.sum(tf.range(d / 2, (m) => hand(k, m, d, base))) / (d / 2)),
+  tf.range(L, (k) => tf.mean(tf.range(d / 2, (m) => hand(k, m, d, base)))),
 );
 
 // What the places add, NaN where the encoding has no row; and its reach at each distance j − i.
@@ -36,37 +35,33 @@ function made(name, table, L, d, base) {
   return { values, low, high, spread };
 }
 const caches = new WeakMap(); // by what an explorer was given
-function matrixOf(k, name) {
-  if (!caches.has(k.bias))
+function matrixOf({ bias, length, d, base }, name) {
+  if (!caches.has(bias))
     caches.set(
-      k.bias,
-      tf.keep((...args) => made(args[0], k.bias[args[0]], ...args.slice(1))),
+      bias,
+      tf.keep((n, ...sizes) => made(n, bias[n], ...sizes)),
     );
-  return caches.get(k.bias)(name, k.length, k.d, k.base);
+  return caches.get(bias)(name, length, d, base);
 }
+const rowOf = (k, name, i) =>
+  Array.from(matrixOf(k, name).values.subarray(i * k.length, (i + 1) * k.length));
 const within = (k, key) => Math.min(k[key], k.length - 1);
 
 function numbers(k) {
-  const [i, L] = [within(k, "row"), k.length];
-  const rows = k.encodings.map((name) =>
-    Array.from(matrixOf(k, name).values.subarray(i * L, (i + 1) * L)),
-  );
+  const i = within(k, "row");
+  const rows = k.encodings.map((name) => rowOf(k, name, i));
   const mine = rows[k.encodings.indexOf(k.chosen)];
   // to the left, where a causal model looks
   const half = mine[i] > 0 ? tf.range(i + 1).find((m) => mine[i - m] < mine[i] / 2) : undefined;
-  const fine = (x) => !Number.isNaN(x);
-  return {
-    rows: rows.map((row) => row.filter(fine)),
-    spread: matrixOf(k, k.chosen).spread,
-    half: half ?? -1,
-  };
+  const seen = rows.map((row) => row.filter((x) => !Number.isNaN(x)));
+  return { rows: seen, spread: matrixOf(k, k.chosen).spread, half: half ?? -1 };
 }
 
 const linesOf = (race, task) =>
   Object.entries(race.tasks[task]).map(([name, seeds]) => {
     const at = (of) => race.lengths.map((_, n) => of(seeds.map((seed) => seed[n] ?? Number.NaN)));
-    const mean = at((xs) => tf.sum(xs) / xs.length);
-    return { name, mean, low: at((xs) => Math.min(...xs)), high: at((xs) => Math.max(...xs)) };
+    const [low, high] = [Math.min, Math.max].map((of) => at((xs) => of(...xs)));
+    return { name, mean: at(tf.mean), low, high };
   });
 
 export default tf.explorer({
@@ -81,27 +76,25 @@ export default tf.explorer({
     const trained = race.train_length ?? 64;
     const columns = names.length === 4 ? 2 : names.length;
     const beside = app.split(`repeat(${columns}, 1fr)`, { keep: Math.min(2, columns) });
-    const maps = names.map((chosen) =>
-      app.matrix({
-        into: beside,
-        lead: false,
-        pick: (row, column) => app.set({ chosen, row, column }),
-      }),
-    );
+    const maps = names.map((chosen) => {
+      const pick = (row, column) => app.set({ chosen, row, column });
+      return app.matrix({ into: beside, lead: false, pick });
+    });
     const below = app.split(tasks.length ? "1fr 1fr" : "1fr");
     const tall = { into: below, height: (w) => tf.clamp(w * 0.7, 180, 230) };
     const profile = app.plane({ ...tall, lead: true });
     const lost = tasks.length ? app.plane(tall) : null;
     const options = (list, text) => ({ options: list.map((x) => [x, text(x)]) });
     if (names.length > 1) app.knob("chosen", { as: "select", ...options(names, named) });
+    const last = () => app.get("length") - 1;
     app.knob("length", {
       write(length) {
         const [row, column] = ["row", "column"].map((key) => Math.min(app.get(key), length - 1));
         app.set({ length, row, column });
       },
     });
-    app.motion("row", { last: () => app.get("length") - 1, every: 90 });
-    const column = app.knob("column", { read: () => within(app.all(), "column") });
+    app.motion("row", { last, every: 90 });
+    app.knob("column", { last });
     if (names.some((name) => CLOCKS.includes(name) && !bias[name])) {
       app.knob("d");
       app.knob("base", { format: tf.count });
@@ -121,27 +114,25 @@ export default tf.explorer({
     const view = (k, n) => {
       const L = k.length;
       const [i, j] = [within(k, "row"), within(k, "column")];
-      column.limit(0, L - 1);
-      column.update();
       const { values, low, high } = matrixOf(k, k.chosen);
       const v = values[i * L + j];
-      const said = Number.isNaN(v) ? "no row" : tf.fixed(v);
+      const shown = (x) => (x === undefined || Number.isNaN(x) ? "no row" : tf.fixed(x));
+      const said = shown(v);
       names.forEach((name, m) => {
         const mine = name === k.chosen;
         const own = matrixOf(k, name).values;
-        const whole = { from: [0, 0], to: [L - 1, L - 1] };
-        const past = { from: [0, 0], to: [trained - 1, trained - 1], colour: "ink", dash: "4 3" };
+        const past = { from: [0, 0], to: [trained - 1, trained - 1], dash: "4 3" };
         maps[m].show({
           title: `${named(name)}${mine ? " (chosen)" : ""}`,
-          label: `${named(name)}: scores by place, ${L} queries down, ${L} keys across; query ${i}, key ${j}: ${Number.isNaN(own[i * L + j]) ? "no row" : tf.fixed(own[i * L + j])}; arrow keys move`,
+          label: `${named(name)}: scores by place, ${L} queries down, ${L} keys across; query ${i}, key ${j}: ${shown(own[i * L + j])}; arrow keys move`,
           ...{ rows: L, values: own, signed: true, most: 1, text: () => "" },
           ...(mine ? { row: i, column: j } : {}),
-          frames: [mine && { ...whole, colour: "attention" }, L > trained && lost && past].filter(
-            Boolean,
-          ),
+          frames: [
+            ...(mine ? [{ colour: "attention" }] : []),
+            ...(L > trained && lost ? [past] : []),
+          ],
         });
       });
-      const row = (name) => Array.from(matrixOf(k, name).values.subarray(i * L, (i + 1) * L));
       const line = (name, ys, at, mine) => ({
         ...{ line: ys, name: BRIEF[name] ?? named(name), ...at, bold: mine },
         ...(mine ? { colour: "attention", wide: 2.5 } : { wide: 1.25, dash: dash(name) }),
@@ -158,8 +149,8 @@ export default tf.explorer({
         marks: [
           !asked.open &&
             band.length && { area: band.filter(([x]) => x >= -i && x <= L - 1 - i), colour: "ink" },
-          ...[...others, k.chosen].map((name) =>
-            line(name, row(name), { start: -i }, name === k.chosen),
+          [...others, k.chosen].map((name) =>
+            line(name, rowOf(k, name, i), { start: -i }, name === k.chosen),
           ),
           lost && i > trained && { rule: { x: -trained }, dash: "4 3" },
           !Number.isNaN(v) && {
@@ -168,61 +159,52 @@ export default tf.explorer({
           },
         ],
       });
-      let told = "";
+      let loss = "";
       let ends;
       if (lost) {
         const all = linesOf(race, k.task);
         const me = all.find((x) => x.name === k.chosen);
         const at = { at: race.lengths };
-        const reach =
-          me &&
-          race.lengths
-            .map((x, m) => [x, me.low[m], me.high[m]])
-            .filter(([, a]) => !Number.isNaN(a));
+        const reach = me && race.lengths.map((x, m) => [x, me.low[m], me.high[m]]);
+        const told = (x) => `${named(x.name)} ${x.mean.map(shown).join(", ")}`;
         lost.show({
           title: `measured: ${race.unit[k.task]}`,
-          label: `Measured loss against length, trained at ${trained}: ${all.map((x) => `${named(x.name)} ${x.mean.map((y) => (Number.isNaN(y) ? "no row" : tf.fixed(y))).join(", ")}`).join("; ")}`,
+          label: `Measured loss against length, trained at ${trained}: ${all.map(told).join("; ")}`,
           x: { log: true, ticks: race.lengths, label: "length (log)" },
           y: {},
           marks: [
             { rule: { x: trained }, dash: "3 3", wide: 1.5 },
-            reach && { area: reach, colour: "attention" },
-            ...all
-              .filter((x) => x !== me)
-              .concat(me ?? [])
-              .map((x) => line(x.name, x.mean, at, x === me)),
+            reach && { area: reach.filter(([, a]) => !Number.isNaN(a)), colour: "attention" },
+            [...all.filter((x) => x !== me), ...(me ? [me] : [])].map((x) =>
+              line(x.name, x.mean, at, x === me),
+            ),
           ],
         });
         ends = me && [me.mean[race.lengths.indexOf(trained)], me.mean.at(-1)];
         const last = race.lengths.at(-1);
+        const far = Number.isNaN(ends?.[1]) ? "none beyond the table" : shown(ends?.[1]);
         if (ends && !Number.isNaN(ends[0]))
-          told = `; loss ${tf.fixed(ends[0])} at ${trained}, ${Number.isNaN(ends[1]) ? "none beyond the table at" : `${tf.fixed(ends[1])} at`} ${last}`;
+          loss = `; loss ${shown(ends[0])} at ${trained}, ${far} at ${last}`;
       }
-      const shown = (x) => (x === undefined || Number.isNaN(x) ? "no row" : tf.fixed(x));
+      const measured = ends ? ends.map(shown).join(" → ") : "not measured";
       app.read({
         "score of i and j by place": said,
         ...(asked.open ? {} : { "rows differ at one distance by up to": tf.fixed(n.spread) }),
         "first below half its peak at distance": n.half < 0 ? "never" : n.half,
-        ...(lost
-          ? {
-              [`loss at ${trained} → longest`]: ends ? ends.map(shown).join(" → ") : "not measured",
-            }
-          : {}),
+        ...(lost ? { [`loss at ${trained} → longest`]: measured } : {}),
       });
       const where = Number.isNaN(v)
         ? `has no row for ${Math.max(i, j)}`
         : `query ${i} and key ${j}, ${Math.abs(i - j)} apart, score ${said}`;
-      const differ = asked.open
-        ? ""
-        : `; at one distance rows differ by up to ${tf.fixed(n.spread)}`;
-      app.say(`${named(k.chosen)}: ${where}${differ}${told}.`);
+      const differ = `; at one distance rows differ by up to ${tf.fixed(n.spread)}`;
+      app.say(`${named(k.chosen)}: ${where}${asked.open ? "" : differ}${loss}.`);
     };
     const python = () => {
       const k = app.all();
       const given = Object.keys(bias).filter((name) => !tf.data.known.includes(name));
       const more = given.length ? `, bias={${given.map((name) => `"${name}": …`).join(", ")}}` : "";
-      const keys = ["chosen", "length", "row", "column", "d", "base", "task"];
-      return `PositionBench(${tf.python(names)}, ${keys.map((key) => `${key}=${tf.python(k[key])}`).join(", ")}${more})`;
+      const knobs = Object.entries(k).map(([key, value]) => `${key}=${tf.python(value)}`);
+      return `PositionBench(${tf.python(names)}, ${knobs.join(", ")}${more})`;
     };
     return Object.assign(view, { python });
   },

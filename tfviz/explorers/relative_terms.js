@@ -1,7 +1,6 @@
 // Relative positions: Shaw's labels, the four terms of Transformer-XL and its shift, T5's buckets.
 
-const labelOf = new Function(`return ${tf.data.label}`)();
-const { shifted, bucketed, starts, prompts } = tf.data;
+const { label: labelOf, shifted, bucketed, starts, prompts } = tf.data;
 const sign = (n) => String(n).replace("-", "−");
 const square = (n, f) => tf.range(n, (i) => tf.range(n, (j) => f(i, j)));
 
@@ -28,10 +27,8 @@ function fourTerms({ Q, K, R, u, v, terms }) {
   const L = Q.length;
   const r = (i, j) => R[L - 1 - (i - j)];
   const four = [
-    square(L, (i, j) => tf.dot(Q[i], K[j])),
-    square(L, (i, j) => tf.dot(Q[i], r(i, j))),
-    square(L, (i, j) => tf.dot(u, K[j])),
-    square(L, (i, j) => tf.dot(v, r(i, j))),
+    ...[square(L, (i, j) => tf.dot(Q[i], K[j])), square(L, (i, j) => tf.dot(Q[i], r(i, j)))],
+    ...[square(L, (_, j) => tf.dot(u, K[j])), square(L, (i, j) => tf.dot(v, r(i, j)))],
   ];
   const all = (i, j) => tf.sum(four.map((table, n) => (terms[n] ? table[i][j] : 0)));
   return [...four, square(L, (i, j) => all(i, j) / Math.sqrt(u.length))];
@@ -56,11 +53,8 @@ const numbers = (k) => ({ shown: VIEWS[k.view](k) });
 const TERMS = ["q·k", "q·r", "u·k", "v·r"];
 const WHAT = ["content", "content, place", "every query, content", "every query, place"];
 const STEPS = [
-  "each query by each distance",
-  "a zero in front of every row",
-  "the same numbers, cut into rows of 5",
-  "first row dropped",
-  "keys after the query masked",
+  ...["each query by each distance", "a zero in front of every row"],
+  ...["the same numbers, cut into rows of 5", "first row dropped", "keys after the query masked"],
 ];
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -132,24 +126,19 @@ export default tf.explorer({
       app.checkbox(`term${n}`, {
         label: `${name}  (${WHAT[n]})`,
         read: () => app.get("terms")[n],
-        write: (on) =>
-          app.set(
-            "terms",
-            app.get("terms").map((x, m) => (m === n ? on : x)),
-          ),
+        write: (on) => app.set({ terms: app.get("terms").map((x, m) => (m === n ? on : x)) }),
       });
-    const within = (x, L) => Math.min(x, L - 1);
-    const shorter = (L) =>
-      app.set({ L, row: within(app.get("row"), L), column: within(app.get("column"), L) });
+    const shorter = (L) => {
+      const [row, column] = ["row", "column"].map((key) => Math.min(app.get(key), L - 1));
+      app.set({ L, row, column });
+    };
     const only = {
       labels: [app.knob("L", { write: shorter }), app.knob("k"), app.knob("causal")],
       terms: TERMS.map(box),
       shift: [app.motion("step", { every: 1500 }).slider],
       buckets: [app.knob("buckets"), app.knob("far"), app.knob("future")],
     };
-    const pair = ["row", "column"].map((key) =>
-      app.knob(key, { read: () => Math.min(app.get(key), side() - 1) }),
-    );
+    const [, other] = ["row", "column"].map((key) => app.knob(key, { last: () => side() - 1 }));
     const asked = app.ask(QUESTIONS[first](app.first));
 
     const hidden = () => asked.open && app.get("view") === first;
@@ -161,19 +150,16 @@ export default tf.explorer({
         const shut = causal && j > i;
         const allowed = table.map((row, r) => row.filter((_, c) => !causal || c <= r));
         const used = (m) => allowed.flat().includes(m);
+        const handle = [Math.max(0, i - k.k) + 0.5, i + 0.5];
+        const to = (x) => ({ k: app.snap("k", i - x + 0.5) });
         big.show({
           title: `label of each pair, from −${k.k} to ${k.k}: drag the dot`,
           label: `Labels of ${L} by ${L} pairs for k = ${k.k}; query ${i}, key ${j}`,
           ...{ rows: L, signed: true, most: k.k || 1, row: i, column: j },
-          values: table.flatMap((row, r) => row.map((x, c) => (causal && c > r ? Number.NaN : x))),
+          values: (r, c) => (causal && c > r ? Number.NaN : table[r][c]),
           text: (r, c) => sign(table[r][c]),
           frames: [{ cell: [i, j] }],
-          handles: [
-            {
-              ...{ handle: [Math.max(0, i - k.k) + 0.5, i + 0.5], knob: "k", text: `k = ${k.k}` },
-              to: (x) => ({ k: app.snap("k", i - x + 0.5) }),
-            },
-          ],
+          handles: [{ handle, knob: "k", text: `k = ${k.k}`, to }],
         });
         const all = tf.range(2 * k.k + 1, (m) => m - k.k);
         strip.show({
@@ -188,14 +174,12 @@ export default tf.explorer({
         app.read({
           "rows in each table": all.length,
           "of them in use here": all.filter(used).length,
-          "pairs with an outermost label": `${Math.round((100 * edge) / allowed.flat().length)} %`,
+          "pairs with an outermost label": tf.percent(edge / allowed.flat().length),
         });
         const mates = table[i].filter((m, c) => m === n && (!causal || c <= i)).length;
         const clipped = n !== j - i ? `, clipped to ${sign(n)}` : `, label ${sign(n)}`;
-        const share =
-          mates > 1
-            ? `${mates} keys of this query share that row of the table`
-            : "No other key of this query has that label";
+        const many = `${mates} keys of this query share that row of the table`;
+        const share = mates > 1 ? many : "No other key of this query has that label";
         return shut ? "after the query, not allowed" : `j − i = ${sign(j - i)}${clipped}. ${share}`;
       },
       terms(k, all, i, j) {
@@ -206,7 +190,7 @@ export default tf.explorer({
           title: `the sum of those that are on, divided by √${k.u.length}`,
           label: `Sum of the terms for ${words.join(", ")}; arrow keys choose a pair`,
           ...{ rows: L, rowHeads: words, columnHeads: words, row: i, column: j, signed: true },
-          ...{ values: all[4].flat(), most, text: (r, c) => tf.fixed(all[4][r][c], 1) },
+          ...{ values: all[4], most, text: (r, c) => tf.fixed(all[4][r][c], 1) },
           frames: [{ cell: [i, j] }],
         });
         four.forEach((view, n) => {
@@ -214,15 +198,8 @@ export default tf.explorer({
           view.show({
             title: on ? TERMS[n] : `${TERMS[n]}  off`,
             label: `The term ${TERMS[n]}, ${on ? "on" : "off"}; arrow keys choose a pair`,
-            ...{
-              rows: L,
-              most: on ? top : 4 * top,
-              signed: true,
-              row: i,
-              column: j,
-              text: () => "",
-            },
-            values: all[n].flat().map((x) => (hidden() ? 0 : x)),
+            ...{ rows: L, most: on ? top : 4 * top, signed: true, row: i, column: j },
+            ...{ values: (r, c) => (hidden() ? 0 : all[n][r][c]), text: () => "" },
             marks: [{ cells: [[i, j]], term: `term${n}`, colour: "query" }],
           });
         });
@@ -232,8 +209,8 @@ export default tf.explorer({
           [`q·k + q·r + u·k + v·r, distance ${sign(i - j)}`]: hidden() ? "?" : listed.join(" + "),
           [`sum / √${k.u.length}`]: tf.fixed(all[4][i][j]),
         });
-        const best = all[4][i].indexOf(Math.max(...all[4][i]));
-        const parts = TERMS.map((name, n) => (k.terms[n] ? `${name} ${listed[n]}` : `${name} off`));
+        const best = tf.best(all[4][i]);
+        const parts = TERMS.map((name, n) => `${name} ${listed[n]}`);
         const told = hidden() ? "" : `: ${parts.join(", ")}`;
         return `“${words[i]}” asks “${words[j]}”${told}. Highest score of “${words[i]}”: “${words[best]}”`;
       },
@@ -241,22 +218,20 @@ export default tf.explorer({
         const { step } = k;
         const [rows, columns] = [table.length, table[0].length];
         const at = (x) => [Math.floor((x - 1) / shifted), (x - 1) % shifted];
+        const early = step ? () => "" : (c) => `r${shifted - 1 - c}`;
+        const heads = step >= 3 ? (c) => `key ${c}` : early;
         big.show({
           title: `${step}. ${STEPS[step]}`,
           label: `Rel-shift, step ${step}: ${STEPS[step]}. Up and down choose the query to follow`,
           ...{ rows, columns, most: 1, row: step === 2 ? undefined : i },
-          values: table.flatMap((row, r) =>
-            row.map((x, c) => {
-              if (step === 4 && c > r) return Number.NaN;
-              return x && at(x)[0] === i ? 1 - 0.17 * at(x)[1] : 0;
-            }),
-          ),
+          values: (r, c) => {
+            if (step === 4 && c > r) return Number.NaN;
+            const x = table[r][c];
+            return x && at(x)[0] === i ? 1 - 0.17 * at(x)[1] : 0;
+          },
           text: (r, c) => (table[r][c] ? `q${at(table[r][c])[0]}·r${at(table[r][c])[1]}` : "0"),
           rowHeads: tf.range(rows, (r) => (step === 2 ? (r ? "" : "goes") : `q${r}`)),
-          columnHeads: tf.range(columns, (c) => {
-            if (step >= 3) return `key ${c}`;
-            return step ? "" : `r${shifted - 1 - c}`;
-          }),
+          columnHeads: tf.range(columns, heads),
           frames: step === 2 ? [{ row: 0, colour: "ink", dash: "5 4" }] : [],
         });
         const right = table.flatMap((row, r) =>
@@ -279,50 +254,32 @@ export default tf.explorer({
         const first = edges(half, far);
         const n = Math.abs(i - j);
         const [low, next] = [first[b % half], first[(b % half) + 1]];
-        const reach =
-          next === undefined
-            ? `${low} and beyond`
-            : next - 1 === low
-              ? `${low} alone`
-              : `${low} to ${next - 1}`;
+        const some = next - 1 === low ? `${low} alone` : `${low} to ${next - 1}`;
+        const reach = next === undefined ? `${low} and beyond` : some;
         big.show({
           title: "bucket of each pair: the stronger, the nearer",
           label: `Buckets of ${bucketed} by ${bucketed} pairs; query ${i}, key ${j}. Arrow keys choose a pair`,
           ...{ rows: bucketed, signed: true, most: 1, row: i, column: j },
-          values: table.flatMap((row, r) =>
-            row.map((x, c) => (!future && c > r ? Number.NaN : shade(x))),
-          ),
+          values: (r, c) => (!future && c > r ? Number.NaN : shade(table[r][c])),
           frames: [{ cell: [i, j] }],
         });
         const side = future && j > i ? half : 0;
         const end = Math.max(bucketed, far + 6);
+        const one = { ...k, buckets: half, future: false };
+        const stair = (x) => [x, side + bucketOf(Math.floor(x), one)];
         curve.show({
           title: "bucket against distance: drag the violet dot, and where the last begins",
           label: shut ? "No bucket" : `Distance ${n} is in bucket ${b}`,
           x: { from: 0, to: end, label: "distance", whole: true },
           y: { from: side, to: side + half, whole: true },
           marks: [
-            !hidden() && {
-              line: tf.range(8 * end, (m) => [
-                m / 8,
-                side + bucketOf(Math.floor(m / 8), { ...k, buckets: half, future: false }),
-              ]),
-              colour: "key",
-            },
+            !hidden() && { line: tf.range(8 * end, (m) => stair(m / 8)), colour: "key" },
             { rule: { x: far }, dash: "4 3" },
-            {
-              handle: [far, side + half],
-              knob: "far",
-              label: "the last begins by",
-              colour: "ink",
-              text: String(far),
-            },
+            { handle: [far, side + half], knob: "far", colour: "ink", text: String(far) },
             !shut &&
               !hidden() && {
                 ...{ handle: [n, b], knob: "column", label: "distance", text: `distance ${n}` },
-                to: (x) => ({
-                  column: Math.round(tf.clamp(j > i ? i + x : i - x, 0, bucketed - 1)),
-                }),
+                to: (x) => ({ column: app.snap("column", j > i ? i + x : i - x) }),
               },
           ],
         });
@@ -332,9 +289,7 @@ export default tf.explorer({
           ...(hidden() ? {} : { "its bucket holds the distances": shut ? "–" : reach }),
         });
         if (shut) return "after the query, not allowed";
-        return hidden()
-          ? `distance ${n}`
-          : `distance ${n} is in bucket ${b}, with the distances ${reach}`;
+        return `distance ${n}${hidden() ? "" : ` is in bucket ${b}, with the distances ${reach}`}`;
       },
     };
 
@@ -351,11 +306,7 @@ export default tf.explorer({
       curve.box.hidden = view !== "buckets";
       asked.node?.toggleAttribute("hidden", view !== first);
       const [i, j] = [k.row, k.column].map((x) => Math.min(x, side() - 1));
-      for (const slider of pair) {
-        slider.limit(0, side() - 1);
-        slider.update();
-      }
-      pair[1].row.hidden = view === "shift";
+      other.row.hidden = view === "shift";
       const words = draw[view](k, n.shown, i, j);
       const named = ["labels", "buckets"].includes(view) ? `Query ${i}, key ${j}: ` : "";
       app.say(`${named}${words}.`);

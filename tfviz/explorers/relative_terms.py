@@ -1,18 +1,13 @@
 """Relative positions live: Shaw's labels, XL's four terms and its shift, T5's buckets."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
 import torch
 import torch.nn.functional as F
 import traitlets as t
 
 from tfviz import _arguments
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import given, knob, own
+from tfviz.explorers.base import Explorer, Numbers, exact, given, handed, knob, own, table
 from tfviz.formula import Formula
-from tfviz.position.shaw_relative import label, labels
+from tfviz.position import shaw_relative as shaw
 from tfviz.position.t5_relative_bias import bucket, edges
 from tfviz.position.xl_relative import four_terms, rel_shift
 
@@ -25,12 +20,8 @@ STARTS = {  # the pair with which a view opens that the reader turns to
     "shift": {"row": 2, "column": 1},
     "buckets": {"row": 36, "column": 14},
 }
-HEIGHTS = {  # where it is wide, where it is narrow
-    "labels": ("58rem", "91rem"),
-    "terms": ("59.5rem", "108rem"),
-    "shift": ("43rem", "75rem"),
-    "buckets": ("64rem", "93.5rem"),
-}
+# where it is wide, where it is narrow
+HEIGHTS = {"labels": (58, 91), "terms": (59.5, 108), "shift": (43, 75), "buckets": (64, 93.5)}
 
 PROMPTS = {
     "labels": "Predict: from which k on does a larger k change nothing? Then move k, and choose a "
@@ -53,13 +44,14 @@ class RelativeTerms(Explorer):
     view "shift"     XL: step 0 to 4 of pad, cut anew, drop
     view "buckets"   T5: buckets, far, future
     row, column      the pair that is explained; the last one, where the view is smaller
-
-    Raises ValueError for shapes or values that do not fit.
     """
 
-    module: ClassVar[str] = "relative_terms"
-    label: ClassVar[str] = "Relative positions: labels, four terms, shift and buckets"
-    narrow: ClassVar[int] = 640
+    label = "Relative positions: labels, four terms, shift and buckets"
+    narrow = 640
+    data = handed(
+        **{"label": Formula(shaw.label), "prompts": PROMPTS, "starts": STARTS},
+        **{"shifted": SHIFTED, "bucketed": BUCKETED},
+    )
 
     view = knob("labels", of=VIEWS, label="view")
     words = given(t.List(t.Unicode()), optional=True)
@@ -83,60 +75,41 @@ class RelativeTerms(Explorer):
     def _first_prompt(self) -> str:
         return PROMPTS[self.view]
 
-    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+    def prepare(self, said: Numbers) -> Numbers:
         words, terms = list(said.get("words", ())), list(said.get("terms", [True] * 4))
         if len(terms) != 4:
             raise ValueError(f"terms = {terms!r}; give four times True or False")
-        n = len(words)
+        n, rows = len(words), {name: said.get(name, ()) for name in "QKRuv"}
         if said.get("view") == "terms":
             _arguments.integer("number of words", n, 2, MOST_WORDS)
-        Q, K, R, u, v = (said.get(name, ()) for name in "QKRuv")
-        d = len(Q[0]) if Q else 0
-        fitting = (("Q", Q, n), ("K", K, n), ("R", R, max(0, 2 * n - 1)), ("u, v", (u, v), 2))
-        for name, rows, wanted in fitting:
-            if n and (len(rows) != wanted or any(len(r) != d for r in rows)):
-                raise ValueError(
-                    f"{name} has {len(rows)} rows of {sorted({len(r) for r in rows})} numbers; "
-                    f"with {n} words and {d} numbers in a query give {wanted} rows of {d}"
-                )
+        if n:
+            d = len(rows["Q"][0])
+            wanted = {"Q": n, "K": n, "R": 2 * n - 1}
+            rows = {name: table(name, rows[name], many, d) for name, many in wanted.items()} | dict(
+                zip("uv", table("u, v", (rows["u"], rows["v"]), 2, d), strict=True)
+            )
         buckets, future = said.get("buckets", 16), said.get("future", False)
         edges(buckets // 2 if future else buckets, said.get("far", 32))
-        tables = {x: [[round(float(c), 6) for c in r] for r in said.get(x, ())] for x in "QKR"}
-        rows = {x: [round(float(c), 6) for c in said.get(x, ())] for x in "uv"}
-        return said | {"words": words, "terms": terms, **tables, **rows}
+        return said | rows | {"words": words, "terms": terms}
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {
-            "label": Formula(label).javascript(),
-            "prompts": PROMPTS,
-            **{"starts": STARTS, "shifted": SHIFTED, "bucketed": BUCKETED},
-        }
+    def heights(self) -> dict[int, float]:
+        return dict(zip((0, self.narrow), HEIGHTS[self.view], strict=True))
 
-    def heights(self) -> dict[int, str]:
-        wide, narrow = HEIGHTS[self.view]
-        return {0: wide, self.narrow: narrow}
-
-    def numbers(self) -> dict[str, Any]:
-        """What the view shows, as the library computes it.
-
-        labels, buckets: (L, L). terms: the four, then the sum of those that are on, divided by
-        √d_head. shift: the cells of this step, 1 + 5 · query + distance, or 0 where a zero was
-        padded.
-        """
+    def numbers(self) -> Numbers:
+        """Labels and buckets of all pairs; the four terms, then the sum of those that are on,
+        divided by √d_head; of the shift the cells of this step, 1 + 5 · query + distance, or 0
+        where a zero was padded."""
         if self.view == "labels":
-            return {"shown": labels(self.L, self.L, self.k).tolist()}
+            return {"shown": shaw.labels(self.L, self.L, self.k)}
         if self.view == "buckets":
             i = torch.arange(BUCKETED)
-            found = bucket(i[:, None] - i, self.buckets, self.far, future=self.future)
-            return {"shown": found.tolist()}
+            return {"shown": bucket(i[:, None] - i, self.buckets, self.far, future=self.future)}
         if self.view == "terms":
-            given = (self.Q, self.K, self.R, self.u, self.v)
-            parts = four_terms(*(torch.tensor(x, dtype=torch.float64) for x in given))
+            parts = four_terms(*map(exact, (self.Q, self.K, self.R, self.u, self.v)))
             total = (parts * torch.tensor(self.terms)[:, None, None]).sum(0)
-            return {"shown": [*parts.tolist(), (total / len(self.u) ** 0.5).tolist()]}
+            return {"shown": [*parts, total / len(self.u) ** 0.5]}
         n = SHIFTED
         B = 1 + torch.arange(n)[:, None] * n + torch.arange(n - 1, -1, -1)
         padded = F.pad(B, (1, 0))
         cells = [B, padded, padded.reshape(n + 1, n), rel_shift(B), rel_shift(B)][self.step]
-        return {"shown": cells.tolist()}
+        return {"shown": cells}

@@ -50,8 +50,7 @@ export default tf.explorer({
       const j = tf.clamp(app.get("j"), Math.max(0, -n), Math.min(FAR, FAR - n));
       return { i: j + n, j };
     };
-    app.knob("i");
-    app.knob("j");
+    app.knobsOf("i", "j");
     app.motion("shift", { every: 80, format: (x) => `+${x}` });
     app.knob("base", { format: tf.count });
     app.knob("interpolate", { format: tf.sig });
@@ -72,10 +71,8 @@ export default tf.explorer({
       const distance = k.i - k.j;
       const theta = speeds(2 * many, k.base);
       const list = arrows(k, distance / k.interpolate);
-      const longest = Math.max(
-        1e-9,
-        ...tf.range(many, (m) => Math.max(polar(q, m)[0], polar(key, m)[0])),
-      );
+      const lengths = [q, key].flatMap((x) => tf.range(many, (m) => polar(x, m)[0]));
+      const longest = Math.max(1e-9, ...lengths);
       const columns = perLine(faces.width);
       const clocks = theta.flatMap((w, m) => {
         const [x, y] = [m % columns, -1.35 * Math.floor(m / columns)];
@@ -84,6 +81,7 @@ export default tf.explorer({
           return [(0.38 * length) / longest, start + ((place + k.shift) / k.interpolate) * w];
         };
         const between = (((list[m][1] % TURN) + 1.5 * TURN) % TURN) - TURN / 2 || 0; // −π … π
+        const degrees = (between * 360) / TURN;
         const [mine, other] = [hand(q, k.i), hand(key, k.j)];
         const to = (arrow) => tip(arrow).map((c, axis) => c + [x, y][axis]);
         const wedge = tf.arc(x, y, 0.2, other[1], other[1] + between);
@@ -92,11 +90,7 @@ export default tf.explorer({
           { shape: [[x, y], ...wedge], colour: "attention", strength: 0.35, term: "attention" },
           { arrow: [[x, y], to(other)], colour: "key", wide: 2.5, term: "key" },
           { arrow: [[x, y], to(mine)], colour: "query", wide: 3, term: "query" },
-          {
-            text: `${tf.fixed((between * 360) / TURN, 0)}°`,
-            at: [x, y - 0.56],
-            colour: "attention",
-          },
+          { text: `${tf.fixed(degrees, 0)}°`, at: [x, y - 0.56], colour: "attention" },
         ];
       });
       faces.show({
@@ -110,67 +104,40 @@ export default tf.explorer({
       const ends = [[0, 0]];
       for (const [x, y] of n.arrows) ends.push([ends.at(-1)[0] + x, ends.at(-1)[1] + y]);
       const tall = Math.max(0.3 * all, ...ends.map(([, y]) => 1.15 * Math.abs(y)));
+      const format = (x) => tf.fixed(x, 1);
       sum.show({
         title: "the violet arrows end to end: how far right they get is the score",
         label: `Arrows of ${many} clocks end to end reach ${tf.fixed(n.score)} of at most ${tf.fixed(all)}`,
         ...{ square: true, hover: false },
-        x: {
-          from: -1.05 * all,
-          to: 1.05 * all,
-          ticks: [-all, 0, all],
-          format: (x) => tf.fixed(x, 1),
-        },
+        x: { from: -1.05 * all, to: 1.05 * all, ticks: [-all, 0, all], format },
         y: { from: -tall, to: tall, bare: true },
         marks: [
           { rule: { x: 0 }, colour: "grid" },
           { rule: { y: 0 }, colour: "grid" },
           { line: [ends.at(-1), [n.score, -tall]], colour: "muted", dash: "3 3", wide: 1 },
-          {
-            line: [
-              [0, -tall],
-              [n.score, -tall],
-            ],
-            colour: "attention",
-            wide: 6,
-          },
-          ...tf.range(many, (m) => ({
-            arrow: [ends[m], ends[m + 1]],
-            colour: "attention",
-            wide: 3,
-            term: "attention",
+          { line: [-tall, -tall], at: [0, n.score], colour: "attention", wide: 6 },
+          tf.range(many, (m) => ({
+            ...{ arrow: [ends[m], ends[m + 1]], colour: "attention", wide: 3, term: "attention" },
           })),
         ],
       });
       const curve = (factor) =>
         tf.range(8 * FAR + 1, (m) => [m / 4 - FAR, shadow(arrows(k, (m / 4 - FAR) / factor))]);
+      const halves = (x) => (x * FAR) / 2;
       graph.show({
         title: "score by distance i − j: drag the dot; left of 0 the key comes later",
         label: `Score for distances ${-FAR} to ${FAR}; at ${distance} it is ${tf.fixed(n.score)}`,
-        x: {
-          from: -FAR,
-          to: FAR,
-          label: "distance i − j",
-          ticks: [-FAR, -FAR / 2, 0, FAR / 2, FAR],
-        },
+        x: { from: -FAR, to: FAR, label: "distance i − j", ticks: [-2, -1, 0, 1, 2].map(halves) },
         y: { from: -all, to: all, ticks: [0], format: () => "0" },
         marks: [
           { rule: { x: 0 }, colour: "grid" },
-          trained > 0 && { rule: { x: trained }, colour: "ink", dash: "5 4" },
-          trained > 0 && {
-            text: `trained to ${trained}`,
-            at: [trained, -0.9 * all],
-            dx: 4,
-            align: "start",
-          },
+          trained > 0 && [
+            { rule: { x: trained }, colour: "ink", dash: "5 4" },
+            { text: `trained to ${trained}`, at: [trained, -0.9 * all], dx: 4, align: "start" },
+          ],
           k.interpolate > 1 && { line: curve(1), colour: "muted", wide: 1 },
           { line: curve(k.interpolate), colour: "attention" },
-          {
-            handle: [distance, n.score],
-            name: "distance",
-            label: "distance",
-            to: go,
-            text: `distance ${distance}`,
-          },
+          { handle: [distance, n.score], name: "distance", to: go, text: `distance ${distance}` },
         ],
       });
       app.read({
@@ -179,9 +146,8 @@ export default tf.explorer({
         "score, from the turned vectors": tf.fixed(n.product, 3),
         "slowest clock: one turn in": `${tf.count((TURN * k.interpolate) / theta.at(-1))} positions`,
       });
-      app.say(
-        `Query at ${k.i + k.shift}, key at ${k.j + k.shift}: distance ${tf.fixed(distance, 0)}, score ${tf.fixed(n.score)}`,
-      );
+      const where = `Query at ${k.i + k.shift}, key at ${k.j + k.shift}`;
+      app.say(`${where}: distance ${tf.fixed(distance, 0)}, score ${tf.fixed(n.score)}`);
     };
   },
 });

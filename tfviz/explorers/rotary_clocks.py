@@ -1,16 +1,9 @@
 """Rotary positions live: clock hands of a query and a key; the arrows that make the score."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any, ClassVar
-
 import torch
 import traitlets as t
 
-from tfviz import _arguments
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import Knob, given, knob
+from tfviz.explorers.base import Explorer, Knob, Numbers, exact, given, knob, table
 from tfviz.position.rope import phasors, rotate
 
 FARTHEST, MOST_SHIFT = 64, 1000
@@ -20,20 +13,14 @@ BASES = [1, 2, 5, 10, 30, 100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 5e5, 1e6]
 class RotaryClocks(Explorer):
     """A query and a key of d numbers, d/2 clocks, and the score that they make at every distance.
 
-    pairs    name -> (q, k), d numbers each, d even and at most 16
-    pair     the name of the pair that is shown (default: the first)
-    i, j     positions of query and key, 0 to 64; shift: added to both, 0 to 1000
-    base     θ_m = base^(−2m/d); interpolate: positions are divided by it, 1 to 8
-    trained  the largest distance seen in training, drawn as a line (0: none)
-
-    Raises ValueError for shapes or values that do not fit.
+    pairs      name -> (q, k), d numbers each, d even and at most 16; pair: that which is shown
+    base       θ_m = base^(−2m/d); interpolate: positions are divided by it
+    trained    the largest distance seen in training, drawn as a line (0: none)
     """
 
-    module: ClassVar[str] = "rotary_clocks"
-    label: ClassVar[str] = "Rotary clocks: hands of query and key, and the score of each distance"
-    min_height: ClassVar[str] = "54rem"
-    min_height_narrow: ClassVar[str] = "112rem"
-    narrow: ClassVar[int] = 640
+    label = "Rotary clocks: hands of query and key, and the score of each distance"
+    rem = 54, 112
+    narrow = 640
 
     pairs = given(t.Dict())
     i = knob(12, low=0, high=FARTHEST, label="position of the query", letter="i")
@@ -48,32 +35,23 @@ class RotaryClocks(Explorer):
         "both”, and look for the distance with the largest score."
     )
 
-    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
-        if not said["pairs"]:
+    def prepare(self, said: Numbers) -> Numbers:
+        known = said["pairs"].items()
+        pairs = {name: table(f"pairs[{name!r}]", qk, 2, range(2, 17, 2)) for name, qk in known}
+        widths = sorted({len(q) for q, _ in pairs.values()})
+        if not widths:
             raise ValueError("pairs is empty; give name -> (q, k), for example from a head")
-        table = {name: [_vector(name, x) for x in qk] for name, qk in said["pairs"].items()}
-        widths = {len(x) for qk in table.values() for x in qk}
-        if len(widths) != 1 or any(len(qk) != 2 for qk in table.values()):
-            raise ValueError(f"pairs have widths {sorted(widths)}; give (q, k) of one width each")
-        return said | {"pairs": table, "pair": said.get("pair") or next(iter(table))}
+        if len(widths) > 1:
+            raise ValueError(f"pairs have widths {widths}; give (q, k) of one width each")
+        return said | {"pairs": pairs, "pair": said.get("pair") or next(iter(pairs))}
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Each clock's arrow as a point, their reach to the right, and q̃_i k̃_jᵀ of the turned
         query and the turned key: the same number."""
-        both = torch.tensor(self.pairs[self.pair], dtype=torch.float64)
+        both = exact(self.pairs[self.pair])
         distance = (self.i - self.j) / self.interpolate
         length, angle = phasors(both[0], both[1], distance, self.base)
         arrows = torch.stack([length * angle.cos(), length * angle.sin()], 1)
-        places = torch.tensor([self.i + self.shift, self.j + self.shift], dtype=torch.float64)
+        places = exact([self.i + self.shift, self.j + self.shift])
         q, k = rotate(both, places / self.interpolate, self.base)
-        score = float(arrows[:, 0].sum())
-        return {"arrows": arrows.tolist(), "score": score, "product": float(q @ k)}
-
-
-def _vector(name: str, values: Sequence[float]) -> list[float]:
-    numbers = [_arguments.real(f"pairs[{name!r}]", float(x)) for x in values]
-    if len(numbers) % 2 or not 2 <= len(numbers) <= 16:
-        raise ValueError(
-            f"pairs[{name!r}] has a vector of {len(numbers)} numbers; give an even number, 2 to 16"
-        )
-    return numbers
+        return {"arrows": arrows, "score": arrows[:, 0].sum(), "product": q @ k}

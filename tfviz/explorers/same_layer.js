@@ -1,6 +1,5 @@
 // A trained Universal Transformer, step by step; all numbers are stored by the experiment.
 const { trained, T } = tf.data;
-const share = (x) => `${Math.round(100 * x)} %`;
 
 export default tf.explorer({
   numbers({ t, told, seed }) {
@@ -38,7 +37,7 @@ export default tf.explorer({
         title: `how far each state moves in a step (five pairs, five queries)`,
         label: `After step ${k.t}: ${n.moved[k.t - 1].map((x) => tf.fixed(x, 1)).join(", ")}`,
         ...{ rows, columns: 2 * many, most, row: k.t - 1 },
-        values: Float64Array.from(n.moved.flatMap((r, t) => r.map((x) => (t < k.t ? x : NaN)))),
+        values: (t, a) => (t < k.t ? n.moved[t][a] : Number.NaN),
         rowHeads: tf.range(rows, (t) => String(t + 1)),
         columnHeads: [...pi.map((to, a) => `${a}→${to}`), ...hops.map((h, a) => `${a}+${h}`)],
         marks: [
@@ -50,33 +49,27 @@ export default tf.explorer({
         ],
       });
       right.show({
-        title: open
-          ? "right answers: first say what you expect"
-          : "right answers of 2,500, by steps",
-        label: open ? "hidden until the question is answered" : n.longer.map(share).join(", "),
+        title: `right answers${open ? ": first say what you expect" : " of 2,500, by steps"}`,
+        label: open
+          ? "hidden until the question is answered"
+          : n.longer.map((x) => tf.percent(x)).join(", "),
         x: { from: 1, to: rows, ticks: [1, 3, 6, 8], label: "steps" },
         y: { from: 0, to: 1.1, ticks: [0, 0.2, 0.5, 1] },
         marks: [
           { rule: { x: T }, colour: "muted" },
           { text: "trained", at: [T, 1.05], dx: 5 },
           !open && { line: n.longer, start: 1, colour: "attention", wide: 2.5, dots: true },
-          !open && {
-            handle: [k.t, n.longer[k.t - 1]],
-            knob: "t",
-            text: `t = ${k.t}`,
-            label: "steps taken",
-          },
+          !open && { handle: [k.t, n.longer[k.t - 1]], knob: "t", text: `t = ${k.t}` },
         ],
       });
       app.read({
         "queries (start + hops)": tf.range(many, (a) => `${a}+${hops[a]}`).join(", "),
         "must end at": answers.join(", "),
         "answered after t steps": open && k.t > 1 ? "?" : n.says.join(", "),
-        "right of the test": open ? "?" : share(n.longer[k.t - 1]),
+        "right of the test": question.tell(tf.percent(n.longer[k.t - 1])),
       });
-      app.say(
-        `After ${k.t} step${k.t > 1 ? "s" : ""}${open ? "" : `, ${n.hits} of ${many} queries are right`}.`,
-      );
+      const told = open ? "" : `, ${n.hits} of ${many} queries are right`;
+      app.say(`After ${k.t} step${k.t > 1 ? "s" : ""}${told}.`);
     };
   },
 });

@@ -6,11 +6,7 @@ const logsum = (xs) => {
   const most = Math.max(...xs);
   return most + Math.log(tf.sum(xs.map((x) => Math.exp(x - most))));
 };
-const rows = (X) =>
-  X.map((row) => {
-    const all = logsum(row);
-    return row.map((x) => x - all);
-  });
+const rows = (X) => X.map((row) => row.map((x) => x - logsum(row)));
 const after = tf.keep((step, tau) => {
   let log = R.map((row) => row.map((x) => x / tau));
   if (step === 0) {
@@ -20,23 +16,20 @@ const after = tf.keep((step, tau) => {
   for (let s = 0; s < step; s++) log = s % 2 ? turn(rows(turn(log))) : rows(log);
   return log.map((row) => row.map(Math.exp));
 }, 120);
-const best = (xs) => xs.indexOf(Math.max(...xs));
 
 export default tf.explorer({
   numbers({ step, tau }) {
     const P = after(step, tau);
-    return { P, columns: turn(P).map(tf.sum), rows: P.map(tf.sum), most: P.map(best) };
+    return { P, columns: turn(P).map(tf.sum), rows: P.map(tf.sum), most: P.map(tf.best) };
   },
   setup(app) {
     const both = app.split("1fr 1fr");
-    const matrix = app.matrix({
-      ...{ axes: ["queries' block u", "keys' block v"], tall: 330, into: both },
-      pick: (i) => app.set({ block: i }),
-    });
+    const axes = ["queries' block u", "keys' block v"];
+    const matrix = app.matrix({ axes, tall: 330, into: both, pick: (block) => app.set({ block }) });
     const sums = app.plane({ height: (w) => tf.clamp(w * 0.75, 220, 320), into: both });
     app.formula("P = exp(R/τ),  then {rows:rows ÷ their sums}, {columns:columns ÷ their sums}, …");
     app.motion("step", { every: 600 });
-    for (const key of ["tau", "block"]) app.knob(key);
+    app.knobsOf("tau", "block");
     const question = app.ask({
       name: "place",
       question:
@@ -53,7 +46,7 @@ export default tf.explorer({
       matrix.show({
         title: k.step ? `P after ${k.step}: last came the ${turnOf}` : "exp(R/τ), largest = 1",
         label: `Row of block ${k.block}; arrow keys move it`,
-        ...{ rows: n, values: Float64Array.from(P.flat()), most: 1, row: k.block },
+        ...{ rows: n, values: P, most: 1, row: k.block },
         text: (i, j) => tf.fixed(P[i][j], 2),
         marks: [{ cells: tf.range(n, (j) => [k.block, j]), term: "rows" }],
       });
@@ -63,7 +56,7 @@ export default tf.explorer({
         x: { from: -0.6, to: n - 0.4, whole: true, label: "keys' block v" },
         y: { from: 0, to: 2.5, label: "sum" },
         marks: [
-          { bars: columns.map((x, j) => [j, x]), colour: "key", term: "columns", name: "sum" },
+          { bars: columns, colour: "key", term: "columns", name: "sum" },
           { rule: { y: 1 }, colour: "muted" },
         ],
       });

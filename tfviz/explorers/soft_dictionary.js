@@ -21,8 +21,8 @@ export default tf.explorer({
   setup(app) {
     const { K, V, names, axes } = app.values();
     const most = longest(K);
-    const reach = [Math.min, Math.max].map((of) => [0, 1].map((c) => of(...V.map((v) => v[c]))));
-    const middle = [0, 1].map((c) => (reach[0][c] + reach[1][c]) / 2);
+    const ends = [0, 1].map((c) => [Math.min, Math.max].map((of) => of(...V.map((v) => v[c]))));
+    const middle = ends.map(tf.mean);
     const pair = app.split("1fr 1fr");
     const tall = { into: pair, height: (w) => Math.min(w, 290) };
     const [asks, blends] = [app.plane(tall), app.plane(tall)];
@@ -59,16 +59,15 @@ export default tf.explorer({
       },
     });
     const { query: first } = app.first;
-    const best = numbers({ ...app.values(), query: first }).weights;
-    const loudest = best.indexOf(Math.max(...best));
+    const loudest = tf.best(numbers({ ...app.values(), query: first }).weights);
     const even = V.map(() => 1 / V.length);
     const question = app.ask({
       name: "without-sharpness",
       question: `β = ${tf.sig(app.first.beta)}: ${names[loudest]} is loudest. Where does z go for β = 0?`,
       chips: [`to the value of ${names[loudest]}`, "to the mean of all values", "to zero"],
       truth: (n) => {
-        const far = [V[loudest], blend(even, V), [0, 0]].map((to) => apart(to, n.answer));
-        return far.indexOf(Math.min(...far));
+        const ends = [V[loudest], blend(even, V), [0, 0]];
+        return tf.best(ends.map((to) => -apart(to, n.answer)));
       },
       then: { beta: 0 },
       because: "With β = 0 all scores count the same; the larger β, the nearer to the loudest one.",
@@ -103,12 +102,12 @@ export default tf.explorer({
           ]),
           { arrow: [[0, 0], k.query], colour: "query", wide: 3, term: "query" },
           {
-            ...{ handle: k.query, name: "query", label: "query", colour: "query", term: "query" },
+            ...{ handle: k.query, name: "query", colour: "query", term: "query" },
             ...{ to: shorten, by: [0.05, 0.05], text: vector(k.query) },
           },
         ],
       });
-      const [low, high] = [reach[0][1], reach[1][1]];
+      const [low, high] = ends[1];
       const air = 0.15 * (high - low || 1);
       blends.show({
         title: "values and the answer z",
@@ -117,14 +116,13 @@ export default tf.explorer({
         y: { label: axes[1], from: low - air, to: high + air },
         marks: [
           { shape: tf.hull(V), colour: "value", edge: true },
-          ...V.map((v, j) => ({
+          V.map((v, j) => ({
             ...{ line: [v, n.answer], colour: "attention", wide: 7 * n.weights[j], term: "weight" },
           })),
           { points: V, colour: "value", size: 6, term: "value" },
-          ...V.map((v, j) => ({
+          V.map((v, j) => ({
             ...{ text: names[j], at: v, colour: "value", bold: true, term: "value" },
-            dy: v[1] < middle[1] ? 17 : -17,
-            align: v[0] > middle[0] ? "end" : "start",
+            ...{ dy: v[1] < middle[1] ? 17 : -17, align: v[0] > middle[0] ? "end" : "start" },
           })),
           { points: [n.answer], size: 8, colour: "attention", term: "attention" },
           { text: "z", at: n.answer, dy: -17, colour: "attention", bold: true, term: "attention" },
@@ -132,27 +130,21 @@ export default tf.explorer({
         hover: (x, y) => vector([x, y]),
       });
       table.show(
-        names.map((head, j) => ({
-          ...{ head, term: "weight" },
-          cells: [
-            tf.fixed(n.scores[j]),
-            tf.fixed(k.beta * n.scores[j]),
-            { bar: n.weights[j], text: tf.fixed(n.weights[j], 3), colour: "attention" },
-          ],
-        })),
+        names.map((head, j) => {
+          const [s, a] = [n.scores[j], n.weights[j]];
+          const bar = { bar: a, text: tf.fixed(a, 3), colour: "attention" };
+          return { head, term: "weight", cells: [tf.fixed(s), tf.fixed(k.beta * s), bar] };
+        }),
       );
       const order = tf.range(names.length).sort((a, b) => n.weights[b] - n.weights[a]);
       const lead = order.length > 1 ? k.beta * (n.scores[order[0]] - n.scores[order[1]]) : 0;
-      const entropy = -tf.sum(n.weights.map((a) => (a > 0 ? a * Math.log(a) : 0)));
       app.read({
         "answer z": vector(n.answer),
         "loudest : second": tf.short(Math.exp(Math.min(lead, 600))),
-        "entries that matter (e to the entropy)": tf.fixed(Math.exp(entropy)),
+        "entries that matter (e to the entropy)": tf.fixed(Math.exp(tf.entropy(n.weights))),
       });
-      const talk = order
-        .slice(0, 2)
-        .map((j) => `${names[j]} answers with ${tf.fixed(n.weights[j])}`);
-      app.say(`β = ${k.beta.toFixed(1)}: ${talk.join(", ")}; z = ${vector(n.answer)}`);
+      const talk = order.map((j) => `${names[j]} answers with ${tf.fixed(n.weights[j])}`);
+      app.say(`β = ${k.beta.toFixed(1)}: ${talk.slice(0, 2).join(", ")}; z = ${vector(n.answer)}`);
     };
   },
 });

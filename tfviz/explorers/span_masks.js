@@ -14,11 +14,7 @@ const titles = {
   step: "fixed: a step",
 };
 const passed = (name, k) => loud.map((e, x) => through[name](x, k) * e);
-const weights = (name, k) => {
-  const all = passed(name, k);
-  const sum = tf.sum(all);
-  return all.map((e) => e / sum);
-};
+const weights = (name, k) => passed(name, k).map((e, _, all) => e / tf.sum(all));
 
 export default tf.explorer({
   numbers(k) {
@@ -34,14 +30,10 @@ export default tf.explorer({
   },
   setup(app) {
     const three = app.split("1fr 1fr 1fr");
-    const planes = Object.fromEntries(
-      Object.keys(through).map((name) => [
-        name,
-        app.plane({ height: (w) => tf.clamp(w * 0.75, 190, 250), into: three }),
-      ]),
-    );
+    const height = (w) => tf.clamp(w * 0.75, 190, 250);
+    const planes = Object.keys(through).map(() => app.plane({ height, into: three }));
     app.formula("m(x) = clip(({ramp:R} + {whole:z} − x) / {ramp:R}, 0, 1)");
-    for (const key of ["z", "R", "scale"]) app.knob(key);
+    app.knobsOf("z", "R", "scale");
     const wide = app.first.scale > app.first.z; // fixed windows are looked at
     const step = {
       name: "more",
@@ -70,47 +62,35 @@ export default tf.explorer({
     return (k, n) => {
       const edge = Math.min(L - 0.5, k.z + k.R);
       const on = tf.range(L).filter((x) => x > k.z && x < k.z + k.R);
+      const last = k.scale + 0.5;
+      const low = through.ramp(edge, k);
       const curves = {
-        all: [
-          [0, 1],
-          [L - 0.5, 1],
-        ],
-        ramp: [
-          [0, 1],
-          [k.z, 1],
-          [edge, through.ramp(edge, k)],
-          [L - 0.5, through.ramp(L - 0.5, k)],
-        ],
-        step: [
-          [0, 1],
-          [k.scale + 0.5, 1],
-          [k.scale + 0.5, 0],
-          [L - 0.5, 0],
-        ],
+        all: { line: [1, 1], at: [0, L - 0.5] },
+        ramp: { line: [1, 1, low, through.ramp(L - 0.5, k)], at: [0, k.z, edge, L - 0.5] },
+        step: { line: [1, 1, 0, 0], at: [0, last, last, L - 0.5] },
       };
       const handles = {
         all: [],
         ramp: [
           { handle: [k.z, 1], knob: "z", text: `z = ${k.z}`, term: "whole" },
           {
-            handle: [edge, through.ramp(edge, k)],
-            knob: "R",
+            ...{ handle: [edge, low], knob: "R", text: `R = ${k.R}`, term: "ramp" },
             to: (x) => ({ R: app.snap("R", x - k.z) }),
-            text: `R = ${k.R}`,
-            term: "ramp",
           },
         ],
         step: [
           {
-            handle: [k.scale + 0.5, 1],
-            knob: "scale",
+            ...{ handle: [last, 1], knob: "scale", text: `ω = ${k.scale}` },
             to: (x) => ({ scale: app.snap("scale", x - 0.5) }),
-            text: `ω = ${k.scale}`,
           },
         ],
       };
-      Object.entries(planes).forEach(([name, plane], place) => {
-        plane.show({
+      const moving = {
+        ...{ points: on.map((x) => [x, through.ramp(x, k)]), colour: "key" },
+        ...{ name: "keys that move z", term: "ramp" },
+      };
+      Object.keys(through).forEach((name, place) => {
+        planes[place].show({
           title: titles[name],
           label: `${titles[name]}: ${n.keys[place]} of ${L} keys pass`,
           x: { label: "tokens back, x", from: -0.7, to: L - 0.3, whole: true },
@@ -118,27 +98,19 @@ export default tf.explorer({
           marks: [
             { bars: loud.map((e) => e / most), colour: "grid", name: "exp of the score" },
             {
-              bars: passed(name, k).map((e) => e / most),
-              colour: "attention",
-              name: "what passes",
-              term: name === "ramp" ? "whole" : undefined,
+              ...{ bars: passed(name, k).map((e) => e / most), colour: "attention" },
+              ...{ name: "what passes", term: name === "ramp" ? "whole" : undefined },
             },
-            { line: curves[name], colour: "query", wide: 2.5 },
-            name === "ramp" &&
-              !question.open && {
-                points: on.map((x) => [x, through.ramp(x, k)]),
-                colour: "key",
-                name: "keys that move z",
-                term: "ramp",
-              },
-            ...handles[name],
+            { ...curves[name], colour: "query", wide: 2.5 },
+            name === "ramp" && !question.open && moving,
+            handles[name],
           ],
         });
       });
       app.read({
         "keys that pass": n.keys.join(", "),
-        "keys that move z": question.open ? "?" : on.length,
-        "dy/dz": question.open ? "?" : tf.fixed(tf.sum(n.pull), 3),
+        "keys that move z": question.tell(on.length),
+        "dy/dz": question.tell(tf.fixed(tf.sum(n.pull), 3)),
       });
       app.say(
         `With z = ${k.z} and R = ${k.R}, ${n.keys[1]} of ${L} keys pass, at least in part; the step lets ${n.keys[2]} through.`,

@@ -1,15 +1,11 @@
 """Three masks on one row of attention: all keys, a learned ramp, a fixed step."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any, ClassVar
 
 import torch
 
 from tfviz.adaptive.adaptive_span import ramp
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 
 L = 32
 
@@ -24,42 +20,27 @@ def row() -> dict[str, list[float]]:
 
 
 class SpanMasks(Explorer):
-    """One query and the 32 keys before it, under three masks side by side.
+    """One query and the 32 keys before it, under three masks side by side."""
 
-    z, R    where the ramp of the adaptive span begins, 0 to 24, and how wide it is, 1 to 16
-    scale   the last key that the fixed step lets through, 0 to 31
-
-    Raises ValueError for values out of range.
-    """
-
-    module: ClassVar[str] = "span_masks"
-    label: ClassVar[str] = "Masks of a row: all keys, a ramp that is learned, a fixed step"
-    min_height: ClassVar[str] = "37.5rem"
-    min_height_narrow: ClassVar[str] = "102rem"
+    label = "Masks of a row: all keys, a ramp that is learned, a fixed step"
+    rem = 37.5, 102
+    data = handed(row)
 
     z = knob(8.5, low=0.0, high=24.0, step=0.5, label="span", letter="z")
     R = knob(6, low=1, high=16, label="width of the ramp", letter="R")
     scale = knob(8, low=0, high=L - 1, label="last key of the fixed step", letter="ω")
     asks = "Drag the ends of the ramp: which keys pass whole, which in part, which not at all?"
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return row()
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """Weights of each key under the three masks, and what each key of the ramp does to dy/dz,
         where y is the sum of the weighted values."""
-        s, v = (torch.tensor(row()[name], dtype=torch.float64) for name in ("s", "v"))
+        s, v = (exact(row()[name]) for name in "sv")
         x = torch.arange(L, dtype=torch.float64)
-        z = torch.tensor(self.z, dtype=torch.float64)
-        masks = {"all": torch.ones(L), "ramp": ramp(x, z, self.R), "step": x <= self.scale}
+        ramped = ramp(x, exact(self.z), self.R)
+        masks = {"all": torch.ones(L), "ramp": ramped, "step": x <= self.scale}
         loud = {name: m * s.exp() for name, m in masks.items()}
         A = {name: e / e.sum() for name, e in loud.items()}
-        on = (x > z) & (x < z + self.R)
+        on = (x > self.z) & (x < self.z + self.R)
         y = (A["ramp"] * v).sum()
         pull = on * s.exp() / self.R * (v - y) / loud["ramp"].sum()
-        return {
-            **{name: a.tolist() for name, a in A.items()},
-            "pull": pull.tolist(),
-            "keys": [int((a > 0).sum()) for a in A.values()],
-        }
+        return {**A, "pull": pull, "keys": [(a > 0).sum() for a in A.values()]}

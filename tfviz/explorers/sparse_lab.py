@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import sympy as sp
 import traitlets as t
@@ -14,8 +14,7 @@ from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
 from tfviz import _arguments, patterns
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import Knob, given, knob, own
+from tfviz.explorers.base import Explorer, Knob, Numbers, given, knob, own
 from tfviz.formula import hash_of, javascript
 from tfviz.patterns import LENGTH, Pattern
 
@@ -46,7 +45,7 @@ def has_heads(pattern: Pattern) -> bool:
     return pattern.op == "heads" or any(has_heads(part) for part in pattern.parts)
 
 
-def _to_json(value: Pattern, widget: Any) -> dict[str, Any]:
+def _to_json(value: Pattern, widget: Any) -> Numbers:
     return value.spec()
 
 
@@ -56,7 +55,7 @@ class GoalReport:
 
     met: bool
     message: str
-    numbers: dict[str, Any]
+    numbers: Numbers
 
     def __bool__(self) -> bool:
         return self.met
@@ -79,9 +78,8 @@ class SparseLab(Explorer):
     Raises ValueError or TraitError for a value out of range, with the range.
     """
 
-    module: ClassVar[str] = "sparse_lab"
-    uses: ClassVar[tuple[str, ...]] = ("patterns",)
-    label: ClassVar[str] = "Sparse Lab: two attention patterns compared"
+    uses = ("patterns",)
+    label = "Sparse Lab: two attention patterns compared"
 
     left = own(PatternTrait().tag(to_json=_to_json), optional=True)
     right = own(PatternTrait().tag(to_json=_to_json), optional=True)
@@ -98,7 +96,7 @@ class SparseLab(Explorer):
     panels = given(t.List(t.Enum(["depth", "cost"]), ["depth", "cost"]), optional=True)
     goal = given(t.Dict(default_value=None, allow_none=True), optional=True)
 
-    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+    def prepare(self, said: Numbers) -> Numbers:
         for side, preset in FIRST.items():
             pattern = said.get(side, patterns.PRESETS[preset])
             said[side] = patterns.from_spec(pattern) if isinstance(pattern, Mapping) else pattern
@@ -133,7 +131,7 @@ class SparseLab(Explorer):
         self.query, self.token = min(self.query, self.L - 1), min(self.token, self.L - 1)
 
     @t.validate("goal")
-    def _known_goal(self, proposal: Any) -> dict[str, Any] | None:
+    def _known_goal(self, proposal: Any) -> Numbers | None:
         goal = proposal["value"]
         for name, value in (goal or {}).items():
             if name not in GOALS or type(value) is not GOALS[name]:
@@ -202,28 +200,27 @@ class SparseLab(Explorer):
 
     # --- for the page ---
 
-    def heights(self) -> dict[int, str]:
+    def heights(self) -> dict[int, float]:
         """Measured in the browser (tests/browser looks that nothing moves): what the pictures
         take, and the rows of controls, which depend on the patterns."""
         depth, cost, goal = "depth" in self.panels, "cost" in self.panels, bool(self.goal)
         left, right = _control_rows(self.left), _control_rows(self.right)
         prompt = max(0, len(self.prompt) - 120)
         both, one = max(left, right), right if self.side == "right" else left
-        rem = {
+        return {
             0: 45.5 + both + 29 * depth + 18.5 * cost + 3.5 * goal + prompt / 80,
             940: 53 + both + 29 * depth + 20 * cost + 5 * goal + prompt / 50,
             600: 62.5 + one + 63.5 * depth + 34 * cost + 8.5 * goal + prompt / 20,
             350: 69 + one + 64 * depth + 36 * cost + 8.5 * goal + prompt / 17,
         }
-        return {width: f"{height:.1f}rem" for width, height in rem.items()}
 
     @classmethod
-    def data(cls) -> dict[str, Any]:
+    def data(cls) -> Numbers:
         return _catalogue(tuple(patterns.FAMILIES))
 
 
 @cache
-def _catalogue(families: tuple[str, ...]) -> dict[str, Any]:
+def _catalogue(families: tuple[str, ...]) -> Numbers:
     """The library's catalogue, with each formula as Python source and each bound that depends on
     other values as JavaScript. The names are there so that a new family is noticed."""
     catalogue = patterns.browser_catalogue()

@@ -1,6 +1,5 @@
 // Codes of place and step from the library's formula of the sinusoid; distances to one of them.
-const entry = new Function(`return ${tf.data.entry}`)(); // (i, c, d, base) => number
-const { places, steps } = tf.data;
+const { entry, places, steps } = tf.data; // entry(i, c, d, base) => number
 const row = tf.keep((i, d, base) => tf.range(d, (c) => entry(i, c, d, base)), 400);
 const code = (i, t, d, base) => {
   const [p, s] = [row(i, d, 10000), row(t, d, base)];
@@ -18,17 +17,14 @@ export default tf.explorer({
   },
   setup(app) {
     const both = app.split("1.2fr 1fr");
-    const table = app.matrix({
-      ...{ axes: ["place", "number of the code"], tall: 300, into: both },
-      pick: (i) => app.set({ i }),
-    });
-    const map = app.matrix({
-      ...{ axes: ["place", "step"], tall: 300, into: both },
-      pick: (i, t) => app.set({ i, t: t + 1 }),
-    });
+    const size = { tall: 300, into: both };
+    const axes = ["place", "number of the code"];
+    const table = app.matrix({ ...size, axes, pick: (i) => app.set({ i }) });
+    const pick = (i, t) => app.set({ i, t: t + 1 });
+    const map = app.matrix({ ...size, axes: ["place", "step"], pick });
     app.formula("Pᵗᵢ = {place:code of place i} + {step:code of step t}");
     app.motion("t", { every: 700 });
-    for (const key of ["i", "d", "base"]) app.knob(key);
+    app.knobsOf("i", "d", "base");
     const question = app.ask({
       name: "twin",
       question:
@@ -46,7 +42,7 @@ export default tf.explorer({
       table.show({
         title: `Pᵗ at step ${k.t}: violet above 0, grey below`,
         label: `Codes at step ${k.t}; row of place ${k.i}; arrow keys move it`,
-        ...{ rows: places, columns: k.d, values: Float64Array.from(n.codes.flat()) },
+        ...{ rows: places, columns: k.d, values: n.codes },
         ...{ signed: true, most: 2, row: k.i },
         marks: [{ cells: tf.range(k.d, (c) => [k.i, c]), term: "place" }],
         columnHeads: k.d > 16 ? undefined : tf.range(k.d, String),
@@ -62,18 +58,17 @@ export default tf.explorer({
           : "the stronger, the nearer to place i, step t",
         label: open ? "hidden until the question is answered" : `Nearest: place ${j} at step ${s}`,
         ...{ rows: places, columns: steps, most: 1, row: k.i },
-        values: Float64Array.from(n.far.flat(), (x) => near + Math.exp(-x)),
+        values: (i, t) => near + Math.exp(-n.far[i][t]),
         columnHeads: tf.range(steps, (m) => String(m + 1)),
         frames: open ? [] : [{ cell: [k.i, k.t - 1] }, { cell: [j, s - 1] }],
         marks: [{ cells: tf.range(places, (a) => [a, k.t - 1]), term: "step" }],
       });
       app.read({
-        "nearest other code": open ? "?" : `place ${j}, step ${s}`,
-        "its distance": open ? "?" : tf.fixed(least, 2),
+        "nearest other code": question.tell(`place ${j}, step ${s}`),
+        "its distance": question.tell(tf.fixed(least, 2)),
       });
-      app.say(
-        `Step ${k.t}, place ${k.i}${open ? "" : `: the nearest other code is place ${j} at step ${s}, ${tf.fixed(least, 2)} away`}.`,
-      );
+      const told = `: the nearest other code is place ${j} at step ${s}, ${tf.fixed(least, 2)} away`;
+      app.say(`Step ${k.t}, place ${k.i}${open ? "" : told}.`);
     };
   },
 });

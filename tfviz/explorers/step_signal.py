@@ -1,13 +1,8 @@
 """The Universal Transformer's signal of position and step, and who else has the same code."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
 import torch
 
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import knob
+from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.formula import Formula
 from tfviz.position.sinusoidal_pe import sinusoid
 
@@ -17,16 +12,12 @@ PLACES, STEPS = 12, 12
 class StepSignal(Explorer):
     """P^t of twelve places at step t, and how far every code lies from that of place i.
 
-    t   the step, 1 to 12;  i   the place, 0 to 11;  d   numbers in a code
-    base   of the step's code: 10000 is the paper's, that of the places too
-
-    Raises ValueError for values out of range.
+    base    10000 is the paper's, that of the places too
     """
 
-    module: ClassVar[str] = "step_signal"
-    label: ClassVar[str] = "A signal of position and step"
-    min_height: ClassVar[str] = "41.5rem"
-    min_height_narrow: ClassVar[str] = "96rem"
+    label = "A signal of position and step"
+    rem = 41.5, 96
+    data = handed(entry=Formula(sinusoid), places=PLACES, steps=STEPS)
 
     t = knob(1, low=1, high=STEPS, label="step", letter="t")
     i = knob(3, low=0, high=PLACES - 1, label="place", letter="i")
@@ -34,11 +25,7 @@ class StepSignal(Explorer):
     base = knob(10_000.0, of=[10_000.0, 1_000.0, 100.0, 20.0], label="base of the step's code")
     asks = "Press play: which numbers of a code change fast from step to step, which hardly?"
 
-    @classmethod
-    def data(cls) -> dict[str, Any]:
-        return {"entry": Formula(sinusoid).javascript(), "places": PLACES, "steps": STEPS}
-
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """The code of each place at step t, and ‖P^t_i − P^t'_i'‖ for each (i', t')."""
         c, places = (torch.arange(n, dtype=torch.float64) for n in (self.d, PLACES))
         steps = torch.arange(1, STEPS + 1, dtype=torch.float64)
@@ -46,4 +33,4 @@ class StepSignal(Explorer):
         s = sinusoid(steps[:, None], c, d=self.d, base=self.base)
         codes = p[:, None] + s  # (i', t', c)
         mine = codes[self.i, self.t - 1]
-        return {"codes": codes[:, self.t - 1].tolist(), "far": (codes - mine).norm(dim=-1).tolist()}
+        return {"codes": codes[:, self.t - 1], "far": (codes - mine).norm(dim=-1)}

@@ -4,18 +4,13 @@ const PARTS = ["encoder", "decoder", "cross"];
 const TITLES = ["self-attention", "causal self-attention", "cross-attention"];
 
 const mean = (A, head) =>
-  head >= 0
-    ? A[head]
-    : A[0].map((row, i) => row.map((_, j) => tf.sum(A.map((one) => one[i][j])) / A.length));
+  head >= 0 ? A[head] : A[0].map((row, i) => row.map((_, j) => tf.mean(A.map((one) => one[i][j]))));
 
 function numbers(k) {
   const [encoder, decoder, cross] = PARTS.map((part) => mean(k[part], k.head));
   const [x, y] = [k.source.length, k.written.length];
-  const row = cross[k.step];
-  return {
-    ...{ encoder, decoder, cross, pairs: [x * x, (y * (y + 1)) / 2, x * y] },
-    best: row.indexOf(Math.max(...row)),
-  };
+  const pairs = [x * x, (y * (y + 1)) / 2, x * y];
+  return { encoder, decoder, cross, pairs, best: tf.best(cross[k.step]) };
 }
 
 export default tf.explorer({
@@ -58,21 +53,14 @@ export default tf.explorer({
         y: { from: -0.5, to: 1.3, bare: true },
         hover: false,
         marks: [
-          ...weights.map((a, j) => ({
-            ...{
-              line: [
-                [x(i, Y), 0.14],
-                [x(j, X), 0.86],
-              ],
-              colour: "attention",
-              wide: 7 * a,
-            },
-            term: "cross",
+          weights.map((a, j) => ({
+            ...{ line: [0.14, 0.86], at: [x(i, Y), x(j, X)], wide: 7 * a },
+            ...{ colour: "attention", term: "cross" },
           })),
-          ...source.map((text, j) => ({
+          source.map((text, j) => ({
             ...{ text, at: [x(j, X), 1], colour: "key", bold: j === n.best },
           })),
-          ...said.map((text, j) => ({
+          said.map((text, j) => ({
             ...{ text: j <= i ? text : "·", at: [x(j, Y), 0], colour: "value", bold: j === i },
           })),
           { text: "source", at: [0, 1.22], align: "start", colour: "muted" },
@@ -85,25 +73,18 @@ export default tf.explorer({
       });
       const box = (text, column, row, term) => [
         {
-          ...{
-            shape: tf.range(4, (c) => [
-              column + [-0.45, 0.45, 0.45, -0.45][c],
-              row + [-0.3, -0.3, 0.3, 0.3][c],
-            ]),
-          },
+          shape: tf.box(column - 0.45, column + 0.45, row - 0.3, row + 0.3),
           ...{ colour: term ? "attention" : "muted", edge: true, term },
           strength: term === k.part ? 0.4 : 0.08,
         },
         { text, at: [column, row], bold: term === k.part, term, plain: true },
       ];
-      const up = (column, row) => ({
-        arrow: [
-          [column, row + 0.32],
-          [column, row + 0.68],
-        ],
-        colour: "muted",
-        wide: 1.5,
-      });
+      const note = (text, column, row) => ({ text, at: [column, row], colour: "muted" });
+      const up = (column, row) => {
+        const ends = [0.32, 0.68].map((y) => [column, row + y]);
+        return { arrow: ends, colour: "muted", wide: 1.5 };
+      };
+      const handed = [0, 1].map((n) => [0.2 + 0.35 * n, 2.9 - 0.7 * n]); // from H to the decoder
       plan.show({
         title: "plan of the model",
         label: "Plan: the encoder on the left hands H to the cross-attention of the decoder",
@@ -111,30 +92,12 @@ export default tf.explorer({
         y: { from: -0.5, to: 4.5, bare: true },
         hover: false,
         marks: [
-          ...[`source ${X} × ${d}`, `H ${X} × ${d}`].map((text, n) => ({
-            text,
-            at: [0, 3 * n],
-            colour: "muted",
-          })),
-          ...[`written ${Y} × ${d}`, "says"].map((text, n) => ({
-            text,
-            at: [1, 4 * n],
-            colour: "muted",
-          })),
-          ...box("self", 0, 1, "encoder"),
-          ...box("feed-forward", 0, 2),
-          ...box("causal self", 1, 1, "decoder"),
-          ...box("cross", 1, 2, "cross"),
-          ...box("feed-forward", 1, 3),
-          ...[0, 1, 2].map((row) => up(0, row)),
-          ...[0, 1, 2, 3].map((row) => up(1, row)),
-          {
-            arrow: [
-              [0.2, 2.9],
-              [0.55, 2.2],
-            ],
-            colour: "key",
-          },
+          [note(`source ${X} × ${d}`, 0, 0), note(`H ${X} × ${d}`, 0, 3)],
+          [note(`written ${Y} × ${d}`, 1, 0), note("says", 1, 4)],
+          [box("self", 0, 1, "encoder"), box("feed-forward", 0, 2)],
+          [box("causal self", 1, 1, "decoder"), box("cross", 1, 2, "cross")],
+          [box("feed-forward", 1, 3), tf.range(3, (row) => up(0, row))],
+          [tf.range(4, (row) => up(1, row)), { arrow: handed, colour: "key" }],
         ],
       });
       maps.forEach((view, m) => {
@@ -145,23 +108,20 @@ export default tf.explorer({
           title: `${TITLES[m]} ${rows} × ${columns}`,
           label: `${TITLES[m]}, ${rows} queries by ${columns} keys; arrow keys choose a position`,
           ...{ rows, columns, most: 1, text: () => "", row: m ? i : undefined },
-          values: table.flatMap((row, r) =>
-            row.map((a, c) => (m === 1 && c > r ? Number.NaN : hidden(r) ? 0 : a)),
-          ),
-          frames:
-            m === part ? [{ from: [0, 0], to: [rows - 1, columns - 1], colour: "attention" }] : [],
+          values: (r, c) => (m === 1 && c > r ? Number.NaN : hidden(r) ? 0 : table[r][c]),
+          frames: m === part ? [{ colour: "attention" }] : [],
           marks: [{ cells: tf.range(columns, (c) => [m ? i : 0, c]), term: PARTS[m] }],
         });
       });
       const [a, b] = [n[k.part].length, n[k.part][0].length];
       const seen = [
-        "in both directions",
-        "of which the future is hatched",
+        ...["in both directions", "of which the future is hatched"],
         "and nothing is masked: the whole source is there",
       ];
       const share = tf.fixed(weights[n.best]);
+      const from = (decoder) => `from ${decoder ? "what is written" : "the source"}`;
       lines.show([
-        `{query:Q} from ${part ? "what is written" : "the source"}: ${a} × ${d};  {key:K}, {value:V} from ${part === 1 ? "what is written" : "the source"}: ${b} × ${d}`,
+        `{query:Q} ${from(part)}: ${a} × ${d};  {key:K}, {value:V} ${from(part === 1)}: ${b} × ${d}`,
         `${h} heads of ${d / h}; each has weights {attention:A: ${a} × ${b}}, ${seen[part]}`,
         `Step ${i}: the decoder reads {query:${written[i]}}, looks most at {key:${source[n.best]} (source ${n.best})} with ${share}, says {value:${said[i]}}`,
       ]);

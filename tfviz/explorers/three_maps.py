@@ -1,16 +1,11 @@
 """An encoder–decoder at work: its three attentions, their shapes, and one step of writing."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
-
 import torch
 import traitlets as t
 
 from tfviz import _arguments
 from tfviz.basics.encoder_decoder import pair_counts
-from tfviz.explorers.base import Explorer
-from tfviz.explorers.knobs import Knob, given, knob
+from tfviz.explorers.base import Explorer, Knob, Numbers, exact, given, knob
 
 KINDS = ("encoder", "decoder", "cross")
 MOST_TOKENS = 12
@@ -19,21 +14,14 @@ MOST_TOKENS = 12
 class ThreeMaps(Explorer):
     """The weights of one layer's three attentions, head by head.
 
-    source, written   the tokens that the encoder reads and those that the decoder reads
-    said              what the decoder says at each of its positions
-    encoder, decoder, cross   weights (h, L_x, L_x), (h, L_y, L_y), (h, L_y, L_x)
-    step              the decoder's position that is explained;  head   which head, −1 the mean
-    part              the attention that is explained: "encoder", "decoder" or "cross"
-    d                 width of the model, for the shapes
-
-    Raises ValueError for shapes or values that do not fit.
+    said                       what the decoder says at each of its positions
+    encoder, decoder, cross    weights (h, L_x, L_x), (h, L_y, L_y), (h, L_y, L_x)
+    head, d                    −1: the mean of the heads; width of the model, for the shapes
     """
 
-    module: ClassVar[str] = "three_maps"
-    label: ClassVar[str] = "The three attentions of an encoder–decoder while it writes"
-    min_height: ClassVar[str] = "58rem"
-    min_height_narrow: ClassVar[str] = "106rem"
-    narrow: ClassVar[int] = 640
+    label = "The three attentions of an encoder–decoder while it writes"
+    rem = 58, 106
+    narrow = 640
 
     source = given(t.List(t.Unicode()))
     written = given(t.List(t.Unicode()))
@@ -50,7 +38,7 @@ class ThreeMaps(Explorer):
         "decoder read at each step?"
     )
 
-    def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
+    def prepare(self, said: Numbers) -> Numbers:
         L_x = _arguments.integer("number of source tokens", len(said["source"]), 1, MOST_TOKENS)
         L_y = _arguments.integer("number of written tokens", len(said["written"]), 1, MOST_TOKENS)
         if len(said["said"]) != L_y:
@@ -70,16 +58,13 @@ class ThreeMaps(Explorer):
             said[name] = [[[round(a, 4) for a in row] for row in table] for table in A.tolist()]
         return said | {name: list(said[name]) for name in ("source", "written", "said")}
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Numbers:
         """The maps of the chosen head, or their mean, the pairs each looks at, and the place in the
         source that is read most at this step."""
         shown = {}
         for part in KINDS:
-            A = torch.tensor(getattr(self, part), dtype=torch.float64)
+            A = exact(getattr(self, part))
             shown[part] = A.mean(0) if self.head < 0 else A[self.head]
         pairs = pair_counts(len(self.source), len(self.written))
-        return {
-            **{part: A.tolist() for part, A in shown.items()},
-            **{"pairs": [pairs[part] for part in KINDS]},
-            "best": int(shown["cross"][self.step].argmax()),
-        }
+        best = shown["cross"][self.step].argmax()
+        return {**shown, "pairs": [pairs[part] for part in KINDS], "best": best}

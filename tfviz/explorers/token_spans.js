@@ -6,17 +6,14 @@ const use = ({ price, seed }) => texts[price][seed];
 export default tf.explorer({
   numbers(k) {
     const { z, back } = use(k);
-    return { z: z[k.token], back: back[k.token], mean: tf.sum(z) / z.length };
+    return { z: z[k.token], back: back[k.token], mean: tf.mean(z) };
   },
   setup(app) {
-    const matrix = app.matrix({
-      pick: (i, j) => app.set({ token: ACROSS * i + j }),
-      bare: true,
-      most: 46,
-    });
+    const pick = (i, j) => app.set({ token: ACROSS * i + j });
+    const matrix = app.matrix({ pick, bare: true, most: 46 });
     app.formula("z_t = {S:S} · σ({v:v} · x_t + {v:b})");
     app.motion("token", { every: 300 });
-    for (const key of ["price", "seed"]) app.knob(key);
+    app.knobsOf("price", "seed");
     const question = app.ask({
       name: "who",
       question:
@@ -25,11 +22,8 @@ export default tf.explorer({
       truth: (_, k) => {
         const { words, z } = use(k);
         const kind = (word) => (word === "·" ? 0 : word === ")" ? 2 : word === "]" ? 3 : 1);
-        const mean = tf.range(4, (m) => {
-          const mine = z.filter((_, t) => kind(words[t]) === m);
-          return tf.sum(mine) / mine.length;
-        });
-        return mean.indexOf(Math.max(...mean));
+        const mean = (m) => tf.mean(z.filter((_, t) => kind(words[t]) === m));
+        return tf.best(tf.range(4, mean));
       },
       then: { price: "priced", seed: 0 },
       because: "Only ] needs what stands far back; all others save the price.",
@@ -39,29 +33,25 @@ export default tf.explorer({
       const { words, z } = use(k);
       const rows = words.length / ACROSS;
       const from = Math.max(0, Math.ceil(k.token - n.z));
+      const seen = tf.range(k.token - from + 1, (m) => from + m);
       const place = (t) => [Math.floor(t / ACROSS), t % ACROSS];
       matrix.show({
         title: question.open ? "the text, line by line" : "the text; darker: a longer span",
         label: `Token ${k.token}, ${words[k.token]}; arrow keys move it`,
         ...{ rows, columns: ACROSS, most: 64 },
-        values: Float64Array.from(z, (x) => (question.open ? 0 : x)),
+        values: z.map((x) => (question.open ? 0 : x)),
         text: (i, j) => words[ACROSS * i + j],
         at: place(k.token),
         frames: [
           { cell: place(k.token), colour: "query" },
           ...(n.back ? [{ cell: place(k.token - n.back), colour: "key" }] : []),
         ],
-        marks: [
-          {
-            cells: question.open ? [] : tf.range(k.token - from + 1, (m) => place(from + m)),
-            term: "S",
-          },
-        ],
+        marks: [{ cells: question.open ? [] : seen.map(place), term: "S" }],
       });
       app.read({
-        "token looks back": question.open ? "?" : `${tf.fixed(n.z, 1)} tokens`,
+        "token looks back": question.tell(`${tf.fixed(n.z, 1)} tokens`),
         "its bracket is": n.back ? `${n.back} back` : "none to find",
-        "mean of the text": question.open ? "?" : `${tf.fixed(n.mean, 1)} tokens`,
+        "mean of the text": question.tell(`${tf.fixed(n.mean, 1)} tokens`),
       });
       const told = question.open ? "" : ` and looks ${tf.fixed(n.z, 1)} tokens back`;
       const pair = n.back ? `; its bracket stands ${n.back} tokens back` : "";

@@ -8,14 +8,13 @@ const said = (letter) => (letter === " " ? "space" : `“${letter}”`);
 const unpack = tf.keep((text, layers, heads, L) => {
   const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   let at = 0;
-  return tf.range(layers, () =>
-    tf.range(heads, () => {
-      const A = new Float64Array(L * L).fill(Number.NaN);
-      for (let i = 0; i < L; i++)
-        for (let j = 0; j <= i; j++, at += 2) A[i * L + j] = (raw[at] + 256 * raw[at + 1]) / FULL;
-      return A;
-    }),
-  );
+  const map = () => {
+    const A = new Float64Array(L * L).fill(Number.NaN);
+    for (let i = 0; i < L; i++)
+      for (let j = 0; j <= i; j++, at += 2) A[i * L + j] = (raw[at] + 256 * raw[at + 1]) / FULL;
+    return A;
+  };
+  return tf.range(layers, () => tf.range(heads, map));
 });
 // The same of the reader's own text, by the model itself.
 const { letters: LETTERS, longest: LONGEST } = tf.data.model;
@@ -44,16 +43,13 @@ const root = (A) => roots.get(A) ?? roots.set(A, A.map(Math.sqrt)).get(A);
 // The row, and of the whole map the mean entropy in nats, distance, and weight on the token before.
 function numbers(k) {
   const [A, L, row] = [maps(k)[k.layer][k.head], lengthOf(k), rowOf(k)];
-  const found = { entropy: 0, distance: 0, before: 0 };
-  for (let i = 0; i < L; i++) {
-    for (let j = 0; j <= i; j++) {
-      const a = A[i * L + j];
-      if (a > 0) found.entropy -= (a * Math.log(a)) / L;
-      found.distance += (a * (i - j)) / L;
-      if (j === i - 1) found.before += a / (L - 1);
-    }
-  }
-  return { weights: Array.from(A.subarray(row * L, row * L + row + 1)), ...found };
+  const rows = tf.range(L, (i) => Array.from(A.subarray(i * L, i * L + i + 1)));
+  return {
+    weights: rows[row],
+    entropy: tf.mean(rows.map(tf.entropy)),
+    distance: tf.mean(rows.map((as, i) => tf.sum(as.map((a, j) => a * (i - j))))),
+    before: tf.mean(rows.slice(1).map((as) => as.at(-2))),
+  };
 }
 
 // Where the head looks: only if the letter of the query stood there before.
@@ -66,15 +62,10 @@ function question(first, k) {
     name: "looks-at",
     question: `Layer ${first.layer}, head ${first.head}: where does letter ${i}, ${said(text[i])}, look?`,
     chips: [
-      "at itself",
-      "one letter back",
-      `after the last ${said(text[i])}`,
-      "at the first letter",
+      ...["at itself", "one letter back"],
+      ...[`after the last ${said(text[i])}`, "at the first letter"],
     ],
-    truth: (n) => {
-      const found = places.map((j) => n.weights[j]);
-      return found.indexOf(Math.max(...found));
-    },
+    truth: (n) => tf.best(places.map((j) => n.weights[j])),
     because: "Press the other maps: each head has a habit of its own.",
   };
 }
@@ -102,14 +93,11 @@ export default tf.explorer({
     const [layers, heads] = shape;
     let pointed; // the letter under the mouse: looked at, not chosen
     const arcs = app.plane({ height: (w) => tf.clamp(w * 0.3, 140, 190) });
-    const big = app.matrix({
-      ...{ lead: false, tall: 320, pick: (row) => app.set({ row }) },
-      hover: (i) => {
-        pointed = i;
-        app.redraw("glance");
-      },
-    });
-    const length = () => lengthOf(app.values());
+    const hover = (i) => {
+      pointed = i;
+      app.redraw("glance");
+    };
+    const big = app.matrix({ lead: false, tall: 320, pick: (row) => app.set({ row }), hover });
     app.knob("text", {
       ...{ as: "select", options: texts.map((text, n) => [n, text]) },
       write: (n) => app.set({ text: Number(n), yours: "", row: texts[n].length - 1 }),
@@ -119,9 +107,8 @@ export default tf.explorer({
         app.set({ yours, row: (yours || texts[app.get("text")]).length - 1 });
       app.text("yours", { label: "or a text of your own", most: LONGEST, why, write });
     }
-    app.knob("layer");
-    app.knob("head");
-    const row = app.knob("row", { read: () => Math.min(app.get("row"), length() - 1) });
+    app.knobsOf("layer", "head");
+    app.knob("row", { last: () => lengthOf(app.values()) - 1 });
     const picker = app.split(`repeat(${heads}, 1fr)`, { into: app.controls, keep: heads });
     const small = tf.range(layers * heads, (n) => {
       const place = { layer: Math.floor(n / heads), head: n % heads };
@@ -132,24 +119,15 @@ export default tf.explorer({
 
     return (k, n, changed) => {
       const [text, L, chosen] = [textOf(k), lengthOf(k), rowOf(k)];
-      row.limit(0, L - 1);
-      row.update();
       const i = Math.min(pointed ?? chosen, L - 1);
       const hidden = (layer, head) => asked.open && layer === k.layer && head === k.head;
       const weights = numbers({ ...k, row: i }).weights.map((a) => (asked.open ? 0 : a));
-      const best = tf
-        .range(i + 1)
-        .sort((p, q) => weights[q] - weights[p])
-        .slice(0, 2);
+      const order = tf.range(i + 1).sort((p, q) => weights[q] - weights[p]);
       const where = (j) => (j === i ? "itself" : `${said(text[j])} ${i - j} back`);
-      const looks = best.map((j) => `${tf.fixed(weights[j])} on ${where(j)}`).join(" and ");
-      const words = `Layer ${k.layer}, head ${k.head}: letter ${i}, ${said(text[i])}, ${asked.open ? "asks" : `puts ${looks}`}.`;
-      const box = (j) => [
-        [j - 0.5, -0.5],
-        [j + 0.5, -0.5],
-        [j + 0.5, 0.5],
-        [j - 0.5, 0.5],
-      ];
+      const looks = order.slice(0, 2).map((j) => `${tf.fixed(weights[j])} on ${where(j)}`);
+      const act = asked.open ? "asks" : `puts ${looks.join(" and ")}`;
+      const words = `Layer ${k.layer}, head ${k.head}: letter ${i}, ${said(text[i])}, ${act}.`;
+      const box = (j) => tf.box(j - 0.5, j + 0.5, -0.5, 0.5);
       const bow = (j, a) => {
         const high = j === i ? 1 : 1.2 + (4 * (i - j)) / Math.max(1, L - 1);
         const half = j === i ? 0.3 : (i - j) / 2;
@@ -159,7 +137,7 @@ export default tf.explorer({
         const colour = `color-mix(in srgb, var(--tfx-attention) ${Math.round(25 + 75 * a)}%, var(--tfx-page))`;
         return { line, colour, wide: 0.75 + 7 * a };
       };
-      const strong = tf.range(weights.length).filter((j) => weights[j] >= 0.01);
+      const name = `letter ${i}, ${said(text[i])}`;
       arcs.show({
         title: "arcs from the query to its keys: drag the frame, or point at a row below",
         label: `Text ${text}: ${words}`,
@@ -167,41 +145,27 @@ export default tf.explorer({
         y: { from: -1.2, to: 5.8, bare: true },
         hover: false,
         marks: [
-          ...weights.map((a, j) => ({
-            shape: box(j),
-            colour: "attention",
-            strength: Math.sqrt(a),
-          })),
-          ...strong.sort((p, q) => weights[p] - weights[q]).map((j) => bow(j, weights[j])),
-          ...tf.range(L, (j) => ({
-            ...{
-              text: printed(text[j]),
-              at: [j, 0],
-              plain: true,
-              bold: j === i || weights[j] > 0.35,
-            },
+          weights.map((a, j) => ({ shape: box(j), colour: "attention", strength: Math.sqrt(a) })),
+          order
+            .filter((j) => weights[j] >= 0.01)
+            .reverse()
+            .map((j) => bow(j, weights[j])),
+          tf.range(L, (j) => ({
+            ...{ text: printed(text[j]), at: [j, 0], plain: true },
+            bold: j === i || weights[j] > 0.35,
             colour: j > i ? "muted" : weights[j] > 0.4 ? "page" : "ink",
           })),
           { line: [...box(i), box(i)[0]], colour: "query", wide: 2.5 },
-          {
-            handle: [i, -0.95],
-            knob: "row",
-            colour: "query",
-            text: `letter ${i}, ${said(text[i])}`,
-          },
+          { handle: [i, -0.95], knob: "row", colour: "query", text: name },
         ],
       });
       const shown = (layer, head) =>
         hidden(layer, head) ? maps(k)[layer][head].map((a) => 0 * a) : root(maps(k)[layer][head]);
-      const look = {
-        rows: L,
-        most: 1,
-        text: (r, c) => tf.fixed(shown(k.layer, k.head)[r * L + c] ** 2),
-      };
+      const weight = (r, c) => tf.fixed(shown(k.layer, k.head)[r * L + c] ** 2);
       big.show({
         title: `layer ${k.layer}, head ${k.head}: rows ask; the shade is the root of the weight`,
         label: `Attention weights of layer ${k.layer}, head ${k.head}, ${L} by ${L}; arrow keys choose the query`,
-        ...{ ...look, values: shown(k.layer, k.head), row: i },
+        ...{ rows: L, most: 1, text: weight, values: shown(k.layer, k.head), row: i },
       });
       for (const { place, view } of small) {
         const mine = place.layer === k.layer && place.head === k.head;
@@ -209,24 +173,20 @@ export default tf.explorer({
         view.show({
           title: `${place.layer}·${place.head}`,
           label: `show layer ${place.layer}, head ${place.head}`,
-          ...{ ...look, text: () => "", values: shown(place.layer, place.head) },
-          frames: mine ? [{ from: [0, 0], to: [L - 1, L - 1], colour: "attention" }] : [],
+          ...{ rows: L, most: 1, text: () => "", values: shown(place.layer, place.head) },
+          frames: mine ? [{ colour: "attention" }] : [],
         });
       }
       const lost = Object.keys(whole).map((task) => [
         `loss on ${task}, without this head`,
         `${tf.fixed(whole[task])} → ${tf.fixed(removed[k.layer][k.head][task])} nats`,
       ]);
-      app.read({
-        ...(asked.open
-          ? {}
-          : {
-              "entropy of a row": `${tf.fixed(n.entropy)} nats ≈ ${tf.fixed(Math.exp(n.entropy), 1)} keys`,
-              "mean distance": `${tf.fixed(n.distance, 1)} letters`,
-              "weight on the letter before": tf.fixed(n.before),
-            }),
-        ...Object.fromEntries(lost),
-      });
+      const habits = {
+        "entropy of a row": `${tf.fixed(n.entropy)} nats ≈ ${tf.fixed(Math.exp(n.entropy), 1)} keys`,
+        "mean distance": `${tf.fixed(n.distance, 1)} letters`,
+        "weight on the letter before": tf.fixed(n.before),
+      };
+      app.read({ ...(asked.open ? {} : habits), ...Object.fromEntries(lost) });
       if (pointed === undefined) app.say(words);
     };
   },

@@ -1,7 +1,5 @@
 // One sentence under four objectives: what each position reads, which inputs it sees, what it says.
 
-const formula = (name) => new Function(`return ${tf.data[name]}`)();
-const ALLOWED = { causal: formula("causal"), full: formula("full"), prefix: formula("prefix") };
 const NAMES = { gpt: "GPT", prefix: "prefix LM", bert: "BERT", t5: "T5" };
 const FATES = { "": "stays", mask: "⟨mask⟩", other: "a wrong word", same: "itself" };
 const { begin: BEGIN, mask: HIDDEN } = tf.data;
@@ -9,16 +7,12 @@ const { begin: BEGIN, mask: HIDDEN } = tf.data;
 // T5: runs of words with a fate leave a sentinel, and the decoder says them.
 function holes(words, fates) {
   const [source, from, said] = [[], [], []];
+  const put = (word, at) => [source.push(word), from.push(at)];
   let many = 0;
   words.forEach((word, at) => {
-    if (!fates[at]) {
-      source.push(word);
-      from.push(at);
-      return;
-    }
+    if (!fates[at]) return put(word, at);
     if (!at || !fates[at - 1]) {
-      source.push(`⟨${many}⟩`);
-      from.push(-1);
+      put(`⟨${many}⟩`, -1);
       said.push(`⟨${many++}⟩`);
     }
     said.push(word);
@@ -38,27 +32,22 @@ function viewOf({ objective, words, prefix, fates, masked, other }) {
   };
   if (objective === "bert") {
     const inputs = words.map((w, i) => ({ mask: HIDDEN, other })[fates[i]] ?? w);
-    return made(inputs, words, fates.map(Boolean), ALLOWED.full, all);
+    return made(inputs, words, fates.map(Boolean), tf.data.full, all);
   }
   if (objective === "t5") {
     const { source, from, said } = holes(words, fates);
     const inputs = [...source, BEGIN, ...said.slice(0, -1)];
     const [n, targets] = [source.length, [...source.map(() => ""), ...said]];
     const scored = inputs.map((_, i) => i >= n);
-    return made(inputs, targets, scored, (i, j) => ALLOWED.prefix(i, j, n), from, n);
+    return made(inputs, targets, scored, (i, j) => tf.data.prefix(i, j, n), from, n);
   }
   const inputs = [BEGIN, ...words.slice(0, -1)];
   const before = all.map((i) => i - 1);
-  if (objective === "gpt")
-    return made(
-      inputs,
-      words,
-      all.map(() => 1),
-      masked ? ALLOWED.causal : ALLOWED.full,
-      before,
-    );
-  const scored = all.map((i) => i >= prefix - 1);
-  return made(inputs, words, scored, (i, j) => ALLOWED.prefix(i, j, prefix), before);
+  const gpt = objective === "gpt";
+  const free = masked ? tf.data.causal : tf.data.full;
+  const allowed = gpt ? free : (i, j) => tf.data.prefix(i, j, prefix);
+  const scored = all.map((i) => gpt || i >= prefix - 1);
+  return made(inputs, words, scored, allowed, before);
 }
 
 function numbers(k) {
@@ -68,7 +57,6 @@ function numbers(k) {
 
 function question({ objective, masked, words }) {
   const name = `after-${objective}`;
-  const scored = { number: { near: 0 }, truth: (n) => tf.sum(n.scored) };
   if (objective === "gpt") {
     return {
       ...{ name, number: { near: 0 }, truth: (n) => n.leaks, then: { masked: !masked } },
@@ -76,18 +64,15 @@ function question({ objective, masked, words }) {
       because: "The answer of a row is the next row's input; the last row's stands nowhere.",
     };
   }
-  const to = {
-    prefix: { prefix: words.length },
-    bert: { objective: "t5" },
-    t5: { objective: "bert" },
-  };
+  const other = objective === "bert" ? "t5" : "bert";
+  const to = objective === "prefix" ? { prefix: words.length } : { objective: other };
   return {
-    ...{ name, ...scored, then: { ...to[objective], row: 0 } },
-    locks: Object.keys(to[objective]),
+    ...{ name, number: { near: 0 }, truth: (n) => tf.sum(n.scored) },
+    ...{ then: { ...to, row: 0 }, locks: Object.keys(to) },
     question:
       objective === "prefix"
         ? `All ${words.length} inputs may be seen by all: how many rows are scored then?`
-        : `The same words are chosen for ${NAMES[to[objective].objective]}: how many rows are scored?`,
+        : `The same words are chosen for ${NAMES[other]}: how many rows are scored?`,
     because: "Only rows count that must say what they cannot see.",
   };
 }
@@ -105,42 +90,36 @@ export default tf.explorer({
     const now = () => viewOf(app.values());
     const rowNow = (view = now()) => Math.min(app.get("row"), view.inputs.length - 1);
     let pointed;
-    const matrix = app.matrix({
-      ...{ most: 30, pick: (row) => app.set({ row }) },
-      hover: (i) => {
-        pointed = i;
-        app.redraw("glance");
-      },
-    });
+    const hover = (i) => {
+      pointed = i;
+      app.redraw("glance");
+    };
+    const matrix = app.matrix({ most: 30, pick: (row) => app.set({ row }), hover });
     const lines = app.lines();
+    // what makes another view may leave fewer rows
+    const put = (values) =>
+      app.set({ ...values, row: rowNow(viewOf({ ...app.values(), ...values })) });
     app.knob("objective", {
       options: Object.entries(NAMES),
-      write(objective) {
-        app.set({ objective, row: rowNow(viewOf({ ...app.values(), objective })) });
-      },
+      write: (objective) => put({ objective }),
     });
     app.motion("row", { last: () => now().inputs.length - 1, every: 900 });
     const prefix = app.knob("prefix");
     const masked = app.knob("masked");
     // what becomes of the word that the selected position reads
     const place = () => now().word[rowNow()];
-    const put = (fate) => {
-      const fates = app.get("fates").map((old, i) => (i === place() ? fate : old));
-      app.set({ fates, row: rowNow(viewOf({ ...app.values(), fates })) });
-    };
+    const become = (fate) =>
+      put({ fates: app.get("fates").map((old, i) => (i === place() ? fate : old)) });
     const fate = app.select("fate", {
       ...{ label: "the word here", options: Object.entries(FATES) },
-      ...{ read: () => app.get("fates")[place()] ?? "", write: put },
+      ...{ read: () => app.get("fates")[place()] ?? "", write: become },
     });
     const take = app.checkbox("take", {
       ...{ label: "take this word out", read: () => Boolean(app.get("fates")[place()]) },
-      write: (out) => put(out ? "mask" : ""),
+      write: (out) => become(out ? "mask" : ""),
     });
-    const back = app.button(
-      "put all words back",
-      () => app.set({ fates: app.get("fates").map(() => ""), row: 0 }),
-      { into: app.controls },
-    );
+    const all = () => app.set({ fates: app.get("fates").map(() => ""), row: 0 });
+    const back = app.button("put all words back", all, { into: app.controls });
     app.ask(question(app.values()));
 
     return (k, n) => {
@@ -162,16 +141,16 @@ export default tf.explorer({
         label: `${NAMES[k.objective]}: ${many} positions; arrow keys choose one`,
         ...{ rows: many, rowHeads: inputs, columnHeads: inputs, row: i },
         rowTails: targets.map((word, r) => (scored[r] ? word : "–")),
-        values: n.mask.map((x, at) => (x ? (Math.floor(at / many) === i ? 1 : 0.45) : Number.NaN)),
+        values: (r, c) => (open(r, c) ? (r === i ? 1 : 0.45) : Number.NaN),
         text: (r, c) => (copies[r] && c === r + 1 ? (scored[r] ? "!" : "·") : ""),
         frames: sources ? [part(0, sources - 1), part(sources, many - 1)] : [],
         handles: k.objective === "prefix" ? [{ ...edge, text: `${k.prefix} inputs` }] : [],
       });
       const seen = inputs.filter((_, j) => open(i, j));
       const side = !sources ? "" : i < sources ? "encoder, " : "decoder, ";
-      const count =
-        seen.length === many ? `all ${many} inputs` : `${seen.length} of ${many} inputs`;
-      const few = seen.length && seen.length < many ? `: ${seen.join(" ")}` : "";
+      const whole = seen.length === many;
+      const count = whole ? `all ${many} inputs` : `${seen.length} of ${many} inputs`;
+      const few = seen.length && !whole ? `: ${seen.join(" ")}` : "";
       const wrong = {
         same: ", which stands there, but any word might be a wrong one",
         other: ", although another word stands there",
@@ -179,13 +158,12 @@ export default tf.explorer({
       const because = copies[i]
         ? `, which is its own input ${i + 1}: it can copy`
         : (k.objective === "bert" && wrong[k.fates[i]]) || "";
-      const shifted = k.objective === "gpt" || k.objective === "prefix";
-      const idle =
-        i < sources
-          ? "an encoder says nothing; the decoder reads it through cross-attention"
-          : shifted
-            ? `its answer {value:${targets[i]}} is among its inputs: not scored`
-            : "not chosen: not scored";
+      const seldom =
+        k.objective === "prefix"
+          ? `its answer {value:${targets[i]}} is among its inputs: not scored`
+          : "not chosen: not scored";
+      const reader = "an encoder says nothing; the decoder reads it through cross-attention";
+      const idle = i < sources ? reader : seldom;
       lines.show([
         `${side}position ${i} reads {query:${inputs[i]}} and sees {key:${count}}${few}`,
         scored[i] ? `must say {value:${targets[i]}}${because}` : idle,

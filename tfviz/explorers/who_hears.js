@@ -18,7 +18,7 @@ export default tf.explorer({
     const net = app.plane({ height: (w) => tf.clamp(w * 0.5, 240, 330) });
     const formula = app.formula("{reach:reach} = (N − 1) · ⌈{memory:m} / L⌉ · L + {memory:m}");
     app.motion("read", { every: 1300 });
-    for (const key of ["m", "L", "N", "p"]) app.knob(key);
+    app.knobsOf("m", "L", "N", "p");
     const question = app.ask({
       name: "reach",
       question:
@@ -35,10 +35,8 @@ export default tf.explorer({
       formula.hidden = open; // it would tell
       const end = k.read * k.L;
       const start = end - k.L;
-      const box = (from, to, layer) => {
-        const [low, high] = [layer - 0.36, layer + 0.36];
-        return [[from, low], [to, low], [to, high], [from, high]]; // prettier-ignore
-      };
+      const box = (from, to, layer) => tf.box(from, to, layer - 0.36, layer + 0.36);
+      const back = Math.max(0, start - k.m);
       const layers = tf.range(k.N + 1);
       const clipped = n.first[0] === 0 && n.back > start;
       const spoken = n.heard[0] >= 0;
@@ -52,66 +50,46 @@ export default tf.explorer({
         y: { from: -0.75, to: k.N + 0.6, bare: true },
         marks: [
           ...tf.range(segments + 1, (s) => ({ rule: { x: s * k.L }, colour: "muted" })),
-          ...layers.map((layer) => ({
-            shape: box(0, end, layer),
-            colour: "muted",
-            strength: 0.12,
-          })),
-          ...layers.slice(0, k.N).map(
-            (layer) =>
-              k.m > 0 && {
-                shape: box(Math.max(0, start - k.m), start, layer),
-                ...{ colour: "key", strength: 0.3, edge: true, term: "memory" },
+          layers.map((layer) => [
+            { shape: box(0, end, layer), colour: "muted", strength: 0.12 },
+            k.m > 0 &&
+              layer < k.N && {
+                ...{ shape: box(back, start, layer), colour: "key", strength: 0.3 },
+                ...{ edge: true, term: "memory" },
               },
-          ),
-          ...(spoken
-            ? layers.map((layer) => ({
-                shape: box(layer ? k.p : k.p, n.heard[layer] + 1, layer),
-                ...{ colour: "attention", strength: 0.5 },
-              }))
-            : []),
-          ...(open
-            ? []
-            : layers.map((layer) => ({
-                line: [...box(n.first[layer], start + 1, layer), [n.first[layer], layer - 0.36]],
-                ...{ colour: "query", wide: 2, term: "reach" },
-              }))),
-          ...layers.map((layer) => ({
-            text: layer ? `layer ${layer}` : "words",
-            at: [segments * k.L, layer],
-            ...{ dx: -4, anchor: "end" },
-          })),
+            spoken && {
+              shape: box(k.p, n.heard[layer] + 1, layer),
+              ...{ colour: "attention", strength: 0.5 },
+            },
+            !open && {
+              line: [...box(n.first[layer], start + 1, layer), [n.first[layer], layer - 0.36]],
+              ...{ colour: "query", wide: 2, term: "reach" },
+            },
+            { text: layer ? `layer ${layer}` : "words", at: [segments * k.L, layer], dx: -4 },
+          ]),
           {
-            ...{ handle: [k.p + 0.5, 0], knob: "p", label: "the token that speaks" },
-            ...{ to: (x) => ({ p: app.snap("p", x - 0.5) }), text: `token ${k.p}` },
+            ...{ handle: [k.p + 0.5, 0], knob: "p", text: `token ${k.p}` },
+            to: (x) => ({ p: app.snap("p", x - 0.5) }),
           },
           {
-            ...{ handle: [Math.max(0, start - k.m), -0.55], knob: "m", label: "memory" },
-            ...{
-              to: (x) => ({ m: app.snap("m", start - x) }),
-              text: `memory ${k.m}`,
-              colour: "key",
-            },
+            ...{ handle: [back, -0.55], knob: "m", text: `memory ${k.m}`, colour: "key" },
+            to: (x) => ({ m: app.snap("m", start - x) }),
           },
         ],
       });
       app.read({
-        "the newest segment hears back": open
-          ? "?"
-          : clipped
+        "the newest segment hears back": question.tell(
+          clipped
             ? `${start} tokens, all there are; ${n.back} in a longer text`
             : `${n.back} tokens`,
+        ),
         "N · m": n.product,
         "token p is heard up to": spoken ? `token ${last}` : "–",
       });
-      const far = spoken
-        ? last > begin(k.p, k.L) + k.L - 1
-          ? `${last - k.p} tokens later`
-          : "within its own segment only"
-        : "not read yet";
-      app.say(
-        `${k.read} segments read. Token ${k.p}: ${spoken ? `heard in layer ${k.N} up to token ${last}, ${far}` : far}.`,
-      );
+      const own = last < begin(k.p, k.L) + k.L;
+      const far = own ? "within its own segment only" : `${last - k.p} tokens later`;
+      const told = spoken ? `heard in layer ${k.N} up to token ${last}, ${far}` : "not read yet";
+      app.say(`${k.read} segments read. Token ${k.p}: ${told}.`);
     };
   },
 });

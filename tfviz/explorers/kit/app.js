@@ -354,9 +354,11 @@ const plain = (x) => {
 const kit = (about) => {
   const tf = {
     ...about,
-    ...{ clamp, range, keep, sum, dot, norm, rms, plus, arc, hull, softmax, uniforms, product },
-    ...{ layerNorm, selfAttention, feedForward, blockStack, bytePairs },
-    ...{ sig, count, fixed, short, bytes, pack, python, el, svg, rgb, mix, word, keyed },
+    ...{ clamp, range, keep, sum, dot, norm, rms, plus, mean, best, entropy },
+    ...{ arc, box, hull, softmax, uniforms, product },
+    ...{ layerNorm, blockStack, bytePairs },
+    ...{ sig, count, fixed, short, percent, letter, bytes },
+    ...{ pack, python, el, mix, word, keyed },
   };
   tf.explorer = (spec) => explorer(tf, spec);
   return tf;

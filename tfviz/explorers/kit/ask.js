@@ -2,12 +2,13 @@
 //   const q = app.ask({name, question, chips: [text, …] | number: {unit, near} | curve: {at: [x, …], log},
 //     truth: (numbers, state) => index | number | [y, …], then: {knob: value}, locks: [knob, …], because})
 //   q.open                    true until it is answered or passed over: what it asks for is not drawn
+//   q.tell(text)              the text, "?" while it is open
 //   q.sketch, q.marks()       for plane.show({sketch: q.sketch, marks: [...q.marks()]}): the drawn curve
 // `truth` is worked out from numbers() at the first state with `then`, which the answer also sets. The
 // locks (without it, the knobs of `then`) stay shut until then. The answer is kept with the reader's progress (event "tfviz:answer"); without such a page, until reload.
 // Passed over, it says what it is, too. Without a question, q is one that is not open.
 function ask(app, spec) {
-  if (!spec) return { open: false, sketch: null, marks: () => [] };
+  if (!spec) return { open: false, sketch: null, marks: () => [], tell: (x) => x };
   const { name, question, chips, number, curve, truth, then = {}, because = "" } = spec;
   const { locks = Object.keys(then) } = spec;
   const box = el("div", { className: "tfx-ask", role: "group", ariaLabel: "Your prediction" });
@@ -17,7 +18,7 @@ function ask(app, spec) {
   box.append(line, row, verdict);
   app.questions.append(box);
   const key = `${app.tf.name}/${name}`;
-  const q = { open: true, said: undefined, node: box };
+  const q = { open: true, said: undefined, node: box, tell: (x) => (q.open ? "?" : x) };
   const ys = curve ? curve.at.map(() => undefined) : null;
   const told = (type, said) => {
     const detail = { name: key, said };

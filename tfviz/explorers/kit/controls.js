@@ -147,10 +147,13 @@ const controls = {
     return { row, update };
   },
   // The control of a knob, as the Python class declares it.
-  knob(key, /** @type {any} */ { as, ...options } = {}) {
+  // With `last`, what the others make of it is the end: knob("row", { last: () => rows - 1 }).
+  knob(key, /** @type {any} */ { as, last, ...options } = {}) {
     const { kind, of, texts, low, high, step, label, letter } = this.about[key];
     /** @type {any} */
     const words = { label, letter, ...options };
+    if (last) words.read = () => Math.min(this.get(key), last());
+    if (as && kind !== "word") words.write ??= (x) => this.set(key, Number(x));
     let made;
     if (kind === "switch") made = this.checkbox(key, words);
     else if (as || kind === "word") {
@@ -162,8 +165,16 @@ const controls = {
       const scale = of ? { scale: of } : { min: low, max: high, step: by };
       made = this.slider(key, { ...scale, ...words });
     }
+    if (last)
+      this.fields.push(() => {
+        made.limit(low, last());
+        made.update();
+      });
     this.knobs.set(key, made);
     return made;
+  },
+  knobsOf(...keys) {
+    for (const key of keys) this.knob(key);
   },
   // A text field for an own trait; `fine` says which texts may be taken over, or `why` in words why
   // not, "" where nothing is wrong.

@@ -8,6 +8,9 @@ const dot = (a, b) => a.reduce((all, x, k) => all + x * b[k], 0);
 const norm = (xs) => Math.sqrt(sum(xs.map((x) => x * x)));
 const rms = (xs) => norm(xs) / Math.sqrt(xs.length);
 const plus = (a, b) => a.map((x, k) => x + b[k]);
+const mean = (xs) => sum(xs) / xs.length;
+const best = (xs) => xs.reduce((top, x, k) => (x > xs[top] ? k : top), 0); // the first of the largest
+const entropy = (ps) => -sum(ps.map((p) => (p > 0 ? p * Math.log(p) : 0))); // in nats
 
 // A function that remembers its last results, by its arguments (numbers and words).
 function keep(of, most = 40) {
@@ -28,6 +31,14 @@ const arc = (x, y, r, from = 0, to = 2 * Math.PI, many = 32) =>
     const angle = from + ((to - from) * k) / many;
     return [x + r * Math.cos(angle), y + r * Math.sin(angle)];
   });
+
+// The corners of a box.
+const box = (left, right, low, high) => [
+  [left, low],
+  [right, low],
+  [right, high],
+  [left, high],
+];
 
 // Convex hull of points in the plane, counter-clockwise (Andrew's monotone chain).
 function hull(points) {

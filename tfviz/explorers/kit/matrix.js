@@ -50,7 +50,8 @@ function painter(app) {
 //   -> {show({title, label, rows, columns, bits | values, signed, most, colour, text(i, j) | true,
 //        rowHeads, rowTails, columnHeads, rowColour, columnColour, row, column, at, frames, marks,
 //        handles})}; keys move from (row, column), or from `at` where no row is framed
-// frames: [{row} | {column} | {cell: [i, j]} | {from: [i, j], to: [i, j]}, with colour, term, name]
+// values, bits: all cells in one list, a list of rows, or (i, j) => number; NaN: a forbidden pair
+// frames: [{row} | {column} | {cell: [i, j]} | {from: [i, j], to: [i, j]} | {}: all, with colour, term]
 // marks: [{cells: [[i, j], …], term, colour}] are filled while their term is lit.
 // A handle stands at [column, row] in cells: 3 is the edge before column 3, 3.5 its middle.
 function matrix(app, options) {
@@ -84,7 +85,14 @@ function matrix(app, options) {
   }
 
   function show(spec) {
-    const { rows, columns = rows, values, bits } = spec;
+    const { rows, columns = rows } = spec;
+    const filled = (x, kind) => {
+      if (typeof x !== "function") return x?.[0]?.length ? kind.from(x.flat()) : x;
+      return kind.from({ length: rows * columns }, (_, n) =>
+        x(Math.floor(n / columns), n % columns),
+      );
+    };
+    const [values, bits] = [filled(spec.values, Float64Array), filled(spec.bits, Uint8Array)];
     const { rowColour = "query", columnColour = "key" } = spec;
     view.named(spec.title, spec.label);
     const long = Math.max(1, ...(spec.rowHeads ?? [String(rows - 1)]).map((t) => t.length));
@@ -110,7 +118,7 @@ function matrix(app, options) {
       height: `${high}px`,
     });
     const ctx = canvas.getContext("2d");
-    const store = paintCells({ ...spec, columns }, [wide, high], ratio);
+    const store = paintCells({ ...spec, columns, values, bits }, [wide, high], ratio);
     ctx.fillStyle = hatched(app, ctx, ratio);
     ctx.fillRect(0, 0, canvas.width, canvas.height);
     ctx.imageSmoothingEnabled = false;
@@ -218,7 +226,9 @@ function matrix(app, options) {
             ? [0, column, rows, 1]
             : one
               ? [...one, 1, 1]
-              : [...from, to[0] - from[0] + 1, to[1] - from[1] + 1];
+              : from
+                ? [...from, to[0] - from[0] + 1, to[1] - from[1] + 1]
+                : [0, 0, rows, columns];
       nodes.push(rect(...place, props));
     }
     inside.replaceChildren(...nodes);

@@ -337,7 +337,7 @@ function plane(app, options) {
     view.sized();
     view.named(spec.title, spec.label);
     const { width, height } = view;
-    const list = spec.marks.filter(Boolean);
+    const list = [spec.marks].flat(4).filter(Boolean);
     const points = list.flatMap(spanOf);
     const [ax, ay] = [spec.x ?? {}, spec.y ?? {}];
     const names = list.filter((m) => m.name && m.line);

@@ -12,6 +12,10 @@ const short = (x) =>
     ? x.toExponential(1).replace("e+", "e").replace(".0e", "e").replaceAll("-", "−")
     : sig(x).replace("-", "−");
 
+const percent = (x, digits = 0) => `${fixed(100 * x, digits)} %`;
+// A letter of a text, seen also where it is a space.
+const letter = (c) => ({ " ": "␣", "\n": "⏎" })[c] ?? c;
+
 function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let k = 0;
