@@ -73,16 +73,16 @@ export default tf.explorer({
         title: "share of texts that are lost: this draw, and in truth",
         label: `Tests made: ${done}; δ = ${k.delta}`,
         x,
-        y: { label: "risk", from: 0, to: 0.35 },
+        y: { label: "risk", from: 0, to: 0.22 },
         marks: [
           {
-            line: bits.map((_, j) => [at(j), truth[j + 1]]),
+            line: bits.map((_, j) => [at(j), truth[j + 1]]).reverse(), // names stand at the right
             colour: "muted",
             dash: "5 3",
             name: "true",
           },
           {
-            line: made.map((j) => [at(j), n.risks[j]]),
+            line: made.map((j) => [at(j), n.risks[j]]).reverse(),
             colour: "attention",
             dots: true,
             name: "this draw",
@@ -91,8 +91,8 @@ export default tf.explorer({
           { rule: { y: k.delta }, colour: "key" },
           found && n.safe && { rule: { x: at(n.safe - 1) }, colour: "value", term: "chosen" },
           {
-            ...{ handle: [0.06, k.delta], knobY: "delta", label: "risk allowed", by: "y" },
-            ...{ text: `δ = ${k.delta}`, to: (_, y) => ({ delta: app.snap("delta", y) }) },
+            ...{ handle: [0.55, k.delta], knobY: "delta", label: "risk allowed", by: "y" },
+            ...{ text: `δ = ${k.delta}: drag`, to: (_, y) => ({ delta: app.snap("delta", y) }) },
           },
         ].filter((mark) => mark && !(mark.line && mark.line.length < 2)),
       });
@@ -134,8 +134,10 @@ export default tf.explorer({
       });
       app.say(
         found
-          ? `The walk ends after ${done} tests: ${chosen}, true risk ${tf.fixed(truth[n.safe], 3)}.`
-          : `${done} tests made, all rejected: thresholds down to ${done ? tf.short(at(done - 1)) : "none"} are safe.`,
+          ? `The walk ends after ${done} ${done === 1 ? "test" : "tests"}: ${chosen}, true risk ${tf.fixed(truth[n.safe], 3)}.`
+          : done
+            ? `${done} ${done === 1 ? "test" : "tests"} made, all rejected: thresholds down to ${tf.short(at(done - 1))} are shown safe.`
+            : "0 tests made: no threshold is shown safe yet.",
       );
     };
   },
