@@ -8,6 +8,17 @@ const smoothed = tf.keep((score, sigma) =>
       : row.map((_, t) => tf.sum(row.map((s, u) => s * Math.exp(-((t - u) ** 2) / sigma)))),
   ),
 );
+// the exit that a classifier takes: the likeliest; with "stop or go on" the first of χ > ½
+const taken = (kind, t) => {
+  const column = q[kind].map((row) => row[t]);
+  if (kind !== "geometric") return tf.best(column) + 1;
+  let below = 0;
+  for (let n = 0; n < N - 1; n++) {
+    if (2 * column[n] > 1 - below) return n + 1;
+    below += column[n];
+  }
+  return N;
+};
 const exits = tf.keep(
   (score, sigma, price) =>
     tf.range(
@@ -20,13 +31,13 @@ const exits = tf.keep(
 export default tf.explorer({
   numbers({ score, sigma, price, shows }) {
     const mine = exits(score, sigma, price);
-    const hits = tf
-      .range(L)
-      .filter((t) => shows !== "oracle" && tf.best(q[shows].map((row) => row[t])) + 1 === mine[t]);
+    const theirs = tf.range(L, (t) => (shows === "oracle" ? 0 : taken(shows, t)));
+    const hits = theirs.filter((n, t) => n === mine[t]).length;
     const whole = scores[score].map((row, n) => tf.sum(row) - price * L * (n + 1));
     return {
       ...{ exits: mine, means: prices.map((p) => tf.sum(exits(score, sigma, p)) / L) },
-      ...{ whole: tf.best(whole) + 1, hit: shows === "oracle" ? -1 : hits.length },
+      ...{ whole: tf.best(whole) + 1, taken: theirs },
+      hit: shows === "oracle" || score !== "LL" ? -1 : hits,
     };
   },
   setup(app) {
@@ -66,11 +77,14 @@ export default tf.explorer({
       const own = now.map((scores) => scores[k.token]);
       const sign = tf.letter(text[k.token]);
       matrix.show({
-        title: open ? "the letters that come" : "● the oracle's exit; colours as chosen",
+        title: open ? "the letters that come" : "● the oracle's exit, ○ the classifier's, ◉ both",
         label: `Letter ${k.token}, ${sign}${open ? "" : `: exit ${n.exits[k.token]}`}; arrow keys move`,
         ...{ rows: N, columns: ACROSS, most: 1 },
         values: (i, j) => (open ? 0 : shade(row(i), from + j)),
-        text: (i, j) => (!open && n.exits[from + j] === row(i) + 1 ? "●" : ""),
+        text: (i, j) => {
+          const [right, told] = [n.exits, n.taken].map((all) => all[from + j] === row(i) + 1);
+          return open ? "" : right && told ? "◉" : right ? "●" : told ? "○" : "";
+        },
         rowHeads: tf.range(N, (i) => `${N - i}`),
         columnHeads: tf.range(ACROSS, (j) => tf.letter(text[from + j])),
         at: [N - n.exits[k.token], k.token - from],
@@ -103,7 +117,10 @@ export default tf.explorer({
       app.read({
         "mean exit": question.tell(tf.fixed(n.means[at], 2)),
         "one exit for all": question.tell(n.whole),
-        "classifier hits": open || n.hit < 0 ? "–" : `${n.hit} of ${L} (it learned λ = ${learned})`,
+        "○ is where ● is":
+          open || n.hit < 0
+            ? "–"
+            : `${n.hit} of ${L}; guessing: ${L / N}; it learned from likelihoods, λ = ${learned}`,
       });
       app.say(
         open

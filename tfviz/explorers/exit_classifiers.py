@@ -3,6 +3,8 @@
 from functools import cache
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from tfviz import stored
 from tfviz.adaptive.depth_classifiers import sequence_oracle, token_oracle
@@ -28,6 +30,17 @@ def found() -> Numbers:
     return {"scores": scores, "q": one["q"], "text": answers, "price": result["prices"][1]}
 
 
+def taken(kind: str) -> Tensor:
+    """The exit that a classifier takes: the likeliest; with stop or go on the first of χ > ½."""
+    q = torch.tensor(found()["q"][kind], dtype=torch.float64)
+    if kind != "geometric":
+        return q.argmax(0) + 1
+    climbing = 1 - F.pad(q, (0, 0, 1, 0)).cumsum(0)[:-1]
+    stop = (2 * q > climbing).long()
+    stop[-1] = 1  # at the top in any case
+    return stop.argmax(0) + 1
+
+
 class ExitClassifiers(Explorer):
     """48 letters, four exits: what an oracle decides, and what classifiers have learned of it."""
 
@@ -45,12 +58,13 @@ class ExitClassifiers(Explorer):
     )
 
     def numbers(self) -> Numbers:
-        """The oracle's exit of each letter, and their mean at each price; the one exit for all; in
-        how many letters the classifier's likeliest exit is the oracle's (−1: none is shown)."""
+        """The oracle's exit of each letter, their mean at each price, the one exit for all; the
+        shown classifier's exits (0: none is shown), and how many are the oracle's (−1: none is
+        shown, or the score is not the one from which it learned)."""
         scores = exact(found()["scores"][self.score])
         mine = token_oracle(scores, self.price, self.sigma)
-        q = found()["q"].get(self.shows)
-        hit = -1 if q is None else (torch.tensor(q).argmax(0) + 1 == mine).sum()
+        theirs = taken(self.shows) if self.shows != "oracle" else torch.zeros_like(mine)
+        hit = (theirs == mine).sum() if theirs.any() and self.score == "LL" else -1
         means = [token_oracle(scores, p, self.sigma).double().mean() for p in PRICES]
         whole = sequence_oracle(scores, self.price * scores.shape[1])
-        return {"exits": mine, "means": means, "whole": whole, "hit": hit}
+        return {"exits": mine, "means": means, "whole": whole, "taken": theirs, "hit": hit}

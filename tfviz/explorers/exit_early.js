@@ -29,7 +29,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "lead",
       question:
-        "Each letter leaves as soon as the likeliest one leads by no more than 0.1. How many per cent of the letters are still those that all blocks say?",
+        "Each letter leaves as soon as the likeliest one leads by at least 0.1. How many per cent of the letters are still those that all blocks say?",
       number: { unit: "%", near: 4 },
       truth: (n) => Math.round(100 * n.agree),
       then: { measure: "softmax response", level: 2, seed: 0 },

@@ -26,6 +26,7 @@ const pValues = tf.keep((test, n, delta) => {
     return Math.min(Math.exp(-n * h1(Math.min(k / n, delta), delta)), Math.E * exact);
   });
 });
+const back = (values) => [...values].reverse();
 const rejected = (p, epsilon) => {
   const first = p.findIndex((x) => x > epsilon);
   return first < 0 ? p.length : first;
@@ -73,18 +74,30 @@ export default tf.explorer({
         title: "share of texts that are lost: this draw, and in truth",
         label: `Tests made: ${done}; δ = ${k.delta}`,
         x,
-        y: { label: "risk", from: 0, to: 0.35 },
+        y: { label: "risk", from: 0, to: 0.22 },
         marks: [
-          { line: truth.slice(1), at: levels, colour: "muted", dash: "5 3", name: "true" },
+          // from the right to the left, so that names stand there
+          {
+            line: back(truth.slice(1)),
+            at: back(levels),
+            colour: "muted",
+            dash: "5 3",
+            name: "true",
+          },
           done > 1 && {
-            ...{ line: n.risks.slice(0, done), at: levels, colour: "attention", dots: true },
+            ...{
+              line: back(n.risks.slice(0, done)),
+              at: back(levels.slice(0, done)),
+              colour: "attention",
+              dots: true,
+            },
             ...{ name: "this draw", term: "hyp" },
           },
           { rule: { y: k.delta }, colour: "key" },
           found && n.safe && { rule: { x: at(n.safe - 1) }, colour: "value", term: "chosen" },
           {
-            ...{ handle: [0.06, k.delta], knobY: "delta", label: "risk allowed", by: "y" },
-            ...{ text: `δ = ${k.delta}`, to: (_, y) => ({ delta: app.snap("delta", y) }) },
+            ...{ handle: [0.55, k.delta], knobY: "delta", label: "risk allowed", by: "y" },
+            ...{ text: `δ = ${k.delta}: drag`, to: (_, y) => ({ delta: app.snap("delta", y) }) },
           },
         ],
       });
@@ -123,8 +136,10 @@ export default tf.explorer({
       });
       app.say(
         found
-          ? `The walk ends after ${done} tests: ${chosen}, true risk ${tf.fixed(truth[n.safe], 3)}.`
-          : `${done} tests made, all rejected: thresholds down to ${done ? tf.short(at(done - 1)) : "none"} are safe.`,
+          ? `The walk ends after ${done} ${done === 1 ? "test" : "tests"}: ${chosen}, true risk ${tf.fixed(truth[n.safe], 3)}.`
+          : done
+            ? `${done} ${done === 1 ? "test" : "tests"} made, all rejected: thresholds down to ${tf.short(at(done - 1))} are shown safe.`
+            : "0 tests made: no threshold is shown safe yet.",
       );
     };
   },

@@ -42,7 +42,7 @@ class GuaranteedThreshold(Explorer):
 
     step = knob(3, low=0, high=20, label="tests made")
     n = knob(200, of=[25, 50, 100, 200, 500], label="calibration texts", letter="n")
-    delta = knob(0.1, low=0.02, high=0.3, step=0.01, label="risk allowed", letter="δ")
+    delta = knob(0.1, low=0.02, high=0.2, step=0.01, label="risk allowed", letter="δ")
     epsilon = knob(0.1, of=[0.01, 0.05, 0.1, 0.2, 0.5], label="chance to fail", letter="ε")
     test = knob("exact", of=list(TESTS), label="p-value")
     draw = knob(0, low=0, high=DRAWS - 1, label="draw")
