@@ -94,10 +94,11 @@ export default tf.explorer({
             ...{ name: "this draw", term: "hyp" },
           },
           { rule: { y: k.delta }, colour: "key" },
+          { text: `δ = ${k.delta}: drag the dot`, at: [0.3, k.delta + 0.012] },
           found && n.safe && { rule: { x: at(n.safe - 1) }, colour: "value", term: "chosen" },
           {
             ...{ handle: [0.55, k.delta], knobY: "delta", label: "risk allowed", by: "y" },
-            ...{ text: `δ = ${k.delta}: drag`, to: (_, y) => ({ delta: app.snap("delta", y) }) },
+            ...{ text: `δ = ${k.delta}`, to: (_, y) => ({ delta: app.snap("delta", y) }) },
           },
         ],
       });
