@@ -3,7 +3,6 @@
 from functools import cache
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from tfviz import stored
@@ -32,13 +31,11 @@ def found() -> Numbers:
 
 def taken(kind: str) -> Tensor:
     """The exit that a classifier takes: the likeliest; with stop or go on the first of χ > ½."""
-    q = torch.tensor(found()["q"][kind], dtype=torch.float64)
+    q = exact(found()["q"][kind])
     if kind != "geometric":
         return q.argmax(0) + 1
-    climbing = 1 - F.pad(q, (0, 0, 1, 0)).cumsum(0)[:-1]
-    stop = (2 * q > climbing).long()
-    stop[-1] = 1  # at the top in any case
-    return stop.argmax(0) + 1
+    there = q.flip(0).cumsum(0).flip(0)  # the chance not to have left before
+    return (2 * q > there).long().argmax(0) + 1  # at the top it always is
 
 
 class ExitClassifiers(Explorer):
@@ -53,9 +50,7 @@ class ExitClassifiers(Explorer):
     sigma = knob(0.0, of=[0.0, 1.0, 4.0, 16.0, 100.0, 10000.0], label="smoothing", letter="σ")
     score = knob("LL", of={"LL": "log likelihood", "C": "right or wrong"}, label="score")
     shows = knob("oracle", of=SHOWS, label="colours show")
-    asks = (
-        "Raise the price λ: which letters still go high up? Then look at what classifiers learned."
-    )
+    asks = "Raise the price λ: which letters still go high up? What did classifiers learn of it?"
 
     def numbers(self) -> Numbers:
         """The oracle's exit of each letter, their mean at each price, the one exit for all; the
