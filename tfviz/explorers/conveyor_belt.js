@@ -56,7 +56,7 @@ export default tf.explorer({
         return { colour: "muted", strength: i < done ? 0.08 : 0.4 };
       };
       bars.show({
-        title: "each bar a token: orange just read, blue in memory, violet squeezed, pale gone",
+        title: "each bar a token: orange just read, blue in memory, violet squeezed, faint gone",
         label: `${k.step} segments read: ${done - n.begin} single rows, ${n.squeezed.length} squeezed ones`,
         x: { from: 0, to: x.length, whole: true, label: "token" },
         y: { from: 0, to: 1.1, label: "its number" },

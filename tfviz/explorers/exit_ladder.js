@@ -39,7 +39,8 @@ export default tf.explorer({
       const { said, tenths } = depths[k.trained][k.seed];
       from = tf.clamp(k.letter - ACROSS / 2, 0, text.length - 1 - ACROSS);
       matrix.show({
-        title: "darker: the right letter is likelier; in the cell the letter that is said",
+        title:
+          "the more colour, the likelier the right letter; in the cell the letter that is said",
         label: `Letter ${k.letter}, exit ${k.exit}; arrow keys move`,
         ...{ rows: N, columns: ACROSS, most: 10 },
         values: (i, j) => (open ? 0 : Number(tenths[N - 1 - i][from + j]) + 0.5),

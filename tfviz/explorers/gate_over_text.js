@@ -45,7 +45,7 @@ export default tf.explorer({
       const place = (t) => [Math.floor(t / ACROSS), t % ACROSS];
       const found = words[k.token].map((w) => letters[w]);
       matrix.show({
-        title: "the text; darker: more of the memory, 1 − g",
+        title: "the text; the more colour, the more memory, 1 − g",
         label: `Place ${k.token}, ${letters[text[k.token]]}; arrow keys move it`,
         ...{ rows: gate.length / ACROSS, columns: ACROSS, most: 1 },
         values: Float64Array.from(n.gates, (g) => 1 - g),

@@ -36,7 +36,7 @@ export default tf.explorer({
     const old = rows.findIndex(finds);
     const question = app.ask({
       name: "where",
-      question: `Token ${old} asks “${words[m + old]}”, and what it asks for was told twelve segments of 16 tokens before, at any place of that segment. How many tokens back does the heads' darkest memory lie?`,
+      question: `Token ${old} asks “${words[m + old]}”, and what it asks for was told twelve segments of 16 tokens before, at any place of that segment. How many tokens back does the heads' strongest memory lie?`,
       number: { unit: "tokens", near: 15 },
       truth: () => rows[old].back[0][0],
       then: { token: old },
@@ -59,7 +59,7 @@ export default tf.explorer({
           `head ${h}: ${words[at - far]}, ${far} tokens back, ${tf.fixed(n.weights[h][0], 2)}`,
       );
       strip.show({
-        title: "memories that each head reads: darker, more weight",
+        title: "memories that each head reads: more colour, more weight",
         label: open ? "Answer first" : read.join("; "),
         x: { from: -m - 16, to: 0, label: "tokens before this one" },
         y: { names: gates.map((_, h) => `head ${h}`) },

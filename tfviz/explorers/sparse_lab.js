@@ -1136,7 +1136,7 @@ function makeDepth(app, actions) {
       map.label(
         `Hops between all pairs, full colour is one hop, blank is not reached after ${layers} layers. Query ${query}, token ${token}: ${far}.`,
       );
-      note.textContent = `Hops between all pairs: full colour 1, paler more, blank not within ${layers} ${layers === 1 ? "layer" : "layers"}.`;
+      note.textContent = `Hops between all pairs: full colour 1, fainter more, blank not within ${layers} ${layers === 1 ? "layer" : "layers"}.`;
       show.heard(`${heard} of ${able} tokens`);
       show.hops(hop > layers ? `${far} (more than ${layers} layers)` : far);
       show.weight(share[token] ? tf.sig(share[token], 2) : "0");

@@ -36,7 +36,9 @@ export default tf.explorer({
       const seen = tf.range(k.token - from + 1, (m) => from + m);
       const place = (t) => [Math.floor(t / ACROSS), t % ACROSS];
       matrix.show({
-        title: question.open ? "the text, line by line" : "the text; darker: a longer span",
+        title: question.open
+          ? "the text, line by line"
+          : "the text; the more colour, the longer the span",
         label: `Token ${k.token}, ${words[k.token]}; arrow keys move it`,
         ...{ rows, columns: ACROSS, most: 64 },
         values: z.map((x) => (question.open ? 0 : x)),
