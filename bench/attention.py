@@ -36,7 +36,7 @@ from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import DA
 from tfviz.longer_context.memorizing_transformer import Memorizing
 from tfviz.measure import peak_memory, seconds
-from tfviz.sparse import bigbird, etc, longformer
+from tfviz.sparse import bigbird, etc, longformer, reformer_lsh
 from tfviz.sparse.bp_transformer import tree_attention, with_spans
 from tfviz.sparse.routing_transformer import routing_attention
 from tfviz.sparse.sac import edge_attention
@@ -76,6 +76,12 @@ def sorted_in(L: int) -> Attention:
     return lambda q, k, v: core(q, k, v, where)[0]
 
 
+def hashed(L: int) -> Attention:
+    """Four rounds, chunks of 64; the queries are the keys."""
+    R = reformer_lsh.directions(WIDTH, reformer_lsh.even_factors(2 * L // 64), 4)
+    return lambda q, k, v: reformer_lsh.lsh_attention(q, v, R, 64)
+
+
 def on_edges(L: int) -> Attention:
     edges = torch.randint(L, (1, 1, 16 * L, 2))
     return lambda q, k, v: edge_attention(q, k, v, edges)
@@ -83,6 +89,7 @@ def on_edges(L: int) -> Attention:
 
 # what content decides, in the same way: name -> (attention for L, at most: forward, with backward)
 CONTENT: dict[str, tuple[Callable[[int], Attention], float, float]] = {
+    "LSH, 4 rounds, chunks of 64": (hashed, 0.30, 0.45),
     "routing, 128 a cluster": (routed, 0.25, 0.15),
     "Sinkhorn, blocks of 128": (sorted_in, 0.1, 0.1),
     "SAC, 16 edges a token": (on_edges, 0.5, 0.4),
@@ -176,11 +183,12 @@ def core(made: Any) -> Attention:
     return lambda q, k, v: made(q, k, v, Where(CAUSAL))[0]
 
 
-# every pair of a causal text: name -> (attention, lengths, at most × dense causal SDPA: forward,
+# what reads a causal text: name -> (attention, lengths, at most × dense causal SDPA: forward,
 # forward + backward). DA writes its scores down: at 16k they would be several times 4 GiB.
-EVERY_PAIR: dict[str, tuple[Attention, list[int], float, float]] = {
+CAUSAL_TEXT: dict[str, tuple[Attention, list[int], float, float]] = {
     "ALiBi": (core(Alibi(HEADS)), [4096, 16384], 1.5, 1.5),
     "DA": (core(DA(HEADS)), [4096], 25.0, 15.0),
+    "LSH, 4 rounds": (core(reformer_lsh.LSH(WIDTH, 64, 4)), [16384], 0.30, 0.45),
 }
 
 
@@ -361,7 +369,7 @@ def beside_flex(lengths: list[int]) -> None:
 def beside_causal() -> None:
     """What changes the scores of every pair, in turns with dense causal attention."""
     dense: Attention = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
-    for name, (attend, lengths, *most) in EVERY_PAIR.items():
+    for name, (attend, lengths, *most) in CAUSAL_TEXT.items():
         for L in lengths:
             qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
             for kind, limit in zip(("forward", "training"), most, strict=True):

@@ -36,6 +36,7 @@ from tfviz.sparse_attention.loud import NEVER, answer
 
 SELF = -1e5  # the score of a token with itself
 CACHE = 1 << 17  # numbers that are worked on at a time
+AT_ONCE = 1 << 21  # scores of a round: memory of which is used again and again
 Directions = Sequence[Float[Tensor, "*h rounds d half"]]
 
 
@@ -66,9 +67,12 @@ def buckets(X: Float[Tensor, "*b L d"], R: Directions) -> Int[Tensor, "*b rounds
             raise ValueError(
                 f"X has rows of {X.shape[-1]} numbers, R is for {directions.shape[-2]}"
             )
-        turned = X.detach().unsqueeze(-3) @ directions.to(X)  # (…, rounds, L, b/2)
-        digit = torch.cat([turned, -turned], -1).argmax(-1)
-        found = found * 2 * directions.shape[-1] + digit
+        half = directions.shape[-1]
+        every = directions.to(X).transpose(-3, -2).flatten(-2)  # all rounds in one product
+        turned = (X.detach() @ every).unflatten(-1, (-1, half))  # (…, L, rounds, b/2)
+        digit = turned.abs().argmax(-1, keepdim=True)
+        digit += half * (turned.gather(-1, digit) < 0)  # the largest of [x R; −x R]
+        found = found * 2 * half + digit.squeeze(-1).mT
     return found
 
 
@@ -88,8 +92,7 @@ def order(X: Float[Tensor, "*b L d"], R: Directions, chunk: int) -> Order:
         raise ValueError(f"chunk = {chunk} does not divide L = {L}; pad the text, or choose one")
     bucket = buckets(X, R)
     by = bucket.argsort(dim=-1, stable=True)  # equal buckets stay in the order of the text
-    place = torch.empty_like(by).scatter_(-1, by, torch.arange(L, device=by.device).expand_as(by))
-    return Order(bucket, place // chunk, by)
+    return Order(bucket, _places(by) // chunk, by)
 
 
 def meetings(found: Order, causal: bool = False) -> Bool[Tensor, "*b rounds L L"]:
@@ -124,76 +127,103 @@ def lsh_attention(
     buckets, the first chunk reads the last one, pairs count as often as they meet, and scores are
     not divided by √d. That is no softmax over a union.
     """
-    found, rounds = order(Q, R, chunk), R[0].shape[-3]
-    b, h, L, d = Q.shape
-    n = rounds * L // chunk
-    i = found.by.reshape(b, h, n, chunk)  # the tokens of each chunk, round after round
-    j = torch.cat([i.roll(1, 2), i], 3)  # whom they read: the chunk before, and their own
-    bias = _ported(i, j, causal) if ported else _bias(found, i, j, causal)
-    q, k, v = _rows(Q, i), _two(_rows(F.normalize(Q, dim=-1), i)), _two(_rows(V, i))
-    q, k, v, bias = (x.flatten(0, 1) for x in (q, k, v, bias.to(Q.dtype)))
-    o, z = answer(q, k, v, bias, 1.0 if ported else 1 / math.sqrt(d))
-    o, z = o.unflatten(0, (b, h)), z.unflatten(0, (b, h))
-    spot = torch.empty_like(found.by)  # where each token stands in each round
-    spot.scatter_(-1, found.by, torch.arange(L, device=Q.device).expand_as(spot))
-    spot += L * torch.arange(rounds, device=Q.device)[:, None]
-    z, o = (_rows(x.flatten(2, 3), spot) for x in (z.unsqueeze(-1), o))
-    return (z.softmax(2) * o).sum(2)
+    found, (b, h, L, _) = order(Q, R, chunk), Q.shape
+    heads = max(1, AT_ONCE // (2 * chunk * L))
+    parts = (x.flatten(0, 1).split(heads) for x in (Q, F.normalize(Q, dim=-1), V, *found))
+    made = [
+        _few_heads(q, k, v, Order(*some), chunk, causal, ported)
+        for q, k, v, *some in zip(*parts, strict=True)
+    ]
+    return torch.cat(made).unflatten(0, (b, h))
 
 
-def _rows(X: Float[Tensor, "b h L d"], at: Int[Tensor, "b h *m"]) -> Float[Tensor, "b h *m d"]:
+def _few_heads(
+    Q: Float[Tensor, "n L d"],
+    K: Float[Tensor, "n L d"],
+    V: Float[Tensor, "n L dv"],
+    found: Order,
+    m: int,
+    causal: bool,
+    ported: bool,
+) -> Float[Tensor, "n L dv"]:
+    """Round after round, in chunks of m; then each token's answers, blended by loudness."""
+    bucket, chunks, by = found
+    n, rounds, L = by.shape
+    size = torch.int16 if bucket.max() < 2**13 and L // m < 2**13 else torch.int32
+    code = (2 * bucket + chunks).to(size)  # equal, or one more, for whom a token meets
+    answers = []
+    for r in range(rounds):
+        i = by[:, r].unflatten(1, (-1, m))  # the tokens of each chunk
+        j = torch.cat([by[:, r - 1, None, -m:], i], 1)  # and the chunk before the first
+        bias = _ported(i, j, causal) if ported else _bias(code[:, : r + 1], i, j, causal)
+        k, v = (_rows(X, j).flatten(1, 2).unfold(1, 2 * m, m).mT for X in (K, V))
+        scale = 1.0 if ported else 1 / math.sqrt(Q.shape[-1])
+        answers.append(answer(_rows(Q, i), k, v, bias.to(Q.dtype), scale))
+    o, z = (torch.stack(x, 1).flatten(2, 3) for x in zip(*answers, strict=True))
+    first = L * torch.arange(n * rounds, device=Q.device).view(n, rounds, 1)
+    spot = _places(by).add_(first).mT.flatten(0, 1)  # where a token stands in each round
+    share = z.flatten()[spot].softmax(-1).to(o.dtype)
+    blend = F.embedding_bag(spot, o.flatten(0, 2), mode="sum", per_sample_weights=share)
+    return blend.unflatten(0, (n, L))
+
+
+def _places(by: Int[Tensor, "*b L"]) -> Int[Tensor, "*b L"]:
+    """The place of each token in an order: the order's inverse."""
+    counted = torch.arange(by.shape[-1], device=by.device).expand_as(by)
+    return torch.empty_like(by).scatter_(-1, by, counted)
+
+
+def _rows(
+    X: Float[Tensor, "n L d"], at: Int[Tensor, "n groups m"]
+) -> Float[Tensor, "n groups m d"]:
     """Rows of each head by their numbers, as one selection: much faster than `gather`."""
-    b, h, L, d = X.shape
-    first = torch.arange(b * h, device=X.device).view(b, h, *[1] * (at.ndim - 2)) * L
-    return X.reshape(-1, d).index_select(0, (at + first).flatten()).view(*at.shape, d)
-
-
-def _two(X: Float[Tensor, "b h n m d"]) -> Float[Tensor, "b h n k d"]:
-    """Each chunk behind the one before it, the first behind the last: windows, not copies."""
-    m = X.shape[3]
-    return torch.cat([X[:, :, -1:], X], 2).flatten(2, 3).unfold(2, 2 * m, m).mT
+    first = X.shape[1] * torch.arange(len(X), device=X.device)[:, None, None]
+    return X.flatten(0, 1).index_select(0, (at + first).flatten()).view(*at.shape, -1)
 
 
 def _ported(
-    i: Int[Tensor, "b h n m"], j: Int[Tensor, "b h n k"], causal: bool
-) -> Float[Tensor, "b h n m k"]:
+    i: Int[Tensor, "n groups m"], j: Int[Tensor, "n more m"], causal: bool
+) -> Float[Tensor, "n groups m k"]:
     """What is added to the scores in Hugging Face's code."""
-    i, j = i.unsqueeze(-1), j.unsqueeze(-2)
+    i, j = i.unsqueeze(-1), torch.cat([j[:, :-1], j[:, 1:]], 2).unsqueeze(-2)
     bias = torch.zeros(torch.broadcast_shapes(i.shape, j.shape), device=i.device)
     bias.masked_fill_(i == j, SELF)
     return bias.masked_fill_(i < j, NEVER) if causal else bias
 
 
 def _bias(
-    found: Order, i: Int[Tensor, "b h n m"], j: Int[Tensor, "b h n k"], causal: bool
-) -> Float[Tensor, "b h n m k"]:
-    """What is added to the scores: −log N of a pair that meets in N rounds, SELF, or NEVER.
+    code: Int[Tensor, "n r L"],
+    i: Int[Tensor, "n groups m"],
+    j: Int[Tensor, "n more m"],
+    causal: bool,
+) -> Float[Tensor, "n groups m k"]:
+    """What is added to the scores of the last of these rounds: 0, SELF, or NEVER.
 
-    Some chunks at a time, so that what is counted stays in the processor's cache.
+    In place of log N off the score in each of the N rounds in which two meet, the pair counts in
+    the first of them alone: the sum is the same. Within a bucket the tokens stand in the order of
+    the text, so places in the chunk say which of two is later. Some chunks at a time, so that
+    what is compared stays in the processor's cache; bits, because comparing is slower.
     """
-    (b, h, n, m), (rounds, L) = i.shape, found.by.shape[-2:]
-    # bucket and chunk in one number: it is equal, or one less, for whom a token meets
-    code = (found.bucket * (L // m + 2) + found.chunk).to(torch.int32)
-    at, i, j = i.flatten(2), i.to(torch.int32), j.to(torch.int32)
-    mine = [code[:, :, r].gather(2, at).view_as(i) for r in range(rounds)]
-    both = [torch.cat([x.roll(1, 2), x], 3).unsqueeze(-2) for x in mine]
-    bias = torch.empty(b, h, n, m, 2 * m, device=i.device)
-    step = max(1, CACHE // (2 * b * h * m * m))
-    for r in range(rounds):
-        for start in range(0, L // m, step):
-            some = slice(r * L // m + start, r * L // m + min(start + step, L // m))
-            apart = [mine[k][:, :, some].unsqueeze(-1) - both[k][:, :, some] for k in range(rounds)]
-            for one in apart:  # 0 where two meet, else ±1: arithmetic is faster than comparing
-                one.bitwise_right_shift_(1).clamp_(-1, 1).abs_()
-            times: Any = rounds - sum(apart)
-            allowed = apart[r] == 0
-            if start == 0:
-                allowed[:, :, 0, :, :m] = False  # what the roll brought
-            ours, theirs = i[:, :, some].unsqueeze(-1), j[:, :, some].unsqueeze(-2)
-            if causal:
-                allowed &= ours >= theirs
-            here = bias[:, :, some].copy_(times).clamp_(min=1).log_().neg_()
-            here.masked_fill_(ours == theirs, SELF).masked_fill_(~allowed, NEVER)
+    n, groups, m = i.shape
+    last = code.shape[1] - 1
+    mine = [code[:, r].gather(1, i.flatten(1)).view_as(i)[..., None] for r in range(last + 1)]
+    theirs = [code[:, r].gather(1, j.flatten(1)).view_as(j) for r in range(last + 1)]
+    both = [torch.cat([x[:, :-1], x[:, 1:]], 2).unsqueeze(-2) for x in theirs]
+    always = torch.eye(m, device=i.device).mul_(SELF)
+    if causal:
+        always += torch.full_like(always, NEVER).triu_(1)
+    always = F.pad(always, (m, 0))
+    pairs = list(zip(mine, both, strict=True))
+    bias = torch.empty(n, groups, m, 2 * m, device=i.device)
+    step = max(1, CACHE // (2 * n * m * m))
+    for start in range(0, groups, step):
+        some = slice(start, start + step)
+        apart = [(a[:, some] - b[:, some]).bitwise_and_(-2).bool() for a, b in pairs]
+        never = apart[last]
+        for earlier in apart[:last]:
+            never |= ~earlier
+        bias[:, some].copy_(never.view(torch.uint8)).mul_(NEVER).add_(always)
+    bias[:, 0, :, :m] = NEVER  # there is no chunk before the first
     return bias
 
 
