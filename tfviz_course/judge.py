@@ -37,8 +37,9 @@ from nbformat import NotebookNode
 from tfviz import checks
 from tfviz_course import codec
 from tfviz_course.asked import asked
+from tfviz_course.inside import compile_later
 from tfviz_course.line import TEXT, Ran, Session, StudentError, about, kind_of, say
-from tfviz_course.sandbox import Limits, Stopped, Unavailable
+from tfviz_course.sandbox import Cells, Limits, Stopped, Unavailable
 
 LIMITS = Limits()
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
@@ -107,6 +108,17 @@ class Prepared:
     space: dict[str, Any]
     start: State | None = None  # before the first exercise
 
+    @property
+    def first(self) -> int:
+        """Where the cells of the first exercise begin."""
+        places = (n for n, cell in enumerate(self.cells) if cell.exercise)
+        return next(places, len(self.cells))
+
+    def set_up(self) -> Cells:
+        """What the processes of all submissions begin with."""
+        mine = [cell for cell in self.cells[: self.first] if cell.role != "student"]
+        return tuple((cell.name, cell.source) for cell in mine)
+
     def show(self, state: State) -> None:
         """Make the names those of `state`."""
         names, *dice = state
@@ -132,6 +144,7 @@ def prepare(source: NotebookNode) -> Prepared:
     Raises ValueError if a cell fails, with its name and the error.
     """
     torch.set_num_threads(1)
+    compile_later()
     cells = []
     for cell in source.cells:
         about = cell.metadata.get("tfviz", {})
@@ -157,9 +170,7 @@ def _execute_trusted(prepared: Prepared, student: str) -> None:
 
     The set-up above the first exercise does not depend on the student: it runs once.
     """
-    space = prepared.space
-    places = (n for n, cell in enumerate(prepared.cells) if cell.exercise)
-    first = next(places, len(prepared.cells))
+    space, first = prepared.space, prepared.first
     if prepared.start is None:
         nothing = {"display": lambda *things, **options: None}
         space.update({"__name__": "__main__", "__builtins__": builtins, **nothing})
@@ -321,9 +332,11 @@ class _Judging:
         """A process in which all cells have run, except the answers that ended one; None when the
         time is over."""
         while self.session is None and self.left > 0:
-            self.session = Session(self.limits)
+            self.session = Session(self.limits, self.prepared.set_up())
             last = ""  # the answer that ran last; empty until the student's code begins
             for step, cell in enumerate(self.prepared.cells):
+                if step < self.prepared.first and cell.role != "student":
+                    continue  # it has run in the nursery
                 try:
                     if cell.role == "yours":
                         if cell.exercise in self.stopped or cell.name not in self.answers:
