@@ -19,7 +19,7 @@ import psutil
 
 from tfviz_course.inside import bound_memory
 from tfviz_course.judge import LIMITS, Judged, Prepared, Verdict, failed, judge
-from tfviz_course.sandbox import PATIENCE, Limits, Unavailable, end_all, nursery
+from tfviz_course.sandbox import PATIENCE, Limits, Unavailable, end_all
 
 
 class Child:
@@ -39,7 +39,6 @@ class Child:
     ) -> None:
         starts = (len(prepared.tasks) + 1) * limits.start_seconds
         seconds = seconds or PATIENCE * (limits.seconds + starts)
-        nursery(prepared.set_up())  # here, so that all children share it
         self.graded = prepared.graded()
         self.found: dict[str, Verdict] = {}  # so far
         self.last: Any = None  # what it said last

@@ -39,7 +39,7 @@ from tfviz_course import codec
 from tfviz_course.asked import asked
 from tfviz_course.inside import compile_later
 from tfviz_course.line import TEXT, Ran, Session, StudentError, about, kind_of, say
-from tfviz_course.sandbox import Cells, Limits, Stopped, Unavailable
+from tfviz_course.sandbox import Cells, Limits, Stopped, Unavailable, nursery
 
 LIMITS = Limits()
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
@@ -161,6 +161,7 @@ def prepare(source: NotebookNode) -> Prepared:
             tasks[cell.exercise] = Task(cell.exercise, cell, *parts)
     varies = any(cell.role == "student" for cell in cells)
     prepared = Prepared(tuple(cells), tasks, varies, {})
+    nursery(prepared.set_up())  # begins here, so that all who are forked from here share it
     _execute_trusted(prepared, "instructor")
     return prepared
 
