@@ -19,14 +19,10 @@ from typing import Any, NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
-from tfviz_course import lessons
+from tfviz_course import CourseError, lessons
 from tfviz_lessons.assignment import source
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-
-
-class CourseError(Exception):
-    """A course or assignment that cannot be made or read, with the remedy."""
 
 
 def source_notebooks(

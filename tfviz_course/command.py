@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from tfviz_course import students
+from tfviz_course import CourseError, students
 
 ABOUT = """\
 Teach with the course: assignments from its lessons, safe grading, results of a class.
@@ -30,10 +30,6 @@ The usual way, in this order:
   tfviz-course feedback hw1                          a page for each student
 """
 REMARKS = 5  # on one student that are printed
-
-
-class UsageError(Exception):
-    """What was asked for cannot be; the message says what to ask for instead."""
 
 
 # --- the subcommands -----------------------------------------------------------------------------
@@ -143,7 +139,7 @@ def autograde(options: argparse.Namespace) -> None:
     if found.strange:
         names = ", ".join(map(students.shown, found.strange))
         place = options.course / "submitted"
-        raise UsageError(f"not graded: {names}: {students.RULE}; rename it in {place}")
+        raise CourseError(f"not graded: {names}: {students.RULE}; rename it in {place}")
 
 
 def feedback(options: argparse.Namespace) -> None:
@@ -159,10 +155,10 @@ def feedback(options: argparse.Namespace) -> None:
     read_course(course)
     there, _ = students.below(course / "autograded", name)
     if not there:
-        raise UsageError(f"nothing of {name!r} is graded: tfviz-course autograde first")
+        raise CourseError(f"nothing of {name!r} is graded: tfviz-course autograde first")
     wanted = options.student or there
     if strangers := [student for student in wanted if student not in there]:
-        raise UsageError(f"{', '.join(strangers)}: not graded for {name!r}")
+        raise CourseError(f"{', '.join(strangers)}: not graded for {name!r}")
     handle, failed = api(course), {}
     for student in wanted:
         result = handle.generate_feedback(name, student)
@@ -173,7 +169,7 @@ def feedback(options: argparse.Namespace) -> None:
     if todo := waiting(results(course, name)):
         print(f"Not graded yet: {todo}. The pages say so; make them again afterwards.")
     if failed:
-        raise UsageError(f"no feedback in {place}: {students.together(failed)}")
+        raise CourseError(f"no feedback in {place}: {students.together(failed)}")
 
 
 def report(options: argparse.Namespace) -> None:
@@ -202,7 +198,7 @@ def check(options: argparse.Namespace) -> None:
     from tfviz_course import sandbox
 
     if why := sandbox.available():
-        raise UsageError(why)
+        raise CourseError(why)
     print("The sandbox works: submissions can be graded on this machine.")
     if said := sandbox.unbound():
         print(said)

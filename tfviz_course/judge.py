@@ -16,12 +16,10 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import dis
 import hashlib
 import hmac
 import io
 import random
-import re
 import signal
 import threading
 import time
@@ -40,10 +38,11 @@ from tfviz_course.asked import asked
 from tfviz_course.inside import compile_later
 from tfviz_course.line import TEXT, Ran, Session, StudentError, about, kind_of, say
 from tfviz_course.sandbox import Cells, Limits, Stopped, Unavailable, nursery
+from tfviz_lessons.lesson import unmark
+from tfviz_lessons.slice import uses
 
 LIMITS = Limits()
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
-MARK = re.compile(r"^\s*### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
 
 
 # --- results -------------------------------------------------------------------------------------
@@ -151,13 +150,13 @@ def prepare(source: NotebookNode) -> Prepared:
         role = about.get("role", "")
         if cell.cell_type == "code" and role != "install":
             name = str(cell.metadata.get("nbgrader", {}).get("grade_id") or cell.get("id", ""))
-            text = "\n".join(line for line in cell.source.split("\n") if not MARK.match(line))
-            cells.append(Cell(name, role, about.get("exercise") or "", text))
+            cells.append(Cell(name, role, about.get("exercise") or "", unmark(cell.source)))
     tasks = {}
     for cell in cells:
         if cell.role == "yours":
             tests = {c.role: c for c in cells if c.exercise == cell.exercise}
-            parts = tests.get("checks"), tests.get("hidden"), _bound(cell.source)
+            names = uses(cell.source).binds - uses(_imports(cell)).binds
+            parts = tests.get("checks"), tests.get("hidden"), tuple(sorted(names))
             tasks[cell.exercise] = Task(cell.exercise, cell, *parts)
     varies = any(cell.role == "student" for cell in cells)
     prepared = Prepared(tuple(cells), tasks, varies, {})
@@ -217,19 +216,6 @@ def _line(error: BaseException, cell: Cell) -> int:
     """The line of the cell at which it stopped; 0 if it did elsewhere."""
     frames = traceback.extract_tb(error.__traceback__)
     return next((f.lineno or 0 for f in reversed(frames) if f.filename == f"<{cell.name}>"), 0)
-
-
-def _bound(source: str) -> tuple[str, ...]:
-    """The names that a cell binds at its top level, imports apart."""
-    lines = dis.get_instructions(compile(source, "", "exec"))
-    stored = [line.argval for line in lines if line.opname == "STORE_NAME"]
-    imported = {
-        (name.asname or name.name).split(".")[0]
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in node.names
-    }
-    return tuple(dict.fromkeys(name for name in stored if name not in imported))
 
 
 def _imports(cell: Cell | None) -> str:
@@ -400,8 +386,8 @@ class _Judging:
                 "Not judged: the submission's time was over "
                 f"({self.limits.seconds:.0f} seconds for all answers together)."
             )
-        found = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Name)]
-        names = {node.id for node in found if isinstance(node.ctx, ast.Load)} & {*task.names}
+        found = uses(cell.source)
+        names = (found.now | found.later) & {*task.names}
         ran = self.ran[task.label]
         if missing := sorted(names - ran.values.keys()):
             why = f" The cell stops before: {say(ran.error)}" if ran.error else ""
