@@ -55,14 +55,14 @@ def show(options: argparse.Namespace) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tfviz_course import lessons
+    from tfviz_lessons import clone
 
-    for chapter in lessons.choose([options.chapter]) if options.chapter else lessons.chapters():
+    for chapter in clone.choose([options.chapter]) if options.chapter else clone.chapters():
         table = Table(title=chapter, title_justify="left", box=None, padding=(0, 2, 0, 2))
         table.add_column("exercise", no_wrap=True)
         table.add_column("answer")
         table.add_column("title")
-        for task in lessons.read(chapter).tasks:
+        for task in clone.read(chapter).tasks:
             begin = task.title or task.prose.source.strip().removeprefix("**").split("**")[0]
             title = textwrap.shorten(begin, 60, placeholder=" …")
             table.add_row(task.label, getattr(task, "answer", "words"), Text(title))
@@ -297,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("tfviz-course: stopped; what is done is kept, and a new run goes on", file=sys.stderr)
         return 130
     except Exception as error:
-        ours = type(error).__module__.startswith("tfviz_course")
+        ours = type(error).__module__.startswith(("tfviz_course", "tfviz_lessons"))
         if not ours and type(error) not in (FileNotFoundError, ValueError):
             raise  # a mistake of the course's own, which is reported with all of it
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -10,6 +10,7 @@ The process itself is a copy of one that has loaded Python's libraries and run t
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import json
 import os
@@ -396,6 +397,11 @@ class Nursery:
             cwd="/",
         )
         os.close(file)
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        end_all(psutil.Process(self.process.pid))
+        self.process.wait()
 
     def bear(self, order: bytes, *given: int) -> None:
         """Let it make a copy, to which these descriptors go over. That it has ended is heard by who

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from tfviz_course import CourseError
 from tfviz_lessons.assignment import Told
 from tfviz_lessons.lesson import Lesson, is_lesson, parse
 
@@ -39,10 +38,14 @@ sys.exit(build_sphinx(root, out / "site", noconfig=True, path_config=root / "_co
 """
 
 
+class LessonsError(Exception):
+    """No clone of the course, a name that is not there, or a book that cannot be read."""
+
+
 def home() -> Path:
-    """The folder of this clone; `CourseError` where the lessons are not there."""
+    """The folder of this clone; `LessonsError` where the lessons are not there."""
     if not (HOME / "_toc.yml").is_file() or not (HOME / "chapters").is_dir():
-        raise CourseError(
+        raise LessonsError(
             f"the lessons are not at {HOME}: assignments are made in a clone of the course, with "
             "`make env` and then `.venv/bin/tfviz-course`"
         )
@@ -66,21 +69,21 @@ def read(chapter: str) -> Lesson:
     """The lesson with this short name."""
     known = chapters()
     if chapter not in known:
-        raise CourseError(_unknown(chapter, list(known)))
+        raise LessonsError(_unknown(chapter, list(known)))
     return _parse(known[chapter].read_text("utf8"), known[chapter])
 
 
 def choose(items: Sequence[str]) -> dict[str, list[str]]:
     """The exercises that `items` name, chapters (all of theirs) or labels, as labels by chapter, in
-    the order of the lessons. Raises `CourseError` for an unknown one, with the nearest names."""
+    the order of the lessons. Raises `LessonsError` for an unknown one, with the nearest names."""
     if isinstance(items, str):
-        raise CourseError(f"items = {items!r} is one word; give a list, such as [{items!r}]")
+        raise LessonsError(f"items = {items!r} is one word; give a list, such as [{items!r}]")
     every = {name: [task.label for task in read(name).tasks] for name in chapters()}
     names = {*every, *(label for labels in every.values() for label in labels)}
     if unknown := [item for item in items if item not in names]:
-        raise CourseError(_unknown(unknown[0], sorted(names)))
+        raise LessonsError(_unknown(unknown[0], sorted(names)))
     if not items:
-        raise CourseError("no exercises are chosen; name chapters, or labels such as ex-sharpness")
+        raise LessonsError("no exercises are chosen; name chapters, or labels such as ex-sharpness")
     found = {
         name: [label for label in labels if name in items or label in items]
         for name, labels in every.items()
@@ -104,7 +107,7 @@ def told(chapter: str) -> Told:
     """
     path = read_book() / "site" / "exercises" / "chapters" / f"{chapter}.json"
     if not path.exists():
-        raise CourseError(f"chapter {chapter!r} is not in the book; add it to _toc.yml")
+        raise LessonsError(f"chapter {chapter!r} is not in the book; add it to _toc.yml")
     known: Told = json.loads(path.read_text("utf8"))
     return known
 
@@ -136,10 +139,10 @@ def read_book() -> Path:
                 done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=known)
                 if done.returncode:
                     said = (done.stdout + done.stderr).strip()
-                    raise CourseError(f"the book cannot be read:\n{said[-4000:]}")
+                    raise LessonsError(f"the book cannot be read:\n{said[-4000:]}")
                 stamp.write_text(state)
         return place
-    raise CourseError(
+    raise LessonsError(
         f"nothing can be written below {root}, nor at {cache}; set XDG_CACHE_HOME to a folder that "
         "is yours"
     )
