@@ -308,7 +308,7 @@ def test_nothing_of_one_submission_reaches_another() -> None:
         drawn = value(made[0], spoils)
         made.append(Session(SMALL, cells))
         for later in made[1:]:  # one that was there, and one that is new
-            expected = (drawn, [1.0, 1.0], 1, True, False, False, False, ["home"], [])
+            expected: Any = (drawn, [1.0, 1.0], 1, True, False, False, False, ["home"], [])
             assert value(later, code) == expected
     finally:
         for one in made:
