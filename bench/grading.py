@@ -87,17 +87,22 @@ def spending() -> Iterator[list[Spent]]:
     """
     found: list[Spent] = []
     done = threading.Event()
-    seconds: dict[tuple[int, float], float] = {}
     peak = looking = 0.0
+
+    def used() -> dict[psutil.Process, float]:
+        found = {}
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                found[child] = sum(child.cpu_times()[:2])
+        return found
 
     def look() -> None:
         nonlocal peak, looking
         while not done.wait(0.1):
+            seconds.update(now := used())
             total = 0
-            for child in psutil.Process().children(recursive=True):
+            for child in now:
                 with contextlib.suppress(psutil.Error):
-                    spent = child.cpu_times()
-                    seconds[child.pid, child.create_time()] = spent.user + spent.system
                     total += child.memory_full_info().pss
             peak = max(peak, total / 2**20)
             looking = time.thread_time()
@@ -106,6 +111,8 @@ def spending() -> Iterator[list[Spent]]:
         return sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
 
     watch = threading.Thread(target=look)
+    earlier = used()  # of a process that goes on, only what it uses from here
+    seconds = dict(earlier)
     clock, before = time.perf_counter(), own()
     watch.start()
     try:
@@ -114,7 +121,9 @@ def spending() -> Iterator[list[Spent]]:
         clock = time.perf_counter() - clock
         done.set()
         watch.join()
-        found.append(Spent(clock, own() - looking - before + sum(seconds.values()), peak))
+        mine = own() - looking - before
+        others = sum(seconds.values()) - sum(earlier.values())
+        found.append(Spent(clock, mine + others, peak))
 
 
 def timed(act: Callable[[], Any], times: int = 3) -> float:
@@ -182,24 +191,24 @@ def stock_course(folder: Path, source: Any) -> None:
 
 
 def where_it_goes(source: Any, answers: Mapping[str, str]) -> dict[str, float]:
-    """Seconds of the parts of judging one submission, one after the other."""
+    """Seconds of the parts of judging one submission, one after the other; the process that those
+    of submissions are copies of is there."""
     prepared = prepare(source)
+    cells = prepared.set_up()
 
     def whole(given: Mapping[str, str]) -> None:
         judge(prepared, given, student="s01", secret="0" * 64, assignment=NAME, limits=LIMITS)
 
     def start() -> None:
-        Session(LIMITS).line.close()
+        Session(LIMITS, cells).line.close()
 
-    def bare(code: str) -> float:
-        return timed(lambda: subprocess.run([sys.executable, "-c", code], check=True))
-
+    start()
     first = next(name for name in answers if name.endswith("-yours"))
     ready = timed(start)
     set_up, everything = timed(lambda: whole({first: "pass"})), timed(lambda: whole(answers))
     return {
-        f"process ready (import torch alone {bare('import torch, os; os._exit(0)'):.2f})": ready,
-        "set-up of the lesson": set_up - ready,
+        "a process of its own": ready,
+        "what else the lesson sets up": set_up - ready,
         "answers and tests": everything - set_up,
     }
 

@@ -19,14 +19,11 @@ from typing import Any, NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
-from tfviz_course import lessons
+from tfviz_course import CourseError
+from tfviz_lessons import clone
 from tfviz_lessons.assignment import source
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-
-
-class CourseError(Exception):
-    """A course or assignment that cannot be made or read, with the remedy."""
 
 
 def source_notebooks(
@@ -43,7 +40,7 @@ def source_notebooks(
     seed      the course's variant seed: with the student's name it draws a student's numbers
     points    what an exercise is worth in all, by label, in place of what the lesson says
     """
-    chosen = lessons.choose(items)
+    chosen = clone.choose(items)
     labels = [label for found in chosen.values() for label in found]
     for label, worth in (points or {}).items():
         if label not in labels:
@@ -55,7 +52,7 @@ def source_notebooks(
         stem = chapter.split("/")[-1]
         if stem in made:
             raise CourseError(f"two chapters are called {stem!r}; put them into two assignments")
-        known = lessons.read(chapter), found, lessons.told(chapter)
+        known = clone.read(chapter), found, clone.told(chapter)
         made[stem] = source(*known, name=name, course=course, seed=seed, points=points)
     return made
 

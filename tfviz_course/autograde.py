@@ -29,6 +29,7 @@ from nbgrader import utils
 from nbgrader.api import MissingEntry
 from sqlalchemy.exc import OperationalError
 
+from tfviz_course import CourseError
 from tfviz_course import students as ids
 from tfviz_course.assignment import api, failure, read_course
 from tfviz_course.rebuild import BESIDE, Rebuilt, read_files, read_submission, rebuild
@@ -54,10 +55,6 @@ LOCKED = 30  # seconds to wait when another program holds the gradebook
 BUSY = "database is locked"
 
 
-class GradingError(Exception):
-    """Why grading cannot go on, with the remedy; nothing that is judged is lost."""
-
-
 def autograde(
     course: str | Path,
     assignment: str,
@@ -77,7 +74,7 @@ def autograde(
     judge_only    bring the store up to date; the gradebook stays as it is
     progress      say on stderr who is judged
 
-    Raises `GradingError` (or a `CourseError`) with the remedy; what is judged until then is kept.
+    Raises `CourseError` with the remedy; what is judged until then is kept.
     """
     from tfviz_course import sandbox
 
@@ -85,7 +82,7 @@ def autograde(
     limits = limits or sandbox.Limits()
     took = dict.fromkeys(_chosen(task, students), 0.0)
     if why := sandbox.available():
-        raise GradingError(f"submissions are not judged without a sandbox: {why}")
+        raise CourseError(f"submissions are not judged without a sandbox: {why}")
     notebooks = [
         [name, cell.cell_type, cell.source, cell.metadata]
         for some in (task.sources, task.releases)
@@ -125,12 +122,12 @@ def _load(course: Path, name: str) -> _Assignment:
         found[kind] = {path.stem: nbformat.read(path, as_version=4) for path in paths}
     if not found["source"]:
         known = sorted(path.name for path in (course / "source").glob("[!.]*"))
-        raise GradingError(
+        raise CourseError(
             f"there is no assignment {name!r} in {course}: it has {', '.join(known) or 'none'}"
         )
     missing = sorted(found["source"].keys() - found["release"].keys())
     if missing:
-        raise GradingError(
+        raise CourseError(
             f"release/{name} lacks {', '.join(missing)}: generate the assignment, in formgrader or "
             f"by 'nbgrader generate_assignment {name}'"
         )
@@ -142,7 +139,7 @@ def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
     there, _ = ids.below(task.course / "submitted", task.name)
     wanted = there if students is None else sorted(map(ids.check, set(students)))
     if strangers := [student for student in wanted if student not in there]:
-        raise GradingError(
+        raise CourseError(
             f"no submission of {', '.join(strangers)}: there is no folder "
             f"{task.course / 'submitted' / strangers[0] / task.name}"
         )
@@ -254,7 +251,7 @@ def _judged(
 ) -> Iterator[tuple[_Job, float]]:
     """Judge each job in a child process, `workers` at a time, and store what comes back.
 
-    Whose process does not start is judged again in the next run: `GradingError` says so when all
+    Whose process does not start is judged again in the next run: `CourseError` says so when all
     others are judged, or at once when nobody's does.
     """
     from tfviz_course.child import Child
@@ -267,7 +264,7 @@ def _judged(
             prepared[name] = prepare(task.sources[name])
         except ValueError as error:
             place = f"source/{task.name}/{name}.ipynb"
-            raise GradingError(f"{place} does not run with its own answers: {error}") from error
+            raise CourseError(f"{place} does not run with its own answers: {error}") from error
     queue = list(reversed(jobs))
     running: dict[Child, tuple[_Job, float]] = {}
     dead: dict[str, str] = {}  # whose process did not start, and why
@@ -303,7 +300,7 @@ def _judged(
         for child in running:
             child.end()
     if dead:
-        raise GradingError(f"not judged: {ids.together(dead)}; run this again")
+        raise CourseError(f"not judged: {ids.together(dead)}; run this again")
 
 
 def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
@@ -321,7 +318,7 @@ def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
 def _record_all(task: _Assignment, students: Sequence[str]) -> None:
     """Write the stored verdicts into the gradebook, by nbgrader's own Autograde.
 
-    A submission that cannot be recorded does not keep the others from it; `GradingError` names it
+    A submission that cannot be recorded does not keep the others from it; `CourseError` names it
     at the end.
     """
     failed: dict[str, str] = {}
@@ -338,7 +335,7 @@ def _record_all(task: _Assignment, students: Sequence[str]) -> None:
         except (OSError, OperationalError) as error:
             said = f"{type(error).__name__}: {error}"
         if BUSY in said:
-            raise GradingError(
+            raise CourseError(
                 "the gradebook is in use by another program, such as formgrader or a copy of "
                 "gradebook.db that is being made: close it, then run this again. All verdicts are "
                 "kept."
@@ -346,7 +343,7 @@ def _record_all(task: _Assignment, students: Sequence[str]) -> None:
         if said:
             failed[student] = said
     if failed:
-        raise GradingError(f"not recorded: {ids.together(failed)}")
+        raise CourseError(f"not recorded: {ids.together(failed)}")
 
 
 def _record(handle: Any, assignment: str, student: str) -> str:

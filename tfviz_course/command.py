@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from tfviz_course import students
+from tfviz_course import CourseError, students
 
 ABOUT = """\
 Teach with the course: assignments from its lessons, safe grading, results of a class.
@@ -30,10 +30,6 @@ The usual way, in this order:
   tfviz-course feedback hw1                          a page for each student
 """
 REMARKS = 5  # on one student that are printed
-
-
-class UsageError(Exception):
-    """What was asked for cannot be; the message says what to ask for instead."""
 
 
 # --- the subcommands -----------------------------------------------------------------------------
@@ -59,14 +55,14 @@ def show(options: argparse.Namespace) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tfviz_course import lessons
+    from tfviz_lessons import clone
 
-    for chapter in lessons.choose([options.chapter]) if options.chapter else lessons.chapters():
+    for chapter in clone.choose([options.chapter]) if options.chapter else clone.chapters():
         table = Table(title=chapter, title_justify="left", box=None, padding=(0, 2, 0, 2))
         table.add_column("exercise", no_wrap=True)
         table.add_column("answer")
         table.add_column("title")
-        for task in lessons.read(chapter).tasks:
+        for task in clone.read(chapter).tasks:
             begin = task.title or task.prose.source.strip().removeprefix("**").split("**")[0]
             title = textwrap.shorten(begin, 60, placeholder=" …")
             table.add_row(task.label, getattr(task, "answer", "words"), Text(title))
@@ -143,7 +139,7 @@ def autograde(options: argparse.Namespace) -> None:
     if found.strange:
         names = ", ".join(map(students.shown, found.strange))
         place = options.course / "submitted"
-        raise UsageError(f"not graded: {names}: {students.RULE}; rename it in {place}")
+        raise CourseError(f"not graded: {names}: {students.RULE}; rename it in {place}")
 
 
 def feedback(options: argparse.Namespace) -> None:
@@ -159,10 +155,10 @@ def feedback(options: argparse.Namespace) -> None:
     read_course(course)
     there, _ = students.below(course / "autograded", name)
     if not there:
-        raise UsageError(f"nothing of {name!r} is graded: tfviz-course autograde first")
+        raise CourseError(f"nothing of {name!r} is graded: tfviz-course autograde first")
     wanted = options.student or there
     if strangers := [student for student in wanted if student not in there]:
-        raise UsageError(f"{', '.join(strangers)}: not graded for {name!r}")
+        raise CourseError(f"{', '.join(strangers)}: not graded for {name!r}")
     handle, failed = api(course), {}
     for student in wanted:
         result = handle.generate_feedback(name, student)
@@ -173,7 +169,7 @@ def feedback(options: argparse.Namespace) -> None:
     if todo := waiting(results(course, name)):
         print(f"Not graded yet: {todo}. The pages say so; make them again afterwards.")
     if failed:
-        raise UsageError(f"no feedback in {place}: {students.together(failed)}")
+        raise CourseError(f"no feedback in {place}: {students.together(failed)}")
 
 
 def report(options: argparse.Namespace) -> None:
@@ -202,7 +198,7 @@ def check(options: argparse.Namespace) -> None:
     from tfviz_course import sandbox
 
     if why := sandbox.available():
-        raise UsageError(why)
+        raise CourseError(why)
     print("The sandbox works: submissions can be graded on this machine.")
     if said := sandbox.unbound():
         print(said)
@@ -301,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("tfviz-course: stopped; what is done is kept, and a new run goes on", file=sys.stderr)
         return 130
     except Exception as error:
-        ours = type(error).__module__.startswith("tfviz_course")
+        ours = type(error).__module__.startswith(("tfviz_course", "tfviz_lessons"))
         if not ours and type(error) not in (FileNotFoundError, ValueError):
             raise  # a mistake of the course's own, which is reported with all of it
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -3,20 +3,31 @@
 It runs in the sandbox, with nothing of the grader's in reach: the tests, the hidden inputs before
 they are used and the solutions never come here. Whoever takes it over gains a process that can
 only answer wrongly. `tfviz_course.line` is the other end, and describes the messages.
+
+What all submissions begin with, libraries and the lesson's set-up, is loaded once, by a process of
+the grader's that never runs a line of a student's (`main`). For each submission it makes a copy of
+itself, which moves into a new sandbox for good (`_enter`, `_confine`) before it serves anybody.
 """
 
 from __future__ import annotations
 
 import base64
+import ctypes
+import fcntl
 import gc
 import importlib
 import io
 import json
 import linecache
 import os
+import random
 import resource
 import shutil
+import signal
+import socket
+import struct
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -24,26 +35,62 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import groupby
 from operator import itemgetter
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any
+from typing import Any, BinaryIO, NoReturn
 
 from tfviz_course import codec
 
 MESSAGE = 2_000  # characters of an error's message
 LINES = 6  # of a traceback
+SPACES = ("cgroup", "ipc", "uts", "net", "pid", "mnt")
+OWNER = 0xB701  # what to ask of a namespace: the user namespace that it belongs to
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def _confine(orders: dict[str, Any]) -> None:
-    """Give up the rights of root, set the limits that hold for each process."""
-    limits, uid = orders["limits"], orders["uid"]
+# --- from the grader into the sandbox ------------------------------------------------------------
+
+
+def _must(done: int) -> None:
+    if done != 0:
+        raise OSError(ctypes.get_errno(), "the sandbox cannot be entered")
+
+
+def _enter(pid: int) -> int:
+    """Move into all namespaces of this process, and go on as a fork, which is in that of processes,
+    too; gives the fork's number outside."""
+    there, here = f"/proc/{pid}/ns", "/proc/self/ns"
+    names = [name for name in SPACES if not os.path.samefile(f"{there}/{name}", f"{here}/{name}")]
+    opened = [os.open(f"{there}/{name}", os.O_RDONLY) for name in names]
+    if not os.path.samefile(f"{there}/user", f"{here}/user"):
+        user, owner = os.open(f"{there}/user", os.O_RDONLY), fcntl.ioctl(opened[-1], OWNER)
+        last = [] if os.path.sameopenfile(user, owner) else [user]
+        opened = [owner, *opened, *last]  # who owns them may enter them
+    outside = os.open("/proc", os.O_RDONLY)
+    for space in opened:
+        _must(LIBC.setns(space, 0))
+    if os.fork():
+        os._exit(0)
+    return int(os.readlink("self", dir_fd=outside))
+
+
+def _confine(limits: dict[str, Any], uid: int | None, calls: bytes) -> None:
+    """Give up all rights, set the limits that hold for each process, refuse calls of the kernel."""
+    os.setsid()
     if uid is not None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
+    # version 3, this process; effective, permitted and inheritable capabilities, in two halves
+    _must(LIBC.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()))
+    _must(LIBC.prctl(38, 1, 0, 0, 0))  # PR_SET_NO_NEW_PRIVS
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_CPU, int(limits["seconds"] + limits["start_seconds"]))
     _limit(resource.RLIMIT_FSIZE, limits["file_size"])
     _limit(resource.RLIMIT_NOFILE, limits["files"])
     _limit(resource.RLIMIT_NPROC, limits["processes"])
+    if calls:
+        program = ctypes.create_string_buffer(calls, len(calls))
+        filtering = struct.pack("@HP", len(calls) // 8, ctypes.addressof(program))
+        _must(LIBC.prctl(22, 2, filtering, 0, 0))  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
 
 
 def _limit(kind: int, most: int, *, for_good: bool = True) -> None:
@@ -219,14 +266,14 @@ def _error(error: BaseException, *, call: bool = False) -> dict[str, Any]:
 class Line(codec.End):
     """Serves the grader: one request after the other, with questions of ours in between."""
 
-    def __init__(self, orders: dict[str, Any]) -> None:
+    reading: BinaryIO
+    writing: BinaryIO
+    process: int
+    dice: Any = None  # Python's random state after the set-up
+    failed = ""  # the set-up, and how
+
+    def __init__(self) -> None:
         super().__init__()
-        reading, writing = orders["lines"]
-        for number in (reading, writing):
-            os.set_inheritable(number, False)
-        self.reading, self.writing = os.fdopen(reading, "rb"), os.fdopen(writing, "wb")
-        self.process = os.getpid()
-        self.limits = orders["limits"]
         self.spaces: dict[int, dict[str, Any]] = {}
         self.lock = Lock()
         self.locked: dict[int, list[FunctionType]] = {}  # by the step of the answer
@@ -235,6 +282,51 @@ class Line(codec.End):
         self.calls = 0  # of the student's functions that go on
         self.shown = Shown()
         self.shell: Any = None
+
+    def load(self) -> None:
+        """Import what answers need."""
+        import matplotlib.font_manager  # noqa: F401  what it makes once serves all
+        import torch
+
+        torch.set_num_threads(1)
+        compile_later()
+        self.shell = _shell(self.shown)
+        import tfviz
+
+        self.lock.library = os.path.dirname(tfviz.__file__) + os.sep
+        sys.argv = [""]
+
+    def set_up(self, cells: list[list[str]]) -> None:
+        """Run the lesson's set-up."""
+        for name, source in cells:
+            if (error := self.execute(source, [], ours=True)) and not self.failed:
+                said = f"{type(error).__name__}: {error}"
+                self.failed = f"cell {name!r} of the assignment fails for a submission: {said}"
+        self.dice = random.getstate()
+
+    def serve_one(self, order: dict[str, Any], lines: list[int]) -> NoReturn:
+        """Go into the sandbox and do what is asked from there, until its end."""
+        null = os.open(os.devnull, os.O_RDWR)
+        null, *lines = (fcntl.fcntl(number, fcntl.F_DUPFD, 16) for number in (null, *lines))
+        for place, number in enumerate((null, null, null, *lines)):
+            os.dup2(number, place, inheritable=place < 3)
+        os.closerange(5, os.sysconf("SC_OPEN_MAX"))
+        outside = _enter(order["pid"])
+        os.closerange(5, os.sysconf("SC_OPEN_MAX"))  # nothing of the machine's stays open
+        if self.dice:
+            random.setstate(self.dice)  # Python draws another one in each fork
+        limits = order["limits"]
+        _confine(limits, order["uid"], bytes.fromhex(order["calls"]))
+        os.umask(0o077)
+        os.environ["HOME"] = order["home"]
+        os.makedirs(order["home"], exist_ok=True)
+        os.chdir(order["home"])
+        self.reading, self.writing = os.fdopen(3, "rb"), os.fdopen(4, "wb")
+        self.process = os.getpid()
+        bound_memory(limits["memory"])
+        self.send(["failed", self.failed] if self.failed else ["ready", outside], [])
+        while True:
+            self.serve(*self.receive())
 
     def receive(self) -> tuple[Any, codec.Reader]:
         text, raw = codec.lengths(self._read(codec.HEAD.size))
@@ -285,6 +377,21 @@ class Line(codec.End):
                     raise made
                 self.serve(message, reader)
 
+    def execute(
+        self, source: str, locked: list[FunctionType], *, ours: bool
+    ) -> BaseException | None:
+        """Run a cell while these functions raise; gives what it raised."""
+        files = set(linecache.cache)
+        try:
+            with self.lock.on(locked):
+                result = self.shell.run_cell(source, store_history=False)
+            error: BaseException | None = result.error_before_exec or result.error_in_exec
+        except BaseException as failed:
+            error = failed
+        if ours:
+            self.lock.cells |= {f for f in linecache.cache if f not in files and "<ipython" in f}
+        return error
+
     # --- requests ---
 
     def serve(self, message: Any, reader: codec.Reader) -> None:
@@ -308,15 +415,7 @@ class Line(codec.End):
             home = self.shell.user_ns if module == "__main__" else vars(sys.modules[module])
             if isinstance(home.get(name), FunctionType):
                 self.locked[step].append(home[name])
-        files = set(linecache.cache)
-        try:
-            with self.lock.on(self.locked[step]):
-                result = self.shell.run_cell(source, store_history=False)
-            error = result.error_before_exec or result.error_in_exec
-        except BaseException as failed:
-            error = failed
-        if locked is None:
-            self.lock.cells |= {f for f in linecache.cache if f not in files and "<ipython" in f}
+        error = self.execute(source, self.locked[step], ours=locked is None)
         space = self.shell.user_ns
         self.spaces[step], self.at = dict(space), step
         outputs = self.shown.take()
@@ -372,32 +471,59 @@ class Later(ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-def main(orders: dict[str, Any]) -> None:
-    _confine(orders)
-    os.umask(0o077)
-    os.makedirs(os.environ["HOME"], exist_ok=True)
-    with suppress(FileNotFoundError):  # matplotlib reads its list of fonts where it can write, only
-        shutil.copytree(f"{os.environ['PYTHONPATH']}/matplotlib", os.environ["MPLCONFIGDIR"])
-    os.chdir(os.environ["HOME"])
-    gc.disable()  # what is imported stays: nobody need look through it, now or later
+def compile_later() -> None:
+    """Do without torch's compiler until somebody compiles."""
     import torch
 
-    torch.set_num_threads(1)
-    torch._dynamo = sys.modules["torch._dynamo"] = Later("torch._dynamo")
-    line = Line(orders)
-    line.shell = _shell(line.shown)
-    import tfviz
+    if "torch._dynamo" not in sys.modules:
+        torch._dynamo = sys.modules["torch._dynamo"] = Later("torch._dynamo")
 
-    line.lock.library = os.path.dirname(tfviz.__file__) + os.sep
-    sys.argv = [""]
-    gc.freeze()
-    gc.enable()
-    line.send(["ready"], [])
-    bound_memory(line.limits["memory"])
+
+@contextmanager
+def _home(fonts: list[str]) -> Iterator[None]:
+    """A home for a while; in it is matplotlib's list of fonts, which takes seconds to make."""
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory() as home:
+        os.environ |= {"HOME": home, "MPLCONFIGDIR": f"{home}/matplotlib"}
+        os.makedirs(f"{home}/matplotlib")
+        for file in fonts:
+            shutil.copy(file, f"{home}/matplotlib")
+        yield
+    os.environ |= before
+
+
+def main(control: socket.socket, fonts: list[str]) -> None:
+    """Load what all submissions need. Then, for each order that comes, start a copy: one that runs
+    a lesson's set-up and is itself to be copied, or the process of a submission."""
+    gc.disable()  # what is imported stays: nobody need look through it, now or later
+    line = Line()
+    with _home(fonts):
+        line.load()
     while True:
-        line.serve(*line.receive())
+        LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: not without the grader
+        LIBC.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: who loses its parent is ours,
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # and nobody need be collected
+        gc.freeze()
+        gc.enable()
+        while True:
+            order, given, *_ = socket.recv_fds(control, 1 << 16, 2)
+            if not order:
+                return
+            if os.fork() == 0:
+                break
+            for number in given:
+                os.close(number)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if order != b"set-up":
+            line.serve_one(json.loads(order), given)
+        control = socket.socket(fileno=given[0])
+        with open(given[1]) as cells, _home([]):
+            line.set_up(json.load(cells))
 
 
 if __name__ == "__main__":
     _here = sys.modules["__main__"]  # the shell puts the student's module in its place
-    main(json.loads(sys.argv[1]))
+    try:
+        main(socket.socket(fileno=int(sys.argv[1])), json.load(sys.stdin))
+    finally:
+        os._exit(1)  # also each copy

@@ -16,12 +16,10 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import dis
 import hashlib
 import hmac
 import io
 import random
-import re
 import signal
 import threading
 import time
@@ -37,12 +35,14 @@ from nbformat import NotebookNode
 from tfviz import checks
 from tfviz_course import codec
 from tfviz_course.asked import asked
+from tfviz_course.inside import compile_later
 from tfviz_course.line import TEXT, Ran, Session, StudentError, about, kind_of, say
-from tfviz_course.sandbox import Limits, Stopped, Unavailable
+from tfviz_course.sandbox import Cells, Limits, Stopped, Unavailable, nursery
+from tfviz_lessons.lesson import unmark
+from tfviz_lessons.slice import uses
 
 LIMITS = Limits()
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
-MARK = re.compile(r"^\s*### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
 
 
 # --- results -------------------------------------------------------------------------------------
@@ -107,6 +107,17 @@ class Prepared:
     space: dict[str, Any]
     start: State | None = None  # before the first exercise
 
+    @property
+    def first(self) -> int:
+        """Where the cells of the first exercise begin."""
+        places = (n for n, cell in enumerate(self.cells) if cell.exercise)
+        return next(places, len(self.cells))
+
+    def set_up(self) -> Cells:
+        """What the processes of all submissions begin with."""
+        mine = [cell for cell in self.cells[: self.first] if cell.role != "student"]
+        return tuple((cell.name, cell.source) for cell in mine)
+
     def show(self, state: State) -> None:
         """Make the names those of `state`."""
         names, *dice = state
@@ -132,22 +143,24 @@ def prepare(source: NotebookNode) -> Prepared:
     Raises ValueError if a cell fails, with its name and the error.
     """
     torch.set_num_threads(1)
+    compile_later()
     cells = []
     for cell in source.cells:
         about = cell.metadata.get("tfviz", {})
         role = about.get("role", "")
         if cell.cell_type == "code" and role != "install":
             name = str(cell.metadata.get("nbgrader", {}).get("grade_id") or cell.get("id", ""))
-            text = "\n".join(line for line in cell.source.split("\n") if not MARK.match(line))
-            cells.append(Cell(name, role, about.get("exercise") or "", text))
+            cells.append(Cell(name, role, about.get("exercise") or "", unmark(cell.source)))
     tasks = {}
     for cell in cells:
         if cell.role == "yours":
             tests = {c.role: c for c in cells if c.exercise == cell.exercise}
-            parts = tests.get("checks"), tests.get("hidden"), _bound(cell.source)
+            names = uses(cell.source).binds - uses(_imports(cell)).binds
+            parts = tests.get("checks"), tests.get("hidden"), tuple(sorted(names))
             tasks[cell.exercise] = Task(cell.exercise, cell, *parts)
     varies = any(cell.role == "student" for cell in cells)
     prepared = Prepared(tuple(cells), tasks, varies, {})
+    nursery(prepared.set_up())  # begins here, so that all who are forked from here share it
     _execute_trusted(prepared, "instructor")
     return prepared
 
@@ -157,9 +170,7 @@ def _execute_trusted(prepared: Prepared, student: str) -> None:
 
     The set-up above the first exercise does not depend on the student: it runs once.
     """
-    space = prepared.space
-    places = (n for n, cell in enumerate(prepared.cells) if cell.exercise)
-    first = next(places, len(prepared.cells))
+    space, first = prepared.space, prepared.first
     if prepared.start is None:
         nothing = {"display": lambda *things, **options: None}
         space.update({"__name__": "__main__", "__builtins__": builtins, **nothing})
@@ -205,19 +216,6 @@ def _line(error: BaseException, cell: Cell) -> int:
     """The line of the cell at which it stopped; 0 if it did elsewhere."""
     frames = traceback.extract_tb(error.__traceback__)
     return next((f.lineno or 0 for f in reversed(frames) if f.filename == f"<{cell.name}>"), 0)
-
-
-def _bound(source: str) -> tuple[str, ...]:
-    """The names that a cell binds at its top level, imports apart."""
-    lines = dis.get_instructions(compile(source, "", "exec"))
-    stored = [line.argval for line in lines if line.opname == "STORE_NAME"]
-    imported = {
-        (name.asname or name.name).split(".")[0]
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in node.names
-    }
-    return tuple(dict.fromkeys(name for name in stored if name not in imported))
 
 
 def _imports(cell: Cell | None) -> str:
@@ -321,9 +319,11 @@ class _Judging:
         """A process in which all cells have run, except the answers that ended one; None when the
         time is over."""
         while self.session is None and self.left > 0:
-            self.session = Session(self.limits)
+            self.session = Session(self.limits, self.prepared.set_up())
             last = ""  # the answer that ran last; empty until the student's code begins
             for step, cell in enumerate(self.prepared.cells):
+                if step < self.prepared.first and cell.role != "student":
+                    continue  # it has run in the nursery
                 try:
                     if cell.role == "yours":
                         if cell.exercise in self.stopped or cell.name not in self.answers:
@@ -386,8 +386,8 @@ class _Judging:
                 "Not judged: the submission's time was over "
                 f"({self.limits.seconds:.0f} seconds for all answers together)."
             )
-        found = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Name)]
-        names = {node.id for node in found if isinstance(node.ctx, ast.Load)} & {*task.names}
+        found = uses(cell.source)
+        names = (found.now | found.later) & {*task.names}
         ran = self.ran[task.label]
         if missing := sorted(names - ran.values.keys()):
             why = f" The cell stops before: {say(ran.error)}" if ran.error else ""

@@ -20,7 +20,7 @@ from nbformat.v4 import new_output
 
 from tfviz_course import codec
 from tfviz_course.codec import EXCEPTIONS, Remote
-from tfviz_course.sandbox import Deadline, Limits, Sandbox, Stopped, Unavailable
+from tfviz_course.sandbox import Cells, Deadline, Limits, Sandbox, Stopped, Unavailable
 
 TEXT = 4_000  # characters of a message
 PICTURES = 1_000_000  # characters of all pictures of a cell, in base64
@@ -33,22 +33,22 @@ class StudentError(Exception):
 class Session(codec.End):
     """One process of a student's and the line to it."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, cells: Cells = ()) -> None:
         super().__init__()
         self.limits = limits
         self.asked = 0  # calls of functions of ours, in the cell of tests at hand
         self.raised: dict[int, Exception] = {}
         self.cell: Deadline | None = None
-        self.line = Sandbox(limits)
+        self.line = Sandbox(limits, cells)
         try:
             message, _ = self.line.receive(Deadline(limits.start_seconds, self.line))
         except Stopped as stopped:
             self.line.close()
             raise Unavailable(f"The process for a submission does not start: {stopped}") from None
-        if message != ["ready"]:
+        if message[0] != "ready":
             self.line.close()
-            raise Unavailable("The process for a submission does not start as it should.")
-        self.line.started()
+            raise Unavailable(message[1])
+        self.line.started(message[1])
 
     def fresh(self, seconds: float) -> None:
         """A new cell of tests begins, whose calls may take this long in all; what an older one

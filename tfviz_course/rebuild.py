@@ -26,6 +26,8 @@ from typing import Any
 
 from nbformat import NotebookNode
 
+from tfviz_course.students import shown
+
 FILE = 20 * 2**20  # bytes of one file that are read
 FILES = 50  # files of one submission that are looked at
 BYTES = 40 * 2**20  # of all files of one submission
@@ -164,7 +166,7 @@ def _taken_over(cell: NotebookNode, answer: _Cell, remarks: list[str]) -> str:
             data = picture(bundle.get(kind)) if isinstance(bundle, dict) else ""
             left -= len(data)
             if data and left >= 0:
-                kept.setdefault(_shown(name)[1:-1], NotebookNode())[kind] = data
+                kept.setdefault(shown(name)[1:-1], NotebookNode())[kind] = data
     if left < 0:
         remarks.append(f"{label}: its pictures are too large, some were left out")
     if kept:
@@ -222,18 +224,16 @@ def read_files(folder: Path, wanted: Collection[str] = ()) -> tuple[dict[str, by
     try:
         if not stat.S_ISDIR(folder.lstat().st_mode):
             return {}, ["the submission is no folder, it was not read"]
-        paths = sorted(folder.iterdir())
-        for path in list(paths):
-            if _is_folder(path) and not path.name.startswith((".", "__")):
-                paths += sorted(path.iterdir())
+        for path in sorted(folder.iterdir()):
+            below = path.is_dir() and not path.is_symlink()
+            paths += [path] if path.suffix or not below else []
+            paths += sorted(path.iterdir()) if below and path.name[:1] not in "._" else []
     except OSError as error:
         remarks.append(f"the submission cannot be read: {error.strerror}")
     paths = [
         path
         for path in paths
-        if path.suffix.lower() in SUFFIXES
-        and not path.name.startswith((".", "__"))
-        and (path.suffix or not _is_folder(path))
+        if path.suffix.lower() in SUFFIXES and not path.name.startswith((".", "__"))
     ]
     first = {*BESIDE, *(f"{name}.ipynb" for name in wanted)}
     paths.sort(key=lambda path: (path.name not in first, path.suffix != ".ipynb"))
@@ -245,12 +245,8 @@ def read_files(folder: Path, wanted: Collection[str] = ()) -> tuple[dict[str, by
         try:
             found[name] = read_plain(path, min(FILE, BYTES - sum(map(len, found.values()))))
         except OSError as error:
-            remarks.append(f"{_shown(name)} was not read: {error.strerror}")
+            remarks.append(f"{shown(name)} was not read: {error.strerror}")
     return found, remarks
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
 
 
 def read_plain(
@@ -302,10 +298,10 @@ def read_submission(
             unread.discard(best)
         told = [*rebuilt.remarks, *_numbers(rebuilt, student)]
         if rebuilt.found and best != exact:
-            told.insert(0, f"{exact}: read from the file {_shown(best)}, where the answers are")
+            told.insert(0, f"{exact}: read from the file {shown(best)}, where the answers are")
         made[notebook] = replace(rebuilt, remarks=tuple(told))
     first = next(iter(releases))  # where what is about all files is told, once
-    told = [f"{_few(sorted(map(_shown, unread)))}: not read"] if unread else []
+    told = [f"{_few(sorted(map(shown, unread)))}: not read"] if unread else []
     made[first] = replace(made[first], remarks=(*remarks, *made[first].remarks, *told))
     return made
 
@@ -316,29 +312,27 @@ def _numbers(rebuilt: Rebuilt, student: str) -> list[str]:
     if not named or named[2].strip().casefold() in ("", student.strip().casefold()):
         return []
     return [
-        f"the notebook's STUDENT is {_shown(named[2])}, the submission is from {_shown(student)}: "
-        f"it is graded with the numbers of {_shown(student)}"
+        f"the notebook's STUDENT is {shown(named[2])}, the submission is from {shown(student)}: "
+        f"it is graded with the numbers of {shown(student)}"
     ]
 
 
 def _read(data: bytes) -> tuple[list[_Cell], list[str]]:
     """The cells of a notebook, and remarks."""
     remarks = []
-    encoding = json.detect_encoding(data)
-    try:
-        text = data.decode(encoding, "surrogatepass")
-    except UnicodeDecodeError:
-        remarks.append(f"the file is not valid {encoding}; signs may be wrong")
-        text = data.decode("cp1252", "replace")
     raw, why = None, "it holds no cells. Open it in Jupyter and save it again"
     try:
-        document = json.loads(text)
+        try:
+            document = json.loads(data)
+        except UnicodeDecodeError as error:
+            remarks.append(f"the file is not valid {error.encoding}; signs may be wrong")
+            document = json.loads(data.decode("cp1252", "replace"))
         raw = document.get("cells") if isinstance(document, dict) else None
     except RecursionError:
         why = "it is nested without end"
     except ValueError as error:
         place = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        why = f"its JSON is broken{place}" if text.strip() else "it is empty"
+        why = f"its JSON is broken{place}" if data.strip() else "it is empty"
     if not isinstance(raw, list) or not raw:
         return [], [*remarks, f"the file is no notebook of format 4: {why}"]
     if len(raw) > CELLS:
@@ -383,16 +377,6 @@ def _clean(source: str) -> str:
     """The text with plain ends of lines, and without signs that no editor shows."""
     text = source.replace("\r\n", "\n").replace("\r", "\n")
     return CONTROL.sub("", text).encode("utf-8", "replace").decode()
-
-
-def _shown(value: object) -> str:
-    """Something of a student's in a remark: short, on one line."""
-    try:
-        text = repr(value) if isinstance(value, str) else str(value)
-    except RecursionError:
-        text = type(value).__name__
-    text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def picture(value: object) -> str:

@@ -1,24 +1,29 @@
 """A process for a student's code: cut off from the machine, bounded, and surely ended.
 
-It runs under bubblewrap (`bwrap`): no network, no files but the system's libraries, Python and
-tfviz (read-only), a small /tmp of its own, its own processes. Limits bound time, memory (of all its
-processes together), processes and files. The grader speaks to it over two pipes.
+bubblewrap (`bwrap`) makes a new sandbox for each: no network, no files but the system's libraries,
+Python and tfviz (read-only), a small /tmp of its own, its own processes. Limits bound time, memory
+(of all its processes together), processes and files. The grader speaks to it over two pipes.
+
+The process itself is a copy of one that has loaded Python's libraries and run the lesson's set-up
+(`Nursery`), and that moves into the sandbox before it does anything else (`tfviz_course.inside`).
 """
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import json
 import os
 import platform
 import select
 import shutil
+import socket
 import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -30,11 +35,14 @@ import psutil
 from tfviz_course import codec
 
 HERE = Path(__file__).resolve().parent
-INSIDE = "/tmp/grader"  # where the sandbox has inside.py and codec.py
-POLL = 0.1  # seconds between two looks at the processes
+IDLE = "import signal; print('.', flush=True); signal.pause()"  # what keeps a sandbox there
+POLL = 0.2  # seconds between two looks at the processes
 PATIENCE = 10  # times what it may use: so long a submission may be held up by others
 GONE = 10.0  # seconds within which a killed process must be gone
 BASE_UID = 1_900_000_000  # of nobody: behind every range that systems hand out
+
+
+Cells = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -91,21 +99,15 @@ _SYSTEM += [Path("/etc", name) for name in _ETC]
 
 
 @cache
-def _shown() -> dict[Path, Path]:
+def _shown() -> list[Path]:
     """What the process can read, by the place where it sees it: the system's libraries, Python, its
-    environment, tfviz, and what makes it answer."""
-    import matplotlib.font_manager  # makes its list of fonts, which takes seconds
-
+    environment and tfviz."""
     import tfviz
 
     prefixes = {Path(sys.base_prefix), Path(sys.prefix)}
     prefixes |= {prefix.resolve() for prefix in prefixes}
     own = [*sorted(prefixes - {Path("/"), Path("/usr")}), Path(tfviz.__file__).resolve().parent]
-    shown = {path: path for path in (*_SYSTEM, *own) if path.exists()}
-    names = ("__init__.py", "codec.py", "inside.py")
-    shown |= {Path(INSIDE, "tfviz_course", name): HERE / name for name in names}
-    fonts = Path(matplotlib.get_cachedir()).glob("fontlist*.json")
-    return shown | {Path(INSIDE, "matplotlib", file.name): file for file in fonts}
+    return [path for path in (*_SYSTEM, *own) if path.exists()]
 
 
 def _options(disk: int) -> list[str]:
@@ -127,11 +129,11 @@ def _options(disk: int) -> list[str]:
     above = {up for path in shown for up in path.parents} - {Path("/"), Path("/tmp")}
     for up in sorted(above):  # else they are closed to all but root
         command += ["--perms", "0755", "--dir", str(up)]
-    for path, original in shown.items():
-        if original == path and path.is_symlink() and path.parent == Path("/"):
+    for path in shown:
+        if path.is_symlink() and path.parent == Path("/"):
             command += ["--symlink", os.readlink(path), str(path)]  # /bin -> usr/bin
         else:
-            command += ["--ro-bind", str(original), str(path)]
+            command += ["--ro-bind", str(path), str(path)]
     # A shared mapping of /dev/zero is memory of nobody's, too: an empty file stands for it.
     command += ["--dev-bind", "/dev/null", "/dev/zero"]
     # The root of the new file system and /dev are memory too: not writable.
@@ -147,38 +149,32 @@ def _file(data: bytes) -> int:
     return file
 
 
-def _start(limits: Limits, *command: str, lines: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """Run Python in the sandbox with these words; `lines` are descriptors that it gets.
+def _start(limits: Limits, code: str) -> subprocess.Popen[bytes]:
+    """Run bare Python in a new sandbox.
 
     What the first process of the sandbox was started with can be read from inside, by
     /proc/1/environ and /proc/1/cmdline: so bubblewrap gets the student's environment and no other
     (its own --clearenv cleans that of its children only), and its options through a file.
     """
-    options, passed = _options(limits.disk), [*lines]
-    if (program := _filter()) is not None:
-        passed.append(_file(program))
-        options = [*options, "--seccomp", str(passed[-1])]
-    passed.append(_file("\0".join(options).encode()))
+    options = _file("\0".join(_options(limits.disk)).encode())
     bwrap = shutil.which("bwrap") or "bwrap"
     try:
         return subprocess.Popen(
-            [bwrap, "--args", str(passed[-1]), "--", sys.executable, *command],
+            [bwrap, "--args", str(options), "--", sys.executable, "-I", "-S", "-c", code],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL if lines else subprocess.PIPE,
-            pass_fds=passed,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[options],
             start_new_session=True,
             env=ENVIRONMENT,
             cwd="/",
         )
     finally:
-        for descriptor in passed:
-            os.close(descriptor)
+        os.close(options)
 
 
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
-    "PYTHONPATH": INSIDE,
     "HOME": "/tmp/home",
     "USER": "student",
     "LOGNAME": "student",
@@ -210,14 +206,14 @@ _SHARED_ANONYMOUS = 0x21
 _FAMILIES = (1, 2, 10)  # of sockets: AF_UNIX, AF_INET, AF_INET6; there is no network behind them
 
 
-def _filter() -> bytes | None:
+def _filter() -> bytes:
     """A seccomp program: calls that make memory nobody counts, or new namespaces, are refused.
 
-    None on a machine whose numbers are not known here; bubblewrap then does without.
+    Empty on a machine whose numbers are not known here; a sandbox then does without.
     """
     machine = platform.machine()
     if machine not in _MACHINES:
-        return None
+        return b""
     column, number = _MACHINES[machine]
     load, equal, bits, back = 0x20, 0x15, 0x45, 0x06
     allow, refuse, kill = (back, 0, 0, 0x7FFF0000), (back, 0, 0, 0x00050001), (back, 0, 0, 1 << 31)
@@ -257,7 +253,7 @@ def available() -> str | None:
             "bubblewrap is not installed: install it (on Debian and Ubuntu: "
             "apt-get install bubblewrap)."
         )
-    with _start(Limits(), "-I", "-S", "-c", "pass") as tried:
+    with _start(Limits(), "pass") as tried:
         try:
             errors = tried.communicate(timeout=60)[1]
             said = codec.short(errors.decode(errors="replace").strip().split("\n")[-1])
@@ -368,6 +364,60 @@ def unbound() -> str | None:
 # --- the process ---------------------------------------------------------------------------------
 
 
+class Nursery:
+    """A process that has loaded Python's libraries and what a lesson's set-up makes, and that never
+    runs what a student wrote: copies of it become the processes of submissions.
+
+    It has no more than they may know: nothing of the grader's environment, no solutions, no tests.
+    All are copies of the first, and end with the grader.
+    """
+
+    def __init__(self, cells: Cells) -> None:
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            if cells:
+                file = _file(json.dumps(cells).encode())
+                nursery(()).bear(b"set-up", os.dup(theirs.fileno()), file)
+            else:
+                self._start(theirs.fileno())
+
+    def _start(self, control: int) -> None:
+        import matplotlib.font_manager  # makes its list of fonts, which takes seconds
+
+        fonts = [str(file) for file in Path(matplotlib.get_cachedir()).glob("fontlist*.json")]
+        file = _file(json.dumps(fonts).encode())
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-s", "-m", "tfviz_course.inside", str(control)],
+            stdin=file,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[control],
+            start_new_session=True,
+            env=ENVIRONMENT | {"HOME": "/nonexistent"},
+            cwd="/",
+        )
+        os.close(file)
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        end_all(psutil.Process(self.process.pid))
+        self.process.wait()
+
+    def bear(self, order: bytes, *given: int) -> None:
+        """Let it make a copy, to which these descriptors go over. That it has ended is heard by who
+        waits at their other ends."""
+        with suppress(OSError):
+            socket.send_fds(self.control, [order], given)
+        for number in given:
+            os.close(number)
+
+
+@cache
+def nursery(cells: Cells) -> Nursery:
+    """The one with these cells, (name, source), which is made when it is first asked for."""
+    return Nursery(cells)
+
+
 class Sandbox:
     """One process for a student's code, at the other end of a line.
 
@@ -375,7 +425,7 @@ class Sandbox:
     nonsense. `close` ends it and all that it started.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, cells: Cells = ()) -> None:
         if not shutil.which("bwrap") and (why := available()):
             raise Unavailable(why)
         self.limits = limits
@@ -383,21 +433,27 @@ class Sandbox:
         self.used = 0.0  # seconds, as `Deadline` counts them
         self._waiting = False  # the grader, for the process
         self._closed = False
-        self._base = 0  # bytes that Python takes
+        self._base = [0, 0]  # bytes that Python takes, as `_memory` counts them
         self._group: Group | None = None  # once Python is there
+        self.process = _start(limits, IDLE)
+        assert self.process.stdout
+        if not self.process.stdout.read(1):
+            said = self.process.communicate()[1].decode(errors="replace").strip()
+            raise Unavailable(f"bubblewrap does not run: {codec.short(said)}")
+        self._tops = [psutil.Process(self.process.pid)]
+        uid = BASE_UID + (os.getpid() * 16 + next(_COUNT) % 16) % 100_000_000
+        order = {
+            "pid": family(*self._tops)[-1].pid,
+            "uid": uid if os.geteuid() == 0 else None,
+            "home": ENVIRONMENT["HOME"],
+            "limits": asdict(limits) | {"processes": limits.processes + self._mine()},
+            "calls": _filter().hex(),
+        }
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         os.set_blocking(self._out, False)
         os.set_blocking(self._in, False)
-        uid = BASE_UID + (os.getpid() * 16 + next(_COUNT) % 16) % 100_000_000
-        orders = {
-            "lines": [theirs_in, theirs_out],
-            "uid": uid if os.geteuid() == 0 else None,
-            "limits": asdict(limits) | {"processes": limits.processes + self._mine()},
-        }
-        command = ["-P", "-m", "tfviz_course.inside", json.dumps(orders)]
-        self.process = _start(limits, *command, lines=(theirs_in, theirs_out))
-        self._top = psutil.Process(self.process.pid)
+        nursery(cells).bear(json.dumps(order).encode(), theirs_in, theirs_out)
         self._watch = threading.Thread(target=self._watching, daemon=True, name="watch a sandbox")
         self._watch.start()
 
@@ -445,7 +501,7 @@ class Sandbox:
                             raise self._died()
                         parts.append(part)
                         size -= len(part)
-                elif self.process.poll() is not None:
+                elif len(self._tops) > 1 and gone(self._tops[1]):
                     raise self._died()
         return b"".join(parts)
 
@@ -476,7 +532,7 @@ class Sandbox:
     def stop(self, reason: str, remark: str) -> Stopped:
         """End it for this reason, unless it has been ended already; gives the first reason."""
         self.broken = self.broken or Stopped(reason, remark)
-        end_all(self._top)
+        end_all(*self._tops)
         return self.broken
 
     def nonsense(self, what: str) -> Stopped:
@@ -502,10 +558,12 @@ class Sandbox:
 
     # --- limits over all processes, and the end ---
 
-    def started(self) -> None:
-        """Python and its libraries are loaded: memory counts from here."""
-        tree = family(self._top)
-        self._base = _memory(tree)
+    def started(self, number: int) -> None:
+        """The process has this number, and is ready: memory counts from here."""
+        with suppress(psutil.NoSuchProcess):
+            self._tops.append(psutil.Process(number))
+        tree = family(*self._tops)
+        self._base = [_memory(tree, shared) for shared in (False, True)]
         group = Group(self.limits.memory, self.limits.processes + 8)
         group.take(tree)
         self._group = group
@@ -514,7 +572,7 @@ class Sandbox:
         """Count what it uses, and end it if all its processes together take too much."""
         last, before = 0.0, time.monotonic()
         while not self._closed and self.process.returncode is None:
-            tree = family(self._top)
+            tree = family(*self._tops)
             threads, spent, awake = 0, 0.0, not self._waiting
             for process in tree:
                 with suppress(psutil.Error), process.oneshot():
@@ -531,7 +589,10 @@ class Sandbox:
 
     def _bound(self, group: Group, tree: list[psutil.Process], threads: int) -> None:
         most = self.limits
-        if group.full or (not group.folders and _memory(tree) > self._base + most.memory):
+        shared = len(tree) > 4  # more than two of bubblewrap's, the idle one, the student's
+        if group.full or (
+            not group.folders and _memory(tree, shared) > self._base[shared] + most.memory
+        ):
             self.full()
         elif threads > most.processes + 4:
             said = f"The answer started more than {most.processes} processes and threads."
@@ -544,8 +605,8 @@ class Sandbox:
         if self._closed:
             return
         self._closed = True
-        end_all(self._top)
-        self.process.wait()
+        end_all(*self._tops)
+        self.process.communicate()
         self._watch.join()
         os.close(self._in)
         os.close(self._out)
@@ -553,13 +614,13 @@ class Sandbox:
             self._group.close()
 
 
-def _memory(tree: list[psutil.Process]) -> int:
-    """Bytes of all processes; what forks share is counted once, where that can be read."""
+def _memory(tree: list[psutil.Process], shared: bool) -> int:
+    """Bytes of all processes; if `shared`, what several have counts once."""
     total = 0
     for process in tree:
         with suppress(psutil.Error, OSError):
             try:
-                full = process.memory_full_info() if len(tree) > 3 else process.memory_info()
+                full = process.memory_full_info() if shared else process.memory_info()
                 total += getattr(full, "pss", full.rss)
             except psutil.AccessDenied:
                 total += process.memory_info().rss
@@ -579,31 +640,33 @@ def _inodes(tree: list[psutil.Process]) -> int:
 # --- the end of processes ------------------------------------------------------------------------
 
 
-def family(top: psutil.Process) -> list[psutil.Process]:
-    """A process and all below it."""
-    with suppress(psutil.Error):
-        return [top, *top.children(recursive=True)]
-    return [top]
+def family(*tops: psutil.Process) -> list[psutil.Process]:
+    """These processes and all below them."""
+    found = [*tops]
+    for top in tops:
+        with suppress(psutil.Error):
+            found += top.children(recursive=True)
+    return found
 
 
-def end_all(top: psutil.Process) -> None:
-    """Kill a process and all below it, and wait until they are gone.
+def end_all(*tops: psutil.Process) -> None:
+    """Kill these processes and all below them, and wait until they are gone.
 
     With the first process of a sandbox the kernel ends all others in it, also those that it gets
     meanwhile. Raises RuntimeError if a process does not go.
     """
-    tree = family(top)
+    tree = family(*tops)
     for process in tree:
         with suppress(psutil.Error):
             process.kill()
     end = time.monotonic() + GONE
-    while left := [process for process in tree if not _gone(process)]:
+    while left := [process for process in tree if not gone(process)]:
         if time.monotonic() > end:
             raise RuntimeError(f"processes of a submission do not end: {left}")
         time.sleep(0.02)
 
 
-def _gone(process: psutil.Process) -> bool:
+def gone(process: psutil.Process) -> bool:
     """Whether it has ended; who started it may not have collected it yet."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE

@@ -18,22 +18,18 @@ from typing import Any
 from nbformat import NotebookNode
 
 from tfviz._files import written_whole
-from tfviz_course import students
+from tfviz_course import CourseError, students
 
 REBUILT = ".tfviz/rebuilt"
 JUDGED = ".tfviz/judged"
 FORMAT = 2  # of the files with verdicts
 
 
-class StoreError(Exception):
-    """What keeps grading from going on, with the remedy."""
-
-
 @contextlib.contextmanager
 def alone(course: Path) -> Iterator[None]:
     """While one grades in this course, no other process does.
 
-    Raises `StoreError` at once if another one is at it. Not to be used twice in one process.
+    Raises `CourseError` at once if another one is at it. Not to be used twice in one process.
     """
     path = Path(course) / ".tfviz" / "lock"
     with writing(path):
@@ -44,7 +40,7 @@ def alone(course: Path) -> Iterator[None]:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the process, even killed
         except OSError:
             file.seek(0)
-            raise StoreError(
+            raise CourseError(
                 f"this course is being graded by another program (process {file.read().strip()}); "
                 "wait until it has ended, then run this again"
             ) from None
@@ -60,7 +56,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(
+        raise CourseError(
             f"{path} cannot be written: {error.strerror or error}. Mend that, then run this "
             "again; what is done is kept"
         ) from error

@@ -12,15 +12,13 @@ import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
+from tfviz_course import CourseError
+
 LONGEST = 64
 RULE = (
     "an id has letters, digits, spaces and the signs . @ - _ in it, at most "
     f"{LONGEST}, and begins neither with a dot nor with a space"
 )
-
-
-class StudentError(Exception):
-    """A name that cannot be a student's id, or nobody's work."""
 
 
 def is_id(name: str) -> bool:
@@ -36,14 +34,14 @@ def is_id(name: str) -> bool:
 
 def shown(name: str) -> str:
     """A name that can be anything, for a message: short, printable, on one line."""
-    text = ascii(name)
+    text = repr(name)
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def check(name: str) -> str:
-    """`name`, if it can be an id; else raises `StudentError` with the rule."""
+    """`name`, if it can be an id; else raises `CourseError` with the rule."""
     if not is_id(name):
-        raise StudentError(f"{shown(name)} cannot be a student's id: {RULE}")
+        raise CourseError(f"{shown(name)} cannot be a student's id: {RULE}")
     return name
 
 

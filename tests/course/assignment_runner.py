@@ -18,8 +18,9 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat import NotebookNode
 
-from tfviz_course import assignment, lessons
+from tfviz_course import assignment
 from tfviz_course.judge import judge, prepare
+from tfviz_lessons import clone
 from tfviz_lessons.assignment import gap
 from tfviz_lessons.lesson import unmark
 from tfviz_lessons.variants import apart
@@ -81,7 +82,7 @@ def tries(chapter: str) -> dict[str, dict[str, Said]]:
         warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
         found = {
             exercise.label: apart(partial(tried, exercise.label))
-            for exercise in lessons.read(chapter).exercises
+            for exercise in clone.read(chapter).exercises
         }
     for cell in made.cells:
         if cell.id in verdicts:

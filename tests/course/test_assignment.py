@@ -16,16 +16,15 @@ from course import assignment_runner
 from nbgrader.api import Gradebook
 from nbgrader.nbgraderformat import MetadataValidator
 
-from tfviz_course import assignment, lessons
+from tfviz_course import CourseError, assignment
 from tfviz_course.assignment import (
-    CourseError,
     create_assignment,
     create_course,
     find_tools,
     read_course,
     source_notebooks,
 )
-from tfviz_course.lessons import LessonsError
+from tfviz_lessons import clone as lessons
 from tfviz_lessons.assignment import gap
 from tfviz_lessons.assignment import release as release_notebook
 from tfviz_lessons.variants import apart
@@ -266,7 +265,7 @@ def test_points_that_cannot_be_are_refused(points, message):
     ],
 )
 def test_a_wrong_name_is_answered_with_the_nearest(items, message):
-    with pytest.raises(LessonsError, match=re.escape(message)):
+    with pytest.raises(lessons.LessonsError, match=re.escape(message)):
         source_notebooks(items, name="a", course="c", seed=1)
 
 
@@ -278,14 +277,14 @@ def test_a_chapter_means_all_its_exercises():
 
 def test_outside_of_a_clone_it_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(lessons, "HOME", tmp_path)
-    with pytest.raises(LessonsError, match="assignments are made in a clone of the course"):
+    with pytest.raises(lessons.LessonsError, match="assignments are made in a clone of the course"):
         source_notebooks(["ex-shifts"], name="a", course="c", seed=1)
 
 
 def test_a_chapter_that_is_not_in_the_book_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(lessons, "read_book", lambda: tmp_path)
     with pytest.raises(
-        LessonsError, match=r"'basics/attention' is not in the book; add it to _toc"
+        lessons.LessonsError, match=r"'basics/attention' is not in the book; add it to _toc"
     ):
         lessons.told("basics/attention")
 
@@ -331,7 +330,7 @@ def test_a_clone_of_somebody_else_is_read_into_the_users_cache(monkeypatch, tmp_
     (clone / "_build/course").rmdir()
     (clone / "_build/course").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(clone / "_build/course/none"))
-    with pytest.raises(LessonsError, match="set XDG_CACHE_HOME to a folder that is yours"):
+    with pytest.raises(lessons.LessonsError, match="set XDG_CACHE_HOME to a folder that is yours"):
         lessons.read_book()
 
 
@@ -343,7 +342,7 @@ def test_a_book_that_cannot_be_read_says_why(monkeypatch, tmp_path):
     monkeypatch.setattr(lessons, "_digest", lambda root: "another state")
     monkeypatch.setattr(lessons, "home", lambda: tmp_path)
     with pytest.raises(
-        LessonsError, match=r"the book cannot be read:\nchapters/a\.md:3: it is bro"
+        lessons.LessonsError, match=r"the book cannot be read:\nchapters/a\.md:3: it is bro"
     ):
         lessons.read_book()
 

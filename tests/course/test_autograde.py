@@ -23,11 +23,10 @@ import pytest
 from course import classroom
 from course.classroom import NAME, ROOT, hand_in, points, remarks, scores, solution
 
-from tfviz_course import assignment, autograde, child, judge, sandbox, store
-from tfviz_course.autograde import GradingError
+from tfviz_course import CourseError, assignment, autograde, child, judge, sandbox, store
 from tfviz_course.judge import Judged, Verdict
 from tfviz_course.sandbox import Unavailable
-from tfviz_course.store import StoreError, read_entry
+from tfviz_course.store import read_entry
 
 if sys.platform != "linux":
     pytest.skip("the sandbox needs Linux", allow_module_level=True)
@@ -384,7 +383,7 @@ def test_two_at_once(course: Path, instant: Instant) -> None:
         try:
             assert other.stdout and other.stdout.readline() == b"alone\n"
             said = rf"graded by another program \(process {other.pid}\); wait until it has ended"
-            with pytest.raises(StoreError, match=said):
+            with pytest.raises(CourseError, match=said):
                 autograde.autograde(course, NAME)
             result = assignment.api(course).autograde(NAME, "ada")  # formgrader's button
             assert not result["success"] and re.search(said, result["error"])
@@ -404,11 +403,11 @@ def test_a_full_disk_names_the_path(
     hand_in(course, "ada", RIGHT)
     with monkeypatch.context() as patch:
         patch.setattr(store, "written_whole", full)
-        with pytest.raises(StoreError, match=r"judged/hw1/ada.json cannot be written: No space"):
+        with pytest.raises(CourseError, match=r"judged/hw1/ada.json cannot be written: No space"):
             autograde.autograde(course, NAME)
     with monkeypatch.context() as patch:
         patch.setattr(autograde.nbformat, "write", lambda notebook, path: full(path))
-        with pytest.raises(StoreError, match=r"rebuilt/ada/hw1 cannot be written: No space"):
+        with pytest.raises(CourseError, match=r"rebuilt/ada/hw1 cannot be written: No space"):
             autograde.autograde(course, NAME, again=True)
 
 
@@ -432,7 +431,7 @@ def test_a_process_that_does_not_start_is_told_when_all_others_are_judged(
     hand_in(course, "bob", {label: f"{text}  # STUCK" for label, text in RIGHT.items()})
     hand_in(course, "ada", RIGHT)
     hand_in(course, "cleo", RIGHT)
-    with pytest.raises(GradingError, match=r"its process does not start \(bob\); run this again"):
+    with pytest.raises(CourseError, match=r"its process does not start \(bob\); run this again"):
         autograde.autograde(course, NAME, workers=2)
     assert instant.asked == ["ada", "ada", "bob", "bob", "cleo", "cleo"]
     hand_in(course, "bob", RIGHT)
@@ -444,7 +443,7 @@ def test_a_process_that_does_not_start_is_told_when_all_others_are_judged(
 def test_a_process_that_never_starts_ends_the_run(course: Path, instant: Instant) -> None:
     for number in range(9):
         hand_in(course, f"s{number}", {label: "STUCK" for label in RIGHT})
-    with pytest.raises(GradingError, match="its process does not start"):
+    with pytest.raises(CourseError, match="its process does not start"):
         autograde.autograde(course, NAME, workers=2)
     assert len(instant.asked) < 10
 
@@ -454,7 +453,7 @@ def test_what_cannot_be_recorded_keeps_no_other_from_it(course: Path, instant: I
         hand_in(course, student, RIGHT)
     (course / "autograded").mkdir()
     (course / "autograded" / "ada").write_text("in the way")
-    with pytest.raises(GradingError, match=r"not recorded: .*\(ada\)"):
+    with pytest.raises(CourseError, match=r"not recorded: .*\(ada\)"):
         autograde.autograde(course, NAME)
     assert points(course, "bob")["ex-sharpness-hidden"] > 0
 
@@ -535,7 +534,7 @@ def test_a_gradebook_in_use_is_waited_for_and_then_told(
     holder.execute("BEGIN EXCLUSIVE")
     with monkeypatch.context() as patch:
         patch.setattr(autograde, "LOCKED", 0.1)
-        with pytest.raises(GradingError, match="in use by another program"):
+        with pytest.raises(CourseError, match="in use by another program"):
             autograde.autograde(course, NAME)
     threading.Timer(1.0, holder.close).start()
     autograde.autograde(course, NAME)
@@ -546,19 +545,19 @@ def test_a_gradebook_in_use_is_waited_for_and_then_told(
 def test_no_sandbox(course: Path, instant: Instant, monkeypatch: pytest.MonkeyPatch) -> None:
     hand_in(course, "ada", RIGHT)
     monkeypatch.setattr(sandbox, "available", lambda: "bubblewrap is not installed.")
-    with pytest.raises(GradingError, match=r"without a sandbox: bubblewrap is not installed\."):
+    with pytest.raises(CourseError, match=r"without a sandbox: bubblewrap is not installed\."):
         autograde.autograde(course, NAME)
     assert instant.asked == []
 
 
 def test_what_cannot_be_graded(course: Path, tmp_path: Path, instant: Instant) -> None:
-    with pytest.raises(GradingError, match=r"no assignment 'hw9' in .*: it has hw1"):
+    with pytest.raises(CourseError, match=r"no assignment 'hw9' in .*: it has hw1"):
         autograde.autograde(course, "hw9")
-    with pytest.raises(GradingError, match="no submission of nobody"):
+    with pytest.raises(CourseError, match="no submission of nobody"):
         autograde.autograde(course, NAME, students=["nobody"])
     with pytest.raises(assignment.CourseError, match="is not a course"):
         autograde.autograde(tmp_path, NAME)
     assert autograde.autograde(course, NAME) == {}
     shutil.rmtree(course / "release" / NAME)
-    with pytest.raises(GradingError, match="generate the assignment"):
+    with pytest.raises(CourseError, match="generate the assignment"):
         autograde.autograde(course, NAME)

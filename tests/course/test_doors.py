@@ -14,9 +14,9 @@ from course import classroom
 from course.classroom import NAME, hand_in, points
 from traitlets.config import LoggingConfigurable
 
-from tfviz_course import assignment, command, report
+from tfviz_course import CourseError, assignment, command, report
 from tfviz_course.collect import NamedFiles, OwnWork
-from tfviz_course.students import StudentError, check, is_id, shown
+from tfviz_course.students import check, is_id, shown
 
 IDS = ["ada", "Åsa B.", "A\u030asa", "李雷", "a.b@c-d_e", "-x", "4711", "x" * 64]
 SCRIPT = "<img src=x onerror=alert(1)>"
@@ -41,7 +41,7 @@ def test_ids(name: str) -> None:
 @pytest.mark.parametrize("name", NO_IDS)
 def test_no_ids(name: str) -> None:
     assert not is_id(name)
-    with pytest.raises(StudentError, match="cannot be a student's id: an id has letters, digits"):
+    with pytest.raises(CourseError, match="cannot be a student's id: an id has letters, digits"):
         check(name)
     assert shown(name).isprintable() and len(shown(name)) <= 60
 

@@ -269,6 +269,57 @@ def test_two_workers_are_two_users() -> None:
     assert first != second and min(first, second) >= sandbox.BASE_UID
 
 
+# --- what it begins with -------------------------------------------------------------------------
+
+OPEN = """
+import os
+found = {}
+for number in os.listdir("/proc/self/fd"):
+    try:
+        found[int(number)] = os.readlink(f"/proc/self/fd/{number}").split(":")[0]
+    except FileNotFoundError:
+        pass
+found = [found, os.getcwd(), [line for line in open("/proc/self/maps") if "rw-s" in line]]
+"""
+
+
+def test_nothing_of_the_machine_stays_open(shared: Session) -> None:
+    opened, folder, written = value(shared, OPEN)
+    assert opened == dict.fromkeys(range(3), "/dev/null") | dict.fromkeys((3, 4), "pipe")
+    assert (folder, written) == ("/tmp/home", [])
+
+
+def test_nothing_of_one_submission_reaches_another() -> None:
+    """They begin as copies of one process, with the set-up and its random numbers."""
+    cells = (("set-up", "import random, torch\nrandom.seed(1)\nkept = [torch.ones(2)]"),)
+    made = [Session(SMALL, cells) for _ in range(2)]
+    spoils = (
+        "import os, builtins, tfviz\nkept[0].mul_(0)\nkept.append(torch.add)\n"
+        "torch.add = builtins.mine = tfviz.mine = os.environ['MINE'] = 'mine'\n"
+        "open('/tmp/mine', 'w').close()\nopen('/dev/shm/mine', 'w').close()\n"
+        "found = [random.random(), torch.rand(()).item()]"
+    )
+    code = (
+        "import os, tfviz\nfound = [random.random(), torch.rand(()).item()], kept[0].tolist(), "
+        "len(kept), torch.add is not 'mine', 'MINE' in os.environ, hasattr(tfviz, 'mine'), "
+        "'mine' in dir(__builtins__), os.listdir('/tmp'), os.listdir('/dev/shm')"
+    )
+    try:
+        drawn = value(made[0], spoils)
+        made.append(Session(SMALL, cells))
+        for later in made[1:]:  # one that was there, and one that is new
+            expected: Any = (drawn, [1.0, 1.0], 1, True, False, False, False, ["home"], [])
+            assert value(later, code) == expected
+    finally:
+        for one in made:
+            one.line.close()
+
+
+def test_a_set_up_that_fails_is_named() -> None:
+    with pytest.raises(Unavailable, match=r"cell 'two' .* fails .*ZeroDivisionError"):
+        Session(SMALL, (("one", "x = 0"), ("two", "1 / x")))
+
+
 # --- what it can use up --------------------------------------------------------------------------
 
 
@@ -413,7 +464,7 @@ time.sleep(1)
             assert "processes" in stopped.reason
         else:
             assert ran.values["started"] <= SMALL.processes
-        assert len(sandbox.family(one.line._top)) <= SMALL.processes + 8
+        assert len(sandbox.family(*one.line._tops)) <= SMALL.processes + 8
 
 
 def test_many_processes_are_noticed_where_the_limit_is_wide(
@@ -502,7 +553,7 @@ time.sleep(0.5)
 def test_all_that_it_started_ends_with_it() -> None:
     with session() as one:
         run(one, CLINGING)
-        processes = sandbox.family(one.line._top)
+        processes = sandbox.family(*one.line._tops)
         assert len(processes) >= 5
     assert [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE] == []
 
@@ -511,9 +562,9 @@ def test_it_ends_with_the_grader() -> None:
     code = """
 import sys, time
 from tfviz_course.line import Session
-from tfviz_course.sandbox import Limits, family
+from tfviz_course.sandbox import Limits, family, nursery
 session = Session(Limits())
-print(*[p.pid for p in family(session.line._top)], flush=True)
+print(nursery(()).process.pid, *[p.pid for p in family(*session.line._tops)], flush=True)
 time.sleep(600)
 """
     grader = subprocess.Popen(
@@ -522,7 +573,7 @@ time.sleep(600)
     try:
         assert grader.stdout
         processes = [psutil.Process(int(pid)) for pid in grader.stdout.readline().split()]
-        assert len(processes) >= 3
+        assert len(processes) >= 5
     finally:
         grader.kill()
         grader.communicate()
@@ -596,6 +647,12 @@ found = [os.path.exists("/etc/passwd"), len(open("/proc/net/dev").readlines()) -
 """
     found = json.loads(ordinary.run(AS_SOMEBODY, source)[-1])
     assert found == [None, "None", [False, 1, -1, True]]
+
+
+def test_nothing_of_the_machine_stays_open_for_somebody_who_is_not_root() -> None:
+    why, error, (opened, *rest) = json.loads(ordinary.run(AS_SOMEBODY, OPEN)[-1])
+    assert (why, error, rest) == (None, "None", ["/tmp/home", []])
+    assert set(opened.values()) == {"/dev/null", "pipe"} and len(opened) == 5
 
 
 def test_no_process_of_the_sandbox_knows_the_environment_or_the_options() -> None:
