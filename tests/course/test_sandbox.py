@@ -667,3 +667,19 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
     assert (why, error) == (None, "None") and {"1"} < {pid for pid, *_ in found}
     assert not [pid for pid, environment, _ in found if "PRIVATE" in environment]
     assert not [line for *_, line in found if "bind" in line or str(ROOT / "tests") in line]
+
+
+FILTERED = """
+import os, re
+found = {}
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    found[int(pid)] = re.search(r"Seccomp:\\s*(\\d)", open(f"/proc/{pid}/status").read())[1]
+"""
+
+
+def test_every_process_of_the_sandbox_is_refused_the_same_calls(shared: Session) -> None:
+    """Who is not root could write into the memory of the others: they must not be able to more."""
+    why, error, found = json.loads(ordinary.run(AS_SOMEBODY, FILTERED)[-1])
+    assert (why, error) == (None, "None")
+    for processes in (found, value(shared, FILTERED)):
+        assert len(processes) == 3 and {*processes.values()} == {"2"}
