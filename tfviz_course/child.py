@@ -8,11 +8,13 @@ import multiprocessing
 import os
 import resource
 import signal
+import threading
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from multiprocessing.connection import Connection
+from types import FrameType
 from typing import Any
 
 import psutil
@@ -47,9 +49,14 @@ class Child:
         self.line, theirs = fork.Pipe(duplex=False)
         given = (prepared, answers, limits, theirs, who)
         self.process = fork.Process(target=_judge, args=given, daemon=True)
-        with warnings.catch_warnings():  # Python 3.12 warns where threads are around
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.process.start()
+        try:
+            with warnings.catch_warnings(), _interrupts_later():
+                # Python 3.12 warns where threads are around
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self.process.start()
+        except KeyboardInterrupt:
+            self.end()
+            raise
         theirs.close()
 
     def done(self) -> bool:
@@ -87,6 +94,22 @@ class Child:
         with contextlib.suppress(psutil.NoSuchProcess):
             end_all(psutil.Process(self.process.pid))
         self.process.join()
+
+
+@contextlib.contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Ctrl-C waits for the end: an exception in a hook of the fork would be printed and lost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread gets it, and only it may say what is done then
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(signal.SIGINT, lambda *signalled: came.append(signalled))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came and callable(before):
+        before(*came[0])
 
 
 def _judge(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -486,6 +487,25 @@ def test_no_sandbox_is_an_error_and_not_a_verdict(monkeypatch: pytest.MonkeyPatc
     for run in runs:
         with pytest.raises(Unavailable, match="install bubblewrap"):
             run(prepared, {"ex-0-yours": ANSWERS["right"].source}, **WHO)
+
+
+def test_an_interrupt_while_the_process_forks_is_not_lost() -> None:
+    prepared = prepare(notebook(exercise("ex-0")))
+    armed = [True]
+    below = set(psutil.Process().children(recursive=True))  # the set-up of other tests
+
+    def interrupt() -> None:  # as a terminal does, at the moment where Python ignores exceptions
+        if armed and armed.pop():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    os.register_at_fork(after_in_parent=interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            apart(prepared, {"ex-0-yours": ANSWERS["right"].source}, **WHO)
+        assert set(psutil.Process().children(recursive=True)) <= below
+    finally:
+        armed.clear()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 GRADIENT = """
