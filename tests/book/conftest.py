@@ -47,7 +47,7 @@ def served(folder: Path) -> Iterator[Site]:
     """The pages of a folder on this machine's web server."""
     handler = functools.partial(Handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield Site(folder, f"http://127.0.0.1:{server.server_port}{PREFIX}")
         server.shutdown()

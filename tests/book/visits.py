@@ -99,8 +99,15 @@ ABRIDGE = """
     box.style.cssText = `display: inline-block; width: ${width}px; height: ${height}px`;
     formula.replaceWith(box);
   });
-  for (const node of document.querySelectorAll("pre span:not([id], [role], [tabindex])")) {
+  const told = ":not([id], [role], [tabindex], a, title, desc)";  // nothing that axe asks about
+  for (const node of document.querySelectorAll(`pre span${told}`)) {
     if (!kept.has(node)) node.replaceWith(...node.childNodes);
+  }
+  for (const node of document.querySelectorAll(`figure svg *${told}`)) {
+    if (!kept.has(node) && !node.querySelector("[id], [role], [tabindex], a, title")) node.remove();
+  }
+  for (const formula of document.querySelectorAll(":not(a, button, summary) > .katex math > *")) {
+    if (!kept.has(formula)) formula.remove();  // the element stays
   }
   axe.configure({rules: [{id: "color-contrast", selector: "[data-look]"}]});
 }
