@@ -22,9 +22,12 @@
     }
   });
 
-  // --- equations wider than their place shrink, to seven tenths at most; then they can be scrolled
-  function shrink(within = document) {
-    const wide = all(".katex-display", within).filter((math) => {
+  // --- equations wider than their place shrink, to seven tenths at most; then they can be scrolled.
+  // Each is measured when it comes near: to measure all at once would lay out all of the page.
+  const measured = new Set();
+  function shrink(some) {
+    for (const math of some) measured.add(math);
+    const wide = some.filter((math) => {
       math.style.fontSize = "";
       return math.scrollWidth > math.clientWidth;
     });
@@ -33,10 +36,23 @@
       math.style.fontSize = `${shares[n].toFixed(3)}em`;
     });
   }
-  shrink();
-  document.fonts.ready.then(() => shrink());
-  addEventListener("resize", () => shrink());
-  document.addEventListener("toggle", ({ target }) => shrink(/** @type {any} */ (target)), true);
+  const again = (what = (_) => true) => shrink([...measured].filter(what));
+  const coming = new IntersectionObserver(
+    (seen) => {
+      const here = seen.filter((one) => one.isIntersecting).map((one) => one.target);
+      for (const math of here) coming.unobserve(math);
+      shrink(here);
+    },
+    { rootMargin: "1000px" },
+  );
+  const opened = one(".tf-lesson .tf-article > section > section"); // what is drawn at once
+  shrink(all(".katex-display", opened ?? document));
+  for (const math of all(".katex-display")) if (!measured.has(math)) coming.observe(math);
+  document.fonts.ready.then(() => again());
+  addEventListener("resize", () => again());
+  addEventListener("beforeprint", () => shrink(all(".katex-display")));
+  const inside = ({ target }) => again((math) => /** @type {Node} */ (target).contains(math));
+  document.addEventListener("toggle", inside, true);
 
   // --- contents, where they are a drawer
   const menu = one(".tf-menu"),
