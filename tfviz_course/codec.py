@@ -350,3 +350,8 @@ EXCEPTIONS = {
     if not issubclass(kind, _UNWELCOME)
 }
 """Python's own that may be raised at the other end, made from a message."""
+
+
+def exception(types: list[str]) -> type[Exception] | None:
+    """The first of these types, from the most special, that may be raised."""
+    return next((EXCEPTIONS[name] for name in types if name in EXCEPTIONS), None)

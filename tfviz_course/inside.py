@@ -106,9 +106,6 @@ def bound_memory(more: int, *, for_good: bool = True) -> None:
         _limit(resource.RLIMIT_AS, mapped + more, for_good=for_good)
 
 
-# --- what an answer may not call -----------------------------------------------------------------
-
-
 class Lock:
     """Makes functions raise, except for the library and the cells of the lesson, which need them.
 
@@ -149,9 +146,6 @@ class Lock:
 
 def _PLACE(*arguments: Any, **named: Any) -> Any:
     return "door".__call__(*arguments, **named)  # type: ignore[operator]
-
-
-# --- what a cell shows ---------------------------------------------------------------------------
 
 
 class Shown(io.TextIOBase):
@@ -260,9 +254,6 @@ def _error(error: BaseException, *, call: bool = False) -> dict[str, Any]:
     }
 
 
-# --- the line ------------------------------------------------------------------------------------
-
-
 class Line(codec.End):
     """Serves the grader: one request after the other, with questions of ours in between."""
 
@@ -345,15 +336,15 @@ class Line(codec.End):
         self.writing.write(codec.pack(message, raw))
         self.writing.flush()
 
-    def answer(self, make: Callable[[codec.Writer], list[Any]]) -> None:
-        """Send what `make` writes, or why it cannot be sent."""
+    def answer(self, *message: Any, **value: Any) -> None:
+        """Send this, and the `value` behind it; or why it cannot be sent."""
         writer = codec.Writer(self.handle)
         try:
-            message, raw = make(writer), writer.raw
-            codec.pack(message, [])
+            packed = [*message, *map(writer.put, value.values())]
+            codec.pack(packed, [])
         except BaseException as error:
-            message, raw = ["failed", _error(error)], []
-        self.send(message, raw)
+            packed, writer.raw = ["failed", _error(error)], []
+        self.send(packed, writer.raw)
 
     def ask(self, remote: codec.Remote, arguments: Any, named: dict[str, Any]) -> Any:
         """Call a function of the grader's. What the student's code does meanwhile has to wait."""
@@ -368,12 +359,9 @@ class Line(codec.End):
                 if message[0] == "value":
                     return reader.get(message[1])
                 if message[0] == "error":
-                    error, known = message[1], codec.EXCEPTIONS
-                    kind = next(
-                        (known[name] for name in error["types"] if name in known), Exception
-                    )
-                    made = kind(error["message"])
-                    made._of_the_grader = error["number"]  # type: ignore[attr-defined]
+                    _, types, said, number = message
+                    made = (codec.exception(types) or Exception)(said)
+                    made._of_the_grader = number  # type: ignore[attr-defined]
                     raise made
                 self.serve(message, reader)
 
@@ -420,10 +408,10 @@ class Line(codec.End):
         self.spaces[step], self.at = dict(space), step
         outputs = self.shown.take()
         found = None if error is None else _error(error)
-        self.answer(lambda writer: ["ran", found, [], outputs])
+        self.answer("ran", found, outputs)
         for name in names:
             if name in space:
-                self.answer(lambda writer, name=name: ["name", name, writer.put(space[name])])  # type: ignore[misc]
+                self.answer("name", name, value=space[name])
         self.send(["end"], [])
 
     def call(
@@ -447,36 +435,30 @@ class Line(codec.End):
             error.__traceback__ = None
             self.send(["raised", found], [])
         else:
-            self.answer(lambda writer: ["value", writer.put(result)])
+            self.answer("value", value=result)
         finally:
             self.calls -= 1
 
 
-class Later(ModuleType):
-    """Stands for torch's compiler until somebody compiles: an optimizer imports it, for a second,
-    only to say that it is not to be compiled."""
-
-    @staticmethod
-    def graph_break(*_: Any) -> None: ...
-
-    @staticmethod
-    def disable(function: Any, *_: Any, **options: Any) -> Any:
-        return function
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "__file__":  # who looks through all modules asks for it
-            raise AttributeError(name)
-        if sys.modules[self.__name__] is self:
-            del sys.modules[self.__name__]
-        return getattr(importlib.import_module(self.__name__), name)
-
-
 def compile_later() -> None:
-    """Do without torch's compiler until somebody compiles."""
+    """Do without torch's compiler until somebody compiles: an optimizer imports it, for a second,
+    only to say that it is not to be compiled."""
     import torch
 
-    if "torch._dynamo" not in sys.modules:
-        torch._dynamo = sys.modules["torch._dynamo"] = Later("torch._dynamo")
+    name = "torch._dynamo"
+    later = ModuleType(name)
+
+    def real(attribute: str) -> Any:
+        if attribute == "__file__":  # who looks through all modules asks for it
+            raise AttributeError(attribute)
+        if sys.modules[name] is later:
+            del sys.modules[name]
+        return getattr(importlib.import_module(name), attribute)
+
+    vars(later).update(graph_break=lambda *_: None, disable=lambda f, *_, **_options: f)
+    vars(later)["__getattr__"] = real
+    if name not in sys.modules:
+        torch._dynamo = sys.modules[name] = later
 
 
 @contextmanager

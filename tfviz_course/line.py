@@ -19,7 +19,7 @@ import torch
 from nbformat.v4 import new_output
 
 from tfviz_course import codec
-from tfviz_course.codec import EXCEPTIONS, Remote
+from tfviz_course.codec import Remote
 from tfviz_course.sandbox import Cells, Deadline, Limits, Sandbox, Stopped, Unavailable
 
 TEXT = 4_000  # characters of a message
@@ -75,7 +75,7 @@ class Session(codec.End):
             match message:
                 case ["end"]:
                     return ran
-                case ["ran", None | dict() as error, [], list(outputs)]:
+                case ["ran", None | dict() as error, list(outputs)]:
                     ran.error = None if error is None else self._error(error)
                     ran.outputs = clean(outputs, self.limits.output)
                 case ["name", str(name), value] if name in names:
@@ -143,8 +143,7 @@ class Session(codec.End):
             self.raised[self.asked] = error
             writer = codec.Writer(self.handle)
             types = [kind.__name__ for kind in type(error).__mro__]
-            said = {"types": types, "message": codec.short(error), "number": self.asked}
-            message = ["error", said]
+            message = ["error", types, codec.short(error), self.asked]
         self.line.send(message, writer.raw, end)
 
     def _error(self, error: dict[str, Any]) -> Exception:
@@ -160,7 +159,7 @@ class Session(codec.End):
             texts.append([codec.short(part, 200) for part in known if type(part) is str])
         types, lines = texts
         first = types[0] if types else "Exception"
-        kind = next((EXCEPTIONS[name] for name in types if name in EXCEPTIONS), None)
+        kind = codec.exception(types)
         if kind is not None:
             made = kind(message) if message else kind()
         else:
