@@ -29,20 +29,10 @@ from nbgrader import utils
 from nbgrader.api import MissingEntry
 from sqlalchemy.exc import OperationalError
 
-from tfviz_course import CourseError
+from tfviz_course import CourseError, store
 from tfviz_course import students as ids
 from tfviz_course.assignment import api, failure, read_course
 from tfviz_course.rebuild import BESIDE, Rebuilt, read_files, read_submission, rebuild
-from tfviz_course.store import (
-    FORMAT,
-    REBUILT,
-    alone,
-    digest,
-    hashed,
-    read_entry,
-    write_entry,
-    writing,
-)
 
 if TYPE_CHECKING:
     from tfviz_course.child import Child
@@ -89,8 +79,8 @@ def autograde(
         for name, notebook in some.items()
         for cell in notebook.cells
     ]
-    state = hashed([_version(), asdict(limits), task.secret, task.name, notebooks])
-    with alone(task.course):
+    state = store.hashed([_version(), asdict(limits), task.secret, task.name, notebooks])
+    with store.alone(task.course):
         jobs = [job for name in took for job in _jobs(task, name, state, again)]
         workers = workers or len(os.sched_getaffinity(0))
         for number, (job, seconds) in enumerate(_judged(task, jobs, workers, limits), 1):
@@ -150,7 +140,7 @@ def _version() -> str:
     """Changes with the code that rebuilds and judges."""
     here = Path(__file__).parent
     names = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "codec")
-    return hashed([(here / f"{name}.py").read_text("utf8") for name in names])
+    return store.hashed([(here / f"{name}.py").read_text("utf8") for name in names])
 
 
 # --- rebuilding and judging ----------------------------------------------------------------------
@@ -174,26 +164,26 @@ def _jobs(task: _Assignment, name: str, state: str, again: bool) -> list[_Job]:
     """Rebuild what a student handed in, if it changed; gives what is to be judged of it."""
     files, told = read_files(task.course / "submitted" / name / task.name, task.releases)
     sums = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
-    seen = hashed([state, name, sums, told])
-    final = task.course / REBUILT / name / task.name
-    old = read_entry(task.course, task.name, name) or {}
+    seen = store.hashed([state, name, sums, told])
+    final = task.course / store.REBUILT / name / task.name
+    old = store.read_entry(task.course, task.name, name) or {}
     if old.get("seen") == seen and old.get("rebuilt") == _sums(final) and not again:
         return []
     rebuilt = _rebuilt(task, name, files, told)
-    with writing(final):
+    with store.writing(final):
         odd = _write_rebuilt(final, rebuilt, files)
-    entry = {"format": FORMAT, "student": name, "seen": "", "recorded": old.get("recorded")}
+    entry = {"format": store.FORMAT, "student": name, "seen": "", "recorded": old.get("recorded")}
     entry["rebuilt"] = _sums(final)
     entry["notebooks"] = {
         notebook: {
             "done": False,
-            "answers": digest(found.notebook),
+            "answers": store.digest(found.notebook),
             "remarks": [*(() if number else odd), *found.remarks],
             "judged": NOTHING,
         }
         for number, (notebook, found) in enumerate(rebuilt.items())
     }
-    write_entry(task.course, task.name, entry)
+    store.write_entry(task.course, task.name, entry)
     return [  # where nothing is answered no process need start
         _Job(notebook, found.answers if found.found else {}, entry, seen)
         for notebook, found in rebuilt.items()
@@ -273,14 +263,8 @@ def _judged(
         while queue or running:
             while queue and len(running) < workers:
                 job = queue.pop()
-                child = Child(
-                    prepared[job.notebook],
-                    job.answers,
-                    limits=limits,
-                    student=job.student,
-                    secret=task.secret,
-                    assignment=task.name,
-                )
+                who = {"student": job.student, "secret": task.secret, "assignment": task.name}
+                child = Child(prepared[job.notebook], job.answers, limits=limits, **who)
                 running[child] = job, time.monotonic()
             wait([child.line for child in running], timeout=1)
             for child in [child for child in running if child.done()]:
@@ -309,7 +293,7 @@ def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
     parts[job.notebook] |= {"judged": judged, "done": bool(judged["verdicts"]) and not late}
     if all(part["done"] for part in parts.values()):  # else again, next time
         job.entry["seen"] = job.seen
-    write_entry(task.course, task.name, job.entry)
+    store.write_entry(task.course, task.name, job.entry)
 
 
 # --- recording -----------------------------------------------------------------------------------
@@ -349,14 +333,14 @@ def _record_all(task: _Assignment, students: Sequence[str]) -> None:
 def _record(handle: Any, assignment: str, student: str) -> str:
     """Record one student; returns why it did not work, or an empty text."""
     course = Path(handle.coursedir.root)
-    entry = read_entry(course, assignment, student) or {}
+    entry = store.read_entry(course, assignment, student) or {}
     seen = entry.get("seen")
     before = set()
     if entry.get("recorded") == seen:  # nothing changed since a person looked at it
         with handle.gradebook as gradebook:
-            for grade in _grades(gradebook, assignment, student):
-                if grade.manual_score is not None and not grade.needs_manual_grade:
-                    before.add(grade.cell.name)
+            grades = _grades(gradebook, assignment, student)
+            done = [one for one in grades if not one.needs_manual_grade]
+            before = {one.cell.name for one in done if one.manual_score is not None}
     result = handle.autograde(assignment, student)
     if not result["success"]:
         if str(result.get("error")).strip().endswith("KeyboardInterrupt"):
@@ -368,7 +352,7 @@ def _record(handle: Any, assignment: str, student: str) -> str:
                 if grade.cell.name in before:
                     grade.needs_manual_grade = False
             gradebook.db.commit()
-    write_entry(course, assignment, {**entry, "recorded": seen})
+    store.write_entry(course, assignment, {**entry, "recorded": seen})
     return ""
 
 
