@@ -24,6 +24,7 @@ from tfviz_course.sandbox import Cells, Deadline, Limits, Sandbox, Stopped, Unav
 
 TEXT = 4_000  # characters of a message
 PICTURES = 1_000_000  # characters of all pictures of a cell, in base64
+Locked = list[list[str]] | None  # [module, name] of each function that an answer may not call
 
 
 class StudentError(Exception):
@@ -41,14 +42,13 @@ class Session(codec.End):
         self.cell: Deadline | None = None
         self.line = Sandbox(limits, cells)
         try:
-            message, _ = self.line.receive(Deadline(limits.start_seconds, self.line))
+            (word, said), _ = self.line.receive(Deadline(limits.start_seconds, self.line))
         except Stopped as stopped:
+            word, said = "", f"The process for a submission does not start: {stopped}"
+        if word != "ready":
             self.line.close()
-            raise Unavailable(f"The process for a submission does not start: {stopped}") from None
-        if message[0] != "ready":
-            self.line.close()
-            raise Unavailable(message[1])
-        self.line.started(message[1])
+            raise Unavailable(said)
+        self.line.started(said)
 
     def fresh(self, seconds: float) -> None:
         """A new cell of tests begins, whose calls may take this long in all; what an older one
@@ -57,12 +57,7 @@ class Session(codec.End):
         self.cell = Deadline(seconds, self.line)
 
     def run(
-        self,
-        step: int,
-        source: str,
-        names: tuple[str, ...],
-        seconds: float,
-        locked: list[list[str]] | None = None,
+        self, step: int, source: str, names: tuple[str, ...], seconds: float, locked: Locked = None
     ) -> Ran:
         """Execute a cell there; an answer's is one with `locked`, the functions that are out of
         its reach. Raises Stopped."""
@@ -92,9 +87,9 @@ class Session(codec.End):
         try:
             found = reader.get(value)
             reader.done()
+            return found
         except codec.CodecError as error:
             return StudentError(f"a value that cannot be read: {error}")
-        return found
 
     def ask(self, remote: Remote, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a student's function. Raises what it raises, and Stopped."""
@@ -127,10 +122,8 @@ class Session(codec.End):
         """Call one of our functions for the student's code; only one that the test handed over."""
         self.asked += 1
         if self.asked > self.limits.callbacks:
-            raise self.line.stop(
-                f"The answer calls back more than {self.limits.callbacks:,} times.",
-                "called back too often",
-            )
+            said = f"The answer calls back more than {self.limits.callbacks:,} times."
+            raise self.line.stop(said, "called back too often")
         writer = codec.Writer(self.handle)
         reader = codec.Reader(raw, self.known)
         try:
@@ -152,12 +145,9 @@ class Session(codec.End):
         if type(own) is int and own in self.raised:
             return self.raised[own]  # ours: it went through the student's code and came back
         message = codec.short(error.get("message", ""), TEXT)
-        texts = []
-        for name in ("types", "lines"):
-            parts = error.get(name)
-            known = parts[:12] if type(parts) is list else []
-            texts.append([codec.short(part, 200) for part in known if type(part) is str])
-        types, lines = texts
+        found = [error.get(name) for name in ("types", "lines")]
+        parts = [part[:12] if type(part) is list else [] for part in found]
+        types, lines = ([codec.short(p, 200) for p in part if type(p) is str] for part in parts)
         first = types[0] if types else "Exception"
         kind = codec.exception(types)
         if kind is not None:
@@ -195,8 +185,7 @@ def about(error: BaseException | None) -> Theirs | None:
 
 def kind_of(error: BaseException | None) -> str:
     """The name of the type of an exception of the student's; empty for another."""
-    theirs = about(error)
-    return theirs.kind if theirs else ""
+    return getattr(about(error), "kind", "")
 
 
 _IMAGE = re.compile(r"[A-Za-z0-9+/=\n]*\Z")
@@ -215,11 +204,9 @@ def clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
             case ["text" | "error" as kind, str(said)]:
                 text = codec.short(said, most)
                 most -= len(text)
-                if kind == "error":
-                    error = {"ename": "error", "evalue": "", "traceback": [text]}
-                    found.append(new_output("error", **error))
-                else:
-                    found.append(new_output("stream", text=text))
+                error = {"ename": "error", "evalue": "", "traceback": [text]}
+                more = error if kind == "error" else {"text": text}
+                found.append(new_output("error" if kind == "error" else "stream", **more))
         if most <= 1:
             found.append(new_output("stream", text="… more was shown than is kept\n"))
             break
