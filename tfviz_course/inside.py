@@ -112,9 +112,9 @@ class Lock:
     It changes the code of the function itself, so it does not matter by which name it is reached.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, library: str) -> None:
         self.cells: set[str] = set()  # files of the lesson's cells, as IPython calls them
-        self.library = ""
+        self.library = library  # the folder of its files
 
     @contextmanager
     def on(self, functions: list[FunctionType]) -> Iterator[None]:
@@ -222,13 +222,6 @@ def _shell(shown: Shown) -> Any:
 # --- errors --------------------------------------------------------------------------------------
 
 
-def _message(error: BaseException | None) -> str:
-    try:
-        return codec.short(error, MESSAGE)
-    except BaseException as failed:  # the student's own __str__
-        return f"(its message cannot be read: {type(failed).__name__})"
-
-
 def _frames(trace: TracebackType | None) -> list[str]:
     """The last lines of the student's own code, the innermost last."""
     own = (__file__, codec.__file__)
@@ -244,9 +237,13 @@ def _frames(trace: TracebackType | None) -> list[str]:
 def _error(error: BaseException, *, call: bool = False) -> dict[str, Any]:
     """An exception as data: types from the most special, message, lines, and what kind it is."""
     trace = error.__traceback__
+    try:
+        message = codec.short(error, MESSAGE)
+    except BaseException as failed:  # the student's own __str__
+        message = f"(its message cannot be read: {type(failed).__name__})"
     return {
         "types": [codec.short(kind.__name__, 80) for kind in type(error).__mro__[:12]],
-        "message": _message(error),
+        "message": message,
         "lines": _frames(trace),
         # it was raised by the call itself, not by a line of the function
         "signature": call and isinstance(error, TypeError) and not getattr(trace, "tb_next", 0),
@@ -266,16 +263,11 @@ class Line(codec.End):
     def __init__(self) -> None:
         super().__init__()
         self.spaces: dict[int, dict[str, Any]] = {}
-        self.lock = Lock()
         self.locked: dict[int, list[FunctionType]] = {}  # by the step of the answer
         self.at = 0
         self.turn = threading.RLock()
         self.calls = 0  # of the student's functions that go on
         self.shown = Shown()
-        self.shell: Any = None
-
-    def load(self) -> None:
-        """Import what answers need."""
         import matplotlib.font_manager  # noqa: F401  what it makes once serves all
         import torch
 
@@ -284,7 +276,7 @@ class Line(codec.End):
         self.shell = _shell(self.shown)
         import tfviz
 
-        self.lock.library = os.path.dirname(tfviz.__file__) + os.sep
+        self.lock = Lock(os.path.dirname(tfviz.__file__) + os.sep)
         sys.argv = [""]
 
     def set_up(self, cells: list[list[str]]) -> None:
@@ -365,9 +357,7 @@ class Line(codec.End):
                     raise made
                 self.serve(message, reader)
 
-    def execute(
-        self, source: str, locked: list[FunctionType], *, ours: bool
-    ) -> BaseException | None:
+    def execute(self, source: str, locked: list[FunctionType], ours: bool) -> BaseException | None:
         """Run a cell while these functions raise; gives what it raised."""
         files = set(linecache.cache)
         try:
@@ -386,16 +376,9 @@ class Line(codec.End):
         kind, *rest = message
         # Each time: code that replaced them must not spoil the student's other answers.
         sys.stdout = sys.stderr = self.shown
-        (self.run if kind == "run" else self.call)(reader, *rest)
+        self.run(*rest) if kind == "run" else self.call(reader, *rest)
 
-    def run(
-        self,
-        reader: codec.Reader,
-        step: int,
-        source: str,
-        names: list[str],
-        locked: list[list[str]] | None,
-    ) -> None:
+    def run(self, step: int, source: str, names: list[str], locked: list[list[str]] | None) -> None:
         """A cell; answers with its error, what it showed, and the values of `names`."""
         self.shown.take()
         self.locked[step] = []
@@ -478,9 +461,8 @@ def main(control: socket.socket, fonts: list[str]) -> None:
     """Load what all submissions need. Then, for each order that comes, start a copy: one that runs
     a lesson's set-up and is itself to be copied, or the process of a submission."""
     gc.disable()  # what is imported stays: nobody need look through it, now or later
-    line = Line()
     with _home(fonts):
-        line.load()
+        line = Line()
     while True:
         LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: not without the grader
         LIBC.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: who loses its parent is ours,
