@@ -92,9 +92,6 @@ def autograde(
     return took
 
 
-# --- the assignment and its submissions ----------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Assignment:
     course: Path
@@ -141,9 +138,6 @@ def _version() -> str:
     here = Path(__file__).parent
     names = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "codec")
     return store.hashed([(here / f"{name}.py").read_text("utf8") for name in names])
-
-
-# --- rebuilding and judging ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -263,7 +257,7 @@ def _judged(
         while queue or running:
             while queue and len(running) < workers:
                 job = queue.pop()
-                who = {"student": job.student, "secret": task.secret, "assignment": task.name}
+                who: Any = {"student": job.student, "secret": task.secret, "assignment": task.name}
                 child = Child(prepared[job.notebook], job.answers, limits=limits, **who)
                 running[child] = job, time.monotonic()
             wait([child.line for child in running], timeout=1)
@@ -294,9 +288,6 @@ def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
     if all(part["done"] for part in parts.values()):  # else again, next time
         job.entry["seen"] = job.seen
     store.write_entry(task.course, task.name, job.entry)
-
-
-# --- recording -----------------------------------------------------------------------------------
 
 
 def _record_all(task: _Assignment, students: Sequence[str]) -> None:

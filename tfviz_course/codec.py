@@ -61,9 +61,6 @@ def short(text: object, most: int = 200) -> str:
     return clean if len(clean) <= most else f"{clean[: most - 1]}…"
 
 
-# --- out -----------------------------------------------------------------------------------------
-
-
 class Writer:
     """Turns values into JSON-able lists and collects their raw bytes.
 
@@ -160,9 +157,6 @@ def pack(message: Any, raw: list[bytes]) -> bytes:
     if len(text) > JSON_BYTES:
         raise CodecError(f"more than {JSON_BYTES >> 20} MiB of text and numbers")
     return b"".join([HEAD.pack(len(text), sum(map(len, raw))), text, *raw])
-
-
-# --- in ------------------------------------------------------------------------------------------
 
 
 def lengths(head: bytes) -> tuple[int, int]:
@@ -288,9 +282,6 @@ def _few_alike(items: list[Any]) -> list[Any]:
     if items and max(Counter(map(hash, items)).values()) > ALIKE:
         raise CodecError(f"more than {ALIKE} members or keys of a collection have the same hash")
     return items
-
-
-# --- functions, and what they raise --------------------------------------------------------------
 
 
 class Remote:

@@ -79,17 +79,12 @@ def _untouched(stub: NotebookNode, source: str) -> bool:
     """Whether `source` is the stub, or holds nothing at all."""
     if _squeezed(source) == _squeezed(stub.source):
         return True
-    lines = MARKER.sub("", source).splitlines()
-    if stub.cell_type == "code":
-        return not any(line.strip() and not line.lstrip().startswith("#") for line in lines)
-    return not any(line.strip() not in ("", "-->") for line in lines)
+    nothing = "(#.*)?" if stub.cell_type == "code" else "(-->)?"
+    return all(re.fullmatch(nothing, line.strip()) for line in MARKER.sub("", source).splitlines())
 
 
 def _squeezed(source: str) -> str:
     return "".join(source.split())
-
-
-# --- rebuilding ----------------------------------------------------------------------------------
 
 
 def rebuild(release: NotebookNode, submitted: bytes | None) -> Rebuilt:
@@ -101,8 +96,8 @@ def rebuild(release: NotebookNode, submitted: bytes | None) -> Rebuilt:
 
 def _rebuild(release: NotebookNode, cells: Sequence[_Cell], told: Sequence[str]) -> Rebuilt:
     remarks = list(told)
-    marked = [cell for cell in release.cells if cell.metadata.get("nbgrader", {}).get("grade_id")]
-    ours = {cell.metadata.nbgrader["grade_id"]: cell for cell in marked}
+    graded = ((cell.metadata.get("nbgrader", {}).get("grade_id"), cell) for cell in release.cells)
+    ours = {name: cell for name, cell in graded if name}
     stubs = {name: cell for name, cell in ours.items() if cell.metadata.nbgrader.get("solution")}
     labels = {_label(stub): name for name, stub in stubs.items()}
     there: dict[str | None, list[_Cell]] = {}
@@ -123,10 +118,8 @@ def _rebuild(release: NotebookNode, cells: Sequence[_Cell], told: Sequence[str])
         if lost := [_label(stub) for name, stub in stubs.items() if name not in chosen]:
             remarks.append(f"{_few(lost)}: its answer cell was not found, it counts as empty")
         if changed := _changed(ours, there):
-            remarks.append(
-                f"{_few(changed)}: edited, missing or of an earlier version; the assignment's own "
-                "cells and points count"
-            )
+            said = "edited, missing or of an earlier version; the assignment's own cells and points"
+            remarks.append(f"{_few(changed)}: {said} count")
     remarks += _unread(there.get(None, ()), release)
     made = copy.deepcopy(release)
     sources: dict[str, str] = {}
@@ -154,13 +147,10 @@ def _taken_over(cell: NotebookNode, answer: _Cell, remarks: list[str]) -> str:
     if source != answer.source.replace("\r\n", "\n").replace("\r", "\n"):
         remarks.append(f"{label}: signs that cannot be printed were taken out")
     if len(source) > ANSWER:
-        remarks.append(
-            f"{label}: the answer has {len(source)} characters and counts as empty; at most "
-            f"{ANSWER} are read"
-        )
+        said = f"the answer has {len(source)} characters and counts as empty"
+        remarks.append(f"{label}: {said}; at most {ANSWER} are read")
         source = cell.source
-    kept = NotebookNode()
-    left = ATTACHED
+    kept, left = NotebookNode(), ATTACHED
     for name, bundle in answer.attachments.items() if cell.cell_type == "markdown" else ():
         for kind in PICTURES:
             data = picture(bundle.get(kind)) if isinstance(bundle, dict) else ""
@@ -230,11 +220,8 @@ def read_files(folder: Path, wanted: Collection[str] = ()) -> tuple[dict[str, by
             paths += sorted(path.iterdir()) if below and path.name[:1] not in "._" else []
     except OSError as error:
         remarks.append(f"the submission cannot be read: {error.strerror}")
-    paths = [
-        path
-        for path in paths
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith((".", "__"))
-    ]
+    paths = [path for path in paths if path.suffix.lower() in SUFFIXES]
+    paths = [path for path in paths if not path.name.startswith((".", "__"))]
     first = {*BESIDE, *(f"{name}.ipynb" for name in wanted)}
     paths.sort(key=lambda path: (path.name not in first, path.suffix != ".ipynb"))
     if len(paths) > FILES:
@@ -288,9 +275,9 @@ def read_submission(
     for notebook, release in releases.items():
         exact = f"{notebook}.ipynb"
         tries = {name: _rebuild(release, *cells[name]) for name in cells}
-        best = max(tries, key=lambda name: (tries[name].found, name == exact), default=exact)
         if exact in tries and tries[exact].found:
-            best = exact
+            tries = {exact: tries[exact]}
+        best = max(tries, key=lambda name: (tries[name].found, name == exact), default=exact)
         rebuilt = tries.get(best)
         if rebuilt is None or (best != exact and not rebuilt.found):
             rebuilt = rebuild(release, None)
@@ -311,10 +298,9 @@ def _numbers(rebuilt: Rebuilt, student: str) -> list[str]:
     named = STUDENT.search(rebuilt.answers.get("student", ""))
     if not named or named[2].strip().casefold() in ("", student.strip().casefold()):
         return []
-    return [
-        f"the notebook's STUDENT is {shown(named[2])}, the submission is from {shown(student)}: "
-        f"it is graded with the numbers of {shown(student)}"
-    ]
+    theirs, own = shown(named[2]), shown(student)
+    said = f"the notebook's STUDENT is {theirs}, the submission is from {own}"
+    return [f"{said}: it is graded with the numbers of {own}"]
 
 
 def _read(data: bytes) -> tuple[list[_Cell], list[str]]:
@@ -361,16 +347,9 @@ def _cell(raw: object) -> _Cell | None:
     named = f"{ours.get('exercise')}-{ours.get('role')}" if ours else None
     ids = (info.get("grade_id"), named, raw.get("id"), metadata.get("id"))
     kind = raw.get("cell_type")
-    return _Cell(
-        kind if isinstance(kind, str) else "raw",
-        source,
-        tuple(i for i in ids if isinstance(i, str)),
-        info.get("points"),
-        part(raw, "attachments"),
-    )
-
-
-# --- what is taken over --------------------------------------------------------------------------
+    kind = kind if isinstance(kind, str) else "raw"
+    told = tuple(i for i in ids if isinstance(i, str))
+    return _Cell(kind, source, told, info.get("points"), part(raw, "attachments"))
 
 
 def _clean(source: str) -> str:

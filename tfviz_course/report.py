@@ -13,7 +13,6 @@ import csv
 import hmac
 import itertools
 import json
-import math
 import re
 import statistics
 import warnings
@@ -108,9 +107,6 @@ class Results:
         return None if waits else statistics.median(student.total for student in graded)
 
 
-# --- reading -------------------------------------------------------------------------------------
-
-
 def results(course: Path, assignment: str) -> Results:
     """What gradebook and verdicts hold about an assignment; nothing is changed.
 
@@ -150,8 +146,8 @@ def results(course: Path, assignment: str) -> Results:
                     waits = bool(grade.needs_manual_grade)
                     marks.append(replace(cell, points=grade.score, waits=waits, message=why))
             late, penalty = int(entry.total_seconds_late // 60), entry.late_submission_penalty
-            known = GRADED, late, penalty, tuple(marks), remarks
-            students[who] = Student(who, students[who].name, *known)
+            about = GRADED, late, penalty, tuple(marks), remarks
+            students[who] = Student(who, students[who].name, *about)
     order = sorted(students.values(), key=lambda one: (one.id.casefold(), one.id))
     title = read_course(course).name
     return Results(title, assignment, exercises, tuple(order), tuple(strange))
@@ -428,19 +424,19 @@ def _totals(found: Results, students: Sequence[Student]) -> Figure:
 
 
 def _matrix(found: Results, students: Sequence[Student]) -> Figure:
+    import numpy
     import torch
 
     from tfviz import plots
 
     worth = {exercise: most for exercise, most in found.exercises.items() if most}
     points = [[student.points(exercise) for exercise in worth] for student in students]
-    known = torch.tensor([[math.nan if one is None else one for one in row] for row in points])
+    known = torch.tensor(numpy.array(points, dtype="float32"))  # None becomes NaN
     shares = known / torch.tensor(list(worth.values()))
-    means = {exercise: exercise_row(found, exercise)["mean_points"] for exercise in worth}
-    words = [
-        f"{_short(exercise)}: {'waits' if mean is None else percent(mean / worth[exercise])}"
-        for exercise, mean in means.items()
-    ]
+    words = []
+    for exercise, most in worth.items():
+        mean = exercise_row(found, exercise)["mean_points"]
+        words += [f"{_short(exercise)}: {'waits' if mean is None else percent(mean / most)}"]
     open_ = count(int(known.isnan().sum()), "answer")
     names = [plain(student.id, 24).replace("$", r"\$") for student in students]  # no formulas
     return plots.attention_map(
