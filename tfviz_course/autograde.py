@@ -1,8 +1,7 @@
 """Grade the submissions of an assignment: rebuilt, judged in a sandbox, recorded by nbgrader.
 
-    rebuilt     .tfviz/rebuilt/<student>/<assignment>/<notebook>.ipynb
-    judged      .tfviz/judged/<assignment>/<student>.json: the store; each file is written whole
-    recorded    gradebook.db and autograded/, one student after the other
+The store (`tfviz_course.store`) holds what is rebuilt and judged; gradebook.db and autograded/
+what is recorded, one student after the other.
 
 What is in the store is neither rebuilt nor judged again unless the submission, the assignment or
 the code that does it changed, or it was not judged to the end. Recording is done in every run.
@@ -18,10 +17,10 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
@@ -92,8 +91,7 @@ def autograde(
     return took
 
 
-@dataclass(frozen=True)
-class _Assignment:
+class _Assignment(NamedTuple):
     course: Path
     name: str
     secret: str
@@ -140,8 +138,7 @@ def _version() -> str:
     return store.hashed([(here / f"{name}.py").read_text("utf8") for name in names])
 
 
-@dataclass(frozen=True)
-class _Job:
+class _Job(NamedTuple):
     """One notebook of one submission; `entry` is what the store has on that submission."""
 
     notebook: str

@@ -304,14 +304,12 @@ class End:
     `handle` is for a Writer, `known` for a Reader.
     """
 
+    ask: Callable[..., Any]  # call a function of the other end
+
     def __init__(self) -> None:
         self.own: dict[int, Any] = {}  # that the other end may ask for
         self.count = 0  # of them, ever
         self.step = 0  # where the functions of the other end come from
-
-    def ask(self, remote: Remote, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Call a function of the other end."""
-        raise NotImplementedError
 
     def handle(self, value: Any) -> list[Any] | None:
         if isinstance(value, Remote) and value._end is self:

@@ -102,17 +102,11 @@ def autograde(options: argparse.Namespace) -> None:
     from tfviz_course.report import count, plain, results, table
 
     given = {"seconds": options.seconds, "memory": options.memory and int(options.memory * 2**30)}
+    limits = sandbox.Limits(**{name: value for name, value in given.items() if value})
+    how = {name: getattr(options, name) for name in ("workers", "again", "judge_only")}
+    how |= {"students": options.student, "progress": sys.stderr.isatty()}
     begin = time.monotonic()
-    took = grading.autograde(
-        options.course,
-        options.name,
-        students=options.student,
-        workers=options.workers,
-        limits=sandbox.Limits(**{name: value for name, value in given.items() if value}),
-        again=options.again,
-        judge_only=options.judge_only,
-        progress=sys.stderr.isatty(),
-    )
+    took = grading.autograde(options.course, options.name, limits=limits, **how)
     if options.judge_only:
         return
     found = results(options.course, options.name)
@@ -258,7 +252,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command understands."""
+    """The command line: a subcommand for each of `COMMANDS`."""
     raw = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser("tfviz-course", description=ABOUT, formatter_class=raw)
     parts = top.add_subparsers(title="commands", required=True, metavar="COMMAND")

@@ -280,7 +280,6 @@ class Line(codec.End):
         sys.argv = [""]
 
     def set_up(self, cells: list[list[str]]) -> None:
-        """Run the lesson's set-up."""
         for name, source in cells:
             if (error := self.execute(source, [], ours=True)) and not self.failed:
                 said = f"{type(error).__name__}: {error}"

@@ -25,7 +25,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from nbformat import NotebookNode
@@ -34,7 +34,7 @@ from tfviz import checks
 from tfviz_course import codec
 from tfviz_course.asked import asked
 from tfviz_course.inside import compile_later
-from tfviz_course.line import TEXT, Ran, Session, StudentError, about, kind_of, say
+from tfviz_course.line import TEXT, Ran, Session, StudentError, about, say
 from tfviz_course.sandbox import Cells, Limits, Stopped, Unavailable, nursery
 from tfviz_lessons import variants
 from tfviz_lessons.lesson import unmark
@@ -62,8 +62,7 @@ class Judged:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One cell that is executed: `role` as in the notebook's metadata."""
 
     name: str
@@ -207,7 +206,6 @@ def _line(error: BaseException, cell: Cell) -> int:
 
 
 def _imports(cell: Cell | None) -> str:
-    """The imports at the top level of a cell."""
     lines = ast.parse(cell.source).body if cell else []
     return "\n".join(ast.unparse(n) for n in lines if isinstance(n, ast.Import | ast.ImportFrom))
 
@@ -343,9 +341,7 @@ class _Judging:
                 self.session.run(step, imports, (), seconds)
             source = self.answers[cell.name]
             ran = self.session.run(step, source, task.names, seconds, task.locked)
-        # Whoever has filled the memory still holds it, and later answers would have none.
-        if kind_of(ran.error) == "MemoryError":
-            raise self.session.line.full()
+        self.session.check_memory(ran.error)
         self.ran[cell.exercise] = ran
         # Only from the first run, before any hidden input was in the student's process.
         self.outputs.setdefault(cell.name, ran.outputs)
@@ -393,8 +389,7 @@ class _Judging:
                 exec(_compiled(cell), self.prepared.space)
         except Exception as error:
             raised = error
-        if kind_of(raised) == "MemoryError":
-            raise session.line.full()
+        session.check_memory(raised)
         if session.line.broken:
             raise session.line.broken
         shown = codec.short(printed.getvalue(), self.limits.output)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from nbformat.v4 import new_output
@@ -139,6 +139,12 @@ class Session(codec.End):
             message = ["error", types, codec.short(error), self.asked]
         self.line.send(message, writer.raw, end)
 
+    def check_memory(self, error: BaseException | None) -> None:
+        """Raises Stopped if the student's code raised MemoryError: whoever has filled the memory
+        still holds it, and later answers would have none."""
+        if getattr(about(error), "kind", "") == "MemoryError":
+            raise self.line.full()
+
     def _error(self, error: dict[str, Any]) -> Exception:
         """The exception that the student's code raised, as one of Python's own."""
         own = error.get("given")
@@ -168,8 +174,7 @@ class Ran:
     values: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Theirs:
+class Theirs(NamedTuple):
     """About an exception of the student's."""
 
     kind: str
@@ -181,11 +186,6 @@ class Theirs:
 def about(error: BaseException | None) -> Theirs | None:
     """What is known of an exception of the student's; None for another."""
     return getattr(error, "tfviz_student", None)
-
-
-def kind_of(error: BaseException | None) -> str:
-    """The name of the type of an exception of the student's; empty for another."""
-    return getattr(about(error), "kind", "")
 
 
 _IMAGE = re.compile(r"[A-Za-z0-9+/=\n]*\Z")

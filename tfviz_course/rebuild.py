@@ -22,7 +22,7 @@ import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nbformat import NotebookNode
 
@@ -57,10 +57,7 @@ class Rebuilt:
     found: int = 0
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """A cell of a submission."""
-
+class _Cell(NamedTuple):
     kind: str
     source: str
     ids: tuple[str, ...]  # the grade_ids that its metadata name, most telling first
@@ -121,9 +118,8 @@ def _rebuild(release: NotebookNode, cells: Sequence[_Cell], told: Sequence[str])
             said = "edited, missing or of an earlier version; the assignment's own cells and points"
             remarks.append(f"{_few(changed)}: {said} count")
     remarks += _unread(there.get(None, ()), release)
-    made = copy.deepcopy(release)
+    made, count = copy.deepcopy(release), 0
     sources: dict[str, str] = {}
-    count = 0
     for cell in made.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -144,7 +140,7 @@ def _taken_over(cell: NotebookNode, answer: _Cell, remarks: list[str]) -> str:
     written one go into `cell`, as many as fit."""
     label = _label(cell)
     source = _clean(answer.source)
-    if source != answer.source.replace("\r\n", "\n").replace("\r", "\n"):
+    if source != answer.source:
         remarks.append(f"{label}: signs that cannot be printed were taken out")
     if len(source) > ANSWER:
         said = f"the answer has {len(source)} characters and counts as empty"
@@ -337,6 +333,7 @@ def _cell(raw: object) -> _Cell | None:
         source = "".join(line for line in source if isinstance(line, str))
     if not isinstance(source, str):
         return None
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
 
     def part(whole: Mapping[str, Any], name: str) -> dict[str, Any]:
         found = whole.get(name)
@@ -353,9 +350,8 @@ def _cell(raw: object) -> _Cell | None:
 
 
 def _clean(source: str) -> str:
-    """The text with plain ends of lines, and without signs that no editor shows."""
-    text = source.replace("\r\n", "\n").replace("\r", "\n")
-    return CONTROL.sub("", text).encode("utf-8", "replace").decode()
+    """The text without signs that no editor shows."""
+    return CONTROL.sub("", source).encode("utf-8", "replace").decode()
 
 
 def picture(value: object) -> str:

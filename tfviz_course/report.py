@@ -113,7 +113,6 @@ def results(course: Path, assignment: str) -> Results:
     Raises `FileNotFoundError` where the course has no gradebook, `ValueError` for an unknown
     assignment.
     """
-    course = Path(course)
     book = course / "gradebook.db"
     if not book.is_file():
         raise FileNotFoundError(
@@ -149,8 +148,7 @@ def results(course: Path, assignment: str) -> Results:
             about = GRADED, late, penalty, tuple(marks), remarks
             students[who] = Student(who, students[who].name, *about)
     order = sorted(students.values(), key=lambda one: (one.id.casefold(), one.id))
-    title = read_course(course).name
-    return Results(title, assignment, exercises, tuple(order), tuple(strange))
+    return Results(read_course(course).name, assignment, exercises, tuple(order), tuple(strange))
 
 
 def read_cells(release: Path) -> dict[tuple[str, str], Mark]:
