@@ -17,7 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tfviz_course.child import Child
     from tfviz_course.sandbox import Limits
 
+JUDGING = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "codec")
 NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}
 LONGEST = 1000  # bytes of a file of nbgrader's beside the notebooks
 LATE = ("ran out of time: the machine was busy", "judging it took too long")  # only the last resort
@@ -78,7 +79,8 @@ def autograde(
         for name, notebook in some.items()
         for cell in notebook.cells
     ]
-    state = store.hashed([_version(), asdict(limits), task.secret, task.name, notebooks])
+    code = [Path(__file__).with_name(f"{name}.py").read_text("utf8") for name in JUDGING]
+    state = store.hashed([code, asdict(limits), task.secret, task.name, notebooks])
     with store.alone(task.course):
         jobs = [job for name in took for job in _jobs(task, name, state, again)]
         workers = workers or len(os.sched_getaffinity(0))
@@ -131,13 +133,6 @@ def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
     return wanted
 
 
-def _version() -> str:
-    """Changes with the code that rebuilds and judges."""
-    here = Path(__file__).parent
-    names = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "codec")
-    return store.hashed([(here / f"{name}.py").read_text("utf8") for name in names])
-
-
 class _Job(NamedTuple):
     """One notebook of one submission; `entry` is what the store has on that submission."""
 
@@ -160,7 +155,11 @@ def _jobs(task: _Assignment, name: str, state: str, again: bool) -> list[_Job]:
     old = store.read_entry(task.course, task.name, name) or {}
     if old.get("seen") == seen and old.get("rebuilt") == _sums(final) and not again:
         return []
-    rebuilt = _rebuilt(task, name, files, told)
+    try:
+        rebuilt = read_submission(files, told, task.releases, name)
+    except Exception as error:  # odder than was thought of; the class is to get its points
+        told = [f"the submission cannot be read: {type(error).__name__}"]
+        rebuilt = {one: rebuild(release, (), told) for one, release in task.releases.items()}
     with store.writing(final):
         odd = _write_rebuilt(final, rebuilt, files)
     entry = {"format": store.FORMAT, "student": name, "seen": "", "recorded": old.get("recorded")}
@@ -185,18 +184,6 @@ def _sums(folder: Path) -> list[list[str]]:
     """Marks of the rebuilt files, so that who removes or changes them gets them anew."""
     files = sorted(folder.glob("*"))
     return [[file.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
-
-
-def _rebuilt(
-    task: _Assignment, student: str, files: Mapping[str, bytes], told: Sequence[str]
-) -> dict[str, Rebuilt]:
-    """What the student handed in; nothing, with a remark, if it is odder than was thought of."""
-    try:
-        return read_submission(files, told, task.releases, student)
-    except Exception as error:  # one submission does not keep the class from its points
-        line = f"the submission cannot be read: {type(error).__name__}"
-        empty = {name: rebuild(release, None) for name, release in task.releases.items()}
-        return {name: replace(one, remarks=(line,)) for name, one in empty.items()}
 
 
 def _write_rebuilt(

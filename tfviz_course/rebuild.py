@@ -35,6 +35,7 @@ ANSWER = 200_000  # characters of one answer
 CELLS = 5_000  # cells of one notebook
 ATTACHED = 4_000_000  # characters of the pictures of one answer
 BESIDE = ("timestamp.txt", "submission_secret.txt")  # files of nbgrader's
+NO_FILE = "no file for this notebook was found: all answers are empty"
 SUFFIXES = {"", ".ipynb", ".json", ".txt"}
 
 MARKER = re.compile(r"^[ \t]*(?:#|<!--)[ \t]*exercise:[ \t]*([\w.-]+)", re.MULTILINE)
@@ -57,7 +58,7 @@ class Rebuilt:
     found: int = 0
 
 
-class _Cell(NamedTuple):
+class Cell(NamedTuple):
     kind: str
     source: str
     ids: tuple[str, ...]  # the grade_ids that its metadata name, most telling first
@@ -84,25 +85,21 @@ def _squeezed(source: str) -> str:
     return "".join(source.split())
 
 
-def rebuild(release: NotebookNode, submitted: bytes | None) -> Rebuilt:
-    """The release with the answers of the file `submitted`; None means that there is no file."""
-    if submitted is None:
-        return _rebuild(release, [], ["no file for this notebook was found: all answers are empty"])
-    return _rebuild(release, *_read(submitted))
-
-
-def _rebuild(release: NotebookNode, cells: Sequence[_Cell], told: Sequence[str]) -> Rebuilt:
+def rebuild(
+    release: NotebookNode, cells: Sequence[Cell] = (), told: Sequence[str] = (NO_FILE,)
+) -> Rebuilt:
+    """The release with the answers of a file, as `read_notebook` gives them; else of no file."""
     remarks = list(told)
     graded = ((cell.metadata.get("nbgrader", {}).get("grade_id"), cell) for cell in release.cells)
     ours = {name: cell for name, cell in graded if name}
     stubs = {name: cell for name, cell in ours.items() if cell.metadata.nbgrader.get("solution")}
     labels = {_label(stub): name for name, stub in stubs.items()}
-    there: dict[str | None, list[_Cell]] = {}
+    there: dict[str | None, list[Cell]] = {}
     for cell in cells:
         named = [name for name in cell.ids if name in ours]
         named += [labels[mark[1]] for mark in MARKER.finditer(cell.source) if mark[1] in labels]
         there.setdefault(named[0] if named else None, []).append(cell)
-    chosen: dict[str, _Cell] = {}
+    chosen: dict[str, Cell] = {}
     for name in stubs.keys() & there.keys():
         label = _label(stubs[name])
         live = [cell for cell in there[name] if not _untouched(stubs[name], cell.source)]
@@ -135,7 +132,7 @@ def _rebuild(release: NotebookNode, cells: Sequence[_Cell], told: Sequence[str])
     return Rebuilt(made, sources, tuple(dict.fromkeys(remarks)), count)
 
 
-def _taken_over(cell: NotebookNode, answer: _Cell, remarks: list[str]) -> str:
+def _taken_over(cell: NotebookNode, answer: Cell, remarks: list[str]) -> str:
     """The text of an answer, or the stub's where it is too long; pictures that were pasted into a
     written one go into `cell`, as many as fit."""
     label = _label(cell)
@@ -161,7 +158,7 @@ def _taken_over(cell: NotebookNode, answer: _Cell, remarks: list[str]) -> str:
 
 
 def _changed(
-    ours: Mapping[str, NotebookNode], there: Mapping[str | None, Sequence[_Cell]]
+    ours: Mapping[str, NotebookNode], there: Mapping[str | None, Sequence[Cell]]
 ) -> list[str]:
     """The cells of the release that are not in the submission as they were, or with other points;
     of an answer's only the points count."""
@@ -179,7 +176,7 @@ def _changed(
     return found
 
 
-def _unread(cells: Sequence[_Cell], release: NotebookNode) -> list[str]:
+def _unread(cells: Sequence[Cell], release: NotebookNode) -> list[str]:
     """Say which code and which words of the student's own were not read."""
     ours = {"", *(_squeezed(cell.source) for cell in release.cells)}
     own = [cell for cell in cells if _squeezed(cell.source) not in ours]
@@ -265,18 +262,18 @@ def read_submission(
     has some: then the file with most answers, whatever it is called. `files` and `remarks` are
     what `read_files` gives.
     """
-    cells = {name: _read(data) for name, data in files.items() if name not in BESIDE}
+    cells = {name: read_notebook(data) for name, data in files.items() if name not in BESIDE}
     made = {}
     unread = {name for name in cells if name.endswith(".ipynb")}
     for notebook, release in releases.items():
         exact = f"{notebook}.ipynb"
-        tries = {name: _rebuild(release, *cells[name]) for name in cells}
+        tries = {name: rebuild(release, *cells[name]) for name in cells}
         if exact in tries and tries[exact].found:
             tries = {exact: tries[exact]}
         best = max(tries, key=lambda name: (tries[name].found, name == exact), default=exact)
         rebuilt = tries.get(best)
         if rebuilt is None or (best != exact and not rebuilt.found):
-            rebuilt = rebuild(release, None)
+            rebuilt = rebuild(release)
         else:
             unread.discard(best)
         told = [*rebuilt.remarks, *_numbers(rebuilt, student)]
@@ -299,7 +296,7 @@ def _numbers(rebuilt: Rebuilt, student: str) -> list[str]:
     return [f"{said}: it is graded with the numbers of {own}"]
 
 
-def _read(data: bytes) -> tuple[list[_Cell], list[str]]:
+def read_notebook(data: bytes) -> tuple[list[Cell], list[str]]:
     """The cells of a notebook, and remarks."""
     remarks = []
     raw, why = None, "it holds no cells. Open it in Jupyter and save it again"
@@ -325,7 +322,7 @@ def _read(data: bytes) -> tuple[list[_Cell], list[str]]:
     return [cell for cell in found if cell is not None], remarks
 
 
-def _cell(raw: object) -> _Cell | None:
+def _cell(raw: object) -> Cell | None:
     if not isinstance(raw, dict):
         return None
     source = raw.get("source")
@@ -346,7 +343,7 @@ def _cell(raw: object) -> _Cell | None:
     kind = raw.get("cell_type")
     kind = kind if isinstance(kind, str) else "raw"
     told = tuple(i for i in ids if isinstance(i, str))
-    return _Cell(kind, source, told, info.get("points"), part(raw, "attachments"))
+    return Cell(kind, source, told, info.get("points"), part(raw, "attachments"))
 
 
 def _clean(source: str) -> str:

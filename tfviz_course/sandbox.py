@@ -330,9 +330,8 @@ class Group:
     @property
     def full(self) -> bool:
         """Whether the kernel ended a process for want of memory."""
-        for folder, name in itertools.product(
-            self.folders, ("memory.oom_control", "memory.events")
-        ):
+        names = ("memory.oom_control", "memory.events")
+        for folder, name in itertools.product(self.folders, names):
             with suppress(OSError):
                 if re.search(r"^oom_kill [1-9]", (folder / name).read_text(), re.MULTILINE):
                     return True
@@ -381,9 +380,8 @@ class Nursery:
         file = _file(json.dumps(fonts).encode())
         command = [sys.executable, "-P", "-s", "-m", "tfviz_course.inside", str(control)]
         pipes = {"stdin": file, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.process = _popen(
-            command, [control], **pipes, env=ENVIRONMENT | {"HOME": "/nonexistent"}
-        )
+        env = ENVIRONMENT | {"HOME": "/nonexistent"}
+        self.process = _popen(command, [control], **pipes, env=env)
         os.close(file)
         atexit.register(self._end)
 
