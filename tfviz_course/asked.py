@@ -23,8 +23,7 @@ def asked(
     `tests` and `solution` are sources, `names` what the answer binds, `space` the names as they are
     before the tests.
     """
-    mine = {n.id for n in ast.walk(ast.parse(solution)) if isinstance(n, ast.Name)}
-    mine |= {n.attr for n in ast.walk(ast.parse(solution)) if isinstance(n, ast.Attribute)}
+    mine = {getattr(n, "id", getattr(n, "attr", "")) for n in ast.walk(ast.parse(solution))}
     found: dict[tuple[str, str], None] = {}
     for source in tests:
         for node in _compared(ast.parse(source), set(names), space):

@@ -57,9 +57,6 @@ def source_notebooks(
     return made
 
 
-# --- on the disk ---------------------------------------------------------------------------------
-
-
 class Course(NamedTuple):
     """What `course.toml` says: the course's name, its public variant seed, its secret."""
 

@@ -1,8 +1,7 @@
 """Grade the submissions of an assignment: rebuilt, judged in a sandbox, recorded by nbgrader.
 
-    rebuilt     .tfviz/rebuilt/<student>/<assignment>/<notebook>.ipynb
-    judged      .tfviz/judged/<assignment>/<student>.json: the store; each file is written whole
-    recorded    gradebook.db and autograded/, one student after the other
+The store (`tfviz_course.store`) holds what is rebuilt and judged; gradebook.db and autograded/
+what is recorded, one student after the other.
 
 What is in the store is neither rebuilt nor judged again unless the submission, the assignment or
 the code that does it changed, or it was not judged to the end. Recording is done in every run.
@@ -18,10 +17,10 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
@@ -29,25 +28,16 @@ from nbgrader import utils
 from nbgrader.api import MissingEntry
 from sqlalchemy.exc import OperationalError
 
-from tfviz_course import CourseError
+from tfviz_course import CourseError, store
 from tfviz_course import students as ids
 from tfviz_course.assignment import api, failure, read_course
 from tfviz_course.rebuild import BESIDE, Rebuilt, read_files, read_submission, rebuild
-from tfviz_course.store import (
-    FORMAT,
-    REBUILT,
-    alone,
-    digest,
-    hashed,
-    read_entry,
-    write_entry,
-    writing,
-)
 
 if TYPE_CHECKING:
     from tfviz_course.child import Child
     from tfviz_course.sandbox import Limits
 
+JUDGING = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "codec")
 NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}
 LONGEST = 1000  # bytes of a file of nbgrader's beside the notebooks
 LATE = ("ran out of time: the machine was busy", "judging it took too long")  # only the last resort
@@ -89,8 +79,9 @@ def autograde(
         for name, notebook in some.items()
         for cell in notebook.cells
     ]
-    state = hashed([_version(), asdict(limits), task.secret, task.name, notebooks])
-    with alone(task.course):
+    code = [Path(__file__).with_name(f"{name}.py").read_text("utf8") for name in JUDGING]
+    state = store.hashed([code, asdict(limits), task.secret, task.name, notebooks])
+    with store.alone(task.course):
         jobs = [job for name in took for job in _jobs(task, name, state, again)]
         workers = workers or len(os.sched_getaffinity(0))
         for number, (job, seconds) in enumerate(_judged(task, jobs, workers, limits), 1):
@@ -102,11 +93,7 @@ def autograde(
     return took
 
 
-# --- the assignment and its submissions ----------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Assignment:
+class _Assignment(NamedTuple):
     course: Path
     name: str
     secret: str
@@ -146,18 +133,7 @@ def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
     return wanted
 
 
-def _version() -> str:
-    """Changes with the code that rebuilds and judges."""
-    here = Path(__file__).parent
-    names = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "codec")
-    return hashed([(here / f"{name}.py").read_text("utf8") for name in names])
-
-
-# --- rebuilding and judging ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Job:
+class _Job(NamedTuple):
     """One notebook of one submission; `entry` is what the store has on that submission."""
 
     notebook: str
@@ -174,26 +150,30 @@ def _jobs(task: _Assignment, name: str, state: str, again: bool) -> list[_Job]:
     """Rebuild what a student handed in, if it changed; gives what is to be judged of it."""
     files, told = read_files(task.course / "submitted" / name / task.name, task.releases)
     sums = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
-    seen = hashed([state, name, sums, told])
-    final = task.course / REBUILT / name / task.name
-    old = read_entry(task.course, task.name, name) or {}
+    seen = store.hashed([state, name, sums, told])
+    final = task.course / store.REBUILT / name / task.name
+    old = store.read_entry(task.course, task.name, name) or {}
     if old.get("seen") == seen and old.get("rebuilt") == _sums(final) and not again:
         return []
-    rebuilt = _rebuilt(task, name, files, told)
-    with writing(final):
+    try:
+        rebuilt = read_submission(files, told, task.releases, name)
+    except Exception as error:  # odder than was thought of; the class is to get its points
+        told = [f"the submission cannot be read: {type(error).__name__}"]
+        rebuilt = {one: rebuild(release, (), told) for one, release in task.releases.items()}
+    with store.writing(final):
         odd = _write_rebuilt(final, rebuilt, files)
-    entry = {"format": FORMAT, "student": name, "seen": "", "recorded": old.get("recorded")}
+    entry = {"format": store.FORMAT, "student": name, "seen": "", "recorded": old.get("recorded")}
     entry["rebuilt"] = _sums(final)
     entry["notebooks"] = {
         notebook: {
             "done": False,
-            "answers": digest(found.notebook),
+            "answers": store.digest(found.notebook),
             "remarks": [*(() if number else odd), *found.remarks],
             "judged": NOTHING,
         }
         for number, (notebook, found) in enumerate(rebuilt.items())
     }
-    write_entry(task.course, task.name, entry)
+    store.write_entry(task.course, task.name, entry)
     return [  # where nothing is answered no process need start
         _Job(notebook, found.answers if found.found else {}, entry, seen)
         for notebook, found in rebuilt.items()
@@ -204,18 +184,6 @@ def _sums(folder: Path) -> list[list[str]]:
     """Marks of the rebuilt files, so that who removes or changes them gets them anew."""
     files = sorted(folder.glob("*"))
     return [[file.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
-
-
-def _rebuilt(
-    task: _Assignment, student: str, files: Mapping[str, bytes], told: Sequence[str]
-) -> dict[str, Rebuilt]:
-    """What the student handed in; nothing, with a remark, if it is odder than was thought of."""
-    try:
-        return read_submission(files, told, task.releases, student)
-    except Exception as error:  # one submission does not keep the class from its points
-        line = f"the submission cannot be read: {type(error).__name__}"
-        empty = {name: rebuild(release, None) for name, release in task.releases.items()}
-        return {name: replace(one, remarks=(line,)) for name, one in empty.items()}
 
 
 def _write_rebuilt(
@@ -273,14 +241,8 @@ def _judged(
         while queue or running:
             while queue and len(running) < workers:
                 job = queue.pop()
-                child = Child(
-                    prepared[job.notebook],
-                    job.answers,
-                    limits=limits,
-                    student=job.student,
-                    secret=task.secret,
-                    assignment=task.name,
-                )
+                who: Any = {"student": job.student, "secret": task.secret, "assignment": task.name}
+                child = Child(prepared[job.notebook], job.answers, limits=limits, **who)
                 running[child] = job, time.monotonic()
             wait([child.line for child in running], timeout=1)
             for child in [child for child in running if child.done()]:
@@ -309,10 +271,7 @@ def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
     parts[job.notebook] |= {"judged": judged, "done": bool(judged["verdicts"]) and not late}
     if all(part["done"] for part in parts.values()):  # else again, next time
         job.entry["seen"] = job.seen
-    write_entry(task.course, task.name, job.entry)
-
-
-# --- recording -----------------------------------------------------------------------------------
+    store.write_entry(task.course, task.name, job.entry)
 
 
 def _record_all(task: _Assignment, students: Sequence[str]) -> None:
@@ -349,14 +308,14 @@ def _record_all(task: _Assignment, students: Sequence[str]) -> None:
 def _record(handle: Any, assignment: str, student: str) -> str:
     """Record one student; returns why it did not work, or an empty text."""
     course = Path(handle.coursedir.root)
-    entry = read_entry(course, assignment, student) or {}
+    entry = store.read_entry(course, assignment, student) or {}
     seen = entry.get("seen")
     before = set()
     if entry.get("recorded") == seen:  # nothing changed since a person looked at it
         with handle.gradebook as gradebook:
-            for grade in _grades(gradebook, assignment, student):
-                if grade.manual_score is not None and not grade.needs_manual_grade:
-                    before.add(grade.cell.name)
+            grades = _grades(gradebook, assignment, student)
+            done = [one for one in grades if not one.needs_manual_grade]
+            before = {one.cell.name for one in done if one.manual_score is not None}
     result = handle.autograde(assignment, student)
     if not result["success"]:
         if str(result.get("error")).strip().endswith("KeyboardInterrupt"):
@@ -368,7 +327,7 @@ def _record(handle: Any, assignment: str, student: str) -> str:
                 if grade.cell.name in before:
                     grade.needs_manual_grade = False
             gradebook.db.commit()
-    write_entry(course, assignment, {**entry, "recorded": seen})
+    store.write_entry(course, assignment, {**entry, "recorded": seen})
     return ""
 
 

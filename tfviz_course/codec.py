@@ -61,9 +61,6 @@ def short(text: object, most: int = 200) -> str:
     return clean if len(clean) <= most else f"{clean[: most - 1]}…"
 
 
-# --- out -----------------------------------------------------------------------------------------
-
-
 class Writer:
     """Turns values into JSON-able lists and collects their raw bytes.
 
@@ -160,9 +157,6 @@ def pack(message: Any, raw: list[bytes]) -> bytes:
     if len(text) > JSON_BYTES:
         raise CodecError(f"more than {JSON_BYTES >> 20} MiB of text and numbers")
     return b"".join([HEAD.pack(len(text), sum(map(len, raw))), text, *raw])
-
-
-# --- in ------------------------------------------------------------------------------------------
 
 
 def lengths(head: bytes) -> tuple[int, int]:
@@ -290,9 +284,6 @@ def _few_alike(items: list[Any]) -> list[Any]:
     return items
 
 
-# --- functions, and what they raise --------------------------------------------------------------
-
-
 class Remote:
     """A function at the other end of a line: calling it asks there."""
 
@@ -313,14 +304,12 @@ class End:
     `handle` is for a Writer, `known` for a Reader.
     """
 
+    ask: Callable[..., Any]  # call a function of the other end
+
     def __init__(self) -> None:
         self.own: dict[int, Any] = {}  # that the other end may ask for
         self.count = 0  # of them, ever
         self.step = 0  # where the functions of the other end come from
-
-    def ask(self, remote: Remote, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Call a function of the other end."""
-        raise NotImplementedError
 
     def handle(self, value: Any) -> list[Any] | None:
         if isinstance(value, Remote) and value._end is self:
@@ -350,3 +339,8 @@ EXCEPTIONS = {
     if not issubclass(kind, _UNWELCOME)
 }
 """Python's own that may be raised at the other end, made from a message."""
+
+
+def exception(types: list[str]) -> type[Exception] | None:
+    """The first of these types, from the most special, that may be raised."""
+    return next((EXCEPTIONS[name] for name in types if name in EXCEPTIONS), None)

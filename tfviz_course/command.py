@@ -32,9 +32,6 @@ The usual way, in this order:
 REMARKS = 5  # on one student that are printed
 
 
-# --- the subcommands -----------------------------------------------------------------------------
-
-
 def new(options: argparse.Namespace) -> None:
     """Make a folder for a course.
 
@@ -52,16 +49,14 @@ def new(options: argparse.Namespace) -> None:
 
 def show(options: argparse.Namespace) -> None:
     """List chapters and exercises that can be given out."""
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     from tfviz_lessons import clone
 
     for chapter in clone.choose([options.chapter]) if options.chapter else clone.chapters():
-        table = Table(title=chapter, title_justify="left", box=None, padding=(0, 2, 0, 2))
-        table.add_column("exercise", no_wrap=True)
-        table.add_column("answer")
-        table.add_column("title")
+        look: dict[str, Any] = {"title_justify": "left", "box": None, "padding": (0, 2, 0, 2)}
+        table = Table(Column("exercise", no_wrap=True), "answer", "title", title=chapter, **look)
         for task in clone.read(chapter).tasks:
             begin = task.title or task.prose.source.strip().removeprefix("**").split("**")[0]
             title = textwrap.shorten(begin, 60, placeholder=" …")
@@ -107,17 +102,11 @@ def autograde(options: argparse.Namespace) -> None:
     from tfviz_course.report import count, plain, results, table
 
     given = {"seconds": options.seconds, "memory": options.memory and int(options.memory * 2**30)}
+    limits = sandbox.Limits(**{name: value for name, value in given.items() if value})
+    how = {name: getattr(options, name) for name in ("workers", "again", "judge_only")}
+    how |= {"students": options.student, "progress": sys.stderr.isatty()}
     begin = time.monotonic()
-    took = grading.autograde(
-        options.course,
-        options.name,
-        students=options.student,
-        workers=options.workers,
-        limits=sandbox.Limits(**{name: value for name, value in given.items() if value}),
-        again=options.again,
-        judge_only=options.judge_only,
-        progress=sys.stderr.isatty(),
-    )
+    took = grading.autograde(options.course, options.name, limits=limits, **how)
     if options.judge_only:
         return
     found = results(options.course, options.name)
@@ -159,11 +148,9 @@ def feedback(options: argparse.Namespace) -> None:
     wanted = options.student or there
     if strangers := [student for student in wanted if student not in there]:
         raise CourseError(f"{', '.join(strangers)}: not graded for {name!r}")
-    handle, failed = api(course), {}
-    for student in wanted:
-        result = handle.generate_feedback(name, student)
-        if not result["success"]:
-            failed[student] = failure(result)
+    handle = api(course)
+    done = {student: handle.generate_feedback(name, student) for student in wanted}
+    failed = {student: failure(result) for student, result in done.items() if not result["success"]}
     place = f"{course / 'feedback'}/STUDENT/{name}"
     print(f"Feedback for {count(len(wanted) - len(failed), 'student')}: {place}")
     if todo := waiting(results(course, name)):
@@ -202,9 +189,6 @@ def check(options: argparse.Namespace) -> None:
     print("The sandbox works: submissions can be graded on this machine.")
     if said := sandbox.unbound():
         print(said)
-
-
-# --- the options ---------------------------------------------------------------------------------
 
 
 def _points(text: str) -> tuple[str, float]:
@@ -268,7 +252,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command understands."""
+    """The command line: a subcommand for each of `COMMANDS`."""
     raw = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser("tfviz-course", description=ABOUT, formatter_class=raw)
     parts = top.add_subparsers(title="commands", required=True, metavar="COMMAND")

@@ -106,18 +106,15 @@ def bound_memory(more: int, *, for_good: bool = True) -> None:
         _limit(resource.RLIMIT_AS, mapped + more, for_good=for_good)
 
 
-# --- what an answer may not call -----------------------------------------------------------------
-
-
 class Lock:
     """Makes functions raise, except for the library and the cells of the lesson, which need them.
 
     It changes the code of the function itself, so it does not matter by which name it is reached.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, library: str) -> None:
         self.cells: set[str] = set()  # files of the lesson's cells, as IPython calls them
-        self.library = ""
+        self.library = library  # the folder of its files
 
     @contextmanager
     def on(self, functions: list[FunctionType]) -> Iterator[None]:
@@ -149,9 +146,6 @@ class Lock:
 
 def _PLACE(*arguments: Any, **named: Any) -> Any:
     return "door".__call__(*arguments, **named)  # type: ignore[operator]
-
-
-# --- what a cell shows ---------------------------------------------------------------------------
 
 
 class Shown(io.TextIOBase):
@@ -228,13 +222,6 @@ def _shell(shown: Shown) -> Any:
 # --- errors --------------------------------------------------------------------------------------
 
 
-def _message(error: BaseException | None) -> str:
-    try:
-        return codec.short(error, MESSAGE)
-    except BaseException as failed:  # the student's own __str__
-        return f"(its message cannot be read: {type(failed).__name__})"
-
-
 def _frames(trace: TracebackType | None) -> list[str]:
     """The last lines of the student's own code, the innermost last."""
     own = (__file__, codec.__file__)
@@ -250,17 +237,18 @@ def _frames(trace: TracebackType | None) -> list[str]:
 def _error(error: BaseException, *, call: bool = False) -> dict[str, Any]:
     """An exception as data: types from the most special, message, lines, and what kind it is."""
     trace = error.__traceback__
+    try:
+        message = codec.short(error, MESSAGE)
+    except BaseException as failed:  # the student's own __str__
+        message = f"(its message cannot be read: {type(failed).__name__})"
     return {
         "types": [codec.short(kind.__name__, 80) for kind in type(error).__mro__[:12]],
-        "message": _message(error),
+        "message": message,
         "lines": _frames(trace),
         # it was raised by the call itself, not by a line of the function
         "signature": call and isinstance(error, TypeError) and not getattr(trace, "tb_next", 0),
         "given": getattr(error, "_of_the_grader", None),
     }
-
-
-# --- the line ------------------------------------------------------------------------------------
 
 
 class Line(codec.End):
@@ -275,16 +263,11 @@ class Line(codec.End):
     def __init__(self) -> None:
         super().__init__()
         self.spaces: dict[int, dict[str, Any]] = {}
-        self.lock = Lock()
         self.locked: dict[int, list[FunctionType]] = {}  # by the step of the answer
         self.at = 0
         self.turn = threading.RLock()
         self.calls = 0  # of the student's functions that go on
         self.shown = Shown()
-        self.shell: Any = None
-
-    def load(self) -> None:
-        """Import what answers need."""
         import matplotlib.font_manager  # noqa: F401  what it makes once serves all
         import torch
 
@@ -293,11 +276,10 @@ class Line(codec.End):
         self.shell = _shell(self.shown)
         import tfviz
 
-        self.lock.library = os.path.dirname(tfviz.__file__) + os.sep
+        self.lock = Lock(os.path.dirname(tfviz.__file__) + os.sep)
         sys.argv = [""]
 
     def set_up(self, cells: list[list[str]]) -> None:
-        """Run the lesson's set-up."""
         for name, source in cells:
             if (error := self.execute(source, [], ours=True)) and not self.failed:
                 said = f"{type(error).__name__}: {error}"
@@ -345,15 +327,15 @@ class Line(codec.End):
         self.writing.write(codec.pack(message, raw))
         self.writing.flush()
 
-    def answer(self, make: Callable[[codec.Writer], list[Any]]) -> None:
-        """Send what `make` writes, or why it cannot be sent."""
+    def answer(self, *message: Any, **value: Any) -> None:
+        """Send this, and the `value` behind it; or why it cannot be sent."""
         writer = codec.Writer(self.handle)
         try:
-            message, raw = make(writer), writer.raw
-            codec.pack(message, [])
+            packed = [*message, *map(writer.put, value.values())]
+            codec.pack(packed, [])
         except BaseException as error:
-            message, raw = ["failed", _error(error)], []
-        self.send(message, raw)
+            packed, writer.raw = ["failed", _error(error)], []
+        self.send(packed, writer.raw)
 
     def ask(self, remote: codec.Remote, arguments: Any, named: dict[str, Any]) -> Any:
         """Call a function of the grader's. What the student's code does meanwhile has to wait."""
@@ -368,18 +350,13 @@ class Line(codec.End):
                 if message[0] == "value":
                     return reader.get(message[1])
                 if message[0] == "error":
-                    error, known = message[1], codec.EXCEPTIONS
-                    kind = next(
-                        (known[name] for name in error["types"] if name in known), Exception
-                    )
-                    made = kind(error["message"])
-                    made._of_the_grader = error["number"]  # type: ignore[attr-defined]
+                    _, types, said, number = message
+                    made = (codec.exception(types) or Exception)(said)
+                    made._of_the_grader = number  # type: ignore[attr-defined]
                     raise made
                 self.serve(message, reader)
 
-    def execute(
-        self, source: str, locked: list[FunctionType], *, ours: bool
-    ) -> BaseException | None:
+    def execute(self, source: str, locked: list[FunctionType], ours: bool) -> BaseException | None:
         """Run a cell while these functions raise; gives what it raised."""
         files = set(linecache.cache)
         try:
@@ -398,16 +375,9 @@ class Line(codec.End):
         kind, *rest = message
         # Each time: code that replaced them must not spoil the student's other answers.
         sys.stdout = sys.stderr = self.shown
-        (self.run if kind == "run" else self.call)(reader, *rest)
+        self.run(*rest) if kind == "run" else self.call(reader, *rest)
 
-    def run(
-        self,
-        reader: codec.Reader,
-        step: int,
-        source: str,
-        names: list[str],
-        locked: list[list[str]] | None,
-    ) -> None:
+    def run(self, step: int, source: str, names: list[str], locked: list[list[str]] | None) -> None:
         """A cell; answers with its error, what it showed, and the values of `names`."""
         self.shown.take()
         self.locked[step] = []
@@ -420,10 +390,10 @@ class Line(codec.End):
         self.spaces[step], self.at = dict(space), step
         outputs = self.shown.take()
         found = None if error is None else _error(error)
-        self.answer(lambda writer: ["ran", found, [], outputs])
+        self.answer("ran", found, outputs)
         for name in names:
             if name in space:
-                self.answer(lambda writer, name=name: ["name", name, writer.put(space[name])])  # type: ignore[misc]
+                self.answer("name", name, value=space[name])
         self.send(["end"], [])
 
     def call(
@@ -447,36 +417,30 @@ class Line(codec.End):
             error.__traceback__ = None
             self.send(["raised", found], [])
         else:
-            self.answer(lambda writer: ["value", writer.put(result)])
+            self.answer("value", value=result)
         finally:
             self.calls -= 1
 
 
-class Later(ModuleType):
-    """Stands for torch's compiler until somebody compiles: an optimizer imports it, for a second,
-    only to say that it is not to be compiled."""
-
-    @staticmethod
-    def graph_break(*_: Any) -> None: ...
-
-    @staticmethod
-    def disable(function: Any, *_: Any, **options: Any) -> Any:
-        return function
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "__file__":  # who looks through all modules asks for it
-            raise AttributeError(name)
-        if sys.modules[self.__name__] is self:
-            del sys.modules[self.__name__]
-        return getattr(importlib.import_module(self.__name__), name)
-
-
 def compile_later() -> None:
-    """Do without torch's compiler until somebody compiles."""
+    """Do without torch's compiler until somebody compiles: an optimizer imports it, for a second,
+    only to say that it is not to be compiled."""
     import torch
 
-    if "torch._dynamo" not in sys.modules:
-        torch._dynamo = sys.modules["torch._dynamo"] = Later("torch._dynamo")
+    name = "torch._dynamo"
+    later = ModuleType(name)
+
+    def real(attribute: str) -> Any:
+        if attribute == "__file__":  # who looks through all modules asks for it
+            raise AttributeError(attribute)
+        if sys.modules[name] is later:
+            del sys.modules[name]
+        return getattr(importlib.import_module(name), attribute)
+
+    vars(later).update(graph_break=lambda *_: None, disable=lambda f, *_, **_options: f)
+    vars(later)["__getattr__"] = real
+    if name not in sys.modules:
+        torch._dynamo = sys.modules[name] = later
 
 
 @contextmanager
@@ -496,9 +460,8 @@ def main(control: socket.socket, fonts: list[str]) -> None:
     """Load what all submissions need. Then, for each order that comes, start a copy: one that runs
     a lesson's set-up and is itself to be copied, or the process of a submission."""
     gc.disable()  # what is imported stays: nobody need look through it, now or later
-    line = Line()
     with _home(fonts):
-        line.load()
+        line = Line()
     while True:
         LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: not without the grader
         LIBC.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: who loses its parent is ours,

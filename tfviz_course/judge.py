@@ -19,16 +19,14 @@ import contextlib
 import hashlib
 import hmac
 import io
-import random
 import signal
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy
 import torch
 from nbformat import NotebookNode
 
@@ -36,16 +34,14 @@ from tfviz import checks
 from tfviz_course import codec
 from tfviz_course.asked import asked
 from tfviz_course.inside import compile_later
-from tfviz_course.line import TEXT, Ran, Session, StudentError, about, kind_of, say
+from tfviz_course.line import TEXT, Ran, Session, StudentError, about, say
 from tfviz_course.sandbox import Cells, Limits, Stopped, Unavailable, nursery
+from tfviz_lessons import variants
 from tfviz_lessons.lesson import unmark
 from tfviz_lessons.slice import uses
 
 LIMITS = Limits()
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
-
-
-# --- results -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -66,11 +62,7 @@ class Judged:
     remarks: tuple[str, ...] = ()
 
 
-# --- the trusted side ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One cell that is executed: `role` as in the notebook's metadata."""
 
     name: str
@@ -79,7 +71,7 @@ class Cell:
     source: str
 
 
-State = tuple[dict[str, Any], Any, Any, Any]  # names, and random generators as they were
+State = tuple[dict[str, Any], Any]  # names, and random generators as they were
 
 
 @dataclass
@@ -110,26 +102,23 @@ class Prepared:
     @property
     def first(self) -> int:
         """Where the cells of the first exercise begin."""
-        places = (n for n, cell in enumerate(self.cells) if cell.exercise)
-        return next(places, len(self.cells))
+        return next((n for n, cell in enumerate(self.cells) if cell.exercise), len(self.cells))
 
     def set_up(self) -> Cells:
         """What the processes of all submissions begin with."""
-        mine = [cell for cell in self.cells[: self.first] if cell.role != "student"]
-        return tuple((cell.name, cell.source) for cell in mine)
+        above = self.cells[: self.first]
+        return tuple((cell.name, cell.source) for cell in above if cell.role != "student")
 
     def show(self, state: State) -> None:
         """Make the names those of `state`."""
-        names, *dice = state
+        names, dice = state
         self.space.clear()
         self.space.update(names)
-        torch.set_rng_state(dice[0])
-        numpy.random.set_state(dice[1])
-        random.setstate(dice[2])
+        variants.seed(dice)
 
     def keep(self) -> State:
         """The names as they are now."""
-        return dict(self.space), torch.get_rng_state(), numpy.random.get_state(), random.getstate()
+        return dict(self.space), variants.seeds()
 
     def graded(self) -> list[str]:
         """The cells that get a verdict, in the notebook's order."""
@@ -172,8 +161,8 @@ def _execute_trusted(prepared: Prepared, student: str) -> None:
     """
     space, first = prepared.space, prepared.first
     if prepared.start is None:
-        nothing = {"display": lambda *things, **options: None}
-        space.update({"__name__": "__main__", "__builtins__": builtins, **nothing})
+        space.update({"__name__": "__main__", "__builtins__": builtins})
+        space["display"] = lambda *things, **options: None
         for cell in prepared.cells[:first]:
             if cell.role != "student":
                 _run_trusted(cell, space)
@@ -184,13 +173,13 @@ def _execute_trusted(prepared: Prepared, student: str) -> None:
     for cell in prepared.cells[first:]:
         if cell.role == "hidden":
             continue
-        task = prepared.tasks.get(cell.exercise)
-        if cell.role == "checks" and task:
+        task = prepared.tasks.get(cell.exercise) if cell.role == "checks" else None
+        if task:
             task.before = prepared.keep()
             tests = [one.source for one in (task.checks, task.hidden) if one]
             task.locked = asked(tests, task.answer.source, task.names, space)
         _run_trusted(cell, space)
-        if cell.role == "checks" and task:
+        if task:
             task.after = prepared.keep()
     for task in prepared.tasks.values():
         task.after = task.after or prepared.keep()
@@ -201,11 +190,9 @@ def _run_trusted(cell: Cell, space: dict[str, Any]) -> None:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(_compiled(cell), space)
     except Exception as error:
-        line = _line(error, cell)
-        raise ValueError(
-            f"cell {cell.name!r} of the assignment fails{f' at line {line}' if line else ''}: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        place = f" at line {line}" if (line := _line(error, cell)) else ""
+        said = f"cell {cell.name!r} of the assignment fails{place}: {type(error).__name__}: {error}"
+        raise ValueError(said) from error
 
 
 def _compiled(cell: Cell) -> Any:
@@ -219,7 +206,6 @@ def _line(error: BaseException, cell: Cell) -> int:
 
 
 def _imports(cell: Cell | None) -> str:
-    """The imports at the top level of a cell."""
     lines = ast.parse(cell.source).body if cell else []
     return "\n".join(ast.unparse(n) for n in lines if isinstance(n, ast.Import | ast.ImportFrom))
 
@@ -229,9 +215,6 @@ def seed_of(secret: str, assignment: str, exercise: str, student: str) -> int:
     about = f"{assignment}/{exercise}/{student}".encode()
     digest = hmac.new(secret.encode(), about, hashlib.sha256).digest()
     return int.from_bytes(digest[:4], "big") >> 1
-
-
-# --- one submission ------------------------------------------------------------------------------
 
 
 def judge(
@@ -252,7 +235,7 @@ def judge(
     if prepared.varies:
         _execute_trusted(prepared, student)
     given = {name: source for name, source in answers.items() if source.strip()}
-    judging = _Judging(prepared, given, student, secret, assignment, limits)
+    judging = _Judging(prepared, given, student, secret, assignment, limits, limits.seconds)
     try:
         for part in ("checks", "hidden"):  # the student's process sees no hidden input before
             for task in prepared.tasks.values():
@@ -268,23 +251,19 @@ def judge(
 
 @dataclass
 class _Judging:
-    """The state while one submission is judged."""
-
     prepared: Prepared
     answers: Mapping[str, str]
     student: str
     secret: str
     assignment: str
     limits: Limits
+    left: float  # seconds for the rest of it
     session: Session | None = None
     ran: dict[str, Ran] = field(default_factory=dict)
     stopped: dict[str, str] = field(default_factory=dict)  # exercises that ended a process, and how
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     outputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.left = self.limits.seconds
 
     def close(self) -> None:
         if self.session:
@@ -297,10 +276,8 @@ class _Judging:
         take. Raises Stopped."""
         assert self.session
         if self.left <= 0:
-            raise Stopped(
-                f"The whole submission took more than {self.limits.seconds:.0f} seconds.",
-                "ran longer than it may",
-            )
+            said = f"The whole submission took more than {self.limits.seconds:.0f} seconds."
+            raise Stopped(said, "ran longer than it may")
         line, seconds = self.session.line, min(most, self.left)
         before = line.used + time.thread_time()
         try:
@@ -335,10 +312,8 @@ class _Judging:
                 except Stopped as stopped:
                     if not last:
                         self.close()
-                        raise Unavailable(
-                            f"cell {cell.name!r} of the assignment does not run for a submission: "
-                            f"{stopped}"
-                        ) from None
+                        said = f"cell {cell.name!r} of the assignment does not run"
+                        raise Unavailable(f"{said} for a submission: {stopped}") from None
                     # A cell of ours can stop too, because of what the answer above it did.
                     self._stop(last, stopped)
                     break
@@ -366,9 +341,7 @@ class _Judging:
                 self.session.run(step, imports, (), seconds)
             source = self.answers[cell.name]
             ran = self.session.run(step, source, task.names, seconds, task.locked)
-        # Whoever has filled the memory still holds it, and later answers would have none.
-        if kind_of(ran.error) == "MemoryError":
-            raise self.session.line.full()
+        self.session.check_memory(ran.error)
         self.ran[cell.exercise] = ran
         # Only from the first run, before any hidden input was in the student's process.
         self.outputs.setdefault(cell.name, ran.outputs)
@@ -382,10 +355,8 @@ class _Judging:
         if task.label in self.stopped:
             return failed(self.stopped[task.label])
         if session is None:
-            return failed(
-                "Not judged: the submission's time was over "
-                f"({self.limits.seconds:.0f} seconds for all answers together)."
-            )
+            most = f"({self.limits.seconds:.0f} seconds for all answers together)"
+            return failed(f"Not judged: the submission's time was over {most}.")
         found = uses(cell.source)
         names = (found.now | found.later) & {*task.names}
         ran = self.ran[task.label]
@@ -418,8 +389,7 @@ class _Judging:
                 exec(_compiled(cell), self.prepared.space)
         except Exception as error:
             raised = error
-        if kind_of(raised) == "MemoryError":
-            raise session.line.full()
+        session.check_memory(raised)
         if session.line.broken:
             raise session.line.broken
         shown = codec.short(printed.getvalue(), self.limits.output)
@@ -464,10 +434,8 @@ def _alarm(seconds: float) -> Iterator[None]:
         return
 
     def ring(number: int, frame: Any) -> None:
-        raise Stopped(
-            f"The checks took more than {seconds:.0f} seconds with this answer.",
-            "the checks ran longer than they may",
-        )
+        said = f"The checks took more than {seconds:.0f} seconds with this answer."
+        raise Stopped(said, "the checks ran longer than they may")
 
     before = signal.signal(signal.SIGPROF, ring)
     signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again, if somebody swallows it

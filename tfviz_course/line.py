@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from nbformat.v4 import new_output
 
 from tfviz_course import codec
-from tfviz_course.codec import EXCEPTIONS, Remote
+from tfviz_course.codec import Remote
 from tfviz_course.sandbox import Cells, Deadline, Limits, Sandbox, Stopped, Unavailable
 
 TEXT = 4_000  # characters of a message
 PICTURES = 1_000_000  # characters of all pictures of a cell, in base64
+Locked = list[list[str]] | None  # [module, name] of each function that an answer may not call
 
 
 class StudentError(Exception):
@@ -41,14 +42,13 @@ class Session(codec.End):
         self.cell: Deadline | None = None
         self.line = Sandbox(limits, cells)
         try:
-            message, _ = self.line.receive(Deadline(limits.start_seconds, self.line))
+            (word, said), _ = self.line.receive(Deadline(limits.start_seconds, self.line))
         except Stopped as stopped:
+            word, said = "", f"The process for a submission does not start: {stopped}"
+        if word != "ready":
             self.line.close()
-            raise Unavailable(f"The process for a submission does not start: {stopped}") from None
-        if message[0] != "ready":
-            self.line.close()
-            raise Unavailable(message[1])
-        self.line.started(message[1])
+            raise Unavailable(said)
+        self.line.started(said)
 
     def fresh(self, seconds: float) -> None:
         """A new cell of tests begins, whose calls may take this long in all; what an older one
@@ -57,12 +57,7 @@ class Session(codec.End):
         self.cell = Deadline(seconds, self.line)
 
     def run(
-        self,
-        step: int,
-        source: str,
-        names: tuple[str, ...],
-        seconds: float,
-        locked: list[list[str]] | None = None,
+        self, step: int, source: str, names: tuple[str, ...], seconds: float, locked: Locked = None
     ) -> Ran:
         """Execute a cell there; an answer's is one with `locked`, the functions that are out of
         its reach. Raises Stopped."""
@@ -75,7 +70,7 @@ class Session(codec.End):
             match message:
                 case ["end"]:
                     return ran
-                case ["ran", None | dict() as error, [], list(outputs)]:
+                case ["ran", None | dict() as error, list(outputs)]:
                     ran.error = None if error is None else self._error(error)
                     ran.outputs = clean(outputs, self.limits.output)
                 case ["name", str(name), value] if name in names:
@@ -92,9 +87,9 @@ class Session(codec.End):
         try:
             found = reader.get(value)
             reader.done()
+            return found
         except codec.CodecError as error:
             return StudentError(f"a value that cannot be read: {error}")
-        return found
 
     def ask(self, remote: Remote, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a student's function. Raises what it raises, and Stopped."""
@@ -127,10 +122,8 @@ class Session(codec.End):
         """Call one of our functions for the student's code; only one that the test handed over."""
         self.asked += 1
         if self.asked > self.limits.callbacks:
-            raise self.line.stop(
-                f"The answer calls back more than {self.limits.callbacks:,} times.",
-                "called back too often",
-            )
+            said = f"The answer calls back more than {self.limits.callbacks:,} times."
+            raise self.line.stop(said, "called back too often")
         writer = codec.Writer(self.handle)
         reader = codec.Reader(raw, self.known)
         try:
@@ -143,9 +136,14 @@ class Session(codec.End):
             self.raised[self.asked] = error
             writer = codec.Writer(self.handle)
             types = [kind.__name__ for kind in type(error).__mro__]
-            said = {"types": types, "message": codec.short(error), "number": self.asked}
-            message = ["error", said]
+            message = ["error", types, codec.short(error), self.asked]
         self.line.send(message, writer.raw, end)
+
+    def check_memory(self, error: BaseException | None) -> None:
+        """Raises Stopped if the student's code raised MemoryError: whoever has filled the memory
+        still holds it, and later answers would have none."""
+        if getattr(about(error), "kind", "") == "MemoryError":
+            raise self.line.full()
 
     def _error(self, error: dict[str, Any]) -> Exception:
         """The exception that the student's code raised, as one of Python's own."""
@@ -153,14 +151,11 @@ class Session(codec.End):
         if type(own) is int and own in self.raised:
             return self.raised[own]  # ours: it went through the student's code and came back
         message = codec.short(error.get("message", ""), TEXT)
-        texts = []
-        for name in ("types", "lines"):
-            parts = error.get(name)
-            known = parts[:12] if type(parts) is list else []
-            texts.append([codec.short(part, 200) for part in known if type(part) is str])
-        types, lines = texts
+        found = [error.get(name) for name in ("types", "lines")]
+        parts = [part[:12] if type(part) is list else [] for part in found]
+        types, lines = ([codec.short(p, 200) for p in part if type(p) is str] for part in parts)
         first = types[0] if types else "Exception"
-        kind = next((EXCEPTIONS[name] for name in types if name in EXCEPTIONS), None)
+        kind = codec.exception(types)
         if kind is not None:
             made = kind(message) if message else kind()
         else:
@@ -179,8 +174,7 @@ class Ran:
     values: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Theirs:
+class Theirs(NamedTuple):
     """About an exception of the student's."""
 
     kind: str
@@ -192,12 +186,6 @@ class Theirs:
 def about(error: BaseException | None) -> Theirs | None:
     """What is known of an exception of the student's; None for another."""
     return getattr(error, "tfviz_student", None)
-
-
-def kind_of(error: BaseException | None) -> str:
-    """The name of the type of an exception of the student's; empty for another."""
-    theirs = about(error)
-    return theirs.kind if theirs else ""
 
 
 _IMAGE = re.compile(r"[A-Za-z0-9+/=\n]*\Z")
@@ -216,11 +204,9 @@ def clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
             case ["text" | "error" as kind, str(said)]:
                 text = codec.short(said, most)
                 most -= len(text)
-                if kind == "error":
-                    error = {"ename": "error", "evalue": "", "traceback": [text]}
-                    found.append(new_output("error", **error))
-                else:
-                    found.append(new_output("stream", text=text))
+                error = {"ename": "error", "evalue": "", "traceback": [text]}
+                more = error if kind == "error" else {"text": text}
+                found.append(new_output("error" if kind == "error" else "stream", **more))
         if most <= 1:
             found.append(new_output("stream", text="… more was shown than is kept\n"))
             break

@@ -90,15 +90,10 @@ def configure(c: Any) -> None:
     c.ClearMarkScheme.enforce_metadata = False
     c.Autograde.autograde_preprocessors = RECORD
     c.GenerateFeedback.preprocessors = FEEDBACK
-    c.HTMLExporter.filters = {
-        "markdown2html": f"{ME}.markdown",
-        "highlight_code": f"{ME}.highlight",
-    }
+    filters = {"markdown2html": f"{ME}.markdown", "highlight_code": f"{ME}.highlight"}
+    c.HTMLExporter.filters = filters
     # files named by students: ids are checked, and nobody's work is replaced without a question
     c.ZipCollectApp.collector_plugin = "tfviz_course.collect.NamedFiles"
-
-
-# --- generate ------------------------------------------------------------------------------------
 
 
 class Gaps(NbGraderPreprocessor):
@@ -115,9 +110,6 @@ class Gaps(NbGraderPreprocessor):
                 "would read it. Make it one (nbgrader: 'Autograded answer'), or take the mark out."
             )
         return cell, resources
-
-
-# --- autograde -----------------------------------------------------------------------------------
 
 
 class Autograde(converters.Autograde):
@@ -140,14 +132,8 @@ class Autograde(converters.Autograde):
     def _judge(self) -> None:
         """In a process of its own: a notebook server is no place to import torch, or to fork."""
         name, who = self.coursedir.assignment_id, self.coursedir.student_id
-        folder = Path(self.coursedir.root) / self.coursedir.submitted_directory
-        there, _ = students.below(folder, name)
-        chosen = there if who == "*" else [students.check(who)]
-        if not chosen or not {*chosen} <= {*there}:
-            raise NbGraderException(f"No submission of {who!r} for {name!r} in {folder}")
         command = [sys.executable, "-m", "tfviz_course", "autograde", name, "--judge-only"]
-        command += ["--course", self.coursedir.root]
-        command += [f"--student={student}" for student in chosen]
+        command += ["--course", self.coursedir.root, *([] if who == "*" else [f"--student={who}"])]
         pipes: Any = {"stdin": subprocess.DEVNULL, "capture_output": True}
         run = subprocess.run(command, **pipes, text=True, errors="replace")
         if run.returncode:
@@ -157,8 +143,7 @@ class Autograde(converters.Autograde):
 
     def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
         resources = super().init_single_notebook_resources(notebook_filename)
-        resources["tfviz"] = {"course": Path(self.coursedir.root)}
-        return resources
+        return resources | {"tfviz": {"course": Path(self.coursedir.root)}}
 
 
 class Judge(NbGraderPreprocessor):
@@ -218,9 +203,6 @@ def _judged_cell(cell: NotebookNode, judged: Mapping[str, Any]) -> None:
 def _plain(text: str) -> str:
     """Text on one line in which Markdown sees no marks."""
     return re.sub(r"([\\`*_{}\[\]()#+!|$~<>&-])", r"\\\1", " ".join(text.split())[:500])
-
-
-# --- feedback ------------------------------------------------------------------------------------
 
 
 LEFT_OUT = {"instructor", "install", "setup"}
@@ -283,7 +265,6 @@ def _role(cell: NotebookNode) -> str:
 
 
 # --- showing what a student wrote ----------------------------------------------------------------
-
 
 TAGS = (
     "a abbr b blockquote br code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img input kbd "

@@ -22,7 +22,7 @@ import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nbformat import NotebookNode
 
@@ -35,6 +35,7 @@ ANSWER = 200_000  # characters of one answer
 CELLS = 5_000  # cells of one notebook
 ATTACHED = 4_000_000  # characters of the pictures of one answer
 BESIDE = ("timestamp.txt", "submission_secret.txt")  # files of nbgrader's
+NO_FILE = "no file for this notebook was found: all answers are empty"
 SUFFIXES = {"", ".ipynb", ".json", ".txt"}
 
 MARKER = re.compile(r"^[ \t]*(?:#|<!--)[ \t]*exercise:[ \t]*([\w.-]+)", re.MULTILINE)
@@ -57,10 +58,7 @@ class Rebuilt:
     found: int = 0
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """A cell of a submission."""
-
+class Cell(NamedTuple):
     kind: str
     source: str
     ids: tuple[str, ...]  # the grade_ids that its metadata name, most telling first
@@ -79,38 +77,29 @@ def _untouched(stub: NotebookNode, source: str) -> bool:
     """Whether `source` is the stub, or holds nothing at all."""
     if _squeezed(source) == _squeezed(stub.source):
         return True
-    lines = MARKER.sub("", source).splitlines()
-    if stub.cell_type == "code":
-        return not any(line.strip() and not line.lstrip().startswith("#") for line in lines)
-    return not any(line.strip() not in ("", "-->") for line in lines)
+    nothing = "(#.*)?" if stub.cell_type == "code" else "(-->)?"
+    return all(re.fullmatch(nothing, line.strip()) for line in MARKER.sub("", source).splitlines())
 
 
 def _squeezed(source: str) -> str:
     return "".join(source.split())
 
 
-# --- rebuilding ----------------------------------------------------------------------------------
-
-
-def rebuild(release: NotebookNode, submitted: bytes | None) -> Rebuilt:
-    """The release with the answers of the file `submitted`; None means that there is no file."""
-    if submitted is None:
-        return _rebuild(release, [], ["no file for this notebook was found: all answers are empty"])
-    return _rebuild(release, *_read(submitted))
-
-
-def _rebuild(release: NotebookNode, cells: Sequence[_Cell], told: Sequence[str]) -> Rebuilt:
+def rebuild(
+    release: NotebookNode, cells: Sequence[Cell] = (), told: Sequence[str] = (NO_FILE,)
+) -> Rebuilt:
+    """The release with the answers of a file, as `read_notebook` gives them; else of no file."""
     remarks = list(told)
-    marked = [cell for cell in release.cells if cell.metadata.get("nbgrader", {}).get("grade_id")]
-    ours = {cell.metadata.nbgrader["grade_id"]: cell for cell in marked}
+    graded = ((cell.metadata.get("nbgrader", {}).get("grade_id"), cell) for cell in release.cells)
+    ours = {name: cell for name, cell in graded if name}
     stubs = {name: cell for name, cell in ours.items() if cell.metadata.nbgrader.get("solution")}
     labels = {_label(stub): name for name, stub in stubs.items()}
-    there: dict[str | None, list[_Cell]] = {}
+    there: dict[str | None, list[Cell]] = {}
     for cell in cells:
         named = [name for name in cell.ids if name in ours]
         named += [labels[mark[1]] for mark in MARKER.finditer(cell.source) if mark[1] in labels]
         there.setdefault(named[0] if named else None, []).append(cell)
-    chosen: dict[str, _Cell] = {}
+    chosen: dict[str, Cell] = {}
     for name in stubs.keys() & there.keys():
         label = _label(stubs[name])
         live = [cell for cell in there[name] if not _untouched(stubs[name], cell.source)]
@@ -123,14 +112,11 @@ def _rebuild(release: NotebookNode, cells: Sequence[_Cell], told: Sequence[str])
         if lost := [_label(stub) for name, stub in stubs.items() if name not in chosen]:
             remarks.append(f"{_few(lost)}: its answer cell was not found, it counts as empty")
         if changed := _changed(ours, there):
-            remarks.append(
-                f"{_few(changed)}: edited, missing or of an earlier version; the assignment's own "
-                "cells and points count"
-            )
+            said = "edited, missing or of an earlier version; the assignment's own cells and points"
+            remarks.append(f"{_few(changed)}: {said} count")
     remarks += _unread(there.get(None, ()), release)
-    made = copy.deepcopy(release)
+    made, count = copy.deepcopy(release), 0
     sources: dict[str, str] = {}
-    count = 0
     for cell in made.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -146,21 +132,18 @@ def _rebuild(release: NotebookNode, cells: Sequence[_Cell], told: Sequence[str])
     return Rebuilt(made, sources, tuple(dict.fromkeys(remarks)), count)
 
 
-def _taken_over(cell: NotebookNode, answer: _Cell, remarks: list[str]) -> str:
+def _taken_over(cell: NotebookNode, answer: Cell, remarks: list[str]) -> str:
     """The text of an answer, or the stub's where it is too long; pictures that were pasted into a
     written one go into `cell`, as many as fit."""
     label = _label(cell)
     source = _clean(answer.source)
-    if source != answer.source.replace("\r\n", "\n").replace("\r", "\n"):
+    if source != answer.source:
         remarks.append(f"{label}: signs that cannot be printed were taken out")
     if len(source) > ANSWER:
-        remarks.append(
-            f"{label}: the answer has {len(source)} characters and counts as empty; at most "
-            f"{ANSWER} are read"
-        )
+        said = f"the answer has {len(source)} characters and counts as empty"
+        remarks.append(f"{label}: {said}; at most {ANSWER} are read")
         source = cell.source
-    kept = NotebookNode()
-    left = ATTACHED
+    kept, left = NotebookNode(), ATTACHED
     for name, bundle in answer.attachments.items() if cell.cell_type == "markdown" else ():
         for kind in PICTURES:
             data = picture(bundle.get(kind)) if isinstance(bundle, dict) else ""
@@ -175,7 +158,7 @@ def _taken_over(cell: NotebookNode, answer: _Cell, remarks: list[str]) -> str:
 
 
 def _changed(
-    ours: Mapping[str, NotebookNode], there: Mapping[str | None, Sequence[_Cell]]
+    ours: Mapping[str, NotebookNode], there: Mapping[str | None, Sequence[Cell]]
 ) -> list[str]:
     """The cells of the release that are not in the submission as they were, or with other points;
     of an answer's only the points count."""
@@ -193,7 +176,7 @@ def _changed(
     return found
 
 
-def _unread(cells: Sequence[_Cell], release: NotebookNode) -> list[str]:
+def _unread(cells: Sequence[Cell], release: NotebookNode) -> list[str]:
     """Say which code and which words of the student's own were not read."""
     ours = {"", *(_squeezed(cell.source) for cell in release.cells)}
     own = [cell for cell in cells if _squeezed(cell.source) not in ours]
@@ -230,11 +213,8 @@ def read_files(folder: Path, wanted: Collection[str] = ()) -> tuple[dict[str, by
             paths += sorted(path.iterdir()) if below and path.name[:1] not in "._" else []
     except OSError as error:
         remarks.append(f"the submission cannot be read: {error.strerror}")
-    paths = [
-        path
-        for path in paths
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith((".", "__"))
-    ]
+    paths = [path for path in paths if path.suffix.lower() in SUFFIXES]
+    paths = [path for path in paths if not path.name.startswith((".", "__"))]
     first = {*BESIDE, *(f"{name}.ipynb" for name in wanted)}
     paths.sort(key=lambda path: (path.name not in first, path.suffix != ".ipynb"))
     if len(paths) > FILES:
@@ -282,18 +262,18 @@ def read_submission(
     has some: then the file with most answers, whatever it is called. `files` and `remarks` are
     what `read_files` gives.
     """
-    cells = {name: _read(data) for name, data in files.items() if name not in BESIDE}
+    cells = {name: read_notebook(data) for name, data in files.items() if name not in BESIDE}
     made = {}
     unread = {name for name in cells if name.endswith(".ipynb")}
     for notebook, release in releases.items():
         exact = f"{notebook}.ipynb"
-        tries = {name: _rebuild(release, *cells[name]) for name in cells}
-        best = max(tries, key=lambda name: (tries[name].found, name == exact), default=exact)
+        tries = {name: rebuild(release, *cells[name]) for name in cells}
         if exact in tries and tries[exact].found:
-            best = exact
+            tries = {exact: tries[exact]}
+        best = max(tries, key=lambda name: (tries[name].found, name == exact), default=exact)
         rebuilt = tries.get(best)
         if rebuilt is None or (best != exact and not rebuilt.found):
-            rebuilt = rebuild(release, None)
+            rebuilt = rebuild(release)
         else:
             unread.discard(best)
         told = [*rebuilt.remarks, *_numbers(rebuilt, student)]
@@ -311,13 +291,12 @@ def _numbers(rebuilt: Rebuilt, student: str) -> list[str]:
     named = STUDENT.search(rebuilt.answers.get("student", ""))
     if not named or named[2].strip().casefold() in ("", student.strip().casefold()):
         return []
-    return [
-        f"the notebook's STUDENT is {shown(named[2])}, the submission is from {shown(student)}: "
-        f"it is graded with the numbers of {shown(student)}"
-    ]
+    theirs, own = shown(named[2]), shown(student)
+    said = f"the notebook's STUDENT is {theirs}, the submission is from {own}"
+    return [f"{said}: it is graded with the numbers of {own}"]
 
 
-def _read(data: bytes) -> tuple[list[_Cell], list[str]]:
+def read_notebook(data: bytes) -> tuple[list[Cell], list[str]]:
     """The cells of a notebook, and remarks."""
     remarks = []
     raw, why = None, "it holds no cells. Open it in Jupyter and save it again"
@@ -343,7 +322,7 @@ def _read(data: bytes) -> tuple[list[_Cell], list[str]]:
     return [cell for cell in found if cell is not None], remarks
 
 
-def _cell(raw: object) -> _Cell | None:
+def _cell(raw: object) -> Cell | None:
     if not isinstance(raw, dict):
         return None
     source = raw.get("source")
@@ -351,6 +330,7 @@ def _cell(raw: object) -> _Cell | None:
         source = "".join(line for line in source if isinstance(line, str))
     if not isinstance(source, str):
         return None
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
 
     def part(whole: Mapping[str, Any], name: str) -> dict[str, Any]:
         found = whole.get(name)
@@ -361,22 +341,14 @@ def _cell(raw: object) -> _Cell | None:
     named = f"{ours.get('exercise')}-{ours.get('role')}" if ours else None
     ids = (info.get("grade_id"), named, raw.get("id"), metadata.get("id"))
     kind = raw.get("cell_type")
-    return _Cell(
-        kind if isinstance(kind, str) else "raw",
-        source,
-        tuple(i for i in ids if isinstance(i, str)),
-        info.get("points"),
-        part(raw, "attachments"),
-    )
-
-
-# --- what is taken over --------------------------------------------------------------------------
+    kind = kind if isinstance(kind, str) else "raw"
+    told = tuple(i for i in ids if isinstance(i, str))
+    return Cell(kind, source, told, info.get("points"), part(raw, "attachments"))
 
 
 def _clean(source: str) -> str:
-    """The text with plain ends of lines, and without signs that no editor shows."""
-    text = source.replace("\r\n", "\n").replace("\r", "\n")
-    return CONTROL.sub("", text).encode("utf-8", "replace").decode()
+    """The text without signs that no editor shows."""
+    return CONTROL.sub("", source).encode("utf-8", "replace").decode()
 
 
 def picture(value: object) -> str:

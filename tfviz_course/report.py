@@ -10,10 +10,9 @@ line of its own column, without control characters, and no spreadsheet takes it 
 from __future__ import annotations
 
 import csv
-import hashlib
 import hmac
+import itertools
 import json
-import math
 import re
 import statistics
 import warnings
@@ -41,8 +40,6 @@ GRADED, OPEN, MISSING = "graded", "handed in, not graded yet", "did not hand in"
 SIGNS = "● all points   ◐ some   ○ none   ? waits for you   – not graded"
 NAMED_UP_TO = 60  # rows of the plot that carry a name
 LONGEST = 160  # characters of a message or a remark that a table shows
-PSEUDONYM = 12  # letters: 118 thousand million pseudonyms
-PLOTS = ("matrix", "totals")
 
 
 @dataclass(frozen=True)
@@ -110,16 +107,12 @@ class Results:
         return None if waits else statistics.median(student.total for student in graded)
 
 
-# --- reading -------------------------------------------------------------------------------------
-
-
 def results(course: Path, assignment: str) -> Results:
     """What gradebook and verdicts hold about an assignment; nothing is changed.
 
     Raises `FileNotFoundError` where the course has no gradebook, `ValueError` for an unknown
     assignment.
     """
-    course = Path(course)
     book = course / "gradebook.db"
     if not book.is_file():
         raise FileNotFoundError(
@@ -142,7 +135,8 @@ def results(course: Path, assignment: str) -> Results:
             name = " ".join(filter(None, (one.first_name, one.last_name)))
             students[one.id] = replace(students.get(one.id, Student(one.id)), name=name)
         for entry in found.submissions:
-            said, remarks = stored(course, assignment, entry.student_id)
+            who = entry.student_id
+            said, remarks = stored(course, assignment, who)
             grades = {(part.name, one.name): one for part in entry.notebooks for one in part.grades}
             marks = []
             for place, cell in cells.items():
@@ -150,17 +144,11 @@ def results(course: Path, assignment: str) -> Results:
                     why = said.get(place, "") if grade.score < cell.most else ""
                     waits = bool(grade.needs_manual_grade)
                     marks.append(replace(cell, points=grade.score, waits=waits, message=why))
-            students[entry.student_id] = replace(
-                students[entry.student_id],
-                state=GRADED,
-                minutes_late=int(entry.total_seconds_late // 60),
-                penalty=entry.late_submission_penalty,
-                marks=tuple(marks),
-                remarks=remarks,
-            )
+            late, penalty = int(entry.total_seconds_late // 60), entry.late_submission_penalty
+            about = GRADED, late, penalty, tuple(marks), remarks
+            students[who] = Student(who, students[who].name, *about)
     order = sorted(students.values(), key=lambda one: (one.id.casefold(), one.id))
-    title = read_course(course).name
-    return Results(title, assignment, exercises, tuple(order), tuple(strange))
+    return Results(read_course(course).name, assignment, exercises, tuple(order), tuple(strange))
 
 
 def read_cells(release: Path) -> dict[tuple[str, str], Mark]:
@@ -191,9 +179,6 @@ def stored(
     return messages, tuple(dict.fromkeys(plain(remark) for remark in remarks))
 
 
-# --- one row for each exercise and student -------------------------------------------------------
-
-
 def exercise_row(found: Results, exercise: str) -> dict[str, Any]:
     """How an exercise went: the columns of exercises.csv. Shares are in [0, 1].
 
@@ -217,8 +202,7 @@ def exercise_row(found: Results, exercise: str) -> dict[str, Any]:
         said = [m.message for m in student.of(exercise) if m.message and m.kind in kinds]
         for message in said[:1]:  # numbers differ with the inputs; the mistake is the same
             alike.setdefault(re.sub(r"[-−]?\d[\d.,e+-]*", "#", message), []).append(message)
-    often = max(alike.values(), key=len, default=[])
-    often = often if len(often) >= least else []
+    often = max((same for same in alike.values() if len(same) >= least), key=len, default=[])
     return {
         "exercise": exercise,
         "points": most,
@@ -365,13 +349,12 @@ def without_names(found: Results, secret: str) -> Results:
     """
     if not secret:
         raise ValueError("secret is empty: pseudonyms made without one could be guessed")
-    letters = ("bdfgklmnprstvz", "aeiou")
+    letters = ("bdfgklmnprstvz", "aeiou") * 6  # 118 thousand million pseudonyms
     students = []
     for one in found.students:
-        digest = hmac.digest(secret.encode(), f"pseudonym {one.id}".encode(), hashlib.sha256)
-        sounds = [letters[n % 2][digest[n] % len(letters[n % 2])] for n in range(PSEUDONYM)]
-        secret_name = replace(one, id="".join(sounds), name="", minutes_late=0, remarks=())
-        students.append(secret_name)
+        digest = hmac.digest(secret.encode(), f"pseudonym {one.id}".encode(), "sha256")
+        sounds = [some[byte % len(some)] for byte, some in zip(digest, letters, strict=False)]
+        students.append(replace(one, id="".join(sounds), name="", minutes_late=0, remarks=()))
     students.sort(key=lambda student: student.id)
     return replace(found, students=tuple(students), strange=(), anonymous=True)
 
@@ -389,10 +372,11 @@ def write(found: Results, folder: Path) -> None:
     drawn = figures(found)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in all the world's letters
-        for file in [folder / f"{name}.{kind}" for name in PLOTS for kind in ("svg", "png")]:
+        for plot, kind in itertools.product(("matrix", "totals"), ("svg", "png")):
+            file = folder / f"{plot}.{kind}"
             file.unlink(missing_ok=True)
-            if file.stem in drawn:
-                drawn[file.stem].save(file)
+            if plot in drawn:
+                drawn[plot].save(file)
 
 
 def _csv(file: Path, columns: Mapping[str, Any], *rows: Mapping[str, Any]) -> None:
@@ -438,19 +422,19 @@ def _totals(found: Results, students: Sequence[Student]) -> Figure:
 
 
 def _matrix(found: Results, students: Sequence[Student]) -> Figure:
+    import numpy
     import torch
 
     from tfviz import plots
 
     worth = {exercise: most for exercise, most in found.exercises.items() if most}
     points = [[student.points(exercise) for exercise in worth] for student in students]
-    known = torch.tensor([[math.nan if one is None else one for one in row] for row in points])
+    known = torch.tensor(numpy.array(points, dtype="float32"))  # None becomes NaN
     shares = known / torch.tensor(list(worth.values()))
-    means = {exercise: exercise_row(found, exercise)["mean_points"] for exercise in worth}
-    words = [
-        f"{_short(exercise)}: {'waits' if mean is None else percent(mean / worth[exercise])}"
-        for exercise, mean in means.items()
-    ]
+    words = []
+    for exercise, most in worth.items():
+        mean = exercise_row(found, exercise)["mean_points"]
+        words += [f"{_short(exercise)}: {'waits' if mean is None else percent(mean / most)}"]
     open_ = count(int(known.isnan().sum()), "answer")
     names = [plain(student.id, 24).replace("$", r"\$") for student in students]  # no formulas
     return plots.attention_map(

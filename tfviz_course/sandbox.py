@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import platform
+import re
 import select
 import shutil
 import socket
@@ -34,13 +35,11 @@ import psutil
 
 from tfviz_course import codec
 
-HERE = Path(__file__).resolve().parent
 IDLE = "import signal; print('.', flush=True); signal.pause()"  # what keeps a sandbox there
 POLL = 0.2  # seconds between two looks at the processes
 PATIENCE = 10  # times what it may use: so long a submission may be held up by others
 GONE = 10.0  # seconds within which a killed process must be gone
 BASE_UID = 1_900_000_000  # of nobody: behind every range that systems hand out
-
 
 Cells = tuple[tuple[str, str], ...]
 
@@ -91,7 +90,6 @@ class Deadline:
 
 # --- what bubblewrap is told ---------------------------------------------------------------------
 
-
 _TOPS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")
 _SYSTEM = [Path(top, name) for top in ("/", "/usr") for name in _TOPS]  # programs and libraries
@@ -111,7 +109,6 @@ def _shown() -> list[Path]:
 
 
 def _options(disk: int) -> list[str]:
-    """What bubblewrap is told."""
     # old ones lack options
     known = subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=30).stdout
     size = ["--size", str(disk)] if "--size" in known else []
@@ -161,21 +158,20 @@ def _start(limits: Limits, code: str) -> subprocess.Popen[bytes]:
         passed.append(_file(program))
         options += ["--seccomp", str(passed[-1])]
     passed.append(_file("\0".join(options).encode()))
-    bwrap = shutil.which("bwrap") or "bwrap"
+    bwrap = [shutil.which("bwrap") or "bwrap", "--args", str(passed[-1]), "--"]
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
     try:
-        return subprocess.Popen(
-            [bwrap, "--args", str(passed[-1]), "--", sys.executable, "-I", "-S", "-c", code],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=passed,
-            start_new_session=True,
-            env=ENVIRONMENT,
-            cwd="/",
-        )
+        python = [sys.executable, "-I", "-S", "-c", code]
+        return _popen([*bwrap, *python], passed, stdin=null, stdout=pipe, stderr=pipe)
     finally:
         for descriptor in passed:
             os.close(descriptor)
+
+
+def _popen(command: list[str], passed: list[int], **more: Any) -> subprocess.Popen[bytes]:
+    """Start a process that knows nothing of the grader's environment."""
+    own: dict[str, Any] = {"start_new_session": True, "env": ENVIRONMENT, "cwd": "/"}
+    return subprocess.Popen(command, pass_fds=passed, **own | more)
 
 
 ENVIRONMENT = {
@@ -243,9 +239,6 @@ def _filter() -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in [*program, allow])
 
 
-# --- is it there? --------------------------------------------------------------------------------
-
-
 def available() -> str | None:
     """None if the sandbox works on this machine, else why not and what to do, in a sentence."""
     if sys.platform != "linux":
@@ -285,6 +278,7 @@ UNBOUND = (
     "of a submission some times a second, and what the kernel holds for them (buffers of sockets "
     "and pipes, tables of pages) is bound by the numbers of processes and open files alone."
 )
+_BOUNDING = {"memory": ("memory.limit_in_bytes", "memory.max"), "pids": ("pids.max", "pids.max")}
 _COUNT = itertools.count()
 
 
@@ -294,17 +288,13 @@ def _places() -> dict[str, Path]:
     group in version 1, beside it in version 2, where a group has processes or groups."""
     found: dict[str, Path] = {}
     with suppress(OSError, ValueError):
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-        parts = [line.split(":", 2) for line in lines]
+        parts = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
         own = {name: path for _, names, path in parts for name in names.split(",")}
         for line in Path("/proc/self/mounts").read_text().splitlines():
             _, place, kind, options, *_ = line.split()
             here = Path(place + own.get("", "/"))
             beside = here if own.get("") == "/" else here.parent
-            for name, one, two in (
-                ("memory", "memory.limit_in_bytes", "memory.max"),
-                ("pids", "pids.max", "pids.max"),
-            ):
+            for name, (one, two) in _BOUNDING.items():
                 if kind == "cgroup" and name in options.split(","):
                     found[one] = Path(place + own[name])
                 elif kind == "cgroup2" and name in (beside / "cgroup.subtree_control").read_text():
@@ -327,27 +317,24 @@ class Group:
                 if place / own not in self.folders:  # one for both limits in version 2
                     (place / own).mkdir()
                     self.folders.append(place / own)
-                most = memory if "memory" in name else processes
-                (place / own / name).write_text(str(most))
+                (place / own / name).write_text(str(memory if "memory" in name else processes))
         except OSError:
             self.close()
 
     def take(self, processes: Iterable[psutil.Process]) -> None:
         """These processes, and what they start from now on, are in the group."""
-        for folder in self.folders:
-            for process in processes:
-                with suppress(OSError):
-                    (folder / "cgroup.procs").write_text(str(process.pid))
+        for folder, process in itertools.product(self.folders, processes):
+            with suppress(OSError):
+                (folder / "cgroup.procs").write_text(str(process.pid))
 
     @property
     def full(self) -> bool:
         """Whether the kernel ended a process for want of memory."""
-        for folder in self.folders:
-            for name in ("memory.oom_control", "memory.events"):
-                with suppress(OSError):
-                    words = (folder / name).read_text().split()
-                    if int(words[words.index("oom_kill") + 1]):
-                        return True
+        names = ("memory.oom_control", "memory.events")
+        for folder, name in itertools.product(self.folders, names):
+            with suppress(OSError):
+                if re.search(r"^oom_kill [1-9]", (folder / name).read_text(), re.MULTILINE):
+                    return True
         return False
 
     def close(self) -> None:
@@ -391,16 +378,10 @@ class Nursery:
 
         fonts = [str(file) for file in Path(matplotlib.get_cachedir()).glob("fontlist*.json")]
         file = _file(json.dumps(fonts).encode())
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-s", "-m", "tfviz_course.inside", str(control)],
-            stdin=file,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[control],
-            start_new_session=True,
-            env=ENVIRONMENT | {"HOME": "/nonexistent"},
-            cwd="/",
-        )
+        command = [sys.executable, "-P", "-s", "-m", "tfviz_course.inside", str(control)]
+        pipes = {"stdin": file, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        env = ENVIRONMENT | {"HOME": "/nonexistent"}
+        self.process = _popen(command, [control], **pipes, env=env)
         os.close(file)
         atexit.register(self._end)
 
@@ -417,10 +398,7 @@ class Nursery:
             os.close(number)
 
 
-@cache
-def nursery(cells: Cells) -> Nursery:
-    """The one with these cells, (name, source), which is made when it is first asked for."""
-    return Nursery(cells)
+nursery = cache(Nursery)  # the one with these cells, made when it is first asked for
 
 
 class Sandbox:
@@ -438,7 +416,6 @@ class Sandbox:
         self.used = 0.0  # seconds, as `Deadline` counts them
         self._waiting = False  # the grader, for the process
         self._closed = False
-        self._base = [0, 0]  # bytes that Python takes, as `_memory` counts them
         self._group: Group | None = None  # once Python is there
         self.process = _start(limits, IDLE)
         assert self.process.stdout
@@ -466,11 +443,9 @@ class Sandbox:
         """How many threads this user has: old kernels count them all into one limit."""
         if os.geteuid() == 0:
             return 1  # a user of its own; the process itself
-        count = 0
-        for process in psutil.process_iter(["uids", "num_threads"]):
-            if (uids := process.info["uids"]) and uids.real == os.getuid():
-                count += process.info["num_threads"] or 1
-        return count
+        found = [one.info for one in psutil.process_iter(["uids", "num_threads"])]
+        mine = [info for info in found if info["uids"] and info["uids"].real == os.getuid()]
+        return sum(info["num_threads"] or 1 for info in mine)
 
     # --- the line ---
 
@@ -517,16 +492,14 @@ class Sandbox:
             raise self.broken
         while end:
             if self.used > end.end:
-                raise self.stop(
+                said = (
                     f"The answer ran longer than {end.seconds:.0f} seconds and was stopped. (Time "
-                    "in which it had to wait for the processor is not counted.)",
-                    "ran longer than it may",
+                    "in which it had to wait for the processor is not counted.)"
                 )
+                raise self.stop(said, "ran longer than it may")
             if time.monotonic() > end.last:
-                raise self.stop(
-                    "The answer came to no end in time: the machine was too busy.",
-                    "ran out of time: the machine was busy",
-                )
+                said = "The answer came to no end in time: the machine was too busy."
+                raise self.stop(said, "ran out of time: the machine was busy")
             end = end.within
         self._waiting = True
         try:
@@ -542,10 +515,8 @@ class Sandbox:
 
     def nonsense(self, what: str) -> Stopped:
         """It wrote something of its own on the line: end it."""
-        return self.stop(
-            "The answer's code wrote over the line to the grader.",
-            f"wrote over the grader's line: {what}",
-        )
+        said = "The answer's code wrote over the line to the grader."
+        return self.stop(said, f"wrote over the grader's line: {what}")
 
     def full(self) -> Stopped:
         """It took too much memory: end it."""
@@ -556,10 +527,8 @@ class Sandbox:
         time.sleep(2 * POLL)  # the watch may know why
         if self._group and self._group.full:
             return self.full()
-        return self.stop(
-            "The answer's code ended Python itself: os._exit, a signal, or a crash in a library.",
-            "its process ended by itself",
-        )
+        said = "The answer's code ended Python itself: os._exit, a signal, or a crash in a library."
+        return self.stop(said, "its process ended by itself")
 
     # --- limits over all processes, and the end ---
 
@@ -595,9 +564,8 @@ class Sandbox:
     def _bound(self, group: Group, tree: list[psutil.Process], threads: int) -> None:
         most = self.limits
         shared = len(tree) > 4  # more than two of bubblewrap's, the idle one, the student's
-        if group.full or (
-            not group.folders and _memory(tree, shared) > self._base[shared] + most.memory
-        ):
+        used = 0 if group.folders else _memory(tree, shared) - self._base[shared]
+        if group.full or used > most.memory:
             self.full()
         elif threads > most.processes + 4:
             said = f"The answer started more than {most.processes} processes and threads."

@@ -162,7 +162,7 @@ def test_no_sandbox_no_autograde(
 def test_nobody_handed_in(course: Path) -> None:
     result = assignment.api(course).autograde(NAME, "ada")
     assert not result["success"]
-    assert "No submission of 'ada'" in result["error"]
+    assert "no submission of ada" in result["error"]
 
 
 def test_nbgraders_own_autograde_executes_nothing(course: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tfviz_course import rebuild as rebuilding
-from tfviz_course.rebuild import Rebuilt, read_files, rebuild
+from tfviz_course.rebuild import Rebuilt, read_files, read_notebook
 
 Document = dict[str, Any]
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
@@ -32,6 +32,12 @@ MINE_A = "# exercise: ex-a  (keep this line)\ndef half(x):\n    return x / 2"
 MINE_B = "# exercise: ex-b  (keep this line)\nlimit = 7"
 MINE_W = "<!-- exercise: ex-w  (keep this line) -->\nBecause."
 STUDENT = '# exercise: student  (keep this line)\nimport os\nSTUDENT = os.environ.get("USER", "")'
+
+
+def rebuild(release: Any, data: bytes | None) -> Rebuilt:
+    """The release with the answers of this file, or of none."""
+    read = () if data is None else read_notebook(data)
+    return rebuilding.rebuild(release, *read)
 
 
 def cell(kind: str, source: str, name: str, role: str, points: float | None = None) -> Any:
