@@ -22,11 +22,11 @@ def test_a_row_stays_with_its_word_and_two_softmaxes_sum_to_two(show: Any) -> No
     page = show(FourQuadrants(sentences=2, query=7))
     page.get_by_role("button", name="just show me").click()  # it sets three sentences
     page.locator('[data-key="sentences"]').press("ArrowLeft")
-    page.get_by_text("word 3 of a reads 6 tokens").wait_for()
+    page.get_by_text("word 3 (a) reads 2 tokens").wait_for()
     page.get_by_label("two softmaxes").check()
     page.get_by_text("2.00").wait_for()
     page.locator('[data-key="sentences"]').press("End")
-    page.get_by_text("word 3 of b reads").wait_for()
+    page.get_by_text("word 3 (b) reads").wait_for()
 
 
 def test_python_side() -> None:

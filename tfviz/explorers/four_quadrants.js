@@ -62,14 +62,15 @@ export default tf.explorer({
     app.formula(
       "global token: {g2g:global tokens} + {g2l:words}; word: {l2g:global tokens} + {l2l:words near by}",
     );
-    app.knobsOf("sentences", "radius", "hard", "apart", "query");
+    app.knobsOf("sentences", "radius", "hard", "apart");
+    app.knob("query", { format: (i) => (i < MOST ? `token ${i}` : `word ${i - MOST}`) });
     const question = app.ask({
       name: "hops",
       question:
-        "Hard masks: words read only their own sentence's global token. After how many layers has the last word heard of the first?",
+        "Hard masks both ways, and w = 0: a word reads itself and its own sentence's token. After how many layers has the last word heard of the first?",
       chips: ["2", "3", "5", "never"],
       truth: ({ hops }) => [2, 3, 5, null].indexOf(hops),
-      then: { sentences: 3, radius: 2, hard: true },
+      then: { sentences: 3, radius: 0, hard: true },
       because:
         "The first word's sentence token reads it, the last word's sentence token reads that one, and the last word reads its own.",
     });
@@ -78,7 +79,7 @@ export default tf.explorer({
       const g = k.sentences;
       const size = g + WORDS;
       const letter = (t) => String.fromCharCode((t < g ? 65 : 97) + owner(t, g));
-      const name = (t) => (t < g ? `sentence token ${letter(t)}` : `word ${t - g} of ${letter(t)}`);
+      const name = (t) => (t < g ? `sentence token ${letter(t)}` : `word ${t - g} (${letter(t)})`);
       const A = use(k);
       const row = rowOf(k);
       const cells = (p) =>
@@ -98,13 +99,12 @@ export default tf.explorer({
         })),
         marks: PIECES.map((term, p) => ({ cells: cells(p), term })),
       });
-      const total = n.to_globals + n.to_words;
       const hops = n.hops === null ? "never" : `after ${n.hops} layer${n.hops === 1 ? "" : "s"}`;
       app.read({
         "last word hears of the first": question.tell(hops),
         "row's weight on global tokens": tf.fixed(n.to_globals, 2),
         "on words": tf.fixed(n.to_words, 2),
-        "sum of the row": tf.fixed(total, 2),
+        "sum of the row": tf.fixed(n.to_globals + n.to_words, 2),
         pairs: `${n.pairs.join(" + ")} = ${tf.sum(n.pairs)}`,
       });
       app.say(

@@ -124,7 +124,7 @@ export default tf.explorer({
     const masks = [0, 1].map(() => app.matrix({ tall: 190, into: side }));
     const table = app.table({
       ...{ caption: "Nothing is better in one number without being worse in another", wrap: true },
-      columns: ["keys", "hops", "blocks", "random", "pattern"],
+      columns: ["keys", "hops", "blocks", "by lot", "pattern"],
       pick: (n) => choose(front[n]),
     });
     let front = [];
@@ -157,7 +157,7 @@ export default tf.explorer({
     go.hidden = !lab;
     const question = app.ask({
       name: "keys",
-      question: "64 tokens, causal, two hops: with how few keys in a row can it be done?",
+      question: "64 tokens, causal, two hops: how few keys in a row do the patterns here need?",
       number: { unit: "keys", near: 0 },
       truth: ({ best }) => best[0],
       then: { L: 64, causal: true, max_keys: 32, max_hops: 2, prefer: "keys" },
