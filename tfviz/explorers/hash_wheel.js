@@ -49,7 +49,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "pairs",
       question:
-        "Four equal buckets: each token would meet 3 of 15 others, 20 % of all pairs. These are unequal, and then the row is cut into chunks of 4. What share will meet?",
+        "With four equal buckets 20 % of all pairs would meet, 3 of 15 others. These are unequal, and cut into chunks of 4. What share meets?",
       number: { unit: "%", near: 2 },
       truth: (n) => 100 * n.pairs,
       ...{ then: { b: 4, rounds: 1, dice: 0 }, locks: ["stage", "b", "rounds", "dice"] },
