@@ -20,7 +20,7 @@ export default tf.explorer({
   setup(app) {
     const plane = app.plane({ height: (w) => tf.clamp(w * 0.55, 220, 300) });
     app.formula(
-      "kept: {kept:16 N L d}; checkpointed: {checkpointed:(N + 16) L d}; reversible: {reversible:(2 + max(6, 10/c)) L d}",
+      "kept: {kept:16 N L d}; checkpointed: {checkpointed:(N + 16) L d}; reversible: {reversible:2 L d and the larger part of a block}",
     );
     const table = app.table({ columns: ["way", "held", "of all kept"] });
     for (const key of ["N", "L", "chunks"]) app.knob(key, { format: tf.count });

@@ -1,21 +1,24 @@
 // LSH on a circle: the hash, the sort, the chunks and the union of rounds, as in the library.
 const { X, R, chunk, stages } = tf.data;
 const L = X.length;
+const edge = { colour: "muted", wide: 1, dash: "4 4" };
+const axis = { from: -8, to: 8, bare: true };
 const unit = X.map((x) => x.map((u) => u / tf.norm(x)));
 const scores = X.map((q, i) => unit.map((k, j) => (i === j ? -1e5 : tf.dot(q, k) / Math.sqrt(2))));
 const full = scores.map((row) => tf.softmax(row));
+const ring = tf.range(360, (a) => [Math.cos((a * Math.PI) / 180), Math.sin((a * Math.PI) / 180)]);
 
 // h(x) = argmax [x R; −x R], then the tokens by bucket and place
-function hashed(directions) {
-  const bucket = X.map((x) => {
-    const turned = directions[0].map((_, k) => x[0] * directions[0][k] + x[1] * directions[1][k]);
-    const all = [...turned, ...turned.map((t) => -t)];
-    return tf.best(all);
-  });
+function hashed([u, v]) {
+  const half = u.map((_, k) => [u[k], v[k]]);
+  const arrows = [...half, ...half.map((r) => r.map((x) => -x))];
+  const into = (x) => tf.best(arrows.map((r) => tf.dot(x, r)));
+  const borders = ring.filter((x, a) => into(x) !== into(ring.at(a - 1)));
+  const bucket = X.map(into);
   const order = tf.range(L).sort((i, j) => bucket[i] - bucket[j] || i - j);
   const place = tf.range(L, (i) => Math.floor(order.indexOf(i) / chunk));
   const meet = (i, j) => bucket[i] === bucket[j] && [0, 1].includes(place[i] - place[j]);
-  return { bucket, order, place, meet };
+  return { arrows, borders, bucket, order, place, meet };
 }
 const thrown = tf.keep((b, dice) => R[b][dice].map(hashed));
 const use = ({ b, dice, rounds }) => thrown(b, dice).slice(0, rounds);
@@ -39,42 +42,43 @@ export default tf.explorer({
     const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 340, into: both });
     let at = (i) => i; // the token in a row of the matrix
     app.formula(
-      "bucket: {same:h(x) = argmax [x R; −x R]}; it reads {near:own chunk and the one before}",
+      "bucket: {same:h(x) = argmax [x R; −x R]}; framed: {near:own chunk and the one before}; hatched: no meeting",
     );
     app.motion("stage", { every: 1600, format: (n) => stages[n] });
     app.knobsOf("b", "rounds", "dice", "query");
     const question = app.ask({
       name: "pairs",
-      question: "Four buckets, one round, chunks of 4: what share of all pairs will meet?",
-      number: { unit: "%", near: 4 },
+      question:
+        "With four equal buckets 20 % of all pairs would meet, 3 of 15 others. These are unequal, and cut into chunks of 4. What share meets?",
+      number: { unit: "%", near: 2 },
       truth: (n) => 100 * n.pairs,
-      then: { stage: 3, b: 4, rounds: 1, dice: 0 },
-      because:
-        "With equal buckets it would be 3 of 15 others, 20 %; the cut into chunks costs some.",
+      ...{ then: { b: 4, rounds: 1, dice: 0 }, locks: ["stage", "b", "rounds", "dice"] },
+      because: "Unequal buckets add some pairs, the cut costs more. Now play the steps.",
     });
 
     return (k, n) => {
       const last = use(k).at(-1);
-      const sorted = k.stage > 1;
-      const rows = sorted ? n.order : tf.range(L);
+      const rows = k.stage > 1 ? n.order : tf.range(L);
       at = (i) => rows[i];
       const mine = last.bucket[k.query];
-      const meets = (i, j) =>
+      const shown = (i, j) =>
         k.stage < 1 || (k.stage < 3 ? last.bucket[i] === last.bucket[j] : last.meet(i, j));
       const lit = tf.range(L).filter((j) => k.stage > 0 && last.bucket[j] === mine);
       const colour = (j) => (j === k.query ? "query" : lit.includes(j) ? "attention" : undefined);
       wheel.show({
-        title: k.stage ? "bucket numbers; violet: the query's bucket" : "sixteen queries",
+        title: k.stage ? "arrows, borders, bucket numbers; violet: the query's" : "sixteen vectors",
         label: k.stage
           ? `Query ${k.query} is in bucket ${mine}, with ${lit.length - 1} others`
           : "Sixteen vectors in four loose clusters",
-        x: { from: -8, to: 8, bare: true },
-        y: { from: -8, to: 8, bare: true },
-        square: true,
+        ...{ x: axis, y: axis, square: true },
         marks: [
+          k.stage > 0 &&
+            last.borders.map((x) => ({ line: [[0, 0], x.map((u) => 8 * u)], ...edge })),
+          k.stage > 0 &&
+            last.arrows.map((r) => ({ arrow: [[0, 0], r.map((u) => 1.6 * u)], wide: 2 })),
           X.map((to, j) => ({
-            ...{ arrow: [[0, 0], to], wide: j === k.query ? 3 : 1.5 },
-            ...{ colour: colour(j) ?? "grid", term: lit.includes(j) ? "same" : undefined },
+            ...{ points: [to], size: j === k.query ? 6 : 4, colour: colour(j) ?? "muted" },
+            term: lit.includes(j) ? "same" : undefined,
           })),
           unit.map((x, j) => ({
             ...{ text: String(k.stage ? last.bucket[j] : j), bold: j === k.query },
@@ -83,13 +87,13 @@ export default tf.explorer({
           })),
         ],
       });
-      const weight = (i, j) => (meets(i, j) ? (i === j ? 0 : full[i][j]) : Number.NaN);
+      const weight = (i, j) => (shown(i, j) ? (i === j ? 0 : full[i][j]) : Number.NaN);
       const row = rows.indexOf(k.query);
-      const met = tf.range(L).filter((c) => meets(k.query, rows[c]));
+      const met = tf.range(L).filter((c) => shown(k.query, rows[c]));
       const first = last.place[k.query] * chunk; // of its chunk
       const end = first + chunk - 1;
       matrix.show({
-        title: `${stages[k.stage]}: weights of full attention where a pair meets${k.rounds > 1 ? `, round ${k.rounds}` : ""}`,
+        title: `${stages[k.stage]}: weights of full attention${k.stage ? " where a pair meets" : ""}${k.rounds > 1 ? `, round ${k.rounds}` : ""}`,
         label: `Row of query ${k.query}; arrow keys move it`,
         ...{ rows: L, values: (i, j) => weight(rows[i], rows[j]), most: 0.5, row },
         ...{ rowHeads: rows.map(String), columnHeads: rows.map(String) },
@@ -97,15 +101,11 @@ export default tf.explorer({
           k.stage === 3 ? [{ from: [first, Math.max(0, first - chunk)], to: [end, end] }] : [],
         marks: [{ cells: met.map((c) => [row, c]), term: k.stage === 3 ? "near" : "same" }],
       });
-      const percent = (x) => question.tell(tf.percent(x));
-      app.read({
-        "pairs that meet": percent(n.pairs),
-        "attention kept": percent(n.mass),
-        "query meets": question.tell(`${n.meets.length} others`),
-      });
-      const told = question.open
-        ? ""
-        : `, ${percent(n.pairs)} of the pairs, ${percent(n.mass)} of the attention`;
+      const known = k.stage === 3 && !question.open; // the counts are those after the cut
+      const [pairs, mass] = [n.pairs, n.mass].map((x) => (known ? tf.percent(x) : "?"));
+      const meets = known ? `${n.meets.length} others` : "?";
+      app.read({ "pairs that meet": pairs, "attention kept": mass, "query meets": meets });
+      const told = known ? `, ${pairs} of the pairs, ${mass} of the attention` : "";
       app.say(
         `${stages[k.stage]}: ${k.b} buckets, ${k.rounds} round${k.rounds > 1 ? "s" : ""}${told}.`,
       );
