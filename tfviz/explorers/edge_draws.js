@@ -38,6 +38,7 @@ export default tf.explorer({
     const both = app.split("1fr 1fr");
     const height = (w) => tf.clamp(w * 0.7, 220, 320);
     const [arcs, bars] = [0, 1].map(() => app.plane({ height, into: both }));
+    const drawnSo = app.lines();
     app.formula("∇J = Σ ∇ log p({draw:a_t} | a_<t) ({reward:R} − b)");
     app.motion("named", { every: 450 });
     app.knob("learnt", { format: (s) => `${s * every} steps` });
@@ -79,6 +80,7 @@ export default tf.explorer({
           })),
         ],
       });
+      drawnSo.show([`Drawn: ${n.edges.map((e) => e.join("→")).join(", ") || "none"}`]);
       bars.show({
         title: half === undefined ? "chance to be named first" : `chance to follow node ${half}`,
         label: n.next.map((p, i) => `node ${i}: ${tf.fixed(p, 2)}`).join(", "),
@@ -90,8 +92,8 @@ export default tf.explorer({
       });
       app.read({
         "chance of 1 → 4": question.open && k.learnt ? "?" : tf.fixed(n.chance, 3),
-        "edges drawn": n.edges.map((e) => e.join("→")).join(", ") || "none",
-        "of them 1 → 4": `${n.right} of ${n.edges.length}`,
+        "edges drawn": `${n.edges.length}`,
+        "of them 1 → 4": `${n.right}`,
       });
       app.say(
         `After ${k.learnt * every} steps of training ${n.edges.length} edges are drawn, ${n.right} of them 1 to 4.`,
