@@ -20,11 +20,8 @@ const right = ([i, j]) => i === reader && j === mate;
 const bow = ([i, j]) =>
   i === j ? tf.arc(i, 0.45, 0.3) : tf.arc((i + j) / 2, 0, Math.abs(i - j) / 2, 0, Math.PI);
 const colour = (edge) => (right(edge) ? "attention" : "muted");
-// where an edge is named: over its bow, or under it where it goes back
-const namedAt = ([i, j]) => [
-  (i + j) / 2,
-  i === j ? 0.92 : Math.abs(i - j) / 2 + (i > j ? -0.22 : 0.14),
-];
+// where the latest edge is named: over its bow
+const namedAt = ([i, j]) => [(i + j) / 2, i === j ? 0.92 : Math.abs(i - j) / 2 + 0.14];
 
 export default tf.explorer({
   numbers(k) {
@@ -41,17 +38,18 @@ export default tf.explorer({
     const both = app.split("1fr 1fr");
     const height = (w) => tf.clamp(w * 0.7, 220, 320);
     const [arcs, bars] = [0, 1].map(() => app.plane({ height, into: both }));
+    const drawnSo = app.lines();
     app.formula("∇J = Σ ∇ log p({draw:a_t} | a_<t) ({reward:R} − b)");
     app.motion("named", { every: 450 });
     app.knob("learnt", { format: (s) => `${s * every} steps` });
     app.knob("dice");
     const question = app.ask({
       name: "right",
-      question: `Untrained, the edge ${reader} → ${mate} is drawn once in 36. After ${every * (first.length - 1)} steps of reward, how many of 8 drawn edges will be it?`,
+      question: `Untrained, the edge ${reader} → ${mate} is drawn once in 36. After ${every * (first.length - 1)} steps of reward, how many of 8 draws will be it?`,
       number: { near: 1 },
       truth: (n) => n.right,
       then: { learnt: first.length - 1, named: 16, dice: 0 },
-      because: "Only that edge raises the reward above its mean, so its chance grows to nearly 1.",
+      because: "Only that edge lifts the reward above a guess, so its chance grows to nearly 1.",
     });
 
     return (k, n) => {
@@ -59,7 +57,9 @@ export default tf.explorer({
       const latest = k.named % 2 ? undefined : n.edges.at(-1);
       arcs.show({
         title:
-          half === undefined ? "edges so far" : `an edge begins at node ${half}, and goes to …`,
+          half === undefined
+            ? "edges so far (thick: the latest)"
+            : `an edge begins at node ${half}, and goes to …`,
         label: n.edges.length
           ? `Edges ${n.edges.map(([i, j]) => `${i} to ${j}`).join(", ")}`
           : "No edge yet",
@@ -70,10 +70,7 @@ export default tf.explorer({
             ...(right(edge) ? { term: "reward" } : { dash: "5 4" }),
             ...{ line: bow(edge), colour: colour(edge), wide: edge === latest ? 4 : 2 },
           })),
-          n.edges.map((edge) => ({
-            ...{ text: edge.join(" → "), at: namedAt(edge) },
-            ...{ colour: colour(edge), bold: edge === latest },
-          })),
+          latest && { text: latest.join(" → "), at: namedAt(latest), bold: true },
           { points: tf.range(N, (i) => [i, 0]), colour: "ink", name: "nodes" },
           ...tf.range(N, (i) => ({
             text: i === reader ? `${i} asks` : i === mate ? `${i} knows` : String(i),
@@ -83,8 +80,9 @@ export default tf.explorer({
           })),
         ],
       });
+      drawnSo.show([`Drawn: ${n.edges.map((e) => e.join("→")).join(", ") || "none"}`]);
       bars.show({
-        title: half === undefined ? "chance to begin an edge" : `chance to follow node ${half}`,
+        title: half === undefined ? "chance to be named first" : `chance to follow node ${half}`,
         label: n.next.map((p, i) => `node ${i}: ${tf.fixed(p, 2)}`).join(", "),
         x: { from: -0.6, to: N - 0.4, whole: true, label: "node" },
         y: { from: 0, to: 1, label: "chance" },

@@ -79,7 +79,7 @@ export default tf.explorer({
       const mine = n.queries[k.query];
       const percent = (x) => question.tell(tf.percent(x));
       plane.show({
-        title: "numbers: queries; dots: keys; arrows: centroids",
+        title: "numbers: queries; dots: keys; arrows: centroids (thick: the query's)",
         label: `Query ${k.query} belongs to centroid ${mine}, and meets ${n.meets.length} keys`,
         x: { from: -1.6, to: 1.6, bare: true },
         y: { from: -1.6, to: 1.6, bare: true },
