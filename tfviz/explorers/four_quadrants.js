@@ -67,7 +67,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "hops",
       question:
-        "Hard masks both ways, and w = 0: a word reads itself and its own sentence's token. After how many layers has the last word heard of the first?",
+        "Hard masks, w = 0: a word reads itself and its token. After how many layers has the last word heard of the first?",
       chips: ["2", "3", "5", "never"],
       truth: ({ hops }) => [2, 3, 5, null].indexOf(hops),
       then: { sentences: 3, radius: 0, hard: true },
