@@ -148,6 +148,8 @@ def test_nothing_hidden_reaches_a_notebook(notebooks, name):
         visible = {line.strip() for line in exercise.visible_tests.split("\n")}
         hidden = [line.strip() for line in exercise.all_tests.split("\n")]
         hidden = [line for line in hidden if line not in visible and line not in public]
+        # the first line of a call that goes on, "expect_equal(", tells nothing
+        hidden = [line for line in hidden if len(re.findall(r"\w+", line)) > 1]
         assert hidden or not exercise.hidden_tests
         assert not [line for line in hidden if line in text]
         for wrong in exercise.wrong:
