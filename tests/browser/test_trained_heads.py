@@ -103,8 +103,10 @@ def test_under_the_mouse_it_is_looked_at_not_chosen(
 ) -> None:
     page = show(one)
     page.get_by_role("button", name="just show me").click()
-    rim = page.locator('svg[aria-label^="Attention weights"] .tfx-rim').bounding_box()
-    page.mouse.move(rim["x"] + 3, rim["y"] + rim["height"] * 8.5 / 17)
+    rim = page.locator('svg[aria-label^="Attention weights"] .tfx-rim')
+    rim.wait_for()  # the answer draws it anew: it is found and measured in one go
+    box = rim.evaluate("(node) => node.getBoundingClientRect().toJSON()")
+    page.mouse.move(box["x"] + 3, box["y"] + box["height"] * 8.5 / 17)
     page.locator('svg[aria-label*="letter 8, "]').wait_for()
     page.locator("h1").hover()
     page.locator('svg[aria-label*="letter 14, "]').wait_for()
