@@ -238,12 +238,12 @@ class Reader:
 
                 return from_spec(self.get(spec, depth))
             case ["explorer", str(module), state]:
-                from tfviz.explorers import ALL
+                from tfviz.explorers import explorer
 
-                values, explorer = self.get(state, depth), ALL[module]
-                if not {*explorer.given, *explorer.moved, "prompt"}.issuperset(values):
+                values, kind = self.get(state, depth), explorer(module)
+                if not {*kind.given, *kind.moved, "prompt"}.issuperset(values):
                     raise CodecError("an explorer with a trait that it does not have")
-                return explorer.from_state(values)
+                return kind.from_state(values)
             case [str(), *_] if self.handle is not None:
                 return self.handle(text)
         raise CodecError(f"not a kind of value: {short(repr(text)[:100], 60)}")

@@ -24,8 +24,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -414,7 +414,7 @@ class Sandbox:
         self.limits = limits
         self.broken: Stopped | None = None
         self.used = 0.0  # seconds, as `Deadline` counts them
-        self._waiting = False  # the grader, for the process
+        self._waiting: tuple[list[int], ...] | None = None  # the grader, for one of these
         self._closed = False
         self._group: Group | None = None  # once Python is there
         self.process = _start(limits, IDLE)
@@ -453,13 +453,12 @@ class Sandbox:
         """One message to the process. Raises Stopped."""
         rest = memoryview(codec.pack(message, raw))
         while rest:
-            with self._wait(end):
-                if select.select([], [self._out], [], POLL)[1]:
-                    with suppress(BlockingIOError):
-                        try:
-                            rest = rest[os.write(self._out, rest[: 1 << 20]) :]
-                        except BrokenPipeError:
-                            raise self._died() from None
+            if self._ready(end, [], [self._out]):
+                with suppress(BlockingIOError):
+                    try:
+                        rest = rest[os.write(self._out, rest[: 1 << 20]) :]
+                    except BrokenPipeError:
+                        raise self._died() from None
 
     def receive(self, end: Deadline) -> tuple[Any, memoryview]:
         """The next message of the process: its JSON and its raw bytes. Raises Stopped."""
@@ -473,21 +472,20 @@ class Sandbox:
     def _read(self, size: int, end: Deadline) -> bytes:
         parts: list[bytes] = []
         while size:
-            with self._wait(end):
-                if select.select([self._in], [], [], POLL)[0]:
-                    with suppress(BlockingIOError):
-                        part = os.read(self._in, min(size, 1 << 20))
-                        if not part:
-                            raise self._died()
-                        parts.append(part)
-                        size -= len(part)
-                elif len(self._tops) > 1 and gone(self._tops[1]):
-                    raise self._died()
+            if self._ready(end, [self._in], []):
+                with suppress(BlockingIOError):
+                    part = os.read(self._in, min(size, 1 << 20))
+                    if not part:
+                        raise self._died()
+                    parts.append(part)
+                    size -= len(part)
+            elif len(self._tops) > 1 and gone(self._tops[1]):
+                raise self._died()
         return b"".join(parts)
 
-    @contextmanager
-    def _wait(self, end: Deadline | None) -> Iterator[None]:
-        """A while of waiting for the process, unless its time is over. Raises Stopped."""
+    def _ready(self, end: Deadline | None, *ends: list[int]) -> bool:
+        """Wait a while until there is something to read, or room to write, unless its time is over.
+        Raises Stopped."""
         if self.broken:
             raise self.broken
         while end:
@@ -501,11 +499,11 @@ class Sandbox:
                 said = "The answer came to no end in time: the machine was too busy."
                 raise self.stop(said, "ran out of time: the machine was busy")
             end = end.within
-        self._waiting = True
+        self._waiting = ends
         try:
-            yield
+            return any(select.select(*ends, [], POLL))
         finally:
-            self._waiting = False
+            self._waiting = None
 
     def stop(self, reason: str, remark: str) -> Stopped:
         """End it for this reason, unless it has been ended already; gives the first reason."""
@@ -547,7 +545,9 @@ class Sandbox:
         last, before = 0.0, time.monotonic()
         while not self._closed and self.process.returncode is None:
             tree = family(*self._tops)
-            threads, spent, awake = 0, 0.0, not self._waiting
+            threads, spent = 0, 0.0
+            # where one of them is ready, a grader that is kept from the processor waits for that
+            awake = not (ends := self._waiting) or any(select.select(*ends, [], 0))
             for process in tree:
                 with suppress(psutil.Error), process.oneshot():
                     threads += process.num_threads()

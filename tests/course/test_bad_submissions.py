@@ -53,7 +53,7 @@ from pathlib import Path
 from tfviz_course.autograde import autograde
 from tfviz_course.sandbox import Limits
 
-limits = Limits(seconds=60, cell_seconds=3, call_seconds=2, memory=1 << 30)
+limits = Limits(seconds=60, cell_seconds=6, call_seconds=3, memory=1 << 30)
 found = autograde(
     Path(sys.argv[1]), sys.argv[2], students=sys.argv[3:] or None, workers=2, limits=limits
 )

@@ -10,9 +10,11 @@ import contextlib
 import dataclasses
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from course import ordinary
 import tfviz
 from tfviz_course import codec, sandbox
 from tfviz_course.line import Ran, Session
-from tfviz_course.sandbox import Limits, Sandbox, Stopped, Unavailable, available
+from tfviz_course.sandbox import Deadline, Limits, Sandbox, Stopped, Unavailable, available
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = Limits(
@@ -377,6 +379,21 @@ time.sleep(100)
 """
     with session() as one, pytest.raises(Stopped, match="longer than 2 seconds"):
         run(one, code, seconds=2)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_sleep_counts_while_the_grader_waits_for_it_and_not_the_other_way(answered: bool) -> None:
+    """On a busy machine the grader is kept from the processor when the answer lies there."""
+    with session() as one:
+        if answered:
+            one.line.send(["run", 1, "1", [], None], [], Deadline(60, one.line))
+            assert select.select([one.line._in], [], [], 60)[0]
+        before, one.line._waiting = one.line.used, ([one.line._in], [])
+        for _ in range(20 if answered else 600):
+            time.sleep(0.1)
+            if counted := one.line.used - before > 1:
+                break
+        assert counted != answered
 
 
 def test_one_process_gets_no_more_memory_than_it_may(shared: Session) -> None:

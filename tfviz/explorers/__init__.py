@@ -123,5 +123,12 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def explorer(module: str) -> Any:
+    """The class of this module, without a look at the others. Raises KeyError if it has none."""
+    if module in HOMES.values():
+        import_module(f"{__name__}.{module}")
+    return import_module(f"{__name__}.base").ALL[module]
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -233,7 +234,7 @@ def _catalogue(families: tuple[str, ...]) -> Numbers:
             if symbol.name in family.domains and not symbol.is_positive
             if not family.domains[symbol.name].is_list and family.domains[symbol.name].low >= 0
         }
-        entry["rows"] = by_rows(family.formula.sympy.xreplace(counted), entry["args"])
+        entry["rows"] = by_rows(_spelled(family.formula.sympy, counted), entry["args"])
         for parameter, domain in family.domains.items():
             if domain.high is not None:
                 names = [n for n in family.formula.parameters if n != LENGTH] + [LENGTH]
@@ -265,16 +266,24 @@ class _Remainder(sp.Function):  # type: ignore[misc, unused-ignore]
         return f"(({printer._print(self.args[0])}) % ({printer._print(self.args[1])}))"
 
 
+def _spelled(e: Any, known: dict[Any, Any]) -> Any:
+    """The formula with what is `known` of its symbols, the library's hash written out, and the
+    cheaper ⌊a/b⌋ and a mod b. In one walk: SymPy thinks long about each remainder that is made."""
+    if not e.args or isinstance(e, sp.IndexedBase | _FloorDivision | _Remainder):
+        return known.get(e, e)
+    parts = [_spelled(part, known) for part in e.args]
+    if hasattr(e, "_javascript"):
+        return _spelled(hash_of(*parts), {})
+    if isinstance(e, sp.floor):
+        return _FloorDivision(*parts[0].as_numer_denom())
+    if isinstance(e, sp.Mod) and parts[0].is_nonnegative:
+        return _Remainder(*parts)
+    return e if all(map(operator.is_, parts, e.args)) else e.func(*parts)
+
+
 def by_rows(expression: Any, arguments: list[str]) -> str:
     """The formula as JavaScript that fills a matrix fast: (i, …) => (j) => condition. What does not
     depend on j is computed once in each row, what several parts share once in each cell."""
-    spelled = expression.replace(
-        lambda e: hasattr(e, "_javascript"),  # the library's hash, spelled out
-        lambda e: hash_of(*e.args),
-    ).replace(sp.floor, lambda a: _FloorDivision(*a.as_numer_denom()))
-    spelled = spelled.replace(
-        lambda e: isinstance(e, sp.Mod) and e.args[0].is_nonnegative, lambda e: _Remainder(*e.args)
-    )
     of_row: dict[Any, Any] = {}
 
     def lift(e: Any) -> Any:
@@ -284,7 +293,7 @@ def by_rows(expression: Any, arguments: list[str]) -> str:
             return e.func(*map(lift, e.args))
         return of_row.setdefault(e, sp.Symbol(f"row{len(of_row)}"))
 
-    cell = lift(spelled)
+    cell = lift(expression)
     names = sp.numbered_symbols("x")
     shared_row, rows = sp.cse(list(of_row), symbols=names)
     shared_cell, (condition,) = sp.cse([cell], symbols=names)
