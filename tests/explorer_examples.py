@@ -22,6 +22,10 @@ CARDS: dict[str, Any] = {
     "V": [[0.1, 0.0], [1.0, 0.1], [0.0, 1.0], [0.0, 0.0], [0.2, 0.0], [0.1, 1.0]],
     "words": WORDS,
 }
+MORE_CARDS = {
+    **{"dog": [[0.1, 1.0], [1.8, 0.2], [0.9, 0.1]], "barks": [[2.0, 0.0], [0.0, 2.2], [0.0, 1.1]]},
+    "it": [[3.0, 0.2], [0.4, 0.0], [0.2, 0.0]],
+}
 ENTRIES: dict[str, Any] = {
     "query": [0.8, 0.6],
     "K": [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]],
@@ -52,7 +56,7 @@ PAIRS = {
 }
 EXAMPLES: dict[str, dict[str, Any]] = {
     "additive_scores": STATES,
-    "attention_steps": CARDS | {"row": 4, "column": 1},
+    "attention_steps": CARDS | {"row": 4, "column": 1, "cards": MORE_CARDS},
     "block_signals": {"depth": 5, "order": "none", "skips": False},
     "merge_stepper": {"text": SONG, "merges": 2},
     **{f"relative_terms:{view}": DISTANCES | {"view": view} for view in VIEWS},

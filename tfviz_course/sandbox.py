@@ -414,7 +414,7 @@ class Sandbox:
         self.limits = limits
         self.broken: Stopped | None = None
         self.used = 0.0  # seconds, as `Deadline` counts them
-        self._waiting: tuple[list[int], ...] | None = None  # the grader, for one of these
+        self._waiting: tuple[list[int], list[int]] | None = None  # the grader, for one of these
         self._closed = False
         self._group: Group | None = None  # once Python is there
         self.process = _start(limits, IDLE)
@@ -483,7 +483,7 @@ class Sandbox:
                 raise self._died()
         return b"".join(parts)
 
-    def _ready(self, end: Deadline | None, *ends: list[int]) -> bool:
+    def _ready(self, end: Deadline | None, reading: list[int], writing: list[int]) -> bool:
         """Wait a while until there is something to read, or room to write, unless its time is over.
         Raises Stopped."""
         if self.broken:
@@ -499,9 +499,9 @@ class Sandbox:
                 said = "The answer came to no end in time: the machine was too busy."
                 raise self.stop(said, "ran out of time: the machine was busy")
             end = end.within
-        self._waiting = ends
+        self._waiting = reading, writing
         try:
-            return any(select.select(*ends, [], POLL))
+            return any(select.select(reading, writing, [], POLL))
         finally:
             self._waiting = None
 

@@ -140,6 +140,29 @@ def test_every_exercise_has_the_row_of_its_kind(visits: Any, name: str) -> None:
     assert visits(name).ticks == {label: int(not lab) for label, lab in in_a_lab.items()}
 
 
+SHRUNK = """
+async () => {
+  const frame = () => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 15)));
+  const found = [];
+  for (const math of document.querySelectorAll(".katex-display")) {
+    if (!math.checkVisibility()) continue;  // folded away
+    math.scrollIntoView({behavior: "instant"});
+    for (let n = 0; n < 3; n++) await frame();
+    found.push([math.scrollWidth - math.clientWidth, math.style.fontSize]);
+  }
+  return found;
+}
+"""
+
+
+def test_wide_equations_shrink_when_they_come_near(page: Any, site: Site) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(site.url("chapters/sparse/hashing"))
+    found = page.evaluate(SHRUNK)
+    assert [over for over, size in found if over > 1 and size != "0.7em"] == []
+    assert any(size for _, size in found)
+
+
 # --- in the files ---------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from explorer_examples import CARDS
+from explorer_examples import CARDS, MORE_CARDS
 
 from tfviz.explorers import AttentionSteps
 
@@ -91,6 +91,24 @@ def test_a_term_lights_up_its_row_and_its_cell(steps: Any) -> None:
     assert lit.count() == 1 and lit.locator("rect").count() == 2  # the value of "cat"
 
 
+def test_a_sentence_of_the_readers_own(show: Any) -> None:
+    """Its words have cards; the question stays the one about the first sentence."""
+    page = show(explorer(cards=MORE_CARDS))
+    text = page.get_by_label("your own sentence, of these words: barks, dog, it")
+    text.fill("it barks dog")
+    page.get_by_role("button", name="cat", exact=True).click()
+    page.get_by_text("✓ you said: cat. So it is").wait_for()
+    weights = explorer(cards=MORE_CARDS, row=0, column=0, yours="it barks dog").numbers()["weights"]
+    assert len(weights) == 3
+    page.get_by_text(f"it → it: weight {weights[0][0]:.3f}").wait_for()
+    text.fill("it barks cat")  # the last sentence whose words it knows stays
+    page.get_by_text("no cards for “cat”").wait_for()
+    text.fill("it " * 9)
+    page.get_by_text("8 words at most").wait_for()
+    text.fill("")
+    page.get_by_text("the → the: weight").wait_for()
+
+
 def test_python_side() -> None:
     q, k, _ = (torch.tensor(CARDS[name], dtype=torch.float64) for name in "QKV")
     raw = torch.softmax(q @ k.T, -1)
@@ -106,8 +124,13 @@ def test_python_side() -> None:
         ({"K": [[1.0]] * 6}, "K has 6 rows"),
         ({"V": [[1.0] * 5] * 6}, "V has 6 rows of widths"),
         ({"row": 6}, "row = 6"),
+        ({"yours": "a dog", "row": 0}, "yours has 'a'; cards has dog, barks, it"),
+        ({"yours": "dog " * 9, "row": 0}, "number of words in yours = 9"),
+        ({"yours": "dog barks"}, "row = 4"),
+        ({"cards": {"dog": [[1.0, 0.0]]}}, "number of cards of 'dog' = 1"),
+        ({"cards": {"dog": [[1.0, 0.0], [1.0], [1.0, 0.0]]}}, "K of 'dog' has 1 rows of widths"),
     ],
 )
 def test_bad_arguments_are_named(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        explorer(**wrong)
+        explorer(**{"cards": MORE_CARDS} | wrong)

@@ -18,9 +18,7 @@ class AdditiveScores(Explorer):
     rem = 52.5, 67
 
     s = given(t.List(t.Float()))
-    H = given(t.List(t.List(t.Float())))
-    W_a = given(t.List(t.List(t.Float())))
-    U_a = given(t.List(t.List(t.Float())))
+    H, W_a, U_a = (given(t.List(t.List(t.Float()))) for _ in range(3))
     v_a = given(t.List(t.Float()))
     names = given(t.List(t.Unicode()))
     size = knob(1.0, of=SIZES, label="length of all states, times")

@@ -1,10 +1,22 @@
 // One attention, every number: S = Q Kᵀ, divided by √d_k, masked, softmax over each row, Z = A V.
 
-function numbers({ Q, K, V, scale, causal }) {
-  const by = scale ? Math.sqrt(Q[0].length) : 1;
-  const scores = Q.map((q) => K.map((k) => tf.dot(q, k)));
+const MOST = 8;
+const split = (text) => text.split(/\s+/).filter(Boolean);
+const wordsOf = ({ yours, words }) => (yours.trim() ? split(yours) : words);
+const cardsOf = ({ yours, cards, Q, K, V }) =>
+  split(yours).length ? tf.range(3, (n) => split(yours).map((word) => cards[word][n])) : [Q, K, V];
+function why(text, cards) {
+  const strange = split(text).find((word) => !Object.hasOwn(cards, word));
+  if (strange) return `no cards for “${strange}”`;
+  return split(text).length > MOST ? `${MOST} words at most` : "";
+}
+
+function numbers(k) {
+  const [Q, K, V] = cardsOf(k);
+  const by = k.scale ? Math.sqrt(Q[0].length) : 1;
+  const scores = Q.map((q) => K.map((key) => tf.dot(q, key)));
   const weights = scores.map((row, i) => {
-    const open = causal ? row.slice(0, i + 1) : row;
+    const open = k.causal ? row.slice(0, i + 1) : row;
     return [...tf.softmax(open.map((s) => s / by)), ...row.slice(open.length).fill(0)];
   });
   const blend = (a) => V[0].map((_, c) => tf.sum(a.map((x, j) => x * V[j][c])));
@@ -14,12 +26,18 @@ function numbers({ Q, K, V, scale, causal }) {
 const vector = (x) => `(${x.map((v) => tf.fixed(v)).join(", ")})`;
 
 export default tf.explorer({
-  ends: ({ words }) => ({ row: { high: words.length - 1 }, column: { high: words.length - 1 } }),
+  ends: () => ({ row: { high: MOST - 1 }, column: { high: MOST - 1 } }),
+  fit(values, app) {
+    if (why(values.yours ?? "", app.get("cards"))) delete values.yours;
+    const last = wordsOf({ ...app.values(), ...app.first, ...values }).length - 1;
+    for (const key of ["row", "column"]) if (values[key] > last) delete values[key];
+    return values;
+  },
   numbers,
   setup(app) {
-    const { words, Q, K, V, row: first } = app.values();
-    const L = words.length;
-    const root = `√${Q[0].length}`;
+    const { Q: asking, cards, row: first } = app.values();
+    const start = wordsOf(app.values());
+    const root = `√${asking[0].length}`;
     let pointed; // the cell under the mouse: looked at, not chosen
     const small = { most: 34, axes: ["i", "c"] };
     const cells = {
@@ -30,9 +48,7 @@ export default tf.explorer({
         app.redraw("glance");
       },
     };
-    app.formula(
-      "{attention:A} = softmax( {query:Q} {key:K}ᵀ / √d ),   Z = {attention:A} {value:V}",
-    );
+    app.formula("{attention:A} = softmax( {query:Q} {key:K}ᵀ / √d ), Z = {attention:A} {value:V}");
     const scored = app.split("minmax(0, 5fr) minmax(0, 4fr)");
     const asked = app.split("1fr 1fr", { into: scored, keep: 2 });
     const [queries, keys] = [0, 1].map(() => app.matrix({ ...small, into: asked, lead: false }));
@@ -42,25 +58,32 @@ export default tf.explorer({
     const handed = app.split("1fr 1fr", { into: blended, keep: 2 });
     const [values, outputs] = [0, 1].map(() => app.matrix({ ...small, into: handed }));
     const work = app.lines();
-    const word = (n) => words[n];
-    app.knob("row", { format: word });
-    app.knob("column", { format: word });
+    const shown = () => wordsOf(app.values());
+    const word = { format: (n) => shown()[n], last: () => shown().length - 1 };
+    if (Object.keys(cards).length) {
+      const label = `your own sentence, of these words: ${Object.keys(cards).join(", ")}`;
+      const write = (yours) => app.set({ yours, row: 0, column: 0 });
+      app.text("yours", { label, most: 80, why: (text) => why(text, cards), write });
+    }
+    app.knob("row", word);
+    app.knob("column", word);
     app.knob("scale", { label: `divide by ${root}` });
     app.knob("causal");
     const question = app.ask({
       name: "listens-to",
-      question: `Read the rows of Q and K: to which word does “${words[first]}” listen most?`,
-      chips: words,
+      question: `Read the rows of Q and K: to which word does “${start[first]}” listen most?`,
+      chips: start,
       truth: (n) => tf.best(n.weights[first]),
       because:
         "Its query and that word's key have the largest product, and the softmax enlarges it.",
     });
 
     return (k, n) => {
+      const [words, [Q, K, V], { open }] = [wordsOf(k), cardsOf(k), question];
+      const L = words.length;
       const [i, j] = pointed ?? [k.row, k.column];
       const by = k.scale ? Math.sqrt(Q[0].length) : 1;
       const forbidden = (a, b) => k.causal && b > a;
-      const { open } = question;
       const narrow = (view, title, table, chosen, term, more) =>
         view.show({
           title,

@@ -1,10 +1,12 @@
 """All steps of one attention on a short sentence; each cell explains its own arithmetic."""
 
+from typing import Any
+
 import traitlets as t
 
 from tfviz import _arguments, patterns
 from tfviz.attention import attention
-from tfviz.explorers.base import Explorer, Numbers, exact, given, knob, table
+from tfviz.explorers.base import Explorer, Numbers, exact, given, knob, own, table
 
 MOST_WORDS, MOST_WIDTH = 8, 4
 
@@ -13,20 +15,22 @@ class AttentionSteps(Explorer):
     """Q Kᵀ, the scale, the mask, the softmax and the blend, with linked cells.
 
     Q, K, V    a row for each of up to 8 words; Q and K of equal width ≤ 4, V of width ≤ 4
+    yours      a sentence of the reader's own instead, of words that have cards
+    cards      {word: its rows of Q, K and V}
     """
 
     label = "Attention step by step: scores, weights and output of each word"
     rem = 62.5, 125
     narrow = 640
 
-    Q = given(t.List(t.List(t.Float())))
-    K = given(t.List(t.List(t.Float())))
-    V = given(t.List(t.List(t.Float())))
+    Q, K, V = (given(t.List(t.List(t.Float()))) for _ in "QKV")
     words = given(t.List(t.Unicode()))
-    row = knob(0, low=0, high=lambda e: len(e.words) - 1, label="query", letter="i")
-    column = knob(0, low=0, high=lambda e: len(e.words) - 1, label="key", letter="j")
+    yours = own(t.Unicode(""), optional=True)
+    row = knob(0, low=0, high=lambda e: len(e.shown) - 1, label="query", letter="i")
+    column = knob(0, low=0, high=lambda e: len(e.shown) - 1, label="key", letter="j")
     scale = knob(True, label="divide by √dₖ")
     causal = knob(False, label="causal mask: only j ≤ i")
+    cards = given(t.Dict(), optional=True)
     asks = (
         "Predict which word the selected one listens to most. Then choose any cell of the two "
         "large tables, or move with the arrow keys: it explains itself."
@@ -38,11 +42,33 @@ class AttentionSteps(Explorer):
         L, width = len(words), range(1, MOST_WIDTH + 1)
         rows = {name: table(name, said[name], L, width) for name in "QKV"}
         table("K", rows["K"], L, len(rows["Q"][0]))
-        return said | rows | {"words": words}
+        cards = dict(said.get("cards", {}))
+        for word, card in cards.items():
+            _arguments.integer(f"number of cards of {word!r}", len(card), 3, 3)
+            three = zip("QKV", card, strict=True)
+            cards[word] = [table(f"{n} of {word!r}", [x], 1, len(rows[n][0]))[0] for n, x in three]
+        return said | rows | {"words": words, "cards": cards}
+
+    @t.validate("yours")
+    def _yours(self, proposal: Any) -> str:
+        words = proposal["value"].split()
+        if strange := [word for word in words if word not in self.cards]:
+            raise ValueError(f"yours has {strange[0]!r}; cards has {', '.join(self.cards)}")
+        _arguments.integer("number of words in yours", len(words), 0, MOST_WORDS)
+        return str(proposal["value"])
+
+    @property
+    def shown(self) -> list[str]:
+        """The words of the sentence."""
+        return self.yours.split() or self.words
+
+    def heights(self) -> dict[int, float]:
+        return {0: 62.5, 640: 125 + (3.5 + len(", ".join(self.cards)) / 25) * bool(self.cards)}
 
     def numbers(self) -> Numbers:
         """Q Kᵀ, A and Z = A V, as the library computes them."""
-        Q, K, V = map(exact, (self.Q, self.K, self.V))
+        own_rows = zip(*(self.cards[word] for word in self.yours.split()), strict=True)
+        Q, K, V = map(exact, list(own_rows) or (self.Q, self.K, self.V))
         scores = Q @ K.T
         if not self.scale:  # attention divides by √d_k; cancel it
             Q = Q * Q.shape[-1] ** 0.5

@@ -55,7 +55,7 @@ class Explorer(anywidget.AnyWidget):
     label        accessible name of the whole explorer
     rem          heights that the page reserves, in rem: where the explorer is wide, and below
                  `narrow` pixels of width; the second must be the greater
-    asks         the sentence above the picture, unless another `prompt` is given
+    asks         the sentence above the picture, unless another `prompt` is given; or view -> it
     data         constants that the module reads as `tf.data`, as `handed` gives them: formulas,
                  words, what was stored, never a result
     uses         files of `parts/` that stand in front of the module: what a few explorers share
@@ -73,7 +73,7 @@ class Explorer(anywidget.AnyWidget):
     narrow: ClassVar[int] = 676
     home: ClassVar[Path] = HERE
     uses: ClassVar[tuple[str, ...]] = ()
-    asks: str = ""
+    asks: str | Mapping[str, str] = ""
     extra: ClassVar[Mapping[str, Any]] = {}
     moved: ClassVar[dict[str, t.TraitType]] = {}
     given: ClassVar[dict[str, t.TraitType]] = {}
@@ -124,7 +124,8 @@ class Explorer(anywidget.AnyWidget):
 
     @t.default("prompt")
     def _first_prompt(self) -> str:
-        return self.asks
+        asks = self.asks
+        return asks if isinstance(asks, str) else asks[self.view]
 
     data: ClassVar[Callable[[], Mapping[str, Any]]] = dict
 

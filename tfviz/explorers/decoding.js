@@ -98,11 +98,8 @@ const VIEWS = {
 };
 const numbers = (k) => VIEWS[k.view](k);
 
-const visible = (text) =>
-  text
-    .replace(/\n/g, "↵")
-    .replace(/^ (?=\S)/, "")
-    .replace(/ /g, "␣");
+const SEEN = { " ": "␣", "\n": "↵" };
+const visible = (text) => text.replace(/^ (?! |$)/, "").replace(/[ \n]/g, (x) => SEEN[x]);
 const percent = (x) => {
   if (x >= 0.9995) return "100 %";
   return x >= 0.00095 ? `${(100 * x).toFixed(x >= 0.0995 ? 0 : 1)} %` : x > 0 ? "< 0.1 %" : "0";
@@ -233,8 +230,7 @@ function writeView(app) {
     const { order, kept } = steps.at(-1);
     const shown = (letter) => letter.replaceAll(" ", "␣");
     const said = tokens.map((m) => LETTERS[m]);
-    const kind = (m) => (m === said.length - 1 ? "new" : "made");
-    const made = said.map((x, m) => [{ text: shown(x), kind: kind(m) }]);
+    const made = said.map((x, m) => [{ text: shown(x), kind: said[m + 1] ? "made" : "new" }]);
     chips.show([[{ text: shown(k.begin) }], ...made]);
     drawnFrom(bars, {
       title: "the next letter: the model's p (grey), and what is drawn from (violet)",
@@ -299,9 +295,8 @@ function beamView(app) {
       }
     });
     const at = (m, place) => (m ? [place + 0.5, -m] : [k.width / 2, -0.35]);
-    const nodes = history.flatMap((beam, m) =>
-      m ? beam.map((y, place) => ({ y, m, place })) : [],
-    );
+    const grown = history.slice(1);
+    const nodes = grown.flatMap((beam, m) => beam.map((y, place) => ({ y, m: m + 1, place })));
     const isGreedy = (y) => y.tokens.every((token, m) => token === greedy.tokens[m]);
     const letters = Math.floor(plane.width / k.width / 7.4);
     const short = (word) =>
@@ -340,13 +335,10 @@ function beamView(app) {
       return { head, mine, cells: [whole + end, tf.fixed(y.logP), tf.fixed(y.score)] };
     };
     table.show([...found.map((y, m) => line(String(m + 1), y, m === 0)), line("greedy", greedy)]);
-    const calls = history
-      .slice(0, -1)
-      .flat()
-      .filter((y) => !y.complete).length;
+    const asked = history.slice(0, -1).flat();
     app.read({
       "highest log p in the beam": tf.fixed(Math.max(...n.log_p), 3),
-      "distributions asked for": calls,
+      "distributions asked for": asked.filter((y) => !y.complete).length,
     });
     const ours = text(tree, found[0].tokens);
     const alike = ours === text(tree, greedy.tokens);

@@ -38,6 +38,7 @@ class Decoding(Explorer):
 
     uses = ("gpt",)
     label = "Decoding: from a model's probabilities to text"
+    asks = PROMPTS
     narrow = 640
     data = handed(
         **{"model": letter_page.for_page, "rows": ROWS, "told": TOLD},
@@ -57,27 +58,21 @@ class Decoding(Explorer):
     seed = knob(1, low=1, high=20, label="other dice")
     stored = given(t.List(), optional=True)
 
-    @t.default("prompt")
-    def _first_prompt(self) -> str:
-        return PROMPTS[self.view]
-
     @t.validate("begin")
     def _begin(self, proposal: Any) -> str:
         return letter_page.readable("begin", proposal["value"], 1, MOST_BEGIN)
 
     def prepare(self, said: Numbers) -> Numbers:
-        view, stored = said.get("view", "token"), said.get("stored")
-        if view == "write":
-            stored = []
-        elif stored is None and view in KINDS:
+        view = said.get("view", "token")
+        stored = [] if view == "write" else said.get("stored")
+        if stored is None and view in KINDS:
             stored = results.load("decoding")[KINDS[view]]
         return said | {"stored": list(stored or ())}
 
     def heights(self) -> dict[int, float]:
         if self.view == "write":
             return {0: 44.5, 676: 98.5, 600: 102.5, 440: 107.5, 340: 109, 300: 112.5}
-        wide, narrow = (46, 101) if self.view == "token" else (68, 108)
-        return {0: wide, self.narrow: narrow}
+        return {0: 46, self.narrow: 101} if self.view == "token" else {0: 68, self.narrow: 108}
 
     def _cut(self, logits: torch.Tensor) -> torch.Tensor:
         hot = temperature(logits, self.tau)

@@ -108,13 +108,12 @@ class PositionBench(Explorer):
         """The query's row in each encoding, as far as it has one; how far the rows of the chosen
         one differ at a distance; at which distance to the left it falls below half (−1: never)."""
         i, chosen = min(self.row, self.length - 1), self.matrix(self.chosen)
-        rows = [self.matrix(name)[i] for name in self.encodings]
         diagonals = [chosen.diagonal(n) for n in range(1 - self.length, self.length)]
         seen = [x[~x.isnan()] for x in diagonals]
         spread = max((float(x.max() - x.min()) for x in seen if len(x)), default=0.0)
         left = chosen[i, : i + 1].flip(0)
         below = (left < left[0] / 2).nonzero().flatten().tolist() if left[0] > 0 else []
-        shown = [row[~row.isnan()] for row in rows]
+        shown = [row[~row.isnan()] for row in (self.matrix(n)[i] for n in self.encodings)]
         return {"rows": shown, "spread": spread, "half": below[0] if below else -1}
 
 

@@ -47,6 +47,7 @@ class RelativeTerms(Explorer):
     """
 
     label = "Relative positions: labels, four terms, shift and buckets"
+    asks = PROMPTS
     narrow = 640
     data = handed(
         **{"label": Formula(shaw.label), "prompts": PROMPTS, "starts": STARTS},
@@ -55,11 +56,8 @@ class RelativeTerms(Explorer):
 
     view = knob("labels", of=VIEWS, label="view")
     words = given(t.List(t.Unicode()), optional=True)
-    Q = given(t.List(t.List(t.Float())), optional=True)
-    K = given(t.List(t.List(t.Float())), optional=True)
-    R = given(t.List(t.List(t.Float())), optional=True)
-    u = given(t.List(t.Float()), optional=True)
-    v = given(t.List(t.Float()), optional=True)
+    Q, K, R = (given(t.List(t.List(t.Float())), optional=True) for _ in "QKR")
+    u, v = (given(t.List(t.Float()), optional=True) for _ in "uv")
     L = knob(12, low=4, high=LONGEST, label="length", letter="L")
     k = knob(3, low=0, high=LONGEST, label="longest label", letter="k")
     causal = knob(False, label="causal: keys j ≤ i only")
@@ -70,10 +68,6 @@ class RelativeTerms(Explorer):
     future = knob(False, label="half of them for keys after the query")
     row = knob(0, low=0, high=BUCKETED - 1, label="query", letter="i")
     column = knob(0, low=0, high=BUCKETED - 1, label="key", letter="j")
-
-    @t.default("prompt")
-    def _first_prompt(self) -> str:
-        return PROMPTS[self.view]
 
     def prepare(self, said: Numbers) -> Numbers:
         words, terms = list(said.get("words", ())), list(said.get("terms", [True] * 4))

@@ -22,8 +22,7 @@ class SoftDictionary(Explorer):
     narrow = 640
 
     query = own(t.List(t.Float()))
-    K = given(t.List(t.List(t.Float())))
-    V = given(t.List(t.List(t.Float())))
+    K, V = (given(t.List(t.List(t.Float()))) for _ in "KV")
     names = given(t.List(t.Unicode()), optional=True)
     beta = knob(2.0, low=0.0, high=20.0, step=0.1, label="inverse temperature", letter="β")
     axes = given(t.List(t.Unicode(), ["value 0", "value 1"]), optional=True)
@@ -36,14 +35,11 @@ class SoftDictionary(Explorer):
         K, V = (table(name, said[name], range(1, 9), 2) for name in "KV")
         names = list(said.get("names", [f"entry {j}" for j in range(len(K))]))
         if not len(K) == len(V) == len(names):
-            raise ValueError(
-                f"{len(K)} keys, {len(V)} values, {len(names)} names; give as many each"
-            )
+            raise ValueError(f"{len(K)} keys, {len(V)} values, {len(names)} names; give as many")
         axes = list(said.get("axes", ["value 0", "value 1"]))
         if len(axes) != 2:
             raise ValueError(f"axes = {axes!r}; give two names")
-        query = list(said["query"])
-        return said | {"K": K, "V": V, "names": names, "axes": axes, "query": query}
+        return said | {"K": K, "V": V, "names": names, "axes": axes, "query": list(said["query"])}
 
     @property
     def longest(self) -> float:

@@ -23,12 +23,8 @@ class ThreeMaps(Explorer):
     rem = 58, 106
     narrow = 640
 
-    source = given(t.List(t.Unicode()))
-    written = given(t.List(t.Unicode()))
-    said = given(t.List(t.Unicode()))
-    encoder = given(t.List())
-    decoder = given(t.List())
-    cross = given(t.List())
+    source, written, said = (given(t.List(t.Unicode())) for _ in range(3))
+    encoder, decoder, cross = (given(t.List()) for _ in KINDS)
     step = knob(0, low=0, high=lambda e: len(e.written) - 1, label="step of writing", letter="i")
     head = knob(-1, low=-1, high=lambda e: len(e.encoder) - 1, label="head")
     part = knob("cross", of=KINDS, label="explain")
@@ -41,10 +37,8 @@ class ThreeMaps(Explorer):
     def prepare(self, said: Numbers) -> Numbers:
         L_x = _arguments.integer("number of source tokens", len(said["source"]), 1, MOST_TOKENS)
         L_y = _arguments.integer("number of written tokens", len(said["written"]), 1, MOST_TOKENS)
-        if len(said["said"]) != L_y:
-            raise ValueError(
-                f"{len(said['said'])} said for {L_y} written tokens; give one for each"
-            )
+        if (n := len(said["said"])) != L_y:
+            raise ValueError(f"{n} said for {L_y} written tokens; give one for each")
         heads, sizes = len(said["encoder"]), ((L_x, L_x), (L_y, L_y), (L_y, L_x))
         for name, (rows, columns) in zip(KINDS, sizes, strict=True):
             A = torch.as_tensor(said[name], dtype=torch.float64)
@@ -61,10 +55,8 @@ class ThreeMaps(Explorer):
     def numbers(self) -> Numbers:
         """The maps of the chosen head, or their mean, the pairs each looks at, and the place in the
         source that is read most at this step."""
-        shown = {}
-        for part in KINDS:
-            A = exact(getattr(self, part))
-            shown[part] = A.mean(0) if self.head < 0 else A[self.head]
+        maps = {part: exact(getattr(self, part)) for part in KINDS}
+        shown = {part: A.mean(0) if self.head < 0 else A[self.head] for part, A in maps.items()}
         pairs = pair_counts(len(self.source), len(self.written))
         best = shown["cross"][self.step].argmax()
         return {**shown, "pairs": [pairs[part] for part in KINDS], "best": best}
