@@ -145,7 +145,7 @@ def create_assignment(
     if source.exists() and not again:
         raise CourseError(f"{source} is there already; say that it is to be made again")
     made = source_notebooks(items, name=name, course=known.name, seed=known.seed, points=points)
-    with _kept(source), _kept(release):
+    with kept(source), kept(release):
         source.mkdir(parents=True)
         for notebook, cells in made.items():
             nbformat.write(cells, source / f"{notebook}.ipynb")
@@ -154,7 +154,7 @@ def create_assignment(
 
 
 @contextlib.contextmanager
-def _kept(place: Path) -> Iterator[None]:
+def kept(place: Path) -> Iterator[None]:
     """Put a folder aside, and back if anything goes wrong."""
     before = place.with_name(f".{place.name}.before")
     shutil.rmtree(before, ignore_errors=True)
