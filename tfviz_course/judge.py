@@ -78,7 +78,6 @@ State = tuple[dict[str, Any], Any]  # names, and random generators as they were
 class Task:
     """One exercise: what its solution binds, and the names before and after its visible tests."""
 
-    label: str
     answer: Cell
     checks: Cell | None
     hidden: Cell | None
@@ -97,7 +96,7 @@ class Prepared:
     tasks: dict[str, Task]
     varies: bool  # students have numbers of their own
     space: dict[str, Any]
-    start: State | None = None  # before the first exercise
+    start: Any = None  # a State, before the first exercise
 
     @property
     def first(self) -> int:
@@ -146,31 +145,27 @@ def prepare(source: NotebookNode) -> Prepared:
             tests = {c.role: c for c in cells if c.exercise == cell.exercise}
             names = uses(cell.source).binds - uses(_imports(cell)).binds
             parts = tests.get("checks"), tests.get("hidden"), tuple(sorted(names))
-            tasks[cell.exercise] = Task(cell.exercise, cell, *parts)
+            tasks[cell.exercise] = Task(cell, *parts)
     varies = any(cell.role == "student" for cell in cells)
-    prepared = Prepared(tuple(cells), tasks, varies, {})
+    space: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
+    space["display"] = lambda *things, **options: None
+    prepared = Prepared(tuple(cells), tasks, varies, space)
     nursery(prepared.set_up())  # begins here, so that all who are forked from here share it
+    for cell in cells[: prepared.first]:
+        if cell.role != "student":  # what does not depend on the student runs once
+            _run_trusted(cell, space)
+    prepared.start = prepared.keep()
     _execute_trusted(prepared, "instructor")
     return prepared
 
 
 def _execute_trusted(prepared: Prepared, student: str) -> None:
-    """Run the trusted cells from top to bottom; keep the names around each exercise's tests.
-
-    The set-up above the first exercise does not depend on the student: it runs once.
-    """
-    space, first = prepared.space, prepared.first
-    if prepared.start is None:
-        space.update({"__name__": "__main__", "__builtins__": builtins})
-        space["display"] = lambda *things, **options: None
-        for cell in prepared.cells[:first]:
-            if cell.role != "student":
-                _run_trusted(cell, space)
-        prepared.start = prepared.keep()
+    """Run the trusted cells below the set-up; keep the names around each exercise's tests."""
+    space = prepared.space
     prepared.show(prepared.start)
     if prepared.varies:
         space["STUDENT"] = student
-    for cell in prepared.cells[first:]:
+    for cell in prepared.cells[prepared.first :]:
         if cell.role == "hidden":
             continue
         task = prepared.tasks.get(cell.exercise) if cell.role == "checks" else None
@@ -236,7 +231,7 @@ def judge(
         _execute_trusted(prepared, student)
     given = {name: source for name, source in answers.items() if source.strip()}
     judging = _Judging(prepared, given, student, secret, assignment, limits, limits.seconds)
-    try:
+    with contextlib.closing(judging):
         for part in ("checks", "hidden"):  # the student's process sees no hidden input before
             for task in prepared.tasks.values():
                 if cell := getattr(task, part):
@@ -244,8 +239,6 @@ def judge(
                     judging.verdicts[cell.name] = verdict
                     report(cell.name, verdict)
                     prepared.show(task.after)
-    finally:
-        judging.close()
     return Judged(judging.verdicts, judging.outputs, tuple(dict.fromkeys(judging.remarks)))
 
 
@@ -296,7 +289,7 @@ class _Judging:
         """A process in which all cells have run, except the answers that ended one; None when the
         time is over."""
         while self.session is None and self.left > 0:
-            self.session = Session(self.limits, self.prepared.set_up())
+            session = self.session = Session(self.limits, self.prepared.set_up())
             last = ""  # the answer that ran last; empty until the student's code begins
             for step, cell in enumerate(self.prepared.cells):
                 if step < self.prepared.first and cell.role != "student":
@@ -306,9 +299,9 @@ class _Judging:
                         if cell.exercise in self.stopped or cell.name not in self.answers:
                             continue
                         last = cell.exercise
-                        self._run_answer(step, cell)
+                        self._run_answer(session, step, cell)
                     elif cell.role not in ("checks", "hidden"):
-                        self._run_ours(step, cell, own=bool(last))
+                        self._run_ours(session, step, cell, own=bool(last))
                 except Stopped as stopped:
                     if not last:
                         self.close()
@@ -319,29 +312,27 @@ class _Judging:
                     break
         return self.session
 
-    def _run_ours(self, step: int, cell: Cell, *, own: bool) -> None:
+    def _run_ours(self, session: Session, step: int, cell: Cell, *, own: bool) -> None:
         """A cell of the assignment; `own`: after the student's code, at the student's expense."""
-        assert self.session
         source = f"STUDENT = {self.student!r}" if cell.role == "student" else cell.source
         free = contextlib.nullcontext(self.limits.start_seconds)
         with self._charged(self.limits.cell_seconds) if own else free as seconds:
-            ran = self.session.run(step, source, (), seconds)
+            ran = session.run(step, source, (), seconds)
         if ran.error is not None:
             said = f"cell {cell.name!r} of the assignment fails for a submission: {say(ran.error)}"
             if not own:
                 raise Unavailable(said)
             self.remarks.append(said)  # it may be because of what the student's code did
 
-    def _run_answer(self, step: int, cell: Cell) -> None:
-        assert self.session
+    def _run_answer(self, session: Session, step: int, cell: Cell) -> None:
         task = self.prepared.tasks[cell.exercise]
         with self._charged(self.limits.cell_seconds) as seconds:
             # Who runs the whole notebook has what the checks import when the answer is called.
             if imports := _imports(task.checks):
-                self.session.run(step, imports, (), seconds)
+                session.run(step, imports, (), seconds)
             source = self.answers[cell.name]
-            ran = self.session.run(step, source, task.names, seconds, task.locked)
-        self.session.check_memory(ran.error)
+            ran = session.run(step, source, task.names, seconds, task.locked)
+        session.check_memory(ran.error)
         self.ran[cell.exercise] = ran
         # Only from the first run, before any hidden input was in the student's process.
         self.outputs.setdefault(cell.name, ran.outputs)
@@ -352,14 +343,14 @@ class _Judging:
         if task.answer.name not in self.answers:
             return failed(EMPTY)
         session = self._start()
-        if task.label in self.stopped:
-            return failed(self.stopped[task.label])
+        if cell.exercise in self.stopped:
+            return failed(self.stopped[cell.exercise])
         if session is None:
             most = f"({self.limits.seconds:.0f} seconds for all answers together)"
             return failed(f"Not judged: the submission's time was over {most}.")
         found = uses(cell.source)
         names = (found.now | found.later) & {*task.names}
-        ran = self.ran[task.label]
+        ran = self.ran[cell.exercise]
         if missing := sorted(names - ran.values.keys()):
             why = f" The cell stops before: {say(ran.error)}" if ran.error else ""
             return failed(f"The answer does not define `{'` and `'.join(missing)}`.{why}")
@@ -369,7 +360,7 @@ class _Judging:
         hidden = cell.role == "hidden"
         self.prepared.show(task.after if hidden else task.before)
         if hidden:
-            about = self.secret, self.assignment, task.label, self.student
+            about = self.secret, self.assignment, cell.exercise, self.student
             self.prepared.space["seed"] = seed_of(*about)
         self.prepared.space.update(ran.values)
         try:
@@ -377,7 +368,7 @@ class _Judging:
                 session.fresh(seconds)
                 return self._execute(cell, session)
         except Stopped as stopped:
-            self._stop(task.label, stopped)
+            self._stop(cell.exercise, stopped)
             return failed(stopped.reason)
 
     def _execute(self, cell: Cell, session: Session) -> Verdict:
