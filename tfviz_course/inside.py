@@ -37,6 +37,9 @@ from operator import itemgetter
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any, BinaryIO, NoReturn
 
+import torch
+
+import tfviz
 from tfviz_course import codec
 
 MESSAGE = 2_000  # characters of an error's message
@@ -269,13 +272,10 @@ class Line(codec.End):
         self.calls = 0  # of the student's functions that go on
         self.shown = Shown()
         import matplotlib.font_manager  # noqa: F401  what it makes once serves all
-        import torch
 
         torch.set_num_threads(1)
         compile_later()
         self.shell = _shell(self.shown)
-        import tfviz
-
         self.lock = Lock(os.path.dirname(tfviz.__file__) + os.sep)
         sys.argv = [""]
 
@@ -400,8 +400,6 @@ class Line(codec.End):
         self, reader: codec.Reader, step: int, number: int, arguments: Any, named: Any, dice: Any
     ) -> None:
         """A function of the student's, with the names as they were after its cell."""
-        import torch
-
         if self.at != step and step in self.spaces:
             self.shell.user_ns.clear()
             self.shell.user_ns.update(self.spaces[step])
@@ -425,8 +423,6 @@ class Line(codec.End):
 def compile_later() -> None:
     """Do without torch's compiler until somebody compiles: an optimizer imports it, for a second,
     only to say that it is not to be compiled."""
-    import torch
-
     name = "torch._dynamo"
     later = ModuleType(name)
 
