@@ -271,8 +271,7 @@ def _record_all(task: _Assignment, students: Sequence[str]) -> None:
         handle.coursedir.db_url = f"{address}?timeout={LOCKED}"
     for student in students:
         try:
-            with warnings.catch_warnings():  # of the packages that nbgrader stands on
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):  # of packages that nbgrader stands on
                 said = _record(handle, task.name, student)
         except (OSError, OperationalError) as error:
             said = f"{type(error).__name__}: {error}"

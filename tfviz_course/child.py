@@ -50,9 +50,9 @@ class Child:
         given = (prepared, answers, limits, theirs, who)
         self.process = fork.Process(target=_judge, args=given, daemon=True)
         try:
-            with warnings.catch_warnings(), _interrupts_later():
-                # Python 3.12 warns where threads are around
-                warnings.simplefilter("ignore", DeprecationWarning)
+            # Python 3.12 warns where threads are around
+            quiet = warnings.catch_warnings(action="ignore", category=DeprecationWarning)
+            with quiet, _interrupts_later():
                 self.process.start()
         except KeyboardInterrupt:
             self.end()

@@ -272,8 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "course" in options:
         options.course = options.course.resolve()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of packages about each other
+        with warnings.catch_warnings(action="ignore"):  # of packages about each other
             for student in getattr(options, "student", None) or ():
                 students.check(student)
             options.run(options)

@@ -422,14 +422,13 @@ def _totals(found: Results, students: Sequence[Student]) -> Figure:
 
 
 def _matrix(found: Results, students: Sequence[Student]) -> Figure:
-    import numpy
     import torch
 
     from tfviz import plots
 
     worth = {exercise: most for exercise, most in found.exercises.items() if most}
     points = [[student.points(exercise) for exercise in worth] for student in students]
-    known = torch.tensor(numpy.array(points, dtype="float32"))  # None becomes NaN
+    known = torch.tensor([[float("nan") if n is None else n for n in row] for row in points])
     shares = known / torch.tensor(list(worth.values()))
     words = []
     for exercise, most in worth.items():
