@@ -35,7 +35,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import groupby
 from operator import itemgetter
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 import torch
 
@@ -257,9 +257,6 @@ def _error(error: BaseException, *, call: bool = False) -> dict[str, Any]:
 class Line(codec.End):
     """Serves the grader: one request after the other, with questions of ours in between."""
 
-    reading: BinaryIO
-    writing: BinaryIO
-    process: int
     dice: Any = None  # Python's random state after the set-up
     failed = ""  # the set-up, and how
 
