@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import hashlib
 import hmac
 import io
 import signal
@@ -41,6 +40,7 @@ from tfviz_lessons.lesson import unmark
 from tfviz_lessons.slice import uses
 
 LIMITS = Limits()
+GRADED = ("checks", "hidden")  # roles of cells, in this order
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
 
 
@@ -76,11 +76,10 @@ State = tuple[dict[str, Any], Any]  # names, and random generators as they were
 
 @dataclass
 class Task:
-    """One exercise: what its solution binds, and the names before and after its visible tests."""
+    """One exercise: its cells by role, what its solution binds, and the names before and after its
+    visible tests."""
 
-    answer: Cell
-    checks: Cell | None
-    hidden: Cell | None
+    cells: dict[str, Cell]
     names: tuple[str, ...]
     locked: list[list[str]] = field(default_factory=list)  # what the student may not call instead
     before: Any = None  # a State, once the trusted cells have run
@@ -94,14 +93,10 @@ class Prepared:
 
     cells: tuple[Cell, ...]
     tasks: dict[str, Task]
+    first: int  # where the cells of the first exercise begin
     varies: bool  # students have numbers of their own
     space: dict[str, Any]
     start: Any = None  # a State, before the first exercise
-
-    @property
-    def first(self) -> int:
-        """Where the cells of the first exercise begin."""
-        return next((n for n, cell in enumerate(self.cells) if cell.exercise), len(self.cells))
 
     def set_up(self) -> Cells:
         """What the processes of all submissions begin with."""
@@ -121,7 +116,7 @@ class Prepared:
 
     def graded(self) -> list[str]:
         """The cells that get a verdict, in the notebook's order."""
-        return [cell.name for cell in self.cells if cell.role in ("checks", "hidden")]
+        return [cell.name for cell in self.cells if cell.role in GRADED]
 
 
 def prepare(source: NotebookNode) -> Prepared:
@@ -142,16 +137,16 @@ def prepare(source: NotebookNode) -> Prepared:
     tasks = {}
     for cell in cells:
         if cell.role == "yours":
-            tests = {c.role: c for c in cells if c.exercise == cell.exercise}
+            own = {one.role: one for one in cells if one.exercise == cell.exercise}
             names = uses(cell.source).binds - uses(_imports(cell)).binds
-            parts = tests.get("checks"), tests.get("hidden"), tuple(sorted(names))
-            tasks[cell.exercise] = Task(cell, *parts)
+            tasks[cell.exercise] = Task(own, tuple(sorted(names)))
+    first = next((n for n, cell in enumerate(cells) if cell.exercise), len(cells))
     varies = any(cell.role == "student" for cell in cells)
     space: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     space["display"] = lambda *things, **options: None
-    prepared = Prepared(tuple(cells), tasks, varies, space)
+    prepared = Prepared(tuple(cells), tasks, first, varies, space)
     nursery(prepared.set_up())  # begins here, so that all who are forked from here share it
-    for cell in cells[: prepared.first]:
+    for cell in cells[:first]:
         if cell.role != "student":  # what does not depend on the student runs once
             _run_trusted(cell, space)
     prepared.start = prepared.keep()
@@ -171,8 +166,8 @@ def _execute_trusted(prepared: Prepared, student: str) -> None:
         task = prepared.tasks.get(cell.exercise) if cell.role == "checks" else None
         if task:
             task.before = prepared.keep()
-            tests = [one.source for one in (task.checks, task.hidden) if one]
-            task.locked = asked(tests, task.answer.source, task.names, space)
+            tests = [one.source for role, one in task.cells.items() if role in GRADED]
+            task.locked = asked(tests, task.cells["yours"].source, task.names, space)
         _run_trusted(cell, space)
         if task:
             task.after = prepared.keep()
@@ -208,8 +203,7 @@ def _imports(cell: Cell | None) -> str:
 def seed_of(secret: str, assignment: str, exercise: str, student: str) -> int:
     """The `seed` of a hidden cell: 31 bits that only who knows the secret can compute."""
     about = f"{assignment}/{exercise}/{student}".encode()
-    digest = hmac.new(secret.encode(), about, hashlib.sha256).digest()
-    return int.from_bytes(digest[:4], "big") >> 1
+    return int.from_bytes(hmac.digest(secret.encode(), about, "sha256")[:4], "big") >> 1
 
 
 def judge(
@@ -232,9 +226,9 @@ def judge(
     given = {name: source for name, source in answers.items() if source.strip()}
     judging = _Judging(prepared, given, student, secret, assignment, limits, limits.seconds)
     with contextlib.closing(judging):
-        for part in ("checks", "hidden"):  # the student's process sees no hidden input before
+        for role in GRADED:  # the student's process sees no hidden input before
             for task in prepared.tasks.values():
-                if cell := getattr(task, part):
+                if cell := task.cells.get(role):
                     verdict = judging.verdict(task, cell)
                     judging.verdicts[cell.name] = verdict
                     report(cell.name, verdict)
@@ -300,7 +294,7 @@ class _Judging:
                             continue
                         last = cell.exercise
                         self._run_answer(session, step, cell)
-                    elif cell.role not in ("checks", "hidden"):
+                    elif cell.role not in GRADED:
                         self._run_ours(session, step, cell, own=bool(last))
                 except Stopped as stopped:
                     if not last:
@@ -328,7 +322,7 @@ class _Judging:
         task = self.prepared.tasks[cell.exercise]
         with self._charged(self.limits.cell_seconds) as seconds:
             # Who runs the whole notebook has what the checks import when the answer is called.
-            if imports := _imports(task.checks):
+            if imports := _imports(task.cells.get("checks")):
                 session.run(step, imports, (), seconds)
             source = self.answers[cell.name]
             ran = session.run(step, source, task.names, seconds, task.locked)
@@ -340,7 +334,7 @@ class _Judging:
     # --- the tests ---
 
     def verdict(self, task: Task, cell: Cell) -> Verdict:
-        if task.answer.name not in self.answers:
+        if task.cells["yours"].name not in self.answers:
             return failed(EMPTY)
         session = self._start()
         if cell.exercise in self.stopped:
