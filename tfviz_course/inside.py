@@ -32,8 +32,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from itertools import groupby
-from operator import itemgetter
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
@@ -161,21 +159,22 @@ class Shown(io.TextIOBase):
     encoding, errors = "utf-8", "replace"
 
     def __init__(self) -> None:
+        self.outputs: list[tuple[str, list[str]]] = []
         self.take()
 
     def take(self) -> list[list[str]]:
         """The outputs so far; begins anew."""
-        found: list[list[str]] = []
-        for kind, some in groupby(getattr(self, "outputs", ()), key=itemgetter(0)):
-            texts = [text for _, text in some]
-            found += [[kind, text] for text in (["".join(texts)] if kind == "text" else texts)]
-        self.outputs: list[tuple[str, str]] = []
-        self.left = 1 << 20  # so much a message holds, however it is written
+        found = [[kind, "".join(texts)] for kind, texts in self.outputs]
+        self.outputs, self.left = [], 1 << 20  # so much a message holds, however it is written
         return found
 
     def add(self, kind: str, text: str) -> None:
         self.left -= len(text) + 1
-        self.outputs.append((kind, text))
+        last, texts = (self.outputs or [("", [])])[-1]  # another thread may add, or take them
+        if kind == "text" == last:
+            texts.append(text)
+        else:
+            self.outputs.append((kind, [text]))
 
     def rich(self, data: dict[str, Any]) -> None:
         png = data.get("image/png")
