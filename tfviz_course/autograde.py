@@ -67,14 +67,11 @@ def autograde(
     took = dict.fromkeys(_chosen(task, students), 0.0)
     if why := sandbox.available():
         raise CourseError(f"submissions are not judged without a sandbox: {why}")
-    notebooks = [
-        [name, cell.cell_type, cell.source, cell.metadata]
-        for some in (task.sources, task.releases)
-        for name, notebook in some.items()
-        for cell in notebook.cells
-    ]
+    notebooks = (*task.sources.items(), *task.releases.items())
+    cells = [(name, cell) for name, notebook in notebooks for cell in notebook.cells]
+    known = [[name, cell.cell_type, cell.source, cell.metadata] for name, cell in cells]
     code = [Path(__file__).with_name(f"{name}.py").read_text("utf8") for name in JUDGING]
-    state = store.hashed([code, asdict(limits), task.secret, task.name, notebooks])
+    state = store.hashed([code, asdict(limits), task.secret, task.name, known])
     with store.alone(task.course):
         jobs = [job for name in took for job in _jobs(task, name, state, again)]
         workers = workers or len(os.sched_getaffinity(0))
