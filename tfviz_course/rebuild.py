@@ -166,11 +166,10 @@ def _changed(
     found = []
     for name, cell in ours.items():
         info, source = cell.metadata.nbgrader, _squeezed(cell.source)
-        same = {(cell.cell_type, source)}
         mine = {(c.kind, _squeezed(c.source)) for c in there.get(name, ())}
         points = (None, info.get("points")) if info.get("grade") else ()
         lost = info.get("grade") and not mine and source not in kept
-        edited = not info.get("solution") and (lost or mine - same)
+        edited = not info.get("solution") and (lost or mine - {(cell.cell_type, source)})
         if edited or any(points and c.points not in points for c in there.get(name, ())):
             found.append(name)
     return found
@@ -182,8 +181,7 @@ def _unread(cells: Sequence[Cell], release: NotebookNode) -> list[str]:
     own = [cell for cell in cells if _squeezed(cell.source) not in ours]
     told = []
     for what in ("code", "text"):
-        some = [cell.source for cell in own if (cell.kind == "code") is (what == "code")]
-        if some:
+        if some := [cell.source for cell in own if (cell.kind == "code") is (what == "code")]:
             first = _clean(some[0].strip().splitlines()[0])[:60]
             number = "a cell of yours was" if len(some) == 1 else f"{len(some)} cells of yours were"
             told.append(f"{number} not read ({what}: {first!r}): only answer cells are")
