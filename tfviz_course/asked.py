@@ -74,6 +74,7 @@ def _heads(
     node: ast.AST | None, flows: Mapping[str, set[str]], space: Mapping[str, Any]
 ) -> set[str]:
     """Names of the functions that a value comes from, such as f in ``f(x)[0].tolist()``."""
+    parts: list[Any] = []
     match node:
         case ast.Name(id=name):
             return flows.get(name, set())
@@ -83,13 +84,11 @@ def _heads(
                 return {name} if arguments or node.keywords else set()
             if isinstance(function, ast.Attribute):
                 return _heads(function.value, flows, space)  # a method of the value
-            parts: list[Any] = arguments if name in PASSED_ON else []
+            parts = arguments if name in PASSED_ON else []
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             pass
         case ast.Subscript(value=value) | ast.Attribute(value=value) | ast.Starred(value=value):
             parts = [value]
         case ast.UnaryOp(operand=value) | ast.ListComp(elt=value) | ast.GeneratorExp(elt=value):
             parts = [value]
-        case _:
-            parts = []
     return {name for part in parts for name in _heads(part, flows, space)}

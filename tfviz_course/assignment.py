@@ -145,7 +145,7 @@ def create_assignment(
     if source.exists() and not again:
         raise CourseError(f"{source} is there already; say that it is to be made again")
     made = source_notebooks(items, name=name, course=known.name, seed=known.seed, points=points)
-    with _kept(source), _kept(release):
+    with kept(source), kept(release):
         source.mkdir(parents=True)
         for notebook, cells in made.items():
             nbformat.write(cells, source / f"{notebook}.ipynb")
@@ -154,7 +154,7 @@ def create_assignment(
 
 
 @contextlib.contextmanager
-def _kept(place: Path) -> Iterator[None]:
+def kept(place: Path) -> Iterator[None]:
     """Put a folder aside, and back if anything goes wrong."""
     before = place.with_name(f".{place.name}.before")
     shutil.rmtree(before, ignore_errors=True)
@@ -180,8 +180,7 @@ def find_tools() -> None:
 def api(course: Path) -> Any:
     """nbgrader's API for a course folder, with the configuration that stands in it."""
     find_tools()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # nbgrader's own, at import
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # at import
         from nbgrader.apps import NbGraderAPI
         from nbgrader.coursedir import CourseDirectory
         from traitlets.config.loader import PyFileConfigLoader
@@ -200,8 +199,7 @@ def failure(result: Mapping[str, Any]) -> str:
 
 
 def _generate(course: Path, name: str, due: datetime | None) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of nbgrader and what it stands on, about themselves
+    with warnings.catch_warnings(action="ignore"):  # of nbgrader and what it stands on
         handle = api(course)
         result = handle.generate_assignment(name)
         if due and result["success"]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import sys
 import time
 import warnings
@@ -20,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
@@ -28,14 +27,11 @@ from nbgrader import utils
 from nbgrader.api import MissingEntry
 from sqlalchemy.exc import OperationalError
 
-from tfviz_course import CourseError, store
+from tfviz_course import CourseError, judge, sandbox, store
 from tfviz_course import students as ids
-from tfviz_course.assignment import api, failure, read_course
+from tfviz_course.assignment import api, failure, kept, read_course
+from tfviz_course.child import Child
 from tfviz_course.rebuild import BESIDE, Rebuilt, read_files, read_submission, rebuild
-
-if TYPE_CHECKING:
-    from tfviz_course.child import Child
-    from tfviz_course.sandbox import Limits
 
 JUDGING = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "codec")
 NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}
@@ -51,7 +47,7 @@ def autograde(
     *,
     students: Iterable[str] | None = None,
     workers: int | None = None,
-    limits: Limits | None = None,
+    limits: sandbox.Limits | None = None,
     again: bool = False,
     judge_only: bool = False,
     progress: bool = False,
@@ -66,21 +62,16 @@ def autograde(
 
     Raises `CourseError` with the remedy; what is judged until then is kept.
     """
-    from tfviz_course import sandbox
-
     task = _load(Path(course).resolve(), assignment)
-    limits = limits or sandbox.Limits()
+    limits = limits or judge.LIMITS
     took = dict.fromkeys(_chosen(task, students), 0.0)
     if why := sandbox.available():
         raise CourseError(f"submissions are not judged without a sandbox: {why}")
-    notebooks = [
-        [name, cell.cell_type, cell.source, cell.metadata]
-        for some in (task.sources, task.releases)
-        for name, notebook in some.items()
-        for cell in notebook.cells
-    ]
+    notebooks = (*task.sources.items(), *task.releases.items())
+    cells = [(name, cell) for name, notebook in notebooks for cell in notebook.cells]
+    known = [[name, cell.cell_type, cell.source, cell.metadata] for name, cell in cells]
     code = [Path(__file__).with_name(f"{name}.py").read_text("utf8") for name in JUDGING]
-    state = store.hashed([code, asdict(limits), task.secret, task.name, notebooks])
+    state = store.hashed([code, asdict(limits), task.secret, task.name, known])
     with store.alone(task.course):
         jobs = [job for name in took for job in _jobs(task, name, state, again)]
         workers = workers or len(os.sched_getaffinity(0))
@@ -136,14 +127,11 @@ def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
 class _Job(NamedTuple):
     """One notebook of one submission; `entry` is what the store has on that submission."""
 
+    student: str
     notebook: str
     answers: dict[str, str]
     entry: dict[str, Any]
     seen: str  # what the entry says when all of it is judged
-
-    @property
-    def student(self) -> str:
-        return str(self.entry["student"])
 
 
 def _jobs(task: _Assignment, name: str, state: str, again: bool) -> list[_Job]:
@@ -160,7 +148,7 @@ def _jobs(task: _Assignment, name: str, state: str, again: bool) -> list[_Job]:
     except Exception as error:  # odder than was thought of; the class is to get its points
         told = [f"the submission cannot be read: {type(error).__name__}"]
         rebuilt = {one: rebuild(release, (), told) for one, release in task.releases.items()}
-    with store.writing(final):
+    with store.writing(final), kept(final):
         odd = _write_rebuilt(final, rebuilt, files)
     entry = {"format": store.FORMAT, "student": name, "seen": "", "recorded": old.get("recorded")}
     entry["rebuilt"] = _sums(final)
@@ -175,7 +163,7 @@ def _jobs(task: _Assignment, name: str, state: str, again: bool) -> list[_Job]:
     }
     store.write_entry(task.course, task.name, entry)
     return [  # where nothing is answered no process need start
-        _Job(notebook, found.answers if found.found else {}, entry, seen)
+        _Job(name, notebook, found.answers if found.found else {}, entry, seen)
         for notebook, found in rebuilt.items()
     ]
 
@@ -190,21 +178,17 @@ def _write_rebuilt(
     final: Path, rebuilt: Mapping[str, Rebuilt], files: Mapping[str, bytes]
 ) -> list[str]:
     """Write what nbgrader is to read; returns remarks on the files beside the notebooks."""
-    fresh = final.with_name(f".{final.name}.{os.getpid()}")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    final.mkdir(parents=True)
     for notebook, found in rebuilt.items():
-        nbformat.write(found.notebook, fresh / f"{notebook}.ipynb")
+        nbformat.write(found.notebook, final / f"{notebook}.ipynb")
     remarks: list[str] = []
     for name in BESIDE:
         data = files.get(name, b"")
         text = data.decode("utf-8", "replace").strip()
         if len(data) <= LONGEST and text and (_is_time(text) if "time" in name else text.isascii()):
-            (fresh / name).write_bytes(data)  # as it is: the student finds the feedback by it
+            (final / name).write_bytes(data)  # as it is: the student finds the feedback by it
         elif text:
             remarks.append(f"{name} says {text[:40]!r}, which is not understood; it is not used")
-    shutil.rmtree(final, ignore_errors=True)
-    fresh.rename(final)
     return remarks
 
 
@@ -215,21 +199,17 @@ def _is_time(text: str) -> bool:
 
 
 def _judged(
-    task: _Assignment, jobs: Sequence[_Job], workers: int, limits: Limits
+    task: _Assignment, jobs: Sequence[_Job], workers: int, limits: sandbox.Limits
 ) -> Iterator[tuple[_Job, float]]:
     """Judge each job in a child process, `workers` at a time, and store what comes back.
 
     Whose process does not start is judged again in the next run: `CourseError` says so when all
     others are judged, or at once when nobody's does.
     """
-    from tfviz_course.child import Child
-    from tfviz_course.judge import prepare
-    from tfviz_course.sandbox import Unavailable
-
     prepared = {}
     for name in sorted({job.notebook for job in jobs}):
         try:
-            prepared[name] = prepare(task.sources[name])
+            prepared[name] = judge.prepare(task.sources[name])
         except ValueError as error:
             place = f"source/{task.name}/{name}.ipynb"
             raise CourseError(f"{place} does not run with its own answers: {error}") from error
@@ -251,7 +231,7 @@ def _judged(
                 try:
                     _store(task, job, asdict(child.result()))
                     good = True
-                except Unavailable as error:
+                except sandbox.Unavailable as error:
                     dead[job.student] = str(error)
                     if not good and len(dead) > workers:
                         queue = []
@@ -288,8 +268,7 @@ def _record_all(task: _Assignment, students: Sequence[str]) -> None:
         handle.coursedir.db_url = f"{address}?timeout={LOCKED}"
     for student in students:
         try:
-            with warnings.catch_warnings():  # of the packages that nbgrader stands on
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):  # of packages that nbgrader stands on
                 said = _record(handle, task.name, student)
         except (OSError, OperationalError) as error:
             said = f"{type(error).__name__}: {error}"

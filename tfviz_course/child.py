@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import multiprocessing
 import os
 import resource
@@ -19,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from tfviz_course.inside import bound_memory
+from tfviz_course.inside import LIBC, bound_memory
 from tfviz_course.judge import LIMITS, Judged, Prepared, Verdict, failed, judge
 from tfviz_course.sandbox import PATIENCE, Limits, Unavailable, end_all
 
@@ -50,9 +49,9 @@ class Child:
         given = (prepared, answers, limits, theirs, who)
         self.process = fork.Process(target=_judge, args=given, daemon=True)
         try:
-            with warnings.catch_warnings(), _interrupts_later():
-                # Python 3.12 warns where threads are around
-                warnings.simplefilter("ignore", DeprecationWarning)
+            # Python 3.12 warns where threads are around
+            quiet = warnings.catch_warnings(action="ignore", category=DeprecationWarning)
+            with quiet, _interrupts_later():
                 self.process.start()
         except KeyboardInterrupt:
             self.end()
@@ -121,7 +120,7 @@ def _judge(
 ) -> None:
     """What the forked process does: says each verdict, and all of them or an error at the end."""
     os.setpgrp()  # Ctrl-C is for the parent, which then ends this
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: nor without it
+    LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: nor without it
     seconds = int(2 * limits.seconds + limits.start_seconds) + 1
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))

@@ -202,9 +202,8 @@ class Reader:
         except CodecError:
             raise
         except Exception as error:  # each library says in its own way what is wrong
-            raise CodecError(
-                f"not a value: {short(repr(text)[:100], 60)}: {short(error)}"
-            ) from None
+            said = f"{short(repr(text)[:100], 60)}: {short(error)}"
+            raise CodecError(f"not a value: {said}") from None
 
     def _made(self, text: Any, depth: int) -> Any:
         match text:
@@ -217,10 +216,8 @@ class Reader:
             case ["array", name, shape, bool()]:
                 return self._tensor(name, shape, False).numpy()
             case ["generator", size]:
-                generator = torch.Generator()
-                return generator.set_state(
-                    torch.frombuffer(bytearray(self._take(size)), dtype=torch.uint8)
-                )
+                state = torch.frombuffer(bytearray(self._take(size)), dtype=torch.uint8)
+                return torch.Generator().set_state(state)
             case ["list", *items]:
                 return [self.get(item, depth) for item in items]
             case ["tuple", *items]:

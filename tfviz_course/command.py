@@ -74,10 +74,8 @@ def assignment(options: argparse.Namespace) -> None:
     from tfviz_course.report import read_cells
 
     course, name, due = options.course, options.name, options.due
-    points = dict(options.points)
-    release = create_assignment(
-        course, name, options.items, points=points, due=due, again=options.again
-    )
+    more: dict[str, Any] = {"points": dict(options.points), "due": due, "again": options.again}
+    release = create_assignment(course, name, options.items, **more)
     print(f"For students:    {release}")
     print(f"For instructors: {course / 'source' / name}  (solutions, all tests)")
     worth: dict[str, dict[str, float]] = {}
@@ -272,8 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "course" in options:
         options.course = options.course.resolve()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of packages about each other
+        with warnings.catch_warnings(action="ignore"):  # of packages about each other
             for student in getattr(options, "student", None) or ():
                 students.check(student)
             options.run(options)

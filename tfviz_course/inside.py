@@ -32,11 +32,12 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from itertools import groupby
-from operator import itemgetter
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
+import torch
+
+import tfviz
 from tfviz_course import codec
 
 MESSAGE = 2_000  # characters of an error's message
@@ -158,21 +159,22 @@ class Shown(io.TextIOBase):
     encoding, errors = "utf-8", "replace"
 
     def __init__(self) -> None:
+        self.outputs: list[tuple[str, list[str]]] = []
         self.take()
 
     def take(self) -> list[list[str]]:
         """The outputs so far; begins anew."""
-        found: list[list[str]] = []
-        for kind, some in groupby(getattr(self, "outputs", ()), key=itemgetter(0)):
-            texts = [text for _, text in some]
-            found += [[kind, text] for text in (["".join(texts)] if kind == "text" else texts)]
-        self.outputs: list[tuple[str, str]] = []
-        self.left = 1 << 20  # so much a message holds, however it is written
+        found = [[kind, "".join(texts)] for kind, texts in self.outputs]
+        self.outputs, self.left = [], 1 << 20  # so much a message holds, however it is written
         return found
 
     def add(self, kind: str, text: str) -> None:
         self.left -= len(text) + 1
-        self.outputs.append((kind, text))
+        last, texts = (self.outputs or [("", [])])[-1]  # another thread may add, or take them
+        if kind == "text" == last:
+            texts.append(text)
+        else:
+            self.outputs.append((kind, [text]))
 
     def rich(self, data: dict[str, Any]) -> None:
         png = data.get("image/png")
@@ -254,9 +256,6 @@ def _error(error: BaseException, *, call: bool = False) -> dict[str, Any]:
 class Line(codec.End):
     """Serves the grader: one request after the other, with questions of ours in between."""
 
-    reading: BinaryIO
-    writing: BinaryIO
-    process: int
     dice: Any = None  # Python's random state after the set-up
     failed = ""  # the set-up, and how
 
@@ -269,13 +268,10 @@ class Line(codec.End):
         self.calls = 0  # of the student's functions that go on
         self.shown = Shown()
         import matplotlib.font_manager  # noqa: F401  what it makes once serves all
-        import torch
 
         torch.set_num_threads(1)
         compile_later()
         self.shell = _shell(self.shown)
-        import tfviz
-
         self.lock = Lock(os.path.dirname(tfviz.__file__) + os.sep)
         sys.argv = [""]
 
@@ -400,8 +396,6 @@ class Line(codec.End):
         self, reader: codec.Reader, step: int, number: int, arguments: Any, named: Any, dice: Any
     ) -> None:
         """A function of the student's, with the names as they were after its cell."""
-        import torch
-
         if self.at != step and step in self.spaces:
             self.shell.user_ns.clear()
             self.shell.user_ns.update(self.spaces[step])
@@ -425,8 +419,6 @@ class Line(codec.End):
 def compile_later() -> None:
     """Do without torch's compiler until somebody compiles: an optimizer imports it, for a second,
     only to say that it is not to be compiled."""
-    import torch
-
     name = "torch._dynamo"
     later = ModuleType(name)
 

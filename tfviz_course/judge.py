@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import hashlib
 import hmac
 import io
 import signal
@@ -41,6 +40,7 @@ from tfviz_lessons.lesson import unmark
 from tfviz_lessons.slice import uses
 
 LIMITS = Limits()
+GRADED = ("checks", "hidden")  # roles of cells, in this order
 EMPTY = "No answer yet: the gap in the answer's cell is not filled."
 
 
@@ -76,12 +76,10 @@ State = tuple[dict[str, Any], Any]  # names, and random generators as they were
 
 @dataclass
 class Task:
-    """One exercise: what its solution binds, and the names before and after its visible tests."""
+    """One exercise: its cells by role, what its solution binds, and the names before and after its
+    visible tests."""
 
-    label: str
-    answer: Cell
-    checks: Cell | None
-    hidden: Cell | None
+    cells: dict[str, Cell]
     names: tuple[str, ...]
     locked: list[list[str]] = field(default_factory=list)  # what the student may not call instead
     before: Any = None  # a State, once the trusted cells have run
@@ -95,14 +93,10 @@ class Prepared:
 
     cells: tuple[Cell, ...]
     tasks: dict[str, Task]
+    first: int  # where the cells of the first exercise begin
     varies: bool  # students have numbers of their own
     space: dict[str, Any]
-    start: State | None = None  # before the first exercise
-
-    @property
-    def first(self) -> int:
-        """Where the cells of the first exercise begin."""
-        return next((n for n, cell in enumerate(self.cells) if cell.exercise), len(self.cells))
+    start: Any = None  # a State, before the first exercise
 
     def set_up(self) -> Cells:
         """What the processes of all submissions begin with."""
@@ -122,7 +116,7 @@ class Prepared:
 
     def graded(self) -> list[str]:
         """The cells that get a verdict, in the notebook's order."""
-        return [cell.name for cell in self.cells if cell.role in ("checks", "hidden")]
+        return [cell.name for cell in self.cells if cell.role in GRADED]
 
 
 def prepare(source: NotebookNode) -> Prepared:
@@ -143,41 +137,37 @@ def prepare(source: NotebookNode) -> Prepared:
     tasks = {}
     for cell in cells:
         if cell.role == "yours":
-            tests = {c.role: c for c in cells if c.exercise == cell.exercise}
+            own = {one.role: one for one in cells if one.exercise == cell.exercise}
             names = uses(cell.source).binds - uses(_imports(cell)).binds
-            parts = tests.get("checks"), tests.get("hidden"), tuple(sorted(names))
-            tasks[cell.exercise] = Task(cell.exercise, cell, *parts)
+            tasks[cell.exercise] = Task(own, tuple(sorted(names)))
+    first = next((n for n, cell in enumerate(cells) if cell.exercise), len(cells))
     varies = any(cell.role == "student" for cell in cells)
-    prepared = Prepared(tuple(cells), tasks, varies, {})
+    space: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
+    space["display"] = lambda *things, **options: None
+    prepared = Prepared(tuple(cells), tasks, first, varies, space)
     nursery(prepared.set_up())  # begins here, so that all who are forked from here share it
+    for cell in cells[:first]:
+        if cell.role != "student":  # what does not depend on the student runs once
+            _run_trusted(cell, space)
+    prepared.start = prepared.keep()
     _execute_trusted(prepared, "instructor")
     return prepared
 
 
 def _execute_trusted(prepared: Prepared, student: str) -> None:
-    """Run the trusted cells from top to bottom; keep the names around each exercise's tests.
-
-    The set-up above the first exercise does not depend on the student: it runs once.
-    """
-    space, first = prepared.space, prepared.first
-    if prepared.start is None:
-        space.update({"__name__": "__main__", "__builtins__": builtins})
-        space["display"] = lambda *things, **options: None
-        for cell in prepared.cells[:first]:
-            if cell.role != "student":
-                _run_trusted(cell, space)
-        prepared.start = prepared.keep()
+    """Run the trusted cells below the set-up; keep the names around each exercise's tests."""
+    space = prepared.space
     prepared.show(prepared.start)
     if prepared.varies:
         space["STUDENT"] = student
-    for cell in prepared.cells[first:]:
+    for cell in prepared.cells[prepared.first :]:
         if cell.role == "hidden":
             continue
         task = prepared.tasks.get(cell.exercise) if cell.role == "checks" else None
         if task:
             task.before = prepared.keep()
-            tests = [one.source for one in (task.checks, task.hidden) if one]
-            task.locked = asked(tests, task.answer.source, task.names, space)
+            tests = [one.source for role, one in task.cells.items() if role in GRADED]
+            task.locked = asked(tests, task.cells["yours"].source, task.names, space)
         _run_trusted(cell, space)
         if task:
             task.after = prepared.keep()
@@ -213,8 +203,7 @@ def _imports(cell: Cell | None) -> str:
 def seed_of(secret: str, assignment: str, exercise: str, student: str) -> int:
     """The `seed` of a hidden cell: 31 bits that only who knows the secret can compute."""
     about = f"{assignment}/{exercise}/{student}".encode()
-    digest = hmac.new(secret.encode(), about, hashlib.sha256).digest()
-    return int.from_bytes(digest[:4], "big") >> 1
+    return int.from_bytes(hmac.digest(secret.encode(), about, "sha256")[:4], "big") >> 1
 
 
 def judge(
@@ -236,16 +225,14 @@ def judge(
         _execute_trusted(prepared, student)
     given = {name: source for name, source in answers.items() if source.strip()}
     judging = _Judging(prepared, given, student, secret, assignment, limits, limits.seconds)
-    try:
-        for part in ("checks", "hidden"):  # the student's process sees no hidden input before
+    with contextlib.closing(judging):
+        for role in GRADED:  # the student's process sees no hidden input before
             for task in prepared.tasks.values():
-                if cell := getattr(task, part):
+                if cell := task.cells.get(role):
                     verdict = judging.verdict(task, cell)
                     judging.verdicts[cell.name] = verdict
                     report(cell.name, verdict)
                     prepared.show(task.after)
-    finally:
-        judging.close()
     return Judged(judging.verdicts, judging.outputs, tuple(dict.fromkeys(judging.remarks)))
 
 
@@ -296,7 +283,7 @@ class _Judging:
         """A process in which all cells have run, except the answers that ended one; None when the
         time is over."""
         while self.session is None and self.left > 0:
-            self.session = Session(self.limits, self.prepared.set_up())
+            session = self.session = Session(self.limits, self.prepared.set_up())
             last = ""  # the answer that ran last; empty until the student's code begins
             for step, cell in enumerate(self.prepared.cells):
                 if step < self.prepared.first and cell.role != "student":
@@ -306,9 +293,9 @@ class _Judging:
                         if cell.exercise in self.stopped or cell.name not in self.answers:
                             continue
                         last = cell.exercise
-                        self._run_answer(step, cell)
-                    elif cell.role not in ("checks", "hidden"):
-                        self._run_ours(step, cell, own=bool(last))
+                        self._run_answer(session, step, cell)
+                    elif cell.role not in GRADED:
+                        self._run_ours(session, step, cell, own=bool(last))
                 except Stopped as stopped:
                     if not last:
                         self.close()
@@ -319,29 +306,27 @@ class _Judging:
                     break
         return self.session
 
-    def _run_ours(self, step: int, cell: Cell, *, own: bool) -> None:
+    def _run_ours(self, session: Session, step: int, cell: Cell, *, own: bool) -> None:
         """A cell of the assignment; `own`: after the student's code, at the student's expense."""
-        assert self.session
         source = f"STUDENT = {self.student!r}" if cell.role == "student" else cell.source
         free = contextlib.nullcontext(self.limits.start_seconds)
         with self._charged(self.limits.cell_seconds) if own else free as seconds:
-            ran = self.session.run(step, source, (), seconds)
+            ran = session.run(step, source, (), seconds)
         if ran.error is not None:
             said = f"cell {cell.name!r} of the assignment fails for a submission: {say(ran.error)}"
             if not own:
                 raise Unavailable(said)
             self.remarks.append(said)  # it may be because of what the student's code did
 
-    def _run_answer(self, step: int, cell: Cell) -> None:
-        assert self.session
+    def _run_answer(self, session: Session, step: int, cell: Cell) -> None:
         task = self.prepared.tasks[cell.exercise]
         with self._charged(self.limits.cell_seconds) as seconds:
             # Who runs the whole notebook has what the checks import when the answer is called.
-            if imports := _imports(task.checks):
-                self.session.run(step, imports, (), seconds)
+            if imports := _imports(task.cells.get("checks")):
+                session.run(step, imports, (), seconds)
             source = self.answers[cell.name]
-            ran = self.session.run(step, source, task.names, seconds, task.locked)
-        self.session.check_memory(ran.error)
+            ran = session.run(step, source, task.names, seconds, task.locked)
+        session.check_memory(ran.error)
         self.ran[cell.exercise] = ran
         # Only from the first run, before any hidden input was in the student's process.
         self.outputs.setdefault(cell.name, ran.outputs)
@@ -349,17 +334,17 @@ class _Judging:
     # --- the tests ---
 
     def verdict(self, task: Task, cell: Cell) -> Verdict:
-        if task.answer.name not in self.answers:
+        if task.cells["yours"].name not in self.answers:
             return failed(EMPTY)
         session = self._start()
-        if task.label in self.stopped:
-            return failed(self.stopped[task.label])
+        if cell.exercise in self.stopped:
+            return failed(self.stopped[cell.exercise])
         if session is None:
             most = f"({self.limits.seconds:.0f} seconds for all answers together)"
             return failed(f"Not judged: the submission's time was over {most}.")
         found = uses(cell.source)
         names = (found.now | found.later) & {*task.names}
-        ran = self.ran[task.label]
+        ran = self.ran[cell.exercise]
         if missing := sorted(names - ran.values.keys()):
             why = f" The cell stops before: {say(ran.error)}" if ran.error else ""
             return failed(f"The answer does not define `{'` and `'.join(missing)}`.{why}")
@@ -369,7 +354,7 @@ class _Judging:
         hidden = cell.role == "hidden"
         self.prepared.show(task.after if hidden else task.before)
         if hidden:
-            about = self.secret, self.assignment, task.label, self.student
+            about = self.secret, self.assignment, cell.exercise, self.student
             self.prepared.space["seed"] = seed_of(*about)
         self.prepared.space.update(ran.values)
         try:
@@ -377,7 +362,7 @@ class _Judging:
                 session.fresh(seconds)
                 return self._execute(cell, session)
         except Stopped as stopped:
-            self._stop(task.label, stopped)
+            self._stop(cell.exercise, stopped)
             return failed(stopped.reason)
 
     def _execute(self, cell: Cell, session: Session) -> Verdict:

@@ -204,9 +204,8 @@ def clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
             case ["text" | "error" as kind, str(said)]:
                 text = codec.short(said, most)
                 most -= len(text)
-                error = {"ename": "error", "evalue": "", "traceback": [text]}
-                more = error if kind == "error" else {"text": text}
-                found.append(new_output("error" if kind == "error" else "stream", **more))
+                error = new_output("error", ename="error", evalue="", traceback=[text])
+                found.append(error if kind == "error" else new_output("stream", text=text))
         if most <= 1:
             found.append(new_output("stream", text="… more was shown than is kept\n"))
             break

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from nbformat import NotebookNode
 
-from tfviz_course.students import shown
+from tfviz_course.students import few, shown
 
 FILE = 20 * 2**20  # bytes of one file that are read
 FILES = 50  # files of one submission that are looked at
@@ -110,10 +110,10 @@ def rebuild(
             remarks.append(f"{label}: the type of its cell was changed; it was read")
     if cells:
         if lost := [_label(stub) for name, stub in stubs.items() if name not in chosen]:
-            remarks.append(f"{_few(lost)}: its answer cell was not found, it counts as empty")
+            remarks.append(f"{few(lost)}: its answer cell was not found, it counts as empty")
         if changed := _changed(ours, there):
             said = "edited, missing or of an earlier version; the assignment's own cells and points"
-            remarks.append(f"{_few(changed)}: {said} count")
+            remarks.append(f"{few(changed)}: {said} count")
     remarks += _unread(there.get(None, ()), release)
     made, count = copy.deepcopy(release), 0
     sources: dict[str, str] = {}
@@ -166,11 +166,10 @@ def _changed(
     found = []
     for name, cell in ours.items():
         info, source = cell.metadata.nbgrader, _squeezed(cell.source)
-        same = {(cell.cell_type, source)}
         mine = {(c.kind, _squeezed(c.source)) for c in there.get(name, ())}
         points = (None, info.get("points")) if info.get("grade") else ()
         lost = info.get("grade") and not mine and source not in kept
-        edited = not info.get("solution") and (lost or mine - same)
+        edited = not info.get("solution") and (lost or mine - {(cell.cell_type, source)})
         if edited or any(points and c.points not in points for c in there.get(name, ())):
             found.append(name)
     return found
@@ -182,17 +181,11 @@ def _unread(cells: Sequence[Cell], release: NotebookNode) -> list[str]:
     own = [cell for cell in cells if _squeezed(cell.source) not in ours]
     told = []
     for what in ("code", "text"):
-        some = [cell.source for cell in own if (cell.kind == "code") is (what == "code")]
-        if some:
+        if some := [cell.source for cell in own if (cell.kind == "code") is (what == "code")]:
             first = _clean(some[0].strip().splitlines()[0])[:60]
             number = "a cell of yours was" if len(some) == 1 else f"{len(some)} cells of yours were"
             told.append(f"{number} not read ({what}: {first!r}): only answer cells are")
     return told
-
-
-def _few(things: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(things[:most])
-    return shown if len(things) <= most else f"{shown} and {len(things) - most} more"
 
 
 # --- reading files -------------------------------------------------------------------------------
@@ -281,7 +274,7 @@ def read_submission(
             told.insert(0, f"{exact}: read from the file {shown(best)}, where the answers are")
         made[notebook] = replace(rebuilt, remarks=tuple(told))
     first = next(iter(releases))  # where what is about all files is told, once
-    told = [f"{_few(sorted(map(shown, unread)))}: not read"] if unread else []
+    told = [f"{few(sorted(map(shown, unread)))}: not read"] if unread else []
     made[first] = replace(made[first], remarks=(*remarks, *made[first].remarks, *told))
     return made
 
@@ -326,10 +319,10 @@ def _cell(raw: object) -> Cell | None:
     if not isinstance(raw, dict):
         return None
     source = raw.get("source")
-    if isinstance(source, list):
-        source = "".join(line for line in source if isinstance(line, str))
-    if not isinstance(source, str):
+    if not isinstance(source, str | list):
         return None
+    lines = source if isinstance(source, list) else [source]
+    source = "".join(line for line in lines if isinstance(line, str))
     source = source.replace("\r\n", "\n").replace("\r", "\n")
 
     def part(whole: Mapping[str, Any], name: str) -> dict[str, Any]:

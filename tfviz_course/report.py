@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import hmac
-import itertools
 import json
 import re
 import statistics
@@ -372,11 +371,11 @@ def write(found: Results, folder: Path) -> None:
     drawn = figures(found)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in all the world's letters
-        for plot, kind in itertools.product(("matrix", "totals"), ("svg", "png")):
-            file = folder / f"{plot}.{kind}"
+        for name in ("matrix.svg", "matrix.png", "totals.svg", "totals.png"):
+            file = folder / name
             file.unlink(missing_ok=True)
-            if plot in drawn:
-                drawn[plot].save(file)
+            if file.stem in drawn:
+                drawn[file.stem].save(file)
 
 
 def _csv(file: Path, columns: Mapping[str, Any], *rows: Mapping[str, Any]) -> None:
@@ -422,14 +421,13 @@ def _totals(found: Results, students: Sequence[Student]) -> Figure:
 
 
 def _matrix(found: Results, students: Sequence[Student]) -> Figure:
-    import numpy
     import torch
 
     from tfviz import plots
 
     worth = {exercise: most for exercise, most in found.exercises.items() if most}
     points = [[student.points(exercise) for exercise in worth] for student in students]
-    known = torch.tensor(numpy.array(points, dtype="float32"))  # None becomes NaN
+    known = torch.tensor([[float("nan") if n is None else n for n in row] for row in points])
     shares = known / torch.tensor(list(worth.values()))
     words = []
     for exercise, most in worth.items():

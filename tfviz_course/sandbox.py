@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -33,6 +33,7 @@ from typing import Any
 
 import psutil
 
+import tfviz
 from tfviz_course import codec
 
 IDLE = "import signal; print('.', flush=True); signal.pause()"  # what keeps a sandbox there
@@ -92,20 +93,13 @@ class Deadline:
 
 _TOPS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")
-_SYSTEM = [Path(top, name) for top in ("/", "/usr") for name in _TOPS]  # programs and libraries
-_SYSTEM += [Path("/etc", name) for name in _ETC]
-
-
-@cache
-def _shown() -> list[Path]:
-    """What the process can read, by the place where it sees it: the system's libraries, Python, its
-    environment and tfviz."""
-    import tfviz
-
-    prefixes = {Path(sys.base_prefix), Path(sys.prefix)}
-    prefixes |= {prefix.resolve() for prefix in prefixes}
-    own = [*sorted(prefixes - {Path("/"), Path("/usr")}), Path(tfviz.__file__).resolve().parent]
-    return [path for path in (*_SYSTEM, *own) if path.exists()]
+_PREFIXES = {Path(sys.base_prefix), Path(sys.prefix)}
+_PREFIXES |= {prefix.resolve() for prefix in _PREFIXES}
+# what the process can read, by the place where it sees it: the system's programs and libraries,
+# Python, its environment and tfviz
+_SHOWN = [Path(top, name) for top in ("/", "/usr") for name in _TOPS]
+_SHOWN += [Path("/etc", name) for name in _ETC]
+_SHOWN += [*sorted(_PREFIXES - {Path("/"), Path("/usr")}), Path(tfviz.__file__).resolve().parent]
 
 
 def _options(disk: int) -> list[str]:
@@ -122,7 +116,7 @@ def _options(disk: int) -> list[str]:
     command += ["--hostname", "grader", "--proc", "/proc", "--dev", "/dev"]
     for folder in ("/dev/shm", "/tmp"):
         command += ["--perms", "1777", *size, "--tmpfs", folder]
-    shown = _shown()
+    shown = [path for path in _SHOWN if path.exists()]
     above = {up for path in shown for up in path.parents} - {Path("/"), Path("/tmp")}
     for up in sorted(above):  # else they are closed to all but root
         command += ["--perms", "0755", "--dir", str(up)]
@@ -347,10 +341,8 @@ class Group:
 
 def unbound() -> str | None:
     """None where control groups bound the memory of a submission, else what is not bound."""
-    group = Group(1 << 30, 32)
-    bounds = bool(group.folders)
-    group.close()
-    return None if bounds else UNBOUND
+    with closing(Group(1 << 30, 32)) as group:
+        return None if group.folders else UNBOUND
 
 
 # --- the process ---------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
+from nbgrader.utils import is_solution
 
 from tfviz._files import written_whole
 from tfviz_course import CourseError, students
@@ -88,12 +89,8 @@ def write_entry(course: Path, assignment: str, entry: Mapping[str, Any]) -> None
 
 def digest(notebook: NotebookNode) -> str:
     """A mark of the answers in a rebuilt notebook."""
-    answers = [
-        (cell.metadata.nbgrader.grade_id, cell.source)
-        for cell in notebook.cells
-        if cell.metadata.get("nbgrader", {}).get("solution")
-    ]
-    return hashed(answers)
+    answers = filter(is_solution, notebook.cells)
+    return hashed([(cell.metadata.nbgrader.grade_id, cell.source) for cell in answers])
 
 
 def hashed(value: object) -> str:

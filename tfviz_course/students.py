@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfviz_course import CourseError
@@ -45,14 +45,19 @@ def check(name: str) -> str:
     return name
 
 
-def together(said: Mapping[str, str], most: int = 5) -> str:
+def few(things: Sequence[str], most: int = 5) -> str:
+    """The first of them: "ada, bob and 3 more"."""
+    shown = ", ".join(things[:most])
+    return shown if len(things) <= most else f"{shown} and {len(things) - most} more"
+
+
+def together(said: Mapping[str, str]) -> str:
     """What was said of each student, each thing once: "no room (ada, bob and 3 more)"."""
     about: dict[str, list[str]] = {}
     for student, why in said.items():  # paths hold the name
         alike = re.sub(rf"(?<!\w){re.escape(student)}(?!\w)", "…", why)
         about.setdefault(alike, []).append(student)
-    more = {why: f" and {len(who) - most} more" * (len(who) > most) for why, who in about.items()}
-    return "; ".join(f"{why} ({', '.join(who[:most])}{more[why]})" for why, who in about.items())
+    return "; ".join(f"{why} ({few(who)})" for why, who in about.items())
 
 
 def below(folder: Path, assignment: str) -> tuple[list[str], list[str]]:
