@@ -100,7 +100,7 @@ def rebuild(
         named += [labels[mark[1]] for mark in MARKER.finditer(cell.source) if mark[1] in labels]
         there.setdefault(named[0] if named else None, []).append(cell)
     chosen: dict[str, Cell] = {}
-    for name in stubs.keys() & there.keys():
+    for name in filter(there.__contains__, stubs):
         label = _label(stubs[name])
         live = [cell for cell in there[name] if not _untouched(stubs[name], cell.source)]
         chosen[name] = (live or there[name])[-1]

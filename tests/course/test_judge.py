@@ -457,6 +457,20 @@ def test_each_student_has_the_numbers_of_the_folder() -> None:
             assert judged.verdicts["ex-0-checks"].passed is right, (student, answer)
 
 
+def test_hidden_tests_alone_have_the_numbers_of_the_folder_too() -> None:
+    """An instructor may take the visible ones out of source/."""
+    made = varied()
+    checked = next(cell for cell in made.cells if cell.metadata.tfviz.role == "checks")
+    made.cells[made.cells.index(checked)] = cell("hidden", "ex-0-hidden", checked.source, "ex-0")
+    prepared = prepare(made)
+    for student in "abcd":
+        factor = checks.numbers(student, 7, "ex-0", factor=[2, 3, 5, 7, 11, 13])
+        judged = answered(
+            prepared, {"ex-0": f"def f(x):\n    return {factor} * x"}, student=student
+        )
+        assert judged.verdicts["ex-0-hidden"].passed, student
+
+
 def test_the_seed_depends_on_all_it_should() -> None:
     seed = seed_of("secret", "week1", "ex-0", "ada")
     assert seed == seed_of("secret", "week1", "ex-0", "ada")
