@@ -60,7 +60,8 @@ def test_models_and_sizes_of_ones_own(lab: Any) -> None:
     expect(lab, **llama)
     slide(lab, "h", 12)  # 8 heads share a pair, which 12 cannot: all get their own
     expect(lab, **(llama | {"h": 12, "h_kv": 12}))
-    assert lab.locator('select[data-key="model"]').input_value() == ""
+    empty = "() => !document.querySelector('select[data-key=model]').value"  # in the next frame
+    lab.wait_for_function(empty)
     assert lab.locator(".tfx-table tr", has_text="weights").count() == 0
     lab.locator('input[data-key="N"]').press("ArrowRight")
     expect(lab, **(llama | {"h": 12, "h_kv": 12, "N": 81}))

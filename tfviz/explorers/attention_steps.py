@@ -63,7 +63,7 @@ class AttentionSteps(Explorer):
         return self.yours.split() or self.words
 
     def heights(self) -> dict[int, float]:
-        return {0: 62.5, 640: 125 + (3.5 + len(", ".join(self.cards)) / 25) * bool(self.cards)}
+        return {0: 62.5, 640: 125 + (4.6 + len(", ".join(self.cards)) / 23) * bool(self.cards)}
 
     def numbers(self) -> Numbers:
         """Q Kᵀ, A and Z = A V, as the library computes them."""
