@@ -900,7 +900,7 @@ MUTANTS = [
         "tfviz/explorers/block_costs.js",
         "scores: 4 * L * L * d",
         "scores: 2 * L * L * d",
-        "tests/browser/test_block_costs.py -k counts",
+        "tests/browser/test_every_explorer.py -k 'random and block_costs'",
     ),
     Mutant(
         "and is printed as or",

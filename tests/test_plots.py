@@ -508,7 +508,7 @@ def test_a_curve_says_its_seeds() -> None:
         return plots.curve([1, 2, 3], {"a": values}, xlabel="step", ylabel="loss")
 
     three = drawn([[3, 2, 1], [3, 2, 2], [3, 2, 3]])
-    assert "3 seeds" in three.svg
+    assert "mean and range, 3 seeds" in three.svg
     assert "a: from 3 at 1 to 2 at 3 (1 to 3 over 3 seeds)" in three.alt
     assert group(three.svg, "band")
     assert "one seed" in drawn([[3, 2, 1]]).svg
