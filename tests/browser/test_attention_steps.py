@@ -101,6 +101,13 @@ def test_a_sentence_of_the_readers_own(show: Any) -> None:
     weights = explorer(cards=MORE_CARDS, row=0, column=0, yours="it barks dog").numbers()["weights"]
     assert len(weights) == 3
     page.get_by_text(f"it → it: weight {weights[0][0]:.3f}").wait_for()
+    matrix(page, "A = ").hover(position={"x": 5, "y": 5})
+    text.fill("")  # six words, and the mouse stays on the last of them
+    page.get_by_text("the → the: weight").wait_for()
+    matrix(page, "A = ").hover(position=cell(page, "A = ", 5, 5))
+    page.get_by_text("purrs asks, purrs is asked").wait_for()
+    text.fill("it barks dog")
+    page.get_by_text("dog asks, dog is asked").wait_for()
     text.fill("it barks cat")  # the last sentence whose words it knows stays
     page.get_by_text("no cards for “cat”").wait_for()
     text.fill("it " * 9)

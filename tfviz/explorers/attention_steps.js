@@ -81,7 +81,7 @@ export default tf.explorer({
     return (k, n) => {
       const [words, [Q, K, V], { open }] = [wordsOf(k), cardsOf(k), question];
       const L = words.length;
-      const [i, j] = pointed ?? [k.row, k.column];
+      const [i, j] = (pointed ?? [k.row, k.column]).map((x) => Math.min(x, L - 1));
       const by = k.scale ? Math.sqrt(Q[0].length) : 1;
       const forbidden = (a, b) => k.causal && b > a;
       const narrow = (view, title, table, chosen, term, more) =>
