@@ -60,10 +60,10 @@ def subpaths(d: str) -> list[list[tuple[float, float]]]:
     """The corners of every subpath of the compact paths that figures write."""
     shapes: list[list[tuple[float, float]]] = []
     x = y = 0.0
-    for command, rest in re.findall(r"([MlhvzcC])([^A-Za-z]*)", d):
+    for command, rest in re.findall(r"([MmlhvzcC])([^A-Za-z]*)", d):
         v = [float(n) for n in re.findall(r"-?\d*\.?\d+", rest)]
-        if command == "M":
-            x, y = v
+        if command in "Mm":
+            x, y = v if command == "M" else (x + v[0], y + v[1])
             shapes.append([(x, y)])
         elif command == "z":
             x, y = shapes[-1][0]

@@ -38,11 +38,12 @@ RENDER = """
 const known = ["htmlExtension", "newLineInDisplayMode"];
 function render(tex, display, macros, trusted) {
   try {
-    return {html: katex.renderToString(tex, {
+    const html = katex.renderToString(tex, {
       displayMode: display, macros: {...macros}, output: "htmlAndMathml", throwOnError: true,
       strict: (code) => known.includes(code) ? "ignore" : "error",
       trust: (context) => context.command === trusted,
-    })};
+    });
+    return {html: html.replace(/<annotation .*?<\\/annotation>/s, "")};  // the TeX, a third time
   } catch (error) {
     return {error: error.message};
   }
@@ -249,11 +250,12 @@ def cut_font(
     """A copy of a font with these letters only, and if it has many weights, those from … to."""
     options = subset.Options()
     options.flavor = "woff2"
-    options.layout_features = ["kern", "liga", "calt", "ccmp", "locl", "mark", "mkmk", "lnum"]
+    options.layout_features = ["kern", "liga", "lnum", "tnum"]
+    options.hinting = False  # a third of a small font, for screens of long ago
     options.notdef_outline = True
     text = "".join(sorted(letters))
     target.parent.mkdir(parents=True, exist_ok=True)
-    said = f"{source.stat().st_size} {text} {weights}"
+    said = f"{source.stat().st_size} {text} {weights} {options.layout_features} {options.hinting}"
     digest = hashlib.sha256(said.encode()).hexdigest()
     stamp = target.with_suffix(".letters")
     if target.exists() and stamp.exists() and stamp.read_text("utf-8") == digest:
@@ -263,7 +265,8 @@ def cut_font(
         cutter.populate(text=text)
         cutter.subset(font)
         if weights:
-            font = instantiateVariableFont(font, {"wght": weights})
+            first, last = weights
+            font = instantiateVariableFont(font, {"wght": first if first == last else weights})
         subset.save_font(font, str(target), options)
     stamp.write_text(digest, "utf-8")
 

@@ -30,24 +30,26 @@ ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "book" / "assets"
 NPM = ROOT / "node_modules"
 FONTS = {
-    # file -> family in the style sheet, style, where npm has it
+    # file -> family in the style sheet, style, weights from … to, where npm has it
     "text.woff2": (
         "tf-text",
         "normal",
+        (400, 700),
         "@fontsource-variable/source-serif-4/files/source-serif-4-latin-wght-normal.woff2",
     ),
     "italic.woff2": (
         "tf-text",
         "italic",
+        (400, 400),
         "@fontsource-variable/source-serif-4/files/source-serif-4-latin-wght-italic.woff2",
     ),
     "label.woff2": (
         "tf-label",
         "normal",
+        (400, 700),
         "@fontsource-variable/inter/files/inter-latin-wght-normal.woff2",
     ),
 }
-WEIGHTS = 400, 700  # no style sheet of ours asks for lighter or bolder letters
 EMPTY_HEAD = '<th class="head" scope="col"><span class="tf-unseen">Row</span></th>'
 STYLE = (
     "roles.css",
@@ -95,9 +97,9 @@ def page_context(
     body = re.sub(r"<th[^>]*>\s*(?:<p></p>)?\s*</th>", EMPTY_HEAD, body)
     body = PLAIN_CODE.sub(r"\1", body)
     body = re.sub(r"<table\b.*?</table>", scrollable, body, flags=re.S)
-    context["body"] = body
-    navigation = navigation_html(context, pagename) if "toctree" in context else ""
     context["tf_lesson"] = lesson_links(app, pagename, context)
+    context["body"] = body = guessed(body) if context["tf_lesson"] else body
+    navigation = navigation_html(context, pagename) if "toctree" in context else ""
     context["tf_read"] = chapter_end(app, pagename, context) if context["tf_lesson"] else ""
     everything = body + navigation + context["tf_read"]
     static = lambda name: versioned(app, name)  # noqa: E731
@@ -160,6 +162,24 @@ def fold(body: str) -> str:
         )
         done = end + len("</div>")
     return "".join(out) + body[done:]
+
+
+def guessed(body: str) -> str:
+    """Each section with its height on a phone, about, which stands until a browser draws it."""
+
+    def guess(found: re.Match[str]) -> str:
+        text = re.sub(r"<(svg|script|math|noscript)\b.*?</\1>", "", found[2], flags=re.S)
+        folded = re.compile(r"<details(?:(?!<details).)*?</details>", re.S)
+        while folded.search(text):
+            text = folded.sub("", text)
+        code = sum(pre.count("\n") for pre in re.findall(r"<pre.*?</pre>", text, re.S))
+        text = re.sub(r"<pre.*?</pre>", "", text, flags=re.S)
+        letters = len(re.sub(r"<[^>]*>", "", text))
+        tall = 500 + 1.15 * letters + 22 * code + 1650 * text.count('class="tfviz-explorer"')
+        return f'{found[1]} style="--tall: {round(tall, -2):.0f}px"{found[2]}'
+
+    named = r'<section\b[^>]*\bid="[^>]*'
+    return re.sub(rf"({named})(>.*?(?={named}|\Z))", guess, body, flags=re.S)
 
 
 def scrollable(found: re.Match[str]) -> str:
@@ -302,6 +322,8 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     work = out.parent / ".fonts"
     (static / "fonts.css").write_text(fonts_style(pages, work), "utf-8")
     book_math.write_style(static / "katex", pages, work)
+    boxes = static / "sphinx-design.min.css"
+    boxes.write_text(used_only(boxes.read_text("utf-8"), pages), "utf-8")
     write_explorers(static, work / "explorers")
     for file in sorted(static.rglob("*"), reverse=True):
         name = file.relative_to(static).as_posix()
@@ -324,6 +346,21 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     (out / ".nojekyll").touch()
 
 
+def used_only(style: str, pages: list[Path]) -> str:
+    """The rules of a style sheet whose classes some page has; none for a width of the window."""
+    page = "".join(path.read_text("utf-8") for path in pages)
+    used = {name for names in set(re.findall(r'class="([^"]*)"', page)) for name in names.split()}
+    style = re.sub(r"@[^{;]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", style)
+    kept = []
+    for selectors, rule in re.findall(r"([^{}]+)(\{[^{}]*\})", style):
+        mine = [
+            x for x in selectors.split(",") if used.issuperset(re.findall(r"\.([a-z][\w-]*)", x))
+        ]
+        if mine:
+            kept.append(",".join(mine) + rule)
+    return "".join(kept)
+
+
 def fonts_style(pages: list[Path], work: Path) -> str:
     """The text fonts, cut to the letters that occur in the book, inside of a style sheet.
 
@@ -333,11 +370,11 @@ def fonts_style(pages: list[Path], work: Path) -> str:
     for page in pages:
         letters |= set(html.unescape(page.read_text("utf-8")))
     rules = []
-    for name, (family, look, source) in FONTS.items():
-        book_math.cut_font(NPM / source, work / name, letters, WEIGHTS)
+    for name, (family, look, weights, source) in FONTS.items():
+        book_math.cut_font(NPM / source, work / name, letters, weights)
         rules.append(
             f'@font-face {{ font-family: "{family}"; font-style: {look}; '
-            f"font-weight: {WEIGHTS[0]} {WEIGHTS[1]}; "
+            f"font-weight: {weights[0]} {weights[1]}; "
             f"font-display: block; "
             f'src: url({book_math.data_address(work / name)}) format("woff2"); }}\n'
         )

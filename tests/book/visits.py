@@ -172,7 +172,7 @@ PICTURES = """() => {
     place(e)[0], e.textContent.replace(/#$/, "")]);
   return [heads, seen];
 }"""
-ALL_DRAWN = ".tf-article section { content-visibility: visible !important }"
+ALL_DRAWN = ".tf-article * { content-visibility: visible !important }"
 
 
 @dataclass(frozen=True)

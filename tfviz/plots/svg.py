@@ -59,7 +59,7 @@ def decimal(value: float, digits: int = 2) -> str:
 
 
 def path_data(steps: Iterable[Step]) -> str:
-    """The `d` of a path in few characters: relative lines, h and v."""
+    """The `d` of a path in few characters: relative moves, which repeat in a matrix; h and v."""
     out: list[str] = []
     x = y = 0.0
     start = (0.0, 0.0)
@@ -69,9 +69,9 @@ def path_data(steps: Iterable[Step]) -> str:
             out.append("z")
             x, y = start
         elif command == "M":
-            x, y = values
-            start = (x, y)
-            out.append(f"M{decimal(x)} {decimal(y)}")
+            dx, dy = values[0] - x, values[1] - y
+            x, y = start = (values[0], values[1])
+            out.append(f"{'m' if out else 'M'}{decimal(dx)} {decimal(dy)}")
         elif command == "L":
             dx, dy = values[0] - x, values[1] - y
             x, y = values

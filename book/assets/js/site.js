@@ -45,8 +45,9 @@
     },
     { rootMargin: "1000px" },
   );
-  const opened = one(".tf-lesson .tf-article > section > section"); // what is drawn at once
-  shrink(all(".katex-display", opened ?? document));
+  const part = ".tf-lesson .tf-article > section > section > section";
+  const drawn = [null, one(part)]; // what stands in no such part, or in the first, is drawn at once
+  shrink(all(".katex-display").filter((math) => drawn.includes(math.closest(part))));
   for (const math of all(".katex-display")) if (!measured.has(math)) coming.observe(math);
   document.fonts.ready.then(() => again());
   addEventListener("resize", () => again());
