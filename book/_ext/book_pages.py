@@ -175,7 +175,7 @@ def guessed(body: str) -> str:
         code = sum(pre.count("\n") for pre in re.findall(r"<pre.*?</pre>", text, re.S))
         text = re.sub(r"<pre.*?</pre>", "", text, flags=re.S)
         letters = len(re.sub(r"<[^>]*>", "", text))
-        tall = 500 + 1.15 * letters + 22 * code + 1650 * text.count('class="tfviz-explorer"')
+        tall = 700 + 1.15 * letters + 22 * code + 1650 * text.count('class="tfviz-explorer"')
         return f'{found[1]} style="--tall: {round(tall, -2):.0f}px"{found[2]}'
 
     named = r'<section\b[^>]*\bid="[^>]*'
