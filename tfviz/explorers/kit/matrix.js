@@ -55,7 +55,15 @@ function painter(app) {
 // marks: [{cells: [[i, j], …], term, colour}] are filled while their term is lit.
 // A handle stands at [column, row] in cells: 3 is the edge before column 3, 3.5 its middle.
 function matrix(app, options) {
-  const { axes = ["i", "j"], pick, hover, press, bare, most: largest = 44, tall } = options;
+  const {
+    axes = ["i", "j"],
+    pick,
+    hover,
+    press,
+    bare: headless,
+    most: largest = 44,
+    tall,
+  } = options;
   const view = pictureOn(app, { className: "tfx-grid", ...options });
   const canvas = el("canvas", { className: "tfx-cells", ariaHidden: "true" });
   view.frame.prepend(canvas);
@@ -96,11 +104,11 @@ function matrix(app, options) {
     const { rowColour = "query", columnColour = "key" } = spec;
     view.named(spec.title, spec.label);
     const long = Math.max(1, ...(spec.rowHeads ?? [String(rows - 1)]).map((t) => t.length));
-    const left = bare
+    const left = headless
       ? 3
       : Math.min(view.width * 0.42, (spec.rowHeads ? 14 : 20) + long * (LETTER + 0.4));
     const slanted = spec.columnHeads && Math.max(...spec.columnHeads.map((t) => t.length)) > 5;
-    const up = bare ? 3 : slanted ? 56 : 26;
+    const up = headless ? 3 : slanted ? 56 : 26;
     const right = 6 + Math.max(0, ...(spec.rowTails ?? []).map((t) => 8 + t.length * LETTER));
     const room = view.width - left - right;
     const limit = tall ?? (view.width < 480 ? 300 : 420);
@@ -109,8 +117,8 @@ function matrix(app, options) {
     view.sized(up + high + 8);
     // the cells, in whole device pixels
     const ratio = globalThis.devicePixelRatio || 1;
-    canvas.width = Math.round(wide * ratio);
-    canvas.height = Math.round(high * ratio);
+    const size = { width: Math.round(wide * ratio), height: Math.round(high * ratio) };
+    if (canvas.width !== size.width || canvas.height !== size.height) Object.assign(canvas, size);
     Object.assign(canvas.style, {
       left: `${left}px`,
       top: `${up}px`,
@@ -138,12 +146,10 @@ function matrix(app, options) {
     at = [clamp(i, 0, rows - 1), clamp(j, 0, columns - 1)];
 
     const out = [];
-    const write = (text, x, y, anchor, colour, bold) => {
+    const write = (text, x, y, anchor, colour, bold, transform) => {
       const style = `fill: ${paint(colour)}`;
       const kind = bold ? "tfx-bold" : "";
-      const node = svg("text", { x, y, "text-anchor": anchor, class: kind, style }, text);
-      out.push(node);
-      return node;
+      out.push(mark("text", { x, y, "text-anchor": anchor, class: kind, style, transform }, text));
     };
     // heads: words, or the first and last index, the letters, and the selected ones
     const ri = spec.row === undefined ? -99 : Y.at(spec.row + 0.5);
@@ -164,8 +170,8 @@ function matrix(app, options) {
     if (spec.columnHeads) {
       spec.columnHeads.forEach((text, j) => {
         const x = X.at(j + 0.5);
-        const node = write(text, x, up - 8, slanted ? "start" : "middle", "key", j === spec.column);
-        if (slanted) node.setAttribute("transform", `rotate(-45 ${x} ${up - 8})`);
+        const turn = slanted && `rotate(-45 ${x} ${up - 8})`;
+        write(text, x, up - 8, slanted ? "start" : "middle", "key", j === spec.column, turn);
       });
     } else {
       if (cj >= 0) write(String(spec.column), cj, up - 8, "middle", columnColour, true);
@@ -179,11 +185,11 @@ function matrix(app, options) {
     spec.rowTails?.forEach((text, i) =>
       write(text, left + wide + 8, Y.at(i + 0.5) + 4, "start", "value", i === spec.row),
     );
-    heads.replaceChildren(...(bare ? [] : out));
+    redrawn(heads, headless ? [] : out);
 
     const nodes = [];
     const rect = (i, j, tallness, width, props) =>
-      svg("rect", {
+      mark("rect", {
         x: X.at(j),
         y: Y.at(i),
         width: Math.max(1, width * cell),
@@ -193,9 +199,8 @@ function matrix(app, options) {
     nodes.push(rect(0, 0, rows, columns, { class: "tfx-rim" }));
     for (const { cells, term, colour } of spec.marks ?? []) {
       const style = `fill: ${paint(colour ?? "key")}`;
-      const group = svg("g", { class: "tfx-some", "data-term": term, style });
-      group.append(...cells.map(([i, j]) => rect(i, j, 1, 1, {})));
-      nodes.push(group);
+      const inner = cells.map(([i, j]) => rect(i, j, 1, 1, {}));
+      nodes.push(mark("g", { class: "tfx-some", "data-term": term, style }, ...inner));
     }
     const text = spec.text ?? (Math.max(rows, columns) <= 8 && values ? true : null);
     if (text && cell >= (text === true ? 22 : 12)) {
@@ -209,7 +214,7 @@ function matrix(app, options) {
           const style = `fill: ${paint(dark ? "page" : "ink")}`;
           const words = text === true ? sig(value, 2).replace("-", "−") : text(i, j);
           if (cell < 22 && words.length * LETTER > cell) continue;
-          nodes.push(svg("text", { ...props, style }, words));
+          nodes.push(mark("text", { ...props, style }, words));
         }
       }
     }
@@ -231,7 +236,7 @@ function matrix(app, options) {
                 : [0, 0, rows, columns];
       nodes.push(rect(...place, props));
     }
-    inside.replaceChildren(...nodes);
+    redrawn(inside, nodes);
     hold(spec.handles ?? [], X, Y, true);
   }
 

@@ -216,7 +216,7 @@ const drawn = {
       on = fine;
     }
     const style = `stroke: ${paint(m.colour)}; stroke-width: ${m.wide ?? 2}`;
-    const out = [svg("path", { d: path, style, fill: "none", "stroke-dasharray": m.dash })];
+    const out = [mark("path", { d: path, style, fill: "none", "stroke-dasharray": m.dash })];
     if (m.dots) out.push(...drawn.points({ ...m, points: m.line, size: 3 }, x, y, log));
     return out;
   },
@@ -224,7 +224,7 @@ const drawn = {
     pointsOf(m.points, m)
       .filter(([, b]) => Number.isFinite(b) && (b > 0 || !log))
       .map(([a, b]) =>
-        svg("circle", {
+        mark("circle", {
           cx: x.at(a),
           cy: y.at(b),
           r: m.size ?? 4,
@@ -241,8 +241,8 @@ const drawn = {
       const start = p.at(a) - room / 2 + (m.shift ?? 0) * room;
       const style = `fill: ${paint(m.colour)}`;
       return m.lying
-        ? svg("rect", { x: at, y: start, width: size, height: room, rx: 2, style })
-        : svg("rect", { x: start, y: at, width: room, height: size, rx: 2, style });
+        ? mark("rect", { x: at, y: start, width: size, height: room, rx: 2, style })
+        : mark("rect", { x: start, y: at, width: room, height: size, rx: 2, style });
     };
     return pointsOf(m.bars, m).map(([a, b]) => one(a, b));
   },
@@ -251,20 +251,20 @@ const drawn = {
     const up = m.area.map(([a, , b]) => `${x.at(a).toFixed(2)} ${y.at(b).toFixed(2)}`);
     const down = m.area.map(([a, b]) => `${x.at(a).toFixed(2)} ${y.at(b).toFixed(2)}`).reverse();
     const style = `fill: ${paint(m.colour)}; opacity: ${m.strength ?? 0.18}`;
-    return [svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, style })];
+    return [mark("path", { d: `M${up.join("L")}L${down.join("L")}Z`, style })];
   },
   // a closed outline, filled
   shape(m, x, y) {
     const corners = m.shape.map(([a, b]) => `${x.at(a).toFixed(2)} ${y.at(b).toFixed(2)}`);
     const style = `fill: ${paint(m.colour)}; fill-opacity: ${m.strength ?? 0.18}; stroke: ${m.edge ? paint(m.colour) : "none"}`;
-    return [svg("path", { d: `M${corners.join("L")}Z`, style })];
+    return [mark("path", { d: `M${corners.join("L")}Z`, style })];
   },
   rule(m, x, y, _, [left, right, top, bottom]) {
     const style = `stroke: ${paint(m.colour ?? "muted")}; stroke-width: ${m.wide ?? 1}`;
     const dash = { style, "stroke-dasharray": m.dash };
     return "x" in m.rule
-      ? [svg("line", { x1: x.at(m.rule.x), x2: x.at(m.rule.x), y1: top, y2: bottom, ...dash })]
-      : [svg("line", { x1: left, x2: right, y1: y.at(m.rule.y), y2: y.at(m.rule.y), ...dash })];
+      ? [mark("line", { x1: x.at(m.rule.x), x2: x.at(m.rule.x), y1: top, y2: bottom, ...dash })]
+      : [mark("line", { x1: left, x2: right, y1: y.at(m.rule.y), y2: y.at(m.rule.y), ...dash })];
   },
   arrow(m, x, y) {
     const [[a, b], [c, d]] = m.arrow.map(([u, v]) => [x.at(u), y.at(v)]);
@@ -276,10 +276,10 @@ const drawn = {
     );
     const long = Math.hypot(c - a, d - b) > 4;
     return [
-      svg("line", { x1: a, y1: b, x2: c, y2: d, style, "stroke-dasharray": m.dash }),
+      mark("line", { x1: a, y1: b, x2: c, y2: d, style, "stroke-dasharray": m.dash }),
       ...(long
         ? [
-            svg("path", {
+            mark("path", {
               d: `M${tip[0]}L${c.toFixed(2)} ${d.toFixed(2)}L${tip[1]}`,
               style,
               fill: "none",
@@ -289,7 +289,7 @@ const drawn = {
     ];
   },
   text: (m, x, y) => [
-    svg(
+    mark(
       "text",
       {
         x: x.at(m.at[0]) + (m.dx ?? 0),
@@ -387,11 +387,11 @@ function plane(app, options) {
     now = { x, y, box, list, spec };
     const grid = [];
     const write = (text, px, py, anchor, kind = "") =>
-      grid.push(svg("text", { x: px, y: py, "text-anchor": anchor, class: kind }, text));
+      grid.push(mark("text", { x: px, y: py, "text-anchor": anchor, class: kind }, text));
     if (!ay.bare) {
       for (const [v, text] of y.ticks) {
         const py = y.at(v);
-        if (!ay.names) grid.push(svg("line", { x1: left, x2: right, y1: py, y2: py }));
+        if (!ay.names) grid.push(mark("line", { x1: left, x2: right, y1: py, y2: py }));
         write(text, left - 6, py + 4, "end");
       }
     }
@@ -403,28 +403,27 @@ function plane(app, options) {
         const px = x.at(v);
         if (px - end < wide) continue;
         end = px;
-        grid.push(svg("line", { x1: px, x2: px, y1: low, y2: low + 4 }));
+        grid.push(mark("line", { x1: px, x2: px, y1: low, y2: low + 4 }));
         write(text, clamp(px, text.length * 3, width - text.length * 3), low + 16, "middle");
       }
-      grid.push(svg("line", { x1: left, x2: right, y1: low, y2: low }));
+      grid.push(mark("line", { x1: left, x2: right, y1: low, y2: low }));
     }
     if (ax.label) write(ax.label, (left + right) / 2, height - 6, "middle", "tfx-axis");
-    axes.replaceChildren(...grid);
+    redrawn(axes, grid);
     const nodes = list
       .filter((m) => !m.handle)
       .map((m) => {
-        const node = svg("g", { "data-term": m.term, class: `tfx-mark-${kindOf(m)}` });
-        node.append(...drawn[kindOf(m)](m, x, y, ay.log, box));
-        return node;
+        const look = { "data-term": m.term, class: `tfx-mark-${kindOf(m)}` };
+        return mark("g", look, ...drawn[kindOf(m)](m, x, y, ay.log, box));
       });
     nodes.push(...endNames(names));
-    marks.replaceChildren(...nodes);
+    redrawn(marks, nodes);
     hold(
       list.filter((m) => m.handle),
       x,
       y,
     );
-    over.replaceChildren();
+    redrawn(over, []);
     drawSketch();
   }
 
@@ -446,7 +445,7 @@ function plane(app, options) {
       floor = ends[k].y - 14;
     }
     return ends.map(({ m, x: px, y: py }) =>
-      svg(
+      mark(
         "text",
         {
           x: Math.min(px + 10, box[1] + 8),
@@ -479,15 +478,15 @@ function plane(app, options) {
     if (!now || now.spec.hover === false || view.root.querySelector("[data-held]")) return;
     const { x, y, spec, box } = now;
     const best = nearest(event);
-    if (!best) return over.replaceChildren();
+    if (!best) return redrawn(over, []);
     const { a, b, m } = best;
     const told =
       spec.hover?.(a, b, m) ?? `${m.name ? `${m.name}: ` : ""}${fixedTick(a)}, ${short(b)}`;
     const [cx, cy] = [x.at(a), y.at(b)];
     const half = (told.length * LETTER) / 2 + 4;
-    over.replaceChildren(
-      svg("circle", { cx, cy, r: 6, style: `stroke: ${paint(m.colour)}` }),
-      svg(
+    redrawn(over, [
+      mark("circle", { cx, cy, r: 6, style: `stroke: ${paint(m.colour)}` }),
+      mark(
         "text",
         {
           x: clamp(cx, half, view.width - half),
@@ -496,11 +495,11 @@ function plane(app, options) {
         },
         told,
       ),
-    );
+    ]);
   };
   view.root.addEventListener("pointermove", hovered);
   view.root.addEventListener("pointerdown", hovered);
-  view.root.addEventListener("pointerleave", () => over.replaceChildren());
+  view.root.addEventListener("pointerleave", () => redrawn(over, []));
   view.root.addEventListener("click", (event) => {
     const best = now?.spec.pick && nearest(event);
     if (best) now.spec.pick(best.a, best.b);
@@ -559,7 +558,7 @@ function plane(app, options) {
     const { sketch } = now.spec;
     if (!sketch) {
       board.remove();
-      return pencil.replaceChildren();
+      return redrawn(pencil, []);
     }
     const [left, right, up, low] = now.box;
     const shape = { x: left, y: up, width: right - left + 8, height: low - up };
@@ -585,7 +584,7 @@ function plane(app, options) {
           nothing,
           nothing,
         );
-    pencil.replaceChildren(...out, ...hint);
+    redrawn(pencil, [...out, ...hint]);
     if (!board.isConnected) view.root.insertBefore(board, top);
   }
   return Object.assign(view, { show });

@@ -48,15 +48,43 @@ function el(tag, props = {}, ...children) {
   return node;
 }
 
+function put(node, name, value) {
+  if (value === undefined || value === null || value === false) node.removeAttribute(name);
+  else node.setAttribute(name, typeof value === "number" ? Math.round(value * 100) / 100 : value);
+}
+
+const bare = (tag) => document.createElementNS("http://www.w3.org/2000/svg", tag);
+
 function svg(tag, props = {}, ...children) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(props)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, typeof value === "number" ? Math.round(value * 100) / 100 : value);
-  }
+  const node = bare(tag);
+  for (const [name, value] of Object.entries(props)) put(node, name, value);
   node.append(...children);
   return node;
+}
+
+// What a step draws anew is only described, and `redrawn` makes the children of a parent look like it:
+// what is the same is not touched, so that a browser lays out and paints only the rest.
+const mark = (tag, props, ...children) => ({ tag, props, children });
+const described = new WeakMap();
+function redrawn(parent, marks) {
+  marks.forEach((now, n) => {
+    let node = parent.childNodes[n];
+    if (node?.nodeName !== now.tag) {
+      const made = bare(now.tag);
+      if (node) node.replaceWith(made);
+      else parent.append(made);
+      node = made;
+    }
+    const was = described.get(node) ?? { props: {}, children: [] };
+    for (const name in was.props) if (!(name in now.props)) node.removeAttribute(name);
+    for (const name in now.props)
+      if (now.props[name] !== was.props[name]) put(node, name, now.props[name]);
+    described.set(node, now);
+    const [text] = now.children;
+    if (typeof text === "object") redrawn(node, now.children);
+    else if (text !== was.children[0]) node.textContent = text;
+  });
+  while (parent.childNodes.length > marks.length) parent.lastChild.remove();
 }
 
 // "query", "muted", … as the style sheet's variable; any other colour as it is.
