@@ -21,8 +21,7 @@ from PIL import Image
 from tfviz_lessons.lesson import Exercise, read
 
 # kilobytes, gzipped as a server would; fonts are compressed already
-TEXT, FORMULAS, EXPLORERS = 200, 350, 360
-WITH_A_MODEL = 380  # a trained network of 39,000 weights, which runs in the page
+TEXT, FORMULAS, EXPLORERS = 120, 200, 350
 
 
 # --- in the browser -------------------------------------------------------------------------------
@@ -58,9 +57,24 @@ def test_weight_of_a_page(visits: Any, name: str) -> None:
     visit = visits(name)
     limit = FORMULAS if "formula" in visit.kinds else TEXT
     limit = EXPLORERS if "explorer" in visit.kinds else limit
-    limit = WITH_A_MODEL if any("/decoding." in file for file in visit.files) else limit
     total = sum(visit.files.values())
     assert total <= limit * 1000, sorted(visit.files.items(), key=lambda item: -item[1])[:8]
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_what_is_far_away_is_not_laid_out(visits: Any, name: str) -> None:
+    """A slow phone lays out 2,000 elements of a lesson in time, not all 20,000."""
+    assert visits(name, PHONE).drawn < 3000
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_heights_of_what_is_far_away_are_guessed(visits: Any, name: str) -> None:
+    """Rather too much than too little: what does not fit would lie over the next section."""
+    guesses = visits(name, PHONE).guesses
+    assert len(guesses) > 5
+    short = [(guess, height) for guess, height in guesses if height > guess + 300]
+    assert len(short) <= 0.15 * len(guesses), short
+    assert sum(guess for guess, _ in guesses) < 2.2 * sum(height for _, height in guesses)
 
 
 @pytest.mark.parametrize("name", PAGES)

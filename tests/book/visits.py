@@ -172,6 +172,10 @@ PICTURES = """() => {
     place(e)[0], e.textContent.replace(/#$/, "")]);
   return [heads, seen];
 }"""
+DRAWN = """() => [...document.querySelectorAll(".tf-article *")].filter(
+  (e) => e.checkVisibility({contentVisibilityAuto: true})).length"""
+GUESSES = """() => [...document.querySelectorAll(".tf-article > section > section > section")].map(
+  (e) => [parseFloat(e.style.getPropertyValue("--tall")), e.getBoundingClientRect().height])"""
 ALL_DRAWN = ".tf-article * { content-visibility: visible !important }"
 
 
@@ -197,6 +201,8 @@ class Visit:
     shifts: list[dict[str, Any]] = field(default_factory=list)
     wide: int = 0
     heading: float = 0  # size of the title: the style sheet is there
+    drawn: int = 0  # elements that are laid out before anybody scrolls
+    guesses: list[tuple[float, float]] = field(default_factory=list)  # of heights, and they
     ticks: dict[str, int] = field(default_factory=dict)  # boxes to tick in each exercise
     picture: bytes = b""
     kinds: set[str] = field(default_factory=set)
@@ -245,6 +251,7 @@ def look(browser: Any, site: Site, name: str, theme: str, width: int) -> Visit:
     page.on("pageerror", lambda error: visit.complaints.append(str(error)))
     page.goto(f"{home}/{name}.html", wait_until="load")
     visit.picture = page.screenshot()
+    visit.drawn = page.evaluate(DRAWN)
     page.evaluate(SEEK if phone else SCROLL)
     page.wait_for_function(LAZY, timeout=PATIENCE)
     page.evaluate("document.fonts.ready")
@@ -262,6 +269,7 @@ def look(browser: Any, site: Site, name: str, theme: str, width: int) -> Visit:
     }
     page.add_style_tag(content=ALL_DRAWN)  # what is skipped lies where nobody sees it
     visit.heads, visit.pictures = page.evaluate(PICTURES)
+    visit.guesses = page.evaluate(GUESSES)
     visit.figures = figures(page)
     visit.violations = violations(page, again=phone, abridged=True)
     context.close()
