@@ -50,6 +50,15 @@ TOUR = """(host, states) => {
     return { took, wrong: [...wrong.map(([name]) => name), ...(drawn ?? [])] };
   });
 }"""
+# whether the picture, changed step by step, is the one that is made anew
+ANEW = """(host) => {
+  const all = [...host.querySelectorAll(".tfx-axes, .tfx-marks")];
+  const layers = all.filter((layer) => layer.closest("svg").checkVisibility());
+  const changed = layers.map((layer) => layer.cloneNode(true));
+  for (const layer of layers) layer.replaceChildren();
+  host.tfviz.paint();
+  return changed.every((layer, n) => layer.isEqualNode(layers[n]));
+}"""
 # what it says of each state that is out of bounds, and the numbers that it goes back to
 REFUSED = """(host, states) => states.map((state) => {
   host.dispatchEvent(new CustomEvent("tfviz:show", { detail: state }));
@@ -152,6 +161,7 @@ def test_random_states_give_the_librarys_numbers(host: Any, one: Explorer, name:
         show(host, state)
         right = type(one)(**EXAMPLES.get(name, {}) | state)
         same(numbers(host), right.numbers())
+        assert host.evaluate(ANEW), f"the picture of {state}"
 
 
 @every
