@@ -2,9 +2,9 @@
 
     â_j = q k_jᵀ      a_j = exp(β â_j) / Σ_r exp(β â_r)      z = Σ_j a_j v_j
 
-The operation is Vaswani et al. 2017 (arXiv 1706.03762); reading it as a dictionary with an inverse
-temperature β follows Beyer's slides (2022). β = 0 blends all values equally, β → ∞ returns the
-value of the best key, and β = 1/√d_k, the default, is what a Transformer uses.
+The operation is Vaswani et al. 2017 (arXiv 1706.03762); reading it as a dictionary follows
+Beyer's slides (2022); the inverse temperature β is ours. β = 0 blends all values equally, β → ∞
+returns the value of the best key, and β = 1/√d_k, the default, is what a Transformer uses.
 
 >>> K = torch.eye(2)
 >>> [round(a, 3) for a in lookup(torch.tensor([1.0, 0.0]), K, K, beta=2.0)[1].tolist()]

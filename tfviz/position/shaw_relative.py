@@ -5,7 +5,7 @@
 
 Shaw, Uszkoreit, Vaswani 2018 (arXiv 1803.02155), equations 1 to 4. P^k and P^v have 2k + 1 rows of
 d_head numbers, one for each label; row c + k holds label c. All heads of a layer share the two
-tables, as in section 3.3 of the paper; each layer has its own.
+tables, an option of section 3.3; the paper's base model has its own for each layer and head (4.1).
 
 >>> labels(3, 3, k=1).tolist()
 [[0, 1, 1], [-1, 0, 1], [-1, -1, 0]]
