@@ -470,6 +470,18 @@ def test_panels_and_heads_have_their_own_words() -> None:
         _ = figure.svg
 
 
+def test_the_name_of_a_point_stands_beside_it_in_a_png_too() -> None:
+    data = {"one": (1, [2.0, 2.2]), "other": (3, [1.0, 1.1]), "last": (2, [1.9, 1.7])}
+    figure = plots.points(data, xlabel="x", ylabel="y", highlight="last")
+    colour = [int(roles.LIGHT["attention"][k : k + 2], 16) for k in (1, 3, 5)]
+    places = []
+    for scale in (1, 2):
+        picture = np.asarray(figure.panels[0].drawing.picture(scale)).astype(int)
+        rows, columns = np.nonzero(abs(picture - colour).sum(-1) < 60)
+        places.append([f(x) / scale for x in (rows, columns) for f in (np.min, np.max)])
+    assert places[0] == pytest.approx(places[1], abs=6)
+
+
 def test_an_attention_map_of_something_else_names_its_axes() -> None:
     A = torch.eye(3)
     usual = plots.attention_map(A).svg

@@ -558,10 +558,10 @@ def _point_labels(frame: Frame, found: Found, chosen: set[str], labels: Mapping[
             dx, dy = choices[0]
             box = (x + dx, y - 7, x + dx + width, y + 7)
         taken.append(box)
-        left = dx >= 0
+        left, (at, table) = dx >= 0, found[name]
         axes.annotate(
-            labels[name], (x, y), (10 if left else -10, dy - 0.34 * NORMAL),
-            xycoords="figure pixels", textcoords="offset points", fontsize=NORMAL,
+            labels[name], (at, table.mean()), (10 if left else -10, dy - 0.34 * NORMAL),
+            textcoords="offset points", fontsize=NORMAL,
             ha="left" if left else "right", annotation_clip=False,
             color=LIGHT["attention" if name in chosen else "ink"],
         )  # fmt: skip
