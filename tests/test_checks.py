@@ -1,6 +1,7 @@
 """Checks of exercises: right answers pass, wrong ones are told what is wrong."""
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -422,9 +423,20 @@ def test_a_matrix_is_shown_beside_the_expected_one(cells, number):
     assert "yours" in pictures[0].data["text/html"]
 
 
+@pytest.mark.parametrize("values", [CAUSAL, CAUSAL.float(), CAUSAL * 2.0 - 5.0, CAUSAL[:2]])
+def test_only_pairs_are_drawn_as_queries_and_keys(values):
+    named = {}
+    for pairs in (True, False):
+        drawn = checks._figure(values[None], ["yours"], row=1, pairs=pairs)
+        named[pairs] = drawn.html
+    assert not re.search(r"query i|key j|[Qq]uery \d|weights of", named[False])
+    assert "← row<" in named[False] and ">column →" in named[False]
+    assert ("query i" in named[True]) == bool((values >= 0).all())
+
+
 def test_no_picture_is_drawn_outside_of_a_notebook(monkeypatch):
     monkeypatch.setattr(checks, "_shell", lambda: None)
-    assert checks._picture(CAUSAL[None], ["yours"], row=0) is False
+    assert checks._picture(CAUSAL[None], ["yours"], row=0, pairs=True) is False
 
 
 # --- a student's own numbers ---------------------------------------------------------------------

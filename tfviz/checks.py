@@ -151,7 +151,7 @@ def expect_mask(yours: Any, expected: Any, what: str = "your mask") -> None:
     if torch.equal(mine.transpose(-1, -2), target):
         message += " It is the right one with rows and columns swapped: queries are the rows."
     first = at[:-2]
-    drawn = _compare(mine, target, wrong)
+    drawn = _compare(mine, target, wrong, pairs=True)
     if not drawn and target.shape[-1] <= 20:
         message += "\n" + _text_masks(target[first], mine[first])
     raise CheckFailed(message)
@@ -186,7 +186,7 @@ def expect_rows_sum_to_one(A: Any, what: str = "A", *, atol: float = 1e-5) -> No
             message += f" The sums of the rows are {_numbers(sums)}."
         if weights.ndim > 1:
             place = _tuple(wrong)
-            _picture(weights[place[:-1]][None], ["yours"], row=place[-1])
+            _picture(weights[place[:-1]][None], ["yours"], row=place[-1], pairs=True)
         raise CheckFailed(message)
 
 
@@ -395,47 +395,49 @@ def _shell() -> Any:
     return shell if shell is not None and hasattr(shell, "kernel") else None
 
 
-def _compare(mine: Tensor, target: Tensor, wrong: Tensor) -> bool:
+def _compare(mine: Tensor, target: Tensor, wrong: Tensor, *, pairs: bool = False) -> bool:
     """In a notebook: the first matrix that differs, expected beside yours; says whether it did."""
     if mine.ndim < 2:
         return False
     at = _tuple(wrong)
     head = f", head {', '.join(map(str, at[:-2]))}" if len(at) > 2 else ""
     pair = torch.stack([target[at[:-2]], mine[at[:-2]]])
-    return _picture(pair, [f"expected{head}", f"yours{head}"], row=at[-2])
+    return _picture(pair, [f"expected{head}", f"yours{head}"], row=at[-2], pairs=pairs)
 
 
-def _picture(matrices: Tensor, titles: list[str], *, row: int) -> bool:
+def _picture(matrices: Tensor, titles: list[str], *, row: int, pairs: bool) -> bool:
     """In a notebook: these matrices (n, L_q, L_k), with one row framed; says whether it did."""
     if _shell() is None:
         return False
     from IPython.display import display
 
-    figure = _figure(matrices, titles, row=row)
+    figure = _figure(matrices, titles, row=row, pairs=pairs)
     if figure is not None:
         display(figure)
     return figure is not None
 
 
-def _figure(matrices: Tensor, titles: list[str], *, row: int) -> Any:
+def _figure(matrices: Tensor, titles: list[str], *, row: int, pairs: bool) -> Any:
     """A picture of masks, weights or signed numbers (n, L_q, L_k) side by side.
 
+    `pairs`: the rows are queries and the columns keys; else nobody knows what they are.
     What no kind of picture can show gives None: the words must come in any case.
     """
     from tfviz import plots
 
     is_mask, square = matrices.dtype is torch.bool, matrices.shape[-1] == matrices.shape[-2]
+    axes = {} if pairs else {"xlabel": "column", "ylabel": "row", "of": "value"}
     values = matrices.double()
     there = values.isfinite()
     try:
-        if is_mask and square:
+        if is_mask and square and pairs:
             return plots.mask(dict(zip(titles, matrices, strict=True)), query=row)
         if is_mask:
-            return plots.attention_map(values, title=titles, query=row, numbers=False)
+            return plots.attention_map(values, title=titles, query=row, numbers=False, **axes)
         if _is_share(values):
             largest = float(values.max())
             vmax = largest if 0 < largest < 0.5 else 1.0
-            return plots.attention_map(values, title=titles, query=row, vmax=vmax)
+            return plots.attention_map(values, title=titles, query=row, vmax=vmax, **axes)
         if (there == there[0]).all() and not values.isnan().any():
             return plots.signed_map(
                 values.masked_fill(~there, 0.0),

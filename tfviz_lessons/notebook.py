@@ -109,7 +109,9 @@ def _references(cells: list[nbformat.NotebookNode], entries: list[str]) -> None:
     """Put the entries where the lesson has its {bibliography}, else at the end."""
     text = "\n".join(f"* {entry}" for entry in entries)
     if entries and not any(REFERENCES in cell.source for cell in cells):
-        cells.append(new_markdown_cell(f"## References\n\n{REFERENCES}", id="references"))
+        cells.append(
+            new_markdown_cell(f"## Cited in this chapter\n\n{REFERENCES}", id="references")
+        )
     for cell in cells:
         if cell.cell_type == "markdown":
             cell.source = cell.source.replace(REFERENCES, text)

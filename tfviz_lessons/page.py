@@ -72,11 +72,11 @@ def _ask(exercise: Exercise) -> str:
 def _answer(exercise: Exercise) -> list[str]:
     """The solution, folded, and the checks.
 
-    Below an explorer they are folded, too: what they say of the book's answer would stand right
-    under the reader's own, which the explorer judges itself.
+    Both are folded, with what they display: a check that holds often says what the answer is.
+    Below an explorer they are one fold: the explorer judges the reader's own state itself.
     """
     solved = _cell(exercise.solved, exercise.solution, [], "")
-    checks = _cell(exercise.visible_tests, exercise.tests, ["hide-input"], "Show the checks")
+    checks = _cell(exercise.visible_tests, exercise.tests, ["hide-cell"], "Show the checks")
     if exercise.answer == "explorer":
         return _folded(exercise, [*solved, "", *checks])
     return [*_folded(exercise, solved), *checks, ""]

@@ -518,7 +518,7 @@ def test_the_notebook_has_what_a_learner_needs():
     assert cells["ex-shift-checks"].source.startswith("%%check ex-shift\n")
     assert "<summary>Solution</summary>" in cells["ex-shift-solution"].source
     assert nb.cells[-1].source == (
-        "## References\n\n* Entry bahdanau2014neural\n* Entry child2019generating\n"
+        "## Cited in this chapter\n\n* Entry bahdanau2014neural\n* Entry child2019generating\n"
         "* Entry vaswani2017attention"
     )
     assert "step, count = 2, 4" in cells["ex-far-yours"].source

@@ -31,10 +31,7 @@ class AttentionSteps(Explorer):
     scale = knob(True, label="divide by √dₖ")
     causal = knob(False, label="causal mask: only j ≤ i")
     cards = given(t.Dict(), optional=True)
-    asks = (
-        "Predict which word the selected one listens to most. Then choose any cell of the two "
-        "large tables, or move with the arrow keys: it explains itself."
-    )
+    asks = "Choose any cell of the two large tables, or move with the arrow keys."
 
     def prepare(self, said: Numbers) -> Numbers:
         words = list(said["words"])

@@ -40,10 +40,7 @@ class CacheBudget(Explorer):
     batch = knob(1, of=BATCHES, between=True, label="sequences at a time", letter="B")
     b = knob(2, of=(4, 2, 1), label="bytes for a number")
     slide = knob(False, label="formula of a slide (erratum E10)")
-    asks = (
-        "Predict: which sliders can make the cache larger than the model, and which one shrinks "
-        "it without forgetting a token?"
-    )
+    asks = "Move the sliders, or choose another model: each fills the same cache."
 
     def prepare(self, said: Numbers) -> Numbers:
         name = said.setdefault("model", "Gemma 2 9B")

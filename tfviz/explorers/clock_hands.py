@@ -23,10 +23,7 @@ class ClockHands(Explorer):
     step = knob(3, low=1 - PLACES, high=PLACES - 1, label="step", letter="k")
     d = knob(16, of=SIZES, label="numbers in a row", letter="d")
     base = knob(10_000.0, of=BASES, label="base of the speeds")
-    asks = (
-        "Predict: which angles between the two hands change when i moves and k stays? Then play, "
-        "and drag the dot in the curve."
-    )
+    asks = "Press play, drag the dot in the curve, or move i."
 
     def numbers(self) -> Numbers:
         """The two rows, their product, and that product over all steps; the second place stays

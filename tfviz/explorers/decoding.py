@@ -18,10 +18,9 @@ ROWS, TOLD = 14, 40  # how many tokens are drawn, and how many are compared
 CUTS = (*range(21), 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)
 KINDS = {"token": "contexts", "beam": "trees"}
 PROMPTS = {
-    "token": "Predict: with p = 0.8, which beginning keeps most tokens? And what does k = 10 take "
-    "from each?",
-    "beam": "Predict: does a wider beam end with the tokens that greedy began with?",
-    "write": "Type a beginning. Predict what is written at τ = 0; then press play, move τ, k, p.",
+    "token": "Move p, k and τ, and change the beginning.",
+    "beam": "Greedy's way is dashed. Move B and α.",
+    "write": "Type a beginning, press play; then move τ, k and p.",
 }
 
 

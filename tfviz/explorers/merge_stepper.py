@@ -22,10 +22,7 @@ class MergeStepper(Explorer):
 
     text = own(t.Unicode())
     merges = knob(0, low=0, high=MOST_MERGES, label="merges")
-    asks = (
-        "Predict which pair of neighbours is merged next, and which word becomes a single token "
-        "first. Then press play, or →."
-    )
+    asks = "Press play, or →: each step merges the commonest pair of neighbours."
 
     @t.validate("text")
     def _text(self, proposal: Any) -> str:

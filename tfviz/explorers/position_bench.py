@@ -63,10 +63,7 @@ class PositionBench(Explorer):
     bias = given(t.Dict(), optional=True)
     race = given(t.Dict(), optional=True)
     task = knob("text", of=lambda e: list(e.race.get("tasks", {})) or ["text"], label="measured on")
-    asks = (
-        "Predict: how will the two curves change when you choose another query? Then move i, and "
-        "let i pass the end of the training length."
-    )
+    asks = "Move i, also past the end of the training length, or press on a pair."
 
     def prepare(self, said: Numbers) -> Numbers:
         names = list(said.get("encodings", ("sinusoidal", "learned")))

@@ -24,14 +24,10 @@ STARTS = {  # the pair with which a view opens that the reader turns to
 HEIGHTS = {"labels": (58, 91), "terms": (59.5, 108), "shift": (43, 75), "buckets": (64, 93.5)}
 
 PROMPTS = {
-    "labels": "Predict: from which k on does a larger k change nothing? Then move k, and choose a "
-    "pair: all pairs with the same label share one learned vector.",
-    "terms": "Predict which of the four is a set of columns, and which a set of diagonals. Then "
-    "switch terms off and see what is left of the sum.",
-    "shift": "Row i must move left by 4 − i places. Predict where row 2 goes when a zero is put in "
-    "front of every row and the same numbers are cut into rows of 5. Then step.",
-    "buckets": "Predict: which distances can a head still tell apart, 2 and 3, or 22 and 23? Then "
-    "choose pairs, and change the number of buckets.",
+    "labels": "Move k, and choose a pair: all with the same label share one learned vector.",
+    "terms": "Switch terms off and see what is left of the sum, or choose a pair.",
+    "shift": "Step on, or press play: the same numbers, cut into rows anew.",
+    "buckets": "Choose pairs, and change the number of buckets.",
 }
 
 

@@ -30,10 +30,7 @@ class RotaryClocks(Explorer):
     base = knob(10_000.0, of=BASES, between=True, label="base")
     interpolate = knob(1.0, low=1.0, high=8.0, step=0.25, label="divide positions by", letter="s")
     trained = given(Knob(0, low=0, high=FARTHEST))
-    asks = (
-        "Predict: what do the violet arrows do if both positions move by 100? Then move “shift "
-        "both”, and look for the distance with the largest score."
-    )
+    asks = "Drag the dot on the curve, or move one of the two, or both."
 
     def prepare(self, said: Numbers) -> Numbers:
         known = said["pairs"].items()

@@ -26,10 +26,7 @@ class SoftDictionary(Explorer):
     names = given(t.List(t.Unicode()), optional=True)
     beta = knob(2.0, low=0.0, high=20.0, step=0.1, label="inverse temperature", letter="β")
     axes = given(t.List(t.Unicode(), ["value 0", "value 1"]), optional=True)
-    asks = (
-        "Predict: where does the violet answer go for β = 0, and for β = 20? Then move β, drag "
-        "the query, or move it with the arrow keys."
-    )
+    asks = "Move β, and drag the query, or move it with the arrow keys."
 
     def prepare(self, said: Numbers) -> Numbers:
         K, V = (table(name, said[name], range(1, 9), 2) for name in "KV")

@@ -29,10 +29,7 @@ class ThreeMaps(Explorer):
     head = knob(-1, low=-1, high=lambda e: len(e.encoder) - 1, label="head")
     part = knob("cross", of=KINDS, label="explain")
     d = given(Knob(64, low=1))
-    asks = (
-        "Write the row symbol by symbol with the slider or →. Which symbol of the source does the "
-        "decoder read at each step?"
-    )
+    asks = "Write the row symbol by symbol, with the slider or →."
 
     def prepare(self, said: Numbers) -> Numbers:
         L_x = _arguments.integer("number of source tokens", len(said["source"]), 1, MOST_TOKENS)

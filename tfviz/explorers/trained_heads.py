@@ -48,10 +48,7 @@ class TrainedHeads(Explorer):
         Knob(0, low=0, high=lambda e: len(e.shown) - 1, label="query", letter="i"), optional=True
     )
     extra: ClassVar = {"model": None}
-    asks = (
-        "Predict: which of these heads looks at the letter before, which at what came next the "
-        "last time? Choose a head, then move along the text."
-    )
+    asks = "Choose a head, then move along the text with the arrow keys."
 
     def prepare(self, said: Numbers) -> Numbers:
         texts = said.pop("texts", TEXTS)

@@ -78,7 +78,9 @@
   if (current && side.scrollHeight > side.clientHeight) side.scrollTop = current.offsetTop - 120;
 
   // --- where one is on the page
-  const links = all(".tf-sections > li > a").filter((link) => link.hash);
+  const links = all(".tf-sections > li > a, .tf-sections > li > ul > li > a").filter(
+    (link) => link.hash,
+  );
   const places = links.map((link) =>
     document.getElementById(decodeURIComponent(link.hash.slice(1))),
   );
@@ -94,6 +96,8 @@
       if (index === found) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     });
+    const open = found < 0 ? null : links[found].closest(".tf-sections > li");
+    all(".tf-sections > li").forEach((item) => item.classList.toggle("is-open", item === open));
   }
   if (links.length) {
     requestAnimationFrame(here);
