@@ -133,6 +133,23 @@ def test_a_page_works_from_a_folder(visits: Any, name: str) -> None:
     assert visits(name, PHONE).heading > 24
 
 
+def test_a_section_that_is_chosen_shows_its_headings(page: Any, site: Site) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(site.url("chapters/basics/attention"))
+    contents = page.locator(".tf-sections")
+    assert contents.locator("ul").count() > 3
+    assert not contents.locator("ul:visible").count()
+    for n in (1, 2):
+        contents.locator("> li > a").nth(n).click()
+        (shown,) = contents.locator("ul:visible").all()
+        titles = shown.locator("> li > a").all_inner_texts()
+        assert {"See it", "Derive it", "Build it"} <= set(titles)
+        assert contents.locator("> li").nth(n).locator("ul:visible").count() == 1
+    shown.get_by_text("Derive it").click()
+    page.wait_for_function("() => document.querySelector('.tf-sections ul .is-here')")
+    assert contents.locator("ul .is-here").inner_text() == "Derive it"
+
+
 def test_search_works_from_a_folder(page: Any, site: Site) -> None:
     said: list[str] = []
     page.on("console", lambda m: said.append(m.text) if m.type in ("error", "warning") else None)

@@ -96,8 +96,13 @@
       if (index === found) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     });
-    const open = found < 0 ? null : links[found].closest(".tf-sections > li");
-    all(".tf-sections > li").forEach((item) => item.classList.toggle("is-open", item === open));
+  }
+  // a section that is chosen shows its headings; while one scrolls nothing moves
+  for (const item of all(".tf-sections > li")) {
+    item.addEventListener("click", () => {
+      all(".tf-sections > .is-open").forEach((other) => other.classList.remove("is-open"));
+      item.classList.add("is-open");
+    });
   }
   if (links.length) {
     requestAnimationFrame(here);

@@ -5,7 +5,7 @@ const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 const range = (n, of = (k) => k) => Array.from({ length: n }, (_, k) => of(k));
 const sum = (xs) => xs.reduce((all, x) => all + x, 0);
 const dot = (a, b) => a.reduce((all, x, k) => all + x * b[k], 0);
-const norm = (xs) => Math.sqrt(sum(xs.map((x) => x * x)));
+const norm = (xs) => Math.sqrt(xs.reduce((all, x) => all + x * x, 0));
 const rms = (xs) => norm(xs) / Math.sqrt(xs.length);
 const plus = (a, b) => a.map((x, k) => x + b[k]);
 const mean = (xs) => sum(xs) / xs.length;
@@ -76,21 +76,53 @@ function uniforms(seed, count) {
   return out;
 }
 
-// A (m, n) times B (n, p); with `left` Aᵀ B for A (n, m), with `right` A Bᵀ for B (p, n).
+// A (m, n) times B (n, p); with `left` Aᵀ B for A (n, m), with `right` A Bᵀ for B (p, n). Two rows
+// and four columns at a time: a number that is read serves twice or more, and no sum waits for
+// another. At the edge the last row or column is computed again, and not written.
 function product(A, B, m, n, p, { left = false, right = false } = {}) {
+  const [ai, ak] = left ? [1, m] : [n, 1];
+  const [bj, bk] = right ? [n, 1] : [1, p];
   const C = new Float64Array(m * p);
-  for (let i = 0; i < m; i++) {
-    if (right) {
-      for (let j = 0; j < p; j++) {
-        let all = 0;
-        for (let k = 0; k < n; k++) all += A[i * n + k] * B[j * n + k];
-        C[i * p + j] = all;
+  for (let i = 0; i < m; i += 2) {
+    const down = i + 1 < m ? ai : 0;
+    for (let j = 0; j < p; j += 4) {
+      const one = j + 1 < p ? bj : 0;
+      const two = j + 2 < p ? 2 * bj : 0;
+      const three = j + 3 < p ? 3 * bj : 0;
+      let c0 = 0,
+        c1 = 0,
+        c2 = 0,
+        c3 = 0,
+        d0 = 0,
+        d1 = 0,
+        d2 = 0,
+        d3 = 0;
+      for (let k = 0, a = i * ai, b = j * bj; k < n; k++, a += ak, b += bk) {
+        const x = A[a];
+        const y = A[a + down];
+        const u = B[b];
+        const v = B[b + one];
+        const w = B[b + two];
+        const z = B[b + three];
+        c0 += x * u;
+        c1 += x * v;
+        c2 += x * w;
+        c3 += x * z;
+        d0 += y * u;
+        d1 += y * v;
+        d2 += y * w;
+        d3 += y * z;
       }
-      continue;
-    }
-    for (let k = 0; k < n; k++) {
-      const a = left ? A[k * m + i] : A[i * n + k];
-      if (a !== 0) for (let j = 0; j < p; j++) C[i * p + j] += a * B[k * p + j];
+      const at = i * p + j;
+      C[at] = c0;
+      if (one) C[at + 1] = c1;
+      if (two) C[at + 2] = c2;
+      if (three) C[at + 3] = c3;
+      if (!down) continue;
+      C[at + p] = d0;
+      if (one) C[at + p + 1] = d1;
+      if (two) C[at + p + 2] = d2;
+      if (three) C[at + p + 3] = d3;
     }
   }
   return C;
