@@ -381,6 +381,30 @@ def beside_causal() -> None:
                 _say(f"{name} ÷ dense causal, L = {L}, {kind}", ratio, limit)
 
 
+def beside_packages(L: int) -> None:
+    """What chooses its keys by content, in turns with the package that others use for it."""
+    from reformer_pytorch import LSHAttention
+    from routing_transformer.routing_transformer import KmeansAttention
+
+    LSH = LSHAttention(bucket_size=64, n_hashes=4, causal=True).eval()
+    KMEANS = KmeansAttention(128, 128, HEADS, WIDTH, causal=True).eval()
+    ways: dict[str, tuple[Attention, Attention]] = {
+        "LSH, 4 rounds ÷ reformer-pytorch": (
+            CAUSAL_TEXT["LSH, 4 rounds"][0],
+            lambda q, k, v: LSH(q.flatten(0, 1), v.flatten(0, 1))[0],
+        ),
+        "routing ÷ routing-transformer": (routed(L), lambda q, k, v: KMEANS(q, k, v)[0]),
+    }
+    qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
+    for name, (mine, theirs) in ways.items():
+        for kind, make in (("forward", _forward), ("training", training)):
+            pairs = [(spent(make(mine, qkv)), spent(make(theirs, qkv))) for _ in range(ROUNDS + 1)][
+                1:
+            ]
+            ratio = median(a for a, _ in pairs) / median(b for _, b in pairs)
+            _say(f"{name}, {kind}", ratio, 1 / 1.5 if kind == "forward" else 1.0)
+
+
 def _forward(attend: Attention, qkv: list[torch.Tensor]) -> Callable[[], Any]:
     return torch.no_grad()(lambda: attend(*qkv))
 
@@ -399,6 +423,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print(f"{HEADS} heads of {WIDTH}, 1 thread, torch {torch.__version__}")
     beside_causal()
+    beside_packages(4096 if options.quick else 16384)
     limits(4096 if options.quick else 16384, not options.quick)
     if options.quick:
         return

@@ -426,7 +426,7 @@ def _figure(matrices: Tensor, titles: list[str], *, row: int, pairs: bool) -> An
     from tfviz import plots
 
     is_mask, square = matrices.dtype is torch.bool, matrices.shape[-1] == matrices.shape[-2]
-    axes = {} if pairs else {"xlabel": "column", "ylabel": "row", "of": "value"}
+    axes: Any = {} if pairs else {"xlabel": "column", "ylabel": "row", "of": "value"}
     values = matrices.double()
     there = values.isfinite()
     try:

@@ -134,6 +134,24 @@ def test_parity_with_hugging_face(is_decoder: bool) -> None:
     assert not torch.allclose(lsh.lsh_attention(Q, V, R, 4, is_decoder), got, atol=1e-3)
 
 
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_parity_with_reformer_pytorch(is_causal: bool) -> None:
+    """Asked for buckets and for pairs that count once, both of which it leaves out by itself. It
+    adds 1e-9 to N before the logarithm."""
+    theirs = pytest.importorskip("reformer_pytorch").LSHAttention(
+        bucket_size=4, n_hashes=3, causal=is_causal, attend_across_buckets=False,
+        allow_duplicate_attention=False,
+    )  # fmt: skip
+    Q, V = torch.randn(2, 6, 24, 6, dtype=torch.float64)
+    Q, V = Q[None], V[None]
+    R = lsh.directions(6, 6, rounds=3)
+    own = lsh.order(Q, R, 4).bucket + 6 * torch.arange(3)[:, None]  # theirs are numbered through
+    theirs.hash_vectors = lambda *_, **__: own[0].flatten(1)
+    wanted = theirs.eval()(Q[0], V[0])[0]
+    got = lsh.lsh_attention(Q, V, R, 4, is_causal)
+    torch.testing.assert_close(got[0], wanted, atol=1e-6, rtol=1e-6)
+
+
 def test_a_model_takes_it_as_its_core() -> None:
     a_model_takes_it(lambda: lsh.LSH(6, chunk=4, rounds=2, b=4))
 
