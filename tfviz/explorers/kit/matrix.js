@@ -205,6 +205,8 @@ function matrix(app, options) {
     const text = spec.text ?? (Math.max(rows, columns) <= 8 && values ? true : null);
     if (text && cell >= (text === true ? 22 : 12)) {
       const most = spec.most ?? 1;
+      const many = rows * columns > 64; // written into the picture: to place words takes longer
+      if (many) Object.assign(ctx, { font: `${12 * ratio}px ${app.font}`, textAlign: "center" });
       for (let i = 0; i < rows; i++) {
         for (let j = 0; j < columns; j++) {
           const value = (values ?? bits)[i * columns + j];
@@ -214,7 +216,10 @@ function matrix(app, options) {
           const style = `fill: ${paint(dark ? "page" : "ink")}`;
           const words = text === true ? sig(value, 2).replace("-", "−") : text(i, j);
           if (cell < 22 && words.length * LETTER > cell) continue;
-          nodes.push(mark("text", { ...props, style }, words));
+          if (many) {
+            ctx.fillStyle = app.colours[dark ? "page" : "ink"];
+            ctx.fillText(words, (j + 0.5) * cell * ratio, ((i + 0.5) * cell + 4) * ratio);
+          } else nodes.push(mark("text", { ...props, style }, words));
         }
       }
     }
