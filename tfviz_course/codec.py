@@ -291,9 +291,7 @@ class Remote:
 
 class End:
     """One end of a line, as to functions: its own have numbers, those of the other end are asked.
-
-    `handle` is for a Writer, `known` for a Reader.
-    """
+    `handle` is for a Writer, `known` for a Reader."""
 
     ask: Callable[..., Any]  # call a function of the other end
 

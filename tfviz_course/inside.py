@@ -47,9 +47,6 @@ OWNER = 0xB701  # what to ask of a namespace: the user namespace that it belongs
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-# --- from the grader into the sandbox ------------------------------------------------------------
-
-
 def _must(done: int) -> None:
     if done != 0:
         raise OSError(ctypes.get_errno(), "the sandbox cannot be entered")
@@ -108,9 +105,7 @@ def bound_memory(more: int, *, for_good: bool = True) -> None:
 
 class Lock:
     """Makes functions raise, except for the library and the cells of the lesson, which need them.
-
-    It changes the code of the function itself, so it does not matter by which name it is reached.
-    """
+    It changes the code of the function itself, so no matter by which name it is reached."""
 
     def __init__(self) -> None:
         self.cells: set[str] = set()  # files of the lesson's cells, as IPython calls them
@@ -214,9 +209,6 @@ def _shell(shown: Shown) -> Any:
     shell._tee = lambda channel: nullcontext()  # it would keep all that is written once more
     shell._showtraceback = show_error
     return shell
-
-
-# --- errors --------------------------------------------------------------------------------------
 
 
 def _frames(trace: TracebackType | None) -> list[str]:

@@ -10,7 +10,6 @@ and while a call lasts the student's side may ask back (ask function arguments â
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from nbformat.v4 import new_output
 
 from tfviz_course import codec
 from tfviz_course.codec import Remote
+from tfviz_course.rebuild import picture
 from tfviz_course.sandbox import Cells, Deadline, Limits, Sandbox, Stopped, Unavailable
 
 TEXT = 4_000  # characters of a message
@@ -181,9 +181,6 @@ def about(error: BaseException | None) -> Theirs | None:
     return getattr(error, "tfviz_student", None)
 
 
-_IMAGE = re.compile(r"[A-Za-z0-9+/=\n]*\Z")
-
-
 def clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
     """What a cell showed, as outputs of a notebook, whatever came: text and pictures, nothing that
     a browser executes; `most` characters of text in all. This is the one place that bounds them."""
@@ -191,7 +188,7 @@ def clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
     room = PICTURES
     for output in outputs[:200]:
         match output:
-            case ["picture", str(png)] if len(png) <= room and _IMAGE.match(png):
+            case ["picture", str(said)] if len(said) <= room and (png := picture(said)):
                 room -= len(png)
                 found.append(new_output("display_data", {"image/png": png}))
             case ["text" | "error" as kind, str(said)]:

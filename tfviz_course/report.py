@@ -113,10 +113,9 @@ def results(course: Path, assignment: str) -> Results:
     """
     book = course / "gradebook.db"
     if not book.is_file():
-        raise FileNotFoundError(
-            f"course = {str(course)!r} holds no gradebook.db; go into the course folder (or name "
-            "it: --course FOLDER), and make an assignment first: tfviz-course assignment NAME ITEM…"
-        )
+        where = "go into the course folder (or name it: --course FOLDER)"
+        how = f"{where}, and make an assignment first: tfviz-course assignment NAME ITEM…"
+        raise FileNotFoundError(f"course = {str(course)!r} holds no gradebook.db; {how}")
     cells = read_cells(course / "release" / assignment)
     exercises: dict[str, float] = {}
     for cell in cells.values():
@@ -167,7 +166,7 @@ def stored(course: Path, assignment: str, student: str) -> tuple[dict[Place, str
     # a gradebook may hold names that nobody has checked
     entry = (ids.is_id(student) and store.read_entry(course, assignment, student)) or {}
     messages: dict[Place, str] = {}
-    remarks: list[str] = []
+    remarks = list(entry.get("remarks", []))
     for notebook, kept in entry.get("notebooks", {}).items():
         remarks += [*kept["remarks"], *kept["judged"]["remarks"]]
         for cell, verdict in kept["judged"]["verdicts"].items():

@@ -118,8 +118,8 @@ def _options(disk: int) -> list[str]:
         command += ["--perms", "0755", "--dir", str(up)]
     for path in shown:
         linked = path.is_symlink() and path.parent == Path("/")  # /bin -> usr/bin
-        from_ = ["--symlink", os.readlink(path)] if linked else ["--ro-bind", str(path)]
-        command += [*from_, str(path)]
+        command += ["--symlink", os.readlink(path)] if linked else ["--ro-bind", str(path)]
+        command.append(str(path))
     # A shared mapping of /dev/zero is memory of nobody's, too: an empty file stands for it.
     command += ["--dev-bind", "/dev/null", "/dev/zero"]
     # The root of the new file system and /dev are memory too: not writable.
@@ -337,11 +337,9 @@ def unbound() -> str | None:
 
 
 class Nursery:
-    """A process that has loaded Python's libraries and what a lesson's set-up makes, and that never
-    runs what a student wrote: copies of it become the processes of submissions.
-
-    It has no more than they may know: nothing of the grader's environment, no solutions, no tests.
-    All are copies of the first, and end with the grader.
+    """A process that has loaded the libraries and what a lesson's set-up makes, and never runs what
+    a student wrote: its copies become the processes of submissions. It has no more than they may
+    know: nothing of the grader's environment, no solutions, no tests. All end with the grader.
     """
 
     def __init__(self, cells: Cells) -> None:
@@ -582,9 +580,6 @@ def _inodes(tree: list[psutil.Process]) -> int:
             sizes = [os.statvfs(root + folder) for folder in ("/tmp", "/dev/shm")]
             return sum(size.f_files - size.f_ffree for size in sizes)
     return 0
-
-
-# --- the end of processes ------------------------------------------------------------------------
 
 
 def family(*tops: psutil.Process) -> list[psutil.Process]:
