@@ -245,11 +245,8 @@ def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
 
 
 def _record_all(task: _Assignment, students: Sequence[str]) -> None:
-    """Write the stored verdicts into the gradebook, by nbgrader's own Autograde.
-
-    A submission that cannot be recorded does not keep the others from it; `CourseError` names it
-    at the end.
-    """
+    """Write the stored verdicts into the gradebook, by nbgrader's own Autograde. One that cannot be
+    recorded does not keep the others from it; `CourseError` names it at the end."""
     failed: dict[str, str] = {}
     handle = api(task.course)
     handle.config.Autograde.judged = True

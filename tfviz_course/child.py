@@ -25,9 +25,7 @@ from tfviz_course.sandbox import PATIENCE, Limits, Unavailable, end_all
 
 class Child:
     """The process that judges one submission; `line` has something to read when there is news.
-
-    `seconds` on the clock are the last resort (None: many times what the limits add up to).
-    """
+    `seconds` on the clock are the last resort (None: many times what the limits add up to)."""
 
     def __init__(
         self,

@@ -63,10 +63,8 @@ def short(text: object, most: int = 200) -> str:
 
 
 class Writer:
-    """Turns values into JSON-able lists and collects their raw bytes.
-
-    `handle` gives what a function is known by on the other side: a JSON-able list or None.
-    """
+    """Turns values into JSON-able lists, collects their raw bytes. `handle` gives what a function
+    is known by on the other side: a JSON-able list or None."""
 
     def __init__(self, handle: Callable[[Any], list[Any] | None] = lambda function: None) -> None:
         self.handle = handle
@@ -173,11 +171,8 @@ def unpack(text: bytes) -> Any:
 
 
 class Reader:
-    """Turns the JSON of a message and its raw bytes into values of exact, plain types.
-
-    `handle` is given the list of a function's handle; it returns what stands for the function, or
-    raises CodecError.
-    """
+    """Turns the JSON of a message and its raw bytes into values of exact, plain types. `handle` is
+    given a function's handle; it returns what stands for the function, or raises CodecError."""
 
     def __init__(
         self, raw: bytes | memoryview, handle: Callable[[list[Any]], Any] | None = None

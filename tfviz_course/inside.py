@@ -409,8 +409,7 @@ def compile_later() -> None:
             del sys.modules[name]
         return getattr(importlib.import_module(name), attribute)
 
-    vars(later).update(graph_break=lambda *_: None, disable=lambda f, *_, **_options: f)
-    vars(later)["__getattr__"] = real
+    vars(later).update(__getattr__=real, graph_break=lambda *_: None, disable=lambda f, *_, **__: f)
     if name not in sys.modules:
         torch._dynamo = sys.modules[name] = later
 

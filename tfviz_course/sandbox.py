@@ -380,11 +380,9 @@ nursery = cache(Nursery)  # the one with these cells, made when it is first aske
 
 
 class Sandbox:
-    """One process for a student's code, at the other end of a line.
-
-    `send` and `receive` speak to it; both raise `Stopped` when it is gone, breaks a limit or talks
-    nonsense. `close` ends it and all that it started.
-    """
+    """One process for a student's code, at the other end of a line. `send` and `receive` speak to
+    it; both raise `Stopped` when it is gone, breaks a limit or talks nonsense. `close` ends it and
+    all that it started."""
 
     def __init__(self, limits: Limits, cells: Cells = ()) -> None:
         if not shutil.which("bwrap") and (why := available()):
@@ -446,18 +444,16 @@ class Sandbox:
             raise self.nonsense(str(error)) from None
 
     def _read(self, size: int, end: Deadline) -> bytes:
-        parts: list[bytes] = []
-        while size:
+        found = bytearray()
+        while rest := size - len(found):
             if self._ready(end, [self._in], []):
                 with suppress(BlockingIOError):
-                    part = os.read(self._in, min(size, 1 << 20))
-                    if not part:
+                    if not (part := os.read(self._in, min(rest, 1 << 20))):
                         raise self._died()
-                    parts.append(part)
-                    size -= len(part)
+                    found += part
             elif any(map(gone, self._tops[1:])):
                 raise self._died()
-        return b"".join(parts)
+        return bytes(found)
 
     def _ready(self, end: Deadline | None, reading: list[int], writing: list[int]) -> bool:
         """Wait a while until there is something to read, or room to write, unless its time is over.
