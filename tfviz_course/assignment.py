@@ -204,4 +204,5 @@ def _generate(course: Path, name: str, due: datetime | None) -> None:
             if path.exists():
                 path.chmod(mode)
     if not result["success"]:
-        raise CourseError(f"nbgrader could not make the assignment {name!r}: {failure(result)}")
+        said = "\n".join(filter(None, [result.get("log"), result.get("error")]))
+        raise CourseError(f"nbgrader could not make the assignment {name!r}:\n{said}")
