@@ -150,8 +150,9 @@ class Judge(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         names = resources["nbgrader"]
         if "tfviz" not in resources:
+            said = "nbgrader reads this submission itself, so it cannot be graded safely"
             how = f"nbgrader_config.py must import {ME}, as tfviz-course wrote it"
-            raise RuntimeError(f"nbgrader reads this itself, it cannot be graded safely: {how}")
+            raise RuntimeError(f"{said}: {how}")
         course = resources["tfviz"]["course"]
         entry = store.read_entry(course, names["assignment"], names["student"])
         found = (entry or {}).get("notebooks", {}).get(names["notebook"])

@@ -2,9 +2,9 @@
 
 **Which cell is the answer to what** is said by its metadata (nbgrader's ``grade_id``, ours, or the
 cell's id) or, where these are lost as in Colab, by the line ``exercise: label  (keep this line)``.
-Nothing else is tried: not the names that a cell defines, nor its place. Of several cells with
-something in it that say that they are the answer *the last one* counts, because it is the one that
-holds when a notebook is run from top to bottom.
+Nothing else is tried: not the names that a cell defines, nor its place. Of several cells that say
+that they are the answer, as students copy cells, *the last one* with something of the student's in
+it counts, because it is the one that holds when a notebook is run from top to bottom.
 
 Nothing here raises because of what a student did; what is odd becomes a remark, which the student
 reads in the feedback. Remarks of one sort are one line.
@@ -279,8 +279,8 @@ def _numbers(rebuilt: Rebuilt, student: str) -> list[str]:
     named = STUDENT.search(rebuilt.answers.get("student", ""))
     if not named or named[2].strip().casefold() in ("", student.strip().casefold()):
         return []
-    own = shown(student)
-    said = f"the notebook's STUDENT is {shown(named[2])}, the submission is from {own}"
+    theirs, own = shown(named[2]), shown(student)
+    said = f"the notebook's STUDENT is {theirs}, the submission is from {own}"
     return [f"{said}: it is graded with the numbers of {own}"]
 
 
