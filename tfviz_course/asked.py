@@ -41,13 +41,11 @@ def _function(name: str, space: Mapping[str, Any]) -> FunctionType | None:
         value = getattr(value, part, None)
     if not isinstance(value, FunctionType) or "<" in value.__qualname__:
         return None
-    home = value.__module__ or ""
-    return value if home == "__main__" or home.split(".")[:1] == ["tfviz"] else None
+    return value if (value.__module__ or "").split(".")[0] in ("__main__", "tfviz") else None
 
 
 def _compared(tree: ast.Module, names: set[str], space: Mapping[str, Any]) -> Iterator[str]:
-    """Names of functions whose values the answer's are compared with, or that are called with the
-    very arguments of an answer's function."""
+    """Names of functions that the answer's values are compared with, or that get its arguments."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     given = [_arguments(call) for call in calls if ast.unparse(call.func) in names]
     for call in calls:

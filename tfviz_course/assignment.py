@@ -36,9 +36,8 @@ def source_notebooks(
 ) -> dict[str, NotebookNode]:
     """The instructor's notebooks of an assignment, by name: one for each chapter.
 
-    items     chapters ("basics/attention", all its exercises) and labels of exercises
-    seed      the course's variant seed: with the student's name it draws a student's numbers
-    points    what an exercise is worth in all, by label, in place of what the lesson says
+    `items` are chapters ("basics/attention", all its exercises) and labels of exercises; `points`,
+    by label, are what an exercise is worth in all, in place of what the lesson says.
     """
     chosen = clone.choose(items)
     labels = [label for found in chosen.values() for label in found]
@@ -70,20 +69,18 @@ def create_course(
 ) -> Path:
     """Make `folder` a course: nbgrader's configuration, and `course.toml`, which only you can read.
 
-    `seed` and `secret` are random unless given. Raises `CourseError` where there is a course
-    already, and for a name that cannot be.
+    `seed` and `secret` are random unless given. `CourseError` for a name or folder that cannot be.
     """
     from tfviz_course.plugin import config_text
 
     course = Path(folder).resolve()
     if not name.strip() or not name.isprintable():
         raise CourseError(f"name = {name!r}; give the course a name of one line")
+    if not (identifier := re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")):
+        raise CourseError(f"name = {name!r} has no letter or digit; give it one")
     for taken in ("course.toml", "nbgrader_config.py"):
         if (course / taken).exists():
             raise CourseError(f"{course} has a {taken} already; choose another folder")
-    identifier = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
-    if not identifier:
-        raise CourseError(f"the course's name {name!r} has no letter or digit; give it one")
     for part in ("source", "release", "submitted"):
         (course / part).mkdir(parents=True, exist_ok=True)
     course.chmod(0o700)  # solutions, submissions and grades are in it
@@ -106,10 +103,9 @@ def read_course(course: str | Path) -> Course:
     try:
         found = tomllib.loads(path.read_text("utf8"))
     except FileNotFoundError:
-        raise CourseError(
-            f"{Path(course).resolve()} is not a course: it has no course.toml. Make one with "
-            "`tfviz-course new FOLDER`, or name the folder of your course"
-        ) from None
+        said = f"{Path(course).resolve()} is not a course: it has no course.toml"
+        how = "Make one with `tfviz-course new FOLDER`, or name the folder of your course"
+        raise CourseError(f"{said}. {how}") from None
     except ValueError as error:
         raise CourseError(f"{path} cannot be read: {error!r}") from None
     read = Course(found.get("name"), found.get("seed"), found.get("secret"))  # type: ignore[arg-type]
@@ -137,10 +133,8 @@ def create_assignment(
     folder = Path(course).resolve()
     known = read_course(folder)
     if not NAME.fullmatch(name):
-        raise CourseError(
-            f"name = {name!r}; an assignment's name begins with a letter or digit and has only "
-            "letters, digits and . _ - in it, without spaces"
-        )
+        rule = "begins with a letter or digit and has only these and . _ - in it, without spaces"
+        raise CourseError(f"name = {name!r}; an assignment's name {rule}")
     source, release = folder / "source" / name, folder / "release" / name
     if source.exists() and not again:
         raise CourseError(f"{source} is there already; say that it is to be made again")

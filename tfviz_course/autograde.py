@@ -1,10 +1,8 @@
 """Grade the submissions of an assignment: rebuilt, judged in a sandbox, recorded by nbgrader.
 
-The store (`tfviz_course.store`) holds what is rebuilt and judged; gradebook.db and autograded/
-what is recorded, one student after the other.
-
-What is in the store is neither rebuilt nor judged again unless the submission, the assignment or
-the code that does it changed, or it was not judged to the end. Recording is done in every run.
+What is in the store (`tfviz_course.store`) is neither rebuilt nor judged again unless the
+submission, the assignment or the code that does it changed, or it was not judged to the end.
+Recording, in gradebook.db and autograded/, is done in every run.
 """
 
 from __future__ import annotations
@@ -67,9 +65,8 @@ def autograde(
     took = dict.fromkeys(_chosen(task, students), 0.0)
     if why := sandbox.available():
         raise CourseError(f"submissions are not judged without a sandbox: {why}")
-    notebooks = (*task.sources.items(), *task.releases.items())
-    cells = [(name, cell) for name, notebook in notebooks for cell in notebook.cells]
-    known = [[name, cell.cell_type, cell.source, cell.metadata] for name, cell in cells]
+    books = (*task.sources.items(), *task.releases.items())
+    known = [(name, c.cell_type, c.source, c.metadata) for name, book in books for c in book.cells]
     code = [Path(__file__).with_name(f"{name}.py").read_text("utf8") for name in JUDGING]
     state = store.hashed([code, asdict(limits), task.secret, task.name, known])
     with store.alone(task.course):
@@ -94,33 +91,27 @@ class _Assignment(NamedTuple):
 
 def _load(course: Path, name: str) -> _Assignment:
     secret = read_course(course).secret
-    found = {}
-    for kind in ("source", "release"):
-        paths = sorted((course / kind / name).glob("*.ipynb"))
-        found[kind] = {path.stem: nbformat.read(path, as_version=4) for path in paths}
-    if not found["source"]:
+    sources, releases = (
+        {path.stem: nbformat.read(path, as_version=4) for path in sorted(folder.glob("*.ipynb"))}
+        for folder in (course / "source" / name, course / "release" / name)
+    )
+    if not sources:
         known = sorted(path.name for path in (course / "source").glob("[!.]*"))
-        raise CourseError(
-            f"there is no assignment {name!r} in {course}: it has {', '.join(known) or 'none'}"
-        )
-    missing = sorted(found["source"].keys() - found["release"].keys())
-    if missing:
-        raise CourseError(
-            f"release/{name} lacks {', '.join(missing)}: generate the assignment, in formgrader or "
-            f"by 'nbgrader generate_assignment {name}'"
-        )
-    releases = {notebook: found["release"][notebook] for notebook in found["source"]}
-    return _Assignment(course, name, secret, found["source"], releases)
+        said = f"there is no assignment {name!r} in {course}: it has"
+        raise CourseError(f"{said} {', '.join(known) or 'none'}")
+    if missing := ", ".join(sorted(sources.keys() - releases.keys())):
+        how = f"in formgrader or by 'nbgrader generate_assignment {name}'"
+        raise CourseError(f"release/{name} lacks {missing}: generate the assignment, {how}")
+    releases = {notebook: releases[notebook] for notebook in sources}
+    return _Assignment(course, name, secret, sources, releases)
 
 
 def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
     there, _ = ids.below(task.course / "submitted", task.name)
     wanted = there if students is None else sorted(map(ids.check, set(students)))
     if strangers := [student for student in wanted if student not in there]:
-        raise CourseError(
-            f"no submission of {', '.join(strangers)}: there is no folder "
-            f"{task.course / 'submitted' / strangers[0] / task.name}"
-        )
+        folder = task.course / "submitted" / strangers[0] / task.name
+        raise CourseError(f"no submission of {', '.join(strangers)}: there is no folder {folder}")
     return wanted
 
 
@@ -184,18 +175,17 @@ def _write_rebuilt(
     remarks: list[str] = []
     for name in BESIDE:
         data = files.get(name, b"")
-        text = data.decode("utf-8", "replace").strip()
-        if len(data) <= LONGEST and text and (_is_time(text) if "time" in name else text.isascii()):
+        if not (text := data.decode("utf-8", "replace").strip()):
+            continue
+        try:
+            if len(data) > LONGEST or not text.isascii():
+                raise ValueError("not one of nbgrader's")
+            if "time" in name:
+                utils.parse_utc(text)
             (final / name).write_bytes(data)  # as it is: the student finds the feedback by it
-        elif text:
+        except (ValueError, OverflowError):
             remarks.append(f"{name} says {text[:40]!r}, which is not understood; it is not used")
     return remarks
-
-
-def _is_time(text: str) -> bool:
-    with contextlib.suppress(ValueError, OverflowError):
-        return bool(utils.parse_utc(text))
-    return False
 
 
 def _judged(
@@ -255,11 +245,8 @@ def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
 
 
 def _record_all(task: _Assignment, students: Sequence[str]) -> None:
-    """Write the stored verdicts into the gradebook, by nbgrader's own Autograde.
-
-    A submission that cannot be recorded does not keep the others from it; `CourseError` names it
-    at the end.
-    """
+    """Write the stored verdicts into the gradebook, by nbgrader's own Autograde. One that cannot be
+    recorded does not keep the others from it; `CourseError` names it at the end."""
     failed: dict[str, str] = {}
     handle = api(task.course)
     handle.config.Autograde.judged = True
@@ -274,9 +261,8 @@ def _record_all(task: _Assignment, students: Sequence[str]) -> None:
             said = f"{type(error).__name__}: {error}"
         if BUSY in said:
             raise CourseError(
-                "the gradebook is in use by another program, such as formgrader or a copy of "
-                "gradebook.db that is being made: close it, then run this again. All verdicts are "
-                "kept."
+                "the gradebook is in use by another program, such as formgrader or one that copies "
+                "gradebook.db: close it, then run this again. All verdicts are kept."
             )
         if said:
             failed[student] = said

@@ -25,9 +25,7 @@ from tfviz_course.sandbox import PATIENCE, Limits, Unavailable, end_all
 
 class Child:
     """The process that judges one submission; `line` has something to read when there is news.
-
-    `seconds` on the clock are the last resort (None: many times what the limits add up to).
-    """
+    `seconds` on the clock are the last resort (None: many times what the limits add up to)."""
 
     def __init__(
         self,
@@ -46,8 +44,8 @@ class Child:
         self.until = time.monotonic() + seconds
         fork = multiprocessing.get_context("fork")
         self.line, theirs = fork.Pipe(duplex=False)
-        given = (prepared, answers, limits, theirs, who)
-        self.process = fork.Process(target=_judge, args=given, daemon=True)
+        given = (theirs, limits, prepared, answers)
+        self.process = fork.Process(target=_judge, args=given, kwargs=who, daemon=True)
         try:
             # Python 3.12 warns where threads are around
             quiet = warnings.catch_warnings(action="ignore", category=DeprecationWarning)
@@ -111,13 +109,7 @@ def _interrupts_later() -> Iterator[None]:
         before(*came[0])
 
 
-def _judge(
-    prepared: Prepared,
-    answers: Mapping[str, str],
-    limits: Limits,
-    line: Connection[Any, Any],
-    who: Mapping[str, Any],
-) -> None:
+def _judge(line: Connection[Any, Any], limits: Limits, *given: Any, **who: Any) -> None:
     """What the forked process does: says each verdict, and all of them or an error at the end."""
     os.setpgrp()  # Ctrl-C is for the parent, which then ends this
     LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: nor without it
@@ -126,7 +118,7 @@ def _judge(
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     bound_memory(limits.memory, for_good=False)  # a student's process sets its own
     try:
-        line.send(judge(prepared, answers, limits=limits, report=lambda *n: line.send(n), **who))
+        line.send(judge(*given, limits=limits, report=lambda *n: line.send(n), **who))
     except Unavailable as error:
         line.send(error)
     except BaseException:

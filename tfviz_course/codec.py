@@ -33,7 +33,8 @@ ALIKE = 200  # members of a set, or keys of a dict, with the same hash
 BIG = 64  # an integer of more bits is written in hexadecimal, which is read in linear time
 BIGGEST = 1 << 20  # bits of an integer
 
-_CONTAINERS: dict[Any, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "set"}
+# a deque or a range is a list there, the keys of a dict a set
+_CONTAINERS: dict[Any, str] = {tuple: "tuple", Sequence: "list", Set: "set"}
 HEAD = struct.Struct(">II")  # bytes of JSON, raw bytes
 
 _NAMES = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64"
@@ -62,10 +63,8 @@ def short(text: object, most: int = 200) -> str:
 
 
 class Writer:
-    """Turns values into JSON-able lists and collects their raw bytes.
-
-    `handle` gives what a function is known by on the other side: a JSON-able list or None.
-    """
+    """Turns values into JSON-able lists, collects their raw bytes. `handle` gives what a function
+    is known by on the other side: a JSON-able list or None."""
 
     def __init__(self, handle: Callable[[Any], list[Any] | None] = lambda function: None) -> None:
         self.handle = handle
@@ -101,8 +100,8 @@ class Writer:
         if isinstance(value, torch.Generator) and value.device.type == "cpu":
             return ["generator", self._take(bytes(value.get_state().numpy()))]
         for kind, name in _CONTAINERS.items():
-            if isinstance(value, kind):
-                return [name, *(self.put(item, depth + 1) for item in kind.__iter__(value))]
+            if isinstance(value, kind) and not isinstance(value, memoryview):
+                return [name, *(self.put(item, depth + 1) for item in value)]
         if isinstance(value, Mapping):
             pairs = dict.items(value) if isinstance(value, dict) else value.items()
             return ["dict", *([self.put(k, depth + 1), self.put(v, depth + 1)] for k, v in pairs)]
@@ -113,13 +112,9 @@ class Writer:
             return ["pattern", self.put(patterns.Pattern.spec(value), depth + 1)]
         if explorers and isinstance(value, explorers.Explorer):
             return ["explorer", str(value.module), self.put(value.state, depth + 1)]
-        # Numbers and collections of others' making (a Fraction, a deque): equal to a plain one.
-        if isinstance(value, numbers.Real | decimal.Decimal):
+        if isinstance(value, numbers.Real | decimal.Decimal):  # a Fraction equals a plain number
             number = float(value)
             return int(number) if number.is_integer() else number
-        for kind, name in ((Set, "set"), (Sequence, "list")):
-            if isinstance(value, kind) and not isinstance(value, memoryview):
-                return [name, *(self.put(item, depth + 1) for item in value)]
         return self.handle(value) or ["opaque", type(value).__name__]
 
     def _take(self, raw: bytes) -> int:
@@ -176,11 +171,8 @@ def unpack(text: bytes) -> Any:
 
 
 class Reader:
-    """Turns the JSON of a message and its raw bytes into values of exact, plain types.
-
-    `handle` is given the list of a function's handle; it returns what stands for the function, or
-    raises CodecError.
-    """
+    """Turns the JSON of a message and its raw bytes into values of exact, plain types. `handle` is
+    given a function's handle; it returns what stands for the function, or raises CodecError."""
 
     def __init__(
         self, raw: bytes | memoryview, handle: Callable[[list[Any]], Any] | None = None
@@ -218,15 +210,12 @@ class Reader:
             case ["generator", size]:
                 state = torch.frombuffer(bytearray(self._take(size)), dtype=torch.uint8)
                 return torch.Generator().set_state(state)
-            case ["list", *items]:
-                return [self.get(item, depth) for item in items]
-            case ["tuple", *items]:
-                return tuple([self.get(item, depth) for item in items])
-            case ["set", *items]:
-                return set(_few_alike([self.get(item, depth) for item in items]))
+            case ["list" | "tuple" | "set" as kind, *items]:
+                make: Any = {"list": list, "tuple": tuple, "set": _set}[kind]
+                return make([self.get(item, depth) for item in items])
             case ["dict", *pairs]:
                 found = [(self.get(key, depth), self.get(value, depth)) for key, value in pairs]
-                _few_alike([key for key, _ in found])
+                _set([key for key, _ in found])
                 return dict(found)
             case ["opaque", kind]:
                 return Opaque(short(kind, 80))
@@ -274,11 +263,11 @@ class Reader:
         return made
 
 
-def _few_alike(items: list[Any]) -> list[Any]:
-    """These members or keys, unless many have one hash: a set of n such takes n² steps to make."""
+def _set(items: list[Any]) -> set[Any]:
+    """Of these members or keys, unless many have one hash: n such take n² steps to put together."""
     if items and max(Counter(map(hash, items)).values()) > ALIKE:
         raise CodecError(f"more than {ALIKE} members or keys of a collection have the same hash")
-    return items
+    return set(items)
 
 
 class Remote:
@@ -297,16 +286,13 @@ class Remote:
 
 class End:
     """One end of a line, as to functions: its own have numbers, those of the other end are asked.
-
-    `handle` is for a Writer, `known` for a Reader.
-    """
+    `handle` is for a Writer, `known` for a Reader."""
 
     ask: Callable[..., Any]  # call a function of the other end
 
     def __init__(self) -> None:
         self.own: dict[int, Any] = {}  # that the other end may ask for
-        self.count = 0  # of them, ever
-        self.step = 0  # where the functions of the other end come from
+        self.count = self.step = 0  # of them, ever; where the functions of the other end come from
 
     def handle(self, value: Any) -> list[Any] | None:
         if isinstance(value, Remote) and value._end is self:

@@ -3,11 +3,9 @@
 **Files**, from mail or a learning platform: anybody can name a file. So the id is checked, and what
 is already there is replaced only where the instructor says so (`NamedFiles`).
 
-**A hub.** Every student may put anything into the inbound folder of nbgrader's exchange, under any
-name. nbgrader's own way warns of a false name and takes the work all the same, follows links to
-files that only the instructor can read, and stops, for the whole class, at the first file that it
-cannot copy. `OwnWork` takes plain files only, files them under the account that owns them, goes on.
-It needs an account for each student: where all are one, as on Kubernetes, it has no use.
+**A hub.** nbgrader would take work in another's name, follow links to files that only the
+instructor can read, and stop at the first file that it cannot copy. `OwnWork` takes plain files
+only, files them under the account that owns them, goes on. It needs an account for each student.
 """
 
 from __future__ import annotations
@@ -55,10 +53,9 @@ class NamedFiles(FileNameCollectorPlugin):
             return None
         other = self.found.setdefault(student, {}).setdefault(name, submitted_file)
         if other != submitted_file and "timestamp" not in info:
-            raise ValueError(
-                f"two files say that they are {name} of {student}: {students.shown(other)} and "
-                f"{students.shown(submitted_file)}; find out which is, and remove the other"
-            )
+            files = f"{students.shown(other)} and {students.shown(submitted_file)}"
+            said = f"two files say that they are {name} of {student}: {files}"
+            raise ValueError(f"{said}; find out which is, and remove the other")
         if student not in self.replaced:
             self.replaced[student] = self._may_replace(student)
         return info if self.replaced[student] else None
@@ -85,10 +82,8 @@ def account(uid: int) -> str:
 
 
 def handed_in(folder: str) -> datetime:
-    """When this folder was made or last changed: in UTC, without a time zone, as nbgrader has it.
-
-    By the clock of the file system, which a student cannot set back; its name may say anything.
-    """
+    """When this folder was made or last changed: in UTC, without a time zone, as nbgrader has it,
+    by the clock of the file system, which a student cannot set back."""
     changed = os.lstat(folder).st_ctime_ns // 1000
     return datetime.fromtimestamp(changed / 1e6, UTC).replace(tzinfo=None)
 
@@ -100,8 +95,7 @@ class OwnWork(ExchangeCollect):
         super().init_src()
         records: list[dict[str, Any]] = self.src_records  # type: ignore[has-type]
         odd = {one["username"] for one in records if not students.is_id(one["username"])}
-        for name in sorted(odd):
-            said = students.shown(name)
+        for said in map(students.shown, sorted(odd)):
             self.log.warning("Left out the work of the account %s: %s", said, students.RULE)
         self.src_records = [one for one in records if one["username"] not in odd]
 

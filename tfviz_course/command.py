@@ -110,10 +110,8 @@ def autograde(options: argparse.Namespace) -> None:
     found = results(options.course, options.name)
     Console().print(table(found))
     judged = sum(seconds > 0 for seconds in took.values())
-    print(
-        f"{count(len(took), 'submission')} graded in {time.monotonic() - begin:.0f} s; "
-        f"{judged} judged now, {len(took) - judged} known from before."
-    )
+    known = f"{judged} judged now, {len(took) - judged} known from before"
+    print(f"{count(len(took), 'submission')} graded in {time.monotonic() - begin:.0f} s; {known}.")
     odd = {one.id: one.remarks for one in found.students if one.remarks and one.id in took}
     if odd:
         print("Remarks (students read in their feedback how their file was read):")
@@ -123,8 +121,7 @@ def autograde(options: argparse.Namespace) -> None:
         if more := remarks[REMARKS:]:
             said = count(len(more), "more remark")
             print(f"  {name}: and {said}; tfviz-course report writes them all")
-    if found.strange:
-        names = ", ".join(map(students.shown, found.strange))
+    if names := ", ".join(map(students.shown, found.strange)):
         place = options.course / "submitted"
         raise CourseError(f"not graded: {names}: {students.RULE}; rename it in {place}")
 

@@ -4,9 +4,8 @@ It runs in the sandbox, with nothing of the grader's in reach: the tests, the hi
 they are used and the solutions never come here. Whoever takes it over gains a process that can
 only answer wrongly. `tfviz_course.line` is the other end, and describes the messages.
 
-What all submissions begin with, libraries and the lesson's set-up, is loaded once, by a process of
-the grader's that never runs a line of a student's (`main`). For each submission it makes a copy of
-itself, which moves into a new sandbox for good (`_enter`, `_confine`) before it serves anybody.
+What all submissions begin with is loaded once (`main`), by a process that never runs a line of a
+student's. Copies of it move into a sandbox for good (`_enter`, `_confine`) before they serve.
 """
 
 from __future__ import annotations
@@ -43,11 +42,9 @@ from tfviz_course import codec
 MESSAGE = 2_000  # characters of an error's message
 LINES = 6  # of a traceback
 SPACES = ("cgroup", "ipc", "uts", "net", "pid", "mnt")
+LIBRARY = os.path.dirname(tfviz.__file__) + os.sep
 OWNER = 0xB701  # what to ask of a namespace: the user namespace that it belongs to
 LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-# --- from the grader into the sandbox ------------------------------------------------------------
 
 
 def _must(done: int) -> None:
@@ -56,15 +53,14 @@ def _must(done: int) -> None:
 
 
 def _enter(pid: int) -> int:
-    """Move into all namespaces of this process, and go on as a fork, which is in that of processes,
-    too; gives the fork's number outside."""
+    """Move into all namespaces of this process, and go on as a fork; gives its number outside."""
     there, here = f"/proc/{pid}/ns", "/proc/self/ns"
     names = [name for name in SPACES if not os.path.samefile(f"{there}/{name}", f"{here}/{name}")]
     opened = [os.open(f"{there}/{name}", os.O_RDONLY) for name in names]
     if not os.path.samefile(f"{there}/user", f"{here}/user"):
         user, owner = os.open(f"{there}/user", os.O_RDONLY), fcntl.ioctl(opened[-1], OWNER)
-        last = [] if os.path.sameopenfile(user, owner) else [user]
-        opened = [owner, *opened, *last]  # who owns them may enter them
+        opened.insert(0, owner)  # who owns them may enter them
+        opened += [] if os.path.sameopenfile(user, owner) else [user]
     outside = os.open("/proc", os.O_RDONLY)
     for space in opened:
         _must(LIBC.setns(space, 0))
@@ -109,13 +105,10 @@ def bound_memory(more: int, *, for_good: bool = True) -> None:
 
 class Lock:
     """Makes functions raise, except for the library and the cells of the lesson, which need them.
+    It changes the code of the function itself, so no matter by which name it is reached."""
 
-    It changes the code of the function itself, so it does not matter by which name it is reached.
-    """
-
-    def __init__(self, library: str) -> None:
+    def __init__(self) -> None:
         self.cells: set[str] = set()  # files of the lesson's cells, as IPython calls them
-        self.library = library  # the folder of its files
 
     @contextmanager
     def on(self, functions: list[FunctionType]) -> Iterator[None]:
@@ -138,7 +131,7 @@ class Lock:
 
         def door(*arguments: Any, **named: Any) -> Any:
             caller = sys._getframe(2).f_code.co_filename
-            if caller.startswith(self.library) or caller in self.cells:
+            if caller.startswith(LIBRARY) or caller in self.cells:
                 return open_(*arguments, **named)
             raise RuntimeError(f"{name} is what this exercise asks for: it cannot be called here")
 
@@ -150,11 +143,8 @@ def _PLACE(*arguments: Any, **named: Any) -> Any:
 
 
 class Shown(io.TextIOBase):
-    """What a cell prints and displays: sys.stdout and sys.stderr in one.
-
-    `outputs` are [kind, text], the kind being text, picture (PNG in base64) or error; the grader
-    cuts them to size.
-    """
+    """What a cell prints and shows: sys.stdout and sys.stderr in one. `outputs` are [kind, text],
+    of text, picture (PNG in base64) or error; the grader cuts them to size."""
 
     encoding, errors = "utf-8", "replace"
 
@@ -221,9 +211,6 @@ def _shell(shown: Shown) -> Any:
     return shell
 
 
-# --- errors --------------------------------------------------------------------------------------
-
-
 def _frames(trace: TracebackType | None) -> list[str]:
     """The last lines of the student's own code, the innermost last."""
     own = (__file__, codec.__file__)
@@ -263,16 +250,15 @@ class Line(codec.End):
         super().__init__()
         self.spaces: dict[int, dict[str, Any]] = {}
         self.locked: dict[int, list[FunctionType]] = {}  # by the step of the answer
-        self.at = 0
+        self.at = self.calls = 0  # where we are; calls of the student's functions that go on
         self.turn = threading.RLock()
-        self.calls = 0  # of the student's functions that go on
         self.shown = Shown()
         import matplotlib.font_manager  # noqa: F401  what it makes once serves all
 
         torch.set_num_threads(1)
         compile_later()
         self.shell = _shell(self.shown)
-        self.lock = Lock(os.path.dirname(tfviz.__file__) + os.sep)
+        self.lock = Lock()
         sys.argv = [""]
 
     def set_up(self, cells: list[list[str]]) -> None:
@@ -365,8 +351,6 @@ class Line(codec.End):
             self.lock.cells |= {f for f in linecache.cache if f not in files and "<ipython" in f}
         return error
 
-    # --- requests ---
-
     def serve(self, message: Any, reader: codec.Reader) -> None:
         kind, *rest = message
         # Each time: code that replaced them must not spoil the student's other answers.
@@ -382,11 +366,9 @@ class Line(codec.End):
             if isinstance(home.get(name), FunctionType):
                 self.locked[step].append(home[name])
         error = self.execute(source, self.locked[step], ours=locked is None)
-        space = self.shell.user_ns
+        space, outputs = self.shell.user_ns, self.shown.take()
         self.spaces[step], self.at = dict(space), step
-        outputs = self.shown.take()
-        found = None if error is None else _error(error)
-        self.answer("ran", found, outputs)
+        self.answer("ran", None if error is None else _error(error), outputs)
         for name in names:
             if name in space:
                 self.answer("name", name, value=space[name])
@@ -407,9 +389,8 @@ class Line(codec.End):
             with self.shell.builtin_trap, self.lock.on(self.locked.get(self.at, [])):
                 result = self.own[number](*given, **options)
         except BaseException as error:
-            found = _error(error, call=True)
+            self.send(["raised", _error(error, call=True)], [])
             error.__traceback__ = None
-            self.send(["raised", found], [])
         else:
             self.answer("value", value=result)
         finally:
@@ -417,8 +398,7 @@ class Line(codec.End):
 
 
 def compile_later() -> None:
-    """Do without torch's compiler until somebody compiles: an optimizer imports it, for a second,
-    only to say that it is not to be compiled."""
+    """No compiler of torch's until somebody compiles: an optimizer needs a second to import it."""
     name = "torch._dynamo"
     later = ModuleType(name)
 
@@ -429,8 +409,7 @@ def compile_later() -> None:
             del sys.modules[name]
         return getattr(importlib.import_module(name), attribute)
 
-    vars(later).update(graph_break=lambda *_: None, disable=lambda f, *_, **_options: f)
-    vars(later)["__getattr__"] = real
+    vars(later).update(__getattr__=real, graph_break=lambda *_: None, disable=lambda f, *_, **__: f)
     if name not in sys.modules:
         torch._dynamo = sys.modules[name] = later
 

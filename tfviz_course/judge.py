@@ -76,14 +76,13 @@ State = tuple[dict[str, Any], Any]  # names, and random generators as they were
 
 @dataclass
 class Task:
-    """One exercise: its cells by role, what its solution binds, and the names before and after its
-    visible tests."""
+    """One exercise: its cells by role, and what its solution binds."""
 
     cells: dict[str, Cell]
     names: tuple[str, ...]
     locked: list[list[str]] = field(default_factory=list)  # what the student may not call instead
-    before: Any = None  # a State, once the trusted cells have run
-    after: Any = None
+    before: Any = None  # a State, once the trusted cells have run: before the visible tests,
+    after: Any = None  # and after all of its cells
 
 
 @dataclass
@@ -163,31 +162,24 @@ def _execute_trusted(prepared: Prepared, student: str) -> None:
     for cell in prepared.cells[prepared.first :]:
         if cell.role == "hidden":
             continue
-        task = prepared.tasks.get(cell.exercise) if cell.role == "checks" else None
-        if task:
+        task = prepared.tasks.get(cell.exercise)
+        if task and cell.role == "checks":
             task.before = prepared.keep()
             tests = [one.source for role, one in task.cells.items() if role in GRADED]
             task.locked = asked(tests, task.cells["yours"].source, task.names, space)
         _run_trusted(cell, space)
         if task:
             task.after = prepared.keep()
-    for task in prepared.tasks.values():
-        if "checks" not in task.cells:  # an instructor took them out
-            task.after = prepared.keep()
 
 
 def _run_trusted(cell: Cell, space: dict[str, Any]) -> None:
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            exec(_compiled(cell), space)
+            exec(compile(cell.source, f"<{cell.name}>", "exec"), space)
     except Exception as error:
         place = f" at line {line}" if (line := _line(error, cell)) else ""
         said = f"cell {cell.name!r} of the assignment fails{place}: {type(error).__name__}: {error}"
         raise ValueError(said) from error
-
-
-def _compiled(cell: Cell) -> Any:
-    return compile(cell.source, f"<{cell.name}>", "exec")
 
 
 def _line(error: BaseException, cell: Cell) -> int:
@@ -332,8 +324,6 @@ class _Judging:
         # Only from the first run, before any hidden input was in the student's process.
         self.outputs.setdefault(cell.name, ran.outputs)
 
-    # --- the tests ---
-
     def verdict(self, task: Task, cell: Cell) -> Verdict:
         if task.cells["yours"].name not in self.answers:
             return failed(EMPTY)
@@ -355,8 +345,8 @@ class _Judging:
         hidden = cell.role == "hidden"
         self.prepared.show(task.after if hidden else task.before)
         if hidden:
-            about = self.secret, self.assignment, cell.exercise, self.student
-            self.prepared.space["seed"] = seed_of(*about)
+            who = self.assignment, cell.exercise, self.student
+            self.prepared.space["seed"] = seed_of(self.secret, *who)
         self.prepared.space.update(ran.values)
         try:
             with self._charged(self.limits.cell_seconds) as seconds:
@@ -369,10 +359,10 @@ class _Judging:
     def _execute(self, cell: Cell, session: Session) -> Verdict:
         """Run a cell of tests with the student's names in place. Raises Stopped."""
         printed = io.StringIO()
-        raised: BaseException | None = None
+        raised: Exception | None = None
         try:
             with contextlib.redirect_stdout(printed):
-                exec(_compiled(cell), self.prepared.space)
+                exec(compile(cell.source, f"<{cell.name}>", "exec"), self.prepared.space)
         except Exception as error:
             raised = error
         session.check_memory(raised)
@@ -390,25 +380,20 @@ def failed(message: str, printed: str = "") -> Verdict:
     return Verdict(False, codec.short(message, TEXT), printed)
 
 
-def _why(error: BaseException, cell: Cell) -> str:
+def _why(error: Exception, cell: Cell) -> str:
     """Why a cell of tests failed, for who wrote the answer."""
     if isinstance(error, checks.CheckFailed):
         return str(error)
     theirs = about(error)
-    if theirs is None:
-        return f"The checks stop{_where(error, cell)} with {type(error).__name__}: {error}"
-    if theirs.kind == "NotImplementedError" and not theirs.message:
+    if theirs and theirs.kind == "NotImplementedError" and not theirs.message:
         return EMPTY
-    if theirs.signature:
+    if theirs and theirs.signature:
         return f"The answer cannot be called as the checks call it: {theirs.message}"
-    return f"The answer stops{_where(error, cell)} with {say(error)}"  # type: ignore[arg-type]
-
-
-def _where(error: BaseException, cell: Cell) -> str:
-    """The line of the tests, as code."""
-    line = _line(error, cell)
-    said = codec.short(cell.source.split("\n")[line - 1].strip(), 100)
-    return f" in `{said}`" if line else ""
+    stops = "The answer stops" if theirs else "The checks stop"
+    if line := _line(error, cell):
+        code = cell.source.split("\n")[line - 1].strip()
+        stops += f" in `{codec.short(code, 100)}`"
+    return f"{stops} with {say(error)}"
 
 
 @contextlib.contextmanager

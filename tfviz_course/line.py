@@ -5,13 +5,11 @@ Nothing that comes is trusted: it is bounded, and it is data. The grader sends
     run   step source names locked     -> ran error … outputs, name name value …, end
     call  step function arguments …    -> value value | raised error | failed error
 
-and while a call lasts the student's side may ask back: ``ask function arguments …``, which the
-grader answers with ``value`` or ``error``.
+and while a call lasts the student's side may ask back (ask function arguments … -> value | error).
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,6 +18,7 @@ from nbformat.v4 import new_output
 
 from tfviz_course import codec
 from tfviz_course.codec import Remote
+from tfviz_course.rebuild import picture
 from tfviz_course.sandbox import Cells, Deadline, Limits, Sandbox, Stopped, Unavailable
 
 TEXT = 4_000  # characters of a message
@@ -59,12 +58,10 @@ class Session(codec.End):
     def run(
         self, step: int, source: str, names: tuple[str, ...], seconds: float, locked: Locked = None
     ) -> Ran:
-        """Execute a cell there; an answer's is one with `locked`, the functions that are out of
-        its reach. Raises Stopped."""
-        end = Deadline(seconds, self.line)
+        """Execute a cell there; an answer's has `locked`, what it may not call. Raises Stopped."""
+        end, ran = Deadline(seconds, self.line), Ran()
         self.step = step
         self.line.send(["run", step, source, list(names), locked], [], end)
-        ran = Ran()
         for _ in range(len(names) + 2):
             message, raw = self.line.receive(end)
             match message:
@@ -98,9 +95,8 @@ class Session(codec.End):
         packed = [writer.put(part) for part in (list(arguments), named, torch.get_rng_state())]
         torch.rand(())  # the next call goes on from another state, unless the test seeds again
         self.step = remote._step
-        message = ["call", remote._step, remote._number, *packed]
         end = Deadline(self.limits.call_seconds, self.line, self.cell)
-        self.line.send(message, writer.raw, end)
+        self.line.send(["call", remote._step, remote._number, *packed], writer.raw, end)
         while True:
             reply, raw = self.line.receive(end)
             match reply:
@@ -111,14 +107,12 @@ class Session(codec.End):
                     return found
                 case ["raised" | "failed", dict(error)]:
                     raise self._error(error)
-                case ["ask", int(number), given, options]:
-                    self._answer(number, given, options, raw, end)
+                case ["ask", int(number), _, _]:
+                    self._answer(number, reply[2:], raw, end)
                 case _:
                     raise self.line.nonsense("an answer to another question")
 
-    def _answer(
-        self, number: int, given: Any, options: Any, raw: memoryview, end: Deadline
-    ) -> None:
+    def _answer(self, number: int, parts: list[Any], raw: memoryview, end: Deadline) -> None:
         """Call one of our functions for the student's code; only one that the test handed over."""
         self.asked += 1
         if self.asked > self.limits.callbacks:
@@ -127,7 +121,7 @@ class Session(codec.End):
         writer = codec.Writer(self.handle)
         reader = codec.Reader(raw, self.known)
         try:
-            arguments, named = reader.get(given), reader.get(options)
+            arguments, named = map(reader.get, parts)
             function = self.own.get(number)
             if function is None or type(arguments) is not list or type(named) is not dict:
                 raise codec.CodecError("no such function")
@@ -155,8 +149,7 @@ class Session(codec.End):
         parts = [part[:12] if type(part) is list else [] for part in found]
         types, lines = ([codec.short(p, 200) for p in part if type(p) is str] for part in parts)
         first = types[0] if types else "Exception"
-        kind = codec.exception(types)
-        if kind is not None:
+        if kind := codec.exception(types):
             made = kind(message) if message else kind()
         else:
             made = StudentError(f"{first}: {message}" if message else first)
@@ -188,9 +181,6 @@ def about(error: BaseException | None) -> Theirs | None:
     return getattr(error, "tfviz_student", None)
 
 
-_IMAGE = re.compile(r"[A-Za-z0-9+/=\n]*\Z")
-
-
 def clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
     """What a cell showed, as outputs of a notebook, whatever came: text and pictures, nothing that
     a browser executes; `most` characters of text in all. This is the one place that bounds them."""
@@ -198,7 +188,7 @@ def clean(outputs: list[Any], most: int) -> list[dict[str, Any]]:
     room = PICTURES
     for output in outputs[:200]:
         match output:
-            case ["picture", str(png)] if len(png) <= room and _IMAGE.match(png):
+            case ["picture", str(said)] if len(said) <= room and (png := picture(said)):
                 room -= len(png)
                 found.append(new_output("display_data", {"image/png": png}))
             case ["text" | "error" as kind, str(said)]:

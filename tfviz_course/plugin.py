@@ -1,9 +1,8 @@
 """nbgrader's side of safe grading: whichever button is pressed, this is what it does.
 
 A course's ``nbgrader_config.py`` (`config_text`) imports this module, which puts `Autograde` in the
-place of nbgrader's own, and lets it `configure` nbgrader, which cannot start without it. Whatever a
-student wrote is shown as text and pictures, never as a page's own HTML (`markdown`, and of outputs
-`tfviz_course.line.clean`): that also protects the instructor, who reads it in formgrader.
+place of nbgrader's own, and lets it `configure` nbgrader. Whatever a student wrote is shown as text
+and pictures, never as a page's own HTML (`markdown`, and of outputs `tfviz_course.line.clean`).
 """
 
 from __future__ import annotations
@@ -105,10 +104,9 @@ class Gaps(NbGraderPreprocessor):
         if utils.is_solution(cell):
             cell.source = gap(cell.source)
         elif "### BEGIN SOLUTION" in cell.source:
-            raise ValueError(
-                f"cell {cell_index} holds '### BEGIN SOLUTION' and is no answer cell: students "
-                "would read it. Make it one (nbgrader: 'Autograded answer'), or take the mark out."
-            )
+            said = f"cell {cell_index} holds '### BEGIN SOLUTION' and is no answer cell"
+            how = "Make it one (nbgrader: 'Autograded answer'), or take the mark out."
+            raise ValueError(f"{said}: students would read it. {how}")
         return cell, resources
 
 
@@ -152,18 +150,16 @@ class Judge(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         names = resources["nbgrader"]
         if "tfviz" not in resources:
-            raise RuntimeError(
-                "nbgrader reads this submission itself, so it cannot be graded safely: "
-                f"nbgrader_config.py must import {ME}, as tfviz-course wrote it"
-            )
+            said = "nbgrader reads this submission itself, so it cannot be graded safely"
+            how = f"nbgrader_config.py must import {ME}, as tfviz-course wrote it"
+            raise RuntimeError(f"{said}: {how}")
         course = resources["tfviz"]["course"]
         entry = store.read_entry(course, names["assignment"], names["student"])
         found = (entry or {}).get("notebooks", {}).get(names["notebook"])
         if found is None or found["answers"] != store.digest(nb):
-            raise RuntimeError(
-                f"the store has no verdict on this submission of {names['student']}: "
-                f"run 'tfviz-course autograde {names['assignment']} --again'"
-            )
+            how = f"run 'tfviz-course autograde {names['assignment']} --again'"
+            said = f"the store has no verdict on this submission of {names['student']}"
+            raise RuntimeError(f"{said}: {how}")
         judged = found["judged"]
         for cell in nb.cells:
             _judged_cell(cell, judged)
@@ -271,13 +267,13 @@ TAGS = (
     "li mark ol p pre s section small span strong sub summary sup table tbody td tfoot th thead tr "
     "u ul"
 )
-LINK = re.compile(r"(https?://|mailto:|#)")
+LINKS = ("http://", "https://", "mailto:", "#")
 IMAGE = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=]+\Z")
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:
     if name == "href":
-        return tag == "a" and bool(LINK.match(value))
+        return tag == "a" and value.startswith(LINKS)
     if name == "src":
         return tag == "img" and bool(IMAGE.match(value))
     if tag == "input":  # the boxes of a task list

@@ -2,10 +2,9 @@
 
 **Which cell is the answer to what** is said by its metadata (nbgrader's ``grade_id``, ours, or the
 cell's id) or, where these are lost as in Colab, by the line ``exercise: label  (keep this line)``.
-Nothing else is tried: not the names that a cell defines, nor its place. Where several cells say
-that they are the answer, as students copy cells, those that hold nothing or what the release has do
-not count, and of the others *the last one* does, because it is the one that holds when a notebook
-is run from top to bottom.
+Nothing else is tried: not the names that a cell defines, nor its place. Of several cells that say
+that they are the answer, as students copy cells, *the last one* with something of the student's in
+it counts, because it is the one that holds when a notebook is run from top to bottom.
 
 Nothing here raises because of what a student did; what is odd becomes a remark, which the student
 reads in the feedback. Remarks of one sort are one line.
@@ -46,16 +45,12 @@ PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A submission's notebook as it is graded.
-
-    answers: grade_id -> source of each answer cell that was found; a missing key means the stub.
-    found: how many of them are answers, not untouched stubs.
-    """
+    """A submission's notebook as it is graded."""
 
     notebook: NotebookNode
-    answers: dict[str, str]
+    answers: dict[str, str]  # sources by grade_id, of the answer cells that were found
     remarks: tuple[str, ...] = ()
-    found: int = 0
+    found: int = 0  # how many of them are answers, not untouched stubs
 
 
 class Cell(NamedTuple):
@@ -316,27 +311,28 @@ def read_notebook(data: bytes) -> tuple[list[Cell], list[str]]:
 
 
 def _cell(raw: object) -> Cell | None:
-    if not isinstance(raw, dict):
+    if not isinstance(raw, dict) or not isinstance(raw.get("source"), str | list):
         return None
-    source = raw.get("source")
-    if not isinstance(source, str | list):
-        return None
-    lines = source if isinstance(source, list) else [source]
-    source = "".join(line for line in lines if isinstance(line, str))
-    source = source.replace("\r\n", "\n").replace("\r", "\n")
 
     def part(whole: Mapping[str, Any], name: str) -> dict[str, Any]:
         found = whole.get(name)
         return found if isinstance(found, dict) else {}
 
+    source = _text(raw["source"]).replace("\r\n", "\n").replace("\r", "\n")
     metadata = part(raw, "metadata")
     info, ours = part(metadata, "nbgrader"), part(metadata, "tfviz")
     named = f"{ours.get('exercise')}-{ours.get('role')}" if ours else None
     ids = (info.get("grade_id"), named, raw.get("id"), metadata.get("id"))
+    told = tuple(i for i in ids if isinstance(i, str))
     kind = raw.get("cell_type")
     kind = kind if isinstance(kind, str) else "raw"
-    told = tuple(i for i in ids if isinstance(i, str))
     return Cell(kind, source, told, info.get("points"), part(raw, "attachments"))
+
+
+def _text(value: object) -> str:
+    """A text in a notebook, which may be a list of lines."""
+    lines = value if isinstance(value, list) else [value]
+    return "".join(line for line in lines if isinstance(line, str))
 
 
 def _clean(source: str) -> str:
@@ -346,8 +342,7 @@ def _clean(source: str) -> str:
 
 def picture(value: object) -> str:
     """`value` if it is a PNG or JPEG picture in base64, else an empty string."""
-    lines = value if isinstance(value, list) else [value]
-    text = "".join("".join(line.split()) for line in lines if isinstance(line, str))
+    text = _squeezed(_text(value))
     try:
         start = base64.b64decode(text, validate=True)[:8]
     except ValueError:

@@ -1,10 +1,8 @@
 """The results of a class: who has how many points, which exercises are hard, what waits for you.
 
-Points come from nbgrader's gradebook, which stays the only truth; why a test failed, and what the
-grader remarked, comes from the store of verdicts. `table` is for the terminal, `write` for files.
-
-What students wrote can end up in all of these, in messages and remarks. There it is short, on one
-line of its own column, without control characters, and no spreadsheet takes it for a formula.
+Points come from nbgrader's gradebook; why a test failed, and what the grader remarked, from the
+store of verdicts. What students wrote can be in both: it is short here, on one line of its own
+column, without control characters, and no spreadsheet takes it for a formula.
 """
 
 from __future__ import annotations
@@ -39,6 +37,7 @@ GRADED, OPEN, MISSING = "graded", "handed in, not graded yet", "did not hand in"
 SIGNS = "● all points   ◐ some   ○ none   ? waits for you   – not graded"
 NAMED_UP_TO = 60  # rows of the plot that carry a name
 LONGEST = 160  # characters of a message or a remark that a table shows
+Place = tuple[str, str]  # of a cell: the names of the notebook and of the cell (grade_id)
 
 
 @dataclass(frozen=True)
@@ -114,10 +113,9 @@ def results(course: Path, assignment: str) -> Results:
     """
     book = course / "gradebook.db"
     if not book.is_file():
-        raise FileNotFoundError(
-            f"course = {str(course)!r} holds no gradebook.db; go into the course folder (or name "
-            "it: --course FOLDER), and make an assignment first: tfviz-course assignment NAME ITEM…"
-        )
+        where = "go into the course folder (or name it: --course FOLDER)"
+        how = f"{where}, and make an assignment first: tfviz-course assignment NAME ITEM…"
+        raise FileNotFoundError(f"course = {str(course)!r} holds no gradebook.db; {how}")
     cells = read_cells(course / "release" / assignment)
     exercises: dict[str, float] = {}
     for cell in cells.values():
@@ -150,8 +148,8 @@ def results(course: Path, assignment: str) -> Results:
     return Results(read_course(course).name, assignment, exercises, tuple(order), tuple(strange))
 
 
-def read_cells(release: Path) -> dict[tuple[str, str], Mark]:
-    """The graded cells by (notebook, grade_id), in their order, with no points yet."""
+def read_cells(release: Path) -> dict[Place, Mark]:
+    """The graded cells in their order, with no points yet."""
     found = {}
     for file in sorted(release.glob("*.ipynb")):
         for cell in json.loads(file.read_text("utf8"))["cells"]:
@@ -163,19 +161,17 @@ def read_cells(release: Path) -> dict[tuple[str, str], Mark]:
     return found
 
 
-def stored(
-    course: Path, assignment: str, student: str
-) -> tuple[dict[tuple[str, str], str], tuple[str, ...]]:
-    """Why cells failed, by (notebook, grade_id), and the remarks, from the store of verdicts."""
+def stored(course: Path, assignment: str, student: str) -> tuple[dict[Place, str], tuple[str, ...]]:
+    """Why cells failed, and the remarks, from the store of verdicts."""
     # a gradebook may hold names that nobody has checked
     entry = (ids.is_id(student) and store.read_entry(course, assignment, student)) or {}
-    messages: dict[tuple[str, str], str] = {}
+    messages: dict[Place, str] = {}
     remarks = list(entry.get("remarks", []))
     for notebook, kept in entry.get("notebooks", {}).items():
         remarks += [*kept["remarks"], *kept["judged"]["remarks"]]
         for cell, verdict in kept["judged"]["verdicts"].items():
             messages[notebook, cell] = plain(verdict["message"])
-    return messages, tuple(dict.fromkeys(plain(remark) for remark in remarks))
+    return messages, tuple(dict.fromkeys(map(plain, remarks)))
 
 
 def exercise_row(found: Results, exercise: str) -> dict[str, Any]:
@@ -273,11 +269,8 @@ def headline(found: Results) -> str:
 def waiting(found: Results) -> str:
     """What waits to be graded by hand, exercise by exercise; empty if nothing does."""
     rows = [exercise_row(found, exercise) for exercise in found.exercises]
-    return "; ".join(
-        f"{_short(row['exercise'])}: {row['waiting']} of {row['waiting'] + row['students']}"
-        for row in rows
-        if row["waiting"]
-    )
+    todo = [(_short(row["exercise"]), row["waiting"], row["students"]) for row in rows]
+    return "; ".join(f"{name}: {waits} of {waits + done}" for name, waits, done in todo if waits)
 
 
 def _short(exercise: str) -> str:
@@ -292,6 +285,12 @@ def _columns(title: str, *heads: str) -> Table:
         justify: Any = "left" if text else "right"
         made.add_column(head.strip("<"), justify=justify, overflow="fold", no_wrap=not text)
     return made
+
+
+def _sign(student: Student, exercise: str, most: float) -> str:
+    if (points := student.points(exercise)) is None:
+        return "?" if student.of(exercise) else "–"
+    return "●" if points >= most else "◐" if points > 0 else "○"
 
 
 def table(found: Results) -> RenderableType:
@@ -315,13 +314,7 @@ def table(found: Results) -> RenderableType:
         notes += [plain(remark, 80) for remark in student.remarks[:1]]
         if more := student.remarks[1:]:
             notes += [f"and {count(len(more), 'more remark')}"]
-        signs = []
-        for exercise, most in found.exercises.items():
-            points = student.points(exercise)
-            if points is None:
-                signs.append("?" if student.of(exercise) else "–")
-            else:
-                signs.append("●" if points >= most else "◐" if points > 0 else "○")
+        signs = [_sign(student, *exercise) for exercise in found.exercises.items()]
         known = any(not mark.waits for mark in student.marks)
         total = number(student.total if known else None, "–")
         who.add_row(Text(plain(student.id)), total, " ".join(signs), Text("; ".join(notes)))
@@ -333,8 +326,7 @@ def table(found: Results) -> RenderableType:
         pieces[-1] = Text(SIGNS, style="dim")
     if todo := waiting(found):
         pieces += [Text(f"\nTo be graded by hand, in formgrader: {todo}")]
-    if found.strange:
-        names = ", ".join(map(ids.shown, found.strange))
+    if names := ", ".join(map(ids.shown, found.strange)):
         pieces += [Text(f"\nLeft out of submitted/, for their names: {names}. There, {ids.RULE}.")]
     return Group(*pieces)
 

@@ -1,11 +1,9 @@
 """A process for a student's code: cut off from the machine, bounded, and surely ended.
 
 bubblewrap (`bwrap`) makes a new sandbox for each: no network, no files but the system's libraries,
-Python and tfviz (read-only), a small /tmp of its own, its own processes. Limits bound time, memory
-(of all its processes together), processes and files. The grader speaks to it over two pipes.
-
-The process itself is a copy of one that has loaded Python's libraries and run the lesson's set-up
-(`Nursery`), and that moves into the sandbox before it does anything else (`tfviz_course.inside`).
+Python and tfviz (read-only), a small /tmp of its own, its own processes. The process itself is a
+copy of one that has loaded what all begin with (`Nursery`), and moves into the sandbox before it
+does anything else (`tfviz_course.inside`). The grader speaks to it over two pipes.
 """
 
 from __future__ import annotations
@@ -79,8 +77,7 @@ class Deadline:
     """The end of some work of a sandbox, which begins when this is made.
 
     What counts is the processor time of its processes, and time in which all of them slept while
-    the grader waited. Time in which they wait for a processor that others have does not. The clock
-    is the last resort.
+    the grader waited: not that in which others had the processor. The clock is the last resort.
     """
 
     def __init__(self, seconds: float, line: Sandbox, within: Deadline | None = None) -> None:
@@ -92,13 +89,12 @@ class Deadline:
 # --- what bubblewrap is told ---------------------------------------------------------------------
 
 _TOPS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec")
-_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")
 _PREFIXES = {Path(sys.base_prefix), Path(sys.prefix)}
 _PREFIXES |= {prefix.resolve() for prefix in _PREFIXES}
 # what the process can read, by the place where it sees it: the system's programs and libraries,
 # Python, its environment and tfviz
 _SHOWN = [Path(top, name) for top in ("/", "/usr") for name in _TOPS]
-_SHOWN += [Path("/etc", name) for name in _ETC]
+_SHOWN += map(Path("/etc").joinpath, ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives"))
 _SHOWN += [*sorted(_PREFIXES - {Path("/"), Path("/usr")}), Path(tfviz.__file__).resolve().parent]
 
 
@@ -121,15 +117,13 @@ def _options(disk: int) -> list[str]:
     for up in sorted(above):  # else they are closed to all but root
         command += ["--perms", "0755", "--dir", str(up)]
     for path in shown:
-        if path.is_symlink() and path.parent == Path("/"):
-            command += ["--symlink", os.readlink(path), str(path)]  # /bin -> usr/bin
-        else:
-            command += ["--ro-bind", str(path), str(path)]
+        linked = path.is_symlink() and path.parent == Path("/")  # /bin -> usr/bin
+        command += ["--symlink", os.readlink(path)] if linked else ["--ro-bind", str(path)]
+        command.append(str(path))
     # A shared mapping of /dev/zero is memory of nobody's, too: an empty file stands for it.
     command += ["--dev-bind", "/dev/null", "/dev/zero"]
     # The root of the new file system and /dev are memory too: not writable.
-    command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
-    return command
+    return [*command, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
 
 
 def _file(data: bytes) -> int:
@@ -153,10 +147,10 @@ def _start(limits: Limits, code: str) -> subprocess.Popen[bytes]:
         options += ["--seccomp", str(passed[-1])]
     passed.append(_file("\0".join(options).encode()))
     bwrap = [shutil.which("bwrap") or "bwrap", "--args", str(passed[-1]), "--"]
+    bwrap += [sys.executable, "-I", "-S", "-c", code]
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
     try:
-        python = [sys.executable, "-I", "-S", "-c", code]
-        return _popen([*bwrap, *python], passed, stdin=null, stdout=pipe, stderr=pipe)
+        return _popen(bwrap, passed, stdin=null, stdout=pipe, stderr=pipe)
     finally:
         for descriptor in passed:
             os.close(descriptor)
@@ -236,15 +230,11 @@ def _filter() -> bytes:
 def available() -> str | None:
     """None if the sandbox works on this machine, else why not and what to do, in a sentence."""
     if sys.platform != "linux":
-        return (
-            f"The sandbox needs Linux, this is {platform.system()}: grade on a Linux machine (a "
-            "virtual one, WSL or a container will do)."
-        )
+        where = "grade on a Linux machine (a virtual one, WSL or a container will do)"
+        return f"The sandbox needs Linux, this is {platform.system()}: {where}."
     if not shutil.which("bwrap"):
-        return (
-            "bubblewrap is not installed: install it (on Debian and Ubuntu: "
-            "apt-get install bubblewrap)."
-        )
+        how = "on Debian and Ubuntu: apt-get install bubblewrap"
+        return f"bubblewrap is not installed: install it ({how})."
     with _start(Limits(), "pass") as tried:
         try:
             errors = tried.communicate(timeout=60)[1]
@@ -259,10 +249,8 @@ def available() -> str | None:
         "sysctl kernel.apparmor_restrict_unprivileged_userns=0` (on other systems `sudo sysctl "
         "user.max_user_namespaces=10000`); "
     )
-    return (
-        f"bubblewrap is installed but does not run ({said}): {user if os.geteuid() else ''}in a "
-        "container, allow it namespaces and mounts."
-    )
+    how = f"{user if os.geteuid() else ''}in a container, allow it namespaces and mounts"
+    return f"bubblewrap is installed but does not run ({said}): {how}."
 
 
 # --- control groups ------------------------------------------------------------------------------
@@ -349,11 +337,9 @@ def unbound() -> str | None:
 
 
 class Nursery:
-    """A process that has loaded Python's libraries and what a lesson's set-up makes, and that never
-    runs what a student wrote: copies of it become the processes of submissions.
-
-    It has no more than they may know: nothing of the grader's environment, no solutions, no tests.
-    All are copies of the first, and end with the grader.
+    """A process that has loaded the libraries and what a lesson's set-up makes, and never runs what
+    a student wrote: its copies become the processes of submissions. It has no more than they may
+    know: nothing of the grader's environment, no solutions, no tests. All end with the grader.
     """
 
     def __init__(self, cells: Cells) -> None:
@@ -394,11 +380,9 @@ nursery = cache(Nursery)  # the one with these cells, made when it is first aske
 
 
 class Sandbox:
-    """One process for a student's code, at the other end of a line.
-
-    `send` and `receive` speak to it; both raise `Stopped` when it is gone, breaks a limit or talks
-    nonsense. `close` ends it and all that it started.
-    """
+    """One process for a student's code, at the other end of a line. `send` and `receive` speak to
+    it; both raise `Stopped` when it is gone, breaks a limit or talks nonsense. `close` ends it and
+    all that it started."""
 
     def __init__(self, limits: Limits, cells: Cells = ()) -> None:
         if not shutil.which("bwrap") and (why := available()):
@@ -439,8 +423,6 @@ class Sandbox:
         mine = [info for info in found if info["uids"] and info["uids"].real == os.getuid()]
         return sum(info["num_threads"] or 1 for info in mine)
 
-    # --- the line ---
-
     def send(self, message: Any, raw: list[bytes], end: Deadline) -> None:
         """One message to the process. Raises Stopped."""
         rest = memoryview(codec.pack(message, raw))
@@ -462,18 +444,16 @@ class Sandbox:
             raise self.nonsense(str(error)) from None
 
     def _read(self, size: int, end: Deadline) -> bytes:
-        parts: list[bytes] = []
-        while size:
+        found = bytearray()
+        while rest := size - len(found):
             if self._ready(end, [self._in], []):
                 with suppress(BlockingIOError):
-                    part = os.read(self._in, min(size, 1 << 20))
-                    if not part:
+                    if not (part := os.read(self._in, min(rest, 1 << 20))):
                         raise self._died()
-                    parts.append(part)
-                    size -= len(part)
-            elif len(self._tops) > 1 and gone(self._tops[1]):
+                    found += part
+            elif any(map(gone, self._tops[1:])):
                 raise self._died()
-        return b"".join(parts)
+        return bytes(found)
 
     def _ready(self, end: Deadline | None, reading: list[int], writing: list[int]) -> bool:
         """Wait a while until there is something to read, or room to write, unless its time is over.
@@ -482,10 +462,8 @@ class Sandbox:
             raise self.broken
         while end:
             if self.used > end.end:
-                said = (
-                    f"The answer ran longer than {end.seconds:.0f} seconds and was stopped. (Time "
-                    "in which it had to wait for the processor is not counted.)"
-                )
+                said = f"The answer ran longer than {end.seconds:.0f} seconds and was stopped. "
+                said += "(Time in which it had to wait for the processor is not counted.)"
                 raise self.stop(said, "ran longer than it may")
             if time.monotonic() > end.last:
                 said = "The answer came to no end in time: the machine was too busy."
@@ -519,8 +497,6 @@ class Sandbox:
             return self.full()
         said = "The answer's code ended Python itself: os._exit, a signal, or a crash in a library."
         return self.stop(said, "its process ended by itself")
-
-    # --- limits over all processes, and the end ---
 
     def started(self, number: int) -> None:
         """The process has this number, and is ready: memory counts from here."""
@@ -600,9 +576,6 @@ def _inodes(tree: list[psutil.Process]) -> int:
             sizes = [os.statvfs(root + folder) for folder in ("/tmp", "/dev/shm")]
             return sum(size.f_files - size.f_ffree for size in sizes)
     return 0
-
-
-# --- the end of processes ------------------------------------------------------------------------
 
 
 def family(*tops: psutil.Process) -> list[psutil.Process]:

@@ -41,10 +41,8 @@ def alone(course: Path) -> Iterator[None]:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the process, even killed
         except OSError:
             file.seek(0)
-            raise CourseError(
-                f"this course is being graded by another program (process {file.read().strip()}); "
-                "wait until it has ended, then run this again"
-            ) from None
+            said = f"this course is being graded by another program (process {file.read().strip()})"
+            raise CourseError(f"{said}; wait until it has ended, then run this again") from None
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
@@ -57,10 +55,9 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CourseError(
-            f"{path} cannot be written: {error.strerror or error}. Mend that, then run this "
-            "again; what is done is kept"
-        ) from error
+        said = f"{path} cannot be written: {error.strerror or error}"
+        how = "Mend that, then run this again; what is done is kept"
+        raise CourseError(f"{said}. {how}") from error
 
 
 def read_entry(course: Path, assignment: str, student: str) -> dict[str, Any] | None:

@@ -15,10 +15,8 @@ from pathlib import Path
 from tfviz_course import CourseError
 
 LONGEST = 64
-RULE = (
-    "an id has letters, digits, spaces and the signs . @ - _ in it, at most "
-    f"{LONGEST}, and begins neither with a dot nor with a space"
-)
+_HAS = f"letters, digits, spaces and the signs . @ - _ in it, at most {LONGEST}"
+RULE = f"an id has {_HAS}, and begins neither with a dot nor with a space"
 
 
 def is_id(name: str) -> bool:
@@ -61,10 +59,8 @@ def together(said: Mapping[str, str]) -> str:
 
 
 def below(folder: Path, assignment: str) -> tuple[list[str], list[str]]:
-    """Who has something of an assignment in submitted/, autograded/ and the like.
-
-    The ids, and the names of the folders that cannot be ids, to be told to the instructor.
-    """
+    """Who has something of an assignment in submitted/, autograded/ and the like: the ids, and the
+    names of the folders that cannot be ids, to be told to the instructor."""
     there = folder.iterdir() if folder.is_dir() else ()
     names = sorted(path.name for path in there if os.path.lexists(path / assignment))
     return [n for n in names if is_id(n)], [n for n in names if not is_id(n)]
