@@ -113,7 +113,7 @@ export default tf.explorer({
       });
       const group = k.h / k.h_kv;
       token.show({
-        title: `of one token, a pair of keys and values for each layer and ${group > 1 ? "group of heads; hatched: saved" : "head"}`,
+        title: `of one token, a pair of keys and values for each layer and ${group > 1 ? "group of heads; hatched: spared" : "head"}`,
         label: `One token: keys and values of ${k.N} layers with ${k.h_kv} key/value heads for ${k.h} query heads`,
         ...{ rows: k.h, columns: k.N },
         bits: (head) => head % group === 0, // the first of each group

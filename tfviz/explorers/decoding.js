@@ -82,7 +82,7 @@ const VIEWS = {
   write({ begin, written, seed, tau, k, p }) {
     const { tokens, steps } = writing(begin, written, seed, tau, k, p);
     const { p: plain, after, kept } = steps.at(-1);
-    return { written: tokens, p: plain, after, kept, entropy: tf.entropy(plain) };
+    return { written: tokens, p: plain, after, kept, entropy: tf.entropy(after) };
   },
   token({ stored, which, tau, k, p }) {
     const all = stored.map((x) => cut(x.log_p, tau, k, p));

@@ -106,7 +106,7 @@ class Decoding(Explorer):
             tokens, log_p = self.text
             after, p = self._cut(log_p), log_p.exp()
             found = {"written": tokens, "p": p, "after": after}
-            return found | {"kept": (after > 0).sum(), "entropy": -(p * log_p).sum()}
+            return found | {"kept": (after > 0).sum(), "entropy": torch.special.entr(after).sum()}
         if self.view == "beam":
             found = {n: [getattr(y, n) for y in self.beam] for n in ("tokens", "log_p", "score")}
             return found | {"complete": [int(y.complete) for y in self.beam]}

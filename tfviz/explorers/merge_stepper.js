@@ -3,14 +3,13 @@
 const PIECE = / ?[\p{L}\p{N}_]+| ?[^\p{L}\p{N}_\s]+|\s+/gu;
 const pieces = (text) => text.match(PIECE) || [];
 const utf8 = new TextEncoder();
-const MOST = tf.declared.knobs.merges.high;
 const size = (text) => utf8.encode(text).length;
 const fine = (text) => size(text) >= 1 && size(text) <= tf.data.letters;
 
 const history = tf.keep((text) =>
   tf.bytePairs(
     pieces(text).map((piece) => [...utf8.encode(piece)]),
-    MOST,
+    tf.declared.knobs.merges.high,
   ),
 );
 const stepAt = (k) => history(k.text)[Math.min(k.merges, history(k.text).length - 1)];
@@ -56,7 +55,7 @@ export default tf.explorer({
     const pairs = app.table({ caption: "pairs that stand side by side most often" });
     app.motion("merges", { last, verbs: ["undo", "merge"], every: 600 });
     app.text("text", { label: "your own text", most: tf.data.letters, fine });
-    app.ask(question(app.first));
+    const asked = app.ask(question(app.first));
 
     return (k, n) => {
       const { rows, merge } = stepAt(k);
@@ -87,8 +86,9 @@ export default tf.explorer({
         tf.range(tf.data.shown, (p) => {
           if (!n.pairs[p]) return { head: "\u00a0", cells: [""] };
           const [u, w, often] = n.pairs[p];
-          const bar = { bar: often, of: n.pairs[0][2], text: `${often}${p ? "" : " · next"}` };
-          return { head: `${name(u)} + ${name(w)}`, cells: [bar], mine: !p, term: `pair${p}` };
+          const mine = !p && !asked.open;
+          const bar = { bar: often, of: n.pairs[0][2], text: `${often}${mine ? " · next" : ""}` };
+          return { head: `${name(u)} + ${name(w)}`, cells: [bar], mine, term: `pair${p}` };
         }),
       );
       const tokens = n.lengths[now];

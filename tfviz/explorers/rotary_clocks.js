@@ -44,7 +44,7 @@ export default tf.explorer({
     const faces = app.plane({ height: (w) => lines(w) * Math.min(178, w / perLine(w) + 32) + 8 });
     const below = app.split("1fr 1fr");
     const [sum, graph] = [0, 1].map(() => app.plane({ into: below, height: () => 210 }));
-    app.formula("score = Σ |{query:qₘ}| |{key:kₘ}| cos( {attention:(i − j) θₘ + φₘ} )");
+    app.formula("score = Σ |{query:qₘ}| |{key:kₘ}| cos( {attention:(i − j) θₘ + αₘ − βₘ} )");
     const go = (distance) => {
       const n = tf.clamp(Math.round(distance), -FAR, FAR);
       const j = tf.clamp(app.get("j"), Math.max(0, -n), Math.min(FAR, FAR - n));
