@@ -205,21 +205,28 @@ function matrix(app, options) {
     const text = spec.text ?? (Math.max(rows, columns) <= 8 && values ? true : null);
     if (text && cell >= (text === true ? 22 : 12)) {
       const most = spec.most ?? 1;
-      const many = rows * columns > 64; // written into the picture: to place words takes longer
-      if (many) Object.assign(ctx, { font: `${12 * ratio}px ${app.font}`, textAlign: "center" });
+      const written = [];
       for (let i = 0; i < rows; i++) {
         for (let j = 0; j < columns; j++) {
           const value = (values ?? bits)[i * columns + j];
           if (Number.isNaN(value)) continue;
-          const dark = Math.abs(value) / most > 0.5;
-          const props = { x: X.at(j + 0.5), y: Y.at(i + 0.5) + 4, "text-anchor": "middle" };
-          const style = `fill: ${paint(dark ? "page" : "ink")}`;
+          const ink = Math.abs(value) / most > 0.5 ? "page" : "ink";
           const words = text === true ? sig(value, 2).replace("-", "−") : text(i, j);
           if (cell < 22 && words.length * LETTER > cell) continue;
-          if (many) {
-            ctx.fillStyle = app.colours[dark ? "page" : "ink"];
-            ctx.fillText(words, (j + 0.5) * cell * ratio, ((i + 0.5) * cell + 4) * ratio);
-          } else nodes.push(mark("text", { ...props, style }, words));
+          if (words) written.push({ words, ink, x: (j + 0.5) * cell, y: (i + 0.5) * cell + 4 });
+        }
+      }
+      if (written.length > 64) {
+        // into the picture: to place so many words would take longer
+        Object.assign(ctx, { font: `${12 * ratio}px ${app.font}`, textAlign: "center" });
+        for (const { words, ink, x, y } of written) {
+          ctx.fillStyle = app.colours[ink];
+          ctx.fillText(words, x * ratio, y * ratio);
+        }
+      } else {
+        for (const { words, ink, x, y } of written) {
+          const props = { x: left + x, y: up + y, "text-anchor": "middle" };
+          nodes.push(mark("text", { ...props, style: `fill: ${paint(ink)}` }, words));
         }
       }
     }
