@@ -1,19 +1,21 @@
 """How long explorers take to redraw in a real browser, and how much their modules weigh.
 
     make bench, or
-    PYTHONPATH=scripts:tests python bench/explorers.py
+    PYTHONPATH=scripts:tests python bench/explorers.py [EXPLORER …]
 
 Every slider of every explorer is moved one step after the other, from where it stands and back
-from its end, at the sizes with which the tests make it; the slowest one is shown. The Sparse Lab
-also at its largest sizes, there in leaps. Counted is the processor time of the page's main thread
-for one step: numbers, pictures and words, style, layout and paint. The bookkeeping of the
-measurement itself, which the first row shows, has been taken off. A 60 Hz frame lasts 16.7 ms.
+from its end, while the others stand where the tests put them; the slowest one is shown. The Sparse
+Lab also at its largest sizes, there in leaps. Counted is the processor time of the page's main
+thread for one step: numbers, pictures and words, style, layout and paint. The bookkeeping of the
+measurement itself, which the first row shows, has been taken off, and the first 30 steps of 100,
+in which the browser compiles. A 60 Hz frame lasts 16.7 ms.
 """
 
 from __future__ import annotations
 
 import gzip
 import statistics
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -79,7 +81,7 @@ def steps(page: Any, spent: Callable[[], float], key: str, values: Iterable[floa
         before = spent()
         page.evaluate(MOVE, [key, value])
         times.append(spent() - before)
-    return sorted(times[15:])  # the first ones compile
+    return sorted(times[30:])  # the first ones compile
 
 
 def late(times: list[float]) -> float:
@@ -92,8 +94,9 @@ def slowest(page: Any, spent: Callable[[], float]) -> tuple[str, list[float]]:
     for key, low, high, step, now in page.evaluate(SLIDERS):
         many = max(1, round((high - low) / step))
         start = round((now - low) / step)
-        places = [many - abs((start + k) % (2 * many) - many) for k in range(1, 71)]
+        places = [many - abs((start + k) % (2 * many) - many) for k in range(1, 101)]
         found[key] = steps(page, spent, key, [low + step * place for place in places])
+        page.evaluate(MOVE, [key, now])
     return max(found.items(), key=lambda item: late(item[1]), default=("", [0.0]))
 
 
@@ -111,27 +114,29 @@ def main() -> None:
         with served(folder) as url:
             spent = ready(page, url, SparseLab(), folder)
             page.evaluate(NOTHING)
-            times = steps(page, spent, "nothing", range(70))
+            times = steps(page, spent, "nothing", range(100))
             own = statistics.median(times)
             row = "the measurement itself"
             print(f"{row:39}{own:9.1f}{late(times):9.1f}", flush=True)
-            for name in ALL:
+            for name in sys.argv[1:] or ALL:
                 for case in [n for n in EXAMPLES if n.split(":")[0] == name] or [name]:
                     explorer = ALL[name](**EXAMPLES.get(case, {}))
                     key, times = slowest(page, ready(page, url, explorer, folder))
                     row = f"{case}, {key}"
                     median = statistics.median(times)
                     print(f"{row:39}{median - own:9.1f}{late(times) - own:9.1f}", flush=True)
-            for L in (256, 512):
+            for L in () if sys.argv[1:] else (256, 512):
                 for title, (left, right) in CASES.items():
                     for key in (sliders[title], "query"):
                         lab = SparseLab(left, right, L=L, panels=["depth", "cost"])
-                        moved = [(k * 7) % L if key == "query" else 2 + k % 30 for k in range(75)]
+                        moved = [(k * 7) % L if key == "query" else 2 + k % 30 for k in range(100)]
                         times = steps(page, ready(page, url, lab, folder), key, moved)
                         what = f"{title}, {key.rpartition('-')[2]}"
                         median = statistics.median(times)
                         print(f"{what:34}{L:5}{median - own:9.1f}{late(times) - own:9.1f}")
         browser.close()
+    if sys.argv[1:]:
+        return
     print(f"\n{'module':34}{'KiB':>9}{'gzipped':>9}")
     sources = {"kit": kit(), **{name: explorer.sources() for name, explorer in ALL.items()}}
     for name, texts in sources.items():

@@ -54,6 +54,7 @@ with open(_lesson.__file__, encoding="utf8") as _file:
 sys.modules["_lesson"] = _lesson
 _lesson.reads = _lesson.Reads()
 _lesson.line = _lesson.Line(get_ipython())
+_lesson.for_pages(get_ipython())
 del sys, types, _lesson, _file
 """
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -328,7 +329,6 @@ def _json(expression: str) -> str:
 def told(exercise: Exercise) -> dict[str, Any]:
     """An exercise as plain data, for `variants`."""
     return {
-        "solved": exercise.solved,
         "right": unmark(exercise.solution.source),
         "stub": exercise.stub,
         "visible": exercise.visible_tests,

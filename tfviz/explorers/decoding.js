@@ -260,6 +260,13 @@ function writeView(app) {
   };
 }
 
+// What the beam has dropped, what is left of it, and the best.
+const LOOKS = [
+  { colour: "grid", wide: 1.25, strength: 0, ink: "muted", rim: "ink" },
+  { colour: "attention", wide: 1.5, strength: 0, ink: "ink", rim: "ink" },
+  { colour: "attention", wide: 4, strength: 1, ink: "page", rim: "page" },
+];
+const RIM = { strength: 0, edge: true, dash: "3 2" };
 function beamView(app) {
   const { stored: trees, which: first, width } = app.values();
   const text = (tree, tokens) => tokens.map((n) => tree.names[n]).join("");
@@ -284,23 +291,24 @@ function beamView(app) {
     const tree = trees[k.which];
     const history = search(tree, k);
     const found = history.at(-1);
-    const greedy = search(tree, { ...k, width: 1 }).at(-1)[0];
-    // which of each step lead to something that is still there, and which to the best
-    const alive = history.map(() => new Set());
-    const best = history.map(() => -1);
-    found.forEach((_, place) => {
-      for (let m = history.length - 1, q = place; m >= 0; q = history[m][q].parent, m--) {
-        alive[m].add(q);
-        if (place === 0) best[m] = q;
-      }
-    });
+    const lone = search(tree, { ...k, width: 1 }).at(-1)[0];
+    // which of each step lead to something that is still there (1), and which to the best (2)
+    const kinds = history.map((beam) => beam.map(() => 0));
+    for (let place = found.length - 1; place >= 0; place--)
+      for (let m = history.length - 1, q = place; m >= 0; q = history[m][q].parent, m--)
+        kinds[m][q] = place ? 1 : 2;
     const at = (m, place) => (m ? [place + 0.5, -m] : [k.width / 2, -0.35]);
-    const grown = history.slice(1);
-    const nodes = grown.flatMap((beam, m) => beam.map((y, place) => ({ y, m: m + 1, place })));
-    const isGreedy = (y) => y.tokens.every((token, m) => token === greedy.tokens[m]);
+    const nodes = history.slice(1).flatMap((beam, n) =>
+      beam.map((y, place) => {
+        const shape = tf.box(place + 0.06, place + 0.94, -n - 1.36, -n - 0.64);
+        const line = [at(n, y.parent), at(n + 1, place)];
+        return { y, line, shape, ...LOOKS[kinds[n + 1][place]] };
+      }),
+    );
+    nodes.sort((a, b) => a.wide - b.wide);
+    const isGreedy = ({ y }) => !y.old && y.tokens.every((x, m) => x === lone.tokens[m]);
     const letters = Math.floor(plane.width / k.width / 7.4);
-    const short = (word) =>
-      word.length > letters ? `${word.slice(0, Math.max(1, letters - 1))}…` : word;
+    const short = (w) => (w.length > letters ? `${w.slice(0, Math.max(1, letters - 1))}…` : w);
     plane.show({
       title: `after “${tree.prompt}”: violet leads to what is left, filled to the best; dashed is greedy's way`,
       label: `A beam of ${k.width} after ${history.length - 1} tokens; best: “${tree.prompt}${text(tree, found[0].tokens)}”`,
@@ -308,21 +316,14 @@ function beamView(app) {
       y: { from: -10.5, to: -0.2, bare: true },
       hover: false,
       marks: [
-        nodes.map(({ y, m, place }) => ({
-          ...{ line: [at(m - 1, y.parent), at(m, place)], wide: best[m] === place ? 4 : 1.5 },
-          colour: alive[m].has(place) ? "attention" : "grid",
-        })),
-        nodes.map(({ y, m, place }) => {
-          const [wins, lives, [x, down]] = [best[m] === place, alive[m].has(place), at(m, place)];
-          const shape = tf.box(x - 0.44, x + 0.44, down - 0.36, down + 0.36);
+        nodes.map(({ line, colour, wide }) => ({ line, colour, wide })),
+        nodes.map(({ shape }) => ({ shape, colour: "page", strength: 1 })),
+        nodes.map(({ shape, colour, strength }) => ({ shape, colour, strength, edge: true })),
+        nodes.filter(isGreedy).map(({ shape, rim }) => ({ ...RIM, shape, colour: rim })),
+        nodes.map(({ y, ink, line }) => {
           const word = y.old ? "(complete)" : visible(tree.names[y.tokens.at(-1)]);
-          const colour = wins ? "page" : lives ? "ink" : "muted";
-          const text = { at: [x, down], colour, plain: true };
-          const rim = { line: [...shape, shape[0]], dash: "3 2", wide: 1.25 };
+          const text = { at: line[1], colour: ink, plain: true };
           return [
-            { shape, colour: "page", strength: 1 },
-            { shape, colour: lives ? "attention" : "grid", strength: wins ? 1 : 0, edge: true },
-            isGreedy(y) && !y.old && { ...rim, colour: wins ? "page" : "ink" },
             { ...text, text: short(word), dy: y.old ? 0 : -6, bold: true },
             !y.old && { ...text, text: y.p.toFixed(y.p < 0.1 ? 3 : 2), dy: 8 },
           ];
@@ -334,15 +335,14 @@ function beamView(app) {
       const end = y.complete ? "" : " …";
       return { head, mine, cells: [whole + end, tf.fixed(y.logP), tf.fixed(y.score)] };
     };
-    table.show([...found.map((y, m) => line(String(m + 1), y, m === 0)), line("greedy", greedy)]);
+    table.show([...found.map((y, m) => line(String(m + 1), y, m === 0)), line("greedy", lone)]);
     const asked = history.slice(0, -1).flat();
     app.read({
       "highest log p in the beam": tf.fixed(Math.max(...n.log_p), 3),
       "distributions asked for": asked.filter((y) => !y.complete).length,
     });
     const ours = text(tree, found[0].tokens);
-    const alike = ours === text(tree, greedy.tokens);
-    const same = alike ? "finds the same" : `has ${tf.fixed(greedy.logP)}`;
+    const same = ours === text(tree, lone.tokens) ? "finds the same" : `has ${tf.fixed(lone.logP)}`;
     app.say(
       `B = ${k.width}: “${ours.trim().replace(/\s+/g, " ")}” with log p ${tf.fixed(found[0].logP)}; greedy ${same}.`,
     );

@@ -87,8 +87,9 @@ class Frame:
         self.note_apart = bool(note) and middle + words / 2 + 16 > width - note - 8
         self.key_top = self.first_below + LINE * (len(self.below) - 1 + self.note_apart) + 22
         self.height = self.key_top + LINE * key - (6 if key else 12)
-        self.drawing = Drawing(figsize=(width / 72, self.height / 72), dpi=72)
-        self.drawing.set_layout_engine("none")  # places are exact here
+        size = width / 72, self.height / 72
+        exact: Any = "none"  # no engine moves what is placed; matplotlib's types do not know it
+        self.drawing = Drawing(figsize=size, dpi=72, layout=exact)
         self.axes = self.drawing.add_axes((0.1, 0.1, 0.8, 0.8))
         self._place()
 

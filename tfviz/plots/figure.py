@@ -150,9 +150,10 @@ class Figure:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         bundle: dict[str, Any] = {
             "text/html": self.html,
-            "image/png": base64.b64encode(self.png).decode(),
             "text/plain": f"{self.caption}\n{self.alt}" if self.caption else self.alt,
         }
+        if "image/png" not in (exclude or ()):
+            bundle["image/png"] = base64.b64encode(self.png).decode()
         return bundle | live.bundle(self.spec)
 
     def save(self, path: str | Path) -> Path:

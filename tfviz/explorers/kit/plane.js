@@ -220,17 +220,13 @@ const drawn = {
     if (m.dots) out.push(...drawn.points({ ...m, points: m.line, size: 3 }, x, y, log));
     return out;
   },
-  points: (m, x, y, log) =>
-    pointsOf(m.points, m)
-      .filter(([, b]) => Number.isFinite(b) && (b > 0 || !log))
-      .map(([a, b]) =>
-        mark("circle", {
-          cx: x.at(a),
-          cy: y.at(b),
-          r: m.size ?? 4,
-          style: `fill: ${paint(m.colour)}`,
-        }),
-      ),
+  // one path: a line of no length with round ends is a dot
+  points(m, x, y, log) {
+    const fine = pointsOf(m.points, m).filter(([, b]) => Number.isFinite(b) && (b > 0 || !log));
+    const d = fine.map(([a, b]) => `M${x.at(a).toFixed(2)} ${y.at(b).toFixed(2)}h0`).join("");
+    const style = `stroke: ${paint(m.colour)}; stroke-width: ${2 * (m.size ?? 4)}`;
+    return [mark("path", { d, style, "stroke-linecap": "round" })];
+  },
   // upright from 0, or lying with `lying`
   bars(m, x, y) {
     const one = (a, b) => {
@@ -253,11 +249,12 @@ const drawn = {
     const style = `fill: ${paint(m.colour)}; opacity: ${m.strength ?? 0.18}`;
     return [mark("path", { d: `M${up.join("L")}L${down.join("L")}Z`, style })];
   },
-  // a closed outline, filled
+  // a closed outline, filled; several with a gap between them
   shape(m, x, y) {
     const corners = m.shape.map(([a, b]) => `${x.at(a).toFixed(2)} ${y.at(b).toFixed(2)}`);
+    const d = `M${corners.join("L").replaceAll("LNaN NaNL", "ZM")}Z`;
     const style = `fill: ${paint(m.colour)}; fill-opacity: ${m.strength ?? 0.18}; stroke: ${m.edge ? paint(m.colour) : "none"}`;
-    return [mark("path", { d: `M${corners.join("L")}Z`, style })];
+    return [mark("path", { d, style, "stroke-dasharray": m.dash })];
   },
   rule(m, x, y, _, [left, right, top, bottom]) {
     const style = `stroke: ${paint(m.colour ?? "muted")}; stroke-width: ${m.wide ?? 1}`;
@@ -304,6 +301,23 @@ const drawn = {
   ],
 };
 const kindOf = (m) => Object.keys(drawn).find((kind) => kind in m);
+
+// Lines, or opaque outlines, that follow one another and look alike become one path: less to lay out.
+const GAP = [Number.NaN, Number.NaN];
+function together(list) {
+  const out = [];
+  let before;
+  for (const m of list) {
+    const kind = kindOf(m);
+    const { line, shape, at, start, ...rest } = m;
+    const simple = (line && !m.dots) || (shape && (m.strength === 0 || m.strength === 1));
+    const look = simple && JSON.stringify([kind, rest]);
+    if (look && look === before) out.at(-1)[kind].push(GAP, ...pointsOf(m[kind], m));
+    else out.push(look ? { ...rest, [kind]: [...pointsOf(m[kind], m)] } : m);
+    before = look;
+  }
+  return out;
+}
 
 // What a mark must have room for, as [x, y].
 function spanOf(m) {
@@ -410,12 +424,10 @@ function plane(app, options) {
     }
     if (ax.label) write(ax.label, (left + right) / 2, height - 6, "middle", "tfx-axis");
     redrawn(axes, grid);
-    const nodes = list
-      .filter((m) => !m.handle)
-      .map((m) => {
-        const look = { "data-term": m.term, class: `tfx-mark-${kindOf(m)}` };
-        return mark("g", look, ...drawn[kindOf(m)](m, x, y, ay.log, box));
-      });
+    const nodes = together(list.filter((m) => !m.handle)).map((m) => {
+      const look = { "data-term": m.term, class: `tfx-mark-${kindOf(m)}` };
+      return mark("g", look, ...drawn[kindOf(m)](m, x, y, ay.log, box));
+    });
     nodes.push(...endNames(names));
     redrawn(marks, nodes);
     hold(
