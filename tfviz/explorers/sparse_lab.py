@@ -257,27 +257,44 @@ class _FloorDivision(sp.Function):  # type: ignore[misc, unused-ignore]
 
 
 class _Remainder(sp.Function):  # type: ignore[misc, unused-ignore]
-    """a mod b where a is known not to be negative: JavaScript's % will do. By the prime of the
-    hash a division is three times as fast, as a is beyond 32 bits; exact, as it is below 2⁵³."""
+    """a mod b where a is known not to be negative. JavaScript's % takes thrice as long as a
+    division where a is beyond 32 bits; this is exact, as a is below 2⁵³."""
 
     is_integer = True
     is_nonnegative = True
 
     def _javascript(self, printer: Any) -> str:
-        if self.args[1].is_Integer and self.args[1] > 2**16:
-            p = self.args[1]
-            return f"((x) => x - {p} * Math.floor(x / {p}))({printer._print(self.args[0])})"
-        return f"(({printer._print(self.args[0])}) % ({printer._print(self.args[1])}))"
+        a, b = map(printer._print, self.args)
+        return f"((a, b) => a - b * Math.floor(a / b))({a}, {b})"
+
+
+class _Hashed(sp.Function):  # type: ignore[misc, unused-ignore]
+    """The library's hash; neighbours in a row often ask for the same number again."""
+
+    is_integer = True
+    is_nonnegative = True
+
+    def _javascript(self, printer: Any) -> str:
+        return f"hash({', '.join(map(printer._print, self.args))})"
+
+
+def _with_hash(function: str) -> str:
+    """The function, and before it the hash, which keeps what it was asked for last."""
+    terms = sp.symbols("a b c", integer=True, nonnegative=True)
+    made = _body(_spelled(hash_of(*terms), {}))
+    new = f"if (a !== x || b !== y || c !== z) {{ x = a; y = b; z = c; made = {made}; }}"
+    kept = f"const hash = (a, b, c = 0) => {{ {new} return made; }};"
+    return f"(() => {{ let x, y, z, made; {kept} return {function}; }})()"
 
 
 def _spelled(e: Any, known: dict[Any, Any]) -> Any:
-    """The formula with what is `known` of its symbols, the library's hash written out, and the
+    """The formula with what is `known` of its symbols, and the
     cheaper ⌊a/b⌋ and a mod b. In one walk: SymPy thinks long about each remainder that is made."""
     if not e.args or isinstance(e, sp.IndexedBase | _FloorDivision | _Remainder):
         return known.get(e, e)
     parts = [_spelled(part, known) for part in e.args]
     if hasattr(e, "_javascript"):
-        return _spelled(hash_of(*parts), {})
+        return _Hashed(*parts)
     if isinstance(e, sp.floor):
         return _FloorDivision(*parts[0].as_numer_denom())
     if isinstance(e, sp.Mod) and parts[0].is_nonnegative:
@@ -286,8 +303,9 @@ def _spelled(e: Any, known: dict[Any, Any]) -> Any:
 
 
 def by_rows(expression: Any, arguments: list[str]) -> str:
-    """The formula as JavaScript that fills a matrix fast: (i, …) => (j) => condition. What does not
-    depend on j is computed once in each row, what several parts share once in each cell."""
+    """The formula as JavaScript that fills a matrix fast: (i, …) => [what its row is made of, j =>
+    condition]. What does not depend on j is computed once in each row, what several parts share
+    once in each cell, and rows that are made of the same are alike."""
     of_row: dict[Any, Any] = {}
 
     def lift(e: Any) -> Any:
@@ -307,7 +325,11 @@ def by_rows(expression: Any, arguments: list[str]) -> str:
         for lines in (before, shared_cell)
     )
     given = ", ".join(a for a in arguments if a != "j")
-    return f"({given}) => {{ {outer}return (j) => {{ {inner}return {_body(condition)}; }}; }}"
+    used = {s.name for e in (condition, *(e for _, e in shared_cell)) for s in e.free_symbols}
+    made_of = ", ".join(sorted(n for n in used if n == "i" or n.startswith("row")))
+    cells = f"(j) => {{ {inner}return {_body(condition)}; }}"
+    function = f"({given}) => {{ {outer}return [[{made_of}], {cells}]; }}"
+    return _with_hash(function) if expression.has(_Hashed) else function
 
 
 def _body(expression: Any) -> str:

@@ -4,8 +4,8 @@ const FAMILIES = tf.data.families;
 
 // --- patterns: spec → bits ---------------------------------------------------------------------------
 
-// One compiled formula for each family, on its first use: (i, …parameters) => (j) => allowed. The
-// parameters are arguments, so it serves every position of the sliders.
+// One compiled formula for each family, on its first use: (i, …parameters) => [what the row is made
+// of, (j) => allowed]. The parameters are arguments, so it serves every position of the sliders.
 const formulas = {};
 const formula = (name) => (formulas[name] ??= new Function(`return ${FAMILIES[name].rows}`)());
 
@@ -40,9 +40,13 @@ function bits(spec, L) {
     .slice(2)
     .map((name) => (name === "length" ? L : spec.params[name]));
   const row = formula(spec.name);
-  for (let i = 0, k = 0; i < L; i++) {
-    const allowed = row(i, ...values);
-    for (let j = 0; j < L; j++, k++) out[k] = allowed(j) ? 1 : 0;
+  let above;
+  for (let i = 0, k = 0; i < L; i++, k += L) {
+    const [madeOf, allowed] = row(i, ...values);
+    const key = madeOf.join();
+    if (key === above) out.copyWithin(k, k - L, k);
+    else for (let j = 0; j < L; j++) out[k + j] = allowed(j) ? 1 : 0;
+    above = key;
   }
   return out;
 }
