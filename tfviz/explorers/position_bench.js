@@ -142,7 +142,7 @@ export default tf.explorer({
         .range(2 * L - 1, (m) => [m + 1 - L, low[m], high[m]])
         .filter(([, a, b]) => a <= b);
       profile.show({
-        title: "row i by distance: drag the dot; band: all rows",
+        title: `scores of query ${i}: drag the dot; band: all queries`,
         label: `Scores of query ${i} by distance, for ${names.map(named).join(", ")}`,
         x: { from: -i, to: L - 1 - i, label: "distance j − i", whole: true },
         y: {},
