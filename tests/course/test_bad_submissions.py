@@ -204,8 +204,8 @@ def watch(process: subprocess.Popen[str]) -> None:
         tree = family(process.pid)
         memory = 0
         for member in tree:
-            with contextlib.suppress(psutil.Error):
-                memory += member.memory_info().rss
+            with contextlib.suppress(psutil.Error):  # what fifty copies share counts once
+                memory += member.memory_full_info().pss
         if memory > MOST_MEMORY:
             for member in tree:
                 with contextlib.suppress(psutil.Error):
