@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from refusals import refused
 from three import Three, three
 from torch import Tensor, nn
 
@@ -320,6 +321,16 @@ def a_model_takes_it(make: Callable[[], Core]) -> None:
         assert all(p.grad is not None and p.grad.isfinite().all() for p in module.parameters())
 
 
+def it_wants_a_whole_text(core: Core, Q: Tensor, K: Tensor, V: Tensor) -> None:
+    """A core that finds the pairs by itself refuses a pattern of positions, another sequence's
+    keys, padding and a cache."""
+    real = torch.ones(len(Q), Q.shape[2], dtype=torch.bool)
+    for where in (Where(P.strided(stride=4)), Where(crosses=True), Where(real=real)):
+        refused("give full or causal attention of a text to itself", core, Q, K, V, where)
+    kept = Where(P.causal(), keep=lambda state: None)
+    refused("a cache cannot keep … : call the model without one", core, Q, K, V, kept)
+
+
 LAWS: tuple[Callable[[Subject], None], ...] = (
     definition_is_efficient_with_gradients,
     rows_are_shares_of_what_is_allowed,
@@ -335,15 +346,6 @@ LAWS: tuple[Callable[[Subject], None], ...] = (
     what_was_answered_cannot_change,
     it_grows_no_faster_than_it_says,
 )
-
-
-def refused(says: str, core: Core, *given: Any) -> None:
-    try:
-        core(*given)
-    except (TypeError, ValueError) as error:
-        assert says in str(error), f"{error!r} does not say {says!r}"
-    else:
-        raise AssertionError(f"accepted, where {says or 'an error'} was due")
 
 
 def agree_with_gradients(got: Tensor, wanted: Tensor, leaves: Sequence[Tensor]) -> None:

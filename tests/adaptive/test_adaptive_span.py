@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor, nn
 
@@ -135,17 +137,11 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    leaves = qkv(8)
-    for z, R, says in (
-        (of_heads(1, 2), 4, r"z has shape \(2, 1\); give \(3, 1\), or \(2, 3, 8\)"),
-        (of_heads(1, 2, -3), 4, "z holds -3; a span cannot be negative"),
-        (of_heads(1, 2, 3), 0, "R = 0 is a step"),
-    ):
-        with pytest.raises(ValueError, match=says):
-            span.span_attention(*leaves, z, R)
-    with pytest.raises(ValueError, match="start = 50"):
-        span.AdaptiveSpan(3, S=40, R=8, start=50)
-    with pytest.raises(ValueError, match="spans of 2 heads, Q has 3"):
-        span.AdaptiveSpan(2, 40, 8)(*leaves, Where(causal()))
-    with pytest.raises(ValueError, match="no core of this model has spans"):
-        span.price(nn.Linear(2, 2))
+    leaves, z = qkv(8), of_heads(1, 2, 3)
+    attend = partial(span.span_attention, *leaves)
+    refused("z has shape (2, 1); give (3, 1), or (2, 3, 8)", attend, of_heads(1, 2), 4)
+    refused("z holds -3; a span cannot be negative", attend, of_heads(1, 2, -3), 4)
+    refused("R = 0 is a step", attend, z, 0)
+    refused("spans of 2 heads, Q has 3", span.AdaptiveSpan(2, 40, 8), *leaves, Where(causal()))
+    refused("no core of this model has spans", span.price, nn.Linear(2, 2))
+    ranges(span.AdaptiveSpan, h=(3, 1), S=(40.0,), R=(8.0,), start=(5.0, 0.0, 40.0))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 import torch
 from laws import a_model_takes_it, work_grows_no_faster
+from refusals import refused
 from torch import Tensor
 
 from tfviz.adaptive.adaptive_span import price, span_attention, span_definition
@@ -72,7 +72,6 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 def test_bad_input_is_named() -> None:
     _, leaves = core_and_qkv(8)
-    with pytest.raises(ValueError, match="start = 40: a sigmoid never gets there"):
-        DynamicSpan(2, 6, S=40, R=8, start=40)
-    with pytest.raises(ValueError, match="v is for 2 heads of 6, Q has 3 of 6"):
-        DynamicSpan(2, 6, S=40, R=8)(*leaves, Where(causal()))
+    core = DynamicSpan(2, 6, S=40, R=8)
+    refused("start = 40: a sigmoid never gets there", DynamicSpan, 2, 6, S=40, R=8, start=40)
+    refused("v is for 2 heads of 6, Q has 3 of 6", core, *leaves, Where(causal()))

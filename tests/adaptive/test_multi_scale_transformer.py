@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 import pytest
 import torch
+from refusals import ranges, refused
 from three import three
 
 from tfviz.adaptive import multi_scale_transformer as ms
@@ -66,7 +67,5 @@ def test_a_layer_costs_the_sum_of_its_windows() -> None:
 
 def test_bad_input_is_named() -> None:
     for scales in ((), (3, 1), (1, 1)):
-        with pytest.raises(ValueError, match="give whole numbers that grow"):
-            ms.allocation(2, 4, scales, 0.5)
-    with pytest.raises(ValueError, match="h = 0"):
-        ms.allocation(2, 0, SCALES, 0.5)
+        refused("give whole numbers that grow", ms.allocation, 2, 4, scales, 0.5)
+    ranges(partial(ms.allocation, scales=SCALES, alpha=0.5), N=(2, 1), h=(4, 1))

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import pytest
 import torch
 from laws import agree_with_gradients, work_grows_no_faster
+from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor
 
@@ -199,14 +199,9 @@ def test_work_grows_with_the_length() -> None:
 
 
 def test_errors_say_what_to_do() -> None:
-    for m, k, says in ((-1, 32, "m = -1"), (4, 0, "k = 0")):
-        with pytest.raises(ValueError, match=says):
-            Memorizing(2, 4, m=m, k=k)
-    with pytest.raises(ValueError, match="a bias such as T5Bias"):
-        Memorizing(2, 4, m=4, local=lambda: Rope(4))
+    ranges(partial(Memorizing, 2, 4), m=(4, 0), k=(32, 1), window=(3, 0))
+    refused("a bias such as T5Bias", Memorizing, 2, 4, m=4, local=lambda: Rope(4))
     made, x = core(4), qkv(5)
-    with pytest.raises(ValueError, match="left to right"):
-        made(*x, Where(sliding_window(lookback=2)))
-    with pytest.raises(ValueError, match="b is for 2 heads"):
-        made(*(y.repeat(1, 2, 1, 1) for y in x), Where(CAUSAL))
+    refused("left to right", made, *x, Where(sliding_window(lookback=2)))
+    refused("b is for 2 heads", made, *(y.repeat(1, 2, 1, 1) for y in x), Where(CAUSAL))
     assert math.isclose(float(Memorizing(1, 16, m=1).tau.detach()[0]), 4.0)

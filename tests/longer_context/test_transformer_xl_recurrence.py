@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from laws import agree_with_gradients, work_grows_no_faster
+from refusals import ranges, refused
 from torch import Tensor, nn
 
 from tfviz.basics.additive_attention import Additive
@@ -131,8 +132,7 @@ def test_state_saved_and_resumed_to_the_last_bit() -> None:
     rest = streamed(gpt, TEXT[:, 10:], [5, 5], cache)
     assert streamed(again, TEXT[:, 10:], [5, 5], back).equal(rest)
     assert not streamed(again, TEXT[:, 10:], [5, 5]).equal(rest) and first.shape == (2, 10, 11)
-    with pytest.raises(ValueError, match="which this model has not"):
-        room.resumed(model(4, N=1), room.saved(gpt, cache))
+    refused("which this model has not", room.resumed, model(4, N=1), room.saved(gpt, cache))
 
 
 def test_it_trains_and_writes() -> None:
@@ -222,14 +222,9 @@ def test_work_grows_with_the_length() -> None:
 
 
 def test_errors_say_what_to_do() -> None:
-    with pytest.raises(ValueError, match="m = -1"):
-        transformer_xl(11, 16, 2, 1, -1)
-    with pytest.raises(ValueError, match="made from Dense"):
-        transformer_xl(11, 16, 2, 1, 4, core=lambda: Additive(8, 8))
+    ranges(partial(transformer_xl, 11, 16, 2, 1), m=(4, 0))
+    refused("made from Dense", transformer_xl, 11, 16, 2, 1, 4, core=lambda: Additive(8, 8))
     attend, X = model(4).stack.blocks[0].attend, torch.randn(1, 3, 16).double()
-    with pytest.raises(ValueError, match="no padding"):
-        attend(X, real=torch.ones(1, 3, dtype=torch.bool))
-    with pytest.raises(ValueError, match="L = 0"):
-        room.reach(1, 1, 0)
-    with pytest.raises(ValueError, match="b = 12"):
-        room.streams(torch.arange(11), 12)
+    refused("no padding", attend, X, real=torch.ones(1, 3, dtype=torch.bool))
+    ranges(room.reach, N=(1, 1), m=(1, 0), L=(4, 1))
+    refused("b = 12", room.streams, torch.arange(11), 12)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from laws import agree_with_gradients, work_grows_no_faster
+from refusals import refused
 from three import Three, three
 from torch import Tensor
 
@@ -144,12 +146,8 @@ def test_hugging_face_in_eval_counts_the_first_block_three_times() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    Q, K, V = qkv(12)
-    with pytest.raises(ValueError, match="4 blocks of 4 are not L = 12"):
-        bb.bigbird_attention(Q, K, V, 4, bb.random_blocks(4, 0))
-    with pytest.raises(ValueError, match="drawn is for 3 heads, Q has 2"):
-        bb.bigbird_attention(Q, K, V, 4, bb.random_blocks(3, 0, heads=3))
-    with pytest.raises(ValueError, match="r = 2"):
-        bb.random_blocks(6, 2)
-    with pytest.raises(ValueError, match="block = 0"):
-        bb.bigbird_attention(Q, K, V, 0, bb.random_blocks(3, 0))
+    attend = partial(bb.bigbird_attention, *qkv(12))
+    refused("4 blocks of 4 are not L = 12", attend, 4, bb.random_blocks(4, 0))
+    refused("drawn is for 3 heads, Q has 2", attend, 4, bb.random_blocks(3, 0, heads=3))
+    refused("block = 0", attend, 0, bb.random_blocks(3, 0))
+    refused("r = 2", bb.random_blocks, 6, 2)

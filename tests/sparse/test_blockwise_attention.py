@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise, permutations
 
 import pytest
 import torch
+from refusals import ranges, refused
 
 from tfviz import patterns
 from tfviz.attention import attention
@@ -86,14 +88,10 @@ def test_identity_alone_never_leaves_its_block() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, K, V = torch.randn(3, 1, 2, 10, 4)
-    with pytest.raises(ValueError, match=r"L = 10 is not a multiple of n = 3 blocks; choose n"):
-        blockwise.blockwise_attention(Q, K, V, [(1, 2, 0)] * 2)
-    with pytest.raises(ValueError, match="permutations has 1 members for h = 2"):
-        blockwise.blockwise_attention(Q, K, V, [(1, 2, 0)])
+    attend = partial(blockwise.blockwise_attention, Q, K, V)
+    refused("L = 10 is not a multiple of n = 3 blocks; choose n", attend, [(1, 2, 0)] * 2)
+    refused("permutations has 1 members for h = 2", attend, [(1, 2, 0)])
     for wrong in ((0, 0), (0, 1, 2, 3, 4)):
-        with pytest.raises(ValueError, match="not a permutation"):
-            blockwise.blockwise_attention(Q, K, V, [(0, 1), wrong])
-    with pytest.raises(ValueError, match="not a permutation"):
-        blockwise.blockwise_definition(Q[0, 0], K[0, 0], V[0, 0], (0, 0))
-    with pytest.raises(ValueError, match="n = 11 is out of range"):
-        blockwise.block_starts(10, 11)
+        refused("not a permutation", attend, [(0, 1), wrong])
+    refused("not a permutation", blockwise.blockwise_definition, Q[0, 0], K[0, 0], V[0, 0], (0, 0))
+    ranges(partial(blockwise.block_starts, 10), n=(4, 1, 10))

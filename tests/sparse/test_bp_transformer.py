@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from laws import agree_with_gradients, work_grows_no_faster
+from laws import agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from refusals import refused
 from three import Three, three
 from torch import Tensor
 
-from tfviz.cores import Where
 from tfviz.models.blocks import MultiHeadAttention
-from tfviz.patterns import causal, full, strided
+from tfviz.patterns import causal, full
 from tfviz.sparse import bp_transformer as bpt
 
 GOLDEN = """
@@ -143,14 +143,8 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, K, V = rows(8)
-    with pytest.raises(ValueError, match="k = 0 is out of range"):
-        bpt.tree_attention(Q, K, V, 0)
-    with pytest.raises(ValueError, match="no tree has 8 rows"):
-        bpt.tree_attention(Q[:, :, :8], K[:, :, :8], V[:, :, :8], 1)
-    with pytest.raises(ValueError, match="a has 2 vectors, the edges of L = 8 are of 7 types"):
-        bpt.tree_attention(Q, K, V, 1, a=torch.zeros(2, 4))
-    core = bpt.Tree(4, k=1)
-    with pytest.raises(ValueError, match="the tree chooses the pairs itself"):
-        core(Q, K, V, Where(strided(stride=4)))
-    with pytest.raises(ValueError, match="a cache cannot keep spans"):
-        core(Q, K, V, Where(causal(), keep=lambda state: None))
+    refused("k = 0 is out of range", bpt.tree_attention, Q, K, V, 0)
+    refused("no tree has 8 rows", bpt.tree_attention, Q[:, :, :8], K[:, :, :8], V[:, :, :8], 1)
+    says = "a has 2 vectors, the edges of L = 8 are of 7 types"
+    refused(says, bpt.tree_attention, Q, K, V, 1, a=torch.zeros(2, 4))
+    it_wants_a_whole_text(bpt.Tree(4, k=1), Q, K, V)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from laws import agree_with_gradients, work_grows_no_faster
+from refusals import refused
 from torch import Tensor
 
 from tfviz import patterns
@@ -123,14 +124,11 @@ def test_work_grows_with_the_length() -> None:
 def test_bad_input_is_named() -> None:
     x = inputs(requires_grad=False)
     masks = etc.sentence_masks(LENGTHS, 3)
-    with pytest.raises(ValueError, match=r"masks.l2l has shape \(8, 7\); give \(8, 5\)"):
-        called(x, etc.etc_attention, 2, masks=masks)
-    with pytest.raises(ValueError, match="labels and P belong together"):
-        called(x, etc.etc_attention, 2, P=torch.zeros(2, 9, 4))
+    refused("masks.l2l has shape (8, 7); give (8, 5)", called, x, etc.etc_attention, 2, masks=masks)
+    refused("labels and P belong together", called, x, etc.etc_attention, 2, P=torch.zeros(2, 9, 4))
     with pytest.raises(ValueError, match="labels go to 13, P has 9 vectors"):
         labels = etc.sentence_labels(LENGTHS, 2, 2)
         called(x, etc.etc_attention, 2, labels=labels, P=torch.zeros(2, 9, 4).double())
-    with pytest.raises(ValueError, match=r"K\.g2l has 3 keys; there are 8 such tokens"):
-        called([*x[:3], x[2], *x[4:]], etc.etc_attention, 2)
-    with pytest.raises(ValueError, match="radius = -1"):
-        called(x, etc.etc_attention, -1)
+    few = [*x[:3], x[2], *x[4:]]
+    refused("K.g2l has 3 keys; there are 8 such tokens", called, few, etc.etc_attention, 2)
+    refused("radius = -1", called, x, etc.etc_attention, -1)

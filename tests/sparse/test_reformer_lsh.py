@@ -7,11 +7,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from refusals import refused
 from torch import Tensor
 
-from tfviz.cores import Where
-from tfviz.patterns import causal, strided
 from tfviz.sparse import reformer_lsh as lsh
 
 GOLDEN = """
@@ -158,16 +157,8 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, V = qv()
-    with pytest.raises(ValueError, match="b = 3 is odd; buckets come in pairs"):
-        lsh.directions(6, 3)
-    with pytest.raises(ValueError, match="chunk = 5 does not divide L = 24"):
-        lsh.lsh_attention(Q, V, lsh.directions(6, 4), 5)
-    with pytest.raises(ValueError, match="X has rows of 6 numbers, R is for 8"):
-        lsh.buckets(Q, lsh.directions(8, 4))
-    with pytest.raises(ValueError, match="theta = 4"):
-        lsh.collision(4)
-    core = lsh.LSH(6, chunk=4)
-    with pytest.raises(ValueError, match="LSH attention chooses the pairs itself"):
-        core(Q, Q, V, Where(strided(stride=4)))
-    with pytest.raises(ValueError, match="a cache cannot keep sorted chunks"):
-        core(Q, Q, V, Where(causal(), keep=lambda state: None))
+    refused("b = 3 is odd; buckets come in pairs", lsh.directions, 6, 3)
+    refused("chunk = 5 does not divide L = 24", lsh.lsh_attention, Q, V, lsh.directions(6, 4), 5)
+    refused("X has rows of 6 numbers, R is for 8", lsh.buckets, Q, lsh.directions(8, 4))
+    refused("theta = 4", lsh.collision, 4)
+    it_wants_a_whole_text(lsh.LSH(6, chunk=4), Q, Q, V)

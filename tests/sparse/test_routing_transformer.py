@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
-from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor
 
 from tfviz.attention import attention
 from tfviz.cores import Where
-from tfviz.patterns import causal, full, strided
+from tfviz.patterns import causal, full
 from tfviz.sparse import routing_transformer as routing
 
 GOLDEN = """
@@ -156,14 +158,7 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, K, V = qkv()
-    with pytest.raises(ValueError, match="w = 25 is out of range"):
-        routing.members(Q, centroids(4), 25)
-    with pytest.raises(ValueError, match="X has rows of 6 numbers, mu has 8"):
-        routing.clusters(Q, centroids(4, d=8))
-    with pytest.raises(ValueError, match="decay = 2"):
-        routing.moved(centroids(4), torch.ones(3, 4), Q, decay=2)
-    core = routing.Routing(3, 6, k=4)
-    with pytest.raises(ValueError, match="routing chooses the pairs itself"):
-        core(Q, K, V, Where(strided(stride=4)))
-    with pytest.raises(ValueError, match="a cache cannot keep clusters"):
-        core(Q, K, V, Where(causal(), keep=lambda state: None))
+    ranges(partial(routing.members, Q, centroids(4)), w=(6, 1, 24))
+    refused("X has rows of 6 numbers, mu has 8", routing.clusters, Q, centroids(4, d=8))
+    refused("decay = 2", routing.moved, centroids(4), torch.ones(3, 4), Q, decay=2)
+    it_wants_a_whole_text(routing.Routing(3, 6, k=4), Q, K, V)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
-from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from refusals import refused
 from three import Three, three
 from torch import Tensor
 
 from tfviz.attention import attention
 from tfviz.cores import Where
-from tfviz.patterns import causal, full, strided
+from tfviz.patterns import causal, full
 from tfviz.sparse import sac
 
 GOLDEN = """
@@ -129,22 +131,14 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    leaves = qkv()
-    with pytest.raises(ValueError, match="edges name node 0 to 24; there are 24"):
-        sac.edge_attention(*leaves, torch.tensor([[[[0, 24]]]]))
-    with pytest.raises(ValueError, match=r"edges has shape \(1, 2\); give"):
-        sac.edge_attention(*leaves, torch.tensor([[0, 2]]))
-    with pytest.raises(ValueError, match="edges name node -1"):
-        sac.edge_mask(torch.tensor([[-1, 2]]), 4)
-    with pytest.raises(ValueError, match=r"given has shape \(1, 2, 2\)"):
-        sac.EdgePredictor(4)(torch.randn(1, 5, 4), 1, given=torch.zeros(1, 2, 2).long())
-    core = sac.Edges()
-    with pytest.raises(ValueError, match=r"set core\.edges"):
-        core(*leaves, Where(full()))
+    leaves, core = qkv(), sac.Edges()
+    attend = partial(sac.edge_attention, *leaves)
+    refused("edges name node 0 to 24; there are 24", attend, torch.tensor([[[[0, 24]]]]))
+    refused("edges has shape (1, 2); give", attend, torch.tensor([[0, 2]]))
+    refused("edges name node -1", sac.edge_mask, torch.tensor([[-1, 2]]), 4)
+    given = torch.zeros(1, 2, 2).long()
+    refused("given has shape (1, 2, 2)", sac.EdgePredictor(4), torch.randn(1, 5, 4), 1, given=given)
+    refused("set core.edges", core, *leaves, Where(full()))
     core.edges = torch.tensor([[[[0, 3]]]])
-    with pytest.raises(ValueError, match="edges look ahead"):
-        core(*leaves, Where(causal()))
-    with pytest.raises(ValueError, match="a cache cannot keep edges of a whole text"):
-        core(*leaves, Where(full(), keep=lambda state: None))
-    with pytest.raises(ValueError, match="the edges say who meets whom"):
-        core(*leaves, Where(strided(stride=4)))
+    refused("edges look ahead", core, *leaves, Where(causal()))
+    it_wants_a_whole_text(core, *leaves)

@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from refusals import refused
 from scipy.optimize import linear_sum_assignment
 from three import Three, three
 from torch import Tensor
 
 from tfviz.attention import attention
 from tfviz.cores import Where
-from tfviz.patterns import causal, strided
+from tfviz.patterns import causal
 from tfviz.sparse import sparse_sinkhorn as sk
 
 GOLDEN = """
@@ -134,13 +135,7 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, K, V = qkv()
-    with pytest.raises(ValueError, match="n = 5 does not divide L = 24"):
-        sk.cut(Q, 5)
-    with pytest.raises(ValueError, match=r"tau = 0; a temperature is above 0"):
-        sk.sinkhorn(scores(3), 3, tau=0)
-    with pytest.raises(ValueError, match="steps = 4 ends with columns"):
-        sk.Sinkhorn(4, steps=4)
-    with pytest.raises(ValueError, match="Sinkhorn attention chooses the pairs itself"):
-        sk.Sinkhorn(4)(Q, K, V, Where(strided(stride=4)))
-    with pytest.raises(ValueError, match="a cache cannot keep sorted blocks"):
-        sk.Sinkhorn(4)(Q, K, V, Where(causal(), keep=lambda state: None))
+    refused("n = 5 does not divide L = 24", sk.cut, Q, 5)
+    refused("tau = 0; a temperature is above 0", sk.sinkhorn, scores(3), 3, tau=0)
+    refused("steps = 4 ends with columns", sk.Sinkhorn, 4, steps=4)
+    it_wants_a_whole_text(sk.Sinkhorn(4), Q, K, V)

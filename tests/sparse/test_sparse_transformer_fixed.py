@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from refusals import ranges, refused
 from torch import Tensor
 
 from tfviz import patterns
@@ -139,11 +140,6 @@ def test_definition_mask_and_sparse_agree_with_gradients(L: int, block: int, c: 
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="summary"):
-        fixed.factors(block=4, summary=5)
-    with pytest.raises(ValueError, match="block"):
-        fixed.factors(block=0)
-    with pytest.raises(ValueError, match="summary = 9 is out of range"):
-        fixed.lost_when_swapped(16, block=8, summary=9)
-    with pytest.raises(ValueError, match="j = 3 is out of range"):
-        fixed.relay(2, 3, 4)
+    ranges(fixed.factors, block=(4, 1), summary=(1, 1, 4))
+    ranges(fixed.lost_when_swapped, L=(16, 1), block=(8, 1), summary=(1, 1, 8))
+    refused("j = 3 is out of range", fixed.relay, 2, 3, 4)

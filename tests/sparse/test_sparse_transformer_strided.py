@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from refusals import ranges, refused
 from three import three
 from torch import Tensor
 
@@ -151,11 +152,7 @@ def test_best_stride_is_the_minimum_and_close_to_the_root() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="stride"):
-        strided.factors(0)
-    with pytest.raises(ValueError, match="base = 1"):
-        strided.radix_factors(1, 2)
-    with pytest.raises(ValueError, match="j = 5 is out of range"):
-        strided.relay(4, 5, 2)
-    with pytest.raises(ValueError, match="one S_i per row"):
-        strided.attend(*three(torch.randn(3, 4, 2)), [[0]])
+    ranges(strided.factors, stride=(4, 1))
+    ranges(strided.radix_factors, base=(3, 2), p=(2, 1))
+    refused("j = 5 is out of range", strided.relay, 4, 5, 2)
+    refused("one S_i per row", strided.attend, *three(torch.randn(3, 4, 2)), [[0]])

@@ -162,7 +162,8 @@ class AdaptiveSpan(Span):
 
     def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
         if Q.shape[1] != len(self.share):
-            raise ValueError(f"there are spans of {len(self.share)} heads, Q has {Q.shape[1]}")
+            h, asked = len(self.share), Q.shape[1]
+            raise ValueError(f"there are spans of {h} heads, Q has {asked}; make it for {asked}")
 
     def spans(self, Q: Tensor) -> Tensor:
         self.share.data.clamp_(0, 1)

@@ -208,7 +208,9 @@ def tree_attention(
     if a is None:
         return merged
     if len(a) < (types := reads(L, k, causal).shape[1]):
-        raise ValueError(f"a has {len(a)} vectors, the edges of L = {L} are of {types} types")
+        raise ValueError(
+            f"a has {len(a)} vectors, the edges of L = {L} are of {types} types; give one for each"
+        )
     out = []
     for block, *rest in _gathers(L, k, causal):
         q = Q[:, :, block.first : block.first + block.rows].unflatten(2, (-1, block.size))

@@ -65,7 +65,8 @@ def buckets(X: Float[Tensor, "*b L d"], R: Directions) -> Int[Tensor, "*b rounds
     for directions in R:
         if X.shape[-1] != directions.shape[-2]:
             raise ValueError(
-                f"X has rows of {X.shape[-1]} numbers, R is for {directions.shape[-2]}"
+                f"X has rows of {X.shape[-1]} numbers, R is for {directions.shape[-2]}; draw R by "
+                f"directions({X.shape[-1]}, b)"
             )
         half = directions.shape[-1]
         every = directions.to(X).transpose(-3, -2).flatten(-2)  # all rounds in one product

@@ -41,7 +41,9 @@ from tfviz.cores import Where
 def affinity(X: Float[Tensor, "*b L d"], mu: Float[Tensor, "*c k d"]) -> Float[Tensor, "*b k L"]:
     """x̂ · μ_c of every centroid with every row; the length of a row plays no part."""
     if X.shape[-1] != mu.shape[-1]:
-        raise ValueError(f"X has rows of {X.shape[-1]} numbers, mu has {mu.shape[-1]}")
+        raise ValueError(
+            f"X has rows of {X.shape[-1]} numbers, mu has {mu.shape[-1]}; give both the same"
+        )
     return mu.to(X) @ F.normalize(X.detach(), dim=-1).mT
 
 
