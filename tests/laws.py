@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from refusals import refused
+from refusals import of_no_kind, refused
 from three import Three, three
 from torch import Tensor, nn
 
@@ -243,15 +243,15 @@ def bad_input_is_named(subject: Subject) -> None:
     core, X = subject.core(), qkv()
     for asked in (False, True):
         where = Where(P.causal(), weights=asked)
-        for real, says in (
-            (torch.ones(B, L), "real is torch.float32"),
-            (torch.ones(B, L, dtype=torch.long), "real is torch.int64"),
-            (torch.ones(B, L - 1, dtype=torch.bool), "real has shape"),
-        ):
-            refused(says, core, *X, replace(where, real=real))
+        for dtype in (torch.float32, torch.int64):
+            numbers = torch.ones(B, L, dtype=dtype)
+            of_no_kind(f"real is {dtype}", core, *X, replace(where, real=numbers))
+        few = torch.ones(B, L - 1, dtype=torch.bool)
+        refused("real has shape", core, *X, replace(where, real=few))
         square = P.table(torch.ones(L + 1, L + 1, dtype=torch.bool).tril())
         refused(f"the table is for L = {L + 1}", core, *X, replace(where, pattern=square))
-        refused("", core, X[0], X[1][:, :, 1:], X[2][:, :, 1:], where)  # more queries than keys
+        fewer = [x[:, :, 1:] for x in X[1:]]  # more queries than keys
+        refused(f"{L - 1}", core, X[0], *fewer, where)
 
 
 @torch.no_grad()
@@ -283,21 +283,24 @@ def it_grows_no_faster_than_it_says(subject: Subject) -> None:
 
 
 def work_grows_no_faster(
-    make: Callable[[int, bool], Callable[[], Tensor]],
+    attend: Callable[[int], Callable[..., Tensor]],
     exponent: float,
+    *,
     largest: float | None = None,
+    leaves: Callable[[int], Sequence[tuple[int, ...]]] = lambda L: 3 * [(1, 1, L, 16)],
     work: tuple[int, int] = (1024, 4096),
     memory: tuple[int, int] = (4096, 16384),
 ) -> None:
     """The elements produced, with gradients and without, and the largest tensor (`largest`, if its
-    power is another one) grow slower than L to this power. `make(L, leaves want gradients)` gives
-    the call; what it plans once is planned before."""
+    power is another one) grow slower than L to this power. `attend(L)` is called with tensors of
+    the sizes of `leaves`, by default Q, K and V; what it plans once is planned before."""
 
     def at(L: int, backward: bool = False) -> Callable[[], Tensor]:
-        call = make(L, backward)
+        torch.manual_seed(0)
+        call, X = attend(L), [torch.randn(size, requires_grad=backward) for size in leaves(L)]
 
         def run() -> Tensor:
-            out = call()
+            out = call(*X)
             if backward:
                 out.sum().backward()
             return out
@@ -308,6 +311,16 @@ def work_grows_no_faster(
     assert slope(largest_storage, at, memory) < (largest or exponent)
     for backward in (False, True):
         assert slope(elements_produced, partial(at, backward=backward), work) < exponent
+
+
+def in_segments(attend: nn.Module, n: int) -> Callable[[Tensor], Tensor]:
+    """What an attention makes of a text that comes n tokens at a time."""
+
+    def stream(X: Tensor) -> Tensor:
+        cache: dict[nn.Module, Any] = {}
+        return torch.cat([attend(x, cache=cache) for x in X.split(n, 1)], 1)
+
+    return stream
 
 
 def a_model_takes_it(make: Callable[[], Core]) -> None:

@@ -6,6 +6,7 @@ from functools import partial, reduce
 
 import pytest
 import torch
+from golden import drawn
 from refusals import ranges, refused
 from three import three
 
@@ -25,8 +26,7 @@ GOLDEN = """
 
 
 def test_two_heads_by_hand() -> None:
-    rows = [r.split() for r in GOLDEN.strip().splitlines()]
-    wanted = torch.tensor([[[c == "1" for c in r[n : n + 5]] for r in rows] for n in (0, 5)])
+    wanted = drawn(GOLDEN).unflatten(1, (2, 5)).transpose(0, 1)
     assert ms.multi_scale((1, 3), causal=False).mask(5).equal(wanted)
     assert ms.multi_scale((1, 3)).mask(5).equal(wanted.tril())
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws import work_grows_no_faster
+from laws import in_segments, work_grows_no_faster
 from refusals import ranges
 from torch import Tensor, nn
 
@@ -160,18 +160,10 @@ def test_saved_and_resumed_to_the_last_bit() -> None:
 
 def test_range_and_growth() -> None:
     assert room.temporal_range(3, 4, 5, 2) == 42
-
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        attend = room.Compressive(8, 1, m=32, m_c=32, c=4, compress=room.mean_pool)
-        X = torch.randn(1, L, 8, requires_grad=wanted)
-
-        def run() -> Tensor:
-            cache: dict[Any, Any] = {}
-            return torch.cat([attend(x, cache=cache) for x in X.split(32, 1)], 1)
-
-        return run
-
-    work_grows_no_faster(call, 1.1, work=(512, 2048), memory=(1024, 4096))
+    attend = room.Compressive(8, 1, m=32, m_c=32, c=4, compress=room.mean_pool)
+    stream = in_segments(attend, 32)
+    at = {"work": (512, 2048), "memory": (1024, 4096)}
+    work_grows_no_faster(lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], **at)
 
 
 def test_errors_name_the_argument() -> None:

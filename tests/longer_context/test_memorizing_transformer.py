@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -180,22 +179,17 @@ def test_it_trains_and_writes_far_beyond_its_window() -> None:
 
 
 def test_work_grows_with_the_length() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        torch.manual_seed(0)
-        made = Memorizing(1, 8, m=256, k=8, window=32)
-        x = [torch.randn(1, 1, L, 8, requires_grad=wanted) for _ in range(3)]
+    made = Memorizing(1, 8, m=256, k=8, window=32)
 
-        def run() -> Tensor:
-            state, out = None, []
-            for part in zip(*(y.split(64, 2) for y in x), strict=True):
-                kept: list[Any] = []
-                out.append(made(*part, Where(CAUSAL, state=state, keep=kept.append))[0])
-                state = kept[0]
-            return torch.cat(out, 2)
+    def stream(*x: Tensor) -> Tensor:
+        state, out = None, []
+        for part in zip(*(y.split(64, 2) for y in x), strict=True):
+            found, state = segment(made, part, state)
+            out.append(found)
+        return torch.cat(out, 2)
 
-        return run
-
-    work_grows_no_faster(call, 1.15, work=(1024, 4096), memory=(1024, 4096))
+    leaves = lambda L: 3 * [(1, 1, L, 8)]  # noqa: E731
+    work_grows_no_faster(lambda L: stream, 1.15, leaves=leaves, memory=(1024, 4096))
 
 
 def test_errors_say_what_to_do() -> None:

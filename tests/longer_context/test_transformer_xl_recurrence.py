@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws import agree_with_gradients, work_grows_no_faster
+from laws import agree_with_gradients, in_segments, work_grows_no_faster
 from refusals import ranges, refused
 from torch import Tensor, nn
 
@@ -207,18 +207,10 @@ def test_parity_with_xlnet() -> None:
 
 
 def test_work_grows_with_the_length() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        torch.manual_seed(0)
-        attend = Recurrent(8, 1, m=64, core=xl(1, 8))
-        X = torch.randn(1, L, 8, requires_grad=wanted)
-
-        def run() -> Tensor:
-            cache: dict = {}
-            return torch.cat([attend(x, cache=cache) for x in X.split(64, 1)], 1)
-
-        return run
-
-    work_grows_no_faster(call, 1.1, work=(512, 2048), memory=(1024, 4096))
+    attend = Recurrent(8, 1, m=64, core=xl(1, 8))
+    stream = in_segments(attend, 64)
+    at = {"work": (512, 2048), "memory": (1024, 4096)}
+    work_grows_no_faster(lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], **at)
 
 
 def test_errors_say_what_to_do() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
+from golden import drawn
 from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
 from refusals import refused
 from torch import Tensor
@@ -35,7 +37,7 @@ def test_the_hand_sorted_six() -> None:
     found = lsh.order(X, R, chunk=2)
     assert found.bucket.tolist() == [[0, 1, 1, 0, 2, 2]]
     assert found.by.tolist() == [[0, 3, 1, 2, 4, 5]]
-    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    wanted = drawn(GOLDEN)
     assert lsh.meetings(found)[0].equal(wanted)
     assert lsh.meetings(found, causal=True)[0].equal(wanted.tril())
 
@@ -98,12 +100,11 @@ def test_a_later_token_may_change_who_meets() -> None:
 
 
 def test_work_grows_with_the_length() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        Q, V = (torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(2))
+    def attend(L: int) -> Callable[..., Tensor]:
         R = lsh.directions(16, lsh.even_factors(2 * L // 64), rounds=2)
-        return lambda: lsh.lsh_attention(Q, V, R, 64, causal=True)
+        return partial(lsh.lsh_attention, R=R, chunk=64, causal=True)
 
-    work_grows_no_faster(call, 1.2, largest=1.3)
+    work_grows_no_faster(attend, 1.2, largest=1.3, leaves=lambda L: 2 * [(1, 1, L, 16)])
 
 
 @pytest.mark.parametrize("is_decoder", [False, True])

@@ -8,9 +8,10 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
+from golden import drawn
 from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
 from refusals import ranges, refused
-from three import Three, three
+from three import qkv, three
 from torch import Tensor
 
 from tfviz.attention import attention
@@ -28,11 +29,6 @@ GOLDEN = """
 """
 
 
-def qkv(L: int = 24, d: int = 6) -> Three:
-    sizes = d, d, d - 1
-    return three(torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in sizes)
-
-
 def centroids(k: int, d: int = 6, seed: int = 1) -> Tensor:
     dice = torch.Generator().manual_seed(seed)
     return torch.randn(3, k, d, dtype=torch.float64, generator=dice)
@@ -47,7 +43,7 @@ def test_six_tokens_and_two_centroids_by_hand() -> None:
     assert routing.members(K, mu, 3).tolist() == [[0, 2, 4], [1, 3, 5]]
     q, k = (routing.taken(routing.members(X, mu, 3), 6) for X in (Q, K))
     meet = routing.together(q, k, causal=True)
-    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    wanted = drawn(GOLDEN)
     assert meet.any(0).equal(wanted)  # nobody takes query 1; both take query 4
     _, A = routing.routing_definition(Q, K, K, meet)
     torch.testing.assert_close(A.sum(-1), torch.tensor([1.0, 0, 1, 1, 1, 1]))
@@ -124,13 +120,12 @@ def test_a_later_token_may_change_who_is_taken() -> None:
 
 
 def test_work_grows_as_its_square_root_says() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        X = three(torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3))
+    def attend(L: int) -> Callable[..., Tensor]:
         k = round(L**0.5)
         mu = torch.randn(1, k, 16)
-        return lambda: routing.routing_attention(*X, mu, L // k, causal=True)
+        return partial(routing.routing_attention, mu=mu, w=L // k, causal=True)
 
-    work_grows_no_faster(call, 1.6)
+    work_grows_no_faster(attend, 1.6)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])

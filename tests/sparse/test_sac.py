@@ -7,9 +7,10 @@ from functools import partial
 
 import pytest
 import torch
+from golden import drawn
 from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
 from refusals import refused
-from three import Three, three
+from three import qkv
 from torch import Tensor
 
 from tfviz.attention import attention
@@ -28,13 +29,8 @@ GOLDEN = """
 EDGES = [[0, 5], [2, 1], [0, 0], [2, 2], [3, 4], [2, 1], [5, 5]]
 
 
-def qkv(L: int = 24, d: int = 6) -> Three:
-    sizes = d, d, d - 1
-    return three(torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in sizes)
-
-
 def test_edges_of_six_nodes_by_hand() -> None:
-    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    wanted = drawn(GOLDEN)
     assert sac.edge_mask(torch.tensor(EDGES), 6).equal(wanted)
 
 
@@ -108,12 +104,10 @@ def test_draws_come_as_often_as_their_probability_says() -> None:
 
 
 def test_work_grows_with_the_edges() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        X = three(torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3))
-        edges = torch.randint(L, (1, 1, 8 * L, 2))
-        return lambda: sac.edge_attention(*X, edges)
+    def attend(L: int) -> Callable[..., Tensor]:
+        return partial(sac.edge_attention, edges=torch.randint(L, (1, 1, 8 * L, 2)))
 
-    work_grows_no_faster(call, 1.1)
+    work_grows_no_faster(attend, 1.1)
 
 
 def test_the_edge_that_matters_is_found() -> None:
