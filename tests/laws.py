@@ -7,6 +7,7 @@ its definition, written otherwise: (core, Q, K, V, mask) → (out, A), mask (L, 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,13 +26,16 @@ from tfviz.basics.additive_attention import Additive
 from tfviz.cores import Core, Dense, Sparse, Where
 from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.da_transformer import DA
+from tfviz.longer_context.transformer_xl_recurrence import next_token_in_segments, resumed, saved
 from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.models.blocks import MultiHeadAttention
+from tfviz.models.use import generate
 from tfviz.position import Bias
 from tfviz.position.rope import Rope, rotation
 from tfviz.position.shaw_relative import Shaw, shaw_attention
 from tfviz.position.t5_relative_bias import T5Bias, bucket
 from tfviz.position.xl_relative import XL, four_terms
+from tfviz.training import train
 
 H, D, L, B = 4, 8, 9, 2
 close = partial(torch.testing.assert_close, atol=1e-9, rtol=1e-9)
@@ -313,14 +317,33 @@ def work_grows_no_faster(
         assert slope(elements_produced, partial(at, backward=backward), work) < exponent
 
 
-def in_segments(attend: nn.Module, n: int) -> Callable[[Tensor], Tensor]:
-    """What an attention makes of a text that comes n tokens at a time."""
+def streamed(model: nn.Module, X: Tensor, sizes: int | list[int], cache: Any = None) -> Tensor:
+    """What a model or an attention makes of a text that comes in parts."""
+    cache = {} if cache is None else cache
+    return torch.cat([model(x, cache=cache) for x in X.split(sizes, 1)], 1)
 
-    def stream(X: Tensor) -> Tensor:
-        cache: dict[nn.Module, Any] = {}
-        return torch.cat([attend(x, cache=cache) for x in X.split(n, 1)], 1)
 
-    return stream
+def it_resumes_to_the_last_bit(make: Callable[[], nn.Module], t: Tensor, L: int) -> None:
+    """What a model remembers of half a text goes through a file into another one with the same
+    weights, which reads on as the first does, and as it would not without."""
+    first, again, cache = make(), make(), dict[nn.Module, Any]()
+    begun, rest = t.chunk(2, 1)
+    streamed(first, begun, L, cache)
+    file = io.BytesIO()
+    torch.save(saved(first, cache), file)
+    file.seek(0)
+    back = resumed(again, torch.load(file, weights_only=True))
+    wanted = streamed(first, rest, L, cache)
+    assert streamed(again, rest, L, back).equal(wanted)
+    assert not streamed(again, rest, L).equal(wanted)
+
+
+def it_learns_to_count(gpt: Any, begun: int, written: int) -> None:
+    """A model that is read in segments of 8: 0, 1, … 10 over and over, and far beyond them."""
+    ids = torch.arange(600) % 11
+    losses = train(gpt, next_token_in_segments(ids, 4, 8), 120, progress=False)
+    assert losses[-1] < 0.1 < losses[0]
+    assert generate(gpt, ids[None, :begun], written)[0].equal(ids[: begun + written])
 
 
 def a_model_takes_it(make: Callable[[], Core]) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import math
 from functools import partial
 from typing import Any
 
 import torch
-from laws import agree_with_gradients, work_grows_no_faster
+from laws import (
+    agree_with_gradients,
+    it_learns_to_count,
+    it_resumes_to_the_last_bit,
+    streamed,
+    work_grows_no_faster,
+)
 from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor
@@ -16,16 +21,9 @@ from torch import Tensor
 from tfviz.cores import CAUSAL, Where
 from tfviz.longer_context import memorizing_transformer as room
 from tfviz.longer_context.memorizing_transformer import Memorizing, memorizing_transformer
-from tfviz.longer_context.transformer_xl_recurrence import (
-    next_token_in_segments,
-    resumed,
-    saved,
-)
-from tfviz.models.use import generate
 from tfviz.patterns import sliding_window
 from tfviz.position.rope import Rope
 from tfviz.position.t5_relative_bias import T5Bias
-from tfviz.training import train
 
 close = partial(torch.testing.assert_close, atol=1e-9, rtol=1e-9)
 TEXT = torch.randint(11, (2, 40), generator=torch.Generator().manual_seed(3))
@@ -143,38 +141,24 @@ def test_the_best_of_each_bucket() -> None:
 
 
 def test_text_streams_is_saved_and_resumed_to_the_last_bit() -> None:
+    it_resumes_to_the_last_bit(model, TEXT, 8)
     gpt, cache = model(), dict[Any, Any]()
-    for s in TEXT[:, :24].split(8, 1):
-        gpt(s, cache)
-    file = io.BytesIO()
-    torch.save(saved(gpt, cache), file)
-    file.seek(0)
-    again = model()
-    back = resumed(again, torch.load(file, weights_only=True))
-    for s in TEXT[:, 24:].split(8, 1):
-        assert gpt(s, cache).equal(again(s, back))
-    memory = cache[gpt.stack.blocks[1].attend].state[0]
-    assert (
-        memory.shape == (2, 2, 24, 8) and room.remembering(gpt) is gpt.stack.blocks[1].attend.core
-    )
+    streamed(gpt, TEXT, 8, cache)
+    attend = gpt.stack.blocks[1].attend
+    assert cache[attend].state[0].shape == (2, 2, 24, 8) and room.remembering(gpt) is attend.core
     # what fell out of the queue is not heard any more, what is in it is
     gpt, outs = model(16), []
     for first in (5, 20):
         t = TEXT.clone()
         t[:, first] = (t[:, first] + 1) % 11
-        cache = {}
-        outs.append([gpt(s, cache) for s in t.split(8, 1)][-1])
-    cache = {}
-    plain = [gpt(s, cache) for s in TEXT.split(8, 1)][-1]
+        outs.append(streamed(gpt, t, 8)[:, -8:])
+    plain = streamed(gpt, TEXT, 8)[:, -8:]
     assert outs[0].equal(plain) and not outs[1].equal(plain)
 
 
 def test_it_trains_and_writes_far_beyond_its_window() -> None:
-    ids = torch.arange(600) % 11
     gpt = model()
-    losses = train(gpt, next_token_in_segments(ids, 4, 8), 120, progress=False)
-    assert losses[-1] < 0.1 < losses[0]
-    assert generate(gpt, ids[None, :9], 20)[0].equal(torch.arange(29) % 11)
+    it_learns_to_count(gpt, begun=9, written=20)
     assert gpt(TEXT).isfinite().all()  # without a cache: one segment
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from laws import agree_with_gradients, in_segments, work_grows_no_faster
+from laws import (
+    agree_with_gradients,
+    it_learns_to_count,
+    it_resumes_to_the_last_bit,
+    streamed,
+    work_grows_no_faster,
+)
 from refusals import ranges, refused
 from torch import Tensor, nn
 
@@ -20,11 +25,10 @@ from tfviz.longer_context import transformer_xl_recurrence as room
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent, transformer_xl
 from tfviz.models.blocks import post_norm
 from tfviz.models.gpt import GPT
-from tfviz.models.use import attention_weights, generate
+from tfviz.models.use import attention_weights
 from tfviz.position.rope import Rope
 from tfviz.position.sinusoidal_pe import sinusoids
 from tfviz.position.xl_relative import XL, xl
-from tfviz.training import train
 
 close = partial(torch.testing.assert_close, atol=1e-9, rtol=1e-9)
 TEXT = torch.randint(11, (2, 20), generator=torch.Generator().manual_seed(3))
@@ -38,11 +42,6 @@ def model(m: int, N: int = 2, **more: object) -> Any:
             core.u.data.normal_()
             core.v.data.normal_()
     return made
-
-
-def streamed(gpt: GPT, t: Tensor, sizes: list[int], cache: dict | None = None) -> Tensor:
-    cache = {} if cache is None else cache
-    return torch.cat([gpt(s, cache) for s in t.split(sizes, 1)], 1)
 
 
 def by_the_equations(attend: Any, M: Tensor, X: Tensor) -> Tensor:
@@ -122,27 +121,16 @@ def test_m_4_segments_of_8_three_layers() -> None:
 
 
 def test_state_saved_and_resumed_to_the_last_bit() -> None:
+    it_resumes_to_the_last_bit(lambda: model(4), TEXT, 5)
     gpt, cache = model(4), dict[Any, Any]()
-    first = streamed(gpt, TEXT[:, :10], [5, 5], cache)
-    file = io.BytesIO()
-    torch.save(room.saved(gpt, cache), file)
-    file.seek(0)
-    again = model(4)
-    back = room.resumed(again, torch.load(file, weights_only=True))
-    rest = streamed(gpt, TEXT[:, 10:], [5, 5], cache)
-    assert streamed(again, TEXT[:, 10:], [5, 5], back).equal(rest)
-    assert not streamed(again, TEXT[:, 10:], [5, 5]).equal(rest) and first.shape == (2, 10, 11)
+    streamed(gpt, TEXT, 5, cache)
     refused("which this model has not", room.resumed, model(4, N=1), room.saved(gpt, cache))
 
 
 def test_it_trains_and_writes() -> None:
-    ids = torch.arange(400) % 11
     gpt = model(4).float()
-    losses = train(gpt, room.next_token_in_segments(ids, 4, 8), 120, progress=False)
-    assert losses[-1] < 0.1 < losses[0]
-    written = generate(gpt, ids[None, :5], 30)
-    assert written[0].equal(torch.arange(35) % 11)
-    assert {A.shape[-1] for A in attention_weights(gpt, ids[None, :9]).values()} == {9}
+    it_learns_to_count(gpt, begun=5, written=30)
+    assert {A.shape[-1] for A in attention_weights(gpt, TEXT[:1, :9]).values()} == {9}
 
 
 def test_streams_go_on_and_begin_anew_at_the_end() -> None:
@@ -208,7 +196,7 @@ def test_parity_with_xlnet() -> None:
 
 def test_work_grows_with_the_length() -> None:
     attend = Recurrent(8, 1, m=64, core=xl(1, 8))
-    stream = in_segments(attend, 64)
+    stream = partial(streamed, attend, sizes=64)
     at = {"work": (512, 2048), "memory": (1024, 4096)}
     work_grows_no_faster(lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], **at)
 
