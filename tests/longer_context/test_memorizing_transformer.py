@@ -6,14 +6,8 @@ import math
 from functools import partial
 from typing import Any
 
+import laws
 import torch
-from laws import (
-    agree_with_gradients,
-    it_learns_to_count,
-    it_resumes_to_the_last_bit,
-    streamed,
-    work_grows_no_faster,
-)
 from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor
@@ -83,7 +77,7 @@ def test_it_is_its_equations_with_gradients_and_none_for_the_memory() -> None:
     assert past[0].shape == (1, 2, 7, 4)
     leaves = [*now, made.tau, made.b, made.local.b]
     out, _ = segment(made, now, past)
-    agree_with_gradients(out, by_the_equations(made, *now, past), leaves)
+    laws.agree_with_gradients(out, by_the_equations(made, *now, past), leaves)
     grads = torch.autograd.grad(segment(made, now, past)[0].sum(), first, allow_unused=True)
     assert grads == (None, None, None)
 
@@ -141,9 +135,9 @@ def test_the_best_of_each_bucket() -> None:
 
 
 def test_text_streams_is_saved_and_resumed_to_the_last_bit() -> None:
-    it_resumes_to_the_last_bit(model, TEXT, 8)
+    laws.it_resumes_to_the_last_bit(model, TEXT, 8)
     gpt, cache = model(), dict[Any, Any]()
-    streamed(gpt, TEXT, 8, cache)
+    laws.streamed(gpt, TEXT, 8, cache)
     attend = gpt.stack.blocks[1].attend
     assert cache[attend].state[0].shape == (2, 2, 24, 8) and room.remembering(gpt) is attend.core
     # what fell out of the queue is not heard any more, what is in it is
@@ -151,14 +145,14 @@ def test_text_streams_is_saved_and_resumed_to_the_last_bit() -> None:
     for first in (5, 20):
         t = TEXT.clone()
         t[:, first] = (t[:, first] + 1) % 11
-        outs.append(streamed(gpt, t, 8)[:, -8:])
-    plain = streamed(gpt, TEXT, 8)[:, -8:]
+        outs.append(laws.streamed(gpt, t, 8)[:, -8:])
+    plain = laws.streamed(gpt, TEXT, 8)[:, -8:]
     assert outs[0].equal(plain) and not outs[1].equal(plain)
 
 
 def test_it_trains_and_writes_far_beyond_its_window() -> None:
     gpt = model()
-    it_learns_to_count(gpt, begun=9, written=20)
+    laws.it_learns_to_count(gpt, begun=9, written=20)
     assert gpt(TEXT).isfinite().all()  # without a cache: one segment
 
 
@@ -173,7 +167,7 @@ def test_work_grows_with_the_length() -> None:
         return torch.cat(out, 2)
 
     leaves = lambda L: 3 * [(1, 1, L, 8)]  # noqa: E731
-    work_grows_no_faster(lambda L: stream, 1.15, leaves=leaves, memory=(1024, 4096))
+    laws.work_grows_no_faster(lambda L: stream, 1.15, leaves=leaves, memory=(1024, 4096))
 
 
 def test_errors_say_what_to_do() -> None:

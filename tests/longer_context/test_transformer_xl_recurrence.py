@@ -8,15 +8,9 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import laws
 import pytest
 import torch
-from laws import (
-    agree_with_gradients,
-    it_learns_to_count,
-    it_resumes_to_the_last_bit,
-    streamed,
-    work_grows_no_faster,
-)
 from refusals import ranges, refused
 from torch import Tensor, nn
 
@@ -72,7 +66,7 @@ def test_it_is_its_equations_and_weights_learn_from_memory_but_memory_does_not()
     attend(first, cache=cache)
     wanted = by_the_equations(attend, first[0, 2:], X[0])
     leaves = [X, attend.W_qkv.weight, attend.core.W_r, attend.core.u, attend.core.v]
-    agree_with_gradients(attend(X, cache=dict(cache))[0], wanted, leaves)
+    laws.agree_with_gradients(attend(X, cache=dict(cache))[0], wanted, leaves)
     out = attend(X, cache=dict(cache)).sum()
     assert torch.autograd.grad(out, first, allow_unused=True) == (None,)
     # with the memory cut off from its weights too, W^k would learn something else
@@ -91,9 +85,9 @@ def test_a_memory_of_everything_is_the_whole_text(core: Callable | None) -> None
     plain = GPT(11, 16, 2, 3, **({"core": xl(2, 8)} | more)).double()
     plain.load_state_dict(gpt.state_dict())
     for sizes in ([5, 1, 7, 7], [1] * 20):
-        close(streamed(gpt, TEXT, sizes), plain(TEXT))
+        close(laws.streamed(gpt, TEXT, sizes), plain(TEXT))
     nothing = model(0, N=3, **more)
-    close(streamed(nothing, TEXT, [5] * 4), torch.cat([plain(s) for s in TEXT.split(5, 1)], 1))
+    close(laws.streamed(nothing, TEXT, [5] * 4), torch.cat([plain(s) for s in TEXT.split(5, 1)], 1))
     close(gpt(TEXT), plain(TEXT))  # without a cache: one segment
 
 
@@ -103,12 +97,12 @@ def test_reach_by_impulse(m: int, L: int, N: int) -> None:
     gpt, before = model(m, N), room.reach(N, m, L)
     start = (-(-before // L) + 1) * L  # a whole number of segments
     t = torch.randint(11, (1, start + L))
-    out = streamed(gpt, t, [L] * (t.shape[1] // L))[0, start:]
+    out = laws.streamed(gpt, t, [L] * (t.shape[1] // L))[0, start:]
     heard = []
     for p in range(t.shape[1]):
         other = t.clone()
         other[0, p] = (t[0, p] + 1) % 11
-        changed = streamed(gpt, other, [L] * (t.shape[1] // L))[0, start:] != out
+        changed = laws.streamed(gpt, other, [L] * (t.shape[1] // L))[0, start:] != out
         heard.append(changed.any(-1))
     first = [start - next(p for p, h in enumerate(heard) if h[i]) for i in (0, L - 1)]
     assert first == [before, before]  # the last token is L − 1 further on, and hears the same
@@ -121,15 +115,15 @@ def test_m_4_segments_of_8_three_layers() -> None:
 
 
 def test_state_saved_and_resumed_to_the_last_bit() -> None:
-    it_resumes_to_the_last_bit(lambda: model(4), TEXT, 5)
+    laws.it_resumes_to_the_last_bit(lambda: model(4), TEXT, 5)
     gpt, cache = model(4), dict[Any, Any]()
-    streamed(gpt, TEXT, 5, cache)
+    laws.streamed(gpt, TEXT, 5, cache)
     refused("which this model has not", room.resumed, model(4, N=1), room.saved(gpt, cache))
 
 
 def test_it_trains_and_writes() -> None:
     gpt = model(4).float()
-    it_learns_to_count(gpt, begun=5, written=30)
+    laws.it_learns_to_count(gpt, begun=5, written=30)
     assert {A.shape[-1] for A in attention_weights(gpt, TEXT[:1, :9]).values()} == {9}
 
 
@@ -196,9 +190,9 @@ def test_parity_with_xlnet() -> None:
 
 def test_work_grows_with_the_length() -> None:
     attend = Recurrent(8, 1, m=64, core=xl(1, 8))
-    stream = partial(streamed, attend, sizes=64)
+    stream = partial(laws.streamed, attend, sizes=64)
     at = {"work": (512, 2048), "memory": (1024, 4096)}
-    work_grows_no_faster(lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], **at)
+    laws.work_grows_no_faster(lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], **at)
 
 
 def test_errors_say_what_to_do() -> None:
