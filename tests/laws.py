@@ -8,6 +8,7 @@ its definition, written otherwise: (core, Q, K, V, mask) → (out, A), mask (L, 
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from refusals import of_no_kind, refused
 from three import Three, three
+from three import qkv as heads_of_three
 from torch import Tensor, nn
 
 from tfviz import patterns as P
@@ -315,6 +317,24 @@ def work_grows_no_faster(
     assert slope(largest_storage, at, memory) < (largest or exponent)
     for backward in (False, True):
         assert slope(elements_produced, partial(at, backward=backward), work) < exponent
+
+
+def it_looks_at_its_input(attend: Callable[..., Tensor]) -> None:
+    """It refuses queries, keys and values (of 3 heads, 24 × 6 numbers and 24 × 5 if they are right)
+    that are no numbers, or do not belong together."""
+    Q, K, V = (x.detach() for x in heads_of_three())
+    attend(Q, K, V)
+    for name, n in zip("QKV", range(3), strict=True):
+        one = [Q, K, V]
+        one[n] = one[n].clone().index_fill_(2, torch.tensor(3), math.nan)
+        refused(f"{name} holds NaN", attend, *one)
+    of_no_kind("Q has dtype torch.int64", attend, Q.long(), K, V)
+    of_no_kind("Q, K, V have dtypes", attend, Q, K, V.float())
+    refused("has shape (6,); give", attend, Q[0, 0, 0], K, V)
+    refused("is empty", attend, *(x[:, :, :0] for x in (Q, K, V)))
+    refused("queries have width 6, keys 5", attend, Q, K[..., :5], V)
+    refused("24 keys, 23 values", attend, Q, K, V[:, :, :23])
+    refused("have leading shapes", attend, Q, K[:1], V[:1])
 
 
 def streamed(model: nn.Module, X: Tensor, sizes: int | list[int], cache: Any = None) -> Tensor:

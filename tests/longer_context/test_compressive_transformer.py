@@ -158,8 +158,9 @@ def test_range_and_growth() -> None:
     assert room.temporal_range(3, 4, 5, 2) == 42
     attend = room.Compressive(8, 1, m=32, m_c=32, c=4, compress=room.mean_pool)
     stream = partial(streamed, attend, sizes=32)
-    at = {"work": (512, 2048), "memory": (1024, 4096)}
-    work_grows_no_faster(lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], **at)
+    work_grows_no_faster(
+        lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], work=(512, 2048), memory=(1024, 4096)
+    )
 
 
 def test_errors_name_the_argument() -> None:

@@ -191,8 +191,9 @@ def test_parity_with_xlnet() -> None:
 def test_work_grows_with_the_length() -> None:
     attend = Recurrent(8, 1, m=64, core=xl(1, 8))
     stream = partial(laws.streamed, attend, sizes=64)
-    at = {"work": (512, 2048), "memory": (1024, 4096)}
-    laws.work_grows_no_faster(lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], **at)
+    laws.work_grows_no_faster(
+        lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], work=(512, 2048), memory=(1024, 4096)
+    )
 
 
 def test_errors_say_what_to_do() -> None:

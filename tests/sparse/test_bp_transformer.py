@@ -117,9 +117,7 @@ def test_two_layers_reach_everybody_and_causal_ones_no_one_ahead() -> None:
 
 
 def test_work_and_memory_grow_with_the_length() -> None:
-    def nodes(L: int) -> list[tuple[int, ...]]:
-        return 3 * [(1, 1, bpt.levels(L)[-1].stop, 8)]
-
+    nodes = lambda L: 3 * [(1, 1, bpt.levels(L)[-1].stop, 8)]  # noqa: E731
     attend = partial(bpt.tree_attention, k=2)  # L log L; L² would be 2
     work_grows_no_faster(lambda L: attend, 1.25, leaves=nodes, memory=(1024, 4096))
 

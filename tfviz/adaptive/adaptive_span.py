@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.attention import CAUSAL
 from tfviz.cores import Dense, Where, positions
 
@@ -74,6 +74,7 @@ def span_attention(
     z is (h, 1), or (b, h, L) where each query has its own. Raises ValueError for other shapes,
     negative spans and R <= 0.
     """
+    _qkv.check(Q, K, V, self_attention=True)
     check(z, R)
     b, h, L, _ = Q.shape
     if z.shape not in ((h, 1), (b, h, L)):

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.attention import attention
 from tfviz.cores import Where
 from tfviz.sparse_attention.merged import Call, Plan, attend, freshened
@@ -202,6 +202,7 @@ def tree_attention(
     a: Float[Tensor, "types d"] | None = None,
 ) -> Float[Tensor, "b h rows dv"]:
     """The same in O(k L log(L/k) d) time and O(L d) memory, backwards too."""
+    _qkv.check(Q, K, V, self_attention=True)
     L = length(Q.shape[2])
     q, key, v = (x.flatten(0, 1) for x in (Q, K, V))
     merged = attend(q, key, v, _plan(L, k, causal, a is None)).unflatten(0, Q.shape[:2])

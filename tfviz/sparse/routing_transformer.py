@@ -34,7 +34,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.cores import Where
 
 
@@ -97,6 +97,7 @@ def routing_attention(
     causal: bool = False,
 ) -> Float[Tensor, "b h L dv"]:
     """The same from what each centroid takes, in O(L k d + k w² d)."""
+    _qkv.check(Q, K, V, self_attention=True)
     i, j = members(Q, mu, w), members(K, mu, w)  # (b, h, k, w)
     (b, h, L, _), (k, dv) = Q.shape, (mu.shape[-2], V.shape[-1])
 
