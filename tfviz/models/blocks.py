@@ -34,8 +34,7 @@ class MultiHeadAttention(nn.Module):
         self, d: int, h: int, *, core: Make = Dense, pattern: Any = FULL, h_kv: int = 0
     ) -> None:
         super().__init__()
-        h = integer("h", h, 1)
-        h_kv = integer("h_kv", h_kv or h, 1)
+        h, h_kv = integer("h", h, 1), integer("h_kv", h_kv or h, 1)
         if d % h or h % h_kv:
             raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
         self.h, self.h_kv, self.d_head = h, h_kv, d // h
