@@ -392,6 +392,20 @@ MUTANTS = [
         "tests/sparse/test_sac.py",
     ),
     Mutant(
+        "edges that look at no query, key or value",
+        "tfviz/sparse/sac.py",
+        "    _qkv.check(Q, K, V, self_attention=True)\n",
+        "",
+        "tests/test_refusals.py",
+    ),
+    Mutant(
+        "a memory below nothing",
+        "tfviz/sparse/image_transformer_1d.py",
+        '    memory = _arguments.integer("memory", memory, 0)\n',
+        "",
+        "tests/sparse/test_image_transformer_1d.py",
+    ),
+    Mutant(
         "a policy gradient that makes good draws rarer",
         "tfviz/sparse/sac.py",
         "return -((reward.detach() - baseline) * log_p)",

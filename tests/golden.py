@@ -5,6 +5,11 @@ What is here goes through all tests of patterns and of sparse attention.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
 from tfviz import patterns as P
 
 GOLDEN = {
@@ -66,6 +71,12 @@ GOLDEN = {
     ],
     "global_blocks(block=2, count=1)": ["111111", "111111", "11..11", "11..11", "111111", "111111"],
 }
+
+
+def drawn(picture: str | Sequence[str]) -> Tensor:
+    """The mask of a picture, here or of a test's own; blanks between the columns do not count."""
+    rows = picture.split("\n") if isinstance(picture, str) else picture
+    return torch.tensor([[c == "1" for c in row if c != " "] for row in rows if row.strip()])
 
 
 def make(text: str) -> P.Pattern:

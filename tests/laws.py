@@ -7,13 +7,17 @@ its definition, written otherwise: (core, Q, K, V, mask) → (out, A), mask (L, 
 
 from __future__ import annotations
 
+import io
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
+from refusals import of_no_kind, refused
 from three import Three, three
+from three import qkv as heads_of_three
 from torch import Tensor, nn
 
 from tfviz import patterns as P
@@ -24,13 +28,16 @@ from tfviz.basics.additive_attention import Additive
 from tfviz.cores import Core, Dense, Sparse, Where
 from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.da_transformer import DA
+from tfviz.longer_context.transformer_xl_recurrence import next_token_in_segments, resumed, saved
 from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.models.blocks import MultiHeadAttention
+from tfviz.models.use import generate
 from tfviz.position import Bias
 from tfviz.position.rope import Rope, rotation
 from tfviz.position.shaw_relative import Shaw, shaw_attention
 from tfviz.position.t5_relative_bias import T5Bias, bucket
 from tfviz.position.xl_relative import XL, four_terms
+from tfviz.training import train
 
 H, D, L, B = 4, 8, 9, 2
 close = partial(torch.testing.assert_close, atol=1e-9, rtol=1e-9)
@@ -242,15 +249,15 @@ def bad_input_is_named(subject: Subject) -> None:
     core, X = subject.core(), qkv()
     for asked in (False, True):
         where = Where(P.causal(), weights=asked)
-        for real, says in (
-            (torch.ones(B, L), "real is torch.float32"),
-            (torch.ones(B, L, dtype=torch.long), "real is torch.int64"),
-            (torch.ones(B, L - 1, dtype=torch.bool), "real has shape"),
-        ):
-            refused(says, core, *X, replace(where, real=real))
+        for dtype in (torch.float32, torch.int64):
+            numbers = torch.ones(B, L, dtype=dtype)
+            of_no_kind(f"real is {dtype}", core, *X, replace(where, real=numbers))
+        few = torch.ones(B, L - 1, dtype=torch.bool)
+        refused("real has shape", core, *X, replace(where, real=few))
         square = P.table(torch.ones(L + 1, L + 1, dtype=torch.bool).tril())
         refused(f"the table is for L = {L + 1}", core, *X, replace(where, pattern=square))
-        refused("", core, X[0], X[1][:, :, 1:], X[2][:, :, 1:], where)  # more queries than keys
+        fewer = [x[:, :, 1:] for x in X[1:]]  # more queries than keys
+        refused(f"{L - 1}", core, X[0], *fewer, where)
 
 
 @torch.no_grad()
@@ -282,21 +289,24 @@ def it_grows_no_faster_than_it_says(subject: Subject) -> None:
 
 
 def work_grows_no_faster(
-    make: Callable[[int, bool], Callable[[], Tensor]],
+    attend: Callable[[int], Callable[..., Tensor]],
     exponent: float,
+    *,
     largest: float | None = None,
+    leaves: Callable[[int], Sequence[tuple[int, ...]]] = lambda L: 3 * [(1, 1, L, 16)],
     work: tuple[int, int] = (1024, 4096),
     memory: tuple[int, int] = (4096, 16384),
 ) -> None:
     """The elements produced, with gradients and without, and the largest tensor (`largest`, if its
-    power is another one) grow slower than L to this power. `make(L, leaves want gradients)` gives
-    the call; what it plans once is planned before."""
+    power is another one) grow slower than L to this power. `attend(L)` is called with tensors of
+    the sizes of `leaves`, by default Q, K and V; what it plans once is planned before."""
 
     def at(L: int, backward: bool = False) -> Callable[[], Tensor]:
-        call = make(L, backward)
+        torch.manual_seed(0)
+        call, X = attend(L), [torch.randn(size, requires_grad=backward) for size in leaves(L)]
 
         def run() -> Tensor:
-            out = call()
+            out = call(*X)
             if backward:
                 out.sum().backward()
             return out
@@ -309,6 +319,53 @@ def work_grows_no_faster(
         assert slope(elements_produced, partial(at, backward=backward), work) < exponent
 
 
+def it_looks_at_its_input(attend: Callable[..., Tensor]) -> None:
+    """It refuses queries, keys and values (of 3 heads, 24 × 6 numbers and 24 × 5 if they are right)
+    that are no numbers, or do not belong together."""
+    Q, K, V = (x.detach() for x in heads_of_three())
+    attend(Q, K, V)
+    for name, n in zip("QKV", range(3), strict=True):
+        one = [Q, K, V]
+        one[n] = one[n].clone().index_fill_(2, torch.tensor(3), math.nan)
+        refused(f"{name} holds NaN", attend, *one)
+    of_no_kind("Q has dtype torch.int64", attend, Q.long(), K, V)
+    of_no_kind("Q, K, V have dtypes", attend, Q, K, V.float())
+    refused("has shape (6,); give", attend, Q[0, 0, 0], K, V)
+    refused("is empty", attend, *(x[:, :, :0] for x in (Q, K, V)))
+    refused("queries have width 6, keys 5", attend, Q, K[..., :5], V)
+    refused("24 keys, 23 values", attend, Q, K, V[:, :, :23])
+    refused("have leading shapes", attend, Q, K[:1], V[:1])
+
+
+def streamed(model: nn.Module, X: Tensor, sizes: int | list[int], cache: Any = None) -> Tensor:
+    """What a model or an attention makes of a text that comes in parts."""
+    cache = {} if cache is None else cache
+    return torch.cat([model(x, cache=cache) for x in X.split(sizes, 1)], 1)
+
+
+def it_resumes_to_the_last_bit(make: Callable[[], nn.Module], t: Tensor, L: int) -> None:
+    """What a model remembers of half a text goes through a file into another one with the same
+    weights, which reads on as the first does, and as it would not without."""
+    first, again, cache = make(), make(), dict[nn.Module, Any]()
+    begun, rest = t.chunk(2, 1)
+    streamed(first, begun, L, cache)
+    file = io.BytesIO()
+    torch.save(saved(first, cache), file)
+    file.seek(0)
+    back = resumed(again, torch.load(file, weights_only=True))
+    wanted = streamed(first, rest, L, cache)
+    assert streamed(again, rest, L, back).equal(wanted)
+    assert not streamed(again, rest, L).equal(wanted)
+
+
+def it_learns_to_count(gpt: Any, begun: int, written: int) -> None:
+    """A model that is read in segments of 8: 0, 1, … 10 over and over, and far beyond them."""
+    ids = torch.arange(600) % 11
+    losses = train(gpt, next_token_in_segments(ids, 4, 8), 120, progress=False)
+    assert losses[-1] < 0.1 < losses[0]
+    assert generate(gpt, ids[None, :begun], written)[0].equal(ids[: begun + written])
+
+
 def a_model_takes_it(make: Callable[[], Core]) -> None:
     """Causal and not, with finite gradients. The core is for 2 heads of 6 numbers and 16 tokens."""
     module, X = MultiHeadAttention(12, 2, core=make), torch.randn(2, 16, 12)
@@ -318,6 +375,16 @@ def a_model_takes_it(make: Callable[[], Core]) -> None:
         out.sum().backward()
         assert out.shape == X.shape and out.isfinite().all()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in module.parameters())
+
+
+def it_wants_a_whole_text(core: Core, Q: Tensor, K: Tensor, V: Tensor) -> None:
+    """A core that finds the pairs by itself refuses a pattern of positions, another sequence's
+    keys, padding and a cache."""
+    real = torch.ones(len(Q), Q.shape[2], dtype=torch.bool)
+    for where in (Where(P.strided(stride=4)), Where(crosses=True), Where(real=real)):
+        refused("give full or causal attention of a text to itself", core, Q, K, V, where)
+    kept = Where(P.causal(), keep=lambda state: None)
+    refused("a cache cannot keep … : call the model without one", core, Q, K, V, kept)
 
 
 LAWS: tuple[Callable[[Subject], None], ...] = (
@@ -335,15 +402,6 @@ LAWS: tuple[Callable[[Subject], None], ...] = (
     what_was_answered_cannot_change,
     it_grows_no_faster_than_it_says,
 )
-
-
-def refused(says: str, core: Core, *given: Any) -> None:
-    try:
-        core(*given)
-    except (TypeError, ValueError) as error:
-        assert says in str(error), f"{error!r} does not say {says!r}"
-    else:
-        raise AssertionError(f"accepted, where {says or 'an error'} was due")
 
 
 def agree_with_gradients(got: Tensor, wanted: Tensor, leaves: Sequence[Tensor]) -> None:

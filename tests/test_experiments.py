@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -273,14 +274,20 @@ def test_what_was_made_before_keys_were_kept_says_so(results, capsys):
     assert "0 of 2 runs up to date, 2 stale: made before keys were kept" in listed(capsys)
 
 
-def test_every_stored_result_has_the_keys_of_its_runs(monkeypatch):
+@pytest.mark.parametrize("name", runner.all_experiments())
+def test_a_stored_result_is_of_its_runs(name, monkeypatch):
     monkeypatch.setattr("tfviz.stored.RESULTS", ROOT / "tfviz/experiments/results")
-    for name in runner.all_experiments():
-        module = importlib.import_module(f"tfviz.experiments.{name}")
-        kept = experiments.load(name)["provenance"]["keys"]
-        labels = [label for part in kept for label in part["runs"]]
-        assert sorted(labels) == sorted(f"{x.name}, seed {x.seed}" for x in module.runs())
-        assert all(any(x.endswith(name) for x in p["code"]) for p in kept) or name[:4] == "head"
+    module, stored = importlib.import_module(f"tfviz.experiments.{name}"), experiments.load(name)
+    runs, made = module.runs(), stored["provenance"]
+    assert made["seeds"] == sorted({x.seed for x in runs}) and len(made["seeds"]) >= 3
+    assert made["steps"] in {x.config.get("steps") for x in runs} and made["seconds"] > 0
+    assert made["versions"].keys() == {"python", *getattr(module, "PACKAGES", ["torch"])}
+    assert made["command"] in (f"python -m tfviz.experiments{by}{name}" for by in " .")
+    labels = [label for part in made["keys"] for label in part["runs"]]
+    assert sorted(labels) == sorted(f"{x.name}, seed {x.seed}" for x in runs)
+    assert all(any(x.endswith(name) for x in p["code"]) for p in made["keys"]) or name[:4] == "head"
+    leaves = torch.utils._pytree.tree_leaves(stored)
+    assert all(math.isfinite(x) for x in leaves if isinstance(x, float))
 
 
 # --- interrupted ----------------------------------------------------------------------------------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
-from three import Three, three
+from refusals import ranges, refused
+from three import qkv
 from torch import Tensor, nn
 
 from tfviz.adaptive import adaptive_span as span
@@ -19,11 +20,6 @@ from tfviz.models.gpt import GPT
 from tfviz.patterns import causal, sliding_window
 
 close = torch.testing.assert_close
-
-
-def qkv(L: int = 150, h: int = 3) -> Three:
-    sizes = 6, 6, 5
-    return three(torch.randn(2, h, L, n, dtype=torch.float64, requires_grad=True) for n in sizes)
 
 
 def of_heads(*z: float) -> Tensor:
@@ -66,7 +62,7 @@ def test_a_long_span_is_causal_attention_and_a_steep_ramp_a_window() -> None:
 
 def test_only_keys_in_the_ramp_move_z() -> None:
     """What comes from each key alone: the derivative by its own mask."""
-    Q, K, V = (x.detach() for x in qkv(40, 1))
+    Q, K, V = (x.detach() for x in qkv(40, h=1))
     z, R = torch.tensor(9.5, dtype=torch.float64, requires_grad=True), 6.0
     x = 39 - torch.arange(40)
     each = [torch.autograd.grad(m, z, retain_graph=True)[0] for m in span.ramp(x, z, R)]
@@ -85,7 +81,7 @@ def test_parity_with_the_authors_formula() -> None:
     """facebookresearch/adaptive-span, typed by hand: a window of S keys, the newest last; their
     mask is built from linspace(1 − S, 0), so the newest key counts as x = 0. Their query does not
     see itself; here its own key is the newest."""
-    S, R, (Q, K, V) = 32, 8.0, qkv(60, 1)
+    S, R, (Q, K, V) = 32, 8.0, qkv(60, h=1)
     share = torch.tensor(0.21, dtype=torch.float64)
     template = torch.linspace(1 - S, 0, steps=S, dtype=torch.float64)
     mask = ((template + share * S) / R + 1).clamp(0, 1)
@@ -101,12 +97,8 @@ def test_parity_with_the_authors_formula() -> None:
 
 
 def test_work_grows_with_the_length_and_falls_with_the_span() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        X = three(torch.randn(1, 2, L, 16, requires_grad=wanted) for _ in range(3))
-        z = torch.tensor([[20.0], [40.0]], requires_grad=wanted)
-        return lambda: span.span_attention(*X, z, 16)
-
-    work_grows_no_faster(call, 1.2)
+    attend = partial(span.span_attention, z=torch.tensor([[20.0], [40.0]]).requires_grad_(), R=16)
+    work_grows_no_faster(lambda L: attend, 1.2, leaves=lambda L: 3 * [(1, 2, L, 16)])
     X, long, short = torch.randn(3, 1, 4, 4096, 16), 4096.0, 32.0
     z = {n: torch.tensor([[long]] * n + [[short]] * (4 - n)) for n in (0, 1, 4)}
     counted = {n: flops(span.span_attention, *X, z[n], 32) for n in z}
@@ -135,17 +127,11 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    leaves = qkv(8)
-    for z, R, says in (
-        (of_heads(1, 2), 4, r"z has shape \(2, 1\); give \(3, 1\), or \(2, 3, 8\)"),
-        (of_heads(1, 2, -3), 4, "z holds -3; a span cannot be negative"),
-        (of_heads(1, 2, 3), 0, "R = 0 is a step"),
-    ):
-        with pytest.raises(ValueError, match=says):
-            span.span_attention(*leaves, z, R)
-    with pytest.raises(ValueError, match="start = 50"):
-        span.AdaptiveSpan(3, S=40, R=8, start=50)
-    with pytest.raises(ValueError, match="spans of 2 heads, Q has 3"):
-        span.AdaptiveSpan(2, 40, 8)(*leaves, Where(causal()))
-    with pytest.raises(ValueError, match="no core of this model has spans"):
-        span.price(nn.Linear(2, 2))
+    leaves, z = qkv(8), of_heads(1, 2, 3)
+    attend = partial(span.span_attention, *leaves)
+    refused("z has shape (2, 1); give (3, 1), or (2, 3, 8)", attend, of_heads(1, 2), 4)
+    refused("z holds -3; a span cannot be negative", attend, of_heads(1, 2, -3), 4)
+    refused("R = 0 is a step", attend, z, 0)
+    refused("spans of 2 heads, Q has 3", span.AdaptiveSpan(2, 40, 8), *leaves, Where(causal()))
+    refused("no core of this model has spans", span.price, nn.Linear(2, 2))
+    ranges(span.AdaptiveSpan, h=(3, 1), S=(40.0,), R=(8.0,), start=(5.0, 0.0, 40.0))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from refusals import ranges, refused
 from torch import Generator, Tensor, nn
 
 from tfviz.adaptive.calm_confidence import (
@@ -24,7 +26,7 @@ from tfviz.adaptive.calm_confidence import (
     write_early,
 )
 from tfviz.adaptive.depth_adaptive_training import leave_at, read, states
-from tfviz.cores import Kept
+from tfviz.cores import Kept, Where
 from tfviz.longer_context.alibi import Alibi
 from tfviz.measure import flops
 from tfviz.models.gpt import GPT
@@ -159,10 +161,13 @@ def test_the_classifier_learns_whether_the_full_model_agrees() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match=r"t has shape \(2, 6\); give one text"):
-        write_early(model_of(), TEXT.expand(2, -1), 3, saturation, 0.5)
-    with pytest.raises(ValueError, match="does not keep plain keys and values"):
-        strange = GPT(11, 12, 2, 2, core=lambda: lambda Q, K, V, where: (where.joined(K, V)[1][:, :, -Q.shape[2]:], None))  # fmt: skip  # noqa: E501
-        write_early(strange, TEXT, 2, softmax_response, 0.0)
-    with pytest.raises(ValueError, match="T"):
-        falling(0.5, 0)
+    two, text = TEXT.expand(2, -1), "t has shape (2, 6); give one text"
+    refused(text, write_early, model_of(), two, 3, saturation, 0.5)
+
+    def last(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
+        return where.joined(K, V)[1][:, :, -Q.shape[2] :], None
+
+    strange = GPT(11, 12, 2, 2, core=lambda: last)
+    keeps = "does not keep plain keys and values"
+    refused(keeps, write_early, strange, TEXT, 2, softmax_response, 0.0)
+    ranges(partial(falling, 0.5), T=(3, 1))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
-import pytest
 import torch
 import torch.nn.functional as F
+from refusals import ranges, refused
 from torch import Generator, Tensor
 
 from tfviz.adaptive.depth_adaptive_training import (
@@ -96,11 +97,7 @@ def test_the_mixed_loss_draws_all_exits_alike() -> None:
 
 def test_bad_input_is_named() -> None:
     model, x, y = model_and_text()
-    with pytest.raises(ValueError, match=r"omega = \(1, 2\), and the model has 3 exits"):
-        aligned_loss(model, x, y, (1, 2))
-    with pytest.raises(ValueError, match="not all 0"):
-        aligned_loss(model, x, y, (0, 0, 0))
-    with pytest.raises(ValueError, match="give each token a block from 1 to 3"):
-        leave_at(model, x, torch.full_like(x, 4))
-    with pytest.raises(ValueError, match="M"):
-        mixed_loss(model, x, y, Generator(), M=0)
+    refused("omega = (1, 2), and the model has 3 exits", aligned_loss, model, x, y, (1, 2))
+    refused("not all 0", aligned_loss, model, x, y, (0, 0, 0))
+    refused("give each token a block from 1 to 3", leave_at, model, x, torch.full_like(x, 4))
+    ranges(partial(mixed_loss, model, x, y, Generator()), M=(2, 1))

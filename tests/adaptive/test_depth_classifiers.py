@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
+from refusals import ranges, refused
 from torch import Generator
 
 from tfviz.adaptive.depth_classifiers import (
@@ -96,11 +98,8 @@ def test_a_classifier_learns_its_oracle(kind: object) -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="give each token an exit from 1 to 4"):
-        exit_loss(TokenExit(6, 4)(X), torch.zeros(2, 7, dtype=torch.long))
-    with pytest.raises(ValueError, match="sigma"):
-        smoothed(LL, -1.0)
-    with pytest.raises(ValueError, match="price"):
-        token_oracle(LL, -0.1)
-    with pytest.raises(ValueError, match="N"):
-        GeometricExit(6, 1)
+    none = torch.zeros(2, 7, dtype=torch.long)
+    refused("give each token an exit from 1 to 4", exit_loss, TokenExit(6, 4)(X), none)
+    ranges(partial(smoothed, LL), sigma=(1.0, 0.0, math.inf))
+    ranges(partial(token_oracle, LL), price=(0.1, 0.0), sigma=(1.0, 0.0, math.inf))
+    ranges(partial(GeometricExit, 6), N=(4, 2))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
 import torch
 from laws import a_model_takes_it, work_grows_no_faster
+from refusals import refused
 from torch import Tensor
 
 from tfviz.adaptive.adaptive_span import price, span_attention, span_definition
@@ -58,12 +56,11 @@ def test_a_long_span_of_one_token_is_paid_for_by_its_head_only() -> None:
 
 
 def test_work_grows_with_the_length() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        X = [torch.randn(1, 2, L, 16, requires_grad=wanted) for _ in range(3)]
-        core = DynamicSpan(2, 16, S=48, R=16, start=24)
-        return lambda: core(*X, Where(causal()))[0]
+    def attend(*X: Tensor) -> Tensor:
+        return core(*X, Where(causal()))[0]
 
-    work_grows_no_faster(call, 1.2)
+    core = DynamicSpan(2, 16, S=48, R=16, start=24)
+    work_grows_no_faster(lambda L: attend, 1.2, leaves=lambda L: 3 * [(1, 2, L, 16)])
 
 
 def test_a_model_takes_it_as_its_core() -> None:
@@ -72,7 +69,6 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 def test_bad_input_is_named() -> None:
     _, leaves = core_and_qkv(8)
-    with pytest.raises(ValueError, match="start = 40: a sigmoid never gets there"):
-        DynamicSpan(2, 6, S=40, R=8, start=40)
-    with pytest.raises(ValueError, match="v is for 2 heads of 6, Q has 3 of 6"):
-        DynamicSpan(2, 6, S=40, R=8)(*leaves, Where(causal()))
+    core = DynamicSpan(2, 6, S=40, R=8)
+    refused("start = 40: a sigmoid never gets there", DynamicSpan, 2, 6, S=40, R=8, start=40)
+    refused("v is for 2 heads of 6, Q has 3 of 6", core, *leaves, Where(causal()))

@@ -41,7 +41,7 @@ def test_the_promise_of_a_world_without_losses() -> None:
 
 def test_stored_exits_have_all_of_it() -> None:
     stored = experiments.load("exits")
-    assert stored["provenance"]["seeds"] == list(exits.SEEDS) and stored["blocks"] == exits.N
+    assert stored["blocks"] == exits.N
     assert list(stored["depths"]) == list(exits.TRAINED)
     for runs in [*stored["depths"].values(), stored["early"], stored["worlds"]]:
         assert len(runs) == 3

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 import pytest
 import torch
+from golden import drawn
+from refusals import ranges, refused
 from three import three
 
 from tfviz.adaptive import multi_scale_transformer as ms
@@ -24,8 +26,7 @@ GOLDEN = """
 
 
 def test_two_heads_by_hand() -> None:
-    rows = [r.split() for r in GOLDEN.strip().splitlines()]
-    wanted = torch.tensor([[[c == "1" for c in r[n : n + 5]] for r in rows] for n in (0, 5)])
+    wanted = drawn(GOLDEN).unflatten(1, (2, 5)).transpose(0, 1)
     assert ms.multi_scale((1, 3), causal=False).mask(5).equal(wanted)
     assert ms.multi_scale((1, 3)).mask(5).equal(wanted.tril())
 
@@ -66,7 +67,5 @@ def test_a_layer_costs_the_sum_of_its_windows() -> None:
 
 def test_bad_input_is_named() -> None:
     for scales in ((), (3, 1), (1, 1)):
-        with pytest.raises(ValueError, match="give whole numbers that grow"):
-            ms.allocation(2, 4, scales, 0.5)
-    with pytest.raises(ValueError, match="h = 0"):
-        ms.allocation(2, 0, SCALES, 0.5)
+        refused("give whole numbers that grow", ms.allocation, 2, 4, scales, 0.5)
+    ranges(partial(ms.allocation, scales=SCALES, alpha=0.5), N=(2, 1), h=(4, 1))

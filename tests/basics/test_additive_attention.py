@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
+from refusals import ranges, refused
 
 from tfviz.basics.additive_attention import AdditiveAttention, additive_attention, additive_scores
 
@@ -110,9 +110,6 @@ def test_module_is_the_function_and_learns() -> None:
 
 def test_errors_name_the_matrix() -> None:
     S, H, W_a, U_a, v_a = case()
-    with pytest.raises(ValueError, match=r"W_a has shape \(2, 5\).*\(3, 5\)"):
-        additive_scores(S, H, W_a[:2], U_a, v_a)
-    with pytest.raises(ValueError, match=r"U_a has shape \(2, 4\).*\(2, 5\)"):
-        additive_scores(S, H, W_a, U_a[:, :4], v_a)
-    with pytest.raises(ValueError, match="d_a = 0"):
-        AdditiveAttention(3, 2, 0)
+    refused("W_a has shape (2, 5) … (3, 5)", additive_scores, S, H, W_a[:2], U_a, v_a)
+    refused("U_a has shape (2, 4) … (2, 5)", additive_scores, S, H, W_a, U_a[:, :4], v_a)
+    ranges(AdditiveAttention, d_s=(3, 1), d_h=(2, 1), d_a=(5, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import ranges, refused
 from torch import Tensor
 
 from tfviz.basics.alrfou_auxiliary_losses import (
@@ -189,8 +191,7 @@ def test_extra_classifiers_are_not_used_afterwards(order: object) -> None:
     norms = (N - 1) * 2 * D if order is pre_norm else 0
     left = sum(p.numel() for p in slim.parameters())
     assert count - left == (2 * N - 1) * (D + 1) * VOCAB + norms
-    with pytest.raises(ValueError, match="behind 1 layers"):
-        auxiliary_loss(slim, windows(), loss_weights(0, 10, N))
+    refused("behind 1 layers", auxiliary_loss, slim, windows(), loss_weights(0, 10, N))
 
 
 def test_positions_in_every_layer() -> None:
@@ -202,8 +203,7 @@ def test_positions_in_every_layer() -> None:
     after = list(m.states(x))
     close(after[0], before[0])  # the first layer does not feel the second table
     assert (after[1] - before[1]).abs().max() > 0.1
-    with pytest.raises(ValueError, match="position 7"):
-        m(windows(L=LONGEST))  # two more than the table holds
+    refused("position 7", m, windows(L=LONGEST))  # two more than the table holds
 
 
 @pytest.mark.parametrize(("layers", "published"), [(12, 44), (64, 235)])
@@ -254,24 +254,17 @@ def test_bits_by_position_and_by_layer_agree_where_they_meet() -> None:
     close(bits_by_position(m, x, y)[i], by_hand)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: scored(11, 10, 4), "step = 11 is out of range"),
-        (lambda: scored(0, 0, 4), "steps = 0"),
-        (lambda: scored(0, 10, 0), "N = 0"),
-        (lambda: ahead(torch.zeros(1, 2, dtype=torch.long), 2), "targets = 2"),
-        (lambda: auxiliary_loss(model(), windows(), loss_weights(0, 10, 4)), r"shape \(4, 2\)"),
-        (lambda: auxiliary_loss(model(), windows(), torch.ones(N, 3)), "for 2 targets"),
-        (lambda: auxiliary_loss(model(), windows(), torch.ones(N)), r"shape \(3,\)"),
-        (lambda: steps_scored(0, 4), "steps = 0"),
-        (lambda: DeepCharacterModel(7, 16, 2, 0, 6), "N = 0"),
-        (lambda: DeepCharacterModel(7, 16, 2, 3, 6, targets=0), "targets = 0"),
-    ],
-)
-def test_bad_arguments_are_named(call: Callable[[], object], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        call()
+def test_bad_arguments_are_named() -> None:
+    refused("step = 11 is out of range", scored, 11, 10, 4)
+    refused("targets = 2", ahead, torch.zeros(1, 2, dtype=torch.long), 2)
+    loss = partial(auxiliary_loss, model(), windows())
+    refused("shape (4, 2)", loss, loss_weights(0, 10, 4))
+    refused("for 2 targets", loss, torch.ones(N, 3))
+    refused("shape (3,)", loss, torch.ones(N))
+    ranges(partial(scored, 0), steps=(10, 1), N=(4, 1))
+    ranges(steps_scored, steps=(10, 1), N=(4, 1))
+    sizes = {"vocab": (7, 1), "d": (16, 2), "h": (2, 1), "N": (3, 1), "longest": (6, 1)}
+    ranges(DeepCharacterModel, **sizes, targets=(2, 1))
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from refusals import refused
 from torch import Tensor
 
 from tfviz import patterns
@@ -76,13 +77,8 @@ def test_golden_numbers() -> None:
     close(V, torch.tensor([[0.0], [6.0]], dtype=torch.float64))
 
 
-def test_keys_of_other_weights_are_refused() -> None:
-    X, W_q, W_k, W_v = tensors()
-    with pytest.raises(ValueError, match=r"kept has shapes \(1, 2\), \(1, 4\)"):
-        attend_next(X[0], W_q, W_k, W_v, (torch.zeros(1, 2), torch.zeros(1, 4)))
-
-
-def test_one_token_at_a_time() -> None:
-    X, W_q, W_k, W_v = tensors()
-    with pytest.raises(ValueError, match="give the row of one token"):
-        attend_next(X, W_q, W_k, W_v)  # rows would look ahead
+def test_what_does_not_fit_is_refused() -> None:
+    X, *W = tensors()
+    kept = torch.zeros(1, 2), torch.zeros(1, 4)
+    refused("kept has shapes (1, 2), (1, 4)", attend_next, X[0], *W, kept)
+    refused("give the row of one token", attend_next, X, *W)  # rows would look ahead

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import ranges, refused
 from torch import Tensor
 from torch.func import jacrev
 
@@ -133,16 +135,12 @@ def test_xiongs_claim_at_the_start() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match=r"eps = -1\.0"):
-        layer_norm(torch.zeros(3), eps=-1.0)
-    with pytest.raises(ValueError, match=r"eps = -1\.0"):
-        rms_norm(torch.zeros(3), eps=-1.0)
-    with pytest.raises(ValueError, match=r"gamma has shape \(2, 1\).*\(3,\)"):
-        layer_norm(torch.zeros(2, 3), torch.ones(2, 1))
-    with pytest.raises(ValueError, match=r"beta has shape \(2,\).*\(3,\)"):
-        layer_norm(torch.zeros(2, 3), torch.ones(3), torch.ones(2))
-    with pytest.raises(ValueError, match=r"gamma has shape \(4,\).*\(3,\)"):
-        rms_norm(torch.zeros(2, 3), torch.ones(4))
+    X, one, two = torch.zeros(2, 3), torch.ones(3), torch.ones(2)
+    for norm in (layer_norm, rms_norm):
+        ranges(partial(norm, X), eps=(0.1, 0.0))
+    refused("gamma has shape (2, 1) … (3,)", layer_norm, X, two[:, None])
+    refused("beta has shape (2,) … (3,)", layer_norm, X, one, two)
+    refused("gamma has shape (4,) … (3,)", rms_norm, X, torch.ones(4))
 
 
 @pytest.mark.parametrize("norm", [layer_norm, rms_norm])

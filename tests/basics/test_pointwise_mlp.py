@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 import torch.nn.functional as F
+from refusals import ranges, refused
 from torch import Tensor, nn
 
 from tfviz.basics.pointwise_mlp import (
@@ -107,17 +107,12 @@ def test_two_thirds_of_the_weights_and_the_crossing_at_4d() -> None:
 def test_bad_input_is_named() -> None:
     W_1, b_1, W_2, b_2 = case()
     X = torch.randn(5, 4, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"W_1 has shape \(6, 4\).*must be \(4, 6\)"):
-        feed_forward(X, W_1.T, b_1, W_2, b_2)
-    with pytest.raises(ValueError, match=r"b_2 has shape \(3,\)"):
-        feed_forward(X, W_1, b_1, W_2, b_2[:3])
-    for wrong in ({"L": 0, "d": 4}, {"L": 4, "d": 0}, {"L": 4, "d": 4, "d_ff": 0}):
-        with pytest.raises(ValueError, match="= 0 is out of range"):
-            block_flops(**wrong)
+    refused("W_1 has shape (6, 4) … must be (4, 6)", feed_forward, X, W_1.T, b_1, W_2, b_2)
+    refused("b_2 has shape (3,)", feed_forward, X, W_1, b_1, W_2, b_2[:3])
+    ranges(block_flops, L=(4, 1), d=(4, 1), d_ff=(8, 1))
 
 
 def test_a_lookup_names_shapes_that_do_not_fit() -> None:
     x, K, b_1, V = torch.randn(4), torch.randn(6, 4), torch.randn(6), torch.randn(6, 4)
     for wrong in ((x[None], K, b_1, V), (x, K.T, b_1, V), (x, K, b_1[1:], V), (x, K, b_1, V[1:])):
-        with pytest.raises(ValueError, match=r"x has shape .* K .* b_1 .* V"):
-            memory_lookup(*wrong, torch.randn(4))
+        refused("x has shape … K … b_1 … V", memory_lookup, *wrong, torch.randn(4))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import agree_with_gradients
+from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor, nn
 
@@ -99,17 +100,10 @@ def test_parity_with_pytorch() -> None:
 
 
 def test_gradients_match_pytorch() -> None:
-    grads = []
-    for ours in (True, False):
-        X, W = case()
-        leaves = [x.requires_grad_() for x in (X, *W)]
-        if ours:
-            out, _ = self_attention(X, *W)
-        else:
-            out = F.scaled_dot_product_attention(*three((X @ w)[None] for w in W))[0]
-        out.square().sum().backward()
-        grads.append([x.grad for x in leaves])
-    close(*grads)
+    X, W = case()
+    leaves = [x.requires_grad_() for x in (X, *W)]
+    theirs = F.scaled_dot_product_attention(*three((X @ w)[None] for w in W))[0]
+    agree_with_gradients(self_attention(X, *W)[0], theirs, leaves)
 
 
 @settings(deadline=None, max_examples=30)
@@ -182,12 +176,9 @@ def test_variance_of_a_score_is_d_k() -> None:
 
 def test_errors_name_the_matrix() -> None:
     X, (W_q, W_k, W_v) = case()
-    with pytest.raises(ValueError, match=r"W_k has shape \(3, 4\).*\(5, width\)"):
-        self_attention(X, W_q, W_k[:3], W_v)
-    with pytest.raises(ValueError, match=r"width 3.*width 4"):
-        self_attention(X, W_q[:, :3], W_k, W_v)
-    with pytest.raises(ValueError, match="d_k = 0"):
-        SelfAttention(4, 0, 4)
+    refused("W_k has shape (3, 4) … (5, width)", self_attention, X, W_q, W_k[:3], W_v)
+    refused("width 3 … width 4", self_attention, X, W_q[:, :3], W_k, W_v)
+    ranges(SelfAttention, d=(4, 1), d_k=(3, 1), d_v=(4, 1))
 
 
 # --- why there is a root -------------------------------------------------------------------------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from refusals import of_no_kind, ranges, refused
+from torch import nn
 
 from tfviz import data
 from tfviz.basics.token_embedding import (
@@ -177,20 +180,14 @@ def test_tying_saves_a_table() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="merges = -1"):
-        learn("ab", -1)
-    with pytest.raises(ValueError, match=r"tokens 0 … 9, but E has rows 0 … 4"):
-        embed(torch.tensor([0, 9]), torch.zeros(5, 2))
-    with pytest.raises(ValueError, match=r"merges\[0\] = \(300, 1\)"):
-        vocabulary([(300, 1)])
+    E = torch.randn(5, 2)
+    ranges(partial(learn, "ab"), merges=(2, 0))
+    refused("tokens 0 … 9, but E has rows 0 … 4", embed, torch.tensor([0, 9]), E)
+    refused("merges[0] = (300, 1)", vocabulary, [(300, 1)])
     for number in (-1, 257):
-        with pytest.raises(ValueError, match=f"ids holds {number}, but 1 merges make.*0 … 256"):
-            decode(torch.tensor([97, number]), [(97, 98)])
+        says = f"ids holds {number}, but 1 merges make … 0 … 256"
+        refused(says, decode, torch.tensor([97, number]), [(97, 98)])
+    for t in (torch.tensor([True, False]), torch.tensor([1, 0]).byte()):
+        of_no_kind(f"t is {t.dtype}; give whole numbers", embed, t, E)
     assert decode(torch.tensor([0xC3]), []) == "�"
     assert learn("", 5) == [] and encode("", []).shape == (0,)
-
-
-@pytest.mark.parametrize("t", [torch.tensor([True, False]), torch.tensor([1, 0]).byte()])
-def test_bytes_and_booleans_are_no_tokens(t: Tensor) -> None:
-    with pytest.raises(TypeError, match=f"t is {t.dtype}; give whole numbers"):
-        embed(t, torch.randn(2, 3))

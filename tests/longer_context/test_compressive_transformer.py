@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from laws import work_grows_no_faster
+from laws import it_resumes_to_the_last_bit, streamed, work_grows_no_faster
+from refusals import ranges
 from torch import Tensor, nn
 
 from tfviz.longer_context import compressive_transformer as room
-from tfviz.longer_context.transformer_xl_recurrence import resumed, saved, transformer_xl
+from tfviz.longer_context.transformer_xl_recurrence import transformer_xl
 from tfviz.models.use import generate
 
 TEXT = torch.randint(11, (2, 40), generator=torch.Generator().manual_seed(3))
@@ -34,7 +36,7 @@ def model(name: str = "mean", m: int = 4, m_c: int = 3, c: int = 2) -> Any:
 
 def read(gpt: nn.Module, t: Tensor, L: int) -> tuple[Tensor, dict[Any, Any]]:
     cache: dict[Any, Any] = {}
-    return torch.cat([gpt(s, cache) for s in t.split(L, 1)], 1), cache
+    return streamed(gpt, t, L, cache), cache
 
 
 def queues(cache: dict[Any, Any]) -> list[room.Queues]:
@@ -76,11 +78,10 @@ def test_what_is_squeezed_is_what_left() -> None:
 
 
 def test_usage_is_the_weight_that_memories_got() -> None:
-    gpt, cache = model("most used", m=8), dict[Any, Any]()
+    gpt = model("most used", m=8)
     attend, weights = gpt.stack.blocks[0].attend, list[Tensor]()
     attend.see = weights.append
-    for s in TEXT[:, :12].split(4, 1):
-        gpt(s, cache)
+    _, cache = read(gpt, TEXT[:, :12], 4)
     wanted = weights[2][..., :8].sum((1, 2))
     wanted[:, :4] += weights[1][..., :4].sum((1, 2))
     q = cache[attend].state
@@ -150,31 +151,17 @@ def test_attention_reconstruction_by_the_formula() -> None:
 
 
 def test_saved_and_resumed_to_the_last_bit() -> None:
-    gpt = model("conv")
-    _, cache = read(gpt, TEXT[:, :20], 4)
-    back = resumed(gpt, saved(gpt, cache))
-    for s in TEXT[:, 20:].split(4, 1):
-        assert gpt(s, cache).equal(gpt(s, back))
+    it_resumes_to_the_last_bit(lambda: model("conv"), TEXT, 4)
 
 
 def test_range_and_growth() -> None:
     assert room.temporal_range(3, 4, 5, 2) == 42
-
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        attend = room.Compressive(8, 1, m=32, m_c=32, c=4, compress=room.mean_pool)
-        X = torch.randn(1, L, 8, requires_grad=wanted)
-
-        def run() -> Tensor:
-            cache: dict[Any, Any] = {}
-            return torch.cat([attend(x, cache=cache) for x in X.split(32, 1)], 1)
-
-        return run
-
-    work_grows_no_faster(call, 1.1, work=(512, 2048), memory=(1024, 4096))
+    attend = room.Compressive(8, 1, m=32, m_c=32, c=4, compress=room.mean_pool)
+    stream = partial(streamed, attend, sizes=32)
+    work_grows_no_faster(
+        lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], work=(512, 2048), memory=(1024, 4096)
+    )
 
 
 def test_errors_name_the_argument() -> None:
-    with pytest.raises(ValueError, match="c = 0"):
-        model(c=0)
-    with pytest.raises(ValueError, match="m_c = -1"):
-        model(m_c=-1)
+    ranges(model, m=(4, 0), m_c=(3, 0), c=(2, 1))

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from refusals import ranges, refused
 from torch import Tensor
 
 from tfviz.attention import attention
@@ -115,8 +116,6 @@ def test_two_numbers_a_head_and_both_learn() -> None:
 
 
 def test_errors_say_what_to_do() -> None:
-    with pytest.raises(ValueError, match="h = 0"):
-        DA(0)
+    ranges(DA, h=(3, 1))
     X = torch.randn(3, 1, 2, 5, 4)
-    with pytest.raises(ValueError, match="α is for 3 heads, Q has 2; give DA them"):
-        DA(3)(*X, Where(causal()))
+    refused("α is for 3 heads, Q has 2; give DA them", DA(3), *X, Where(causal()))

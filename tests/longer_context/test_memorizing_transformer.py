@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import pytest
+import laws
 import torch
-from laws import agree_with_gradients, work_grows_no_faster
+from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor
 
 from tfviz.cores import CAUSAL, Where
 from tfviz.longer_context import memorizing_transformer as room
 from tfviz.longer_context.memorizing_transformer import Memorizing, memorizing_transformer
-from tfviz.longer_context.transformer_xl_recurrence import (
-    next_token_in_segments,
-    resumed,
-    saved,
-)
-from tfviz.models.use import generate
 from tfviz.patterns import sliding_window
 from tfviz.position.rope import Rope
 from tfviz.position.t5_relative_bias import T5Bias
-from tfviz.training import train
 
 close = partial(torch.testing.assert_close, atol=1e-9, rtol=1e-9)
 TEXT = torch.randint(11, (2, 40), generator=torch.Generator().manual_seed(3))
@@ -86,7 +77,7 @@ def test_it_is_its_equations_with_gradients_and_none_for_the_memory() -> None:
     assert past[0].shape == (1, 2, 7, 4)
     leaves = [*now, made.tau, made.b, made.local.b]
     out, _ = segment(made, now, past)
-    agree_with_gradients(out, by_the_equations(made, *now, past), leaves)
+    laws.agree_with_gradients(out, by_the_equations(made, *now, past), leaves)
     grads = torch.autograd.grad(segment(made, now, past)[0].sum(), first, allow_unused=True)
     assert grads == (None, None, None)
 
@@ -144,69 +135,45 @@ def test_the_best_of_each_bucket() -> None:
 
 
 def test_text_streams_is_saved_and_resumed_to_the_last_bit() -> None:
+    laws.it_resumes_to_the_last_bit(model, TEXT, 8)
     gpt, cache = model(), dict[Any, Any]()
-    for s in TEXT[:, :24].split(8, 1):
-        gpt(s, cache)
-    file = io.BytesIO()
-    torch.save(saved(gpt, cache), file)
-    file.seek(0)
-    again = model()
-    back = resumed(again, torch.load(file, weights_only=True))
-    for s in TEXT[:, 24:].split(8, 1):
-        assert gpt(s, cache).equal(again(s, back))
-    memory = cache[gpt.stack.blocks[1].attend].state[0]
-    assert (
-        memory.shape == (2, 2, 24, 8) and room.remembering(gpt) is gpt.stack.blocks[1].attend.core
-    )
+    laws.streamed(gpt, TEXT, 8, cache)
+    attend = gpt.stack.blocks[1].attend
+    assert cache[attend].state[0].shape == (2, 2, 24, 8) and room.remembering(gpt) is attend.core
     # what fell out of the queue is not heard any more, what is in it is
     gpt, outs = model(16), []
     for first in (5, 20):
         t = TEXT.clone()
         t[:, first] = (t[:, first] + 1) % 11
-        cache = {}
-        outs.append([gpt(s, cache) for s in t.split(8, 1)][-1])
-    cache = {}
-    plain = [gpt(s, cache) for s in TEXT.split(8, 1)][-1]
+        outs.append(laws.streamed(gpt, t, 8)[:, -8:])
+    plain = laws.streamed(gpt, TEXT, 8)[:, -8:]
     assert outs[0].equal(plain) and not outs[1].equal(plain)
 
 
 def test_it_trains_and_writes_far_beyond_its_window() -> None:
-    ids = torch.arange(600) % 11
     gpt = model()
-    losses = train(gpt, next_token_in_segments(ids, 4, 8), 120, progress=False)
-    assert losses[-1] < 0.1 < losses[0]
-    assert generate(gpt, ids[None, :9], 20)[0].equal(torch.arange(29) % 11)
+    laws.it_learns_to_count(gpt, begun=9, written=20)
     assert gpt(TEXT).isfinite().all()  # without a cache: one segment
 
 
 def test_work_grows_with_the_length() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        torch.manual_seed(0)
-        made = Memorizing(1, 8, m=256, k=8, window=32)
-        x = [torch.randn(1, 1, L, 8, requires_grad=wanted) for _ in range(3)]
+    made = Memorizing(1, 8, m=256, k=8, window=32)
 
-        def run() -> Tensor:
-            state, out = None, []
-            for part in zip(*(y.split(64, 2) for y in x), strict=True):
-                kept: list[Any] = []
-                out.append(made(*part, Where(CAUSAL, state=state, keep=kept.append))[0])
-                state = kept[0]
-            return torch.cat(out, 2)
+    def stream(*x: Tensor) -> Tensor:
+        state, out = None, []
+        for part in zip(*(y.split(64, 2) for y in x), strict=True):
+            found, state = segment(made, part, state)
+            out.append(found)
+        return torch.cat(out, 2)
 
-        return run
-
-    work_grows_no_faster(call, 1.15, work=(1024, 4096), memory=(1024, 4096))
+    leaves = lambda L: 3 * [(1, 1, L, 8)]  # noqa: E731
+    laws.work_grows_no_faster(lambda L: stream, 1.15, leaves=leaves, memory=(1024, 4096))
 
 
 def test_errors_say_what_to_do() -> None:
-    for m, k, says in ((-1, 32, "m = -1"), (4, 0, "k = 0")):
-        with pytest.raises(ValueError, match=says):
-            Memorizing(2, 4, m=m, k=k)
-    with pytest.raises(ValueError, match="a bias such as T5Bias"):
-        Memorizing(2, 4, m=4, local=lambda: Rope(4))
+    ranges(partial(Memorizing, 2, 4), m=(4, 0), k=(32, 1), window=(3, 0))
+    refused("a bias such as T5Bias", Memorizing, 2, 4, m=4, local=lambda: Rope(4))
     made, x = core(4), qkv(5)
-    with pytest.raises(ValueError, match="left to right"):
-        made(*x, Where(sliding_window(lookback=2)))
-    with pytest.raises(ValueError, match="b is for 2 heads"):
-        made(*(y.repeat(1, 2, 1, 1) for y in x), Where(CAUSAL))
+    refused("left to right", made, *x, Where(sliding_window(lookback=2)))
+    refused("b is for 2 heads", made, *(y.repeat(1, 2, 1, 1) for y in x), Where(CAUSAL))
     assert math.isclose(float(Memorizing(1, 16, m=1).tau.detach()[0]), 4.0)

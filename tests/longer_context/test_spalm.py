@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from laws import agree_with_gradients
+from refusals import ranges, refused
 from torch import Tensor
 
 from tfviz.longer_context import knn_lm
@@ -94,11 +96,8 @@ def test_segments_and_writing_with_two_models_in_one_cache(spalm: Spalm) -> None
 
 
 def test_errors(tmp_path: Path, spalm: Spalm) -> None:
-    with pytest.raises(ValueError, match="another space"):
-        Spalm(spalm.model, gpt(3), spalm.store)
+    refused("another space", Spalm, spalm.model, gpt(3), spalm.store)
     few = Spalm(spalm.model, gpt(), spalm.store, lambda Q, k: (
         torch.full((len(Q), k), math.inf), torch.full((len(Q), k), -1)))  # fmt: skip
-    with pytest.raises(ValueError, match="look into more cells"):
-        few(IDS[None, :4])
-    with pytest.raises(ValueError, match="k = 0"):
-        Spalm(spalm.model, gpt(), spalm.store, k=0)
+    refused("look into more cells", few, IDS[None, :4])
+    ranges(partial(Spalm, spalm.model, gpt(), spalm.store), k=(4, 1))

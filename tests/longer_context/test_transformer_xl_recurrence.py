@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable
 from functools import partial
 from itertools import product
 from typing import Any
 
+import laws
 import pytest
 import torch
-from laws import agree_with_gradients, work_grows_no_faster
+from refusals import ranges, refused
 from torch import Tensor, nn
 
 from tfviz.basics.additive_attention import Additive
@@ -19,11 +19,10 @@ from tfviz.longer_context import transformer_xl_recurrence as room
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent, transformer_xl
 from tfviz.models.blocks import post_norm
 from tfviz.models.gpt import GPT
-from tfviz.models.use import attention_weights, generate
+from tfviz.models.use import attention_weights
 from tfviz.position.rope import Rope
 from tfviz.position.sinusoidal_pe import sinusoids
 from tfviz.position.xl_relative import XL, xl
-from tfviz.training import train
 
 close = partial(torch.testing.assert_close, atol=1e-9, rtol=1e-9)
 TEXT = torch.randint(11, (2, 20), generator=torch.Generator().manual_seed(3))
@@ -37,11 +36,6 @@ def model(m: int, N: int = 2, **more: object) -> Any:
             core.u.data.normal_()
             core.v.data.normal_()
     return made
-
-
-def streamed(gpt: GPT, t: Tensor, sizes: list[int], cache: dict | None = None) -> Tensor:
-    cache = {} if cache is None else cache
-    return torch.cat([gpt(s, cache) for s in t.split(sizes, 1)], 1)
 
 
 def by_the_equations(attend: Any, M: Tensor, X: Tensor) -> Tensor:
@@ -72,7 +66,7 @@ def test_it_is_its_equations_and_weights_learn_from_memory_but_memory_does_not()
     attend(first, cache=cache)
     wanted = by_the_equations(attend, first[0, 2:], X[0])
     leaves = [X, attend.W_qkv.weight, attend.core.W_r, attend.core.u, attend.core.v]
-    agree_with_gradients(attend(X, cache=dict(cache))[0], wanted, leaves)
+    laws.agree_with_gradients(attend(X, cache=dict(cache))[0], wanted, leaves)
     out = attend(X, cache=dict(cache)).sum()
     assert torch.autograd.grad(out, first, allow_unused=True) == (None,)
     # with the memory cut off from its weights too, W^k would learn something else
@@ -91,9 +85,9 @@ def test_a_memory_of_everything_is_the_whole_text(core: Callable | None) -> None
     plain = GPT(11, 16, 2, 3, **({"core": xl(2, 8)} | more)).double()
     plain.load_state_dict(gpt.state_dict())
     for sizes in ([5, 1, 7, 7], [1] * 20):
-        close(streamed(gpt, TEXT, sizes), plain(TEXT))
+        close(laws.streamed(gpt, TEXT, sizes), plain(TEXT))
     nothing = model(0, N=3, **more)
-    close(streamed(nothing, TEXT, [5] * 4), torch.cat([plain(s) for s in TEXT.split(5, 1)], 1))
+    close(laws.streamed(nothing, TEXT, [5] * 4), torch.cat([plain(s) for s in TEXT.split(5, 1)], 1))
     close(gpt(TEXT), plain(TEXT))  # without a cache: one segment
 
 
@@ -103,12 +97,12 @@ def test_reach_by_impulse(m: int, L: int, N: int) -> None:
     gpt, before = model(m, N), room.reach(N, m, L)
     start = (-(-before // L) + 1) * L  # a whole number of segments
     t = torch.randint(11, (1, start + L))
-    out = streamed(gpt, t, [L] * (t.shape[1] // L))[0, start:]
+    out = laws.streamed(gpt, t, [L] * (t.shape[1] // L))[0, start:]
     heard = []
     for p in range(t.shape[1]):
         other = t.clone()
         other[0, p] = (t[0, p] + 1) % 11
-        changed = streamed(gpt, other, [L] * (t.shape[1] // L))[0, start:] != out
+        changed = laws.streamed(gpt, other, [L] * (t.shape[1] // L))[0, start:] != out
         heard.append(changed.any(-1))
     first = [start - next(p for p, h in enumerate(heard) if h[i]) for i in (0, L - 1)]
     assert first == [before, before]  # the last token is L − 1 further on, and hears the same
@@ -121,28 +115,16 @@ def test_m_4_segments_of_8_three_layers() -> None:
 
 
 def test_state_saved_and_resumed_to_the_last_bit() -> None:
+    laws.it_resumes_to_the_last_bit(lambda: model(4), TEXT, 5)
     gpt, cache = model(4), dict[Any, Any]()
-    first = streamed(gpt, TEXT[:, :10], [5, 5], cache)
-    file = io.BytesIO()
-    torch.save(room.saved(gpt, cache), file)
-    file.seek(0)
-    again = model(4)
-    back = room.resumed(again, torch.load(file, weights_only=True))
-    rest = streamed(gpt, TEXT[:, 10:], [5, 5], cache)
-    assert streamed(again, TEXT[:, 10:], [5, 5], back).equal(rest)
-    assert not streamed(again, TEXT[:, 10:], [5, 5]).equal(rest) and first.shape == (2, 10, 11)
-    with pytest.raises(ValueError, match="which this model has not"):
-        room.resumed(model(4, N=1), room.saved(gpt, cache))
+    laws.streamed(gpt, TEXT, 5, cache)
+    refused("which this model has not", room.resumed, model(4, N=1), room.saved(gpt, cache))
 
 
 def test_it_trains_and_writes() -> None:
-    ids = torch.arange(400) % 11
     gpt = model(4).float()
-    losses = train(gpt, room.next_token_in_segments(ids, 4, 8), 120, progress=False)
-    assert losses[-1] < 0.1 < losses[0]
-    written = generate(gpt, ids[None, :5], 30)
-    assert written[0].equal(torch.arange(35) % 11)
-    assert {A.shape[-1] for A in attention_weights(gpt, ids[None, :9]).values()} == {9}
+    laws.it_learns_to_count(gpt, begun=5, written=30)
+    assert {A.shape[-1] for A in attention_weights(gpt, TEXT[:1, :9]).values()} == {9}
 
 
 def test_streams_go_on_and_begin_anew_at_the_end() -> None:
@@ -207,29 +189,17 @@ def test_parity_with_xlnet() -> None:
 
 
 def test_work_grows_with_the_length() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        torch.manual_seed(0)
-        attend = Recurrent(8, 1, m=64, core=xl(1, 8))
-        X = torch.randn(1, L, 8, requires_grad=wanted)
-
-        def run() -> Tensor:
-            cache: dict = {}
-            return torch.cat([attend(x, cache=cache) for x in X.split(64, 1)], 1)
-
-        return run
-
-    work_grows_no_faster(call, 1.1, work=(512, 2048), memory=(1024, 4096))
+    attend = Recurrent(8, 1, m=64, core=xl(1, 8))
+    stream = partial(laws.streamed, attend, sizes=64)
+    laws.work_grows_no_faster(
+        lambda L: stream, 1.1, leaves=lambda L: [(1, L, 8)], work=(512, 2048), memory=(1024, 4096)
+    )
 
 
 def test_errors_say_what_to_do() -> None:
-    with pytest.raises(ValueError, match="m = -1"):
-        transformer_xl(11, 16, 2, 1, -1)
-    with pytest.raises(ValueError, match="made from Dense"):
-        transformer_xl(11, 16, 2, 1, 4, core=lambda: Additive(8, 8))
+    ranges(partial(transformer_xl, 11, 16, 2, 1), m=(4, 0))
+    refused("made from Dense", transformer_xl, 11, 16, 2, 1, 4, core=lambda: Additive(8, 8))
     attend, X = model(4).stack.blocks[0].attend, torch.randn(1, 3, 16).double()
-    with pytest.raises(ValueError, match="no padding"):
-        attend(X, real=torch.ones(1, 3, dtype=torch.bool))
-    with pytest.raises(ValueError, match="L = 0"):
-        room.reach(1, 1, 0)
-    with pytest.raises(ValueError, match="b = 12"):
-        room.streams(torch.arange(11), 12)
+    refused("no padding", attend, X, real=torch.ones(1, 3, dtype=torch.bool))
+    ranges(room.reach, N=(1, 1), m=(1, 0), L=(4, 1))
+    refused("b = 12", room.streams, torch.arange(11), 12)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from laws import agree_with_gradients, work_grows_no_faster
+from laws import agree_with_gradients, streamed, work_grows_no_faster
+from refusals import ranges, refused
 from torch import nn
 
 from tfviz.longer_context import universal_transformer as room
@@ -57,7 +58,7 @@ def test_parameters_do_not_grow_and_work_does() -> None:
 def test_with_a_cache_as_without(core: Any, order: Any) -> None:
     model = gpt(3, order=order, **({"core": core} if core else {}))
     cache: dict = {}
-    parts = torch.cat([model(s, cache) for s in TEXT.split([4, 1, 1, 3], 1)], 1)
+    parts = streamed(model, TEXT, [4, 1, 1, 3], cache)
     torch.testing.assert_close(parts, model(TEXT))
     assert len(cache) == 1 and next(iter(cache.values())).length == 9
     changed = TEXT.clone()
@@ -89,23 +90,15 @@ def test_steps_tell_themselves_apart_only_by_the_signal() -> None:
     assert not told.float().stack.told(X, i, 1).equal(told.stack.told(X, i, 2))
     learned = gpt(3, signal=LearnedSteps(16, 3)).stack
     learned.T = 4
-    with pytest.raises(ValueError, match="t = 4 is out of range"):
-        learned(X.double())
+    refused("t = 4 is out of range", learned, X.double())
 
 
 def test_growth() -> None:
-    def make(L: int, leaves: bool) -> Any:
-        stack, X = Universal(Block(8, 2, post_norm), 3, TimePosition(8)), torch.randn(1, L, 8)
-        X.requires_grad_(leaves)
-        return lambda: stack(X)
-
-    work_grows_no_faster(make, 1.1)  # the fused kernel keeps no L × L weights
+    stack = Universal(Block(8, 2, post_norm), 3, TimePosition(8))
+    work_grows_no_faster(lambda L: stack, 1.1, leaves=lambda L: [(1, L, 8)])  # no L × L weights
 
 
 def test_errors_name_the_argument() -> None:
-    with pytest.raises(ValueError, match="N = 1"):
-        universal(GPT(11, 8, 2, 0), 3)
-    with pytest.raises(ValueError, match="N = 1"):
-        universal(nn.Linear(1, 1), 3)
-    with pytest.raises(ValueError, match="T = 0"):
-        gpt(0)
+    refused("N = 1", universal, GPT(11, 8, 2, 0), 3)
+    refused("N = 1", universal, nn.Linear(1, 1), 3)
+    ranges(gpt, T=(3, 1))

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from refusals import ranges, refused
 
 from tfviz.longer_context import ut_time_position_signal as room
 from tfviz.position.sinusoidal_pe import sinusoids, sinusoids_in_halves
@@ -59,7 +60,5 @@ def test_modules_tell_place_and_step_apart_and_together() -> None:
 
 
 def test_errors_name_the_argument() -> None:
-    with pytest.raises(ValueError, match="t = 5 is out of range"):
-        room.LearnedSteps(8, T=4).step(5)
-    with pytest.raises(ValueError, match="d = 7"):
-        room.TimePosition(7)
+    ranges(room.LearnedSteps(8, T=4).step, t=(2, 1, 4))
+    refused("d = 7", room.TimePosition, 7)

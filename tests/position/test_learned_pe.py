@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from refusals import of_no_kind, ranges, refused
 from torch import Tensor, nn
 
 from tfviz.models.blocks import Stack
@@ -57,15 +58,14 @@ def test_it_is_an_embedding_of_the_position() -> None:
 
 @pytest.mark.parametrize("place", [9, 100, -1])
 def test_beyond_the_table_is_an_error_and_never_wraps(place: int) -> None:
-    with pytest.raises(ValueError, match=rf"position {place} was asked, but P has rows 0 … 8 only"):
-        Learned(9, 4)(torch.tensor([0, place]))
+    says = f"position {place} was asked, but P has rows 0 … 8 only"
+    refused(says, Learned(9, 4), torch.tensor([0, place]))
     with pytest.raises((RuntimeError, ValueError)):
         one_hot_rows(torch.tensor([place]), torch.zeros(9, 4))
 
 
 def test_a_model_says_so_too() -> None:
-    with pytest.raises(ValueError, match="position 9 was asked"):
-        GPT(VOCAB, D, H, 1, Learned(9, D))(tokens(10))
+    refused("position 9 was asked", GPT(VOCAB, D, H, 1, Learned(9, D)), tokens(10))
 
 
 def test_beginning_as_copies() -> None:
@@ -135,10 +135,8 @@ def test_with_a_cache_the_rows_go_on(parts: list[int]) -> None:
 
 def test_the_table_of_every_layer_ends_too() -> None:
     model = per_layer()
-    with pytest.raises(ValueError, match=f"position {LENGTH} was asked"):
-        model(tokens(LENGTH + 1))
-    with pytest.raises(ValueError, match=f"position {LENGTH} was asked"):
-        generate(model, tokens(LENGTH), 2)
+    refused(f"position {LENGTH} was asked", model, tokens(LENGTH + 1))
+    refused(f"position {LENGTH} was asked", generate, model, tokens(LENGTH), 2)
     assert generate(model, tokens(3), LENGTH - 3).shape == (2, LENGTH)
 
 
@@ -177,17 +175,8 @@ def test_the_cosines_of_sinusoids_are_their_similarity() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="longest = 0"):
-        Learned(0, 4)
-    with pytest.raises(ValueError, match="std = -1"):
-        Learned(3, 4, -1.0)
-    with pytest.raises(ValueError, match=r"P has shape \(3,\)"):
-        Learned.beginning_as(torch.zeros(3))
-    with pytest.raises(ValueError, match=r"M has shape \(2, 3\)"):
-        by_distance(torch.zeros(2, 3))
-
-
-@pytest.mark.parametrize("i", [torch.tensor([True, False]), torch.tensor([1, 0]).byte()])
-def test_bytes_and_booleans_are_no_positions(i: torch.Tensor) -> None:
-    with pytest.raises(TypeError, match=f"i is {i.dtype}; give whole numbers"):
-        table_rows(i, torch.randn(2, 3))
+    ranges(Learned, longest=(3, 1), d=(4, 1), std=(1.0, 0.0))
+    refused("P has shape (3,)", Learned.beginning_as, torch.zeros(3))
+    refused("M has shape (2, 3)", by_distance, torch.zeros(2, 3))
+    for i in (torch.tensor([True, False]), torch.tensor([1, 0]).byte()):
+        of_no_kind(f"i is {i.dtype}; give whole numbers", table_rows, i, torch.randn(2, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from refusals import refused
 from torch import nn
 
 from tfviz import experiments
@@ -36,8 +37,7 @@ def test_a_wandering_start_wanders_in_training_only() -> None:
     }
     assert len(firsts) > 20 and min(firsts) >= 0 and max(firsts) <= 50
     close(places.eval()(i), sinusoids(i, 8))
-    with pytest.raises(ValueError, match="farthest = -1"):
-        WanderingStart(Sinusoidal(8), -1)
+    refused("farthest = -1", WanderingStart, Sinusoidal(8), -1)
 
 
 class Oracle(nn.Module):

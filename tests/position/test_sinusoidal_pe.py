@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 import torch
+from refusals import ranges, refused
 from torch import Tensor
 
 from tfviz.formula import Formula
@@ -194,13 +195,8 @@ def test_the_module_scales_and_has_no_parameters() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="d = 7 is odd"):
-        Sinusoidal(7)
-    with pytest.raises(ValueError, match=r"base = 0\.5"):
-        sinusoids(PLACES, 4, base=0.5)
-    with pytest.raises(ValueError, match="d = 0"):
-        wavelengths(0)
-    with pytest.raises(ValueError, match="d = 2 has a single speed"):
-        sinusoids_in_halves(PLACES, 2)
-    with pytest.raises(ValueError, match="scale"):
-        Sinusoidal(4, scale=math.nan)
+    refused("d = 7 is odd", Sinusoidal, 7)
+    ranges(partial(sinusoids, PLACES), d=(4, 2), base=(100.0, 1.0))
+    ranges(wavelengths, d=(4, 2))
+    refused("d = 2 has a single speed", sinusoids_in_halves, PLACES, 2)
+    ranges(Sinusoidal, d=(4, 2), scale=(2.0,))

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from refusals import ranges, refused
 from torch import Tensor, nn
 
 from tfviz import patterns
@@ -175,12 +176,8 @@ def test_shared_key_heads_and_both_sides() -> None:
 
 
 def test_errors_say_what_to_do() -> None:
-    with pytest.raises(ValueError, match="h = 0"):
-        XL(0, 4)
-    with pytest.raises(ValueError, match="d = 3 is odd"):
-        XL(1, 3)
-    Q, K = queries(4)
-    with pytest.raises(ValueError, match="R has 4 rows; with L = 4 it must have 7"):
-        four_terms(Q, K, torch.randn(2, 4, 4), torch.zeros(2, 4), torch.zeros(2, 4))
-    with pytest.raises(ValueError, match="B has 5 rows and 3 columns"):
-        rel_shift(torch.randn(5, 3))
+    ranges(XL, h=(2, 1), d_head=(4, 1))
+    refused("d = 3 is odd", XL, 1, 3)
+    R, u = torch.randn(2, 4, 4), torch.zeros(2, 4)
+    refused("R has 4 rows; with L = 4 it must have 7", four_terms, *queries(4), R, u, u)
+    refused("B has 5 rows and 3 columns", rel_shift, torch.randn(5, 3))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from laws import agree_with_gradients, work_grows_no_faster
-from three import Three, three
+from refusals import refused
+from three import Three, qkv, three
 from torch import Tensor
 
 from tfviz import patterns
@@ -26,12 +28,6 @@ GOLDEN = [  # blocks; block 2 drew 4, block 3 drew 1, block 4 drew 2
 DRAWN = torch.tensor([[[0], [4], [4], [1], [2], [3], [0]]])
 
 
-def qkv(L: int, h: int = 2, d: int = 4) -> Three:
-    torch.manual_seed(0)
-    shape = 2, h, L, d
-    return three(torch.randn(shape, dtype=torch.float64, requires_grad=True) for _ in range(3))
-
-
 def test_blocks_are_the_hand_typed_ones() -> None:
     assert bb.key_blocks(DRAWN[0]) == tuple(GOLDEN)
     made = bb.mask(tuple(GOLDEN), 2)
@@ -45,7 +41,7 @@ def test_blocks_are_the_hand_typed_ones() -> None:
      (3, 4, 0, 1, 1), (2, 3, 0, 1, 1), (1, 4, 0, 1, 1), (40, 8, 3, 2, 1)],
 )  # fmt: skip
 def test_blocks_do_what_the_definition_does(n: int, block: int, r: int, heads: int, g: int) -> None:
-    Q, K, V = qkv(n * block)
+    Q, K, V = qkv(n * block, h=2)
     drawn = bb.random_blocks(n, r, heads, seed=1, g=g)
     wanted, A = bb.bigbird_definition(Q, K, V, block, drawn, g)
     torch.testing.assert_close(A.sum(-1), torch.ones_like(A[..., 0]))
@@ -72,18 +68,16 @@ def test_the_graph_and_the_limits() -> None:
     none = bb.mask(bb.key_blocks(bb.random_blocks(16, 0)[0]), 2)
     formula = patterns.block_window(block=2, window=1) | patterns.global_blocks(block=2, count=1)
     assert none.equal(formula.mask(32))
-    Q, K, V = qkv(12)  # four blocks: all of them are in the window or global
+    Q, K, V = qkv(12, h=2)  # four blocks: all of them are in the window or global
     few = bb.bigbird_attention(Q, K, V, 4, bb.random_blocks(3, 0))
     torch.testing.assert_close(few, attention(Q, K, V)[0])
 
 
 def test_work_grows_with_the_length() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        Q, K, V = (torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3))
-        drawn = bb.random_blocks(L // 16, 2)
-        return lambda: bb.bigbird_attention(Q, K, V, 16, drawn)
+    def attend(L: int) -> Callable[..., Tensor]:
+        return partial(bb.bigbird_attention, block=16, drawn=bb.random_blocks(L // 16, 2))
 
-    work_grows_no_faster(call, 1.2, work=(4096, 16384))
+    work_grows_no_faster(attend, 1.2, work=(4096, 16384))
 
 
 def theirs(training: bool, X: Tensor) -> tuple[Tensor, Three, Tensor]:
@@ -144,12 +138,8 @@ def test_hugging_face_in_eval_counts_the_first_block_three_times() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    Q, K, V = qkv(12)
-    with pytest.raises(ValueError, match="4 blocks of 4 are not L = 12"):
-        bb.bigbird_attention(Q, K, V, 4, bb.random_blocks(4, 0))
-    with pytest.raises(ValueError, match="drawn is for 3 heads, Q has 2"):
-        bb.bigbird_attention(Q, K, V, 4, bb.random_blocks(3, 0, heads=3))
-    with pytest.raises(ValueError, match="r = 2"):
-        bb.random_blocks(6, 2)
-    with pytest.raises(ValueError, match="block = 0"):
-        bb.bigbird_attention(Q, K, V, 0, bb.random_blocks(3, 0))
+    attend = partial(bb.bigbird_attention, *qkv(12, h=2))
+    refused("4 blocks of 4 are not L = 12", attend, 4, bb.random_blocks(4, 0))
+    refused("drawn is for 3 heads, Q has 2", attend, 4, bb.random_blocks(3, 0, heads=3))
+    refused("block = 0", attend, 0, bb.random_blocks(3, 0))
+    refused("r = 2", bb.random_blocks, 6, 2)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
-from laws import agree_with_gradients, work_grows_no_faster
-from three import Three, three
+from golden import drawn
+from laws import agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from refusals import refused
+from three import Three, qkv
 from torch import Tensor
 
-from tfviz.cores import Where
 from tfviz.models.blocks import MultiHeadAttention
-from tfviz.patterns import causal, full, strided
+from tfviz.patterns import causal, full
 from tfviz.sparse import bp_transformer as bpt
 
 GOLDEN = """
@@ -27,10 +28,8 @@ GOLDEN = """
 """  # eight tokens, four pairs, two halves, the root; k = 1, read off a tree on paper
 
 
-def rows(L: int, dv: int = 5, b: int = 2) -> Three:
-    N = bpt.levels(L)[-1].stop
-    sizes = 4, 4, dv
-    return three(torch.randn(b, 2, N, n, dtype=torch.float64, requires_grad=True) for n in sizes)
+def rows(L: int) -> Three:
+    return qkv(bpt.levels(L)[-1].stop, 4, h=2)
 
 
 def covered(L: int, k: int, is_causal: bool) -> Tensor:
@@ -42,7 +41,7 @@ def covered(L: int, k: int, is_causal: bool) -> Tensor:
 
 
 def test_eight_tokens_by_hand() -> None:
-    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    wanted = drawn(GOLDEN)
     X = torch.ones(1, 1, 15, 2)
     A = bpt.tree_definition(X, X, X, k=1)[1][0, 0]
     assert (A[:8] > 0).equal(wanted)
@@ -118,12 +117,9 @@ def test_two_layers_reach_everybody_and_causal_ones_no_one_ahead() -> None:
 
 
 def test_work_and_memory_grow_with_the_length() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        N = bpt.levels(L)[-1].stop
-        leaves = three(torch.randn(1, 1, N, 8, requires_grad=wanted) for _ in range(3))
-        return lambda: bpt.tree_attention(*leaves, k=2)
-
-    work_grows_no_faster(call, 1.25, memory=(1024, 4096))  # L log L; L² would be 2
+    nodes = lambda L: 3 * [(1, 1, bpt.levels(L)[-1].stop, 8)]  # noqa: E731
+    attend = partial(bpt.tree_attention, k=2)  # L log L; L² would be 2
+    work_grows_no_faster(lambda L: attend, 1.25, leaves=nodes, memory=(1024, 4096))
 
 
 def test_a_model_takes_it_as_its_core() -> None:
@@ -143,14 +139,8 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, K, V = rows(8)
-    with pytest.raises(ValueError, match="k = 0 is out of range"):
-        bpt.tree_attention(Q, K, V, 0)
-    with pytest.raises(ValueError, match="no tree has 8 rows"):
-        bpt.tree_attention(Q[:, :, :8], K[:, :, :8], V[:, :, :8], 1)
-    with pytest.raises(ValueError, match="a has 2 vectors, the edges of L = 8 are of 7 types"):
-        bpt.tree_attention(Q, K, V, 1, a=torch.zeros(2, 4))
-    core = bpt.Tree(4, k=1)
-    with pytest.raises(ValueError, match="the tree chooses the pairs itself"):
-        core(Q, K, V, Where(strided(stride=4)))
-    with pytest.raises(ValueError, match="a cache cannot keep spans"):
-        core(Q, K, V, Where(causal(), keep=lambda state: None))
+    refused("k = 0 is out of range", bpt.tree_attention, Q, K, V, 0)
+    refused("no tree has 8 rows", bpt.tree_attention, Q[:, :, :8], K[:, :, :8], V[:, :, :8], 1)
+    says = "a has 2 vectors, the edges of L = 8 are of 7 types"
+    refused(says, bpt.tree_attention, Q, K, V, 1, a=torch.zeros(2, 4))
+    it_wants_a_whole_text(bpt.Tree(4, k=1), Q, K, V)

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 import torch
+from golden import drawn
 from laws import agree_with_gradients, work_grows_no_faster
+from refusals import refused
 from torch import Tensor
 
 from tfviz import patterns
@@ -36,7 +38,7 @@ def called(x: list[Tensor], how: Any, radius: int, **told: Any) -> Any:
 
 def test_masks_and_labels_are_the_hand_typed_ones() -> None:
     hard = etc.sentence_masks(LENGTHS, radius=2)
-    wanted = torch.tensor([[c == "1" for c in row] for row in L2G])
+    wanted = drawn(L2G)
     assert hard.l2g.equal(wanted) and hard.g2l.equal(wanted.T)
     assert hard.g2g.all() and hard.l2l.shape == (8, 5) and hard.l2l.all()
     assert etc.sentence_masks(LENGTHS, 2, l2g=False).l2g.all()
@@ -108,29 +110,28 @@ def test_what_is_masked_has_no_weight() -> None:
 
 
 def test_work_grows_with_the_length() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        x = [t[:1, :1] for t in inputs(4, L, 16, dtype=torch.float32, requires_grad=wanted)]
+    def attend(L: int) -> Callable[..., Tensor]:
         told = {
             "labels": etc.sentence_labels([L // 4] * 4, 32, 8),
             "P": torch.randn(1, 38, 16),
             "masks": etc.sentence_masks([L // 4] * 4, 32),
         }
-        return lambda: called(x, etc.etc_attention, 32, **told)[1]
+        return lambda *x: called(list(x), etc.etc_attention, 32, **told)[1]
 
-    work_grows_no_faster(call, 1.2, work=(4096, 16384))
+    def leaves(L: int) -> list[tuple[int, ...]]:
+        return [(1, 1, n, 16) for n in [4, L] * 5]
+
+    work_grows_no_faster(attend, 1.2, leaves=leaves, work=(4096, 16384))
 
 
 def test_bad_input_is_named() -> None:
     x = inputs(requires_grad=False)
     masks = etc.sentence_masks(LENGTHS, 3)
-    with pytest.raises(ValueError, match=r"masks.l2l has shape \(8, 7\); give \(8, 5\)"):
-        called(x, etc.etc_attention, 2, masks=masks)
-    with pytest.raises(ValueError, match="labels and P belong together"):
-        called(x, etc.etc_attention, 2, P=torch.zeros(2, 9, 4))
+    refused("masks.l2l has shape (8, 7); give (8, 5)", called, x, etc.etc_attention, 2, masks=masks)
+    refused("labels and P belong together", called, x, etc.etc_attention, 2, P=torch.zeros(2, 9, 4))
     with pytest.raises(ValueError, match="labels go to 13, P has 9 vectors"):
         labels = etc.sentence_labels(LENGTHS, 2, 2)
         called(x, etc.etc_attention, 2, labels=labels, P=torch.zeros(2, 9, 4).double())
-    with pytest.raises(ValueError, match=r"K\.g2l has 3 keys; there are 8 such tokens"):
-        called([*x[:3], x[2], *x[4:]], etc.etc_attention, 2)
-    with pytest.raises(ValueError, match="radius = -1"):
-        called(x, etc.etc_attention, -1)
+    few = [*x[:3], x[2], *x[4:]]
+    refused("K.g2l has 3 keys; there are 8 such tokens", called, few, etc.etc_attention, 2)
+    refused("radius = -1", called, x, etc.etc_attention, -1)

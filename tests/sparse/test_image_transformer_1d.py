@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from laws import agree_with_gradients
+from refusals import ranges
 from three import three
 
 from tfviz import patterns as P
@@ -62,9 +65,7 @@ def test_it_computes_little_more_than_block_and_memory(L: int, block: int, memor
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="block"):
-        one.image_attention_1d(*three(torch.randn(3, 8, 4)), block=0, memory=2)
-    with pytest.raises(ValueError, match="memory = -1 is out of range"):
-        one.keys(3, 4, -1)
-    with pytest.raises(ValueError, match="width = 0 is out of range"):
-        one.blind_above(8, 0, 4, 4)
+    QKV = three(torch.randn(3, 8, 4))
+    ranges(partial(one.image_attention_1d, *QKV), block=(4, 1), memory=(2, 0))
+    ranges(one.keys, i=(3, 0), block=(4, 1), memory=(1, 0))
+    ranges(one.blind_above, height=(8, 1), width=(8, 1), block=(4, 1), memory=(4, 0))

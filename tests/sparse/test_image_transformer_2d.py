@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from laws import agree_with_gradients
+from refusals import ranges, refused
 from three import three
 
 from tfviz import patterns as P
@@ -109,12 +111,9 @@ def test_it_computes_no_more_than_the_rectangles(L: int, width: int) -> None:
 
 
 def test_bad_input_is_named() -> None:
-    X = three(torch.randn(3, 96, 4))
     sizes: dict[str, Any] = {"h_q": 4, "w_q": 4, "h_m": 1, "w_m": 1}
+    attend = partial(two.image_attention_2d, *three(torch.randn(3, 96, 4)), **sizes)
     for width in (10, 6):
-        with pytest.raises(ValueError, match=f"96 pixels in rows of {width} are not filled"):
-            two.image_attention_2d(*X, width=width, **sizes)
-    with pytest.raises(ValueError, match="h_q = 0 is out of range"):
-        two.generation_order(4, 4, 0, 2)
-    with pytest.raises(ValueError, match="width = 0 is out of range"):
-        two.image_attention_2d(*X, width=0, **sizes)
+        refused(f"96 pixels in rows of {width} are not filled", attend, width=width)
+    refused("width = 0 is out of range", attend, width=0)
+    ranges(two.generation_order, height=(4, 1), width=(4, 1), h_q=(2, 1), w_q=(2, 1))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
-from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from golden import drawn
+from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from refusals import refused
 from torch import Tensor
 
-from tfviz.cores import Where
-from tfviz.patterns import causal, strided
 from tfviz.sparse import reformer_lsh as lsh
 
 GOLDEN = """
@@ -36,7 +37,7 @@ def test_the_hand_sorted_six() -> None:
     found = lsh.order(X, R, chunk=2)
     assert found.bucket.tolist() == [[0, 1, 1, 0, 2, 2]]
     assert found.by.tolist() == [[0, 3, 1, 2, 4, 5]]
-    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    wanted = drawn(GOLDEN)
     assert lsh.meetings(found)[0].equal(wanted)
     assert lsh.meetings(found, causal=True)[0].equal(wanted.tril())
 
@@ -99,12 +100,11 @@ def test_a_later_token_may_change_who_meets() -> None:
 
 
 def test_work_grows_with_the_length() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        Q, V = (torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(2))
+    def attend(L: int) -> Callable[..., Tensor]:
         R = lsh.directions(16, lsh.even_factors(2 * L // 64), rounds=2)
-        return lambda: lsh.lsh_attention(Q, V, R, 64, causal=True)
+        return partial(lsh.lsh_attention, R=R, chunk=64, causal=True)
 
-    work_grows_no_faster(call, 1.2, largest=1.3)
+    work_grows_no_faster(attend, 1.2, largest=1.3, leaves=lambda L: 2 * [(1, 1, L, 16)])
 
 
 @pytest.mark.parametrize("is_decoder", [False, True])
@@ -158,16 +158,8 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, V = qv()
-    with pytest.raises(ValueError, match="b = 3 is odd; buckets come in pairs"):
-        lsh.directions(6, 3)
-    with pytest.raises(ValueError, match="chunk = 5 does not divide L = 24"):
-        lsh.lsh_attention(Q, V, lsh.directions(6, 4), 5)
-    with pytest.raises(ValueError, match="X has rows of 6 numbers, R is for 8"):
-        lsh.buckets(Q, lsh.directions(8, 4))
-    with pytest.raises(ValueError, match="theta = 4"):
-        lsh.collision(4)
-    core = lsh.LSH(6, chunk=4)
-    with pytest.raises(ValueError, match="LSH attention chooses the pairs itself"):
-        core(Q, Q, V, Where(strided(stride=4)))
-    with pytest.raises(ValueError, match="a cache cannot keep sorted chunks"):
-        core(Q, Q, V, Where(causal(), keep=lambda state: None))
+    refused("b = 3 is odd; buckets come in pairs", lsh.directions, 6, 3)
+    refused("chunk = 5 does not divide L = 24", lsh.lsh_attention, Q, V, lsh.directions(6, 4), 5)
+    refused("X has rows of 6 numbers, R is for 8", lsh.buckets, Q, lsh.directions(8, 4))
+    refused("theta = 4", lsh.collision, 4)
+    it_wants_a_whole_text(lsh.LSH(6, chunk=4), Q, Q, V)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from refusals import of_no_kind, refused
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -88,10 +89,9 @@ def test_memory_is_flat_in_depth() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="blocks is empty"):
-        rev.Reversible([])
-    with pytest.raises(TypeError, match=r"is no nn\.Module: its weights would get no gradient"):
-        rev.Reversible([(nn.Linear(4, 4), torch.sin)])  # type: ignore[list-item]
+    refused("blocks is empty", rev.Reversible, [])
+    says = "is no nn.Module: its weights would get no gradient"
+    of_no_kind(says, rev.Reversible, [(nn.Linear(4, 4), torch.sin)])
 
 
 def test_the_closed_form_is_what_autograd_keeps() -> None:
@@ -130,5 +130,4 @@ def test_the_closed_form_is_what_autograd_keeps() -> None:
     part = X[:, : L // 4].mul(1)
     assert saved_bytes(pairs[0][1], part) == pytest.approx(10 * size / 4, rel=0.02)
     assert rev.activations("reversible", 9, L, d, 16) == 8 * L * d  # then attention is the larger
-    with pytest.raises(ValueError, match="way = 'none'; choose one of kept"):
-        rev.activations("none", 1, 1, 1)
+    refused("way = 'none'; choose one of kept", rev.activations, "none", 1, 1, 1)

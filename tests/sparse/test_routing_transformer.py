@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
-from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
-from three import Three, three
+from golden import drawn
+from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from refusals import ranges, refused
+from three import qkv, three
 from torch import Tensor
 
 from tfviz.attention import attention
 from tfviz.cores import Where
-from tfviz.patterns import causal, full, strided
+from tfviz.patterns import causal, full
 from tfviz.sparse import routing_transformer as routing
 
 GOLDEN = """
@@ -24,11 +27,6 @@ GOLDEN = """
     1 1 1 1 1 .
     . 1 . 1 . 1
 """
-
-
-def qkv(L: int = 24, d: int = 6) -> Three:
-    sizes = d, d, d - 1
-    return three(torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in sizes)
 
 
 def centroids(k: int, d: int = 6, seed: int = 1) -> Tensor:
@@ -45,7 +43,7 @@ def test_six_tokens_and_two_centroids_by_hand() -> None:
     assert routing.members(K, mu, 3).tolist() == [[0, 2, 4], [1, 3, 5]]
     q, k = (routing.taken(routing.members(X, mu, 3), 6) for X in (Q, K))
     meet = routing.together(q, k, causal=True)
-    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    wanted = drawn(GOLDEN)
     assert meet.any(0).equal(wanted)  # nobody takes query 1; both take query 4
     _, A = routing.routing_definition(Q, K, K, meet)
     torch.testing.assert_close(A.sum(-1), torch.tensor([1.0, 0, 1, 1, 1, 1]))
@@ -122,13 +120,12 @@ def test_a_later_token_may_change_who_is_taken() -> None:
 
 
 def test_work_grows_as_its_square_root_says() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        X = three(torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3))
+    def attend(L: int) -> Callable[..., Tensor]:
         k = round(L**0.5)
         mu = torch.randn(1, k, 16)
-        return lambda: routing.routing_attention(*X, mu, L // k, causal=True)
+        return partial(routing.routing_attention, mu=mu, w=L // k, causal=True)
 
-    work_grows_no_faster(call, 1.6)
+    work_grows_no_faster(attend, 1.6)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -156,14 +153,7 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, K, V = qkv()
-    with pytest.raises(ValueError, match="w = 25 is out of range"):
-        routing.members(Q, centroids(4), 25)
-    with pytest.raises(ValueError, match="X has rows of 6 numbers, mu has 8"):
-        routing.clusters(Q, centroids(4, d=8))
-    with pytest.raises(ValueError, match="decay = 2"):
-        routing.moved(centroids(4), torch.ones(3, 4), Q, decay=2)
-    core = routing.Routing(3, 6, k=4)
-    with pytest.raises(ValueError, match="routing chooses the pairs itself"):
-        core(Q, K, V, Where(strided(stride=4)))
-    with pytest.raises(ValueError, match="a cache cannot keep clusters"):
-        core(Q, K, V, Where(causal(), keep=lambda state: None))
+    ranges(partial(routing.members, Q, centroids(4)), w=(6, 1, 24))
+    refused("X has rows of 6 numbers, mu has 8", routing.clusters, Q, centroids(4, d=8))
+    refused("decay = 2", routing.moved, centroids(4), torch.ones(3, 4), Q, decay=2)
+    it_wants_a_whole_text(routing.Routing(3, 6, k=4), Q, K, V)

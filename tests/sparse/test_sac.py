@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
-from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
-from three import Three, three
+from golden import drawn
+from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from refusals import refused
+from three import qkv
 from torch import Tensor
 
 from tfviz.attention import attention
 from tfviz.cores import Where
-from tfviz.patterns import causal, full, strided
+from tfviz.patterns import causal, full
 from tfviz.sparse import sac
 
 GOLDEN = """
@@ -26,13 +29,8 @@ GOLDEN = """
 EDGES = [[0, 5], [2, 1], [0, 0], [2, 2], [3, 4], [2, 1], [5, 5]]
 
 
-def qkv(L: int = 24, d: int = 6) -> Three:
-    sizes = d, d, d - 1
-    return three(torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in sizes)
-
-
 def test_edges_of_six_nodes_by_hand() -> None:
-    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    wanted = drawn(GOLDEN)
     assert sac.edge_mask(torch.tensor(EDGES), 6).equal(wanted)
 
 
@@ -106,12 +104,10 @@ def test_draws_come_as_often_as_their_probability_says() -> None:
 
 
 def test_work_grows_with_the_edges() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        X = three(torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3))
-        edges = torch.randint(L, (1, 1, 8 * L, 2))
-        return lambda: sac.edge_attention(*X, edges)
+    def attend(L: int) -> Callable[..., Tensor]:
+        return partial(sac.edge_attention, edges=torch.randint(L, (1, 1, 8 * L, 2)))
 
-    work_grows_no_faster(call, 1.1)
+    work_grows_no_faster(attend, 1.1)
 
 
 def test_the_edge_that_matters_is_found() -> None:
@@ -129,22 +125,14 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    leaves = qkv()
-    with pytest.raises(ValueError, match="edges name node 0 to 24; there are 24"):
-        sac.edge_attention(*leaves, torch.tensor([[[[0, 24]]]]))
-    with pytest.raises(ValueError, match=r"edges has shape \(1, 2\); give"):
-        sac.edge_attention(*leaves, torch.tensor([[0, 2]]))
-    with pytest.raises(ValueError, match="edges name node -1"):
-        sac.edge_mask(torch.tensor([[-1, 2]]), 4)
-    with pytest.raises(ValueError, match=r"given has shape \(1, 2, 2\)"):
-        sac.EdgePredictor(4)(torch.randn(1, 5, 4), 1, given=torch.zeros(1, 2, 2).long())
-    core = sac.Edges()
-    with pytest.raises(ValueError, match=r"set core\.edges"):
-        core(*leaves, Where(full()))
+    leaves, core = qkv(), sac.Edges()
+    attend = partial(sac.edge_attention, *leaves)
+    refused("edges name node 0 to 24; there are 24", attend, torch.tensor([[[[0, 24]]]]))
+    refused("edges has shape (1, 2); give", attend, torch.tensor([[0, 2]]))
+    refused("edges name node -1", sac.edge_mask, torch.tensor([[-1, 2]]), 4)
+    given = torch.zeros(1, 2, 2).long()
+    refused("given has shape (1, 2, 2)", sac.EdgePredictor(4), torch.randn(1, 5, 4), 1, given=given)
+    refused("set core.edges", core, *leaves, Where(full()))
     core.edges = torch.tensor([[[[0, 3]]]])
-    with pytest.raises(ValueError, match="edges look ahead"):
-        core(*leaves, Where(causal()))
-    with pytest.raises(ValueError, match="a cache cannot keep edges of a whole text"):
-        core(*leaves, Where(full(), keep=lambda state: None))
-    with pytest.raises(ValueError, match="the edges say who meets whom"):
-        core(*leaves, Where(strided(stride=4)))
+    refused("edges look ahead", core, *leaves, Where(causal()))
+    it_wants_a_whole_text(core, *leaves)

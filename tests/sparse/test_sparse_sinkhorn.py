@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from golden import drawn
+from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from refusals import refused
 from scipy.optimize import linear_sum_assignment
-from three import Three, three
+from three import qkv
 from torch import Tensor
 
 from tfviz.attention import attention
 from tfviz.cores import Where
-from tfviz.patterns import causal, strided
+from tfviz.patterns import causal
 from tfviz.sparse import sparse_sinkhorn as sk
 
 GOLDEN = """
@@ -26,11 +28,6 @@ GOLDEN = """
 """
 
 
-def qkv(L: int = 24, d: int = 6) -> Three:
-    sizes = d, d, d - 1
-    return three(torch.randn(2, 3, L, n, dtype=torch.float64, requires_grad=True) for n in sizes)
-
-
 def scores(n: int) -> Tensor:
     return torch.randn(2, 3, n, n, dtype=torch.float64)
 
@@ -39,7 +36,7 @@ def test_three_blocks_by_hand() -> None:
     P = torch.tensor([[0.0, 0, 1], [1, 0, 0], [0, 1, 0]]).double()
     Q, K, V = (x[:, :, :6].detach() for x in qkv())
     out, A = sk.sinkhorn_definition(Q, K, V, P.expand(2, 3, 3, 3))
-    wanted = torch.tensor([[c == "1" for c in r.split()] for r in GOLDEN.strip().splitlines()])
+    wanted = drawn(GOLDEN)
     assert (A > 0).equal(wanted.expand_as(A))
     dense = (Q @ K.mT / 6**0.5).masked_fill(~wanted, -torch.inf).softmax(-1)
     torch.testing.assert_close(A, dense)
@@ -100,12 +97,11 @@ def test_nothing_later_is_used() -> None:
 
 
 def test_work_grows_with_the_length_to_the_three_halves() -> None:
-    def call(L: int, wanted: bool) -> Callable[[], Tensor]:
-        X = [torch.randn(1, 1, L, 16, requires_grad=wanted) for _ in range(3)]
+    def attend(L: int) -> Callable[..., Tensor]:
         core = sk.Sinkhorn(round(L**0.5))
-        return lambda: core(*X, Where(causal()))[0]
+        return lambda *X: core(*X, Where(causal()))[0]
 
-    work_grows_no_faster(call, 1.6)
+    work_grows_no_faster(attend, 1.6)
 
 
 def test_parity_with_sinkhorn_transformer() -> None:
@@ -134,13 +130,7 @@ def test_a_model_takes_it_as_its_core() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, K, V = qkv()
-    with pytest.raises(ValueError, match="n = 5 does not divide L = 24"):
-        sk.cut(Q, 5)
-    with pytest.raises(ValueError, match=r"tau = 0; a temperature is above 0"):
-        sk.sinkhorn(scores(3), 3, tau=0)
-    with pytest.raises(ValueError, match="steps = 4 ends with columns"):
-        sk.Sinkhorn(4, steps=4)
-    with pytest.raises(ValueError, match="Sinkhorn attention chooses the pairs itself"):
-        sk.Sinkhorn(4)(Q, K, V, Where(strided(stride=4)))
-    with pytest.raises(ValueError, match="a cache cannot keep sorted blocks"):
-        sk.Sinkhorn(4)(Q, K, V, Where(causal(), keep=lambda state: None))
+    refused("n = 5 does not divide L = 24", sk.cut, Q, 5)
+    refused("tau = 0; a temperature is above 0", sk.sinkhorn, scores(3), 3, tau=0)
+    refused("steps = 4 ends with columns", sk.Sinkhorn, 4, steps=4)
+    it_wants_a_whole_text(sk.Sinkhorn(4), Q, K, V)

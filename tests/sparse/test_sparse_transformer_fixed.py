@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from golden import GOLDEN, drawn
+from laws import agree_with_gradients
+from refusals import ranges, refused
+from three import qkv
 
 from tfviz import patterns
 from tfviz.attention import attention
 from tfviz.sparse import sparse_transformer_fixed as fixed
 from tfviz.sparse import sparse_transformer_strided as strided
 
-OWN_BLOCK_3 = """
-    1 . . . . .
-    1 1 . . . .
-    1 1 1 . . .
-    . . . 1 . .
-    . . . 1 1 .
-    . . . 1 1 1
-"""
-SUMMARY_3_1 = """
-    . . . . . .
-    . . . . . .
-    . . 1 . . .
-    . . 1 . . .
-    . . 1 . . .
-    . . 1 . . 1
-"""
+OWN, ONE = drawn(GOLDEN["own_block(block=3)"]), drawn(GOLDEN["summary_columns(block=3, summary=1)"])
 SUMMARY_3_2 = """
     . . . . . .
     . 1 . . . .
@@ -37,24 +25,20 @@ SUMMARY_3_2 = """
 """
 
 
-def golden(picture: str) -> Tensor:
-    return torch.tensor([[c == "1" for c in row.split()] for row in picture.strip().splitlines()])
-
-
 def test_factors_are_the_hand_typed_masks() -> None:
     own, one = fixed.factors(block=3, summary=1)
-    assert torch.equal(own.mask(6), golden(OWN_BLOCK_3))
-    assert torch.equal(one.mask(6), golden(SUMMARY_3_1))
-    assert torch.equal(fixed.factors(block=3, summary=2)[1].mask(6), golden(SUMMARY_3_2))
+    assert torch.equal(own.mask(6), OWN)
+    assert torch.equal(one.mask(6), ONE)
+    assert torch.equal(fixed.factors(block=3, summary=2)[1].mask(6), drawn(SUMMARY_3_2))
 
 
 def test_golden_masks_reject_mutants() -> None:
     own, one = (factor.mask(6) for factor in fixed.factors(block=3))
-    assert not torch.equal(own.T, golden(OWN_BLOCK_3))
-    assert not torch.equal(one.T, golden(SUMMARY_3_1))
+    assert not torch.equal(own.T, OWN)
+    assert not torch.equal(one.T, ONE)
     i, j = torch.arange(6)[:, None], torch.arange(6)[None, :]
     paper = (j <= i) & (j % 3 >= 3 - 1 - 1)  # {ℓ − c − 1, …}: the paper's one column too many
-    assert not torch.equal(paper, golden(SUMMARY_3_1))
+    assert not torch.equal(paper, ONE)
 
 
 @pytest.mark.parametrize(("L", "block", "c"), [(6, 3, 1), (64, 8, 2), (50, 7, 3), (5, 8, 1)])
@@ -123,27 +107,16 @@ def test_all_columns_as_summaries_is_full_causal_attention() -> None:
 
 @pytest.mark.parametrize(("L", "block", "c"), [(1, 4, 1), (24, 4, 1), (37, 6, 2), (10, 16, 3)])
 def test_definition_mask_and_sparse_agree_with_gradients(L: int, block: int, c: int) -> None:
-    Q, K, V = torch.randn(3, 2, 2, L, 4, dtype=torch.float64).unbind()
-    leaves = Q.requires_grad_(), K.requires_grad_(), V.requires_grad_()
+    leaves = Q, K, V = qkv(L, h=2)
     pattern = patterns.fixed(block=block, summary=c)
     dense = attention(*leaves, pattern)[0]
     sparse = fixed.fixed_attention(*leaves, block, c)
-    torch.testing.assert_close(sparse, dense)
+    agree_with_gradients(sparse, dense, leaves)
     loop = strided.attend(Q[1, 0], K[1, 0], V[1, 0], pattern.key_sets(L))
     torch.testing.assert_close(sparse[1, 0], loop)
-    G = torch.randn_like(dense)
-    for a, b in zip(
-        torch.autograd.grad(dense, leaves, G), torch.autograd.grad(sparse, leaves, G), strict=True
-    ):
-        torch.testing.assert_close(a, b)
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="summary"):
-        fixed.factors(block=4, summary=5)
-    with pytest.raises(ValueError, match="block"):
-        fixed.factors(block=0)
-    with pytest.raises(ValueError, match="summary = 9 is out of range"):
-        fixed.lost_when_swapped(16, block=8, summary=9)
-    with pytest.raises(ValueError, match="j = 3 is out of range"):
-        fixed.relay(2, 3, 4)
+    ranges(fixed.factors, block=(4, 1), summary=(1, 1, 4))
+    ranges(fixed.lost_when_swapped, L=(16, 1), block=(8, 1), summary=(1, 1, 8))
+    refused("j = 3 is out of range", fixed.relay, 2, 3, 4)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
+from refusals import ranges, refused
 
 from tfviz import patterns
 from tfviz.cores import Sparse
@@ -101,12 +104,8 @@ def test_two_softmaxes_are_not_one() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="factors is empty"):
-        usage.merged([], 2)
-    with pytest.raises(ValueError, match="layers = 0 is out of range"):
-        usage.interleaved(STRIDED, 0)
-    with pytest.raises(ValueError, match="heads = 1 is out of range"):
-        usage.by_head(STRIDED, 1, heads=1)  # would drop the second factor
+    refused("factors is empty", usage.merged, [], 2)
+    ranges(partial(usage.interleaved, STRIDED), layers=(2, 1))
+    ranges(partial(usage.by_head, STRIDED, 1), heads=(4, 2))  # one would drop the second factor
     layer = layer_with(usage.by_head(STRIDED, 1, heads=2)[0])
-    with pytest.raises(ValueError, match=r"has 2 heads, Q has shape \(1, 4, 8, 3\)"):
-        layer(torch.randn(1, 8, 12))
+    refused("has 2 heads, Q has shape (1, 4, 8, 3)", layer, torch.randn(1, 8, 12))

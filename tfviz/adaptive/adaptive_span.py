@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.attention import CAUSAL
 from tfviz.cores import Dense, Where, positions
 
@@ -74,6 +74,7 @@ def span_attention(
     z is (h, 1), or (b, h, L) where each query has its own. Raises ValueError for other shapes,
     negative spans and R <= 0.
     """
+    _qkv.check(Q, K, V, self_attention=True)
     check(z, R)
     b, h, L, _ = Q.shape
     if z.shape not in ((h, 1), (b, h, L)):
@@ -162,7 +163,8 @@ class AdaptiveSpan(Span):
 
     def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
         if Q.shape[1] != len(self.share):
-            raise ValueError(f"there are spans of {len(self.share)} heads, Q has {Q.shape[1]}")
+            h, asked = len(self.share), Q.shape[1]
+            raise ValueError(f"there are spans of {h} heads, Q has {asked}; make it for {asked}")
 
     def spans(self, Q: Tensor) -> Tensor:
         self.share.data.clamp_(0, 1)

@@ -47,8 +47,10 @@ class DynamicSpan(Span):
 
     def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
         if Q.shape[1::2] != self.v.shape:
-            h, d = self.v.shape
-            raise ValueError(f"v is for {h} heads of {d}, Q has {Q.shape[1]} of {Q.shape[3]}")
+            (h, d), (_, asked, _, width) = self.v.shape, Q.shape
+            raise ValueError(
+                f"v is for {h} heads of {d}, Q has {asked} of {width}; make it for those of Q"
+            )
 
     def spans(self, Q: Tensor) -> Tensor:
         return dynamic_spans(Q, self.v, self.b, self.S)

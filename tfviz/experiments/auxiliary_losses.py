@@ -8,7 +8,6 @@ steps. Here one thing at a time is added to a small model that is trained for a 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from tfviz.basics.alrfou_auxiliary_losses import (
     bits_by_position,
     loss_weights,
 )
-from tfviz.experiments.runner import Done, Run, main
+from tfviz.experiments.runner import Done, Run
 from tfviz.models.blocks import post_norm, pre_norm
 from tfviz.training import Loss, seeded, train
 
@@ -141,7 +140,3 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
             "width": WIDTH, "heads": HEADS, "length": LENGTH, "batch": BATCH, "rate": RATE
         },
     }  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main(["auxiliary_losses"]))

@@ -11,7 +11,6 @@ seed's next-token distributions are kept for the explorers.
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -31,7 +30,7 @@ from tfviz.basics.decoding_strategies import (
     temperature,
     top_k,
 )
-from tfviz.experiments.runner import Done, Run, main
+from tfviz.experiments.runner import Done, Run
 from tfviz.models.gpt import GPT
 from tfviz.models.use import generate, greedy
 from tfviz.position.sinusoidal_pe import Sinusoidal
@@ -233,7 +232,3 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
             "length": LENGTH, "prompt": PROMPT, "written": WRITTEN, "prompts": PROMPTS,
         },
     }  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main(["decoding"]))

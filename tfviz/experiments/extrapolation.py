@@ -18,7 +18,6 @@ Under "extra" are some of them with a part taken away, or made smaller.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +40,7 @@ from tfviz.experiments.compare import (
     TRAIN_LENGTH,
     WIDTH,
 )
-from tfviz.experiments.runner import Done, Run, main
+from tfviz.experiments.runner import Done, Run
 from tfviz.longer_context.alibi import Alibi, alibi
 from tfviz.longer_context.da_transformer import da
 from tfviz.position.learned_pe import Learned
@@ -154,7 +153,3 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
             "threads": done[0]["result"]["threads"],
         },
     }
-
-
-if __name__ == "__main__":
-    sys.exit(main(["extrapolation"]))

@@ -16,7 +16,6 @@ The race of positions (`extrapolation`) has trained the same models: its scores 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
@@ -31,7 +30,7 @@ from tfviz.basics.additive_attention import Additive
 from tfviz.cores import Sparse
 from tfviz.experiments import compare
 from tfviz.experiments.compare import HEADS, SEEDS, TASKS, TRAIN_LENGTH, WIDTH
-from tfviz.experiments.runner import Done, Run, main
+from tfviz.experiments.runner import Done, Run
 from tfviz.longer_context.alibi import alibi
 from tfviz.longer_context.da_transformer import da
 from tfviz.measure import in_turns, peak_memory
@@ -154,7 +153,3 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
         "raced": RACED,
         "mechanisms": rows,
     }
-
-
-if __name__ == "__main__":
-    sys.exit(main(["family"]))

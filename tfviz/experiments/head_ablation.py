@@ -13,7 +13,6 @@ Its weights are stored; `trained()` gives the model.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -26,7 +25,7 @@ from torch import Generator, Tensor, nn
 from tfviz import data
 from tfviz.basics.multi_head_attention import mean_distance, weight_at, without_heads
 from tfviz.basics.scaled_dot_product_attention import row_entropy
-from tfviz.experiments.runner import Done, Run, main
+from tfviz.experiments.runner import Done, Run
 from tfviz.models.blocks import Embedding, FeedForward, MultiHeadAttention
 from tfviz.models.use import attention_weights
 from tfviz.patterns import causal
@@ -279,7 +278,3 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
             },
         },
     }  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main(["head_ablation"]))

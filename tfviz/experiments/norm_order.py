@@ -9,7 +9,6 @@ Then four blocks with one part missing, and what the gradients of all layers are
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 
 from tfviz import data
 from tfviz.basics.layer_norm_pre_post import no_norm, post_norm, pre_norm, pre_norm_no_skip
-from tfviz.experiments.runner import Done, Run, main
+from tfviz.experiments.runner import Done, Run
 from tfviz.models.gpt import GPT
 from tfviz.position.sinusoidal_pe import Sinusoidal
 from tfviz.training import (
@@ -184,7 +183,3 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
             "warm_up": WARM_UP, "parts_N": PARTS_N, "start_d": BEGIN_D,
         },
     }  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main(["norm_order"]))

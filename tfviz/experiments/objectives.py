@@ -10,7 +10,6 @@ if the encoder knows no positions or is not read at all.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -24,7 +23,7 @@ from tfviz import data, patterns
 from tfviz.basics.causal_masking import one_by_one, one_pass, shift_right, token_losses
 from tfviz.basics.encoder_decoder import three_maps, write
 from tfviz.basics.lm_objectives import drop_spans, hide, random_spans, scored_loss
-from tfviz.experiments.runner import Done, Run, main
+from tfviz.experiments.runner import Done, Run
 from tfviz.models.bert import BERT
 from tfviz.models.blocks import pre_norm
 from tfviz.models.encoder_decoder import EncoderDecoder
@@ -256,7 +255,3 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
             **{"steps": {"objective": STEPS, "mask": LEAK_STEPS, "reversal": REVERSAL_STEPS}},
         },
     }
-
-
-if __name__ == "__main__":
-    sys.exit(main(["objectives"]))

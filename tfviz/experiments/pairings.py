@@ -8,7 +8,6 @@ pairs (m, m + d/2), as they are and with the columns of W^q and W^k in the other
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from tfviz import data
 from tfviz.experiments.rotary import BATCH, D_HEAD, LENGTH, RATE, STEPS, Halves, with_positions
 from tfviz.experiments.rotary import model as rotary_model
-from tfviz.experiments.runner import Done, Run, main
+from tfviz.experiments.runner import Done, Run
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
 from tfviz.position.rope import halves_order
@@ -59,7 +58,3 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
     """By way, one loss for each seed, in nats per held-out character."""
     results = [x["result"] for x in sorted(done, key=lambda x: x["run"]["seed"])]
     return {"loss": {name: [x[name] for x in results] for name in results[0]}}
-
-
-if __name__ == "__main__":
-    sys.exit(main(["pairings"]))

@@ -10,7 +10,6 @@ before; kept is how fast it learns, and at which places it is right on longer in
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
 from tfviz import _arguments, data
-from tfviz.experiments.runner import Done, Run, main
+from tfviz.experiments.runner import Done, Run
 from tfviz.models.gpt import GPT
 from tfviz.position.learned_pe import Learned, cosines, positions_in_every_layer
 from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoids
@@ -183,7 +182,3 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
 def _profile(C: list[list[float]]) -> list[float]:
     M = torch.tensor(C, dtype=torch.float64)
     return [round(M.diagonal(k).mean().item(), 3) for k in range(len(M))]
-
-
-if __name__ == "__main__":
-    sys.exit(main(["position_tables"]))

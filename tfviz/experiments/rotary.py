@@ -10,7 +10,6 @@ with a larger base (Peng et al. 2023), and after a few steps on longer text.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments, data
 from tfviz.cores import Dense, Where
-from tfviz.experiments.runner import Done, Run, main
+from tfviz.experiments.runner import Done, Run
 from tfviz.models.blocks import Block, MultiHeadAttention
 from tfviz.models.gpt import GPT
 from tfviz.models.use import attention_weights
@@ -235,7 +234,3 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
             "tuning": TUNING, "shift": SHIFT,
         },
     }  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main(["rotary"]))

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.attention import attention, heads_attention
 from tfviz.cores import Dense, Where, positions
 
@@ -61,6 +61,7 @@ def da_attention(
     pattern: Any = None,
 ) -> tuple[Float[Tensor, "*heads L d_v"], Float[Tensor, "*heads L L"]]:
     """(out, A) of heads with one α and one β each."""
+    _qkv.check(Q, K, V, self_attention=False)
     return attention(*_silent(Q, K), V, pattern, bias=da_scores(Q, K, alpha, beta))
 
 

@@ -51,7 +51,10 @@ class Recurrent(MultiHeadAttention):
 
     def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
         if memory is not None or real is not None:
-            raise ValueError("segments of one text have no padding and read no other sequence")
+            raise ValueError(
+                "segments of one text have no padding and read no other sequence; leave out real "
+                "and memory"
+            )
         kept = Kept() if cache is None else cache.get(self, Kept())
         past = self.past(kept.state, X)  # (b, n, d), gets no gradient
         n, d = past.shape[1], X.shape[-1]

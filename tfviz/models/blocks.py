@@ -34,8 +34,8 @@ class MultiHeadAttention(nn.Module):
         self, d: int, h: int, *, core: Make = Dense, pattern: Any = FULL, h_kv: int = 0
     ) -> None:
         super().__init__()
-        h_kv = integer("h_kv", h_kv or h, 1)
-        if d % integer("h", h, 1) or h % h_kv:
+        h, h_kv = integer("h", h, 1), integer("h_kv", h_kv or h, 1)
+        if d % h or h % h_kv:
             raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
         self.h, self.h_kv, self.d_head = h, h_kv, d // h
         self.pattern, self.core = pattern or FULL, core()  # which may be another mechanism

@@ -94,6 +94,7 @@ class Rope(Dense):
 
     def __init__(self, d_head: int, base: float = 10_000.0, *, interpolate: float = 1.0) -> None:
         super().__init__()
+        _arguments.integer("d_head", d_head, 2)
         speeds(d_head, base)  # errors belong here, not into the first pass
         if _arguments.real("interpolate", interpolate, 0.0) == 0:
             raise ValueError("interpolate = 0 divides by zero; 1 leaves the positions as they are")

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.attention import attention
 from tfviz.cores import Dense, positions
 
@@ -47,6 +47,7 @@ def shaw_attention(
     pattern: Any = None,
 ) -> tuple[Float[Tensor, "*heads Lq d_head"], Float[Tensor, "*heads Lq Lk"]]:
     """(out, A) by the definition: a vector for every pair, so (Lq, Lk, d_head) numbers twice."""
+    _qkv.check(Q, K, V, self_attention=False)
     k = _longest(P_k, P_v)
     row = labels(Q.shape[-2], K.shape[-2], k, Q.device) + k
     a_k, a_v = P_k[row], P_v[row]  # (Lq, Lk, d_head)

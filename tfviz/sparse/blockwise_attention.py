@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _arguments, patterns
+from tfviz import _arguments, _qkv, patterns
 from tfviz.patterns import Pattern
 
 
@@ -71,6 +71,7 @@ def blockwise_attention(
     permutations: Sequence[Sequence[int]],
 ) -> Float[Tensor, "b h L dv"]:
     """All heads at once in O(L² d / n): gather the key blocks, then one batched dense product."""
+    _qkv.check(Q, K, V, self_attention=True)
     b, h, L, _ = Q.shape
     order = _order(permutations, h)  # (h, n)
     n = order.shape[1]

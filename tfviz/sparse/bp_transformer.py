@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.attention import attention
 from tfviz.cores import Where
 from tfviz.sparse_attention.merged import Call, Plan, attend, freshened
@@ -202,13 +202,16 @@ def tree_attention(
     a: Float[Tensor, "types d"] | None = None,
 ) -> Float[Tensor, "b h rows dv"]:
     """The same in O(k L log(L/k) d) time and O(L d) memory, backwards too."""
+    _qkv.check(Q, K, V, self_attention=True)
     L = length(Q.shape[2])
     q, key, v = (x.flatten(0, 1) for x in (Q, K, V))
     merged = attend(q, key, v, _plan(L, k, causal, a is None)).unflatten(0, Q.shape[:2])
     if a is None:
         return merged
     if len(a) < (types := reads(L, k, causal).shape[1]):
-        raise ValueError(f"a has {len(a)} vectors, the edges of L = {L} are of {types} types")
+        raise ValueError(
+            f"a has {len(a)} vectors, the edges of L = {L} are of {types} types; give one for each"
+        )
     out = []
     for block, *rest in _gathers(L, k, causal):
         q = Q[:, :, block.first : block.first + block.rows].unflatten(2, (-1, block.size))

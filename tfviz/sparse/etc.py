@@ -191,6 +191,9 @@ def _check(
     P: Tensor | None,
     masks: Pieces | None,
 ) -> None:
+    for name, Q in (("Q_global", Q_global), ("Q_long", Q_long)):
+        if Q.dim() < 2:
+            raise ValueError(f"{name} has shape {tuple(Q.shape)}; give (…, n, d)")
     n_g, n_l = Q_global.shape[-2], Q_long.shape[-2]
     known: list[tuple[int, int]] = []
     for piece in Pieces._fields:

@@ -34,6 +34,7 @@ def keys(i: int, block: int, memory: int) -> range:
 def sees_back(i: int, block: int, memory: int) -> int:
     """How far back query i sees, the start of the image apart: i mod l_q + l_m pixels, so that the
     last of a block sees l_q − 1 further than the first."""
+    memory = _arguments.integer("memory", memory, 0)
     return _arguments.integer("i", i, 0) % _arguments.integer("block", block, 1) + memory
 
 

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tfviz import _arguments, patterns
+from tfviz import _arguments, _qkv, patterns
 from tfviz.attention import sparse_attention
 
 
@@ -59,6 +59,7 @@ def image_attention_2d(
 
     Raises ValueError if the blocks do not fill the image.
     """
+    _qkv.check(Q, K, V, self_attention=True)
     _arguments.integer("width", width, 1)
     height, rest = divmod(Q.shape[-2], width)
     order = generation_order(max(1, height), width, h_q, w_q)

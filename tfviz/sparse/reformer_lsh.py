@@ -30,7 +30,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.cores import Where
 from tfviz.sparse_attention.loud import NEVER, answer
 
@@ -65,7 +65,8 @@ def buckets(X: Float[Tensor, "*b L d"], R: Directions) -> Int[Tensor, "*b rounds
     for directions in R:
         if X.shape[-1] != directions.shape[-2]:
             raise ValueError(
-                f"X has rows of {X.shape[-1]} numbers, R is for {directions.shape[-2]}"
+                f"X has rows of {X.shape[-1]} numbers, R is for {directions.shape[-2]}; draw R by "
+                f"directions({X.shape[-1]}, b)"
             )
         half = directions.shape[-1]
         every = directions.to(X).transpose(-3, -2).flatten(-2)  # all rounds in one product
@@ -127,6 +128,7 @@ def lsh_attention(
     buckets, the first chunk reads the last one, pairs count as often as they meet, and scores are
     not divided by √d. That is no softmax over a union.
     """
+    _qkv.check(Q, Q, V, self_attention=True)
     found, (b, h, L, _) = order(Q, R, chunk), Q.shape
     heads = max(1, AT_ONCE // (2 * chunk * L))
     parts = (x.flatten(0, 1).split(heads) for x in (Q, F.normalize(Q, dim=-1), V, *found))

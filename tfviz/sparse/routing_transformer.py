@@ -34,14 +34,16 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.cores import Where
 
 
 def affinity(X: Float[Tensor, "*b L d"], mu: Float[Tensor, "*c k d"]) -> Float[Tensor, "*b k L"]:
     """x̂ · μ_c of every centroid with every row; the length of a row plays no part."""
     if X.shape[-1] != mu.shape[-1]:
-        raise ValueError(f"X has rows of {X.shape[-1]} numbers, mu has {mu.shape[-1]}")
+        raise ValueError(
+            f"X has rows of {X.shape[-1]} numbers, mu has {mu.shape[-1]}; give both the same"
+        )
     return mu.to(X) @ F.normalize(X.detach(), dim=-1).mT
 
 
@@ -95,6 +97,7 @@ def routing_attention(
     causal: bool = False,
 ) -> Float[Tensor, "b h L dv"]:
     """The same from what each centroid takes, in O(L k d + k w² d)."""
+    _qkv.check(Q, K, V, self_attention=True)
     i, j = members(Q, mu, w), members(K, mu, w)  # (b, h, k, w)
     (b, h, L, _), (k, dv) = Q.shape, (mu.shape[-2], V.shape[-1])
 

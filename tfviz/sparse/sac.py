@@ -28,7 +28,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.cores import Where
 
 
@@ -53,6 +53,7 @@ def edge_attention(
 
     One list may serve all heads, or all rows of a batch.
     """
+    _qkv.check(Q, K, V, self_attention=True)
     b, h, L, d = Q.shape
     if edges.ndim != 4 or edges.shape[-1] != 2:
         raise ValueError(f"edges has shape {tuple(edges.shape)}; give (b, h, E, 2)")

@@ -30,7 +30,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _qkv
 from tfviz.cores import Where
 
 
@@ -110,6 +110,7 @@ def sinkhorn_attention(
     causal: bool = False,
 ) -> Float[Tensor, "*b L dv"]:
     """The same block by block, in O(L²d/n) for the attention and O(n L d) for the soft sort."""
+    _qkv.check(Q, K, V, self_attention=True)
     n = P.shape[-1]
     q, k, v = (cut(X, n) for X in (Q, K, V))
 

@@ -31,6 +31,7 @@ from tfviz.patterns import Pattern
 
 def factors(stride: int) -> tuple[Pattern, Pattern]:
     """(A⁽¹⁾, A⁽²⁾): the sliding window of lookback ℓ and the column of stride ℓ."""
+    _arguments.integer("stride", stride, 1)
     return patterns.sliding_window(lookback=stride), patterns.column(stride=stride)
 
 
