@@ -195,8 +195,13 @@ def test_an_address_that_nobody_has_set_is_none(monkeypatch: pytest.MonkeyPatch)
     for address, home in ((tfviz_book.ADDRESS, ""), ("https://x.org/a/b/", "https://x.org/a/b")):
         options = {"repository_url": address, "repository_branch": "main"}
         config: Any = SimpleNamespace(html_theme_options=options, html_baseurl="", tfviz_package="")
-        tfviz_book.addresses(SimpleNamespace(), config)  # type: ignore[arg-type]
+        app: Any = SimpleNamespace(config=config)
+        tfviz_book.addresses(app, config)
         assert config.tfviz_home == home
+        assert config.tfviz_package == (f"tfviz @ git+{home}@main" if home else "")
+        text = [f"git clone {tfviz_book.ADDRESS} tfviz"]
+        tfviz_book.own_address(app, "page", text)
+        assert text == [f"git clone {home or 'ADDRESS-OF-THE-COURSE'} tfviz"]
 
 
 def test_every_mechanism_that_is_ready_has_a_small_picture_from_its_code() -> None:
