@@ -238,7 +238,7 @@ def test_marks_of_the_tree_do_not_overlap(html: Any) -> None:
     assert len(boxes) == 93
     for a, (x1, y1, w1, h1) in enumerate(boxes):
         for x2, y2, w2, h2 in boxes[:a]:
-            assert x1 + w1 - 6 <= x2 or x2 + w2 - 6 <= x1 or y1 + h1 <= y2 or y2 + h2 <= y1
+            assert x1 + w1 - 3 <= x2 or x2 + w2 - 3 <= x1 or y1 + h1 <= y2 or y2 + h2 <= y1
 
 
 def test_a_card_says_what_the_catalogue_says(html: Any) -> None:
