@@ -52,6 +52,11 @@ def test_a_phone_shows_a_page_without_scrolling_sideways(visits: Any, name: str)
     assert visits(name, PHONE).wide == 390
 
 
+@pytest.mark.parametrize("name", LESSONS)
+def test_code_needs_no_scrolling_on_a_phone(visits: Any, name: str) -> None:
+    assert not visits(name, PHONE).sideways
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_weight_of_a_page(visits: Any, name: str) -> None:
     visit = visits(name)
