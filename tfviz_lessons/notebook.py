@@ -35,9 +35,13 @@ if not any((d.name, d.version) == ("tfviz", "{version}") for d in distributions(
     %pip install -q "{package}"
 %load_ext tfviz.checks"""
 UNPUBLISHED = """\
-# This copy of the course has no public address yet (the head of _config.yml says it): where tfviz
-# is missing, install it from the folder of your clone, with %pip install -e FOLDER.
-"""
+# This copy of the course has no public address (the head of _config.yml is where to set one), so
+# there is none to install from: where tfviz is missing, this cell says so.
+from importlib.metadata import distributions
+
+if not any(d.name == "tfviz" for d in distributions()):
+    raise ModuleNotFoundError("tfviz is missing; get it with: %pip install -e FOLDER-OF-YOUR-CLONE")
+%load_ext tfviz.checks"""
 ANSWER = "*Your answer.*"
 DEEPER = re.compile(r"^(?=#{2,5} Deeper: )", re.M)
 
@@ -46,17 +50,17 @@ DEEPER = re.compile(r"^(?=#{2,5} Deeper: )", re.M)
 class Course:
     """What is the same for all notebooks: the library to install, macros, bibliography, site."""
 
-    package: str  # a requirement as pip reads it, such as tfviz[lessons]@ git+https://host/name
+    package: str  # as pip reads it, tfviz[lessons]@ git+https://host/name; "" if it is nowhere yet
     version: str
     macros: dict[str, Any]
     entry: Callable[[str], str]  # bibliography key -> one entry as Markdown
-    published: bool = True  # somebody has said where
 
     @property
     def install(self) -> str:
         """The first cell."""
-        cell = INSTALL.format(version=self.version, package=self.package)
-        return cell if self.published else UNPUBLISHED + cell
+        if not self.package:
+            return UNPUBLISHED
+        return INSTALL.format(version=self.version, package=self.package)
 
 
 def notebook(

@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "book" / "assets"
 NPM = ROOT / "node_modules"
+PHONE_LINE = 42  # letters of code that stand side by side on a phone
 FONTS = {
     # file -> family in the style sheet, style, weights from … to, where npm has it
     "text.woff2": (
@@ -172,10 +173,11 @@ def guessed(body: str) -> str:
         folded = re.compile(r"<details(?:(?!<details).)*?</details>", re.S)
         while folded.search(text):
             text = folded.sub("", text)
-        code = sum(pre.count("\n") for pre in re.findall(r"<pre.*?</pre>", text, re.S))
+        code = "\n".join(re.findall(r"<pre.*?</pre>", text, re.S)).split("\n")
+        rows = sum(1 + len(re.sub(r"<[^>]*>", "", line)) // PHONE_LINE for line in code)
         text = re.sub(r"<pre.*?</pre>", "", text, flags=re.S)
         letters = len(re.sub(r"<[^>]*>", "", text))
-        tall = 700 + 1.15 * letters + 22 * code + 1650 * text.count('class="tfviz-explorer"')
+        tall = 700 + 1.15 * letters + 22 * rows + 1650 * text.count('class="tfviz-explorer"')
         return f'{found[1]} style="--tall: {round(tall, -2):.0f}px"{found[2]}'
 
     named = r'<section\b[^>]*\bid="[^>]*'

@@ -328,7 +328,7 @@ _STEP, _LANE, _HEAD = 19, 30, 26  # height of a mark, of a lane's heading, of th
 
 def _label(row: Mechanism) -> float:
     """Width of its label, which is bold where the mechanism is ready."""
-    return (6.1 if row.built else 5.5) * len(row.short)
+    return (6.4 if row.built else 5.9) * len(row.short)
 
 
 class FamilyTree(Directive):
@@ -338,24 +338,28 @@ class FamilyTree(Directive):
         self.env.note_dependency(CATALOGUE)
         rows = catalogue.MECHANISMS
         years = range(min(r.year for r in rows), max(r.year for r in rows) + 1)
-        left: dict[int, float] = {}
-        x = 10.0
-        for year in years:
-            left[year] = x
-            x += max([19 + _label(r) for r in rows if r.year == year] + [44])
-        width = x + 4
-        place: dict[str, tuple[float, float]] = {}
+        heights: dict[str, float] = {}
+        lines: dict[float, dict[int, Mechanism]] = {}  # by height: what stands there, by year
         lanes: list[tuple[float, float, str]] = []
         y = float(_HEAD)
         for part in catalogue.PARTS:
-            rows_here = catalogue.by_part()[part.id]
             used = dict.fromkeys(years, 0)
-            for row in rows_here:
-                place[row.id] = (left[row.year] + 8, y + _LANE + _STEP * used[row.year])
+            for row in catalogue.by_part()[part.id]:
+                heights[row.id] = y + _LANE + _STEP * used[row.year]
+                lines.setdefault(heights[row.id], {})[row.year] = row
                 used[row.year] += 1
             height = _LANE + _STEP * max(used.values())
             lanes.append((y, height, part.title))
             y += height
+        left: dict[int, float] = {}  # a year begins where no label before it is in the way
+        for year in years:
+            ends = [left[year - 1] + 44 if left else 10.0]
+            for line in lines.values():
+                if year in line and (before := [n for n in line if n < year]):
+                    ends.append(left[max(before)] + 20 + _label(line[max(before)]))
+            left[year] = max(ends)
+        width = max(left[row.year] + 20 + _label(row) for row in rows)
+        place = {row.id: (left[row.year] + 8, heights[row.id]) for row in rows}
         return [self.picture(rows, years, left, width, y + 6, place, lanes)]
 
     def picture(

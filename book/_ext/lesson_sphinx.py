@@ -158,6 +158,8 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
 
 def with_extra(package: str) -> str:
     """The requirement `package` with what a lesson's notebook needs on top of the library."""
+    if not package:
+        return ""
     requirement = Requirement(package)
     requirement.extras.add("lessons")
     return str(requirement)
@@ -178,7 +180,6 @@ def write_notebooks(app: Sphinx) -> list[Path]:
         version=version("tfviz"),
         macros=dict(app.config.tfviz_macros),
         entry=cache(bibliography.entry),
-        published=bool(app.config.tfviz_home),
     )
     written = []
     for docname, text in lessons.items():
@@ -224,7 +225,7 @@ def write_assignment(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    for name, default in (("tfviz_package", "tfviz"), ("tfviz_macros", {}), ("tfviz_home", "")):
+    for name, default in (("tfviz_package", "tfviz"), ("tfviz_macros", {})):
         if name not in app.config.values:
             app.add_config_value(name, default, "env")
     for name in BACKENDS:

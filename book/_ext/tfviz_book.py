@@ -54,19 +54,19 @@ def addresses(app: Sphinx, config: Config) -> None:
         config.nb_execution_raise_on_error = False
     options["repository_url"] = options["repository_url"].rstrip("/")
     config.tfviz_home = "" if options["repository_url"] == ADDRESS else options["repository_url"]
-    if not config.tfviz_package:
+    if config.tfviz_home and not config.tfviz_package:
         branch = options["repository_branch"]
-        config.tfviz_package = f"tfviz @ git+{options['repository_url']}@{branch}"
+        config.tfviz_package = f"tfviz @ git+{config.tfviz_home}@{branch}"
 
 
 def own_address(app: Sphinx, page: str, source: list[str]) -> None:
     """A page that says where to clone from names `ADDRESS`; readers see that of this book."""
-    here = app.config.html_theme_options["repository_url"]
+    here = app.config.tfviz_home or "ADDRESS-OF-THE-COURSE"
     source[0] = re.sub(rf"{re.escape(ADDRESS)}(?![\w./-])", lambda _: here, source[0])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.add_config_value("tfviz_package", "", "env", str)
+    app.add_config_value("tfviz_package", "", "", str)  # of notebooks; no page has it
     app.add_config_value("tfviz_home", "", "env", str)  # where the course is published, if it is
     app.add_config_value("tfviz_notebooks_branch", "gh-pages", "html", str)
     app.connect("config-inited", addresses)

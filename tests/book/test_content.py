@@ -195,8 +195,13 @@ def test_an_address_that_nobody_has_set_is_none(monkeypatch: pytest.MonkeyPatch)
     for address, home in ((tfviz_book.ADDRESS, ""), ("https://x.org/a/b/", "https://x.org/a/b")):
         options = {"repository_url": address, "repository_branch": "main"}
         config: Any = SimpleNamespace(html_theme_options=options, html_baseurl="", tfviz_package="")
-        tfviz_book.addresses(SimpleNamespace(), config)  # type: ignore[arg-type]
+        app: Any = SimpleNamespace(config=config)
+        tfviz_book.addresses(app, config)
         assert config.tfviz_home == home
+        assert config.tfviz_package == (f"tfviz @ git+{home}@main" if home else "")
+        text = [f"git clone {tfviz_book.ADDRESS} tfviz"]
+        tfviz_book.own_address(app, "page", text)
+        assert text == [f"git clone {home or 'ADDRESS-OF-THE-COURSE'} tfviz"]
 
 
 def test_every_mechanism_that_is_ready_has_a_small_picture_from_its_code() -> None:
@@ -233,7 +238,7 @@ def test_marks_of_the_tree_do_not_overlap(html: Any) -> None:
     assert len(boxes) == 93
     for a, (x1, y1, w1, h1) in enumerate(boxes):
         for x2, y2, w2, h2 in boxes[:a]:
-            assert x1 + w1 - 6 <= x2 or x2 + w2 - 6 <= x1 or y1 + h1 <= y2 or y2 + h2 <= y1
+            assert x1 + w1 - 3 <= x2 or x2 + w2 - 3 <= x1 or y1 + h1 <= y2 or y2 + h2 <= y1
 
 
 def test_a_card_says_what_the_catalogue_says(html: Any) -> None:

@@ -20,7 +20,7 @@ import yaml
 from book.conftest import LESSONS, OUT, ROOT
 
 from tfviz_lessons.lesson import Block, Exercise, read
-from tfviz_lessons.notebook import INSTALL, UNPUBLISHED
+from tfviz_lessons.notebook import INSTALL
 
 SITE = "https://book.example/course"
 PACKAGE = re.compile(r'%pip install -q "(tfviz\[lessons\] @ git\+https://[^"]+)"')
@@ -34,6 +34,7 @@ options = {{
     "latex_individualpages": False,
     "external_toc_path": str(root / "_toc.yml"),
     "html_baseurl": "{SITE}",
+    "tfviz_package": "tfviz @ git+https://host.example/course",
 }}
 sys.exit(build_sphinx(root, out / "site", noconfig=True, path_config=root / "_config.yml",
     confoverrides=options, doctreedir=out / "doctrees", builder="notebooks"))
@@ -48,7 +49,7 @@ def command(*words, **options):
 
 @pytest.fixture(scope="module")
 def notebooks(tmp_path_factory, site):
-    """Folder of the notebooks of a site that has an address; no page is read again for it."""
+    """Folder of the notebooks where site and package have an address; no page is read again."""
     out = tmp_path_factory.mktemp("notebooks")
     shutil.copytree(site.folder.parent / ".doctrees", out / "doctrees")
     said = command(sys.executable, "-c", BUILD, ROOT, out, cwd=out).stdout
@@ -171,7 +172,6 @@ def test_a_notebook_has_the_cells_that_were_executed(notebooks, name):
         elif isinstance(block, Block) and block.kind == "code":
             wanted.append(block.source)
     found = [cell.source for cell in code(load(notebooks, name))]
-    found[0] = found[0].removeprefix(UNPUBLISHED)  # nobody has said where this course is
     found[0] = re.sub(r"tfviz\[lessons\] @ git[^\"]+", "tfviz[lessons] @ …", found[0])
     assert found == wanted
 

@@ -52,6 +52,11 @@ def test_a_phone_shows_a_page_without_scrolling_sideways(visits: Any, name: str)
     assert visits(name, PHONE).wide == 390
 
 
+@pytest.mark.parametrize("name", LESSONS)
+def test_code_needs_no_scrolling_on_a_phone(visits: Any, name: str) -> None:
+    assert not visits(name, PHONE).sideways
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_weight_of_a_page(visits: Any, name: str) -> None:
     visit = visits(name)
@@ -318,11 +323,19 @@ def test_a_lesson_offers_its_notebook(site: Site, name: str) -> None:
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
     home = os.environ.get("GITHUB_REPOSITORY") or urlsplit(config["repository"]["url"]).path[1:]
     if home in tfviz_book.ADDRESS:  # nobody has said where the course is: no button leads there
-        assert not colab and tfviz_book.ADDRESS not in text
+        assert not colab
         return
     branch = config["sphinx"]["config"]["tfviz_notebooks_branch"]
     assert colab
     assert html.unescape(colab[1]).endswith(f"github/{home}/blob/{branch}/notebooks/{name}.ipynb")
+
+
+def test_nothing_leads_to_an_address_that_nobody_has_set(site: Site) -> None:
+    """No button, no install cell of a notebook, no command of the guide."""
+    kinds = {".html", ".ipynb", ".js"}
+    files = [path for path in site.folder.rglob("*") if path.suffix in kinds]
+    assert {path.suffix for path in files} == kinds
+    assert not [path for path in files if tfviz_book.ADDRESS in path.read_text("utf-8")]
 
 
 def test_boxes_and_sources_are_marked(site: Site) -> None:

@@ -176,6 +176,8 @@ DRAWN = """() => [...document.querySelectorAll(".tf-article *")].filter(
   (e) => e.checkVisibility({contentVisibilityAuto: true})).length"""
 GUESSES = """() => [...document.querySelectorAll(".tf-article > section > section > section")].map(
   (e) => [parseFloat(e.style.getPropertyValue("--tall")), e.getBoundingClientRect().height])"""
+SIDEWAYS = """() => [...document.querySelectorAll(".tf-article pre:not(.cell_output pre)")]
+  .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.slice(0, 60))"""
 ALL_DRAWN = ".tf-article * { content-visibility: visible !important }"
 
 
@@ -203,6 +205,7 @@ class Visit:
     heading: float = 0  # size of the title: the style sheet is there
     drawn: int = 0  # elements that are laid out before anybody scrolls
     guesses: list[tuple[float, float]] = field(default_factory=list)  # of heights, and they
+    sideways: list[str] = field(default_factory=list)  # code that is wider than its box
     ticks: dict[str, int] = field(default_factory=dict)  # boxes to tick in each exercise
     picture: bytes = b""
     kinds: set[str] = field(default_factory=set)
@@ -270,6 +273,7 @@ def look(browser: Any, site: Site, name: str, theme: str, width: int) -> Visit:
     page.add_style_tag(content=ALL_DRAWN)  # what is skipped lies where nobody sees it
     visit.heads, visit.pictures = page.evaluate(PICTURES)
     visit.guesses = page.evaluate(GUESSES)
+    visit.sideways = page.evaluate(SIDEWAYS)
     visit.figures = figures(page)
     visit.violations = violations(page, again=phone, abridged=True)
     context.close()

@@ -10,7 +10,7 @@ export default tf.explorer({
     const both = app.split("1fr 1fr");
     const matrix = app.matrix({ pick: (query) => app.set({ query }), tall: 380, into: both });
     const plane = app.plane({ height: () => 240, into: both });
-    app.formula("token i looks at token j if  {window:i − j ≤ s}  or  {column:(i − j) mod s = 0}", {
+    app.formula("token i looks at j ≤ i if  {window:i − j ≤ s}  or  {column:(i − j) mod s = 0}", {
       into: app.controls,
     });
     app.knobsOf("stride", "query");

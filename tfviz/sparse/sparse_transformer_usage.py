@@ -1,6 +1,6 @@
 """Three ways to use factorised attention: interleaved, merged, one head each.
 
-Child, Gray, Radford, Sutskever 2019 (arXiv 1904.10509), section 5.2. With p factors A⁽¹⁾ … A⁽ᵖ⁾
+Child, Gray, Radford, Sutskever 2019 (arXiv 1904.10509), section 5.1. With p factors A⁽¹⁾ … A⁽ᵖ⁾
 
     interleaved   Attend(X, A⁽¹⁺⁽ⁿ ᵐᵒᵈ ᵖ⁾⁾) Wᵒ    layer n = 0, 1, … uses one factor, they take turns
     merged        Attend(X, ⋃ₘ A⁽ᵐ⁾) Wᵒ           every head of every layer uses their union
