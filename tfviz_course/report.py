@@ -307,7 +307,6 @@ def table(found: Results) -> RenderableType:
             said.add_row(_short(exercise), str(row["message_students"]), Text(row["message"]))
     places = " ".join(str(place % 10) for place in range(1, len(found.exercises) + 1))
     who = _columns("Students", "<student", "points", places, "<")
-    who.columns[0].max_width = 24  # a long one folds, so that points stay on the screen
     for student in found.students:
         notes = [] if student.state == GRADED else [student.state]
         notes += [f"{student.minutes_late} min late"] * bool(student.minutes_late)
