@@ -166,7 +166,7 @@ def stored(course: Path, assignment: str, student: str) -> tuple[dict[Place, str
     # a gradebook may hold names that nobody has checked
     entry = (ids.is_id(student) and store.read_entry(course, assignment, student)) or {}
     messages: dict[Place, str] = {}
-    remarks = list(entry.get("remarks", []))
+    remarks: list[str] = []
     for notebook, kept in entry.get("notebooks", {}).items():
         remarks += [*kept["remarks"], *kept["judged"]["remarks"]]
         for cell, verdict in kept["judged"]["verdicts"].items():

@@ -268,14 +268,14 @@ def test_the_store_of_verdicts_is_read(tmp_path: Path, monkeypatch: pytest.Monke
         "outputs": {},
         "remarks": ["ran out of memory"],
     }
-    entry = {
-        "remarks": ["no file"],
-        "notebooks": {"attention": {"answers": "", "remarks": ["edited"], "judged": judged}},
-    }
+    one = {"answers": "", "remarks": ["no file", "edited"], "judged": judged}
+    entry = {"notebooks": {"attention": one, "factorized": one | {"remarks": ["edited"]}}}
     monkeypatch.setattr(report.store, "read_entry", lambda *_: entry)
     messages, remarks = report.stored(tmp_path, "hw1", "ada")
-    assert messages == {("attention", "ex-a-checks"): "no way"}
-    assert remarks == ("no file", "edited", "ran out of memory")
+    assert messages == dict.fromkeys(
+        [(name, "ex-a-checks") for name in entry["notebooks"]], "no way"
+    )
+    assert remarks == ("no file", "edited", "ran out of memory")  # each once
     monkeypatch.setattr(report.store, "read_entry", lambda *_: None)
     assert report.stored(tmp_path, "hw1", "ada") == ({}, ())
 
