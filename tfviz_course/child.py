@@ -79,7 +79,8 @@ class Child:
             raise self.last
         if isinstance(self.last, Judged):
             return self.last
-        why = "judging it took too long" if late else "the process that judges it died"
+        why = "judging it took too long: the machine was busy"
+        why = why if late else "the process that judges it died"
         missing = failed(f"Not judged: {why}.")
         return Judged(dict.fromkeys(self.graded, missing) | self.found, {}, (why,))
 

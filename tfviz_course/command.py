@@ -97,7 +97,7 @@ def autograde(options: argparse.Namespace) -> None:
     """
     from tfviz_course import autograde as grading
     from tfviz_course import sandbox
-    from tfviz_course.report import count, plain, results, table
+    from tfviz_course.report import count, results, table
 
     given = {"seconds": options.seconds, "memory": options.memory and int(options.memory * 2**30)}
     limits = sandbox.Limits(**{name: value for name, value in given.items() if value})
@@ -117,7 +117,7 @@ def autograde(options: argparse.Namespace) -> None:
         print("Remarks (students read in their feedback how their file was read):")
     for name, remarks in odd.items():
         for remark in remarks[:REMARKS]:
-            print(f"  {name}: {plain(remark)}")
+            print(f"  {name}: {remark}")
         if more := remarks[REMARKS:]:
             said = count(len(more), "more remark")
             print(f"  {name}: and {said}; tfviz-course report writes them all")
@@ -229,8 +229,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--again": FLAG | {"help": "anew, also what is there already"},
     "--student": {"action": "append", "help": "only this one; may be given several times"},
     "--workers": {"type": _count, "help": "judged at a time; default: all cores"},
-    "--seconds": {"type": _above_0, "help": "at most, for one submission"},
-    "--memory": {"type": _above_0, "help": "at most, for one submission, in GiB"},
+    "--seconds": {"type": _above_0, "help": "at most, for one notebook"},
+    "--memory": {"type": _above_0, "help": "at most, for one notebook, in GiB"},
     "--judge-only": FLAG | {"help": "leave the gradebook as it is (formgrader does so)"},
     "--anonymous": FLAG | {"help": "for showing in class: no names, no remarks"},
 }

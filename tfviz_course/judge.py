@@ -256,7 +256,7 @@ class _Judging:
         take. Raises Stopped."""
         assert self.session
         if self.left <= 0:
-            said = f"The whole submission took more than {self.limits.seconds:.0f} seconds."
+            said = f"All answers of the notebook took more than {self.limits.seconds:.0f} seconds."
             raise Stopped(said, "ran longer than it may")
         line, seconds = self.session.line, min(most, self.left)
         before = line.used + time.thread_time()
@@ -332,7 +332,7 @@ class _Judging:
             return failed(self.stopped[cell.exercise])
         if session is None:
             most = f"({self.limits.seconds:.0f} seconds for all answers together)"
-            return failed(f"Not judged: the submission's time was over {most}.")
+            return failed(f"Not judged: the notebook's time was over {most}.")
         found = uses(cell.source)
         names = (found.now | found.later) & {*task.names}
         ran = self.ran[cell.exercise]

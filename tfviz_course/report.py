@@ -166,7 +166,7 @@ def stored(course: Path, assignment: str, student: str) -> tuple[dict[Place, str
     # a gradebook may hold names that nobody has checked
     entry = (ids.is_id(student) and store.read_entry(course, assignment, student)) or {}
     messages: dict[Place, str] = {}
-    remarks = list(entry.get("remarks", []))
+    remarks: list[str] = []
     for notebook, kept in entry.get("notebooks", {}).items():
         remarks += [*kept["remarks"], *kept["judged"]["remarks"]]
         for cell, verdict in kept["judged"]["verdicts"].items():
@@ -307,7 +307,6 @@ def table(found: Results) -> RenderableType:
             said.add_row(_short(exercise), str(row["message_students"]), Text(row["message"]))
     places = " ".join(str(place % 10) for place in range(1, len(found.exercises) + 1))
     who = _columns("Students", "<student", "points", places, "<")
-    who.columns[0].max_width = 24  # a long one folds, so that points stay on the screen
     for student in found.students:
         notes = [] if student.state == GRADED else [student.state]
         notes += [f"{student.minutes_late} min late"] * bool(student.minutes_late)

@@ -37,7 +37,7 @@ from tfviz_course import codec
 IDLE = "import signal; print('.', flush=True); signal.pause()"  # what keeps a sandbox there
 POLL = 0.2  # seconds between two looks at the processes
 PATIENCE = 10  # times what it may use: so long a submission may be held up by others
-GONE = 10.0  # seconds within which a killed process must be gone
+GONE = 300.0  # seconds on the clock, the last resort: until what was killed must be gone
 BASE_UID = 1_900_000_000  # of nobody: behind every range that systems hand out
 
 Cells = tuple[tuple[str, str], ...]
@@ -45,9 +45,9 @@ Cells = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use. Sizes in bytes; times in seconds on the processor or asleep."""
+    """What one notebook may use. Sizes in bytes; times in seconds on the processor or asleep."""
 
-    seconds: float = 180.0  # the whole submission, without the start of its processes
+    seconds: float = 180.0  # one notebook, without the start of its processes
     cell_seconds: float = 30.0  # one answer cell; also all that one cell of tests does with it
     call_seconds: float = 15.0  # one call of a student's function
     start_seconds: float = 120.0  # start of a process: Python, torch, the set-up cells
@@ -98,9 +98,14 @@ _SHOWN += map(Path("/etc").joinpath, ("ld.so.cache", "ld.so.conf", "ld.so.conf.d
 _SHOWN += [*sorted(_PREFIXES - {Path("/"), Path("/usr")}), Path(tfviz.__file__).resolve().parent]
 
 
+@cache
+def _known() -> str:
+    """What this bubblewrap says that it can; old ones lack options."""
+    return subprocess.run(["bwrap", "--help"], capture_output=True, text=True).stdout
+
+
 def _options(disk: int) -> list[str]:
-    # old ones lack options
-    known = subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=30).stdout
+    known = _known()
     size = ["--size", str(disk)] if "--size" in known else []
     # Root gives up its rights in inside.py: a user namespace would leave it root outside, whom
     # limits on processes do not bind. Everybody else needs the user namespace.
@@ -237,7 +242,7 @@ def available() -> str | None:
         return f"bubblewrap is not installed: install it ({how})."
     with _start(Limits(), "pass") as tried:
         try:
-            errors = tried.communicate(timeout=60)[1]
+            errors = tried.communicate(timeout=GONE)[1]
             said = codec.short(errors.decode(errors="replace").strip().split("\n")[-1])
         except subprocess.TimeoutExpired:
             said = "it does not come to an end"
@@ -276,10 +281,12 @@ def _places() -> dict[str, Path]:
             _, place, kind, options, *_ = line.split()
             here = Path(place + own.get("", "/"))
             beside = here if own.get("") == "/" else here.parent
+            divided = beside / "cgroup.subtree_control"
+            movable = os.access(beside / "cgroup.procs", os.W_OK)  # processes, from there
             for name, (one, two) in _BOUNDING.items():
                 if kind == "cgroup" and name in options.split(","):
                     found[one] = Path(place + own[name])
-                elif kind == "cgroup2" and name in (beside / "cgroup.subtree_control").read_text():
+                elif kind == "cgroup2" and movable and name in divided.read_text():
                     found[two] = beside
     return found if len(found) == 2 else {}
 
@@ -304,10 +311,14 @@ class Group:
             self.close()
 
     def take(self, processes: Iterable[psutil.Process]) -> None:
-        """These processes, and what they start from now on, are in the group."""
-        for folder, process in itertools.product(self.folders, processes):
-            with suppress(OSError):
-                (folder / "cgroup.procs").write_text(str(process.pid))
+        """These processes, and what they start from now on, are in the group. Where one may not be
+        moved there is no group: what it would not bound is then counted."""
+        try:
+            for folder, process in itertools.product(self.folders, processes):
+                with suppress(ProcessLookupError):
+                    (folder / "cgroup.procs").write_text(str(process.pid))
+        except OSError:
+            self.close()
 
     @property
     def full(self) -> bool:

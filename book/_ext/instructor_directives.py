@@ -27,12 +27,12 @@ from tfviz.plots.shapes import Box, polygons, rectangles, segments
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
 LIMITS = {
-    "seconds": "the whole submission",
-    "cell_seconds": "one answer cell",
+    "seconds": "one notebook of a submission",
+    "cell_seconds": "one answer cell; one cell of tests, with all that it calls",
     "call_seconds": "one call of a student's function",
     "memory": "memory of all its processes, beyond what Python and torch take",
     "processes": "processes and threads",
-    "output": "what one answer cell prints and shows",
+    "output": "what one cell, of answers or of tests, prints and shows",
     "file_size": "one file",
     "disk": "all files together; they vanish with the sandbox",
     "inodes": "files and folders that there are at one time",
@@ -125,7 +125,7 @@ def _broad() -> Canvas:
     _box(canvas, judge, "judge", "runs the tests of the source", "draws secret inputs",
          "knows what is right", "never runs what a student wrote")  # fmt: skip
     _box(canvas, cell, "sandbox", "runs the answers", "no network, no files of yours",
-         "limits on time and memory", "one for each submission",
+         "limits on time and memory", "one for each notebook",
          role="attention", dash=dashed)  # fmt: skip
     _arrow(canvas, [(105, 86), (105, 290)])
     canvas.text(115, 192, "tests", size=SMALL)

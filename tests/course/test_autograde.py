@@ -99,7 +99,9 @@ class Instant:
             raise Unavailable("its process does not start")
         if any("LATE" in s for s in answers.values()) and self.asked.count(student) < 3:
             fails = {cell: Verdict(False, "too long") for cell, _ in prepared}
-            return Judged(fails, {}, ("ex-sharpness: ran out of time: the machine was busy",))
+            own = any("OWN" in source for source in answers.values())  # words of the student's
+            who = "cell 'x' of the assignment fails for a submission" if own else "ex-sharpness"
+            return Judged(fails, {}, (f"{who}: ran out of time: the machine was busy",))
         verdicts = {}
         for cell, exercise in prepared:
             right = "RIGHT" in answers.get(f"{exercise}-yours", "")
@@ -423,6 +425,15 @@ def test_who_was_late_is_judged_again_next_time(course: Path, instant: Instant) 
     autograde.autograde(course, NAME, workers=2)
     assert points(course, "late")["ex-sharpness-hidden"] > 0 and remarks(course, "late") == ()
     assert instant.asked == ["ada", "ada", "late", "late", "late", "late"]
+
+
+def test_whose_own_words_speak_of_time_is_not_judged_again(course: Path, instant: Instant) -> None:
+    hand_in(
+        course, "ada", {label: f"{text}  # LATE, in my OWN words" for label, text in RIGHT.items()}
+    )
+    autograde.autograde(course, NAME)
+    autograde.autograde(course, NAME)
+    assert instant.asked == ["ada", "ada"]
 
 
 def test_a_process_that_does_not_start_is_told_when_all_others_are_judged(

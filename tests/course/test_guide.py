@@ -404,6 +404,35 @@ def test_the_book_names_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None
     assert "git clone https://github.com/you/fork tfviz\n" in shown(page(GUIDE[0]))
 
 
+def numbers_and_words() -> dict[str, bool]:
+    """What the pages say that is the code's own, and whether it is true."""
+    from tfviz_course import line, plugin, rebuild, students
+
+    answer, pictures = f"{rebuild.ANSWER:,}", rebuild.ATTACHED * 3 / 4  # of base64, in bytes
+    signs = {sign for sign in map(chr, range(32, 127)) if students.is_id(f"a{sign}b")}
+    return {
+        f"up to {answer} characters each; a longer one counts as empty": True,
+        f"PNG and JPEG, up to {pictures / 1e6:g} MB for an answer": len(rebuild.PICTURES) == 2,
+        f"of pictures {line.PICTURES * 3 / 4e3:g} kB": True,
+        f"Code of more than {plugin.COLOURED:,} characters is shown without colours": True,
+        f"says *{plugin.PASSED[2:]}*, or *{plugin.FAILED[2:]}*": True,
+        "except nbgrader's `timestamp.txt`": len(rebuild.BESIDE) == 2,
+        f"digits, spaces and the signs `. @ - _` in it, at most {students.LONGEST}, and begins "
+        "neither with a dot nor with a space": {s for s in signs if not s.isalnum()} == {*" .@-_"},
+        "**A file's name proves nothing.**": True,
+        "hand in by mail in the name of somebody else: a file's name proves nothing": True,
+        "**Never run a notebook that a real student handed in.**": True,
+        "Do not open a student's notebook and run it.": True,
+        "not put together by guessing; what was read, and what not, is in a remark": True,
+    }
+
+
+def test_the_pages_say_what_the_code_does() -> None:
+    said = " ".join(" ".join(page(name) for name in GUIDE).split())
+    known = numbers_and_words()
+    assert not [words for words, true in known.items() if words not in said or not true]
+
+
 def test_every_bad_submission_is_on_the_page(directives: Any) -> None:
     from course.bad import KINDS
 

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tfviz import checks
-from tfviz_course import line
+from tfviz_course import codec, line
+from tfviz_course.autograde import LATE
 from tfviz_course.child import Child
 from tfviz_course.judge import Judged, Prepared, judge, prepare, seed_of
 from tfviz_course.sandbox import Limits, Unavailable, available
@@ -584,7 +586,8 @@ def test_a_judge_that_hangs_is_ended_with_all_below_it(fragile: Prepared) -> Non
     limits = Limits(cell_seconds=1)
     judged = in_child(fragile, "def f(x):\n    return 14", seconds=25, limits=limits)
     assert not judged.verdicts["ex-1-checks"].passed
-    assert "took too long" in judged.remarks[0]
+    assert judged.remarks == ("judging it took too long: the machine was busy",)
+    assert LATE.fullmatch(judged.remarks[0])  # so the next run judges it again
     alive = [p for p in psutil.Process().children(recursive=True) if p.pid not in before]
     assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
 
@@ -597,6 +600,29 @@ def test_checks_that_run_for_ever_are_ended() -> None:
     judged = answered(prepared, answers, limits=Limits(cell_seconds=5))
     assert "more than 5 seconds" in judged.verdicts["ex-0-checks"].message
     assert judged.verdicts["ex-1-checks"].passed and judged.verdicts["ex-1-hidden"].passed
+
+
+def test_reading_a_value_is_under_the_deadline_of_its_cell() -> None:
+    """What a cell binds, and what a call returns."""
+    read, slow = codec.Reader.get, "x" * 8
+
+    def long(self: codec.Reader, text: Any, depth: int = 0) -> Any:
+        end = time.thread_time() + 20  # bounded here too
+        while text == slow and time.thread_time() < end:
+            pass
+        return read(self, text, depth)
+
+    tests = "expect_equal(f, 'x', 'f')"
+    bound = exercise("ex-0", "f = ''\n### BEGIN SOLUTION\nf = 'x'\n### END SOLUTION", tests, "")
+    prepared = prepare(notebook(bound, exercise("ex-1"), exercise("ex-2")))
+    answers = {"ex-0": f"f = {slow!r}", "ex-1": f"def f(x):\n    return {slow!r}"}
+    answers["ex-2"] = ANSWERS["right"].source
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec.Reader, "get", long)
+        judged = answered(prepared, answers, limits=Limits(cell_seconds=2))
+    for name in ("ex-0", "ex-1"):
+        assert "more than 2 seconds" in judged.verdicts[f"{name}-checks"].message, name
+    assert judged.verdicts["ex-2-checks"].passed and judged.verdicts["ex-2-hidden"].passed
 
 
 def test_a_source_that_does_not_run_is_named() -> None:

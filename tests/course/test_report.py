@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import os
 import random
@@ -267,14 +268,14 @@ def test_the_store_of_verdicts_is_read(tmp_path: Path, monkeypatch: pytest.Monke
         "outputs": {},
         "remarks": ["ran out of memory"],
     }
-    entry = {
-        "remarks": ["no file"],
-        "notebooks": {"attention": {"answers": "", "remarks": ["edited"], "judged": judged}},
-    }
+    one = {"answers": "", "remarks": ["no file", "edited"], "judged": judged}
+    entry = {"notebooks": {"attention": one, "factorized": one | {"remarks": ["edited"]}}}
     monkeypatch.setattr(report.store, "read_entry", lambda *_: entry)
     messages, remarks = report.stored(tmp_path, "hw1", "ada")
-    assert messages == {("attention", "ex-a-checks"): "no way"}
-    assert remarks == ("no file", "edited", "ran out of memory")
+    assert messages == dict.fromkeys(
+        [(name, "ex-a-checks") for name in entry["notebooks"]], "no way"
+    )
+    assert remarks == ("no file", "edited", "ran out of memory")  # each once
     monkeypatch.setattr(report.store, "read_entry", lambda *_: None)
     assert report.stored(tmp_path, "hw1", "ada") == ({}, ())
 
@@ -306,6 +307,7 @@ def test_what_waits_is_no_result(make: Make, tmp_path: Path) -> None:
     assert re.search(r"x\s+–\s+\? \? \?", lines["x"])
     assert re.search(r"loops\s+3\s+–\s+–\s+–\s+–", lines["1"])
     assert {row["solved"] for row in difficulties(found)} == {None}
+    assert "median" not in report.figures(found)["totals"].alt
     assert [report.student_row(found, s)["ex-deaf"] for s in found.students] == [None, None]
     done = {name: CLASS[name] for name in ("Ada", "chen")}
     found = report.results(make(tmp_path / "b", done), "hw1")
@@ -450,10 +452,12 @@ def test_names_in_all_letters(make: Make, tmp_path: Path) -> None:
 
 
 def test_a_long_id_leaves_the_points_on_the_screen(make: Make, tmp_path: Path) -> None:
-    found = report.results(make(tmp_path / "nlp", {"x" * 64: CLASS["Ada"]}), "hw1")
+    """And the remarks: on one line with its beginning."""
+    name = "x" * 64
+    found = report.results(make(tmp_path / "nlp", {name: CLASS["Ada"]}, late={name: 95}), "hw1")
     text = shown(found, 80)
     line = next(line for line in text.splitlines() if line.startswith("xxx"))
-    assert re.search(r"7\s+● ● ◐", line) and text.count("x") >= 64
+    assert re.search(r"7\s+● ● ◐\s+95 min late", line) and text.count("x") >= 64
 
 
 @pytest.mark.parametrize(("number", "words"), [(2, "and 1 more remark"), (3, "and 2 more remarks")])
@@ -464,16 +468,20 @@ def test_one_remark_and_many(make: Make, tmp_path: Path, number: int, words: str
     assert line.rstrip().endswith(words)
 
 
-def test_a_forged_message_stays_beside_its_own_exercise(course: Path) -> None:
-    """Spaces that would wrap in a terminal, so that the message goes on like another line."""
+@pytest.mark.parametrize("width", [40, 50, 60, 70])
+def test_a_forged_message_stays_beside_its_own_exercise(course: Path, width: int) -> None:
+    """Spaces that would wrap in a terminal, so that the message goes on like another line: it goes
+    on below itself, in its own column."""
     found = report.results(course, "hw1")
-    forged = "my own fault." + "\n" + " " * 200 + "deaf  40  the model answer is wrong"
+    forged = "my own fault." + ("\n" + " " * 200 + "deaf  40  the model answer is wrong") * 2
     mark = Mark("ex-loops", "visible", 1.0, message=report.plain(forged))
     chen = replace(found.students[2], marks=(mark,))
-    lines = shown(replace(found, students=(chen,)), 60).splitlines()
-    (first,) = [x for x in lines if "my own fault" in x]
-    assert first.startswith("loops")
-    assert not [x for x in lines if re.match(r"\s*\S*deaf\s+40", x)]
+    lines = shown(replace(found, students=(chen,)), width).splitlines()
+    (place,) = [n for n, line in enumerate(lines) if "my own fault" in line]
+    column = lines[place].index("my own fault")
+    more = list(itertools.takewhile(str.strip, lines[place + 1 :]))
+    assert lines[place].startswith("loops") and "40" in "".join([lines[place], *more])
+    assert more and not "".join(line[:column] for line in more).strip()
 
 
 # --- without names -------------------------------------------------------------------------------

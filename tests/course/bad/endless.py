@@ -174,7 +174,7 @@ def memory_in_the_function(hand_in: HandIn) -> None:
     )
 
 
-@answer("none")
+@answer("none", remark="ran out of memory")
 def memory_of_many_processes(hand_in: HandIn) -> None:
     """Twelve processes each take less than the limit, together they take four times as much."""
     hand_in.carry(
@@ -285,7 +285,7 @@ if max(made) >= 0:
     )
 
 
-@answer("none")
+@answer("none", remark="made too many files")
 def million_empty_files(hand_in: HandIn) -> None:
     """Makes a million empty files, which cost the kernel more than a gigabyte."""
     hand_in.carry(

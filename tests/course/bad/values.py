@@ -624,6 +624,19 @@ def calls_another_function_of_the_library(hand_in: HandIn) -> None:
     )
 
 
+@answer(loops="all")
+def loads_the_library_again(hand_in: HandIn) -> None:
+    """Loads the library's module a second time, and calls the function that it then has."""
+    hand_in.answer(
+        "ex-attention-loops",
+        "import importlib.util as util\n"
+        "found = util.find_spec('tfviz.attention')\n"
+        "again = util.module_from_spec(found)\n"
+        "found.loader.exec_module(again)\n"
+        "def my_attention(Q, K, V, allowed):\n    return again.attention(Q, K, V, allowed)\n",
+    )
+
+
 @answer(sharpness="checks")
 def answers_by_a_table(hand_in: HandIn) -> None:
     """Has a table of the answers to the visible tests, and nothing else."""
