@@ -83,6 +83,59 @@ def test_first_state_teaches(show: Show, offline: bool) -> None:
     assert cells[4][1] == f"{cost.bytes / 1024:.3g} KiB"
 
 
+@pytest.mark.parametrize("asked", [{"hops": "A"}, {"hops": "BA"}, {"diameter": "B"}])
+def test_it_is_asked_before_it_is_shown(show: Show, asked: dict[str, str]) -> None:
+    """What its layers do is not drawn, and cannot be switched to, before the answer."""
+    [(what, stack)] = asked.items()
+    own, summary = P.own_block(block=8), P.summary_columns(block=8, summary=1)
+    lab = SparseLab(own, summary, query=60, token=33, ask=asked)
+    page = show(lab)
+    quiet = page.locator(".sl-depth[data-quiet]")
+    assert quiet.count() == (stack == lab.stack)
+    if quiet.count():
+        assert not page.locator(".sl-depth canvas").first.is_visible()
+        assert "hears of" not in status(page)
+    assert page.locator("fieldset[inert]").count() == 1
+    lab.stack = stack
+    reach = P.reach(lab.stacked, 64)
+    right = int(reach.hops[60, 33]) if what == "hops" else reach.diameter
+    right = max(0, right or 0)
+    page.locator(".tfx-answers input").fill(str(right))
+    page.get_by_role("button", name="that is my answer").click()
+    settled(page)
+    assert f"✓ you said: {right} layers" in page.locator(".tfx-verdict").inner_text()
+    assert state(page)["stack"] == stack
+    assert not page.locator("[data-quiet], fieldset[inert]").count()
+    assert "hears of" in status(page)
+
+
+def test_a_question_that_it_does_not_know_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"ask = \{'hops': 'C'\}; ask"):
+        SparseLab(ask={"hops": "C"})
+
+
+def test_the_address_follows_it(show: Show) -> None:
+    page = show(SparseLab())
+    key(page, "query").press("ArrowRight")
+    page.wait_for_function("() => location.hash.startsWith('#sparse_lab=')")
+    button(page, "reset").click()
+    page.wait_for_function("() => !location.hash")
+
+
+def test_on_a_phone_the_picture_stays_and_fingers_find_what_they_press(show: Show) -> None:
+    page = show(SparseLab(), width=390)
+    page.set_viewport_size({"width": 390, "height": 500})
+    high = page.locator(".tfx button, .tfx select, .tfx-segments label").evaluate_all(
+        "(nodes) => nodes.filter((n) => n.checkVisibility()).map((n) => n.offsetHeight)"
+    )
+    assert high and min(high) >= 40
+    token = key(page, "token")
+    token.evaluate("(node) => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 490)")
+    stage = page.locator(".sl-card[data-side=left] .sl-stage").bounding_box()
+    assert stage["y"] == pytest.approx(0, abs=1)
+    assert token.bounding_box()["y"] > stage["height"]
+
+
 def test_matrix_shows_the_mask(show: Show) -> None:
     """Pixels in the middle of the cells: kept pairs coloured, the query's in the key colour."""
     lab = SparseLab(P.strided(stride=5), L=24, query=20, panels=[])

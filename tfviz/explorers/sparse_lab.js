@@ -367,7 +367,7 @@ function verdict(goal, L, stack, reach) {
 
 // What SparseLab says where it is given no prompt.
 const ownPrompt = (query) =>
-  `Predict: how many layers of A until query ${query} hears of token 0? Then step through the layers; let A and B take turns.`;
+  `How many layers of A until query ${query} hears of token 0? Step through the layers, then let A and B take turns.`;
 
 function pythonOf(app) {
   const s = app.all(),
@@ -389,6 +389,8 @@ function pythonOf(app) {
         )
         .join(", ")}}`,
     );
+  const [asked] = Object.entries(app.get("ask") ?? {});
+  if (asked) options.push(`ask={"${asked[0]}": "${asked[1]}"}`);
   if (panels.length < 2) options.push(`panels=${JSON.stringify(panels)}`);
   const prompt = app.get("prompt");
   if (prompt && prompt !== ownPrompt(app.first.query))
@@ -1344,6 +1346,31 @@ function makeCost(app) {
   };
 }
 
+// The question that a lab is given with `ask`: the reader says it before the layers show it.
+function questionOf(app) {
+  const [what, stack] = Object.entries(app.get("ask") ?? {})[0] ?? [];
+  if (!what) return { ...app.ask(null), stack };
+  const { query, token } = app.first;
+  const turns =
+    stack.length > 1 ? `layers of ${[...stack].join(" and ")} in turn` : `layers of ${stack}`;
+  const names = SIDES.map((side) => expression(app.first[side]).match(/\w+(?=\()/g)).flat();
+  const question = app.ask({
+    name: [what, stack, query, token, ...names].join("-"),
+    question: `After how many ${turns} ${
+      what === "hops" ? `does query ${query} hear of token ${token}` : "is every pair connected"
+    }? (0 means never.)`,
+    number: { unit: "layers" },
+    truth: (_, s) => {
+      const reach = reachOf(STACKS[stack].map((side) => measure(s[side], s.L, s.causal)));
+      const hops = reach.hops[query * s.L + token];
+      return what === "hops" ? Math.max(0, hops) : (reach.diameter ?? 0);
+    },
+    then: { stack },
+    because: "Step through the layers to see the way.",
+  });
+  return Object.assign(question, { stack });
+}
+
 // --- all together ----------------------------------------------------------------------------------------
 
 export default tf.explorer({
@@ -1403,6 +1430,7 @@ export default tf.explorer({
       cost = makeCost(app);
     app.readouts.before(depth.root, cost.root);
     app.readouts.hidden = true;
+    const question = questionOf(app);
 
     const data = {};
     let reach;
@@ -1433,7 +1461,9 @@ export default tf.explorer({
         );
         depth.root.hidden = !panels.includes("depth");
         cost.root.hidden = !panels.includes("cost");
-        const more = depth.root.hidden ? "" : ` ${depth.draw(stack, at, reach)}.`;
+        const quiet = question.open && question.stack === s.stack;
+        depth.root.toggleAttribute("data-quiet", quiet);
+        const more = depth.root.hidden || quiet ? "" : ` ${depth.draw(stack, at, reach)}.`;
         if (
           !cost.root.hidden &&
           (anew.length ||
