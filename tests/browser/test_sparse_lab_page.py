@@ -109,6 +109,50 @@ def test_it_is_asked_before_it_is_shown(show: Show, asked: dict[str, str]) -> No
     assert "hears of" in status(page)
 
 
+def test_the_layers_play(page: Any, show: Show) -> None:
+    page.clock.install()
+    show(SparseLab(layers=1))
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 3600)
+    page.get_by_role("button", name="play").click()
+    page.clock.run_for(2000)
+    assert state(page)["layers"] == 3
+    page.get_by_role("button", name="layer down").click()
+    page.clock.run_for(3000)  # whoever steps has stopped it
+    assert state(page)["layers"] == 2
+
+
+def test_a_term_of_the_formula_lights_up_its_cells(show: Show) -> None:
+    """The parts of a union; from the keyboard too, and what is left goes dark again."""
+    page = show(SparseLab(P.band(radius=2) | P.global_tokens(count=3), L=16, panels=[]))
+    card = page.locator(".sl-card[data-side=left]")
+    terms, canvas = card.locator(".tfx-term"), card.locator(".tfx-matrix")
+    share = """(canvas) => {
+      const style = getComputedStyle(canvas.closest(".tfx"));
+      const value = style.getPropertyValue("--tfx-value").trim().slice(1);
+      const at = [0, 2, 4].map((k) => parseInt(value.slice(k, k + 2), 16));
+      const { width, height } = canvas;
+      const copy = Object.assign(document.createElement("canvas"), { width, height });
+      const ctx = copy.getContext("2d", { willReadFrequently: true });
+      ctx.drawImage(canvas, 0, 0);
+      const { data } = ctx.getImageData(0, 0, width, height);
+      let lit = 0;
+      for (let k = 0; k < data.length; k += 4) lit += at.every((x, c) => data[k + c] === x);
+      return lit / (width * height);
+    }"""
+    assert terms.count() == 2 and canvas.evaluate(share) == 0
+    found = []
+    for n in (0, 1):
+        terms.nth(n).focus()
+        settled(page)
+        found.append(canvas.evaluate(share))
+    parts = P.band(radius=2), P.global_tokens(count=3)
+    first, second = (int(part.mask(16).sum()) for part in parts)
+    assert found[0] / found[1] == pytest.approx(first / second, rel=0.15)
+    terms.nth(1).evaluate("(node) => node.blur()")
+    settled(page)
+    assert canvas.evaluate(share) == 0
+
+
 def test_a_question_that_it_does_not_know_is_refused() -> None:
     with pytest.raises(ValueError, match=r"ask = \{'hops': 'C'\}; ask"):
         SparseLab(ask={"hops": "C"})

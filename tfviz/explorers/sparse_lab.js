@@ -105,7 +105,17 @@ function matrixOn(app, parent, { label, pick, hover, axes = ["i", "j"] }) {
   }
 
   function draw(
-    /** @type {any} */ { rows, columns = rows, bits, values, row = -1, column = -1, marks, ramp },
+    /** @type {any} */ {
+      rows,
+      columns = rows,
+      bits,
+      values,
+      row = -1,
+      column = -1,
+      marks,
+      ramp,
+      lit,
+    },
   ) {
     const { ctx, width, height, ratio } = view.begin();
     const { colours } = app;
@@ -173,6 +183,19 @@ function matrixOn(app, parent, { label, pick, hover, axes = ["i", "j"] }) {
         if (bits[row * columns + j]) {
           const left = Math.round(j * cell);
           ctx.fillRect(left, top, Math.round((j + 1) * cell) - left, bottom - top);
+        }
+    }
+    if (lit) {
+      // what one term of the formula brings
+      ctx.fillStyle = colours.value;
+      for (let i = 0; i < rows; i++)
+        for (let j = 0; j < columns; j++) {
+          if (!lit[i * columns + j]) continue;
+          const from = j;
+          while (j + 1 < columns && lit[i * columns + j + 1]) j++;
+          const [left, top] = [from, i].map((k) => Math.round((k * cell) / fold));
+          const [right, bottom] = [j + 1, i + 1].map((k) => Math.round((k * cell) / fold));
+          ctx.fillRect(left, top, Math.max(1, right - left), Math.max(1, bottom - top));
         }
     }
     if (n <= 32) {
@@ -504,6 +527,24 @@ function formulaNodes(text, query) {
     );
 }
 
+// The parts that `and` or `or` join are terms: each lights up with its cells.
+function termsOf(spec, text, query) {
+  const parts = spec.op && spec.op !== "not" ? spec.parts.map(formulaText) : [];
+  const out = [];
+  let rest = text;
+  parts.forEach((part, n) => {
+    const at = rest.indexOf(part);
+    if (at < 0) return;
+    const props = { className: "tfx-term", tabIndex: 0, "data-part": String(n) };
+    out.push(
+      ...formulaNodes(rest.slice(0, at), query),
+      el("span", props, ...formulaNodes(part, query)),
+    );
+    rest = rest.slice(at + part.length);
+  });
+  return [...out, ...formulaNodes(rest, query)];
+}
+
 // --- the pieces of the picture -------------------------------------------------------------------------
 
 function makeCard(app, side, actions) {
@@ -557,6 +598,15 @@ function makeCard(app, side, actions) {
   const graph = makeGraph(app, stage, letter, actions);
   const editor = makeEditor(app, side, terms);
   let said; // what the words below the picture were made for
+  let term = -1; // the part of the formula that lights up with its cells
+  const over = (event) => {
+    const now = Number(event?.target.closest("[data-part]")?.dataset.part ?? -1);
+    if (now === term) return;
+    term = now;
+    app.redraw("term");
+  };
+  for (const type of ["pointerover", "focusin"]) formula.addEventListener(type, over);
+  for (const type of ["pointerleave", "focusout"]) formula.addEventListener(type, () => over());
 
   return {
     root,
@@ -564,7 +614,9 @@ function makeCard(app, side, actions) {
       matrix.canvas.hidden = view !== "matrix";
       graph.canvas.hidden = view !== "graph";
       const keys = data.keysOf(query);
-      if (view === "matrix") matrix.draw({ rows: L, bits: data.mask, row: query, column: token });
+      const lit = spec.op && spec.op !== "not" && spec.parts[term] && bits(spec.parts[term], L);
+      if (view === "matrix")
+        matrix.draw({ rows: L, bits: data.mask, row: query, column: token, lit });
       else graph.draw(data, query, token);
       const words = `query ${query} attends ${spoken(keys)}; ${keys.length} of ${L}`;
       const label = `Pattern ${letter}, ${view}, ${L} tokens. ${words}. Arrow keys move the query and the token.`;
@@ -593,7 +645,7 @@ function makeCard(app, side, actions) {
           { className: "sl-when" },
           /[≤≥=<>]/.test(limit) ? "j is in it if " : "the rule: ",
         ),
-        ...formulaNodes(limit, query),
+        ...termsOf(spec, limit, query),
       );
       return words;
     },
@@ -958,7 +1010,7 @@ function makeDepth(app, actions) {
       ["BA", "B, A, …", "B in the lowest layer, then A, in turn"],
     ],
   });
-  app.knob("layers", { into: head });
+  app.motion("layers", { into: head, every: 900, verbs: ["layer down", "layer up"] });
   const cone = canvasOn(app, main, {
     label: "what the query hears of, layer by layer",
     height: () => 268,

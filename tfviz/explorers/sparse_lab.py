@@ -221,12 +221,12 @@ class SparseLab(Explorer):
         left, right = _control_rows(self.left), _control_rows(self.right)
         prompt, asked = max(0, len(self.prompt) - 120), bool(self.ask)
         both, one = max(left, right), right if self.side == "right" else left
-        narrow = 1.37 * one + 65.5 * depth + 8.5 * goal  # sliders are larger for a finger
+        narrow = 1.37 * one + 67 * depth + 8.5 * goal  # sliders are larger for a finger
         return {
             0: 45.5 + both + 29 * depth + 18.5 * cost + 3.5 * goal + 6.5 * asked + prompt / 80,
-            940: 53 + both + 29 * depth + 20 * cost + 5 * goal + 7 * asked + prompt / 50,
+            940: 53 + both + 31.5 * depth + 20 * cost + 5 * goal + 7 * asked + prompt / 50,
             600: 69 + narrow + 35 * cost + 10.5 * asked + prompt / 20,
-            350: 76 + narrow + 37 * cost + 11.5 * asked + prompt / 17,
+            350: 78 + narrow + 37 * cost + 11.5 * asked + prompt / 17,
         }
 
     @classmethod
