@@ -1418,7 +1418,7 @@ function questionOf(app) {
       return what === "hops" ? Math.max(0, hops) : (reach.diameter ?? 0);
     },
     then: { stack },
-    because: "Step through the layers to see the way.",
+    because: "Now let the layers use something else.",
   });
   return Object.assign(question, { stack });
 }
