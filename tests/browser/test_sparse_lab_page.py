@@ -83,6 +83,103 @@ def test_first_state_teaches(show: Show, offline: bool) -> None:
     assert cells[4][1] == f"{cost.bytes / 1024:.3g} KiB"
 
 
+@pytest.mark.parametrize("asked", [{"hops": "A"}, {"hops": "BA"}, {"diameter": "B"}])
+def test_it_is_asked_before_it_is_shown(show: Show, asked: dict[str, str]) -> None:
+    """What its layers do is not drawn, and cannot be switched to, before the answer."""
+    [(what, stack)] = asked.items()
+    own, summary = P.own_block(block=8), P.summary_columns(block=8, summary=1)
+    lab = SparseLab(own, summary, query=60, token=33, ask=asked)
+    page = show(lab)
+    quiet = page.locator(".sl-depth[data-quiet]")
+    assert quiet.count() == (stack == lab.stack)
+    if quiet.count():
+        assert not page.locator(".sl-depth canvas").first.is_visible()
+        assert "hears of" not in status(page)
+    assert page.locator("fieldset[inert]").count() == 1
+    lab.stack = stack
+    reach = P.reach(lab.stacked, 64)
+    right = int(reach.hops[60, 33]) if what == "hops" else reach.diameter
+    right = max(0, right or 0)
+    page.locator(".tfx-answers input").fill(str(right))
+    page.get_by_role("button", name="that is my answer").click()
+    settled(page)
+    assert f"✓ you said: {right} layers" in page.locator(".tfx-verdict").inner_text()
+    assert state(page)["stack"] == stack
+    assert not page.locator("[data-quiet], fieldset[inert]").count()
+    assert "hears of" in status(page)
+
+
+def test_the_layers_play(page: Any, show: Show) -> None:
+    page.clock.install()
+    show(SparseLab(layers=1))
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 3600)
+    page.get_by_role("button", name="play").click()
+    page.clock.run_for(2000)
+    assert state(page)["layers"] == 3
+    page.get_by_role("button", name="layer down").click()
+    page.clock.run_for(3000)  # whoever steps has stopped it
+    assert state(page)["layers"] == 2
+
+
+def test_a_term_of_the_formula_lights_up_its_cells(show: Show) -> None:
+    """The parts of a union; from the keyboard too, and what is left goes dark again."""
+    page = show(SparseLab(P.band(radius=2) | P.global_tokens(count=3), L=16, panels=[]))
+    card = page.locator(".sl-card[data-side=left]")
+    terms, canvas = card.locator(".tfx-term"), card.locator(".tfx-matrix")
+    share = """(canvas) => {
+      const style = getComputedStyle(canvas.closest(".tfx"));
+      const value = style.getPropertyValue("--tfx-value").trim().slice(1);
+      const at = [0, 2, 4].map((k) => parseInt(value.slice(k, k + 2), 16));
+      const { width, height } = canvas;
+      const copy = Object.assign(document.createElement("canvas"), { width, height });
+      const ctx = copy.getContext("2d", { willReadFrequently: true });
+      ctx.drawImage(canvas, 0, 0);
+      const { data } = ctx.getImageData(0, 0, width, height);
+      let lit = 0;
+      for (let k = 0; k < data.length; k += 4) lit += at.every((x, c) => data[k + c] === x);
+      return lit / (width * height);
+    }"""
+    assert terms.count() == 2 and canvas.evaluate(share) == 0
+    found = []
+    for n in (0, 1):
+        terms.nth(n).focus()
+        settled(page)
+        found.append(canvas.evaluate(share))
+    parts = P.band(radius=2), P.global_tokens(count=3)
+    first, second = (int(part.mask(16).sum()) for part in parts)
+    assert found[0] / found[1] == pytest.approx(first / second, rel=0.15)
+    terms.nth(1).evaluate("(node) => node.blur()")
+    settled(page)
+    assert canvas.evaluate(share) == 0
+
+
+def test_a_question_that_it_does_not_know_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"ask = \{'hops': 'C'\}; ask"):
+        SparseLab(ask={"hops": "C"})
+
+
+def test_the_address_follows_it(show: Show) -> None:
+    page = show(SparseLab())
+    key(page, "query").press("ArrowRight")
+    page.wait_for_function("() => location.hash.startsWith('#sparse_lab=')")
+    button(page, "reset").click()
+    page.wait_for_function("() => !location.hash")
+
+
+def test_on_a_phone_the_picture_stays_and_fingers_find_what_they_press(show: Show) -> None:
+    page = show(SparseLab(), width=390)
+    page.set_viewport_size({"width": 390, "height": 500})
+    high = page.locator(".tfx button, .tfx select, .tfx-segments label").evaluate_all(
+        "(nodes) => nodes.filter((n) => n.checkVisibility()).map((n) => n.offsetHeight)"
+    )
+    assert high and min(high) >= 40
+    token = key(page, "token")
+    token.evaluate("(node) => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 490)")
+    stage = page.locator(".sl-card[data-side=left] .sl-stage").bounding_box()
+    assert stage["y"] == pytest.approx(0, abs=1)
+    assert token.bounding_box()["y"] > stage["height"]
+
+
 def test_matrix_shows_the_mask(show: Show) -> None:
     """Pixels in the middle of the cells: kept pairs coloured, the query's in the key colour."""
     lab = SparseLab(P.strided(stride=5), L=24, query=20, panels=[])

@@ -18,7 +18,7 @@ class BinarySpans(Explorer):
     """
 
     label = "Binary partitioning: what a token reads in a tree of spans"
-    rem = 52, 112
+    rem = 52, 104
     data = handed(words=WORDS, lengths=LENGTHS, steps=STEPS)
 
     step = knob(5, low=0, high=5, label="step")

@@ -31,10 +31,13 @@ function weights(seed, gain, N) {
   return { X, G, blocks: drawn.blocks.slice(0, N) };
 }
 
-// Stream, gradient and gradient of W₂ by layer.
+// The way up in each of the three orders, as far as it was needed so far.
+const upwards = tf.keep((seed, gain) => ({ states: [weights(seed, gain, 0).X], layers: [] }), 3);
+// Stream, gradient and gradient of W₂ by layer, for every depth in all three orders.
 const signals = tf.keep((seed, gain, N, order, skips) => {
   const { X, G, blocks } = weights(seed, gain, N);
-  const { states, layers } = tf.blockStack(X, blocks, order, skips, L, d);
+  const made = upwards(seed, gain, order, skips);
+  const { states, layers } = tf.blockStack(X, blocks, order, skips, L, d, made);
   let slope = order === "post" ? G : tf.layerNorm(states.at(-1), L, d).back(G);
   const gradient = [tf.rms(slope)];
   const weighted = [];
@@ -44,7 +47,7 @@ const signals = tf.keep((seed, gain, N, order, skips) => {
     weighted.unshift(feed.made.weights);
   }
   return { stream: states.map(tf.rms), gradient, weights: weighted };
-});
+}, 3 * DEEPEST);
 // Where the stream has grown beyond `loud`, what comes back is rounding noise: it is not given.
 function numbers({ seed, gain, depth, order, skips }) {
   const found = signals(seed, gain, depth, order, skips);

@@ -74,7 +74,7 @@ export default tf.explorer({
       far.show({
         title: "tokens that a layer reaches, at the same number of slots",
         label: open ? "Range against c" : `With c = ${k.c}: ${n.ranges[k.c - 1]} tokens`,
-        x: { from: 1, to: 8, whole: true, label: "c" },
+        x: { from: 1, to: 8, whole: true, label: "rows that become one, c" },
         y: { from: 0, to: most, label: "tokens" },
         marks: [
           { line: line(k.m + k.m_c, 0), colour: "muted", dash: "5 3", name: "all single" },

@@ -270,7 +270,7 @@ const RIM = { strength: 0, edge: true, dash: "3 2" };
 function beamView(app) {
   const { stored: trees, which: first, width } = app.values();
   const text = (tree, tokens) => tokens.map((n) => tree.names[n]).join("");
-  const plane = app.plane({ height: (w) => 10 * (w < 480 ? 38 : 42) + 30 });
+  const plane = app.plane({ height: (w) => 10 * (w < 480 ? 36 : 42) + 20, long: true });
   const table = app.table({ columns: ["place", "text", "log p", "score"], wrap: true });
   menu(app, trees);
   app.knob("width");

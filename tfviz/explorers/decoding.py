@@ -71,7 +71,7 @@ class Decoding(Explorer):
     def heights(self) -> dict[int, float]:
         if self.view == "write":
             return {0: 44.5, 676: 98.5, 600: 102.5, 440: 107.5, 340: 109, 300: 112.5}
-        return {0: 46, self.narrow: 101} if self.view == "token" else {0: 68, self.narrow: 108}
+        return {0: 46, self.narrow: 96} if self.view == "token" else {0: 68, self.narrow: 96}
 
     def _cut(self, logits: torch.Tensor) -> torch.Tensor:
         hot = temperature(logits, self.tau)

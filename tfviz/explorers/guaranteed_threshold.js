@@ -78,23 +78,15 @@ export default tf.explorer({
         marks: [
           // from the right to the left, so that names stand there
           {
-            line: back(truth.slice(1)),
-            at: back(levels),
-            colour: "muted",
-            dash: "5 3",
-            name: "true",
+            ...{ line: back(truth.slice(1)), at: back(levels), dash: "5 3" },
+            ...{ colour: "muted", name: "true" },
           },
           done > 1 && {
-            ...{
-              line: back(n.risks.slice(0, done)),
-              at: back(levels.slice(0, done)),
-              colour: "attention",
-              dots: true,
-            },
-            ...{ name: "this draw", term: "hyp" },
+            ...{ line: back(n.risks.slice(0, done)), at: back(levels.slice(0, done)) },
+            ...{ colour: "attention", dots: true, name: "this draw", term: "hyp" },
           },
           { rule: { y: k.delta }, colour: "key" },
-          { text: `δ = ${k.delta}: drag the dot`, at: [0.3, k.delta + 0.012] },
+          { text: `δ = ${k.delta}`, at: [0.4, k.delta + 0.012] },
           found && n.safe && { rule: { x: at(n.safe - 1) }, colour: "value", term: "chosen" },
           {
             ...{ handle: [0.55, k.delta], knobY: "delta", label: "risk allowed", by: "y" },
@@ -110,7 +102,7 @@ export default tf.explorer({
         marks: [
           { points: made.map((j) => [at(j), low(n.p[j])]), colour: "attention", term: "p" },
           { rule: { y: k.epsilon }, colour: "key" },
-          { text: `ε = ${k.epsilon}`, at: [0.02, k.epsilon * 1.6] },
+          { text: `ε = ${k.epsilon}`, at: [0.02, k.epsilon * 1.6], align: "start" },
         ],
       });
       many.show({
@@ -119,7 +111,7 @@ export default tf.explorer({
           ? "Thresholds of a hundred draws"
           : `${n.broken} of ${draws} draws break the promise`,
         x,
-        y: { label: "draws", from: 0 },
+        y: { label: "draws", from: 0, whole: true },
         marks:
           !open &&
           n.tally.slice(1).map((count, j) => ({

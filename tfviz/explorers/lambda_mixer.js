@@ -55,19 +55,20 @@ export default tf.explorer({
     return (k, n) => {
       const { text, letters, next } = rows[k.place];
       const names = letters.slice(0, n.model.length);
-      const bars = (ps, at, colour, name, term) => ({
-        ...{ bars: ps, at: ps.map((_, i) => i + at), wide: 0.26, colour, name, term },
-      });
+      const parts = [
+        ["model", n.model, "key", "model"],
+        ["neighbours", n.near, "value", "near"],
+        ["blend", n.both, "attention"],
+      ];
       three.show({
         title: `after “${text.replaceAll("\n", "⏎")}” came “${letters[next]}”`,
         label: `The letter that came, ${letters[next]}: model ${tf.fixed(n.model[next], 2)}, neighbours ${tf.fixed(n.near[next], 2)}, blend ${tf.fixed(n.both[next], 2)}`,
         x: { label: "next letter", names },
         y: { from: 0, to: 1, label: "p" },
-        marks: [
-          bars(n.model, -0.28, "key", "model", "model"),
-          bars(n.near, 0, "value", "neighbours", "near"),
-          bars(n.both, 0.28, "attention", "blend"),
-        ],
+        marks: parts.map(([name, ps, colour, term], m) => [
+          { bars: ps, at: ps.map((_, i) => i + 0.28 * (m - 1)), wide: 0.26, colour, name, term },
+          { text: name, colour, at: [ps.length - 0.6, 1], align: "end", dy: 6 + 15 * m },
+        ]),
       });
       const [low, high] = [1, 3];
       const i = shares.findIndex((x) => x >= k.share - 1e-9);

@@ -165,12 +165,13 @@ export default tf.explorer({
         const all = linesOf(race, k.task);
         const me = all.find((x) => x.name === k.chosen);
         const at = { at: race.lengths };
+        const doubled = race.lengths.filter((n) => Number.isInteger(Math.log2(n)));
         const reach = me && race.lengths.map((x, m) => [x, me.low[m], me.high[m]]);
         const told = (x) => `${named(x.name)} ${x.mean.map(shown).join(", ")}`;
         lost.show({
           title: `measured: ${race.unit[k.task]}`,
           label: `Measured loss against length, trained at ${trained}: ${all.map(told).join("; ")}`,
-          x: { log: true, ticks: race.lengths, label: "length (log)" },
+          x: { log: true, ticks: doubled, label: "length (log)" },
           y: {},
           marks: [
             { rule: { x: trained }, dash: "3 3", wide: 1.5 },

@@ -24,7 +24,7 @@ export default tf.explorer({
   },
   setup(app) {
     const both = app.split("1fr 1fr");
-    const axes = ["queries' block u", "keys' block v"];
+    const axes = ["block u", "keys' block v"];
     const matrix = app.matrix({ axes, tall: 330, into: both, pick: (block) => app.set({ block }) });
     const sums = app.plane({ height: (w) => tf.clamp(w * 0.75, 220, 320), into: both });
     app.formula("P = exp(R/τ),  then {rows:rows ÷ their sums}, {columns:columns ÷ their sums}, …");

@@ -31,7 +31,8 @@ export default tf.explorer({
   setup(app) {
     const three = app.split("1fr 1fr 1fr");
     const height = (w) => tf.clamp(w * 0.75, 190, 250);
-    const planes = Object.keys(through).map(() => app.plane({ height, into: three }));
+    const put = (name) => app.plane({ height, into: three, lead: name === "ramp" });
+    const planes = Object.keys(through).map(put);
     app.formula("m(x) = clip(({ramp:R} + {whole:z} − x) / {ramp:R}, 0, 1)");
     app.knobsOf("z", "R", "scale");
     const wide = app.first.scale > app.first.z; // fixed windows are looked at

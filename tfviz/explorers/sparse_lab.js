@@ -105,7 +105,17 @@ function matrixOn(app, parent, { label, pick, hover, axes = ["i", "j"] }) {
   }
 
   function draw(
-    /** @type {any} */ { rows, columns = rows, bits, values, row = -1, column = -1, marks, ramp },
+    /** @type {any} */ {
+      rows,
+      columns = rows,
+      bits,
+      values,
+      row = -1,
+      column = -1,
+      marks,
+      ramp,
+      lit,
+    },
   ) {
     const { ctx, width, height, ratio } = view.begin();
     const { colours } = app;
@@ -173,6 +183,19 @@ function matrixOn(app, parent, { label, pick, hover, axes = ["i", "j"] }) {
         if (bits[row * columns + j]) {
           const left = Math.round(j * cell);
           ctx.fillRect(left, top, Math.round((j + 1) * cell) - left, bottom - top);
+        }
+    }
+    if (lit) {
+      // what one term of the formula brings
+      ctx.fillStyle = colours.value;
+      for (let i = 0; i < rows; i++)
+        for (let j = 0; j < columns; j++) {
+          if (!lit[i * columns + j]) continue;
+          const from = j;
+          while (j + 1 < columns && lit[i * columns + j + 1]) j++;
+          const [left, top] = [from, i].map((k) => Math.round((k * cell) / fold));
+          const [right, bottom] = [j + 1, i + 1].map((k) => Math.round((k * cell) / fold));
+          ctx.fillRect(left, top, Math.max(1, right - left), Math.max(1, bottom - top));
         }
     }
     if (n <= 32) {
@@ -367,7 +390,7 @@ function verdict(goal, L, stack, reach) {
 
 // What SparseLab says where it is given no prompt.
 const ownPrompt = (query) =>
-  `Predict: how many layers of A until query ${query} hears of token 0? Then step through the layers; let A and B take turns.`;
+  `How many layers of A until query ${query} hears of token 0? Step through the layers, then let A and B take turns.`;
 
 function pythonOf(app) {
   const s = app.all(),
@@ -389,6 +412,8 @@ function pythonOf(app) {
         )
         .join(", ")}}`,
     );
+  const [asked] = Object.entries(app.get("ask") ?? {});
+  if (asked) options.push(`ask={"${asked[0]}": "${asked[1]}"}`);
   if (panels.length < 2) options.push(`panels=${JSON.stringify(panels)}`);
   const prompt = app.get("prompt");
   if (prompt && prompt !== ownPrompt(app.first.query))
@@ -502,6 +527,24 @@ function formulaNodes(text, query) {
     );
 }
 
+// The parts that `and` or `or` join are terms: each lights up with its cells.
+function termsOf(spec, text, query) {
+  const parts = spec.op && spec.op !== "not" ? spec.parts.map(formulaText) : [];
+  const out = [];
+  let rest = text;
+  parts.forEach((part, n) => {
+    const at = rest.indexOf(part);
+    if (at < 0) return;
+    const props = { className: "tfx-term", tabIndex: 0, "data-part": String(n) };
+    out.push(
+      ...formulaNodes(rest.slice(0, at), query),
+      el("span", props, ...formulaNodes(part, query)),
+    );
+    rest = rest.slice(at + part.length);
+  });
+  return [...out, ...formulaNodes(rest, query)];
+}
+
 // --- the pieces of the picture -------------------------------------------------------------------------
 
 function makeCard(app, side, actions) {
@@ -555,6 +598,15 @@ function makeCard(app, side, actions) {
   const graph = makeGraph(app, stage, letter, actions);
   const editor = makeEditor(app, side, terms);
   let said; // what the words below the picture were made for
+  let term = -1; // the part of the formula that lights up with its cells
+  const over = (event) => {
+    const now = Number(event?.target.closest("[data-part]")?.dataset.part ?? -1);
+    if (now === term) return;
+    term = now;
+    app.redraw("term");
+  };
+  for (const type of ["pointerover", "focusin"]) formula.addEventListener(type, over);
+  for (const type of ["pointerleave", "focusout"]) formula.addEventListener(type, () => over());
 
   return {
     root,
@@ -562,7 +614,9 @@ function makeCard(app, side, actions) {
       matrix.canvas.hidden = view !== "matrix";
       graph.canvas.hidden = view !== "graph";
       const keys = data.keysOf(query);
-      if (view === "matrix") matrix.draw({ rows: L, bits: data.mask, row: query, column: token });
+      const lit = spec.op && spec.op !== "not" && spec.parts[term] && bits(spec.parts[term], L);
+      if (view === "matrix")
+        matrix.draw({ rows: L, bits: data.mask, row: query, column: token, lit });
       else graph.draw(data, query, token);
       const words = `query ${query} attends ${spoken(keys)}; ${keys.length} of ${L}`;
       const label = `Pattern ${letter}, ${view}, ${L} tokens. ${words}. Arrow keys move the query and the token.`;
@@ -591,7 +645,7 @@ function makeCard(app, side, actions) {
           { className: "sl-when" },
           /[≤≥=<>]/.test(limit) ? "j is in it if " : "the rule: ",
         ),
-        ...formulaNodes(limit, query),
+        ...termsOf(spec, limit, query),
       );
       return words;
     },
@@ -956,7 +1010,7 @@ function makeDepth(app, actions) {
       ["BA", "B, A, …", "B in the lowest layer, then A, in turn"],
     ],
   });
-  app.knob("layers", { into: head });
+  app.motion("layers", { into: head, every: 900, verbs: ["layer down", "layer up"] });
   const cone = canvasOn(app, main, {
     label: "what the query hears of, layer by layer",
     height: () => 268,
@@ -1344,6 +1398,31 @@ function makeCost(app) {
   };
 }
 
+// The question that a lab is given with `ask`: the reader says it before the layers show it.
+function questionOf(app) {
+  const [what, stack] = Object.entries(app.get("ask") ?? {})[0] ?? [];
+  if (!what) return { ...app.ask(null), stack };
+  const { query, token } = app.first;
+  const turns =
+    stack.length > 1 ? `layers of ${[...stack].join(" and ")} in turn` : `layers of ${stack}`;
+  const names = SIDES.map((side) => expression(app.first[side]).match(/\w+(?=\()/g)).flat();
+  const question = app.ask({
+    name: [what, stack, query, token, ...names].join("-"),
+    question: `After how many ${turns} ${
+      what === "hops" ? `does query ${query} hear of token ${token}` : "is every pair connected"
+    }? (0 means never.)`,
+    number: { unit: "layers" },
+    truth: (_, s) => {
+      const reach = reachOf(STACKS[stack].map((side) => measure(s[side], s.L, s.causal)));
+      const hops = reach.hops[query * s.L + token];
+      return what === "hops" ? Math.max(0, hops) : (reach.diameter ?? 0);
+    },
+    then: { stack },
+    because: "Now let the layers use something else.",
+  });
+  return Object.assign(question, { stack });
+}
+
 // --- all together ----------------------------------------------------------------------------------------
 
 export default tf.explorer({
@@ -1403,6 +1482,7 @@ export default tf.explorer({
       cost = makeCost(app);
     app.readouts.before(depth.root, cost.root);
     app.readouts.hidden = true;
+    const question = questionOf(app);
 
     const data = {};
     let reach;
@@ -1433,7 +1513,9 @@ export default tf.explorer({
         );
         depth.root.hidden = !panels.includes("depth");
         cost.root.hidden = !panels.includes("cost");
-        const more = depth.root.hidden ? "" : ` ${depth.draw(stack, at, reach)}.`;
+        const quiet = question.open && question.stack === s.stack;
+        depth.root.toggleAttribute("data-quiet", quiet);
+        const more = depth.root.hidden || quiet ? "" : ` ${depth.draw(stack, at, reach)}.`;
         if (
           !cost.root.hidden &&
           (anew.length ||

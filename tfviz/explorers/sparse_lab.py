@@ -75,6 +75,8 @@ class SparseLab(Explorer):
     block, d      block size of the cost by blocks; width of a head
     panels        which of "depth" and "cost" are shown
     goal          None or a dict of some of L, causal, max_hops, max_keys, max_pairs
+    ask           None, or what the reader must say before it is shown, and for which stack:
+                  {"hops": "B"}, from the token to the query, or {"diameter": "B"}, of all pairs
 
     Raises ValueError or TraitError for a value out of range, with the range.
     """
@@ -96,6 +98,7 @@ class SparseLab(Explorer):
     d = given(Knob(64, low=1, high=4096))
     panels = given(t.List(t.Enum(["depth", "cost"]), ["depth", "cost"]), optional=True)
     goal = given(t.Dict(default_value=None, allow_none=True), optional=True)
+    ask = given(t.Dict(default_value=None, allow_none=True), optional=True)
 
     def prepare(self, said: Numbers) -> Numbers:
         for side, preset in FIRST.items():
@@ -108,8 +111,8 @@ class SparseLab(Explorer):
     @t.default("prompt")
     def _first_prompt(self) -> str:
         return (
-            f"Predict: how many layers of A until query {self.query} hears of token 0? "
-            "Then step through the layers; let A and B take turns."
+            f"How many layers of A until query {self.query} hears of token 0? "
+            "Step through the layers, then let A and B take turns."
         )
 
     # --- checks that need several traits: traitlets runs them when all are set ---
@@ -139,6 +142,16 @@ class SparseLab(Explorer):
                 kinds = ", ".join(f"{n}: {kind.__name__}" for n, kind in GOALS.items())
                 raise ValueError(f"goal {name} = {value!r} is not known; a goal has {kinds}")
         return goal
+
+    @t.validate("ask")
+    def _known_question(self, proposal: Any) -> Numbers | None:
+        asked = proposal["value"]
+        known = {(what, stack) for what in ("hops", "diameter") for stack in STACKS}
+        if asked and (len(asked) > 1 or not known.issuperset(asked.items())):
+            raise ValueError(
+                f'ask = {asked!r}; ask {{"hops": s}} or {{"diameter": s}}, s of {", ".join(STACKS)}'
+            )
+        return asked or None
 
     # --- the state, read back ---
 
@@ -206,13 +219,14 @@ class SparseLab(Explorer):
         take, and the rows of controls, which depend on the patterns."""
         depth, cost, goal = "depth" in self.panels, "cost" in self.panels, bool(self.goal)
         left, right = _control_rows(self.left), _control_rows(self.right)
-        prompt = max(0, len(self.prompt) - 120)
+        prompt, asked = max(0, len(self.prompt) - 120), bool(self.ask)
         both, one = max(left, right), right if self.side == "right" else left
+        narrow = 1.37 * one + 67 * depth + 8.5 * goal  # sliders are larger for a finger
         return {
-            0: 45.5 + both + 29 * depth + 18.5 * cost + 3.5 * goal + prompt / 80,
-            940: 53 + both + 29 * depth + 20 * cost + 5 * goal + prompt / 50,
-            600: 62.5 + one + 63.5 * depth + 34 * cost + 8.5 * goal + prompt / 20,
-            350: 69 + one + 64 * depth + 36 * cost + 8.5 * goal + prompt / 17,
+            0: 45.5 + both + 29 * depth + 18.5 * cost + 3.5 * goal + 6.5 * asked + prompt / 80,
+            940: 53 + both + 31.5 * depth + 20 * cost + 5 * goal + 7 * asked + prompt / 50,
+            600: 69 + narrow + 35 * cost + 10.5 * asked + prompt / 20,
+            350: 78 + narrow + 37 * cost + 11.5 * asked + prompt / 17,
         }
 
     @classmethod

@@ -262,7 +262,7 @@ function explorer(tf, spec) {
     let later;
     const follow = () => {
       clearTimeout(later);
-      if (place < 0 || !touched || !spec.numbers) return;
+      if (place < 0 || !touched) return;
       later = setTimeout(() => {
         const still = !Object.keys(app.moved()).length;
         const there = linked().find(mine);

@@ -27,7 +27,7 @@ function ask(app, spec) {
   };
   const right = () => {
     const state = { ...app.values(), ...structuredClone(app.first), ...then };
-    return truth(app.spec.numbers(state), state);
+    return truth(app.spec.numbers?.(state), state);
   };
   const written = (x) => (Number.isInteger(x) && Math.abs(x) < 1e15 ? count(x) : short(x));
   const shown = (x) => (number ? `${written(x)}${number.unit ? ` ${number.unit}` : ""}` : chips[x]);

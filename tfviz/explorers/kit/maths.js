@@ -219,16 +219,18 @@ function placed(X, F, order, skips, L, d) {
   return { Y: after.Y, back, made };
 }
 
-// Blocks of both modules, one after the other: X before each and after the last, and the modules.
-function blockStack(X, blocks, order, skips, L, d) {
-  const states = [X];
-  const layers = blocks.map((W) => {
+// Blocks of both modules, one after the other: X before each and after the last, and the modules. What
+// was `made` of the lower blocks is not made again.
+function blockStack(X, blocks, order, skips, L, d, made = { states: [X], layers: [] }) {
+  const { states, layers } = made;
+  for (const W of blocks.slice(layers.length)) {
     const attend = placed(states.at(-1), (x) => selfAttention(x, W, L, d), order, skips, L, d);
     const feed = placed(attend.Y, (x) => feedForward(x, W, L, d), order, skips, L, d);
     states.push(feed.Y);
-    return [attend, feed];
-  });
-  return { states, layers };
+    layers.push([attend, feed]);
+  }
+  const N = blocks.length;
+  return { states: states.slice(0, N + 1), layers: layers.slice(0, N) };
 }
 
 // --- byte-pair merges: all states from no merge to the last, for rows of tokens below 256.

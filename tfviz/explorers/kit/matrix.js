@@ -55,6 +55,11 @@ function painter(app) {
 // marks: [{cells: [[i, j], …], term, colour}] are filled while their term is lit.
 // A handle stands at [column, row] in cells: 3 is the edge before column 3, 3.5 its middle.
 function matrix(app, options) {
+  // where an axis has its name: in the middle, or beside the number that stands there
+  const free = (start, size, taken, room) =>
+    [0.5, 0.28, 0.72]
+      .map((share) => start + share * size)
+      .find((at) => Math.abs(at - taken) > room);
   const {
     axes = ["i", "j"],
     pick,
@@ -103,7 +108,9 @@ function matrix(app, options) {
     const [values, bits] = [filled(spec.values, Float64Array), filled(spec.bits, Uint8Array)];
     const { rowColour = "query", columnColour = "key" } = spec;
     view.named(spec.title, spec.label);
-    const long = Math.max(1, ...(spec.rowHeads ?? [String(rows - 1)]).map((t) => t.length));
+    const long = Math.max(
+      ...(spec.rowHeads ?? [String(rows - 1), axes[0]]).map((text) => text.length),
+    );
     const left = headless
       ? 3
       : Math.min(view.width * 0.42, (spec.rowHeads ? 14 : 20) + long * (LETTER + 0.4));
@@ -111,7 +118,10 @@ function matrix(app, options) {
     const up = headless ? 3 : slanted ? 56 : 26;
     const right = 6 + Math.max(0, ...(spec.rowTails ?? []).map((t) => 8 + t.length * LETTER));
     const room = view.width - left - right;
-    const limit = tall ?? (view.width < 480 ? 300 : 420);
+    const limit = Math.min(
+      tall ?? (view.width < 480 ? SMALL : 420),
+      view.phone && app.lead === view.box ? SMALL : 420,
+    );
     const cell = Math.min(room / columns, (limit - up) / rows, largest);
     const [wide, high] = [cell * columns, cell * rows];
     view.sized(up + high + 8);
@@ -164,8 +174,8 @@ function matrix(app, options) {
         const y = Y.at(i + 0.5);
         if (Math.abs(ri - y) > 14) write(String(i), left - 8, y + 4, "end", "muted");
       }
-      const y = up + high / 2;
-      if (Math.abs(ri - y) > 14 && high > 44) write(axes[0], left - 8, y + 4, "end", "query", true);
+      const y = free(up, high, ri, 14);
+      if (y && high > 44) write(axes[0], left - 8, y + 4, "end", "query", true);
     }
     if (spec.columnHeads) {
       spec.columnHeads.forEach((text, j) => {
@@ -179,8 +189,8 @@ function matrix(app, options) {
         const x = X.at(j + 0.5);
         if (Math.abs(cj - x) > 22) write(String(j), x, up - 8, "middle", "muted");
       }
-      const x = left + wide / 2;
-      if (Math.abs(cj - x) > 22 && wide > 60) write(axes[1], x, up - 8, "middle", "key", true);
+      const x = free(left, wide, cj, 12 + axes[1].length * 3.5);
+      if (x && wide > 60) write(axes[1], x, up - 8, "middle", "key", true);
     }
     spec.rowTails?.forEach((text, i) =>
       write(text, left + wide + 8, Y.at(i + 0.5) + 4, "start", "value", i === spec.row),

@@ -4,7 +4,7 @@
 // `every` is the time of a step in milliseconds. With `glide`, share() runs from 0 to 1 in 200 ms
 // after each step, for what slides from one place to the next. With reduced motion nothing plays by
 // itself and nothing glides: it is stepped.
-function motion(app, key, options = {}) {
+function motion(app, key, /** @type {any} */ options = {}) {
   const { last, every = 700, verbs = ["back", "on"], glide = false, ...words } = options;
   const { of } = app.about[key]; // of a list, the place in it is the time
   const { low, high, step = 1 } = of ? { low: 0, high: of.length - 1 } : app.about[key];
@@ -28,7 +28,7 @@ function motion(app, key, options = {}) {
     show();
   };
   const row = el("div", { className: "tfx-motion", role: "group", ariaLabel: `${key}, in time` });
-  app.controls.append(row);
+  (words.into ?? app.controls).append(row);
   slider.more = row;
   const put = (text, title, action) => app.button(text, action, { into: row, title });
   const back = put(`← ${verbs[0]}`, "one step back", () => {

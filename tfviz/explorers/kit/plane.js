@@ -1,6 +1,6 @@
 // A plane: axes with ticks, marks on it, handles that can be dragged. SVG, in CSS pixels.
 
-// Ticks between low and high: never more than a dozen, at least three on a log axis.
+// Ticks between low and high: never more than a dozen, at least three but on short axes of integers.
 function ticksOf({ log, whole, ticks, names }, low, high, room) {
   if (names) return names.map((_, k) => k);
   if (ticks) return ticks.filter((v) => v >= low && v <= high);
@@ -18,10 +18,14 @@ function ticksOf({ log, whole, ticks, names }, low, high, room) {
   }
   const rough = (high - low) / wanted;
   const ten = 10 ** Math.floor(Math.log10(rough));
-  let step = ten * [1, 2, 5, 10].find((m) => m * ten >= rough * 0.999);
-  if (whole) step = Math.max(1, Math.round(step));
-  const first = Math.ceil(low / step - 1e-9);
-  const many = Math.floor(high / step + 1e-9) - first + 1;
+  const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10].map((m) => m * ten);
+  let at = steps.findIndex((one) => one >= rough * 0.999);
+  let [step, first, many] = [0, 0, 0];
+  do {
+    step = whole ? Math.max(1, Math.round(steps[at])) : steps[at];
+    first = Math.ceil(low / step - 1e-9);
+    many = Math.floor(high / step + 1e-9) - first + 1;
+  } while (many < 3 && !(whole && step === 1) && --at >= 0); // two say little of what is between
   return range(Math.min(many, 50), (k) => Number(((first + k) * step).toPrecision(12)));
 }
 
@@ -160,7 +164,10 @@ function handlesOn(app, layer, place) {
 }
 
 // --- a picture: an SVG as wide as its place, drawn anew when that changes
-function pictureOn(app, { into = app.picture, label = "", height, lead, className = "" }) {
+// On a phone the first picture is small enough to stay in view, unless what it says is `long`.
+const SMALL = 300;
+function pictureOn(app, options) {
+  const { into = app.picture, label = "", height, lead, long, className = "" } = options;
   const frame = el("div", { className: `tfx-frame ${className}` });
   const box = el("div", { className: "tfx-figure" }, frame);
   if (lead ?? !app.lead) app.lead = box;
@@ -170,9 +177,10 @@ function pictureOn(app, { into = app.picture, label = "", height, lead, classNam
   into.append(box);
   const root = svg("svg", { role: "group", "aria-label": label });
   frame.append(root);
-  const out = { box, frame, root, width: 300, height: 200 };
+  const out = { box, frame, root, width: 300, height: 200, phone: false };
   const measure = () => {
     out.width = Math.max(40, Math.floor(frame.clientWidth || 300));
+    out.phone = app.footer.clientWidth <= 640; // as in kit.css
   };
   app.measures.push(measure);
   const watch = new ResizeObserver(() => {
@@ -185,9 +193,8 @@ function pictureOn(app, { into = app.picture, label = "", height, lead, classNam
   app.cleanup.push(() => watch.disconnect());
   out.sized = (tall) => {
     const small = out.width < 480;
-    out.height = Math.round(
-      tall ?? (height ?? ((w) => clamp(w * 0.6, 190, 340)))(out.width, small),
-    );
+    const high = tall ?? (height ?? ((w) => clamp(w * 0.6, 190, 340)))(out.width, small);
+    out.height = Math.round(out.phone && app.lead === box && !long ? Math.min(high, SMALL) : high);
     root.setAttribute("viewBox", `0 0 ${out.width} ${out.height}`);
     root.setAttribute("height", out.height);
   };
@@ -335,7 +342,7 @@ function spanOf(m) {
   return m.handle ? [m.handle] : [];
 }
 
-// app.plane({label, height(width, small), into, lead}) -> {show({title, label, x, y, square, marks, hover, pick, sketch})}
+// app.plane({label, height(width, small), into, lead, long}) -> {show({title, label, x, y, square, marks, hover, pick, sketch})}
 // pick(x, y) takes the point of a mark that is clicked; keys need a handle for it
 function plane(app, options) {
   const view = pictureOn(app, { className: "tfx-plane", ...options });
@@ -364,7 +371,7 @@ function plane(app, options) {
     );
     const widest = Math.max(0, ...first.ticks.map(([, text]) => text.length));
     const left = ay.bare ? 8 : Math.min(width * 0.3, 14 + widest * LETTER);
-    const longest = Math.max(0, ...names.map((m) => m.name.length));
+    const longest = Math.max(0, ...names.map((m) => m.name.length * (m.bold ? 1.1 : 1)));
     const right = width - Math.max(12, longest && 10 + longest * LETTER);
     const up = ay.label ? 24 : 10;
     const low = height - (ax.bare ? 8 : ax.label ? 38 : 22);
@@ -462,7 +469,7 @@ function plane(app, options) {
         {
           x: Math.min(px + 10, box[1] + 8),
           y: py + 4,
-          class: m.bold ? "tfx-bold" : "",
+          class: m.bold ? "tfx-name tfx-bold" : "tfx-name",
           style: `fill: ${paint(m.colour)}`,
           "data-term": m.term,
         },
