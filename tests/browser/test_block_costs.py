@@ -27,7 +27,9 @@ def test_nothing_tells_before_the_answer(show: Any) -> None:
     page.get_by_label("from which length on").fill("1024")
     page.get_by_role("button", name="that is my answer").click()
     page.get_by_text("✗ you said: 1\u202f024 tokens; it is: 2\u202f048 tokens").wait_for()
-    assert page.locator(".tfx-mark-area").count() == 3
+    areas = page.locator(".tfx-mark-area")
+    areas.nth(2).wait_for(state="attached")  # drawn in the frame after
+    assert areas.count() == 3
 
 
 def test_the_line_and_the_crossing_are_dragged(show: Any) -> None:
