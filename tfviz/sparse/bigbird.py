@@ -133,7 +133,7 @@ def _plan(drawn: Lists, block: int, g: int) -> Plan:
             calls.append(Call(queries, Gathered(_tokens([ends], b))))
         if drawn[0]:
             found = Gathered(_tokens([drawn[I] for I in inner], b))
-            calls.append(Call(Gathered(_tokens([(I,) for I in inner], b)), found))
+            calls.append(Call(rows, found))
     for I in {*range(min(first, n)), *range(max(0, end), n)}:  # global, or next to it
         every = len(lists[I]) == n
         keys = Stepped(0, 1, n * b) if every else Gathered(_tokens([lists[I]], b))
