@@ -67,6 +67,13 @@ def test_commands_that_a_page_shows_exist(page: Path) -> None:
         assert re.search(rf"^{target}:", makefile, re.M), f"no target {target} in the Makefile"
 
 
+@pytest.mark.parametrize("page", LESSONS, ids=name)
+def test_a_measured_box_can_be_read_at_a_glance(page: Path) -> None:
+    """A verdict beside its figure; what limits it may stand below the box, or under Deeper."""
+    boxes = re.findall(r"^```\{measured\}.*\n(.*?)^```$", page.read_text("utf-8"), re.S | re.M)
+    assert boxes and max(len(box.split()) for box in boxes) <= 60, boxes
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_sources_have_names(page: Path) -> None:
     """Authors and years, not the numbers of a private list."""
