@@ -70,7 +70,7 @@ def test_commands_that_a_page_shows_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", LESSONS, ids=name)
 def test_a_measured_box_can_be_read_at_a_glance(page: Path) -> None:
     """A verdict beside its figure; what limits it may stand below the box, or under Deeper."""
-    boxes = re.findall(r"^```\{measured\}.*\n(.*?)^```$", page.read_text("utf-8"), re.S | re.M)
+    boxes = re.findall(r"^```\{measured\}[^\n]*\n(.*?)^```$", page.read_text("utf-8"), re.S | re.M)
     assert boxes and max(len(box.split()) for box in boxes) <= 60, boxes
 
 
