@@ -42,6 +42,8 @@ from tfviz.position.xl_relative import xl
 
 LENGTHS, ROUNDS = (128, 512, 2048), 5
 PACKAGES = ["torch", "numpy"]
+CLOCKS = ("time",)
+"""What `measure` reads from a clock, which no second run repeats."""
 D_HEAD, SHAW_K = WIDTH // HEADS, 16
 
 Told = Callable[[int], Any]
