@@ -97,6 +97,26 @@ def test_without_masks_it_is_the_pattern_of_that_name() -> None:
     torch.testing.assert_close(etc.etc_definition(G[0], L[0], K, V, 2)[2], A)
 
 
+def test_memory_may_lie_anyhow() -> None:
+    """A last side whose numbers do not lie side by side: keys, values, queries, labels and masks."""
+    x, masks = inputs(requires_grad=False), etc.sentence_masks(LENGTHS, 2)
+    labels = etc.sentence_labels(LENGTHS, 2, 2)
+    P = torch.randn(2, 14, 4, dtype=torch.float64)
+    wanted = called(x, etc.etc_attention, 2, masks=masks, labels=labels, P=P)
+
+    def turned(x: Tensor) -> Tensor:
+        return x.mT.contiguous().mT
+
+    def every_second(x: Tensor) -> Tensor:
+        return torch.stack([x, x], -1).flatten(-2)[..., ::2]
+
+    for laid in (turned, every_second):
+        pieces = [etc.Pieces(*map(laid, piece)) for piece in (masks, labels)]
+        told = {"masks": pieces[0], "labels": pieces[1], "P": laid(P)}
+        got = called([laid(t) for t in x], etc.etc_attention, 2, **told)
+        torch.testing.assert_close(torch.cat(got, 2), torch.cat(wanted, 2))
+
+
 def test_what_is_masked_has_no_weight() -> None:
     x = inputs(requires_grad=False)
     masks = etc.sentence_masks(LENGTHS, 2)
