@@ -296,8 +296,8 @@ MUTANTS = [
     Mutant(
         "halted positions that do not hear of the step",
         "tfviz/longer_context/ut_act.py",
-        "K, V = (kept + moved[d:])",
-        "K, V = (kept + 0 * moved[d:])",
+        "K, V = (kept + moved[d:].to(kept))",
+        "K, V = (kept + 0 * moved[d:].to(kept))",
         "tests/longer_context/test_ut_act.py",
     ),
     Mutant(
