@@ -373,8 +373,8 @@ MUTANTS = [
     Mutant(
         "exits that all weigh the same",
         "tfviz/adaptive/depth_adaptive_training.py",
-        "(weights * exit_losses(model, x, y)).sum()",
-        "exit_losses(model, x, y).mean() * weights.sum()",
+        "(weights * losses).sum()",
+        "losses.mean() * weights.sum()",
         "tests/adaptive/test_depth_adaptive_training.py",
     ),
     Mutant(
