@@ -80,8 +80,12 @@ export default tf.explorer({
           !open && [
             { rule: { x: n.crossing }, colour: "ink", dash: "4 4", wide: 1.5 },
             {
-              ...{ handle: [n.crossing, even[0]], knob: "d", label: "crossing", to: drag },
-              ...{ text: crossing, colour: "ink" },
+              handle: [n.crossing, even[0]],
+              knob: "d",
+              label: "crossing",
+              to: drag,
+              text: crossing,
+              colour: "ink",
             },
           ],
           { rule: { x: k.L }, colour: "query", wide: 2.5 },

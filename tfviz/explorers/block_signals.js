@@ -24,8 +24,12 @@ function weights(seed, gain, N) {
   for (let n = 0; n < N; n++) {
     at = 2 * L * d + n * 12 * d * d;
     drawn.blocks[n] ??= {
-      ...{ q: take(d * d, one), k: take(d * d, one), v: take(d * d, one), o: take(d * d, one) },
-      ...{ up: take(4 * d * d, one), down: take(4 * d * d, one / 2) },
+      q: take(d * d, one),
+      k: take(d * d, one),
+      v: take(d * d, one),
+      o: take(d * d, one),
+      up: take(4 * d * d, one),
+      down: take(4 * d * d, one / 2),
     };
   }
   return { X, G, blocks: drawn.blocks.slice(0, N) };
@@ -103,7 +107,9 @@ export default tf.explorer({
         marks: [
           others.map((order, m) => ({
             ...line(order, numbers({ ...k, order })[k.show]),
-            ...{ colour: "muted", wide: 1.5, dash: ["5 3", "2 3"][m] },
+            colour: "muted",
+            wide: 1.5,
+            dash: ["5 3", "2 3"][m],
           })),
           { ...line(k.order, mine), ...MINE },
           mine.length > 0 && depth,

@@ -43,7 +43,8 @@ export default tf.explorer({
     app.motion("L", { every: 500, format: tf.count });
     app.knob("batch");
     const shares = app.slider("h_kv", {
-      ...{ label: "key/value heads", letter: "hₖᵥ" },
+      label: "key/value heads",
+      letter: "hₖᵥ",
       read: () => divisors(app.get("h")).indexOf(app.get("h_kv")),
       write: (n) => app.set("h_kv", divisors(app.get("h"))[n]),
       format: (n) => `${divisors(app.get("h"))[n] ?? 1} of ${app.get("h")}`,
@@ -87,10 +88,13 @@ export default tf.explorer({
       curve.show({
         title: "the cache while it fills: drag the dot, up and down shares heads",
         label: `${title}: ${tf.bytes(n.own)} after ${tf.count(k.L)} tokens`,
-        x: { ...{ log: true, label: "tokens kept", format: tf.count }, from, to: LENGTHS.at(-1) },
+        x: { log: true, label: "tokens kept", format: tf.count, from, to: LENGTHS.at(-1) },
         y: {
-          ...{ log: true, from: Math.min(...reach), to: Math.max(...reach, n.weights) },
-          ...{ format: tf.bytes, ticks: tf.range(12, (e) => 1024 * 8 ** (e + 1)) },
+          log: true,
+          from: Math.min(...reach),
+          to: Math.max(...reach, n.weights),
+          format: tf.bytes,
+          ticks: tf.range(12, (e) => 1024 * 8 ** (e + 1)),
         },
         marks: [
           { line: line(k.h), colour: "muted", dash: "5 3", name: "MHA", term: "heads" },
@@ -101,12 +105,20 @@ export default tf.explorer({
               { text: "weights", at: [from, n.weights], dx: 28, dy: -9 },
             ],
           {
-            ...{ line: line(k.h_kv), colour: "attention", wide: 2.5 },
-            ...{ bold: true, name: "as set", term: "L" },
+            line: line(k.h_kv),
+            colour: "attention",
+            wide: 2.5,
+            bold: true,
+            name: "as set",
+            term: "L",
           },
           {
-            ...{ handle: [k.L, n.own], knob: "L", knobY: "h_kv", label: "tokens and heads" },
-            ...{ to: drag, text: `${tf.count(k.L)} tokens, ${tf.bytes(n.own)}` },
+            handle: [k.L, n.own],
+            knob: "L",
+            knobY: "h_kv",
+            label: "tokens and heads",
+            to: drag,
+            text: `${tf.count(k.L)} tokens, ${tf.bytes(n.own)}`,
           },
         ],
         hover: (x, y, m) => `${m.name}, ${tf.count(x)} tokens: ${tf.bytes(y)}`,
@@ -115,13 +127,15 @@ export default tf.explorer({
       token.show({
         title: `of one token, a pair of keys and values for each layer and ${group > 1 ? "group of heads; hatched: spared" : "head"}`,
         label: `One token: keys and values of ${k.N} layers with ${k.h_kv} key/value heads for ${k.h} query heads`,
-        ...{ rows: k.h, columns: k.N },
+        rows: k.h,
+        columns: k.N,
         bits: (head) => head % group === 0, // the first of each group
         marks: [{ cells: tf.range(k.h_kv, (g) => [g * group, 0]), term: "heads" }],
       });
       const most = Math.max(n.mha, n.weights, k.slide ? n.slide : 0);
       const row = (head, bytes, colour = "muted") => ({
-        ...{ head, mine: colour === "attention" },
+        head,
+        mine: colour === "attention",
         cells: [{ bar: bytes, of: most, text: tf.bytes(bytes), colour }],
       });
       const some = k.h_kv === 1 ? "one for all" : `one for ${group} heads (GQA)`;

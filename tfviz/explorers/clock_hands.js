@@ -68,7 +68,9 @@ export default tf.explorer({
         return [
           {
             shape: [[x, y], ...tf.arc(x, y, 0.38, up, up - turn)],
-            ...{ colour: "attention", strength: 0.3, term: "attention" },
+            colour: "attention",
+            strength: 0.3,
+            term: "attention",
           },
           { line: tf.arc(x, y, 0.42), colour: "muted", wide: 1 },
           { line: [y + 0.36, y + 0.42], at: [x, x], colour: "muted", wide: 1 },
@@ -81,20 +83,30 @@ export default tf.explorer({
       dials.show({
         title: "hand m, m = 0, 1, …: place i, and place i + k",
         label: `${d / 2} clocks with the hands of place ${i} and place ${j}`,
-        ...{ square: true, hover: false, marks: clocks },
+        square: true,
+        hover: false,
+        marks: clocks,
         x: { from: -0.46, to: many - 0.54, bare: true },
         y: { from: -1.25 * (lines(dials.width) - 1) - 0.62, to: 0.44, bare: true },
       });
       table.show({
         title: "the same as numbers: places across, entries down; violet above 0, grey below",
         label: `Rows 0 to ${PLACES - 1} of the table P with ${d} numbers each; place ${i} and place ${j} are framed; arrow keys choose the place`,
-        ...{ rows: d, columns: PLACES, values: all(d, base), signed: true },
-        ...{ column: i, columnColour: "query" },
+        rows: d,
+        columns: PLACES,
+        values: all(d, base),
+        signed: true,
+        column: i,
+        columnColour: "query",
         frames: [{ column: j, colour: "key" }],
         handles: [
           {
-            ...{ handle: [i + 0.5, d / 2], knob: "place", shape: "across", colour: "query" },
-            ...{ text: `place ${i}`, to: (x) => ({ place: app.snap("place", x - 0.5) }) },
+            handle: [i + 0.5, d / 2],
+            knob: "place",
+            shape: "across",
+            colour: "query",
+            text: `place ${i}`,
+            to: (x) => ({ place: app.snap("place", x - 0.5) }),
           },
         ],
         marks: [

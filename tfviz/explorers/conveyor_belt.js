@@ -22,7 +22,9 @@ export default tf.explorer({
     const { begin, groups } = belt(k);
     const off = groups.flatMap(([a, v]) => tf.range(k.c, (n) => Math.abs(x[a + n] - v)));
     return {
-      ...{ begin, squeezed: groups, off: tf.sum(off) / Math.max(1, off.length) },
+      begin,
+      squeezed: groups,
+      off: tf.sum(off) / Math.max(1, off.length),
       ranges: tf.range(8, (n) => k.m + (n + 1) * k.m_c),
     };
   },
@@ -64,7 +66,10 @@ export default tf.explorer({
           ...x.map((v, i) => ({ shape: bar(i, v), ...look(i) })),
           ...n.squeezed.map(([a, v]) => ({
             shape: bar(a, v, k.c),
-            ...{ colour: "attention", strength: 0.55, edge: true, term: "squeezed" },
+            colour: "attention",
+            strength: 0.55,
+            edge: true,
+            term: "squeezed",
           })),
           ...tf.range(k.step + 1, (s) => ({ rule: { x: s * segment }, colour: "muted" })),
         ],
@@ -80,8 +85,12 @@ export default tf.explorer({
           { line: line(k.m + k.m_c, 0), colour: "muted", dash: "5 3", name: "all single" },
           !open && [
             {
-              ...{ line: line(k.m, k.m_c), colour: "attention", wide: 2.5 },
-              ...{ name: "as set", bold: true, term: "squeezed" },
+              line: line(k.m, k.m_c),
+              colour: "attention",
+              wide: 2.5,
+              name: "as set",
+              bold: true,
+              term: "squeezed",
             },
             { handle: [k.c, n.ranges[k.c - 1]], knob: "c", text: `c = ${k.c}` },
           ],

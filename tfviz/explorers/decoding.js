@@ -123,8 +123,11 @@ function drawnFrom(plane, { title, label, names, plain, after, kept, open = fals
       !open && [
         lying(after, "attention", 0.45),
         tf.range(ROWS, (m) => ({
-          ...{ text: m < kept ? percent(after[m]) : "cut", align: "start", dx: 5 },
-          ...{ at: [Math.max(plain[m], after[m]), at(m)], colour: m < kept ? "ink" : "muted" },
+          text: m < kept ? percent(after[m]) : "cut",
+          align: "start",
+          dx: 5,
+          at: [Math.max(plain[m], after[m]), at(m)],
+          colour: m < kept ? "ink" : "muted",
         })),
         kept < ROWS && { rule: { y: at(kept) + 0.5 }, colour: "attention", dash: "5 4", wide: 2 },
       ],
@@ -170,7 +173,10 @@ function tokenView(app) {
       title: `after “${prompt}”: the model's p (grey), and what is drawn from (violet)`,
       label: `The likeliest tokens after “${prompt}”: ${names.slice(0, 3).map(visible).join(", ")}`,
       names: names.map(visible),
-      ...{ plain, after: mine.after, kept: mine.kept, open },
+      plain,
+      after: mine.after,
+      kept: mine.kept,
+      open,
     });
     const ns = tf.range(V, (m) => m + 1).filter((m) => m < 20 || m % Math.ceil(m / 40) === 0);
     const summed = (hot) => {
@@ -189,7 +195,9 @@ function tokenView(app) {
       y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
       marks: [
         [...others, k.which].map((m) => ({
-          ...{ line: summed(all[m].hot), label: stored[m].prompt, colour: colour(m) },
+          line: summed(all[m].hot),
+          label: stored[m].prompt,
+          colour: colour(m),
           wide: m === k.which ? 3 : 1.25,
         })),
         [...others, k.which].map((m) => {
@@ -236,7 +244,9 @@ function writeView(app) {
       title: "the next letter: the model's p (grey), and what is drawn from (violet)",
       label: `The next letter, most likely “${shown(LETTERS[order[0]])}”`,
       names: order.map((m) => shown(LETTERS[m])),
-      ...{ plain: order.map((m) => n.p[m]), after: order.map((m) => n.after[m]), kept },
+      plain: order.map((m) => n.p[m]),
+      after: order.map((m) => n.after[m]),
+      kept,
     });
     const had = tokens.map((token, m) => [m + 1, steps[m].p[token]]);
     const told = said.map((x, m) => `${shown(x)} ${percent(had[m][1])}`);

@@ -59,8 +59,12 @@ export default tf.explorer({
       const bold = (m) => m < 2;
       const lines = (all, low, high) =>
         all.map((ys, m) => ({
-          ...{ line: within(ys, low, high), name: NAMES[m], colour: COLOURS[m], dash: DASHES[m] },
-          ...{ wide: bold(m) ? 2.5 : 1.5, bold: bold(m) },
+          line: within(ys, low, high),
+          name: NAMES[m],
+          colour: COLOURS[m],
+          dash: DASHES[m],
+          wide: bold(m) ? 2.5 : 1.5,
+          bold: bold(m),
           term: ["da", "alibi", "", "", "rotary"][m] || undefined,
         }));
       const at = Math.min(LOUDEST, k.length - 1);
@@ -84,14 +88,26 @@ export default tf.explorer({
           { rule: { y: 0 }, dash: "2 4" },
           ...lines(n.scores, -6, 10),
           {
-            ...{ handle: dot(1, HELD), to: slide, knobY: "head", name: "slope" },
-            ...{ colour: "query", label: "slope of ALiBi", text: `m = 1/${2 ** k.head}` },
-            ...{ shape: "down", term: "alibi" },
+            handle: dot(1, HELD),
+            to: slide,
+            knobY: "head",
+            name: "slope",
+            colour: "query",
+            label: "slope of ALiBi",
+            text: `m = 1/${2 ** k.head}`,
+            shape: "down",
+            term: "alibi",
           },
           k.content > 0 && {
-            ...{ handle: dot(0, at), to: bend, knobY: "alpha", name: "preference" },
-            ...{ colour: "attention", label: "α of DA", text: `α = ${tf.fixed(k.alpha, 1)}` },
-            ...{ shape: "down", term: "da" },
+            handle: dot(0, at),
+            to: bend,
+            knobY: "alpha",
+            name: "preference",
+            colour: "attention",
+            label: "α of DA",
+            text: `α = ${tf.fixed(k.alpha, 1)}`,
+            shape: "down",
+            term: "da",
           },
         ],
       });
@@ -107,7 +123,10 @@ export default tf.explorer({
       heads.show({
         title: "ALiBi's heads: the weight of a key, ÷ that of the nearest",
         label: `Head ${k.head} of ${HEADS}, slope 1/${2 ** k.head}; arrow keys choose the head`,
-        ...{ rows: HEADS, columns, row: k.head - 1, most: 1 },
+        rows: HEADS,
+        columns,
+        row: k.head - 1,
+        most: 1,
         values: (m, far) => Math.exp(ramp(0, far, slope(m + 1))),
         rowHeads: tf.range(HEADS, (m) => (m % 2 ? `1/${2 ** (m + 1)}` : "")),
       });

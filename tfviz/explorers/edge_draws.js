@@ -68,7 +68,9 @@ export default tf.explorer({
         marks: [
           n.edges.map((edge) => ({
             ...(right(edge) ? { term: "reward" } : { dash: "5 4" }),
-            ...{ line: bow(edge), colour: colour(edge), wide: edge === latest ? 4 : 2 },
+            line: bow(edge),
+            colour: colour(edge),
+            wide: edge === latest ? 4 : 2,
           })),
           latest && { text: latest.join(" → "), at: namedAt(latest), bold: true },
           { points: tf.range(N, (i) => [i, 0]), colour: "ink", name: "nodes" },

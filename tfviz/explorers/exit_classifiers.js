@@ -35,8 +35,10 @@ export default tf.explorer({
     const hits = theirs.filter((n, t) => n === mine[t]).length;
     const whole = scores[score].map((row, n) => tf.sum(row) - price * L * (n + 1));
     return {
-      ...{ exits: mine, means: prices.map((p) => tf.sum(exits(score, sigma, p)) / L) },
-      ...{ whole: tf.best(whole) + 1, taken: theirs },
+      exits: mine,
+      means: prices.map((p) => tf.sum(exits(score, sigma, p)) / L),
+      whole: tf.best(whole) + 1,
+      taken: theirs,
       hit: shows === "oracle" || score !== "LL" ? -1 : hits,
     };
   },
@@ -79,7 +81,9 @@ export default tf.explorer({
       matrix.show({
         title: open ? "the letters that come" : "● the oracle's exit, ○ the classifier's, ◉ both",
         label: `Letter ${k.token}, ${sign}${open ? "" : `: exit ${n.exits[k.token]}`}; arrow keys move`,
-        ...{ rows: N, columns: ACROSS, most: 1 },
+        rows: N,
+        columns: ACROSS,
+        most: 1,
         values: (i, j) => (open ? 0 : shade(row(i), from + j)),
         text: (i, j) => {
           const [right, told] = [n.exits, n.taken].map((all) => all[from + j] === row(i) + 1);
@@ -98,8 +102,13 @@ export default tf.explorer({
         marks: [
           !open && { line: own, start: 1, colour: "muted", name: "s", term: "score" },
           !open && {
-            ...{ line: own.map((s, e) => s - price(e)), start: 1, name: "s − λ n", bold: true },
-            ...{ colour: "attention", dots: true, term: "price" },
+            line: own.map((s, e) => s - price(e)),
+            start: 1,
+            name: "s − λ n",
+            bold: true,
+            colour: "attention",
+            dots: true,
+            term: "price",
           },
         ],
       });

@@ -54,7 +54,9 @@ export default tf.explorer({
           ? "the letters that come"
           : "violet: computed; hatched: skipped; the letter said, ! if all blocks say another",
         label: `Letter ${k.letter}${open ? "" : `: exit ${n.exits[k.letter]}`}; arrow keys move`,
-        ...{ rows: N, columns: ACROSS, most: 1 },
+        rows: N,
+        columns: ACROSS,
+        most: 1,
         values: (i, j) => {
           const above = height(i) - n.exits[from + j];
           if (open) return 0;
@@ -79,7 +81,10 @@ export default tf.explorer({
         marks: !open && [
           measures.map((name, m) => ({
             line: seeds[k.seed][name].points.map((p) => [100 * p.flops, 100 * p.agree]),
-            ...{ name, bold: name === k.measure, dash: dashes[m], term: "level" },
+            name,
+            bold: name === k.measure,
+            dash: dashes[m],
+            term: "level",
             colour: name === k.measure ? "attention" : "muted",
           })),
           { handle: place, knob: "level", to, text: `λ = ${tf.short(value)}`, term: "level" },

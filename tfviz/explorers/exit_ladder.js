@@ -10,7 +10,8 @@ export default tf.explorer({
     const { right, said, tenths } = depths[k.trained][k.seed];
     const [mine, last] = [said[k.exit - 1], said.at(-1)];
     return {
-      ...{ right, tenths: tenths.map((row) => Number(row[k.letter])) },
+      right,
+      tenths: tenths.map((row) => Number(row[k.letter])),
       alike: tf.range(mine.length).filter((t) => mine[t] === last[t]).length,
     };
   },
@@ -42,7 +43,9 @@ export default tf.explorer({
         title:
           "the more colour, the likelier the right letter; in the cell the letter that is said",
         label: `Letter ${k.letter}, exit ${k.exit}; arrow keys move`,
-        ...{ rows: N, columns: ACROSS, most: 10 },
+        rows: N,
+        columns: ACROSS,
+        most: 10,
         values: (i, j) => (open ? 0 : Number(tenths[N - 1 - i][from + j]) + 0.5),
         text: (i, j) => (open ? "" : tf.letter(said[N - 1 - i][from + j])),
         rowHeads: tf.range(N, (i) => `exit ${N - i}`),
@@ -60,13 +63,13 @@ export default tf.explorer({
         marks: [
           !open &&
             names.map((name) => ({
-              ...{ line: depths[name][k.seed].right.map((v) => 100 * v), start: 1, dots: true },
-              ...{
-                name: trained[name],
-                bold: name === k.trained,
-                dash: dashes[name],
-                term: "read",
-              },
+              line: depths[name][k.seed].right.map((v) => 100 * v),
+              start: 1,
+              dots: true,
+              name: trained[name],
+              bold: name === k.trained,
+              dash: dashes[name],
+              term: "read",
               colour: name === k.trained ? "attention" : "muted",
             })),
           { handle: [k.exit, open ? 30 : height], knob: "exit", text: `exit ${k.exit}` },

@@ -31,14 +31,18 @@ export default tf.explorer({
       matrix.show({
         title: "rows: the token that looks; columns: what it may look at",
         label: `Row ${k.query}, stride ${k.stride}: ${n.keys.length} tokens; arrow keys move the row`,
-        ...{ rows: L, bits: (i, j) => strided(i, j, k.stride), row: k.query },
+        rows: L,
+        bits: (i, j) => strided(i, j, k.stride),
+        row: k.query,
         marks: [
           { cells: near.map((j) => [k.query, j]), term: "window" },
           { cells: far.map((j) => [k.query, j]), term: "column" },
         ],
         handles: [
           {
-            ...{ handle: [from, k.query + 0.5], knob: "stride", text: `a window of ${k.stride}` },
+            handle: [from, k.query + 0.5],
+            knob: "stride",
+            text: `a window of ${k.stride}`,
             to: (x) => ({ stride: app.snap("stride", k.query - x) }),
           },
         ],

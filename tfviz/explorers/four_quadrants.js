@@ -50,7 +50,9 @@ export default tf.explorer({
     for (const [i, each] of A.entries())
       for (const [j, a] of each.entries()) pairs[piece(i, j, n)] += Number(a > 0);
     return {
-      ...{ pairs, row, hops: hops(A, n) },
+      pairs,
+      row,
+      hops: hops(A, n),
       keys: tf.range(row.length).filter((j) => row[j] > 0),
       to_globals: tf.sum(row.slice(0, n)),
       to_words: tf.sum(row.slice(n)),
@@ -92,9 +94,14 @@ export default tf.explorer({
         label: `Row of ${name(row)}: ${n.keys.length} keys; arrow keys move it`,
         rows: size,
         values: (i, j) => A[i][j] || Number.NaN,
-        ...{ most: 0.6, row, rowHeads: heads, columnHeads: heads },
+        most: 0.6,
+        row,
+        rowHeads: heads,
+        columnHeads: heads,
         frames: PIECES.map((term, p) => ({
-          ...{ from: [p < 2 ? 0 : g, p % 2 ? g : 0], colour: "key", term },
+          from: [p < 2 ? 0 : g, p % 2 ? g : 0],
+          colour: "key",
+          term,
           to: [p < 2 ? g - 1 : size - 1, p % 2 ? size - 1 : g - 1],
         })),
         marks: PIECES.map((term, p) => ({ cells: cells(p), term })),

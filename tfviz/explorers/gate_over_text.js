@@ -47,7 +47,9 @@ export default tf.explorer({
       matrix.show({
         title: "the text; the more colour, the more memory, 1 − g",
         label: `Place ${k.token}, ${letters[text[k.token]]}; arrow keys move it`,
-        ...{ rows: gate.length / ACROSS, columns: ACROSS, most: 1 },
+        rows: gate.length / ACROSS,
+        columns: ACROSS,
+        most: 1,
         values: Float64Array.from(n.gates, (g) => 1 - g),
         text: (i, j) => letters[text[ACROSS * i + j]],
         at: place(k.token),
@@ -63,7 +65,9 @@ export default tf.explorer({
         marks: !question.open && [
           { line: n.curve, at: pushes, wide: 2.5, term: "gate" },
           {
-            ...{ handle: [k.push, n.nats], knob: "push", label: "push of the gate" },
+            handle: [k.push, n.nats],
+            knob: "push",
+            label: "push of the gate",
             text: `${tf.fixed(n.nats, 2)} nats`,
           },
         ],

@@ -38,7 +38,9 @@ export default tf.explorer({
     const p = counts(n).map((row) => row.map((count) => table[count]));
     const chosen = p.map((row) => rejected(row, epsilon));
     return {
-      ...{ risks: counts(n)[draw].map((count) => count / n), p: p[draw], safe: chosen[draw] },
+      risks: counts(n)[draw].map((count) => count / n),
+      p: p[draw],
+      safe: chosen[draw],
       tally: tf.range(T + 1, (k) => chosen.filter((c) => c === k).length),
       broken: chosen.filter((k) => truth[k] > delta).length,
     };
@@ -78,19 +80,30 @@ export default tf.explorer({
         marks: [
           // from the right to the left, so that names stand there
           {
-            ...{ line: back(truth.slice(1)), at: back(levels), dash: "5 3" },
-            ...{ colour: "muted", name: "true" },
+            line: back(truth.slice(1)),
+            at: back(levels),
+            dash: "5 3",
+            colour: "muted",
+            name: "true",
           },
           done > 1 && {
-            ...{ line: back(n.risks.slice(0, done)), at: back(levels.slice(0, done)) },
-            ...{ colour: "attention", dots: true, name: "this draw", term: "hyp" },
+            line: back(n.risks.slice(0, done)),
+            at: back(levels.slice(0, done)),
+            colour: "attention",
+            dots: true,
+            name: "this draw",
+            term: "hyp",
           },
           { rule: { y: k.delta }, colour: "key" },
           { text: `δ = ${k.delta}`, at: [0.4, k.delta + 0.012] },
           found && n.safe && { rule: { x: at(n.safe - 1) }, colour: "value", term: "chosen" },
           {
-            ...{ handle: [0.55, k.delta], knobY: "delta", label: "risk allowed", by: "y" },
-            ...{ text: `δ = ${k.delta}`, to: (_, y) => ({ delta: app.snap("delta", y) }) },
+            handle: [0.55, k.delta],
+            knobY: "delta",
+            label: "risk allowed",
+            by: "y",
+            text: `δ = ${k.delta}`,
+            to: (_, y) => ({ delta: app.snap("delta", y) }),
           },
         ],
       });
@@ -116,7 +129,8 @@ export default tf.explorer({
           !open &&
           n.tally.slice(1).map((count, j) => ({
             shape: tf.box(at(j) - 0.02, at(j) + 0.02, 0, count),
-            ...{ colour: truth[j + 1] > k.delta ? "query" : "value", strength: 0.7 },
+            colour: truth[j + 1] > k.delta ? "query" : "value",
+            strength: 0.7,
           })),
       });
       const mean = n.safe ? depth[n.safe - 1] : blocks;

@@ -19,7 +19,10 @@ export default tf.explorer({
     const found = logits.map((row) => halted(row, b, eps));
     const [N, R, p] = ["N", "R", "p"].map((part) => found.map((x) => x[part]));
     return {
-      ...{ N, R, p, ran: tf.range(M, (n) => N.filter((x) => x > n).length) },
+      N,
+      R,
+      p,
+      ran: tf.range(M, (n) => N.filter((x) => x > n).length),
       price: (tau * (tf.sum(N) + tf.sum(R))) / words.length,
     };
   },
@@ -84,7 +87,9 @@ export default tf.explorer({
           pieces,
           { rule: { y: 1 - k.eps }, colour: "key", term: "edge" },
           {
-            ...{ handle: [words.length - 0.55, 1 - k.eps], knobY: "eps", term: "edge" },
+            handle: [words.length - 0.55, 1 - k.eps],
+            knobY: "eps",
+            term: "edge",
             to: (x, y) => ({ eps: app.snap("eps", 1 - y) }),
             text: `1 − ε = ${tf.fixed(1 - k.eps, 2)}`,
           },

@@ -52,7 +52,8 @@ export default tf.explorer({
         "With four equal buckets 20 % of all pairs would meet, 3 of 15 others. These are unequal, and cut into chunks of 4. What share meets?",
       number: { unit: "%", near: 2 },
       truth: (n) => 100 * n.pairs,
-      ...{ then: { b: 4, rounds: 1, dice: 0 }, locks: ["stage", "b", "rounds", "dice"] },
+      then: { b: 4, rounds: 1, dice: 0 },
+      locks: ["stage", "b", "rounds", "dice"],
       because: "Unequal buckets add some pairs, the cut costs more. Now play the steps.",
     });
 
@@ -70,18 +71,23 @@ export default tf.explorer({
         label: k.stage
           ? `Query ${k.query} is in bucket ${mine}, with ${lit.length - 1} others`
           : "Sixteen vectors in four loose clusters",
-        ...{ x: axis, y: axis, square: true },
+        x: axis,
+        y: axis,
+        square: true,
         marks: [
           k.stage > 0 &&
             last.borders.map((x) => ({ line: [[0, 0], x.map((u) => 8 * u)], ...edge })),
           k.stage > 0 &&
             last.arrows.map((r) => ({ arrow: [[0, 0], r.map((u) => 1.6 * u)], wide: 2 })),
           X.map((to, j) => ({
-            ...{ points: [to], size: j === k.query ? 6 : 4, colour: colour(j) ?? "muted" },
+            points: [to],
+            size: j === k.query ? 6 : 4,
+            colour: colour(j) ?? "muted",
             term: lit.includes(j) ? "same" : undefined,
           })),
           unit.map((x, j) => ({
-            ...{ text: String(k.stage ? last.bucket[j] : j), bold: j === k.query },
+            text: String(k.stage ? last.bucket[j] : j),
+            bold: j === k.query,
             at: x.map((u) => u * (j === k.query ? 5.4 : j % 2 ? 6.9 : 7.9)),
             colour: colour(j) ?? "muted",
           })),
@@ -95,8 +101,12 @@ export default tf.explorer({
       matrix.show({
         title: `${stages[k.stage]}: weights of full attention${k.stage ? " where a pair meets" : ""}${k.rounds > 1 ? `, round ${k.rounds}` : ""}`,
         label: `Row of query ${k.query}; arrow keys move it`,
-        ...{ rows: L, values: (i, j) => weight(rows[i], rows[j]), most: 0.5, row },
-        ...{ rowHeads: rows.map(String), columnHeads: rows.map(String) },
+        rows: L,
+        values: (i, j) => weight(rows[i], rows[j]),
+        most: 0.5,
+        row,
+        rowHeads: rows.map(String),
+        columnHeads: rows.map(String),
         frames:
           k.stage === 3 ? [{ from: [first, Math.max(0, first - chunk)], to: [end, end] }] : [],
         marks: [{ cells: met.map((c) => [row, c]), term: k.stage === 3 ? "near" : "same" }],

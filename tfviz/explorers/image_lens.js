@@ -25,7 +25,10 @@ function numbers(k) {
   const pixel = order[k.place];
   const both = masks(k);
   return {
-    ...{ pixel, order, one: keys(both[0], pixel), two: keys(both[1], pixel) },
+    pixel,
+    order,
+    one: keys(both[0], pixel),
+    two: keys(both[1], pixel),
     pairs: both.map((mask) => tf.sum(mask.flat())),
   };
 }
@@ -52,7 +55,8 @@ export default tf.explorer({
     const matrices = app.split("1fr 1fr", { keep: 2 });
     const matrix1 = app.matrix({ pick: at, tall: 280, into: matrices });
     const matrix2 = app.matrix({
-      ...{ tall: 280, into: matrices },
+      tall: 280,
+      into: matrices,
       pick: (i) => (app.get("in_order") ? app.set({ place: i }) : at(i)),
     });
     app.motion("place", { every: 250 });
@@ -97,7 +101,9 @@ export default tf.explorer({
       image1.show({
         title: "1-D: violet is read, hatched not made yet",
         label: `1-D memory in the image. ${words} It reads ${count1} pixels.`,
-        ...{ ...grid, values: shown(bits1, (j) => j <= pixel), frames: [own] },
+        ...grid,
+        values: shown(bits1, (j) => j <= pixel),
+        frames: [own],
       });
       image2.show({
         title: "2-D: drag the block's corner, or the memory's",
@@ -107,13 +113,21 @@ export default tf.explorer({
         frames: [{ from: [top, left], to: end, colour: "key" }, own],
         handles: [
           {
-            ...{ handle: [k.w_q, k.h_q], knob: "w_q", knobY: "h_q", colour: "key", name: "block" },
-            ...{ label: "corner of the first block", text: `${k.h_q} rows, ${k.w_q} columns` },
+            handle: [k.w_q, k.h_q],
+            knob: "w_q",
+            knobY: "h_q",
+            colour: "key",
+            name: "block",
+            label: "corner of the first block",
+            text: `${k.h_q} rows, ${k.w_q} columns`,
             to: (u, v) => resized({ w_q: app.snap("w_q", u), h_q: app.snap("h_q", v) }),
           },
           {
             handle: [Math.max(0, mine[1] - k.w_m), Math.max(0, mine[0] - k.h_m)],
-            ...{ knob: "w_m", knobY: "h_m", name: "memory", label: "corner of the memory" },
+            knob: "w_m",
+            knobY: "h_m",
+            name: "memory",
+            label: "corner of the memory",
             text: `${k.h_m} rows above, ${k.w_m} columns beside`,
             to: (u, v) => ({
               w_m: app.snap("w_m", mine[1] - u),
@@ -126,15 +140,22 @@ export default tf.explorer({
       matrix1.show({
         title: "1-D, every pixel a row",
         label: `1-D memory as a matrix, row ${pixel}: ${count1} keys`,
-        ...{ rows: L, bits: (i, j) => !question.open && bits1[i][j], row: pixel },
+        rows: L,
+        bits: (i, j) => !question.open && bits1[i][j],
+        row: pixel,
         handles: [
           {
-            ...{ handle: [k.l_q, k.l_q], knob: "l_q", colour: "key", text: `${k.l_q} pixels` },
+            handle: [k.l_q, k.l_q],
+            knob: "l_q",
+            colour: "key",
+            text: `${k.l_q} pixels`,
             to: (u) => ({ l_q: app.snap("l_q", u) }),
           },
           {
-            ...{ handle: [Math.max(0, first - k.l_m), picked + 0.5], knob: "l_m" },
-            ...{ text: `${k.l_m} pixels`, to: (u) => ({ l_m: app.snap("l_m", first - u) }) },
+            handle: [Math.max(0, first - k.l_m), picked + 0.5],
+            knob: "l_m",
+            text: `${k.l_m} pixels`,
+            to: (u) => ({ l_m: app.snap("l_m", first - u) }),
           },
         ],
       });
@@ -143,10 +164,13 @@ export default tf.explorer({
       matrix2.show({
         title: k.in_order ? "2-D, in the order of making" : "2-D, pixels line by line",
         label: `2-D memory as a matrix, row ${k.in_order ? place : pixel}: ${count2} keys`,
-        ...{ rows: L, bits: drawn, row: k.in_order ? place : pixel },
+        rows: L,
+        bits: drawn,
+        row: k.in_order ? place : pixel,
       });
       app.read({
-        ...{ "this pixel reads, 1-D": count1, "this pixel reads, 2-D": count2 },
+        "this pixel reads, 1-D": count1,
+        "this pixel reads, 2-D": count2,
         "mean, 1-D": tf.fixed(n.pairs[0] / L, 1),
         "mean, 2-D": tf.fixed(n.pairs[1] / L, 1),
       });

@@ -41,8 +41,11 @@ export default tf.explorer({
         },
         y: { label: "z, tokens", from: 0, to: longest / 2 + 4 },
         marks: shown.map((layer, l) => ({
-          ...{ bars: layer, start: l * layer.length },
-          ...{ colour: tints[l], name: named(l), term: "span" },
+          bars: layer,
+          start: l * layer.length,
+          colour: tints[l],
+          name: named(l),
+          term: "span",
         })),
       });
       lines.show({
@@ -53,8 +56,11 @@ export default tf.explorer({
         marks: [
           !question.open &&
             tf.range(layers, (l) => ({
-              ...{ line: n.means.map((now, t) => [t * every, now[l]]), name: named(l) },
-              ...{ colour: tints[l], dash: [undefined, "7 4", "2 3"][l], term: "span" },
+              line: n.means.map((now, t) => [t * every, now[l]]),
+              name: named(l),
+              colour: tints[l],
+              dash: [undefined, "7 4", "2 3"][l],
+              term: "span",
             })),
           { rule: { x: k.time * every } },
         ],

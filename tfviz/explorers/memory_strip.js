@@ -68,10 +68,15 @@ export default tf.explorer({
             n.weights.map((ws, h) => [
               ws.map((w, i) => ({
                 shape: tf.box(-back[h][i] - 1.5, -back[h][i] + 1.5, h - 0.38, h + 0.38),
-                ...{ colour: "attention", strength: 0.1 + 0.9 * w, edge: true, term: "m" },
+                colour: "attention",
+                strength: 0.1 + 0.9 * w,
+                edge: true,
+                term: "m",
               })),
               {
-                ...{ text: words[at - back[h][0]], colour: "key", term: "key" },
+                text: words[at - back[h][0]],
+                colour: "key",
+                term: "key",
                 at: [tf.clamp(-back[h][0] + 4, -m, -30), h],
               },
             ]),
@@ -87,11 +92,16 @@ export default tf.explorer({
         y: { from: 0, to: 1 },
         marks: [
           !question.open && {
-            ...{ bars: n.right, at: n.right.map((_, t) => t + 0.5), wide: 0.8 },
-            ...{ colour: "attention", name: "both heads" },
+            bars: n.right,
+            at: n.right.map((_, t) => t + 0.5),
+            wide: 0.8,
+            colour: "attention",
+            name: "both heads",
           },
           {
-            ...{ handle: [s.token + 0.5, 0], knob: "token", text: words[at] },
+            handle: [s.token + 0.5, 0],
+            knob: "token",
+            text: words[at],
             to: (x) => ({ token: app.snap("token", x - 0.5) }),
           },
         ],

@@ -45,7 +45,10 @@ export default tf.explorer({
     const { mu, queries, keys, meet } = use(k);
     const kept = tf.range(L, (i) => tf.range(L).filter((j) => meet(i, j)));
     return {
-      ...{ mu, queries, keys, meets: kept[k.query] },
+      mu,
+      queries,
+      keys,
+      meets: kept[k.query],
       pairs: tf.sum(kept.map((row) => row.length)) / (L * L),
       mass: tf.sum(kept.flatMap((row, i) => row.map((j) => full[i][j]))) / L,
     };
@@ -86,16 +89,21 @@ export default tf.explorer({
         square: true,
         marks: [
           n.mu.map((c, m) => ({
-            ...{ arrow: [[0, 0], c], term: "near" },
+            arrow: [[0, 0], c],
+            term: "near",
             ...(m === mine ? { colour: "attention", wide: 4 } : { wide: 2 }),
           })),
           { points: K.map(unit), colour: "key", name: "keys" },
           {
             points: n.meets.map((j) => unit(K[j]).map((u) => u * 1.12)),
-            ...{ colour: "attention", name: "keys that the query meets", term: "meet" },
+            colour: "attention",
+            name: "keys that the query meets",
+            term: "meet",
           },
           Q.map((x, i) => ({
-            ...{ text: String(i), colour: "query", bold: i === k.query },
+            text: String(i),
+            colour: "query",
+            bold: i === k.query,
             at: unit(x).map((u) => u * [1.24, 1.38, 1.52][i % 3]),
           })),
         ],
@@ -105,8 +113,12 @@ export default tf.explorer({
       matrix.show({
         title: "weights of full attention where a pair meets, sorted by centroid",
         label: `Row of query ${k.query}; arrow keys move it`,
-        ...{ rows: L, values: (i, j) => weight(rows[i], columns[j]), most: 0.5, row },
-        ...{ rowHeads: rows.map(String), columnHeads: columns.map(String) },
+        rows: L,
+        values: (i, j) => weight(rows[i], columns[j]),
+        most: 0.5,
+        row,
+        rowHeads: rows.map(String),
+        columnHeads: columns.map(String),
         marks: [{ cells: n.meets.map((j) => [row, columns.indexOf(j)]), term: "meet" }],
       });
       app.read({

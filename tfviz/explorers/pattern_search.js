@@ -123,7 +123,8 @@ export default tf.explorer({
     both.append(side);
     const masks = [0, 1].map(() => app.matrix({ tall: 190, into: side }));
     const table = app.table({
-      ...{ caption: "Nothing is better in one number without being worse in another", wrap: true },
+      caption: "Nothing is better in one number without being worse in another",
+      wrap: true,
       columns: ["keys", "hops", "blocks", "by lot", "pattern"],
       pick: (n) => choose(front[n]),
     });
@@ -195,8 +196,11 @@ export default tf.explorer({
           { points: open ? [] : points(all.kept), colour: "attention", size: 4 },
           best && !open && { points: points([best]), colour: "query", size: 7 },
           {
-            ...{ handle: [k.max_keys, k.max_hops], knob: "max_keys", knobY: "max_hops" },
-            ...{ colour: "key", label: "the budget" },
+            handle: [k.max_keys, k.max_hops],
+            knob: "max_keys",
+            knobY: "max_hops",
+            colour: "key",
+            label: "the budget",
             text: `${k.max_keys} keys, ${k.max_hops} hops`,
           },
         ],
@@ -208,11 +212,13 @@ export default tf.explorer({
         matrix.show({
           title: spec ? layers : "?",
           label: spec ? `Mask of ${expression(spec)}` : "The pattern, once you have answered",
-          ...{ rows: k.L, bits: spec ? measure(spec, k.L, k.causal).mask : () => 0 },
+          rows: k.L,
+          bits: spec ? measure(spec, k.L, k.causal).mask : () => 0,
         });
       });
       const row = (f) => ({
-        ...{ head: String(f.numbers[0]), cells: [...f.numbers.slice(1), shown(f, k)] },
+        head: String(f.numbers[0]),
+        cells: [...f.numbers.slice(1), shown(f, k)],
         mine: f === best,
       });
       table.show(open ? [] : front.slice(0, 8).map(row));

@@ -125,7 +125,11 @@ export default tf.explorer({
         maps[m].show({
           title: `${named(name)}${mine ? " (chosen)" : ""}`,
           label: `${named(name)}: scores by place, ${L} queries down, ${L} keys across; query ${i}, key ${j}: ${shown(own[i * L + j])}; arrow keys move`,
-          ...{ rows: L, values: own, signed: true, most: 1, text: () => "" },
+          rows: L,
+          values: own,
+          signed: true,
+          most: 1,
+          text: () => "",
           ...(mine ? { row: i, column: j } : {}),
           frames: [
             ...(mine ? [{ colour: "attention" }] : []),
@@ -134,7 +138,10 @@ export default tf.explorer({
         });
       });
       const line = (name, ys, at, mine) => ({
-        ...{ line: ys, name: BRIEF[name] ?? named(name), ...at, bold: mine },
+        line: ys,
+        name: BRIEF[name] ?? named(name),
+        ...at,
+        bold: mine,
         ...(mine ? { colour: "attention", wide: 2.5 } : { wide: 1.25, dash: dash(name) }),
       });
       const others = names.filter((name) => name !== k.chosen);
@@ -154,7 +161,10 @@ export default tf.explorer({
           ),
           lost && i > trained && { rule: { x: -trained }, dash: "4 3" },
           !Number.isNaN(v) && {
-            ...{ handle: [j - i, v], knob: "column", colour: "key", text: `key ${j}` },
+            handle: [j - i, v],
+            knob: "column",
+            colour: "key",
+            text: `key ${j}`,
             to: (x) => ({ column: app.snap("column", x + i) }),
           },
         ],

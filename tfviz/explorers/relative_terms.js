@@ -105,7 +105,7 @@ export default tf.explorer({
     const { words, view: first } = app.values();
     const own = app.get("prompt");
     const side = () =>
-      ({ ...{ terms: words.length, shift: shifted, buckets: bucketed }, labels: app.get("L") })[
+      ({ terms: words.length, shift: shifted, buckets: bucketed, labels: app.get("L") })[
         app.get("view")
       ];
     const pick = (row, column) => app.set({ row, column });
@@ -155,7 +155,11 @@ export default tf.explorer({
         big.show({
           title: `label of each pair, from −${k.k} to ${k.k}: drag the dot`,
           label: `Labels of ${L} by ${L} pairs for k = ${k.k}; query ${i}, key ${j}`,
-          ...{ rows: L, signed: true, most: k.k || 1, row: i, column: j },
+          rows: L,
+          signed: true,
+          most: k.k || 1,
+          row: i,
+          column: j,
           values: (r, c) => (causal && c > r ? Number.NaN : table[r][c]),
           text: (r, c) => sign(table[r][c]),
           frames: [{ cell: [i, j] }],
@@ -165,7 +169,10 @@ export default tf.explorer({
         strip.show({
           title: "Pᵏ: one row for each label; hatched: no pair here has it",
           label: `${all.filter(used).length} of ${all.length} labels are in use`,
-          ...{ rows: 1, columns: all.length, signed: true, most: k.k || 1 },
+          rows: 1,
+          columns: all.length,
+          signed: true,
+          most: k.k || 1,
           values: all.map((m) => (used(m) ? m : Number.NaN)),
           text: (_, c) => sign(all[c]),
           frames: shut ? [] : [{ cell: [0, n + k.k] }],
@@ -189,8 +196,15 @@ export default tf.explorer({
         big.show({
           title: `the sum of those that are on, divided by √${k.u.length}`,
           label: `Sum of the terms for ${words.join(", ")}; arrow keys choose a pair`,
-          ...{ rows: L, rowHeads: words, columnHeads: words, row: i, column: j, signed: true },
-          ...{ values: all[4], most, text: (r, c) => tf.fixed(all[4][r][c], 1) },
+          rows: L,
+          rowHeads: words,
+          columnHeads: words,
+          row: i,
+          column: j,
+          signed: true,
+          values: all[4],
+          most,
+          text: (r, c) => tf.fixed(all[4][r][c], 1),
           frames: [{ cell: [i, j] }],
         });
         four.forEach((view, n) => {
@@ -198,8 +212,13 @@ export default tf.explorer({
           view.show({
             title: on ? TERMS[n] : `${TERMS[n]}  off`,
             label: `The term ${TERMS[n]}, ${on ? "on" : "off"}; arrow keys choose a pair`,
-            ...{ rows: L, most: on ? top : 4 * top, signed: true, row: i, column: j },
-            ...{ values: (r, c) => (hidden() ? 0 : all[n][r][c]), text: () => "" },
+            rows: L,
+            most: on ? top : 4 * top,
+            signed: true,
+            row: i,
+            column: j,
+            values: (r, c) => (hidden() ? 0 : all[n][r][c]),
+            text: () => "",
             marks: [{ cells: [[i, j]], term: `term${n}`, colour: "query" }],
           });
         });
@@ -223,7 +242,10 @@ export default tf.explorer({
         big.show({
           title: `${step}. ${STEPS[step]}`,
           label: `Rel-shift, step ${step}: ${STEPS[step]}. Up and down choose the query to follow`,
-          ...{ rows, columns, most: 1, row: step === 2 ? undefined : i },
+          rows,
+          columns,
+          most: 1,
+          row: step === 2 ? undefined : i,
           values: (r, c) => {
             if (step === 4 && c > r) return Number.NaN;
             const x = table[r][c];
@@ -259,7 +281,11 @@ export default tf.explorer({
         big.show({
           title: "bucket of each pair: the stronger, the nearer",
           label: `Buckets of ${bucketed} by ${bucketed} pairs; query ${i}, key ${j}. Arrow keys choose a pair`,
-          ...{ rows: bucketed, signed: true, most: 1, row: i, column: j },
+          rows: bucketed,
+          signed: true,
+          most: 1,
+          row: i,
+          column: j,
           values: (r, c) => (!future && c > r ? Number.NaN : shade(table[r][c])),
           frames: [{ cell: [i, j] }],
         });
@@ -278,7 +304,10 @@ export default tf.explorer({
             { handle: [far, side + half], knob: "far", colour: "ink", text: String(far) },
             !shut &&
               !hidden() && {
-                ...{ handle: [n, b], knob: "column", label: "distance", text: `distance ${n}` },
+                handle: [n, b],
+                knob: "column",
+                label: "distance",
+                text: `distance ${n}`,
                 to: (x) => ({ column: app.snap("column", j > i ? i + x : i - x) }),
               },
           ],

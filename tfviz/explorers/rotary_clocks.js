@@ -96,7 +96,9 @@ export default tf.explorer({
       faces.show({
         title: `clock m = 0 … ${many - 1}: hands of query and key, violet the angle between`,
         label: `${many} clocks, query at ${k.i + k.shift}, key at ${k.j + k.shift}`,
-        ...{ square: true, hover: false, marks: clocks },
+        square: true,
+        hover: false,
+        marks: clocks,
         x: { from: -0.47, to: columns - 0.53, bare: true },
         y: { from: -1.35 * (lines(faces.width) - 1) - 0.68, to: 0.46, bare: true },
       });
@@ -108,7 +110,8 @@ export default tf.explorer({
       sum.show({
         title: "the violet arrows end to end: how far right they get is the score",
         label: `Arrows of ${many} clocks end to end reach ${tf.fixed(n.score)} of at most ${tf.fixed(all)}`,
-        ...{ square: true, hover: false },
+        square: true,
+        hover: false,
         x: { from: -1.05 * all, to: 1.05 * all, ticks: [-all, 0, all], format },
         y: { from: -tall, to: tall, bare: true },
         marks: [
@@ -117,7 +120,10 @@ export default tf.explorer({
           { line: [ends.at(-1), [n.score, -tall]], colour: "muted", dash: "3 3", wide: 1 },
           { line: [-tall, -tall], at: [0, n.score], colour: "attention", wide: 6 },
           tf.range(many, (m) => ({
-            ...{ arrow: [ends[m], ends[m + 1]], colour: "attention", wide: 3, term: "attention" },
+            arrow: [ends[m], ends[m + 1]],
+            colour: "attention",
+            wide: 3,
+            term: "attention",
           })),
         ],
       });

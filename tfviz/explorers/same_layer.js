@@ -6,7 +6,9 @@ export default tf.explorer({
     const one = trained[told === "position alone" ? 1 : 0];
     const { moved, says, answers } = one.rows[seed];
     return {
-      ...{ moved, says: says[t - 1], longer: one.longer[seed] },
+      moved,
+      says: says[t - 1],
+      longer: one.longer[seed],
       hits: says[t - 1].filter((x, n) => x === answers[n]).length,
     };
   },
@@ -36,7 +38,10 @@ export default tf.explorer({
       grid.show({
         title: `how far each state moves in a step (five pairs, five queries)`,
         label: `After step ${k.t}: ${n.moved[k.t - 1].map((x) => tf.fixed(x, 1)).join(", ")}`,
-        ...{ rows, columns: 2 * many, most, row: k.t - 1 },
+        rows,
+        columns: 2 * many,
+        most,
+        row: k.t - 1,
         values: (t, a) => (t < k.t ? n.moved[t][a] : Number.NaN),
         rowHeads: tf.range(rows, (t) => String(t + 1)),
         columnHeads: [...pi.map((to, a) => `${a}→${to}`), ...hops.map((h, a) => `${a}+${h}`)],

@@ -46,7 +46,10 @@ export default tf.explorer({
       matrix.show({
         title: k.step ? `P after ${k.step}: last came the ${turnOf}` : "exp(R/τ), largest = 1",
         label: `Row of block ${k.block}; arrow keys move it`,
-        ...{ rows: n, values: P, most: 1, row: k.block },
+        rows: n,
+        values: P,
+        most: 1,
+        row: k.block,
         text: (i, j) => tf.fixed(P[i][j], 2),
         marks: [{ cells: tf.range(n, (j) => [k.block, j]), term: "rows" }],
       });

@@ -46,11 +46,20 @@ export default tf.explorer({
     };
     app.knob("beta", { format: (x) => x.toFixed(1) });
     app.slider("length", {
-      ...{ label: "length of the query", letter: "|q|", max: most, step: 0.01 },
-      ...{ format: (x) => x.toFixed(2), read: () => polar()[0], write: (x) => turned(x, facing) },
+      label: "length of the query",
+      letter: "|q|",
+      max: most,
+      step: 0.01,
+      format: (x) => x.toFixed(2),
+      read: () => polar()[0],
+      write: (x) => turned(x, facing),
     });
     app.slider("angle", {
-      ...{ label: "direction of the query", min: -180, max: 180, step: 1, read: () => facing },
+      label: "direction of the query",
+      min: -180,
+      max: 180,
+      step: 1,
+      read: () => facing,
       format: (x) => `${Math.round(x)}°`,
       write: (x) => {
         facing = x;
@@ -84,7 +93,8 @@ export default tf.explorer({
       asks.show({
         title: "keys and query: drag the query",
         label: `Keys ${names.join(", ")} and the query, direction ${Math.round(degrees)}°, length ${tf.fixed(size)}`,
-        ...{ square: true, hover: false },
+        square: true,
+        hover: false,
         x: { from: -most, to: most, bare: true },
         y: { from: -most, to: most, bare: true },
         marks: [
@@ -93,7 +103,9 @@ export default tf.explorer({
           { rule: { x: 0 }, colour: "grid" },
           { rule: { y: 0 }, colour: "grid" },
           ...K.map((key, j) => ({
-            ...{ points: [key], size: Math.sqrt(n.weights[j]) * 30, term: "weight" },
+            points: [key],
+            size: Math.sqrt(n.weights[j]) * 30,
+            term: "weight",
             colour: "color-mix(in srgb, var(--tfx-attention) 55%, var(--tfx-page))",
           })),
           ...K.flatMap((key, j) => [
@@ -102,8 +114,13 @@ export default tf.explorer({
           ]),
           { arrow: [[0, 0], k.query], colour: "query", wide: 3, term: "query" },
           {
-            ...{ handle: k.query, name: "query", colour: "query", term: "query" },
-            ...{ to: shorten, by: [0.05, 0.05], text: vector(k.query) },
+            handle: k.query,
+            name: "query",
+            colour: "query",
+            term: "query",
+            to: shorten,
+            by: [0.05, 0.05],
+            text: vector(k.query),
           },
         ],
       });
@@ -117,12 +134,20 @@ export default tf.explorer({
         marks: [
           { shape: tf.hull(V), colour: "value", edge: true },
           V.map((v, j) => ({
-            ...{ line: [v, n.answer], colour: "attention", wide: 7 * n.weights[j], term: "weight" },
+            line: [v, n.answer],
+            colour: "attention",
+            wide: 7 * n.weights[j],
+            term: "weight",
           })),
           { points: V, colour: "value", size: 6, term: "value" },
           V.map((v, j) => ({
-            ...{ text: names[j], at: v, colour: "value", bold: true, term: "value" },
-            ...{ dy: v[1] < middle[1] ? 17 : -17, align: v[0] > middle[0] ? "end" : "start" },
+            text: names[j],
+            at: v,
+            colour: "value",
+            bold: true,
+            term: "value",
+            dy: v[1] < middle[1] ? 17 : -17,
+            align: v[0] > middle[0] ? "end" : "start",
           })),
           { points: [n.answer], size: 8, colour: "attention", term: "attention" },
           { text: "z", at: n.answer, dy: -17, colour: "attention", bold: true, term: "attention" },

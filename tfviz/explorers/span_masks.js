@@ -75,20 +75,27 @@ export default tf.explorer({
         ramp: [
           { handle: [k.z, 1], knob: "z", text: `z = ${k.z}`, term: "whole" },
           {
-            ...{ handle: [edge, low], knob: "R", text: `R = ${k.R}`, term: "ramp" },
+            handle: [edge, low],
+            knob: "R",
+            text: `R = ${k.R}`,
+            term: "ramp",
             to: (x) => ({ R: app.snap("R", x - k.z) }),
           },
         ],
         step: [
           {
-            ...{ handle: [last, 1], knob: "scale", text: `ω = ${k.scale}` },
+            handle: [last, 1],
+            knob: "scale",
+            text: `ω = ${k.scale}`,
             to: (x) => ({ scale: app.snap("scale", x - 0.5) }),
           },
         ],
       };
       const moving = {
-        ...{ points: on.map((x) => [x, through.ramp(x, k)]), colour: "key" },
-        ...{ name: "keys that move z", term: "ramp" },
+        points: on.map((x) => [x, through.ramp(x, k)]),
+        colour: "key",
+        name: "keys that move z",
+        term: "ramp",
       };
       Object.keys(through).forEach((name, place) => {
         planes[place].show({
@@ -99,8 +106,10 @@ export default tf.explorer({
           marks: [
             { bars: loud.map((e) => e / most), colour: "grid", name: "exp of the score" },
             {
-              ...{ bars: passed(name, k).map((e) => e / most), colour: "attention" },
-              ...{ name: "what passes", term: name === "ramp" ? "whole" : undefined },
+              bars: passed(name, k).map((e) => e / most),
+              colour: "attention",
+              name: "what passes",
+              term: name === "ramp" ? "whole" : undefined,
             },
             { ...curves[name], colour: "query", wide: 2.5 },
             name === "ramp" && !question.open && moving,

@@ -42,8 +42,12 @@ export default tf.explorer({
       table.show({
         title: `Pᵗ at step ${k.t}: violet above 0, grey below`,
         label: `Codes at step ${k.t}; row of place ${k.i}; arrow keys move it`,
-        ...{ rows: places, columns: k.d, values: n.codes },
-        ...{ signed: true, most: 2, row: k.i },
+        rows: places,
+        columns: k.d,
+        values: n.codes,
+        signed: true,
+        most: 2,
+        row: k.i,
         marks: [{ cells: tf.range(k.d, (c) => [k.i, c]), term: "place" }],
         columnHeads: k.d > 16 ? undefined : tf.range(k.d, String),
       });
@@ -57,7 +61,10 @@ export default tf.explorer({
           ? "who is near this code: first answer"
           : "the stronger, the nearer to place i, step t",
         label: open ? "hidden until the question is answered" : `Nearest: place ${j} at step ${s}`,
-        ...{ rows: places, columns: steps, most: 1, row: k.i },
+        rows: places,
+        columns: steps,
+        most: 1,
+        row: k.i,
         values: (i, t) => near + Math.exp(-n.far[i][t]),
         columnHeads: tf.range(steps, (m) => String(m + 1)),
         frames: open ? [] : [{ cell: [k.i, k.t - 1] }, { cell: [j, s - 1] }],

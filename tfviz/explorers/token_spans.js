@@ -40,7 +40,9 @@ export default tf.explorer({
           ? "the text, line by line"
           : "the text; the more colour, the longer the span",
         label: `Token ${k.token}, ${words[k.token]}; arrow keys move it`,
-        ...{ rows, columns: ACROSS, most: 64 },
+        rows,
+        columns: ACROSS,
+        most: 64,
         values: z.map((x) => (question.open ? 0 : x)),
         text: (i, j) => words[ACROSS * i + j],
         at: place(k.token),

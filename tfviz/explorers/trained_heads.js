@@ -76,7 +76,8 @@ const known = (whole) => Object.keys(whole).length > 0;
 export default tf.explorer({
   ends: ({ texts, shape, whole }) => ({
     text: { high: texts.length - 1 },
-    ...{ layer: { high: shape[0] - 1 }, head: { high: shape[1] - 1 } },
+    layer: { high: shape[0] - 1 },
+    head: { high: shape[1] - 1 },
     row: { high: (known(whole) ? LONGEST : Math.max(...texts.map((x) => x.length))) - 1 },
   }),
   // the query stands in the text that is shown; of a text of one's own it is the last letter
@@ -99,7 +100,8 @@ export default tf.explorer({
     };
     const big = app.matrix({ lead: false, tall: 320, pick: (row) => app.set({ row }), hover });
     app.knob("text", {
-      ...{ as: "select", options: texts.map((text, n) => [n, text]) },
+      as: "select",
+      options: texts.map((text, n) => [n, text]),
       write: (n) => app.set({ text: Number(n), yours: "", row: texts[n].length - 1 }),
     });
     if (known(whole)) {
@@ -151,7 +153,9 @@ export default tf.explorer({
             .reverse()
             .map((j) => bow(j, weights[j])),
           tf.range(L, (j) => ({
-            ...{ text: printed(text[j]), at: [j, 0], plain: true },
+            text: printed(text[j]),
+            at: [j, 0],
+            plain: true,
             bold: j === i || weights[j] > 0.35,
             colour: j > i ? "muted" : weights[j] > 0.4 ? "page" : "ink",
           })),
@@ -165,7 +169,11 @@ export default tf.explorer({
       big.show({
         title: `layer ${k.layer}, head ${k.head}: rows ask; the shade is the root of the weight`,
         label: `Attention weights of layer ${k.layer}, head ${k.head}, ${L} by ${L}; arrow keys choose the query`,
-        ...{ rows: L, most: 1, text: weight, values: shown(k.layer, k.head), row: i },
+        rows: L,
+        most: 1,
+        text: weight,
+        values: shown(k.layer, k.head),
+        row: i,
       });
       for (const { place, view } of small) {
         const mine = place.layer === k.layer && place.head === k.head;
@@ -173,7 +181,10 @@ export default tf.explorer({
         view.show({
           title: `${place.layer}·${place.head}`,
           label: `show layer ${place.layer}, head ${place.head}`,
-          ...{ rows: L, most: 1, text: () => "", values: shown(place.layer, place.head) },
+          rows: L,
+          most: 1,
+          text: () => "",
+          values: shown(place.layer, place.head),
           frames: mine ? [{ colour: "attention" }] : [],
         });
       }

@@ -59,7 +59,10 @@ function question({ objective, masked, words }) {
   const name = `after-${objective}`;
   if (objective === "gpt") {
     return {
-      ...{ name, number: { near: 0 }, truth: (n) => n.leaks, then: { masked: !masked } },
+      name,
+      number: { near: 0 },
+      truth: (n) => n.leaks,
+      then: { masked: !masked },
       question: `${masked ? "Lift the mask" : "Put the mask on"}: how many rows can then copy their answer?`,
       because: "The answer of a row is the next row's input; the last row's stands nowhere.",
     };
@@ -67,8 +70,11 @@ function question({ objective, masked, words }) {
   const other = objective === "bert" ? "t5" : "bert";
   const to = objective === "prefix" ? { prefix: words.length } : { objective: other };
   return {
-    ...{ name, number: { near: 0 }, truth: (n) => tf.sum(n.scored) },
-    ...{ then: { ...to, row: 0 }, locks: Object.keys(to) },
+    name,
+    number: { near: 0 },
+    truth: (n) => tf.sum(n.scored),
+    then: { ...to, row: 0 },
+    locks: Object.keys(to),
     question:
       objective === "prefix"
         ? `All ${words.length} inputs may be seen by all: how many rows are scored then?`
@@ -111,11 +117,14 @@ export default tf.explorer({
     const become = (fate) =>
       put({ fates: app.get("fates").map((old, i) => (i === place() ? fate : old)) });
     const fate = app.select("fate", {
-      ...{ label: "the word here", options: Object.entries(FATES) },
-      ...{ read: () => app.get("fates")[place()] ?? "", write: become },
+      label: "the word here",
+      options: Object.entries(FATES),
+      read: () => app.get("fates")[place()] ?? "",
+      write: become,
     });
     const take = app.checkbox("take", {
-      ...{ label: "take this word out", read: () => Boolean(app.get("fates")[place()]) },
+      label: "take this word out",
+      read: () => Boolean(app.get("fates")[place()]),
       write: (out) => become(out ? "mask" : ""),
     });
     const all = () => app.set({ fates: app.get("fates").map(() => ""), row: 0 });
@@ -139,7 +148,10 @@ export default tf.explorer({
       matrix.show({
         title: "reads (orange), sees (violet), must say (green)",
         label: `${NAMES[k.objective]}: ${many} positions; arrow keys choose one`,
-        ...{ rows: many, rowHeads: inputs, columnHeads: inputs, row: i },
+        rows: many,
+        rowHeads: inputs,
+        columnHeads: inputs,
+        row: i,
         rowTails: targets.map((word, r) => (scored[r] ? word : "–")),
         values: (r, c) => (open(r, c) ? (r === i ? 1 : 0.45) : Number.NaN),
         text: (r, c) => (copies[r] && c === r + 1 ? (scored[r] ? "!" : "·") : ""),
