@@ -18,7 +18,7 @@ export default tf.explorer({
       KEYS.map((way) => [way, tf.range(24, (n) => 4 * held[way](n + 1, L, chunks))]),
     ),
   setup(app) {
-    const plane = app.plane({ height: (w) => tf.clamp(w * 0.55, 220, 300) });
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.55, 220, 300) });
     app.formula(
       "kept: {kept:16 N L d}; checkpointed: {checkpointed:(N + 16) L d}; reversible: {reversible:2 L d and the larger part of a block}",
     );
@@ -29,15 +29,15 @@ export default tf.explorer({
       question:
         "All kept, 24 blocks hold 3 GiB at 4,096 tokens. And reversible ones, at the worst moment?",
       number: { unit: "MiB", near: 35 },
-      truth: (n) => n.reversible[23] / 2 ** 20,
+      truth: (numbers) => numbers.reversible[23] / 2 ** 20,
       then: { N: 24, L: 4096, chunks: 1 },
       because:
         "Two streams of 8 MiB, and one feed-forward that is made again: as much at any depth.",
     });
 
-    return (k, n) => {
-      const of = (way) => n[way][k.N - 1];
-      const most = n.kept[23];
+    return (state, numbers) => {
+      const of = (way) => numbers[way][state.N - 1];
+      const most = numbers.kept[23];
       const shown = question.open ? ["kept"] : KEYS;
       plane.show({
         title: "held for the backward pass, over the number of blocks",
@@ -45,9 +45,15 @@ export default tf.explorer({
         x: { from: 1, to: 24, whole: true, label: "blocks N" },
         y: { from: 0, to: most, ticks: tf.range(5, (q) => (q * most) / 4), format: tf.bytes },
         marks: [
-          ...shown.map((way) => ({ line: n[way], start: 1, ...WAYS[way], term: way, wide: 2.5 })),
-          { rule: { x: k.N }, colour: "grid" },
-          { handle: [k.N, of("kept")], knob: "N", text: `${k.N} blocks`, colour: "ink" },
+          ...shown.map((way) => ({
+            line: numbers[way],
+            start: 1,
+            ...WAYS[way],
+            term: way,
+            wide: 2.5,
+          })),
+          { rule: { x: state.N }, colour: "grid" },
+          { handle: [state.N, of("kept")], knob: "N", text: `${state.N} blocks`, colour: "ink" },
         ],
       });
       table.show(
@@ -60,7 +66,7 @@ export default tf.explorer({
         }),
       );
       app.say(
-        `${k.N} blocks, ${tf.count(k.L)} tokens, ${shown.map((way) => `${WAYS[way].name} ${tf.bytes(of(way))}`).join(", ")}.`,
+        `${state.N} blocks, ${tf.count(state.L)} tokens, ${shown.map((way) => `${WAYS[way].name} ${tf.bytes(of(way))}`).join(", ")}.`,
       );
     };
   },

@@ -6,15 +6,18 @@ const TITLES = ["self-attention", "causal self-attention", "cross-attention"];
 const mean = (A, head) =>
   head >= 0 ? A[head] : A[0].map((row, i) => row.map((_, j) => tf.mean(A.map((one) => one[i][j]))));
 
-function numbers(k) {
-  const [encoder, decoder, cross] = PARTS.map((part) => mean(k[part], k.head));
-  const [x, y] = [k.source.length, k.written.length];
+function numbers(state) {
+  const [encoder, decoder, cross] = PARTS.map((part) => mean(state[part], state.head));
+  const [x, y] = [state.source.length, state.written.length];
   const pairs = [x * x, (y * (y + 1)) / 2, x * y];
-  return { encoder, decoder, cross, pairs, best: tf.best(cross[k.step]) };
+  return { encoder, decoder, cross, pairs, best: tf.best(cross[state.step]) };
 }
 
 export default tf.explorer({
-  ends: (k) => ({ step: { high: k.written.length - 1 }, head: { high: k.encoder.length - 1 } }),
+  ends: (state) => ({
+    step: { high: state.written.length - 1 },
+    head: { high: state.encoder.length - 1 },
+  }),
   numbers,
   setup(app) {
     const { source, written, said, d, encoder, step: first } = app.values();
@@ -35,20 +38,20 @@ export default tf.explorer({
         name: "reads-next",
         question: `Step ${next}: the decoder has read “${written[next]}”. Which symbol of the source does it look at?`,
         chips: source.map((symbol, j) => `${j}: ${symbol}`),
-        truth: (n) => n.best,
+        truth: (numbers) => numbers.best,
         then: { step: next },
         because: "Play on: where does its look go from step to step?",
       },
     );
 
-    return (k, n) => {
-      const i = k.step;
-      const part = PARTS.indexOf(k.part);
-      const weights = n.cross[i];
+    return (state, numbers) => {
+      const i = state.step;
+      const part = PARTS.indexOf(state.part);
+      const weights = numbers.cross[i];
       const x = (j, many) => (j + 0.5) / many;
       reading.show({
         title: "what the decoder reads while it writes: drag the dot",
-        label: `Step ${i}: looks most at source ${n.best}, ${source[n.best]}`,
+        label: `Step ${i}: looks most at source ${numbers.best}, ${source[numbers.best]}`,
         x: { from: 0, to: 1, bare: true },
         y: { from: -0.5, to: 1.3, bare: true },
         hover: false,
@@ -64,7 +67,7 @@ export default tf.explorer({
             text,
             at: [x(j, X), 1],
             colour: "key",
-            bold: j === n.best,
+            bold: j === numbers.best,
           })),
           said.map((text, j) => ({
             text: j <= i ? text : "·",
@@ -89,9 +92,9 @@ export default tf.explorer({
           colour: term ? "attention" : "muted",
           edge: true,
           term,
-          strength: term === k.part ? 0.4 : 0.08,
+          strength: term === state.part ? 0.4 : 0.08,
         },
-        { text, at: [column, row], bold: term === k.part, term, plain: true },
+        { text, at: [column, row], bold: term === state.part, term, plain: true },
       ];
       const note = (text, column, row) => ({ text, at: [column, row], colour: "muted" });
       const up = (column, row) => {
@@ -115,7 +118,7 @@ export default tf.explorer({
         ],
       });
       maps.forEach((view, m) => {
-        const table = n[PARTS[m]];
+        const table = numbers[PARTS[m]];
         const [rows, columns] = [table.length, table[0].length];
         const hidden = (r) => asked.open && m === 2 && r > first;
         view.show({
@@ -131,26 +134,27 @@ export default tf.explorer({
           marks: [{ cells: tf.range(columns, (c) => [m ? i : 0, c]), term: PARTS[m] }],
         });
       });
-      const [a, b] = [n[k.part].length, n[k.part][0].length];
+      const [a, b] = [numbers[state.part].length, numbers[state.part][0].length];
       const seen = [
-        ...["in both directions", "of which the future is hatched"],
+        "in both directions",
+        "of which the future is hatched",
         "and nothing is masked: the whole source is there",
       ];
-      const share = tf.fixed(weights[n.best]);
+      const share = tf.fixed(weights[numbers.best]);
       const from = (decoder) => `from ${decoder ? "what is written" : "the source"}`;
       lines.show([
         `{query:Q} ${from(part)}: ${a} × ${d};  {key:K}, {value:V} ${from(part === 1)}: ${b} × ${d}`,
         `${h} heads of ${d / h}; each has weights {attention:A: ${a} × ${b}}, ${seen[part]}`,
-        `Step ${i}: the decoder reads {query:${written[i]}}, looks most at {key:${source[n.best]} (source ${n.best})} with ${share}, says {value:${said[i]}}`,
+        `Step ${i}: the decoder reads {query:${written[i]}}, looks most at {key:${source[numbers.best]} (source ${numbers.best})} with ${share}, says {value:${said[i]}}`,
       ]);
       app.read({
-        "pairs of this attention": n.pairs[part],
-        "of all three": tf.sum(n.pairs),
-        "read most at this step": `source ${n.best}: ${source[n.best]}`,
+        "pairs of this attention": numbers.pairs[part],
+        "of all three": tf.sum(numbers.pairs),
+        "read most at this step": `source ${numbers.best}: ${source[numbers.best]}`,
       });
-      const which = k.head < 0 ? "mean over heads" : `head ${k.head}`;
+      const which = state.head < 0 ? "mean over heads" : `head ${state.head}`;
       app.say(
-        `Step ${i}, ${which}: reads “${written[i]}”, looks at source ${n.best} “${source[n.best]}” with ${share}, says “${said[i]}”.`,
+        `Step ${i}, ${which}: reads “${written[i]}”, looks at source ${numbers.best} “${source[numbers.best]}” with ${share}, says “${said[i]}”.`,
       );
     };
   },

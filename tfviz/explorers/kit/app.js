@@ -75,8 +75,8 @@ class App {
   }
   moved() {
     // what differs from the first state
-    const other = ([key, value]) => JSON.stringify(value) !== JSON.stringify(this.first[key]);
-    return Object.fromEntries(Object.entries(this.all()).filter(other));
+    const hasMoved = ([key, value]) => JSON.stringify(value) !== JSON.stringify(this.first[key]);
+    return Object.fromEntries(Object.entries(this.all()).filter(hasMoved));
   }
   judged(met) {
     const detail = { met, state: this.moved() };

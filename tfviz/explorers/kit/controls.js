@@ -154,24 +154,24 @@ const controls = {
     const words = { label, letter, ...options };
     if (last) words.read = () => Math.min(this.get(key), last());
     if (as && kind !== "word") words.write ??= (x) => this.set(key, Number(x));
-    let made;
-    if (kind === "switch") made = this.checkbox(key, words);
+    let control;
+    if (kind === "switch") control = this.checkbox(key, words);
     else if (as || kind === "word") {
       const choices = of?.map((value, n) => [value, texts?.[n] ?? String(value)]);
       const put = as === "select" ? this.select : this.choice;
-      made = put.call(this, key, { options: choices, ...words });
+      control = put.call(this, key, { options: choices, ...words });
     } else {
       const by = step ?? (kind === "whole" ? 1 : 0.1);
       const scale = of ? { scale: of } : { min: low, max: high, step: by };
-      made = this.slider(key, { ...scale, ...words });
+      control = this.slider(key, { ...scale, ...words });
     }
     if (last)
       this.fields.push(() => {
-        made.limit(low, last());
-        made.update();
+        control.limit(low, last());
+        control.update();
       });
-    this.knobs.set(key, made);
-    return made;
+    this.knobs.set(key, control);
+    return control;
   },
   knobsOf(...keys) {
     for (const key of keys) this.knob(key);

@@ -194,35 +194,35 @@ function selfAttention(X, W, L, d) {
 // ReLU between two matrices; W = {up (d, 4d), down (4d, d)}. `back` notes ‖∂/∂down‖ as .weights.
 function feedForward(X, W, L, d) {
   const H = product(X, W.up, L, d, 4 * d).map((h) => Math.max(0, h));
-  const made = { Y: product(H, W.down, L, 4 * d, d), weights: undefined, back: undefined };
-  made.back = (dY) => {
-    made.weights = norm(product(H, dY, 4 * d, L, d, { left: true }));
+  const layer = { Y: product(H, W.down, L, 4 * d, d), weights: undefined, back: undefined };
+  layer.back = (dY) => {
+    layer.weights = norm(product(H, dY, 4 * d, L, d, { left: true }));
     const dH = product(dY, W.down, L, d, 4 * d, { right: true });
     for (let k = 0; k < dH.length; k++) if (!(H[k] > 0)) dH[k] = 0;
     return product(dH, W.up, L, 4 * d, d, { right: true });
   };
-  return made;
+  return layer;
 }
 
 // One module in its place: where the normalisation stands, and whether there is a skip.
 function placed(X, F, order, skips, L, d) {
   const same = { Y: X, back: (dX) => dX };
   const before = order === "pre" ? layerNorm(X, L, d) : same;
-  const made = F(before.Y);
-  const sum = skips ? plus(X, made.Y) : made.Y;
+  const inner = F(before.Y);
+  const sum = skips ? plus(X, inner.Y) : inner.Y;
   const after = order === "post" ? layerNorm(sum, L, d) : { ...same, Y: sum };
   const back = (dY) => {
     const dSum = after.back(dY);
-    const dX = before.back(made.back(dSum));
+    const dX = before.back(inner.back(dSum));
     return skips ? plus(dSum, dX) : dX;
   };
-  return { Y: after.Y, back, made };
+  return { Y: after.Y, back, inner };
 }
 
 // Blocks of both modules, one after the other: X before each and after the last, and the modules. What
 // was `made` of the lower blocks is not made again.
-function blockStack(X, blocks, order, skips, L, d, made = { states: [X], layers: [] }) {
-  const { states, layers } = made;
+function blockStack(X, blocks, order, skips, L, d, stack = { states: [X], layers: [] }) {
+  const { states, layers } = stack;
   for (const W of blocks.slice(layers.length)) {
     const attend = placed(states.at(-1), (x) => selfAttention(x, W, L, d), order, skips, L, d);
     const feed = placed(attend.Y, (x) => feedForward(x, W, L, d), order, skips, L, d);
@@ -251,10 +251,10 @@ function bytePairs(rows, most) {
           /** @type {[number, number, number]} */ ([Math.floor(key / 65536), key % 65536, often]),
       );
   };
-  const merged = (row, [u, w, _], made) => {
+  const merged = (row, [u, w, _], pair) => {
     const out = [];
     for (const token of row) {
-      if (out.length && out.at(-1) === u && token === w) out[out.length - 1] = made;
+      if (out.length && out.at(-1) === u && token === w) out[out.length - 1] = pair;
       else out.push(token);
     }
     return out;
@@ -262,8 +262,8 @@ function bytePairs(rows, most) {
   const steps = [{ rows, pairs: ranked(), merge: null }];
   while (steps.length <= most && steps.at(-1).pairs.length) {
     const merge = steps.at(-1).pairs[0];
-    const made = 255 + steps.length;
-    rows = rows.map((row) => merged(row, merge, made));
+    const pair = 255 + steps.length; // its number
+    rows = rows.map((row) => merged(row, merge, pair));
     steps.push({ rows, pairs: ranked(), merge });
   }
   return steps;
