@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import traitlets as t
 
-from tfviz.explorers import ALL, knobs
+from tfviz.explorers import ALL
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, given, knob, own
 
@@ -109,15 +108,6 @@ def test_every_control_has_its_label(name: str) -> None:
     for key in shown:
         declared = kind.moved[key]
         assert isinstance(declared, Knob) and declared.words["label"], f"{key} has no label"
-
-
-def test_an_explorer_is_short() -> None:
-    """On average, formatted; the Sparse Lab stands apart."""
-    folder = Path(knobs.__file__).parent
-    for ending, most in ((".py", 60), (".js", 130)):
-        files = [folder / f"{name}{ending}" for name in ALL if name != "sparse_lab"]
-        lines = sum(len(file.read_text("utf-8").splitlines()) for file in files)
-        assert lines / len(files) <= most, ending
 
 
 def test_the_docstring_goes_on_with_the_knobs() -> None:

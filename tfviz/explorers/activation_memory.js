@@ -6,6 +6,7 @@ const WAYS = {
   reversible: { name: "reversible", colour: "attention" },
 };
 const KEYS = Object.keys(WAYS);
+// numbers held by each way, for N blocks on L tokens and c chunks
 const held = {
   kept: (N, L) => N * 16 * L * D,
   checkpointed: (N, L) => (N + 16) * L * D,
@@ -36,12 +37,12 @@ export default tf.explorer({
     });
 
     return (state, numbers) => {
-      const of = (way) => numbers[way][state.N - 1];
-      const most = numbers.kept[23];
+      const heldNow = (way) => numbers[way][state.N - 1];
+      const most = numbers.kept[23]; // the scale: all kept, at 24 blocks
       const shown = question.open ? ["kept"] : KEYS;
       plane.show({
         title: "held for the backward pass, over the number of blocks",
-        label: shown.map((way) => `${WAYS[way].name}: ${tf.bytes(of(way))}`).join(", "),
+        label: shown.map((way) => `${WAYS[way].name}: ${tf.bytes(heldNow(way))}`).join(", "),
         x: { from: 1, to: 24, whole: true, label: "blocks N" },
         y: { from: 0, to: most, ticks: tf.range(5, (q) => (q * most) / 4), format: tf.bytes },
         marks: [
@@ -53,20 +54,25 @@ export default tf.explorer({
             wide: 2.5,
           })),
           { rule: { x: state.N }, colour: "grid" },
-          { handle: [state.N, of("kept")], knob: "N", text: `${state.N} blocks`, colour: "ink" },
+          {
+            handle: [state.N, heldNow("kept")],
+            knob: "N",
+            text: `${state.N} blocks`,
+            colour: "ink",
+          },
         ],
       });
       table.show(
         KEYS.map((way) => {
           const known = shown.includes(way);
-          const bar = { bar: of(way), of: of("kept"), colour: WAYS[way].colour };
-          const share = `${tf.sig((100 * of(way)) / of("kept"))} %`;
-          const cells = known ? [tf.bytes(of(way)), { ...bar, text: share }] : ["?", "?"];
+          const bar = { bar: heldNow(way), of: heldNow("kept"), colour: WAYS[way].colour };
+          const share = `${tf.sig((100 * heldNow(way)) / heldNow("kept"))} %`;
+          const cells = known ? [tf.bytes(heldNow(way)), { ...bar, text: share }] : ["?", "?"];
           return { head: WAYS[way].name, cells, term: way };
         }),
       );
       app.say(
-        `${state.N} blocks, ${tf.count(state.L)} tokens, ${shown.map((way) => `${WAYS[way].name} ${tf.bytes(of(way))}`).join(", ")}.`,
+        `${state.N} blocks, ${tf.count(state.L)} tokens, ${shown.map((way) => `${WAYS[way].name} ${tf.bytes(heldNow(way))}`).join(", ")}.`,
       );
     };
   },

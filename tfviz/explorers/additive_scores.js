@@ -44,6 +44,7 @@ export default tf.explorer({
       // tanh of endless states is ±1: there the curve ends
       const limit = (sharpness) => Math.max(...weights({ ...state, sharpness }, 1e9).additive);
       const ceiling = limit(state.sharpness);
+      // the dot on the ceiling: the sharpness whose ceiling is nearest to where it is held
       const far = (sharpness, y) => Math.abs(limit(sharpness) - y);
       const lift = (_, y) => ({
         sharpness: SHARP.reduce((best, v) => (far(v, y) < far(best, y) ? v : best)),

@@ -84,6 +84,7 @@ export default tf.explorer({
       const [i, j] = (pointed ?? [state.row, state.column]).map((x) => Math.min(x, L - 1));
       const by = state.scale ? Math.sqrt(Q[0].length) : 1;
       const forbidden = (i, j) => state.causal && j > i;
+      // a table of vectors, one row a word: Q, K, V or Z; the row of the chosen word is framed
       const narrow = (view, title, table, chosen, term, more) =>
         view.show({
           title,
@@ -105,6 +106,7 @@ export default tf.explorer({
       narrow(values, "values V", V, j, "value");
       const blank = numbers.output.map((row) => row.map(() => 0));
       narrow(outputs, "outputs Z = A V", open ? blank : numbers.output, i, "attention", question);
+      // a table of pairs, S or A: forbidden cells are hatched, the chosen one is framed
       const wide = (view, title, table, most) =>
         view.show({
           title,

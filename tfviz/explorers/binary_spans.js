@@ -68,6 +68,7 @@ export default tf.explorer({
         const { shape } = box(i, i + 1);
         return { line: [...shape, shape[0]], colour, wide: 2.5 };
       };
+      // the tree: a box a node, filled by whether the token has read it, and when
       const boxes = tree.map(([first, end]) => {
         const mine = read.find(([a, b]) => a === first && b === end);
         const now = mine && mine[2] === state.step - 2;
@@ -76,6 +77,7 @@ export default tf.explorer({
         const strength = mine ? (now ? 0.62 : 0.36) : said ? 0.25 : 0.06;
         return { shape: box(first, end).shape, colour, edge: true, strength, term: now && "now" };
       });
+      // in the boxes: words in the first column, then how many words a span holds
       const texts = tree.map(([first, end]) => {
         const { level, at } = box(first, end);
         const mine = !level && first === state.token;
@@ -84,6 +86,7 @@ export default tf.explorer({
       });
       const [a, b, level] = numbers.reads[numbers.through] ?? [];
       const by = a >= 0 && box(a, b);
+      // the message goes from the speaker's word into that node, and from there to the reader
       const door = by && [by.level ? by.left + 0.15 : by.right - 0.5, by.at[1]];
       const apart = by && !open && state.speaker !== state.token;
       const message = { colour: "value", wide: 2.5, term: "message" };

@@ -17,6 +17,7 @@ const shares = (L, d, factor) => {
   const operations = flops(L, d, factor);
   return KEYS.map((key) => operations[key] / tf.sum(KEYS.map((one) => operations[one])));
 };
+// the areas are stacked: where that of a part begins
 const below = (share, part) => tf.sum(share.slice(0, part));
 
 function amount(x) {
@@ -56,6 +57,7 @@ export default tf.explorer({
       const areas = KEYS.flatMap((key, part) => {
         const { name, ...look } = PARTS[key];
         const top = curves.map((share) => share[part]);
+        // the name stands where its area is widest, away from the ends
         const widest = 16 + top.slice(16, 81).indexOf(Math.max(...top.slice(16, 81)));
         const middle = below(curves[widest], part) + top[widest] / 2;
         const area = lengths.map((L, m) => {
@@ -65,6 +67,7 @@ export default tf.explorer({
         const text = { text: name, at: [lengths[widest], middle], bold: true, term: key };
         return [{ area, ...look, term: key }, top[widest] > 0.09 && text];
       });
+      // dragging the crossing changes the width: it lies at L = factor · d
       const drag = (L) => ({ d: app.snap("d", L / state.factor) });
       const crossing = `scores and feed-forward cost the same at ${tf.count(numbers.crossing)} tokens`;
       const words = KEYS.map((key, part) => `${PARTS[key].name} ${tf.percent(now[part])}`);

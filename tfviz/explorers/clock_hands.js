@@ -63,6 +63,7 @@ export default tf.explorer({
       const j = there(state);
       const many = perLine(dials.width);
       const cosines = tf.range(d / 2, (m) => hand(j - i, m, d, base));
+      // one clock a pair of numbers: two hands, and the wedge by which they stand apart
       const clocks = turns(numbers).flatMap(([angle, turn], m) => {
         const [x, y] = [m % many, -1.25 * Math.floor(m / many)];
         const up = Math.PI / 2 - angle; // clockwise from noon

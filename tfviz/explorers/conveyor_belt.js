@@ -62,6 +62,7 @@ export default tf.explorer({
         label: `${state.step} segments read: ${done - numbers.begin} single rows, ${numbers.squeezed.length} squeezed ones`,
         x: { from: 0, to: x.length, whole: true, label: "token" },
         y: { from: 0, to: 1.1, label: "its number" },
+        // the tokens, then each squeezed row as one wide bar over those that it stands for
         marks: [
           ...x.map((v, i) => ({ shape: bar(i, v), ...look(i) })),
           ...numbers.squeezed.map(([a, v]) => ({

@@ -2,7 +2,7 @@
 // View "beam": the B best log p(y) / ((5 + |y|) / 6)^α of all continuations, step by step.
 // View "write": the stored GPT of letters runs here, and each letter is drawn after the three cuts.
 
-const { rows: ROWS, told: TOLD, most: MOST, model: MODEL } = tf.data;
+const { rows: ROWS, compared: COMPARED, most: MOST, model: MODEL } = tf.data;
 const logitsOf = tf.keep((text) => text.split(" ").map((n) => Number(n) / 100));
 const numbered = (node) => node.split(" ").map((pair) => pair.split(":").map(Number));
 const children = tf.keep((node) => numbered(node).sort((a, b) => b[1] - a[1] || a[0] - b[0]), 5000);
@@ -88,7 +88,7 @@ const VIEWS = {
     const all = stored.map((x) => cut(x.log_p, tau, k, p));
     const { after, mass } = all[which];
     const [kept, entropy] = [all.map((x) => x.kept), tf.entropy(after)];
-    return { after: after.slice(0, TOLD), kept, mass, entropy };
+    return { after: after.slice(0, COMPARED), kept, mass, entropy };
   },
   beam(state) {
     const finalBeam = search(state.stored[state.which], state).at(-1);
@@ -322,6 +322,7 @@ function beamView(app) {
     const lone = search(tree, { ...state, width: 1 }).at(-1)[0];
     // which of each step lead to something that is still there (1), and which to the best (2)
     const kinds = history.map((beam) => beam.map(() => 0));
+    // walk back from each, the best last so that its way stays marked
     for (let place = finalBeam.length - 1; place >= 0; place--)
       for (let m = history.length - 1, q = place; m >= 0; q = history[m][q].parent, m--)
         kinds[m][q] = place ? 1 : 2;

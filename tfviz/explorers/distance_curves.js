@@ -69,10 +69,12 @@ export default tf.explorer({
         }));
       const at = Math.min(LOUDEST, state.length - 1);
       const dot = (way, distance) => [distance, tf.clamp(numbers.scores[way][distance], -6, 10)];
+      // ALiBi's dot: content − m · HELD = y, solved for the slope m = 2^−head
       const slide = (_, y) => {
         const m = Math.max((state.content - y) / HELD, 2 ** -(HEADS + 1));
         return { head: app.snap("head", -Math.log2(m)) };
       };
+      // DA's dot: content · f(α n; β) = y at n = `at`, solved for α
       const bend = (_, y) => {
         const e = 1 + Math.exp(state.beta);
         const f = tf.clamp(y / state.content, 1e-6, e * 0.999999);

@@ -66,6 +66,7 @@ export default tf.explorer({
         x: { from: -0.8, to: N - 0.2, bare: true },
         y: { from: -0.7, to: 2.9, bare: true },
         marks: [
+          // a bow for each edge so far; the one that is rewarded is not dashed
           numbers.edges.map((edge) => ({
             ...(right(edge) ? { term: "reward" } : { dash: "5 4" }),
             line: bow(edge),

@@ -69,6 +69,7 @@ export default tf.explorer({
       from = tf.clamp(state.token - ACROSS / 2, 0, L - ACROSS);
       const now = smoothed(state.score, state.sigma);
       const price = (e) => state.price * (e + 1);
+      // a cell's colour: the classifier's q, or the score less its price, from worst to best exit
       const shade = (e, t) => {
         if (state.shows !== "oracle") return q[state.shows][e][t];
         const column = tf.range(N, (m) => now[m][t] - price(m));

@@ -44,6 +44,7 @@ export default tf.explorer({
       const differs = (t) => said[state.level][t] !== full[state.seed][t];
       const value = levels[state.measure][state.level];
       const left = N - numbers.exits[state.letter]; // blocks that it does not compute
+      // the dot goes to the threshold whose point is nearest, both axes scaled to the picture
       const to = (x, y) => {
         const off = (p) => ((100 * p.flops - x) / 95) ** 2 + ((100 * p.agree - y) / 23) ** 2;
         return { level: tf.best(seeds[state.seed][state.measure].points.map((p) => -off(p))) };

@@ -84,6 +84,7 @@ export default tf.explorer({
       const name = (t) => (t < g ? `sentence token ${letter(t)}` : `word ${t - g} (${letter(t)})`);
       const A = use(state);
       const row = rowOf(state);
+      // all cells of a piece that are read, to light up with its term
       const cells = (p) =>
         tf
           .range(size * size, (m) => [Math.floor(m / size), m % size])

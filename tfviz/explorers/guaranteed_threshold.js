@@ -13,6 +13,7 @@ const counts = tf.keep((n) =>
     return bits.map((row) => mine.reduce((all, text) => all + row[text], 0));
   }),
 );
+// the divergence between two coins, in Hoeffding's and Bentkus' bound
 const h1 = (a, b) => (a > 0 ? a * Math.log(a / b) : 0) + (1 - a) * Math.log((1 - a) / (1 - b));
 // the p-value of every count 0 … n
 const pValues = tf.keep((test, n, delta) => {

@@ -61,6 +61,7 @@ export default tf.explorer({
 
     return (state, numbers) => {
       const { open } = question;
+      // a column a word: the weights of its steps, stacked; the last one is the remainder
       const pieces = numbers.p.map((p, word) => {
         let top = 0;
         return p.slice(0, Math.min(state.step, numbers.N[word])).map((height, at) => {

@@ -88,6 +88,7 @@ export default tf.explorer({
             colour: colour(j) ?? "muted",
             term: lit.includes(j) ? "same" : undefined,
           })),
+          // the names stand outside, on two rings so that neighbours do not overlap
           unit.map((x, j) => ({
             text: String(state.stage ? last.bucket[j] : j),
             bold: j === state.query,

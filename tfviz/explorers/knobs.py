@@ -114,12 +114,10 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
             if isinstance(self.of, Mapping):
                 about["texts"] = list(self.of.values())
         kinds = {bool: "switch", int: "whole", float: "number", str: "word"}
-        return {
-            "kind": kinds.get(self.kind, "own"), "between": self.between, **about, **self.words
-        }  # fmt: skip
+        return {"kind": kinds.get(self.kind, "own"), "between": self.between, **about, **self.words}
 
-    def told(self, name: str) -> str:
-        """A line for a docstring: how it is called, and what it may be."""
+    def docstring_line(self, name: str) -> str:
+        """A line for a docstring: its name, and the values that it may take."""
         words = f"{self.words['label']} {self.words['letter']}".strip()
         low, high = self.low, self.high
         if self.of is not None and not callable(self.of):
@@ -145,5 +143,5 @@ def given(trait: t.TraitType, *, optional: bool = False, argument: bool = True) 
     `optional`: the constructor does without. `argument=False`: the explorer works it out, so
     neither the constructor nor "copy Python" has it.
     """
-    role = "given" if argument else "found"
+    role = "given" if argument else "derived"
     return trait.tag(sync=True, role=role, optional=optional)

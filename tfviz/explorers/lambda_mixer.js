@@ -65,6 +65,7 @@ export default tf.explorer({
         label: `The letter that came, ${letters[next]}: model ${tf.fixed(numbers.model[next], 2)}, neighbours ${tf.fixed(numbers.near[next], 2)}, blend ${tf.fixed(numbers.both[next], 2)}`,
         x: { label: "next letter", names },
         y: { from: 0, to: 1, label: "p" },
+        // three bars a letter, side by side; their names stand at the upper right
         marks: parts.map(([name, ps, colour, term], m) => [
           { bars: ps, at: ps.map((_, i) => i + 0.28 * (m - 1)), wide: 0.26, colour, name, term },
           { text: name, colour, at: [ps.length - 0.6, 1], align: "end", dy: 6 + 15 * m },

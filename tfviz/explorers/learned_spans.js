@@ -1,6 +1,7 @@
 // Spans that were learned: the stored training, as it went.
 const { longest, every, learned, words } = tf.data;
 const layers = learned[0].spans[0][0].length;
+// from the lowest layer to the top one
 const tints = ["muted", "ink", "attention"];
 const named = (layer) =>
   layer === 0 ? "lowest layer" : layer === layers - 1 ? "top layer" : "middle layer";

@@ -62,6 +62,7 @@ export default tf.explorer({
       const layer = Math.min(state.layer, state.N);
       const time = state.progress / WHOLE;
       const hidden = (m) => question.open && m > most / 2 && m < most;
+      // how long each layer is scored: violet while it is, grey after; what is asked for is hidden
       const bars = (scored) =>
         numbers.until.map((end, m) => [
           m + 1,

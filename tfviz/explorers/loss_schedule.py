@@ -47,5 +47,5 @@ class LossSchedule(Explorer):
         weight = now * sum(losses.WEIGHTS[:targets])
         work = {"now": (blocks + now * one) / plain, "mean": (blocks + mean * one) / plain}
         predictions = now * targets * positions
-        found = {"on": on, "until": until, "predictions": predictions, "weight": weight}
-        return found | work | {"share": share}
+        targets_now = {"on": on, "until": until, "predictions": predictions, "weight": weight}
+        return targets_now | work | {"share": share}

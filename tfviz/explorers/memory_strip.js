@@ -65,6 +65,7 @@ export default tf.explorer({
         y: { names: gates.map((_, h) => `head ${h}`) },
         marks: [
           !open &&
+            // a row a head: a box where each memory lies, and the word of the strongest
             numbers.weights.map((ws, h) => [
               ws.map((w, i) => ({
                 shape: tf.box(-back[h][i] - 1.5, -back[h][i] + 1.5, h - 0.38, h + 0.38),

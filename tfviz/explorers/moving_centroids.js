@@ -100,6 +100,7 @@ export default tf.explorer({
             name: "keys that the query meets",
             term: "meet",
           },
+          // the names stand outside the circle, on three rings so that neighbours do not overlap
           Q.map((x, i) => ({
             text: String(i),
             colour: "query",

@@ -187,6 +187,7 @@ export default tf.explorer({
         pick: (keys, hops) =>
           choose(drawn.find(({ numbers }) => numbers[0] === keys && numbers[1] === hops)),
         marks: [
+          // by counting alone, no pattern can be here: grey
           never.map(([h, keys]) => {
             const shape = tf.box(1, keys - 0.5, h - 0.5, h + 0.5);
             return { shape, colour: "grid", strength: 1 };

@@ -18,8 +18,15 @@ from tfviz.position.sinusoidal_pe import hand
 LENGTHS = (16, 32, 64, 128, 256)
 BASES = (2.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 WORDS = {
-    **{"none": "no positions", "sinusoidal": "sinusoidal", "learned": "learned", "shaw": "Shaw"},
-    **{"xl": "Transformer-XL", "t5": "T5 bias", "alibi": "ALiBi", "rotary": "rotary", "da": "DA"},
+    "none": "no positions",
+    "sinusoidal": "sinusoidal",
+    "learned": "learned",
+    "shaw": "Shaw",
+    "xl": "Transformer-XL",
+    "t5": "T5 bias",
+    "alibi": "ALiBi",
+    "rotary": "rotary",
+    "da": "DA",
 }
 """The encodings that the bench knows, and how it writes them."""
 CLOCKS = ("sinusoidal", "rotary")

@@ -81,6 +81,7 @@ export default tf.explorer({
       const lengths = [q, key].flatMap((x) => tf.range(many, (m) => polar(x, m)[0]));
       const longest = Math.max(1e-9, ...lengths);
       const columns = perLine(faces.width);
+      // one clock a pair of numbers: the hands of query and key, and the angle between them
       const clocks = theta.flatMap((w, m) => {
         const [x, y] = [m % columns, -1.35 * Math.floor(m / columns)];
         const hand = (v, place) => {
@@ -112,6 +113,7 @@ export default tf.explorer({
         x: { from: -0.47, to: columns - 0.53, bare: true },
         y: { from: -1.35 * (lines(faces.width) - 1) - 0.68, to: 0.46, bare: true },
       });
+      // the arrows end to end: each begins where the one before it ends
       const all = tf.sum(list.map(([r]) => r)) || 1;
       const ends = [[0, 0]];
       for (const [x, y] of numbers.arrows) ends.push([ends.at(-1)[0] + x, ends.at(-1)[1] + y]);

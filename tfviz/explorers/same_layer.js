@@ -42,6 +42,7 @@ export default tf.explorer({
         columns: 2 * many,
         most,
         row: state.t - 1,
+        // steps that have not run yet are hatched
         values: (t, a) => (t < state.t ? numbers.moved[t][a] : Number.NaN),
         rowHeads: tf.range(rows, (t) => String(t + 1)),
         columnHeads: [...pi.map((to, a) => `${a}→${to}`), ...hops.map((h, a) => `${a}+${h}`)],

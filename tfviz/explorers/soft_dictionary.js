@@ -102,6 +102,7 @@ export default tf.explorer({
           circle(most / 2),
           { rule: { x: 0 }, colour: "grid" },
           { rule: { y: 0 }, colour: "grid" },
+          // a disc at each key, its area the weight
           ...K.map((key, j) => ({
             points: [key],
             size: Math.sqrt(numbers.weights[j]) * 30,
@@ -132,6 +133,7 @@ export default tf.explorer({
         x: { label: axes[0] },
         y: { label: axes[1], from: low - air, to: high + air },
         marks: [
+          // z is a mean of the values, so it never leaves their hull
           { shape: tf.hull(V), colour: "value", edge: true },
           V.map((v, j) => ({
             line: [v, numbers.answer],

@@ -67,6 +67,7 @@ export default tf.explorer({
       const on = tf.range(L).filter((x) => x > state.z && x < state.z + state.R);
       const last = state.scale + 0.5;
       const low = through.ramp(edge, state);
+      // each mask as a line through its corners; a step has two at one place
       const curves = {
         all: { line: [1, 1], at: [0, L - 0.5] },
         ramp: { line: [1, 1, low, through.ramp(L - 0.5, state)], at: [0, state.z, edge, L - 0.5] },

@@ -53,7 +53,7 @@ export default tf.explorer({
         marks: [{ cells: tf.range(state.d, (c) => [state.i, c]), term: "place" }],
         columnHeads: state.d > 16 ? undefined : tf.range(state.d, String),
       });
-      const near = open ? NaN : 0;
+      const near = open ? NaN : 0; // while the question is open, all cells are hatched
       const closest = numbers.far.flatMap((r, j) =>
         r.map((x, s) => [x, j, s + 1]).filter(([, a, b]) => a !== state.i || b !== state.t),
       );

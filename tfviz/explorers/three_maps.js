@@ -86,6 +86,7 @@ export default tf.explorer({
           },
         ],
       });
+      // the plan: a box a sublayer, the encoder's in column 0 and the decoder's in column 1
       const box = (text, column, row, term) => [
         {
           shape: tf.box(column - 0.45, column + 0.45, row - 0.3, row + 0.3),

@@ -132,6 +132,7 @@ export default tf.explorer({
       const act = asked.open ? "asks" : `puts ${looks.join(" and ")}`;
       const words = `Layer ${state.layer}, head ${state.head}: letter ${i}, ${said(text[i])}, ${act}.`;
       const box = (j) => tf.box(j - 0.5, j + 0.5, -0.5, 0.5);
+      // an arc from the query to key j, the higher the further apart, as wide as its weight
       const bow = (j, a) => {
         const high = j === i ? 1 : 1.2 + (4 * (i - j)) / Math.max(1, L - 1);
         const half = j === i ? 0.3 : (i - j) / 2;

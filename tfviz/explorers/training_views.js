@@ -20,7 +20,8 @@ function holes(words, fates) {
   return { source, from, said: [...said, `⟨${many}⟩`] };
 }
 
-// word[i] is the place in the sentence that row i reads, or −1
+// What each position reads (inputs), must say (targets, if scored) and sees (mask). word[i] is the place
+// in the sentence that row i reads, or −1; copies[i]: row i sees its own answer as an input.
 function viewOf({ objective, words, prefix, fates, masked, other }) {
   const L = words.length;
   const all = tf.range(L);

@@ -35,6 +35,7 @@ export default tf.explorer({
       formula.hidden = open; // it would tell
       const end = state.read * state.L;
       const start = end - state.L;
+      // a layer is a row of the picture; what it hears of, a bar over the tokens
       const box = (from, to, layer) => tf.box(from, to, layer - 0.36, layer + 0.36);
       const back = Math.max(0, start - state.m);
       const layers = tf.range(state.N + 1);

@@ -90,10 +90,10 @@ class App {
   // what numbers() gives for the present state, worked out once
   numbers() {
     if (this.stale !== false) {
-      this.found = this.spec.numbers(this.values());
+      this.counted = this.spec.numbers(this.values());
       this.stale = false;
     }
-    return this.found;
+    return this.counted;
   }
   redraw(key) {
     if (key) this.changed.add(key);
@@ -182,10 +182,10 @@ const linked = () =>
     .filter((part) => /^[a-z_]+(-\d+)?=./.test(part));
 
 function explorer(tf, spec) {
-  const { knobs, given, found, kind } = tf.declared;
+  const { knobs, given, derived, kind } = tf.declared;
   spec.keys = Object.keys(knobs);
   const written = (app) => {
-    const names = [...given.filter((name) => !found.includes(name)), ...spec.keys];
+    const names = [...given.filter((name) => !derived.includes(name)), ...spec.keys];
     return `${kind}(${names.map((name) => `${name}=${python(app.get(name))}`).join(", ")})`;
   };
 
