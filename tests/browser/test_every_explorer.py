@@ -121,6 +121,24 @@ def knobs_of(kind: type[Explorer]) -> dict[str, Knob]:
     return {name: knob for name, knob in kind.moved.items() if isinstance(knob, Knob)}
 
 
+class Beside:
+    """An explorer with some of its knobs at other places."""
+
+    def __init__(self, one: Explorer, state: dict[str, Any]) -> None:
+        self.one, self.state = one, state
+
+    def __getattr__(self, name: str) -> Any:
+        return self.state[name] if name in self.state else getattr(self.one, name)
+
+
+def drawn(pick: random.Random, one: Explorer) -> dict[str, Any]:
+    """A state of its knobs; an end that is another knob is that of this state."""
+    state: dict[str, Any] = {}
+    for name, knob in knobs_of(type(one)).items():
+        state[name] = pick.choice(knob.values(Beside(one, state)))
+    return state
+
+
 def same(found: Any, right: Any) -> None:
     assert found.keys() == right.keys()
     for name, value in right.items():
@@ -155,7 +173,7 @@ def test_it_fits_a_phone_and_a_desk(host: Any, one: Explorer, name: str) -> None
 def test_random_states_give_the_librarys_numbers(host: Any, one: Explorer, name: str) -> None:
     pick = random.Random(name)
     for _ in range(STATES):
-        state = {n: pick.choice(knob.values(one)) for n, knob in knobs_of(type(one)).items()}
+        state = drawn(pick, one)
         show(host, state)
         right = type(one)(**EXAMPLES.get(name, {}) | state)
         same(numbers(host), right.numbers())
@@ -165,7 +183,7 @@ def test_random_states_give_the_librarys_numbers(host: Any, one: Explorer, name:
 @every
 def test_copied_python_and_the_link_bring_it_back(host: Any, one: Explorer, name: str) -> None:
     pick = random.Random(f"{name} again")
-    state = {n: pick.choice(knob.values(one)) for n, knob in knobs_of(type(one)).items()}
+    state = drawn(pick, one)
     show(host, state)
     python = host.evaluate("(host) => host.tfviz.python()")
     again = eval(python, {kind.__name__: kind for kind in ALL.values()})

@@ -13,8 +13,10 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import anywidget
@@ -132,9 +134,32 @@ class Explorer(anywidget.AnyWidget):
         if not said.get("prompt"):
             said.pop("prompt", None)
         prepared = self.prepare({n: x for n, x in said.items() if x is not None})
+        self._begin_inside(prepared)
         # what is given comes first: the ends of a knob may depend on it
         order = [*self.given, *self.moved, "prompt"]
         super().__init__(**{name: prepared[name] for name in order if name in prepared})
+        for name in {leader for follower in self._hanging() for leader in follower.hangs_on}:
+            self.observe(self._keep_ends, names=name)
+
+    def _hanging(self) -> list[Knob]:
+        """The knobs whose ends are other knobs, in the order in which they are declared."""
+        return [x for x in self.moved.values() if isinstance(x, Knob) and x.hangs_on]
+
+    def _begin_inside(self, prepared: dict[str, Any]) -> None:
+        """Of the knobs that nobody set, those begin at an end that would stand outside."""
+        first = {name: _first(x) for name, x in self.moved.items()} | prepared
+        for follower in self._hanging():
+            name = str(follower.name)
+            with suppress(TypeError, ValueError):  # of a wrong end: its own check says so
+                if name not in prepared:
+                    first[name] = prepared[name] = follower.kept(SimpleNamespace(**first))
+
+    def _keep_ends(self, change: object) -> None:
+        """Where a knob has moved the end of another, that one goes with it."""
+        for follower in self._hanging():
+            value = follower.kept(self)
+            if value != getattr(self, str(follower.name)):
+                setattr(self, str(follower.name), value)
 
     def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
         """The arguments as they were given, checked together and as they travel to the page."""

@@ -39,9 +39,7 @@ export default tf.explorer({
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.55, 185, 330) });
     const strip = app.plane({ height: (width) => (width < 480 ? 105 : 150) });
     app.motion("progress", { every: 60, format: (x) => percent(x / WHOLE) });
-    app.knob("layer", { last: () => app.get("N") });
-    app.knob("N", { write: (N) => app.set({ N, layer: Math.min(app.get("layer"), N) }) });
-    app.knobsOf("every_position", "every_layer", "two_targets");
+    app.knobsOf("layer", "N", "every_position", "every_layer", "two_targets");
     app.knob("vocab", { format: tf.count });
     const { N: most } = app.first;
     const asked = Math.round(0.75 * most);
@@ -59,7 +57,7 @@ export default tf.explorer({
 
     const snap = (key, value) => app.snap(key, value);
     return (state, numbers) => {
-      const layer = Math.min(state.layer, state.N);
+      const { layer } = state;
       const time = state.progress / WHOLE;
       const hidden = (m) => question.open && m > most / 2 && m < most;
       // how long each layer is scored: violet while it is, grey after; what is asked for is hidden

@@ -45,10 +45,9 @@ function matrixOf({ bias, length, d, base }, name) {
 }
 const rowOf = (state, name, i) =>
   Array.from(matrixOf(state, name).values.subarray(i * state.length, (i + 1) * state.length));
-const within = (state, key) => Math.min(state[key], state.length - 1);
 
 function numbers(state) {
-  const i = within(state, "row");
+  const i = state.row;
   const rows = state.encodings.map((name) => rowOf(state, name, i));
   const mine = rows[state.encodings.indexOf(state.chosen)];
   // to the left, where a causal model looks
@@ -86,15 +85,9 @@ export default tf.explorer({
     const lost = tasks.length ? app.plane(tall) : null;
     const options = (list, text) => ({ options: list.map((x) => [x, text(x)]) });
     if (names.length > 1) app.knob("chosen", { as: "select", ...options(names, named) });
-    const last = () => app.get("length") - 1;
-    app.knob("length", {
-      write(length) {
-        const [row, column] = ["row", "column"].map((key) => Math.min(app.get(key), length - 1));
-        app.set({ length, row, column });
-      },
-    });
-    app.motion("row", { last, every: 90 });
-    app.knob("column", { last });
+    app.knob("length");
+    app.motion("row", { every: 90 });
+    app.knob("column");
     if (names.some((name) => CLOCKS.includes(name) && !bias[name])) {
       app.knob("d");
       app.knob("base", { format: tf.count });
@@ -113,7 +106,7 @@ export default tf.explorer({
 
     const view = (state, numbers) => {
       const L = state.length;
-      const [i, j] = [within(state, "row"), within(state, "column")];
+      const { row: i, column: j } = state;
       const { values, low, high } = matrixOf(state, state.chosen);
       const v = values[i * L + j];
       const shown = (x) => (x === undefined || Number.isNaN(x) ? "no row" : tf.fixed(x));

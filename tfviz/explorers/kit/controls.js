@@ -149,7 +149,8 @@ const controls = {
   // The control of a knob, as the Python class declares it.
   // With `last`, what the others make of it is the end: knob("row", { last: () => rows - 1 }).
   knob(key, /** @type {any} */ { as, last, ...options } = {}) {
-    const { kind, of, texts, low, high, step, label, letter } = this.about[key];
+    const { kind, of, texts, step, label, letter } = this.about[key];
+    const { low, high } = this.ends(key);
     /** @type {any} */
     const words = { label, letter, ...options };
     if (last) words.read = () => Math.min(this.get(key), last());
@@ -165,9 +166,10 @@ const controls = {
       const scale = of ? { scale: of } : { min: low, max: high, step: by };
       control = this.slider(key, { ...scale, ...words });
     }
-    if (last)
+    if (last || this.hanging.includes(key))
       this.fields.push(() => {
-        control.limit(low, last());
+        const ends = this.ends(key);
+        control.limit(ends.low, last ? last() : ends.high);
         control.update();
       });
     this.knobs.set(key, control);
@@ -205,7 +207,8 @@ const controls = {
   },
   // The nearest value that the knob may have.
   snap(key, value) {
-    const { kind, of, between, low, high, step } = this.about[key];
+    const { kind, of, between, step } = this.about[key];
+    const { low, high } = this.ends(key);
     if (of && !between) {
       return of.reduce((best, x) => (Math.abs(x - value) < Math.abs(best - value) ? x : best));
     }

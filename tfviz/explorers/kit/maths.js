@@ -268,3 +268,78 @@ function bytePairs(rows, most) {
   }
   return steps;
 }
+
+// --- singular values
+
+// A (m, n) = U diag(S) Vᵀ with r = min(m, n) columns in U (m, r) and V (n, r), S falling. One-sided
+// Jacobi: pairs of columns are turned in their plane until all are orthogonal; their lengths are S.
+// The number of U's column that is largest in magnitude is positive. Where S is 0 so is the column of
+// U, or of V where m < n. Throws an Error for what is not finite.
+function svd(A, m, n) {
+  const strange = A.findIndex((x) => !Number.isFinite(x));
+  if (A.length !== m * n) throw new Error(`svd of ${A.length} numbers as ${m} × ${n}`);
+  if (strange >= 0) {
+    const place = `[${Math.floor(strange / n)}, ${strange % n}]`;
+    throw new Error(`svd: the number at ${place} is ${A[strange]}; all must be finite`);
+  }
+  if (m < n) {
+    const transposed = Float64Array.from(
+      { length: m * n },
+      (_, k) => A[(k % m) * n + Math.floor(k / m)],
+    );
+    const { U, S, V } = svd(transposed, n, m);
+    return signed({ U: V, S, V: U }, m, n);
+  }
+  const largest = A.reduce((most, x) => Math.max(most, Math.abs(x)), 0) || 1; // no square overflows
+  const columns = range(n, (c) =>
+    Float64Array.from({ length: m }, (_, r) => A[r * n + c] / largest),
+  );
+  const turns = range(n, (c) => Float64Array.from({ length: n }, (_, r) => Number(r === c)));
+  const turn = (a, b, cosine, sine) => {
+    for (let k = 0; k < a.length; k++) {
+      [a[k], b[k]] = [cosine * a[k] - sine * b[k], sine * a[k] + cosine * b[k]];
+    }
+  };
+  const rounding = m * 2.3e-16; // what a dot product of m numbers may be off by
+  let turned = true;
+  for (let sweep = 0; turned && sweep < 60; sweep++) {
+    turned = false;
+    for (let p = 0; p < n; p++) {
+      for (let q = p + 1; q < n; q++) {
+        const [a, b] = [columns[p], columns[q]];
+        const [aa, bb, ab] = [dot(a, a), dot(b, b), dot(a, b)];
+        if (Math.abs(ab) <= rounding * Math.sqrt(aa * bb)) continue; // orthogonal already
+        turned = true;
+        const zeta = (bb - aa) / (2 * ab);
+        const tangent = (zeta < 0 ? -1 : 1) / (Math.abs(zeta) + Math.sqrt(1 + zeta * zeta));
+        const cosine = 1 / Math.sqrt(1 + tangent * tangent);
+        turn(a, b, cosine, cosine * tangent);
+        turn(turns[p], turns[q], cosine, cosine * tangent);
+      }
+    }
+  }
+  const exact = columns.map(norm);
+  const least = rounding * n * Math.max(...exact); // below it a length is rounding, and counts as 0
+  const lengths = exact.map((length) => (length > least ? length : 0));
+  const order = range(n).sort((p, q) => lengths[q] - lengths[p] || p - q);
+  const U = new Float64Array(m * n);
+  const V = new Float64Array(n * n);
+  order.forEach((c, place) => {
+    for (let r = 0; r < m; r++) U[r * n + place] = lengths[c] ? columns[c][r] / lengths[c] : 0;
+    for (let r = 0; r < n; r++) V[r * n + place] = turns[c][r];
+  });
+  const S = Float64Array.from(order, (c) => lengths[c] * largest);
+  return signed({ U, S, V }, m, n);
+}
+
+// The same with the largest number of each of U's columns positive: signs are a matter of choice.
+function signed({ U, S, V }, m, n) {
+  const r = S.length;
+  for (let c = 0; c < r; c++) {
+    const top = best(range(m, (row) => Math.abs(U[row * r + c])));
+    if (U[top * r + c] >= 0) continue;
+    for (let row = 0; row < m; row++) U[row * r + c] *= -1;
+    for (let row = 0; row < n; row++) V[row * r + c] *= -1;
+  }
+  return { U, S, V };
+}
