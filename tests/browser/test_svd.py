@@ -25,7 +25,7 @@ def decomposed(engine: MiniRacer, A: Tensor) -> Parts:
     """U, S and V of a matrix, as the kit gives them."""
     m, n = A.shape
     call = f"svd(new Float64Array({json.dumps(A.flatten().tolist())}), {m}, {n})"
-    lists = json.loads(engine.eval(f"JSON.stringify(Object.values({call}).map(x => [...x]))"))
+    lists = json.loads(str(engine.eval(f"JSON.stringify(Object.values({call}).map(x => [...x]))")))
     U, S, V = (torch.tensor(numbers, dtype=torch.float64) for numbers in lists)
     return U.view(m, -1), S, V.view(n, -1)
 
