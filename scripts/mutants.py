@@ -49,6 +49,13 @@ MUTANTS = [
         "tests/longer_context/test_alibi.py",
     ),
     Mutant(
+        "ALiBi whose places are rounded in half precision",
+        "tfviz/longer_context/alibi.py",
+        " or Q.dtype not in (torch.float32, torch.float64)",
+        "",
+        "tests/longer_context/test_alibi.py",
+    ),
+    Mutant(
         "ALiBi's slopes in between begin one too late",
         "tfviz/longer_context/alibi.py",
         "(2 * torch.arange(h - below) + 1))",
@@ -175,6 +182,20 @@ MUTANTS = [
         "tests/longer_context/test_transformer_xl_recurrence.py",
     ),
     Mutant(
+        "a memory that takes places for distances",
+        "tfviz/longer_context/transformer_xl_recurrence.py",
+        "if not here.equal(counted) or",
+        "if",
+        "tests/longer_context/test_transformer_xl_recurrence.py",
+    ),
+    Mutant(
+        "usage that is read from the squeezed rows' columns",
+        "tfviz/longer_context/compressive_transformer.py",
+        "A[..., n : n + rows.shape[1]]",
+        "A[..., : rows.shape[1]]",
+        "tests/longer_context/test_compressive_transformer.py",
+    ),
+    Mutant(
         "queries of the compression loss that teach the model",
         "tfviz/longer_context/compressive_transformer.py",
         "attend.W_qkv.weight.detach()",
@@ -201,6 +222,48 @@ MUTANTS = [
         "float(n == 1))",
         "float(n >= 1))",
         "tests/longer_context/test_act.py",
+    ),
+    Mutant(
+        "a state for fewer texts than there are",
+        "tfviz/longer_context/act.py",
+        "if s.shape != (len(x), self.d):",
+        "if s.shape[1] != self.d:",
+        "tests/longer_context/test_act.py",
+    ),
+    Mutant(
+        "a price that counts padding",
+        "tfviz/longer_context/ut_act.py",
+        "x.cost.sum() / (x.N > 0).sum()",
+        "x.cost.mean()",
+        "tests/longer_context/test_ut_act.py",
+    ),
+    Mutant(
+        "steps that are told at the speed of places",
+        "tfviz/longer_context/ut_time_position_signal.py",
+        "self.step_base = step_base or base",
+        "self.step_base = base",
+        "tests/longer_context/test_ut_time_position_signal.py",
+    ),
+    Mutant(
+        "a count that a last digit rounds up",
+        "tfviz/adaptive/ltt_calibration.py",
+        " * n - 1e-9)",
+        " * n)",
+        "tests/adaptive/test_ltt_calibration.py",
+    ),
+    Mutant(
+        "a store that is open while it is written anew",
+        "tfviz/longer_context/knn_lm.py",
+        '    (path / "model").unlink(missing_ok=True)\n',
+        "",
+        "tests/longer_context/test_knn_lm.py",
+    ),
+    Mutant(
+        "exits weighed in single precision",
+        "tfviz/adaptive/depth_adaptive_training.py",
+        "omega, dtype=torch.float64)",
+        "omega, dtype=torch.float32)",
+        "tests/adaptive/test_depth_adaptive_training.py",
     ),
     Mutant(
         "a Universal Transformer that is told the place alone",
@@ -233,8 +296,8 @@ MUTANTS = [
     Mutant(
         "halted positions that do not hear of the step",
         "tfviz/longer_context/ut_act.py",
-        "K, V = (kept + moved[d:])",
-        "K, V = (kept + 0 * moved[d:])",
+        "K, V = (kept + moved[d:].to(kept))",
+        "K, V = (kept + 0 * moved[d:].to(kept))",
         "tests/longer_context/test_ut_act.py",
     ),
     Mutant(
@@ -310,8 +373,8 @@ MUTANTS = [
     Mutant(
         "exits that all weigh the same",
         "tfviz/adaptive/depth_adaptive_training.py",
-        "(weights * exit_losses(model, x, y)).sum()",
-        "exit_losses(model, x, y).mean() * weights.sum()",
+        "(weights * losses).sum()",
+        "losses.mean() * weights.sum()",
         "tests/adaptive/test_depth_adaptive_training.py",
     ),
     Mutant(

@@ -2,8 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+
+
+class _Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return _Never.apply(grad)
+
+
+class _Never(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad.view_as(grad)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        raise NotImplementedError(
+            "torch's fused attention has first derivatives only; for second ones ask for the "
+            "weights, Where(…, weights=True), or take the definition"
+        )
+
+
+def once(*given: Tensor) -> list[Tensor]:
+    """The same tensors, of which a second derivative is refused in words."""
+    return [_Once.apply(x) if x.requires_grad else x for x in given]
 
 
 def check(Q: Tensor, K: Tensor, V: Tensor, *, self_attention: bool) -> None:

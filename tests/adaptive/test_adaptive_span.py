@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 import torch
 from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
-from refusals import ranges, refused
+from refusals import of_no_kind, ranges, refused
 from three import qkv
 from torch import Tensor, nn
 
@@ -122,6 +123,25 @@ def test_spans_are_learned_priced_and_kept_between_zero_and_S() -> None:
     close(span.price(model), torch.tensor(20.0))
 
 
+def test_second_derivatives_are_right_or_refused_in_words() -> None:
+    """Where spans learn they are there; where they are fixed torch's kernel has none."""
+    Q, K, V = (x[:, :, :80] for x in qkv(80, h=2))
+    z = of_heads(5.5, 9.25)
+
+    def twice(attend: Callable[..., Tensor], z: Tensor) -> list[Tensor]:
+        grads = torch.autograd.grad(attend(z).square().sum(), [Q, K, V], create_graph=True)
+        size = torch.stack([g.square().sum() for g in grads]).sum()
+        return list(torch.autograd.grad(size, [Q, K, V]))
+
+    blocks = partial(span.span_attention, Q, K, V, R=4.0)
+    definition = lambda z: span.span_definition(Q, K, V, z, 4.0)[0]  # noqa: E731
+    for a, b in zip(twice(blocks, z), twice(definition, z), strict=True):
+        close(a, b)
+    with pytest.raises(NotImplementedError, match="first derivatives only; for second ones"):
+        twice(blocks, z.detach())
+    twice(definition, z.detach())
+
+
 def test_a_model_takes_it_as_its_core() -> None:
     a_model_takes_it(lambda: span.AdaptiveSpan(2, 16, 4, start=5))
 
@@ -134,4 +154,11 @@ def test_bad_input_is_named() -> None:
     refused("R = 0 is a step", attend, z, 0)
     refused("spans of 2 heads, Q has 3", span.AdaptiveSpan(2, 40, 8), *leaves, Where(causal()))
     refused("no core of this model has spans", span.price, nn.Linear(2, 2))
+    for x in (math.nan, math.inf):
+        refused("z holds NaN or infinity", attend, of_heads(1, x, 3), 4)
+        refused("z holds NaN or infinity", span.span_definition, *leaves, of_heads(1, x, 3), 4)
+    of_no_kind("z is a ndarray", attend, z.detach().numpy(), 4)
+    of_no_kind("z is a str", attend, "2", 4)
+    of_no_kind("Q is a ndarray", span.span_attention, leaves[0].detach().numpy(), *leaves[1:], z, 4)
+    refused("S = 0 lets no head look back", span.AdaptiveSpan, 2, 0.0, 1.0)
     ranges(span.AdaptiveSpan, h=(3, 1), S=(40.0,), R=(8.0,), start=(5.0, 0.0, 40.0))

@@ -41,6 +41,17 @@ def test_the_others_are_bounds_of_it() -> None:
     assert hoeffding(0.1, 60, 0.2) == pytest.approx(math.exp(-1.2))
 
 
+def test_a_count_is_not_rounded_up_by_a_last_digit() -> None:
+    """0.29 · 100 is 28.999999999999996, 0.57 · 100 is 56.99999999999999, 0.07 · 100 is 7.000…01."""
+    for lost in (7, 14, 28, 29, 55, 57, 58):
+        wanted = math.e * tail(lost, 100, Fraction(3, 5))
+        if wanted < 1:
+            below = hoeffding_bentkus(lost / 100, 100, 0.6)
+            assert below <= wanted * (1 + 1e-9)
+    seven = math.e * tail(7, 100, Fraction(3, 20))
+    assert 0.07 * 100 > 7 and hoeffding_bentkus(0.07, 100, 0.15) == pytest.approx(seven)
+
+
 @pytest.mark.parametrize("p_value", [hoeffding, hoeffding_bentkus])
 def test_a_risk_of_delta_is_never_rejected(p_value: object) -> None:
     assert (p_value(np.linspace(0.1, 1, 10), 500, 0.1) == 1).all()  # type: ignore[operator]

@@ -158,3 +158,18 @@ def test_errors_say_what_to_do() -> None:
     ranges(slopes, h=(4, 1))
     X = torch.randn(3, 1, 2, 5, 4)
     refused("m is for 4 heads, Q has 2; give Alibi them", Alibi(4), *X, Where(causal()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_far_places_are_not_rounded_in_half_precision(dtype: torch.dtype) -> None:
+    """A key's place, 1000 say, is 1000 or 1004 there: beside a slope of 1/2 the answer is gone."""
+    X = torch.randn(3, 1, 1, 4096, 8).to(dtype)
+    core = Alibi(1)
+    core.m.fill_(0.5)
+    exact = core.double()(*X.double(), Where(causal()))[0]
+    got = core.float()(*X, Where(causal()))[0]
+    assert got.dtype == dtype and (got.double() - exact).abs().max() < 0.1
+    Q, K = with_places(X[0], X[1], core.m)
+    V = F.pad(X[2], (0, 1))
+    rounded = F.scaled_dot_product_attention(Q, K, V, is_causal=True, scale=8**-0.5)[..., :-1]
+    assert (rounded.double() - exact).abs().max() > 0.5

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from refusals import ranges, refused
+from refusals import of_no_kind, ranges, refused
 from torch import Tensor
 
 from tfviz.attention import attention
@@ -119,3 +119,10 @@ def test_errors_say_what_to_do() -> None:
     ranges(DA, h=(3, 1))
     X = torch.randn(3, 1, 2, 5, 4)
     refused("α is for 3 heads, Q has 2; give DA them", DA(3), *X, Where(causal()))
+    two = torch.zeros(2)
+    for wrong in (two.numpy(), "0.5", 0.5, None):
+        kind = type(wrong).__name__
+        of_no_kind(f"alpha is a {kind}; give a tensor", da_attention, *X, wrong, two)
+        of_no_kind(f"beta is a {kind}; give a tensor", da_attention, *X, two, wrong)
+    of_no_kind("Q is a ndarray", da_attention, X[0].numpy(), *X[1:], two, two)
+    refused("beta has shape (3,) … 2 heads; give one", da_attention, *X, two, torch.zeros(3))

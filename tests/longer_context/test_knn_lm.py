@@ -128,6 +128,22 @@ def test_another_models_store_is_refused(tmp_path: Path) -> None:
         room.open_store(tmp_path, other)
 
 
+def test_a_store_that_is_being_written_anew_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = gpt()
+    room.write_store(model, IDS, tmp_path, L=32)
+
+    def stopped(*given: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(room, "contexts", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        room.write_store(model, IDS.flip(0), tmp_path, L=32)
+    with pytest.raises(FileNotFoundError, match="no finished store"):
+        room.open_store(tmp_path, model)
+
+
 def test_faiss_finds_the_same_and_cells_find_most() -> None:
     rng = np.random.default_rng(0)
     keys = rng.standard_normal((4000, 16)).astype(np.float32)

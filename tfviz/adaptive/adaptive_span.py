@@ -55,6 +55,7 @@ def span_definition(
 ) -> tuple[Float[Tensor, "*b L dv"], Float[Tensor, "*b L L"]]:
     """Causal softmax over everything, then the mask, then each row divided by its sum. z is that of
     each query, (…, L), or (…, 1) for all of a head."""
+    check(z, R)
     i, j = positions(Q.shape[-2], K.shape[-2], Q.device)
     s = (Q @ K.mT / math.sqrt(Q.shape[-1])).masked_fill(j > i, -math.inf)
     A = s.softmax(-1) * ramp(i - j, z.unsqueeze(-1), R)
@@ -71,22 +72,27 @@ def span_attention(
 ) -> Float[Tensor, "b h L dv"]:
     """The same in O(L Σ_h (z_h + R) d): each head meets the keys that its longest span reaches.
 
-    z is (h, 1), or (b, h, L) where each query has its own. Raises ValueError for other shapes,
-    negative spans and R <= 0.
+    z is (h, 1), or (b, h, L) where each query has its own. Raises TypeError or ValueError for other
+    kinds and shapes, spans that are negative or not finite, and R <= 0.
     """
     _qkv.check(Q, K, V, self_attention=True)
     check(z, R)
     b, h, L, _ = Q.shape
     if z.shape not in ((h, 1), (b, h, L)):
         raise ValueError(f"z has shape {tuple(z.shape)}; give {(h, 1)}, or {(b, h, L)}")
+    if not z.requires_grad:  # a mask that learns goes to a kernel that has second derivatives
+        Q, K, V = _qkv.once(Q, K, V)
     spans = z.unsqueeze(0).unbind(1) if z.dim() == 2 else z.unbind(1)
     heads = zip(Q.unbind(1), K.unbind(1), V.unbind(1), spans, strict=True)
     return torch.stack([_head(*head, R) for head in heads], 1)
 
 
 def check(z: Tensor, R: float) -> None:
+    _arguments.tensor("z", z, "(h, 1) or (b, h, L)")
     if _arguments.real("R", R, 0) == 0:
         raise ValueError("R = 0 is a step, from which z gets no gradient; choose R > 0")
+    if not torch.isfinite(z.detach().sum()):
+        raise ValueError("z holds NaN or infinity; look where it was computed, or clamp it at S")
     if z.detach().min() < 0:
         raise ValueError(f"z holds {z.min().item():.3g}; a span cannot be negative: clamp it at 0")
 
@@ -128,6 +134,8 @@ class Span(Dense):
     def __init__(self, S: float, R: float) -> None:
         super().__init__()
         self.S, self.R = _arguments.real("S", S, 0), _arguments.real("R", R, 0)
+        if not self.S:
+            raise ValueError("S = 0 lets no head look back, and nothing is learned; choose S > 0")
         self.z = torch.zeros(())
         check(self.z, R)
 

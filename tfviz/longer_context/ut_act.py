@@ -107,14 +107,14 @@ class Halting(Universal):
             moved = F.linear(when, W)  # what the step adds to each query, key and value
             fresh = running if t == 1 else fresh  # states that the step before has made
             made = F.linear(s[fresh] + place[fresh % L], W[d:], bias[d:])
-            kept, fresh = kept.index_copy(0, fresh, made), running
-            K, V = (kept + moved[d:]).view(b, L, -1).split(attend.widths[1:], -1)
+            kept, fresh = kept.index_copy(0, fresh, made.to(kept)), running
+            K, V = (kept + moved[d:].to(kept)).view(b, L, -1).split(attend.widths[1:], -1)
             # rows of a text stand side by side, filled up to the text with most
             slot = torch.arange(len(running), device=text.device)
             slot = slot - torch.searchsorted(text, text)
             most = int(slot.max()) + 1
             asks = F.linear(X, W[:d], bias[:d]) + moved[:d]
-            Q = X.new_zeros(b, most, d).index_put((text, slot), asks)
+            Q = X.new_zeros(b, most, d).index_put((text, slot), asks.to(X))
             mask = torch.ones(b, most, L, dtype=torch.bool, device=text.device)
             mask[text, slot] = seen[at] if seen.dim() == 2 else seen[text, at]
             heads = attend._heads
