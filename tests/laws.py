@@ -444,7 +444,8 @@ def second_derivatives_are_right_or_refused(way: Way) -> None:
         out, dice = call(*leaves), Generator().manual_seed(1)
         aim, *along = (torch.randn(x.shape, dtype=x.dtype, generator=dice) for x in (out, *learnt))
         first = torch.autograd.grad(out, learnt, aim, create_graph=True, allow_unused=True)
-        total = sum((g * a).sum() for g, a in zip(first, along, strict=True) if g is not None)
+        pairs = zip(first, along, strict=True)
+        total = torch.stack([(g * a).sum() for g, a in pairs if g is not None]).sum()
         return torch.autograd.grad(total, learnt, allow_unused=True)
 
     try:

@@ -62,7 +62,7 @@ MU = torch.linspace(0, 60, 72, dtype=torch.float64).sin().view(3, 4, 6)
 EDGES = torch.randint(24, (2, 3, 60, 2), generator=torch.Generator().manual_seed(0))
 MOVES = torch.eye(4, dtype=torch.float64).roll(1, 0).expand(2, 3, 4, 4)
 DRAWN = bb.random_blocks(6, 1, seed=0)
-IMAGE = {"width": 4, "h_q": 2, "w_q": 2, "h_m": 1, "w_m": 1}
+IMAGE: dict[str, Any] = {"width": 4, "h_q": 2, "w_q": 2, "h_m": 1, "w_m": 1}
 
 
 def loops(Q: Tensor, K: Tensor, V: Tensor, pattern: Tensor | None = None) -> Tensor:
@@ -92,8 +92,8 @@ def da(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
 
 
 def routing(Q: Tensor, K: Tensor, V: Tensor) -> Any:
-    at = (rt.taken(rt.members(x, MU, 6), x.shape[2]) for x in (Q, K))
-    return rt.routing_definition(Q, K, V, rt.together(*at))
+    q, k = (rt.taken(rt.members(x, MU, 6), x.shape[2]) for x in (Q, K))
+    return rt.routing_definition(Q, K, V, rt.together(q, k))
 
 
 def over(pattern: P.Pattern) -> Callable[..., Any]:
