@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +20,7 @@ import torch
 from refusals import of_no_kind, refused
 from three import Three, three
 from three import qkv as heads_of_three
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from tfviz import patterns as P
 from tfviz.adaptive.adaptive_span import AdaptiveSpan, Span, ramp
@@ -71,9 +73,74 @@ class Subject:
             made = made.to(dtype)
         return made
 
+    def ways(self) -> Iterator[Way]:
+        """Each pattern, the first also with A asked for."""
+        core = self.core()
+        weights = tuple(core.parameters()) if isinstance(core, nn.Module) else ()
+
+        def way(pattern: P.Pattern, asked: bool) -> Way:
+            def call(Q: Tensor, K: Tensor, V: Tensor, real: Tensor | None = None) -> Tensor:
+                return typed(core, Q)(Q, K, V, Where(pattern, real=real, weights=asked))[0]
+
+            def definition(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+                return self.definition(typed(core, Q), Q, K, V, mask_of(pattern, Q.shape[2]))[0]
+
+            masks = {"real": torch.ones(B, L, dtype=torch.bool)}
+            return Way(call, definition, qkv, L, (1, 2, 3, L - 1, L + 1), weights, masks)
+
+        for n, pattern in enumerate(self.patterns):
+            yield from (way(pattern, asked) for asked in ((False, True) if n == 0 else (False,)))
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way from queries, keys and values to an answer, and what it should say."""
+
+    call: Callable[..., Tensor]
+    definition: Callable[..., Tensor]
+    inputs: Callable[[int], Three]  # of this length, without gradients
+    length: int
+    lengths: tuple[int, ...]  # such as one more and one fewer than what a block divides
+    weights: tuple[Tensor, ...] = ()
+    masks: Mapping[str, Tensor] = field(default_factory=dict)  # arguments that want Booleans
+
+
+@dataclass(frozen=True)
+class Function:
+    """A public function of Q, K and V before the law, and its definition by all pairs.
+
+    Both are called with 3 heads of `length` rows, and of as many as `lengths` say; whatever else
+    they take has the type of Q.
+    """
+
+    call: Callable[..., Any]
+    definition: Callable[..., Any]
+    length: int = 24
+    lengths: tuple[int, ...] = (1, 23, 24, 25, 48)
+    masks: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def ways(self) -> Iterator[Way]:
+        def out_of(call: Callable[..., Any]) -> Callable[..., Tensor]:
+            def out(*X: Tensor, **named: Any) -> Tensor:
+                answer = call(*X, **named)
+                return answer[0] if isinstance(answer, tuple) else answer
+
+            return out
+
+        def inputs(L: int) -> Three:
+            return three(x.detach() for x in heads_of_three(L))
+
+        call, definition = out_of(self.call), out_of(self.definition)
+        yield Way(call, definition, inputs, self.length, self.lengths, masks=self.masks)
+
 
 def qkv(L: int = L, h_kv: int = H, dtype: torch.dtype = torch.float64) -> Three:
     return three(torch.randn(B, h, L, D, dtype=dtype) for h in (H, h_kv, h_kv))
+
+
+def typed(core: Any, X: Tensor) -> Any:
+    """The core with weights of the type of X."""
+    return core.to(X.dtype) if isinstance(core, nn.Module) else core
 
 
 def mask_of(pattern: P.Pattern, L: int = L) -> Tensor:
@@ -228,22 +295,6 @@ def any_real_type(subject: Subject) -> None:
 
 
 @torch.no_grad()
-def memory_may_lie_anyhow(subject: Subject) -> None:
-    """Transposed, strided and expanded inputs."""
-    core, X = subject.core(), qkv()
-    for pattern in subject.patterns[:2]:
-        for asked in (False, True):
-            where = Where(pattern, weights=asked)
-            expected = core(*X, where)[0]
-            turned = [x.mT.contiguous().mT for x in X]
-            close(core(*turned, where)[0], expected)
-            spread = [torch.stack([x, -x], -1).flatten(-2)[..., ::2] for x in X]
-            close(core(*spread, where)[0], expected)
-    one = [x[:1].expand(B, -1, -1, -1) for x in X]
-    close(core(*one, Where(P.causal()))[0], core(*(x.clone() for x in one), Where(P.causal()))[0])
-
-
-@torch.no_grad()
 def bad_input_is_named(subject: Subject) -> None:
     """Padding that is not Boolean or not for all keys, a pattern of another length."""
     core, X = subject.core(), qkv()
@@ -283,6 +334,146 @@ def it_grows_no_faster_than_it_says(subject: Subject) -> None:
         return lambda: core(*X, where)
 
     assert slope(largest_storage, at, (256, 1024)) <= subject.exponent + 0.1
+
+
+# --- laws for every call of Q, K and V, a core's or a function's ---------------------------------
+
+
+def memory_may_lie_anyhow(way: Way) -> None:
+    """Numbers and gradients do not depend on how the inputs lie in memory."""
+    X, aim = way.inputs(way.length), None
+    for layout in LAYOUTS:
+        plain = three(x.requires_grad_() for x in X)
+        wanted = way.call(*(layout(x).contiguous() for x in plain))
+        aim = torch.randn_like(wanted)
+        grads = torch.autograd.grad(wanted, plain, aim, allow_unused=True)
+        out = way.call(*map(layout, plain))
+        close(out, wanted)
+        for got, right in zip(
+            torch.autograd.grad(out, plain, aim, allow_unused=True), grads, strict=True
+        ):
+            close_or_none(got, right)
+
+
+def transposed(x: Tensor) -> Tensor:
+    return x.mT.contiguous().mT
+
+
+def heads_last(x: Tensor) -> Tensor:
+    return x.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def every_second_number(x: Tensor) -> Tensor:
+    return torch.stack([x, -x], -1).flatten(-2)[..., ::2]
+
+
+def sliced(x: Tensor) -> Tensor:
+    return torch.cat([x[:, :, -2:], x, x[:, :, :1]], 2)[:, :, 2:-1]
+
+
+def one_text_for_all(x: Tensor) -> Tensor:
+    return x[:1].expand(len(x), -1, -1, -1)
+
+
+LAYOUTS = (transposed, heads_last, every_second_number, sliced, one_text_for_all)
+
+
+def training_after_inference(way: Way) -> None:
+    """What was planned and kept in inference mode does no harm to training."""
+    forget_plans()
+    X = way.inputs(way.length)
+    with torch.inference_mode():
+        way.call(*X)
+    leaves = three(x.requires_grad_() for x in X)
+    learnt = [*leaves, *way.weights]
+    out, wanted = way.call(*leaves), way.definition(*leaves)
+    aim = torch.randn_like(wanted)
+    ways = (torch.autograd.grad(x, learnt, aim, allow_unused=True) for x in (out, wanted))
+    for got, right in zip(*ways, strict=True):
+        close_or_none(got, right)
+
+
+def forget_plans() -> None:
+    """Empty every `lru_cache` of the library's rooms, so that the next call plans anew."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tfviz.") and name.split(".")[1] not in (
+            "data",
+            "explorers",
+            "experiments",
+        ):
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
+
+
+def half_precision_is_near(way: Way) -> None:
+    """bfloat16, and float32 under autocast, give finite numbers and gradients, near the exact."""
+    X = three(x.bfloat16().double() for x in way.inputs(way.length))
+    for dtype, autocast in ((torch.bfloat16, False), (torch.float32, True)):
+        leaves = three(x.to(dtype).requires_grad_() for x in X)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            out = way.call(*leaves)
+            grads = torch.autograd.grad(out.float().sum(), leaves, allow_unused=True)
+        assert all(g is None or g.isfinite().all() for g in grads)
+        torch.testing.assert_close(out.double(), way.definition(*X), atol=NEAR, rtol=NEAR)
+
+
+NEAR = 0.2
+"""How far bfloat16, with three digits, may stand from the exact numbers."""
+
+
+def loud_scores_stay_finite(way: Way) -> None:
+    """float16 ends at 65,504: scores beyond are answered with finite numbers or refused."""
+    Q, K, V = way.inputs(way.length)
+    loud = three(x.half() for x in (180 * Q, 180 * K, V))
+    out = answered_or_refused(way.call, *loud)
+    assert out is None or out.isfinite().all()
+
+
+def second_derivatives_are_right_or_refused(way: Way) -> None:
+    """The gradient of a gradient is that of the definition, or one clear error says who has it;
+    also where plans were made in inference mode."""
+    X = way.inputs(way.length)
+    forget_plans()
+    with torch.inference_mode():
+        way.call(*X)
+    leaves = three(x.requires_grad_() for x in X)
+    learnt = [*leaves, *way.weights]
+
+    def second(call: Callable[..., Tensor]) -> Sequence[Tensor | None]:
+        out, dice = call(*leaves), Generator().manual_seed(1)
+        aim, *along = (torch.randn(x.shape, dtype=x.dtype, generator=dice) for x in (out, *learnt))
+        first = torch.autograd.grad(out, learnt, aim, create_graph=True, allow_unused=True)
+        pairs = zip(first, along, strict=True)
+        total = torch.stack([(g * a).sum() for g, a in pairs if g is not None]).sum()
+        return torch.autograd.grad(total, learnt, allow_unused=True)
+
+    try:
+        found = second(way.call)
+    except RuntimeError as error:
+        assert re.search("second derivative.*[;:] ", str(error)), f"{error!r} is not clear"
+        return
+    for got, right in zip(found, second(way.definition), strict=True):
+        close_or_none(got, right)
+
+
+def any_length_is_right_or_refused(way: Way) -> None:
+    """One more and one fewer than what divides, a single token, none: the definition's numbers, or
+    a clear refusal."""
+    for n in (0, *way.lengths):
+        X = way.inputs(n)
+        out = answered_or_refused(way.call, *X)
+        if out is not None:
+            close(out, way.definition(*X)) if n else close(out, X[2])
+
+
+def numbers_are_no_mask(way: Way) -> None:
+    """Who may attend to whom is said by Booleans: integers and fractions are refused by name."""
+    X = way.inputs(way.length)
+    for name, mask in way.masks.items():
+        way.call(*X, **{name: mask})
+        for wrong in (mask.long(), ~mask.long(), mask.float()):
+            of_no_kind(f"{name} … {wrong.dtype}", way.call, *X, **{name: wrong})
 
 
 # --- for cores that stand under no law of patterns ------------------------------------------------
@@ -397,10 +588,18 @@ LAWS: tuple[Callable[[Subject], None], ...] = (
     rows_of_a_batch_do_not_meet,
     a_window_over_everything_is_no_window,
     any_real_type,
-    memory_may_lie_anyhow,
     bad_input_is_named,
     what_was_answered_cannot_change,
     it_grows_no_faster_than_it_says,
+)
+COMMON: tuple[Callable[[Way], None], ...] = (
+    memory_may_lie_anyhow,
+    training_after_inference,
+    half_precision_is_near,
+    loud_scores_stay_finite,
+    second_derivatives_are_right_or_refused,
+    any_length_is_right_or_refused,
+    numbers_are_no_mask,
 )
 
 
@@ -411,6 +610,22 @@ def agree_with_gradients(got: Tensor, wanted: Tensor, leaves: Sequence[Tensor]) 
     ways = (torch.autograd.grad(out, leaves, aim) for out in (got, wanted))
     for a, b in zip(*ways, strict=True):
         torch.testing.assert_close(a, b)
+
+
+def close_or_none(got: Tensor | None, wanted: Tensor | None) -> None:
+    """Gradients; None is one of zeros."""
+    if got is not None or wanted is not None:
+        nothing = torch.zeros_like(got if got is not None else wanted)  # type: ignore[arg-type]
+        close(nothing if got is None else got, nothing if wanted is None else wanted)
+
+
+def answered_or_refused(call: Callable[..., Tensor], *X: Tensor) -> Tensor | None:
+    """What it answers, or None if it refuses and says what to do."""
+    try:
+        return call(*X)
+    except (ValueError, TypeError) as error:
+        assert re.search("[;:] ", str(error)), f"{error!r} does not say what to do"
+        return None
 
 
 def clone(state: Any) -> Any:

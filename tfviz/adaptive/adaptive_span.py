@@ -23,11 +23,11 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
+from tfviz._fused import fused_attention
 from tfviz.attention import CAUSAL
 from tfviz.cores import Dense, Where, positions
 
@@ -108,11 +108,11 @@ def _head(q: Tensor, k: Tensor, v: Tensor, z: Tensor, R: float) -> Tensor:
     L = q.shape[1]
     W = min(L - 1, reached(z, R))
     first = W + (L - W) % BLOCK
-    n, here, each = (L - first) // BLOCK, torch.arange(L, device=q.device), z.shape[1] > 1
+    n, here, each = (L - first) // BLOCK, torch.arange(L, device=q.device), z.numel() > 1
 
     def part(q: Tensor, k: Tensor, v: Tensor, x: Tensor, z: Tensor) -> Tensor:
         seen = log_ramp(x, z.unsqueeze(-1), R).masked_fill(x < 0, -math.inf)
-        return F.scaled_dot_product_attention(q, k, v, seen.to(q.dtype))
+        return fused_attention(q, k, v, seen.to(q.dtype))
 
     done = []
     if first:
