@@ -122,7 +122,7 @@ def test_parity_with_sinkhorn_transformer() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    Q, K, V = qkv()
+    Q = qkv()[0]
     refused("n = 5 does not divide L = 24", sk.cut, Q, 5)
     refused("tau = 0; a temperature is above 0", sk.sinkhorn, scores(3), 3, tau=0)
     refused("steps = 4 ends with columns", sk.Sinkhorn, 4, steps=4)
