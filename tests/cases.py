@@ -28,8 +28,8 @@ def cases() -> dict[str, Case]:
 
 
 def functions() -> dict[str, Function]:
-    """The functions of Q, K and V that the cases name."""
-    return {name: f for case in cases().values() for name, f in case.functions.items()}
+    """The functions of Q, K and V that the cases name: {"sparse_attention()": …}."""
+    return {f"{name}()": f for case in cases().values() for name, f in case.functions.items()}
 
 
 def _case(file: Path) -> Case:

@@ -132,16 +132,16 @@ def test_spans_are_learned_priced_and_kept_between_zero_and_S() -> None:
 
 def test_second_derivatives_are_right_or_refused_in_words() -> None:
     """Where spans learn they are there; where they are fixed torch's kernel has none."""
-    Q, K, V = (x[:, :, :80] for x in qkv(80, h=2))
+    Q, K = (x[:, :, :80] for x in qkv(80, h=2)[:2])
     z = of_heads(5.5, 9.25)
 
     def twice(attend: Callable[..., Tensor], z: Tensor) -> list[Tensor]:
-        grads = torch.autograd.grad(attend(z).square().sum(), [Q, K, V], create_graph=True)
+        grads = torch.autograd.grad(attend(z).square().sum(), [Q, K], create_graph=True)
         size = torch.stack([g.square().sum() for g in grads]).sum()
-        return list(torch.autograd.grad(size, [Q, K, V]))
+        return list(torch.autograd.grad(size, [Q, K]))
 
-    blocks = partial(span.span_attention, Q, K, V, R=4.0)
-    definition = lambda z: span.span_definition(Q, K, V, z, 4.0)[0]  # noqa: E731
+    blocks = partial(span.span_attention, Q, K, K, R=4.0)
+    definition = lambda z: span.span_definition(Q, K, K, z, 4.0)[0]  # noqa: E731
     for a, b in zip(twice(blocks, z), twice(definition, z), strict=True):
         close(a, b)
     with pytest.raises(NotImplementedError, match="first derivatives only; for second"):
