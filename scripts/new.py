@@ -36,8 +36,10 @@ from torch import Tensor, nn
 from tfviz.cores import Where
 
 
-def ${id}_definition(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
-    """The output, as literally as the formula. TODO: shapes, and errors as "Raises …"."""
+def ${id}_definition(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The output and the weights, as literally as the formula. TODO: shapes, and "Raises …"."""
     raise NotImplementedError("$id: write its definition")
 
 
@@ -56,18 +58,27 @@ PROOF = Template('''\
 from __future__ import annotations
 
 import pytest
+from laws import Case
+from torch import Tensor
 
 from $module import $Class, ${id}_definition
-
-assert $Class and ${id}_definition
 
 
 def test_a_number_by_hand() -> None:
     pytest.fail("$id: work out one small case by hand, and compare the definition with it")
 
 
-def test_the_core_is_the_definition() -> None:
-    pytest.fail("$id: compare the core with the definition, and the gradients of both")
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def defined(
+    core: $Class, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The definition with the weights of a core: the laws compare the two."""
+    return ${id}_definition(Q, K, V, mask)
+
+
+CASE = Case($Class, defined, mutants=[])
 ''')
 
 EXPLORER = Template('''\
@@ -255,7 +266,7 @@ def after_a_mechanism(row: Mechanism) -> list[str]:
     return [
         f"  1. Write tfviz/{row.part}/{row.id}.py: the definition, then the core.",
         f"  2. pytest tests/{row.part}/test_{row.id}.py says what must be proven.",
-        '  3. Take the core through the laws: see "A core" in CONTRIBUTING.md.',
+        f"  3. pytest tests/test_laws.py -k {row.id} takes the core through the laws, by its CASE.",
         f"  4. make new KIND=chapter NAME={row.part}/{row.chapter}, if it is not there; then "
         "make new KIND=explorer NAME=…",
         f'  5. Say status = "built" in the row {row.id} of tfviz/catalogue.toml: '

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from golden import drawn
-from laws import COMMON, CORES, LAWS, Subject, Way
+from laws import COMMON, LAWS, Case, Way, definition_is_efficient_with_gradients
 
 from tfviz.patterns import Domain, Pattern
 from tfviz.patterns import families as F
@@ -24,25 +24,39 @@ def blocks(kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE, re.M | re.S)
 
 
-def core_of_the_guide() -> tuple[str, Subject]:
-    """Its two blocks of Python: a core with its definition, and its line in `CORES`."""
-    code, line = blocks("python")[:2]
-    namespace: dict[str, Any] = {"Subject": Subject}
-    exec(code, namespace)
-    [(name, subject)] = eval("{" + line + "}", namespace).items()
-    assert name not in CORES, "the guide writes what is not there yet"
-    return name, subject
+def case_of_the_guide() -> Case:
+    """Its two blocks of Python: a core with its definition, and its case."""
+    namespace: dict[str, Any] = {"Case": Case}
+    for code in blocks("python")[:2]:
+        exec(code, namespace)
+    case: Case = namespace["CASE"]
+    return case
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_the_core_of_the_guide_obeys_every_law(law: Callable[[Subject], None]) -> None:
-    law(core_of_the_guide()[1])
+def test_the_core_of_the_guide_obeys_every_law(law: Callable[[Case], None]) -> None:
+    case = case_of_the_guide()
+    if law.__name__ not in case.reasons:
+        law(case)
 
 
 @pytest.mark.parametrize("law", COMMON, ids=lambda law: law.__name__)
 def test_so_do_its_calls(law: Callable[[Way], None]) -> None:
-    for way in core_of_the_guide()[1].ways():
+    for way in case_of_the_guide().ways():
         law(way)
+
+
+def test_its_mutant_is_found_out() -> None:
+    """The core with its line broken is not its definition any more."""
+    ((_, old, new),) = case_of_the_guide().mutants
+    room, case = blocks("python")[:2]
+    core = room.index("class ")
+    broken = room[:core] + room[core:].replace(old, new)
+    assert broken != room
+    namespace: dict[str, Any] = {"Case": Case}
+    exec(broken + case, namespace)
+    with pytest.raises(AssertionError):
+        definition_is_efficient_with_gradients(namespace["CASE"])
 
 
 def test_the_pattern_of_the_guide_is_its_mask() -> None:

@@ -33,6 +33,7 @@ def test_a_mechanism_has_its_room_and_a_test_that_says_what_is_missing(root: Pat
     for file in (room, proof):
         ast.parse(file.read_text("utf8"))
     assert 'pytest.fail("synthesizer: work out one small case' in proof.read_text("utf8")
+    assert "\nCASE = Case(" in proof.read_text("utf8"), "the laws find it by this"
     assert any('status = "built"' in line for line in said)
     room.write_text("mine", "utf8")
     assert "  is there  tfviz/priors/synthesizer.py" in new.mechanism("synthesizer", root)
