@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tfviz import _qkv, patterns
-from tfviz._fused import fused_attention
+from tfviz._qkv import fused_attention
 from tfviz.patterns.pattern import Pattern
 from tfviz.sparse_attention import sparse_attention
 

@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
-from tfviz._fused import fused_attention
+from tfviz._qkv import fused_attention
 from tfviz.attention import CAUSAL
 from tfviz.cores import Dense, Where, positions
 
@@ -80,8 +80,6 @@ def span_attention(
     b, h, L, _ = Q.shape
     if z.shape not in ((h, 1), (b, h, L)):
         raise ValueError(f"z has shape {tuple(z.shape)}; give {(h, 1)}, or {(b, h, L)}")
-    if not z.requires_grad:  # a mask that learns goes to a kernel that has second derivatives
-        Q, K, V = _qkv.once(Q, K, V)
     spans = z.unsqueeze(0).unbind(1) if z.dim() == 2 else z.unbind(1)
     heads = zip(Q.unbind(1), K.unbind(1), V.unbind(1), spans, strict=True)
     return torch.stack([_head(*head, R) for head in heads], 1)

@@ -24,7 +24,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
-from tfviz._fused import fused_attention
+from tfviz._qkv import fused_attention
 from tfviz.attention import CAUSAL
 from tfviz.cores import Dense, Where, positions
 
