@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 import torch
-from laws import agree_with_gradients, work_grows_no_faster
+from laws import Case, Function, agree_with_gradients, work_grows_no_faster
 from refusals import of_no_kind, refused
 from three import Three, qkv, three
 from torch import Tensor
@@ -173,3 +173,26 @@ def test_bad_input_is_named() -> None:
         refused(f"drawn names block {wrong} to {wrong}; there are 3", attend, 4, drawn)
         refused(f"drawn names block {wrong}", bb.key_blocks, drawn[0])
     of_no_kind("drawn is torch.float32; give whole numbers", attend, 4, torch.zeros(1, 3, 1))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+SIX = bb.random_blocks(6, 1, seed=0)
+
+
+CASE = Case(
+    functions={
+        "Big Bird": Function(
+            partial(bb.bigbird_attention, block=4, drawn=SIX),
+            partial(bb.bigbird_definition, block=4, drawn=SIX),
+        )
+    },
+    mutants=[
+        (
+            "a drawn block that is in the window",
+            "((I - J).abs() > 1)",
+            "((I - J).abs() > 0)",
+        ),
+    ],
+)

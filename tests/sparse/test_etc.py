@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from golden import drawn
-from laws import agree_with_gradients, work_grows_no_faster
+from laws import Case, Function, agree_with_gradients, work_grows_no_faster
 from refusals import of_no_kind, refused
 from torch import Tensor
 
@@ -197,3 +197,38 @@ def test_bad_input_is_named() -> None:
     refused("lengths = []; give", etc.sentence_masks, [], 2)
     refused("lengths[1] = 0", etc.owners, [3, 0])
     refused("radius = -1", called, x, etc.etc_attention, -1)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+OPEN = etc.Pieces(*(torch.ones(24, n, dtype=torch.bool) for n in (24, 24, 24, 5)))
+
+
+def of_one_text(way: Callable[..., Any]) -> Callable[..., Any]:
+    """The text is at once its own global tokens."""
+
+    def attend(Q: Tensor, K: Tensor, V: Tensor, **masks: Tensor) -> Tensor:
+        told = {"masks": OPEN._replace(**masks)} if masks else {}
+        out: Tensor = way(Q, Q, etc.shared(K, K), etc.shared(V, V), 2, **told)[1]
+        return out
+
+    return attend
+
+
+CASE = Case(
+    functions={
+        "ETC": Function(
+            of_one_text(etc.etc_attention),
+            of_one_text(etc.etc_definition),
+            masks={"l2g": OPEN.l2g.tril(), "g2g": OPEN.g2g.tril()},
+        )
+    },
+    mutants=[
+        (
+            "two softmaxes, half and half",
+            "(z_ll - z_lg).sigmoid()",
+            "(0 * z_ll + 0.5)",
+        ),
+    ],
+)
