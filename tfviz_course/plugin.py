@@ -92,6 +92,7 @@ def configure(c: Any) -> None:
     filters = {"markdown2html": f"{ME}.markdown", "highlight_code": f"{ME}.highlight"}
     c.HTMLExporter.filters = filters
     # files named by students: ids are checked, and nobody's work is replaced without a question
+    c.ZipCollectApp.extractor_plugin = "tfviz_course.collect.Uploads"
     c.ZipCollectApp.collector_plugin = "tfviz_course.collect.NamedFiles"
 
 
