@@ -447,18 +447,9 @@ $<script>document.title = 'SCRIPT-OF-A-SUBMISSION'</script>$
     }
 
 
-@student()
-def covers_the_points(hand_in: HandIn) -> None:
-    """Borrows the looks and names of the grading page: a transparent "full credit" button over the
-    whole window, boxes for points, signs piled upon signs."""
-    cover = "position: fixed; inset: 0; z-index: 9999; opacity: 0"
-    hand_in.answer(
-        "ex-repair",
-        WRITTEN
-        + f"""
-
+COVER = r"""
 <a class="full-credit modal-backdrop fade" href="https://elsewhere.example/"> </a>
-<div class="full-credit" style="{cover}">x</div>
+<div class="full-credit" style="position: fixed; inset: 0; z-index: 9999; opacity: 0">x</div>
 <p class="no-credit" id="statusmessage" name="top">A paragraph</p>
 
 <a class="full-credit modal-backdrop fade in" href="#top" title="x">Full credit</a>
@@ -472,9 +463,15 @@ def covers_the_points(hand_in: HandIn) -> None:
 
 - [x] a task
 
-$\\class{{full-credit modal-backdrop}}{{x}}$ $\\style{{{cover}}}{{x}}$ {"Z" + chr(0x0310) * 2000}
-""",
-    )
+$\class{full-credit modal-backdrop}{x}$ $\style{position: fixed; inset: 0; opacity: 0}{x}$
+"""
+
+
+@student()
+def covers_the_points(hand_in: HandIn) -> None:
+    """Borrows the looks and names of the grading page: a transparent "full credit" button over the
+    whole window, boxes for points, headings with scores."""
+    hand_in.answer("ex-repair", WRITTEN + COVER + "Z" + chr(0x0310) * 2000)
 
 
 @answer("all")
