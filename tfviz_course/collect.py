@@ -217,6 +217,11 @@ class NamedFiles(FileNameCollectorPlugin):
             return None
         if self.claims is None:
             self.claims = self._all_claims()
+            course = self.parent.coursedir
+            submitted = Path(course.format_path(course.submitted_directory, ".", "."))
+            known = [path.name for path in submitted.glob("*")]
+            for said in students.look_alikes([*known, *(student for student, _ in self.claims)]):
+                self.log.warning("Look: %s", said)
         files = self.claims.get((student, _notebook(name, submitted_file)), [])
         if len(files) > 1:
             if submitted_file == files[0]:  # once for all of them

@@ -9,6 +9,7 @@ import textwrap
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,8 @@ def autograde(options: argparse.Namespace) -> None:
     if options.judge_only:
         return
     found = results(options.course, options.name)
-    Console().print(table(found))
+    # remarks and odd names come below, once
+    Console().print(table(replace(found, strange=()), remarks=False))
     judged = sum(seconds > 0 for seconds in took.values())
     known = f"{judged} judged now, {len(took) - judged} known from before"
     print(f"{count(len(took), 'submission')} graded in {time.monotonic() - begin:.0f} s; {known}.")
@@ -157,7 +159,8 @@ def feedback(options: argparse.Namespace) -> None:
 def report(options: argparse.Namespace) -> None:
     """Show the results of the class.
 
-    Prints tables, and writes reports/NAME: the tables as CSV, and two plots.
+    Prints tables, and writes reports/NAME: report.html, one page with everything, the
+    tables as CSV, and two plots.
     """
     from tfviz_course import report as reports
     from tfviz_course.assignment import read_course

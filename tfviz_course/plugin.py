@@ -19,6 +19,7 @@ import bleach  # type: ignore[import-untyped]
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 from jinja2 import pass_context
+from jinja2.filters import do_float, do_round
 from nbconvert.filters import Highlight2HTML
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
@@ -48,7 +49,7 @@ RECORD = [
     f"{ME}.Judge",
     *(f"{STOCK}.{name}" for name in ("SaveAutoGrades", "AssignLatePenalties", "CheckCellMetadata")),
 ]
-FEEDBACK = [f"{ME}.HideHidden", f"{STOCK}.GetGrades", f"{ME}.Looks"]
+FEEDBACK = [f"{ME}.HideHidden", f"{STOCK}.GetGrades", f"{ME}.Waits", f"{ME}.Looks"]
 
 PASSED = "✓ further checks: passed"
 FAILED = "✗ further checks: your answer fails on inputs that you have not seen"
@@ -90,6 +91,7 @@ def configure(c: Any) -> None:
     c.Autograde.autograde_preprocessors = RECORD
     c.GenerateFeedback.preprocessors = FEEDBACK
     filters = {"markdown2html": f"{ME}.markdown", "highlight_code": f"{ME}.highlight"}
+    filters |= {"float": f"{ME}.real", "round": f"{ME}.rounded"}
     c.HTMLExporter.filters = filters
     # files named by students: ids are checked, and nobody's work is replaced without a question
     c.ZipCollectApp.extractor_plugin = "tfviz_course.collect.Uploads"
@@ -257,6 +259,28 @@ class HideHidden(NbGraderPreprocessor):
         return nb, resources
 
 
+class Waits(NbGraderPreprocessor):
+    """In the place of points that an answer does not have yet the feedback says so."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        waits = False
+        for cell in nb.cells:
+            if waits and "nbgrader" in cell.metadata:
+                cell.metadata.nbgrader["score"] = "not graded yet"
+            waits = cell.source == NOT_YET and cell.id.startswith("waits-")
+        return nb, resources
+
+
+def real(value: Any, default: float = 0.0) -> Any:
+    """Jinja's filter `float`, which nbgrader's templates use for points; words stay as they are."""
+    return value if isinstance(value, str) else do_float(value, default)
+
+
+def rounded(value: Any, precision: int = 0) -> Any:
+    """Jinja's filter `round`, through which words pass."""
+    return value if isinstance(value, str) else do_round(value, precision)
+
+
 def _role(cell: NotebookNode) -> str:
     return str(cell.metadata.get("tfviz", {}).get("role", ""))
 
@@ -307,7 +331,15 @@ def _unturned(text: str) -> str:
 
 
 def highlight(source: str, language: str | None = None, metadata: Any = None) -> str:
-    """Code as coloured HTML, a long one without colours; a filter for the templates of nbgrader."""
+    """Code as coloured HTML, a long one without colours; a filter for the templates of nbgrader.
+
+    Installation and set-up fold, so that in formgrader the answers are next to each other.
+    """
+    if (metadata or {}).get("tfviz", {}).get("role") in ("install", "setup"):
+        code = highlight(source, language)
+        return (
+            f"<details><summary>Installation and set-up, the same for all</summary>{code}</details>"
+        )
     source = _unturned(source)
     if len(source) > COLOURED or BLANK.search(source):
         return BOX.format(f'<div class="highlight"><pre>{escape(source)}</pre></div>')

@@ -406,6 +406,19 @@ def test_an_answer_that_waits_is_not_shown_as_zero(pages: dict[str, Page]) -> No
     for student, waits in (("ada", True), ("dan", True), ("bob", False)):
         assert ("Not graded yet." in pages[student].text) is waits
         assert "Do not run this notebook" not in pages[student].text
+        worth = "Score: not graded yet / 4.0"
+        assert (worth in pages[student].text) is waits
+        assert ("Score: 0.0 / 4.0" in pages[student].text) is not waits
+
+
+def test_formgrader_folds_what_is_the_same_for_all(graded: Path) -> None:
+    html = formgraders_page(graded, "ada")
+    sources = [one.source for one in autograded(graded, "ada").cells]
+    ours = [part for part in sources if "%pip install" in part or "import torch" in part]
+    folded = re.findall(r"<details>\s*<summary>Installation and set-up.*?</details>", html, re.S)
+    assert len(folded) >= len(ours) > 1
+    assert "pip install" in Page(folded[0]).text
+    assert "beta_for" not in Page("".join(folded)).text and "beta_for" in Page(html).text
 
 
 def test_formgrader_shows_the_id_of_who_has_no_name(graded: Path) -> None:
