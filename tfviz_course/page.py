@@ -6,6 +6,7 @@ escaping; the plots are the course's own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
@@ -37,7 +38,7 @@ body {
 h1 { margin: 0; font-size: 1.6rem; }
 h2 { margin: 2.2rem 0 .6rem; font-size: 1.2rem; }
 h1 + p { margin-top: .3rem; font-size: 1.1rem; }
-.quiet { color: var(--tfviz-muted); }
+.quiet { color: var(--tfviz-muted); font-weight: normal; white-space: pre-wrap; }
 .wide { overflow-x: auto; }
 .wide:focus-visible { outline: 2px solid var(--tfviz-attention); }
 table { border-collapse: collapse; min-width: 100%; overflow-wrap: normal; }
@@ -134,7 +135,7 @@ def html(found: Results) -> str:
     """The page about these results."""
     from tfviz.plots import DARK, LIGHT
 
-    def theme(colours: dict[str, str]) -> Markup:
+    def theme(colours: Mapping[Any, str]) -> Markup:
         return Markup(" ".join(f"--tfviz-{role}: {one};" for role, one in colours.items()))
 
     rows = [report.exercise_row(found, exercise) for exercise in found.exercises]

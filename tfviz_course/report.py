@@ -149,7 +149,10 @@ def results(course: Path, assignment: str) -> Results:
                     waits = bool(grade.needs_manual_grade)
                     # nbgrader gives an answer in words points by itself only if it is empty
                     empty = grade.auto_score == 0 and grade.manual_score is None
-                    more = {"waits": waits, "unanswered": cell.kind == "written" and empty}
+                    more: dict[str, Any] = {
+                        "waits": waits,
+                        "unanswered": cell.kind == "written" and empty,
+                    }
                     marks.append(replace(cell, points=grade.score, message=why, **more))
             late, penalty = int(entry.total_seconds_late // 60), entry.late_submission_penalty
             about = GRADED, late, penalty, tuple(marks), remarks
@@ -473,5 +476,5 @@ def _matrix(found: Results, students: Sequence[Student]) -> Figure:
         ylabel="student",
         alt=f"Points of {len(students)} students in {len(worth)} exercises, on average "
         f"{'; '.join(words)}. {open_} without points yet.",
-        caption="The darker, the more of the points. Hatched: waits to be graded.",
+        caption="The stronger the colour, the more of the points. Hatched: waits to be graded.",
     )
