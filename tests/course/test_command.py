@@ -17,7 +17,8 @@ from course.classroom import NAME, ROOT, hand_in, points, solution
 from tfviz_course import command
 from tfviz_course.command import main
 
-COMMANDS = ["new", "list", "assignment", "autograde", "feedback", "report", "check"]
+COMMANDS = ["new", "list", "assignment", "autograde", "feedback", "report"]
+COMMANDS += ["students", "extension", "check"]
 
 
 def run(*words: str | Path, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
