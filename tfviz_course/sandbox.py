@@ -197,6 +197,9 @@ _REFUSED = {  # call: its number on each of the machines
 }  # fmt: skip
 _CLONE, _MMAP, _SOCKETS = (56, 220), (9, 222), ((41, 198), (53, 199))  # socket, socketpair
 _CLONE3 = 435
+# fcntl, and its commands that lock records of a file: F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW.
+# Each lock is some 200 bytes of the kernel that no group counts and no limit bounds.
+_FCNTL, _LOCKING = (72, 25), (6, 7, 37, 38)
 # flags of clone: a user namespace, and a child of one's own parent: not below what is watched
 _NEW_USER, _PARENT = 0x10000000, 0x8000
 _SHARED_ANONYMOUS = 0x21
@@ -215,7 +218,8 @@ def _filter() -> bytes:
     load, equal, bits, back = 0x20, 0x15, 0x45, 0x06
     allow, refuse, kill = (back, 0, 0, 0x7FFF0000), (back, 0, 0, 0x00050001), (back, 0, 0, 1 << 31)
     absent, family = (back, 0, 0, 0x00050026), (back, 0, 0, 0x00050061)  # ENOSYS, EAFNOSUPPORT
-    first, fourth = (load, 0, 0, 16), (load, 0, 0, 40)  # lower halves of arguments
+    no_lock = (back, 0, 0, 0x00050025)  # ENOLCK
+    first, second, fourth = ((load, 0, 0, at) for at in (16, 24, 40))  # lower halves of arguments
 
     def when(call: int, *lines: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
         return [(equal, 0, len(lines), call), *lines]
@@ -229,6 +233,8 @@ def _filter() -> bytes:
     program += when(_CLONE[column], first, (bits, 0, 1, _NEW_USER | _PARENT), refuse, allow)
     both = _SHARED_ANONYMOUS  # pages that no process is counted with, once it lets go of them
     program += when(_MMAP[column], fourth, (0x54, 0, 0, both), (equal, 0, 1, both), refuse, allow)
+    locks = [(equal, len(_LOCKING) - n, 0, one) for n, one in enumerate(_LOCKING)]
+    program += when(_FCNTL[column], second, *locks, allow, no_lock)
     known = [(equal, len(_FAMILIES) - n, 0, one) for n, one in enumerate(_FAMILIES)]
     for call in _SOCKETS:
         program += when(call[column], first, *known, family, allow)

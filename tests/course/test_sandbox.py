@@ -215,7 +215,7 @@ def test_it_is_nobody_and_cannot_become_somebody(shared: Session) -> None:
     found = value(
         shared,
         """
-import ctypes, os
+import ctypes, os, struct
 status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines())
 libc = ctypes.CDLL(None, use_errno=True)
 found = {name: status[name] for name in ("CapEff", "CapPrm", "CapAmb", "NoNewPrivs", "Seccomp")}
@@ -229,6 +229,9 @@ found["semaphores"] = libc.semget(0, 1, 0o600 | 0o1000)
 found["messages"] = libc.msgget(0, 0o600 | 0o1000)
 found["pages"] = libc.mmap(None, 4096, 3, 0x21, -1, 0)  # anonymous, shared
 found["netlink"] = libc.socket(16, 3, 0)
+lock = ctypes.create_string_buffer(struct.pack("hhqqi", 0, 0, 0, 1, 0))
+for command in (6, 7, 37, 38):
+    found[f"lock {command}"] = libc.fcntl(os.open("/tmp", os.O_RDONLY), command, lock)
 try:
     os.setuid(0)
     found["root"] = True
@@ -241,7 +244,7 @@ except OSError:
     assert found["uid"] != 0 and found["root"] is False
     known = {"CapEff", "CapPrm", "CapAmb", "NoNewPrivs", "Seccomp", "uid", "root"}
     refused = {name: number for name, number in found.items() if name not in known}
-    assert len(refused) == 9 and {*refused.values()} == {-1}, refused
+    assert len(refused) == 13 and {*refused.values()} == {-1}, refused
 
 
 def test_it_sees_only_its_own_processes(shared: Session) -> None:

@@ -359,6 +359,24 @@ if max(made) >= 0:
     )
 
 
+@answer("all")
+def locks_of_records(hand_in: HandIn) -> None:
+    """Locks every other byte of a file: memory of the kernel that belongs to no process."""
+    hand_in.carry(
+        f"""{TELL}
+import fcntl, struct
+F_OFD_SETLK, F_OFD_SETLKW = 37, 38
+with open("/tmp/locked", "w") as file:
+    for command in (fcntl.F_SETLK, fcntl.F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW):
+        for place in range(1000):
+            lock = struct.pack("hhqqi", fcntl.F_WRLCK, 0, 2 * place, 1, 0)
+            if attempt(lambda: fcntl.fcntl(file, command, lock)):
+                tell([command, place])
+                break
+"""
+    )
+
+
 @answer("none", remark="made too many files")
 def million_empty_files(hand_in: HandIn) -> None:
     """Makes a million empty files, which cost the kernel more than a gigabyte."""
