@@ -77,6 +77,7 @@ def test_students_are_entered_all_or_none(course: Path, capsys: pytest.CaptureFi
         assert len(book.students) == 3
 
 
+@pytest.mark.filterwarnings("ignore")  # of SQLAlchemy, about how nbgrader uses it
 def test_an_extension_moves_the_date_of_one_student(
     course: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
