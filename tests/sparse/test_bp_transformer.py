@@ -7,13 +7,12 @@ from functools import partial
 import pytest
 import torch
 from golden import drawn
-from laws import agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from laws import WHOLE, Case, D, agree_with_gradients, work_grows_no_faster
 from refusals import refused
 from three import Three, qkv
 from torch import Tensor
 
-from tfviz.models.blocks import MultiHeadAttention
-from tfviz.patterns import causal, full
+from tfviz.cores import Where
 from tfviz.sparse import bp_transformer as bpt
 
 GOLDEN = """
@@ -122,19 +121,22 @@ def test_work_and_memory_grow_with_the_length() -> None:
     work_grows_no_faster(lambda L: attend, 1.25, leaves=nodes, memory=(1024, 4096))
 
 
-def test_a_model_takes_it_as_its_core() -> None:
-    torch.manual_seed(0)
-    attend = MultiHeadAttention(12, 2, core=lambda: bpt.Tree(6, k=1, types=20))
-    weights = list(attend.parameters())
-    X = bpt.with_spans(torch.randn(2, 21, 12))
-    for pattern in (causal(), full()):
-        attend.pattern = pattern
-        out = attend(X)
-        grads = torch.autograd.grad(out.sin().sum(), weights)
-        assert out.shape == X.shape and all(g.isfinite().all() for g in grads)
-        later = X.clone()
-        later[:, 15:21] = 7.0
-        assert (attend(later) == out)[:, :15].all() == (pattern == causal())
+def test_what_was_planned_in_inference_mode_serves_training() -> None:
+    leaves = rows(37)
+    for cached in (bpt.reads, bpt._gathers, bpt._plan):
+        cached.cache_clear()
+    a = torch.randn(40, 4, dtype=torch.float64, requires_grad=True)
+    with torch.inference_mode():
+        bpt.tree_attention(*leaves, 2, a=a)
+    got = bpt.tree_attention(*leaves, 2, a=a)
+    agree_with_gradients(got, bpt.tree_definition(*leaves, 2, a=a)[0], [*leaves, a])
+
+
+def test_shared_heads_are_heads_repeated() -> None:
+    Q, K, V = qkv(15, 4, h=4)
+    shared, core = (K[:, :2], V[:, :2]), bpt.Tree(4, k=1).double()
+    many = [x.repeat_interleave(2, 1) for x in shared]
+    torch.testing.assert_close(core(Q, *shared, Where())[0], core(Q, *many, Where())[0])
 
 
 def test_bad_input_is_named() -> None:
@@ -143,4 +145,42 @@ def test_bad_input_is_named() -> None:
     refused("no tree has 8 rows", bpt.tree_attention, Q[:, :, :8], K[:, :, :8], V[:, :, :8], 1)
     says = "a has 2 vectors, the edges of L = 8 are of 7 types"
     refused(says, bpt.tree_attention, Q, K, V, 1, a=torch.zeros(2, 4))
-    it_wants_a_whole_text(bpt.Tree(4, k=1), Q, K, V)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def on_the_tree(
+    core: bpt.Tree, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    is_causal = not mask.all()
+    return bpt.tree_definition(Q, K, V, core.k, is_causal, core.a)
+
+
+CASE = Case(
+    lambda: bpt.Tree(D, k=1, types=20),
+    on_the_tree,
+    WHOLE,
+    length=11,  # the rows of five tokens and their spans
+    but={
+        "the_future_changes_no_bit": "a token reads spans of earlier ones, whose rows come later",
+        "it_grows_no_faster_than_it_says": "no tree has 1024 rows",
+    },
+    mutants=[
+        (
+            "a span read whole where half of it was read already",
+            "half[side] = at[side] % 2 == (side > 0)",
+            "half[side] = i < 0",
+        ),
+        (
+            "a tree whose levels have one node more on each side",
+            "            for _ in range(k):",
+            "            for _ in range(k + (level > 0)):",
+        ),
+        (
+            "spans that miss their last token",
+            "(keys < end[one])",
+            "(keys < end[one] - 1)",
+        ),
+    ],
+)

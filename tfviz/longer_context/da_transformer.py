@@ -60,9 +60,20 @@ def da_attention(
     beta: Float[Tensor, "*#heads"],
     pattern: Any = None,
 ) -> tuple[Float[Tensor, "*heads L d_v"], Float[Tensor, "*heads L L"]]:
-    """(out, A) of heads with one α and one β each."""
+    """(out, A) of heads with one α and one β each. Raises TypeError or ValueError for others."""
     _qkv.check(Q, K, V, self_attention=False)
-    return attention(*_silent(Q, K), V, pattern, bias=da_scores(Q, K, alpha, beta))
+    for name, x in (("alpha", alpha), ("beta", beta)):
+        _arguments.tensor(name, x, "(…, heads)")
+        if x.shape and x.shape[-1] not in (1, *Q.shape[-3:-2]):
+            heads = Q.shape[-3] if Q.dim() > 2 else "no"
+            raise ValueError(
+                f"{name} has shape {tuple(x.shape)}, Q {tuple(Q.shape)} has {heads} heads; give "
+                "one number for each"
+            )
+    dtype, kind = Q.dtype, torch.promote_types(Q.dtype, torch.float32)
+    Q, K, V, alpha, beta = (x.to(kind) for x in (Q, K, V, alpha, beta))  # as DA.attend does
+    out, A = attention(*_silent(Q, K), V, pattern, bias=da_scores(Q, K, alpha, beta))
+    return out.to(dtype), A.to(dtype)
 
 
 def _silent(Q: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:

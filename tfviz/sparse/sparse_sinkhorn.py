@@ -8,8 +8,11 @@ of queries scores every block of keys, R (n, n); Sinkhorn's steps make of it nea
     K̃_u = Σ_v P_uv K_v,   Ṽ_u = Σ_v P_uv V_v                      whole blocks, mixed
     O_u = softmax(Q_u [K̃_u; K_u]ᵀ/√d) [Ṽ_u; V_u]                  the block moved in, and one's own
 
-P stays soft, so R gets a gradient. Causal, block u may only get earlier ones. No permutation does
-that, so there is one step, over the rows, and the first block gets nothing.
+P stays soft, so R gets a gradient. Causal, block u may only get earlier ones, and no doubly
+stochastic matrix does that. Here, as in sinkhorn-transformer, there is one step, over the rows, and
+the first block gets nothing; the paper (causal Sinkhorn balancing) keeps a few masked steps over
+rows and columns, whose sums need not become one. Its first author's code (long-range-arena) also
+adds the answers of two softmaxes, of the block moved in and of one's own; ours is one over both.
 
 How R is made is our reconstruction: the product of the mean query of a block with the mean key of
 another, and causal with the *first* query, for the block's other queries stand behind some of its
@@ -26,17 +29,18 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfviz import _arguments, _qkv
+from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where
 
 
 def sinkhorn(R: Float[Tensor, "*b n n"], steps: int, tau: float = 1.0) -> Float[Tensor, "*b n n"]:
     """exp(R/τ) after so many normalisations: of rows, of columns, of rows, … In logarithms."""
     _arguments.integer("steps", steps, 0)
+    if R.dim() < 2 or R.shape[-2] != R.shape[-1]:
+        raise ValueError(f"R has shape {tuple(R.shape)}; give (…, n, n), n blocks for n blocks")
     if not _arguments.real("tau", tau, 0) > 0:
         raise ValueError(f"tau = {tau}; a temperature is above 0")
     log = R / tau
@@ -119,7 +123,7 @@ def sinkhorn_attention(
 
     mask = _allowed(P, q.shape[-2], causal).reshape(-1, n, q.shape[-2], 2 * q.shape[-2])
     q, k, v = (X.reshape(-1, *X.shape[-3:]) for X in (q, both(k), both(v)))
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).reshape(*Q.shape[:-1], -1)
+    return _fused.attention(q, k, v, mask).to(V.dtype).reshape(*Q.shape[:-1], -1)
 
 
 class Sinkhorn(nn.Module):
@@ -139,6 +143,11 @@ class Sinkhorn(nn.Module):
     def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
         causal = where.whole_text("Sinkhorn attention chooses the pairs itself", "sorted blocks")
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
-        n = max(1, Q.shape[2] // self.m)
+        L = Q.shape[2]
+        if self.m < L and L % self.m:
+            raise ValueError(
+                f"m = {self.m} does not divide L = {L}; pad the text, or choose a divisor"
+            )
+        n = max(1, L // self.m)  # a shorter text is one block
         P = sorting(block_scores(Q, K, n, causal), self.steps, self.tau)
         return sinkhorn_attention(Q, K, V, P, causal), None
