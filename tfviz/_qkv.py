@@ -12,8 +12,11 @@ from torch import Tensor
 def fused_attention(
     Q: Tensor, K: Tensor, V: Tensor, attn_mask: Tensor | None = None, **options: Any
 ) -> Tensor:
-    """`scaled_dot_product_attention`. Where torch takes a fused kernel, a gradient of its gradient
-    raises NotImplementedError with a remedy; where it falls back on products, there is one."""
+    """`scaled_dot_product_attention`, which has a second derivative where torch falls back on
+    products.
+
+    Raises NotImplementedError for that of a fused kernel.
+    """
     out = F.scaled_dot_product_attention(Q, K, V, attn_mask, **options)
     if not torch.compiler.is_compiling():
         node: Any = out.grad_fn
