@@ -143,7 +143,8 @@ def problems(row: Mechanism, root: Path, exhibits: Container[str] = EXHIBITS) ->
 
 @pytest.mark.parametrize("row", MECHANISMS, ids=lambda row: row.id)
 def test_the_status_of_a_row_is_true(row: Mechanism) -> None:
-    assert problems(row, ROOT) == []
+    missing = problems(row, ROOT)
+    assert not missing, f"{row.id}: " + "; ".join(missing)
     if row.module:
         importlib.import_module(row.module)
         known = importlib.import_module("tfviz.explorers").ALL

@@ -144,7 +144,7 @@ def test_half_precision_keeps_its_type_and_is_near(dtype: torch.dtype) -> None:
 
 def test_gradients_can_be_differentiated_through_the_labels_too() -> None:
     x, labels = inputs(), etc.sentence_labels(LENGTHS, 2, 2)
-    told = {
+    told: dict[str, Any] = {
         "labels": labels,
         "P": torch.randn(2, 14, 4, dtype=torch.float64, requires_grad=True),
         "masks": etc.sentence_masks(LENGTHS, 2),
