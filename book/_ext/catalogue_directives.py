@@ -24,6 +24,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+from surveys import CLAIMS, SOURCE_KEYS, SOURCES, load_claims
 from thumbnails import PICTURES, thumbnail
 
 from tfviz import catalogue
@@ -31,13 +32,6 @@ from tfviz.catalogue import CHANGES, GROWTH, PEERS, Chapter, Mechanism
 
 CATALOGUE = str(Path(catalogue.__file__).with_suffix(".toml"))
 ERRATA = "book/errata.toml"
-SOURCES = ("Weng 2020", "Weng 2023", "Beyer 2022", "Ghaderi 2023", "a reader's notes")
-SOURCE_KEYS = {
-    "Weng 2020": "weng2020transformer",
-    "Weng 2023": "weng2023transformer",
-    "Beyer 2022": "beyer2022transformers",
-    "Ghaderi 2023": "ghaderi2023map",
-}
 
 
 class tag(nodes.General, nodes.TextElement):  # noqa: N801  docutils names its nodes in lower case
@@ -198,6 +192,9 @@ class MechanismCard(Directive):
             fact("Exercises", *self._exercises(row.exercises))
         if row.libraries:
             fact("Found in", *peers_marks(row, ", ", "{} (in part)"))
+        if self._claims(row):
+            words = f"{{ref}}`what the surveys say <claims-{row.id}>`"
+            fact("Claims", *self.markdown(words))
         if row.module:
             fact("Source", self._source(row.module), wide=True)
         words = f"Changes {changes_in_words(row)}"
@@ -229,6 +226,14 @@ class MechanismCard(Directive):
             words = label.removeprefix("ex-").replace("-", " ")
             found += [nodes.reference("", words, refid=label, internal=True)]
         return found
+
+    def _claims(self, row: Mechanism) -> bool:
+        """Whether the ledger has claims about this mechanism."""
+        path = Path(self.env.srcdir, CLAIMS)
+        if not self.has_page("book/claims"):
+            return False
+        self.env.note_dependency(str(path))
+        return any(claim.mechanism == row.id for claim in load_claims(path))
 
     def _source(self, module: str) -> nodes.Node:
         address = getattr(self.config, "tfviz_home", "")

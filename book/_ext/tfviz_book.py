@@ -10,6 +10,8 @@ lesson_sphinx exercises and notebooks from the source of a lesson
 book_progress  what the reader has done: rows of exercises, counts, the page of progress
 catalogue_directives    cards, atlas, family tree, map, errata
 measured_directives     what was measured of the family
+survey_directives       every heading of the surveys, with the section that answers it
+claims_directives       the ledger of the surveys' claims
 instructor_directives   how grading works, its limits, the bad submissions
 """
 
@@ -31,6 +33,8 @@ PARTS = (
     "lesson_sphinx",
     "catalogue_directives",
     "measured_directives",
+    "survey_directives",
+    "claims_directives",
     "book_progress",
     "instructor_directives",
     "book_search",
