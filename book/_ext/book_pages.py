@@ -109,7 +109,8 @@ def page_context(
     context["tf_scripts"] = [static(name) for kind, name in wanted if kind == "js"]
     context["tf_main_style"], context["tf_main_script"] = static("tfviz.css"), static("js/site.js")
     context["tf_navigation"] = navigation
-    context["tf_title"] = env.titles[pagename].astext() if pagename in env.titles else "Search"
+    title = env.titles.get(pagename)
+    context["tf_title"] = title.astext() if title else context.get("title") or "Search"
     context["tf_landing"] = pagename == app.config.root_doc
     context["tf_repository"] = home = app.config.tfviz_home
     context["tf_eyebrow"] = eyebrow(env, pagename)

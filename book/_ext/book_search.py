@@ -17,6 +17,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import reference_pages
 from catalogue_directives import tag
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -115,6 +116,8 @@ def write(app: Sphinx, problem: Exception | None) -> None:
         (_, title, _, text), *rest = kept(app.env)[page]
         places = [("", "", "", text), *rest]
         pages.append((page, title, [(*place, names.get((page, place[0]), {})) for place in places]))
+    if reference_pages.INDEX in app.env.found_docs:
+        pages += reference_pages.search_entries()
     words = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
     Path(app.outdir, FILE).write_text(f"window.tfvizSearch = {words};\n", "utf-8")
 

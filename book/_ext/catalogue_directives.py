@@ -236,9 +236,14 @@ class MechanismCard(Directive):
         return any(claim.mechanism == row.id for claim in load_claims(path))
 
     def _source(self, module: str) -> nodes.Node:
+        """The module: a link to its page of the reference, or to its source without one."""
+        code = nodes.literal(module, module)
+        if self.has_page("book/reference"):
+            relative = self.env.app.builder.get_relative_uri
+            page = relative(self.env.docname, f"reference/{module}")
+            return nodes.reference("", "", code, refuri=page, internal=True)
         address = getattr(self.config, "tfviz_home", "")
         branch = self.config.html_theme_options.get("repository_branch", "main")
-        code = nodes.literal(module, module)
         if not address:
             return code
         path = module.replace(".", "/") + ".py"

@@ -12,6 +12,7 @@ catalogue_directives    cards, atlas, family tree, map, errata
 measured_directives     what was measured of the family
 survey_directives       every heading of the surveys, with the section that answers it
 claims_directives       the ledger of the surveys' claims
+reference_pages         a page for each room of the library
 instructor_directives   how grading works, its limits, the bad submissions
 """
 
@@ -35,6 +36,7 @@ PARTS = (
     "measured_directives",
     "survey_directives",
     "claims_directives",
+    "reference_pages",
     "book_progress",
     "instructor_directives",
     "book_search",
