@@ -45,8 +45,8 @@ def load_headings(path: Path) -> list[Heading]:
     """The headings of the file, checked. Raises ValueError that names the heading at fault."""
     headings = []
     for entry in tomllib.loads(path.read_text("utf-8"))["heading"]:
-        lists = {key: tuple(entry.pop(key, ())) for key in ("mechanisms", "also")}
-        heading = Heading(**entry, **lists)
+        lists = {key: tuple(entry.get(key, ())) for key in ("mechanisms", "also")}
+        heading = Heading(**{**entry, **lists})
         where = f"{path.name}, {heading.source}, {heading.title!r}"
         if heading.source not in SOURCES:
             raise ValueError(f"{where}: unknown source; it must be one of {SOURCES}")
