@@ -25,6 +25,7 @@ from typing import Any
 from catalogue_directives import Directive, el
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 import tfviz
 from tfviz import catalogue
@@ -220,12 +221,17 @@ def room_html(app: Sphinx, name: str, module: ModuleType) -> str:
     )
 
 
+def names(env: BuildEnvironment) -> set[str]:
+    """Every page that is made here, if the book has an index of them."""
+    return {page_of(name) for name in rooms()} if INDEX in env.found_docs else set()
+
+
 def pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     """For Sphinx: name, context and template of each page."""
-    if INDEX not in app.env.found_docs:
-        return
+    wanted = names(app.env)
     for name, module in rooms().items():
-        yield page_of(name), {"title": name, "body": room_html(app, name, module)}, "page.html"
+        if page_of(name) in wanted:
+            yield page_of(name), {"title": name, "body": room_html(app, name, module)}, "page.html"
 
 
 def search_entries() -> Iterator[tuple[str, str, list[tuple[str, str, str, str, dict[str, int]]]]]:
