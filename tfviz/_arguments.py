@@ -48,8 +48,19 @@ def indices(name: str, value: Tensor, dim: int | None = None) -> Tensor:
     if dim is not None and value.dim() != dim:
         raise ValueError(
             f"{name} has shape {tuple(value.shape)}; give {dim} dimensions, e.g. "
-            f"{name}[None] for one row"
+            + (f"{name}[None] for one row" if value.dim() < dim else f"{name}[0], one row of it")
         )
+    return value
+
+
+def tensor(name: str, value: Any, shape: str) -> Tensor:
+    """`value` if it is a tensor of real numbers, `shape` says of which sizes. Raises TypeError for
+    everything else: an array, a text, a number, whole numbers."""
+    if not isinstance(value, Tensor):
+        kind = type(value).__name__
+        raise TypeError(f"{name} is a {kind}; give a tensor of shape {shape}: torch.as_tensor")
+    if not value.is_floating_point():
+        raise TypeError(f"{name} has dtype {value.dtype}; give real numbers, e.g. {name}.float()")
     return value
 
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from tfviz import _arguments
 from tfviz.attention import CAUSAL, FULL, heads_attention, sparse_attention, visible
@@ -74,6 +75,7 @@ class Where:
         if self.keep and self.start:
             _check_answered(self.pattern, self.start, self.start + K.shape[2])
         if self.state is not None:
+            same_texts(self.state[0], K)
             K, V = (torch.cat(both, 2) for both in zip(self.state, (K, V), strict=True))
         if self.keep:
             self.keep((K, V))
@@ -93,6 +95,22 @@ class Where:
         if self.keep is not None:
             raise ValueError(f"a cache cannot keep {kept}: call the model without one")
         return self.pattern == CAUSAL
+
+
+def same_texts(kept: Tensor, new: Tensor) -> None:
+    """Raises ValueError if what was kept is of more or fewer texts than go on now."""
+    if len(kept) != len(new):
+        raise ValueError(
+            f"the cache is of {len(kept)} texts, now there are {len(new)}; go on with the same "
+            "ones, or begin with an empty cache"
+        )
+
+
+def outside_inference(state: Any) -> Any:
+    """A state that may have been kept in inference mode, as tensors that gradients may pass."""
+    if torch.is_inference_mode_enabled():
+        return state
+    return tree_map_only(Tensor, lambda x: x.clone() if x.is_inference() else x, state)
 
 
 class Core(Protocol):

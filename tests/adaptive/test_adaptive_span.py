@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 import torch
-from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
-from refusals import ranges, refused
+from laws import (
+    Case,
+    Function,
+    H,
+    agree_with_gradients,
+    distance,
+    work_grows_no_faster,
+)
+from refusals import of_no_kind, ranges, refused
 from three import qkv
 from torch import Tensor, nn
 
@@ -122,8 +130,23 @@ def test_spans_are_learned_priced_and_kept_between_zero_and_S() -> None:
     close(span.price(model), torch.tensor(20.0))
 
 
-def test_a_model_takes_it_as_its_core() -> None:
-    a_model_takes_it(lambda: span.AdaptiveSpan(2, 16, 4, start=5))
+def test_second_derivatives_are_right_or_refused_in_words() -> None:
+    """Where spans learn they are there; where they are fixed torch's kernel has none."""
+    Q, K = (x[:, :, :80] for x in qkv(80, h=2)[:2])
+    z = of_heads(5.5, 9.25)
+
+    def twice(attend: Callable[..., Tensor], z: Tensor) -> list[Tensor]:
+        grads = torch.autograd.grad(attend(z).square().sum(), [Q, K], create_graph=True)
+        size = torch.stack([g.square().sum() for g in grads]).sum()
+        return list(torch.autograd.grad(size, [Q, K]))
+
+    blocks = partial(span.span_attention, Q, K, K, R=4.0)
+    definition = lambda z: span.span_definition(Q, K, K, z, 4.0)[0]  # noqa: E731
+    for a, b in zip(twice(blocks, z), twice(definition, z), strict=True):
+        close(a, b)
+    with pytest.raises(NotImplementedError, match="first derivatives only; for second"):
+        twice(blocks, z.detach())
+    twice(definition, z.detach())
 
 
 def test_bad_input_is_named() -> None:
@@ -134,4 +157,52 @@ def test_bad_input_is_named() -> None:
     refused("R = 0 is a step", attend, z, 0)
     refused("spans of 2 heads, Q has 3", span.AdaptiveSpan(2, 40, 8), *leaves, Where(causal()))
     refused("no core of this model has spans", span.price, nn.Linear(2, 2))
+    for x in (math.nan, math.inf):
+        refused("z holds NaN or infinity", attend, of_heads(1, x, 3), 4)
+        refused("z holds NaN or infinity", span.span_definition, *leaves, of_heads(1, x, 3), 4)
+    of_no_kind("z is a ndarray", attend, z.detach().numpy(), 4)
+    of_no_kind("z is a str", attend, "2", 4)
+    of_no_kind("Q is a ndarray", span.span_attention, leaves[0].detach().numpy(), *leaves[1:], z, 4)
+    refused("S = 0 lets no head look back", span.AdaptiveSpan, 2, 0.0, 1.0)
     ranges(span.AdaptiveSpan, h=(3, 1), S=(40.0,), R=(8.0,), start=(5.0, 0.0, 40.0))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def spanned(
+    core: span.Span, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The mask after the softmax, and each row divided by its sum."""
+    m = span.ramp(distance(Q.shape[2]).abs(), core.spans(Q)[..., None], core.R)
+    A = attention(Q, K, V, mask)[1] * m
+    A = A / A.sum(-1, keepdim=True).clamp_min(1e-300)
+    return A @ V, A
+
+
+Z = torch.linspace(0, 4, 3, dtype=torch.float64)[:, None]
+
+
+CASE = Case(
+    lambda: span.AdaptiveSpan(H, S=6, R=12),
+    spanned,
+    functions={
+        "adaptive span": Function(
+            lambda Q, K, V: span.span_attention(Q, K, V, Z.to(Q), 2.0),
+            lambda Q, K, V: span.span_definition(Q, K, V, Z.to(Q), 2.0),
+            length=150,
+        )
+    },
+    mutants=[
+        (
+            "a span whose rows are not summed to one again",
+            "A = A / A.sum(-1, keepdim=True)",
+            "A = A * 1",
+        ),
+        (
+            "a ramp that begins one key early",
+            "return ((R + z - x) / R)",
+            "return ((R + z - x - 1) / R)",
+        ),
+    ],
+)

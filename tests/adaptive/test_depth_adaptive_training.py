@@ -7,6 +7,7 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
+from laws import Case
 from refusals import ranges, refused
 from torch import Generator, Tensor
 
@@ -55,6 +56,9 @@ def test_weights_and_limits() -> None:
         aligned_loss(model, x, y, (1, 2, 5)), (losses * torch.tensor([1, 2, 5])).sum() / 8
     )
     torch.testing.assert_close(aligned_loss(model, x, y, (0, 0, 3)), plain(model, x, y))
+    thirds = aligned_loss(model, x, y, (0.1, 0.2, 0.4))  # in doubles, as the model is
+    wanted = (losses * torch.tensor([0.1, 0.2, 0.4]).double().new_tensor([0.1, 0.2, 0.4])).sum()
+    torch.testing.assert_close(thirds, wanted / 0.7, atol=1e-14, rtol=1e-14)
     one, x, y = model_and_text(N=1)
     torch.testing.assert_close(aligned_loss(one, x, y), plain(one, x, y))
     drawn = mixed_loss(one, x, y, Generator().manual_seed(0), M=2)
@@ -101,3 +105,26 @@ def test_bad_input_is_named() -> None:
     refused("not all 0", aligned_loss, model, x, y, (0, 0, 0))
     refused("give each token a block from 1 to 3", leave_at, model, x, torch.full_like(x, 4))
     ranges(partial(mixed_loss, model, x, y, Generator()), M=(2, 1))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "exits weighed in single precision",
+            "omega, dtype=torch.float64)",
+            "omega, dtype=torch.float32)",
+        ),
+        (
+            "what left is computed on",
+            "torch.where((n > below)[..., None], block(X), X)",
+            "block(X)",
+        ),
+        (
+            "exits that all weigh the same",
+            "(weights * losses).sum()",
+            "losses.mean() * weights.sum()",
+        ),
+    ],
+)

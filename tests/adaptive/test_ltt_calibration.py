@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from laws import Case
 from refusals import refused
 
 from tfviz.adaptive.ltt_calibration import (
@@ -39,6 +40,17 @@ def test_the_others_are_bounds_of_it() -> None:
     by_hand = min(math.exp(-60 * h1), math.e * tail(6, 60, Fraction(1, 5)))
     assert hoeffding_bentkus(0.1, 60, 0.2) == pytest.approx(by_hand)
     assert hoeffding(0.1, 60, 0.2) == pytest.approx(math.exp(-1.2))
+
+
+def test_a_count_is_not_rounded_up_by_a_last_digit() -> None:
+    """0.29 · 100 is 28.999999999999996, 0.57 · 100 is 56.99999999999999, 0.07 · 100 is 7.000…01."""
+    for lost in (7, 14, 28, 29, 55, 57, 58):
+        wanted = math.e * tail(lost, 100, Fraction(3, 5))
+        if wanted < 1:
+            below = hoeffding_bentkus(lost / 100, 100, 0.6)
+            assert below <= wanted * (1 + 1e-9)
+    seven = math.e * tail(7, 100, Fraction(3, 20))
+    assert 0.07 * 100 > 7 and hoeffding_bentkus(0.07, 100, 0.15) == pytest.approx(seven)
 
 
 @pytest.mark.parametrize("p_value", [hoeffding, hoeffding_bentkus])
@@ -101,3 +113,26 @@ def test_bad_input_is_named() -> None:
     refused("with values from 0 to 1", learn_then_test, [[2.0]], 0.1, 0.1)
     refused("epsilon = 0; choose it between 0 and 1", learn_then_test, [[0.0]], 0.1, 0)
     refused("delta = 1", learn_then_test, [[0.0]], 1, 0.1)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a count that a last digit rounds up",
+            " * n - 1e-9)",
+            " * n)",
+        ),
+        (
+            "a walk that passes over what stands",
+            "return int(kept.argmax()) if kept.any() else len(kept)",
+            "return int((~kept).sum())",
+        ),
+        (
+            "a Bentkus tail without its factor",
+            "np.e * binom.cdf",
+            "1.0 * binom.cdf",
+        ),
+    ],
+)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
-from laws import agree_with_gradients
-from refusals import ranges
+from laws import Case, agree_with_gradients
+from refusals import of_no_kind, ranges, refused
 from torch import Tensor, nn
 
 from tfviz.longer_context import act as room
@@ -113,3 +115,37 @@ def test_errors_name_the_argument() -> None:
         return room.ACT(2, 4, 1, M=M, eps=eps)(torch.zeros(1, 1, 2))
 
     ranges(made, M=(3, 1), eps=(0.1, 0.0, 1.0))
+    net, x = room.ACT(3, 5, 2), torch.zeros(2, 4, 3)
+    assert net(x, torch.ones(2, 5)).y.shape == (2, 4, 2)
+    refused("s has shape (1, 5); give (2, 5)", net, x, torch.zeros(1, 5))  # it would drop a text
+    refused("x has shape (2, 0, 3); give (b, L, d_in), at least one", net, x[:, :0])
+    refused("x has shape (4, 3); give (b, L, d_in)", net, x[0])
+    of_no_kind("x is a ndarray", net, x.numpy())
+    refused("h has shape (2,) and holds 1.2", room.halting, torch.tensor([0.2, 1.2]))
+    refused("holds -0.1", room.halting, torch.tensor([0.2, -0.1]))
+    refused("holds nan", room.halting, torch.tensor([0.2, math.nan]))
+    refused("of at least one step", room.halting, torch.zeros(2, 0))
+    of_no_kind("h is a list", room.halting, [0.2, 0.8])
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a last step that counts with what it says, not with the remainder",
+            "p = torch.where(halts, 1 - before, h)",
+            "p = torch.where(halts, h, h)",
+        ),
+        (
+            "ACT whose flag stays up",
+            "float(n == 1))",
+            "float(n >= 1))",
+        ),
+        (
+            "a state for fewer texts than there are",
+            "if s.shape != (len(x), self.d):",
+            "if s.shape[1] != self.d:",
+        ),
+    ],
+)

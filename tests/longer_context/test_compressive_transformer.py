@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from laws import it_resumes_to_the_last_bit, streamed, work_grows_no_faster
-from refusals import ranges
+from laws import Case, it_resumes_to_the_last_bit, streamed, work_grows_no_faster
+from refusals import ranges, refused
 from torch import Tensor, nn
 
 from tfviz.longer_context import compressive_transformer as room
 from tfviz.longer_context.transformer_xl_recurrence import transformer_xl
-from tfviz.models.use import generate
+from tfviz.models.use import attention_weights, generate
 
 TEXT = torch.randint(11, (2, 40), generator=torch.Generator().manual_seed(3))
 FUNCTIONS: dict[str, Callable[[], Any]] = {
@@ -86,6 +86,36 @@ def test_usage_is_the_weight_that_memories_got() -> None:
     wanted[:, :4] += weights[1][..., :4].sum((1, 2))
     q = cache[attend].state
     torch.testing.assert_close(torch.cat([q.left_usage, q.usage], 1)[:, :8], wanted)
+
+
+def test_usage_is_read_beside_the_squeezed_rows_too() -> None:
+    """Three squeezed rows stand before the four of the memory, and their weights are not its."""
+    gpt = model("most used")
+    attend, cache = gpt.stack.blocks[0].attend, dict[Any, Any]()
+    streamed(gpt, TEXT[:, :16], 4, cache)
+    assert [x.shape[1] for x in cache[attend].state[:2]] == [4, 3]
+    A = attention_of(gpt, TEXT[:, 16:20], cache)
+    streamed(gpt, TEXT[:, 16:20], 4, cache)
+    q = cache[attend].state
+    torch.testing.assert_close(q.left_usage, A[..., 3:7].sum((1, 2)))
+    assert A.shape[-1] == 11 and not torch.allclose(q.left_usage, A[..., :4].sum((1, 2)))
+
+
+def attention_of(gpt: Any, t: Tensor, cache: dict[Any, Any]) -> Tensor:
+    return attention_weights(gpt, t, dict(cache))["stack.blocks.0.attend"]
+
+
+def test_what_was_read_in_inference_mode_still_teaches_f_c() -> None:
+    losses = []
+    for mode in (torch.inference_mode, torch.no_grad):
+        gpt = model("conv")
+        with mode():
+            _, cache = read(gpt, TEXT[:, :16], 4)
+        loss = room.attention_reconstruction(cache)
+        loss.backward()
+        losses.append(loss)
+        assert gpt.stack.blocks[0].attend.compress[0].weight.grad.any()
+    torch.testing.assert_close(*losses)
 
 
 @pytest.mark.parametrize("f", ["mean", "max", "newest", "most used"])
@@ -165,3 +195,34 @@ def test_range_and_growth() -> None:
 
 def test_errors_name_the_argument() -> None:
     ranges(model, m=(4, 0), m_c=(3, 0), c=(2, 1))
+    conv = room.Conv(8, 2)
+    refused("c = 3 and 0 rows, but … made for groups of 2", model, "conv", c=3)
+    refused("c = 4 and 8 rows", conv, torch.zeros(1, 8, 8), None, 4)
+    refused("c = 2 and 7 rows", conv, torch.zeros(1, 7, 8))
+    ranges(partial(room.Conv, 8), c=(2, 1))
+    gpt, cache = model(), dict[Any, Any]()
+    streamed(gpt, TEXT, 4, cache)
+    refused("the cache is of 2 texts, now there are 1", gpt, TEXT[:1], cache)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "usage that is read from the squeezed rows' columns",
+            "A[..., n : n + rows.shape[1]]",
+            "A[..., : rows.shape[1]]",
+        ),
+        (
+            "queries of the compression loss that teach the model",
+            "attend.W_qkv.weight.detach()",
+            "attend.W_qkv.weight",
+        ),
+        (
+            "rows that leave before a group is full",
+            "// self.c * self.c",
+            "",
+        ),
+    ],
+)

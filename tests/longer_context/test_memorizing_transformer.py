@@ -8,6 +8,7 @@ from typing import Any
 
 import laws
 import torch
+from laws import Case
 from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor
@@ -176,4 +177,41 @@ def test_errors_say_what_to_do() -> None:
     made, x = core(4), qkv(5)
     refused("left to right", made, *x, Where(sliding_window(lookback=2)))
     refused("b is for 2 heads", made, *(y.repeat(1, 2, 1, 1) for y in x), Where(CAUSAL))
+    refused("layer = -2 … -1 <= layer <= 0", memorizing_transformer, 11, 8, 2, 1, m=4, window=2)
+    for layer in (2, -3, 0.5):
+        given: dict[str, Any] = {"m": 4, "window": 2, "layer": layer}
+        refused(f"layer = {layer}", memorizing_transformer, 11, 8, 2, 2, **given)
+    refused("no core of this model has a memory", room.remembering, model(m=0))
+    gpt, cache = model(), dict[Any, Any]()
+    laws.streamed(gpt, TEXT, 8, cache)
+    refused("the cache is of 2 texts, now there are 1", gpt, TEXT[:1], cache)
     assert math.isclose(float(Memorizing(1, 16, m=1).tau.detach()[0]), 4.0)
+
+
+def test_a_queue_made_in_inference_mode_may_be_trained_on() -> None:
+    grads = []
+    for mode in (torch.inference_mode, torch.no_grad):
+        gpt, cache = model(), dict[Any, Any]()
+        with mode():
+            laws.streamed(gpt, TEXT[:, :24], 8, cache)
+        gpt(TEXT[:, 24:], cache).square().sum().backward()
+        grads.append(gpt.embed.weight.grad)
+    assert grads[0].equal(grads[1])
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "pairs that are remembered with their gradient",
+            "torch.cat([old, new.detach()], 2)",
+            "torch.cat([old, new], 2)",
+        ),
+        (
+            "a queue that forgets the newest first",
+            "last.append(x[:, :, max(0, x.shape[2] - rows) :])",
+            "last.append(x[:, :, :rows])",
+        ),
+    ],
+)

@@ -11,10 +11,13 @@ from typing import Any
 import laws
 import pytest
 import torch
-from refusals import ranges, refused
+from laws import Case
+from refusals import of_no_kind, ranges, refused
 from torch import Tensor, nn
 
+from tfviz import patterns
 from tfviz.basics.additive_attention import Additive
+from tfviz.cores import Dense
 from tfviz.longer_context import transformer_xl_recurrence as room
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent, transformer_xl
 from tfviz.models.blocks import post_norm
@@ -203,3 +206,93 @@ def test_errors_say_what_to_do() -> None:
     refused("no padding", attend, X, real=torch.ones(1, 3, dtype=torch.bool))
     ranges(room.reach, N=(1, 1), m=(1, 0), L=(4, 1))
     refused("b = 12", room.streams, torch.arange(11), 12)
+
+
+PLACES = (
+    patterns.own_block(block=4),
+    patterns.fixed(block=4, summary=1),
+    patterns.image_1d(block=4, memory=2),
+    patterns.strided(stride=2) & patterns.own_block(block=7),
+    patterns.per_head(patterns.causal(), patterns.own_block(block=3)),
+)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("L", [1, 3, 4, 7])
+@pytest.mark.parametrize("core", ["XL", "dense"])
+def test_a_pattern_of_distances_is_the_same_in_segments_and_one_of_places_is_refused(
+    L: int, core: str
+) -> None:
+    """One layer, whose memory reaches as far as its pattern looks."""
+    more: dict[str, Any] = {} if core == "XL" else {"core": Dense}
+    for pattern in (patterns.sliding_window(lookback=3), patterns.dilated(radius=3, gap=1)):
+        gpt = model(3, N=1, pattern=pattern & patterns.causal(), **more)
+        close(laws.streamed(gpt, TEXT, L), gpt(TEXT))
+    i = torch.arange(20)
+    in_reach = patterns.table(i >= i[:, None] // L * L - 3)  # what segments of L remember
+    read = 0
+    for pattern in PLACES:
+        gpt = model(3, N=1, pattern=pattern, **more)
+        whole = model(3, N=1, pattern=pattern & in_reach, **more)(TEXT)  # without a cache
+        try:
+            close(laws.streamed(gpt, TEXT, L), whole)
+            read += 1
+        except ValueError as error:
+            assert "give a causal pattern of i − j alone" in str(error)
+    assert read == (L == 3)  # blocks of three, segments of three, a memory of three: the same
+    far = model(8, N=1, pattern=patterns.own_block(block=16), **more)
+    laws.streamed(far, TEXT[:, :16], L)  # as long as it says what a pattern of distances says
+    refused("not at which place", laws.streamed, far, TEXT, L)
+
+
+def test_what_looks_ahead_is_refused_with_any_core() -> None:
+    for more in ({}, {"core": Dense}):
+        gpt = model(3, N=1, pattern=patterns.band(radius=1), **more)
+        refused("band(radius=1): … give a causal pattern", laws.streamed, gpt, TEXT, 4)
+
+
+def test_a_memory_made_in_inference_mode_may_be_trained_on() -> None:
+    gpt = model(4)
+    (first, second), caches = TEXT.split(10, 1), (dict[Any, Any](), dict[Any, Any]())
+    with torch.inference_mode():
+        gpt(first, caches[0])
+    with torch.no_grad():
+        gpt(first, caches[1])
+    loss, wanted = (gpt(second, cache).square().sum() for cache in caches)
+    grads = (torch.autograd.grad(x, gpt.embed.weight) for x in (loss, wanted))
+    assert next(grads)[0].equal(next(grads)[0])
+
+
+def test_other_texts_and_other_models_are_refused() -> None:
+    gpt, cache = model(4), dict[Any, Any]()
+    gpt(TEXT, cache)
+    refused("the cache is of 2 texts, now there are 1; go on", gpt, TEXT[:1], cache)
+    plain, kept = GPT(11, 16, 2, 2), dict[Any, Any]()
+    plain(TEXT, kept)
+    refused("the cache is of 2 texts, now there are 1; go on", plain, TEXT[:1], kept)
+    refused("cache is another model's", room.saved, model(4), cache)
+    refused("ids has shape (2, 20); give 1 dimension", room.streams, TEXT, 2)
+    of_no_kind("ids is ndarray", room.streams, TEXT[0].numpy(), 2)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a memory that forgets all but the last segment",
+            "rows = torch.cat([self.past(state, X), X], 1)",
+            "rows = X",
+        ),
+        (
+            "a memory that gets a gradient",
+            "self.followed(kept.state, X.detach(), A)",
+            "self.followed(kept.state, X, A)",
+        ),
+        (
+            "a memory that takes places for distances",
+            "if not here.equal(counted) or",
+            "if",
+        ),
+    ],
+)

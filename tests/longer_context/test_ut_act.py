@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import Case, agree_with_gradients
 from refusals import refused
 from torch import Tensor
 
@@ -156,3 +156,53 @@ def test_a_price_shortens_thought() -> None:
         losses = train(model, loss, 40, rate=1e-2, progress=False)
         found.append((losses[-1], pondered(model).N.double().mean().item()))
     assert found[0][1] > found[1][1] + 0.5 and found[1][1] >= 1 and found[0][0] < 1
+
+
+def test_padding_is_not_in_the_price() -> None:
+    torch.manual_seed(0)
+    bert = halting_universal(BERT(11, 16, 2, 1), 4, bias=-1.0)
+    t, real = torch.randint(11, (2, 7)), torch.ones(2, 7, dtype=torch.bool)
+    real[1, 3:] = False
+    bert(t, real)
+    together, each = room.price(bert), []
+    for row, n in ((0, 7), (1, 3)):
+        bert(t[row : row + 1, :n])
+        each.append(pondered(bert).cost.sum())
+    torch.testing.assert_close(together, (each[0] + each[1]) / 10)
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_it_halts_under_autocast(compact: bool) -> None:
+    torch.manual_seed(0)
+    model = halting_universal(GPT(11, 16, 2, 1, order=post_norm), 4, bias=-1.0, compact=compact)
+    t = torch.randint(11, (2, 9))
+    exact, N = model(t), pondered(model).N
+    with torch.autocast("cpu", torch.bfloat16):
+        out = model(t)
+    assert (out - exact).abs().max() < 0.1 * exact.abs().max()
+    assert (pondered(model).N - N).abs().max() <= 1 and pondered(model).R.dtype == torch.float32
+    (out.float().square().mean() + room.price(model)).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a price that counts padding",
+            "x.cost.sum() / (x.N > 0).sum()",
+            "x.cost.mean()",
+        ),
+        (
+            "keys of what has halted as they were before its last step",
+            "fresh = running if t == 1 else fresh",
+            "fresh = running",
+        ),
+        (
+            "halted positions that do not hear of the step",
+            "K, V = (kept + moved[d:].to(kept))",
+            "K, V = (kept + 0 * moved[d:].to(kept))",
+        ),
+    ],
+)

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from laws import Case
 from refusals import ranges, refused
 
 from tfviz.longer_context import ut_time_position_signal as room
@@ -52,6 +53,9 @@ def test_modules_tell_place_and_step_apart_and_together() -> None:
     i = torch.arange(5)
     signal = room.TimePosition(8, scale=0.5)
     torch.testing.assert_close(signal(i, 3), 0.5 * room.time_position(i, 3, 8))
+    apart = room.TimePosition(8, step_base=100.0)
+    torch.testing.assert_close(apart(i, 3), room.time_position(i, 3, 8, step_base=100.0))
+    assert apart.place(i).equal(signal.place(i) / 0.5) and not apart.step(3).equal(signal.step(3))
     assert room.TimePosition(8, steps=False)(i, 3).equal(sinusoids(i, 8))
     learned = room.LearnedSteps(8, T=4)
     assert learned(i, 4).equal(sinusoids(i, 8) + learned.E[3])
@@ -62,3 +66,21 @@ def test_modules_tell_place_and_step_apart_and_together() -> None:
 def test_errors_name_the_argument() -> None:
     ranges(room.LearnedSteps(8, T=4).step, t=(2, 1, 4))
     refused("d = 7", room.TimePosition, 7)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "steps that are told at the speed of places",
+            "self.step_base = step_base or base",
+            "self.step_base = base",
+        ),
+        (
+            "a step that is told in cosines where sines stand",
+            "+ sinusoids(torch.tensor(t), d, step_base or base)",
+            "+ sinusoids(torch.tensor(t), d, step_base or base).flip(-1)",
+        ),
+    ],
+)

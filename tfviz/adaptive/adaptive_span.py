@@ -23,11 +23,11 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
+from tfviz._qkv import fused_attention
 from tfviz.attention import CAUSAL
 from tfviz.cores import Dense, Where, positions
 
@@ -55,6 +55,7 @@ def span_definition(
 ) -> tuple[Float[Tensor, "*b L dv"], Float[Tensor, "*b L L"]]:
     """Causal softmax over everything, then the mask, then each row divided by its sum. z is that of
     each query, (…, L), or (…, 1) for all of a head."""
+    check(z, R)
     i, j = positions(Q.shape[-2], K.shape[-2], Q.device)
     s = (Q @ K.mT / math.sqrt(Q.shape[-1])).masked_fill(j > i, -math.inf)
     A = s.softmax(-1) * ramp(i - j, z.unsqueeze(-1), R)
@@ -71,8 +72,8 @@ def span_attention(
 ) -> Float[Tensor, "b h L dv"]:
     """The same in O(L Σ_h (z_h + R) d): each head meets the keys that its longest span reaches.
 
-    z is (h, 1), or (b, h, L) where each query has its own. Raises ValueError for other shapes,
-    negative spans and R <= 0.
+    z is (h, 1), or (b, h, L) where each query has its own. Raises TypeError or ValueError for other
+    kinds and shapes, spans that are negative or not finite, and R <= 0.
     """
     _qkv.check(Q, K, V, self_attention=True)
     check(z, R)
@@ -85,8 +86,11 @@ def span_attention(
 
 
 def check(z: Tensor, R: float) -> None:
+    _arguments.tensor("z", z, "(h, 1) or (b, h, L)")
     if _arguments.real("R", R, 0) == 0:
         raise ValueError("R = 0 is a step, from which z gets no gradient; choose R > 0")
+    if not torch.isfinite(z.detach().sum()):
+        raise ValueError("z holds NaN or infinity; look where it was computed, or clamp it at S")
     if z.detach().min() < 0:
         raise ValueError(f"z holds {z.min().item():.3g}; a span cannot be negative: clamp it at 0")
 
@@ -102,11 +106,11 @@ def _head(q: Tensor, k: Tensor, v: Tensor, z: Tensor, R: float) -> Tensor:
     L = q.shape[1]
     W = min(L - 1, reached(z, R))
     first = W + (L - W) % BLOCK
-    n, here, each = (L - first) // BLOCK, torch.arange(L, device=q.device), z.shape[1] > 1
+    n, here, each = (L - first) // BLOCK, torch.arange(L, device=q.device), z.numel() > 1
 
     def part(q: Tensor, k: Tensor, v: Tensor, x: Tensor, z: Tensor) -> Tensor:
         seen = log_ramp(x, z.unsqueeze(-1), R).masked_fill(x < 0, -math.inf)
-        return F.scaled_dot_product_attention(q, k, v, seen.to(q.dtype))
+        return fused_attention(q, k, v, seen.to(q.dtype))
 
     done = []
     if first:
@@ -128,6 +132,8 @@ class Span(Dense):
     def __init__(self, S: float, R: float) -> None:
         super().__init__()
         self.S, self.R = _arguments.real("S", S, 0), _arguments.real("R", R, 0)
+        if not self.S:
+            raise ValueError("S = 0 lets no head look back, and nothing is learned; choose S > 0")
         self.z = torch.zeros(())
         check(self.z, R)
 

@@ -8,7 +8,8 @@
 
 Schuster, Fisch, Gupta, Dehghani, Bahri, Tran, Tay, Metzler 2022 (arXiv 2207.07061). The threshold,
 copying and the classifier's balanced loss are those of the authors' code (t5x, contrib/calm), which
-also lets no token leave by saturation behind block 1. The classifier may be any function of h.
+also lets no token exit by saturation after block 1. The paper prints another threshold that falls,
+clip₀₁(9/10 λ + 1/10 · e^{−τ t/T}). The classifier may be any function of h.
 
 `read_early` tells for a text that is there what early exits would say, all tokens at once, each in
 all blocks; `write_early` really skips them, and says the same.
@@ -44,8 +45,14 @@ Confidence = Callable[[Seq, Seq | None, Callable[[], Logits]], Float[Tensor, "b 
 
 
 def softmax_response(X: Seq, before: Seq | None, logits: Callable[[], Logits]) -> Tensor:
-    """The likeliest token's probability, less that of the second."""
-    two = logits().softmax(-1).topk(2, -1).values
+    """The likeliest token's probability, less that of the second.
+
+    Raises ValueError for a vocabulary in which there is none.
+    """
+    p = logits().softmax(-1)
+    if p.shape[-1] < 2:
+        raise ValueError("the vocabulary has one token, which leads by nothing; give two or more")
+    two = p.topk(2, -1).values
     return two[..., 0] - two[..., 1]
 
 
@@ -89,6 +96,7 @@ def read_early(
 
     This computes every block for every token and throws away what early exit would skip.
     """
+    _check_threshold(threshold)
     X, N = model.embed(t), len(model.stack.blocks)
     exits, before = torch.full(t.shape, N), None
     for n, block in enumerate(model.stack.blocks, 1):
@@ -98,6 +106,11 @@ def read_early(
             exits = torch.where((exits == N) & (c >= threshold), n, exits)
         X = before = new
     return read(model, X), exits
+
+
+def _check_threshold(threshold: float | Tensor) -> None:
+    if torch.as_tensor(threshold).isnan().any():
+        raise ValueError("threshold holds NaN, which no confidence reaches; give a number, or inf")
 
 
 def copy_up(block: Block, X: Seq, cache: dict[nn.Module, Kept]) -> None:
@@ -149,8 +162,12 @@ def write_early(
     """(the tokens and `steps` more, the exit of each): greedy, one text.
 
     The text that is there is read in full; with τ the threshold falls. Raises ValueError for
-    several texts at once, whose tokens would leave at different blocks.
+    several texts at once, whose tokens would leave at different blocks, for a model without blocks
+    and for a threshold that is NaN.
     """
+    _check_threshold(threshold)
+    if not len(model.stack.blocks):
+        raise ValueError("model has no block to leave behind; make it with N = 1 or more")
     if len(t) != 1 or not t.numel():
         raise ValueError(f"t has shape {tuple(t.shape)}; give one text of at least one token")
     levels = falling(threshold, max(steps, 1), tau).tolist() if tau is not None else None

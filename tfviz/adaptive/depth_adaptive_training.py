@@ -9,7 +9,7 @@ In mixed training a token that left at block n has no state further up: its last
 
 Elbayad, Gu, Grave, Auli 2020 (arXiv 1910.10073), where the exits are a decoder's. Where we deviate:
 a GPT in the place of an encoder and a decoder, one norm and the embedding as the classifier of all
-exits, and means over tokens for sums. How the mixed loss is normalised is our reconstruction.
+exits, and means over tokens for sums (the 1/M of the mixed loss is the paper's, equation 5).
 
 >>> from tfviz.models.gpt import GPT
 >>> model, t = GPT(vocab=11, d=8, h=2, N=3), torch.tensor([[3, 1, 4]])
@@ -57,13 +57,16 @@ def aligned_loss(
 ) -> Float[Tensor, ""]:
     """The mean of all exits' losses, weighed by ω_n; 1 for each if none are given."""
     N = len(model.stack.blocks)
-    weights = torch.ones(N) if omega is None else torch.tensor(omega, dtype=torch.float32)
+    # in doubles, so that a model in doubles is weighed as exactly as it computes
+    weights = torch.as_tensor([1.0] * N if omega is None else omega, dtype=torch.float64)
     if len(weights) != N or not (weights >= 0).all() or not weights.sum() > 0:
         raise ValueError(
             f"omega = {omega}, and the model has {N} exits; give one weight for each, none below "
             "0 and not all 0"
         )
-    return (weights * exit_losses(model, x, y)).sum() / weights.sum()
+    losses = exit_losses(model, x, y)
+    weights = weights.to(losses)
+    return (weights * losses).sum() / weights.sum()
 
 
 def leave_at(model: GPT, t: Tokens, n: Int[Tensor, "b L"]) -> Float[Tensor, "b L d"]:

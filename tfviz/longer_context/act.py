@@ -33,8 +33,17 @@ class Halted(NamedTuple):
 
 
 def halting(h: Float[Tensor, "*n M"], eps: float = 0.01) -> Halted:
-    """Steps, remainder and weights, from what every one of M steps says."""
+    """Steps, remainder and weights, from what every one of M steps says.
+
+    Raises ValueError for an h that is no probability.
+    """
     _arguments.real("eps", eps, 0.0, 1.0)
+    _arguments.tensor("h", h, "(…, M)")
+    if not h.numel() or not ((h >= 0) & (h <= 1)).all():
+        raise ValueError(
+            f"h has shape {tuple(h.shape)} and holds {_outside(h)}; give what a sigmoid says, "
+            "from 0 to 1, of at least one step"
+        )
     before = h.cumsum(-1) - h  # Σ of the steps before
     n = torch.arange(1, h.shape[-1] + 1, device=h.device)
     last = (before + h >= 1 - eps) | (n == h.shape[-1])
@@ -43,6 +52,11 @@ def halting(h: Float[Tensor, "*n M"], eps: float = 0.01) -> Halted:
     here = N[..., None]
     p = torch.where(n < here, h, torch.where(n == here, R[..., None], torch.zeros_like(h)))
     return Halted(N, R, p)
+
+
+def _outside(h: Tensor) -> str:
+    wrong = h[~((h >= 0) & (h <= 1))]
+    return f"{wrong[0].item():.3g}" if len(wrong) else "nothing"
 
 
 class Pondered(NamedTuple):
@@ -83,7 +97,7 @@ def ponder(
     for n in range(1, M + 1):
         if not len(running):
             break
-        new, h = step(s, n, running)
+        new, h = (part.to(s.dtype) for part in step(s, n, running))  # not so under autocast
         before = total[running]
         halts = (before + h >= 1 - eps) | (n == M)
         p = torch.where(halts, 1 - before, h)
@@ -122,7 +136,18 @@ class ACT(nn.Module):
         nn.init.constant_(self.halt.bias, _arguments.real("bias", bias))
 
     def forward(self, x: Float[Tensor, "b L d_in"], s: Tensor | None = None) -> Thought:
-        s = x.new_zeros(len(x), self.d) if s is None else s
+        """`s` is the state to begin with, (b, d): zeros, if it is left out."""
+        _arguments.tensor("x", x, "(b, L, d_in)")
+        if x.dim() != 3 or not x.numel():
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}; give (b, L, d_in), at least one input: x[None] for "
+                "one text"
+            )
+        s = x.new_zeros(len(x), self.d) if s is None else _arguments.tensor("s", s, "(b, d)")
+        if s.shape != (len(x), self.d):
+            raise ValueError(
+                f"s has shape {tuple(s.shape)}; give {(len(x), self.d)}, a state for each text"
+            )
         found = []
         for x_t in x.unbind(1):
             found.append(self._think(x_t, s))

@@ -32,7 +32,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.cores import Cache
+from tfviz.cores import Cache, outside_inference, same_texts
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent, replaced
 from tfviz.models.blocks import MultiHeadAttention, Seq
 from tfviz.models.gpt import GPT
@@ -68,12 +68,23 @@ class Conv(nn.Sequential):
     """
 
     def __init__(self, d: int, c: int, *, dilated: bool = False) -> None:
+        _arguments.integer("d", d, 1), _arguments.integer("c", c, 1)
         around = [nn.Conv1d(d, d, 3, padding=n, dilation=n) for n in (1, 2)] if dilated else []
         super().__init__(
             *(layer for x in around for layer in (x, nn.ReLU())), nn.Conv1d(d, d, c, c)
         )
+        self.c = c
+
+    def check(self, c: int, rows: int = 0) -> None:
+        if c != self.c or rows % c:
+            raise ValueError(
+                f"c = {c} and {rows} rows, but this convolution was made for groups of {self.c}; "
+                f"give it whole groups, c = {self.c}"
+            )
 
     def forward(self, old: Seq, usage: Any = None, c: int = 0) -> Seq:
+        """Raises ValueError for another c than it was made for."""
+        self.check(c or self.c, old.shape[1])
         return super().forward(old.mT).mT
 
 
@@ -97,12 +108,18 @@ class Compressive(Recurrent):
         super().__init__(d, h, m=m, **attention)
         self.m_c, self.c = _arguments.integer("m_c", m_c, 0), _arguments.integer("c", c, 1)
         self.compress = compress
+        if isinstance(compress, Conv):
+            compress.check(self.c)
 
     def asks(self) -> bool:
         return super().asks() or self.compress is most_used
 
     def past(self, state: Any, X: Seq) -> Seq:
-        return X[:, :0] if state is None else torch.cat([state[1], state[0]], 1)
+        if state is None:
+            return X[:, :0]
+        rows, squeezed, *_ = state
+        same_texts(rows, X)
+        return torch.cat([squeezed, rows], 1)
 
     @torch.no_grad()
     def followed(self, state: Any, X: Seq, A: Tensor | None) -> Queues:
@@ -168,9 +185,9 @@ def squeezed_now(cache: Cache) -> Iterator[tuple[Compressive, Queues]]:
     """The layers that squeezed rows in the last call, and their queues."""
     for attend, kept in (cache or {}).items():
         if isinstance(attend, Compressive) and kept.state[3].shape[1]:
-            yield attend, Queues(*kept.state)
+            yield attend, Queues(*outside_inference(tuple(kept.state)))
 
 
 def temporal_range(N: int, m: int, m_c: int, c: int) -> int:
-    """How many tokens back N layers see: N (m + c m_c), where a segment is as long as m."""
+    """How many tokens back N layers see: N (m + c m_c), if a segment's length divides m + c m_c."""
     return N * (m + c * m_c)

@@ -60,8 +60,16 @@ def da_attention(
     beta: Float[Tensor, "*#heads"],
     pattern: Any = None,
 ) -> tuple[Float[Tensor, "*heads L d_v"], Float[Tensor, "*heads L L"]]:
-    """(out, A) of heads with one α and one β each."""
+    """(out, A) of heads with one α and one β each. Raises TypeError or ValueError for others."""
     _qkv.check(Q, K, V, self_attention=False)
+    for name, x in (("alpha", alpha), ("beta", beta)):
+        _arguments.tensor(name, x, "(…, heads)")
+        if x.shape and x.shape[-1] not in (1, *Q.shape[-3:-2]):
+            heads = Q.shape[-3] if Q.dim() > 2 else "no"
+            raise ValueError(
+                f"{name} has shape {tuple(x.shape)}, Q {tuple(Q.shape)} has {heads} heads; give "
+                "one number for each"
+            )
     return attention(*_silent(Q, K), V, pattern, bias=da_scores(Q, K, alpha, beta))
 
 

@@ -30,7 +30,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.cores import CAUSAL, Dense, Make, Where
+from tfviz.cores import CAUSAL, Dense, Make, Where, outside_inference, same_texts
 from tfviz.models.gpt import GPT
 from tfviz.position.t5_relative_bias import t5_bias
 
@@ -96,7 +96,8 @@ class Memorizing(nn.Module):
         if Q.shape[1] != len(self.b):
             raise ValueError(f"b is for {len(self.b)} heads, Q has {Q.shape[1]}; give h = as many")
         Q, K = F.normalize(Q, dim=-1) * self.tau[:, None, None].to(Q.dtype), F.normalize(K, dim=-1)
-        past = where.state or tuple(x[:, :, :0].detach() for x in (K, V))
+        past = outside_inference(where.state) or tuple(x[:, :, :0].detach() for x in (K, V))
+        same_texts(past[0], K)
         near = tuple(x[:, :, max(0, x.shape[2] - self.window) :] for x in past)
         inside = replace(where, start=near[0].shape[2], state=near, keep=None)
         assert isinstance(self.local, Dense)
@@ -121,7 +122,7 @@ def memorizing_transformer(
 ) -> GPT:  # fmt: skip
     """A GPT whose `layer` has a memory of m pairs; the others see the window, with T5's biases
     unless `local` makes something else."""
-    layer = range(N)[layer]
+    layer = range(N)[_arguments.integer("layer", layer, -N, N - 1)]
     made = count()
 
     def core() -> Memorizing:
@@ -133,5 +134,11 @@ def memorizing_transformer(
 
 
 def remembering(model: nn.Module) -> Memorizing:
-    """The core that has the memory, to look at or to give it another size."""
-    return next(x for x in model.modules() if isinstance(x, Memorizing) and x.m)
+    """The core that has the memory, to look at or to give it another size.
+
+    Raises ValueError where none has one.
+    """
+    for core in model.modules():
+        if isinstance(core, Memorizing) and core.m:
+            return core
+    raise ValueError("no core of this model has a memory; make it by memorizing_transformer, m > 0")

@@ -22,6 +22,7 @@ Segments stream through a GPT with the cache that also keeps keys and values, in
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -29,9 +30,10 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
-from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where
+from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where, same_texts
 from tfviz.models.blocks import Block, Memory, MultiHeadAttention, Real, Seq, Tokens
 from tfviz.models.gpt import GPT
+from tfviz.patterns.pattern import Pattern
 from tfviz.position.xl_relative import xl
 from tfviz.training import Loss
 
@@ -39,8 +41,8 @@ from tfviz.training import Loss
 class Recurrent(MultiHeadAttention):
     """Multi-head attention over [memory; segment]; with a cache it keeps m rows of its input.
 
-    Its core must be `Dense` or made from it, and tell places by distance. Without a cache it is
-    attention within the segment.
+    Its core must be `Dense` or made from it, and tell places by distance, as its pattern must.
+    Without a cache it is attention within the segment.
     """
 
     def __init__(self, d: int, h: int, *, m: int, **attention: Any) -> None:
@@ -58,6 +60,8 @@ class Recurrent(MultiHeadAttention):
         kept = Kept() if cache is None else cache.get(self, Kept())
         past = self.past(kept.state, X)  # (b, n, d), gets no gradient
         n, d = past.shape[1], X.shape[-1]
+        if cache is not None:
+            _check_distances(self.pattern, kept.length, n, X.shape[1])
         W, bias = self.W_qkv.weight, self.W_qkv.bias
         Q = self._heads(F.linear(X, W[:d], bias[:d]))
         both = F.linear(torch.cat([past, X], 1), W[d:], bias[d:])
@@ -77,12 +81,31 @@ class Recurrent(MultiHeadAttention):
 
     def past(self, state: Any, X: Seq) -> Seq:
         """The rows before the segment that it reads."""
-        return X[:, :0] if state is None else state
+        if state is None:
+            return X[:, :0]
+        same_texts(state, X)
+        return state
 
     def followed(self, state: Any, X: Seq, A: Tensor | None) -> Any:
         """The state after the segment X."""
         rows = torch.cat([self.past(state, X), X], 1)
         return rows[:, max(0, rows.shape[1] - self.m) :]
+
+
+@lru_cache(maxsize=1024)
+def _check_distances(pattern: Pattern, start: int, n: int, L: int) -> None:
+    """Raises ValueError unless L queries from the place `start` on see the same of the n rows
+    before them, and of themselves, if places are counted from the first of these rows."""
+    if pattern == CAUSAL:
+        return
+    here = pattern.rows(torch.arange(start, start + L), start + L)[..., start - n :]
+    counted = pattern.rows(torch.arange(n, n + L), n + L)
+    if not here.equal(counted) or here.triu(n + 1).any():
+        raise ValueError(
+            f"pattern = {pattern!r}: a memory knows how far back its rows are, and not at which "
+            "place; give a causal pattern of i − j alone, such as causal() or "
+            "sliding_window(lookback=8)"
+        )
 
 
 def transformer_xl(vocab: int, d: int, h: int, N: int, m: int, **more: Any) -> GPT:
@@ -111,6 +134,8 @@ def reach(N: int, m: int, L: int) -> int:
 def saved(model: nn.Module, cache: Cache) -> dict[str, tuple[int, Any]]:
     """What a cache holds, by the attention's name: numbers and tensors, for `torch.save`."""
     names = {module: name for name, module in model.named_modules()}
+    if any(module not in names for module in cache or {}):
+        raise ValueError("cache is another model's; give that of this one")
     plain = {names[module]: kept for module, kept in (cache or {}).items()}
     return {
         name: (length, state if isinstance(state, Tensor) else tuple(state))
@@ -128,6 +153,7 @@ def resumed(model: nn.Module, state: dict[str, tuple[int, Any]]) -> dict[nn.Modu
 
 def streams(ids: Tokens, b: int) -> Tokens:
     """The text as b rows that are read side by side: row r goes on where row r − 1 will end."""
+    _arguments.indices("ids", ids, 1)
     n = len(ids) // _arguments.integer("b", b, 1, len(ids))
     return ids[: n * b].view(b, n)
 

@@ -3,10 +3,12 @@
     h_i^t = σ(H_i^t W_h + b_h) for a position that runs; N(i), R(i), p_i^t as in `act`
     H_i^t = H_i^{t−1} once i has halted;     out_i = Σ_t p_i^t H_i^t;     until all have, or t = M
 
-Dehghani et al. 2018 (arXiv 1807.03819), by the formula of Graves 2016. In tensor2tensor
-(`universal_transformer_act_accumulated`) positions that have halted are transformed further, and
-others read the moving state: `freeze=False`. There h is also asked before the step, of
-H^{t−1} + P^t, and a position that is cut off at M gets no remainder.
+Dehghani et al. 2018 (arXiv 1807.03819). The weighted sum is the output of Graves 2016; Dehghani et
+al. (section 2.2) hand on the last, copied state, and the default of their code, tensor2tensor,
+mixes step by step, s ← p H_i^t + (1 − p) s. There (`universal_transformer_act_accumulated`),
+positions that have halted are transformed further, and others read the moving state:
+`freeze=False`. There h is also asked before the step, of H^{t−1} + P^t, and a position that is cut
+off at M gets no remainder.
 
 Positions that have halted are not computed: their keys and values are copied. P^t is told to them
 too, but its part by step is one vector for all: keys and values move by one product with it.
@@ -107,14 +109,14 @@ class Halting(Universal):
             moved = F.linear(when, W)  # what the step adds to each query, key and value
             fresh = running if t == 1 else fresh  # states that the step before has made
             made = F.linear(s[fresh] + place[fresh % L], W[d:], bias[d:])
-            kept, fresh = kept.index_copy(0, fresh, made), running
-            K, V = (kept + moved[d:]).view(b, L, -1).split(attend.widths[1:], -1)
+            kept, fresh = kept.index_copy(0, fresh, made.to(kept)), running
+            K, V = (kept + moved[d:].to(kept)).view(b, L, -1).split(attend.widths[1:], -1)
             # rows of a text stand side by side, filled up to the text with most
             slot = torch.arange(len(running), device=text.device)
             slot = slot - torch.searchsorted(text, text)
             most = int(slot.max()) + 1
             asks = F.linear(X, W[:d], bias[:d]) + moved[:d]
-            Q = X.new_zeros(b, most, d).index_put((text, slot), asks)
+            Q = X.new_zeros(b, most, d).index_put((text, slot), asks.to(X))
             mask = torch.ones(b, most, L, dtype=torch.bool, device=text.device)
             mask[text, slot] = seen[at] if seen.dim() == 2 else seen[text, at]
             heads = attend._heads

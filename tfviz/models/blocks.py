@@ -17,7 +17,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfviz._arguments import indices, integer
-from tfviz.cores import FULL, Cache, Dense, Kept, Make, Where, stored_before_cores
+from tfviz.cores import (
+    FULL,
+    Cache,
+    Dense,
+    Kept,
+    Make,
+    Where,
+    outside_inference,
+    stored_before_cores,
+)
 
 Tokens = Int[Tensor, "b L"]
 Logits = Float[Tensor, "b L vocab"]
@@ -54,7 +63,9 @@ class MultiHeadAttention(nn.Module):
         else:  # which stays the same from token to token
             d, W, b = X.shape[-1], self.W_qkv.weight, self.W_qkv.bias
             Q = self._heads(F.linear(X, W[:d], b[:d]))
-            K, V = kept.state or map(self._heads, F.linear(memory, W[d:], b[d:]).chunk(2, -1))
+            K, V = outside_inference(kept.state) or map(
+                self._heads, F.linear(memory, W[d:], b[d:]).chunk(2, -1)
+            )
             new.append((K, V))
         out, A = self.core(Q, K, V, where)
         if self.see:
