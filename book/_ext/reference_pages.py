@@ -138,7 +138,8 @@ def signature(name: str, thing: Any) -> str:
         found = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
-    plain = f"{name}{found}".replace("'", "").replace("tfviz.", "").replace("<class ", "<")
+    text = re.sub(r"ForwardRef\(([^()]*)\)", r"\1", f"{name}{found}")
+    plain = text.replace("'", "").replace("tfviz.", "").replace("<class ", "<")
     if len(plain) <= 88:
         return plain
     parameters = [part for part in _split(plain[len(name) + 1 : plain.rindex(")")])]
@@ -251,7 +252,7 @@ def search_entries() -> Iterator[tuple[str, str, list[tuple[str, str, str, str, 
 def summary(module: ModuleType) -> str:
     """The first sentence of its docstring."""
     first = " ".join(inspect.cleandoc(module.__doc__ or "").split("\n\n")[0].split())
-    return re.split(r"(?<=[.:])\s", first)[0]
+    return re.split(r"(?<=\.)\s", first)[0].removesuffix(":")
 
 
 class Reference(Directive):
@@ -264,7 +265,7 @@ class Reference(Directive):
                 if group_of(name) == package
             ]
             if items:
-                listed += [el("h2", title), el("dl", *items, class_="tf-rooms")]
+                listed += [el("h2", title), el("dl", *items, class_="tfv-rooms")]
         return listed
 
     def item(self, name: str, module: ModuleType) -> nodes.Node:
@@ -273,7 +274,7 @@ class Reference(Directive):
         functions = ", ".join(one.name for one in entries(module)[:8])
         more = "" if len(entries(module)) <= 8 else " …"
         text = summary(module) or f"{functions}{more}"
-        return el("div", el("dt", link), el("dd", text, el("small", f"{functions}{more}")))
+        return el("div", el("dt", link), el("dd", text, " ", el("small", f"{functions}{more}")))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -82,6 +82,8 @@ def search_names(
         answers += [f"page:{heading.page}"] * bool(heading.page)
         for index, answer in enumerate(answers):
             worth = {name: OTHER_NAME for name in heading.also} | {heading.title: TITLE}
+            if answer not in places:  # a book of fewer pages
+                continue
             here = names.setdefault(places[answer], {})
             for name, points in worth.items():
                 here[name] = max(here.get(name, 0), points - 10 * len(answers) - index)
