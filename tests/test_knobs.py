@@ -102,6 +102,20 @@ def test_every_explorer_declares_what_it_has(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
+def test_an_explorer_is_no_stub(name: str) -> None:
+    """What `make new` left to write is written."""
+    kind = ALL[name]
+    places = [
+        kind.__doc__,
+        kind.label,
+        str(kind.asks),
+        (kind.home / f"{name}.js").read_text("utf8"),
+    ]
+    left = re.findall(r"TODO: .*", "\n".join(text or "" for text in places))
+    assert not left, f"{name} is not finished: {left}"
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_every_control_has_its_label(name: str) -> None:
     """A control that a module puts for a knob, `app.knob("stride")`, has the declared name."""
     kind = ALL[name]

@@ -2,8 +2,8 @@
 
 An explorer is an anywidget: in JupyterLab and Colab its traits are live. Its output also carries a
 mount point in plain HTML with the state as JSON; in the book `tfviz-page.js` mounts the same module
-there with a model that lives in the page. `kit/` holds what a module is written with: see
-"A new explorer" in CONTRIBUTING.md.
+there with a model that lives in the page. `kit/` holds what a module is written with, and its
+README.md says how.
 """
 
 from __future__ import annotations

@@ -70,7 +70,10 @@ def da_attention(
                 f"{name} has shape {tuple(x.shape)}, Q {tuple(Q.shape)} has {heads} heads; give "
                 "one number for each"
             )
-    return attention(*_silent(Q, K), V, pattern, bias=da_scores(Q, K, alpha, beta))
+    dtype, kind = Q.dtype, torch.promote_types(Q.dtype, torch.float32)
+    Q, K, V, alpha, beta = (x.to(kind) for x in (Q, K, V, alpha, beta))  # as DA.attend does
+    out, A = attention(*_silent(Q, K), V, pattern, bias=da_scores(Q, K, alpha, beta))
+    return out.to(dtype), A.to(dtype)
 
 
 def _silent(Q: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:

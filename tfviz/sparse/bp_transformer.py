@@ -67,6 +67,7 @@ def spans(L: int) -> Int[Tensor, "rows 2"]:
 
 
 @lru_cache(maxsize=16)
+@torch.inference_mode(False)  # what is kept outlives the mode that it was made in
 def reads(L: int, k: int, causal: bool = False) -> Int[Tensor, "L types"]:
     """The nodes that each token reads, −1 where there is none: itself, then of each level k to the
     left, the nearest first, and k to the right unless `causal`. A column is a type of edge."""
@@ -141,6 +142,7 @@ Gathers = list[tuple[Stepped, Tensor, Tensor, Tensor]]
 
 
 @lru_cache(maxsize=4)
+@torch.inference_mode(False)  # what is kept outlives the mode that it was made in
 def _gathers(L: int, k: int, causal: bool) -> Gathers:
     """Blocks of tokens: their rows; the nodes (groups, m) that one of them reads; for a token and a
     type the place among these (groups, size, types), and whether there is such an edge."""

@@ -62,6 +62,9 @@ def buckets(X: Float[Tensor, "*b L d"], R: Directions) -> Int[Tensor, "*b rounds
     """h(x) of every row in every round; lengths do not matter, only directions do. R may differ
     from head to head. Of several R each gives a digit of the bucket's number."""
     found: Any = 0
+    if len({directions.shape[-3] for directions in R}) > 1:
+        rounds = [directions.shape[-3] for directions in R]
+        raise ValueError(f"R are for {rounds} rounds; draw them together: directions(d, [b₁, b₂])")
     for directions in R:
         if X.shape[-1] != directions.shape[-2]:
             raise ValueError(
