@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+import subprocess
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
@@ -24,7 +26,7 @@ from tfviz.catalogue import Chapter, Mechanism
 ROOT = Path(__file__).resolve().parents[1]
 
 ROOM = Template('''\
-"""$name: $idea
+"""$about
 
 $bibkey. TODO: the formula in the paper's letters, and where this room departs from it.
 """
@@ -226,6 +228,8 @@ def write(root: Path, files: dict[str, str]) -> list[str]:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf8")
+        if path.suffix == ".py":
+            subprocess.run([sys.executable, "-m", "ruff", "format", "-q", path], check=True)
         lines.append(f"  written   {name}")
     return lines
 
@@ -248,7 +252,7 @@ def mechanism(name: str, root: Path = ROOT) -> list[str]:
         "id": name,
         "Class": class_name(name),
         "name": row.name,
-        "idea": row.idea,
+        "about": textwrap.fill(f"{row.name}: {row.idea}", 96),
         "bibkey": row.bibkey,
         "module": f"tfviz.{row.part}.{name}",
     }

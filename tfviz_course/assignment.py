@@ -137,7 +137,7 @@ def create_assignment(
         raise CourseError(f"name = {name!r}; an assignment's name {rule}")
     source, release = folder / "source" / name, folder / "release" / name
     if source.exists() and not again:
-        raise CourseError(f"{source} is there already; say that it is to be made again")
+        raise CourseError(f"{source} is there already; give --again to make it anew")
     made = source_notebooks(items, name=name, course=known.name, seed=known.seed, points=points)
     with kept(source), kept(release):
         source.mkdir(parents=True)

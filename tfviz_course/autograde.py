@@ -64,6 +64,8 @@ def autograde(
     Raises `CourseError` with the remedy; what is judged until then is kept.
     """
     task = _load(Path(course).resolve(), assignment)
+    if not judge_only:
+        _check_gradebook(task)
     limits = limits or judge.LIMITS
     took = dict.fromkeys(_chosen(task, students), 0.0)
     if why := sandbox.available():
@@ -107,6 +109,15 @@ def _load(course: Path, name: str) -> _Assignment:
         raise CourseError(f"release/{name} lacks {missing}: generate the assignment, {how}")
     releases = {notebook: releases[notebook] for notebook in sources}
     return _Assignment(course, name, secret, sources, releases)
+
+
+def _check_gradebook(task: _Assignment) -> None:
+    """Raises `CourseError` where nbgrader would make an empty one and fail in it."""
+    address = api(task.course).coursedir.db_url
+    file = Path(address.removeprefix("sqlite:///").partition("?")[0])
+    if address.startswith("sqlite:///") and not file.is_file():
+        how = f"make one by 'tfviz-course assignment {task.name} ITEM… --again'"
+        raise CourseError(f"there is no gradebook {file}: put it back from your copy, or {how}")
 
 
 def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
