@@ -24,12 +24,8 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
-<<<<<<< HEAD
 from surveys import CLAIMS, SOURCE_KEYS, SOURCES, load_claims
-from thumbnails import PICTURES, thumbnail
-=======
 from thumbnails import thumbnail
->>>>>>> main
 
 from tfviz import catalogue
 from tfviz.catalogue import CHANGES, GROWTH, PEERS, Chapter, Mechanism
