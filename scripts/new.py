@@ -273,7 +273,8 @@ def after_a_mechanism(row: Mechanism) -> list[str]:
         f"  3. pytest tests/test_laws.py -k {row.id} takes the core through the laws, by its CASE.",
         f"  4. make new KIND=chapter NAME={row.part}/{row.chapter}, if it is not there; then "
         "make new KIND=explorer NAME=…",
-        f'  5. Say status = "built" in the row {row.id} of tfviz/catalogue.toml: '
+        f"  5. Give it an exhibit in tfviz/exhibits/{row.part}.py: picture and race.",
+        f'  6. Say status = "built" in the row {row.id} of tfviz/catalogue.toml: '
         "pytest tests/test_catalogue.py says what is still missing.",
     ]
 
@@ -314,12 +315,15 @@ def register(name: str, file: Path) -> None:
 
 
 def chapter(name: str, root: Path = ROOT) -> list[str]:
-    """A chapter with a section for each of its mechanisms, and its line in the contents."""
+    """A chapter with a section for each of its mechanisms that has a room, or for all where none
+    has one yet, and its line in the contents."""
     chapters = {f"{x.part}/{x.stem}": x for x in catalogue.CHAPTERS}
     if name not in chapters:
         raise unknown("chapter", name, list(chapters))
     own = chapters[name]
     rows = [row for row in catalogue.MECHANISMS if row.chapter_number == own.number]
+    ready = [row for row in rows if (root / f"tfviz/{row.part}/{row.id}.py").exists()]
+    rows = ready or rows
     sections = [SECTION.substitute(id=row.id, name=row.name) for row in rows]
     text = OPENING.substitute(title=own.title) + "".join(sections) + ENDING
     lines = write(root, {f"chapters/{name}.md": text})
