@@ -273,7 +273,8 @@ def after_a_mechanism(row: Mechanism) -> list[str]:
         f"  3. pytest tests/test_laws.py -k {row.id} takes the core through the laws, by its CASE.",
         f"  4. make new KIND=chapter NAME={row.part}/{row.chapter}, if it is not there; then "
         "make new KIND=explorer NAME=…",
-        f'  5. Say status = "built" in the row {row.id} of tfviz/catalogue.toml: '
+        f"  5. Give it an exhibit in tfviz/exhibits/{row.part}.py: picture and race.",
+        f'  6. Say status = "built" in the row {row.id} of tfviz/catalogue.toml: '
         "pytest tests/test_catalogue.py says what is still missing.",
     ]
 
