@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tfviz
-from tfviz.experiments import keys
+from tfviz.experiments import family, keys
 
 PACKAGE = Path(tfviz.__path__[0])
 
@@ -93,12 +93,14 @@ def change(tmp_path: Path) -> Callable[..., bool]:
     ignored = shutil.ignore_patterns("__pycache__", "results", "explorers")
     shutil.copytree(PACKAGE, copy, ignore=ignored)
 
-    def changed(experiment: str, file: str, old: str, new: str, **config: Any) -> bool:
+    def changed(
+        experiment: str, file: str, old: str, new: str, of: tuple[str, ...] = (), **config: Any
+    ) -> bool:
         text = (copy / file).read_text()
         assert old in text, f"{file} has no {old!r} any more"
 
         def now() -> set[str]:
-            found = keys.Source(copy).pieces(copy / f"experiments/{experiment}.py", config)
+            found = keys.Source(copy).pieces(copy / f"experiments/{experiment}.py", config, of)
             return set(keys.anywhere(found).values())
 
         before = now()
@@ -111,15 +113,18 @@ def change(tmp_path: Path) -> Callable[..., bool]:
 
 
 def test_a_run_is_of_the_rooms_that_it_names(change):
-    room = ("longer_context/alibi.py", "def slopes(", "def slopes(*more, ")
-    model = ("models/gpt.py", "def forward(", "def forward(*more, ")
-    printed = ("patterns/pattern.py", "def latex(", "def latex(*more, ")
-    for name, own, foreign in (
-        ("family", {"task": "cost", "name": "alibi"}, {"task": "cost", "name": "rope"}),
-        ("within_five", {"core": "ALiBi"}, {"core": "near only"}),
-    ):
-        assert change(name, *room, **own)
-        assert not change(name, *room, **foreign)
+    room = ("longer_context/alibi.py", "def slopes(", "def slopes(more, ")
+    model = ("models/gpt.py", "def forward(", "def forward(more, ")
+    printed = ("patterns/pattern.py", "def latex(", "def latex(more, ")
+    assert change("within_five", *room, core="ALiBi")
+    assert not change("within_five", *room, core="near only")
+    of = {run.name: run.of for run in family.runs()}
+    picture = ("exhibits/longer_context.py", "def eight_ramps(", "def eight_ramps(more, ")
+    line = ("exhibits/longer_context.py", "def ramps(", "def ramps(more, ")
+    for file in (room, line):
+        assert change("family", *file, of["cost alibi"], name="alibi")
+        assert not change("family", *file, of["cost rope"], name="rope")
+    assert not change("family", *picture, of["cost alibi"], name="alibi")
     assert change("extrapolation", *model, encoding="rotary", task="text")
     assert not change("extrapolation", *printed, encoding="rotary", task="text")
     assert not change("extrapolation", "_arguments.py", "operator.index", "int", task="text")

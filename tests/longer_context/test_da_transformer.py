@@ -121,7 +121,8 @@ def test_large_scores_in_half_precision_stay_finite() -> None:
     alpha, beta = torch.randn(2), torch.randn(2)
     out, A = da_attention(Q, K, V, alpha, beta, causal())
     assert out.dtype == A.dtype == torch.float16
-    exact = da_attention(*(x.double() for x in (Q, K, V, alpha, beta)), causal())[0]
+    Q, K, V = Q.double(), K.double(), V.double()
+    exact = da_attention(Q, K, V, alpha.double(), beta.double(), causal())[0]
     torch.testing.assert_close(out.double(), exact, atol=1.0, rtol=0.01)
 
 

@@ -144,12 +144,13 @@ def test_half_precision_keeps_its_type_and_is_near(dtype: torch.dtype) -> None:
 
 def test_gradients_can_be_differentiated_through_the_labels_too() -> None:
     x, labels = inputs(), etc.sentence_labels(LENGTHS, 2, 2)
-    told = {
+    told: dict[str, Any] = {
         "labels": labels,
         "P": torch.randn(2, 14, 4, dtype=torch.float64, requires_grad=True),
         "masks": etc.sentence_masks(LENGTHS, 2),
     }
-    leaves, first = [*x, told["P"]], []
+    leaves: list[Any] = [*x, told["P"]]
+    first: list[Tensor] = []
     for how in (etc.etc_attention, etc.etc_definition):
         out = torch.cat(called(x, how, 2, **told)[:2], 2)
         grads = torch.autograd.grad(out.sin().sum(), [x[0], x[1]], create_graph=True)

@@ -164,7 +164,7 @@ def test_gradients_can_be_differentiated() -> None:
     union = lsh.meetings(lsh.order(Q, R, 8)).any(-3)
     ways = lsh.lsh_attention(Q, V, R, 8), lsh.lsh_definition(Q, V, union)[0]
     first = [torch.autograd.grad(out.sin().sum(), Q, create_graph=True)[0] for out in ways]
-    agree_with_gradients(*first, [Q, V])
+    agree_with_gradients(first[0], first[1], [Q, V])
 
 
 def test_bad_input_is_named() -> None:

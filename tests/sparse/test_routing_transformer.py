@@ -185,7 +185,7 @@ def test_gradients_can_be_differentiated(is_causal: bool) -> None:
         attention(Q, K, V, pattern)[0],
     )
     first = [torch.autograd.grad(out.sin().sum(), Q, create_graph=True)[0] for out in ways]
-    agree_with_gradients(*first, [Q, K, V])
+    agree_with_gradients(first[0], first[1], [Q, K, V])
 
 
 def test_bad_input_is_named() -> None:

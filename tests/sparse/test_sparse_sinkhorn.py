@@ -127,7 +127,7 @@ def test_gradients_can_be_differentiated() -> None:
     P = sk.sinkhorn(scores(4), 5)
     ways = sk.sinkhorn_attention(Q, K, V, P), sk.sinkhorn_definition(Q, K, V, P)[0]
     first = [torch.autograd.grad(out.sin().sum(), Q, create_graph=True)[0] for out in ways]
-    agree_with_gradients(*first, [Q, K, V])
+    agree_with_gradients(first[0], first[1], [Q, K, V])
 
 
 def test_bad_input_is_named() -> None:

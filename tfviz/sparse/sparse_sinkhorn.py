@@ -61,6 +61,8 @@ def block_scores(
     Q: Float[Tensor, "*b L d"], K: Float[Tensor, "*b L d"], n: int, causal: bool = False
 ) -> Float[Tensor, "*b n n"]:
     """R: which block of keys each block of queries wants; causal, −∞ where it is not earlier."""
+    if Q.dtype in (torch.float16, torch.bfloat16):  # products of large numbers overflow
+        Q, K = Q.float(), K.float()
     asks = cut(Q, n)[..., 0, :] if causal else cut(Q, n).mean(-2)
     R = asks @ cut(K, n).mean(-2).mT / math.sqrt(Q.shape[-1])
     if not causal:
@@ -119,7 +121,7 @@ def sinkhorn_attention(
     q, k, v = (cut(X, n) for X in (Q, K, V))
 
     def both(X: Tensor) -> Tensor:
-        return torch.cat([torch.einsum("...uv,...vmd->...umd", P, X), X], -2)
+        return torch.cat([torch.einsum("...uv,...vmd->...umd", P.to(X), X), X], -2)
 
     mask = _allowed(P, q.shape[-2], causal).reshape(-1, n, q.shape[-2], 2 * q.shape[-2])
     q, k, v = (X.reshape(-1, *X.shape[-3:]) for X in (q, both(k), both(v)))
