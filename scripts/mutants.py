@@ -65,8 +65,8 @@ MUTANTS = [
     Mutant(
         "DA without its clip",
         "tfviz/longer_context/da_transformer.py",
-        "    return (Q @ K.mT).relu() * f",
-        "    return (Q @ K.mT) * f",
+        "    return s.relu() * rescale",
+        "    return s * rescale",
         "tests/longer_context/test_da_transformer.py",
     ),
     Mutant(
@@ -177,8 +177,8 @@ MUTANTS = [
     Mutant(
         "a memory that gets a gradient",
         "tfviz/longer_context/transformer_xl_recurrence.py",
-        "self.followed(kept.state, X.detach(), A)",
-        "self.followed(kept.state, X, A)",
+        "self.followed(where.state, X.detach(), A)",
+        "self.followed(where.state, X, A)",
         "tests/longer_context/test_transformer_xl_recurrence.py",
     ),
     Mutant(
@@ -198,8 +198,8 @@ MUTANTS = [
     Mutant(
         "queries of the compression loss that teach the model",
         "tfviz/longer_context/compressive_transformer.py",
-        "attend.W_qkv.weight.detach()",
-        "attend.W_qkv.weight",
+        "            p.requires_grad_(False)\n",
+        "            p.requires_grad_(True)\n",
         "tests/longer_context/test_compressive_transformer.py",
     ),
     Mutant(
