@@ -141,6 +141,8 @@ class Block(nn.Module):
         self.cross = MultiHeadAttention(d, h, h_kv=self.attend.h_kv) if crosses else None
         self.feed = FeedForward(d, d_ff or 4 * d, phi())
         self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(2 + crosses))
+        if isinstance(order, nn.Module):
+            raise TypeError("order is one module for all sublayers; give its class, made for each")
         self.orders: Any = [order] * len(self.norms)
         if isinstance(order, type):
             self.orders = nn.ModuleList(order(d) for _ in self.norms)

@@ -32,7 +32,8 @@ def watched(model: nn.Module) -> Iterator[dict[str, MultiHeadAttention]]:
         yield named
     finally:
         for name, module in named.items():
-            module.watched, module.seen = before[name], None
+            module.watched = before[name]
+            module.seen = module.seen if before[name] else None
 
 
 def maps(model: nn.Module) -> dict[str, Float[Tensor, "b h Lq Lk"]]:
