@@ -14,10 +14,14 @@ FOLDER = $(abspath $(patsubst ~/%,$(HOME)/%,$(COURSE)))
 USAGE = make assignment COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-hops" \
   [TITLE="name of the course" SEED=number: for a new course]
 
+# for `make new`
+NEW = make new KIND=mechanism NAME=linformer, or KIND=explorer NAME=low_rank_lens, or \
+  KIND=chapter NAME=compressed/low_rank
+
 ENV := $(VENV)/.installed
 NPM := node_modules/.installed
 
-.PHONY: help book build test hub-test pdf assignment lab bench experiments pictures env clean
+.PHONY: help book build chapter new test hub-test pdf assignment lab bench experiments pictures env clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
@@ -27,6 +31,14 @@ book: $(ENV) $(NPM)  ## build the book and serve it on this machine
 
 build: $(ENV) $(NPM)  ## build the book only; OUT=folder elsewhere, DRAFT=1 shows failing cells
 	@$(BIN)/python scripts/build_book.py --out $(OUT) $(if $(DRAFT),--draft)
+
+chapter: $(ENV) $(NPM)  ## build one chapter and say what it lacks: C=sparse/hashing
+	@test -n "$(C)" || { echo 'make chapter C=sparse/hashing' >&2; exit 2; }
+	@$(BIN)/python scripts/chapter.py $(C) --out $(OUT)
+
+new: $(ENV)  ## write the stubs of KIND=mechanism, explorer or chapter: NAME=linformer
+	@test -n "$(KIND)" && test -n "$(NAME)" || { echo '$(NEW)' >&2; exit 2; }
+	@$(BIN)/python scripts/new.py $(KIND) $(NAME)
 
 pdf: build  ## the same as one PDF, with outline and page numbers; the landing page then names it
 	@$(BIN)/python scripts/system.py --install

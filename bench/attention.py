@@ -153,13 +153,13 @@ def in_segments(L: int, squeezed: int = 0) -> Attention:
 
 def with_far_memories(L: int) -> Attention:
     """Segments of 256 with a window of 256, and of the last 2,048 pairs the 32 best."""
-    made = Memorizing(HEADS, WIDTH, m=2048, k=32, window=256)
+    memorizing = Memorizing(HEADS, WIDTH, m=2048, k=32, window=256)
 
     def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         state, out = None, []
         for part in zip(*(x.split(256, 2) for x in (q, k, v)), strict=True):
             kept: list[Any] = []
-            out.append(made(*part, Where(CAUSAL, state=state, keep=kept.append))[0])
+            out.append(memorizing(*part, Where(CAUSAL, state=state, keep=kept.append))[0])
             state = kept[0]
         return torch.cat(out, 2)
 
@@ -291,22 +291,22 @@ def training(attend: Attention, qkv: list[torch.Tensor]) -> Callable[[], None]:
 
 def measure(make: Callable[[int], Attention], lengths: list[int]) -> dict[str, list[float] | str]:
     """forward and training seconds, and peak megabytes of both, for each length."""
-    found: dict[str, Any] = {"forward": [], "training": [], "MB": [], "training MB": []}
+    measured: dict[str, Any] = {"forward": [], "training": [], "MB": [], "training MB": []}
     for L in lengths:
         torch.manual_seed(0)
         qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
         attend = make(L)
         with torch.no_grad():
-            found["forward"].append(best(lambda: attend(*qkv)))  # noqa: B023
-            found["MB"].append(peak(lambda: attend(*qkv)))  # noqa: B023
+            measured["forward"].append(best(lambda: attend(*qkv)))  # noqa: B023
+            measured["MB"].append(peak(lambda: attend(*qkv)))  # noqa: B023
         try:
-            found["training"].append(best(training(attend, qkv)))
-            found["training MB"].append(peak(training(attend, qkv)))
+            measured["training"].append(best(training(attend, qkv)))
+            measured["training MB"].append(peak(training(attend, qkv)))
         except Exception as error:  # FlexAttention on a CPU
-            found["no training"] = str(error).strip().split(". ")[0]
-            found["training"].append(math.nan)
-            found["training MB"].append(math.nan)
-    return found
+            measured["no training"] = str(error).strip().split(". ")[0]
+            measured["training"].append(math.nan)
+            measured["training MB"].append(math.nan)
+    return measured
 
 
 def row(name: str, x: dict[str, Any], dense: dict[str, Any], lengths: list[int]) -> str:

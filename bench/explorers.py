@@ -90,14 +90,14 @@ def late(times: list[float]) -> float:
 
 def slowest(page: Any, spent: Callable[[], float]) -> tuple[str, list[float]]:
     """The slider whose steps take longest, at the 95th percentile, and its times."""
-    found = {}
+    steps_by_key = {}
     for key, low, high, step, now in page.evaluate(SLIDERS):
         many = max(1, round((high - low) / step))
         start = round((now - low) / step)
         places = [many - abs((start + k) % (2 * many) - many) for k in range(1, 101)]
-        found[key] = steps(page, spent, key, [low + step * place for place in places])
+        steps_by_key[key] = steps(page, spent, key, [low + step * place for place in places])
         page.evaluate(MOVE, [key, now])
-    return max(found.items(), key=lambda item: late(item[1]), default=("", [0.0]))
+    return max(steps_by_key.items(), key=lambda item: late(item[1]), default=("", [0.0]))
 
 
 def main() -> None:

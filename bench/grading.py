@@ -85,16 +85,16 @@ def spending() -> Iterator[list[Spent]]:
     they live. Memory is that of the children; pages that they share are counted once. What looking
     takes is not counted.
     """
-    found: list[Spent] = []
+    spent_on_each: list[Spent] = []
     done = threading.Event()
     peak = looking = 0.0
 
     def used() -> dict[psutil.Process, float]:
-        found = {}
+        seconds_by_process = {}
         for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
-                found[child] = sum(child.cpu_times()[:2])
-        return found
+                seconds_by_process[child] = sum(child.cpu_times()[:2])
+        return seconds_by_process
 
     def look() -> None:
         nonlocal peak, looking
@@ -116,24 +116,24 @@ def spending() -> Iterator[list[Spent]]:
     clock, before = time.perf_counter(), own()
     watch.start()
     try:
-        yield found
+        yield spent_on_each
     finally:
         clock = time.perf_counter() - clock
         done.set()
         watch.join()
         mine = own() - looking - before
         others = sum(seconds.values()) - sum(earlier.values())
-        found.append(Spent(clock, mine + others, peak))
+        spent_on_each.append(Spent(clock, mine + others, peak))
 
 
 def timed(act: Callable[[], Any], times: int = 3) -> float:
     """Seconds on the processor, the best of some."""
-    found = []
+    seconds = []
     for _ in range(times):
         with spending() as spent:
             act()
-        found.append(spent[0].processor)
-    return min(found)
+        seconds.append(spent[0].processor)
+    return min(seconds)
 
 
 # --- the class -----------------------------------------------------------------------------------

@@ -107,9 +107,9 @@ def training(module: nn.Module, call: Call, X: Tensor) -> Callable[[], None]:
     return run
 
 
-def ratio(found: dict[str, list[float]]) -> float:
+def ratio(seconds_by_model: dict[str, list[float]]) -> float:
     """How much faster ours is than the fastest of the others."""
-    mine, *others = found.values()
+    mine, *others = seconds_by_model.values()
     return min(statistics.median(b / a for a, b in zip(mine, x, strict=True)) for x in others)
 
 

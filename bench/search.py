@@ -56,11 +56,11 @@ def main() -> None:
                 pairs = zip(times[name], times["FAISS, every key"], strict=True)
                 ratio = median(a / b for a, b in pairs)
                 each = 1000 * median(times[name]) / QUERIES
-                found = recall(search(Q, K)[1], true)
+                recalled = recall(search(Q, K)[1], true)
                 above = "" if ratio <= MOST.get(name, 1) else f"  ABOVE THE LIMIT {MOST[name]}"
                 print(
                     f"{n:7,} keys  {name:23} time × {ratio:5.2f}  {each:6.3f} ms a query  "
-                    f"recall {found:.3f}{above}",
+                    f"recall {recalled:.3f}{above}",
                     flush=True,
                 )
 

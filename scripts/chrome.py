@@ -34,8 +34,8 @@ def shell() -> str | None:
 
 def find() -> str | None:
     """Path of a browser: without windows if there is one, else a whole one."""
-    found = next(filter(None, [shell(), *map(shutil.which, NAMES)]), None)
-    return found or (MAC if os.path.exists(MAC) else None)
+    path = next(filter(None, [shell(), *map(shutil.which, NAMES)]), None)
+    return path or (MAC if os.path.exists(MAC) else None)
 
 
 def main() -> int:

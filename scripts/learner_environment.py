@@ -55,7 +55,7 @@ def asked_for() -> list[str]:
 
 def closure(requirements: Sequence[str]) -> dict[str, Distribution]:
     """What these packages need, and what that needs: by name, as installed here."""
-    found: dict[str, Distribution] = {}
+    packages: dict[str, Distribution] = {}
     seen: set[str] = set()
     waiting = [Requirement(text) for text in requirements]
     while waiting:
@@ -64,12 +64,12 @@ def closure(requirements: Sequence[str]) -> dict[str, Distribution]:
         if str(wanted) in seen:
             continue
         seen.add(str(wanted))
-        package = found.setdefault(wanted.name.lower(), distribution(wanted.name))
+        package = packages.setdefault(wanted.name.lower(), distribution(wanted.name))
         for text in package.requires or []:
             needed = Requirement(text)
             if not needed.marker or any(needed.marker.evaluate({"extra": e}) for e in extras):
                 waiting.append(needed)
-    return found
+    return packages
 
 
 def link(package: Distribution, target: Path) -> None:

@@ -55,10 +55,10 @@ def assembled(site: Path, names: Iterable[str]) -> str:
         text = (site / f"{name}.html").read_text("utf-8")
         folder = posixpath.dirname(name)
 
-        def address(found: re.Match[str], own: str = own, folder: str = folder) -> str:
-            to = found["to"]
+        def address(match: re.Match[str], own: str = own, folder: str = folder) -> str:
+            to = match["to"]
             if re.match(r"[a-z]+:", to):
-                return found[0]
+                return match[0]
             path, _, anchor = to.partition("#")
             page = posixpath.normpath(posixpath.join(folder, path)) if path else ""
             target = number.get(page.removesuffix(".html")) if path else own
@@ -66,10 +66,10 @@ def assembled(site: Path, names: Iterable[str]) -> str:
                 page = f"#{target}-{anchor}" if anchor else f"#{target}"
             elif anchor:
                 page += f"#{anchor}"
-            return f' {found["what"]}="{page}"'
+            return f' {match["what"]}="{page}"'
 
-        def renamed(found: re.Match[str], own: str = own) -> str:
-            return f' {found["what"]}="{" ".join(f"{own}-{to}" for to in found["to"].split())}"'
+        def renamed(match: re.Match[str], own: str = own) -> str:
+            return f' {match["what"]}="{" ".join(f"{own}-{to}" for to in match["to"].split())}"'
 
         head, _, rest = text.partition("</head>")
         files |= dict.fromkeys(LINK.sub(address, file) for file in FILES.findall(head))

@@ -272,3 +272,17 @@ def test_a_bias_that_is_a_mask_is_refused_in_models_too():
     with pytest.raises(ValueError, match="5 cannot be among 3"):
         heads_attention(Q, K[..., :3, :], V[..., :3, :], P.causal())
     assert heads_attention(Q, K[..., :3, :], V[..., :3, :], P.full())[0].shape == Q.shape
+
+
+def test_the_fused_kernel_names_who_has_a_second_derivative():
+    Q, K, V = (torch.randn(1, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+
+    def second(out):
+        (first,) = torch.autograd.grad(out.sin().sum(), Q, create_graph=True)
+        return torch.autograd.grad(first.sin().sum(), Q)[0]
+
+    with pytest.raises(RuntimeError, match=r"first derivatives only; .*SDPBackend\.MATH"):
+        second(heads_attention(Q, K, V, P.causal())[0])
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        slow = second(heads_attention(Q, K, V, P.causal())[0])
+    torch.testing.assert_close(slow, second(attention(Q, K, V, P.causal())[0]))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import traitlets as t
 
-from tfviz.explorers import ALL, knobs
+from tfviz import patterns
+from tfviz.explorers import ALL
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, given, knob, own
 
@@ -102,6 +102,20 @@ def test_every_explorer_declares_what_it_has(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
+def test_an_explorer_is_no_stub(name: str) -> None:
+    """What `make new` left to write is written."""
+    kind = ALL[name]
+    places = [
+        kind.__doc__,
+        kind.label,
+        str(kind.asks),
+        (kind.home / f"{name}.js").read_text("utf8"),
+    ]
+    left = re.findall(r"TODO: .*", "\n".join(text or "" for text in places))
+    assert not left, f"{name} is not finished: {left}"
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_every_control_has_its_label(name: str) -> None:
     """A control that a module puts for a knob, `app.knob("stride")`, has the declared name."""
     kind = ALL[name]
@@ -111,13 +125,66 @@ def test_every_control_has_its_label(name: str) -> None:
         assert isinstance(declared, Knob) and declared.words["label"], f"{key} has no label"
 
 
-def test_an_explorer_is_short() -> None:
-    """On average, formatted; the Sparse Lab stands apart."""
-    folder = Path(knobs.__file__).parent
-    for ending, most in ((".py", 60), (".js", 130)):
-        files = [folder / f"{name}{ending}" for name in ALL if name != "sparse_lab"]
-        lines = sum(len(file.read_text("utf-8").splitlines()) for file in files)
-        assert lines / len(files) <= most, ending
+class Linked(Explorer):
+    sources = Machine.sources
+    length = knob(8, low=1, high=16, label="length")
+    start = knob(2, low=0, high=length - 1, label="first")
+    end = knob(5, low=start, high=length, label="last")
+    stride = knob(patterns.strided.domains["stride"], high=64, label="stride")
+    memory = knob(patterns.image_1d.domains["memory"], first=12, high=64)
+
+
+def test_an_end_that_is_another_knob_moves_with_it() -> None:
+    one = Linked()
+    one.length = 3
+    assert (one.start, one.end) == (2, 3) and type(one.end) is int
+    one.length = 2  # the first moves the last's least, and the length its greatest
+    assert (one.start, one.end) == (1, 2)
+    one.length = 16
+    assert (one.start, one.end) == (1, 2), "where there is room nothing moves"
+    one.start = 9
+    assert one.end == 9
+
+
+def test_who_begins_outside_an_end_that_moved_begins_at_it() -> None:
+    assert Linked(length=3).end == 3
+    assert Linked(length=3, start=0, end=1).end == 1
+    assert Linked(start=7).end == 7
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"length": 3, "end": 5}, "end = 5 is out of range; choose 2 <= end <= 3"),
+        ({"start": 6, "end": 5}, "end = 5 is out of range; choose 6 <= end <= 8"),
+        ({"start": 8}, "start = 8 is out of range; choose 0 <= start <= 7"),
+        ({"length": "long"}, "length = 'long'"),
+        ({"stride": 0}, "stride = 0 is out of range; choose 1 <= stride <= 64"),
+    ],
+)
+def test_beyond_an_end_that_moves_it_is_refused(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Linked(**wrong)
+
+
+def test_a_knob_takes_the_domain_of_a_familys_parameter() -> None:
+    one, domain = Linked(), patterns.strided.domains["stride"]
+    assert one.stride == domain.default and Linked.moved["stride"].described()["low"] == domain.low
+    assert one.memory == 12 and Linked.moved["memory"].described()["letter"] == "l_m"
+    assert Linked.moved["stride"].described()["letter"] == ""  # a TeX command is no letter
+    with pytest.raises(TypeError, match="high is missing: a parameter of a family"):
+        Knob(domain)
+    with pytest.raises(TypeError, match="this parameter is a list"):
+        Knob(patterns.blockwise.domains["permutation"], high=4)
+    with pytest.raises(TypeError, match="first stands beside the domain"):
+        Knob(3, first=4)
+
+
+def test_the_page_and_the_docstring_know_which_knob_an_end_is() -> None:
+    end = Linked.moved["end"].described()
+    assert end["low"] == {"knob": "start", "plus": 0} and end["high"]["knob"] == "length"
+    assert Linked.moved["start"].described()["high"] == {"knob": "length", "plus": -1}
+    assert "start    first: 0 to length − 1\nend    last: start to length" in (Linked.__doc__ or "")
 
 
 def test_the_docstring_goes_on_with_the_knobs() -> None:

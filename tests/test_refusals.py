@@ -6,69 +6,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import laws
 import pytest
 import torch
+from cases import functions
+from laws import Case
 from refusals import of_no_kind, ranges, refused
 from three import qkv
-from torch import Tensor
 
 from tfviz import patterns as P
 from tfviz._arguments import integer, real
-from tfviz.adaptive.adaptive_span import span_attention
-from tfviz.attention import attention, sparse_attention
+from tfviz.attention import attention
 from tfviz.cores import Dense, Sparse, Where
-from tfviz.longer_context.da_transformer import da_attention
 from tfviz.models.gpt import GPT
-from tfviz.position.shaw_relative import shaw_attention
-from tfviz.sparse import bigbird as bb
-from tfviz.sparse import etc as etc_
-from tfviz.sparse import longformer as lf
 from tfviz.sparse import reformer_lsh as lsh
-from tfviz.sparse.blockwise_attention import blockwise_attention
 from tfviz.sparse.bp_transformer import tree_attention
-from tfviz.sparse.image_transformer_1d import image_attention_1d
-from tfviz.sparse.image_transformer_2d import image_attention_2d
-from tfviz.sparse.routing_transformer import routing_attention
-from tfviz.sparse.sac import edge_attention
-from tfviz.sparse.sparse_sinkhorn import sinkhorn_attention
-from tfviz.sparse.sparse_transformer_fixed import fixed_attention
-from tfviz.sparse.sparse_transformer_strided import strided_attention
+
+FUNCTIONS = functions()
 
 
-def longformer(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
-    return lf.longformer_attention((Q, K, V), (Q, K, V), 2, [0])
-
-
-def etc(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
-    return etc_.etc_attention(Q, Q, etc_.shared(K, K), etc_.shared(V, V), 2)[1]
-
-
-ROUTES: dict[str, Callable[..., Any]] = {
-    "attention": attention,
-    "sparse_attention": partial(sparse_attention, pattern=P.sliding_window(lookback=3)),
-    "adaptive span": partial(span_attention, z=torch.ones(3, 1).double(), R=2.0),
-    "DA": partial(da_attention, alpha=torch.ones(3).double(), beta=torch.ones(3).double()),
-    "Shaw": partial(shaw_attention, P_k=torch.ones(5, 6).double(), P_v=torch.ones(5, 5).double()),
-    "fixed": partial(fixed_attention, block=4),
-    "strided": partial(strided_attention, stride=4),
-    "blockwise": partial(blockwise_attention, permutations=[(1, 0)] * 3),
-    "image 1-D": partial(image_attention_1d, block=4, memory=2),
-    "image 2-D": partial(image_attention_2d, width=4, h_q=2, w_q=2, h_m=1, w_m=1),
-    "Longformer": longformer,
-    "ETC": etc,
-    "Big Bird": partial(bb.bigbird_attention, block=4, drawn=bb.random_blocks(6, 0)),
-    "routing": partial(routing_attention, mu=torch.randn(3, 4, 6).double(), w=6),
-    "edges": partial(edge_attention, edges=torch.randint(24, (2, 3, 9, 2))),
-    "Sinkhorn": partial(sinkhorn_attention, P=torch.eye(4).double().expand(2, 3, 4, 4)),
-}
-
-
-@pytest.mark.parametrize("name", ROUTES)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_attention_looks_at_its_input(name: str) -> None:
-    laws.it_looks_at_its_input(ROUTES[name])
+    laws.it_looks_at_its_input(FUNCTIONS[name].call)
 
 
 def test_trees_and_hashes_look_too() -> None:
@@ -123,7 +83,7 @@ def test_words_have_an_order_and_errors_a_kind() -> None:
 
 def test_laws_for_cores_of_their_own_find_out_others() -> None:
     with pytest.raises(AssertionError):
-        laws.it_wants_a_whole_text(Dense(), *qkv())
+        laws.it_wants_a_whole_text(Case(Dense, laws.plain))
     for blind in (lambda Q, K, V: V, lambda Q, K, V: Dense()(Q, K, V, Where(P.full()))[0]):
         with pytest.raises((AssertionError, RuntimeError)):
             laws.it_looks_at_its_input(blind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ import torch.nn.functional as F
 from golden import GOLDEN, make
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import Case, Function, over, plain
 from three import three
 
 from tfviz import patterns as P
 from tfviz.attention import attention, sparse_attention
+from tfviz.cores import Sparse
 from tfviz.measure import elements_produced, flops, largest_storage, slope
 from tfviz.patterns.pattern import Family
 from tfviz.sparse_attention import plan, windows
@@ -487,3 +490,19 @@ def test_the_formula_for_other_devices_is_the_same():
         Q, K, V = torch.randn(3, 2, 200, 8, dtype=torch.float64)
         out = merged.formula(Q, K, V, plan(kind, 200), 8**-0.5)
         torch.testing.assert_close(out, attention(Q, K, V, kind)[0])
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    Sparse,
+    plain,
+    grows=1.0,
+    functions={
+        "sparse_attention": Function(
+            partial(sparse_attention, pattern=P.sliding_window(lookback=3)),
+            over(P.sliding_window(lookback=3)),
+            length=150,
+        )
+    },
+)

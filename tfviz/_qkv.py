@@ -1,39 +1,46 @@
-"""The check that every attention function makes of its queries, keys and values."""
+"""The check that every attention function makes of its queries, keys and values, and the kernel."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
-class _Once(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.view_as(x)
+def fused_attention(
+    Q: Tensor, K: Tensor, V: Tensor, attn_mask: Tensor | None = None, **options: Any
+) -> Tensor:
+    """`scaled_dot_product_attention`. Where torch takes a fused kernel, a gradient of its gradient
+    raises NotImplementedError with a remedy; where it falls back on products, there is one."""
+    out = F.scaled_dot_product_attention(Q, K, V, attn_mask, **options)
+    if not torch.compiler.is_compiling():
+        node: Any = out.grad_fn
+        if node is not None and node.name().startswith("ScaledDotProduct"):
+            node.register_hook(_once)
+    return out
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return _Never.apply(grad)
+
+def _once(gradients: tuple[Tensor | None, ...], _: Any) -> tuple[Tensor | None, ...]:
+    """The gradients of a fused kernel, which can be read, and not differentiated."""
+    if not torch.is_grad_enabled():
+        return gradients
+    return tuple(g if g is None else _Never.apply(g) for g in gradients)
 
 
 class _Never(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, grad: Tensor) -> Tensor:
-        return grad.view_as(grad)
+    def forward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient.view_as(gradient)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
+    def backward(ctx: Any, *gradients: Any) -> Any:
         raise NotImplementedError(
-            "torch's fused attention has first derivatives only; for second ones ask for the "
-            "weights, Where(…, weights=True), or take the definition"
+            "torch's fused attention has first derivatives only; for second derivatives ask for "
+            "the weights, Where(…, weights=True), take the definition, or compute within "
+            "`with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):`"
         )
-
-
-def once(*given: Tensor) -> list[Tensor]:
-    """The same tensors, of which a second derivative is refused in words."""
-    return [_Once.apply(x) if x.requires_grad else x for x in given]
 
 
 def check(Q: Tensor, K: Tensor, V: Tensor, *, self_attention: bool) -> None:

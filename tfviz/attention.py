@@ -19,11 +19,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tfviz import _qkv, patterns
+from tfviz._qkv import fused_attention
 from tfviz.patterns.pattern import Pattern
 from tfviz.sparse_attention import sparse_attention
 
@@ -107,7 +107,7 @@ def heads_attention(
     if bias is not None:
         bias = bias.to(Q.dtype)
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
-    out = F.scaled_dot_product_attention(Q, K, V, mask, is_causal=is_causal, enable_gqa=share > 1)
+    out = fused_attention(Q, K, V, mask, is_causal=is_causal, enable_gqa=share > 1)
     return out, None
 
 

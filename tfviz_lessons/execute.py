@@ -335,5 +335,5 @@ def told(exercise: Exercise) -> dict[str, Any]:
         "hidden": "\n".join(filter(None, (exercise.hidden_tests, exercise.asked_proof))),
         "numbers": exercise.numbers,
         "draws": [assigned(draw) for draw in exercise.draws()],
-        "wrong": [[wrong.options["why"], wrong.source] for wrong in exercise.wrong],
+        "wrong": [[wrong.why, wrong.source] for wrong in exercise.wrong],
     }

@@ -11,7 +11,12 @@ An exercise is written as consecutive blocks, in this order and with nothing bet
     {hint}           one or more
     {code-cell}      role: solution       ### BEGIN SOLUTION … ### END SOLUTION inside
     {code-cell}      role: tests          ### BEGIN HIDDEN TESTS … ### END HIDDEN TESTS allowed
-    {code-cell}      role: wrong          with why: …; one or more
+    {code-cell}      role: wrong          with why: …, or swap: …; one or more
+
+The cells need not say `exercise: ex-…`: they belong to the exercise that they follow. A wrong
+solution is a whole cell, with `why: it is wrong`, or the solution with one piece of it replaced:
+`swap: [[old, new, why], …]` in a cell without code, each entry a wrong solution of its own. `old`
+is text that the solution, without its marks, holds exactly once.
 
 The *stub* is the solution cell with its marked parts taken out. An exercise whose answer is the
 state of an explorer says `answer: explorer` in its solution cell: its stub shows the explorer in
@@ -35,7 +40,7 @@ import keyword
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,7 +57,7 @@ OPTIONS = {
         *("exercise", "role", "points", "hidden_points"),
         *("minutes", "level", "optional", "ask"),
     },
-    "wrong": {"exercise", "role", "why"},
+    "wrong": {"exercise", "role", "why", "swap"},
     "model-answer": {"points", "rubric", "minutes", "level", "optional"},
 }
 LEVELS = ("easy", "medium", "hard")
@@ -149,12 +154,26 @@ class Written(Task):
 
 
 @dataclass(frozen=True)
+class Wrong:
+    """A known-wrong solution: its code, why it is wrong, and the line where its cell starts."""
+
+    source: str
+    why: str
+    line: int
+
+
+@dataclass(frozen=True)
 class Exercise(Task):
     """An exercise answered in code, or with the state of an explorer."""
 
     solution: Block
     tests: Block
-    wrong: tuple[Block, ...]
+    wrong_cells: tuple[Block, ...]
+
+    @property
+    def wrong(self) -> tuple[Wrong, ...]:
+        """The known-wrong solutions, whole ones and swaps, in the order of the source."""
+        return tuple(one for cell in self.wrong_cells for one in _wrong_ones(self, cell))
 
     @property
     def asked(self) -> Mapping[str, Any]:
@@ -436,7 +455,7 @@ class _Reader:
             if block.kind == "exercise-start":
                 return
             inside = ("exercise-end", "hint", "model-answer")
-            if block.kind in inside or "exercise" in block.options:
+            if block.kind in inside or {"exercise", "role"} & set(block.options):
                 self.at = at + 1
 
     def plain(self) -> Block:
@@ -459,9 +478,10 @@ class _Reader:
         if block.kind == "code":
             if "exercise" in block.options or "role" in block.options:
                 label = block.options.get("exercise")
+                of = f" of {label!r}" if label else ""
                 raise _WrongError(
                     block.line,
-                    f"this {block.options.get('role', 'code')} cell of {label!r} does not follow "
+                    f"this {block.options.get('role', 'code')} cell{of} does not follow "
                     "its exercise: the order is {exercise-start}, prose, {exercise-end}, hint, "
                     "solution, tests, wrong, with nothing between",
                 )
@@ -524,19 +544,20 @@ class _Reader:
         return made
 
     def cell(self, label: str, role: str, before: Block) -> Block:
-        """The next block, which must be the `role` cell of exercise `label`."""
+        """The next block, which must be the `role` cell of exercise `label`, and says so then."""
         block = self.peek()
         if block is None or block.kind != "code" or block.options.get("role") != role:
             found = f"found {_name(block)}" if block else "the lesson ends"
             line = block.line if block else before.line
             article = "at least one" if role == "wrong" else "a"
             raise _WrongError(line, f"expected {article} {role} cell of {label!r} here, {found}")
-        if block.options.get("exercise") != label:
+        if block.options.get("exercise", label) != label:
             raise _WrongError(
                 block.line,
                 f"this {role} cell says exercise: {block.options.get('exercise')!r}, it stands in "
                 f"the exercise {label!r}",
             )
+        self.blocks[self.at] = replace(block, options={"exercise": label, **block.options})
         return self.step()
 
 
@@ -651,7 +672,7 @@ def _check_vary(exercise: Exercise) -> None:
 def _check_exercise(exercise: Exercise) -> None:
     """What the order of the blocks cannot show: marks, options, Python."""
     solution, tests, label = exercise.solution, exercise.tests, exercise.label
-    for block in (solution, tests, *exercise.wrong):
+    for block in (solution, tests, *exercise.wrong_cells):
         role = block.options["role"]
         _check_options(block, f"{role} cell", OPTIONS[role] | CELL_OPTIONS)
     _check_points(tests, "points")
@@ -681,18 +702,60 @@ def _check_exercise(exercise: Exercise) -> None:
         raise _WrongError(tests.line, f"hidden_points of {label!r}, which has no hidden tests")
     if not any(line.strip() for line in exercise.visible_tests.split("\n")):
         raise _WrongError(tests.line, f"all tests of {label!r} are hidden; show the learner some")
+    for cell in exercise.wrong_cells:
+        _check_marks(cell, None, needed=False)
+        if "swap" not in cell.options:
+            _check_python(cell, cell.source, f"a wrong solution of {label!r}")
+    right = unmark(solution.source).strip()
     for wrong in exercise.wrong:
-        _check_marks(wrong, None, needed=False)
-        _check_python(wrong, wrong.source, f"a wrong solution of {label!r}")
-        why = wrong.options.get("why")
-        if not isinstance(why, str) or not why.strip():
+        if not wrong.why.strip():
             raise _WrongError(
                 wrong.line, f"a wrong cell of {label!r} does not say why: it is wrong"
             )
-        if wrong.source.strip() == unmark(solution.source).strip():
+        if wrong.source.strip() == right:
             raise _WrongError(
                 wrong.line, f"this wrong solution of {label!r} is the solution itself"
             )
+
+
+def _wrong_ones(exercise: Exercise, cell: Block) -> Iterator[Wrong]:
+    """The wrong solutions of one cell: the one it spells out, or one for each of its swaps."""
+    if "swap" not in cell.options:
+        why = cell.options.get("why")
+        yield Wrong(cell.source, why if isinstance(why, str) else "", cell.line)
+        return
+    label, swaps = exercise.label, cell.options["swap"]
+    if "why" in cell.options or cell.source.strip():
+        raise _WrongError(
+            cell.line,
+            f"a wrong cell of {label!r} with swap: has neither code nor a why: of its own; each "
+            "swap says why it is wrong",
+        )
+    if not isinstance(swaps, list) or not swaps:
+        raise _WrongError(cell.line, f"swap: {swaps!r} of {label!r}; write [[old, new, why], …]")
+    right = unmark(exercise.solution.source)
+    for swap in swaps:
+        is_text = isinstance(swap, list) and all(isinstance(part, str) for part in swap)
+        if not is_text or len(swap) != 3 or not swap[0]:
+            raise _WrongError(
+                cell.line,
+                f"swap: {swap!r} of {label!r} is not three texts [old, new, why]; put numbers and "
+                "what YAML may misread into quotes",
+            )
+        old, new, why = swap
+        if (count := right.count(old)) != 1:
+            raise _WrongError(
+                cell.line,
+                f"swap: {old!r} stands {count} times in the solution of {label!r}, must be once",
+            )
+        source = right.replace(old, new)
+        try:
+            ast.parse(source)
+        except SyntaxError as error:
+            raise _WrongError(
+                cell.line, f"swap: {old!r} by {new!r} in {label!r} is not Python: {error.msg}"
+            ) from None
+        yield Wrong(source, why, cell.line)
 
 
 @cache

@@ -59,12 +59,12 @@ class Erratum(Box):
     required_arguments, optional_arguments = 1, 0
 
     def heading(self) -> list[nodes.Node]:
-        found = re.fullmatch(r"E(\d+)", self.arguments[0].strip())
-        if not found:
+        match = re.fullmatch(r"E(\d+)", self.arguments[0].strip())
+        if not match:
             raise self.error(
                 f"erratum needs the number of an entry, such as E29; it has {self.arguments[0]!r}"
             )
-        name = f"E{found[1]}"
+        name = f"E{match[1]}"
         link = addnodes.pending_xref(
             "",
             nodes.inline("", name),
@@ -73,7 +73,7 @@ class Erratum(Box):
             refexplicit=True,
             refwarn=True,
             refdoc=self.env.docname,
-            reftarget=f"erratum-e{found[1]}",
+            reftarget=f"erratum-e{match[1]}",
         )
         self.set_source_info(link)
         return [nodes.inline("", self.word, classes=["tf-box-word"]), nodes.Text(" "), link]

@@ -24,14 +24,14 @@ def find(dotted: str) -> Any:
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:length]))
+            value = importlib.import_module(".".join(parts[:length]))
         except ModuleNotFoundError as error:
             if error.name and not dotted.startswith(error.name):
                 raise
             continue
         for name in parts[length:]:
-            found = getattr(found, name)
-        return found
+            value = getattr(value, name)
+        return value
     raise ModuleNotFoundError(f"no module is named like the start of {dotted!r}")
 
 
@@ -86,11 +86,11 @@ class ExplorerDirective(SphinxDirective):
             )
         text = "\n".join(self.content).strip()
         try:
-            made = kind(**(json.loads(text) if text else {}))
+            explorer = kind(**(json.loads(text) if text else {}))
         except Exception as error:
             raise self.error(f"explorer {name!r} does not take {text!r}: {error}") from None
         self.env.note_dependency(str(inspect.getsourcefile(kind)))
-        wrapped = f'<div class="tf-wide tf-explorer-page">{made.html()}</div>'
+        wrapped = f'<div class="tf-wide tf-explorer-page">{explorer.html()}</div>'
         return [nodes.raw("", wrapped, format="html")]
 
 

@@ -218,13 +218,13 @@ def write_style(folder: Path, pages: list[Path], work: Path) -> None:
     for line in {line for page in pages for line in formulas.findall(page.read_text("utf-8"))}:
         used.read(line)
 
-    def inside(found: re.Match[str]) -> str:
-        name = found[1]
+    def inside(match: re.Match[str]) -> str:
+        name = match[1]
         letters = used.of(name.removeprefix("KaTeX_").removesuffix(".woff2"))
         if not letters & held(KATEX / "fonts" / name):
             return ""
         cut_font(KATEX / "fonts" / name, work / name, letters)
-        return found[0].replace(f"fonts/{name}", data_address(work / name))
+        return match[0].replace(f"fonts/{name}", data_address(work / name))
 
     style = (KATEX / "katex.min.css").read_text("utf-8")
     style = re.sub(r",url\([^)]*\.(?:woff|ttf)\) format\(\"[a-z]+\"\)", "", style)

@@ -145,20 +145,20 @@ def fold(body: str) -> str:
         r'<p class="admonition-title">(.*?)</p>',
         re.S,
     )
-    for found in opening.finditer(body):
-        if "dropdown" not in found[1].split() or found.start() < done:
+    for match in opening.finditer(body):
+        if "dropdown" not in match[1].split() or match.start() < done:
             continue
-        depth, end = 1, found.end()
-        for step in re.finditer(r"<(/?)div\b[^>]*>", body[found.end() :]):
+        depth, end = 1, match.end()
+        for step in re.finditer(r"<(/?)div\b[^>]*>", body[match.end() :]):
             depth += -1 if step[1] else 1
             if depth == 0:
-                end = found.end() + step.start()
+                end = match.end() + step.start()
                 break
-        inner = body[found.end() : end]
-        title = re.sub(r"</?a\b[^>]*>", "", found[3])  # a summary is a button: no link in it
-        out.append(body[done : found.start()])
+        inner = body[match.end() : end]
+        title = re.sub(r"</?a\b[^>]*>", "", match[3])  # a summary is a button: no link in it
+        out.append(body[done : match.start()])
         out.append(
-            f'<details class="{found[1]}"{found[2]}><summary class="admonition-title">'
+            f'<details class="{match[1]}"{match[2]}><summary class="admonition-title">'
             f"{title}</summary>{fold(inner)}</details>"
         )
         done = end + len("</div>")
@@ -168,8 +168,8 @@ def fold(body: str) -> str:
 def guessed(body: str) -> str:
     """Each section with its height on a phone, about, which stands until a browser draws it."""
 
-    def guess(found: re.Match[str]) -> str:
-        text = re.sub(r"<(svg|script|math|noscript)\b.*?</\1>", "", found[2], flags=re.S)
+    def guess(match: re.Match[str]) -> str:
+        text = re.sub(r"<(svg|script|math|noscript)\b.*?</\1>", "", match[2], flags=re.S)
         folded = re.compile(r"<details(?:(?!<details).)*?</details>", re.S)
         while folded.search(text):
             text = folded.sub("", text)
@@ -178,15 +178,15 @@ def guessed(body: str) -> str:
         text = re.sub(r"<pre.*?</pre>", "", text, flags=re.S)
         letters = len(re.sub(r"<[^>]*>", "", text))
         tall = 700 + 1.15 * letters + 22 * rows + 1650 * text.count('class="tfviz-explorer"')
-        return f'{found[1]} style="--tall: {round(tall, -2):.0f}px"{found[2]}'
+        return f'{match[1]} style="--tall: {round(tall, -2):.0f}px"{match[2]}'
 
     named = r'<section\b[^>]*\bid="[^>]*'
     return re.sub(rf"({named})(>.*?(?={named}|\Z))", guess, body, flags=re.S)
 
 
-def scrollable(found: re.Match[str]) -> str:
+def scrollable(match: re.Match[str]) -> str:
     """A table that may be wider than a phone scrolls in its own box."""
-    return f'<div class="tf-table">{found[0]}</div>'
+    return f'<div class="tf-table">{match[0]}</div>'
 
 
 def navigation_html(context: dict[str, Any], pagename: str) -> str:
@@ -203,7 +203,7 @@ def navigation_html(context: dict[str, Any], pagename: str) -> str:
     sections = here[1].replace("<ul>", '<ul class="tf-sections">', 1)
     return re.sub(
         r'(<a class="current reference internal" href="#">.*?</a>)',
-        lambda found: found[1].replace('href="#"', 'href="#" aria-current="page"') + sections,
+        lambda match: match[1].replace('href="#"', 'href="#" aria-current="page"') + sections,
         book,
         count=1,
         flags=re.S,
@@ -254,8 +254,8 @@ def renumber(env: BuildEnvironment, numbers: dict[str, int]) -> None:
     """Give these documents these numbers, in all places where Sphinx keeps them."""
     for document, number in numbers.items():
         sections = env.toc_secnumbers.get(document, {})
-        for anchor, found in sections.items():
-            sections[anchor] = (number, *found[1:]) if found else found
+        for anchor, own in sections.items():
+            sections[anchor] = (number, *own[1:]) if own else own
         titles = [env.titles.get(document), env.longtitles.get(document)]
         links = [link for toc in env.tocs.values() for link in toc.findall(nodes.reference)]
         links = [link for link in links if link.get("refuri") == document]
@@ -279,9 +279,9 @@ def chapter_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
     plain: dict[str, int] = {}
     course: dict[str, int] = {}
     for chapter in catalogue.CHAPTERS:
-        found = env.toc_secnumbers.get(chapter.document, {}).get("")
-        if found:
-            plain[chapter.document], course[chapter.document] = found[0], chapter.number
+        numbers = env.toc_secnumbers.get(chapter.document, {}).get("")
+        if numbers:
+            plain[chapter.document], course[chapter.document] = numbers[0], chapter.number
     figures = copy.deepcopy(env.toc_fignumbers)
     changed = getattr(env, "tfviz_numbers", {}).get("course") != course
     env.tfviz_numbers = {  # type: ignore[attr-defined]
@@ -405,10 +405,10 @@ def write_explorers(static: Path, stamp: Path) -> None:
 def moved(page: str, folder: str) -> str:
     """A page of `folder` as it must read at the root: its relative addresses start there."""
 
-    def there(found: re.Match[str]) -> str:
-        before, address, after = found[1], html.unescape(found[2]), found[3]
+    def there(match: re.Match[str]) -> str:
+        before, address, after = match[1], html.unescape(match[2]), match[3]
         if re.match(r"[a-z]+:|//|#|$", address):
-            return found[0]
+            return match[0]
         path = re.split(r"[?#]", address, maxsplit=1)[0]
         moved_path = posixpath.normpath(posixpath.join(folder, path))
         return before + html.escape(moved_path + address[len(path) :]) + after

@@ -147,8 +147,8 @@ def merge(app: Sphinx, env: BuildEnvironment, docnames: list[str], other: Any) -
 def outdated(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """The pages with lists of exercises, where these have changed."""
     now = {
-        name: [(entry.label, entry.kind, str(entry.title)) for entry in found]
-        for name, found in known(env).items()
+        name: [(entry.label, entry.kind, str(entry.title)) for entry in entries]
+        for name, entries in known(env).items()
     }
     before = getattr(env, "tfviz_exercises_listed", None)
     env.tfviz_exercises_listed = now  # type: ignore[attr-defined]
@@ -180,8 +180,8 @@ def amount(number: int) -> str:
 def chapter_list(app: Sphinx, docname: str) -> tag:
     """Every exercise by chapter, in the order of the course."""
     order = {chapter.document: chapter.number for chapter in catalogue.CHAPTERS}
-    found = sorted(known(app.env).items(), key=lambda item: (order.get(item[0], 99), item[0]))
-    return el("div", *(chapter(app, docname, *item) for item in found), class_="tf-chapters")
+    chapters = sorted(known(app.env).items(), key=lambda item: (order.get(item[0], 99), item[0]))
+    return el("div", *(chapter(app, docname, *item) for item in chapters), class_="tf-chapters")
 
 
 def chapter(app: Sphinx, docname: str, document: str, entries: list[Entry]) -> tag:

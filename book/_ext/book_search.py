@@ -29,8 +29,8 @@ Entry = tuple[str, str, str, str]  # anchor, title, title of the section around 
 def symbols(latex: str) -> str:
     r"""A formula as a reader types it: ``\beta_{ij}`` is ``β_ij``."""
 
-    def letter(found: re.Match[str]) -> str:
-        name = found[2]
+    def letter(match: re.Match[str]) -> str:
+        name = match[2]
         if name in SIGNS or len(name) == 1 or name == "softmax":  # \\q is the query's letter
             return SIGNS.get(name, name)
         case = "SMALL" if name.islower() else "CAPITAL"
@@ -44,7 +44,7 @@ def symbols(latex: str) -> str:
 
 def entries(doctree: nodes.document) -> list[Entry]:
     """In the order of the page. What is not below a section of its own belongs to the one above."""
-    found: list[tuple[str, str, str, list[str]]] = [("", "", "", [])]
+    sections: list[tuple[str, str, str, list[str]]] = [("", "", "", [])]
 
     def own(node: nodes.Node) -> tuple[str, str] | None:
         """(anchor, title) of what a reader can be sent to."""
@@ -60,22 +60,22 @@ def entries(doctree: nodes.document) -> list[Entry]:
 
     def walk(node: nodes.Node, around: tuple[str, ...]) -> None:
         if isinstance(node, nodes.Text):
-            found[-1][-1].append(node.astext())
+            sections[-1][-1].append(node.astext())
         elif isinstance(node, nodes.math | nodes.math_block):
-            found[-1][-1].append(f" {symbols(node.astext())} ")
+            sections[-1][-1].append(f" {symbols(node.astext())} ")
         elif not isinstance(node, (*LEFT_OUT, nodes.title, nodes.term)):
             if here := own(node):
-                found.append((*here, around[-1] if len(around) > 1 else "", []))
+                sections.append((*here, around[-1] if len(around) > 1 else "", []))
                 around = (*around, here[1])
             for child in node.children:
                 walk(child, around)
             if not isinstance(node, nodes.Inline):
-                found[-1][-1].append(" ")
+                sections[-1][-1].append(" ")
 
     walk(doctree, ())
     return [
         (anchor, title, above, " ".join("".join(text).split()))
-        for anchor, title, above, text in found
+        for anchor, title, above, text in sections
         if title
     ]
 
@@ -92,7 +92,7 @@ def kept(env: BuildEnvironment) -> dict[str, list[Entry]]:
 
 
 def joined(app: Sphinx, env: BuildEnvironment, pages: set[str], other: BuildEnvironment) -> None:
-    kept(env).update({name: found for name, found in kept(other).items() if name in pages})
+    kept(env).update({name: entries for name, entries in kept(other).items() if name in pages})
 
 
 def write(app: Sphinx, problem: Exception | None) -> None:

@@ -215,20 +215,20 @@ class MechanismCard(Directive):
         return [nodes.Text("; see also "), *self.cite(row.also)] if row.also else []
 
     def _list(self, ids: Iterable[str]) -> list[nodes.Node]:
-        found: list[nodes.Node] = []
+        links: list[nodes.Node] = []
         for name in ids:
-            other = catalogue.get(name)
-            found += [nodes.Text(", ")] if found else []
-            found += self.link(other, other.short)
-        return found
+            follower = catalogue.get(name)
+            links += [nodes.Text(", ")] if links else []
+            links += self.link(follower, follower.short)
+        return links
 
     def _exercises(self, labels: Sequence[str]) -> list[nodes.Node]:
-        found: list[nodes.Node] = []
+        links: list[nodes.Node] = []
         for label in labels:
-            found += [nodes.Text(", ")] if found else []
+            links += [nodes.Text(", ")] if links else []
             words = label.removeprefix("ex-").replace("-", " ")
-            found += [nodes.reference("", words, refid=label, internal=True)]
-        return found
+            links += [nodes.reference("", words, refid=label, internal=True)]
+        return links
 
     def _source(self, module: str) -> nodes.Node:
         address = getattr(self.config, "tfviz_home", "")
@@ -311,14 +311,14 @@ def peers_marks(row: Mechanism, between: str = " ", part: str = "({})") -> list[
     """The libraries that have it, each with its full name for the pointer."""
     if not row.libraries:
         return ["an idea, not code"]
-    found: list[nodes.Node | str] = []
+    signs: list[nodes.Node | str] = []
     for peer, mark in row.libraries.items():
         if mark != "none":
             text = PEERS[peer] if mark == "full" else f"{PEERS[peer]}: in part"
             sign = peer if mark == "full" else part.format(peer)
-            found += [between] if found else []
-            found.append(el("abbr", sign, title=text, class_=f"tfv-peer is-{mark}"))
-    return found or ["none of the seven libraries"]
+            signs += [between] if signs else []
+            signs.append(el("abbr", sign, title=text, class_=f"tfv-peer is-{mark}"))
+    return signs or ["none of the seven libraries"]
 
 
 # --- the family tree ----------------------------------------------------------------------------

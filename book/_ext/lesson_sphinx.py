@@ -187,13 +187,13 @@ def write_notebooks(app: Sphinx) -> list[Path]:
         title = app.env.titles[docname].astext()
         try:
             lesson = parse(text, f"{docname}.md")
-            made = notebook(lesson, book, course, title, book.address(docname))
+            generated = notebook(lesson, book, course, title, book.address(docname))
             write_assignment(app, docname, lesson, book, course)
         except LessonError as error:
-            raise LessonFaultError(f"no notebook can be made of this lesson:\n{error}") from None
+            raise LessonFaultError(f"no notebook can be written of this lesson:\n{error}") from None
         path = Path(app.outdir, "notebooks", f"{docname}.ipynb")
         path.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(made, path)
+        nbformat.write(generated, path)
         written.append(path)
     logger.info("notebooks: %s written", len(written))
     return written
@@ -210,18 +210,18 @@ def write_assignment(
     if not lesson.tasks:
         return
     title, address = app.env.titles[docname].astext(), book.address(docname)
-    told = tell(lesson, book, course, title, address)
+    settings = tell(lesson, book, course, title, address)
     every = [task.label for task in lesson.tasks]
-    made = assignment_source(
-        lesson, every, told, name=Path(docname).name, course=str(app.config.html_title), seed=0
+    source = assignment_source(
+        lesson, every, settings, name=Path(docname).name, course=str(app.config.html_title), seed=0
     )
     path = Path(app.outdir, "assignments", f"{docname}.ipynb")
     path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(release(made), path)
+    nbformat.write(release(source), path)
     if app.builder.name == "notebooks":
         path = Path(app.outdir, "exercises", f"{docname}.json")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", "utf8")
+        path.write_text(json.dumps(settings, ensure_ascii=False, indent=1) + "\n", "utf8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def measured() -> dict[str, dict[str, Any]]:
     for name, row in family["mechanisms"].items():
         old = family["raced"].get(name)
         scores = {task: race["tasks"][task][old] if old else row[task] for task in race["tasks"]}
-        rows[name] = row | {task: [seed[at] for seed in found] for task, found in scores.items()}
+        rows[name] = row | {task: [seed[at] for seed in losses] for task, losses in scores.items()}
     return rows
 
 

@@ -8,7 +8,14 @@ from functools import partial
 
 import pytest
 import torch
-from laws import a_model_takes_it, agree_with_gradients, work_grows_no_faster
+from laws import (
+    Case,
+    Function,
+    H,
+    agree_with_gradients,
+    distance,
+    work_grows_no_faster,
+)
 from refusals import of_no_kind, ranges, refused
 from three import qkv
 from torch import Tensor, nn
@@ -125,25 +132,21 @@ def test_spans_are_learned_priced_and_kept_between_zero_and_S() -> None:
 
 def test_second_derivatives_are_right_or_refused_in_words() -> None:
     """Where spans learn they are there; where they are fixed torch's kernel has none."""
-    Q, K, V = (x[:, :, :80] for x in qkv(80, h=2))
+    Q, K = (x[:, :, :80] for x in qkv(80, h=2)[:2])
     z = of_heads(5.5, 9.25)
 
     def twice(attend: Callable[..., Tensor], z: Tensor) -> list[Tensor]:
-        grads = torch.autograd.grad(attend(z).square().sum(), [Q, K, V], create_graph=True)
+        grads = torch.autograd.grad(attend(z).square().sum(), [Q, K], create_graph=True)
         size = torch.stack([g.square().sum() for g in grads]).sum()
-        return list(torch.autograd.grad(size, [Q, K, V]))
+        return list(torch.autograd.grad(size, [Q, K]))
 
-    blocks = partial(span.span_attention, Q, K, V, R=4.0)
-    definition = lambda z: span.span_definition(Q, K, V, z, 4.0)[0]  # noqa: E731
+    blocks = partial(span.span_attention, Q, K, K, R=4.0)
+    definition = lambda z: span.span_definition(Q, K, K, z, 4.0)[0]  # noqa: E731
     for a, b in zip(twice(blocks, z), twice(definition, z), strict=True):
         close(a, b)
-    with pytest.raises(NotImplementedError, match="first derivatives only; for second ones"):
+    with pytest.raises(NotImplementedError, match="first derivatives only; for second"):
         twice(blocks, z.detach())
     twice(definition, z.detach())
-
-
-def test_a_model_takes_it_as_its_core() -> None:
-    a_model_takes_it(lambda: span.AdaptiveSpan(2, 16, 4, start=5))
 
 
 def test_bad_input_is_named() -> None:
@@ -162,3 +165,44 @@ def test_bad_input_is_named() -> None:
     of_no_kind("Q is a ndarray", span.span_attention, leaves[0].detach().numpy(), *leaves[1:], z, 4)
     refused("S = 0 lets no head look back", span.AdaptiveSpan, 2, 0.0, 1.0)
     ranges(span.AdaptiveSpan, h=(3, 1), S=(40.0,), R=(8.0,), start=(5.0, 0.0, 40.0))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def spanned(
+    core: span.Span, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The mask after the softmax, and each row divided by its sum."""
+    m = span.ramp(distance(Q.shape[2]).abs(), core.spans(Q)[..., None], core.R)
+    A = attention(Q, K, V, mask)[1] * m
+    A = A / A.sum(-1, keepdim=True).clamp_min(1e-300)
+    return A @ V, A
+
+
+Z = torch.linspace(0, 4, 3, dtype=torch.float64)[:, None]
+
+
+CASE = Case(
+    lambda: span.AdaptiveSpan(H, S=6, R=12),
+    spanned,
+    functions={
+        "adaptive span": Function(
+            lambda Q, K, V: span.span_attention(Q, K, V, Z.to(Q), 2.0),
+            lambda Q, K, V: span.span_definition(Q, K, V, Z.to(Q), 2.0),
+            length=150,
+        )
+    },
+    mutants=[
+        (
+            "a span whose rows are not summed to one again",
+            "A = A / A.sum(-1, keepdim=True)",
+            "A = A * 1",
+        ),
+        (
+            "a ramp that begins one key early",
+            "return ((R + z - x) / R)",
+            "return ((R + z - x - 1) / R)",
+        ),
+    ],
+)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from laws import Case
 from refusals import ranges, refused
 from torch import Generator, Tensor, nn
 
@@ -178,3 +179,21 @@ def test_bad_input_is_named() -> None:
     refused("no block to leave behind", write_early, model_of(N=0), TEXT, 3, saturation, 0.5)
     one = GPT(1, 12, 2, 2)
     refused("vocabulary has one token", write_early, one, 0 * TEXT, 3, softmax_response, 0.5)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "skipped blocks that forget the token",
+            "    for skipped in blocks[n:]:\n        copy_up(skipped, X, cache)",
+            "    for skipped in blocks[n:]:\n        skipped(X, None, None, cache)",
+        ),
+        (
+            "copied states that are not normalised",
+            "block.norms[0](X))  # nobody asks",
+            "X)  # nobody asks",
+        ),
+    ],
+)

@@ -7,6 +7,7 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
+from laws import Case
 from refusals import ranges, refused
 from torch import Generator, Tensor
 
@@ -104,3 +105,26 @@ def test_bad_input_is_named() -> None:
     refused("not all 0", aligned_loss, model, x, y, (0, 0, 0))
     refused("give each token a block from 1 to 3", leave_at, model, x, torch.full_like(x, 4))
     ranges(partial(mixed_loss, model, x, y, Generator()), M=(2, 1))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "exits weighed in single precision",
+            "omega, dtype=torch.float64)",
+            "omega, dtype=torch.float32)",
+        ),
+        (
+            "what left is computed on",
+            "torch.where((n > below)[..., None], block(X), X)",
+            "block(X)",
+        ),
+        (
+            "exits that all weigh the same",
+            "(weights * losses).sum()",
+            "losses.mean() * weights.sum()",
+        ),
+    ],
+)

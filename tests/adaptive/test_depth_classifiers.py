@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 import torch
+from laws import Case
 from refusals import ranges, refused
 from torch import Generator
 
@@ -103,3 +104,21 @@ def test_bad_input_is_named() -> None:
     ranges(partial(smoothed, LL), sigma=(1.0, 0.0, math.inf))
     ranges(partial(token_oracle, LL), price=(0.1, 0.0), sigma=(1.0, 0.0, math.inf))
     ranges(partial(GeometricExit, 6), N=(4, 2))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "smoothing that prefers far tokens",
+            "(-squared / sigma).exp()",
+            "(squared / sigma).exp()",
+        ),
+        (
+            "stopping without having gone on before",
+            "F.pad(F.logsigmoid(-stop).cumsum(-1), (1, 0))",
+            "F.pad(F.logsigmoid(-stop), (1, 0))",
+        ),
+    ],
+)

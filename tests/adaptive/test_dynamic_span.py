@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
-from laws import a_model_takes_it, work_grows_no_faster
+from laws import Case, D, H, distance, work_grows_no_faster
 from refusals import refused
 from torch import Tensor
 
-from tfviz.adaptive.adaptive_span import price, span_attention, span_definition
+from tfviz.adaptive.adaptive_span import price, ramp, span_attention, span_definition
 from tfviz.adaptive.dynamic_span import DynamicSpan, dynamic_spans
+from tfviz.attention import attention
 from tfviz.cores import Where
 from tfviz.models.gpt import GPT
 from tfviz.patterns import causal
@@ -63,12 +64,34 @@ def test_work_grows_with_the_length() -> None:
     work_grows_no_faster(lambda L: attend, 1.2, leaves=lambda L: 3 * [(1, 2, L, 16)])
 
 
-def test_a_model_takes_it_as_its_core() -> None:
-    a_model_takes_it(lambda: DynamicSpan(2, 6, 16, 4, start=5))
-
-
 def test_bad_input_is_named() -> None:
     _, leaves = core_and_qkv(8)
     core = DynamicSpan(2, 6, S=40, R=8)
     refused("start = 40: a sigmoid never gets there", DynamicSpan, 2, 6, S=40, R=8, start=40)
     refused("v is for 2 heads of 6, Q has 3 of 6", core, *leaves, Where(causal()))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def spanned(
+    core: DynamicSpan, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """A ramp of its own for every token, after the softmax."""
+    m = ramp(distance(Q.shape[2]).abs(), core.spans(Q)[..., None], core.R)
+    A = attention(Q, K, V, mask)[1] * m
+    A = A / A.sum(-1, keepdim=True).clamp_min(1e-300)
+    return A @ V, A
+
+
+CASE = Case(
+    lambda: DynamicSpan(H, D, S=6, R=12),
+    spanned,
+    mutants=[
+        (
+            "a dynamic span without its bias",
+            " + b.to(Q)[:, None]",
+            "",
+        ),
+    ],
+)

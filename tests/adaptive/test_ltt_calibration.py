@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from laws import Case
 from refusals import refused
 
 from tfviz.adaptive.ltt_calibration import (
@@ -112,3 +113,26 @@ def test_bad_input_is_named() -> None:
     refused("with values from 0 to 1", learn_then_test, [[2.0]], 0.1, 0.1)
     refused("epsilon = 0; choose it between 0 and 1", learn_then_test, [[0.0]], 0.1, 0)
     refused("delta = 1", learn_then_test, [[0.0]], 1, 0.1)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a count that a last digit rounds up",
+            " * n - 1e-9)",
+            " * n)",
+        ),
+        (
+            "a walk that passes over what stands",
+            "return int(kept.argmax()) if kept.any() else len(kept)",
+            "return int((~kept).sum())",
+        ),
+        (
+            "a Bentkus tail without its factor",
+            "np.e * binom.cdf",
+            "1.0 * binom.cdf",
+        ),
+    ],
+)

@@ -7,6 +7,7 @@ from functools import partial, reduce
 import pytest
 import torch
 from golden import drawn
+from laws import Case
 from refusals import ranges, refused
 from three import three
 
@@ -69,3 +70,16 @@ def test_bad_input_is_named() -> None:
     for scales in ((), (3, 1), (1, 1)):
         refused("give whole numbers that grow", ms.allocation, 2, 4, scales, 0.5)
     ranges(partial(ms.allocation, scales=SCALES, alpha=0.5), N=(2, 1), h=(4, 1))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "scales shared out alike in every layer",
+            "* below / layer)",
+            "* below)",
+        ),
+    ],
+)

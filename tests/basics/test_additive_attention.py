@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 
 import torch
+from laws import Case, D
 from refusals import ranges, refused
+from torch import Tensor
 
-from tfviz.basics.additive_attention import AdditiveAttention, additive_attention, additive_scores
+from tfviz.basics.additive_attention import (
+    Additive,
+    AdditiveAttention,
+    additive_attention,
+    additive_scores,
+)
 
 close = torch.testing.assert_close
 
@@ -113,3 +120,25 @@ def test_errors_name_the_matrix() -> None:
     refused("W_a has shape (2, 5) … (3, 5)", additive_scores, S, H, W_a[:2], U_a, v_a)
     refused("U_a has shape (2, 4) … (2, 5)", additive_scores, S, H, W_a, U_a[:, :4], v_a)
     ranges(AdditiveAttention, d_s=(3, 1), d_h=(2, 1), d_a=(5, 1))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def pair_by_pair(
+    core: Additive, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """One exponential at a time."""
+    e = torch.stack([
+        torch.stack([torch.tanh(q @ core.W_a + k @ core.U_a) @ core.v_a for k in K.unbind(2)], -1)
+        for q in Q.unbind(2)
+    ], 2)  # fmt: skip
+    loud = e.exp() * mask
+    A = loud / loud.sum(-1, keepdim=True).clamp_min(1e-300)
+    return A @ V, A
+
+
+CASE = Case(
+    lambda: Additive(D, 5),
+    pair_by_pair,
+)

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import Case
 from refusals import ranges, refused
 from torch import Tensor
 
@@ -276,3 +277,31 @@ def test_one_table_is_added_once() -> None:
     for block, state in zip(m.blocks, m.states(t), strict=True):
         X = block(X)
         close(state, X)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "layers leave twice as late",
+            "2 * N * step < n * steps",
+            "N * step < n * steps",
+        ),
+        (
+            "layers leave one step late",
+            "2 * N * step < n * steps",
+            "2 * N * step <= n * steps",
+        ),
+        (
+            "the last layer leaves too",
+            "n == N or 2 * N",
+            "2 * N",
+        ),
+        (
+            "positions at every layer though asked for one",
+            "self.P[n](i) if n < len(self.P) else X",
+            "self.P[min(n, len(self.P) - 1)](i)",
+        ),
+    ],
+)

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from laws import Case
 from refusals import ranges, refused
 
 from tfviz.basics.cache_cost import cache_bytes, kept_bytes, token_flops
@@ -74,3 +75,16 @@ def test_the_gain_grows_in_proportion_to_the_place() -> None:
     sizes = (6, 512, 8, 8, 2048)
     for t in (0, 9, 999):
         assert token_flops(t, *sizes, cached=False) == (t + 1) * token_flops(t, *sizes)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "FLOPs of a token without its scores",
+            "4 * (t + 1) * d)",
+            "4 * t * d)",
+        ),
+    ],
+)

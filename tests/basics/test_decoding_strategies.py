@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import Case
 from refusals import of_no_kind, ranges, refused
 from torch import Tensor
 
@@ -290,3 +291,26 @@ def test_cuts_stay_on_their_device() -> None:
 def test_hardly_any_heat_is_greedy(tau: float, dtype: torch.dtype) -> None:
     for logits in (P.log(), P.log() - 3, P.log() + 30):
         close(temperature(logits.to(dtype), tau).softmax(-1), torch.eye(5, dtype=dtype)[1])
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a beam's cache that is not put in the beams' order",
+            "lambda x: x[parent]",
+            "lambda x: x",
+        ),
+        (
+            "nucleus keeps one token too few",
+            "first | (before < p)",
+            "first | (before + ordered < p)",
+        ),
+        (
+            "length penalty without its 6",
+            '(5 + _arguments.integer("n", n, 0)) / 6',
+            '(5 + _arguments.integer("n", n, 0)) / 5',
+        ),
+    ],
+)

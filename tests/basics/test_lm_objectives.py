@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import Case
 from refusals import refused
 
 from tfviz import patterns
@@ -218,3 +219,21 @@ def test_a_random_token_may_be_any_of_them() -> None:
     z = torch.zeros(400, 10, dtype=torch.long)
     hidden, _ = hide(z, 3, 9, torch.Generator().manual_seed(0), share=1.0)
     assert set(hidden.flatten().tolist()) == {0, 1, 2, 9}
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "the last token is never a random one",
+            'anything = torch.randint(_arguments.integer("vocab", vocab, 1), (b, L)',
+            'anything = torch.randint(max(1, _arguments.integer("vocab", vocab, 1) - 1), (b, L)',
+        ),
+        (
+            "prefix of the language model one short",
+            "return (j < prefix) | (i >= j)",
+            "return (j < prefix - 1) | (i >= j)",
+        ),
+    ],
+)

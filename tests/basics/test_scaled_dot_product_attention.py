@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws import agree_with_gradients
+from laws import Case, Function, agree_with_gradients, plain
 from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ from tfviz.basics.scaled_dot_product_attention import (
     self_attention,
     softmax_slope,
 )
+from tfviz.cores import Dense
 
 close = torch.testing.assert_close
 
@@ -211,3 +212,25 @@ def test_without_the_root_rows_go_deaf() -> None:
     assert slopes["without", 512].median() < slopes["with", 512].median() / 20
     # … while the mean only falls by half: few rows answer, but violently
     assert 0.3 < slopes["without", 512].mean() / slopes["with", 512].mean() < 0.8
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def row_by_row(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+    rows = []
+    for q in Q.unbind(2):
+        weights = (q.unsqueeze(2) @ K.mT / Q.shape[-1] ** 0.5).exp()
+        rows.append((weights @ V / weights.sum(-1, keepdim=True)).squeeze(2))
+    return torch.stack(rows, 2)
+
+
+CASE = Case(
+    Dense,
+    plain,
+    functions={
+        "attention": Function(
+            attention, row_by_row, masks={"pattern": torch.ones(24, 24, dtype=torch.bool).tril()}
+        )
+    },
+)

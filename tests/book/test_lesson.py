@@ -84,12 +84,76 @@ def test_an_exercise_knows_its_parts():
     assert exercise.solved.endswith("    moved_secretly = x + by\n    return moved_secretly")
     assert "hidden_shift" in exercise.all_tests and "###" not in exercise.all_tests
     assert "hidden_shift" not in exercise.visible_tests and "passed(" in exercise.visible_tests
-    assert [wrong.options["why"] for wrong in exercise.wrong] == ["the wrong way"]
+    assert [wrong.why for wrong in exercise.wrong] == ["the wrong way"]
     assert state.answer == "explorer"
     assert "lab.radius = 4" not in state.stub and "raise" not in state.stub
     assert "lab = SimpleNamespace(radius=0)" in state.stub
     assert (exercise.points, state.points, far.points) == ((1, 1), (1, 0), (2, 3))
     assert "hidden_far" in far.hidden_tests and "expect_equal(far(base)" not in far.hidden_tests
+
+
+SPELT_OUT = """```{code-cell} ipython3
+---
+exercise: ex-shift
+role: wrong
+why: the wrong way
+---
+def shift(x, by):
+    return x - by  # wrong_way
+```
+"""
+SWAPS = """```{code-cell} ipython3
+---
+role: wrong
+swap:
+- [x + by, x - by, the wrong way]
+- - return moved_secretly
+  - return by
+  - it forgets x
+---
+```
+"""
+
+
+def swapping(old="", new=""):
+    """The sample with two wrong solutions of ex-shift as swaps, of which `old` is replaced."""
+    assert old in SWAPS
+    return replaced(SPELT_OUT, SWAPS.replace(old, new) if old else SWAPS)
+
+
+def test_a_swap_is_the_solution_with_one_piece_replaced():
+    exercise, state, _ = parse(swapping()).exercises
+    assert exercise.wrong_cells[0].options["exercise"] == "ex-shift"
+    assert [wrong.why for wrong in exercise.wrong] == ["the wrong way", "it forgets x"]
+    backwards, forgetful = (wrong.source for wrong in exercise.wrong)
+    assert backwards == exercise.solved.replace("x + by", "x - by")
+    assert forgetful == exercise.solved.replace("return moved_secretly", "return by")
+    assert [wrong.source.split()[-1] for wrong in state.wrong] == ["SimpleNamespace(radius=3)"]
+    assert told(exercise)["wrong"] == [["the wrong way", backwards], ["it forgets x", forgetful]]
+
+
+def test_swaps_and_whole_cells_may_follow_each_other():
+    (exercise, *_) = parse(replaced(SPELT_OUT, SWAPS + "\n" + SPELT_OUT)).exercises
+    assert [wrong.why for wrong in exercise.wrong] == [
+        *("the wrong way", "it forgets x"),
+        "the wrong way",
+    ]
+
+
+def test_cells_need_not_say_what_their_order_says():
+    """No `exercise:`, and options of one line each without the lines around them."""
+    short = re.sub(r"^exercise: .*\n", "", SAMPLE, flags=re.M)
+    short = re.sub(
+        r"^---\n((?:(?:role|why|answer|vary|points|hidden_points): .*\n)+)---\n",
+        lambda found: re.sub("^", ":", found[1].rstrip(), flags=re.M) + "\n",
+        short,
+        flags=re.M,
+    )
+    assert "exercise: " not in short and short.count("\n---\n") == 3  # front matter, a rubric
+    for before, after in zip(parse(SAMPLE).exercises, parse(short).exercises, strict=True):
+        assert told(before) == told(after) and before.asked == after.asked
+        cells = [after.solution, after.tests, *after.wrong_cells]
+        assert all(cell.options["exercise"] == after.label for cell in cells)
 
 
 def test_numbers_stand_in_front_of_stub_and_solution():
@@ -170,6 +234,42 @@ FAULTS = {
     "another's cell": (
         replaced(CELL % "tests", (CELL % "tests").replace("ex-shift", "ex-state")),
         "this tests cell says exercise: 'ex-state', it stands in the exercise 'ex-shift'",
+    ),
+    "a swap of what is not there": (
+        swapping("[x + by,", "[y + by,"),
+        "swap: 'y + by' stands 0 times in the solution of 'ex-shift', must be once",
+    ),
+    "a swap of what stands twice": (
+        swapping("[x + by,", "[moved_secretly,"),
+        "swap: 'moved_secretly' stands 2 times in the solution of 'ex-shift'",
+    ),
+    "a swap that is no triple": (
+        swapping(", the wrong way]", "]"),
+        "swap: ['x + by', 'x - by'] of 'ex-shift' is not three texts [old, new, why]",
+    ),
+    "a swap by a number": (swapping("x - by", "0"), "put numbers and what YAML may misread"),
+    "a swap of nothing": (swapping("x + by", "''"), "is not three texts"),
+    "a swap without a reason": (swapping("the wrong way", "' '"), "does not say why:"),
+    "a swap that changes nothing": (swapping("x - by", "x + by"), "is the solution itself"),
+    "a swap that is not Python": (
+        swapping("x - by", "x -"),
+        "swap: 'x + by' by 'x -' in 'ex-shift' is not Python",
+    ),
+    "no swaps": (
+        swapping(SWAPS[SWAPS.index("- [") : SWAPS.index("---\n```")]).replace("swap:", "swap: []"),
+        "swap: [] of 'ex-shift'; write [[old, new, why], …]",
+    ),
+    "a swap and code": (
+        replaced(SPELT_OUT, SWAPS[:-4] + "pass\n```\n"),
+        "a wrong cell of 'ex-shift' with swap: has neither code nor a why: of its own",
+    ),
+    "a swap and a reason beside it": (
+        swapping("role: wrong", "role: wrong\nwhy: it is"),
+        "has neither code nor a why: of its own",
+    ),
+    "lost cell that names no exercise": (
+        SAMPLE + "\n```{code-cell} ipython3\n:role: tests\nx = 1\n```\n",
+        "this tests cell does not follow its exercise",
     ),
     "lost cell": (
         SAMPLE + "\n" + CELL % "tests" + "---\nx = 1\n```\n",

@@ -155,7 +155,7 @@ def test_nothing_hidden_reaches_a_notebook(notebooks, name):
         assert not [line for line in hidden if line in text]
         for wrong in exercise.wrong:
             assert wrong.source.strip() not in text
-            assert wrong.options["why"] not in text
+            assert wrong.why not in text
         assert exercise.stub in text and exercise.solved in text
 
 

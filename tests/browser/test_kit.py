@@ -8,7 +8,7 @@ from typing import Any
 from browser.explorer_site import ASSETS, write_site
 from explorer_examples import SONG
 
-from tfviz.explorers import BlockSignals, MergeStepper
+from tfviz.explorers import BlockSignals, LossSchedule, MergeStepper
 
 MERGES = "(node) => node.tfvizModel.get('merges')"
 
@@ -160,3 +160,28 @@ def test_what_stays_in_a_picture_is_not_made_anew(page: Any, folder: Path, addre
         f"(h) => [{every}.filter((n) => n.old).length, {every}.length]"
     )
     assert kept > 0.8 * all_of_them
+
+
+def test_an_end_that_is_another_knob_moves_with_it(page: Any, folder: Path, address: str) -> None:
+    """`layer` ends at N: keys, links and the slider know it."""
+    host = opened(page, folder, address, LossSchedule(layer=20)).locator(".tfviz-explorer")
+    page.get_by_role("button", name="just show me").click()
+
+    def values() -> list[int]:
+        return host.evaluate("(h) => ['N', 'layer'].map((key) => h.tfvizModel.get(key))")
+
+    def last() -> str:
+        return page.locator("input[data-key=layer]").get_attribute("max")
+
+    page.locator("input[data-key=N]").press("Home")
+    host.evaluate("(h) => h.tfviz.paint()")
+    assert values() == [1, 1] and last() == "1"
+    page.locator("input[data-key=N]").press("End")
+    host.evaluate("(h) => h.tfviz.paint()")
+    assert values() == [64, 1] and last() == "64"
+    shown = "(h, state) => h.dispatchEvent(new CustomEvent('tfviz:show', { detail: state }))"
+    host.evaluate(shown, {"N": 5, "layer": 9})
+    assert values() == [5, 5]
+    assert "layer = 9 cannot be" in page.locator(".tfx-said").inner_text()
+    host.evaluate(shown, {"layer": 9, "N": 12})  # in any order
+    assert values() == [12, 9] and "layer=9" in host.evaluate("(h) => h.tfviz.python()")

@@ -443,7 +443,7 @@ def secrets_of(chapter):
     lesson = lessons.read(chapter)
     for exercise in lesson.exercises:
         for wrong in exercise.wrong:
-            inside.add(wrong.options["why"])
+            inside.add(wrong.why)
             inside |= {line.strip() for line in wrong.source.split("\n")}
     for written in lesson.written:
         inside |= {what for _, what in written.rubric}

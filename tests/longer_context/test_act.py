@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import Case, agree_with_gradients
 from refusals import of_no_kind, ranges, refused
 from torch import Tensor, nn
 
@@ -126,3 +126,26 @@ def test_errors_name_the_argument() -> None:
     refused("holds nan", room.halting, torch.tensor([0.2, math.nan]))
     refused("of at least one step", room.halting, torch.zeros(2, 0))
     of_no_kind("h is a list", room.halting, [0.2, 0.8])
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a last step that counts with what it says, not with the remainder",
+            "p = torch.where(halts, 1 - before, h)",
+            "p = torch.where(halts, h, h)",
+        ),
+        (
+            "ACT whose flag stays up",
+            "float(n == 1))",
+            "float(n >= 1))",
+        ),
+        (
+            "a state for fewer texts than there are",
+            "if s.shape != (len(x), self.d):",
+            "if s.shape[1] != self.d:",
+        ),
+    ],
+)

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from laws import agree_with_gradients
+from laws import Case, H, agree_with_gradients, distance
 from refusals import ranges, refused
 from three import three
 from torch import Tensor
@@ -19,6 +19,7 @@ from tfviz.longer_context.alibi import Alibi, alibi, key_bias, ramp, slopes, wit
 from tfviz.measure import largest_storage, slope
 from tfviz.models.gpt import GPT
 from tfviz.patterns import causal, full, sliding_window
+from tfviz.position import Bias
 
 close = torch.testing.assert_close
 
@@ -173,3 +174,44 @@ def test_far_places_are_not_rounded_in_half_precision(dtype: torch.dtype) -> Non
     V = F.pad(X[2], (0, 1))
     rounded = F.scaled_dot_product_attention(Q, K, V, is_causal=True, scale=8**-0.5)[..., :-1]
     assert (rounded.double() - exact).abs().max() > 0.5
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def by_distances(
+    core: Alibi, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    return attention(Q, K, V, mask, bias=-core.m[:, None, None] * distance(Q.shape[2]).abs())
+
+
+def falling(i: Tensor, j: Tensor) -> Tensor:
+    return -(0.5 ** torch.arange(1, H + 1)[:, None, None]) * (i - j).abs()
+
+
+def biased(core: Bias, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    return attention(Q, K, V, mask, bias=falling)
+
+
+CASE = Case(
+    lambda: Alibi(H),
+    by_distances,
+    variants={"as any bias of the places": Case(lambda: Bias(falling), biased)},
+    mutants=[
+        (
+            "ALiBi favours the oldest key",
+            "    return -m * abs(i - j)\n",
+            "    return -m * abs(j)\n",
+        ),
+        (
+            "ALiBi whose places are rounded in half precision",
+            " or Q.dtype not in (torch.float32, torch.float64)",
+            "",
+        ),
+        (
+            "ALiBi's slopes in between begin one too late",
+            "(2 * torch.arange(h - below) + 1))",
+            "(2 * torch.arange(h - below) + 2))",
+        ),
+    ],
+)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws import it_resumes_to_the_last_bit, streamed, work_grows_no_faster
+from laws import Case, it_resumes_to_the_last_bit, streamed, work_grows_no_faster
 from refusals import ranges, refused
 from torch import Tensor, nn
 
@@ -204,3 +204,26 @@ def test_errors_name_the_argument() -> None:
     gpt, cache = model(), dict[Any, Any]()
     streamed(gpt, TEXT, 4, cache)
     refused("the cache is of 2 texts, now there are 1", gpt, TEXT[:1], cache)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "usage that is read from the squeezed rows' columns",
+            "A[..., n : n + rows.shape[1]]",
+            "A[..., : rows.shape[1]]",
+        ),
+        (
+            "queries of the compression loss that teach the model",
+            "            p.requires_grad_(False)\n",
+            "            p.requires_grad_(True)\n",
+        ),
+        (
+            "rows that leave before a group is full",
+            "// self.c * self.c",
+            "",
+        ),
+    ],
+)

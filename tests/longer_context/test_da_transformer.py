@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from laws import Case, Function, H, distance
 from refusals import of_no_kind, ranges, refused
 from torch import Tensor
 
@@ -126,3 +127,47 @@ def test_errors_say_what_to_do() -> None:
         of_no_kind(f"beta is a {kind}; give a tensor", da_attention, *X, two, wrong)
     of_no_kind("Q is a ndarray", da_attention, X[0].numpy(), *X[1:], two, two)
     refused("beta has shape (3,) … 2 heads; give one", da_attention, *X, two, torch.zeros(3))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def by_the_formula(
+    core: DA, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The paper's formula, and a softmax by hand."""
+    alpha, beta = core.alpha[:, None, None], core.beta[:, None, None]
+    f = (1 + beta.exp()) / (1 + (beta - alpha * distance(Q.shape[2]).abs()).exp())
+    loud = ((Q @ K.mT).clamp(min=0) * f / Q.shape[-1] ** 0.5).exp() * mask
+    A = loud / loud.sum(-1, keepdim=True).clamp_min(1e-300)
+    return A @ V, A
+
+
+ALPHA, BETA = torch.linspace(-1, 1, 6, dtype=torch.float64).view(2, 3)
+
+
+def by_the_curve(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+    i, j = torch.arange(Q.shape[2])[:, None], torch.arange(Q.shape[2])
+    f = curve(i, j, alpha=ALPHA.to(Q)[:, None, None], beta=BETA.to(Q)[:, None, None])
+    return ((Q @ K.mT).relu() * f / Q.shape[-1] ** 0.5).softmax(-1) @ V
+
+
+CASE = Case(
+    lambda: DA(H),
+    by_the_formula,
+    functions={
+        "DA": Function(lambda Q, K, V: da_attention(Q, K, V, ALPHA.to(Q), BETA.to(Q)), by_the_curve)
+    },
+    mutants=[
+        (
+            "DA without its clip",
+            "    return s.relu() * rescale",
+            "    return s * rescale",
+        ),
+        (
+            "DA's curve does not begin at 1",
+            "(F.softplus(beta) - F.softplus(beta - alpha * n)).exp()",
+            "(-F.softplus(beta - alpha * n)).exp()",
+        ),
+    ],
+)

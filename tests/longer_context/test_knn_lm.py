@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from laws import Case
 from refusals import refused
 from torch import Tensor
 
@@ -189,3 +190,26 @@ def test_errors_name_the_argument(tmp_path: Path) -> None:
     store = room.write_store(model, IDS, tmp_path, L=32)
     refused("share = 1", room.KnnLM, model, store, share=1.5)
     refused("probe = 9", room.with_faiss, np.zeros((30, 2), np.float32), cells=4, probe=9)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a store that is open while it is written anew",
+            '    (path / "model").unlink(missing_ok=True)\n',
+            "",
+        ),
+        (
+            "neighbours weighted by distances that are not squared",
+            "(Q[:, None] - found).square().sum(-1)",
+            "(Q[:, None] - found).square().sum(-1).sqrt()",
+        ),
+        (
+            "a store that any model may read",
+            "if self.model != (own := fingerprint(model)):",
+            "if not (own := fingerprint(model)):",
+        ),
+    ],
+)

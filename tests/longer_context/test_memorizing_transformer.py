@@ -8,6 +8,7 @@ from typing import Any
 
 import laws
 import torch
+from laws import Case
 from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor
@@ -196,3 +197,21 @@ def test_a_queue_made_in_inference_mode_may_be_trained_on() -> None:
         gpt(TEXT[:, 24:], cache).square().sum().backward()
         grads.append(gpt.embed.weight.grad)
     assert grads[0].equal(grads[1])
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "pairs that are remembered with their gradient",
+            "torch.cat([old, new.detach()], 2)",
+            "torch.cat([old, new], 2)",
+        ),
+        (
+            "a queue that forgets the newest first",
+            "last.append(x[:, :, max(0, x.shape[2] - rows) :])",
+            "last.append(x[:, :, :rows])",
+        ),
+    ],
+)

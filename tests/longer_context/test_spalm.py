@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import Case, agree_with_gradients
 from refusals import ranges, refused
 from torch import Tensor
 
@@ -101,3 +101,16 @@ def test_errors(tmp_path: Path, spalm: Spalm) -> None:
         torch.full((len(Q), k), math.inf), torch.full((len(Q), k), -1)))  # fmt: skip
     refused("look into more cells", few, IDS[None, :4])
     ranges(partial(Spalm, spalm.model, gpt(), spalm.store), k=(4, 1))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a gate that opens to the memory",
+            "(1 - g)[..., None] * m + g[..., None] * h",
+            "g[..., None] * m + (1 - g)[..., None] * h",
+        ),
+    ],
+)

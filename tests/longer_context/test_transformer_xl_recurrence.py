@@ -11,6 +11,7 @@ from typing import Any
 import laws
 import pytest
 import torch
+from laws import Case
 from refusals import of_no_kind, ranges, refused
 from torch import Tensor, nn
 
@@ -272,3 +273,26 @@ def test_other_texts_and_other_models_are_refused() -> None:
     refused("cache is another model's", room.saved, model(4), cache)
     refused("ids has shape (2, 20); give 1 dimension", room.streams, TEXT, 2)
     of_no_kind("ids is ndarray", room.streams, TEXT[0].numpy(), 2)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a memory that forgets all but the last segment",
+            "rows = torch.cat([self.past(state, X), X], 1)",
+            "rows = X",
+        ),
+        (
+            "a memory that gets a gradient",
+            "self.followed(where.state, X.detach(), A)",
+            "self.followed(where.state, X, A)",
+        ),
+        (
+            "a memory that takes places for distances",
+            "if not here.equal(counted) or",
+            "if",
+        ),
+    ],
+)

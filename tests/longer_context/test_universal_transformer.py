@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws import agree_with_gradients, streamed, work_grows_no_faster
+from laws import Case, agree_with_gradients, streamed, work_grows_no_faster
 from refusals import ranges, refused
 from torch import nn
 
@@ -102,3 +102,21 @@ def test_errors_name_the_argument() -> None:
     refused("N = 1", universal, GPT(11, 8, 2, 0), 3)
     refused("N = 1", universal, nn.Linear(1, 1), 3)
     ranges(gpt, T=(3, 1))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a Universal Transformer that is told the place alone",
+            " + self.signal.step(t).to(X)",
+            "",
+        ),
+        (
+            "steps that share one cache",
+            "kept.state[t - 1] if",
+            "kept.state[0] if",
+        ),
+    ],
+)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import Case, agree_with_gradients
 from refusals import refused
 from torch import Tensor
 
@@ -183,3 +183,26 @@ def test_it_halts_under_autocast(compact: bool) -> None:
     assert (pondered(model).N - N).abs().max() <= 1 and pondered(model).R.dtype == torch.float32
     (out.float().square().mean() + room.price(model)).backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "a price that counts padding",
+            "x.cost.sum() / (x.N > 0).sum()",
+            "x.cost.mean()",
+        ),
+        (
+            "keys of what has halted as they were before its last step",
+            "fresh = running if t == 1 else fresh",
+            "fresh = running",
+        ),
+        (
+            "halted positions that do not hear of the step",
+            "K, V = (kept + moved[d:].to(kept))",
+            "K, V = (kept + 0 * moved[d:].to(kept))",
+        ),
+    ],
+)

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from laws import Case
 from refusals import ranges, refused
 
 from tfviz.longer_context import ut_time_position_signal as room
@@ -65,3 +66,21 @@ def test_modules_tell_place_and_step_apart_and_together() -> None:
 def test_errors_name_the_argument() -> None:
     ranges(room.LearnedSteps(8, T=4).step, t=(2, 1, 4))
     refused("d = 7", room.TimePosition, 7)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "steps that are told at the speed of places",
+            "self.step_base = step_base or base",
+            "self.step_base = base",
+        ),
+        (
+            "a step that is told in cosines where sines stand",
+            "+ sinusoids(torch.tensor(t), d, step_base or base)",
+            "+ sinusoids(torch.tensor(t), d, step_base or base).flip(-1)",
+        ),
+    ],
+)

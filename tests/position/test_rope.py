@@ -9,9 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import Case, D
 from refusals import ranges, refused
 from torch import Tensor
 
+from tfviz.attention import attention
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.position.rope import (
     Rope,
@@ -246,3 +248,35 @@ def test_phasors_in_half_precision_and_of_two_widths() -> None:
         assert half.dtype == torch.float16
         close(half.float(), exact, atol=0.02, rtol=0.02)
     refused("q is 8 numbers wide, k 6", phasors, q, k[:6])
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def turned(core: Rope, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    R = torch.stack([rotation(i, D, core.base) for i in range(Q.shape[2])])
+    Q, K = (torch.einsum("iab,nhib->nhia", R, x) for x in (Q, K))
+    return attention(Q, K, V, mask)
+
+
+CASE = Case(
+    lambda: Rope(D),
+    turned,
+    mutants=[
+        (
+            "rotary turns the wrong way",
+            "torch.stack([a * cos - b * sin, a * sin + b * cos], -1)",
+            "torch.stack([a * cos + b * sin, b * cos - a * sin], -1)",
+        ),
+        (
+            "rotary counts from 1",
+            "angle = i[:, None].double() * speeds",
+            "angle = (i[:, None].double() + 1) * speeds",
+        ),
+        (
+            "halves exchanged",
+            "a, b = X.chunk(2, -1)",
+            "b, a = X.chunk(2, -1)",
+        ),
+    ],
+)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from laws import Case, D, Function
 from refusals import ranges, refused
 from three import three
 from torch import Tensor
@@ -194,3 +195,47 @@ def test_errors_say_what_to_do() -> None:
     refused("the same k for both", shaw_attention, Q, K, V, P_k, P_v[1:-1])
     refused("Lk = 2 … choose Lk >= 3", labels, 3, 2, 1)
     refused("no P^v", Shaw(4, 2, values=False).values, torch.rand(1, 1, 3, 3))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def by_the_definition(
+    core: Shaw, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    none = torch.zeros_like(core.P_k)
+    return shaw_attention(Q, K, V, core.P_k, none if core.P_v is None else core.P_v, mask)
+
+
+P_K, P_V = (torch.linspace(-1, 1, 5 * d, dtype=torch.float64).sin().view(5, d) for d in (6, 5))
+
+
+def all_vectors(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+    """By a vector for every pair."""
+    L = Q.shape[2]
+    apart = (torch.arange(L) - torch.arange(L)[:, None]).clamp(-2, 2) + 2
+    k, v = (x.to(Q)[apart] for x in (P_K, P_V))  # (L, L, d)
+    A = ((Q.unsqueeze(3) * (K.unsqueeze(2) + k)).sum(-1) / Q.shape[-1] ** 0.5).softmax(-1)
+    return (A.unsqueeze(-1) * (V.unsqueeze(2) + v)).sum(3)
+
+
+CASE = Case(
+    lambda: Shaw(D, 2),
+    by_the_definition,
+    variants={"keys only": Case(lambda: Shaw(D, 2, values=False), by_the_definition)},
+    functions={
+        "Shaw": Function(lambda Q, K, V: shaw_attention(Q, K, V, P_K.to(Q), P_V.to(Q)), all_vectors)
+    },
+    mutants=[
+        (
+            "labels look ahead",
+            "return torch.clamp(j - i, -k, k)",
+            "return torch.clamp(i - j, -k, k)",
+        ),
+        (
+            "labels clipped one early",
+            "return torch.clamp(j - i, -k, k)",
+            "return torch.clamp(j - i, -k, k - 1)",
+        ),
+    ],
+)

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 import torch
+from laws import Case
 from refusals import ranges, refused
 from torch import Tensor
 
@@ -200,3 +201,16 @@ def test_bad_arguments_are_named() -> None:
     ranges(wavelengths, d=(4, 2))
     refused("d = 2 has a single speed", sinusoids_in_halves, PLACES, 2)
     ranges(Sinusoidal, d=(4, 2), scale=(2.0,))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "sine and cosine exchanged",
+            "return torch.stack([angle.sin(), angle.cos()], -1)",
+            "return torch.stack([angle.cos(), angle.sin()], -1)",
+        ),
+    ],
+)

@@ -6,8 +6,11 @@ import math
 
 import pytest
 import torch
+from laws import Case, H, distance
 from refusals import refused
+from torch import Tensor
 
+from tfviz.attention import attention
 from tfviz.position.t5_relative_bias import T5Bias, bucket, edges
 
 
@@ -97,3 +100,30 @@ def test_errors_say_what_to_do() -> None:
         lambda: bucket(torch.arange(3), 6, 30, future=True),
     ):
         refused("buckets = 6 … a multiple of 4", make)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def by_buckets(
+    core: T5Bias, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    row = bucket(distance(Q.shape[2]), core.buckets, core.far, future=core.future)
+    one_hot = torch.nn.functional.one_hot(row, core.buckets).to(core.b.dtype)
+    return attention(Q, K, V, mask, bias=core.scale * torch.einsum("ijr,hr->hij", one_hot, core.b))
+
+
+CASE = Case(
+    lambda: T5Bias(H, buckets=4, far=6),
+    by_buckets,
+    variants={
+        "two sides": Case(lambda: T5Bias(H, buckets=8, far=5, future=True), by_buckets),
+    },
+    mutants=[
+        (
+            "bucket of the future not shifted",
+            "+ side * (n < 0)",
+            "+ side * (n < -1)",
+        ),
+    ],
+)

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from laws import CAUSAL, B, Case, D, H
 from refusals import ranges, refused
 from torch import Tensor, nn
 
@@ -181,3 +182,37 @@ def test_errors_say_what_to_do() -> None:
     R, u = torch.randn(2, 4, 4), torch.zeros(2, 4)
     refused("R has 4 rows; with L = 4 it must have 7", four_terms, *queries(4), R, u, u)
     refused("B has 5 rows and 3 columns", rel_shift, torch.randn(5, 3))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def by_all_four_terms(
+    core: XL, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    both = XL(H, D, future=True).double()
+    both.W_r = core.W_r
+    R = both.distances(Q.shape[2], Q.shape[2]).expand(B, -1, -1, -1)
+    u, v = (x.expand(B, -1, -1) for x in (core.u, core.v))
+    extra = four_terms(Q, K, R, u, v)[1:].sum(0) / D**0.5
+    return attention(Q, K, V, mask, bias=extra)
+
+
+CASE = Case(
+    lambda: XL(H, D),
+    by_all_four_terms,
+    CAUSAL,
+    variants={"two sides": Case(lambda: XL(H, D, future=True), by_all_four_terms)},
+    mutants=[
+        (
+            "heads of XL in the wrong order",
+            "K = K.repeat_interleave(Q.shape[1] // K.shape[1], 1)",
+            "K = K.repeat(1, Q.shape[1] // K.shape[1], 1, 1)",
+        ),
+        (
+            "shift of relative scores one off",
+            "[..., Lq - 1 : Lq - 1 + Lq * M]",
+            "[..., Lq : Lq + Lq * M]",
+        ),
+    ],
+)

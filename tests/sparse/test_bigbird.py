@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 import torch
-from laws import agree_with_gradients, work_grows_no_faster
+from laws import Case, Function, agree_with_gradients, work_grows_no_faster
 from refusals import refused
 from three import Three, qkv, three
 from torch import Tensor
@@ -143,3 +143,26 @@ def test_bad_input_is_named() -> None:
     refused("drawn is for 3 heads, Q has 2", attend, 4, bb.random_blocks(3, 0, heads=3))
     refused("block = 0", attend, 0, bb.random_blocks(3, 0))
     refused("r = 2", bb.random_blocks, 6, 2)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+SIX = bb.random_blocks(6, 1, seed=0)
+
+
+CASE = Case(
+    functions={
+        "Big Bird": Function(
+            partial(bb.bigbird_attention, block=4, drawn=SIX),
+            partial(bb.bigbird_definition, block=4, drawn=SIX),
+        )
+    },
+    mutants=[
+        (
+            "a drawn block that is in the window",
+            "((I - J).abs() > 1)",
+            "((I - J).abs() > 0)",
+        ),
+    ],
+)

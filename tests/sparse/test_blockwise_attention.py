@@ -8,7 +8,7 @@ from itertools import pairwise, permutations
 import pytest
 import torch
 from golden import drawn
-from laws import agree_with_gradients
+from laws import Case, Function, agree_with_gradients, over
 from refusals import ranges, refused
 from three import qkv
 
@@ -92,3 +92,15 @@ def test_bad_input_is_named() -> None:
         refused("not a permutation", attend, [(0, 1), wrong])
     refused("not a permutation", blockwise.blockwise_definition, Q[0, 0], K[0, 0], V[0, 0], (0, 0))
     ranges(partial(blockwise.block_starts, 10), n=(4, 1, 10))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    functions={
+        "blockwise": Function(
+            partial(blockwise.blockwise_attention, permutations=[(1, 0)] * 3),
+            over(patterns.blockwise(permutation=(1, 0))),
+        )
+    },
+)

@@ -7,13 +7,11 @@ from functools import partial
 import pytest
 import torch
 from golden import drawn
-from laws import agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from laws import WHOLE, Case, D, agree_with_gradients, work_grows_no_faster
 from refusals import refused
 from three import Three, qkv
 from torch import Tensor
 
-from tfviz.models.blocks import MultiHeadAttention
-from tfviz.patterns import causal, full
 from tfviz.sparse import bp_transformer as bpt
 
 GOLDEN = """
@@ -122,25 +120,48 @@ def test_work_and_memory_grow_with_the_length() -> None:
     work_grows_no_faster(lambda L: attend, 1.25, leaves=nodes, memory=(1024, 4096))
 
 
-def test_a_model_takes_it_as_its_core() -> None:
-    torch.manual_seed(0)
-    attend = MultiHeadAttention(12, 2, core=lambda: bpt.Tree(6, k=1, types=20))
-    weights = list(attend.parameters())
-    X = bpt.with_spans(torch.randn(2, 21, 12))
-    for pattern in (causal(), full()):
-        attend.pattern = pattern
-        out = attend(X)
-        grads = torch.autograd.grad(out.sin().sum(), weights)
-        assert out.shape == X.shape and all(g.isfinite().all() for g in grads)
-        later = X.clone()
-        later[:, 15:21] = 7.0
-        assert (attend(later) == out)[:, :15].all() == (pattern == causal())
-
-
 def test_bad_input_is_named() -> None:
     Q, K, V = rows(8)
     refused("k = 0 is out of range", bpt.tree_attention, Q, K, V, 0)
     refused("no tree has 8 rows", bpt.tree_attention, Q[:, :, :8], K[:, :, :8], V[:, :, :8], 1)
     says = "a has 2 vectors, the edges of L = 8 are of 7 types"
     refused(says, bpt.tree_attention, Q, K, V, 1, a=torch.zeros(2, 4))
-    it_wants_a_whole_text(bpt.Tree(4, k=1), Q, K, V)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def on_the_tree(
+    core: bpt.Tree, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    is_causal = not mask.all()
+    return bpt.tree_definition(Q, K, V, core.k, is_causal, core.a)
+
+
+CASE = Case(
+    lambda: bpt.Tree(D, k=1, types=20),
+    on_the_tree,
+    WHOLE,
+    length=11,  # the rows of five tokens and their spans
+    but={
+        "the_future_changes_no_bit": "a token reads spans of earlier ones, whose rows come later",
+        "it_grows_no_faster_than_it_says": "no tree has 1024 rows",
+    },
+    mutants=[
+        (
+            "a span read whole where half of it was read already",
+            "half[side] = at[side] % 2 == (side > 0)",
+            "half[side] = i < 0",
+        ),
+        (
+            "a tree whose levels have one node more on each side",
+            "            for _ in range(k):",
+            "            for _ in range(k + (level > 0)):",
+        ),
+        (
+            "spans that miss their last token",
+            "(keys < end[one])",
+            "(keys < end[one] - 1)",
+        ),
+    ],
+)

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import Case, agree_with_gradients
 from refusals import ranges
 from torch import Tensor, nn
 
@@ -55,3 +55,16 @@ def test_attention_is_no_function_of_each_row() -> None:
 
 def test_bad_input_is_named() -> None:
     ranges(partial(chunked, torch.exp, X), chunks=(2, 1, L))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "the last rows lost where chunks are uneven",
+            "X.tensor_split(chunks, -2)",
+            "X.split(X.shape[-2] // chunks, -2)[:chunks]",
+        ),
+    ],
+)

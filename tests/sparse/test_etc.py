@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from golden import drawn
-from laws import agree_with_gradients, work_grows_no_faster
+from laws import Case, Function, agree_with_gradients, work_grows_no_faster
 from refusals import refused
 from torch import Tensor
 
@@ -135,3 +135,38 @@ def test_bad_input_is_named() -> None:
     few = [*x[:3], x[2], *x[4:]]
     refused("K.g2l has 3 keys; there are 8 such tokens", called, few, etc.etc_attention, 2)
     refused("radius = -1", called, x, etc.etc_attention, -1)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+OPEN = etc.Pieces(*(torch.ones(24, n, dtype=torch.bool) for n in (24, 24, 24, 5)))
+
+
+def of_one_text(way: Callable[..., Any]) -> Callable[..., Any]:
+    """The text is at once its own global tokens."""
+
+    def attend(Q: Tensor, K: Tensor, V: Tensor, **masks: Tensor) -> Tensor:
+        told = {"masks": OPEN._replace(**masks)} if masks else {}
+        out: Tensor = way(Q, Q, etc.shared(K, K), etc.shared(V, V), 2, **told)[1]
+        return out
+
+    return attend
+
+
+CASE = Case(
+    functions={
+        "ETC": Function(
+            of_one_text(etc.etc_attention),
+            of_one_text(etc.etc_definition),
+            masks={"l2g": OPEN.l2g.tril(), "g2g": OPEN.g2g.tril()},
+        )
+    },
+    mutants=[
+        (
+            "two softmaxes, half and half",
+            "(z_ll - z_lg).sigmoid()",
+            "(0 * z_ll + 0.5)",
+        ),
+    ],
+)

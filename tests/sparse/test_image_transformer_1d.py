@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import Case, Function, agree_with_gradients, over
 from refusals import ranges
 from three import three
 
@@ -69,3 +69,23 @@ def test_bad_input_is_named() -> None:
     ranges(partial(one.image_attention_1d, *QKV), block=(4, 1), memory=(2, 0))
     ranges(one.keys, i=(3, 0), block=(4, 1), memory=(1, 0))
     ranges(one.blind_above, height=(8, 1), width=(8, 1), block=(4, 1), memory=(4, 0))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    functions={
+        "image 1-D": Function(
+            partial(one.image_attention_1d, block=4, memory=2),
+            over(P.image_1d(block=4, memory=2)),
+            length=150,
+        )
+    },
+    mutants=[
+        (
+            "a memory below nothing",
+            '    memory = _arguments.integer("memory", memory, 0)\n',
+            "",
+        ),
+    ],
+)

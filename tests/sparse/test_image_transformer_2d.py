@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws import agree_with_gradients
+from laws import Case, Function, agree_with_gradients, over
 from refusals import ranges, refused
 from three import three
 
@@ -117,3 +117,23 @@ def test_bad_input_is_named() -> None:
         refused(f"96 pixels in rows of {width} are not filled", attend, width=width)
     refused("width = 0 is out of range", attend, width=0)
     ranges(two.generation_order, height=(4, 1), width=(4, 1), h_q=(2, 1), w_q=(2, 1))
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+SIZE: dict[str, Any] = {"width": 4, "h_q": 2, "w_q": 2, "h_m": 1, "w_m": 1}
+
+
+CASE = Case(
+    functions={
+        "image 2-D": Function(partial(two.image_attention_2d, **SIZE), over(P.image_2d(**SIZE)))
+    },
+    mutants=[
+        (
+            "blocks of an image made column by column",
+            "block = y // h_q * width + x // w_q",
+            "block = y // h_q + x // w_q * height",
+        ),
+    ],
+)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from golden import drawn
-from laws import agree_with_gradients, work_grows_no_faster
+from laws import Case, Function, agree_with_gradients, work_grows_no_faster
 from refusals import refused
 from three import three
 from torch import Tensor
@@ -143,3 +144,32 @@ def test_bad_input_is_named() -> None:
     refused("radius = -1", attend, far, -1)
     refused("2 gaps for 1 radii", lf.reach, [4], [1, 2])
     refused("project all tokens with both", attend, tuple(x[:, :1] for x in far), 2)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def with_one_projection(way: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda Q, K, V: way((Q, K, V), (Q, K, V), 2, [0])
+
+
+CASE = Case(
+    functions={
+        "Longformer": Function(
+            with_one_projection(lf.longformer_attention),
+            with_one_projection(lf.longformer_definition),
+        )
+    },
+    mutants=[
+        (
+            "a global key in the window counted twice",
+            "    outside = ~near.holds(torch.arange(L)[:, None], keys, L)\n",
+            "    outside = torch.ones(L, len(tokens), dtype=torch.bool)\n",
+        ),
+        (
+            "global tokens that read with the ordinary keys",
+            "far[0].index_select(2, rows), *far[1:]",
+            "far[0].index_select(2, rows), *local[1:]",
+        ),
+    ],
+)

@@ -9,7 +9,13 @@ from functools import partial
 import pytest
 import torch
 from golden import drawn
-from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from laws import (
+    WHOLE,
+    Case,
+    D,
+    agree_with_gradients,
+    work_grows_no_faster,
+)
 from refusals import refused
 from torch import Tensor
 
@@ -152,14 +158,49 @@ def test_parity_with_reformer_pytorch(is_causal: bool) -> None:
     torch.testing.assert_close(got[0], wanted, atol=1e-6, rtol=1e-6)
 
 
-def test_a_model_takes_it_as_its_core() -> None:
-    a_model_takes_it(lambda: lsh.LSH(6, chunk=4, rounds=2, b=4))
-
-
 def test_bad_input_is_named() -> None:
     Q, V = qv()
     refused("b = 3 is odd; buckets come in pairs", lsh.directions, 6, 3)
     refused("chunk = 5 does not divide L = 24", lsh.lsh_attention, Q, V, lsh.directions(6, 4), 5)
     refused("X has rows of 6 numbers, R is for 8", lsh.buckets, Q, lsh.directions(8, 4))
     refused("theta = 4", lsh.collision, 4)
-    it_wants_a_whole_text(lsh.LSH(6, chunk=4), Q, Q, V)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def over_the_union(
+    core: lsh.LSH, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    R = lsh.directions(D, 4, core.rounds, core.seed)
+    union = lsh.meetings(lsh.order(Q, R, core.chunk)).any(-3) & mask
+    return lsh.lsh_definition(Q, V, union)
+
+
+ROUNDING = "a bucket that rounding changes brings other pairs together"
+
+
+CASE = Case(
+    lambda: lsh.LSH(D, chunk=3, rounds=2, b=4),
+    over_the_union,
+    WHOLE,
+    sized=lambda L: lsh.LSH(D, chunk=16),
+    grows=1.0,
+    but={
+        "the_future_changes_no_bit": "where the sorted tokens are cut depends on later ones",
+        "any_real_type": ROUNDING,
+        "half_precision_is_near": ROUNDING,
+    },
+    mutants=[
+        (
+            "pairs of several rounds counted as often as they meet",
+            "never |= ~earlier",
+            "pass",
+        ),
+        (
+            "chunks that look on instead of back",
+            "torch.cat([by[:, r - 1, None, -m:], i], 1)",
+            "torch.cat([i, by[:, r - 1, None, :m]], 1)",
+        ),
+    ],
+)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from laws import Case
 from refusals import of_no_kind, refused
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -131,3 +132,21 @@ def test_the_closed_form_is_what_autograd_keeps() -> None:
     assert saved_bytes(pairs[0][1], part) == pytest.approx(10 * size / 4, rel=0.02)
     assert rev.activations("reversible", 9, L, d, 16) == 8 * L * d  # then attention is the larger
     refused("way = 'none'; choose one of kept", rev.activations, "none", 1, 1, 1)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    mutants=[
+        (
+            "dropout drawn anew when a reversible layer is made again",
+            "torch.set_rng_state(state)",
+            "pass",
+        ),
+        (
+            "the gradient of Y1 without that through G",
+            "Y2, d1 = Y2 - out, d1 + dX",
+            "Y2, d1 = Y2 - out, d1 + 0 * dX",
+        ),
+    ],
+)

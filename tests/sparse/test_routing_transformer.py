@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from golden import drawn
-from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from laws import (
+    WHOLE,
+    Case,
+    D,
+    Function,
+    H,
+    agree_with_gradients,
+    work_grows_no_faster,
+)
 from refusals import ranges, refused
 from three import qkv, three
 from torch import Tensor
@@ -147,13 +156,61 @@ def test_parity_with_routing_transformer(is_causal: bool) -> None:
     torch.testing.assert_close(got, wanted, atol=1e-5, rtol=2e-5)
 
 
-def test_a_model_takes_it_as_its_core() -> None:
-    a_model_takes_it(lambda: routing.Routing(2, 6, k=3))
-
-
 def test_bad_input_is_named() -> None:
-    Q, K, V = qkv()
+    Q = qkv()[0]
     ranges(partial(routing.members, Q, centroids(4)), w=(6, 1, 24))
     refused("X has rows of 6 numbers, mu has 8", routing.clusters, Q, centroids(4, d=8))
     refused("decay = 2", routing.moved, centroids(4), torch.ones(3, 4), Q, decay=2)
-    it_wants_a_whole_text(routing.Routing(3, 6, k=4), Q, K, V)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def mean_of_clusters(
+    core: routing.Routing, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    w = -(-Q.shape[2] // core.k)
+    q, k = (routing.taken(routing.members(X, core.mu, w), X.shape[2]) for X in (Q, K))
+    return routing.routing_definition(Q, K, V, routing.together(q, k) & mask)
+
+
+def of_four(Q: Tensor, K: Tensor, V: Tensor) -> Any:
+    q, k = (routing.taken(routing.members(x, centroids(4), 6), x.shape[2]) for x in (Q, K))
+    return routing.routing_definition(Q, K, V, routing.together(q, k))
+
+
+ROUNDING = "a member that rounding changes brings other pairs together"
+
+
+CASE = Case(
+    lambda: routing.Routing(H, D, k=3),
+    mean_of_clusters,
+    WHOLE,
+    sized=lambda L: routing.Routing(H, D, k=round(L**0.5)),
+    grows=1.6,
+    functions={
+        "routing": Function(
+            lambda Q, K, V: routing.routing_attention(Q, K, V, centroids(4), 6),
+            of_four,
+            length=150,
+            but={"half_precision_is_near": ROUNDING},
+        )
+    },
+    but={
+        "the_future_changes_no_bit": "whom a centroid takes depends on later tokens",
+        "any_real_type": ROUNDING,
+        "half_precision_is_near": ROUNDING,
+    },
+    mutants=[
+        (
+            "centroids that count members anew at each step",
+            "new = decay * count + (1 - decay) * many",
+            "new = many.clamp(min=1)",
+        ),
+        (
+            "routed queries that compare seats instead of places",
+            "(i.unsqueeze(-1) >= j.unsqueeze(-2))",
+            "torch.ones_like(i.unsqueeze(-1) >= j.unsqueeze(-2)).tril()",
+        ),
+    ],
+)

@@ -8,7 +8,13 @@ from functools import partial
 import pytest
 import torch
 from golden import drawn
-from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from laws import (
+    WHOLE,
+    Case,
+    Function,
+    agree_with_gradients,
+    work_grows_no_faster,
+)
 from refusals import refused
 from three import qkv
 from torch import Tensor
@@ -118,12 +124,6 @@ def test_the_edge_that_matters_is_found() -> None:
     torch.testing.assert_close(torch.tensor(found.second).sum(-1), torch.ones(3, 6))
 
 
-def test_a_model_takes_it_as_its_core() -> None:
-    core, X = sac.Edges(), torch.randn(2, 16, 12)
-    core.edges = sac.EdgePredictor(12, causal=True)(X, 32).edges[:, None]
-    a_model_takes_it(lambda: core)
-
-
 def test_bad_input_is_named() -> None:
     leaves, core = qkv(), sac.Edges()
     attend = partial(sac.edge_attention, *leaves)
@@ -135,4 +135,54 @@ def test_bad_input_is_named() -> None:
     refused("set core.edges", core, *leaves, Where(full()))
     core.edges = torch.tensor([[[[0, 3]]]])
     refused("edges look ahead", core, *leaves, Where(causal()))
-    it_wants_a_whole_text(core, *leaves)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def with_edges(L: int = 9) -> sac.Edges:
+    """The same for all texts and heads, none of them ahead; the last token has none."""
+    core, dice = sac.Edges(), torch.Generator().manual_seed(0)
+    both = torch.randint(L - 1, (4 * L, 2), generator=dice).sort(-1, descending=True).values
+    core.edges = both[None, None]
+    return core
+
+
+def masked(core: sac.Edges, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    assert core.edges is not None
+    return attention(Q, K, V, sac.edge_mask(core.edges[0, 0], Q.shape[2]) & mask)
+
+
+SOME = torch.randint(24, (2, 3, 60, 2), generator=torch.Generator().manual_seed(0))
+
+
+CASE = Case(
+    with_edges,
+    masked,
+    WHOLE,
+    sized=with_edges,
+    grows=1.1,
+    functions={
+        "edges": Function(
+            partial(sac.edge_attention, edges=SOME),
+            lambda Q, K, V: attention(Q, K, V, sac.edge_mask(SOME, Q.shape[2])),
+        )
+    },
+    mutants=[
+        (
+            "edges that count as often as they are drawn",
+            "torch.unique((graph + i) * L + j)",
+            "((graph + i) * L + j).flatten()",
+        ),
+        (
+            "edges that look at no query, key or value",
+            "    _qkv.check(Q, K, V, self_attention=True)\n",
+            "",
+        ),
+        (
+            "a policy gradient that makes good draws rarer",
+            "return -((reward.detach() - baseline) * log_p)",
+            "return ((reward.detach() - baseline) * log_p)",
+        ),
+    ],
+)

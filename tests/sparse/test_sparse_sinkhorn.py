@@ -7,7 +7,13 @@ from collections.abc import Callable
 import pytest
 import torch
 from golden import drawn
-from laws import a_model_takes_it, agree_with_gradients, it_wants_a_whole_text, work_grows_no_faster
+from laws import (
+    WHOLE,
+    Case,
+    Function,
+    agree_with_gradients,
+    work_grows_no_faster,
+)
 from refusals import refused
 from scipy.optimize import linear_sum_assignment
 from three import qkv
@@ -87,15 +93,6 @@ def test_who_stays_sees_its_own_block_only() -> None:
     agree_with_gradients(sk.sinkhorn_attention(*leaves, stay), own, leaves)
 
 
-def test_nothing_later_is_used() -> None:
-    Q, K, V = (x.detach() for x in qkv())
-    core = sk.Sinkhorn(4)
-    before = core(Q, K, V, Where(causal()))[0]
-    for i in (1, 10, 23):
-        later = [torch.cat([x[:, :, :i], torch.randn_like(x[:, :, i:])], 2) for x in (Q, K, V)]
-        torch.testing.assert_close(core(*later, Where(causal()))[0][:, :, :i], before[:, :, :i])
-
-
 def test_work_grows_with_the_length_to_the_three_halves() -> None:
     def attend(L: int) -> Callable[..., Tensor]:
         core = sk.Sinkhorn(round(L**0.5))
@@ -124,13 +121,49 @@ def test_parity_with_sinkhorn_transformer() -> None:
     assert not torch.allclose(module(Q, K, V), sk.sinkhorn_attention(Q, K, V, P), atol=1e-2)
 
 
-def test_a_model_takes_it_as_its_core() -> None:
-    a_model_takes_it(lambda: sk.Sinkhorn(4))
-
-
 def test_bad_input_is_named() -> None:
-    Q, K, V = qkv()
+    Q = qkv()[0]
     refused("n = 5 does not divide L = 24", sk.cut, Q, 5)
     refused("tau = 0; a temperature is above 0", sk.sinkhorn, scores(3), 3, tau=0)
     refused("steps = 4 ends with columns", sk.Sinkhorn, 4, steps=4)
-    it_wants_a_whole_text(sk.Sinkhorn(4), Q, K, V)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+
+def by_matrices(
+    core: sk.Sinkhorn, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    is_causal, n = not mask.all(), max(1, Q.shape[2] // core.m)
+    P = sk.sorting(sk.block_scores(Q, K, n, is_causal), core.steps, core.tau)
+    return sk.sinkhorn_definition(Q, K, V, P, is_causal)
+
+
+MOVES = torch.eye(4, dtype=torch.float64).roll(1, 0).expand(2, 3, 4, 4)
+
+
+CASE = Case(
+    lambda: sk.Sinkhorn(3),
+    by_matrices,
+    WHOLE,
+    sized=lambda L: sk.Sinkhorn(round(L**0.5)),
+    grows=1.6,
+    functions={
+        "Sinkhorn": Function(
+            lambda Q, K, V: sk.sinkhorn_attention(Q, K, V, MOVES.to(Q)),
+            lambda Q, K, V: sk.sinkhorn_definition(Q, K, V, MOVES.to(Q)),
+        )
+    },
+    mutants=[
+        (
+            "Sinkhorn's steps over rows only",
+            "log.logsumexp(-1 - step % 2",
+            "log.logsumexp(-1 - 0 * step",
+        ),
+        (
+            "a causal block that summarises its later queries",
+            "cut(Q, n)[..., 0, :] if causal",
+            "cut(Q, n).mean(-2) if causal",
+        ),
+    ],
+)

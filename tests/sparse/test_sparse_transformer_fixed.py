@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from golden import GOLDEN, drawn
-from laws import agree_with_gradients
+from laws import Case, Function, agree_with_gradients, over
 from refusals import ranges, refused
 from three import qkv
 
@@ -120,3 +122,16 @@ def test_bad_input_is_named() -> None:
     ranges(fixed.factors, block=(4, 1), summary=(1, 1, 4))
     ranges(fixed.lost_when_swapped, L=(16, 1), block=(8, 1), summary=(1, 1, 8))
     refused("j = 3 is out of range", fixed.relay, 2, 3, 4)
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    functions={
+        "fixed": Function(
+            partial(fixed.fixed_attention, block=4),
+            over(patterns.fixed(block=4, summary=1)),
+            length=150,
+        )
+    },
+)

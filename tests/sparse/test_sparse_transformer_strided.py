@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from golden import GOLDEN, drawn
-from laws import agree_with_gradients
+from laws import Case, Function, agree_with_gradients, over
 from refusals import ranges, refused
 from three import qkv, three
 from torch import Tensor
@@ -133,3 +135,16 @@ def test_bad_input_is_named() -> None:
     ranges(strided.radix_factors, base=(3, 2), p=(2, 1))
     refused("j = 5 is out of range", strided.relay, 4, 5, 2)
     refused("one S_i per row", strided.attend, *three(torch.randn(3, 4, 2)), [[0]])
+
+
+# --- what it brings to the laws and the mutants ---------------------------------------------------
+
+CASE = Case(
+    functions={
+        "strided": Function(
+            partial(strided.strided_attention, stride=4),
+            over(patterns.strided(stride=4)),
+            length=150,
+        )
+    },
+)

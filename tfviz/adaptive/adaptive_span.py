@@ -23,11 +23,11 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
+from tfviz._qkv import fused_attention
 from tfviz.attention import CAUSAL
 from tfviz.cores import Dense, Where, positions
 
@@ -80,8 +80,6 @@ def span_attention(
     b, h, L, _ = Q.shape
     if z.shape not in ((h, 1), (b, h, L)):
         raise ValueError(f"z has shape {tuple(z.shape)}; give {(h, 1)}, or {(b, h, L)}")
-    if not z.requires_grad:  # a mask that learns goes to a kernel that has second derivatives
-        Q, K, V = _qkv.once(Q, K, V)
     spans = z.unsqueeze(0).unbind(1) if z.dim() == 2 else z.unbind(1)
     heads = zip(Q.unbind(1), K.unbind(1), V.unbind(1), spans, strict=True)
     return torch.stack([_head(*head, R) for head in heads], 1)
@@ -108,11 +106,11 @@ def _head(q: Tensor, k: Tensor, v: Tensor, z: Tensor, R: float) -> Tensor:
     L = q.shape[1]
     W = min(L - 1, reached(z, R))
     first = W + (L - W) % BLOCK
-    n, here, each = (L - first) // BLOCK, torch.arange(L, device=q.device), z.shape[1] > 1
+    n, here, each = (L - first) // BLOCK, torch.arange(L, device=q.device), z.numel() > 1
 
     def part(q: Tensor, k: Tensor, v: Tensor, x: Tensor, z: Tensor) -> Tensor:
         seen = log_ramp(x, z.unsqueeze(-1), R).masked_fill(x < 0, -math.inf)
-        return F.scaled_dot_product_attention(q, k, v, seen.to(q.dtype))
+        return fused_attention(q, k, v, seen.to(q.dtype))
 
     done = []
     if first:

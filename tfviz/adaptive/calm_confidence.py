@@ -8,7 +8,8 @@
 
 Schuster, Fisch, Gupta, Dehghani, Bahri, Tran, Tay, Metzler 2022 (arXiv 2207.07061). The threshold,
 copying and the classifier's balanced loss are those of the authors' code (t5x, contrib/calm), which
-also lets no token leave by saturation behind block 1. The classifier may be any function of h.
+also lets no token exit by saturation after block 1. The paper prints another threshold that falls,
+clip₀₁(9/10 λ + 1/10 · e^{−τ t/T}). The classifier may be any function of h.
 
 `read_early` tells for a text that is there what early exits would say, all tokens at once, each in
 all blocks; `write_early` really skips them, and says the same.

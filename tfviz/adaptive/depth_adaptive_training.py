@@ -9,7 +9,7 @@ In mixed training a token that left at block n has no state further up: its last
 
 Elbayad, Gu, Grave, Auli 2020 (arXiv 1910.10073), where the exits are a decoder's. Where we deviate:
 a GPT in the place of an encoder and a decoder, one norm and the embedding as the classifier of all
-exits, and means over tokens for sums. How the mixed loss is normalised is our reconstruction.
+exits, and means over tokens for sums (the 1/M of the mixed loss is the paper's, equation 5).
 
 >>> from tfviz.models.gpt import GPT
 >>> model, t = GPT(vocab=11, d=8, h=2, N=3), torch.tensor([[3, 1, 4]])

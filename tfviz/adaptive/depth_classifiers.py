@@ -10,7 +10,8 @@
 
 Elbayad, Gu, Grave, Auli 2020 (arXiv 1910.10073). C, which counts right tokens, may stand for LL.
 Exits are counted from 1. Where we deviate: a GPT has no encoder, so x̄ is the mean of what leaves
-block 1 for the first `prompt` tokens.
+block 1 for the first `prompt` tokens; and every block has its own w_n and b_n, as Weng's survey
+prints it, where the paper shares one w_h and b_h among all blocks (equation 12).
 
 >>> stop = torch.tensor([0.5, 0.5])
 >>> geometric(stop.logit()).exp().tolist()

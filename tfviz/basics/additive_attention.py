@@ -63,6 +63,7 @@ def additive_attention(
 
 
 def _blend(scores: Tensor, V: Tensor, pattern: Any) -> tuple[Tensor, Tensor]:
+    scores = scores.to(V.dtype)  # autocast makes them in half precision
     # Empty queries and keys leave the scores to the bias: the softmax keeps its one home.
     Q, K = scores.new_zeros(*scores.shape[:-1], 1), V.new_zeros(*V.shape[:-1], 1)
     return attention(Q, K, V, pattern, bias=scores)

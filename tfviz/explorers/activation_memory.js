@@ -6,6 +6,7 @@ const WAYS = {
   reversible: { name: "reversible", colour: "attention" },
 };
 const KEYS = Object.keys(WAYS);
+// numbers held by each way, for N blocks on L tokens and c chunks
 const held = {
   kept: (N, L) => N * 16 * L * D,
   checkpointed: (N, L) => (N + 16) * L * D,
@@ -18,7 +19,7 @@ export default tf.explorer({
       KEYS.map((way) => [way, tf.range(24, (n) => 4 * held[way](n + 1, L, chunks))]),
     ),
   setup(app) {
-    const plane = app.plane({ height: (w) => tf.clamp(w * 0.55, 220, 300) });
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.55, 220, 300) });
     app.formula(
       "kept: {kept:16 N L d}; checkpointed: {checkpointed:(N + 16) L d}; reversible: {reversible:2 L d and the larger part of a block}",
     );
@@ -29,38 +30,49 @@ export default tf.explorer({
       question:
         "All kept, 24 blocks hold 3 GiB at 4,096 tokens. And reversible ones, at the worst moment?",
       number: { unit: "MiB", near: 35 },
-      truth: (n) => n.reversible[23] / 2 ** 20,
+      truth: (numbers) => numbers.reversible[23] / 2 ** 20,
       then: { N: 24, L: 4096, chunks: 1 },
       because:
         "Two streams of 8 MiB, and one feed-forward that is made again: as much at any depth.",
     });
 
-    return (k, n) => {
-      const of = (way) => n[way][k.N - 1];
-      const most = n.kept[23];
+    return (state, numbers) => {
+      const heldNow = (way) => numbers[way][state.N - 1];
+      const most = numbers.kept[23]; // the scale: all kept, at 24 blocks
       const shown = question.open ? ["kept"] : KEYS;
       plane.show({
         title: "held for the backward pass, over the number of blocks",
-        label: shown.map((way) => `${WAYS[way].name}: ${tf.bytes(of(way))}`).join(", "),
+        label: shown.map((way) => `${WAYS[way].name}: ${tf.bytes(heldNow(way))}`).join(", "),
         x: { from: 1, to: 24, whole: true, label: "blocks N" },
         y: { from: 0, to: most, ticks: tf.range(5, (q) => (q * most) / 4), format: tf.bytes },
         marks: [
-          ...shown.map((way) => ({ line: n[way], start: 1, ...WAYS[way], term: way, wide: 2.5 })),
-          { rule: { x: k.N }, colour: "grid" },
-          { handle: [k.N, of("kept")], knob: "N", text: `${k.N} blocks`, colour: "ink" },
+          ...shown.map((way) => ({
+            line: numbers[way],
+            start: 1,
+            ...WAYS[way],
+            term: way,
+            wide: 2.5,
+          })),
+          { rule: { x: state.N }, colour: "grid" },
+          {
+            handle: [state.N, heldNow("kept")],
+            knob: "N",
+            text: `${state.N} blocks`,
+            colour: "ink",
+          },
         ],
       });
       table.show(
         KEYS.map((way) => {
           const known = shown.includes(way);
-          const bar = { bar: of(way), of: of("kept"), colour: WAYS[way].colour };
-          const share = `${tf.sig((100 * of(way)) / of("kept"))} %`;
-          const cells = known ? [tf.bytes(of(way)), { ...bar, text: share }] : ["?", "?"];
+          const bar = { bar: heldNow(way), of: heldNow("kept"), colour: WAYS[way].colour };
+          const share = `${tf.sig((100 * heldNow(way)) / heldNow("kept"))} %`;
+          const cells = known ? [tf.bytes(heldNow(way)), { ...bar, text: share }] : ["?", "?"];
           return { head: WAYS[way].name, cells, term: way };
         }),
       );
       app.say(
-        `${k.N} blocks, ${tf.count(k.L)} tokens, ${shown.map((way) => `${WAYS[way].name} ${tf.bytes(of(way))}`).join(", ")}.`,
+        `${state.N} blocks, ${tf.count(state.L)} tokens, ${shown.map((way) => `${WAYS[way].name} ${tf.bytes(heldNow(way))}`).join(", ")}.`,
       );
     };
   },

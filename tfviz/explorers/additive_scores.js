@@ -13,9 +13,9 @@ function weights({ s, H, W_a, U_a, v_a, sharpness }, size) {
   };
 }
 
-function numbers(k) {
-  const most = (kind) => SIZES.map((size) => Math.max(...weights(k, size)[kind]));
-  return { ...weights(k, k.size), most_additive: most("additive"), most_dot: most("dot") };
+function numbers(state) {
+  const most = (kind) => SIZES.map((size) => Math.max(...weights(state, size)[kind]));
+  return { ...weights(state, state.size), most_additive: most("additive"), most_dot: most("dot") };
 }
 
 export default tf.explorer({
@@ -31,63 +31,80 @@ export default tf.explorer({
       question:
         "All states grow longer. The dot product's largest weight is drawn: draw the additive score's.",
       curve: { at: SIZES },
-      truth: (n) => n.most_additive,
+      truth: (numbers) => numbers.most_additive,
       locks: ["sharpness"],
       because: "tanh stays below 1, so no score passes the sum of |v|: the curve has a ceiling.",
     });
 
-    return (k, n) => {
+    return (state, numbers) => {
       const { open } = question;
       const lengths = tf.range(91, (m) => 10 ** (m / 30 - 1));
-      const curve = (kind) => lengths.map((size) => [size, Math.max(...weights(k, size)[kind])]);
+      const curve = (kind) =>
+        lengths.map((size) => [size, Math.max(...weights(state, size)[kind])]);
       // tanh of endless states is ±1: there the curve ends
-      const limit = (sharpness) => Math.max(...weights({ ...k, sharpness }, 1e9).additive);
-      const ceiling = limit(k.sharpness);
+      const limit = (sharpness) => Math.max(...weights({ ...state, sharpness }, 1e9).additive);
+      const ceiling = limit(state.sharpness);
+      // the dot on the ceiling: the sharpness whose ceiling is nearest to where it is held
       const far = (sharpness, y) => Math.abs(limit(sharpness) - y);
       const lift = (_, y) => ({
         sharpness: SHARP.reduce((best, v) => (far(v, y) < far(best, y) ? v : best)),
       });
-      const now = Math.max(...n.additive);
-      const dot = Math.max(...n.dot);
+      const now = Math.max(...numbers.additive);
+      const dot = Math.max(...numbers.dot);
       plane.show({
         title: "largest weight on one note, against the length of all states",
-        label: `Largest weight at ${k.size} times the length: dot product ${tf.fixed(dot)}${open ? "" : `, additive ${tf.fixed(now)}`}`,
+        label: `Largest weight at ${state.size} times the length: dot product ${tf.fixed(dot)}${open ? "" : `, additive ${tf.fixed(now)}`}`,
         x: { log: true, from: 0.1, to: 100, label: "length of all states, times" },
         y: { from: 0, to: 1 },
         marks: [
-          { rule: { x: k.size }, colour: "grid" },
+          { rule: { x: state.size }, colour: "grid" },
           { line: curve("dot"), name: "dot product", colour: "muted", dash: "6 3", term: "dot" },
           !open && [
             { rule: { y: ceiling }, colour: "muted", dash: "2 3" },
             {
-              ...{ text: "ceiling", at: [0.1, ceiling], colour: "muted" },
-              ...{ dx: 30, dy: ceiling > 0.9 ? 12 : -10 },
+              text: "ceiling",
+              at: [0.1, ceiling],
+              colour: "muted",
+              dx: 30,
+              dy: ceiling > 0.9 ? 12 : -10,
             },
             {
-              ...{ line: curve("additive"), name: "additive", term: "additive" },
-              ...{ colour: "attention", wide: 2.5, bold: true },
+              line: curve("additive"),
+              name: "additive",
+              term: "additive",
+              colour: "attention",
+              wide: 2.5,
+              bold: true,
             },
             {
-              ...{ handle: [0.1, ceiling], knobY: "sharpness", to: lift, colour: "key" },
-              text: `v times ${k.sharpness}`,
+              handle: [0.1, ceiling],
+              knobY: "sharpness",
+              to: lift,
+              colour: "key",
+              text: `v times ${state.sharpness}`,
             },
           ],
-          { handle: [k.size, open ? dot : now], knob: "size", text: `${k.size} times the length` },
+          {
+            handle: [state.size, open ? dot : now],
+            knob: "size",
+            text: `${state.size} times the length`,
+          },
           question.marks(),
         ],
         sketch: question.sketch,
-        hover: (x, y, m) => `${m.name ?? "largest weight"} at × ${tf.sig(x)}: ${tf.fixed(y)}`,
+        hover: (x, y, mark) => `${mark.name ?? "largest weight"} at × ${tf.sig(x)}: ${tf.fixed(y)}`,
       });
       const bar = (a, colour) => ({ bar: a, text: tf.fixed(a, 3), colour });
       table.show(
-        k.names.map((name, j) => ({
+        state.names.map((name, j) => ({
           head: name,
-          cells: [open ? "?" : bar(n.additive[j], "attention"), bar(n.dot[j], "muted")],
+          cells: [open ? "?" : bar(numbers.additive[j], "attention"), bar(numbers.dot[j], "muted")],
         })),
       );
-      const best = (a) => `${tf.fixed(Math.max(...a))} on “${k.names[a.indexOf(Math.max(...a))]}”`;
-      const told = open ? "" : `the additive score puts ${best(n.additive)}, `;
-      app.say(`States × ${k.size}: ${told}the dot product ${best(n.dot)}.`);
+      const best = (a) =>
+        `${tf.fixed(Math.max(...a))} on “${state.names[a.indexOf(Math.max(...a))]}”`;
+      const additiveClause = open ? "" : `the additive score puts ${best(numbers.additive)}, `;
+      app.say(`States × ${state.size}: ${additiveClause}the dot product ${best(numbers.dot)}.`);
     };
   },
 });

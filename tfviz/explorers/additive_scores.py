@@ -44,5 +44,5 @@ class AdditiveScores(Explorer):
         additive, dot = self.weights(self.size)
         most = [[alpha.max() for alpha in self.weights(size)] for size in SIZES]
         most_additive, most_dot = zip(*most, strict=True)
-        found = {"additive": additive, "dot": dot}
-        return found | {"most_additive": most_additive, "most_dot": most_dot}
+        weights = {"additive": additive, "dot": dot}
+        return weights | {"most_additive": most_additive, "most_dot": most_dot}

@@ -11,15 +11,15 @@ function why(text, cards) {
   return split(text).length > MOST ? `${MOST} words at most` : "";
 }
 
-function numbers(k) {
-  const [Q, K, V] = cardsOf(k);
-  const by = k.scale ? Math.sqrt(Q[0].length) : 1;
+function numbers(state) {
+  const [Q, K, V] = cardsOf(state);
+  const by = state.scale ? Math.sqrt(Q[0].length) : 1;
   const scores = Q.map((q) => K.map((key) => tf.dot(q, key)));
   const weights = scores.map((row, i) => {
-    const open = k.causal ? row.slice(0, i + 1) : row;
-    return [...tf.softmax(open.map((s) => s / by)), ...row.slice(open.length).fill(0)];
+    const open = state.causal ? row.slice(0, i + 1) : row;
+    return [...tf.softmax(open.map((score) => score / by)), ...row.slice(open.length).fill(0)];
   });
-  const blend = (a) => V[0].map((_, c) => tf.sum(a.map((x, j) => x * V[j][c])));
+  const blend = (weights) => V[0].map((_, c) => tf.sum(weights.map((x, j) => x * V[j][c])));
   return { scores, weights, output: weights.map(blend) };
 }
 
@@ -73,68 +73,81 @@ export default tf.explorer({
       name: "listens-to",
       question: `Read the rows of Q and K: to which word does “${start[first]}” listen most?`,
       chips: start,
-      truth: (n) => tf.best(n.weights[first]),
+      truth: (numbers) => tf.best(numbers.weights[first]),
       because:
         "Its query and that word's key have the largest product, and the softmax enlarges it.",
     });
 
-    return (k, n) => {
-      const [words, [Q, K, V], { open }] = [wordsOf(k), cardsOf(k), question];
+    return (state, numbers) => {
+      const [words, [Q, K, V], { open }] = [wordsOf(state), cardsOf(state), question];
       const L = words.length;
-      const [i, j] = (pointed ?? [k.row, k.column]).map((x) => Math.min(x, L - 1));
-      const by = k.scale ? Math.sqrt(Q[0].length) : 1;
-      const forbidden = (a, b) => k.causal && b > a;
+      const [i, j] = (pointed ?? [state.row, state.column]).map((x) => Math.min(x, L - 1));
+      const by = state.scale ? Math.sqrt(Q[0].length) : 1;
+      const forbidden = (i, j) => state.causal && j > i;
+      // a table of vectors, one row a word: Q, K, V or Z; the row of the chosen word is framed
       const narrow = (view, title, table, chosen, term, more) =>
         view.show({
           title,
           label: `${title}: a row for each of ${words.join(", ")}`,
-          ...{ rows: L, columns: table[0].length, values: table, signed: true },
-          ...{ most: 2 * Math.max(1e-9, ...table.flat().map(Math.abs)), colour: term },
-          ...{ text: (r, c) => (more?.open ? "?" : tf.fixed(table[r][c])), rowHeads: words },
-          ...{ rowColour: term === "attention" ? "query" : term },
+          rows: L,
+          columns: table[0].length,
+          values: table,
+          signed: true,
+          most: 2 * Math.max(1e-9, ...table.flat().map(Math.abs)),
+          colour: term,
+          text: (r, c) => (more?.open ? "?" : tf.fixed(table[r][c])),
+          rowHeads: words,
+          rowColour: term === "attention" ? "query" : term,
           frames: [{ row: chosen, colour: term }],
           marks: [{ cells: tf.range(table[0].length, (c) => [chosen, c]), term }],
         });
       narrow(queries, "queries Q", Q, i, "query");
       narrow(keys, "keys K", K, j, "key");
       narrow(values, "values V", V, j, "value");
-      const blank = n.output.map((row) => row.map(() => 0));
-      narrow(outputs, "outputs Z = A V", open ? blank : n.output, i, "attention", question);
+      const blank = numbers.output.map((row) => row.map(() => 0));
+      narrow(outputs, "outputs Z = A V", open ? blank : numbers.output, i, "attention", question);
+      // a table of pairs, S or A: forbidden cells are hatched, the chosen one is framed
       const wide = (view, title, table, most) =>
         view.show({
           title,
           label: `${title}; arrow keys choose a query and a key`,
-          ...{ rows: L, rowHeads: words, columnHeads: words, row: i, column: j, most },
-          ...{ signed: true, text: (r, c) => (open ? "?" : tf.fixed(table[r][c])) },
+          rows: L,
+          rowHeads: words,
+          columnHeads: words,
+          row: i,
+          column: j,
+          most,
+          signed: true,
+          text: (r, c) => (open ? "?" : tf.fixed(table[r][c])),
           values: (r, c) => (forbidden(r, c) ? Number.NaN : open ? 0 : table[r][c]),
           frames: [{ cell: [i, j] }],
           marks: [{ cells: [[i, j]], term: "attention", colour: "attention" }],
         });
-      const scaled = n.scores.map((row) => row.map((s) => s / by));
+      const scaled = numbers.scores.map((row) => row.map((score) => score / by));
       const most = 3 * Math.max(1e-9, ...scaled.flat().map(Math.abs));
-      wide(scores, `S = Q Kᵀ${k.scale ? ` / ${root}` : ""}`, scaled, most);
-      wide(weights, "A = softmax of each row of S", n.weights, 1);
+      wide(scores, `S = Q Kᵀ${state.scale ? ` / ${root}` : ""}`, scaled, most);
+      wide(weights, "A = softmax of each row of S", numbers.weights, 1);
 
-      const a = tf.fixed(n.weights[i][j], 3);
+      const weightShown = tf.fixed(numbers.weights[i][j], 3);
       const products = Q[i].map((x, c) => `${tf.fixed(x)}·${tf.fixed(K[j][c])}`).join(" + ");
-      const s = n.scores[i][j];
-      const seen = n.scores[i].filter((_, c) => !forbidden(i, c));
+      const score = numbers.scores[i][j];
+      const seen = numbers.scores[i].filter((_, c) => !forbidden(i, c));
       const all = tf.sum(seen.map((x) => Math.exp(x / by)));
       const lines = [
-        `{query:${words[i]}} asks, {key:${words[j]}} is asked: ${products} = ${tf.fixed(s)}`,
-        k.scale && `divided by ${root} = ${tf.fixed(by)}: ${tf.fixed(s / by)}`,
-        `softmax over ${seen.length} key${seen.length > 1 ? "s" : ""}: e^${tf.fixed(s / by)} / ${tf.short(all)} = {attention:${a}}`,
-        `{attention:${a}} · {value:${vector(V[j])}} goes into ${vector(n.output[i])}, the output of {query:${words[i]}}`,
+        `{query:${words[i]}} asks, {key:${words[j]}} is asked: ${products} = ${tf.fixed(score)}`,
+        state.scale && `divided by ${root} = ${tf.fixed(by)}: ${tf.fixed(score / by)}`,
+        `softmax over ${seen.length} key${seen.length > 1 ? "s" : ""}: e^${tf.fixed(score / by)} / ${tf.short(all)} = {attention:${weightShown}}`,
+        `{attention:${weightShown}} · {value:${vector(V[j])}} goes into ${vector(numbers.output[i])}, the output of {query:${words[i]}}`,
       ];
       const shut = ["j > i: forbidden, the score is −∞ and the weight exactly 0"];
       work.show(open ? [] : forbidden(i, j) ? [lines[0], ...shut] : lines.filter(Boolean));
       if (pointed) return;
-      const best = tf.best(n.weights[i]);
-      const told = forbidden(i, j) ? "forbidden" : `weight ${a}`;
+      const best = tf.best(numbers.weights[i]);
+      const weightText = forbidden(i, j) ? "forbidden" : `weight ${weightShown}`;
       app.say(
         open
           ? `“${words[i]}” asks; its weights are not shown yet.`
-          : `${words[i]} → ${words[j]}: ${told}. “${words[i]}” listens most to “${words[best]}” (${tf.fixed(n.weights[i][best])}).`,
+          : `${words[i]} → ${words[j]}: ${weightText}. “${words[i]}” listens most to “${words[best]}” (${tf.fixed(numbers.weights[i][best])}).`,
       );
     };
   },

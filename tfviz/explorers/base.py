@@ -2,8 +2,8 @@
 
 An explorer is an anywidget: in JupyterLab and Colab its traits are live. Its output also carries a
 mount point in plain HTML with the state as JSON; in the book `tfviz-page.js` mounts the same module
-there with a model that lives in the page. `kit/` holds what a module is written with: see
-"A new explorer" in CONTRIBUTING.md.
+there with a model that lives in the page. `kit/` holds what a module is written with, and its
+README.md says how.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import anywidget
@@ -27,12 +29,20 @@ from tfviz import _arguments
 from tfviz.explorers.knobs import Knob, given, knob, own
 from tfviz.formula import Formula
 
-# fmt: off
 __all__ = [
-    "ALL", "Explorer", "Knob", "Numbers", "exact", "given", "handed", "knob", "own", "table",
-    "uniforms", "write_assets",
+    "ALL",
+    "Explorer",
+    "Knob",
+    "Numbers",
+    "exact",
+    "given",
+    "handed",
+    "knob",
+    "own",
+    "table",
+    "uniforms",
+    "write_assets",
 ]
-# fmt: on
 
 Numbers = dict[str, Any]
 """What an explorer counts or shows, by name: JSON-ready."""
@@ -40,7 +50,15 @@ Numbers = dict[str, Any]
 HERE = Path(__file__).parent
 KIT = HERE / "kit"
 PARTS = (
-    *("maths", "words", "colours", "controls", "plane", "matrix", "table", "motion", "ask"),
+    "maths",
+    "words",
+    "colours",
+    "controls",
+    "plane",
+    "matrix",
+    "table",
+    "motion",
+    "ask",
     "app",
 )
 """The files of the kit in the order in which they are joined to one."""
@@ -62,8 +80,8 @@ class Explorer(anywidget.AnyWidget):
     uses         files of `parts/` that stand in front of the module: what a few explorers share
     extra        arguments that only `prepare` uses, with their defaults
 
-    Its ES module, and its style sheet if it has one, are called as its Python file and stand beside
-    that. The docstring of a subclass goes on with its knobs, each with what it may be.
+    Its ES module, and its style sheet if it has one, are named like its Python file and stand
+    beside it. The docstring of a subclass goes on with its knobs, each with what it may be.
 
     Raises TypeError for arguments that it does not have, ValueError for values that do not fit.
     """
@@ -90,8 +108,8 @@ class Explorer(anywidget.AnyWidget):
         if not roles:  # the subclass that anywidget makes of each instance
             return
         cls.moved = {n: vars(cls)[n] for n, role in roles.items() if role in ("knob", "own")}
-        cls.given = {n: vars(cls)[n] for n, role in roles.items() if role in ("given", "found")}
-        arguments = {n: _first(vars(cls)[n]) for n, role in roles.items() if role != "found"}
+        cls.given = {n: vars(cls)[n] for n, role in roles.items() if role in ("given", "derived")}
+        arguments = {n: _first(vars(cls)[n]) for n, role in roles.items() if role != "derived"}
         cls.__signature__ = inspect.Signature(
             [
                 inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=value)
@@ -100,8 +118,9 @@ class Explorer(anywidget.AnyWidget):
         )
         if "numbers" in vars(cls):
             setattr(cls, "numbers", _listed(cls.numbers))  # noqa: B010
-        told = [x.told(name) for name, x in cls.moved.items() if isinstance(x, Knob)]
-        cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", *told])
+        knobs = {name: x for name, x in cls.moved.items() if isinstance(x, Knob)}
+        knob_lines = [x.docstring_line(name) for name, x in knobs.items()]
+        cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", *knob_lines])
         package, _, cls.module = cls.__module__.rpartition(".")
         if package == __package__:
             ALL[cls.module] = cls
@@ -114,10 +133,33 @@ class Explorer(anywidget.AnyWidget):
             raise TypeError(f"{type(self).__name__}: {error}; it takes {known}") from None
         if not said.get("prompt"):
             said.pop("prompt", None)
-        found = self.prepare({n: x for n, x in said.items() if x is not None})
+        prepared = self.prepare({n: x for n, x in said.items() if x is not None})
+        self._begin_inside(prepared)
         # what is given comes first: the ends of a knob may depend on it
         order = [*self.given, *self.moved, "prompt"]
-        super().__init__(**{name: found[name] for name in order if name in found})
+        super().__init__(**{name: prepared[name] for name in order if name in prepared})
+        for name in {leader for follower in self._hanging() for leader in follower.hangs_on}:
+            self.observe(self._keep_ends, names=name)
+
+    def _hanging(self) -> list[Knob]:
+        """The knobs whose ends are other knobs, in the order in which they are declared."""
+        return [x for x in self.moved.values() if isinstance(x, Knob) and x.hangs_on]
+
+    def _begin_inside(self, prepared: dict[str, Any]) -> None:
+        """Of the knobs that nobody set, those begin at an end that would stand outside."""
+        first = {name: _first(x) for name, x in self.moved.items()} | prepared
+        for follower in self._hanging():
+            name = str(follower.name)
+            with suppress(TypeError, ValueError):  # of a wrong end: its own check says so
+                if name not in prepared:
+                    first[name] = prepared[name] = follower.kept(SimpleNamespace(**first))
+
+    def _keep_ends(self, change: object) -> None:
+        """Where a knob has moved the end of another, that one goes with it."""
+        for follower in self._hanging():
+            value = follower.kept(self)
+            if value != getattr(self, str(follower.name)):
+                setattr(self, str(follower.name), value)
 
     def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
         """The arguments as they were given, checked together and as they travel to the page."""
@@ -139,7 +181,7 @@ class Explorer(anywidget.AnyWidget):
                 n: x.described() if isinstance(x, Knob) else {} for n, x in cls.moved.items()
             },
             "given": list(cls.given),
-            "found": [n for n, x in cls.given.items() if x.metadata["role"] == "found"],
+            "derived": [n for n, x in cls.given.items() if x.metadata["role"] == "derived"],
         }
         written: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
 
@@ -228,12 +270,12 @@ def _listed(numbers: Callable[[Any], Numbers]) -> Callable[[Any], Numbers]:
     return wraps(numbers)(lambda self: listed(numbers(self)))
 
 
-def handed(*found: Callable[[], Mapping[str, Any]], **named: Any) -> Any:
+def handed(*sources: Callable[[], Mapping[str, Any]], **named: Any) -> Any:
     """The `data` of a class: what these functions return when the page is made, and by name
     constants, or functions of nothing that make them."""
 
     def data() -> Numbers:
-        values = {n: x for one in found for n, x in one().items()} | named
+        values = {n: x for one in sources for n, x in one().items()} | named
         fixed = (Formula, str, Sequence, Mapping, int, float)
         return {n: x if isinstance(x, fixed) else x() for n, x in values.items()}
 
@@ -288,7 +330,7 @@ def _has_role(x: Any) -> bool:
 def kit() -> tuple[str, str]:
     """What all modules are written with, as one JavaScript expression, and its style sheet."""
     text = "\n".join((KIT / f"{part}.js").read_text("utf-8") for part in PARTS)
-    text = re.sub(r"^ *//.*\n", "", text, flags=re.M)  # for who reads the files, not the network
+    text = re.sub(r"^ *//.*\n", "", text, flags=re.M)  # comments are for whoever reads the files
     sheets = [(KIT / f"{name}.css").read_text("utf-8") for name in ("base", "kit")]
     return f'(() => {{\n"use strict";\n{text}\nreturn kit;\n}})()', "\n".join(sheets)
 

@@ -4,21 +4,21 @@ const L = words.length;
 
 // [first, end, level at which it came] of each node that token i of n reads, as in the library
 function reads(i, n, k, causal) {
-  const found = [[i, i + 1, 0]];
+  const nodesRead = [[i, i + 1, 0]];
   for (const side of causal ? [-1] : [-1, 1]) {
     let [at, half, size] = [i + side, false, 1];
     for (let level = 0; size < n; level++) {
       for (let t = 0; t < k; t++) {
         // where its nearer child has been read, the other one
         const [node, long] = half ? [2 * at + Number(side > 0), size / 2] : [at, size];
-        if (at >= 0 && at * size < n) found.push([node * long, (node + 1) * long, level]);
+        if (at >= 0 && at * size < n) nodesRead.push([node * long, (node + 1) * long, level]);
         [at, half] = [at + side, false];
       }
       half = Math.abs(at % 2) === Number(side > 0);
       [at, size] = [Math.floor(at / 2), 2 * size];
     }
   }
-  return found.sort((a, b) => a[2] - b[2]);
+  return nodesRead.sort((a, b) => a[2] - b[2]);
 }
 const edges = tf.keep((k, causal) =>
   lengths.map((n) => n * Math.log2(n) + tf.sum(tf.range(n, (i) => reads(i, n, k, causal).length))),
@@ -36,9 +36,9 @@ const tree = tf.range(5, level).flat();
 
 export default tf.explorer({
   numbers({ token, speaker, k, causal }) {
-    const found = reads(token, L, k, causal);
-    const through = found.findIndex(([first, end]) => first <= speaker && speaker < end);
-    return { reads: found, through, edges: edges(k, causal) };
+    const nodesRead = reads(token, L, k, causal);
+    const through = nodesRead.findIndex(([first, end]) => first <= speaker && speaker < end);
+    return { reads: nodesRead, through, edges: edges(k, causal) };
   },
   setup(app) {
     const both = app.split("3fr 2fr");
@@ -54,54 +54,58 @@ export default tf.explorer({
       name: "how-many",
       question: `Sixteen words, k = 1. “${words[token]}” wants to hear of all of them. How many words and spans must it read, itself included?`,
       number: { near: 0 },
-      truth: (n) => n.reads.length,
+      truth: (numbers) => numbers.reads.length,
       then: { step: 5, k: 1, causal: false, token },
       because: "Spans double in size on the way out, so the number grows like the logarithm.",
     });
 
-    return (k, n) => {
+    return (state, numbers) => {
       const { open } = question;
-      const read = open ? [] : n.reads.filter(([, , level]) => level <= k.step - 2);
+      const read = open ? [] : numbers.reads.filter(([, , level]) => level <= state.step - 2);
       const heard = tf.sum(read.map(([first, end]) => end - first));
-      const wanted = k.causal ? k.token + 1 : L;
+      const wanted = state.causal ? state.token + 1 : L;
       const frame = (i, colour) => {
         const { shape } = box(i, i + 1);
         return { line: [...shape, shape[0]], colour, wide: 2.5 };
       };
+      // the tree: a box a node, filled by whether the token has read it, and when
       const boxes = tree.map(([first, end]) => {
         const mine = read.find(([a, b]) => a === first && b === end);
-        const now = mine && mine[2] === k.step - 2;
-        const said = k.step === 1 && end - first > 1; // spans have just read
+        const now = mine && mine[2] === state.step - 2;
+        const said = state.step === 1 && end - first > 1; // spans have just read
         const colour = mine ? "attention" : said ? "value" : "muted";
         const strength = mine ? (now ? 0.62 : 0.36) : said ? 0.25 : 0.06;
         return { shape: box(first, end).shape, colour, edge: true, strength, term: now && "now" };
       });
+      // in the boxes: words in the first column, then how many words a span holds
       const texts = tree.map(([first, end]) => {
         const { level, at } = box(first, end);
-        const mine = !level && first === k.token;
+        const mine = !level && first === state.token;
         const text = level ? String(end - first) : words[first];
         return { text, at, colour: mine ? "query" : "ink", bold: mine, plain: true };
       });
-      const [a, b, level] = n.reads[n.through] ?? [];
+      const [a, b, level] = numbers.reads[numbers.through] ?? [];
       const by = a >= 0 && box(a, b);
+      // the message goes from the speaker's word into that node, and from there to the reader
       const door = by && [by.level ? by.left + 0.15 : by.right - 0.5, by.at[1]];
-      const apart = by && !open && k.speaker !== k.token;
+      const apart = by && !open && state.speaker !== state.token;
       const message = { colour: "value", wide: 2.5, term: "message" };
       picture.show({
         title: "words, and spans of 2, 4, 8, 16; violet: read; arrows: what one word says",
-        label: `“${words[k.token]}”, word ${k.token}, has read ${read.length} nodes, which cover ${heard} of 16 words`,
+        label: `“${words[state.token]}”, word ${state.token}, has read ${read.length} nodes, which cover ${heard} of 16 words`,
         x: { from: 0, to: 6.6, bare: true },
         y: { from: 0, to: L, bare: true },
         marks: [
-          [boxes, frame(k.speaker, "value"), frame(k.token, "query"), texts],
+          [boxes, frame(state.speaker, "value"), frame(state.token, "query"), texts],
           apart &&
             by.level &&
-            k.step > 0 && { arrow: [[2.2, L - k.speaker - 0.5], door], ...message },
-          apart && level <= k.step - 2 && { arrow: [door, [2.4, L - k.token - 0.5]], ...message },
+            state.step > 0 && { arrow: [[2.2, L - state.speaker - 0.5], door], ...message },
+          apart &&
+            level <= state.step - 2 && { arrow: [door, [2.4, L - state.token - 0.5]], ...message },
         ],
       });
-      const last = n.edges.at(-1);
-      const full = lengths.map((l) => (k.causal ? (l * (l + 1)) / 2 : l * l));
+      const last = numbers.edges.at(-1);
+      const full = lengths.map((l) => (state.causal ? (l * (l + 1)) / 2 : l * l));
       count.show({
         title: "edges in all, over the length of the text (both log)",
         label: `Edges at 1,024 tokens: ${full.at(-1)} in full attention${open ? "" : `, ${last} in the tree`}`,
@@ -109,7 +113,13 @@ export default tf.explorer({
         y: { from: 100, to: 1.2e6, log: true, format: tf.count },
         marks: [
           { line: full, at: lengths, colour: "ink", name: "full" },
-          !open && { line: n.edges, at: lengths, colour: "attention", wide: 2.5, name: "tree" },
+          !open && {
+            line: numbers.edges,
+            at: lengths,
+            colour: "attention",
+            wide: 2.5,
+            name: "tree",
+          },
         ],
       });
       app.read({
@@ -117,13 +127,15 @@ export default tf.explorer({
         "words covered": question.tell(`${heard} of ${wanted}, each once`),
         "edges at L = 1,024": question.tell(tf.count(last)),
       });
-      const who = `“${words[k.speaker]}”`;
+      const speaker = `“${words[state.speaker]}”`;
       const way =
-        b - a === 1 ? `${who} is read itself` : `${who} is heard through a span of ${b - a} words`;
+        b - a === 1
+          ? `${speaker} is read itself`
+          : `${speaker} is heard through a span of ${b - a} words`;
       app.say(
         open
-          ? `“${words[k.token]}” reads words close by and spans further off.`
-          : `${named(k.step)}. “${words[k.token]}” has read ${read.length} nodes, ${heard} of ${wanted} words; ${by ? way : `${who} is ahead and never heard`}.`,
+          ? `“${words[state.token]}” reads words close by and spans further off.`
+          : `${named(state.step)}. “${words[state.token]}” has read ${read.length} nodes, ${heard} of ${wanted} words; ${by ? way : `${speaker} is ahead and never heard`}.`,
       );
     };
   },

@@ -4,8 +4,22 @@ from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.sparse import bp_transformer as bpt
 
 WORDS = [
-    *("the", "cat", "that", "the", "old", "man", "fed", "each"),
-    *("morning", "sat", "on", "the", "mat", "and", "purred", "softly"),
+    "the",
+    "cat",
+    "that",
+    "the",
+    "old",
+    "man",
+    "fed",
+    "each",
+    "morning",
+    "sat",
+    "on",
+    "the",
+    "mat",
+    "and",
+    "purred",
+    "softly",
 ]
 LENGTHS = [16, 32, 64, 128, 256, 512, 1024]
 STEPS = ["the words", "layer 1: spans read", "layer 2: words beside it"]
@@ -33,11 +47,11 @@ class BinarySpans(Explorer):
         speaker's message (or −1), and the edges of texts of several lengths."""
         table, where = bpt.reads(16, self.k, self.causal)[self.token], bpt.spans(16)
         step = (1 if self.causal else 2) * self.k
-        found = [
+        nodes_read = [
             [*where[node].tolist(), (column - 1) // step if column else 0]
             for column, node in enumerate(table.tolist())
             if node >= 0
         ]
-        brings = [n for n, (first, end, _) in enumerate(found) if first <= self.speaker < end]
+        brings = [n for n, (first, end, _) in enumerate(nodes_read) if first <= self.speaker < end]
         edges = [bpt.edges(L, self.k, self.causal) for L in LENGTHS]
-        return {"reads": found, "through": brings[0] if brings else -1, "edges": edges}
+        return {"reads": nodes_read, "through": brings[0] if brings else -1, "edges": edges}

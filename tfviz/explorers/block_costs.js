@@ -14,15 +14,16 @@ const flops = (L, d, factor) => ({
   scores: 4 * L * L * d,
 });
 const shares = (L, d, factor) => {
-  const found = flops(L, d, factor);
-  return KEYS.map((key) => found[key] / tf.sum(KEYS.map((one) => found[one])));
+  const operations = flops(L, d, factor);
+  return KEYS.map((key) => operations[key] / tf.sum(KEYS.map((one) => operations[one])));
 };
+// the areas are stacked: where that of a part begins
 const below = (share, part) => tf.sum(share.slice(0, part));
 
 function amount(x) {
   const units = ["", " thousand", " million", " billion", " trillion", " quadrillion"];
-  const k = tf.clamp(Math.floor(Math.log10(x * 1.0005) / 3), 0, units.length - 1);
-  return tf.sig(x / 1000 ** k) + units[k];
+  const thousands = tf.clamp(Math.floor(Math.log10(x * 1.0005) / 3), 0, units.length - 1);
+  return tf.sig(x / 1000 ** thousands) + units[thousands];
 }
 
 export default tf.explorer({
@@ -32,7 +33,7 @@ export default tf.explorer({
     weights: (2 * factor) / (2 * factor + 4),
   }),
   setup(app) {
-    const plane = app.plane({ height: (w) => tf.clamp(w * 0.62, 230, 320) });
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.62, 230, 320) });
     app.formula("{feed:4 L d d_ff}  +  {projections:8 L d²}  +  {scores:4 L² d}");
     const table = app.table({ columns: ["part", "operations", "share"] });
     app.knob("L", { format: tf.count });
@@ -43,19 +44,20 @@ export default tf.explorer({
       name: "overtake",
       question: `Width ${tf.count(width)}, feed-forward ${times} times as wide: from which length on do the scores cost more than the feed-forward?`,
       number: { unit: "tokens", near: 0.1 * times * width },
-      truth: (n) => n.crossing,
+      truth: (numbers) => numbers.crossing,
       because: "4 L² d and 4 L d d_ff are equal where L = d_ff.",
     });
     const lengths = tf.range(97, (k) => LENGTHS[0] * (LENGTHS.at(-1) / LENGTHS[0]) ** (k / 96));
 
-    return (k, n) => {
+    return (state, numbers) => {
       const { open } = question;
-      const curves = lengths.map((L) => shares(L, k.d, k.factor));
-      const now = shares(k.L, k.d, k.factor);
-      const even = shares(n.crossing, k.d, k.factor);
+      const curves = lengths.map((L) => shares(L, state.d, state.factor));
+      const now = shares(state.L, state.d, state.factor);
+      const even = shares(numbers.crossing, state.d, state.factor);
       const areas = KEYS.flatMap((key, part) => {
         const { name, ...look } = PARTS[key];
         const top = curves.map((share) => share[part]);
+        // the name stands where its area is widest, away from the ends
         const widest = 16 + top.slice(16, 81).indexOf(Math.max(...top.slice(16, 81)));
         const middle = below(curves[widest], part) + top[widest] / 2;
         const area = lengths.map((L, m) => {
@@ -65,42 +67,49 @@ export default tf.explorer({
         const text = { text: name, at: [lengths[widest], middle], bold: true, term: key };
         return [{ area, ...look, term: key }, top[widest] > 0.09 && text];
       });
-      const drag = (L) => ({ d: app.snap("d", L / k.factor) });
-      const crossing = `scores and feed-forward cost the same at ${tf.count(n.crossing)} tokens`;
+      // dragging the crossing changes the width: it lies at L = factor · d
+      const drag = (L) => ({ d: app.snap("d", L / state.factor) });
+      const crossing = `scores and feed-forward cost the same at ${tf.count(numbers.crossing)} tokens`;
       const words = KEYS.map((key, part) => `${PARTS[key].name} ${tf.percent(now[part])}`);
-      const told = open ? "" : `: ${words.join(", ")}`;
-      const all = tf.sum(KEYS.map((key) => n[key]));
+      const sharesText = open ? "" : `: ${words.join(", ")}`;
+      const all = tf.sum(KEYS.map((key) => numbers[key]));
       plane.show({
         title: "share of the operations, over the length",
-        label: `Shares at length ${k.L}${open ? "" : `${told}; ${crossing}`}`,
+        label: `Shares at length ${state.L}${open ? "" : `${sharesText}; ${crossing}`}`,
         x: { log: true, from: LENGTHS[0], to: LENGTHS.at(-1), label: "length L", format: tf.count },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (y) => tf.percent(y) },
         marks: [
           !open && areas,
           !open && [
-            { rule: { x: n.crossing }, colour: "ink", dash: "4 4", wide: 1.5 },
+            { rule: { x: numbers.crossing }, colour: "ink", dash: "4 4", wide: 1.5 },
             {
-              ...{ handle: [n.crossing, even[0]], knob: "d", label: "crossing", to: drag },
-              ...{ text: crossing, colour: "ink" },
+              handle: [numbers.crossing, even[0]],
+              knob: "d",
+              label: "crossing",
+              to: drag,
+              text: crossing,
+              colour: "ink",
             },
           ],
-          { rule: { x: k.L }, colour: "query", wide: 2.5 },
-          { handle: [k.L, 1], knob: "L", text: `${tf.count(k.L)} tokens`, colour: "query" },
+          { rule: { x: state.L }, colour: "query", wide: 2.5 },
+          { handle: [state.L, 1], knob: "L", text: `${tf.count(state.L)} tokens`, colour: "query" },
         ],
       });
       table.show(
         KEYS.map((key, part) => {
           const bar = { bar: now[part], text: `${tf.sig(100 * now[part])} %`, colour: "muted" };
-          const cells = open ? ["?", "?"] : [amount(n[key]), bar];
+          const cells = open ? ["?", "?"] : [amount(numbers[key]), bar];
           return { head: PARTS[key].name, cells, term: key };
         }),
       );
       app.read({
-        ...(open ? {} : { "scores overtake the feed-forward at": `L = ${tf.count(n.crossing)}` }),
+        ...(open
+          ? {}
+          : { "scores overtake the feed-forward at": `L = ${tf.count(numbers.crossing)}` }),
         "operations of one block": open ? "?" : amount(all),
-        "weights in the feed-forward": `${tf.sig(100 * n.weights)} % of the block`,
+        "weights in the feed-forward": `${tf.sig(100 * numbers.weights)} % of the block`,
       });
-      app.say(`L = ${tf.count(k.L)}, d = ${tf.count(k.d)}${told}.`);
+      app.say(`L = ${tf.count(state.L)}, d = ${tf.count(state.d)}${sharesText}.`);
     };
   },
 });

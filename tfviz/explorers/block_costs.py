@@ -23,9 +23,9 @@ class BlockCosts(Explorer):
         """Operations by part, the length where scores and feed-forward cost the same, and the
         feed-forward's share of the weights."""
         d_ff = self.factor * self.d
-        found, one = block_flops(self.L, self.d, d_ff), block_flops(1, self.d, d_ff)
+        operations, one_token = block_flops(self.L, self.d, d_ff), block_flops(1, self.d, d_ff)
         weights = block_weights(self.d, d_ff)
-        parts = {"feed": found["feed-forward"], "projections": found["projections"]}
+        parts = {"feed": operations["feed-forward"], "projections": operations["projections"]}
         share = weights["feed-forward"] / sum(weights.values())
-        crossing = one["feed-forward"] / one["scores"]
-        return parts | {"scores": found["scores"], "crossing": crossing, "weights": share}
+        crossing = one_token["feed-forward"] / one_token["scores"]
+        return parts | {"scores": operations["scores"], "crossing": crossing, "weights": share}

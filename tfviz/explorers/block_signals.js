@@ -24,8 +24,12 @@ function weights(seed, gain, N) {
   for (let n = 0; n < N; n++) {
     at = 2 * L * d + n * 12 * d * d;
     drawn.blocks[n] ??= {
-      ...{ q: take(d * d, one), k: take(d * d, one), v: take(d * d, one), o: take(d * d, one) },
-      ...{ up: take(4 * d * d, one), down: take(4 * d * d, one / 2) },
+      q: take(d * d, one),
+      k: take(d * d, one),
+      v: take(d * d, one),
+      o: take(d * d, one),
+      up: take(4 * d * d, one),
+      down: take(4 * d * d, one / 2),
     };
   }
   return { X, G, blocks: drawn.blocks.slice(0, N) };
@@ -36,23 +40,23 @@ const upwards = tf.keep((seed, gain) => ({ states: [weights(seed, gain, 0).X], l
 // Stream, gradient and gradient of W₂ by layer, for every depth in all three orders.
 const signals = tf.keep((seed, gain, N, order, skips) => {
   const { X, G, blocks } = weights(seed, gain, N);
-  const made = upwards(seed, gain, order, skips);
-  const { states, layers } = tf.blockStack(X, blocks, order, skips, L, d, made);
+  const stack = upwards(seed, gain, order, skips);
+  const { states, layers } = tf.blockStack(X, blocks, order, skips, L, d, stack);
   let slope = order === "post" ? G : tf.layerNorm(states.at(-1), L, d).back(G);
   const gradient = [tf.rms(slope)];
   const weighted = [];
   for (const [attend, feed] of layers.toReversed()) {
     slope = attend.back(feed.back(slope));
     gradient.unshift(tf.rms(slope));
-    weighted.unshift(feed.made.weights);
+    weighted.unshift(feed.inner.weights);
   }
   return { stream: states.map(tf.rms), gradient, weights: weighted };
 }, 3 * DEEPEST);
 // Where the stream has grown beyond `loud`, what comes back is rounding noise: it is not given.
-function numbers({ seed, gain, depth, order, skips }) {
-  const found = signals(seed, gain, depth, order, skips);
-  const lost = Math.max(...found.stream) > tf.data.loud;
-  return lost ? { stream: found.stream, gradient: [], weights: [] } : found;
+function numbersOf({ seed, gain, depth, order, skips }) {
+  const sizes = signals(seed, gain, depth, order, skips);
+  const lost = Math.max(...sizes.stream) > tf.data.loud;
+  return lost ? { stream: sizes.stream, gradient: [], weights: [] } : sizes;
 }
 
 // One question for each first state: a curve to draw, or words to choose.
@@ -61,7 +65,7 @@ const QUESTIONS = {
     name: "with-skips",
     question: "With skips, what reaches each layer? Draw the curve that you expect.",
     curve: { at: [0, 4, 8, 12, 16, 20, 24], log: true },
-    truth: (n) => n.gradient,
+    truth: (numbers) => numbers.gradient,
     then: { skips: true },
     because: "A skip hands the gradient down unchanged; what the modules add is small beside it.",
   },
@@ -69,59 +73,66 @@ const QUESTIONS = {
     name: "where-it-pulls",
     question: "Pre-norm instead: at which blocks does the first step pull hardest?",
     chips: ["at the first", "at the last", "at all alike"],
-    truth: ({ weights: w }) => (w[0] > 1.5 * w.at(-1) ? 0 : w.at(-1) > 1.5 * w[0] ? 1 : 2),
+    truth: ({ weights }) =>
+      weights[0] > 1.5 * weights.at(-1) ? 0 : weights.at(-1) > 1.5 * weights[0] ? 1 : 2,
     then: { order: "pre" },
     because: "The stream grows on the way up, and a normalised entrance divides by its size.",
   },
 };
 
 export default tf.explorer({
-  numbers,
+  numbers: numbersOf,
   setup(app) {
-    const plane = app.plane({ height: (w) => tf.clamp(w * 0.7, 210, 340) });
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.7, 210, 340) });
     app.knobsOf("show", "order", "skips", "depth");
     app.knob("gain", { format: (x) => x.toFixed(1) });
     app.knob("seed");
     const { show: first, skips } = app.first;
     const question = app.ask(first === "gradient" && skips ? null : QUESTIONS[first]);
 
-    return (k, n) => {
-      const start = k.show === "weights" ? 1 : 0;
+    return (state, numbers) => {
+      const start = state.show === "weights" ? 1 : 0;
       const line = (order, values) => ({ line: values, start, name: NAMES[order] });
-      const others = Object.keys(NAMES).filter((order) => order !== k.order && !question.open);
-      const mine = n[k.show];
-      const depth = { handle: [k.depth, mine.at(-1)], knob: "depth", text: `${k.depth} blocks` };
-      const state = `${NAMES[k.order]}, ${k.skips ? "with" : "without"} skips, ${k.depth} block${k.depth > 1 ? "s" : ""}`;
+      const others = Object.keys(NAMES).filter((order) => order !== state.order && !question.open);
+      const mine = numbers[state.show];
+      const depth = {
+        handle: [state.depth, mine.at(-1)],
+        knob: "depth",
+        text: `${state.depth} blocks`,
+      };
+      const summary = `${NAMES[state.order]}, ${state.skips ? "with" : "without"} skips, ${state.depth} block${state.depth > 1 ? "s" : ""}`;
       const words = mine.length
-        ? `${WHAT[k.show]} is ${tf.short(mine[0])} at the first and ${tf.short(mine.at(-1))} at the last`
+        ? `${WHAT[state.show]} is ${tf.short(mine[0])} at the first and ${tf.short(mine.at(-1))} at the last`
         : "the stream has grown so large that a computer's gradient is rounding noise: none is shown";
       plane.show({
-        title: `${WHAT[k.show]}, log scale${k.skips ? "" : ", without skips"}`,
-        label: `${state}: ${words}`,
+        title: `${WHAT[state.show]}, log scale${state.skips ? "" : ", without skips"}`,
+        label: `${summary}: ${words}`,
         x: { from: start, to: DEEPEST, label: start ? "block" : "after block (0 = the input)" },
         y: { log: true },
         marks: [
           others.map((order, m) => ({
-            ...line(order, numbers({ ...k, order })[k.show]),
-            ...{ colour: "muted", wide: 1.5, dash: ["5 3", "2 3"][m] },
+            ...line(order, numbersOf({ ...state, order })[state.show]),
+            colour: "muted",
+            wide: 1.5,
+            dash: ["5 3", "2 3"][m],
           })),
-          { ...line(k.order, mine), ...MINE },
+          { ...line(state.order, mine), ...MINE },
           mine.length > 0 && depth,
-          k.show === first && question.marks(),
-          k.show !== "weights" && [
+          state.show === first && question.marks(),
+          state.show !== "weights" && [
             { rule: { y: 1 }, colour: "grid" },
             { points: [[0, 1]], size: 0 },
           ],
         ],
-        sketch: k.show === first ? question.sketch : null,
+        sketch: state.show === first ? question.sketch : null,
       });
       const ends = mine.length && {
         "at the first layer": tf.short(mine[0]),
         "at the last layer": tf.short(mine.at(-1)),
         "first : last": tf.short(mine[0] / mine.at(-1)),
       };
-      app.read({ ...ends, "stream at the end": tf.short(n.stream.at(-1)) });
-      app.say(`${state}: ${words}.`);
+      app.read({ ...ends, "stream at the end": tf.short(numbers.stream.at(-1)) });
+      app.say(`${summary}: ${words}.`);
     };
   },
 });

@@ -44,9 +44,9 @@ class BlockSignals(Explorer):
     asks = "Drag the end of the curve for more or fewer blocks; change the order, gain, numbers."
 
     def numbers(self) -> Numbers:
-        found = asdict(self.signals)
-        lost = max(found["stream"]) > LOUD
-        return found | ({"gradient": [], "weights": []} if lost else {})
+        sizes = asdict(self.signals)
+        lost = max(sizes["stream"]) > LOUD
+        return sizes | ({"gradient": [], "weights": []} if lost else {})
 
     @property
     def signals(self) -> Signals:

@@ -13,9 +13,9 @@ const products = tf.keep((d, base) =>
   tf.range(2 * PLACES - 1, (n) => tf.sum(tf.range(d / 2, (m) => hand(n + 1 - PLACES, m, d, base)))),
 );
 
-function numbers(k) {
-  const { place, d, base } = k;
-  const [p, q] = [row(place, d, base), row(there(k), d, base)];
+function numbersOf(state) {
+  const { place, d, base } = state;
+  const [p, q] = [row(place, d, base), row(there(state), d, base)];
   return { p, q, product: tf.dot(p, q), products: products(d, base) };
 }
 // by how far hand m turns from the one row to the other, within a turn
@@ -26,12 +26,12 @@ const turns = ({ p, q }) =>
   });
 
 export default tf.explorer({
-  numbers,
+  numbers: numbersOf,
   setup(app) {
     const perLine = (w) => Math.min(app.get("d") / 2, w < 430 ? 4 : app.get("d") > 16 ? 6 : 8);
     const lines = (w) => Math.ceil(app.get("d") / 2 / perLine(w));
     const dials = app.plane({
-      height: (w) => lines(w) * Math.min(116, w / perLine(w) + 12) + 14,
+      height: (width) => lines(width) * Math.min(116, width / perLine(width) + 12) + 14,
     });
     const table = app.matrix({ axes: ["c", "i"], pick: (_, place) => app.set({ place }) });
     const curve = app.plane({ height: () => 170 });
@@ -47,33 +47,38 @@ export default tf.explorer({
       name: "both-move",
       question: "i moves and k stays: which of the violet angles change?",
       chips: ["all of them", "those of the fast clocks", "none"],
-      truth: (n, k) => {
-        const later = turns(numbers({ ...k, place: k.place + (k.place + k.step > 40 ? -9 : 9) }));
-        const moved = turns(n).filter(([, x], m) => Math.abs(x - later[m][1]) > 1e-6).length;
+      truth: (numbers, state) => {
+        const later = turns(
+          numbersOf({ ...state, place: state.place + (state.place + state.step > 40 ? -9 : 9) }),
+        );
+        const moved = turns(numbers).filter(([, x], m) => Math.abs(x - later[m][1]) > 1e-6).length;
         return moved === later.length ? 0 : moved ? 1 : 2;
       },
       locks: ["place"],
       because: "An angle tells how long the clock has run between the two hands, not since when.",
     });
 
-    return (k, n) => {
-      const { place: i, d, base } = k;
-      const j = there(k);
+    return (state, numbers) => {
+      const { place: i, d, base } = state;
+      const j = there(state);
       const many = perLine(dials.width);
       const cosines = tf.range(d / 2, (m) => hand(j - i, m, d, base));
-      const clocks = turns(n).flatMap(([angle, turn], m) => {
+      // one clock a pair of numbers: two hands, and the wedge by which they stand apart
+      const clocks = turns(numbers).flatMap(([angle, turn], m) => {
         const [x, y] = [m % many, -1.25 * Math.floor(m / many)];
         const up = Math.PI / 2 - angle; // clockwise from noon
         const tip = (r, v) => [x + r * v[2 * m], y + r * v[2 * m + 1]];
         return [
           {
             shape: [[x, y], ...tf.arc(x, y, 0.38, up, up - turn)],
-            ...{ colour: "attention", strength: 0.3, term: "attention" },
+            colour: "attention",
+            strength: 0.3,
+            term: "attention",
           },
           { line: tf.arc(x, y, 0.42), colour: "muted", wide: 1 },
           { line: [y + 0.36, y + 0.42], at: [x, x], colour: "muted", wide: 1 },
-          { line: [[x, y], tip(0.34, n.q)], colour: "key", wide: 3, term: "key" },
-          { line: [[x, y], tip(0.27, n.p)], colour: "query", wide: 4, term: "query" },
+          { line: [[x, y], tip(0.34, numbers.q)], colour: "key", wide: 3, term: "key" },
+          { line: [[x, y], tip(0.27, numbers.p)], colour: "query", wide: 4, term: "query" },
           { text: `cos ${tf.fixed(cosines[m])}`, at: [x, y - 0.52], term: "attention" },
         ];
       });
@@ -81,20 +86,30 @@ export default tf.explorer({
       dials.show({
         title: "hand m, m = 0, 1, …: place i, and place i + k",
         label: `${d / 2} clocks with the hands of place ${i} and place ${j}`,
-        ...{ square: true, hover: false, marks: clocks },
+        square: true,
+        hover: false,
+        marks: clocks,
         x: { from: -0.46, to: many - 0.54, bare: true },
         y: { from: -1.25 * (lines(dials.width) - 1) - 0.62, to: 0.44, bare: true },
       });
       table.show({
         title: "the same as numbers: places across, entries down; violet above 0, grey below",
         label: `Rows 0 to ${PLACES - 1} of the table P with ${d} numbers each; place ${i} and place ${j} are framed; arrow keys choose the place`,
-        ...{ rows: d, columns: PLACES, values: all(d, base), signed: true },
-        ...{ column: i, columnColour: "query" },
+        rows: d,
+        columns: PLACES,
+        values: all(d, base),
+        signed: true,
+        column: i,
+        columnColour: "query",
         frames: [{ column: j, colour: "key" }],
         handles: [
           {
-            ...{ handle: [i + 0.5, d / 2], knob: "place", shape: "across", colour: "query" },
-            ...{ text: `place ${i}`, to: (x) => ({ place: app.snap("place", x - 0.5) }) },
+            handle: [i + 0.5, d / 2],
+            knob: "place",
+            shape: "across",
+            colour: "query",
+            text: `place ${i}`,
+            to: (x) => ({ place: app.snap("place", x - 0.5) }),
           },
         ],
         marks: [
@@ -102,29 +117,33 @@ export default tf.explorer({
           { cells: tf.range(d, (c) => [c, j]), term: "key", colour: "key" },
         ],
       });
-      const mean = n.product / (d / 2);
+      const mean = numbers.product / (d / 2);
       curve.show({
         title: "product of the two rows, divided by d/2, against k: drag the dot",
         label: `Product against k: 1 at k = 0, ${tf.fixed(mean)} at k = ${apart}`,
         x: { label: "k", from: 1 - PLACES, to: PLACES - 1, whole: true },
         y: { from: -1, to: 1, ticks: [-1, 0, 1] },
         marks: [
-          { line: n.products.map((x) => x / (d / 2)), start: 1 - PLACES, colour: "attention" },
+          {
+            line: numbers.products.map((x) => x / (d / 2)),
+            start: 1 - PLACES,
+            colour: "attention",
+          },
           { handle: [j - i, mean], knob: "step", colour: "key", text: `k = ${apart}` },
         ],
       });
       const slowest = 2 * Math.PI * base ** (1 - 2 / d);
       app.read({
-        "pᵢ · pᵢ₊ₖ": tf.fixed(n.product),
+        "pᵢ · pᵢ₊ₖ": tf.fixed(numbers.product),
         "divided by d/2": tf.fixed(mean),
-        "pᵢ · pᵢ": tf.fixed(tf.dot(n.p, n.p)),
+        "pᵢ · pᵢ": tf.fixed(tf.dot(numbers.p, numbers.p)),
         "slowest hand goes round in": `${slowest < 100 ? tf.fixed(slowest, 1) : tf.count(slowest)} places`,
       });
-      const told = question.open
+      const anglesText = question.open
         ? ""
         : `: the ${d / 2} pairs of hands stand apart by k = ${apart} steps each`;
       app.say(
-        `Places ${i} and ${j}${told}; the product is ${tf.fixed(n.product)} of at most ${d / 2}.`,
+        `Places ${i} and ${j}${anglesText}; the product is ${tf.fixed(numbers.product)} of at most ${d / 2}.`,
       );
     };
   },

@@ -18,17 +18,19 @@ const belt = ({ step, m, m_c, c, f }) => {
 };
 
 export default tf.explorer({
-  numbers(k) {
-    const { begin, groups } = belt(k);
-    const off = groups.flatMap(([a, v]) => tf.range(k.c, (n) => Math.abs(x[a + n] - v)));
+  numbers(state) {
+    const { begin, groups } = belt(state);
+    const off = groups.flatMap(([a, v]) => tf.range(state.c, (n) => Math.abs(x[a + n] - v)));
     return {
-      ...{ begin, squeezed: groups, off: tf.sum(off) / Math.max(1, off.length) },
-      ranges: tf.range(8, (n) => k.m + (n + 1) * k.m_c),
+      begin,
+      squeezed: groups,
+      off: tf.sum(off) / Math.max(1, off.length),
+      ranges: tf.range(8, (n) => state.m + (n + 1) * state.m_c),
     };
   },
   setup(app) {
-    const bars = app.plane({ height: (w) => tf.clamp(w * 0.38, 210, 270) });
-    const far = app.plane({ height: (w) => tf.clamp(w * 0.3, 190, 220) });
+    const bars = app.plane({ height: (width) => tf.clamp(width * 0.38, 210, 270) });
+    const far = app.plane({ height: (width) => tf.clamp(width * 0.3, 190, 220) });
     app.formula("range of a layer = {single:single slots} + c · {squeezed:squeezed slots}");
     app.motion("step", { every: 900, verbs: ["back", "read on"] });
     app.knobsOf("m", "m_c", "c");
@@ -38,17 +40,17 @@ export default tf.explorer({
       question:
         "Six slots for single rows, five for squeezed ones, three rows become one. All twelve segments are read: how many tokens are in the two memories, whole or squeezed?",
       number: { unit: "tokens", near: 0 },
-      truth: (n) => n.ranges[2],
+      truth: (numbers) => numbers.ranges[2],
       then: { step: 12, m: 6, m_c: 5, c: 3 },
       because: "Six rows as they were, and five slots that stand for three tokens each.",
     });
 
-    return (k, n) => {
+    return (state, numbers) => {
       const { open } = question;
-      const done = k.step * segment;
-      const from = n.squeezed.length ? n.squeezed[0][0] : n.begin;
+      const done = state.step * segment;
+      const from = numbers.squeezed.length ? numbers.squeezed[0][0] : numbers.begin;
       const bar = (i, height, wide = 1) => tf.box(i + 0.08, i + wide - 0.08, 0, height);
-      const kept = (i) => i >= n.begin && i < done;
+      const kept = (i) => i >= numbers.begin && i < done;
       const newest = (i) => i >= done - segment && kept(i);
       const look = (i) => {
         if (newest(i)) return { colour: "query", strength: 0.75 };
@@ -57,48 +59,62 @@ export default tf.explorer({
       };
       bars.show({
         title: "each bar a token: orange just read, blue in memory, violet squeezed, faint gone",
-        label: `${k.step} segments read: ${done - n.begin} single rows, ${n.squeezed.length} squeezed ones`,
+        label: `${state.step} segments read: ${done - numbers.begin} single rows, ${numbers.squeezed.length} squeezed ones`,
         x: { from: 0, to: x.length, whole: true, label: "token" },
         y: { from: 0, to: 1.1, label: "its number" },
+        // the tokens, then each squeezed row as one wide bar over those that it stands for
         marks: [
           ...x.map((v, i) => ({ shape: bar(i, v), ...look(i) })),
-          ...n.squeezed.map(([a, v]) => ({
-            shape: bar(a, v, k.c),
-            ...{ colour: "attention", strength: 0.55, edge: true, term: "squeezed" },
+          ...numbers.squeezed.map(([a, v]) => ({
+            shape: bar(a, v, state.c),
+            colour: "attention",
+            strength: 0.55,
+            edge: true,
+            term: "squeezed",
           })),
-          ...tf.range(k.step + 1, (s) => ({ rule: { x: s * segment }, colour: "muted" })),
+          ...tf.range(state.step + 1, (s) => ({ rule: { x: s * segment }, colour: "muted" })),
         ],
       });
       const line = (m, m_c) => tf.range(8, (r) => [r + 1, m + (r + 1) * m_c]);
-      const most = Math.max(40, 9 * k.m_c + k.m);
+      const most = Math.max(40, 9 * state.m_c + state.m);
       far.show({
         title: "tokens that a layer reaches, at the same number of slots",
-        label: open ? "Range against c" : `With c = ${k.c}: ${n.ranges[k.c - 1]} tokens`,
+        label: open
+          ? "Range against c"
+          : `With c = ${state.c}: ${numbers.ranges[state.c - 1]} tokens`,
         x: { from: 1, to: 8, whole: true, label: "rows that become one, c" },
         y: { from: 0, to: most, label: "tokens" },
         marks: [
-          { line: line(k.m + k.m_c, 0), colour: "muted", dash: "5 3", name: "all single" },
+          { line: line(state.m + state.m_c, 0), colour: "muted", dash: "5 3", name: "all single" },
           !open && [
             {
-              ...{ line: line(k.m, k.m_c), colour: "attention", wide: 2.5 },
-              ...{ name: "as set", bold: true, term: "squeezed" },
+              line: line(state.m, state.m_c),
+              colour: "attention",
+              wide: 2.5,
+              name: "as set",
+              bold: true,
+              term: "squeezed",
             },
-            { handle: [k.c, n.ranges[k.c - 1]], knob: "c", text: `c = ${k.c}` },
+            { handle: [state.c, numbers.ranges[state.c - 1]], knob: "c", text: `c = ${state.c}` },
           ],
         ],
       });
       app.read({
-        "slots (the cost)": `${k.m + k.m_c}`,
-        "tokens in them at last": open ? "?" : n.ranges[k.c - 1],
-        [`through ${layers} layers`]: open ? "?" : `${layers * n.ranges[k.c - 1]}, if L divides it`,
-        "squeezed numbers are off by": tf.fixed(n.off, 3),
+        "slots (the cost)": `${state.m + state.m_c}`,
+        "tokens in them at last": open ? "?" : numbers.ranges[state.c - 1],
+        [`through ${layers} layers`]: open
+          ? "?"
+          : `${layers * numbers.ranges[state.c - 1]}, if L divides it`,
+        "squeezed numbers are off by": tf.fixed(numbers.off, 3),
       });
       const whole = done
-        ? `Tokens ${n.begin} to ${done - 1} stand as they were`
+        ? `Tokens ${numbers.begin} to ${done - 1} stand as they were`
         : "Nothing is in memory";
       const small =
-        from < n.begin ? `, ${from} to ${n.begin - 1} in ${n.squeezed.length} squeezed rows` : "";
-      app.say(`${k.step} segments read. ${whole}${small}.`);
+        from < numbers.begin
+          ? `, ${from} to ${numbers.begin - 1} in ${numbers.squeezed.length} squeezed rows`
+          : "";
+      app.say(`${state.step} segments read. ${whole}${small}.`);
     };
   },
 });

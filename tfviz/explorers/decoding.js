@@ -2,7 +2,7 @@
 // View "beam": the B best log p(y) / ((5 + |y|) / 6)^α of all continuations, step by step.
 // View "write": the stored GPT of letters runs here, and each letter is drawn after the three cuts.
 
-const { rows: ROWS, told: TOLD, most: MOST, model: MODEL } = tf.data;
+const { rows: ROWS, compared: COMPARED, most: MOST, model: MODEL } = tf.data;
 const logitsOf = tf.keep((text) => text.split(" ").map((n) => Number(n) / 100));
 const numbered = (node) => node.split(" ").map((pair) => pair.split(":").map(Number));
 const children = tf.keep((node) => numbered(node).sort((a, b) => b[1] - a[1] || a[0] - b[0]), 5000);
@@ -46,8 +46,8 @@ const writing = tf.keep((begin, written, seed, tau, k, p) => {
   const tokens = tf.range(written, (n) => {
     const { after } = steps.at(-1);
     let sum = 0;
-    const found = after.findIndex((x) => (sum += x) > dice[n]);
-    const token = found < 0 ? after.findLastIndex((x) => x > 0) : found;
+    const drawnRank = after.findIndex((x) => (sum += x) > dice[n]);
+    const token = drawnRank < 0 ? after.findLastIndex((x) => x > 0) : drawnRank;
     steps.push(say(token));
     return token;
   });
@@ -88,15 +88,17 @@ const VIEWS = {
     const all = stored.map((x) => cut(x.log_p, tau, k, p));
     const { after, mass } = all[which];
     const [kept, entropy] = [all.map((x) => x.kept), tf.entropy(after)];
-    return { after: after.slice(0, TOLD), kept, mass, entropy };
+    return { after: after.slice(0, COMPARED), kept, mass, entropy };
   },
-  beam(k) {
-    const found = search(k.stored[k.which], k).at(-1);
-    const [tokens, log_p, score] = ["tokens", "logP", "score"].map((of) => found.map((y) => y[of]));
-    return { tokens, log_p, score, complete: found.map((y) => Number(y.complete)) };
+  beam(state) {
+    const finalBeam = search(state.stored[state.which], state).at(-1);
+    const [tokens, log_p, score] = ["tokens", "logP", "score"].map((of) =>
+      finalBeam.map((y) => y[of]),
+    );
+    return { tokens, log_p, score, complete: finalBeam.map((y) => Number(y.complete)) };
   },
 };
-const numbers = (k) => VIEWS[k.view](k);
+const numbers = (state) => VIEWS[state.view](state);
 
 const SEEN = { " ": "␣", "\n": "↵" };
 const visible = (text) => text.replace(/^ (?! |$)/, "").replace(/[ \n]/g, (x) => SEEN[x]);
@@ -123,8 +125,11 @@ function drawnFrom(plane, { title, label, names, plain, after, kept, open = fals
       !open && [
         lying(after, "attention", 0.45),
         tf.range(ROWS, (m) => ({
-          ...{ text: m < kept ? percent(after[m]) : "cut", align: "start", dx: 5 },
-          ...{ at: [Math.max(plain[m], after[m]), at(m)], colour: m < kept ? "ink" : "muted" },
+          text: m < kept ? percent(after[m]) : "cut",
+          align: "start",
+          dx: 5,
+          at: [Math.max(plain[m], after[m]), at(m)],
+          colour: m < kept ? "ink" : "muted",
         })),
         kept < ROWS && { rule: { y: at(kept) + 0.5 }, colour: "attention", dash: "5 4", wide: 2 },
       ],
@@ -155,22 +160,25 @@ function tokenView(app) {
       name: "how-many",
       question: `How many of ${tf.count(V)} tokens can come after “${stored[first].prompt}”, with ${p < 1 ? `p = ${p}` : `k = ${k}`}?`,
       number: { near: Math.max(1, Math.round(0.25 * kept)) },
-      truth: (n) => n.kept[first],
+      truth: (numbers) => numbers.kept[first],
       because: "Look at the other beginnings: a nucleus grows and shrinks, top-k does not.",
     },
   );
-  return (k, n) => {
+  return (state, numbers) => {
     const { open } = asked;
-    const all = stored.map((x) => cut(x.log_p, k.tau, k.k, k.p));
-    const mine = all[k.which];
-    const { names, prompt } = stored[k.which];
-    const plain = cut(stored[k.which].log_p, 1, 0, 1).hot;
+    const all = stored.map((x) => cut(x.log_p, state.tau, state.k, state.p));
+    const mine = all[state.which];
+    const { names, prompt } = stored[state.which];
+    const plain = cut(stored[state.which].log_p, 1, 0, 1).hot;
     const share = tf.count(mine.kept);
     drawnFrom(bars, {
       title: `after “${prompt}”: the model's p (grey), and what is drawn from (violet)`,
       label: `The likeliest tokens after “${prompt}”: ${names.slice(0, 3).map(visible).join(", ")}`,
       names: names.map(visible),
-      ...{ plain, after: mine.after, kept: mine.kept, open },
+      plain,
+      after: mine.after,
+      kept: mine.kept,
+      open,
     });
     const ns = tf.range(V, (m) => m + 1).filter((m) => m < 20 || m % Math.ceil(m / 40) === 0);
     const summed = (hot) => {
@@ -178,8 +186,8 @@ function tokenView(app) {
       const held = hot.map((x) => (sum += x));
       return ns.map((m) => [m, Math.min(1, held[m - 1])]);
     };
-    const others = tf.range(stored.length).filter((m) => m !== k.which);
-    const colour = (m) => (m === k.which ? "attention" : "muted");
+    const others = tf.range(stored.length).filter((m) => m !== state.which);
+    const colour = (m) => (m === state.which ? "attention" : "muted");
     curve.show({
       title: "share held by the likeliest n tokens, for every beginning: drag the dots",
       label: open
@@ -188,29 +196,39 @@ function tokenView(app) {
       x: { log: true, from: 1, to: V, label: "n (log)", format: tf.count },
       y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
       marks: [
-        [...others, k.which].map((m) => ({
-          ...{ line: summed(all[m].hot), label: stored[m].prompt, colour: colour(m) },
-          wide: m === k.which ? 3 : 1.25,
+        [...others, state.which].map((m) => ({
+          line: summed(all[m].hot),
+          label: stored[m].prompt,
+          colour: colour(m),
+          wide: m === state.which ? 3 : 1.25,
         })),
-        [...others, k.which].map((m) => {
+        [...others, state.which].map((m) => {
           const { hot, kept } = all[m];
           const points = [[kept, Math.min(1, tf.sum(hot.slice(0, kept)))]];
           return !open && kept < V && { points, colour: colour(m) };
         }),
-        k.k > 0 && { rule: { x: k.k }, colour: "query", dash: "5 3" },
-        { rule: { y: k.p }, colour: "key", dash: "2 2" },
-        { handle: [k.k || V, 0.04], knob: "k", colour: "query", text: k.k ? `k = ${k.k}` : "off" },
-        { handle: [1.3, k.p], knobY: "p", colour: "key", text: `p = ${k.p}` },
+        state.k > 0 && { rule: { x: state.k }, colour: "query", dash: "5 3" },
+        { rule: { y: state.p }, colour: "key", dash: "2 2" },
+        {
+          handle: [state.k || V, 0.04],
+          knob: "k",
+          colour: "query",
+          text: state.k ? `k = ${state.k}` : "off",
+        },
+        { handle: [1.3, state.p], knobY: "p", colour: "key", text: `p = ${state.p}` },
       ],
-      hover: (x, y, m) => `${m.label ? `“${m.label}”, ` : ""}${tf.count(x)}: ${percent(y)}`,
+      hover: (x, y, mark) =>
+        `${mark.label ? `“${mark.label}”, ` : ""}${tf.count(x)}: ${percent(y)}`,
     });
     app.read({
       "tokens that can come": asked.tell(`${share} of ${tf.count(V)}`),
       "they held": asked.tell(percent(mine.mass)),
-      "tokens that matter (e to the entropy)": asked.tell(tf.sig(Math.exp(n.entropy))),
+      "tokens that matter (e to the entropy)": asked.tell(tf.sig(Math.exp(numbers.entropy))),
     });
-    const told = `${share} tokens can come; “${visible(names[0])}” comes with ${percent(mine.after[0])}`;
-    app.say(`After “${prompt}”${open ? " the model has an idea of what comes" : `, ${told}`}.`);
+    const tokenText = `${share} tokens can come; “${visible(names[0])}” comes with ${percent(mine.after[0])}`;
+    app.say(
+      `After “${prompt}”${open ? " the model has an idea of what comes" : `, ${tokenText}`}.`,
+    );
   };
 }
 
@@ -225,24 +243,33 @@ function writeView(app) {
   app.motion("written", { every: 500, verbs: ["back", "write"] });
   cuts(app);
   app.knob("seed");
-  return (k, n) => {
-    const { tokens, steps } = writing(k.begin, k.written, k.seed, k.tau, k.k, k.p);
+  return (state, numbers) => {
+    const { tokens, steps } = writing(
+      state.begin,
+      state.written,
+      state.seed,
+      state.tau,
+      state.k,
+      state.p,
+    );
     const { order, kept } = steps.at(-1);
     const shown = (letter) => letter.replaceAll(" ", "␣");
     const said = tokens.map((m) => LETTERS[m]);
-    const made = said.map((x, m) => [{ text: shown(x), kind: said[m + 1] ? "made" : "new" }]);
-    chips.show([[{ text: shown(k.begin) }], ...made]);
+    const drawnChips = said.map((x, m) => [{ text: shown(x), kind: said[m + 1] ? "made" : "new" }]);
+    chips.show([[{ text: shown(state.begin) }], ...drawnChips]);
     drawnFrom(bars, {
       title: "the next letter: the model's p (grey), and what is drawn from (violet)",
       label: `The next letter, most likely “${shown(LETTERS[order[0]])}”`,
       names: order.map((m) => shown(LETTERS[m])),
-      ...{ plain: order.map((m) => n.p[m]), after: order.map((m) => n.after[m]), kept },
+      plain: order.map((m) => numbers.p[m]),
+      after: order.map((m) => numbers.after[m]),
+      kept,
     });
     const had = tokens.map((token, m) => [m + 1, steps[m].p[token]]);
-    const told = said.map((x, m) => `${shown(x)} ${percent(had[m][1])}`);
+    const lettersText = said.map((x, m) => `${shown(x)} ${percent(had[m][1])}`);
     past.show({
       title: "what the model gave to each letter that was drawn",
-      label: `Letters drawn, and the model's p: ${told.join(", ")}`,
+      label: `Letters drawn, and the model's p: ${lettersText.join(", ")}`,
       x: { from: 0.4, to: MOST.written + 0.6, whole: true, label: "letters written" },
       y: { from: 0, to: 1.1, ticks: [0, 0.5, 1] },
       marks: [
@@ -253,10 +280,10 @@ function writeView(app) {
     });
     app.read({
       "letters that can come next": `${kept} of ${LETTERS.length}`,
-      "letters that matter (e to the entropy)": tf.sig(Math.exp(n.entropy)),
+      "letters that matter (e to the entropy)": tf.sig(Math.exp(numbers.entropy)),
     });
-    const next = `“${shown(LETTERS[order[0]])}” with ${percent(n.after[order[0]])}`;
-    app.say(`“${k.begin}${said.join("")}” … next ${next}; ${kept} letters can come.`);
+    const next = `“${shown(LETTERS[order[0]])}” with ${percent(numbers.after[order[0]])}`;
+    app.say(`“${state.begin}${said.join("")}” … next ${next}; ${kept} letters can come.`);
   };
 }
 
@@ -270,7 +297,7 @@ const RIM = { strength: 0, edge: true, dash: "3 2" };
 function beamView(app) {
   const { stored: trees, which: first, width } = app.values();
   const text = (tree, tokens) => tokens.map((n) => tree.names[n]).join("");
-  const plane = app.plane({ height: (w) => 10 * (w < 480 ? 36 : 42) + 20, long: true });
+  const plane = app.plane({ height: (width) => 10 * (width < 480 ? 36 : 42) + 20, long: true });
   const table = app.table({ columns: ["place", "text", "log p", "score"], wrap: true });
   menu(app, trees);
   app.knob("width");
@@ -282,22 +309,24 @@ function beamView(app) {
       name: "wider",
       question: `“${trees[first].prompt} …”, one beam more: is the best text then likelier?`,
       chips: ["likelier", "the same", "less likely"],
-      truth: (n) => (Math.abs(n.log_p[0] - before) < 1e-9 ? 1 : n.log_p[0] > before ? 0 : 2),
+      truth: (numbers) =>
+        Math.abs(numbers.log_p[0] - before) < 1e-9 ? 1 : numbers.log_p[0] > before ? 0 : 2,
       then: { width: width + 1 },
       because: "A beam keeps what looks best after each token; what it dropped never comes back.",
     },
   );
-  return (k, n) => {
-    const tree = trees[k.which];
-    const history = search(tree, k);
-    const found = history.at(-1);
-    const lone = search(tree, { ...k, width: 1 }).at(-1)[0];
+  return (state, numbers) => {
+    const tree = trees[state.which];
+    const history = search(tree, state);
+    const finalBeam = history.at(-1);
+    const lone = search(tree, { ...state, width: 1 }).at(-1)[0];
     // which of each step lead to something that is still there (1), and which to the best (2)
     const kinds = history.map((beam) => beam.map(() => 0));
-    for (let place = found.length - 1; place >= 0; place--)
+    // walk back from each, the best last so that its way stays marked
+    for (let place = finalBeam.length - 1; place >= 0; place--)
       for (let m = history.length - 1, q = place; m >= 0; q = history[m][q].parent, m--)
         kinds[m][q] = place ? 1 : 2;
-    const at = (m, place) => (m ? [place + 0.5, -m] : [k.width / 2, -0.35]);
+    const at = (m, place) => (m ? [place + 0.5, -m] : [state.width / 2, -0.35]);
     const nodes = history.slice(1).flatMap((beam, n) =>
       beam.map((y, place) => {
         const shape = tf.box(place + 0.06, place + 0.94, -n - 1.36, -n - 0.64);
@@ -307,12 +336,12 @@ function beamView(app) {
     );
     nodes.sort((a, b) => a.wide - b.wide);
     const isGreedy = ({ y }) => !y.old && y.tokens.every((x, m) => x === lone.tokens[m]);
-    const letters = Math.floor(plane.width / k.width / 7.4);
+    const letters = Math.floor(plane.width / state.width / 7.4);
     const short = (w) => (w.length > letters ? `${w.slice(0, Math.max(1, letters - 1))}…` : w);
     plane.show({
       title: `after “${tree.prompt}”: violet leads to what is left, filled to the best; dashed is greedy's way`,
-      label: `A beam of ${k.width} after ${history.length - 1} tokens; best: “${tree.prompt}${text(tree, found[0].tokens)}”`,
-      x: { from: 0, to: k.width, bare: true },
+      label: `A beam of ${state.width} after ${history.length - 1} tokens; best: “${tree.prompt}${text(tree, finalBeam[0].tokens)}”`,
+      x: { from: 0, to: state.width, bare: true },
       y: { from: -10.5, to: -0.2, bare: true },
       hover: false,
       marks: [
@@ -335,16 +364,16 @@ function beamView(app) {
       const end = y.complete ? "" : " …";
       return { head, mine, cells: [whole + end, tf.fixed(y.logP), tf.fixed(y.score)] };
     };
-    table.show([...found.map((y, m) => line(String(m + 1), y, m === 0)), line("greedy", lone)]);
+    table.show([...finalBeam.map((y, m) => line(String(m + 1), y, m === 0)), line("greedy", lone)]);
     const asked = history.slice(0, -1).flat();
     app.read({
-      "highest log p in the beam": tf.fixed(Math.max(...n.log_p), 3),
+      "highest log p in the beam": tf.fixed(Math.max(...numbers.log_p), 3),
       "distributions asked for": asked.filter((y) => !y.complete).length,
     });
-    const ours = text(tree, found[0].tokens);
+    const ours = text(tree, finalBeam[0].tokens);
     const same = ours === text(tree, lone.tokens) ? "finds the same" : `has ${tf.fixed(lone.logP)}`;
     app.say(
-      `B = ${k.width}: “${ours.trim().replace(/\s+/g, " ")}” with log p ${tf.fixed(found[0].logP)}; greedy ${same}.`,
+      `B = ${state.width}: “${ours.trim().replace(/\s+/g, " ")}” with log p ${tf.fixed(finalBeam[0].logP)}; greedy ${same}.`,
     );
   };
 }

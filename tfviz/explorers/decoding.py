@@ -14,7 +14,7 @@ from tfviz.stored.next_tokens import stored_next
 
 WIDEST, LONGEST, MOST_ALPHA = 6, 10, 2.0
 MOST_BEGIN, MOST_WRITTEN = 20, 20  # letters; the model was trained on 40
-ROWS, TOLD = 14, 40  # how many tokens are drawn, and how many are compared
+ROWS, COMPARED = 14, 40  # how many tokens are drawn, and how many are compared
 CUTS = (*range(21), 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)
 KINDS = {"token": "contexts", "beam": "trees"}
 PROMPTS = {
@@ -40,7 +40,9 @@ class Decoding(Explorer):
     asks = PROMPTS
     narrow = 640
     data = handed(
-        **{"model": letter_page.for_page, "rows": ROWS, "told": TOLD},
+        model=letter_page.for_page,
+        rows=ROWS,
+        compared=COMPARED,
         most={"begin": MOST_BEGIN, "written": MOST_WRITTEN},
     )
 
@@ -101,18 +103,20 @@ class Decoding(Explorer):
         """Of what is written: its letters, the next one's distribution before and after the cuts,
         how many can come, the entropy in nats. Of the token's view what the likeliest are drawn
         with, how many can come after each beginning, what they held, the entropy in nats; of the
-        beam's view what was found."""
+        beam's view the hypotheses."""
         if self.view == "write":
             tokens, log_p = self.text
             after, p = self._cut(log_p), log_p.exp()
-            found = {"written": tokens, "p": p, "after": after}
-            return found | {"kept": (after > 0).sum(), "entropy": torch.special.entr(after).sum()}
+            written = {"written": tokens, "p": p, "after": after}
+            return written | {"kept": (after > 0).sum(), "entropy": torch.special.entr(after).sum()}
         if self.view == "beam":
-            found = {n: [getattr(y, n) for y in self.beam] for n in ("tokens", "log_p", "score")}
-            return found | {"complete": [int(y.complete) for y in self.beam]}
+            hypotheses = {
+                n: [getattr(y, n) for y in self.beam] for n in ("tokens", "log_p", "score")
+            }
+            return hypotheses | {"complete": [int(y.complete) for y in self.beam]}
         logits = [exact([int(x) / 100 for x in one["log_p"].split()]) for one in self.stored]
         all_after = [self._cut(x) for x in logits]
         kept, drawn = [int((x > 0).sum()) for x in all_after], all_after[self.which]
         held = temperature(logits[self.which], self.tau).softmax(-1)[: kept[self.which]]
         entropy = torch.special.entr(drawn).sum()
-        return {"after": drawn[:TOLD], "mass": held.sum(), "kept": kept, "entropy": entropy}
+        return {"after": drawn[:COMPARED], "mass": held.sum(), "kept": kept, "entropy": entropy}

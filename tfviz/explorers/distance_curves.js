@@ -18,8 +18,8 @@ function scoresOf({ content: c, alpha, beta, head, length }) {
   return ways.map((way) => tf.range(length, way));
 }
 
-function numbers(k) {
-  const scores = scoresOf(k);
+function numbers(state) {
+  const scores = scoresOf(state);
   const weights = scores.map(tf.softmax);
   return { scores, weights, far: weights.map((w) => tf.sum(w.slice(near + 1))) };
 }
@@ -49,74 +49,97 @@ export default tf.explorer({
       question:
         "DA's curve is nearly 0 beyond distance 8, so those 55 keys score nearly 0. Which share of the weight do they keep together?",
       number: { unit: "%", near: 6 },
-      truth: (n) => 100 * n.far[0],
+      truth: (numbers) => 100 * numbers.far[0],
       then: { content: 4, alpha: -1, beta: -4, length: 64 },
       because:
         "A score of 0 is not a weight of 0: each of them counts as e⁰ = 1, and they are many.",
     });
 
-    return (k, n) => {
+    return (state, numbers) => {
       const bold = (m) => m < 2;
       const lines = (all, low, high) =>
         all.map((ys, m) => ({
-          ...{ line: within(ys, low, high), name: NAMES[m], colour: COLOURS[m], dash: DASHES[m] },
-          ...{ wide: bold(m) ? 2.5 : 1.5, bold: bold(m) },
+          line: within(ys, low, high),
+          name: NAMES[m],
+          colour: COLOURS[m],
+          dash: DASHES[m],
+          wide: bold(m) ? 2.5 : 1.5,
+          bold: bold(m),
           term: ["da", "alibi", "", "", "rotary"][m] || undefined,
         }));
-      const at = Math.min(LOUDEST, k.length - 1);
-      const dot = (way, distance) => [distance, tf.clamp(n.scores[way][distance], -6, 10)];
+      const at = Math.min(LOUDEST, state.length - 1);
+      const dot = (way, distance) => [distance, tf.clamp(numbers.scores[way][distance], -6, 10)];
+      // ALiBi's dot: content − m · HELD = y, solved for the slope m = 2^−head
       const slide = (_, y) => {
-        const m = Math.max((k.content - y) / HELD, 2 ** -(HEADS + 1));
+        const m = Math.max((state.content - y) / HELD, 2 ** -(HEADS + 1));
         return { head: app.snap("head", -Math.log2(m)) };
       };
+      // DA's dot: content · f(α n; β) = y at n = `at`, solved for α
       const bend = (_, y) => {
-        const e = 1 + Math.exp(k.beta);
-        const f = tf.clamp(y / k.content, 1e-6, e * 0.999999);
-        return { alpha: app.snap("alpha", (k.beta - Math.log(e / f - 1)) / at) };
+        const e = 1 + Math.exp(state.beta);
+        const f = tf.clamp(y / state.content, 1e-6, e * 0.999999);
+        return { alpha: app.snap("alpha", (state.beta - Math.log(e / f - 1)) / at) };
       };
-      const x = { from: 0, to: k.length - 1, label: "distance n", whole: true };
+      const x = { from: 0, to: state.length - 1, label: "distance n", whole: true };
       scores.show({
         title: "score by distance: drag the dots up and down",
-        label: `Scores ${at} places back: ${NAMES.map((name, m) => `${name} ${tf.fixed(n.scores[m][at])}`).join(", ")}`,
+        label: `Scores ${at} places back: ${NAMES.map((name, m) => `${name} ${tf.fixed(numbers.scores[m][at])}`).join(", ")}`,
         x,
         y: { from: -6, to: 10 },
         marks: [
           { rule: { y: 0 }, dash: "2 4" },
-          ...lines(n.scores, -6, 10),
+          ...lines(numbers.scores, -6, 10),
           {
-            ...{ handle: dot(1, HELD), to: slide, knobY: "head", name: "slope" },
-            ...{ colour: "query", label: "slope of ALiBi", text: `m = 1/${2 ** k.head}` },
-            ...{ shape: "down", term: "alibi" },
+            handle: dot(1, HELD),
+            to: slide,
+            knobY: "head",
+            name: "slope",
+            colour: "query",
+            label: "slope of ALiBi",
+            text: `m = 1/${2 ** state.head}`,
+            shape: "down",
+            term: "alibi",
           },
-          k.content > 0 && {
-            ...{ handle: dot(0, at), to: bend, knobY: "alpha", name: "preference" },
-            ...{ colour: "attention", label: "α of DA", text: `α = ${tf.fixed(k.alpha, 1)}` },
-            ...{ shape: "down", term: "da" },
+          state.content > 0 && {
+            handle: dot(0, at),
+            to: bend,
+            knobY: "alpha",
+            name: "preference",
+            colour: "attention",
+            label: "α of DA",
+            text: `α = ${tf.fixed(state.alpha, 1)}`,
+            shape: "down",
+            term: "da",
           },
         ],
       });
-      const told = question.open ? n.weights.map((w, m) => (m ? w : [])) : n.weights;
+      const shownWeights = question.open
+        ? numbers.weights.map((w, m) => (m ? w : []))
+        : numbers.weights;
       weights.show({
         title: "weight by distance (log): the softmax of it",
-        label: `Weights ${at} places back: ${NAMES.map((name, m) => (m || !question.open ? `${name} ${tf.fixed(n.weights[m][at], 4)}` : "")).join(" ")}`,
+        label: `Weights ${at} places back: ${NAMES.map((name, m) => (m || !question.open ? `${name} ${tf.fixed(numbers.weights[m][at], 4)}` : "")).join(" ")}`,
         x,
         y: { log: true, from: 1e-5, to: 1 },
-        marks: [{ rule: { x: near + 0.5 }, dash: "2 4" }, ...lines(told, 1e-5, 1)],
+        marks: [{ rule: { x: near + 0.5 }, dash: "2 4" }, ...lines(shownWeights, 1e-5, 1)],
       });
-      const columns = Math.min(k.length, 24);
+      const columns = Math.min(state.length, 24);
       heads.show({
         title: "ALiBi's heads: the weight of a key, ÷ that of the nearest",
-        label: `Head ${k.head} of ${HEADS}, slope 1/${2 ** k.head}; arrow keys choose the head`,
-        ...{ rows: HEADS, columns, row: k.head - 1, most: 1 },
+        label: `Head ${state.head} of ${HEADS}, slope 1/${2 ** state.head}; arrow keys choose the head`,
+        rows: HEADS,
+        columns,
+        row: state.head - 1,
+        most: 1,
         values: (m, far) => Math.exp(ramp(0, far, slope(m + 1))),
         rowHeads: tf.range(HEADS, (m) => (m % 2 ? `1/${2 ** (m + 1)}` : "")),
       });
-      const share = (m) => (question.open && m === 0 ? "?" : tf.percent(n.far[m], 1));
+      const share = (m) => (question.open && m === 0 ? "?" : tf.percent(numbers.far[m], 1));
       app.read(Object.fromEntries(NAMES.map((name, m) => [`${name}, beyond ${near}`, share(m)])));
-      const most = k.content > 0 ? "" : " DA hears no difference between keys.";
+      const most = state.content > 0 ? "" : " DA hears no difference between keys.";
       const da = question.open ? "" : `, DA ${share(0)}`;
       app.say(
-        `Content ${tf.fixed(k.content, 1)}: ALiBi's head ${k.head} leaves ${share(1)} of the weight beyond distance ${near}, rotary ${share(4)}${da}.${most}`,
+        `Content ${tf.fixed(state.content, 1)}: ALiBi's head ${state.head} leaves ${share(1)} of the weight beyond distance ${near}, rotary ${share(4)}${da}.${most}`,
       );
     };
   },

@@ -25,10 +25,16 @@ class DistanceCurves(Explorer):
     label = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
     rem = 54, 114
     data = handed(
-        **{"names": NAMES, "ramp": Formula(ramp), "hand": Formula(hand)},
-        **{"curve": Formula(curve, reals=frozenset({"alpha", "beta"}))},
-        **{"edges": edges(BUCKETS, FAR), "near": NEAR, "width": WIDTH, "base": BASE},
-        **{"step": STEP, "wave": WAVE},
+        names=NAMES,
+        ramp=Formula(ramp),
+        hand=Formula(hand),
+        curve=Formula(curve, reals=frozenset({"alpha", "beta"})),
+        edges=edges(BUCKETS, FAR),
+        near=NEAR,
+        width=WIDTH,
+        base=BASE,
+        step=STEP,
+        wave=WAVE,
     )
 
     content = knob(4.0, low=-4.0, high=8.0, step=0.5, label="content: q·k/√d of every key")

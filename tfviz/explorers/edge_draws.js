@@ -7,11 +7,11 @@ function drawn(chances, u) {
   const node = chances.findIndex((chance) => (rest -= chance) < 0);
   return node < 0 ? N - 1 : node;
 }
-function named(k) {
+function named(state) {
   const nodes = [];
-  for (let t = 0; t < k.named; t++) {
-    const chances = t % 2 ? second[k.learnt][nodes.at(-1)] : first[k.learnt];
-    nodes.push(drawn(chances, dice[k.dice][t]));
+  for (let t = 0; t < state.named; t++) {
+    const chances = t % 2 ? second[state.learnt][nodes.at(-1)] : first[state.learnt];
+    nodes.push(drawn(chances, dice[state.dice][t]));
   }
   return nodes;
 }
@@ -24,13 +24,13 @@ const colour = (edge) => (right(edge) ? "attention" : "muted");
 const namedAt = ([i, j]) => [(i + j) / 2, i === j ? 0.92 : Math.abs(i - j) / 2 + 0.14];
 
 export default tf.explorer({
-  numbers(k) {
-    const nodes = named(k);
-    const edges = tf.range(Math.floor(k.named / 2), (e) => nodes.slice(2 * e, 2 * e + 2));
+  numbers(state) {
+    const nodes = named(state);
+    const edges = tf.range(Math.floor(state.named / 2), (e) => nodes.slice(2 * e, 2 * e + 2));
     return {
       edges,
-      next: k.named % 2 ? second[k.learnt][nodes.at(-1)] : first[k.learnt],
-      chance: first[k.learnt][reader] * second[k.learnt][reader][mate],
+      next: state.named % 2 ? second[state.learnt][nodes.at(-1)] : first[state.learnt],
+      chance: first[state.learnt][reader] * second[state.learnt][reader][mate],
       right: edges.filter(right).length,
     };
   },
@@ -47,28 +47,31 @@ export default tf.explorer({
       name: "right",
       question: `Untrained, the edge ${reader} → ${mate} is drawn once in 36. After ${every * (first.length - 1)} steps of reward, how many of 8 draws will be it?`,
       number: { near: 1 },
-      truth: (n) => n.right,
+      truth: (numbers) => numbers.right,
       then: { learnt: first.length - 1, named: 16, dice: 0 },
       because: "Only that edge lifts the reward above a guess, so its chance grows to nearly 1.",
     });
 
-    return (k, n) => {
-      const half = k.named % 2 ? named(k).at(-1) : undefined;
-      const latest = k.named % 2 ? undefined : n.edges.at(-1);
+    return (state, numbers) => {
+      const half = state.named % 2 ? named(state).at(-1) : undefined;
+      const latest = state.named % 2 ? undefined : numbers.edges.at(-1);
       arcs.show({
         title:
           half === undefined
             ? "edges so far (thick: the latest)"
             : `an edge begins at node ${half}, and goes to …`,
-        label: n.edges.length
-          ? `Edges ${n.edges.map(([i, j]) => `${i} to ${j}`).join(", ")}`
+        label: numbers.edges.length
+          ? `Edges ${numbers.edges.map(([i, j]) => `${i} to ${j}`).join(", ")}`
           : "No edge yet",
         x: { from: -0.8, to: N - 0.2, bare: true },
         y: { from: -0.7, to: 2.9, bare: true },
         marks: [
-          n.edges.map((edge) => ({
+          // a bow for each edge so far; the one that is rewarded is not dashed
+          numbers.edges.map((edge) => ({
             ...(right(edge) ? { term: "reward" } : { dash: "5 4" }),
-            ...{ line: bow(edge), colour: colour(edge), wide: edge === latest ? 4 : 2 },
+            line: bow(edge),
+            colour: colour(edge),
+            wide: edge === latest ? 4 : 2,
           })),
           latest && { text: latest.join(" → "), at: namedAt(latest), bold: true },
           { points: tf.range(N, (i) => [i, 0]), colour: "ink", name: "nodes" },
@@ -80,23 +83,28 @@ export default tf.explorer({
           })),
         ],
       });
-      drawnSo.show([`Drawn: ${n.edges.map((e) => e.join("→")).join(", ") || "none"}`]);
+      drawnSo.show([`Drawn: ${numbers.edges.map((e) => e.join("→")).join(", ") || "none"}`]);
       bars.show({
         title: half === undefined ? "chance to be named first" : `chance to follow node ${half}`,
-        label: n.next.map((p, i) => `node ${i}: ${tf.fixed(p, 2)}`).join(", "),
+        label: numbers.next.map((p, i) => `node ${i}: ${tf.fixed(p, 2)}`).join(", "),
         x: { from: -0.6, to: N - 0.4, whole: true, label: "node" },
         y: { from: 0, to: 1, label: "chance" },
         marks: [
-          { bars: n.next, colour: "attention", name: "chance of the next node", term: "draw" },
+          {
+            bars: numbers.next,
+            colour: "attention",
+            name: "chance of the next node",
+            term: "draw",
+          },
         ],
       });
       app.read({
-        "chance of 1 → 4": question.open && k.learnt ? "?" : tf.fixed(n.chance, 3),
-        "edges drawn": `${n.edges.length}`,
-        "of them 1 → 4": `${n.right}`,
+        "chance of 1 → 4": question.open && state.learnt ? "?" : tf.fixed(numbers.chance, 3),
+        "edges drawn": `${numbers.edges.length}`,
+        "of them 1 → 4": `${numbers.right}`,
       });
       app.say(
-        `After ${k.learnt * every} steps of training ${n.edges.length} edges are drawn, ${n.right} of them 1 to 4.`,
+        `After ${state.learnt * every} steps of training ${numbers.edges.length} edges are drawn, ${numbers.right} of them 1 to 4.`,
       );
     };
   },

@@ -14,9 +14,9 @@ STEPS, EVERY, DRAWS, DICE = 120, 15, 8, 6
 @cache
 def learnt() -> Numbers:
     """What the predictor would do every EVERY steps, rounded, and the dice it is drawn with."""
-    found = sac.bandit(STEPS, EVERY)
-    first = [[round(x, 4) for x in row] for row in found.first]
-    second = [[[round(x, 4) for x in row] for row in table] for table in found.second]
+    learnt_chances = sac.bandit(STEPS, EVERY)
+    first = [[round(x, 4) for x in row] for row in learnt_chances.first]
+    second = [[[round(x, 4) for x in row] for row in table] for table in learnt_chances.second]
     dice = torch.rand(DICE, 2 * DRAWS, generator=torch.Generator().manual_seed(9))
     return {"first": first, "second": second, "dice": dice.double().tolist(), "every": EVERY}
 

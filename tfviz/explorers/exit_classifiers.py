@@ -19,7 +19,7 @@ PRICES = [round(0.01 * n, 2) for n in range(31)]
 
 
 @cache
-def found() -> Numbers:
+def stored_exits() -> Numbers:
     """Of the stored experiment: LL and q of the letters behind the prompt, seed 0."""
     result = stored.load("exits")
     one, text, prompt = result["early"][0], result["depths"]["aligned"][0], result["prompt"]
@@ -31,7 +31,7 @@ def found() -> Numbers:
 
 def taken(kind: str) -> Tensor:
     """The exit that a classifier takes: the likeliest; with stop or go on the first of χ > ½."""
-    q = exact(found()["q"][kind])
+    q = exact(stored_exits()["q"][kind])
     if kind != "geometric":
         return q.argmax(0) + 1
     there = q.flip(0).cumsum(0).flip(0)  # the chance not to have left before
@@ -43,7 +43,7 @@ class ExitClassifiers(Explorer):
 
     label = "Exits: the oracle and three classifiers"
     rem = 51.5, 101
-    data = handed(found, prices=PRICES)
+    data = handed(stored_exits, prices=PRICES)
 
     token = knob(4, low=0, high=47, label="letter", letter="t")
     price = knob(0.0, of=PRICES, label="price of a block", letter="λ")
@@ -56,7 +56,7 @@ class ExitClassifiers(Explorer):
         """The oracle's exit of each letter, their mean at each price, the one exit for all; the
         shown classifier's exits (0: none is shown), and how many are the oracle's (−1: none is
         shown, or the score is not the one from which it learned)."""
-        scores = exact(found()["scores"][self.score])
+        scores = exact(stored_exits()["scores"][self.score])
         mine = token_oracle(scores, self.price, self.sigma)
         theirs = taken(self.shows) if self.shows != "oracle" else torch.zeros_like(mine)
         hit = (theirs == mine).sum() if theirs.any() and self.score == "LL" else -1

@@ -5,20 +5,20 @@ const measures = Object.keys(seeds[0]);
 const dashes = [undefined, "7 4", "2 3"];
 
 export default tf.explorer({
-  numbers(k) {
-    const { exits, said, points } = seeds[k.seed][k.measure];
-    const mine = said[k.level];
+  numbers(state) {
+    const { exits, said, points } = seeds[state.seed][state.measure];
+    const mine = said[state.level];
     return {
-      exits: [...exits[k.level]].map(Number),
-      same: tf.range(L).filter((t) => mine[t] === full[k.seed][t]).length,
-      ...points[k.level],
+      exits: [...exits[state.level]].map(Number),
+      same: tf.range(L).filter((t) => mine[t] === full[state.seed][t]).length,
+      ...points[state.level],
     };
   },
   setup(app) {
     let from = 0;
     const pick = (_, j) => app.set({ letter: from + j });
     const matrix = app.matrix({ axes: ["block", "t"], pick });
-    const plane = app.plane({ height: (w) => tf.clamp(w * 0.38, 230, 290) });
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.38, 230, 290) });
     app.formula(
       "leave behind the first block with {c:c(hⁿ)} ≥ {level:λ}; {copied:above it hⁿ is copied}",
     );
@@ -31,46 +31,51 @@ export default tf.explorer({
       question:
         "Each letter leaves as soon as the likeliest one leads by at least 0.1. How many per cent of the letters are still those that all blocks say?",
       number: { unit: "%", near: 4 },
-      truth: (n) => Math.round(100 * n.agree),
+      truth: (numbers) => Math.round(100 * numbers.agree),
       then: { measure: "softmax response", level: 2, seed: 0 },
       because: "Who leads behind the first blocks mostly goes on to lead, even by little.",
     });
 
-    return (k, n) => {
+    return (state, numbers) => {
       const { open } = question;
-      const { said } = seeds[k.seed][k.measure];
-      from = tf.clamp(k.letter - ACROSS / 2, 0, L - ACROSS);
+      const { said } = seeds[state.seed][state.measure];
+      from = tf.clamp(state.letter - ACROSS / 2, 0, L - ACROSS);
       const height = (i) => N - i;
-      const differs = (t) => said[k.level][t] !== full[k.seed][t];
-      const value = levels[k.measure][k.level];
-      const left = N - n.exits[k.letter]; // blocks that it does not compute
+      const differs = (t) => said[state.level][t] !== full[state.seed][t];
+      const value = levels[state.measure][state.level];
+      const left = N - numbers.exits[state.letter]; // blocks that it does not compute
+      // the dot goes to the threshold whose point is nearest, both axes scaled to the picture
       const to = (x, y) => {
         const off = (p) => ((100 * p.flops - x) / 95) ** 2 + ((100 * p.agree - y) / 23) ** 2;
-        return { level: tf.best(seeds[k.seed][k.measure].points.map((p) => -off(p))) };
+        return { level: tf.best(seeds[state.seed][state.measure].points.map((p) => -off(p))) };
       };
-      const place = [100 * n.flops, 100 * n.agree];
+      const place = [100 * numbers.flops, 100 * numbers.agree];
       matrix.show({
         title: open
           ? "the letters that come"
           : "violet: computed; hatched: skipped; the letter said, ! if all blocks say another",
-        label: `Letter ${k.letter}${open ? "" : `: exit ${n.exits[k.letter]}`}; arrow keys move`,
-        ...{ rows: N, columns: ACROSS, most: 1 },
+        label: `Letter ${state.letter}${open ? "" : `: exit ${numbers.exits[state.letter]}`}; arrow keys move`,
+        rows: N,
+        columns: ACROSS,
+        most: 1,
         values: (i, j) => {
-          const above = height(i) - n.exits[from + j];
+          const above = height(i) - numbers.exits[from + j];
           if (open) return 0;
           return above > 0 ? Number.NaN : above === 0 ? 0.75 : 0.35;
         },
         text: (i, j) => {
-          if (open || n.exits[from + j] !== height(i)) return "";
-          return tf.letter(said[k.level][from + j]) + (differs(from + j) ? "!" : "");
+          if (open || numbers.exits[from + j] !== height(i)) return "";
+          return tf.letter(said[state.level][from + j]) + (differs(from + j) ? "!" : "");
         },
         rowHeads: tf.range(N, (i) => `block ${height(i)}`),
         columnHeads: tf.range(ACROSS, (j) => tf.letter(text[from + j])),
-        at: [left, k.letter - from],
-        frames: open ? [] : [{ cell: [left, k.letter - from], term: "c" }],
-        marks: [{ term: "copied", cells: open ? [] : tf.range(left, (i) => [i, k.letter - from]) }],
+        at: [left, state.letter - from],
+        frames: open ? [] : [{ cell: [left, state.letter - from], term: "c" }],
+        marks: [
+          { term: "copied", cells: open ? [] : tf.range(left, (i) => [i, state.letter - from]) },
+        ],
       });
-      const [flops, agree] = [tf.percent(n.flops), tf.percent(n.agree, 1)];
+      const [flops, agree] = [tf.percent(numbers.flops), tf.percent(numbers.agree, 1)];
       plane.show({
         title: "128 texts: letters as all blocks say them, against the FLOPs",
         label: open ? "Agreement against FLOPs" : `${flops} of the FLOPs, ${agree} agree`,
@@ -78,24 +83,27 @@ export default tf.explorer({
         y: { label: "agree, %", from: 78, to: 101 },
         marks: !open && [
           measures.map((name, m) => ({
-            line: seeds[k.seed][name].points.map((p) => [100 * p.flops, 100 * p.agree]),
-            ...{ name, bold: name === k.measure, dash: dashes[m], term: "level" },
-            colour: name === k.measure ? "attention" : "muted",
+            line: seeds[state.seed][name].points.map((p) => [100 * p.flops, 100 * p.agree]),
+            name,
+            bold: name === state.measure,
+            dash: dashes[m],
+            term: "level",
+            colour: name === state.measure ? "attention" : "muted",
           })),
           { handle: place, knob: "level", to, text: `λ = ${tf.short(value)}`, term: "level" },
         ],
       });
       app.read({
-        "blocks, mean": question.tell(`${tf.fixed(n.depth, 2)} of ${N}`),
+        "blocks, mean": question.tell(`${tf.fixed(numbers.depth, 2)} of ${N}`),
         FLOPs: question.tell(flops),
         "as all blocks say": question.tell(agree),
-        right: question.tell(tf.percent(n.right, 1)),
+        right: question.tell(tf.percent(numbers.right, 1)),
       });
-      const told = open
+      const exitText = open
         ? ""
-        : ` leaves behind block ${n.exits[k.letter]} and says ${tf.letter(said[k.level][k.letter])}; all blocks say ${tf.letter(full[k.seed][k.letter])}`;
+        : ` leaves behind block ${numbers.exits[state.letter]} and says ${tf.letter(said[state.level][state.letter])}; all blocks say ${tf.letter(full[state.seed][state.letter])}`;
       app.say(
-        `λ = ${tf.short(value)}: letter ${k.letter}, before ${tf.letter(text[k.letter])}${told}.`,
+        `λ = ${tf.short(value)}: letter ${state.letter}, before ${tf.letter(text[state.letter])}${exitText}.`,
       );
     };
   },

@@ -9,7 +9,7 @@ MEASURES = ["softmax response", "saturation", "classifier"]
 
 
 @cache
-def found() -> Numbers:
+def stored_runs() -> Numbers:
     """The stored experiment: at each threshold the exits and what is said, behind the prompt."""
     result = stored.load("exits")
     prompt, depths = result["prompt"], result["depths"]["aligned"]
@@ -28,7 +28,7 @@ class ExitEarly(Explorer):
 
     label = "Early exit: blocks that each letter computes"
     rem = 56.5, 85
-    data = handed(found)
+    data = handed(stored_runs)
 
     letter = knob(8, low=0, high=47, label="letter", letter="t")
     level = knob(2, low=0, high=20, label="threshold", letter="λ")
@@ -39,8 +39,8 @@ class ExitEarly(Explorer):
     def numbers(self) -> Numbers:
         """On this text the exits and how many letters are as all blocks say; on 128 texts mean
         depth, share of FLOPs, agreement and right letters."""
-        one = found()["seeds"][self.seed][self.measure]
-        said, full = one["said"][self.level], found()["full"][self.seed]
+        one = stored_runs()["seeds"][self.seed][self.measure]
+        said, full = one["said"][self.level], stored_runs()["full"][self.seed]
         same = sum(a == b for a, b in zip(said, full, strict=True))
         exits = [int(n) for n in one["exits"][self.level]]
         return {"exits": exits, "same": same, **one["points"][self.level]}

@@ -14,7 +14,7 @@ TRAINED = {
 
 
 @cache
-def found() -> Numbers:
+def stored_depths() -> Numbers:
     """The stored experiment: of each training and seed, what its exits say."""
     result = stored.load("exits")
     keys = ("right", "said", "tenths")
@@ -27,7 +27,7 @@ class ExitLadder(Explorer):
 
     label = "What each exit says, for four ways to train exits"
     rem = 54.5, 81.5
-    data = handed(found, trained=TRAINED)
+    data = handed(stored_depths, trained=TRAINED)
 
     letter = knob(20, low=0, high=63, label="letter", letter="t")
     exit = knob(1, low=1, high=4, label="exit", letter="n")
@@ -38,7 +38,7 @@ class ExitLadder(Explorer):
     def numbers(self) -> Numbers:
         """Right letters of each exit; p of the right letter at this place, in tenths; how many of
         the 64 letters this exit says as the last one does."""
-        one = found()["depths"][self.trained][self.seed]
+        one = stored_depths()["depths"][self.trained][self.seed]
         last, mine = one["said"][-1], one["said"][self.exit - 1]
         alike = sum(a == b for a, b in zip(mine, last, strict=True))
         tenths = [int(row[self.letter]) for row in one["tenths"]]

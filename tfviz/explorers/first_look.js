@@ -18,47 +18,55 @@ export default tf.explorer({
       name: "halved",
       question: "Token 42 looks at 13 tokens. Halve the stride: will it look at fewer?",
       chips: ["fewer", "just as many", "more"],
-      truth: (n) => 1 + Math.sign(n.keys.length - keys(42, 8).length),
+      truth: (numbers) => 1 + Math.sign(numbers.keys.length - keys(42, 8).length),
       then: { stride: 4, query: 42 },
       because:
         "The window shrinks, but the single tokens stand closer: 5 and 9 in place of 9 and 4.",
     });
 
-    return (k, n) => {
-      const from = Math.max(0, k.query - k.stride);
-      const near = n.keys.filter((j) => j >= from);
-      const far = n.keys.filter((j) => j < from);
+    return (state, numbers) => {
+      const from = Math.max(0, state.query - state.stride);
+      const near = numbers.keys.filter((j) => j >= from);
+      const far = numbers.keys.filter((j) => j < from);
       matrix.show({
         title: "rows: the token that looks; columns: what it may look at",
-        label: `Row ${k.query}, stride ${k.stride}: ${n.keys.length} tokens; arrow keys move the row`,
-        ...{ rows: L, bits: (i, j) => strided(i, j, k.stride), row: k.query },
+        label: `Row ${state.query}, stride ${state.stride}: ${numbers.keys.length} tokens; arrow keys move the row`,
+        rows: L,
+        bits: (i, j) => strided(i, j, state.stride),
+        row: state.query,
         marks: [
-          { cells: near.map((j) => [k.query, j]), term: "window" },
-          { cells: far.map((j) => [k.query, j]), term: "column" },
+          { cells: near.map((j) => [state.query, j]), term: "window" },
+          { cells: far.map((j) => [state.query, j]), term: "column" },
         ],
         handles: [
           {
-            ...{ handle: [from, k.query + 0.5], knob: "stride", text: `a window of ${k.stride}` },
-            to: (x) => ({ stride: app.snap("stride", k.query - x) }),
+            handle: [from, state.query + 0.5],
+            knob: "stride",
+            text: `a window of ${state.stride}`,
+            to: (x) => ({ stride: app.snap("stride", state.query - x) }),
           },
         ],
       });
       plane.show({
         title: "pairs of all 64 tokens together, against the stride",
-        label: `Pairs against the stride: ${n.pairs[k.stride - 1]} at ${k.stride}`,
+        label: `Pairs against the stride: ${numbers.pairs[state.stride - 1]} at ${state.stride}`,
         x: { label: "stride", from: 0, to: L, whole: true },
         y: { from: 0, to: (L * (L + 1)) / 2 },
         marks: [
-          !question.open && { line: n.pairs, start: 1, colour: "attention" },
-          { handle: [k.stride, n.pairs[k.stride - 1]], knob: "stride", text: `stride ${k.stride}` },
+          !question.open && { line: numbers.pairs, start: 1, colour: "attention" },
+          {
+            handle: [state.stride, numbers.pairs[state.stride - 1]],
+            knob: "stride",
+            text: `stride ${state.stride}`,
+          },
         ],
       });
       app.read({
-        "tokens it looks at": n.keys.length,
-        "pairs in all": `${tf.count(n.pairs[k.stride - 1])} of ${tf.count((L * (L + 1)) / 2)}`,
+        "tokens it looks at": numbers.keys.length,
+        "pairs in all": `${tf.count(numbers.pairs[state.stride - 1])} of ${tf.count((L * (L + 1)) / 2)}`,
       });
       app.say(
-        `Token ${k.query} looks at ${n.keys.length} tokens: ${near.length} near ones, itself among them, and ${far.length} single ones further back.`,
+        `Token ${state.query} looks at ${numbers.keys.length} tokens: ${near.length} near ones, itself among them, and ${far.length} single ones further back.`,
       );
     };
   },

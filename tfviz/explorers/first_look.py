@@ -13,7 +13,7 @@ class FirstLook(Explorer):
     rem = 45.5, 83
     data = handed(strided=P.FAMILIES["strided"].formula)
 
-    stride = knob(8, low=1, high=L, label="stride", letter="s")
+    stride = knob(P.strided.domains["stride"], high=L, label="stride", letter="s")
     query = knob(42, low=0, high=L - 1, label="the token that looks", letter="i")
     asks = "Drag the edge of the window, or press on a row."
 

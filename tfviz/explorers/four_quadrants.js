@@ -29,7 +29,7 @@ const weights = tf.keep((sentences, radius, hard, apart) => {
 // the row of the matrix: 0 to 3 are global tokens, if there are so many, then come the words
 const rowOf = ({ query, sentences: n }) =>
   query < MOST ? Math.min(query, n - 1) : query - MOST + n;
-const use = (k) => weights(k.sentences, k.radius, k.hard, k.apart);
+const use = (state) => weights(state.sentences, state.radius, state.hard, state.apart);
 
 // after how many layers the last word hears of the first
 function hops(A, n) {
@@ -42,15 +42,17 @@ function hops(A, n) {
 }
 
 export default tf.explorer({
-  numbers(k) {
-    const n = k.sentences;
-    const A = use(k);
-    const row = A[rowOf(k)];
+  numbers(state) {
+    const n = state.sentences;
+    const A = use(state);
+    const row = A[rowOf(state)];
     const pairs = [0, 0, 0, 0];
     for (const [i, each] of A.entries())
       for (const [j, a] of each.entries()) pairs[piece(i, j, n)] += Number(a > 0);
     return {
-      ...{ pairs, row, hops: hops(A, n) },
+      pairs,
+      row,
+      hops: hops(A, n),
       keys: tf.range(row.length).filter((j) => row[j] > 0),
       to_globals: tf.sum(row.slice(0, n)),
       to_words: tf.sum(row.slice(n)),
@@ -75,13 +77,14 @@ export default tf.explorer({
         "The first word's sentence token reads it, the last word's sentence token reads that one, and the last word reads its own.",
     });
 
-    return (k, n) => {
-      const g = k.sentences;
+    return (state, numbers) => {
+      const g = state.sentences;
       const size = g + WORDS;
       const letter = (t) => String.fromCharCode((t < g ? 65 : 97) + owner(t, g));
       const name = (t) => (t < g ? `sentence token ${letter(t)}` : `word ${t - g} (${letter(t)})`);
-      const A = use(k);
-      const row = rowOf(k);
+      const A = use(state);
+      const row = rowOf(state);
+      // all cells of a piece that are read, to light up with its term
       const cells = (p) =>
         tf
           .range(size * size, (m) => [Math.floor(m / size), m % size])
@@ -89,26 +92,34 @@ export default tf.explorer({
       const heads = tf.range(size, letter);
       matrix.show({
         title: "weights; hatched: never read; capitals: global tokens",
-        label: `Row of ${name(row)}: ${n.keys.length} keys; arrow keys move it`,
+        label: `Row of ${name(row)}: ${numbers.keys.length} keys; arrow keys move it`,
         rows: size,
         values: (i, j) => A[i][j] || Number.NaN,
-        ...{ most: 0.6, row, rowHeads: heads, columnHeads: heads },
+        most: 0.6,
+        row,
+        rowHeads: heads,
+        columnHeads: heads,
         frames: PIECES.map((term, p) => ({
-          ...{ from: [p < 2 ? 0 : g, p % 2 ? g : 0], colour: "key", term },
+          from: [p < 2 ? 0 : g, p % 2 ? g : 0],
+          colour: "key",
+          term,
           to: [p < 2 ? g - 1 : size - 1, p % 2 ? size - 1 : g - 1],
         })),
         marks: PIECES.map((term, p) => ({ cells: cells(p), term })),
       });
-      const hops = n.hops === null ? "never" : `after ${n.hops} layer${n.hops === 1 ? "" : "s"}`;
+      const hops =
+        numbers.hops === null
+          ? "never"
+          : `after ${numbers.hops} layer${numbers.hops === 1 ? "" : "s"}`;
       app.read({
         "last word hears of the first": question.tell(hops),
-        "row's weight on global tokens": tf.fixed(n.to_globals, 2),
-        "on words": tf.fixed(n.to_words, 2),
-        "sum of the row": tf.fixed(n.to_globals + n.to_words, 2),
-        pairs: `${n.pairs.join(" + ")} = ${tf.sum(n.pairs)}`,
+        "row's weight on global tokens": tf.fixed(numbers.to_globals, 2),
+        "on words": tf.fixed(numbers.to_words, 2),
+        "sum of the row": tf.fixed(numbers.to_globals + numbers.to_words, 2),
+        pairs: `${numbers.pairs.join(" + ")} = ${tf.sum(numbers.pairs)}`,
       });
       app.say(
-        `${name(row)} reads ${n.keys.length} tokens: ${tf.fixed(n.to_globals, 2)} of its weight goes to global tokens, ${tf.fixed(n.to_words, 2)} to words.`,
+        `${name(row)} reads ${numbers.keys.length} tokens: ${tf.fixed(numbers.to_globals, 2)} of its weight goes to global tokens, ${tf.fixed(numbers.to_words, 2)} to words.`,
       );
     };
   },

@@ -15,8 +15,8 @@ WORDS, MOST, WIDTH = 12, 4, 3
 def vectors() -> dict[str, list[list[float]]]:
     """Queries and keys of up to four global tokens and of twelve words."""
     dice = torch.Generator().manual_seed(5)
-    made = {n: 1.2 * torch.randn(MOST + WORDS, WIDTH, generator=dice).double() for n in "QK"}
-    return {name: x.mul(100).round().div(100).tolist() for name, x in made.items()}
+    vectors = {n: 1.2 * torch.randn(MOST + WORDS, WIDTH, generator=dice).double() for n in "QK"}
+    return {name: x.mul(100).round().div(100).tolist() for name, x in vectors.items()}
 
 
 class FourQuadrants(Explorer):

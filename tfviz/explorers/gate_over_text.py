@@ -13,9 +13,9 @@ PUSHES = [n / 2 for n in range(-12, 13)]
 @cache
 def text() -> Numbers:
     """Of the stored experiment: letters, neighbours' letters, scores of h, of m and of the gate."""
-    found = stored.load("near_contexts")["shown"]
-    letters = [{" ": "␣", "\n": "⏎"}.get(x, x) for x in found["contexts"]["letters"]]
-    return {"letters": letters, **found["text"]}
+    shown = stored.load("near_contexts")["shown"]
+    letters = [{" ": "␣", "\n": "⏎"}.get(x, x) for x in shown["contexts"]["letters"]]
+    return {"letters": letters, **shown["text"]}
 
 
 class GateOverText(Explorer):
@@ -43,6 +43,9 @@ class GateOverText(Explorer):
         (memory alone) and open (model alone), the mean nats, and these for every push."""
         one = {name: exact(text()[name][self.token]).softmax(-1) for name in "hm"}
         after, nats = text()["text"][self.token + 1], self.nats(self.push)
-        found = {"gates": (exact(text()["gate"]) + self.push).sigmoid(), "nats": nats.mean()}
+        gates_and_loss = {
+            "gates": (exact(text()["gate"]) + self.push).sigmoid(),
+            "nats": nats.mean(),
+        }
         p = {"p": (-nats[self.token]).exp(), "alone": one["h"][after], "memory": one["m"][after]}
-        return found | p | {"curve": [self.nats(x).mean() for x in PUSHES]}
+        return gates_and_loss | p | {"curve": [self.nats(x).mean() for x in PUSHES]}

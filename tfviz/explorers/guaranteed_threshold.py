@@ -21,8 +21,8 @@ DRAWS, MOST = 100, 500
 def world() -> Numbers:
     """Of the stored experiment, seed 0: thresholds, and which of 1,000 texts each of them loses."""
     result = stored.load("exits")
-    found = {name: result["worlds"][0][name] for name in ("lost", "depth")}
-    return {"levels": result["safe"]["levels"], "blocks": result["blocks"], **found}
+    world = {name: result["worlds"][0][name] for name in ("lost", "depth")}
+    return {"levels": result["safe"]["levels"], "blocks": result["blocks"], **world}
 
 
 @cache
@@ -56,5 +56,5 @@ class GuaranteedThreshold(Explorer):
         chosen = [ltt.fixed_sequence(row, self.epsilon) for row in p]
         true = [0.0, *(row.count("1") / len(row) for row in world()["lost"])]
         tally = [chosen.count(k) for k in range(len(true))]
-        found = {"risks": risks[self.draw], "p": p[self.draw], "safe": chosen[self.draw]}
-        return found | {"tally": tally, "broken": sum(true[k] > self.delta for k in chosen)}
+        this_draw = {"risks": risks[self.draw], "p": p[self.draw], "safe": chosen[self.draw]}
+        return this_draw | {"tally": tally, "broken": sum(true[k] > self.delta for k in chosen)}

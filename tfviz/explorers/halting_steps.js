@@ -16,15 +16,18 @@ const halted = (row, b, eps) => {
 
 export default tf.explorer({
   numbers({ b, eps, tau }) {
-    const found = logits.map((row) => halted(row, b, eps));
-    const [N, R, p] = ["N", "R", "p"].map((part) => found.map((x) => x[part]));
+    const haltings = logits.map((row) => halted(row, b, eps));
+    const [N, R, p] = ["N", "R", "p"].map((part) => haltings.map((x) => x[part]));
     return {
-      ...{ N, R, p, ran: tf.range(M, (n) => N.filter((x) => x > n).length) },
+      N,
+      R,
+      p,
+      ran: tf.range(M, (n) => N.filter((x) => x > n).length),
       price: (tau * (tf.sum(N) + tf.sum(R))) / words.length,
     };
   },
   setup(app) {
-    const stacks = app.plane({ height: (w) => tf.clamp(w * 0.48, 240, 340) });
+    const stacks = app.plane({ height: (width) => tf.clamp(width * 0.48, 240, 340) });
     app.formula(
       "halt at n when {sum:h¹ + … + hⁿ} ≥ {edge:1 − ε};  the last weight is the {rest:remainder R}",
     );
@@ -38,7 +41,7 @@ export default tf.explorer({
             question:
               "“man” says h = 0.3, then 0.4, then 0.5. With which weight does its third state count?",
             number: { near: 0.005 },
-            truth: (n) => Number(n.p[2][2].toFixed(3)),
+            truth: (numbers) => Number(numbers.p[2][2].toFixed(3)),
             then: { step: 3, b: 0, eps: 0.01 },
             because:
               "0.3 + 0.4 + 0.5 is more than 0.99, so it halts there; and weights must sum to one: 1 − 0.7 is left.",
@@ -56,12 +59,13 @@ export default tf.explorer({
           },
     );
 
-    return (k, n) => {
+    return (state, numbers) => {
       const { open } = question;
-      const pieces = n.p.map((p, word) => {
+      // a column a word: the weights of its steps, stacked; the last one is the remainder
+      const pieces = numbers.p.map((p, word) => {
         let top = 0;
-        return p.slice(0, Math.min(k.step, n.N[word])).map((height, at) => {
-          const last = at + 1 === n.N[word];
+        return p.slice(0, Math.min(state.step, numbers.N[word])).map((height, at) => {
+          const last = at + 1 === numbers.N[word];
           const look = last
             ? { colour: "query", strength: 0.75, term: "rest" }
             : { colour: "attention", strength: at % 2 ? 0.3 : 0.5, term: "sum" };
@@ -72,33 +76,39 @@ export default tf.explorer({
           return [{ shape, edge: true, ...look }, height > 0.08 && name];
         });
       });
-      const running = n.N.filter((N) => N > k.step).length;
+      const running = numbers.N.filter((N) => N > state.step).length;
       stacks.show({
-        title: `after step ${k.step}: violet h of each step, orange the remainder`,
+        title: `after step ${state.step}: violet h of each step, orange the remainder`,
         label: words
-          .map((w, i) => (n.N[i] <= k.step ? `${w} halted at ${n.N[i]}` : `${w} runs`))
+          .map((w, i) =>
+            numbers.N[i] <= state.step ? `${w} halted at ${numbers.N[i]}` : `${w} runs`,
+          )
           .join(", "),
         x: { names: words },
         y: { from: 0, to: 1.12, label: "sum of the weights", ticks: [0, 0.5, 1] },
         marks: [
           pieces,
-          { rule: { y: 1 - k.eps }, colour: "key", term: "edge" },
+          { rule: { y: 1 - state.eps }, colour: "key", term: "edge" },
           {
-            ...{ handle: [words.length - 0.55, 1 - k.eps], knobY: "eps", term: "edge" },
+            handle: [words.length - 0.55, 1 - state.eps],
+            knobY: "eps",
+            term: "edge",
             to: (x, y) => ({ eps: app.snap("eps", 1 - y) }),
-            text: `1 − ε = ${tf.fixed(1 - k.eps, 2)}`,
+            text: `1 − ε = ${tf.fixed(1 - state.eps, 2)}`,
           },
         ],
       });
-      const longest = running || open ? "" : `; longest took ${Math.max(...n.N)} steps`;
-      const steps = tf.sum(n.N.map((N) => Math.min(N, k.step)));
-      const full = words.length * Math.min(k.step, Math.max(...n.N));
+      const longest = running || open ? "" : `; longest took ${Math.max(...numbers.N)} steps`;
+      const steps = tf.sum(numbers.N.map((N) => Math.min(N, state.step)));
+      const full = words.length * Math.min(state.step, Math.max(...numbers.N));
       app.read({
-        "steps, word by word": question.tell(n.N.join(", ")),
+        "steps, word by word": question.tell(numbers.N.join(", ")),
         "computed so far": `${steps} of ${full} states`,
-        "τ · mean of N + R": question.tell(tf.fixed(n.price, 3)),
+        "τ · mean of N + R": question.tell(tf.fixed(numbers.price, 3)),
       });
-      app.say(`After step ${k.step}, ${running} of ${words.length} words still think${longest}.`);
+      app.say(
+        `After step ${state.step}, ${running} of ${words.length} words still think${longest}.`,
+      );
     };
   },
 });

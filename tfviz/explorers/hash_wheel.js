@@ -24,21 +24,21 @@ const thrown = tf.keep((b, dice) => R[b][dice].map(hashed));
 const use = ({ b, dice, rounds }) => thrown(b, dice).slice(0, rounds);
 
 export default tf.explorer({
-  numbers(k) {
-    const all = use(k);
+  numbers(state) {
+    const all = use(state);
     const pair = (i, j) => i !== j && all.some(({ meet }) => meet(i, j));
     const kept = tf.range(L, (i) => tf.range(L).filter((j) => pair(i, j)));
     return {
       buckets: all.map(({ bucket }) => bucket),
       order: all.at(-1).order,
-      meets: kept[k.query],
+      meets: kept[state.query],
       pairs: tf.sum(kept.map((keys) => keys.length)) / (L * (L - 1)),
       mass: tf.sum(kept.flatMap((keys, i) => keys.map((j) => full[i][j]))) / L,
     };
   },
   setup(app) {
     const both = app.split("1fr 1fr");
-    const wheel = app.plane({ height: (w) => tf.clamp(w * 0.9, 240, 340), into: both });
+    const wheel = app.plane({ height: (width) => tf.clamp(width * 0.9, 240, 340), into: both });
     const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 340, into: both });
     let at = (i) => i; // the token in a row of the matrix
     app.formula(
@@ -51,63 +51,77 @@ export default tf.explorer({
       question:
         "With four equal buckets 20 % of all pairs would meet, 3 of 15 others. These are unequal, and cut into chunks of 4. What share meets?",
       number: { unit: "%", near: 2 },
-      truth: (n) => 100 * n.pairs,
-      ...{ then: { b: 4, rounds: 1, dice: 0 }, locks: ["stage", "b", "rounds", "dice"] },
+      truth: (numbers) => 100 * numbers.pairs,
+      then: { b: 4, rounds: 1, dice: 0 },
+      locks: ["stage", "b", "rounds", "dice"],
       because: "Unequal buckets add some pairs, the cut costs more. Now play the steps.",
     });
 
-    return (k, n) => {
-      const last = use(k).at(-1);
-      const rows = k.stage > 1 ? n.order : tf.range(L);
+    return (state, numbers) => {
+      const last = use(state).at(-1);
+      const rows = state.stage > 1 ? numbers.order : tf.range(L);
       at = (i) => rows[i];
-      const mine = last.bucket[k.query];
+      const mine = last.bucket[state.query];
       const shown = (i, j) =>
-        k.stage < 1 || (k.stage < 3 ? last.bucket[i] === last.bucket[j] : last.meet(i, j));
-      const lit = tf.range(L).filter((j) => k.stage > 0 && last.bucket[j] === mine);
-      const colour = (j) => (j === k.query ? "query" : lit.includes(j) ? "attention" : undefined);
+        state.stage < 1 || (state.stage < 3 ? last.bucket[i] === last.bucket[j] : last.meet(i, j));
+      const lit = tf.range(L).filter((j) => state.stage > 0 && last.bucket[j] === mine);
+      const colour = (j) =>
+        j === state.query ? "query" : lit.includes(j) ? "attention" : undefined;
       wheel.show({
-        title: k.stage ? "arrows, borders, bucket numbers; violet: the query's" : "sixteen vectors",
-        label: k.stage
-          ? `Query ${k.query} is in bucket ${mine}, with ${lit.length - 1} others`
+        title: state.stage
+          ? "arrows, borders, bucket numbers; violet: the query's"
+          : "sixteen vectors",
+        label: state.stage
+          ? `Query ${state.query} is in bucket ${mine}, with ${lit.length - 1} others`
           : "Sixteen vectors in four loose clusters",
-        ...{ x: axis, y: axis, square: true },
+        x: axis,
+        y: axis,
+        square: true,
         marks: [
-          k.stage > 0 &&
+          state.stage > 0 &&
             last.borders.map((x) => ({ line: [[0, 0], x.map((u) => 8 * u)], ...edge })),
-          k.stage > 0 &&
+          state.stage > 0 &&
             last.arrows.map((r) => ({ arrow: [[0, 0], r.map((u) => 1.6 * u)], wide: 2 })),
           X.map((to, j) => ({
-            ...{ points: [to], size: j === k.query ? 6 : 4, colour: colour(j) ?? "muted" },
+            points: [to],
+            size: j === state.query ? 6 : 4,
+            colour: colour(j) ?? "muted",
             term: lit.includes(j) ? "same" : undefined,
           })),
+          // the names stand outside, on two rings so that neighbours do not overlap
           unit.map((x, j) => ({
-            ...{ text: String(k.stage ? last.bucket[j] : j), bold: j === k.query },
-            at: x.map((u) => u * (j === k.query ? 5.4 : j % 2 ? 6.9 : 7.9)),
+            text: String(state.stage ? last.bucket[j] : j),
+            bold: j === state.query,
+            at: x.map((u) => u * (j === state.query ? 5.4 : j % 2 ? 6.9 : 7.9)),
             colour: colour(j) ?? "muted",
           })),
         ],
       });
       const weight = (i, j) => (shown(i, j) ? (i === j ? 0 : full[i][j]) : Number.NaN);
-      const row = rows.indexOf(k.query);
-      const met = tf.range(L).filter((c) => shown(k.query, rows[c]));
-      const first = last.place[k.query] * chunk; // of its chunk
+      const row = rows.indexOf(state.query);
+      const met = tf.range(L).filter((c) => shown(state.query, rows[c]));
+      const first = last.place[state.query] * chunk; // of its chunk
       const end = first + chunk - 1;
       matrix.show({
-        title: `${stages[k.stage]}: weights of full attention${k.stage ? " where a pair meets" : ""}${k.rounds > 1 ? `, round ${k.rounds}` : ""}`,
-        label: `Row of query ${k.query}; arrow keys move it`,
-        ...{ rows: L, values: (i, j) => weight(rows[i], rows[j]), most: 0.5, row },
-        ...{ rowHeads: rows.map(String), columnHeads: rows.map(String) },
+        title: `${stages[state.stage]}: weights of full attention${state.stage ? " where a pair meets" : ""}${state.rounds > 1 ? `, round ${state.rounds}` : ""}`,
+        label: `Row of query ${state.query}; arrow keys move it`,
+        rows: L,
+        values: (i, j) => weight(rows[i], rows[j]),
+        most: 0.5,
+        row,
+        rowHeads: rows.map(String),
+        columnHeads: rows.map(String),
         frames:
-          k.stage === 3 ? [{ from: [first, Math.max(0, first - chunk)], to: [end, end] }] : [],
-        marks: [{ cells: met.map((c) => [row, c]), term: k.stage === 3 ? "near" : "same" }],
+          state.stage === 3 ? [{ from: [first, Math.max(0, first - chunk)], to: [end, end] }] : [],
+        marks: [{ cells: met.map((c) => [row, c]), term: state.stage === 3 ? "near" : "same" }],
       });
-      const known = k.stage === 3 && !question.open; // the counts are those after the cut
-      const [pairs, mass] = [n.pairs, n.mass].map((x) => (known ? tf.percent(x) : "?"));
-      const meets = known ? `${n.meets.length} others` : "?";
+      const known = state.stage === 3 && !question.open; // the counts are those after the cut
+      const [pairs, mass] = [numbers.pairs, numbers.mass].map((x) => (known ? tf.percent(x) : "?"));
+      const meets = known ? `${numbers.meets.length} others` : "?";
       app.read({ "pairs that meet": pairs, "attention kept": mass, "query meets": meets });
-      const told = known ? `, ${pairs} of the pairs, ${mass} of the attention` : "";
+      const keptText = known ? `, ${pairs} of the pairs, ${mass} of the attention` : "";
       app.say(
-        `${stages[k.stage]}: ${k.b} buckets, ${k.rounds} round${k.rounds > 1 ? "s" : ""}${told}.`,
+        `${stages[state.stage]}: ${state.b} buckets, ${state.rounds} round${state.rounds > 1 ? "s" : ""}${keptText}.`,
       );
     };
   },

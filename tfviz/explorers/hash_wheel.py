@@ -50,10 +50,10 @@ class HashWheel(Explorer):
         and the shares of all pairs and of full attention's weight that are kept."""
         X = exact(tokens())
         R = exact(directions()[str(self.b)][self.dice])[: self.rounds]
-        found = lsh.order(X, (R,), CHUNK)
-        union = lsh.meetings(found).any(0)
+        buckets = lsh.order(X, (R,), CHUNK)
+        union = lsh.meetings(buckets).any(0)
         others = union & ~torch.eye(L, dtype=torch.bool)
         _, A = lsh.lsh_definition(X, X, torch.ones(L, L, dtype=torch.bool))
         shares = {"pairs": int(others.sum()) / (L * (L - 1)), "mass": (A * others).sum() / L}
         meets = others[self.query].nonzero().flatten()
-        return {"buckets": found.bucket, "order": found.by[-1], "meets": meets, **shares}
+        return {"buckets": buckets.bucket, "order": buckets.by[-1], "meets": meets, **shares}

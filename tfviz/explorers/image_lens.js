@@ -17,15 +17,21 @@ const orderOf = tf.keep((h_q, w_q) => {
   const block = (i) => Math.floor(row(i) / h_q) * SIDE + Math.floor(column(i) / w_q);
   return tf.range(L).sort((a, b) => block(a) - block(b) || a - b);
 });
-const masks = (k) => [mask1(k.l_q, k.l_m), mask2(k.h_q, k.w_q, k.h_m, k.w_m)];
+const masks = (state) => [
+  mask1(state.l_q, state.l_m),
+  mask2(state.h_q, state.w_q, state.h_m, state.w_m),
+];
 const keys = (mask, i) => tf.range(L).filter((j) => mask[i][j]);
 
-function numbers(k) {
-  const order = orderOf(k.h_q, k.w_q);
-  const pixel = order[k.place];
-  const both = masks(k);
+function numbers(state) {
+  const order = orderOf(state.h_q, state.w_q);
+  const pixel = order[state.place];
+  const both = masks(state);
   return {
-    ...{ pixel, order, one: keys(both[0], pixel), two: keys(both[1], pixel) },
+    pixel,
+    order,
+    one: keys(both[0], pixel),
+    two: keys(both[1], pixel),
     pairs: both.map((mask) => tf.sum(mask.flat())),
   };
 }
@@ -52,7 +58,8 @@ export default tf.explorer({
     const matrices = app.split("1fr 1fr", { keep: 2 });
     const matrix1 = app.matrix({ pick: at, tall: 280, into: matrices });
     const matrix2 = app.matrix({
-      ...{ tall: 280, into: matrices },
+      tall: 280,
+      into: matrices,
       pick: (i) => (app.get("in_order") ? app.set({ place: i }) : at(i)),
     });
     app.motion("place", { every: 250 });
@@ -76,45 +83,55 @@ export default tf.explorer({
       },
     );
 
-    return (k, n, changed) => {
+    return (state, numbers, changed) => {
       if (changed.has("place")) over = undefined; // keys and play are followed, wherever the mouse is
-      const picked = n.pixel;
+      const picked = numbers.pixel;
       const at = [row(picked), column(picked)]; // where arrow keys move from
       const grid = { rows: SIDE, columns: SIDE, text: () => "", at };
       const pixel = over ?? picked;
-      const [bits1, bits2] = masks(k);
-      const place = n.order.indexOf(pixel);
+      const [bits1, bits2] = masks(state);
+      const place = numbers.order.indexOf(pixel);
       const [y, x] = [row(pixel), column(pixel)];
       // NaN, hatched: not made yet; 0: made, and out of reach; 1: may be used
-      const shown = (mask, made) =>
-        mask[pixel].map((on, j) => (on && !question.open ? 1 : made(j) ? 0 : Number.NaN));
-      const mine = [start(row(picked), k.h_q), start(column(picked), k.w_q)]; // its block's corner
+      const shown = (mask, isMade) =>
+        mask[pixel].map((on, j) => (on && !question.open ? 1 : isMade(j) ? 0 : Number.NaN));
+      const mine = [start(row(picked), state.h_q), start(column(picked), state.w_q)]; // its block's corner
       const own = { cell: [y, x], colour: "query" };
-      const [top, left] = [start(y, k.h_q), start(x, k.w_q)];
-      const end = [Math.min(SIDE, top + k.h_q) - 1, Math.min(SIDE, left + k.w_q) - 1];
+      const [top, left] = [start(y, state.h_q), start(x, state.w_q)];
+      const end = [Math.min(SIDE, top + state.h_q) - 1, Math.min(SIDE, left + state.w_q) - 1];
       const [count1, count2] = [keys(bits1, pixel).length, keys(bits2, pixel).length];
       const words = `Pixel ${pixel}, row ${y}, column ${x}, is number ${pixel} line by line and number ${place} block by block.`;
       image1.show({
         title: "1-D: violet is read, hatched not made yet",
         label: `1-D memory in the image. ${words} It reads ${count1} pixels.`,
-        ...{ ...grid, values: shown(bits1, (j) => j <= pixel), frames: [own] },
+        ...grid,
+        values: shown(bits1, (j) => j <= pixel),
+        frames: [own],
       });
       image2.show({
         title: "2-D: drag the block's corner, or the memory's",
         label: `2-D memory in the image. ${words} It reads ${count2} pixels.`,
         ...grid,
-        values: shown(bits2, (j) => n.order.indexOf(j) <= place),
+        values: shown(bits2, (j) => numbers.order.indexOf(j) <= place),
         frames: [{ from: [top, left], to: end, colour: "key" }, own],
         handles: [
           {
-            ...{ handle: [k.w_q, k.h_q], knob: "w_q", knobY: "h_q", colour: "key", name: "block" },
-            ...{ label: "corner of the first block", text: `${k.h_q} rows, ${k.w_q} columns` },
+            handle: [state.w_q, state.h_q],
+            knob: "w_q",
+            knobY: "h_q",
+            colour: "key",
+            name: "block",
+            label: "corner of the first block",
+            text: `${state.h_q} rows, ${state.w_q} columns`,
             to: (u, v) => resized({ w_q: app.snap("w_q", u), h_q: app.snap("h_q", v) }),
           },
           {
-            handle: [Math.max(0, mine[1] - k.w_m), Math.max(0, mine[0] - k.h_m)],
-            ...{ knob: "w_m", knobY: "h_m", name: "memory", label: "corner of the memory" },
-            text: `${k.h_m} rows above, ${k.w_m} columns beside`,
+            handle: [Math.max(0, mine[1] - state.w_m), Math.max(0, mine[0] - state.h_m)],
+            knob: "w_m",
+            knobY: "h_m",
+            name: "memory",
+            label: "corner of the memory",
+            text: `${state.h_m} rows above, ${state.w_m} columns beside`,
             to: (u, v) => ({
               w_m: app.snap("w_m", mine[1] - u),
               h_m: app.snap("h_m", mine[0] - v),
@@ -122,33 +139,44 @@ export default tf.explorer({
           },
         ],
       });
-      const first = start(picked, k.l_q);
+      const first = start(picked, state.l_q);
       matrix1.show({
         title: "1-D, every pixel a row",
         label: `1-D memory as a matrix, row ${pixel}: ${count1} keys`,
-        ...{ rows: L, bits: (i, j) => !question.open && bits1[i][j], row: pixel },
+        rows: L,
+        bits: (i, j) => !question.open && bits1[i][j],
+        row: pixel,
         handles: [
           {
-            ...{ handle: [k.l_q, k.l_q], knob: "l_q", colour: "key", text: `${k.l_q} pixels` },
+            handle: [state.l_q, state.l_q],
+            knob: "l_q",
+            colour: "key",
+            text: `${state.l_q} pixels`,
             to: (u) => ({ l_q: app.snap("l_q", u) }),
           },
           {
-            ...{ handle: [Math.max(0, first - k.l_m), picked + 0.5], knob: "l_m" },
-            ...{ text: `${k.l_m} pixels`, to: (u) => ({ l_m: app.snap("l_m", first - u) }) },
+            handle: [Math.max(0, first - state.l_m), picked + 0.5],
+            knob: "l_m",
+            text: `${state.l_m} pixels`,
+            to: (u) => ({ l_m: app.snap("l_m", first - u) }),
           },
         ],
       });
       const drawn = (i, j) =>
-        !question.open && (k.in_order ? bits2[n.order[i]][n.order[j]] : bits2[i][j]);
+        !question.open &&
+        (state.in_order ? bits2[numbers.order[i]][numbers.order[j]] : bits2[i][j]);
       matrix2.show({
-        title: k.in_order ? "2-D, in the order of making" : "2-D, pixels line by line",
-        label: `2-D memory as a matrix, row ${k.in_order ? place : pixel}: ${count2} keys`,
-        ...{ rows: L, bits: drawn, row: k.in_order ? place : pixel },
+        title: state.in_order ? "2-D, in the order of making" : "2-D, pixels line by line",
+        label: `2-D memory as a matrix, row ${state.in_order ? place : pixel}: ${count2} keys`,
+        rows: L,
+        bits: drawn,
+        row: state.in_order ? place : pixel,
       });
       app.read({
-        ...{ "this pixel reads, 1-D": count1, "this pixel reads, 2-D": count2 },
-        "mean, 1-D": tf.fixed(n.pairs[0] / L, 1),
-        "mean, 2-D": tf.fixed(n.pairs[1] / L, 1),
+        "this pixel reads, 1-D": count1,
+        "this pixel reads, 2-D": count2,
+        "mean, 1-D": tf.fixed(numbers.pairs[0] / L, 1),
+        "mean, 2-D": tf.fixed(numbers.pairs[1] / L, 1),
       });
       app.say(`${words} It reads ${count1} pixels in 1-D and ${count2} in 2-D.`);
     };

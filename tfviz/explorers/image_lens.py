@@ -6,6 +6,7 @@ from tfviz.sparse.image_transformer_2d import generation_order
 
 SIDE = 8
 L = SIDE * SIDE
+ONE, TWO = P.image_1d.domains, P.image_2d.domains
 
 
 class ImageLens(Explorer):
@@ -18,12 +19,12 @@ class ImageLens(Explorer):
     data = handed(**{n: P.FAMILIES[n].formula for n in ("image_1d", "image_2d")})
 
     place = knob(57, low=0, high=L - 1, label="pixels made so far")
-    l_q = knob(4, low=1, high=L, label="1-D: block", letter="l_q")
-    l_m = knob(12, low=0, high=L, label="1-D: memory", letter="l_m")
-    h_q = knob(4, low=1, high=SIDE, label="2-D: rows of a block", letter="h_q")
-    w_q = knob(4, low=1, high=SIDE, label="2-D: columns of a block", letter="w_q")
-    h_m = knob(1, low=0, high=SIDE, label="2-D: rows above", letter="h_m")
-    w_m = knob(1, low=0, high=SIDE, label="2-D: columns beside", letter="w_m")
+    l_q = knob(ONE["block"], first=4, high=L, label="1-D: block")
+    l_m = knob(ONE["memory"], first=12, high=L, label="1-D: memory")
+    h_q = knob(TWO["h_q"], first=4, high=SIDE, label="2-D: rows of a block")
+    w_q = knob(TWO["w_q"], first=4, high=SIDE, label="2-D: columns of a block")
+    h_m = knob(TWO["h_m"], first=1, high=SIDE, label="2-D: rows above")
+    w_m = knob(TWO["w_m"], first=1, high=SIDE, label="2-D: columns beside")
     in_order = knob(False, label="2-D matrix in the order of making")
     asks = "Press on a pixel, drag a dot, or play the order in which the blocks make the image."
 

@@ -9,6 +9,16 @@ From a declaration come the synced trait, its check with a clear error, the argu
 constructor, the part of the repr, and in the page the slider or menu, its keys, what "reset" and
 "copy link" carry, the check of a link, and "copy Python".
 
+A knob that stands for a parameter of a pattern takes its domain from there, and an end may be
+another knob, declared above it, or so much more or less than that:
+
+    stride = knob(P.strided.domains["stride"], high=64, label="stride", letter="s")
+    N = knob(6, low=1, high=24, label="layers", letter="N")
+    layer = knob(3, low=1, high=N, label="look at layer", letter="n")
+    query = knob(0, low=0, high=length - 1, label="query", letter="i")
+
+Where N becomes smaller than `layer`, `layer` goes with it, in Python and in the page.
+
 >>> from tfviz.explorers import ClockHands
 >>> ClockHands(d=8)
 ClockHands(place=5, step=3, d=8, base=10000.0)
@@ -20,14 +30,31 @@ ValueError: place = 64 is out of range; choose 0 <= place <= 63
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import traitlets as t
 
 from tfviz import _arguments
+from tfviz.patterns import Domain
 
-Bound = float | Callable[[Any], float] | None
-"""A number, or what an explorer's other values make of it, such as `lambda e: len(e.words) - 1`."""
+Bound: TypeAlias = "float | Callable[[Any], float] | Knob | None"
+"""A number, another knob, or what an explorer's other values make of it, such as
+`lambda e: len(e.words) - 1`; the module says the last in its `ends`."""
+
+
+@dataclass(frozen=True)
+class End:
+    """An end that moves: the value of another knob, and `plus`."""
+
+    knob: Knob
+    plus: float = 0
+
+    def __call__(self, explorer: Any) -> float:
+        return float(getattr(explorer, str(self.knob.name))) + self.plus
+
+    def described(self) -> dict[str, Any]:
+        return {"knob": self.knob.name, "plus": self.plus}
 
 
 class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
@@ -35,17 +62,25 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
 
     Args:
         default: its first value; True or False make a checkbox, a word a choice, a number a slider.
+            The `Domain` of a family's parameter gives its first value, its least, and its letter
+            where that is no TeX command; each may be said otherwise.
+        first: the first value, where it is not that of the domain.
         of: the values it may take, or value -> how a menu writes it. With `between`, numbers
             between the first and the last (or `low` and `high`) too: the slider stops at the
             listed ones only.
-        low, high, step: the ends of a slider without a list, and how far apart its values are.
+        low, high, step: the ends of a slider without a list, and how far apart its values are. An
+            end may be another knob (see the module).
         label, letter: how the page names it.
+
+    Raises TypeError for a domain of lists, and for one without `high`: a family has no greatest
+    value, a slider must end.
     """
 
     def __init__(
         self,
         default: Any,
         *,
+        first: Any = None,
         of: Sequence[Any] | Mapping[Any, str] | Callable[[Any], Sequence[Any]] | None = None,
         between: bool = False,
         low: Bound = None,
@@ -54,11 +89,55 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
         label: str = "",
         letter: str = "",
     ) -> None:
+        if isinstance(default, Domain):
+            domain = default
+            if domain.is_list:
+                raise TypeError("a knob is one number, and this parameter is a list; use own(…)")
+            if high is None:
+                raise TypeError("high is missing: a parameter of a family has no greatest value")
+            low = domain.low if low is None else low
+            letter = letter or ("" if "\\" in domain.letter else domain.letter)
+            default = domain.default
+        elif first is not None:
+            raise TypeError("first stands beside the domain of a family; else it is the default")
+        default = default if first is None else first
         super().__init__(default)
         self.tag(sync=True, role="knob")
-        self.of, self.low, self.high, self.between = of, low, high, between
+        self.of, self.between = of, between
+        self.low, self.high = (End(x) if isinstance(x, Knob) else x for x in (low, high))
         self.words = {"label": label, "letter": letter} | ({} if step is None else {"step": step})
         self.kind = type(default)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name  # traitlets would do it later, after the docstring is written
+
+    def __add__(self, more: float) -> End:
+        return End(self, more)
+
+    def __sub__(self, less: float) -> End:
+        return End(self, -less)
+
+    @property
+    def hangs_on(self) -> set[str]:
+        """The names of the knobs that its ends are made of."""
+        return {str(x.knob.name) for x in (self.low, self.high) if isinstance(x, End)}
+
+    def ends(self, explorer: Any) -> tuple[float | None, float | None]:
+        """Its least and greatest value now, as far as it has them."""
+        low, high = (
+            bound(explorer) if callable(bound) else bound for bound in (self.low, self.high)
+        )
+        if self.kind is int:  # an end from another knob comes as a float
+            low, high = (None if x is None else int(x) for x in (low, high))
+        return low, high
+
+    def kept(self, explorer: Any) -> Any:
+        """Its value, moved to the end where a knob that it hangs on has left it outside."""
+        value = getattr(explorer, str(self.name))
+        low, high = self.ends(explorer)
+        if high is not None and value > high:
+            value = high
+        return low if low is not None and value < low else value
 
     def choices(self, explorer: Any) -> list[Any] | None:
         """The values of the list, as far as there is one."""
@@ -73,7 +152,7 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
             if value is not True and value is not False:
                 raise ValueError(f"{name} = {value!r}; choose True or False")
             return value
-        low, high = (bound(obj) if callable(bound) else bound for bound in (self.low, self.high))
+        low, high = self.ends(obj)
         if listed is not None and self.between:
             low, high = listed[0] if low is None else low, listed[-1] if high is None else high
         elif listed is not None:
@@ -96,10 +175,7 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
             return [False, True]
         if listed is not None:
             return listed
-        low, high = (
-            float((bound(explorer) if callable(bound) else bound) or 0)
-            for bound in (self.low, self.high)
-        )
+        low, high = (float(end or 0) for end in self.ends(explorer))
         step = float(self.words.get("step", 1 if self.kind is int else 0.1))
         return [self.kind(round(low + k * step, 9)) for k in range(round((high - low) / step) + 1)]
 
@@ -109,17 +185,16 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
         about: dict[str, Any] = {
             n: x for n, x in fixed.items() if x is not None and not callable(x)
         }
+        about |= {n: x.described() for n, x in fixed.items() if isinstance(x, End)}
         if self.of is not None and not callable(self.of):
             about["of"] = list(self.of)
             if isinstance(self.of, Mapping):
                 about["texts"] = list(self.of.values())
         kinds = {bool: "switch", int: "whole", float: "number", str: "word"}
-        return {
-            "kind": kinds.get(self.kind, "own"), "between": self.between, **about, **self.words
-        }  # fmt: skip
+        return {"kind": kinds.get(self.kind, "own"), "between": self.between, **about, **self.words}
 
-    def told(self, name: str) -> str:
-        """A line for a docstring: how it is called, and what it may be."""
+    def docstring_line(self, name: str) -> str:
+        """A line for a docstring: its name, and the values that it may take."""
         words = f"{self.words['label']} {self.words['letter']}".strip()
         low, high = self.low, self.high
         if self.of is not None and not callable(self.of):
@@ -127,8 +202,16 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
             low, high = (values[0] if low is None else low), (values[-1] if high is None else high)
             if not self.between:
                 return f"{name}    {words}: {', '.join(map(repr, values))}"
-        known = isinstance(low, int | float) and isinstance(high, int | float)
-        return f"{name}    {words}" + (f": {low:g} to {high:g}" if known else "")
+        ends = [_written(low), _written(high)]
+        return f"{name}    {words}" + (f": {' to '.join(ends)}" if all(ends) else "")
+
+
+def _written(end: Any) -> str:
+    """An end as a docstring writes it: 24, or N − 1; "" for what only a state tells."""
+    if isinstance(end, End):
+        plus = f" {'+' if end.plus > 0 else '−'} {abs(end.plus):g}" if end.plus else ""
+        return f"{end.knob.name}{plus}"
+    return f"{end:g}" if isinstance(end, int | float) else ""
 
 
 knob: Callable[..., Any] = Knob  # in a class it declares a trait, and reads as its value
@@ -145,5 +228,5 @@ def given(trait: t.TraitType, *, optional: bool = False, argument: bool = True) 
     `optional`: the constructor does without. `argument=False`: the explorer works it out, so
     neither the constructor nor "copy Python" has it.
     """
-    role = "given" if argument else "found"
+    role = "given" if argument else "derived"
     return trait.tag(sync=True, role=role, optional=optional)

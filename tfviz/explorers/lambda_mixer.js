@@ -2,7 +2,7 @@
 const { rows, near, shares, shown } = tf.data;
 const SIZES = ["2,000", "8,000", "30,000", "120,000"];
 // the letters of the k nearest, weighted by exp(−d² / T)
-const told = tf.keep((place, size, k, temperature) => {
+const neighbourLetters = tf.keep((place, size, k, temperature) => {
   const [d2, words] = [near[size].d2[place].slice(0, k), near[size].words[place]];
   const p = rows[place].p.map(() => 0);
   tf.softmax(d2.map((d) => -d / temperature)).forEach((w, i) => (p[words[i]] += w));
@@ -12,7 +12,7 @@ const blend = (p, q, share) => share * q + (1 - share) * p;
 const curve = tf.keep((size, k, temperature) =>
   shares.map((share) => {
     const nats = rows.map(({ p, next }, place) =>
-      Math.log(blend(p[next], told(place, size, k, temperature)[next], share)),
+      Math.log(blend(p[next], neighbourLetters(place, size, k, temperature)[next], share)),
     );
     return -tf.sum(nats) / rows.length;
   }),
@@ -21,7 +21,7 @@ const curve = tf.keep((size, k, temperature) =>
 export default tf.explorer({
   numbers({ place, share, size, k, temperature }) {
     const { p, next } = rows[place];
-    const q = told(place, size, k, temperature);
+    const q = neighbourLetters(place, size, k, temperature);
     const both = p.map((x, i) => blend(x, q[i], share));
     const curves = SIZES.map((_, n) => curve(n, k, temperature));
     return {
@@ -34,8 +34,8 @@ export default tf.explorer({
     };
   },
   setup(app) {
-    const three = app.plane({ height: (w) => tf.clamp(w * 0.34, 210, 260) });
-    const lost = app.plane({ height: (w) => tf.clamp(w * 0.3, 200, 230) });
+    const three = app.plane({ height: (width) => tf.clamp(width * 0.34, 210, 260) });
+    const lost = app.plane({ height: (width) => tf.clamp(width * 0.3, 200, 230) });
     app.formula("p = {near:λ p_kNN} + {model:(1 − λ) p_LM}");
     app.motion("place", { every: 1200 });
     app.knob("share", { format: (x) => tf.fixed(x, 2) });
@@ -46,53 +46,54 @@ export default tf.explorer({
       question:
         "The model stays as it is. Is the best λ of these 16 contexts larger or smaller with 120,000 keys than with 2,000?",
       chips: ["smaller", "the same", "larger"],
-      truth: (n) => 1 + Math.sign(n.best[3] - n.best[0]),
+      truth: (numbers) => 1 + Math.sign(numbers.best[3] - numbers.best[0]),
       then: { size: 3 },
       because:
         "Of 120,000 contexts more fit, and say the letter that came. Now try the two stores between: is it larger with each step?",
     });
 
-    return (k, n) => {
-      const { text, letters, next } = rows[k.place];
-      const names = letters.slice(0, n.model.length);
+    return (state, numbers) => {
+      const { text, letters, next } = rows[state.place];
+      const names = letters.slice(0, numbers.model.length);
       const parts = [
-        ["model", n.model, "key", "model"],
-        ["neighbours", n.near, "value", "near"],
-        ["blend", n.both, "attention"],
+        ["model", numbers.model, "key", "model"],
+        ["neighbours", numbers.near, "value", "near"],
+        ["blend", numbers.both, "attention"],
       ];
       three.show({
         title: `after “${text.replaceAll("\n", "⏎")}” came “${letters[next]}”`,
-        label: `The letter that came, ${letters[next]}: model ${tf.fixed(n.model[next], 2)}, neighbours ${tf.fixed(n.near[next], 2)}, blend ${tf.fixed(n.both[next], 2)}`,
+        label: `The letter that came, ${letters[next]}: model ${tf.fixed(numbers.model[next], 2)}, neighbours ${tf.fixed(numbers.near[next], 2)}, blend ${tf.fixed(numbers.both[next], 2)}`,
         x: { label: "next letter", names },
         y: { from: 0, to: 1, label: "p" },
+        // three bars a letter, side by side; their names stand at the upper right
         marks: parts.map(([name, ps, colour, term], m) => [
           { bars: ps, at: ps.map((_, i) => i + 0.28 * (m - 1)), wide: 0.26, colour, name, term },
           { text: name, colour, at: [ps.length - 0.6, 1], align: "end", dy: 6 + 15 * m },
         ]),
       });
       const [low, high] = [1, 3];
-      const i = shares.findIndex((x) => x >= k.share - 1e-9);
-      const at = tf.clamp(n.curve[i], low, high);
+      const i = shares.findIndex((x) => x >= state.share - 1e-9);
+      const at = tf.clamp(numbers.curve[i], low, high);
       lost.show({
         title: "loss on all 16 contexts, against λ",
         label: question.open
           ? "Loss against λ"
-          : `Loss at λ = ${tf.fixed(k.share, 2)}: ${tf.fixed(n.curve[i], 2)} nats`,
+          : `Loss at λ = ${tf.fixed(state.share, 2)}: ${tf.fixed(numbers.curve[i], 2)} nats`,
         x: { from: 0, to: 1, label: "λ" },
         y: { from: low, to: high, label: "nats" },
         marks: !question.open && [
-          { line: n.curve.map((y) => tf.clamp(y, low, high)), at: shares, wide: 2.5 },
-          { rule: { x: n.best[k.size] }, dash: "3 3", name: "best" },
-          { handle: [k.share, at], knob: "share", text: `λ = ${tf.fixed(k.share, 2)}` },
+          { line: numbers.curve.map((y) => tf.clamp(y, low, high)), at: shares, wide: 2.5 },
+          { rule: { x: numbers.best[state.size] }, dash: "3 3", name: "best" },
+          { handle: [state.share, at], knob: "share", text: `λ = ${tf.fixed(state.share, 2)}` },
         ],
       });
       app.read({
-        "letter that came": `${tf.fixed(n.nats, 2)} nats`,
-        "model alone": `${tf.fixed(-Math.log(rows[k.place].p[next]), 2)} nats`,
-        "best λ of this store": question.tell(tf.fixed(n.best[k.size], 2)),
+        "letter that came": `${tf.fixed(numbers.nats, 2)} nats`,
+        "model alone": `${tf.fixed(-Math.log(rows[state.place].p[next]), 2)} nats`,
+        "best λ of this store": question.tell(tf.fixed(numbers.best[state.size], 2)),
       });
       app.say(
-        `Context ${k.place}: ${letters[next]} came. The model gave it ${tf.fixed(n.model[next], 2)}, the neighbours ${tf.fixed(n.near[next], 2)}, the blend with λ = ${tf.fixed(k.share, 2)} ${tf.fixed(n.both[next], 2)}.`,
+        `Context ${state.place}: ${letters[next]} came. The model gave it ${tf.fixed(numbers.model[next], 2)}, the neighbours ${tf.fixed(numbers.near[next], 2)}, the blend with λ = ${tf.fixed(state.share, 2)} ${tf.fixed(numbers.both[next], 2)}.`,
       );
     };
   },

@@ -32,8 +32,11 @@ def contexts() -> Numbers:
             x["words"].append([order.index(m) for m in w])
         names = [kept["letters"][row["letters"][m]] for m in order]
         shown = [{" ": "␣", "\n": "⏎"}.get(letter, letter) for letter in names]
-        found = {"p": [row["p"][m] for m in order], "next": order.index(number[row["next"]])}
-        rows.append({"text": row["text"], "letters": shown, **found})
+        probabilities = {
+            "p": [row["p"][m] for m in order],
+            "next": order.index(number[row["next"]]),
+        }
+        rows.append({"text": row["text"], "letters": shown, **probabilities})
     return {"rows": rows, "near": near}
 
 
@@ -72,6 +75,10 @@ class LambdaMixer(Explorer):
         p, q = exact(row["p"]), self.near(self.place, self.size)
         both, shown = mixed(p, q, self.share), slice(SHOWN)
         curves = [self.curve(size) for size in SIZES]
-        found = {"model": p[shown], "near": q[shown], "both": both[shown]}
+        distributions = {"model": p[shown], "near": q[shown], "both": both[shown]}
         best = [SHARES[c.argmin()] for c in curves]
-        return found | {"nats": -both[row["next"]].log(), "curve": curves[self.size], "best": best}
+        return distributions | {
+            "nats": -both[row["next"]].log(),
+            "curve": curves[self.size],
+            "best": best,
+        }

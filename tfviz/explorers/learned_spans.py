@@ -9,8 +9,8 @@ from tfviz.explorers.base import Explorer, Numbers, handed, knob
 @cache
 def learned() -> Numbers:
     """The stored experiment."""
-    found = stored.load("spans")
-    return {name: found[name] for name in ("longest", "every", "learned")}
+    result = stored.load("spans")
+    return {name: result[name] for name in ("longest", "every", "learned")}
 
 
 def words() -> list[str]:

@@ -23,7 +23,7 @@ class LossSchedule(Explorer):
 
     N = knob(64, low=1, high=64, label="layers", letter="N")
     progress = knob(250, low=0, high=WHOLE, step=5, label="training done", letter="s/T")
-    layer = knob(20, low=1, high=64, label="look at layer", letter="n")
+    layer = knob(20, low=1, high=N, label="look at layer", letter="n")
     every_position = knob(True, label="(a) every position")
     every_layer = knob(True, label="(b) every layer, for a while")
     two_targets = knob(True, label="(c) two characters ahead")
@@ -47,5 +47,5 @@ class LossSchedule(Explorer):
         weight = now * sum(losses.WEIGHTS[:targets])
         work = {"now": (blocks + now * one) / plain, "mean": (blocks + mean * one) / plain}
         predictions = now * targets * positions
-        found = {"on": on, "until": until, "predictions": predictions, "weight": weight}
-        return found | work | {"share": share}
+        targets_now = {"on": on, "until": until, "predictions": predictions, "weight": weight}
+        return targets_now | work | {"share": share}

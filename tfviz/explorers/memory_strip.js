@@ -25,8 +25,8 @@ export default tf.explorer({
   },
   setup(app) {
     const chips = app.chips({ label: "the 32 tokens" });
-    const strip = app.plane({ height: (w) => tf.clamp(w * 0.28, 170, 210) });
-    const bars = app.plane({ height: (w) => tf.clamp(w * 0.26, 170, 200) });
+    const strip = app.plane({ height: (width) => tf.clamp(width * 0.28, 170, 210) });
+    const bars = app.plane({ height: (width) => tf.clamp(width * 0.26, 170, 200) });
     app.formula("{m:V_m} = softmax(τ q̂ · {key:k̂ of the k best}) V");
     app.motion("token", { every: 700 });
     app.knob("k");
@@ -44,19 +44,19 @@ export default tf.explorer({
         "Twelve segments are 192 tokens; where the two stand within their segments adds or takes up to 15.",
     });
 
-    return (s, n) => {
-      const at = m + s.token;
-      const { back, kind } = rows[s.token];
+    return (state, numbers) => {
+      const at = m + state.token;
+      const { back, kind } = rows[state.token];
       chips.show([
         rows.map((_, t) => ({
           text: words[m + t],
-          kind: t === s.token ? "made" : rows[t].kind ? "new" : undefined,
+          kind: t === state.token ? "made" : rows[t].kind ? "new" : undefined,
         })),
       ]);
-      const open = question.open && s.token === old;
+      const open = question.open && state.token === old;
       const read = back.map(
         ([far], h) =>
-          `head ${h}: ${words[at - far]}, ${far} tokens back, ${tf.fixed(n.weights[h][0], 2)}`,
+          `head ${h}: ${words[at - far]}, ${far} tokens back, ${tf.fixed(numbers.weights[h][0], 2)}`,
       );
       strip.show({
         title: "memories that each head reads: more colour, more weight",
@@ -65,13 +65,19 @@ export default tf.explorer({
         y: { names: gates.map((_, h) => `head ${h}`) },
         marks: [
           !open &&
-            n.weights.map((ws, h) => [
+            // a row a head: a box where each memory lies, and the word of the strongest
+            numbers.weights.map((ws, h) => [
               ws.map((w, i) => ({
                 shape: tf.box(-back[h][i] - 1.5, -back[h][i] + 1.5, h - 0.38, h + 0.38),
-                ...{ colour: "attention", strength: 0.1 + 0.9 * w, edge: true, term: "m" },
+                colour: "attention",
+                strength: 0.1 + 0.9 * w,
+                edge: true,
+                term: "m",
               })),
               {
-                ...{ text: words[at - back[h][0]], colour: "key", term: "key" },
+                text: words[at - back[h][0]],
+                colour: "key",
+                term: "key",
                 at: [tf.clamp(-back[h][0] + 4, -m, -30), h],
               },
             ]),
@@ -82,16 +88,21 @@ export default tf.explorer({
         title: "weight on facts of the name asked for",
         label: question.open
           ? "Weights of all tokens"
-          : `Token ${s.token}: ${tf.fixed(n.right[s.token], 2)}`,
+          : `Token ${state.token}: ${tf.fixed(numbers.right[state.token], 2)}`,
         x: { from: 0, to: rows.length, whole: true, label: "token" },
         y: { from: 0, to: 1 },
         marks: [
           !question.open && {
-            ...{ bars: n.right, at: n.right.map((_, t) => t + 0.5), wide: 0.8 },
-            ...{ colour: "attention", name: "both heads" },
+            bars: numbers.right,
+            at: numbers.right.map((_, t) => t + 0.5),
+            wide: 0.8,
+            colour: "attention",
+            name: "both heads",
           },
           {
-            ...{ handle: [s.token + 0.5, 0], knob: "token", text: words[at] },
+            handle: [state.token + 0.5, 0],
+            knob: "token",
+            text: words[at],
             to: (x) => ({ token: app.snap("token", x - 0.5) }),
           },
         ],
@@ -100,11 +111,11 @@ export default tf.explorer({
         token: words[at],
         it: KINDS[kind],
         "gates of the heads": gates.map((g) => tf.fixed(g, 2)).join(", "),
-        "weight on its fact": open || !kind ? "–" : tf.fixed(n.right[s.token], 2),
+        "weight on its fact": open || !kind ? "–" : tf.fixed(numbers.right[state.token], 2),
       });
       const finds = back.map(([far], h) => `Head ${h} finds ${words[at - far]}, ${far} back`);
-      const told = open ? "" : ` ${KINDS[kind]}. ${finds.join("; ")}`;
-      app.say(`Token ${s.token}: ${words[at]}${told}.`);
+      const factText = open ? "" : ` ${KINDS[kind]}. ${finds.join("; ")}`;
+      app.say(`Token ${state.token}: ${words[at]}${factText}.`);
     };
   },
 });

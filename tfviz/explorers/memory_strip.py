@@ -15,15 +15,15 @@ def strip() -> Numbers:
     `names` is what each of the tokens is called, the last 32 are those that ask; `about` is the
     name that a question asks for or a fact tells, −1 of noise.
     """
-    found = stored.load("far_facts")
-    shown, (values, names, _) = found["shown"], found["symbols"]
+    result = stored.load("far_facts")
+    shown, (values, names, _) = result["shown"], result["symbols"]
     words, about = [], []
     for t in shown["past"]:
         name = (t - values) // values if t < values + names * values else t - values * (names + 1)
         fact, question = t < values + names * values, t < values * (names + 1) + names
         about.append(name if question else -1)
-        told = f"{name}={ANSWERS[(t - values) % values]}" if fact else f"{name}?"
-        words.append(told if question else "·")
+        symbol = f"{name}={ANSWERS[(t - values) % values]}" if fact else f"{name}?"
+        words.append(symbol if question else "·")
     rows = [{x: row[x] for x in ("kind", "back", "scores")} for row in shown["rows"]]
     return {"words": words, "about": about, "rows": rows, "gates": shown["gates"], "m": shown["m"]}
 

@@ -12,11 +12,12 @@ const history = tf.keep((text) =>
     tf.declared.knobs.merges.high,
   ),
 );
-const stepAt = (k) => history(k.text)[Math.min(k.merges, history(k.text).length - 1)];
+const stepAt = (state) =>
+  history(state.text)[Math.min(state.merges, history(state.text).length - 1)];
 
-function numbers(k) {
-  const { rows, pairs } = stepAt(k);
-  const lengths = history(k.text).map((step) => tf.sum(step.rows.map((row) => row.length)));
+function numbers(state) {
+  const { rows, pairs } = stepAt(state);
+  const lengths = history(state.text).map((step) => tf.sum(step.rows.map((row) => row.length)));
   return { tokens: rows.flat(), pairs: pairs.slice(0, tf.data.shown), lengths };
 }
 
@@ -57,11 +58,11 @@ export default tf.explorer({
     app.text("text", { label: "your own text", most: tf.data.letters, fine });
     const asked = app.ask(question(app.first));
 
-    return (k, n) => {
-      const { rows, merge } = stepAt(k);
-      const now = Math.min(k.merges, last());
+    return (state, numbers) => {
+      const { rows, merge } = stepAt(state);
+      const now = Math.min(state.merges, last());
       const bytes = Array.from({ length: 256 }, (_, b) => [b]);
-      for (const step of history(k.text).slice(1))
+      for (const step of history(state.text).slice(1))
         bytes.push(step.merge.slice(0, 2).flatMap((token) => bytes[token]));
       const name = (token) => {
         const text = new TextDecoder().decode(new Uint8Array(bytes[token]));
@@ -74,7 +75,7 @@ export default tf.explorer({
       const term = (row, at) => {
         const part = ([u, w]) =>
           (row[at] === u && row[at + 1] === w) || (row[at - 1] === u && row[at] === w);
-        const names = n.pairs.map((pair, p) => (part(pair) ? `pair${p}` : ""));
+        const names = numbers.pairs.map((pair, p) => (part(pair) ? `pair${p}` : ""));
         return names.filter(Boolean).join(" ") || undefined;
       };
       chips.show(
@@ -84,25 +85,29 @@ export default tf.explorer({
       );
       pairs.show(
         tf.range(tf.data.shown, (p) => {
-          if (!n.pairs[p]) return { head: "\u00a0", cells: [""] };
-          const [u, w, often] = n.pairs[p];
+          if (!numbers.pairs[p]) return { head: "\u00a0", cells: [""] };
+          const [u, w, often] = numbers.pairs[p];
           const mine = !p && !asked.open;
-          const bar = { bar: often, of: n.pairs[0][2], text: `${often}${mine ? " · next" : ""}` };
+          const bar = {
+            bar: often,
+            of: numbers.pairs[0][2],
+            text: `${often}${mine ? " · next" : ""}`,
+          };
           return { head: `${name(u)} + ${name(w)}`, cells: [bar], mine, term: `pair${p}` };
         }),
       );
-      const tokens = n.lengths[now];
-      const each = tf.sig(n.lengths[0] / tokens);
+      const tokens = numbers.lengths[now];
+      const each = tf.sig(numbers.lengths[0] / tokens);
       curve.show({
         title: "tokens after each merge: drag the dot",
-        label: `Tokens after each merge: ${n.lengths[0]} at 0, ${tokens} after ${now}`,
+        label: `Tokens after each merge: ${numbers.lengths[0]} at 0, ${tokens} after ${now}`,
         x: { from: 0, to: Math.max(1, last()), whole: true, label: "merges" },
-        y: { from: 0, to: n.lengths[0], ticks: [0, n.lengths[0]] },
+        y: { from: 0, to: numbers.lengths[0], ticks: [0, numbers.lengths[0]] },
         marks: [
-          { line: n.lengths, colour: "grid" },
-          { line: n.lengths.slice(0, now + 1), colour: "attention", wide: 2.5 },
+          { line: numbers.lengths, colour: "grid" },
+          { line: numbers.lengths.slice(0, now + 1), colour: "attention", wide: 2.5 },
           {
-            handle: [now, n.lengths[now]],
+            handle: [now, numbers.lengths[now]],
             knob: "merges",
             text: `${now} merges, ${tokens} tokens`,
           },
@@ -110,14 +115,14 @@ export default tf.explorer({
         hover: (x, y) => `${x} merges: ${y} tokens`,
       });
       app.read({
-        tokens: `${n.lengths[now]} for ${n.lengths[0]} bytes`,
+        tokens: `${numbers.lengths[now]} for ${numbers.lengths[0]} bytes`,
         "bytes in a token, on average": each,
         "rows of the table (256 + merges)": 256 + now,
       });
       const done = merge
         ? `Merge ${now}: “${name(merge[0])}” and “${name(merge[1])}”, ${merge[2]} times side by side, became one token.`
         : "No merge yet: every byte is a token.";
-      app.say(`${done} The text has ${n.lengths[now]} tokens of ${each} bytes on average.`);
+      app.say(`${done} The text has ${numbers.lengths[now]} tokens of ${each} bytes on average.`);
     };
   },
 });

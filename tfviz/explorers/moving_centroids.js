@@ -41,18 +41,21 @@ const routed = tf.keep((step, k, decay, even) => {
 const use = ({ step, k, decay, even }) => routed(step, k, decay, even);
 
 export default tf.explorer({
-  numbers(k) {
-    const { mu, queries, keys, meet } = use(k);
+  numbers(state) {
+    const { mu, queries, keys, meet } = use(state);
     const kept = tf.range(L, (i) => tf.range(L).filter((j) => meet(i, j)));
     return {
-      ...{ mu, queries, keys, meets: kept[k.query] },
+      mu,
+      queries,
+      keys,
+      meets: kept[state.query],
       pairs: tf.sum(kept.map((row) => row.length)) / (L * L),
       mass: tf.sum(kept.flatMap((row, i) => row.map((j) => full[i][j]))) / L,
     };
   },
   setup(app) {
     const both = app.split("1fr 1fr");
-    const plane = app.plane({ height: (w) => tf.clamp(w * 0.9, 250, 350), into: both });
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.9, 250, 350), into: both });
     let at = (i) => i; // the query in a row of the matrix
     const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 350, into: both });
     app.formula(
@@ -65,59 +68,71 @@ export default tf.explorer({
       question:
         "Four centroids begin side by side. After 12 steps, which share of the attention will lie on pairs that meet?",
       number: { unit: "%", near: 8 },
-      truth: (n) => 100 * n.mass,
+      truth: (numbers) => 100 * numbers.mass,
       then: { step: 12, k: 4, decay: 0.8, even: true },
       because:
         "Each centroid has come to rest in a group of its own, and most of the weight lies within groups.",
     });
 
-    return (k, n) => {
-      const { meet } = use(k);
+    return (state, numbers) => {
+      const { meet } = use(state);
       const order = (own) => tf.range(L).sort((a, b) => own[a] - own[b] || a - b);
-      const [rows, columns] = [order(n.queries), order(n.keys)];
+      const [rows, columns] = [order(numbers.queries), order(numbers.keys)];
       at = (i) => rows[i];
-      const mine = n.queries[k.query];
+      const mine = numbers.queries[state.query];
       const percent = (x) => question.tell(tf.percent(x));
       plane.show({
         title: "numbers: queries; dots: keys; arrows: centroids (thick: the query's)",
-        label: `Query ${k.query} belongs to centroid ${mine}, and meets ${n.meets.length} keys`,
+        label: `Query ${state.query} belongs to centroid ${mine}, and meets ${numbers.meets.length} keys`,
         x: { from: -1.6, to: 1.6, bare: true },
         y: { from: -1.6, to: 1.6, bare: true },
         square: true,
         marks: [
-          n.mu.map((c, m) => ({
-            ...{ arrow: [[0, 0], c], term: "near" },
+          numbers.mu.map((c, m) => ({
+            arrow: [[0, 0], c],
+            term: "near",
             ...(m === mine ? { colour: "attention", wide: 4 } : { wide: 2 }),
           })),
           { points: K.map(unit), colour: "key", name: "keys" },
           {
-            points: n.meets.map((j) => unit(K[j]).map((u) => u * 1.12)),
-            ...{ colour: "attention", name: "keys that the query meets", term: "meet" },
+            points: numbers.meets.map((j) => unit(K[j]).map((u) => u * 1.12)),
+            colour: "attention",
+            name: "keys that the query meets",
+            term: "meet",
           },
+          // the names stand outside the circle, on three rings so that neighbours do not overlap
           Q.map((x, i) => ({
-            ...{ text: String(i), colour: "query", bold: i === k.query },
+            text: String(i),
+            colour: "query",
+            bold: i === state.query,
             at: unit(x).map((u) => u * [1.24, 1.38, 1.52][i % 3]),
           })),
         ],
       });
-      const row = rows.indexOf(k.query);
+      const row = rows.indexOf(state.query);
       const weight = (i, j) => (meet(i, j) ? full[i][j] : Number.NaN);
       matrix.show({
         title: "weights of full attention where a pair meets, sorted by centroid",
-        label: `Row of query ${k.query}; arrow keys move it`,
-        ...{ rows: L, values: (i, j) => weight(rows[i], columns[j]), most: 0.5, row },
-        ...{ rowHeads: rows.map(String), columnHeads: columns.map(String) },
-        marks: [{ cells: n.meets.map((j) => [row, columns.indexOf(j)]), term: "meet" }],
+        label: `Row of query ${state.query}; arrow keys move it`,
+        rows: L,
+        values: (i, j) => weight(rows[i], columns[j]),
+        most: 0.5,
+        row,
+        rowHeads: rows.map(String),
+        columnHeads: columns.map(String),
+        marks: [{ cells: numbers.meets.map((j) => [row, columns.indexOf(j)]), term: "meet" }],
       });
       app.read({
-        "pairs that meet": percent(n.pairs),
-        "attention kept": percent(n.mass),
-        "query meets": `${n.meets.length} keys`,
+        "pairs that meet": percent(numbers.pairs),
+        "attention kept": percent(numbers.mass),
+        "query meets": `${numbers.meets.length} keys`,
       });
-      const told = question.open
+      const clustersText = question.open
         ? ""
-        : `: ${percent(n.pairs)} of the pairs, ${percent(n.mass)} of the attention`;
-      app.say(`After ${k.step} step${k.step === 1 ? "" : "s"} of ${k.k} centroids${told}.`);
+        : `: ${percent(numbers.pairs)} of the pairs, ${percent(numbers.mass)} of the attention`;
+      app.say(
+        `After ${state.step} step${state.step === 1 ? "" : "s"} of ${state.k} centroids${clustersText}.`,
+      );
     };
   },
 });

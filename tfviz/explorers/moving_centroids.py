@@ -16,14 +16,14 @@ def tokens() -> dict[str, list[list[float]]]:
     """Twelve queries and twelve keys in four loose groups, and where centroids begin."""
     dice = torch.Generator().manual_seed(2)
     middle = torch.tensor([0.3, 1.8, 3.4, 5.0])
-    found = {}
+    vectors = {}
     for name in ("Q", "K"):
         angle = middle[torch.randperm(L, generator=dice) % 4]
         angle = angle + 0.35 * torch.randn(L, generator=dice)
-        found[name] = LOUD * torch.stack([angle.cos(), angle.sin()], -1)
+        vectors[name] = LOUD * torch.stack([angle.cos(), angle.sin()], -1)
     start = torch.tensor([1.1, 0.9, 1.3, 0.7])
-    found["start"] = torch.stack([start.cos(), start.sin()], -1)
-    return {name: x.double().tolist() for name, x in found.items()}
+    vectors["start"] = torch.stack([start.cos(), start.sin()], -1)
+    return {name: x.double().tolist() for name, x in vectors.items()}
 
 
 class MovingCentroids(Explorer):
@@ -59,6 +59,6 @@ class MovingCentroids(Explorer):
 
         meet = routing.together(mine(Q, own[0]), mine(K, own[1])).any(0)
         A = (Q @ K.T / 2**0.5).softmax(-1)
-        found = {"mu": mu, "queries": own[0], "keys": own[1]}
+        clusters = {"mu": mu, "queries": own[0], "keys": own[1]}
         shares = {"pairs": meet.double().mean(), "mass": (A * meet).sum() / L}
-        return found | shares | {"meets": meet[self.query].nonzero().flatten()}
+        return clusters | shares | {"meets": meet[self.query].nonzero().flatten()}

@@ -42,7 +42,7 @@ const search = tf.keep((L, causal, block) => {
     const { mask } = measure(spec, L, causal);
     return counted(mask, spec, random.includes(spec.name) ? none : mask);
   });
-  const found = new Map();
+  const stacks = new Map();
   const take = (stack) => {
     if (stack.some((layer) => layer.most > most)) return;
     const diameter = diameterOf(stack, HOPS.high);
@@ -51,7 +51,7 @@ const search = tf.keep((L, causal, block) => {
     const worst = (name) => Math.max(...stack.map((layer) => layer[name]));
     const numbers = [worst("most"), diameter, worst("blocks"), worst("chance")];
     const key = numbers.join();
-    if (!found.has(key)) found.set(key, { numbers, stack: stack.map((layer) => layer.spec) });
+    if (!stacks.has(key)) stacks.set(key, { numbers, stack: stack.map((layer) => layer.spec) });
   };
   const pairs = singles.flatMap((a, n) =>
     singles.slice(n + 1).flatMap((b) => (a.spec.name === b.spec.name ? [] : [[a, b]])),
@@ -67,7 +67,7 @@ const search = tf.keep((L, causal, block) => {
   });
   for (const pair of hopeful) for (const stack of [pair, pair.toReversed()]) take(stack);
   const tried = singles.length + 3 * pairs.length;
-  const list = [...found.values()].sort((a, b) => byNumbers(a.numbers, b.numbers));
+  const list = [...stacks.values()].sort((a, b) => byNumbers(a.numbers, b.numbers));
   return { tried, found: list };
 });
 const byNumbers = (a, b) => {
@@ -81,15 +81,16 @@ const least = (L, hops) => Math.ceil(L ** (1 / hops) - 1e-9) - 1;
 
 // What keeps a budget; what beats another stands before it in the list.
 const answerOf = tf.keep((L, causal, block, most, hops, prefer) => {
-  const { tried, found } = search(L, causal, block);
-  const kept = found.filter(({ numbers }) => numbers[0] <= most && numbers[1] <= hops);
+  const { tried, found: stacks } = search(L, causal, block);
+  const kept = stacks.filter(({ numbers }) => numbers[0] <= most && numbers[1] <= hops);
   const front = [];
   for (const f of kept) if (!front.some((g) => beats(g, f))) front.push(f);
   const by = ["keys", "hops", "blocks"].indexOf(prefer);
   const first = (a, b) => a.numbers[by] - b.numbers[by] || byNumbers(a.numbers, b.numbers);
-  return { tried, found, kept, front, best: [...kept].sort(first)[0] };
+  return { tried, found: stacks, kept, front, best: [...kept].sort(first)[0] };
 });
-const answer = (k) => answerOf(k.L, k.causal, k.block, k.max_keys, k.max_hops, k.prefer);
+const answer = (state) =>
+  answerOf(state.L, state.causal, state.block, state.max_keys, state.max_hops, state.prefer);
 const CAUSAL = { name: "causal", params: {} };
 const shown = ({ stack }, { causal, L }) => {
   const ahead = (spec) => causal && measure(spec, L, false).ahead;
@@ -104,26 +105,27 @@ const points = (some) => {
 };
 
 export default tf.explorer({
-  numbers(k) {
-    const { tried, found, kept, front, best } = answer(k);
+  numbers(state) {
+    const { tried, found: results, kept, front, best } = answer(state);
     return {
       tried,
-      least: tf.range(HOPS.high, (n) => Math.max(1, least(k.L, n + 1))),
-      found: found.map((f) => f.numbers),
+      least: tf.range(HOPS.high, (n) => Math.max(1, least(state.L, n + 1))),
+      found: results.map((f) => f.numbers),
       kept: kept.length,
       front: front.map((f) => f.numbers),
       best: best?.numbers ?? [],
-      pairs: best ? best.stack.map((spec) => measure(spec, k.L, k.causal).pairs) : [],
+      pairs: best ? best.stack.map((spec) => measure(spec, state.L, state.causal).pairs) : [],
     };
   },
   setup(app) {
     const both = app.split("5fr 3fr");
-    const cloud = app.plane({ height: (w) => tf.clamp(w * 1.1, 240, 440), into: both });
+    const cloud = app.plane({ height: (width) => tf.clamp(width * 1.1, 240, 440), into: both });
     const side = tf.el("div");
     both.append(side);
     const masks = [0, 1].map(() => app.matrix({ tall: 190, into: side }));
     const table = app.table({
-      ...{ caption: "Nothing is better in one number without being worse in another", wrap: true },
+      caption: "Nothing is better in one number without being worse in another",
+      wrap: true,
       columns: ["keys", "hops", "blocks", "by lot", "pattern"],
       pick: (n) => choose(front[n]),
     });
@@ -165,26 +167,27 @@ export default tf.explorer({
         "8 tokens know of at most 8 each: 8 · 8 = 64. Two patterns in turn do it: first among neighbours, then across.",
     });
 
-    return (k, n, changed) => {
-      const all = answer(k);
-      if (Object.keys(k).some((name) => changed.has(name))) picked = undefined;
+    return (state, numbers, changed) => {
+      const all = answer(state);
+      if (Object.keys(state).some((name) => changed.has(name))) picked = undefined;
       const best = picked ?? all.best;
       front = all.front;
       const open = question.open;
       const drawn = open ? all.found.filter(({ numbers }) => numbers[1] > 2) : all.found;
-      const never = n.least.flatMap((keys, h) =>
+      const never = numbers.least.flatMap((keys, h) =>
         keys > 1 ? [[h + 1, Math.min(KEYS.high, keys)]] : [],
       );
       const axis = { from: 1, to: KEYS.high };
-      const budget = tf.box(1, k.max_keys, 0.5, k.max_hops);
+      const budget = tf.box(1, state.max_keys, 0.5, state.max_hops);
       cloud.show({
-        title: `${tf.count(n.tried)} tried: points are what they need to connect ${k.L} tokens`,
-        label: `Cloud of ${all.found.length} results by keys and hops; ${n.kept} keep the budget of ${k.max_keys} keys and ${k.max_hops} hops`,
+        title: `${tf.count(numbers.tried)} tried: points are what they need to connect ${state.L} tokens`,
+        label: `Cloud of ${all.found.length} results by keys and hops; ${numbers.kept} keep the budget of ${state.max_keys} keys and ${state.max_hops} hops`,
         x: { ...axis, label: "most keys in a row", log: true, ticks: [1, 2, 4, 8, 16, 32] },
         y: { label: "hops", from: 0.5, to: HOPS.high, whole: true },
         pick: (keys, hops) =>
           choose(drawn.find(({ numbers }) => numbers[0] === keys && numbers[1] === hops)),
         marks: [
+          // by counting alone, no pattern can be here: grey
           never.map(([h, keys]) => {
             const shape = tf.box(1, keys - 0.5, h - 0.5, h + 0.5);
             return { shape, colour: "grid", strength: 1 };
@@ -195,9 +198,12 @@ export default tf.explorer({
           { points: open ? [] : points(all.kept), colour: "attention", size: 4 },
           best && !open && { points: points([best]), colour: "query", size: 7 },
           {
-            ...{ handle: [k.max_keys, k.max_hops], knob: "max_keys", knobY: "max_hops" },
-            ...{ colour: "key", label: "the budget" },
-            text: `${k.max_keys} keys, ${k.max_hops} hops`,
+            handle: [state.max_keys, state.max_hops],
+            knob: "max_keys",
+            knobY: "max_hops",
+            colour: "key",
+            label: "the budget",
+            text: `${state.max_keys} keys, ${state.max_hops} hops`,
           },
         ],
       });
@@ -208,28 +214,30 @@ export default tf.explorer({
         matrix.show({
           title: spec ? layers : "?",
           label: spec ? `Mask of ${expression(spec)}` : "The pattern, once you have answered",
-          ...{ rows: k.L, bits: spec ? measure(spec, k.L, k.causal).mask : () => 0 },
+          rows: state.L,
+          bits: spec ? measure(spec, state.L, state.causal).mask : () => 0,
         });
       });
       const row = (f) => ({
-        ...{ head: String(f.numbers[0]), cells: [...f.numbers.slice(1), shown(f, k)] },
+        head: String(f.numbers[0]),
+        cells: [...f.numbers.slice(1), shown(f, state)],
         mine: f === best,
       });
       table.show(open ? [] : front.slice(0, 8).map(row));
-      const most = (k.max_keys + 1) ** k.max_hops;
+      const most = (state.max_keys + 1) ** state.max_hops;
       const why =
-        most < k.L
-          ? `Nobody can: after ${k.max_hops} hops a token has heard of at most (${k.max_keys} + 1)^${k.max_hops} = ${most} of ${k.L} tokens.`
-          : `None of the ${tf.count(n.tried)} does; counting does not forbid it.`;
+        most < state.L
+          ? `Nobody can: after ${state.max_hops} hops a token has heard of at most (${state.max_keys} + 1)^${state.max_hops} = ${most} of ${state.L} tokens.`
+          : `None of the ${tf.count(numbers.tried)} does; counting does not forbid it.`;
       go.disabled = !best;
       app.read({
-        tried: tf.count(n.tried),
-        "keep the budget": question.tell(tf.count(n.kept)),
+        tried: tf.count(numbers.tried),
+        "keep the budget": question.tell(tf.count(numbers.kept)),
         "keys, hops": open || !best ? "" : best.numbers.slice(0, 2).join(", "),
         blocks: open || !best ? "" : String(best.numbers[2]),
       });
-      const told = `${tf.count(n.kept)} results keep the budget. ${picked ? "Pressed on" : "Best"}`;
-      const answered = best ? `${told}: ${shown(best, k)}.` : why;
+      const keptText = `${tf.count(numbers.kept)} results keep the budget. ${picked ? "Pressed on" : "Best"}`;
+      const answered = best ? `${keptText}: ${shown(best, state)}.` : why;
       app.say(open ? "Answer first." : answered);
     };
   },

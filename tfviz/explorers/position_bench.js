@@ -8,11 +8,11 @@ const dash = (name) => DASHES[Math.max(0, Object.keys(WORDS).indexOf(name)) % DA
 
 // One number for each distance, for the encodings that know no other.
 const byDistance = tf.keep((L, d, base) =>
-  tf.range(L, (k) => tf.mean(tf.range(d / 2, (m) => hand(k, m, d, base)))),
+  tf.range(L, (distance) => tf.mean(tf.range(d / 2, (m) => hand(distance, m, d, base)))),
 );
 
 // What the places add, NaN where the encoding has no row; and its reach at each distance j − i.
-function made(name, table, L, d, base) {
+function scoresOf(name, table, L, d, base) {
   const at = CLOCKS.includes(name) && !table ? byDistance(L, d, base) : null;
   const score = (i, j) => {
     if (at) return at[Math.abs(i - j)];
@@ -39,22 +39,21 @@ function matrixOf({ bias, length, d, base }, name) {
   if (!caches.has(bias))
     caches.set(
       bias,
-      tf.keep((n, ...sizes) => made(n, bias[n], ...sizes)),
+      tf.keep((n, ...sizes) => scoresOf(n, bias[n], ...sizes)),
     );
   return caches.get(bias)(name, length, d, base);
 }
-const rowOf = (k, name, i) =>
-  Array.from(matrixOf(k, name).values.subarray(i * k.length, (i + 1) * k.length));
-const within = (k, key) => Math.min(k[key], k.length - 1);
+const rowOf = (state, name, i) =>
+  Array.from(matrixOf(state, name).values.subarray(i * state.length, (i + 1) * state.length));
 
-function numbers(k) {
-  const i = within(k, "row");
-  const rows = k.encodings.map((name) => rowOf(k, name, i));
-  const mine = rows[k.encodings.indexOf(k.chosen)];
+function numbers(state) {
+  const i = state.row;
+  const rows = state.encodings.map((name) => rowOf(state, name, i));
+  const mine = rows[state.encodings.indexOf(state.chosen)];
   // to the left, where a causal model looks
   const half = mine[i] > 0 ? tf.range(i + 1).find((m) => mine[i - m] < mine[i] / 2) : undefined;
   const seen = rows.map((row) => row.filter((x) => !Number.isNaN(x)));
-  return { rows: seen, spread: matrixOf(k, k.chosen).spread, half: half ?? -1 };
+  return { rows: seen, spread: matrixOf(state, state.chosen).spread, half: half ?? -1 };
 }
 
 const linesOf = (race, task) =>
@@ -81,20 +80,14 @@ export default tf.explorer({
       return app.matrix({ into: beside, lead: false, pick });
     });
     const below = app.split(tasks.length ? "1fr 1fr" : "1fr");
-    const tall = { into: below, height: (w) => tf.clamp(w * 0.7, 180, 230) };
+    const tall = { into: below, height: (width) => tf.clamp(width * 0.7, 180, 230) };
     const profile = app.plane({ ...tall, lead: true });
     const lost = tasks.length ? app.plane(tall) : null;
     const options = (list, text) => ({ options: list.map((x) => [x, text(x)]) });
     if (names.length > 1) app.knob("chosen", { as: "select", ...options(names, named) });
-    const last = () => app.get("length") - 1;
-    app.knob("length", {
-      write(length) {
-        const [row, column] = ["row", "column"].map((key) => Math.min(app.get(key), length - 1));
-        app.set({ length, row, column });
-      },
-    });
-    app.motion("row", { last, every: 90 });
-    app.knob("column", { last });
+    app.knob("length");
+    app.motion("row", { every: 90 });
+    app.knob("column");
     if (names.some((name) => CLOCKS.includes(name) && !bias[name])) {
       app.knob("d");
       app.knob("base", { format: tf.count });
@@ -105,27 +98,31 @@ export default tf.explorer({
       name: "another-query",
       question: `Another query is chosen: what does the curve of ${named(first)} do, by distance?`,
       chips: ["it stays the same", "it changes"],
-      truth: (n) => Number(n.spread > 1e-3),
+      truth: (numbers) => Number(numbers.spread > 1e-3),
       locks: ["row"],
       because:
         "The grey band holds the rows of all queries: a band without width knows only distance.",
     });
 
-    const view = (k, n) => {
-      const L = k.length;
-      const [i, j] = [within(k, "row"), within(k, "column")];
-      const { values, low, high } = matrixOf(k, k.chosen);
+    const view = (state, numbers) => {
+      const L = state.length;
+      const { row: i, column: j } = state;
+      const { values, low, high } = matrixOf(state, state.chosen);
       const v = values[i * L + j];
       const shown = (x) => (x === undefined || Number.isNaN(x) ? "no row" : tf.fixed(x));
       const said = shown(v);
       names.forEach((name, m) => {
-        const mine = name === k.chosen;
-        const own = matrixOf(k, name).values;
+        const mine = name === state.chosen;
+        const own = matrixOf(state, name).values;
         const past = { from: [0, 0], to: [trained - 1, trained - 1], dash: "4 3" };
         maps[m].show({
           title: `${named(name)}${mine ? " (chosen)" : ""}`,
           label: `${named(name)}: scores by place, ${L} queries down, ${L} keys across; query ${i}, key ${j}: ${shown(own[i * L + j])}; arrow keys move`,
-          ...{ rows: L, values: own, signed: true, most: 1, text: () => "" },
+          rows: L,
+          values: own,
+          signed: true,
+          most: 1,
+          text: () => "",
           ...(mine ? { row: i, column: j } : {}),
           frames: [
             ...(mine ? [{ colour: "attention" }] : []),
@@ -134,10 +131,13 @@ export default tf.explorer({
         });
       });
       const line = (name, ys, at, mine) => ({
-        ...{ line: ys, name: BRIEF[name] ?? named(name), ...at, bold: mine },
+        line: ys,
+        name: BRIEF[name] ?? named(name),
+        ...at,
+        bold: mine,
         ...(mine ? { colour: "attention", wide: 2.5 } : { wide: 1.25, dash: dash(name) }),
       });
-      const others = names.filter((name) => name !== k.chosen);
+      const others = names.filter((name) => name !== state.chosen);
       const band = tf
         .range(2 * L - 1, (m) => [m + 1 - L, low[m], high[m]])
         .filter(([, a, b]) => a <= b);
@@ -149,12 +149,15 @@ export default tf.explorer({
         marks: [
           !asked.open &&
             band.length && { area: band.filter(([x]) => x >= -i && x <= L - 1 - i), colour: "ink" },
-          [...others, k.chosen].map((name) =>
-            line(name, rowOf(k, name, i), { start: -i }, name === k.chosen),
+          [...others, state.chosen].map((name) =>
+            line(name, rowOf(state, name, i), { start: -i }, name === state.chosen),
           ),
           lost && i > trained && { rule: { x: -trained }, dash: "4 3" },
           !Number.isNaN(v) && {
-            ...{ handle: [j - i, v], knob: "column", colour: "key", text: `key ${j}` },
+            handle: [j - i, v],
+            knob: "column",
+            colour: "key",
+            text: `key ${j}`,
             to: (x) => ({ column: app.snap("column", x + i) }),
           },
         ],
@@ -162,15 +165,15 @@ export default tf.explorer({
       let loss = "";
       let ends;
       if (lost) {
-        const all = linesOf(race, k.task);
-        const me = all.find((x) => x.name === k.chosen);
+        const all = linesOf(race, state.task);
+        const me = all.find((x) => x.name === state.chosen);
         const at = { at: race.lengths };
         const doubled = race.lengths.filter((n) => Number.isInteger(Math.log2(n)));
         const reach = me && race.lengths.map((x, m) => [x, me.low[m], me.high[m]]);
-        const told = (x) => `${named(x.name)} ${x.mean.map(shown).join(", ")}`;
+        const curveText = (x) => `${named(x.name)} ${x.mean.map(shown).join(", ")}`;
         lost.show({
-          title: `measured: ${race.unit[k.task]}`,
-          label: `Measured loss against length, trained at ${trained}: ${all.map(told).join("; ")}`,
+          title: `measured: ${race.unit[state.task]}`,
+          label: `Measured loss against length, trained at ${trained}: ${all.map(curveText).join("; ")}`,
           x: { log: true, ticks: doubled, label: "length (log)" },
           y: {},
           marks: [
@@ -190,21 +193,21 @@ export default tf.explorer({
       const measured = ends ? ends.map(shown).join(" → ") : "not measured";
       app.read({
         "score of i and j by place": said,
-        ...(asked.open ? {} : { "rows differ at one distance by up to": tf.fixed(n.spread) }),
-        "first below half its peak at distance": n.half < 0 ? "never" : n.half,
+        ...(asked.open ? {} : { "rows differ at one distance by up to": tf.fixed(numbers.spread) }),
+        "first below half its peak at distance": numbers.half < 0 ? "never" : numbers.half,
         ...(lost ? { [`loss at ${trained} → longest`]: measured } : {}),
       });
       const where = Number.isNaN(v)
         ? `has no row for ${Math.max(i, j)}`
         : `query ${i} and key ${j}, ${Math.abs(i - j)} apart, score ${said}`;
-      const differ = `; at one distance rows differ by up to ${tf.fixed(n.spread)}`;
-      app.say(`${named(k.chosen)}: ${where}${asked.open ? "" : differ}${loss}.`);
+      const differ = `; at one distance rows differ by up to ${tf.fixed(numbers.spread)}`;
+      app.say(`${named(state.chosen)}: ${where}${asked.open ? "" : differ}${loss}.`);
     };
     const python = () => {
-      const k = app.all();
+      const state = app.all();
       const given = Object.keys(bias).filter((name) => !tf.data.known.includes(name));
       const more = given.length ? `, bias={${given.map((name) => `"${name}": …`).join(", ")}}` : "";
-      const knobs = Object.entries(k).map(([key, value]) => `${key}=${tf.python(value)}`);
+      const knobs = Object.entries(state).map(([key, value]) => `${key}=${tf.python(value)}`);
       return `PositionBench(${tf.python(names)}, ${knobs.join(", ")}${more})`;
     };
     return Object.assign(view, { python });

@@ -18,8 +18,15 @@ from tfviz.position.sinusoidal_pe import hand
 LENGTHS = (16, 32, 64, 128, 256)
 BASES = (2.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 WORDS = {
-    **{"none": "no positions", "sinusoidal": "sinusoidal", "learned": "learned", "shaw": "Shaw"},
-    **{"xl": "Transformer-XL", "t5": "T5 bias", "alibi": "ALiBi", "rotary": "rotary", "da": "DA"},
+    "none": "no positions",
+    "sinusoidal": "sinusoidal",
+    "learned": "learned",
+    "shaw": "Shaw",
+    "xl": "Transformer-XL",
+    "t5": "T5 bias",
+    "alibi": "ALiBi",
+    "rotary": "rotary",
+    "da": "DA",
 }
 """The encodings that the bench knows, and how it writes them."""
 CLOCKS = ("sinusoidal", "rotary")
@@ -56,8 +63,8 @@ class PositionBench(Explorer):
     encodings = given(t.List(t.Unicode(), ["sinusoidal", "learned"]), optional=True)
     chosen = knob("", of=lambda e: e.encodings, label="encoding in colour")
     length = knob(128, of=LENGTHS, label="positions drawn", letter="L")
-    row = knob(40, low=0, high=LENGTHS[-1] - 1, label="query", letter="i")
-    column = knob(24, low=0, high=LENGTHS[-1] - 1, label="key", letter="j")
+    row = knob(40, low=0, high=length - 1, label="query", letter="i")
+    column = knob(24, low=0, high=length - 1, label="key", letter="j")
     d = knob(64, of=(4, 8, 16, 32, 64, 128), label="numbers in a vector", letter="d")
     base = knob(10_000.0, of=BASES, label="base of the speeds")
     bias = given(t.Dict(), optional=True)
@@ -104,7 +111,7 @@ class PositionBench(Explorer):
     def numbers(self) -> Numbers:
         """The query's row in each encoding, as far as it has one; how far the rows of the chosen
         one differ at a distance; at which distance to the left it falls below half (−1: never)."""
-        i, chosen = min(self.row, self.length - 1), self.matrix(self.chosen)
+        i, chosen = self.row, self.matrix(self.chosen)
         diagonals = [chosen.diagonal(n) for n in range(1 - self.length, self.length)]
         seen = [x[~x.isnan()] for x in diagonals]
         spread = max((float(x.max() - x.min()) for x in seen if len(x)), default=0.0)

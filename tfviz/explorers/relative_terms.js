@@ -6,15 +6,15 @@ const square = (n, f) => tf.range(n, (i) => tf.range(n, (j) => f(i, j)));
 
 // The smallest distance of every bucket, in whole numbers as in Python.
 const edges = tf.keep((buckets, far) => {
-  const found = tf.range(buckets / 2);
+  const firsts = tf.range(buckets / 2);
   const rest = BigInt(buckets - buckets / 2);
   const e = BigInt(buckets / 2);
   let n = e;
   for (let m = 0n; m < rest; m++) {
     while (n ** rest < BigInt(far) ** m * e ** (rest - m)) n++;
-    found.push(Number(n));
+    firsts.push(Number(n));
   }
-  return found;
+  return firsts;
 });
 function bucketOf(n, { buckets, far, future }) {
   const half = future ? buckets / 2 : buckets;
@@ -27,8 +27,10 @@ function fourTerms({ Q, K, R, u, v, terms }) {
   const L = Q.length;
   const r = (i, j) => R[L - 1 - (i - j)];
   const four = [
-    ...[square(L, (i, j) => tf.dot(Q[i], K[j])), square(L, (i, j) => tf.dot(Q[i], r(i, j)))],
-    ...[square(L, (_, j) => tf.dot(u, K[j])), square(L, (i, j) => tf.dot(v, r(i, j)))],
+    square(L, (i, j) => tf.dot(Q[i], K[j])),
+    square(L, (i, j) => tf.dot(Q[i], r(i, j))),
+    square(L, (_, j) => tf.dot(u, K[j])),
+    square(L, (i, j) => tf.dot(v, r(i, j))),
   ];
   const all = (i, j) => tf.sum(four.map((table, n) => (terms[n] ? table[i][j] : 0)));
   return [...four, square(L, (i, j) => all(i, j) / Math.sqrt(u.length))];
@@ -47,14 +49,17 @@ const VIEWS = {
   labels: ({ L, k }) => square(L, (i, j) => labelOf(i, j, k)),
   terms: fourTerms,
   shift,
-  buckets: (k) => square(bucketed, (i, j) => bucketOf(i - j, k)),
+  buckets: (state) => square(bucketed, (i, j) => bucketOf(i - j, state)),
 };
-const numbers = (k) => ({ shown: VIEWS[k.view](k) });
+const numbers = (state) => ({ shown: VIEWS[state.view](state) });
 const TERMS = ["q·k", "q·r", "u·k", "v·r"];
 const WHAT = ["content", "content, place", "every query, content", "every query, place"];
 const STEPS = [
-  ...["each query by each distance", "a zero in front of every row"],
-  ...["the same numbers, cut into rows of 5", "first row dropped", "keys after the query masked"],
+  "each query by each distance",
+  "a zero in front of every row",
+  "the same numbers, cut into rows of 5",
+  "first row dropped",
+  "keys after the query masked",
 ];
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -63,9 +68,9 @@ const QUESTIONS = {
     name: "which-k",
     question: `With L = ${L}, from which k on does a larger k change nothing?`,
     number: { near: 0 },
-    truth: (_, k) =>
+    truth: (numbers, state) =>
       tf.range(L + 1).find((m) => same(VIEWS.labels({ L, k: m }), VIEWS.labels({ L, k: L }))) ??
-      k.k,
+      state.k,
     locks: ["k"],
     because: "No key stands further away than L − 1: beyond that nothing is clipped.",
   }),
@@ -89,7 +94,8 @@ const QUESTIONS = {
     name: "shares",
     question: "How many distances are in the bucket of distance 22?",
     number: { near: 0 },
-    truth: (_, k) => tf.range(999).filter((n) => bucketOf(n, k) === bucketOf(22, first)).length,
+    truth: (numbers, state) =>
+      tf.range(999).filter((n) => bucketOf(n, state) === bucketOf(22, first)).length,
     because: "From half of the buckets on, each is wider than the one before, as on a log axis.",
   }),
 };
@@ -105,7 +111,7 @@ export default tf.explorer({
     const { words, view: first } = app.values();
     const own = app.get("prompt");
     const side = () =>
-      ({ ...{ terms: words.length, shift: shifted, buckets: bucketed }, labels: app.get("L") })[
+      ({ terms: words.length, shift: shifted, buckets: bucketed, labels: app.get("L") })[
         app.get("view")
       ];
     const pick = (row, column) => app.set({ row, column });
@@ -138,39 +144,48 @@ export default tf.explorer({
       shift: [app.motion("step", { every: 1500 }).slider],
       buckets: [app.knob("buckets"), app.knob("far"), app.knob("future")],
     };
-    const [, other] = ["row", "column"].map((key) => app.knob(key, { last: () => side() - 1 }));
+    const [, columnKnob] = ["row", "column"].map((key) =>
+      app.knob(key, { last: () => side() - 1 }),
+    );
     const asked = app.ask(QUESTIONS[first](app.first));
 
     const hidden = () => asked.open && app.get("view") === first;
 
     const draw = {
-      labels(k, table, i, j) {
-        const { L, causal } = k;
+      labels(state, table, i, j) {
+        const { L, causal } = state;
         const n = table[i][j];
         const shut = causal && j > i;
         const allowed = table.map((row, r) => row.filter((_, c) => !causal || c <= r));
         const used = (m) => allowed.flat().includes(m);
-        const handle = [Math.max(0, i - k.k) + 0.5, i + 0.5];
+        const handle = [Math.max(0, i - state.k) + 0.5, i + 0.5];
         const to = (x) => ({ k: app.snap("k", i - x + 0.5) });
         big.show({
-          title: `label of each pair, from −${k.k} to ${k.k}: drag the dot`,
-          label: `Labels of ${L} by ${L} pairs for k = ${k.k}; query ${i}, key ${j}`,
-          ...{ rows: L, signed: true, most: k.k || 1, row: i, column: j },
+          title: `label of each pair, from −${state.k} to ${state.k}: drag the dot`,
+          label: `Labels of ${L} by ${L} pairs for k = ${state.k}; query ${i}, key ${j}`,
+          rows: L,
+          signed: true,
+          most: state.k || 1,
+          row: i,
+          column: j,
           values: (r, c) => (causal && c > r ? Number.NaN : table[r][c]),
           text: (r, c) => sign(table[r][c]),
           frames: [{ cell: [i, j] }],
-          handles: [{ handle, knob: "k", text: `k = ${k.k}`, to }],
+          handles: [{ handle, knob: "k", text: `k = ${state.k}`, to }],
         });
-        const all = tf.range(2 * k.k + 1, (m) => m - k.k);
+        const all = tf.range(2 * state.k + 1, (m) => m - state.k);
         strip.show({
           title: "Pᵏ: one row for each label; hatched: no pair here has it",
           label: `${all.filter(used).length} of ${all.length} labels are in use`,
-          ...{ rows: 1, columns: all.length, signed: true, most: k.k || 1 },
+          rows: 1,
+          columns: all.length,
+          signed: true,
+          most: state.k || 1,
           values: all.map((m) => (used(m) ? m : Number.NaN)),
           text: (_, c) => sign(all[c]),
-          frames: shut ? [] : [{ cell: [0, n + k.k] }],
+          frames: shut ? [] : [{ cell: [0, n + state.k] }],
         });
-        const edge = allowed.flat().filter((m) => Math.abs(m) === k.k).length;
+        const edge = allowed.flat().filter((m) => Math.abs(m) === state.k).length;
         app.read({
           "rows in each table": all.length,
           "of them in use here": all.filter(used).length,
@@ -182,40 +197,52 @@ export default tf.explorer({
         const share = mates > 1 ? many : "No other key of this query has that label";
         return shut ? "after the query, not allowed" : `j − i = ${sign(j - i)}${clipped}. ${share}`;
       },
-      terms(k, all, i, j) {
+      terms(state, all, i, j) {
         const L = words.length;
         const top = Math.max(1e-9, ...all.slice(0, 4).flat(2).map(Math.abs));
         const most = Math.max(1e-9, ...all[4].flat().map(Math.abs));
         big.show({
-          title: `the sum of those that are on, divided by √${k.u.length}`,
+          title: `the sum of those that are on, divided by √${state.u.length}`,
           label: `Sum of the terms for ${words.join(", ")}; arrow keys choose a pair`,
-          ...{ rows: L, rowHeads: words, columnHeads: words, row: i, column: j, signed: true },
-          ...{ values: all[4], most, text: (r, c) => tf.fixed(all[4][r][c], 1) },
+          rows: L,
+          rowHeads: words,
+          columnHeads: words,
+          row: i,
+          column: j,
+          signed: true,
+          values: all[4],
+          most,
+          text: (r, c) => tf.fixed(all[4][r][c], 1),
           frames: [{ cell: [i, j] }],
         });
         four.forEach((view, n) => {
-          const on = k.terms[n];
+          const on = state.terms[n];
           view.show({
             title: on ? TERMS[n] : `${TERMS[n]}  off`,
             label: `The term ${TERMS[n]}, ${on ? "on" : "off"}; arrow keys choose a pair`,
-            ...{ rows: L, most: on ? top : 4 * top, signed: true, row: i, column: j },
-            ...{ values: (r, c) => (hidden() ? 0 : all[n][r][c]), text: () => "" },
+            rows: L,
+            most: on ? top : 4 * top,
+            signed: true,
+            row: i,
+            column: j,
+            values: (r, c) => (hidden() ? 0 : all[n][r][c]),
+            text: () => "",
             marks: [{ cells: [[i, j]], term: `term${n}`, colour: "query" }],
           });
         });
-        const found = all.slice(0, 4).map((table) => table[i][j]);
-        const listed = found.map((x, n) => (k.terms[n] ? tf.fixed(x) : "off"));
+        const termsHere = all.slice(0, 4).map((table) => table[i][j]);
+        const listed = termsHere.map((x, n) => (state.terms[n] ? tf.fixed(x) : "off"));
         app.read({
           [`q·k + q·r + u·k + v·r, distance ${sign(i - j)}`]: hidden() ? "?" : listed.join(" + "),
-          [`sum / √${k.u.length}`]: tf.fixed(all[4][i][j]),
+          [`sum / √${state.u.length}`]: tf.fixed(all[4][i][j]),
         });
         const best = tf.best(all[4][i]);
         const parts = TERMS.map((name, n) => `${name} ${listed[n]}`);
-        const told = hidden() ? "" : `: ${parts.join(", ")}`;
-        return `“${words[i]}” asks “${words[j]}”${told}. Highest score of “${words[i]}”: “${words[best]}”`;
+        const partsText = hidden() ? "" : `: ${parts.join(", ")}`;
+        return `“${words[i]}” asks “${words[j]}”${partsText}. Highest score of “${words[i]}”: “${words[best]}”`;
       },
-      shift(k, table, i) {
-        const { step } = k;
+      shift(state, table, i) {
+        const { step } = state;
         const [rows, columns] = [table.length, table[0].length];
         const at = (x) => [Math.floor((x - 1) / shifted), (x - 1) % shifted];
         const early = step ? () => "" : (c) => `r${shifted - 1 - c}`;
@@ -223,7 +250,10 @@ export default tf.explorer({
         big.show({
           title: `${step}. ${STEPS[step]}`,
           label: `Rel-shift, step ${step}: ${STEPS[step]}. Up and down choose the query to follow`,
-          ...{ rows, columns, most: 1, row: step === 2 ? undefined : i },
+          rows,
+          columns,
+          most: 1,
+          row: step === 2 ? undefined : i,
           values: (r, c) => {
             if (step === 4 && c > r) return Number.NaN;
             const x = table[r][c];
@@ -244,8 +274,8 @@ export default tf.explorer({
         const done = `Query ${i} now has distance ${i} under key 0 and distance 0 under key ${i}`;
         return `Step ${step} of 4: ${STEPS[step]}. ${step >= 3 ? done : `Query ${i} must move left by ${shifted - 1 - i}`}`;
       },
-      buckets(k, table, i, j) {
-        const { buckets, far, future } = k;
+      buckets(state, table, i, j) {
+        const { buckets, far, future } = state;
         const half = future ? buckets / 2 : buckets;
         const shade = (b) =>
           (1 - (0.92 * (b % half)) / (half - 1)) * (future && b >= half ? -1 : 1);
@@ -259,13 +289,17 @@ export default tf.explorer({
         big.show({
           title: "bucket of each pair: the stronger, the nearer",
           label: `Buckets of ${bucketed} by ${bucketed} pairs; query ${i}, key ${j}. Arrow keys choose a pair`,
-          ...{ rows: bucketed, signed: true, most: 1, row: i, column: j },
+          rows: bucketed,
+          signed: true,
+          most: 1,
+          row: i,
+          column: j,
           values: (r, c) => (!future && c > r ? Number.NaN : shade(table[r][c])),
           frames: [{ cell: [i, j] }],
         });
         const side = future && j > i ? half : 0;
         const end = Math.max(bucketed, far + 6);
-        const one = { ...k, buckets: half, future: false };
+        const one = { ...state, buckets: half, future: false };
         const stair = (x) => [x, side + bucketOf(Math.floor(x), one)];
         curve.show({
           title: "bucket against distance: drag the violet dot, and where the last begins",
@@ -278,7 +312,10 @@ export default tf.explorer({
             { handle: [far, side + half], knob: "far", colour: "ink", text: String(far) },
             !shut &&
               !hidden() && {
-                ...{ handle: [n, b], knob: "column", label: "distance", text: `distance ${n}` },
+                handle: [n, b],
+                knob: "column",
+                label: "distance",
+                text: `distance ${n}`,
                 to: (x) => ({ column: app.snap("column", j > i ? i + x : i - x) }),
               },
           ],
@@ -293,8 +330,8 @@ export default tf.explorer({
       },
     };
 
-    return (k, n) => {
-      const { view } = k;
+    return (state, numbers) => {
+      const { view } = state;
       app.prompt(view === first && own ? own : prompts[view]);
       for (const [name, fields] of Object.entries(only))
         for (const field of fields) {
@@ -305,9 +342,9 @@ export default tf.explorer({
       parts.hidden = formula.hidden = view !== "terms";
       curve.box.hidden = view !== "buckets";
       asked.node?.toggleAttribute("hidden", view !== first);
-      const [i, j] = [k.row, k.column].map((x) => Math.min(x, side() - 1));
-      other.row.hidden = view === "shift";
-      const words = draw[view](k, n.shown, i, j);
+      const [i, j] = [state.row, state.column].map((x) => Math.min(x, side() - 1));
+      columnKnob.row.hidden = view === "shift";
+      const words = draw[view](state, numbers.shown, i, j);
       const named = ["labels", "buckets"].includes(view) ? `Query ${i}, key ${j}: ` : "";
       app.say(`${named}${words}.`);
     };

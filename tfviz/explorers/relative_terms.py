@@ -46,8 +46,11 @@ class RelativeTerms(Explorer):
     asks = PROMPTS
     narrow = 640
     data = handed(
-        **{"label": Formula(shaw.label), "prompts": PROMPTS, "starts": STARTS},
-        **{"shifted": SHIFTED, "bucketed": BUCKETED},
+        label=Formula(shaw.label),
+        prompts=PROMPTS,
+        starts=STARTS,
+        shifted=SHIFTED,
+        bucketed=BUCKETED,
     )
 
     view = knob("labels", of=VIEWS, label="view")

@@ -25,11 +25,15 @@ function turned(x, place, base) {
   });
 }
 
-function numbers(k) {
-  const [q, key] = k.pairs[k.pair];
-  const at = (x, place) => turned(x, (place + k.shift) / k.interpolate, k.base);
-  const list = arrows(k, (k.i - k.j) / k.interpolate);
-  return { arrows: list.map(tip), score: shadow(list), product: tf.dot(at(q, k.i), at(key, k.j)) };
+function numbers(state) {
+  const [q, key] = state.pairs[state.pair];
+  const at = (x, place) => turned(x, (place + state.shift) / state.interpolate, state.base);
+  const list = arrows(state, (state.i - state.j) / state.interpolate);
+  return {
+    arrows: list.map(tip),
+    score: shadow(list),
+    product: tf.dot(at(q, state.i), at(key, state.j)),
+  };
 }
 
 export default tf.explorer({
@@ -41,7 +45,9 @@ export default tf.explorer({
     const many = pairs[names[0]][0].length / 2;
     const perLine = (w) => Math.min(many, Math.max(2, Math.floor(w / 74)));
     const lines = (w) => Math.ceil(many / perLine(w));
-    const faces = app.plane({ height: (w) => lines(w) * Math.min(178, w / perLine(w) + 32) + 8 });
+    const faces = app.plane({
+      height: (width) => lines(width) * Math.min(178, width / perLine(width) + 32) + 8,
+    });
     const below = app.split("1fr 1fr");
     const [sum, graph] = [0, 1].map(() => app.plane({ into: below, height: () => 210 }));
     app.formula("score = Σ |{query:qₘ}| |{key:kₘ}| cos( {attention:(i − j) θₘ + αₘ − βₘ} )");
@@ -60,73 +66,85 @@ export default tf.explorer({
       name: "both-move",
       question: "Both positions move by 100: what does the score do?",
       chips: ["it grows", "it falls", "it stays as it is"],
-      truth: (n) => (Math.abs(n.product - before) < 1e-6 ? 2 : n.product > before ? 0 : 1),
+      truth: (numbers) =>
+        Math.abs(numbers.product - before) < 1e-6 ? 2 : numbers.product > before ? 0 : 1,
       then: { shift: app.first.shift === 100 ? 200 : 100 },
       because:
         "All hands turn, each pair of them together: the angle between them knows only i − j.",
     });
 
-    return (k, n) => {
-      const [q, key] = k.pairs[k.pair];
-      const distance = k.i - k.j;
-      const theta = speeds(2 * many, k.base);
-      const list = arrows(k, distance / k.interpolate);
+    return (state, numbers) => {
+      const [q, key] = state.pairs[state.pair];
+      const distance = state.i - state.j;
+      const theta = speeds(2 * many, state.base);
+      const list = arrows(state, distance / state.interpolate);
       const lengths = [q, key].flatMap((x) => tf.range(many, (m) => polar(x, m)[0]));
       const longest = Math.max(1e-9, ...lengths);
       const columns = perLine(faces.width);
+      // one clock a pair of numbers: the hands of query and key, and the angle between them
       const clocks = theta.flatMap((w, m) => {
         const [x, y] = [m % columns, -1.35 * Math.floor(m / columns)];
         const hand = (v, place) => {
           const [length, start] = polar(v, m);
-          return [(0.38 * length) / longest, start + ((place + k.shift) / k.interpolate) * w];
+          return [
+            (0.38 * length) / longest,
+            start + ((place + state.shift) / state.interpolate) * w,
+          ];
         };
         const between = (((list[m][1] % TURN) + 1.5 * TURN) % TURN) - TURN / 2 || 0; // −π … π
         const degrees = (between * 360) / TURN;
-        const [mine, other] = [hand(q, k.i), hand(key, k.j)];
+        const [queryHand, keyHand] = [hand(q, state.i), hand(key, state.j)];
         const to = (arrow) => tip(arrow).map((c, axis) => c + [x, y][axis]);
-        const wedge = tf.arc(x, y, 0.2, other[1], other[1] + between);
+        const wedge = tf.arc(x, y, 0.2, keyHand[1], keyHand[1] + between);
         return [
           { line: tf.arc(x, y, 0.43), colour: "grid", wide: 1 },
           { shape: [[x, y], ...wedge], colour: "attention", strength: 0.35, term: "attention" },
-          { arrow: [[x, y], to(other)], colour: "key", wide: 2.5, term: "key" },
-          { arrow: [[x, y], to(mine)], colour: "query", wide: 3, term: "query" },
+          { arrow: [[x, y], to(keyHand)], colour: "key", wide: 2.5, term: "key" },
+          { arrow: [[x, y], to(queryHand)], colour: "query", wide: 3, term: "query" },
           { text: `${tf.fixed(degrees, 0)}°`, at: [x, y - 0.56], colour: "attention" },
         ];
       });
       faces.show({
         title: `clock m = 0 … ${many - 1}: hands of query and key, violet the angle between`,
-        label: `${many} clocks, query at ${k.i + k.shift}, key at ${k.j + k.shift}`,
-        ...{ square: true, hover: false, marks: clocks },
+        label: `${many} clocks, query at ${state.i + state.shift}, key at ${state.j + state.shift}`,
+        square: true,
+        hover: false,
+        marks: clocks,
         x: { from: -0.47, to: columns - 0.53, bare: true },
         y: { from: -1.35 * (lines(faces.width) - 1) - 0.68, to: 0.46, bare: true },
       });
+      // the arrows end to end: each begins where the one before it ends
       const all = tf.sum(list.map(([r]) => r)) || 1;
       const ends = [[0, 0]];
-      for (const [x, y] of n.arrows) ends.push([ends.at(-1)[0] + x, ends.at(-1)[1] + y]);
+      for (const [x, y] of numbers.arrows) ends.push([ends.at(-1)[0] + x, ends.at(-1)[1] + y]);
       const tall = Math.max(0.3 * all, ...ends.map(([, y]) => 1.15 * Math.abs(y)));
       const format = (x) => tf.fixed(x, 1);
       sum.show({
         title: "the violet arrows end to end: how far right they get is the score",
-        label: `Arrows of ${many} clocks end to end reach ${tf.fixed(n.score)} of at most ${tf.fixed(all)}`,
-        ...{ square: true, hover: false },
+        label: `Arrows of ${many} clocks end to end reach ${tf.fixed(numbers.score)} of at most ${tf.fixed(all)}`,
+        square: true,
+        hover: false,
         x: { from: -1.05 * all, to: 1.05 * all, ticks: [-all, 0, all], format },
         y: { from: -tall, to: tall, bare: true },
         marks: [
           { rule: { x: 0 }, colour: "grid" },
           { rule: { y: 0 }, colour: "grid" },
-          { line: [ends.at(-1), [n.score, -tall]], colour: "muted", dash: "3 3", wide: 1 },
-          { line: [-tall, -tall], at: [0, n.score], colour: "attention", wide: 6 },
+          { line: [ends.at(-1), [numbers.score, -tall]], colour: "muted", dash: "3 3", wide: 1 },
+          { line: [-tall, -tall], at: [0, numbers.score], colour: "attention", wide: 6 },
           tf.range(many, (m) => ({
-            ...{ arrow: [ends[m], ends[m + 1]], colour: "attention", wide: 3, term: "attention" },
+            arrow: [ends[m], ends[m + 1]],
+            colour: "attention",
+            wide: 3,
+            term: "attention",
           })),
         ],
       });
       const curve = (factor) =>
-        tf.range(8 * FAR + 1, (m) => [m / 4 - FAR, shadow(arrows(k, (m / 4 - FAR) / factor))]);
+        tf.range(8 * FAR + 1, (m) => [m / 4 - FAR, shadow(arrows(state, (m / 4 - FAR) / factor))]);
       const halves = (x) => (x * FAR) / 2;
       graph.show({
         title: "score by distance i − j: drag the dot; left of 0 the key comes later",
-        label: `Score for distances ${-FAR} to ${FAR}; at ${distance} it is ${tf.fixed(n.score)}`,
+        label: `Score for distances ${-FAR} to ${FAR}; at ${distance} it is ${tf.fixed(numbers.score)}`,
         x: { from: -FAR, to: FAR, label: "distance i − j", ticks: [-2, -1, 0, 1, 2].map(halves) },
         y: { from: -all, to: all, ticks: [0], format: () => "0" },
         marks: [
@@ -135,19 +153,24 @@ export default tf.explorer({
             { rule: { x: trained }, colour: "ink", dash: "5 4" },
             { text: `trained to ${trained}`, at: [trained, -0.9 * all], dx: 4, align: "start" },
           ],
-          k.interpolate > 1 && { line: curve(1), colour: "muted", wide: 1 },
-          { line: curve(k.interpolate), colour: "attention" },
-          { handle: [distance, n.score], name: "distance", to: go, text: `distance ${distance}` },
+          state.interpolate > 1 && { line: curve(1), colour: "muted", wide: 1 },
+          { line: curve(state.interpolate), colour: "attention" },
+          {
+            handle: [distance, numbers.score],
+            name: "distance",
+            to: go,
+            text: `distance ${distance}`,
+          },
         ],
       });
       app.read({
         "distance i − j": tf.fixed(distance, 0),
-        "score, from the distance": tf.fixed(n.score, 3),
-        "score, from the turned vectors": tf.fixed(n.product, 3),
-        "slowest clock: one turn in": `${tf.count((TURN * k.interpolate) / theta.at(-1))} positions`,
+        "score, from the distance": tf.fixed(numbers.score, 3),
+        "score, from the turned vectors": tf.fixed(numbers.product, 3),
+        "slowest clock: one turn in": `${tf.count((TURN * state.interpolate) / theta.at(-1))} positions`,
       });
-      const where = `Query at ${k.i + k.shift}, key at ${k.j + k.shift}`;
-      app.say(`${where}: distance ${tf.fixed(distance, 0)}, score ${tf.fixed(n.score)}`);
+      const where = `Query at ${state.i + state.shift}, key at ${state.j + state.shift}`;
+      app.say(`${where}: distance ${tf.fixed(distance, 0)}, score ${tf.fixed(numbers.score)}`);
     };
   },
 });

@@ -26,7 +26,7 @@ export default tf.explorer({
     const both = app.split("1fr 1fr");
     const axes = ["block u", "keys' block v"];
     const matrix = app.matrix({ axes, tall: 330, into: both, pick: (block) => app.set({ block }) });
-    const sums = app.plane({ height: (w) => tf.clamp(w * 0.75, 220, 320), into: both });
+    const sums = app.plane({ height: (width) => tf.clamp(width * 0.75, 220, 320), into: both });
     app.formula("P = exp(R/τ),  then {rows:rows ÷ their sums}, {columns:columns ÷ their sums}, …");
     app.motion("step", { every: 600 });
     app.knobsOf("tau", "block");
@@ -35,20 +35,26 @@ export default tf.explorer({
       question:
         "One normalisation of rows is a softmax: blocks 2 and 3 both want block 3. When columns must sum to one as well, which block does block 2 get?",
       chips: tf.range(n, (j) => `block ${j}`),
-      truth: (found) => found.most[2],
+      truth: (numbers) => numbers.most[2],
       then: { step: 20, tau: 0.2, block: 2 },
       because: "Block 3 gives up more by going elsewhere: 2's second choice is nearly as good.",
     });
 
-    return (k, found) => {
-      const { P, columns } = found;
-      const turnOf = k.step === 0 ? "no normalisation yet" : k.step % 2 ? "rows" : "columns";
+    return (state, numbers) => {
+      const { P, columns } = numbers;
+      const turnOf =
+        state.step === 0 ? "no normalisation yet" : state.step % 2 ? "rows" : "columns";
       matrix.show({
-        title: k.step ? `P after ${k.step}: last came the ${turnOf}` : "exp(R/τ), largest = 1",
-        label: `Row of block ${k.block}; arrow keys move it`,
-        ...{ rows: n, values: P, most: 1, row: k.block },
+        title: state.step
+          ? `P after ${state.step}: last came the ${turnOf}`
+          : "exp(R/τ), largest = 1",
+        label: `Row of block ${state.block}; arrow keys move it`,
+        rows: n,
+        values: P,
+        most: 1,
+        row: state.block,
         text: (i, j) => tf.fixed(P[i][j], 2),
-        marks: [{ cells: tf.range(n, (j) => [k.block, j]), term: "rows" }],
+        marks: [{ cells: tf.range(n, (j) => [state.block, j]), term: "rows" }],
       });
       sums.show({
         title: "sums of the columns: how often each block of keys is given away",
@@ -60,15 +66,15 @@ export default tf.explorer({
           { rule: { y: 1 }, colour: "muted" },
         ],
       });
-      const off = Math.max(...[...columns, ...found.rows].map((x) => Math.abs(x - 1)));
+      const off = Math.max(...[...columns, ...numbers.rows].map((x) => Math.abs(x - 1)));
       app.read({
         "farthest sum from 1": tf.fixed(off, 3),
-        "block u gets most of": `block ${found.most[k.block]}, ${tf.fixed(Math.max(...P[k.block]), 2)}`,
-        "different first choices": `${new Set(found.most).size} of ${n}`,
+        "block u gets most of": `block ${numbers.most[state.block]}, ${tf.fixed(Math.max(...P[state.block]), 2)}`,
+        "different first choices": `${new Set(numbers.most).size} of ${n}`,
       });
-      const told = question.open ? "" : ` Block 2 gets most of block ${found.most[2]}.`;
+      const mostText = question.open ? "" : ` Block 2 gets most of block ${numbers.most[2]}.`;
       app.say(
-        `${k.step} normalisation${k.step === 1 ? "" : "s"}, the farthest sum is ${tf.fixed(off, 2)} from one.${told}`,
+        `${state.step} normalisation${state.step === 1 ? "" : "s"}, the farthest sum is ${tf.fixed(off, 2)} from one.${mostText}`,
       );
     };
   },

@@ -24,7 +24,7 @@ export default tf.explorer({
     const ends = [0, 1].map((c) => [Math.min, Math.max].map((of) => of(...V.map((v) => v[c]))));
     const middle = ends.map(tf.mean);
     const pair = app.split("1fr 1fr");
-    const tall = { into: pair, height: (w) => Math.min(w, 290) };
+    const tall = { into: pair, height: (width) => Math.min(width, 290) };
     const [asks, blends] = [app.plane(tall), app.plane(tall)];
     app.formula(
       "{weight:a} = softmax( β {key:K} {query:q} ),   {attention:z} = Σ {weight:a} {value:v}",
@@ -46,11 +46,20 @@ export default tf.explorer({
     };
     app.knob("beta", { format: (x) => x.toFixed(1) });
     app.slider("length", {
-      ...{ label: "length of the query", letter: "|q|", max: most, step: 0.01 },
-      ...{ format: (x) => x.toFixed(2), read: () => polar()[0], write: (x) => turned(x, facing) },
+      label: "length of the query",
+      letter: "|q|",
+      max: most,
+      step: 0.01,
+      format: (x) => x.toFixed(2),
+      read: () => polar()[0],
+      write: (x) => turned(x, facing),
     });
     app.slider("angle", {
-      ...{ label: "direction of the query", min: -180, max: 180, step: 1, read: () => facing },
+      label: "direction of the query",
+      min: -180,
+      max: 180,
+      step: 1,
+      read: () => facing,
       format: (x) => `${Math.round(x)}°`,
       write: (x) => {
         facing = x;
@@ -65,15 +74,15 @@ export default tf.explorer({
       name: "without-sharpness",
       question: `β = ${tf.sig(app.first.beta)}: ${names[loudest]} is loudest. Where does z go for β = 0?`,
       chips: [`to the value of ${names[loudest]}`, "to the mean of all values", "to zero"],
-      truth: (n) => {
+      truth: (numbers) => {
         const ends = [V[loudest], blend(even, V), [0, 0]];
-        return tf.best(ends.map((to) => -apart(to, n.answer)));
+        return tf.best(ends.map((to) => -apart(to, numbers.answer)));
       },
       then: { beta: 0 },
       because: "With β = 0 all scores count the same; the larger β, the nearer to the loudest one.",
     });
 
-    return (k, n) => {
+    return (state, numbers) => {
       const [size, degrees] = polar();
       if (size > 1e-6) facing = degrees;
       const circle = (r) => ({ line: tf.arc(0, 0, r), colour: "grid", wide: 1 });
@@ -84,7 +93,8 @@ export default tf.explorer({
       asks.show({
         title: "keys and query: drag the query",
         label: `Keys ${names.join(", ")} and the query, direction ${Math.round(degrees)}°, length ${tf.fixed(size)}`,
-        ...{ square: true, hover: false },
+        square: true,
+        hover: false,
         x: { from: -most, to: most, bare: true },
         y: { from: -most, to: most, bare: true },
         marks: [
@@ -92,18 +102,26 @@ export default tf.explorer({
           circle(most / 2),
           { rule: { x: 0 }, colour: "grid" },
           { rule: { y: 0 }, colour: "grid" },
+          // a disc at each key, its area the weight
           ...K.map((key, j) => ({
-            ...{ points: [key], size: Math.sqrt(n.weights[j]) * 30, term: "weight" },
+            points: [key],
+            size: Math.sqrt(numbers.weights[j]) * 30,
+            term: "weight",
             colour: "color-mix(in srgb, var(--tfx-attention) 55%, var(--tfx-page))",
           })),
           ...K.flatMap((key, j) => [
             { arrow: [[0, 0], key], colour: "key", term: "key" },
             { text: names[j], at: outside(key), colour: "key", bold: true, term: "key" },
           ]),
-          { arrow: [[0, 0], k.query], colour: "query", wide: 3, term: "query" },
+          { arrow: [[0, 0], state.query], colour: "query", wide: 3, term: "query" },
           {
-            ...{ handle: k.query, name: "query", colour: "query", term: "query" },
-            ...{ to: shorten, by: [0.05, 0.05], text: vector(k.query) },
+            handle: state.query,
+            name: "query",
+            colour: "query",
+            term: "query",
+            to: shorten,
+            by: [0.05, 0.05],
+            text: vector(state.query),
           },
         ],
       });
@@ -111,40 +129,59 @@ export default tf.explorer({
       const air = 0.15 * (high - low || 1);
       blends.show({
         title: "values and the answer z",
-        label: `Values of ${names.join(", ")} and the answer z = ${vector(n.answer)} inside their hull`,
+        label: `Values of ${names.join(", ")} and the answer z = ${vector(numbers.answer)} inside their hull`,
         x: { label: axes[0] },
         y: { label: axes[1], from: low - air, to: high + air },
         marks: [
+          // z is a mean of the values, so it never leaves their hull
           { shape: tf.hull(V), colour: "value", edge: true },
           V.map((v, j) => ({
-            ...{ line: [v, n.answer], colour: "attention", wide: 7 * n.weights[j], term: "weight" },
+            line: [v, numbers.answer],
+            colour: "attention",
+            wide: 7 * numbers.weights[j],
+            term: "weight",
           })),
           { points: V, colour: "value", size: 6, term: "value" },
           V.map((v, j) => ({
-            ...{ text: names[j], at: v, colour: "value", bold: true, term: "value" },
-            ...{ dy: v[1] < middle[1] ? 17 : -17, align: v[0] > middle[0] ? "end" : "start" },
+            text: names[j],
+            at: v,
+            colour: "value",
+            bold: true,
+            term: "value",
+            dy: v[1] < middle[1] ? 17 : -17,
+            align: v[0] > middle[0] ? "end" : "start",
           })),
-          { points: [n.answer], size: 8, colour: "attention", term: "attention" },
-          { text: "z", at: n.answer, dy: -17, colour: "attention", bold: true, term: "attention" },
+          { points: [numbers.answer], size: 8, colour: "attention", term: "attention" },
+          {
+            text: "z",
+            at: numbers.answer,
+            dy: -17,
+            colour: "attention",
+            bold: true,
+            term: "attention",
+          },
         ],
         hover: (x, y) => vector([x, y]),
       });
       table.show(
         names.map((head, j) => {
-          const [s, a] = [n.scores[j], n.weights[j]];
+          const [s, a] = [numbers.scores[j], numbers.weights[j]];
           const bar = { bar: a, text: tf.fixed(a, 3), colour: "attention" };
-          return { head, term: "weight", cells: [tf.fixed(s), tf.fixed(k.beta * s), bar] };
+          return { head, term: "weight", cells: [tf.fixed(s), tf.fixed(state.beta * s), bar] };
         }),
       );
-      const order = tf.range(names.length).sort((a, b) => n.weights[b] - n.weights[a]);
-      const lead = order.length > 1 ? k.beta * (n.scores[order[0]] - n.scores[order[1]]) : 0;
+      const order = tf.range(names.length).sort((a, b) => numbers.weights[b] - numbers.weights[a]);
+      const lead =
+        order.length > 1 ? state.beta * (numbers.scores[order[0]] - numbers.scores[order[1]]) : 0;
       app.read({
-        "answer z": vector(n.answer),
+        "answer z": vector(numbers.answer),
         "loudest : second": tf.short(Math.exp(Math.min(lead, 600))),
-        "entries that matter (e to the entropy)": tf.fixed(Math.exp(tf.entropy(n.weights))),
+        "entries that matter (e to the entropy)": tf.fixed(Math.exp(tf.entropy(numbers.weights))),
       });
-      const talk = order.map((j) => `${names[j]} answers with ${tf.fixed(n.weights[j])}`);
-      app.say(`β = ${k.beta.toFixed(1)}: ${talk.slice(0, 2).join(", ")}; z = ${vector(n.answer)}`);
+      const talk = order.map((j) => `${names[j]} answers with ${tf.fixed(numbers.weights[j])}`);
+      app.say(
+        `β = ${state.beta.toFixed(1)}: ${talk.slice(0, 2).join(", ")}; z = ${vector(numbers.answer)}`,
+      );
     };
   },
 });

@@ -17,15 +17,17 @@ const passed = (name, k) => loud.map((e, x) => through[name](x, k) * e);
 const weights = (name, k) => passed(name, k).map((e, _, all) => e / tf.sum(all));
 
 export default tf.explorer({
-  numbers(k) {
-    const found = Object.fromEntries(Object.keys(through).map((name) => [name, weights(name, k)]));
-    const sum = tf.sum(passed("ramp", k));
-    const y = tf.sum(found.ramp.map((a, x) => a * v[x]));
-    const on = (x) => x > k.z && x < k.z + k.R;
+  numbers(state) {
+    const weightsByMask = Object.fromEntries(
+      Object.keys(through).map((name) => [name, weights(name, state)]),
+    );
+    const sum = tf.sum(passed("ramp", state));
+    const y = tf.sum(weightsByMask.ramp.map((a, x) => a * v[x]));
+    const on = (x) => x > state.z && x < state.z + state.R;
     return {
-      ...found,
-      pull: loud.map((e, x) => (on(x) ? ((e / k.R) * (v[x] - y)) / sum : 0)),
-      keys: Object.values(found).map((a) => a.filter((x) => x > 0).length),
+      ...weightsByMask,
+      pull: loud.map((e, x) => (on(x) ? ((e / state.R) * (v[x] - y)) / sum : 0)),
+      keys: Object.values(weightsByMask).map((a) => a.filter((x) => x > 0).length),
     };
   },
   setup(app) {
@@ -41,7 +43,7 @@ export default tf.explorer({
       question:
         "A window of ω = 14, and a ramp from z = 8 to z + R = 21. Which lets more keys through?",
       chips: ["the window", "the ramp"],
-      truth: (n) => Number(n.keys[1] > n.keys[2]),
+      truth: (numbers) => Number(numbers.keys[1] > numbers.keys[2]),
       then: { z: 8, R: 13, scale: 14 },
       locks: [],
       because:
@@ -52,7 +54,7 @@ export default tf.explorer({
       question:
         "Training asks: would a slightly larger z help? How many of the 32 keys decide that, when z = 8.5 and R = 6?",
       number: { unit: "keys", near: 0 },
-      truth: (n) => n.pull.filter((p) => p !== 0).length,
+      truth: (numbers) => numbers.pull.filter((p) => p !== 0).length,
       then: { z: 8.5, R: 6 },
       locks: [],
       because:
@@ -60,47 +62,57 @@ export default tf.explorer({
     };
     const question = app.ask(wide ? step : learned);
 
-    return (k, n) => {
-      const edge = Math.min(L - 0.5, k.z + k.R);
-      const on = tf.range(L).filter((x) => x > k.z && x < k.z + k.R);
-      const last = k.scale + 0.5;
-      const low = through.ramp(edge, k);
+    return (state, numbers) => {
+      const edge = Math.min(L - 0.5, state.z + state.R);
+      const on = tf.range(L).filter((x) => x > state.z && x < state.z + state.R);
+      const last = state.scale + 0.5;
+      const low = through.ramp(edge, state);
+      // each mask as a line through its corners; a step has two at one place
       const curves = {
         all: { line: [1, 1], at: [0, L - 0.5] },
-        ramp: { line: [1, 1, low, through.ramp(L - 0.5, k)], at: [0, k.z, edge, L - 0.5] },
+        ramp: { line: [1, 1, low, through.ramp(L - 0.5, state)], at: [0, state.z, edge, L - 0.5] },
         step: { line: [1, 1, 0, 0], at: [0, last, last, L - 0.5] },
       };
       const handles = {
         all: [],
         ramp: [
-          { handle: [k.z, 1], knob: "z", text: `z = ${k.z}`, term: "whole" },
+          { handle: [state.z, 1], knob: "z", text: `z = ${state.z}`, term: "whole" },
           {
-            ...{ handle: [edge, low], knob: "R", text: `R = ${k.R}`, term: "ramp" },
-            to: (x) => ({ R: app.snap("R", x - k.z) }),
+            handle: [edge, low],
+            knob: "R",
+            text: `R = ${state.R}`,
+            term: "ramp",
+            to: (x) => ({ R: app.snap("R", x - state.z) }),
           },
         ],
         step: [
           {
-            ...{ handle: [last, 1], knob: "scale", text: `ω = ${k.scale}` },
+            handle: [last, 1],
+            knob: "scale",
+            text: `ω = ${state.scale}`,
             to: (x) => ({ scale: app.snap("scale", x - 0.5) }),
           },
         ],
       };
       const moving = {
-        ...{ points: on.map((x) => [x, through.ramp(x, k)]), colour: "key" },
-        ...{ name: "keys that move z", term: "ramp" },
+        points: on.map((x) => [x, through.ramp(x, state)]),
+        colour: "key",
+        name: "keys that move z",
+        term: "ramp",
       };
       Object.keys(through).forEach((name, place) => {
         planes[place].show({
           title: titles[name],
-          label: `${titles[name]}: ${n.keys[place]} of ${L} keys pass`,
+          label: `${titles[name]}: ${numbers.keys[place]} of ${L} keys pass`,
           x: { label: "tokens back, x", from: -0.7, to: L - 0.3, whole: true },
           y: { from: 0, to: 1.12, ticks: [0, 1] },
           marks: [
             { bars: loud.map((e) => e / most), colour: "grid", name: "exp of the score" },
             {
-              ...{ bars: passed(name, k).map((e) => e / most), colour: "attention" },
-              ...{ name: "what passes", term: name === "ramp" ? "whole" : undefined },
+              bars: passed(name, state).map((e) => e / most),
+              colour: "attention",
+              name: "what passes",
+              term: name === "ramp" ? "whole" : undefined,
             },
             { ...curves[name], colour: "query", wide: 2.5 },
             name === "ramp" && !question.open && moving,
@@ -109,12 +121,12 @@ export default tf.explorer({
         });
       });
       app.read({
-        "keys that pass": n.keys.join(", "),
+        "keys that pass": numbers.keys.join(", "),
         "keys that move z": question.tell(on.length),
-        "dy/dz": question.tell(tf.fixed(tf.sum(n.pull), 3)),
+        "dy/dz": question.tell(tf.fixed(tf.sum(numbers.pull), 3)),
       });
       app.say(
-        `With z = ${k.z} and R = ${k.R}, ${n.keys[1]} of ${L} keys pass, at least in part; the step lets ${n.keys[2]} through.`,
+        `With z = ${state.z} and R = ${state.R}, ${numbers.keys[1]} of ${L} keys pass, at least in part; the step lets ${numbers.keys[2]} through.`,
       );
     };
   },

@@ -284,8 +284,8 @@ function matrixOn(app, parent, { label, pick, hover, axes = ["i", "j"] }) {
   }
   if (pick) {
     view.canvas.addEventListener("click", (event) => {
-      const found = cellAt(event);
-      if (found) pick(...found, "pointer");
+      const cell = cellAt(event);
+      if (cell) pick(...cell, "pointer");
     });
     view.canvas.addEventListener("keydown", (event) => {
       const moved = shown && keyed(event, at, shown.rows, shown.columns);
@@ -1045,7 +1045,7 @@ function makeDepth(app, actions) {
     lost: app.readout("never connected", { into: facts }),
   };
 
-  function drawCone(stack, names, s, found, share) {
+  function drawCone(stack, names, s, coneOfQuery, share) {
     const { ctx, width } = cone.begin(),
       { L } = stack[0],
       { colours } = app,
@@ -1059,14 +1059,14 @@ function makeDepth(app, actions) {
     let edges = 0;
     for (let n = layers; n > 0; n--)
       for (let i = 0; i < L; i++)
-        if (found.cone[n][i]) edges += stack[(n - 1) % stack.length].keysOf(i).length;
+        if (coneOfQuery.cone[n][i]) edges += stack[(n - 1) % stack.length].keysOf(i).length;
     const skip = Math.ceil(edges / 3000);
     ctx.strokeStyle = tf.mix(colours.page, colours.attention, clamp(0.95 - edges / 900, 0.22, 0.5));
     ctx.lineWidth = 0.7;
     ctx.beginPath();
     for (let n = layers, k = 0; n > 0; n--)
       for (let i = 0; i < L; i++)
-        if (found.cone[n][i]) {
+        if (coneOfQuery.cone[n][i]) {
           for (const j of stack[(n - 1) % stack.length].keysOf(i))
             if (k++ % skip === 0) {
               ctx.moveTo(x(i), y(n));
@@ -1076,7 +1076,7 @@ function makeDepth(app, actions) {
     ctx.stroke();
     for (let n = 0; n <= layers; n++) {
       for (let j = 0; j < L; j++) {
-        const on = found.cone[n][j];
+        const on = coneOfQuery.cone[n][j];
         ctx.fillStyle = on
           ? n === layers
             ? colours.query
@@ -1099,14 +1099,14 @@ function makeDepth(app, actions) {
         "right",
       );
     }
-    if (found.path) {
+    if (coneOfQuery.path) {
       ctx.strokeStyle = colours.ink;
       ctx.lineWidth = 2.25;
       ctx.beginPath();
-      found.path.forEach((j, n) => (n ? ctx.lineTo(x(j), y(n)) : ctx.moveTo(x(j), y(n))));
+      coneOfQuery.path.forEach((j, n) => (n ? ctx.lineTo(x(j), y(n)) : ctx.moveTo(x(j), y(n))));
       ctx.stroke();
       ctx.fillStyle = colours.ink;
-      found.path.forEach((j, n) => {
+      coneOfQuery.path.forEach((j, n) => {
         ctx.beginPath();
         ctx.arc(x(j), y(n), 3.5, 0, 7);
         ctx.fill();

@@ -9,7 +9,7 @@ const code = (i, t, d, base) => {
 export default tf.explorer({
   numbers({ t, i, d, base }) {
     const mine = code(i, t, d, base);
-    const far = (other) => tf.norm(other.map((x, c) => x - mine[c]));
+    const far = (code) => tf.norm(code.map((x, c) => x - mine[c]));
     return {
       codes: tf.range(places, (j) => code(j, t, d, base)),
       far: tf.range(places, (j) => tf.range(steps, (n) => far(code(j, n + 1, d, base)))),
@@ -30,26 +30,32 @@ export default tf.explorer({
       question:
         "Place 3 at step 5, one base for both: does any other place and step have the very same code?",
       chips: ["no other", "place 5 at step 3", "place 4 at step 4", "place 8 at step 1"],
-      truth: (n) =>
-        [0, n.far[5][2], n.far[4][3], n.far[8][0]].findIndex((x, at) => at && x < 1e-9) % 4,
+      truth: (numbers) =>
+        [0, numbers.far[5][2], numbers.far[4][3], numbers.far[8][0]].findIndex(
+          (x, at) => at && x < 1e-9,
+        ) % 4,
       then: { t: 5, i: 3, d: 16, base: 10000 },
       because:
         "A sum does not know what was added to what. Give the step another base, and the twin is gone.",
     });
 
-    return (k, n) => {
+    return (state, numbers) => {
       const { open } = question;
       table.show({
-        title: `Pᵗ at step ${k.t}: violet above 0, grey below`,
-        label: `Codes at step ${k.t}; row of place ${k.i}; arrow keys move it`,
-        ...{ rows: places, columns: k.d, values: n.codes },
-        ...{ signed: true, most: 2, row: k.i },
-        marks: [{ cells: tf.range(k.d, (c) => [k.i, c]), term: "place" }],
-        columnHeads: k.d > 16 ? undefined : tf.range(k.d, String),
+        title: `Pᵗ at step ${state.t}: violet above 0, grey below`,
+        label: `Codes at step ${state.t}; row of place ${state.i}; arrow keys move it`,
+        rows: places,
+        columns: state.d,
+        values: numbers.codes,
+        signed: true,
+        most: 2,
+        row: state.i,
+        marks: [{ cells: tf.range(state.d, (c) => [state.i, c]), term: "place" }],
+        columnHeads: state.d > 16 ? undefined : tf.range(state.d, String),
       });
-      const near = open ? NaN : 0;
-      const closest = n.far.flatMap((r, j) =>
-        r.map((x, s) => [x, j, s + 1]).filter(([, a, b]) => a !== k.i || b !== k.t),
+      const near = open ? NaN : 0; // while the question is open, all cells are hatched
+      const closest = numbers.far.flatMap((r, j) =>
+        r.map((x, s) => [x, j, s + 1]).filter(([, a, b]) => a !== state.i || b !== state.t),
       );
       const [least, j, s] = closest.reduce((a, b) => (b[0] < a[0] ? b : a));
       map.show({
@@ -57,18 +63,21 @@ export default tf.explorer({
           ? "who is near this code: first answer"
           : "the stronger, the nearer to place i, step t",
         label: open ? "hidden until the question is answered" : `Nearest: place ${j} at step ${s}`,
-        ...{ rows: places, columns: steps, most: 1, row: k.i },
-        values: (i, t) => near + Math.exp(-n.far[i][t]),
+        rows: places,
+        columns: steps,
+        most: 1,
+        row: state.i,
+        values: (i, t) => near + Math.exp(-numbers.far[i][t]),
         columnHeads: tf.range(steps, (m) => String(m + 1)),
-        frames: open ? [] : [{ cell: [k.i, k.t - 1] }, { cell: [j, s - 1] }],
-        marks: [{ cells: tf.range(places, (a) => [a, k.t - 1]), term: "step" }],
+        frames: open ? [] : [{ cell: [state.i, state.t - 1] }, { cell: [j, s - 1] }],
+        marks: [{ cells: tf.range(places, (a) => [a, state.t - 1]), term: "step" }],
       });
       app.read({
         "nearest other code": question.tell(`place ${j}, step ${s}`),
         "its distance": question.tell(tf.fixed(least, 2)),
       });
-      const told = `: the nearest other code is place ${j} at step ${s}, ${tf.fixed(least, 2)} away`;
-      app.say(`Step ${k.t}, place ${k.i}${open ? "" : told}.`);
+      const nearestText = `: the nearest other code is place ${j} at step ${s}, ${tf.fixed(least, 2)} away`;
+      app.say(`Step ${state.t}, place ${state.i}${open ? "" : nearestText}.`);
     };
   },
 });

@@ -6,15 +6,18 @@ const TITLES = ["self-attention", "causal self-attention", "cross-attention"];
 const mean = (A, head) =>
   head >= 0 ? A[head] : A[0].map((row, i) => row.map((_, j) => tf.mean(A.map((one) => one[i][j]))));
 
-function numbers(k) {
-  const [encoder, decoder, cross] = PARTS.map((part) => mean(k[part], k.head));
-  const [x, y] = [k.source.length, k.written.length];
+function numbers(state) {
+  const [encoder, decoder, cross] = PARTS.map((part) => mean(state[part], state.head));
+  const [x, y] = [state.source.length, state.written.length];
   const pairs = [x * x, (y * (y + 1)) / 2, x * y];
-  return { encoder, decoder, cross, pairs, best: tf.best(cross[k.step]) };
+  return { encoder, decoder, cross, pairs, best: tf.best(cross[state.step]) };
 }
 
 export default tf.explorer({
-  ends: (k) => ({ step: { high: k.written.length - 1 }, head: { high: k.encoder.length - 1 } }),
+  ends: (state) => ({
+    step: { high: state.written.length - 1 },
+    head: { high: state.encoder.length - 1 },
+  }),
   numbers,
   setup(app) {
     const { source, written, said, d, encoder, step: first } = app.values();
@@ -35,49 +38,64 @@ export default tf.explorer({
         name: "reads-next",
         question: `Step ${next}: the decoder has read “${written[next]}”. Which symbol of the source does it look at?`,
         chips: source.map((symbol, j) => `${j}: ${symbol}`),
-        truth: (n) => n.best,
+        truth: (numbers) => numbers.best,
         then: { step: next },
         because: "Play on: where does its look go from step to step?",
       },
     );
 
-    return (k, n) => {
-      const i = k.step;
-      const part = PARTS.indexOf(k.part);
-      const weights = n.cross[i];
+    return (state, numbers) => {
+      const i = state.step;
+      const part = PARTS.indexOf(state.part);
+      const weights = numbers.cross[i];
       const x = (j, many) => (j + 0.5) / many;
       reading.show({
         title: "what the decoder reads while it writes: drag the dot",
-        label: `Step ${i}: looks most at source ${n.best}, ${source[n.best]}`,
+        label: `Step ${i}: looks most at source ${numbers.best}, ${source[numbers.best]}`,
         x: { from: 0, to: 1, bare: true },
         y: { from: -0.5, to: 1.3, bare: true },
         hover: false,
         marks: [
           weights.map((a, j) => ({
-            ...{ line: [0.14, 0.86], at: [x(i, Y), x(j, X)], wide: 7 * a },
-            ...{ colour: "attention", term: "cross" },
+            line: [0.14, 0.86],
+            at: [x(i, Y), x(j, X)],
+            wide: 7 * a,
+            colour: "attention",
+            term: "cross",
           })),
           source.map((text, j) => ({
-            ...{ text, at: [x(j, X), 1], colour: "key", bold: j === n.best },
+            text,
+            at: [x(j, X), 1],
+            colour: "key",
+            bold: j === numbers.best,
           })),
           said.map((text, j) => ({
-            ...{ text: j <= i ? text : "·", at: [x(j, Y), 0], colour: "value", bold: j === i },
+            text: j <= i ? text : "·",
+            at: [x(j, Y), 0],
+            colour: "value",
+            bold: j === i,
           })),
           { text: "source", at: [0, 1.22], align: "start", colour: "muted" },
           { text: "written", at: [0, -0.24], align: "start", colour: "muted" },
           {
-            ...{ handle: [x(i, Y), -0.28], knob: "step", text: `step ${i}`, colour: "query" },
+            handle: [x(i, Y), -0.28],
+            knob: "step",
+            text: `step ${i}`,
+            colour: "query",
             to: (at) => ({ step: app.snap("step", at * Y - 0.5) }),
           },
         ],
       });
+      // the plan: a box a sublayer, the encoder's in column 0 and the decoder's in column 1
       const box = (text, column, row, term) => [
         {
           shape: tf.box(column - 0.45, column + 0.45, row - 0.3, row + 0.3),
-          ...{ colour: term ? "attention" : "muted", edge: true, term },
-          strength: term === k.part ? 0.4 : 0.08,
+          colour: term ? "attention" : "muted",
+          edge: true,
+          term,
+          strength: term === state.part ? 0.4 : 0.08,
         },
-        { text, at: [column, row], bold: term === k.part, term, plain: true },
+        { text, at: [column, row], bold: term === state.part, term, plain: true },
       ];
       const note = (text, column, row) => ({ text, at: [column, row], colour: "muted" });
       const up = (column, row) => {
@@ -101,38 +119,43 @@ export default tf.explorer({
         ],
       });
       maps.forEach((view, m) => {
-        const table = n[PARTS[m]];
+        const table = numbers[PARTS[m]];
         const [rows, columns] = [table.length, table[0].length];
         const hidden = (r) => asked.open && m === 2 && r > first;
         view.show({
           title: `${TITLES[m]} ${rows} × ${columns}`,
           label: `${TITLES[m]}, ${rows} queries by ${columns} keys; arrow keys choose a position`,
-          ...{ rows, columns, most: 1, text: () => "", row: m ? i : undefined },
+          rows,
+          columns,
+          most: 1,
+          text: () => "",
+          row: m ? i : undefined,
           values: (r, c) => (m === 1 && c > r ? Number.NaN : hidden(r) ? 0 : table[r][c]),
           frames: m === part ? [{ colour: "attention" }] : [],
           marks: [{ cells: tf.range(columns, (c) => [m ? i : 0, c]), term: PARTS[m] }],
         });
       });
-      const [a, b] = [n[k.part].length, n[k.part][0].length];
+      const [a, b] = [numbers[state.part].length, numbers[state.part][0].length];
       const seen = [
-        ...["in both directions", "of which the future is hatched"],
+        "in both directions",
+        "of which the future is hatched",
         "and nothing is masked: the whole source is there",
       ];
-      const share = tf.fixed(weights[n.best]);
+      const share = tf.fixed(weights[numbers.best]);
       const from = (decoder) => `from ${decoder ? "what is written" : "the source"}`;
       lines.show([
         `{query:Q} ${from(part)}: ${a} × ${d};  {key:K}, {value:V} ${from(part === 1)}: ${b} × ${d}`,
         `${h} heads of ${d / h}; each has weights {attention:A: ${a} × ${b}}, ${seen[part]}`,
-        `Step ${i}: the decoder reads {query:${written[i]}}, looks most at {key:${source[n.best]} (source ${n.best})} with ${share}, says {value:${said[i]}}`,
+        `Step ${i}: the decoder reads {query:${written[i]}}, looks most at {key:${source[numbers.best]} (source ${numbers.best})} with ${share}, says {value:${said[i]}}`,
       ]);
       app.read({
-        "pairs of this attention": n.pairs[part],
-        "of all three": tf.sum(n.pairs),
-        "read most at this step": `source ${n.best}: ${source[n.best]}`,
+        "pairs of this attention": numbers.pairs[part],
+        "of all three": tf.sum(numbers.pairs),
+        "read most at this step": `source ${numbers.best}: ${source[numbers.best]}`,
       });
-      const which = k.head < 0 ? "mean over heads" : `head ${k.head}`;
+      const which = state.head < 0 ? "mean over heads" : `head ${state.head}`;
       app.say(
-        `Step ${i}, ${which}: reads “${written[i]}”, looks at source ${n.best} “${source[n.best]}” with ${share}, says “${said[i]}”.`,
+        `Step ${i}, ${which}: reads “${written[i]}”, looks at source ${numbers.best} “${source[numbers.best]}” with ${share}, says “${said[i]}”.`,
       );
     };
   },

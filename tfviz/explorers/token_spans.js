@@ -4,9 +4,9 @@ const ACROSS = 16;
 const use = ({ price, seed }) => texts[price][seed];
 
 export default tf.explorer({
-  numbers(k) {
-    const { z, back } = use(k);
-    return { z: z[k.token], back: back[k.token], mean: tf.mean(z) };
+  numbers(state) {
+    const { z, back } = use(state);
+    return { z: z[state.token], back: back[state.token], mean: tf.mean(z) };
   },
   setup(app) {
     const pick = (i, j) => app.set({ token: ACROSS * i + j });
@@ -19,8 +19,8 @@ export default tf.explorer({
       question:
         "At a closing bracket the model must say which sign its opening one carried. ( ) are near, [ ] far apart, and spans cost. Whose mean span is the longest after training?",
       chips: ["dots (noise)", "opening brackets", ")", "]"],
-      truth: (_, k) => {
-        const { words, z } = use(k);
+      truth: (numbers, state) => {
+        const { words, z } = use(state);
         const kind = (word) => (word === "·" ? 0 : word === ")" ? 2 : word === "]" ? 3 : 1);
         const mean = (m) => tf.mean(z.filter((_, t) => kind(words[t]) === m));
         return tf.best(tf.range(4, mean));
@@ -29,35 +29,37 @@ export default tf.explorer({
       because: "Only ] needs what stands far back; all others save the price.",
     });
 
-    return (k, n) => {
-      const { words, z } = use(k);
+    return (state, numbers) => {
+      const { words, z } = use(state);
       const rows = words.length / ACROSS;
-      const from = Math.max(0, Math.ceil(k.token - n.z));
-      const seen = tf.range(k.token - from + 1, (m) => from + m);
+      const from = Math.max(0, Math.ceil(state.token - numbers.z));
+      const seen = tf.range(state.token - from + 1, (m) => from + m);
       const place = (t) => [Math.floor(t / ACROSS), t % ACROSS];
       matrix.show({
         title: question.open
           ? "the text, line by line"
           : "the text; the more colour, the longer the span",
-        label: `Token ${k.token}, ${words[k.token]}; arrow keys move it`,
-        ...{ rows, columns: ACROSS, most: 64 },
+        label: `Token ${state.token}, ${words[state.token]}; arrow keys move it`,
+        rows,
+        columns: ACROSS,
+        most: 64,
         values: z.map((x) => (question.open ? 0 : x)),
         text: (i, j) => words[ACROSS * i + j],
-        at: place(k.token),
+        at: place(state.token),
         frames: [
-          { cell: place(k.token), colour: "query" },
-          ...(n.back ? [{ cell: place(k.token - n.back), colour: "key" }] : []),
+          { cell: place(state.token), colour: "query" },
+          ...(numbers.back ? [{ cell: place(state.token - numbers.back), colour: "key" }] : []),
         ],
         marks: [{ cells: question.open ? [] : seen.map(place), term: "S" }],
       });
       app.read({
-        "token looks back": question.tell(`${tf.fixed(n.z, 1)} tokens`),
-        "its bracket is": n.back ? `${n.back} back` : "none to find",
-        "mean of the text": question.tell(`${tf.fixed(n.mean, 1)} tokens`),
+        "token looks back": question.tell(`${tf.fixed(numbers.z, 1)} tokens`),
+        "its bracket is": numbers.back ? `${numbers.back} back` : "none to find",
+        "mean of the text": question.tell(`${tf.fixed(numbers.mean, 1)} tokens`),
       });
-      const told = question.open ? "" : ` and looks ${tf.fixed(n.z, 1)} tokens back`;
-      const pair = n.back ? `; its bracket stands ${n.back} tokens back` : "";
-      app.say(`Token ${k.token} is ${words[k.token]}${told}${pair}.`);
+      const spanText = question.open ? "" : ` and looks ${tf.fixed(numbers.z, 1)} tokens back`;
+      const pair = numbers.back ? `; its bracket stands ${numbers.back} tokens back` : "";
+      app.say(`Token ${state.token} is ${words[state.token]}${spanText}${pair}.`);
     };
   },
 });

@@ -11,12 +11,12 @@ VARIANTS = {"free": "λ = 0", "priced": "λ = 0.01"}
 @cache
 def texts() -> dict[str, list[Numbers]]:
     """Tokens, z_t, and the distance to the matching bracket, of each variant and seed."""
-    found = stored.load("brackets")
-    names = found["names"]
+    result = stored.load("brackets")
+    names = result["names"]
     return {
         variant: [
             {"words": [names[t] for t in one["text"]], "z": one["spans"], "back": one["back"]}
-            for one in found["found"][variant]
+            for one in result["found"][variant]
         ]
         for variant in VARIANTS
     }
@@ -37,5 +37,5 @@ class TokenSpans(Explorer):
     def numbers(self) -> Numbers:
         """z of the token, the distance to its bracket (0: it closes none), the mean of all z."""
         one = texts()[self.price][self.seed]
-        found = {name: one[name][self.token] for name in ("z", "back")}
-        return found | {"mean": sum(one["z"]) / len(one["z"])}
+        span_and_distance = {name: one[name][self.token] for name in ("z", "back")}
+        return span_and_distance | {"mean": sum(one["z"]) / len(one["z"])}

@@ -33,16 +33,16 @@ const mapsOf = tf.keep((text) => {
   );
 });
 const why = (text) => (text ? unread(text, LETTERS, 2, LONGEST) : "");
-const textOf = (k) => k.yours || k.texts[k.text];
-const lengthOf = (k) => textOf(k).length;
+const textOf = (state) => state.yours || state.texts[state.text];
+const lengthOf = (state) => textOf(state).length;
 const maps = (k) => (k.yours ? mapsOf(k.yours) : unpack(k.maps[k.text], ...k.shape, lengthOf(k)));
-const rowOf = (k) => Math.min(k.row, lengthOf(k) - 1);
+const rowOf = (state) => Math.min(state.row, lengthOf(state) - 1);
 const roots = new WeakMap();
 const root = (A) => roots.get(A) ?? roots.set(A, A.map(Math.sqrt)).get(A);
 
 // The row, and of the whole map the mean entropy in nats, distance, and weight on the token before.
-function numbers(k) {
-  const [A, L, row] = [maps(k)[k.layer][k.head], lengthOf(k), rowOf(k)];
+function numbersOf(state) {
+  const [A, L, row] = [maps(state)[state.layer][state.head], lengthOf(state), rowOf(state)];
   const rows = tf.range(L, (i) => Array.from(A.subarray(i * L, i * L + i + 1)));
   return {
     weights: rows[row],
@@ -53,8 +53,8 @@ function numbers(k) {
 }
 
 // Where the head looks: only if the letter of the query stood there before.
-function question(first, k) {
-  const [text, i] = [textOf(k), rowOf(k)];
+function question(first, state) {
+  const [text, i] = [textOf(state), rowOf(state)];
   const last = text.lastIndexOf(text[i], i - 1);
   if (last < 0 || i < 3) return null;
   const places = [i, i - 1, last + 1, 0];
@@ -62,10 +62,12 @@ function question(first, k) {
     name: "looks-at",
     question: `Layer ${first.layer}, head ${first.head}: where does letter ${i}, ${said(text[i])}, look?`,
     chips: [
-      ...["at itself", "one letter back"],
-      ...[`after the last ${said(text[i])}`, "at the first letter"],
+      "at itself",
+      "one letter back",
+      `after the last ${said(text[i])}`,
+      "at the first letter",
     ],
-    truth: (n) => tf.best(places.map((j) => n.weights[j])),
+    truth: (numbers) => tf.best(places.map((j) => numbers.weights[j])),
     because: "Press the other maps: each head has a habit of its own.",
   };
 }
@@ -76,7 +78,8 @@ const known = (whole) => Object.keys(whole).length > 0;
 export default tf.explorer({
   ends: ({ texts, shape, whole }) => ({
     text: { high: texts.length - 1 },
-    ...{ layer: { high: shape[0] - 1 }, head: { high: shape[1] - 1 } },
+    layer: { high: shape[0] - 1 },
+    head: { high: shape[1] - 1 },
     row: { high: (known(whole) ? LONGEST : Math.max(...texts.map((x) => x.length))) - 1 },
   }),
   // the query stands in the text that is shown; of a text of one's own it is the last letter
@@ -87,19 +90,20 @@ export default tf.explorer({
     if (values.yours && !("row" in values)) values.row = last;
     return values;
   },
-  numbers,
+  numbers: numbersOf,
   setup(app) {
     const { texts, shape, whole, removed } = app.values();
     const [layers, heads] = shape;
     let pointed; // the letter under the mouse: looked at, not chosen
-    const arcs = app.plane({ height: (w) => tf.clamp(w * 0.3, 140, 190) });
+    const arcs = app.plane({ height: (width) => tf.clamp(width * 0.3, 140, 190) });
     const hover = (i) => {
       pointed = i;
       app.redraw("glance");
     };
     const big = app.matrix({ lead: false, tall: 320, pick: (row) => app.set({ row }), hover });
     app.knob("text", {
-      ...{ as: "select", options: texts.map((text, n) => [n, text]) },
+      as: "select",
+      options: texts.map((text, n) => [n, text]),
       write: (n) => app.set({ text: Number(n), yours: "", row: texts[n].length - 1 }),
     });
     if (known(whole)) {
@@ -117,17 +121,18 @@ export default tf.explorer({
     });
     const asked = app.ask(question(app.first, app.values()));
 
-    return (k, n, changed) => {
-      const [text, L, chosen] = [textOf(k), lengthOf(k), rowOf(k)];
+    return (state, numbers, changed) => {
+      const [text, L, chosen] = [textOf(state), lengthOf(state), rowOf(state)];
       const i = Math.min(pointed ?? chosen, L - 1);
-      const hidden = (layer, head) => asked.open && layer === k.layer && head === k.head;
-      const weights = numbers({ ...k, row: i }).weights.map((a) => (asked.open ? 0 : a));
+      const hidden = (layer, head) => asked.open && layer === state.layer && head === state.head;
+      const weights = numbersOf({ ...state, row: i }).weights.map((a) => (asked.open ? 0 : a));
       const order = tf.range(i + 1).sort((p, q) => weights[q] - weights[p]);
       const where = (j) => (j === i ? "itself" : `${said(text[j])} ${i - j} back`);
       const looks = order.slice(0, 2).map((j) => `${tf.fixed(weights[j])} on ${where(j)}`);
       const act = asked.open ? "asks" : `puts ${looks.join(" and ")}`;
-      const words = `Layer ${k.layer}, head ${k.head}: letter ${i}, ${said(text[i])}, ${act}.`;
+      const words = `Layer ${state.layer}, head ${state.head}: letter ${i}, ${said(text[i])}, ${act}.`;
       const box = (j) => tf.box(j - 0.5, j + 0.5, -0.5, 0.5);
+      // an arc from the query to key j, the higher the further apart, as wide as its weight
       const bow = (j, a) => {
         const high = j === i ? 1 : 1.2 + (4 * (i - j)) / Math.max(1, L - 1);
         const half = j === i ? 0.3 : (i - j) / 2;
@@ -151,7 +156,9 @@ export default tf.explorer({
             .reverse()
             .map((j) => bow(j, weights[j])),
           tf.range(L, (j) => ({
-            ...{ text: printed(text[j]), at: [j, 0], plain: true },
+            text: printed(text[j]),
+            at: [j, 0],
+            plain: true,
             bold: j === i || weights[j] > 0.35,
             colour: j > i ? "muted" : weights[j] > 0.4 ? "page" : "ink",
           })),
@@ -160,31 +167,40 @@ export default tf.explorer({
         ],
       });
       const shown = (layer, head) =>
-        hidden(layer, head) ? maps(k)[layer][head].map((a) => 0 * a) : root(maps(k)[layer][head]);
-      const weight = (r, c) => tf.fixed(shown(k.layer, k.head)[r * L + c] ** 2);
+        hidden(layer, head)
+          ? maps(state)[layer][head].map((a) => 0 * a)
+          : root(maps(state)[layer][head]);
+      const weight = (r, c) => tf.fixed(shown(state.layer, state.head)[r * L + c] ** 2);
       big.show({
-        title: `layer ${k.layer}, head ${k.head}: rows ask; the shade is the root of the weight`,
-        label: `Attention weights of layer ${k.layer}, head ${k.head}, ${L} by ${L}; arrow keys choose the query`,
-        ...{ rows: L, most: 1, text: weight, values: shown(k.layer, k.head), row: i },
+        title: `layer ${state.layer}, head ${state.head}: rows ask; the shade is the root of the weight`,
+        label: `Attention weights of layer ${state.layer}, head ${state.head}, ${L} by ${L}; arrow keys choose the query`,
+        rows: L,
+        most: 1,
+        text: weight,
+        values: shown(state.layer, state.head),
+        row: i,
       });
       for (const { place, view } of small) {
-        const mine = place.layer === k.layer && place.head === k.head;
+        const mine = place.layer === state.layer && place.head === state.head;
         view.root.setAttribute("aria-pressed", String(mine));
         view.show({
           title: `${place.layer}·${place.head}`,
           label: `show layer ${place.layer}, head ${place.head}`,
-          ...{ rows: L, most: 1, text: () => "", values: shown(place.layer, place.head) },
+          rows: L,
+          most: 1,
+          text: () => "",
+          values: shown(place.layer, place.head),
           frames: mine ? [{ colour: "attention" }] : [],
         });
       }
       const lost = Object.keys(whole).map((task) => [
         `loss on ${task}, without this head`,
-        `${tf.fixed(whole[task])} → ${tf.fixed(removed[k.layer][k.head][task])} nats`,
+        `${tf.fixed(whole[task])} → ${tf.fixed(removed[state.layer][state.head][task])} nats`,
       ]);
       const habits = {
-        "entropy of a row": `${tf.fixed(n.entropy)} nats ≈ ${tf.fixed(Math.exp(n.entropy), 1)} keys`,
-        "mean distance": `${tf.fixed(n.distance, 1)} letters`,
-        "weight on the letter before": tf.fixed(n.before),
+        "entropy of a row": `${tf.fixed(numbers.entropy)} nats ≈ ${tf.fixed(Math.exp(numbers.entropy), 1)} keys`,
+        "mean distance": `${tf.fixed(numbers.distance, 1)} letters`,
+        "weight on the letter before": tf.fixed(numbers.before),
       };
       app.read({ ...(asked.open ? {} : habits), ...Object.fromEntries(lost) });
       if (pointed === undefined) app.say(words);

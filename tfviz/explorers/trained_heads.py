@@ -60,14 +60,14 @@ class TrainedHeads(Explorer):
             whole, removed = {k: kept[k] for k in ("text", "repeats")}, kept["without"]
         for one in texts:
             letter_page.readable(repr(one), one, 2, LONGEST)
-        found = [experiment.of_text(model, one) for one in texts]
-        N, h = found[0].shape[:2]
+        maps = [experiment.of_text(model, one) for one in texts]
+        N, h = maps[0].shape[:2]
         _arguments.integer("number of layers", N, 1, MOST_LAYERS)
         _arguments.integer("number of heads", h, 1, MOST_HEADS)
         text = texts[_arguments.integer("text", said.get("text", 0), 0, len(texts) - 1)]
         last = len(said.get("yours") or text) - 1
-        made = {"texts": texts, "maps": [letter_page.pack_maps(A) for A in found], "shape": [N, h]}
-        return {"row": last} | said | made | {"whole": whole, "removed": removed}
+        packed = {"texts": texts, "maps": [letter_page.pack_maps(A) for A in maps], "shape": [N, h]}
+        return {"row": last} | said | packed | {"whole": whole, "removed": removed}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> TrainedHeads:

@@ -20,11 +20,12 @@ function holes(words, fates) {
   return { source, from, said: [...said, `⟨${many}⟩`] };
 }
 
-// word[i] is the place in the sentence that row i reads, or −1
+// What each position reads (inputs), must say (targets, if scored) and sees (mask). word[i] is the place
+// in the sentence that row i reads, or −1; copies[i]: row i sees its own answer as an input.
 function viewOf({ objective, words, prefix, fates, masked, other }) {
   const L = words.length;
   const all = tf.range(L);
-  const made = (inputs, targets, scored, allowed, word, sources = 0) => {
+  const view = (inputs, targets, scored, allowed, word, sources = 0) => {
     const mask = inputs.flatMap((_, i) => inputs.map((_, j) => Number(allowed(i, j))));
     const shifted = objective === "gpt" || objective === "prefix";
     const copies = inputs.map((_, i) => shifted && i + 1 < L && mask[i * L + i + 1] > 0);
@@ -32,14 +33,14 @@ function viewOf({ objective, words, prefix, fates, masked, other }) {
   };
   if (objective === "bert") {
     const inputs = words.map((w, i) => ({ mask: HIDDEN, other })[fates[i]] ?? w);
-    return made(inputs, words, fates.map(Boolean), tf.data.full, all);
+    return view(inputs, words, fates.map(Boolean), tf.data.full, all);
   }
   if (objective === "t5") {
     const { source, from, said } = holes(words, fates);
     const inputs = [...source, BEGIN, ...said.slice(0, -1)];
     const [n, targets] = [source.length, [...source.map(() => ""), ...said]];
     const scored = inputs.map((_, i) => i >= n);
-    return made(inputs, targets, scored, (i, j) => tf.data.prefix(i, j, n), from, n);
+    return view(inputs, targets, scored, (i, j) => tf.data.prefix(i, j, n), from, n);
   }
   const inputs = [BEGIN, ...words.slice(0, -1)];
   const before = all.map((i) => i - 1);
@@ -47,11 +48,11 @@ function viewOf({ objective, words, prefix, fates, masked, other }) {
   const free = masked ? tf.data.causal : tf.data.full;
   const allowed = gpt ? free : (i, j) => tf.data.prefix(i, j, prefix);
   const scored = all.map((i) => gpt || i >= prefix - 1);
-  return made(inputs, words, scored, allowed, before);
+  return view(inputs, words, scored, allowed, before);
 }
 
-function numbers(k) {
-  const { scored, mask, sources, copies } = viewOf(k);
+function numbers(state) {
+  const { scored, mask, sources, copies } = viewOf(state);
   return { scored, mask, sources, leaks: tf.sum(copies.map((copy, i) => copy && scored[i])) };
 }
 
@@ -59,20 +60,26 @@ function question({ objective, masked, words }) {
   const name = `after-${objective}`;
   if (objective === "gpt") {
     return {
-      ...{ name, number: { near: 0 }, truth: (n) => n.leaks, then: { masked: !masked } },
+      name,
+      number: { near: 0 },
+      truth: (numbers) => numbers.leaks,
+      then: { masked: !masked },
       question: `${masked ? "Lift the mask" : "Put the mask on"}: how many rows can then copy their answer?`,
       because: "The answer of a row is the next row's input; the last row's stands nowhere.",
     };
   }
-  const other = objective === "bert" ? "t5" : "bert";
-  const to = objective === "prefix" ? { prefix: words.length } : { objective: other };
+  const otherObjective = objective === "bert" ? "t5" : "bert";
+  const to = objective === "prefix" ? { prefix: words.length } : { objective: otherObjective };
   return {
-    ...{ name, number: { near: 0 }, truth: (n) => tf.sum(n.scored) },
-    ...{ then: { ...to, row: 0 }, locks: Object.keys(to) },
+    name,
+    number: { near: 0 },
+    truth: (numbers) => tf.sum(numbers.scored),
+    then: { ...to, row: 0 },
+    locks: Object.keys(to),
     question:
       objective === "prefix"
         ? `All ${words.length} inputs may be seen by all: how many rows are scored then?`
-        : `The same words are chosen for ${NAMES[other]}: how many rows are scored?`,
+        : `The same words are chosen for ${NAMES[otherObjective]}: how many rows are scored?`,
     because: "Only rows count that must say what they cannot see.",
   };
 }
@@ -111,40 +118,46 @@ export default tf.explorer({
     const become = (fate) =>
       put({ fates: app.get("fates").map((old, i) => (i === place() ? fate : old)) });
     const fate = app.select("fate", {
-      ...{ label: "the word here", options: Object.entries(FATES) },
-      ...{ read: () => app.get("fates")[place()] ?? "", write: become },
+      label: "the word here",
+      options: Object.entries(FATES),
+      read: () => app.get("fates")[place()] ?? "",
+      write: become,
     });
     const take = app.checkbox("take", {
-      ...{ label: "take this word out", read: () => Boolean(app.get("fates")[place()]) },
+      label: "take this word out",
+      read: () => Boolean(app.get("fates")[place()]),
       write: (out) => become(out ? "mask" : ""),
     });
     const all = () => app.set({ fates: app.get("fates").map(() => ""), row: 0 });
     const back = app.button("put all words back", all, { into: app.controls });
     app.ask(question(app.values()));
 
-    return (k, n) => {
-      const view = viewOf(k);
+    return (state, numbers) => {
+      const view = viewOf(state);
       const { inputs, targets, scored, sources, copies } = view;
       const many = inputs.length;
       const i = Math.min(pointed ?? rowNow(view), many - 1);
-      const open = (r, c) => n.mask[r * many + c] > 0;
-      prefix.row.hidden = k.objective !== "prefix";
-      masked.row.hidden = k.objective !== "gpt";
-      fate.row.hidden = k.objective !== "bert";
-      take.row.hidden = k.objective !== "t5";
+      const open = (r, c) => numbers.mask[r * many + c] > 0;
+      prefix.row.hidden = state.objective !== "prefix";
+      masked.row.hidden = state.objective !== "gpt";
+      fate.row.hidden = state.objective !== "bert";
+      take.row.hidden = state.objective !== "t5";
       take.input.disabled = !(view.word[i] >= 0);
-      back.hidden = k.objective !== "bert" && k.objective !== "t5";
+      back.hidden = state.objective !== "bert" && state.objective !== "t5";
       const part = (from, to) => ({ from: [from, from], to: [to, to], colour: "ink" });
-      const edge = { handle: [k.prefix, 0.5], knob: "prefix", shape: "across" };
+      const edge = { handle: [state.prefix, 0.5], knob: "prefix", shape: "across" };
       matrix.show({
         title: "reads (orange), sees (violet), must say (green)",
-        label: `${NAMES[k.objective]}: ${many} positions; arrow keys choose one`,
-        ...{ rows: many, rowHeads: inputs, columnHeads: inputs, row: i },
+        label: `${NAMES[state.objective]}: ${many} positions; arrow keys choose one`,
+        rows: many,
+        rowHeads: inputs,
+        columnHeads: inputs,
+        row: i,
         rowTails: targets.map((word, r) => (scored[r] ? word : "–")),
         values: (r, c) => (open(r, c) ? (r === i ? 1 : 0.45) : Number.NaN),
         text: (r, c) => (copies[r] && c === r + 1 ? (scored[r] ? "!" : "·") : ""),
         frames: sources ? [part(0, sources - 1), part(sources, many - 1)] : [],
-        handles: k.objective === "prefix" ? [{ ...edge, text: `${k.prefix} inputs` }] : [],
+        handles: state.objective === "prefix" ? [{ ...edge, text: `${state.prefix} inputs` }] : [],
       });
       const seen = inputs.filter((_, j) => open(i, j));
       const side = !sources ? "" : i < sources ? "encoder, " : "decoder, ";
@@ -157,9 +170,9 @@ export default tf.explorer({
       };
       const because = copies[i]
         ? `, which is its own input ${i + 1}: it can copy`
-        : (k.objective === "bert" && wrong[k.fates[i]]) || "";
+        : (state.objective === "bert" && wrong[state.fates[i]]) || "";
       const seldom =
-        k.objective === "prefix"
+        state.objective === "prefix"
           ? `its answer {value:${targets[i]}} is among its inputs: not scored`
           : "not chosen: not scored";
       const reader = "an encoder says nothing; the decoder reads it through cross-attention";
@@ -170,14 +183,14 @@ export default tf.explorer({
       ]);
       app.read({
         scored: `${tf.sum(scored)} of ${many} positions`,
-        "pairs allowed": `${tf.sum(n.mask)} of ${many * many}`,
-        "scored and seeing the answer": n.leaks,
+        "pairs allowed": `${tf.sum(numbers.mask)} of ${many * many}`,
+        "scored and seeing the answer": numbers.leaks,
       });
-      const told = scored[i] ? `must say “${targets[i]}”` : "is not scored";
-      const leak = n.leaks ? ` ${n.leaks} positions can copy their answer.` : "";
+      const scoredText = scored[i] ? `must say “${targets[i]}”` : "is not scored";
+      const leak = numbers.leaks ? ` ${numbers.leaks} positions can copy their answer.` : "";
       if (pointed === undefined)
         app.say(
-          `${NAMES[k.objective]}, ${side}position ${i} of ${many}: reads “${inputs[i]}”, sees ${count}, ${told}.${leak}`,
+          `${NAMES[state.objective]}, ${side}position ${i} of ${many}: reads “${inputs[i]}”, sees ${count}, ${scoredText}.${leak}`,
         );
     };
   },

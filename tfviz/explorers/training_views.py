@@ -29,8 +29,8 @@ class View(NamedTuple):
 def spans_of(fates: Sequence[str]) -> list[Span]:
     """Runs of words with a fate: what T5 takes out."""
     runs = groupby(range(len(fates)), key=lambda i: bool(fates[i]))
-    found = [list(run) for chosen, run in runs if chosen]
-    return [(run[0], run[-1] + 1) for run in found]
+    holes = [list(run) for chosen, run in runs if chosen]
+    return [(run[0], run[-1] + 1) for run in holes]
 
 
 class TrainingViews(Explorer):
@@ -45,8 +45,11 @@ class TrainingViews(Explorer):
     rem = 51, 76
     narrow = 640
     data = handed(
-        **{"causal": patterns.causal.formula, "full": patterns.full.formula},
-        **{"prefix": prefix_lm.formula, "begin": BEGIN, "mask": MASK},
+        causal=patterns.causal.formula,
+        full=patterns.full.formula,
+        prefix=prefix_lm.formula,
+        begin=BEGIN,
+        mask=MASK,
     )
 
     words = given(t.List(t.Unicode()))

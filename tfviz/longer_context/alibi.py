@@ -24,6 +24,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._qkv import fused_attention
 from tfviz.attention import CAUSAL
 from tfviz.cores import Dense, Where, positions
 
@@ -88,9 +89,7 @@ class Alibi(Dense):
         d, share = Q.shape[-1], Q.shape[1] > K.shape[1]
         Q, K = with_places(Q, K, self.m)
         V = F.pad(V, (0, 1))  # the kernel wants all three as wide
-        out = F.scaled_dot_product_attention(
-            Q, K, V, is_causal=True, scale=d**-0.5, enable_gqa=share
-        )
+        out = fused_attention(Q, K, V, is_causal=True, scale=d**-0.5, enable_gqa=share)
         return out[..., :-1], None
 
 

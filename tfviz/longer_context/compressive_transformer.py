@@ -211,5 +211,5 @@ def squeezed_now(cache: Cache) -> Iterator[tuple[Compressive, Queues]]:
 
 
 def temporal_range(N: int, m: int, m_c: int, c: int) -> int:
-    """How many tokens back N layers see: N (m + c m_c), where a segment is as long as m."""
+    """How many tokens back N layers see: N (m + c m_c), if a segment's length divides m + c m_c."""
     return N * (m + c * m_c)

@@ -3,10 +3,12 @@
     h_i^t = σ(H_i^t W_h + b_h) for a position that runs; N(i), R(i), p_i^t as in `act`
     H_i^t = H_i^{t−1} once i has halted;     out_i = Σ_t p_i^t H_i^t;     until all have, or t = M
 
-Dehghani et al. 2018 (arXiv 1807.03819), by the formula of Graves 2016. In tensor2tensor
-(`universal_transformer_act_accumulated`) positions that have halted are transformed further, and
-others read the moving state: `freeze=False`. There h is also asked before the step, of
-H^{t−1} + P^t, and a position that is cut off at M gets no remainder.
+Dehghani et al. 2018 (arXiv 1807.03819). The weighted sum is the output of Graves 2016; Dehghani et
+al. (section 2.2) hand on the last, copied state, and the default of their code, tensor2tensor,
+mixes step by step, s ← p H_i^t + (1 − p) s. There (`universal_transformer_act_accumulated`),
+positions that have halted are transformed further, and others read the moving state:
+`freeze=False`. There h is also asked before the step, of H^{t−1} + P^t, and a position that is cut
+off at M gets no remainder.
 
 Positions that have halted are not computed: their keys and values are copied. P^t is told to them
 too, but its part by step is one vector for all: keys and values move by one product with it.

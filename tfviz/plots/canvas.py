@@ -192,9 +192,11 @@ def _corners(step: float) -> Shape:
 def _window(mark: Opacities, key: str) -> list[svg.ET.Element]:
     """A window onto the role's colour, so that a picture of weights follows the theme."""
     place = {
-        "x": svg.decimal(mark.x), "y": svg.decimal(mark.y),
-        "width": svg.decimal(mark.width), "height": svg.decimal(mark.height),
-    }  # fmt: skip
+        "x": svg.decimal(mark.x),
+        "y": svg.decimal(mark.y),
+        "width": svg.decimal(mark.width),
+        "height": svg.decimal(mark.height),
+    }
     alpha = np.zeros((*mark.values.shape, 2), np.uint8)
     alpha[..., 1] = np.round(mark.values.clip(0, 1) * 255)
     file = io.BytesIO()

@@ -41,7 +41,7 @@ def counted(
     named = {patterns.title: patterns} if isinstance(patterns, Pattern) else dict(patterns)
     if not named:
         raise ValueError("patterns is empty; give a Pattern or name → Pattern")
-    found: list[Costs] = []
+    costs_by_pattern: list[Costs] = []
     full: list[int] = []
     for name, pattern in named.items():
         exact, blocks, full = [], [], []
@@ -53,8 +53,8 @@ def counted(
             exact.append(getattr(cost_, quantity))
             blocks.append(getattr(cost_, f"block_{quantity}"))
             full.append(getattr(cost_, f"full_{quantity}"))
-        found.append(Costs(name, exact, blocks))
-    return lengths, found, full
+        costs_by_pattern.append(Costs(name, exact, blocks))
+    return lengths, costs_by_pattern, full
 
 
 def slope(lengths: Sequence[int], values: Sequence[int]) -> float:
@@ -105,9 +105,9 @@ def cost(
     that grows as √L). Solid: element-exact; dashed: counted in `block` × `block` blocks; grey: full
     attention. The first pattern wears the attention colour.
     """
-    lengths, found, reference = counted(patterns, lengths, quantity, d, h, block)
+    lengths, costs_by_pattern, reference = counted(patterns, lengths, quantity, d, h, block)
     lines, words = [], []
-    for n, one in enumerate(found):
+    for n, one in enumerate(costs_by_pattern):
         p = slope(lengths, one.exact)
         label = f"{one.name}, slope {p:.2f}"
         lines.append(
@@ -120,7 +120,9 @@ def cost(
         if blocks:
             lines.append(
                 Line(
-                    f"{one.name}, in blocks" if len(found) > 1 else f"in blocks of {block}",
+                    f"{one.name}, in blocks"
+                    if len(costs_by_pattern) > 1
+                    else f"in blocks of {block}",
                     lengths,
                     one.blocks,
                     role="attention" if n == 0 else "ink",
@@ -139,9 +141,14 @@ def cost(
         )
     head = {"pairs": "Pairs", "flops": "FLOPs", "bytes": "Bytes of scores"}[quantity]
     axes = Axes(
-        "length L, log scale", LABELS[quantity], logx=True, logy=True, xticks=lengths,
-        ytick=lambda v: _tick(v, quantity), ybase=2 if quantity == "bytes" else 10,
-    )  # fmt: skip
+        "length L, log scale",
+        LABELS[quantity],
+        logx=True,
+        logy=True,
+        xticks=lengths,
+        ytick=lambda v: _tick(v, quantity),
+        ybase=2 if quantity == "bytes" else 10,
+    )
     text = f"{head} over L from {lengths[0]} to {lengths[-1]}. {' '.join(words)}"
     drawn = chart(lines, axes, alt=text)
     return Figure([drawn], alt=alt, caption=caption)

@@ -100,9 +100,13 @@ class Frame:
     def _place(self) -> None:
         bottom = self.height - self.top - self.plot_height
         self.axes.set_position(
-            (self.left / self.width, bottom / self.height, self.plot_width / self.width,
-             self.plot_height / self.height)
-        )  # fmt: skip
+            (
+                self.left / self.width,
+                bottom / self.height,
+                self.plot_width / self.width,
+                self.plot_height / self.height,
+            )
+        )
 
     def scales(self) -> None:
         self.axes.set_xscale("log" if self.says.logx else "linear")
@@ -123,9 +127,13 @@ class Frame:
         ends = says.xticks or ((low, high) if says.logx else _seen(axes.xaxis))
         most = room_for([xtick(v) for v in ends], self.plot_width)
         number_axis(
-            axes.xaxis, log=says.logx, word=xtick, integers=says.xwhole, ticks=says.xticks,
+            axes.xaxis,
+            log=says.logx,
+            word=xtick,
+            integers=says.xwhole,
+            ticks=says.xticks,
             most=most if says.xticks else min(most, 6 if self.width <= NARROW else 8),
-        )  # fmt: skip
+        )
         axes.grid(axis="x", visible=False)
         axes.tick_params(length=4)
         for n, line in enumerate(self.above):
@@ -138,9 +146,14 @@ class Frame:
         self.words(self.width - 8, y, says.note, color=LIGHT["muted"], size=SMALL, ha="right")
 
     def words(
-        self, x: float, y: float, words: str, color: str = LIGHT["ink"], size: float = NORMAL,
+        self,
+        x: float,
+        y: float,
+        words: str,
+        color: str = LIGHT["ink"],
+        size: float = NORMAL,
         ha: str = "left",
-    ) -> None:  # fmt: skip
+    ) -> None:
         place = (x / self.width, 1 - y / self.height)
         self.drawing.text(*place, words, color=color, fontsize=size, ha=ha)
 
@@ -182,13 +195,22 @@ def _chart(lines: Sequence[Line], axes: Axes, width: float, right: float | None)
         colour = LIGHT[line.role]
         if line.low is not None and line.high is not None:
             frame.axes.fill_between(
-                line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0,
+                line.x,
+                line.low,
+                line.high,
+                color=colour,
+                alpha=0.18,
+                linewidth=0,
                 gid="tfviz-band",
-            )  # fmt: skip
+            )
         frame.axes.plot(
-            line.x, line.y, **_look(line), clip_on=False, gid="tfviz-line",
+            line.x,
+            line.y,
+            **_look(line),
+            clip_on=False,
+            gid="tfviz-line",
             zorder=4 if line.role == "attention" else 3,
-        )  # fmt: skip
+        )
     frame.axes.set_xlim(right=max(float(line.x[-1]) for line in lines))
     frame.finish()
     if right is not None:
@@ -237,15 +259,24 @@ def _end_labels(frame: Frame, lines: Sequence[Line]) -> None:
         line = lines[n]
         if abs(place - end) > 3:  # a leader from the end of the line to its label
             axes.annotate(
-                "", (1, end / height), (1 + 12 / frame.plot_width, place / height),
-                xycoords="axes fraction", textcoords="axes fraction", annotation_clip=False,
+                "",
+                (1, end / height),
+                (1 + 12 / frame.plot_width, place / height),
+                xycoords="axes fraction",
+                textcoords="axes fraction",
+                annotation_clip=False,
                 arrowprops=LEADER,
-            )  # fmt: skip
+            )
         axes.annotate(
-            line.label, (1, place / height), (14, -0.34 * NORMAL), xycoords="axes fraction",
-            textcoords="offset points", color=LIGHT[line.role], fontsize=NORMAL,
+            line.label,
+            (1, place / height),
+            (14, -0.34 * NORMAL),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            color=LIGHT[line.role],
+            fontsize=NORMAL,
             annotation_clip=False,
-        )  # fmt: skip
+        )
 
 
 def _spread(wanted: Sequence[float], apart: float, height: float) -> list[float]:
@@ -357,9 +388,14 @@ def curve(
         words.append(text + ".")
     note = _seeds([t.shape[0] for t in tables.values() if t.ndim == 2], band)
     axes = Axes(
-        xlabel, ylabel, logx, logy, xwhole=whole(xs), note=note,
+        xlabel,
+        ylabel,
+        logx,
+        logy,
+        xwhole=whole(xs),
+        note=note,
         ywhole=whole(np.concatenate([table.ravel() for table in tables.values()])),
-    )  # fmt: skip
+    )
     drawn = chart(lines, axes, alt=f"{ylabel} over {xlabel}. {' '.join(words)}")
     stored = any(table.ndim == 2 for table in tables.values())
     spec = line_spec(lines, axes) if (stored if explore is None else explore) else None
@@ -420,8 +456,8 @@ def _layout(axes: Axes) -> dict[str, Any]:
 
 def _round(value: float) -> float:
     """Four digits: more are not seen."""
-    found = float(f"{float(value):.4g}")
-    return int(found) if found == int(found) else found
+    rounded = float(f"{float(value):.4g}")
+    return int(rounded) if rounded == int(rounded) else rounded
 
 
 def _seeds(counts: Sequence[int], band: str) -> str:
@@ -452,7 +488,7 @@ def points(
     if not series:
         raise ValueError("series is empty; give name → (x, [y per seed])")
     chosen = _highlighted(list(series), highlight)
-    found = {}
+    named_points = {}
     for name, entry in series.items():
         try:
             at, values = entry
@@ -464,19 +500,25 @@ def points(
             raise ValueError(f"series[{name!r}] = {entry!r}; give finite numbers (x, [y per seed])")
         if logx and at <= 0:
             raise ValueError(f"series[{name!r}] has x = {at}; a log axis needs x > 0")
-        found[name] = (at, table)
-    note = _seeds([len(table) for _, table in found.values()], "range")
-    axes = Axes(xlabel, ylabel, logx, xwhole=whole([at for at, _ in found.values()]), note=note)
+        named_points[name] = (at, table)
+    note = _seeds([len(table) for _, table in named_points.values()], "range")
+    axes = Axes(
+        xlabel, ylabel, logx, xwhole=whole([at for at, _ in named_points.values()]), note=note
+    )
     words = [
         f"{name}: {number(t.mean())} at {number(at)}"
         + (f" ({number(t.min())} to {number(t.max())} over {len(t)} seeds)" if len(t) > 1 else "")
-        for name, (at, t) in found.items()
+        for name, (at, t) in named_points.items()
     ]
     with style():
-        wide, narrow = (_scatter(found, chosen, axes, width) for width in (640, NARROW))
+        wide, narrow = (_scatter(named_points, chosen, axes, width) for width in (640, NARROW))
     panel = Panel(Plot(wide), f"{ylabel} over {xlabel}. {'; '.join(words)}.", Plot(narrow))
-    stored = any(len(table) > 1 for _, table in found.values())
-    spec = _point_spec(found, chosen, axes) if (stored if explore is None else explore) else None
+    stored = any(len(table) > 1 for _, table in named_points.values())
+    spec = (
+        _point_spec(named_points, chosen, axes)
+        if (stored if explore is None else explore)
+        else None
+    )
     return Figure([panel], alt=alt, caption=caption, spec=spec)
 
 
@@ -484,22 +526,27 @@ Found = Mapping[str, tuple[float, np.ndarray]]
 
 
 def _scatter(
-    found: Found, chosen: set[str], axes: Axes, width: float, keyed: bool = False
+    named_points: Found, chosen: set[str], axes: Axes, width: float, keyed: bool = False
 ) -> Drawing:
     """The points with their names beside them, or numbered with a key where names find no room."""
-    entries = _entries(list(found), width) if keyed else []
+    entries = _entries(list(named_points), width) if keyed else []
     frame = Frame(axes, width, 20, sum(map(len, entries)))
     frame.scales()
-    for n, (name, (at, table)) in enumerate(found.items()):
+    for n, (name, (at, table)) in enumerate(named_points.items()):
         colour = LIGHT["attention" if name in chosen else "ink"]
         frame.axes.plot(
             [at, at], [table.min(), table.max()], color=colour, linestyle="-", linewidth=2
         )
         frame.axes.plot(
-            [at], [table.mean()], color=colour, linestyle="", markersize=8,
-            marker=MARKERS[n % len(MARKERS)], gid="tfviz-point",
-        )  # fmt: skip
-    xs = [at for at, _ in found.values()]
+            [at],
+            [table.mean()],
+            color=colour,
+            linestyle="",
+            markersize=8,
+            marker=MARKERS[n % len(MARKERS)],
+            gid="tfviz-point",
+        )
+    xs = [at for at, _ in named_points.values()]
     after = 0.08 if keyed else 0.28
     room = math.log(max(xs) / min(xs) + 1e-9) if axes.logx else max(xs) - min(xs)
     if axes.logx:
@@ -511,11 +558,11 @@ def _scatter(
     frame.axes.margins(y=0.14)
     frame.axes.autoscale(axis="y")
     frame.finish()
-    labels = {name: str(n) if keyed else name for n, name in enumerate(found, start=1)}
-    if not _point_labels(frame, found, chosen, labels) and not keyed:
-        return _scatter(found, chosen, axes, width, keyed=True)
+    labels = {name: str(n) if keyed else name for n, name in enumerate(named_points, start=1)}
+    if not _point_labels(frame, named_points, chosen, labels) and not keyed:
+        return _scatter(named_points, chosen, axes, width, keyed=True)
     y = frame.key_top
-    for n, (name, entry) in enumerate(zip(found, entries, strict=False)):
+    for n, (name, entry) in enumerate(zip(named_points, entries, strict=False)):
         colour = LIGHT["attention" if name in chosen else "ink"]
         frame.sample(
             y, 16, color=colour, marker=MARKERS[n % len(MARKERS)], linestyle="", markersize=7
@@ -527,13 +574,15 @@ def _scatter(
     return frame.drawing
 
 
-def _point_labels(frame: Frame, found: Found, chosen: set[str], labels: Mapping[str, str]) -> bool:
+def _point_labels(
+    frame: Frame, named_points: Found, chosen: set[str], labels: Mapping[str, str]
+) -> bool:
     """Each label on the first free side of its point: right, left, above, below; False where one
     finds none."""
     axes = frame.axes
     taken: list[tuple[float, float, float, float]] = []
     places = {}
-    for name, (at, table) in found.items():
+    for name, (at, table) in named_points.items():
         x, y = axes.transData.transform((at, table.mean()))
         places[name] = (float(x), float(y))
         taken.append((x - 6, y - 6, x + 6, y + 6))
@@ -559,20 +608,24 @@ def _point_labels(frame: Frame, found: Found, chosen: set[str], labels: Mapping[
             dx, dy = choices[0]
             box = (x + dx, y - 7, x + dx + width, y + 7)
         taken.append(box)
-        left, (at, table) = dx >= 0, found[name]
+        left, (at, table) = dx >= 0, named_points[name]
         axes.annotate(
-            labels[name], (at, table.mean()), (10 if left else -10, dy - 0.34 * NORMAL),
-            textcoords="offset points", fontsize=NORMAL,
-            ha="left" if left else "right", annotation_clip=False,
+            labels[name],
+            (at, table.mean()),
+            (10 if left else -10, dy - 0.34 * NORMAL),
+            textcoords="offset points",
+            fontsize=NORMAL,
+            ha="left" if left else "right",
+            annotation_clip=False,
             color=LIGHT["attention" if name in chosen else "ink"],
-        )  # fmt: skip
+        )
     return all_fit
 
 
-def _point_spec(found: Found, chosen: set[str], axes: Axes) -> dict[str, Any]:
+def _point_spec(named_points: Found, chosen: set[str], axes: Axes) -> dict[str, Any]:
     """The same points for plotly, each with a bar over its seeds."""
     data = []
-    for n, (name, (at, table)) in enumerate(found.items()):
+    for n, (name, (at, table)) in enumerate(named_points.items()):
         colour = f"role:{'attention' if name in chosen else 'ink'}"
         mean = float(table.mean())
         data.append(

@@ -194,9 +194,15 @@ def _narrowed(drawing: Drawing) -> Drawing:
     """A copy as broad as a phone; plots that stood in one row stand below each other."""
     copy: Drawing = pickle.loads(pickle.dumps(drawing))
     height = copy.get_figheight()
-    found = [(one, spec.get_gridspec()) for one in copy.axes if (spec := one.get_subplotspec())]
-    axes = [one for one, _ in found]
-    if len(axes) > 1 and len({id(grid) for _, grid in found}) == 1 and found[0][1].nrows == 1:
+    axes_and_grids = [
+        (one, spec.get_gridspec()) for one in copy.axes if (spec := one.get_subplotspec())
+    ]
+    axes = [one for one, _ in axes_and_grids]
+    if (
+        len(axes) > 1
+        and len({id(grid) for _, grid in axes_and_grids}) == 1
+        and axes_and_grids[0][1].nrows == 1
+    ):
         grid = copy.add_gridspec(len(axes), 1)
         for n, one in enumerate(axes):
             one.set_subplotspec(grid[n])

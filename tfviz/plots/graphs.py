@@ -48,11 +48,11 @@ def key_set(
     alt: str | None = None,
 ) -> Figure:
     """One query's S_i along the sequence (default: the last query). A dict gives one strip each."""
-    found = named_masks(pattern, L, "pattern")
-    length = found[0][1].shape[-1]
+    masks = named_masks(pattern, L, "pattern")
+    length = masks[0][1].shape[-1]
     _check_size(length, "a strip of keys")
     query = length - 1 if query is None else position("query", query, length)
-    strips = [(name, keys_of(cells, query)) for name, cells in found]
+    strips = [(name, keys_of(cells, query)) for name, cells in masks]
     words = [
         f"{name + ': ' if name else ''}query {query} of {length} positions may attend to "
         f"{len(keys)} keys: {ranges(keys)}."
@@ -76,9 +76,13 @@ def _draw_key_set(
     canvas = Canvas(max(left * 2 + length * cell, 220), 30 + len(strips) * each + 20)
     centre = left + (query + 0.5) * cell
     canvas.text(
-        min(max(centre, 44), canvas.width - 44), 13, f"query {query}", "query",
-        bold=True, ha="center",
-    )  # fmt: skip
+        min(max(centre, 44), canvas.width - 44),
+        13,
+        f"query {query}",
+        "query",
+        bold=True,
+        ha="center",
+    )
     for n, (name, keys) in enumerate(strips):
         y = (22 if named else 30) + n * each
         if named:
@@ -99,9 +103,14 @@ def _draw_key_set(
         for j in range(length):
             if _labelled(j, length, cell):
                 canvas.text(
-                    left + (j + 0.5) * cell, y + high + 15, str(j),
-                    "key" if j in keys else "muted", size=SMALL, ha="center", bold=j in keys,
-                )  # fmt: skip
+                    left + (j + 0.5) * cell,
+                    y + high + 15,
+                    str(j),
+                    "key" if j in keys else "muted",
+                    size=SMALL,
+                    ha="center",
+                    bold=j in keys,
+                )
     canvas.text(left, canvas.height - 5, "key j →", "key", bold=True)
     return canvas
 
@@ -327,9 +336,7 @@ def _draw_path(
 
     taken = {(depth - n, *ends) for n, ends in enumerate(pairwise(way or ()))}
     for n in range(depth):
-        edges: dict[str, list[Box]] = {
-            "faint": [], "leading": [], "stay": []
-        }  # fmt: skip
+        edges: dict[str, list[Box]] = {"faint": [], "leading": [], "stay": []}
         for i in seen[n + 1].nonzero().flatten().tolist():
             below = keys_of(stack[n][1], i)
             if residual and i not in below:
@@ -342,8 +349,7 @@ def _draw_path(
                     kind = "leading" if lead[n][j] else "faint"
                     edges[kind].append((x(i), y(n + 1), x(j), y(n)))
         canvas.draw(swings(edges["faint"]), "edges", stroke="muted", opacity=0.4)
-        canvas.draw(swings(edges["stay"]), "edges-stay", stroke="muted", opacity=0.7,
-                    dash=(3, 3))  # fmt: skip
+        canvas.draw(swings(edges["stay"]), "edges-stay", stroke="muted", opacity=0.7, dash=(3, 3))
         canvas.draw(swings(edges["leading"]), "edges-leading", stroke="attention", width=1.4)
     if way:
         for n, (upper, lower) in enumerate(pairwise(way)):
@@ -380,13 +386,21 @@ def _draw_path(
             elif height == 0 and _labelled(n, length, step) and role is None:
                 canvas.text(x(n), y(0) + 20, str(n), "muted", size=SMALL, ha="center")
     canvas.text(
-        min(max(x(query), left), canvas.width - 40), y(depth) - radius - 10,
-        f"query {query}", "query", bold=True, ha="center",
-    )  # fmt: skip
+        min(max(x(query), left), canvas.width - 40),
+        y(depth) - radius - 10,
+        f"query {query}",
+        "query",
+        bold=True,
+        ha="center",
+    )
     canvas.text(
-        max(x(key), 34), y(0) + (radius + 18 if radius == 10 else 36), f"key {key}", "key",
-        bold=True, ha="center",
-    )  # fmt: skip
+        max(x(key), 34),
+        y(0) + (radius + 18 if radius == 10 else 36),
+        f"key {key}",
+        "key",
+        bold=True,
+        ha="center",
+    )
     for above, words in labels:
         canvas.text(8, above, words, "muted", size=SMALL, halo=True)
     for n, words in enumerate(reversed(lines)):

@@ -216,9 +216,15 @@ class Matrix:
                     share = float(strength[r, c])
                     role: Role = "page" if share > STRONG else "ink"
                     self.canvas.text(
-                        x, y, word, role, size=size, ha="center", va="middle",
+                        x,
+                        y,
+                        word,
+                        role,
+                        size=size,
+                        ha="center",
+                        va="middle",
                         halo=MIDDLE < share <= STRONG,
-                    )  # fmt: skip
+                    )
 
     def below(self, line: int, words: str, role: Role = "ink") -> None:
         y = self.top + self.height + 20 + 18 * line

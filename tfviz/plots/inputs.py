@@ -60,19 +60,19 @@ def named_masks(patterns: Any, L: int | None, name: str = "patterns") -> list[tu
         items = [(title_of(patterns), patterns)]
     if not items:
         raise ValueError(f"{name} = {patterns!r} is empty; give at least one pattern")
-    found = []
+    masks = []
     for title, value in items:
         where = f"{name}[{title!r}]" if len(items) > 1 else name
         mask = as_mask(value, L, where)
         if mask.dim() == 2:
-            found.append((title, mask))
+            masks.append((title, mask))
             continue
         lead = f"{title}, " if len(items) > 1 else ""
-        found += [(f"{lead}head {n}", head) for n, head in enumerate(mask)]
-    sizes = {mask.shape[-1] for _, mask in found}
+        masks += [(f"{lead}head {n}", head) for n, head in enumerate(mask)]
+    sizes = {mask.shape[-1] for _, mask in masks}
     if len(sizes) > 1:
         raise ValueError(f"{name} have lengths {sorted(sizes)}; give patterns of one length")
-    return found
+    return masks
 
 
 def layer_masks(patterns: Any, L: int | None, layers: int | None) -> list[tuple[str, Tensor]]:

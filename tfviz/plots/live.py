@@ -112,8 +112,8 @@ def specification(data: Sequence[Any], layout: Mapping[str, Any]) -> dict[str, A
     look = plotly_style()
     del look["template"]
     own = {key: value for key, value in layout.items() if key != "template"}
-    found: dict[str, Any] = swapped({"data": list(data), "layout": look | own}, in_roles)
-    return found
+    figure: dict[str, Any] = swapped({"data": list(data), "layout": look | own}, in_roles)
+    return figure
 
 
 def axis(title: str, role: Role = "ink", **more: Any) -> dict[str, Any]:

@@ -86,17 +86,17 @@ def mask(
     A pattern with heads (h, L, L) gives one panel per head. `query` frames that row together
     with its key set and prints S_i below. `size` is the side of a matrix in px.
     """
-    found = named_masks(pattern, L, "pattern")
-    length = found[0][1].shape[-1]
+    masks = named_masks(pattern, L, "pattern")
+    length = masks[0][1].shape[-1]
     if query is not None:
         query = position("query", query, length)
     if overlay:
-        panels = [_overlay(found, query, title or "", _side(size, 1))]
+        panels = [_overlay(masks, query, title or "", _side(size, 1))]
     else:
         panels = []
-        for name, cells in found:
-            head = title or "" if len(found) == 1 else name
-            panels.append(_mask_panel(cells, query, head, name, _side(size, len(found))))
+        for name, cells in masks:
+            head = title or "" if len(masks) == 1 else name
+            panels.append(_mask_panel(cells, query, head, name, _side(size, len(masks))))
     return Figure(panels, alt=alt, caption=caption)
 
 
@@ -124,24 +124,24 @@ def _short_set(query: int, keys: Sequence[int], drawn: Matrix) -> str:
 
 
 def _overlay(
-    found: Sequence[tuple[str, Tensor]], query: int | None, title: str, side: int
+    masks: Sequence[tuple[str, Tensor]], query: int | None, title: str, side: int
 ) -> Panel:
-    if len(found) > 3:
-        raise ValueError(f"overlay=True has {len(found)} patterns; give 2 or 3, or overlay=False")
-    L = found[0][1].shape[-1]
-    union = torch.stack([cells for _, cells in found]).any(0)
+    if len(masks) > 3:
+        raise ValueError(f"overlay=True has {len(masks)} patterns; give 2 or 3, or overlay=False")
+    L = masks[0][1].shape[-1]
+    union = torch.stack([cells for _, cells in masks]).any(0)
     shapes = ("square", "dot", "ring")
-    names = [name for name, _ in found]
+    names = [name for name, _ in masks]
     together = sum(text_width(name) + 31 for name in names)
     entries = list(zip(shapes, names, strict=False))
 
     def draw(room: float) -> Matrix:
         stacked = together > min(side, room - 60)
-        lines = len(found) if stacked else 1
+        lines = len(masks) if stacked else 1
         below = 18 * lines + 6 + (0 if query is None else 20)
         drawn = Matrix(L, L, title=title, side=side, below=below, room=room)
         drawn.hatch(backdrop=union)
-        _shapes(drawn, found)
+        _shapes(drawn, masks)
         drawn.borders()
         for n, entry in enumerate([[one] for one in entries] if stacked else [entries]):
             drawn.legend(n, entry)
@@ -153,16 +153,16 @@ def _overlay(
 
     words = [
         f"{shape}s: {_facts(cells, name, query)}"
-        for (name, cells), shape in zip(found, shapes, strict=False)
+        for (name, cells), shape in zip(masks, shapes, strict=False)
     ]
-    both = int(torch.stack([cells for _, cells in found]).int().sum(0).gt(1).sum())
+    both = int(torch.stack([cells for _, cells in masks]).int().sum(0).gt(1).sum())
     words.append(f"Together {int(union.sum())} pairs; {both} of them in more than one pattern.")
     return fitted(draw, f"{title}. {' '.join(words)}" if title else " ".join(words))
 
 
-def _shapes(drawn: Matrix, found: Sequence[tuple[str, Tensor]]) -> None:
-    drawn.fill(found[0][1], "attention", "kept")
-    for n, (_, cells) in enumerate(found[1:]):
+def _shapes(drawn: Matrix, masks: Sequence[tuple[str, Tensor]]) -> None:
+    drawn.fill(masks[0][1], "attention", "kept")
+    for n, (_, cells) in enumerate(masks[1:]):
         drawn.marks(cells, ("dot", "ring")[n], "ink", f"kept-{n + 2}")
 
 
@@ -258,10 +258,18 @@ def attention_map(
 
         def draw(room: float, A_h: Tensor = A_h, S: Tensor = S, name: str = name) -> Matrix:
             drawn = Matrix(
-                n, m, title=name, side=_side(size, heads),
-                row_names=row_names, column_names=column_names, xlabel=xlabel, ylabel=ylabel,
-                below=34, roles=roles, room=room,
-            )  # fmt: skip
+                n,
+                m,
+                title=name,
+                side=_side(size, heads),
+                row_names=row_names,
+                column_names=column_names,
+                xlabel=xlabel,
+                ylabel=ylabel,
+                below=34,
+                roles=roles,
+                room=room,
+            )
             _backdrop(drawn, S)
             drawn.ramp(A_h / vmax * S, "attention", "weights")
             drawn.borders()
@@ -423,17 +431,27 @@ def signed_map(
 
         def draw(room: float, V: Tensor = V, S: Tensor = S, name: str = name) -> Matrix:
             drawn = Matrix(
-                n, m, title=name, side=_side(size, heads), row_names=row_names,
-                column_names=column_names, xlabel=xlabel, ylabel=ylabel, below=34,
-                roles=_axis_roles(xlabel, ylabel), room=room,
-            )  # fmt: skip
+                n,
+                m,
+                title=name,
+                side=_side(size, heads),
+                row_names=row_names,
+                column_names=column_names,
+                xlabel=xlabel,
+                ylabel=ylabel,
+                below=34,
+                roles=_axis_roles(xlabel, ylabel),
+                room=room,
+            )
             _backdrop(drawn, S)
             share = V / vmax * S
             drawn.ramp(share.clamp(min=0), "attention", "positive")
             drawn.ramp(
-                (-share).clamp(0, 1) * NEGATIVE, "ink", "negative",
+                (-share).clamp(0, 1) * NEGATIVE,
+                "ink",
+                "negative",
                 inset=drawn.cell // 9 if drawn.cell >= 9 else 0,
-            )  # fmt: skip
+            )
             drawn.borders()
             if shown:
                 words = _in_cells(V, S, lambda v: number(round(v, 2)))
@@ -481,8 +499,8 @@ def hops(
     With several patterns layer n uses `patterns[n % len(patterns)]`, the first next to the input.
     Without `layers` it goes on until nothing new is reached.
     """
-    found = _follow(patterns, L, layers, residual)
-    counts, wanted = found.hops, found.wanted
+    relay = _follow(patterns, L, layers, residual)
+    counts, wanted = relay.hops, relay.wanted
     length = counts.shape[-1]
     query = None if query is None else position("query", query, length)
     most = max(1, int(counts.max()))
@@ -510,7 +528,7 @@ def hops(
     end = (
         f"{int(never.sum())} pairs are never connected."
         if never.any()
-        else f"Every {'earlier ' if found.causal else ''}token is reached after at most "
+        else f"Every {'earlier ' if relay.causal else ''}token is reached after at most "
         f"{_hops(most)}."
     )
     words_ = (
@@ -574,27 +592,34 @@ def reach(
 
     With several patterns layer n uses `patterns[n % len(patterns)]`, the first next to the input.
     """
-    found = _follow(patterns, L, layers, residual)
-    wanted = found.wanted
+    relay = _follow(patterns, L, layers, residual)
+    wanted = relay.wanted
     length = wanted.shape[-1]
     query = None if query is None else position("query", query, length)
     before = torch.zeros_like(wanted)
     panels = []
-    for n, known in enumerate(found.by_layer, start=1):
+    for n, known in enumerate(relay.by_layer, start=1):
         fresh, old = known & ~before, known & before
         lead = f"{title}, after" if title else "after"
         seen, total = int((known & wanted).sum()), int(wanted.sum())
         keys = [] if query is None else keys_of(known, query)
 
         def draw(
-            room: float, head: str = f"{lead} layer {n}", old: Tensor = old, fresh: Tensor = fresh,
+            room: float,
+            head: str = f"{lead} layer {n}",
+            old: Tensor = old,
+            fresh: Tensor = fresh,
             tally: str = f"{seen} of {total} pairs" if seen < total else f"all {total} pairs",
             keys: Sequence[int] = keys,
-        ) -> Matrix:  # fmt: skip
+        ) -> Matrix:
             drawn = Matrix(
-                length, length, title=head, side=_side(size, layers),
-                below=28 if query is None else 46, room=room,
-            )  # fmt: skip
+                length,
+                length,
+                title=head,
+                side=_side(size, layers),
+                below=28 if query is None else 46,
+                room=room,
+            )
             drawn.hatch(backdrop=wanted)
             drawn.fill(old, "attention", "kept-before", opacity=0.38)
             drawn.fill(fresh, "attention", "kept")
@@ -607,7 +632,7 @@ def reach(
 
         words = (
             f"{lead} layer {n}: {seen} of {total} "
-            f"{'pairs j ≤ i' if found.causal else 'pairs'} of {length} positions are connected, "
+            f"{'pairs j ≤ i' if relay.causal else 'pairs'} of {length} positions are connected, "
             f"{int((fresh & wanted).sum())} of them new."
         )
         if query is not None:
@@ -642,10 +667,10 @@ def image_neighbourhood(
     row = position("pixel[0]", pixel[0], height)
     column = position("pixel[1]", pixel[1], width)
     query = row * width + column
-    found = named_masks(pattern, height * width, "pattern")
-    groups = [found] if overlay else [[one] for one in found]
-    if overlay and len(found) > 3:
-        raise ValueError(f"overlay=True has {len(found)} patterns; give up to 3 or overlay=False")
+    masks = named_masks(pattern, height * width, "pattern")
+    groups = [masks] if overlay else [[one] for one in masks]
+    if overlay and len(masks) > 3:
+        raise ValueError(f"overlay=True has {len(masks)} patterns; give up to 3 or overlay=False")
     side = _side(size, len(groups))
     panels = []
     for group in groups:
@@ -655,13 +680,23 @@ def image_neighbourhood(
         named = len(group) > 1
 
         def draw(
-            room: float, grids: Sequence[tuple[str, Tensor]] = grids, union: Tensor = union,
-            head: str = head, named: bool = named,
-        ) -> Matrix:  # fmt: skip
+            room: float,
+            grids: Sequence[tuple[str, Tensor]] = grids,
+            union: Tensor = union,
+            head: str = head,
+            named: bool = named,
+        ) -> Matrix:
             drawn = Matrix(
-                height, width, title=head, side=side, xlabel="column", ylabel="row",
-                below=10 + 18 * (len(grids) if named else 0), roles=("ink", "ink"), room=room,
-            )  # fmt: skip
+                height,
+                width,
+                title=head,
+                side=side,
+                xlabel="column",
+                ylabel="row",
+                below=10 + 18 * (len(grids) if named else 0),
+                roles=("ink", "ink"),
+                room=room,
+            )
             drawn.hatch(backdrop=union)
             _shapes(drawn, grids)
             drawn.borders()

@@ -132,11 +132,15 @@ def hover_attention_map(
             "key j", "key", range=[-0.5, m - 0.5], side="top", showgrid=False, constrain="domain"
         ),
         "yaxis": live.axis(
-            "query i", "query", range=[n - 0.5, -0.5], scaleanchor="x", showgrid=False,
+            "query i",
+            "query",
+            range=[n - 0.5, -0.5],
+            scaleanchor="x",
+            showgrid=False,
             constrain="domain",
         ),
         "margin": {"l": 56, "r": 8, "t": 56, "b": 12},
-    }  # fmt: skip
+    }
     for axis, names, count in (("xaxis", columns, m), ("yaxis", rows, n)):
         if names:
             layout[axis] |= {"tickvals": list(range(count)), "ticktext": list(names)}
@@ -160,10 +164,17 @@ def hover_cost(
 ) -> PlotlyFigure:
     """`cost` with the numbers under the pointer; the same options."""
     still = costs.cost(
-        patterns, lengths, quantity=quantity, d=d, h=h, block=block, blocks=blocks, full=full,
+        patterns,
+        lengths,
+        quantity=quantity,
+        d=d,
+        h=h,
+        block=block,
+        blocks=blocks,
+        full=full,
         alt=alt,
-    )  # fmt: skip
-    xs, found, reference = costs.counted(patterns, lengths, quantity, d, h, block)
+    )
+    xs, costs_by_pattern, reference = costs.counted(patterns, lengths, quantity, d, h, block)
     data = []
     symbols = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 
@@ -180,7 +191,7 @@ def hover_cost(
             "hovertemplate": "%{text}",
         }
 
-    for n, one in enumerate(found):
+    for n, one in enumerate(costs_by_pattern):
         role: Role = "attention" if n == 0 else "ink"
         symbol = symbols[n % len(symbols)]
         p = costs.slope(xs, one.exact)

@@ -33,21 +33,34 @@ def replay(marks: Sequence[Mark], width: float, height: float, scale: int) -> Im
         if isinstance(mark, Text):
             around = [Stroke(linewidth=2.5, foreground=LIGHT["page"], alpha=0.8), Normal()]
             axes.text(
-                mark.x, mark.y, mark.words, color=LIGHT[mark.role], fontsize=mark.size,
-                ha=mark.ha, va="baseline", weight="bold" if mark.bold else "normal",
-                rotation=90 if mark.upright else 0, rotation_mode="anchor", zorder=n,
-                fontfamily="DejaVu Sans", path_effects=around if mark.halo else [],
-            )  # fmt: skip
+                mark.x,
+                mark.y,
+                mark.words,
+                color=LIGHT[mark.role],
+                fontsize=mark.size,
+                ha=mark.ha,
+                va="baseline",
+                weight="bold" if mark.bold else "normal",
+                rotation=90 if mark.upright else 0,
+                rotation_mode="anchor",
+                zorder=n,
+                fontfamily="DejaVu Sans",
+                path_effects=around if mark.halo else [],
+            )
         elif isinstance(mark, Drawn):
             colours = {
                 kind: "none" if role is None else (*to_rgb(LIGHT[role]), mark.opacity)
                 for kind, role in (("facecolor", mark.fill), ("edgecolor", mark.stroke))
             }
             patch = PathPatch(
-                _path(mark.shape), **colours, linewidth=mark.width if mark.stroke else 0,
-                linestyle=(0, mark.dash) if mark.dash else "solid", clip_on=False, zorder=n,
+                _path(mark.shape),
+                **colours,
+                linewidth=mark.width if mark.stroke else 0,
+                linestyle=(0, mark.dash) if mark.dash else "solid",
+                clip_on=False,
+                zorder=n,
                 capstyle="butt",
-            )  # fmt: skip
+            )
             axes.add_patch(patch)
         else:
             pixels = np.empty((*mark.values.shape, 4))
@@ -55,9 +68,13 @@ def replay(marks: Sequence[Mark], width: float, height: float, scale: int) -> Im
             pixels[..., 3] = mark.values.clip(0, 1)
             x, y = mark.x, mark.y
             axes.imshow(
-                pixels, extent=(x, x + mark.width, y + mark.height, y), aspect="auto",
-                interpolation="none", clip_on=False, zorder=n,
-            )  # fmt: skip
+                pixels,
+                extent=(x, x + mark.width, y + mark.height, y),
+                aspect="auto",
+                interpolation="none",
+                clip_on=False,
+                zorder=n,
+            )
     axes.set(xlim=(0, width), ylim=(height, 0))
     file = io.BytesIO()
     drawing.savefig(file, format="png", dpi=72 * scale, facecolor=LIGHT["page"])

@@ -42,9 +42,11 @@ def dots(centres: Sequence[tuple[float, float]], radius: float) -> Shape:
         return polygons([[(x + dx, y + dy) for dx, dy in rim] for x, y in centres])
     bow = 0.5523 * r  # the Bézier curve nearest to a quarter of a circle
     quarters = (
-        (r, bow, bow, r, 0, r), (-bow, r, -r, bow, -r, 0),
-        (-r, -bow, -bow, -r, 0, -r), (bow, -r, r, -bow, r, 0),
-    )  # fmt: skip
+        (r, bow, bow, r, 0, r),
+        (-bow, r, -r, bow, -r, 0),
+        (-r, -bow, -bow, -r, 0, -r),
+        (bow, -r, r, -bow, r, 0),
+    )
     steps: Shape = []
     for x, y in centres:
         steps.append(("M", (x + r, y)))

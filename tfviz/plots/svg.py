@@ -29,12 +29,19 @@ def group(name: str) -> ET.Element:
 def root(width: float, height: float, alt: str) -> ET.Element:
     """The picture itself, no wider than its place; `alt` is for those who cannot see it."""
     wide, high = decimal(width), decimal(height)
-    made = element(
-        "svg", class_="tfviz-svg", role="img", aria_label=alt, width=wide, height=high,
-        viewBox=f"0 0 {wide} {high}", fill="currentColor", stroke_linejoin="round",
+    drawing = element(
+        "svg",
+        class_="tfviz-svg",
+        role="img",
+        aria_label=alt,
+        width=wide,
+        height=high,
+        viewBox=f"0 0 {wide} {high}",
+        fill="currentColor",
+        stroke_linejoin="round",
         style="max-width:100%;height:auto",
-    )  # fmt: skip
-    return made
+    )
+    return drawing
 
 
 def written(node: ET.Element) -> str:
@@ -92,5 +99,5 @@ def path_data(steps: Iterable[Step]) -> str:
 
 def steps(data: str) -> list[Step]:
     """A path in absolute M, L, C, Q and Z as steps."""
-    found = re.findall(r"([MLCQzZ])([^MLCQzZ]*)", data)
-    return [(command.upper(), tuple(map(float, rest.split()))) for command, rest in found]
+    commands = re.findall(r"([MLCQzZ])([^MLCQzZ]*)", data)
+    return [(command.upper(), tuple(map(float, rest.split()))) for command, rest in commands]

@@ -66,8 +66,8 @@ def thinned(ticks: Sequence[float], most: int) -> list[float]:
 
 def whole(values: Any) -> bool:
     """Are these counts? Numbers without anything behind the point, over more than one step."""
-    found = np.asarray(values, dtype=float).ravel()
-    return bool((found == found.round()).all()) and float(np.ptp(found)) > 1
+    numbers = np.asarray(values, dtype=float).ravel()
+    return bool((numbers == numbers.round()).all()) and float(np.ptp(numbers)) > 1
 
 
 def number_axis(
@@ -89,8 +89,8 @@ def number_axis(
     if ticks is not None:
         axis.set_major_locator(FixedLocator(thinned(ticks, most)))
     elif log:
-        found = log_ticks(low, high, most, base)
-        axis.set_major_locator(FixedLocator(found))
+        ticks = log_ticks(low, high, most, base)
+        axis.set_major_locator(FixedLocator(ticks))
     else:
         axis.set_major_locator(MaxNLocator(most, integer=integers, steps=[1, 2, 2.5, 5, 10]))
 

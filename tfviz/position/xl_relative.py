@@ -103,6 +103,8 @@ class XL(Dense):
                 f"{Q.shape[1]} heads are {Q.shape[3]} numbers wide, but this XL is for "
                 f"{tuple(self.u.shape)}; make it XL({Q.shape[1]}, {Q.shape[3]})"
             )
+        if not Q.shape[2]:
+            raise ValueError("Q has no rows; there are no distances: give one token or more")
         if not self.future and sees_ahead(where.pattern, Q.shape[2], K.shape[2]):
             raise ValueError(f"{where.pattern!r} sees later keys; make it XL(…, future=True)")
 

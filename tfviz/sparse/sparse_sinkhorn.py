@@ -8,8 +8,11 @@ of queries scores every block of keys, R (n, n); Sinkhorn's steps make of it nea
     K̃_u = Σ_v P_uv K_v,   Ṽ_u = Σ_v P_uv V_v                      whole blocks, mixed
     O_u = softmax(Q_u [K̃_u; K_u]ᵀ/√d) [Ṽ_u; V_u]                  the block moved in, and one's own
 
-P stays soft, so R gets a gradient. Causal, block u may only get earlier ones. No permutation does
-that, so there is one step, over the rows, and the first block gets nothing.
+P stays soft, so R gets a gradient. Causal, block u may only get earlier ones, and no doubly
+stochastic matrix does that. Here, as in sinkhorn-transformer, there is one step, over the rows, and
+the first block gets nothing; the paper (causal Sinkhorn balancing) keeps a few masked steps over
+rows and columns, whose sums need not become one. Its first author's code (long-range-arena) also
+adds the answers of two softmaxes, of the block moved in and of one's own; ours is one over both.
 
 How R is made is our reconstruction: the product of the mean query of a block with the mean key of
 another, and causal with the *first* query, for the block's other queries stand behind some of its

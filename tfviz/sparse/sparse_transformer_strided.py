@@ -7,9 +7,9 @@ Child, Gray, Radford, Sutskever 2019 (arXiv 1904.10509), section 4.3. 0-based, s
     Attend(X, S) = (softmax(qᵢ K_Sᵢᵀ / √d_k) V_Sᵢ)ᵢ
 
 What is factored is who can hear whom: A⁽²⁾ after A⁽¹⁾ connects every j ≤ i in two hops with about
-2√L keys per row. No matrix of weights is decomposed. The paper's sets leave j ≤ i to the reader;
-both contain i and i − ℓ, so they are not disjoint. The formulas live in `tfviz.patterns`; here is
-what can be done with the pair.
+2√L keys per row. No matrix of weights is decomposed. The paper states j ≤ i once for all its sets
+(section 4.2), here each says it; both contain i and i − ℓ, so they are not disjoint. The formulas
+live in `tfviz.patterns`; here is what can be done with the pair.
 
 >>> relay(63, 5, stride=8)
 7

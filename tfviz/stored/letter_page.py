@@ -44,9 +44,13 @@ def for_page() -> dict[str, Any]:
     return {
         "weights": stored.load("head_ablation")["gpt"]["weights"],
         "shapes": [[name, x.numel()] for name, x in letters.gpt().state_dict().items()],
-        **{"d": letters.GPT_WIDTH, "h": letters.GPT_HEADS, "layers": letters.GPT_LAYERS},
-        **{"longest": letters.GPT_LENGTH, "letters": letters.ALPHABET.letters},
-        **{"scale": _scale(), "entry": Formula(sinusoid).javascript()},
+        "d": letters.GPT_WIDTH,
+        "h": letters.GPT_HEADS,
+        "layers": letters.GPT_LAYERS,
+        "longest": letters.GPT_LENGTH,
+        "letters": letters.ALPHABET.letters,
+        "scale": _scale(),
+        "entry": Formula(sinusoid).javascript(),
     }
 
 

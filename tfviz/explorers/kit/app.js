@@ -1,6 +1,6 @@
 // An explorer in the page: its state, its frame, its address, its colours, and what is said.
 
-// Whether a value, from a link perhaps, is one that this knob may have.
+// Whether a value, from a link perhaps, is one that this knob may have; its ends are numbers here.
 function fits(about, value) {
   const { kind, of, between } = about;
   const {
@@ -40,6 +40,8 @@ class App {
     this.about = Object.fromEntries(
       Object.entries(tf.declared.knobs).map(([key, x]) => [key, { ...x, ...ends[key] }]),
     );
+    const moves = ({ low, high }) => [low, high].some((end) => typeof end === "object");
+    this.hanging = Object.keys(this.about).filter((key) => moves(this.about[key]));
     const body = host.querySelector(":scope > .tfviz-explorer-body");
     this.host = host;
     this.root = el("div", { className: `tfx tfx-${tf.name}` });
@@ -75,25 +77,43 @@ class App {
   }
   moved() {
     // what differs from the first state
-    const other = ([key, value]) => JSON.stringify(value) !== JSON.stringify(this.first[key]);
-    return Object.fromEntries(Object.entries(this.all()).filter(other));
+    const hasMoved = ([key, value]) => JSON.stringify(value) !== JSON.stringify(this.first[key]);
+    return Object.fromEntries(Object.entries(this.all()).filter(hasMoved));
   }
   judged(met) {
     const detail = { met, state: this.moved() };
     this.host.dispatchEvent(new CustomEvent("tfviz:goal", { bubbles: true, detail }));
   }
+  // The least and the greatest value of a knob in a state; an end may be another knob, and so much more.
+  ends(key, state = this.all()) {
+    const at = (end) => (typeof end === "object" ? state[end.knob] + end.plus : end);
+    const { low, high } = this.about[key];
+    return { low: at(low), high: at(high) };
+  }
+  // Sets knobs by name; what hangs on them is kept between its ends.
   set(key, value) {
-    const values = typeof key === "object" ? key : { [key]: value };
-    for (const [name, x] of Object.entries(values)) this.model.set(name, x);
+    const changes = typeof key === "object" ? { ...key } : { [key]: value };
+    const state = { ...this.all(), ...changes };
+    for (const name of this.hanging) {
+      const { low = Number.NEGATIVE_INFINITY, high = Number.POSITIVE_INFINITY } = this.ends(
+        name,
+        state,
+      );
+      const inside = clamp(state[name], low, high);
+      if (inside !== state[name]) state[name] = changes[name] = inside;
+    }
+    // as declared: Python checks one after the other, and an end comes before what hangs on it
+    const names = [...new Set([...this.spec.keys, ...Object.keys(changes)])];
+    for (const name of names) if (name in changes) this.model.set(name, changes[name]);
     this.model.save_changes();
   }
   // what numbers() gives for the present state, worked out once
   numbers() {
     if (this.stale !== false) {
-      this.found = this.spec.numbers(this.values());
+      this.counted = this.spec.numbers(this.values());
       this.stale = false;
     }
-    return this.found;
+    return this.counted;
   }
   redraw(key) {
     if (key) this.changed.add(key);
@@ -182,10 +202,10 @@ const linked = () =>
     .filter((part) => /^[a-z_]+(-\d+)?=./.test(part));
 
 function explorer(tf, spec) {
-  const { knobs, given, found, kind } = tf.declared;
+  const { knobs, given, derived, kind } = tf.declared;
   spec.keys = Object.keys(knobs);
   const written = (app) => {
-    const names = [...given.filter((name) => !found.includes(name)), ...spec.keys];
+    const names = [...given.filter((name) => !derived.includes(name)), ...spec.keys];
     return `${kind}(${names.map((name) => `${name}=${python(app.get(name))}`).join(", ")})`;
   };
 
@@ -198,10 +218,12 @@ function explorer(tf, spec) {
     const address = place > 0 ? `${tf.name}-${place + 1}` : tf.name;
     const mine = (part) => part.startsWith(`${address}=`);
     const show = (state) => {
-      const known = (key, value) => spec.keys.includes(key) && typeof value === typeof first[key];
-      const wanted = Object.entries(state).filter(([key, value]) => known(key, value));
-      const right = wanted.filter(([key, value]) => fits(app.about[key], value));
-      const some = Object.fromEntries(right);
+      const known = (key) => key in state && typeof state[key] === typeof first[key];
+      const some = {};
+      for (const key of spec.keys.filter(known)) {
+        const about = { ...app.about[key], ...app.ends(key, { ...first, ...some }) };
+        if (fits(about, state[key])) some[key] = state[key];
+      }
       const fine = spec.fit?.(some, app) ?? some;
       app.set({ ...first, ...fine });
       const refused = Object.keys(state).filter((key) => !(key in fine));
@@ -354,11 +376,40 @@ const plain = (x) => {
 const kit = (about) => {
   const tf = {
     ...about,
-    ...{ clamp, range, keep, sum, dot, norm, rms, plus, mean, best, entropy },
-    ...{ arc, box, hull, softmax, uniforms, product },
-    ...{ layerNorm, blockStack, bytePairs },
-    ...{ sig, count, fixed, short, percent, letter, bytes },
-    ...{ pack, python, el, mix, word, keyed },
+    clamp,
+    range,
+    keep,
+    sum,
+    dot,
+    norm,
+    rms,
+    plus,
+    mean,
+    best,
+    entropy,
+    arc,
+    box,
+    hull,
+    softmax,
+    uniforms,
+    product,
+    svd,
+    layerNorm,
+    blockStack,
+    bytePairs,
+    sig,
+    count,
+    fixed,
+    short,
+    percent,
+    letter,
+    bytes,
+    pack,
+    python,
+    el,
+    mix,
+    word,
+    keyed,
   };
   tf.explorer = (spec) => explorer(tf, spec);
   return tf;

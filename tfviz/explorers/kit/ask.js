@@ -20,7 +20,7 @@ function ask(app, spec) {
   const key = `${app.tf.name}/${name}`;
   const q = { open: true, said: undefined, node: box, tell: (x) => (q.open ? "?" : x) };
   const ys = curve ? curve.at.map(() => undefined) : null;
-  const told = (type, said) => {
+  const dispatched = (type, said) => {
     const detail = { name: key, said };
     app.host.dispatchEvent(new CustomEvent(type, { bubbles: true, detail }));
     return detail.said;
@@ -71,7 +71,7 @@ function ask(app, spec) {
   function settle(said) {
     q.open = false;
     q.said = said;
-    if (said !== undefined) told("tfviz:answer", said);
+    if (said !== undefined) dispatched("tfviz:answer", said);
     if (Object.keys(then).length) app.set(then);
     write();
   }
@@ -79,7 +79,7 @@ function ask(app, spec) {
     q.open = true;
     q.said = undefined;
     ys?.fill(undefined);
-    told("tfviz:answer", null);
+    dispatched("tfviz:answer", null);
     app.set(structuredClone(app.first));
     write();
     row.querySelector("button, input")?.focus();
@@ -128,7 +128,7 @@ function ask(app, spec) {
       ? [{ line: q.said, at: curve.at, colour: "key", dash: "6 4", name: "you" }]
       : [];
   q.start = () => {
-    const said = told("tfviz:asked");
+    const said = dispatched("tfviz:asked");
     const fine = curve
       ? Array.isArray(said) && said.length === curve.at.length
       : Number.isFinite(said);

@@ -149,29 +149,31 @@ const controls = {
   // The control of a knob, as the Python class declares it.
   // With `last`, what the others make of it is the end: knob("row", { last: () => rows - 1 }).
   knob(key, /** @type {any} */ { as, last, ...options } = {}) {
-    const { kind, of, texts, low, high, step, label, letter } = this.about[key];
+    const { kind, of, texts, step, label, letter } = this.about[key];
+    const { low, high } = this.ends(key);
     /** @type {any} */
     const words = { label, letter, ...options };
     if (last) words.read = () => Math.min(this.get(key), last());
     if (as && kind !== "word") words.write ??= (x) => this.set(key, Number(x));
-    let made;
-    if (kind === "switch") made = this.checkbox(key, words);
+    let control;
+    if (kind === "switch") control = this.checkbox(key, words);
     else if (as || kind === "word") {
       const choices = of?.map((value, n) => [value, texts?.[n] ?? String(value)]);
       const put = as === "select" ? this.select : this.choice;
-      made = put.call(this, key, { options: choices, ...words });
+      control = put.call(this, key, { options: choices, ...words });
     } else {
       const by = step ?? (kind === "whole" ? 1 : 0.1);
       const scale = of ? { scale: of } : { min: low, max: high, step: by };
-      made = this.slider(key, { ...scale, ...words });
+      control = this.slider(key, { ...scale, ...words });
     }
-    if (last)
+    if (last || this.hanging.includes(key))
       this.fields.push(() => {
-        made.limit(low, last());
-        made.update();
+        const ends = this.ends(key);
+        control.limit(ends.low, last ? last() : ends.high);
+        control.update();
       });
-    this.knobs.set(key, made);
-    return made;
+    this.knobs.set(key, control);
+    return control;
   },
   knobsOf(...keys) {
     for (const key of keys) this.knob(key);
@@ -205,7 +207,8 @@ const controls = {
   },
   // The nearest value that the knob may have.
   snap(key, value) {
-    const { kind, of, between, low, high, step } = this.about[key];
+    const { kind, of, between, step } = this.about[key];
+    const { low, high } = this.ends(key);
     if (of && !between) {
       return of.reduce((best, x) => (Math.abs(x - value) < Math.abs(best - value) ? x : best));
     }

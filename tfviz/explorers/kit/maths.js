@@ -194,35 +194,35 @@ function selfAttention(X, W, L, d) {
 // ReLU between two matrices; W = {up (d, 4d), down (4d, d)}. `back` notes ‖∂/∂down‖ as .weights.
 function feedForward(X, W, L, d) {
   const H = product(X, W.up, L, d, 4 * d).map((h) => Math.max(0, h));
-  const made = { Y: product(H, W.down, L, 4 * d, d), weights: undefined, back: undefined };
-  made.back = (dY) => {
-    made.weights = norm(product(H, dY, 4 * d, L, d, { left: true }));
+  const layer = { Y: product(H, W.down, L, 4 * d, d), weights: undefined, back: undefined };
+  layer.back = (dY) => {
+    layer.weights = norm(product(H, dY, 4 * d, L, d, { left: true }));
     const dH = product(dY, W.down, L, d, 4 * d, { right: true });
     for (let k = 0; k < dH.length; k++) if (!(H[k] > 0)) dH[k] = 0;
     return product(dH, W.up, L, 4 * d, d, { right: true });
   };
-  return made;
+  return layer;
 }
 
 // One module in its place: where the normalisation stands, and whether there is a skip.
 function placed(X, F, order, skips, L, d) {
   const same = { Y: X, back: (dX) => dX };
   const before = order === "pre" ? layerNorm(X, L, d) : same;
-  const made = F(before.Y);
-  const sum = skips ? plus(X, made.Y) : made.Y;
+  const inner = F(before.Y);
+  const sum = skips ? plus(X, inner.Y) : inner.Y;
   const after = order === "post" ? layerNorm(sum, L, d) : { ...same, Y: sum };
   const back = (dY) => {
     const dSum = after.back(dY);
-    const dX = before.back(made.back(dSum));
+    const dX = before.back(inner.back(dSum));
     return skips ? plus(dSum, dX) : dX;
   };
-  return { Y: after.Y, back, made };
+  return { Y: after.Y, back, inner };
 }
 
 // Blocks of both modules, one after the other: X before each and after the last, and the modules. What
 // was `made` of the lower blocks is not made again.
-function blockStack(X, blocks, order, skips, L, d, made = { states: [X], layers: [] }) {
-  const { states, layers } = made;
+function blockStack(X, blocks, order, skips, L, d, stack = { states: [X], layers: [] }) {
+  const { states, layers } = stack;
   for (const W of blocks.slice(layers.length)) {
     const attend = placed(states.at(-1), (x) => selfAttention(x, W, L, d), order, skips, L, d);
     const feed = placed(attend.Y, (x) => feedForward(x, W, L, d), order, skips, L, d);
@@ -251,10 +251,10 @@ function bytePairs(rows, most) {
           /** @type {[number, number, number]} */ ([Math.floor(key / 65536), key % 65536, often]),
       );
   };
-  const merged = (row, [u, w, _], made) => {
+  const merged = (row, [u, w, _], pair) => {
     const out = [];
     for (const token of row) {
-      if (out.length && out.at(-1) === u && token === w) out[out.length - 1] = made;
+      if (out.length && out.at(-1) === u && token === w) out[out.length - 1] = pair;
       else out.push(token);
     }
     return out;
@@ -262,9 +262,84 @@ function bytePairs(rows, most) {
   const steps = [{ rows, pairs: ranked(), merge: null }];
   while (steps.length <= most && steps.at(-1).pairs.length) {
     const merge = steps.at(-1).pairs[0];
-    const made = 255 + steps.length;
-    rows = rows.map((row) => merged(row, merge, made));
+    const pair = 255 + steps.length; // its number
+    rows = rows.map((row) => merged(row, merge, pair));
     steps.push({ rows, pairs: ranked(), merge });
   }
   return steps;
+}
+
+// --- singular values
+
+// A (m, n) = U diag(S) Vᵀ with r = min(m, n) columns in U (m, r) and V (n, r), S falling. One-sided
+// Jacobi: pairs of columns are turned in their plane until all are orthogonal; their lengths are S.
+// The number of U's column that is largest in magnitude is positive. Where S is 0 so is the column of
+// U, or of V where m < n. Throws an Error for what is not finite.
+function svd(A, m, n) {
+  const strange = A.findIndex((x) => !Number.isFinite(x));
+  if (A.length !== m * n) throw new Error(`svd of ${A.length} numbers as ${m} × ${n}`);
+  if (strange >= 0) {
+    const place = `[${Math.floor(strange / n)}, ${strange % n}]`;
+    throw new Error(`svd: the number at ${place} is ${A[strange]}; all must be finite`);
+  }
+  if (m < n) {
+    const transposed = Float64Array.from(
+      { length: m * n },
+      (_, k) => A[(k % m) * n + Math.floor(k / m)],
+    );
+    const { U, S, V } = svd(transposed, n, m);
+    return signed({ U: V, S, V: U }, m, n);
+  }
+  const largest = A.reduce((most, x) => Math.max(most, Math.abs(x)), 0) || 1; // no square overflows
+  const columns = range(n, (c) =>
+    Float64Array.from({ length: m }, (_, r) => A[r * n + c] / largest),
+  );
+  const turns = range(n, (c) => Float64Array.from({ length: n }, (_, r) => Number(r === c)));
+  const turn = (a, b, cosine, sine) => {
+    for (let k = 0; k < a.length; k++) {
+      [a[k], b[k]] = [cosine * a[k] - sine * b[k], sine * a[k] + cosine * b[k]];
+    }
+  };
+  const rounding = m * 2.3e-16; // what a dot product of m numbers may be off by
+  let turned = true;
+  for (let sweep = 0; turned && sweep < 60; sweep++) {
+    turned = false;
+    for (let p = 0; p < n; p++) {
+      for (let q = p + 1; q < n; q++) {
+        const [a, b] = [columns[p], columns[q]];
+        const [aa, bb, ab] = [dot(a, a), dot(b, b), dot(a, b)];
+        if (Math.abs(ab) <= rounding * Math.sqrt(aa * bb)) continue; // orthogonal already
+        turned = true;
+        const zeta = (bb - aa) / (2 * ab);
+        const tangent = (zeta < 0 ? -1 : 1) / (Math.abs(zeta) + Math.sqrt(1 + zeta * zeta));
+        const cosine = 1 / Math.sqrt(1 + tangent * tangent);
+        turn(a, b, cosine, cosine * tangent);
+        turn(turns[p], turns[q], cosine, cosine * tangent);
+      }
+    }
+  }
+  const exact = columns.map(norm);
+  const least = rounding * n * Math.max(...exact); // below it a length is rounding, and counts as 0
+  const lengths = exact.map((length) => (length > least ? length : 0));
+  const order = range(n).sort((p, q) => lengths[q] - lengths[p] || p - q);
+  const U = new Float64Array(m * n);
+  const V = new Float64Array(n * n);
+  order.forEach((c, place) => {
+    for (let r = 0; r < m; r++) U[r * n + place] = lengths[c] ? columns[c][r] / lengths[c] : 0;
+    for (let r = 0; r < n; r++) V[r * n + place] = turns[c][r];
+  });
+  const S = Float64Array.from(order, (c) => lengths[c] * largest);
+  return signed({ U, S, V }, m, n);
+}
+
+// The same with the largest number of each of U's columns positive: signs are a matter of choice.
+function signed({ U, S, V }, m, n) {
+  const r = S.length;
+  for (let c = 0; c < r; c++) {
+    const top = best(range(m, (row) => Math.abs(U[row * r + c])));
+    if (U[top * r + c] >= 0) continue;
+    for (let row = 0; row < m; row++) U[row * r + c] *= -1;
+    for (let row = 0; row < n; row++) V[row * r + c] *= -1;
+  }
+  return { U, S, V };
 }

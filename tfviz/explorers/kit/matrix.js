@@ -279,8 +279,8 @@ function matrix(app, options) {
   }
   if (pick) {
     view.root.addEventListener("click", (event) => {
-      const found = event.target.closest(".tfx-handle") ? null : cellAt(event);
-      if (found) pick(...found);
+      const cell = event.target.closest(".tfx-handle") ? null : cellAt(event);
+      if (cell) pick(...cell);
     });
     view.root.addEventListener("keydown", (event) => {
       const moved = now && keyed(event, at, now.rows, now.columns);

@@ -7,12 +7,13 @@
 function motion(app, key, /** @type {any} */ options = {}) {
   const { last, every = 700, verbs = ["back", "on"], glide = false, ...words } = options;
   const { of } = app.about[key]; // of a list, the place in it is the time
-  const { low, high, step = 1 } = of ? { low: 0, high: of.length - 1 } : app.about[key];
-  const end = () => last?.() ?? high;
-  const now = () => clamp(of ? nearestIn(of, app.get(key)) : app.get(key), low, end());
+  const { step = 1 } = of ? {} : app.about[key];
+  const begin = () => (of ? 0 : app.ends(key).low);
+  const end = () => last?.() ?? (of ? of.length - 1 : app.ends(key).high);
+  const now = () => clamp(of ? nearestIn(of, app.get(key)) : app.get(key), begin(), end());
   const slider = app.knob(key, of ? words : { read: now, ...words });
   const at = (n) => (of ? of[n] : n);
-  const go = (to) => app.set(key, at(clamp(to, low, end())));
+  const go = (to) => app.set(key, at(clamp(to, begin(), end())));
   let timer;
   const stop = () => {
     clearInterval(timer);
@@ -20,7 +21,7 @@ function motion(app, key, /** @type {any} */ options = {}) {
     show();
   };
   const play = () => {
-    if (now() >= end()) go(low);
+    if (now() >= end()) go(begin());
     timer = setInterval(() => {
       go(now() + step);
       if (now() >= end()) stop();
@@ -43,7 +44,7 @@ function motion(app, key, /** @type {any} */ options = {}) {
   function show() {
     button.textContent = timer ? "❚❚ pause" : "▶ play";
     button.hidden = app.still;
-    back.disabled = now() <= low;
+    back.disabled = now() <= begin();
     on.disabled = now() >= end();
   }
   // whoever takes hold of something wants it to stand still
@@ -62,7 +63,7 @@ function motion(app, key, /** @type {any} */ options = {}) {
   let before;
   let since = 0;
   app.fields.push(() => {
-    if (!of) slider.limit?.(low, end());
+    if (!of) slider.limit?.(begin(), end());
     slider.update();
     show();
   });

@@ -76,7 +76,7 @@ function handlesOn(app, layer, place) {
     if (one.knob) app.set(one.knob, app.snap(one.knob, x));
     if (one.knobY) app.set(one.knobY, app.snap(one.knobY, y));
   };
-  const made = (name) => {
+  const handleOf = (name) => {
     const hit = svg("circle", { r: 20, class: "tfx-hit" });
     const dotted = svg("circle", { r: 7 });
     const node = svg("g", { class: "tfx-handle", tabindex: 0, role: "slider" }, hit, dotted);
@@ -138,7 +138,7 @@ function handlesOn(app, layer, place) {
       const name = one.name ?? one.knob ?? one.knobY ?? String(k);
       names.add(name);
       if (!known.has(name)) {
-        const entry = made(name);
+        const entry = handleOf(name);
         known.set(name, entry);
         layer.append(entry.node);
       }
@@ -499,10 +499,10 @@ function plane(app, options) {
     const best = nearest(event);
     if (!best) return redrawn(over, []);
     const { a, b, m } = best;
-    const told =
+    const words =
       spec.hover?.(a, b, m) ?? `${m.name ? `${m.name}: ` : ""}${fixedTick(a)}, ${short(b)}`;
     const [cx, cy] = [x.at(a), y.at(b)];
-    const half = (told.length * LETTER) / 2 + 4;
+    const half = (words.length * LETTER) / 2 + 4;
     redrawn(over, [
       mark("circle", { cx, cy, r: 6, style: `stroke: ${paint(m.colour)}` }),
       mark(
@@ -512,7 +512,7 @@ function plane(app, options) {
           y: cy < box[2] + 22 ? cy + 22 : cy - 12,
           "text-anchor": "middle",
         },
-        told,
+        words,
       ),
     ]);
   };
@@ -589,8 +589,8 @@ function plane(app, options) {
     );
     board.setAttribute("aria-valuenow", cursor);
     const value = sketch.ys[cursor];
-    const told = value === undefined ? "not drawn" : short(value);
-    board.setAttribute("aria-valuetext", `at ${fixedTick(sketch.at[cursor])}: ${told}`);
+    const height = value === undefined ? "not drawn" : short(value);
+    board.setAttribute("aria-valuetext", `at ${fixedTick(sketch.at[cursor])}: ${height}`);
     const line = sketch.at.map((v, k) => [v, sketch.ys[k] ?? Number.NaN]);
     const mark = { line, colour: "key", wide: 3, dots: true };
     const out = drawn.line(mark, now.x, now.y, now.spec.y?.log);

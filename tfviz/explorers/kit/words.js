@@ -70,10 +70,10 @@ function redrawn(parent, marks) {
   marks.forEach((now, n) => {
     let node = parent.childNodes[n];
     if (node?.nodeName !== now.tag) {
-      const made = bare(now.tag);
-      if (node) node.replaceWith(made);
-      else parent.append(made);
-      node = made;
+      const fresh = bare(now.tag);
+      if (node) node.replaceWith(fresh);
+      else parent.append(fresh);
+      node = fresh;
     }
     const was = described.get(node) ?? { props: {}, children: [] };
     for (const name in was.props) if (!(name in now.props)) node.removeAttribute(name);

@@ -37,7 +37,7 @@ function unread(text, letters, least, most) {
 // attention the weights of this row, [layer][head]. `it` is what `letter_page.for_page` gives: all
 // weights in the order of `shapes`, and the formula of its positions. Keys and values are kept.
 function gpt({ weights, shapes, d, h, layers, scale, entry }) {
-  const p = new Function(`return ${entry}`)(); // (i, c, d, base) => p_ic
+  const position = new Function(`return ${entry}`)(); // (i, c, d, base) => p_ic
   const numbers = halves(weights);
   const W = {};
   let at = 0;
@@ -54,14 +54,12 @@ function gpt({ weights, shapes, d, h, layers, scale, entry }) {
   };
   const wide = d / h;
   const attend = (x, name, kept) => {
-    const made = affine(x, `${name}.W_qkv`);
-    kept.push({ K: made.subarray(d, 2 * d), V: made.subarray(2 * d) });
+    const qkv = affine(x, `${name}.W_qkv`);
+    kept.push({ K: qkv.subarray(d, 2 * d), V: qkv.subarray(2 * d) });
     const Z = new Float64Array(d);
     const A = tf.range(h, (n) => {
       const part = (row) => row.subarray(n * wide, (n + 1) * wide);
-      const weights = tf.softmax(
-        kept.map(({ K }) => tf.dot(part(made), part(K)) / Math.sqrt(wide)),
-      );
+      const weights = tf.softmax(kept.map(({ K }) => tf.dot(part(qkv), part(K)) / Math.sqrt(wide)));
       for (let j = 0; j < kept.length; j++) {
         const V = part(kept[j].V);
         for (let c = 0; c < wide; c++) Z[n * wide + c] += weights[j] * V[c];
@@ -75,7 +73,9 @@ function gpt({ weights, shapes, d, h, layers, scale, entry }) {
     return (token) => {
       const i = kept[0].length;
       const maps = [];
-      let X = table.slice(token * d, (token + 1) * d).map((x, c) => x + scale * p(i, c, d, 10_000));
+      let X = table
+        .slice(token * d, (token + 1) * d)
+        .map((x, c) => x + scale * position(i, c, d, 10_000));
       for (let n = 0; n < layers; n++) {
         const block = `stack.blocks.${n}`;
         const { Y, A } = attend(normed(X, `${block}.norms.0`), `${block}.attend`, kept[n]);

@@ -1,0 +1,47 @@
+"""What a chapter lacks is said in sentences: a finished one is broken in one place at a time."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from book.conftest import ROOT
+
+from tfviz_lessons.checklist import INTO_A_MODEL, lacks
+from tfviz_lessons.lesson import parse
+
+FINISHED = (ROOT / "chapters/sparse/hashing.md").read_text("utf8")
+
+
+def test_a_finished_chapter_lacks_nothing() -> None:
+    assert lacks(parse(FINISHED, "hashing.md")) == []
+
+
+# what is broken in it, everywhere or (with 1) in the first place only, and what is said then
+BROKEN = [
+    (r"optional: true\n", "", 0, "exercises are for every reader and 3 should be: write"),
+    (r"level: hard\n", "level: hard\noptional: true\n", 1, "2 exercises are for every reader"),
+    (INTO_A_MODEL.pattern, "Look at it", 0, "no exercise says"),
+    (r"^ask:\n(  .*\n)+", "", 0, "answered in the page and a third should be: give"),
+    (r"^level: medium\n", "", 1, "does not say `level:` in its tests cell"),
+    (r"^minutes: 10\n", "", 1, "does not say `minutes:` in its"),
+    ("## Five questions", "## Questions", 1, "the heading `## Five questions` is missing"),
+    ("### Build it", "### Make it", 1, "the first exercise stands under `### Make it"),
+    ("### What breaks\n", "% TODO: say it\n", 1, "1 places say TODO; the first is line"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "many", "sentence"), BROKEN)
+def test_what_is_missing_is_named(old: str, new: str, many: int, sentence: str) -> None:
+    text, broken = re.subn(old, new, FINISHED, count=many, flags=re.M)
+    assert broken
+    missing = lacks(parse(text, "hashing.md"))
+    assert any(sentence in line for line in missing), missing
+
+
+def test_a_lesson_without_exercises_is_told_how_many_to_write() -> None:
+    head = FINISHED[: FINISHED.index("```{exercise-start}")]
+    missing = lacks(parse(head, "hashing.md"))
+    assert "0 exercises are answered in code; write 4 more" in missing
+    assert "0 exercises are for every reader and 3 should be: 3 are missing" in missing
+    assert any("answered in words" in line for line in missing)

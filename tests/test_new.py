@@ -1,0 +1,107 @@
+"""`make new` and `make chapter`: stubs that say what comes next, and errors that say what to do."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import chapter
+import new
+import pytest
+
+from tfviz_lessons.checklist import lacks
+from tfviz_lessons.lesson import read
+
+ROOT = Path(__file__).parents[1]
+LISTS = ("_toc.yml", "tfviz/explorers/__init__.py")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in LISTS:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def test_a_mechanism_has_its_room_and_a_test_that_says_what_is_missing(root: Path) -> None:
+    said = new.mechanism("synthesizer", root)
+    room, proof = root / "tfviz/priors/synthesizer.py", root / "tests/priors/test_synthesizer.py"
+    assert "write its definition" in room.read_text("utf8")
+    for file in (room, proof):
+        ast.parse(file.read_text("utf8"))
+    assert 'pytest.fail("synthesizer: work out one small case' in proof.read_text("utf8")
+    assert "\nCASE = Case(" in proof.read_text("utf8"), "the laws find it by this"
+    assert any('status = "built"' in line for line in said)
+    room.write_text("mine", "utf8")
+    assert "  is there  tfviz/priors/synthesizer.py" in new.mechanism("synthesizer", root)
+    assert room.read_text("utf8") == "mine", "what is there is never written over"
+
+
+def test_an_explorer_has_both_files(root: Path) -> None:
+    new.explorer("low_rank_lens", root)
+    kind = (root / "tfviz/explorers/low_rank_lens.py").read_text("utf8")
+    assert "class LowRankLens(Explorer)" in kind
+    assert "tf.explorer(" in (root / "tfviz/explorers/low_rank_lens.js").read_text("utf8")
+
+
+def test_a_chapter_has_its_sections_and_its_line_in_the_contents(root: Path) -> None:
+    new.chapter("priors/prior_only", root)
+    new.chapter("priors/prior_only", root)  # a second time changes nothing
+    lesson = read(root / "chapters/priors/prior_only.md")
+    for name in ("average_attention", "hard_coded_gaussian", "synthesizer"):
+        assert f"({name})=\n## " in lesson.text and f"{{mechanism}} {name}\n" in lesson.text
+    assert any("places say TODO" in sentence for sentence in lacks(lesson))
+    contents = (root / "_toc.yml").read_text("utf8")
+    assert contents.count("chapters/priors/prior_only") == 1
+    assert contents.index("chapters/sparse/routing") < contents.index("chapters/priors/prior_only")
+    new.chapter("priors/locality", root)
+    contents = (root / "_toc.yml").read_text("utf8")
+    assert contents.index("priors/locality") < contents.index("priors/prior_only")
+    assert contents.count("caption: Attention with prior") == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "words"),
+    [
+        (new.mechanism, "linformr", "no mechanism NAME=linformr. Did you mean linformer"),
+        (new.chapter, "low_rank", "no chapter NAME=low_rank. Did you mean compressed/low_rank"),
+        (new.explorer, "Low-Rank", "NAME=Low-Rank is no name of a module"),
+        (chapter.chapter, "sparse/hashin", "no chapter C=sparse/hashin. Did you mean sparse/hash"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_the_nearest(
+    make: Callable[[str], object], name: str, words: str
+) -> None:
+    with pytest.raises(SystemExit, match=words):
+        make(name)
+
+
+def test_a_chapter_is_found_by_its_name_and_by_its_path() -> None:
+    path = ROOT / "chapters/sparse/hashing.md"
+    assert chapter.chapter("sparse/hashing") == path
+    assert chapter.chapter("chapters/sparse/hashing.md") == path
+
+
+def test_an_error_is_short_and_says_where() -> None:
+    error = "NameError: name 'x' is not defined"
+    cell = ["Cell In[3], line 2", "      1 y = 1", "----> 2 x", "", error]
+    library = [f"library line {n}" for n in range(40)]
+    trace = [error, "---", "NameError  Traceback (most recent call last)", *library, *cell]
+    said = chapter.short_error("\n".join(trace))
+    assert said.startswith("NameError: name 'x'") and "----> 2 x" in said
+    assert "library" not in said and len(said.splitlines()) <= chapter.LINES + 1
+
+
+def test_what_sphinx_says_of_the_chapter_is_kept_and_of_all_others_is_not() -> None:
+    output = """
+/x/chapters/sparse/hashing.md:12: WARNING: undefined label: 'rope' [ref.ref]
+/x/chapters/sparse/hashing.md:40: ERROR: Unknown directive type: "mechanisn" [myst]
+/x/chapters/sparse/local.md:1: WARNING: something else
+reading sources... [100%] chapters/sparse/hashing
+"""
+    assert list(chapter.about("chapters/sparse/hashing", output)) == [
+        'chapters/sparse/hashing.md:40: Unknown directive type: "mechanisn" [myst]'
+    ]
