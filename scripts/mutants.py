@@ -50,11 +50,13 @@ def of_rooms() -> list[Mutant]:
         name, part = test.stem.removeprefix("test_"), test.parent.name
         for statement in ast.parse(test.read_text("utf8")).body:
             match statement:
-                case ast.Assign(targets=[ast.Name("CASE")], value=ast.Call(keywords=keywords)):
+                case ast.Assign(
+                    targets=[ast.Name("CASE")], value=ast.Call(args=core, keywords=keywords)
+                ):
                     named = {k.arg: k.value for k in keywords}
                     mutants = ast.literal_eval(named.pop("mutants", ast.List([])))
                     tests = f"tests/{part}/{test.name}"
-                    if named:  # the laws may notice, too
+                    if core or named:  # the laws may notice, too
                         tests += f" tests/test_laws.py tests/test_refusals.py -k {name}"
                     found += [
                         Mutant(name_, f"tfviz/{part}/{name}.py", old, new, tests)

@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+import subprocess
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
@@ -24,7 +26,7 @@ from tfviz.catalogue import Chapter, Mechanism
 ROOT = Path(__file__).resolve().parents[1]
 
 ROOM = Template('''\
-"""$name: $idea
+"""$about
 
 $bibkey. TODO: the formula in the paper's letters, and where this room departs from it.
 """
@@ -226,6 +228,8 @@ def write(root: Path, files: dict[str, str]) -> list[str]:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf8")
+        if path.suffix == ".py":
+            subprocess.run([sys.executable, "-m", "ruff", "format", "-q", path], check=True)
         lines.append(f"  written   {name}")
     return lines
 
@@ -248,7 +252,7 @@ def mechanism(name: str, root: Path = ROOT) -> list[str]:
         "id": name,
         "Class": class_name(name),
         "name": row.name,
-        "idea": row.idea,
+        "about": textwrap.fill(f"{row.name}: {row.idea}", 96),
         "bibkey": row.bibkey,
         "module": f"tfviz.{row.part}.{name}",
     }
@@ -310,12 +314,15 @@ def register(name: str, file: Path) -> None:
 
 
 def chapter(name: str, root: Path = ROOT) -> list[str]:
-    """A chapter with a section for each of its mechanisms, and its line in the contents."""
+    """A chapter with a section for each of its mechanisms that has a room, or for all where none
+    has one yet, and its line in the contents."""
     chapters = {f"{x.part}/{x.stem}": x for x in catalogue.CHAPTERS}
     if name not in chapters:
         raise unknown("chapter", name, list(chapters))
     own = chapters[name]
     rows = [row for row in catalogue.MECHANISMS if row.chapter_number == own.number]
+    ready = [row for row in rows if (root / f"tfviz/{row.part}/{row.id}.py").exists()]
+    rows = ready or rows
     sections = [SECTION.substitute(id=row.id, name=row.name) for row in rows]
     text = OPENING.substitute(title=own.title) + "".join(sections) + ENDING
     lines = write(root, {f"chapters/{name}.md": text})

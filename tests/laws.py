@@ -577,7 +577,7 @@ def it_looks_at_its_input(attend: Callable[..., Tensor]) -> None:
         one = [Q, K, V]
         one[n] = one[n].clone().index_fill_(2, torch.tensor(3), math.nan)
         refused(f"{name} holds NaN", attend, *one)
-    of_no_kind("Q has dtype torch.int64", attend, Q.long(), K, V)
+    of_no_kind("Q … has dtype torch.int64", attend, Q.long(), K, V)
     of_no_kind("Q, K, V have dtypes", attend, Q, K, V.float())
     refused("has shape (6,); give", attend, Q[0, 0, 0], K, V)
     refused("is empty", attend, *(x[:, :, :0] for x in (Q, K, V)))

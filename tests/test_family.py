@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
+import torch
 
-from tfviz import catalogue, experiments
+from tfviz import experiments
+from tfviz.exhibits import EXHIBITS, Exhibit
 from tfviz.experiments import extrapolation, family
 
-NO_CORE = {  # ready, but nothing that a model takes as its attention, or not for a causal one
-    *("soft_dictionary", "scaled_dot_product_attention", "token_embedding", "pointwise_mlp"),
-    *("residual_connection", "layer_norm_pre_post", "encoder_decoder", "causal_masking"),
-    *("lm_objectives", "alrfou_auxiliary_losses", "kv_cache", "decoding_strategies"),
-    *("sparse_transformer_usage", "blockwise_attention"),
-    "bp_transformer",  # its rows are words and spans; a GPT and its masks have words alone
-    # its chunks are cut by later tokens too
-    *("reformer_lsh", "reversible_residual", "chunked_feedforward"),
-    "routing_transformer",  # later tokens may take an earlier one's seat in a cluster
-    # on rows that do not follow one another their memories stay empty: then they are xl_relative
-    *("transformer_xl_recurrence", "compressive_transformer", "memorizing_transformer"),
-    *("knn_lm", "spalm"),  # a store beside the model, and what comes after its last layer
-    # they change how often a layer is used, and what is added before it: not the attention
-    *("act", "universal_transformer", "ut_time_position_signal", "ut_act"),
-    "sparse_sinkhorn",  # causal, nothing is left in it of Sinkhorn's steps
-    "sac",  # its edges need a predictor, which is trained by reward beside the model
-    *("etc", "longformer", "bigbird"),  # encoders: their global tokens read what is to come
-    # where a token leaves, and when: their attention is the model's own
-    *("depth_adaptive_training", "depth_classifiers", "calm_confidence", "ltt_calibration"),
-    *("atomic_patterns", "image_transformer_2d"),  # a choice of masks; a text has no rows above
-}
 
-
-def test_every_core_and_every_position_that_is_ready_is_measured():
-    ready = {row.id for row in catalogue.MECHANISMS if row.built}
-    assert set(family.MECHANISMS) == ready - NO_CORE
+def test_who_races_is_measured_and_who_does_not_says_why():
+    assert set(family.MECHANISMS) == {name for name, exhibit in EXHIBITS.items() if exhibit.race}
     assert set(family.RACED.values()) <= set(extrapolation.ENCODINGS)
+    with pytest.raises(ValueError, match="give one of the two"):
+        Exhibit(lambda: torch.zeros(24, 24))
+    for name, exhibit in EXHIBITS.items():
+        assert exhibit.race or re.match(r"[a-z].{15,90}[a-z]$", exhibit.why_not), name
 
 
 def test_what_the_race_has_trained_is_the_same_model():
     for name, raced in family.RACED.items():
         own, theirs = (
             {k: x.shape for k, x in family.compare.model(make, "recall", 0).named_parameters()}
-            for make in (lambda: family.MECHANISMS[name](64), extrapolation.ENCODINGS[raced])  # noqa: B023
+            for make in (lambda: family.variant(name, 64), extrapolation.ENCODINGS[raced])  # noqa: B023
         )
         assert own == theirs, name
 

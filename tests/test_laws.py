@@ -21,19 +21,6 @@ from tfviz.position.rope import Rope
 
 CASES, FUNCTIONS = cases(), functions()
 CORES = {name: case for name, case in CASES.items() if case.make}
-SECOND, LOUD = "second_derivatives_are_right_or_refused", "loud_scores_stay_finite"
-REAL, HALF = "any_real_type", "half_precision_is_near"
-PENDING: dict[str, set[str]] = {
-    "ETC()": {"memory_may_lie_anyhow", HALF, LOUD, SECOND, "numbers_are_no_mask"},
-    "Longformer()": {SECOND},
-    "Big Bird()": {SECOND},
-    "edges()": {LOUD},
-    "bp_transformer": {REAL, "training_after_inference", HALF, LOUD, SECOND},
-    "reformer_lsh": {SECOND},
-    "routing_transformer": {SECOND},
-    "sac": {REAL, LOUD},
-    "sparse_sinkhorn": {REAL, LOUD, SECOND},
-}
 
 
 def each_way(law: Callable[[Way], None], subject: Case | Function) -> None:
@@ -58,9 +45,7 @@ DO_NOT = [(name, law) for name, law in EVERY if law in reasons(name)]
 
 
 @pytest.mark.parametrize(("name", "law"), HOLD)
-def test_every_case_obeys(name: str, law: str, request: pytest.FixtureRequest) -> None:
-    if law in PENDING.get(name, ()):
-        request.applymarker(pytest.mark.xfail(reason="pending", strict=False))
+def test_every_case_obeys(name: str, law: str) -> None:
     all_laws(name)[law]()
 
 

@@ -57,7 +57,11 @@ def test_a_chapter_has_its_sections_and_its_line_in_the_contents(root: Path) -> 
     contents = (root / "_toc.yml").read_text("utf8")
     assert contents.count("chapters/priors/prior_only") == 1
     assert contents.index("chapters/sparse/routing") < contents.index("chapters/priors/prior_only")
+    new.mechanism("gaussian_transformer", root)
     new.chapter("priors/locality", root)
+    sections = (root / "chapters/priors/locality.md").read_text("utf8")
+    assert "(gaussian_transformer)=" in sections, "its room is there"
+    assert "(localness_gaussian)=" not in sections, "nobody has begun with that one"
     contents = (root / "_toc.yml").read_text("utf8")
     assert contents.index("priors/locality") < contents.index("priors/prior_only")
     assert contents.count("caption: Attention with prior") == 1

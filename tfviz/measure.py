@@ -42,7 +42,7 @@ from torch.utils.flop_counter import (
     sdpa_flop_count,
 )
 
-from tfviz import _arguments
+from tfviz import _arguments, _fused
 
 # --- time -----------------------------------------------------------------------------------------
 
@@ -101,8 +101,8 @@ def _sdpa_backward(grad: Any, q: Any, k: Any, v: Any, *rest: Any, **options: Any
 
 # without these the counter takes SDPA on a CPU for free
 _CPU_SDPA = {
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _sdpa,
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: _sdpa_backward,
+    _fused.FORWARD: _sdpa,
+    _fused.BACKWARD: _sdpa_backward,
 }
 
 

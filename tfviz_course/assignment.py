@@ -137,7 +137,7 @@ def create_assignment(
         raise CourseError(f"name = {name!r}; an assignment's name {rule}")
     source, release = folder / "source" / name, folder / "release" / name
     if source.exists() and not again:
-        raise CourseError(f"{source} is there already; say that it is to be made again")
+        raise CourseError(f"{source} is there already; give --again to make it anew")
     made = source_notebooks(items, name=name, course=known.name, seed=known.seed, points=points)
     with kept(source), kept(release):
         source.mkdir(parents=True)
@@ -184,11 +184,19 @@ def api(course: Path) -> Any:
         return NbGraderAPI(CourseDirectory(config=config), config=config)
 
 
+FULL = re.compile("No space left on device|database or disk is full|Disk quota exceeded")
+# what nbgrader says of every error: to look at a traceback that is not shown, to upgrade a database
+VAGUE = re.compile("NbGraderException: (Please see the |There was an error accessing )")
+
+
 def failure(result: Mapping[str, Any]) -> str:
     """Why something that nbgrader's API did came to nothing: the last error that it tells of."""
     said = f"{result.get('log') or ''}\n{result.get('error') or ''}"
     lines = [line.strip() for line in said.splitlines() if line.strip()]
+    if FULL.search(said):
+        return "the disk is full: make room, then run this again; what is done is kept"
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    errors = [line for line in errors if not VAGUE.search(line)] or errors
     return (errors or lines or ["nbgrader does not say why"])[-1]
 
 

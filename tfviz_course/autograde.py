@@ -36,6 +36,7 @@ JUDGING = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "c
 NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}
 LONGEST = 1000  # bytes of a file of nbgrader's beside the notebooks
 # remarks of the last resort, whole: a student's own words may stand in others
+TRIES = 3  # runs in which a submission may meet the last resort; then its verdicts stand
 LATE = re.compile(r"(\S+: ran out of time|judging it took too long): the machine was busy")
 LOCKED = 30  # seconds to wait when another program holds the gradebook
 BUSY = "database is locked"
@@ -63,6 +64,8 @@ def autograde(
     Raises `CourseError` with the remedy; what is judged until then is kept.
     """
     task = _load(Path(course).resolve(), assignment)
+    if not judge_only:
+        _check_gradebook(task)
     limits = limits or judge.LIMITS
     took = dict.fromkeys(_chosen(task, students), 0.0)
     if why := sandbox.available():
@@ -108,6 +111,15 @@ def _load(course: Path, name: str) -> _Assignment:
     return _Assignment(course, name, secret, sources, releases)
 
 
+def _check_gradebook(task: _Assignment) -> None:
+    """Raises `CourseError` where nbgrader would make an empty one and fail in it."""
+    address = api(task.course).coursedir.db_url
+    file = Path(address.removeprefix("sqlite:///").partition("?")[0])
+    if address.startswith("sqlite:///") and not file.is_file():
+        how = f"make one by 'tfviz-course assignment {task.name} ITEM… --again'"
+        raise CourseError(f"there is no gradebook {file}: put it back from your copy, or {how}")
+
+
 def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
     there, _ = ids.below(task.course / "submitted", task.name)
     wanted = there if students is None else sorted(map(ids.check, set(students)))
@@ -145,9 +157,12 @@ def _jobs(task: _Assignment, name: str, state: str, again: bool) -> list[_Job]:
         odd = _write_rebuilt(final, rebuilt, files)
     entry = {"format": store.FORMAT, "student": name, "seen": "", "recorded": old.get("recorded")}
     entry["rebuilt"] = _sums(final)
+    entry["aim"] = seen
+    late = {} if again or old.get("aim") != seen else old.get("notebooks", {})
     entry["notebooks"] = {
         notebook: {
             "done": False,
+            "late": late.get(notebook, {}).get("late", 0),
             "answers": store.digest(found.notebook),
             "remarks": [*(() if number else odd), *found.remarks],
             "judged": NOTHING,
@@ -238,9 +253,14 @@ def _judged(
 
 
 def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
+    part = job.entry["notebooks"][job.notebook]
     late = any(map(LATE.fullmatch, judged["remarks"]))
+    part["late"] += late
+    if late and part["late"] >= TRIES:
+        said = f"so it was in {TRIES} runs, and this is final; --again judges it once more"
+        judged, late = judged | {"remarks": [*judged["remarks"], said]}, False
+    part |= {"judged": judged, "done": bool(judged["verdicts"]) and not late}
     parts = job.entry["notebooks"]
-    parts[job.notebook] |= {"judged": judged, "done": bool(judged["verdicts"]) and not late}
     if all(part["done"] for part in parts.values()):  # else again, next time
         job.entry["seen"] = job.seen
     store.write_entry(task.course, task.name, job.entry)
@@ -260,7 +280,7 @@ def _record_all(task: _Assignment, students: Sequence[str]) -> None:
             with warnings.catch_warnings(action="ignore"):  # of packages that nbgrader stands on
                 said = _record(handle, task.name, student)
         except (OSError, OperationalError) as error:
-            said = f"{type(error).__name__}: {error}"
+            said = failure({"error": f"{type(error).__name__}: {error}"})
         if BUSY in said:
             raise CourseError(
                 "the gradebook is in use by another program, such as formgrader or one that copies "

@@ -1,7 +1,8 @@
 """Collecting what students hand in, when some of them may mean harm.
 
-**Files**, from mail or a learning platform: anybody can name a file. So the id is checked, and what
-is already there is replaced only where the instructor says so (`NamedFiles`).
+**Files**, from mail or a learning platform: anybody can name a file. So only what the platform
+named says whose it is (`Uploads`), the id is checked, and what is already there is replaced only
+where the instructor says so (`NamedFiles`).
 
 **A hub.** nbgrader would take work in another's name, follow links to files that only the
 instructor can read, and stop at the first file that it cannot copy. `OwnWork` takes plain files
@@ -11,25 +12,184 @@ only, files them under the account that owns them, goes on. It needs an account 
 from __future__ import annotations
 
 import contextlib
+import lzma
 import os
 import pwd
 import re
 import secrets
+import struct
 import sys
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 from nbgrader.exchange.default import ExchangeCollect
-from nbgrader.plugins import FileNameCollectorPlugin
+from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
+from nbgrader.utils import parse_utc
 
 from tfviz_course import students
 from tfviz_course.rebuild import read_plain
 
 MOST_FILES = 100
 MOST_BYTES = 50_000_000  # of one submission
+MOST_MEMBERS = 50_000  # files in one archive of a class
+MOST_OF_ALL = 4 << 30  # bytes that one such archive unpacks to
+DEEPEST = 10  # folders in folders
+ARCHIVES = (".zip", ".gz", ".tgz", ".tar", ".bz2", ".xz", ".7z", ".rar")
+UNREADABLE = (
+    *(OSError, EOFError, RuntimeError, ValueError, NotImplementedError, zlib.error, lzma.LZMAError),
+    *(zipfile.BadZipFile, tarfile.TarError, struct.error),
+)
 SECRET = "submission_secret.txt"  # nbgrader's: by it the student finds the feedback
 TIME = "timestamp.txt"
+
+
+class Uploads(ExtractorPlugin):
+    """`c.ZipCollectApp.extractor_plugin = "tfviz_course.collect.Uploads"` does this.
+
+    Takes notebooks out of the archives in the folder `archive`, and copies those that lie there as
+    they are. What is in the top level of an archive, or in that folder, was named by the platform;
+    all below it by one student, whose *upload* it is. So archives in archives stay closed, an
+    upload has limits, and whatever is odd about one is told and does not touch the others.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.opened: set[str] = set()  # archives; what comes out lies in a folder of this name
+
+    def extract(self, archive_path: str, extracted_path: str) -> None:
+        """Called by nbgrader once, with the folders to read and to fill."""
+        top = Path(archive_path)
+        said = self.parent.collector_plugin_inst.upload_of
+        for path in sorted(top.iterdir()):
+            opened = path.suffix in self.zip_ext and path.is_file() and not path.is_symlink()
+            if opened and (student := said(path.name)):
+                # from mail, or from an archive that was unpacked by hand: its names are a student's
+                self.log.warning(
+                    "Left out %s: by its name it is an upload of %s, so the names in it prove "
+                    "nothing. Take the notebooks out of it yourself; or, if it holds the uploads "
+                    "of a class, give it another name",
+                    *(students.shown(name) for name in (path.name, student)),
+                )
+            elif opened:
+                self.opened.add(path.name)
+                try:
+                    with _members(path) as members:
+                        self._take(members, Path(extracted_path) / path.name, path.name)
+                except UNREADABLE as error:
+                    self.log.warning(
+                        "Left out %s: it cannot be read as an archive (%s). Download it again",
+                        students.shown(path.name),
+                        error,
+                    )
+            else:
+                here = [path] if not path.is_dir() else sorted(path.rglob("*"))
+                plain = [_plain_member(top, file) for file in here if not file.is_dir()]
+                self._take(plain, Path(extracted_path), "")
+
+    def _take(self, members: Sequence[Member], to: Path, archive: str) -> None:
+        """Write the notebooks of one archive, upload by upload."""
+        uploads: dict[str, list[Member]] = {}
+        for member in members:
+            uploads.setdefault(PurePosixPath(member.name).parts[0], []).append(member)
+        kinds = tuple(self.parent.collector_plugin_inst.valid_ext)
+        for name, mine in uploads.items():
+            place = f"{students.shown(name)} in {archive}" if archive else students.shown(name)
+            notebooks = [one for one in mine if one.name.endswith(kinds)]
+            others = [one.name for one in mine if not one.name.endswith(kinds)]
+            if closed := [one for one in others if one.endswith(ARCHIVES)]:
+                self.log.warning(
+                    "The upload %s holds archives, which are not opened: %s. Take the notebooks "
+                    "out of them yourself",
+                    place,
+                    students.few(list(map(students.shown, closed))),
+                )
+            if plain := [one for one in others if not one.endswith(ARCHIVES)]:
+                listed = students.few(list(map(students.shown, plain)))
+                self.log.warning("Left out of the upload %s, no notebooks: %s", place, listed)
+            if why := _refused(notebooks):
+                self.log.warning("Left out the upload %s: %s", place, why)
+                continue
+            for one in notebooks:
+                try:
+                    content = one.read(MOST_BYTES)
+                    file = to / one.name
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(content)
+                except UNREADABLE as error:
+                    what = students.shown(one.name)
+                    self.log.warning("Left out %s of the upload %s: %s", what, place, error)
+
+
+class Member(NamedTuple):
+    """A file in an archive: its name there, its size in bytes, and what reads that much of it."""
+
+    name: str
+    size: int
+    read: Callable[[int], bytes]
+
+
+def _plain_member(folder: Path, file: Path) -> Member:
+    def read(most: int) -> bytes:
+        return read_plain(str(file), most)
+
+    return Member(file.relative_to(folder).as_posix(), file.lstat().st_size, read)
+
+
+def _refused(notebooks: Sequence[Member]) -> str:
+    """Why the notebooks of an upload are not taken; empty if they are."""
+    names = [one.name for one in notebooks]
+    if len(names) > MOST_FILES:
+        return f"it has {len(names):,} notebooks; at most {MOST_FILES} are read"
+    if (size := sum(one.size for one in notebooks)) > MOST_BYTES:
+        return f"its notebooks have {size:,} bytes; at most {MOST_BYTES:,} are read"
+    for name in names:
+        parts = PurePosixPath(name).parts
+        if ".." in parts or name.startswith("/") or "\\" in name or "\0" in name:
+            return f"{students.shown(name)} would leave the folder"
+        if len(parts) > DEEPEST:
+            return f"{students.shown(name)} lies in more than {DEEPEST} folders"
+        if names.count(name) > 1:
+            return f"{students.shown(name)} is in it {names.count(name)} times"
+    return ""
+
+
+@contextlib.contextmanager
+def _members(archive: Path) -> Iterator[list[Member]]:
+    """The plain files of an archive. Raises one of `UNREADABLE` if it is none, or too large."""
+    with contextlib.ExitStack() as stack:
+        found: list[Member] = []
+        if zipfile.is_zipfile(archive):
+            packed = stack.enter_context(zipfile.ZipFile(archive))
+            for info in packed.infolist():
+                read = partial(_read_zipped, packed, info)
+                found += [Member(info.filename, info.file_size, read)] * (not info.is_dir())
+        else:
+            taped = stack.enter_context(tarfile.open(archive))
+            for part in taped:
+                if part.offset_data + part.size > MOST_OF_ALL:
+                    raise OSError(0, f"it unpacks to more than {MOST_OF_ALL:,} bytes")
+                read = partial(_read_taped, taped, part)
+                found += [Member(part.name, part.size, read)] * part.isreg()
+        found = [one for one in found if PurePosixPath(one.name).parts]
+        if len(found) > MOST_MEMBERS:
+            raise OSError(0, f"it holds {len(found):,} files; at most {MOST_MEMBERS:,} are read")
+        yield found
+
+
+def _read_zipped(packed: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
+    with packed.open(info) as source:
+        return source.read(most)
+
+
+def _read_taped(taped: tarfile.TarFile, part: tarfile.TarInfo, most: int) -> bytes:
+    source = taped.extractfile(part)
+    return source.read(most) if source else b""
 
 
 class NamedFiles(FileNameCollectorPlugin):
@@ -37,28 +197,90 @@ class NamedFiles(FileNameCollectorPlugin):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.found: dict[str, dict[str, str]] = {}  # student -> name of a notebook -> its file
+        # (student, name of a notebook) -> the files that say that they are it
+        self.claims: dict[tuple[str, str], list[str]] | None = None
         self.replaced: dict[str, bool] = {}
+
+    def upload_of(self, name: str) -> str:
+        """The id that a name in the top level gives; empty if it gives none."""
+        match = re.match(self.named_regexp, f"/{name}") if self.named_regexp else None
+        return (match.groupdict().get("student_id") or "") if match else ""
 
     def collect(self, submitted_file: str) -> dict[str, str] | None:
         """What nbgrader's collector makes of one file; None, with a warning, where that is odd."""
         info: dict[str, str] | None = super().collect(submitted_file)
-        if info is None:
-            return None
-        student, name = info["student_id"], info["file_id"]
-        leaves = Path(name).is_absolute() or ".." in Path(name).parts
-        if leaves or not students.is_id(student):
-            why = "it leaves the folder" if leaves else students.RULE
+        if info is None or not {"student_id", "file_id"} <= info.keys():
+            return info  # of a pattern that lacks one, nbgrader tells
+        student, name = info["student_id"] or "", info["file_id"] or ""
+        if why := self._refused(submitted_file, info):
             self.log.warning("Left out %s: %s", students.shown(submitted_file), why)
             return None
-        other = self.found.setdefault(student, {}).setdefault(name, submitted_file)
-        if other != submitted_file and "timestamp" not in info:
-            files = f"{students.shown(other)} and {students.shown(submitted_file)}"
-            said = f"two files say that they are {name} of {student}: {files}"
-            raise ValueError(f"{said}; find out which is, and remove the other")
+        if self.claims is None:
+            self.claims = self._all_claims()
+            course = self.parent.coursedir
+            submitted = Path(course.format_path(course.submitted_directory, ".", "."))
+            known = [path.name for path in submitted.glob("*")]
+            for said in students.look_alikes([*known, *(student for student, _ in self.claims)]):
+                self.log.warning("Look: %s", said)
+        files = self.claims.get((student, _notebook(name, submitted_file)), [])
+        if len(files) > 1:
+            if submitted_file == files[0]:  # once for all of them
+                self.log.warning(
+                    "Left out %s of %s: %d files say that they are it: %s. Find out which one is, "
+                    "remove the others, and collect again",
+                    students.shown(name),
+                    student,
+                    len(files),
+                    ", ".join(map(students.shown, files)),
+                )
+            return None
         if student not in self.replaced:
             self.replaced[student] = self._may_replace(student)
         return info if self.replaced[student] else None
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.parent._format_collect_path(self.parent.extracted_directory))
+
+    def _refused(self, file: str, info: Mapping[str, str]) -> str:
+        """Why this file is not collected; empty if it is."""
+        student, name = info["student_id"] or "", info["file_id"] or ""
+        if not name or Path(name).is_absolute() or ".." in Path(name).parts:
+            return "it leaves the folder"
+        if not students.is_id(student):
+            return students.RULE
+        match = re.match(self.named_regexp, file)
+        top, upload = self._top(file)
+        if match and match.start("student_id") not in top:
+            inside = f"{student} is not named in the top level, where the platform names students"
+            return f"it is in the upload {students.shown(upload)}; {inside}"
+        if when := info.get("timestamp"):
+            try:
+                parse_utc(when)
+            except (ValueError, OverflowError):
+                return f"the time in its name, {students.shown(when)}, cannot be read"
+        return ""
+
+    def _top(self, file: str) -> tuple[range, str]:
+        """Where in the path of an extracted file the name of the upload stands, and that name."""
+        parts = Path(file).relative_to(self._folder).parts
+        inside = parts[0] in self.parent.extractor_plugin_inst.opened and len(parts) > 1
+        begin = len(str(self._folder)) + 1 + (len(parts[0]) + 1) * inside
+        upload = parts[int(inside)]
+        return range(begin, begin + len(upload)), upload
+
+    def _all_claims(self) -> dict[tuple[str, str], list[str]]:
+        """Which files say that they are the same notebook of the same student."""
+        found: dict[tuple[str, str], list[str]] = {}
+        paths = [str(path) for path in sorted(self._folder.rglob("*"))]
+        for path in filter(lambda path: path.endswith(tuple(self.valid_ext)), paths):
+            match = re.match(self.named_regexp, path)
+            info = match.groupdict() if match else {}
+            # of files with times nbgrader takes the newest
+            if match and not info.get("timestamp") and not self._refused(path, info):
+                key = info["student_id"], _notebook(info["file_id"], path)
+                found.setdefault(key, []).append(path)
+        return found
 
     def _may_replace(self, student: str) -> bool:
         """Ask, if this student has handed in already."""
@@ -71,6 +293,11 @@ class NamedFiles(FileNameCollectorPlugin):
             return input(f"{said}. Replace it? [y/N] ").strip().lower() in ("y", "yes")
         self.log.warning("%s; kept. To have it replaced, remove %s and collect again", said, there)
         return False
+
+
+def _notebook(name: str, file: str) -> str:
+    """The name that nbgrader gives a collected file."""
+    return Path(name).stem + Path(file).suffix if "/" not in name else name
 
 
 def account(uid: int) -> str:

@@ -9,6 +9,7 @@ import textwrap
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,8 @@ def autograde(options: argparse.Namespace) -> None:
     if options.judge_only:
         return
     found = results(options.course, options.name)
-    Console().print(table(found))
+    # remarks and odd names come below, once
+    Console().print(table(replace(found, strange=()), remarks=False))
     judged = sum(seconds > 0 for seconds in took.values())
     known = f"{judged} judged now, {len(took) - judged} known from before"
     print(f"{count(len(took), 'submission')} graded in {time.monotonic() - begin:.0f} s; {known}.")
@@ -157,7 +159,8 @@ def feedback(options: argparse.Namespace) -> None:
 def report(options: argparse.Namespace) -> None:
     """Show the results of the class.
 
-    Prints tables, and writes reports/NAME: the tables as CSV, and two plots.
+    Prints tables, and writes reports/NAME: report.html, one page with everything, the
+    tables as CSV, and two plots.
     """
     from tfviz_course import report as reports
     from tfviz_course.assignment import read_course
@@ -173,6 +176,40 @@ def report(options: argparse.Namespace) -> None:
         reports.write(found, folder)
     files = sorted(path.name for path in folder.iterdir() if path.is_file())
     print(f"In {folder}: {', '.join(files)}")
+
+
+def roster(options: argparse.Namespace) -> None:
+    """Enter the students of a class into the gradebook.
+
+    `students import FILE.csv` reads a table with a column id, and if you like first_name,
+    last_name and email. If a line is wrong, nobody is entered.
+    """
+    from tfviz_course.report import count
+    from tfviz_course.roster import import_students
+
+    found = import_students(options.course, options.file)
+    everybody = [*found.new, *found.known]
+    print(f"{count(len(everybody), 'student')}: {len(found.new)} new, {len(found.known)} known")
+    if found.absent:
+        print(f"In the gradebook, and not in {options.file.name}: {students.few(found.absent)}")
+    for said in students.look_alikes([*everybody, *found.absent]):
+        print(f"Look: {said}.")
+
+
+def extension(options: argparse.Namespace) -> None:
+    """Give one student more time for an assignment.
+
+    The time is counted from the date for all, and replaces an earlier extension; without days
+    and hours that one ends. Then grade again, so that the penalty follows.
+    """
+    from datetime import timedelta
+
+    from tfviz_course.roster import extend
+
+    time = timedelta(days=options.days, hours=options.hours)
+    due = extend(options.course, options.name, options.who, time)
+    print(f"{options.who} has time for {options.name} until {due:%Y-%m-%d %H:%M} UTC")
+    print(f"Next: tfviz-course autograde {options.name} --student {options.who}")
 
 
 def check(options: argparse.Namespace) -> None:
@@ -210,6 +247,12 @@ def _above_0(text: str) -> float:
     return value
 
 
+def _from_0(text: str) -> float:
+    if not 0 <= (value := float(text)) < 10_000:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to 10000")
+    return value
+
+
 def _count(text: str) -> int:
     return int(_above_0(str(int(text))))
 
@@ -222,6 +265,11 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--seed": {"type": int, "help": "draws students' own numbers; default: random"},
     "chapter": {"nargs": "?", "help": "such as basics/attention"},
     "name": {"help": "the assignment, such as hw1"},
+    "action": {"choices": ["import"], "help": "import: enter those of a file"},
+    "file": {"type": Path, "help": "a CSV file with a column id"},
+    "who": {"metavar": "student", "help": "the student's id"},
+    "--days": {"type": _from_0, "default": 0.0, "help": "more than the others have"},
+    "--hours": {"type": _from_0, "default": 0.0, "help": "and hours"},
     "items": {"nargs": "+", "help": "a chapter (all its exercises), or labels; see list"},
     "--course": {"type": Path, "default": Path(), "help": "its folder; default: this one"},
     "--points": MANY | {"type": _points, "help": "of exercises, such as ex-sharpness=3"},
@@ -242,6 +290,8 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "autograde": (autograde, f"name --course --student {JUDGING}"),
     "feedback": (feedback, "name --course --student"),
     "report": (report, "name --course --anonymous"),
+    "students": (roster, "action file --course"),
+    "extension": (extension, "name who --days --hours --course"),
     "check": (check, ""),
 }
 

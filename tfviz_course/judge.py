@@ -398,13 +398,19 @@ def _why(error: Exception, cell: Cell) -> str:
 
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    """Raise Stopped when this process has used this much processor time: what a student's value
-    costs here, in reading it and in the checks. Only where signals arrive, in the main thread."""
+    """Raise Stopped when this thread has used this much processor time: what a student's value
+    costs here, in reading it and in the checks, without the watch that goes on beside. Only where
+    signals arrive, in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    end = time.thread_time() + seconds
+
     def ring(number: int, frame: Any) -> None:
+        if (left := end - time.thread_time()) > 0:  # the timer counts all threads
+            signal.setitimer(signal.ITIMER_PROF, left, 1.0)
+            return
         said = f"The checks took more than {seconds:.0f} seconds with this answer."
         raise Stopped(said, "the checks ran longer than they may")
 

@@ -19,6 +19,7 @@ import bleach  # type: ignore[import-untyped]
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 from jinja2 import pass_context
+from jinja2.filters import do_float, do_round
 from nbconvert.filters import Highlight2HTML
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
@@ -48,7 +49,7 @@ RECORD = [
     f"{ME}.Judge",
     *(f"{STOCK}.{name}" for name in ("SaveAutoGrades", "AssignLatePenalties", "CheckCellMetadata")),
 ]
-FEEDBACK = [f"{ME}.HideHidden", f"{STOCK}.GetGrades", f"{ME}.Looks"]
+FEEDBACK = [f"{ME}.HideHidden", f"{STOCK}.GetGrades", f"{ME}.Waits", f"{ME}.Looks"]
 
 PASSED = "✓ further checks: passed"
 FAILED = "✗ further checks: your answer fails on inputs that you have not seen"
@@ -90,8 +91,10 @@ def configure(c: Any) -> None:
     c.Autograde.autograde_preprocessors = RECORD
     c.GenerateFeedback.preprocessors = FEEDBACK
     filters = {"markdown2html": f"{ME}.markdown", "highlight_code": f"{ME}.highlight"}
+    filters |= {"float": f"{ME}.real", "round": f"{ME}.rounded"}
     c.HTMLExporter.filters = filters
     # files named by students: ids are checked, and nobody's work is replaced without a question
+    c.ZipCollectApp.extractor_plugin = "tfviz_course.collect.Uploads"
     c.ZipCollectApp.collector_plugin = "tfviz_course.collect.NamedFiles"
 
 
@@ -256,51 +259,109 @@ class HideHidden(NbGraderPreprocessor):
         return nb, resources
 
 
+class Waits(NbGraderPreprocessor):
+    """In the place of points that an answer does not have yet the feedback says so."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        waits = False
+        for cell in nb.cells:
+            if waits and "nbgrader" in cell.metadata:
+                cell.metadata.nbgrader["score"] = "not graded yet"
+            waits = cell.source == NOT_YET and cell.id.startswith("waits-")
+        return nb, resources
+
+
+def real(value: Any, default: float = 0.0) -> Any:
+    """Jinja's filter `float`, which nbgrader's templates use for points; words stay as they are."""
+    return value if isinstance(value, str) else do_float(value, default)
+
+
+def rounded(value: Any, precision: int = 0) -> Any:
+    """Jinja's filter `round`, through which words pass."""
+    return value if isinstance(value, str) else do_round(value, precision)
+
+
 def _role(cell: NotebookNode) -> str:
     return str(cell.metadata.get("tfviz", {}).get("role", ""))
 
 
 # --- showing what a student wrote ----------------------------------------------------------------
 
+# A student's page has the elements that Markdown makes, and of each only attributes that say what
+# it is. Names and looks (class, id, name, style) are those of the page around it: by "full-credit"
+# formgrader knows its own buttons, by "modal-backdrop" its style sheet covers the window.
 TAGS = (
-    "a abbr b blockquote br code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img input kbd "
-    "li mark ol p pre s section small span strong sub summary sup table tbody td tfoot th thead tr "
-    "u ul"
+    "br dd del details div dl dt h1 h2 h3 h4 h5 h6 hr img kbd mark p pre s small span sub summary "
+    "sup table tbody td tfoot th thead tr u"
 )
-LINKS = ("http://", "https://", "mailto:", "#")
+LINKS = ("http://", "https://", "mailto:")  # whole addresses: none in formgrader itself
 IMAGE = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=]+\Z")
 
 
-def _allowed(tag: str, name: str, value: str) -> bool:
-    if name == "href":
-        return tag == "a" and value.startswith(LINKS)
-    if name == "src":
-        return tag == "img" and bool(IMAGE.match(value))
-    if tag == "input":  # the boxes of a task list
-        return (name, value) in {("type", "checkbox"), ("disabled", ""), ("checked", "")}
-    return name in {"class", "alt", "title", "align", "open", "start"}
+def _link(tag: str, name: str, value: str) -> bool:
+    return name == "title" or (name == "href" and value.startswith(LINKS))
+
+
+def _image(tag: str, name: str, value: str) -> bool:
+    return name in ("alt", "title") or (name == "src" and bool(IMAGE.match(value)))
+
+
+ATTRIBUTES = bleach.ALLOWED_ATTRIBUTES | {
+    "a": _link,
+    "img": _image,
+    "details": ["open"],
+    "ol": ["start"],
+}
+# A second barrier: what is drawn in it, signs piled upon signs too, cannot leave its own box.
+BOX = '<div style="contain: paint; overflow: auto; overflow-wrap: anywhere">{}</div>'
+# signs that turn the direction of what follows, so that code reads otherwise than it runs
+TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+class _Answer(IPythonRenderer):
+    """nbconvert's, with the boxes of a task list as signs: a form's box could look like points."""
+
+    def task_list_item(self, text: str, checked: bool = False) -> str:
+        return f"<li>{'☑' if checked else '☐'} {text}</li>\n"
+
+
+def _unturned(text: str) -> str:
+    """The text with each sign that turns the direction written out: ⟨U+202E⟩."""
+    return TURNING.sub(lambda sign: f"⟨U+{ord(sign[0]):04X}⟩", text)
 
 
 def highlight(source: str, language: str | None = None, metadata: Any = None) -> str:
-    """Code as coloured HTML, a long one without colours; a filter for the templates of nbgrader."""
+    """Code as coloured HTML, a long one without colours; a filter for the templates of nbgrader.
+
+    Installation and set-up fold, so that in formgrader the answers are next to each other.
+    """
+    if (metadata or {}).get("tfviz", {}).get("role") in ("install", "setup"):
+        code = highlight(source, language)
+        return (
+            f"<details><summary>Installation and set-up, the same for all</summary>{code}</details>"
+        )
+    source = _unturned(source)
     if len(source) > COLOURED or BLANK.search(source):
-        return f'<div class="highlight"><pre>{escape(source)}</pre></div>'
-    return str(Highlight2HTML()(source, language, metadata))
+        return BOX.format(f'<div class="highlight"><pre>{escape(source)}</pre></div>')
+    return BOX.format(Highlight2HTML()(source, language, metadata))
 
 
 @pass_context
 def markdown(context: Any, source: str) -> str:
     """Markdown as HTML without anything that acts, as it stands where it cannot be rendered."""
     cell = context.get("cell") or {}
+    source = _unturned(source)
     try:
         if len(source) > COLOURED or BLANK.search(source):
             raise ValueError("too long")
-        renderer = IPythonRenderer(escape=False, attachments=cell.get("attachments", {}))
+        attached = cell.get("attachments", {})
+        renderer = _Answer(escape=False, attachments=attached, exclude_anchor_links=True)
         html = MarkdownWithMath(renderer=renderer).render(source)
-        schemes = {"http", "https", "mailto", "data"}
-        return str(bleach.clean(html, tags=TAGS.split(), attributes=_allowed, protocols=schemes))
+        tags, schemes = bleach.ALLOWED_TAGS | set(TAGS.split()), bleach.ALLOWED_PROTOCOLS | {"data"}
+        html = bleach.clean(html, tags=tags, attributes=ATTRIBUTES, protocols=schemes)
     except Exception:  # whatever a student wrote: missing attachments, deep nesting, length
-        return f"<pre>{escape(source)}</pre>"
+        html = f"<pre>{escape(source)}</pre>"
+    return BOX.format(html)
 
 
 # --- in the place of nbgrader's own --------------------------------------------------------------

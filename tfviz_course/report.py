@@ -50,6 +50,7 @@ class Mark:
     points: float = 0.0
     waits: bool = False  # for somebody to grade it, or to look at it again
     message: str = ""  # why it failed
+    unanswered: bool = False  # in words, and left empty
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,12 @@ class Results:
         return [student for student in self.students if student.state == state]
 
     @property
+    def alike(self) -> list[str]:
+        """Warnings of ids that look alike; of pseudonyms there are none."""
+        names = [] if self.anonymous else [student.id for student in self.students]
+        return ids.look_alikes(names)
+
+    @property
     def median(self) -> float | None:
         """None as long as answers wait: their 0 points are not a result."""
         graded = self.those(GRADED)
@@ -140,7 +147,13 @@ def results(course: Path, assignment: str) -> Results:
                 if grade := grades.get(place):
                     why = said.get(place, "") if grade.score < cell.most else ""
                     waits = bool(grade.needs_manual_grade)
-                    marks.append(replace(cell, points=grade.score, waits=waits, message=why))
+                    # nbgrader gives an answer in words points by itself only if it is empty
+                    empty = grade.auto_score == 0 and grade.manual_score is None
+                    more: dict[str, Any] = {
+                        "waits": waits,
+                        "unanswered": cell.kind == "written" and empty,
+                    }
+                    marks.append(replace(cell, points=grade.score, message=why, **more))
             late, penalty = int(entry.total_seconds_late // 60), entry.late_submission_penalty
             about = GRADED, late, penalty, tuple(marks), remarks
             students[who] = Student(who, students[who].name, *about)
@@ -203,6 +216,7 @@ def exercise_row(found: Results, exercise: str) -> dict[str, Any]:
         "points": most,
         "students": len(done),
         "solved": sum(one >= most for one in points) if told else None,
+        "unanswered": sum(any(m.unanswered for m in s.of(exercise)) for s in done),
         "visible_share": passed("visible"),
         "hidden_share": passed("hidden"),
         "mean_points": statistics.mean(points) if told else None,
@@ -269,11 +283,12 @@ def headline(found: Results) -> str:
 def waiting(found: Results) -> str:
     """What waits to be graded by hand, exercise by exercise; empty if nothing does."""
     rows = [exercise_row(found, exercise) for exercise in found.exercises]
-    todo = [(_short(row["exercise"]), row["waiting"], row["students"]) for row in rows]
+    todo = [(short(row["exercise"]), row["waiting"], row["students"]) for row in rows]
     return "; ".join(f"{name}: {waits} of {waits + done}" for name, waits, done in todo if waits)
 
 
-def _short(exercise: str) -> str:
+def short(exercise: str) -> str:
+    """An exercise's label as tables show it."""
     return plain(exercise.removeprefix("ex-"), 30)
 
 
@@ -287,33 +302,48 @@ def _columns(title: str, *heads: str) -> Table:
     return made
 
 
-def _sign(student: Student, exercise: str, most: float) -> str:
+def solved_words(row: Mapping[str, Any]) -> str:
+    """How many solved an exercise: "3 of 5", of whom those who left it empty are told."""
+    if row["solved"] is None:
+        return "–"
+    if row["unanswered"] == row["students"]:
+        return "no answer"
+    empty = f" ({row['unanswered']} empty)" if row["unanswered"] else ""
+    return f"{row['solved']} of {row['students']}{empty}"
+
+
+def sign(student: Student, exercise: str, most: float) -> str:
+    """One of `SIGNS` for how an exercise went."""
     if (points := student.points(exercise)) is None:
         return "?" if student.of(exercise) else "–"
     return "●" if points >= most else "◐" if points > 0 else "○"
 
 
-def table(found: Results) -> RenderableType:
-    """The results for a terminal: exercises, students, and what is still to do."""
+def table(found: Results, *, remarks: bool = True) -> RenderableType:
+    """The results for a terminal: exercises, students, and what is still to do. Without `remarks`
+    only their number."""
     hard = _columns("Exercises", "", "<exercise", "points", "mean", "solved", "visible", "hidden")
     said = _columns("Most frequent message", "<exercise", "times", "<message")
     for place, exercise in enumerate(found.exercises, 1):
         row = exercise_row(found, exercise)
-        solved = "–" if row["solved"] is None else f"{row['solved']} of {row['students']}"
+        solved = solved_words(row)
         means = number(row["points"]), number(row["mean_points"], "–")
         shares = percent(row["visible_share"]), percent(row["hidden_share"])
-        hard.add_row(str(place), Text(_short(exercise)), *means, solved, *shares)
+        hard.add_row(str(place), Text(short(exercise)), *means, solved, *shares)
         if row["message"]:
-            said.add_row(_short(exercise), str(row["message_students"]), Text(row["message"]))
+            said.add_row(short(exercise), str(row["message_students"]), Text(row["message"]))
     places = " ".join(str(place % 10) for place in range(1, len(found.exercises) + 1))
     who = _columns("Students", "<student", "points", places, "<")
     for student in found.students:
         notes = [] if student.state == GRADED else [student.state]
         notes += [f"{student.minutes_late} min late"] * bool(student.minutes_late)
-        notes += [plain(remark, 80) for remark in student.remarks[:1]]
-        if more := student.remarks[1:]:
-            notes += [f"and {count(len(more), 'more remark')}"]
-        signs = [_sign(student, *exercise) for exercise in found.exercises.items()]
+        if not remarks and student.remarks:
+            notes += [count(len(student.remarks), "remark")]
+        elif remarks:
+            notes += [plain(remark, 80) for remark in student.remarks[:1]]
+            if more := student.remarks[1:]:
+                notes += [f"and {count(len(more), 'more remark')}"]
+        signs = [sign(student, *exercise) for exercise in found.exercises.items()]
         known = any(not mark.waits for mark in student.marks)
         total = number(student.total if known else None, "–")
         who.add_row(Text(plain(student.id)), total, " ".join(signs), Text("; ".join(notes)))
@@ -327,6 +357,7 @@ def table(found: Results) -> RenderableType:
         pieces += [Text(f"\nTo be graded by hand, in formgrader: {todo}")]
     if names := ", ".join(map(ids.shown, found.strange)):
         pieces += [Text(f"\nLeft out of submitted/, for their names: {names}. There, {ids.RULE}.")]
+    pieces += [Text(f"\nLook: {said}.") for said in found.alike]
     return Group(*pieces)
 
 
@@ -353,7 +384,9 @@ def without_names(found: Results, secret: str) -> Results:
 
 
 def write(found: Results, folder: Path) -> None:
-    """Write tables and plots into this folder; plots of an earlier run do not stay."""
+    """Write page, tables and plots into this folder; plots of an earlier run do not stay."""
+    from tfviz_course import page
+
     folder.mkdir(parents=True, exist_ok=True)
     people = [Student(""), *found.students]  # the first gives the columns
     _csv(folder / "students.csv", *(student_row(found, student) for student in people))
@@ -362,6 +395,7 @@ def write(found: Results, folder: Path) -> None:
     drawn = figures(found)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in all the world's letters
+        (folder / "report.html").write_text(page.html(found), "utf8")
         for name in ("matrix.svg", "matrix.png", "totals.svg", "totals.png"):
             file = folder / name
             file.unlink(missing_ok=True)
@@ -394,21 +428,26 @@ def figures(found: Results) -> dict[str, Figure]:
 
 
 def _totals(found: Results, students: Sequence[Student]) -> Figure:
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
+
     from tfviz import plots
 
-    points, most = [student.total for student in students], number(sum(found.exercises.values()))
+    points, most = [student.total for student in students], sum(found.exercises.values())
     wait = sum(bool(student.waiting) for student in students)
     so_far = f"points so far ({wait} wait)" if wait else "points"
     middle = "" if found.median is None else f", median {number(found.median)}"
     span = f"from {number(points[0])} down to {number(points[-1])}"
-    return plots.curve(
-        range(1, len(points) + 1),
-        {found.assignment: points},
-        alt=f"Points of {len(students)} students, of {most} possible: {span}{middle}.",
-        caption="One for each.",
-        xlabel="students, most points first",
-        ylabel=f"{so_far}, of {most}",
-    )
+    places = range(1, len(points) + 1)
+    with plots.style():  # a bar for each: a line would join people who have nothing in common
+        drawing, axes = plt.subplots(figsize=(6.4, 3.4))
+        axes.bar(places, points, width=0.7, color=plots.LIGHT["attention"])
+        axes.set(xlabel="students, most points first", ylabel=f"{so_far}, of {number(most)}")
+        axes.set(ylim=(0, most or 1), xlim=(0.4, len(points) + 0.6))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+        axes.grid(visible=False, axis="x")
+    alt = f"Points of {len(points)} students, of {number(most)} possible: {span}{middle}."
+    return plots.figure(drawing, alt=alt, caption="One bar for each student.")
 
 
 def _matrix(found: Results, students: Sequence[Student]) -> Figure:
@@ -423,18 +462,19 @@ def _matrix(found: Results, students: Sequence[Student]) -> Figure:
     words = []
     for exercise, most in worth.items():
         mean = exercise_row(found, exercise)["mean_points"]
-        words += [f"{_short(exercise)}: {'waits' if mean is None else percent(mean / most)}"]
+        words += [f"{short(exercise)}: {'waits' if mean is None else percent(mean / most)}"]
     open_ = count(int(known.isnan().sum()), "answer")
     names = [plain(student.id, 24).replace("$", r"\$") for student in students]  # no formulas
     return plots.attention_map(
         shares.nan_to_num(0.0).clamp(0.0, 1.0),
         pattern=~known.isnan(),
         rows=names if len(names) <= NAMED_UP_TO else None,
-        columns=[_short(exercise) for exercise in worth],
+        columns=[short(exercise) for exercise in worth],
         numbers=False,
+        of="share of the points",
         xlabel="exercise",
         ylabel="student",
         alt=f"Points of {len(students)} students in {len(worth)} exercises, on average "
         f"{'; '.join(words)}. {open_} without points yet.",
-        caption="Violet: the share of the points. Hatched: waits to be graded.",
+        caption="The stronger the colour, the more of the points. Hatched: waits to be graded.",
     )

@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import platform
+import random
 import re
 import select
 import shutil
@@ -35,7 +36,7 @@ import tfviz
 from tfviz_course import codec
 
 IDLE = "import signal; print('.', flush=True); signal.pause()"  # what keeps a sandbox there
-POLL = 0.2  # seconds between two looks at the processes
+POLL = 0.2  # seconds between two looks at the processes, on average
 PATIENCE = 10  # times what it may use: so long a submission may be held up by others
 GONE = 300.0  # seconds on the clock, the last resort: until what was killed must be gone
 BASE_UID = 1_900_000_000  # of nobody: behind every range that systems hand out
@@ -76,8 +77,9 @@ class Stopped(BaseException):  # not an Exception: no check may swallow it
 class Deadline:
     """The end of some work of a sandbox, which begins when this is made.
 
-    What counts is the processor time of its processes, and time in which all of them slept while
-    the grader waited: not that in which others had the processor. The clock is the last resort.
+    What counts is the processor time of its processes, and time in which all of them slept, or
+    waited for anything but the processor, while the grader waited: not that in which others had the
+    processor. The clock is the last resort.
     """
 
     def __init__(self, seconds: float, line: Sandbox, within: Deadline | None = None) -> None:
@@ -195,7 +197,11 @@ _REFUSED = {  # call: its number on each of the machines
 }  # fmt: skip
 _CLONE, _MMAP, _SOCKETS = (56, 220), (9, 222), ((41, 198), (53, 199))  # socket, socketpair
 _CLONE3 = 435
-_NEW_USER = 0x10000000
+# fcntl, and its commands that lock records of a file: F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW.
+# Each lock is some 200 bytes of the kernel that no group counts and no limit bounds.
+_FCNTL, _LOCKING = (72, 25), (6, 7, 37, 38)
+# flags of clone: a user namespace, and a child of one's own parent: not below what is watched
+_NEW_USER, _PARENT = 0x10000000, 0x8000
 _SHARED_ANONYMOUS = 0x21
 _FAMILIES = (1, 2, 10)  # of sockets: AF_UNIX, AF_INET, AF_INET6; there is no network behind them
 
@@ -212,7 +218,8 @@ def _filter() -> bytes:
     load, equal, bits, back = 0x20, 0x15, 0x45, 0x06
     allow, refuse, kill = (back, 0, 0, 0x7FFF0000), (back, 0, 0, 0x00050001), (back, 0, 0, 1 << 31)
     absent, family = (back, 0, 0, 0x00050026), (back, 0, 0, 0x00050061)  # ENOSYS, EAFNOSUPPORT
-    first, fourth = (load, 0, 0, 16), (load, 0, 0, 40)  # lower halves of arguments
+    no_lock = (back, 0, 0, 0x00050025)  # ENOLCK
+    first, second, fourth = ((load, 0, 0, at) for at in (16, 24, 40))  # lower halves of arguments
 
     def when(call: int, *lines: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
         return [(equal, 0, len(lines), call), *lines]
@@ -223,9 +230,11 @@ def _filter() -> bytes:
     for call in _REFUSED.values():
         program += when(call[column], refuse)
     program += when(_CLONE3, absent)  # the C library then uses clone
-    program += when(_CLONE[column], first, (bits, 0, 1, _NEW_USER), refuse, allow)
+    program += when(_CLONE[column], first, (bits, 0, 1, _NEW_USER | _PARENT), refuse, allow)
     both = _SHARED_ANONYMOUS  # pages that no process is counted with, once it lets go of them
     program += when(_MMAP[column], fourth, (0x54, 0, 0, both), (equal, 0, 1, both), refuse, allow)
+    locks = [(equal, len(_LOCKING) - n, 0, one) for n, one in enumerate(_LOCKING)]
+    program += when(_FCNTL[column], second, *locks, allow, no_lock)
     known = [(equal, len(_FAMILIES) - n, 0, one) for n, one in enumerate(_FAMILIES)]
     for call in _SOCKETS:
         program += when(call[column], first, *known, family, allow)
@@ -266,6 +275,7 @@ UNBOUND = (
     "and pipes, tables of pages) is bound by the numbers of processes and open files alone."
 )
 _BOUNDING = {"memory": ("memory.limit_in_bytes", "memory.max"), "pids": ("pids.max", "pids.max")}
+_COUNTING = "cpuacct"  # of version 1; a group of version 2 counts the processor's time anyway
 _COUNT = itertools.count()
 
 
@@ -288,11 +298,14 @@ def _places() -> dict[str, Path]:
                     found[one] = Path(place + own[name])
                 elif kind == "cgroup2" and movable and name in divided.read_text():
                     found[two] = beside
-    return found if len(found) == 2 else {}
+            if kind == "cgroup" and _COUNTING in options.split(","):
+                found[_COUNTING] = Path(place + own[_COUNTING])
+    return found if len(found.keys() - {_COUNTING}) == 2 else {}
 
 
 class Group:
-    """A control group: bounds memory, the kernel's too, and processes of all that is in it."""
+    """A control group: bounds memory, the kernel's too, and processes of all that is in it, and
+    counts the processor time of all that was ever in it."""
 
     def __init__(self, memory: int, processes: int) -> None:
         self.folders: list[Path] = []
@@ -306,7 +319,8 @@ class Group:
                 if place / own not in self.folders:  # one for both limits in version 2
                     (place / own).mkdir()
                     self.folders.append(place / own)
-                (place / own / name).write_text(str(memory if "memory" in name else processes))
+                if name != _COUNTING:
+                    (place / own / name).write_text(str(memory if "memory" in name else processes))
         except OSError:
             self.close()
 
@@ -329,6 +343,18 @@ class Group:
                 if re.search(r"^oom_kill [1-9]", (folder / name).read_text(), re.MULTILINE):
                     return True
         return False
+
+    @property
+    def spent(self) -> float | None:
+        """Seconds of processor time of all that was ever in the group; None where none counts."""
+        for folder in self.folders:
+            with suppress(OSError):
+                return int((folder / "cpuacct.usage").read_text()) / 1e9
+            with suppress(OSError):
+                found = re.search(r"^usage_usec (\d+)", (folder / "cpu.stat").read_text(), re.M)
+                if found:
+                    return int(found[1]) / 1e6
+        return None
 
     def close(self) -> None:
         """Take the group away; its processes are gone."""
@@ -402,6 +428,7 @@ class Sandbox:
         self.broken: Stopped | None = None
         self.used = 0.0  # seconds, as `Deadline` counts them
         self._waiting: tuple[list[int], list[int]] | None = None  # the grader, for one of these
+        self._crossed = 0  # how often one of them was ready
         self._closed = False
         self._group: Group | None = None  # once Python is there
         self.process = _start(limits, IDLE)
@@ -482,7 +509,9 @@ class Sandbox:
             end = end.within
         self._waiting = reading, writing
         try:
-            return any(select.select(reading, writing, [], POLL))
+            ready = any(select.select(reading, writing, [], POLL))
+            self._crossed += ready
+            return ready
         finally:
             self._waiting = None
 
@@ -521,27 +550,46 @@ class Sandbox:
 
     def _watching(self) -> None:
         """Count what it uses, and end it if all its processes together take too much."""
-        last, before = 0.0, time.monotonic()
+        last, before, known = 0.0, time.monotonic(), set(family(*self._tops))
+        dice = random.SystemRandom()  # nobody knows when it looks, to be awake just then
         while not self._closed and self.process.returncode is None:
             tree = family(*self._tops)
-            threads, spent = 0, 0.0
-            # where one of them is ready, a grader that is kept from the processor waits for that
-            awake = not (ends := self._waiting) or any(select.select(*ends, [], 0))
-            for process in tree:
-                with suppress(psutil.Error), process.oneshot():
-                    threads += process.num_threads()
-                    spent += sum(process.cpu_times()[:4])  # with those of children that ended
-                    awake |= process.status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
+            asleep = self._asleep(tree)
             now = time.monotonic()
-            asleep = not awake and spent <= last
-            self.used += min(now - before, 2 * POLL) if asleep else max(spent - last, 0.0)
-            last, before = spent, now
+            passed, before = min(now - before, 2 * POLL), now
+            spent = self._group.spent if self._group else None
+            most = 0.0
+            if spent is None:
+                spent, most = _spent(tree), passed * _turnover(known, {*tree, *self._tops})
+            # It never falls. Whose time nobody counts may have had the processor all the while.
+            took = max(spent - last, most)
+            self.used += max(took, passed) if asleep else took
+            last, known = spent, {*tree, *self._tops}
             if self._group and not self._closed:
-                self._bound(self._group, tree, threads)
-            time.sleep(POLL)
+                self._bound(self._group, tree)
+            time.sleep(POLL * dice.uniform(0.5, 1.5))
 
-    def _bound(self, group: Group, tree: list[psutil.Process], threads: int) -> None:
-        most = self.limits
+    def _asleep(self, tree: list[psutil.Process]) -> bool:
+        """Whether all its processes sleep while the grader waits for them.
+
+        One that waits uninterruptibly sleeps too. Mostly it waits for a disk; but by clone with
+        CLONE_VFORK a process waits for its child like that for as long as the child likes, and to
+        refuse this is no remedy: posix_spawn and os.system need it, and a seccomp program cannot
+        see whether the child goes on to another program. The kernel has other such waits, too.
+
+        A grader that is kept from the processor does not wait: what it is to read is there.
+        """
+        crossed = self._crossed
+        idle = self._idle() and not any(map(_runs, tree))
+        return idle and self._idle() and crossed == self._crossed
+
+    def _idle(self) -> bool:
+        """Whether the grader waits and there is nothing to read, or no room to write."""
+        ends = self._waiting
+        return ends is not None and not any(select.select(*ends, [], 0))
+
+    def _bound(self, group: Group, tree: list[psutil.Process]) -> None:
+        most, threads = self.limits, sum(map(_threads, tree))
         shared = len(tree) > 4  # more than two of bubblewrap's, the idle one, the student's
         used = 0 if group.folders else _memory(tree, shared) - self._base[shared]
         if group.full or used > most.memory:
@@ -564,6 +612,39 @@ class Sandbox:
         os.close(self._out)
         if self._group:
             self._group.close()
+
+
+def _spent(tree: Iterable[psutil.Process]) -> float:
+    """Seconds of processor time of these processes, and of the children that they waited for."""
+    total = 0.0
+    for process in tree:
+        with suppress(psutil.Error):
+            total += sum(process.cpu_times()[:4])
+    return total
+
+
+def _turnover(before: set[psutil.Process], now: set[psutil.Process]) -> int:
+    """How many processors those may have had of whom nobody knows what they spent.
+
+    The kernel forgets the time of a child that nobody waits for. So where no control group counts,
+    whoever comes and goes is taken to have run all the time between two looks.
+    """
+    return min(max(len(before - now), len(now - before)), len(os.sched_getaffinity(0)))
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Whether one of its threads has the processor, or waits for it."""
+    for file in Path(f"/proc/{process.pid}/task").glob("*/stat"):
+        with suppress(OSError):
+            if file.read_text().rpartition(")")[2].split()[0] == "R":
+                return True
+    return False
+
+
+def _threads(process: psutil.Process) -> int:
+    with suppress(psutil.Error):
+        return int(process.num_threads())
+    return 0
 
 
 def _memory(tree: list[psutil.Process], shared: bool) -> int:

@@ -43,9 +43,9 @@ def alone(course: Path) -> Iterator[None]:
             file.seek(0)
             said = f"this course is being graded by another program (process {file.read().strip()})"
             raise CourseError(f"{said}; wait until it has ended, then run this again") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        with writing(path):
+            os.ftruncate(file.fileno(), 0)
+            os.write(file.fileno(), str(os.getpid()).encode())
         yield
 
 
@@ -64,7 +64,8 @@ def read_entry(course: Path, assignment: str, student: str) -> dict[str, Any] | 
     """What the store has on a submission; None if nothing, or if it cannot be read.
 
     {"student", "seen" (what is judged, empty if not all), "recorded" (the same of the gradebook),
-     "rebuilt" (marks of its files), "notebooks": {notebook: {"done", "answers", "remarks",
+     "rebuilt" (marks of its files), "aim" (what "seen" will be),
+     "notebooks": {notebook: {"done", "late" (in how many runs), "answers", "remarks",
                               "judged": {"verdicts", "outputs", "remarks"}}}}
     """
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tfviz_course import CourseError
@@ -30,8 +30,42 @@ def is_id(name: str) -> bool:
     )
 
 
+# letters of other scripts that look like Latin ones, each beside its double
+_CYRILLIC = (
+    "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425"
+)
+_CYRILLIC += "\u0430\u0435\u0456\u0458\u043e\u0440\u0441\u0443\u0445\u0455\u04bb\u0501\u051b\u051d"
+_GREEK = "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+_GREEK += "\u03b1\u03b9\u03ba\u03bd\u03bf\u03c1\u03c5\u03c7"
+_LATIN = "ABESIJKMHOPCTYXaeijopcyxshdqw" + "ABEZHIKMNOPTYXaikvopux"
+LIKE = str.maketrans(_CYRILLIC + _GREEK, _LATIN)
+
+
+def _look(name: str) -> str:
+    """What all names that look like this one have in common: their form, case and script aside."""
+    plain = unicodedata.normalize("NFKC", name).translate(LIKE)
+    return unicodedata.normalize("NFKC", plain.casefold()).translate(LIKE)
+
+
+def look_alikes(names: Iterable[str]) -> list[str]:
+    """A warning for each group of ids that people take for one: "'Ada' and 'ada' look alike…"."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(set(names)):
+        groups.setdefault(_look(name), []).append(name)
+    said = []
+    for group in groups.values():
+        words = [n if n.isascii() else f"{n} (written {ascii(n)[1:-1]})" for n in group]
+        if len(group) > 1:
+            few_ = f"{', '.join(words[:-1])} and {words[-1]}"
+            said.append(f"the ids {few_} look alike: if they are one student, rename the folder")
+    return said
+
+
 def shown(name: str) -> str:
     """A name that can be anything, for a message: short, printable, on one line."""
+    raw = os.fsencode(name) if any("\udc80" <= sign <= "\udcff" for sign in name) else b""
+    if raw:  # an old archive's, most often in Latin-1
+        return f"{shown(raw.decode('latin-1'))} (not written in UTF-8)"
     text = repr(name)
     return text if len(text) <= 60 else f"{text[:59]}…"
 

@@ -24,10 +24,11 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
-from thumbnails import PICTURES, thumbnail
+from thumbnails import thumbnail
 
 from tfviz import catalogue
 from tfviz.catalogue import CHANGES, GROWTH, PEERS, Chapter, Mechanism
+from tfviz.exhibits import EXHIBITS
 
 CATALOGUE = str(Path(catalogue.__file__).with_suffix(".toml"))
 ERRATA = "book/errata.toml"
@@ -72,7 +73,7 @@ def math(latex: str) -> nodes.math:
 
 def thumb(row: Mechanism) -> list[nodes.Node]:
     """Its small picture, which says nothing that words do not."""
-    if row.id not in PICTURES:
+    if row.id not in EXHIBITS:
         return []
     style = f"--tfv-thumb:url({thumbnail(row.id)})"
     return [el("span", class_="tfv-thumb", style=style, aria_hidden="true")]

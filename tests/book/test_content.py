@@ -16,6 +16,7 @@ import thumbnails
 from pybtex.database import parse_file
 
 from tfviz import catalogue
+from tfviz.exhibits import EXHIBITS
 
 ROOT = Path(__file__).parents[2]
 
@@ -212,14 +213,14 @@ def test_an_address_that_nobody_has_set_is_none(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_every_mechanism_that_is_ready_has_a_small_picture_from_its_code() -> None:
-    assert list(thumbnails.PICTURES) == [row.id for row in catalogue.MECHANISMS if row.built]
+    assert list(EXHIBITS) == [row.id for row in catalogue.MECHANISMS if row.built]
     seen = set()
-    for name, make in thumbnails.PICTURES.items():
-        picture = make()
+    for name, exhibit in EXHIBITS.items():
+        picture = exhibit.picture()
         assert picture.shape == (24, 24) and picture.min() >= 0 and picture.max() <= 1.001, name
         assert picture.std() > 0.1, f"{name}: one colour"
         seen.add(thumbnails.thumbnail(name))
-    assert len(seen) == len(thumbnails.PICTURES), "two are alike"
+    assert len(seen) == len(EXHIBITS), "two are alike"
 
 
 def test_the_tree_has_a_mark_for_each_mechanism_and_a_line_for_each_debt(html: Any) -> None:

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -413,6 +414,40 @@ def test_a_full_disk_names_the_path(
             autograde.autograde(course, NAME, again=True)
 
 
+def test_a_full_disk_is_told_when_grading_begins(course: Path, instant: Instant) -> None:
+    """Here no file may have a byte."""
+    kind, before = resource.RLIMIT_FSIZE, resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(kind, (0, before[1]))
+    try:
+        with pytest.raises(CourseError, match=r"lock cannot be written: File too large\. Mend"):
+            autograde.autograde(course, NAME)
+    finally:
+        resource.setrlimit(kind, before)
+
+
+SEE = "nbgrader.converters.base.NbGraderException: Please see the the above traceback for details"
+OLD = (
+    "nbgrader.converters.base.NbGraderException: There was an error accessing the nbgrader "
+    "database. … run the command `nbgrader db upgrade`."
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "error", "said"),
+    [
+        ("[ERROR] x\nOSError: [Errno 28] No space left on device: 'x'", SEE, "the disk is full: "),
+        ("(sqlite3.OperationalError) database or disk is full\n[SQL: x]", OLD, "the disk is full"),
+        ("[ERROR] x\nsqlite3.OperationalError: no such table: grade", OLD, "sqlite3.Operational"),
+        ("[ERROR] x\nKeyError: 'metadata'", SEE, "KeyError: 'metadata'"),
+        ("", SEE, SEE),
+    ],
+)
+def test_the_cause_is_told_and_not_where_nbgrader_would_look_for_it(
+    log: str, error: str, said: str
+) -> None:
+    assert assignment.failure({"log": log, "error": f"Traceback\n{error}"}).startswith(said)
+
+
 # --- the next run makes up for it ---------------------------------------------------------------
 
 
@@ -425,6 +460,23 @@ def test_who_was_late_is_judged_again_next_time(course: Path, instant: Instant) 
     autograde.autograde(course, NAME, workers=2)
     assert points(course, "late")["ex-sharpness-hidden"] > 0 and remarks(course, "late") == ()
     assert instant.asked == ["ada", "ada", "late", "late", "late", "late"]
+
+
+def test_who_is_late_in_every_run_has_a_verdict_in_the_end(
+    course: Path, instant: Instant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(autograde, "TRIES", 2)
+    monkeypatch.setattr(Instant, "asked", [])  # it is never right
+    hand_in(course, "late", {label: f"{text}  # LATE" for label, text in RIGHT.items()})
+    for judged in (2, 4, 4):  # two notebooks in each run, until it is final
+        autograde.autograde(course, NAME, judge_only=True)
+        assert len(instant.log.read_text().split()) == judged
+    entry = store.read_entry(course, NAME, "late")
+    assert entry and "in 2 runs, and this is final" in json.dumps(entry)
+    autograde.autograde(course, NAME, judge_only=True, again=True)
+    assert len(instant.log.read_text().split()) == 6
+    autograde.autograde(course, NAME, judge_only=True)
+    assert len(instant.log.read_text().split()) == 8
 
 
 def test_whose_own_words_speak_of_time_is_not_judged_again(course: Path, instant: Instant) -> None:

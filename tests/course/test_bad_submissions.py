@@ -35,6 +35,7 @@ from course import ordinary
 from course.bad import EXERCISES, IN, KINDS, Around, HandIn, Kind, submit
 from course.bad.kind import TOLD
 from course.bad.values import CAUGHT
+from course.pages import BORROWED, COVERED
 
 import tfviz
 
@@ -610,6 +611,19 @@ def test_feedback_in_a_browser(
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = !d.open })")
     assert page.title()
     assert SCRIPT not in page.title()
+    page.close()
+
+
+def test_nothing_in_an_answer_covers_the_feedback(
+    feedback: dict[str, dict[str, str]], graded: Class, browser: Any
+) -> None:
+    page = browser.new_page()
+    page.route(re.compile("^https?:"), lambda route: route.abort())
+    path = graded.course / "feedback/covers_the_points" / ASSIGNMENT / "attention.html"
+    page.goto(path.as_uri(), wait_until="load")
+    assert page.locator(".panel-heading a").count() > 5
+    assert page.evaluate(COVERED) == []
+    assert page.evaluate(BORROWED) == []
     page.close()
 
 

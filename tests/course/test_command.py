@@ -17,7 +17,8 @@ from course.classroom import NAME, ROOT, hand_in, points, solution
 from tfviz_course import command
 from tfviz_course.command import main
 
-COMMANDS = ["new", "list", "assignment", "autograde", "feedback", "report", "check"]
+COMMANDS = ["new", "list", "assignment", "autograde", "feedback", "report"]
+COMMANDS += ["students", "extension", "check"]
 
 
 def run(*words: str | Path, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -113,7 +114,7 @@ def test_errors_are_one_line(
         (["autograde", "hw9"], "there is no assignment 'hw9'"),
         (["autograde", NAME, "--student", "zoe"], "no submission of zoe"),
         (["assignment", "hw2", "ex-sharpnes"], "did you mean ex-sharpness"),
-        (["assignment", NAME, "ex-sharpness"], "is there already"),
+        (["assignment", NAME, "ex-sharpness"], "is there already; give --again to make it anew"),
         (["assignment", "hw 2", "ex-sharpness"], "without spaces"),
         (
             ["assignment", "hw2", "ex-sharpness", "--points", "ex-repair=2"],
@@ -217,9 +218,22 @@ def test_a_remark_stays_on_its_line_and_many_are_few(
     capsys.readouterr()
     monkeypatch.setattr(autograde, "autograde", lambda *_, **__: {"ada": 0.0})
     assert main(["autograde", NAME, "--course", str(course)]) == 0
-    said = capsys.readouterr().out.split("Remarks")[1].splitlines()[1:]
+    table, listed = capsys.readouterr().out.split("Remarks")
+    assert "odd" not in table and "42 remarks" in table  # each remark is told once
+    said = listed.splitlines()[1:]
     assert said[0] == "  ada: odd bob: cheated [31m" and len(said) == 6
     assert said[-1] == "  ada: and 37 more remarks; tfviz-course report writes them all"
+
+
+def test_a_gradebook_that_is_gone_is_named_before_anything_is_judged(
+    course: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_in(course, "ada", {})
+    (course / "gradebook.db").unlink()
+    assert main(["autograde", NAME, "--course", str(course)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and f"there is no gradebook {course / 'gradebook.db'}" in err
+    assert not (course / ".tfviz").exists() and not (course / "gradebook.db").exists()
 
 
 def test_check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

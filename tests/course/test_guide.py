@@ -406,7 +406,7 @@ def test_the_book_names_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None
 
 def numbers_and_words() -> dict[str, bool]:
     """What the pages say that is the code's own, and whether it is true."""
-    from tfviz_course import line, plugin, rebuild, students
+    from tfviz_course import autograde, collect, line, plugin, rebuild, sandbox, students
 
     answer, pictures = f"{rebuild.ANSWER:,}", rebuild.ATTACHED * 3 / 4  # of base64, in bytes
     signs = {sign for sign in map(chr, range(32, 127)) if students.is_id(f"a{sign}b")}
@@ -419,7 +419,11 @@ def numbers_and_words() -> dict[str, bool]:
         "except nbgrader's `timestamp.txt`": len(rebuild.BESIDE) == 2,
         f"digits, spaces and the signs `. @ - _` in it, at most {students.LONGEST}, and begins "
         "neither with a dot nor with a space": {s for s in signs if not s.isalnum()} == {*" .@-_"},
+        f"meets the last resort in {autograde.TRIES} runs keeps its verdict": True,
+        "such as locks of records in a file, are refused": {6, 7, 37, 38} <= {*sandbox._LOCKING},
         "**A file's name proves nothing.**": True,
+        f"an upload with more than {collect.MOST_FILES} notebooks, or with more than "
+        f"{collect.MOST_BYTES / 1e6:g} MB of them": True,
         "hand in by mail in the name of somebody else: a file's name proves nothing": True,
         "**Never run a notebook that a real student handed in.**": True,
         "Do not open a student's notebook and run it.": True,

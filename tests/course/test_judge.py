@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ from tfviz import checks
 from tfviz_course import codec, line
 from tfviz_course.autograde import LATE
 from tfviz_course.child import Child
-from tfviz_course.judge import Judged, Prepared, judge, prepare, seed_of
-from tfviz_course.sandbox import Limits, Unavailable, available
+from tfviz_course.judge import Judged, Prepared, _alarm, judge, prepare, seed_of
+from tfviz_course.sandbox import Limits, Stopped, Unavailable, available
 
 WHO = {"student": "ada", "secret": "s" * 64, "assignment": "week1"}
 QUICK = Limits(cell_seconds=4, call_seconds=2, memory=500 << 20, processes=12, callbacks=500)
@@ -601,6 +602,22 @@ def test_checks_that_run_for_ever_are_ended() -> None:
     judged = answered(prepared, answers, limits=Limits(cell_seconds=5))
     assert "more than 5 seconds" in judged.verdicts["ex-0-checks"].message
     assert judged.verdicts["ex-1-checks"].passed and judged.verdicts["ex-1-hidden"].passed
+
+
+def test_the_time_of_checks_is_theirs_and_not_that_of_the_watch() -> None:
+    """Another thread works three times as long as they may; then they do."""
+
+    def work(seconds: float) -> None:
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
+            pass
+
+    beside = threading.Thread(target=work, args=(1.5,))
+    with _alarm(0.5):
+        beside.start()
+        beside.join()
+    with pytest.raises(Stopped, match="The checks took more than 0 seconds"), _alarm(0.5):
+        work(20)
 
 
 def test_reading_a_value_is_under_the_deadline_of_its_cell() -> None:

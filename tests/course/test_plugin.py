@@ -7,10 +7,12 @@ import contextlib
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,12 @@ from typing import Any
 import nbformat
 import pytest
 from course import classroom
+from course.bad.notebooks import COVER
 from course.classroom import NAME, hand_in, points, solution
+from course.pages import BORROWED, COVERED
 
 from tfviz_course import assignment, plugin
+from tfviz_course.autograde import autograde
 from tfviz_course.line import clean
 from tfviz_course.plugin import FAILED, PASSED, markdown
 
@@ -318,6 +323,63 @@ def test_formgrader_shows_what_acts_as_text(graded: Path, student: str) -> None:
     assert "manual_seed(seed)" in page.text  # an instructor sees the tests
 
 
+@pytest.fixture
+def formgrader(course: Path, importable: None) -> Iterator[Callable[[], str]]:
+    """formgrader(): its address when a real JupyterLab serves the course; it asks for no token."""
+    servers: list[subprocess.Popen[bytes]] = []
+
+    def start() -> str:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
+        command += ["--ip=127.0.0.1", f"--port={port}", "--IdentityProvider.token="]
+        quiet: Any = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        servers.append(subprocess.Popen(command, cwd=course, **quiet))
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            assert servers[0].poll() is None, "JupyterLab does not start"
+            time.sleep(0.2)
+        return f"http://127.0.0.1:{port}/formgrader"
+
+    yield start
+    for server in servers:
+        server.terminate()
+        server.wait(60)
+
+
+def test_nothing_in_an_answer_covers_or_clicks_in_formgrader(
+    course: Path, formgrader: Callable[[], str], browser: Any
+) -> None:
+    """A real page of formgrader in a real browser: clicks on an answer give no points."""
+    hand_in(course, "mallory", {"ex-repair": f"<!-- exercise: ex-repair -->\n{COVER}"})
+    autograde(course, NAME)
+    with assignment.api(course).gradebook as gradebook:
+        sheet = gradebook.find_submission_notebook("attention", NAME, "mallory").id
+    page = browser.new_page()
+    sent: list[str] = []
+    here = formgrader()
+
+    def asked(route: Any) -> None:
+        if route.request.method == "PUT":
+            sent.append(route.request.url)
+        route.continue_() if route.request.url.startswith(here[:20]) else route.abort()
+
+    page.route("**/*", asked)
+    page.goto(f"{here}/submissions/{sheet}/", wait_until="load")
+    page.wait_for_function("formgrader.grades && formgrader.grades.loaded")
+    assert page.locator(".full-credit").count() == page.locator("input.score").count() == 3
+    assert page.evaluate(COVERED) == []
+    assert page.evaluate(BORROWED) == []
+    answer = page.locator(".rendered_html", has_text="A paragraph")
+    box = answer.bounding_box()
+    for down in range(4, int(box["height"]), 12):
+        answer.click(position={"x": 30, "y": down}, force=True, no_wait_after=True)
+        if not page.url.startswith(here):  # a link may lead away, which is seen
+            page.goto(f"{here}/submissions/{sheet}/", wait_until="load")
+    page.wait_for_timeout(300)
+    assert sent == []
+    page.close()
+
+
 def test_remarks_for_the_instructor(graded: Path) -> None:
     store = graded / ".tfviz/judged" / NAME / "ada.json"
     entry = json.loads(store.read_text())
@@ -344,6 +406,19 @@ def test_an_answer_that_waits_is_not_shown_as_zero(pages: dict[str, Page]) -> No
     for student, waits in (("ada", True), ("dan", True), ("bob", False)):
         assert ("Not graded yet." in pages[student].text) is waits
         assert "Do not run this notebook" not in pages[student].text
+        worth = "Score: not graded yet / 4.0"
+        assert (worth in pages[student].text) is waits
+        assert ("Score: 0.0 / 4.0" in pages[student].text) is not waits
+
+
+def test_formgrader_folds_what_is_the_same_for_all(graded: Path) -> None:
+    html = formgraders_page(graded, "ada")
+    sources = [one.source for one in autograded(graded, "ada").cells]
+    ours = [part for part in sources if "%pip install" in part or "import torch" in part]
+    folded = re.findall(r"<details>\s*<summary>Installation and set-up.*?</details>", html, re.S)
+    assert len(folded) >= len(ours) > 1
+    assert "pip install" in Page(folded[0]).text
+    assert "beta_for" not in Page("".join(folded)).text and "beta_for" in Page(html).text
 
 
 def test_formgrader_shows_the_id_of_who_has_no_name(graded: Path) -> None:
@@ -424,8 +499,10 @@ def test_long_code_is_not_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in (40_000, 4000, 100):  # a short one is quadratic, too: 28 s for 10,000
         blank = "\t\n" * number + "<b>"
         html = plugin.highlight(blank)
-        assert html.endswith("&lt;b&gt;</pre></div>") and html.count("\t") == number
-        assert markdown({"cell": {}}, f"```python\n{blank}\n```").startswith("<pre>")
+        assert "&lt;b&gt;</pre></div>" in html and html.count("\t") == number
+        assert f"<pre>```python\n{blank.replace('<b>', '')}" in markdown(
+            {"cell": {}}, f"```python\n{blank}\n```"
+        )
     assert len(plugin.highlight("x = 1\n" * 2000)) < 13_000
     assert len(sizes) == 1
 
@@ -462,6 +539,31 @@ def test_markdown_does_nothing(source: str) -> None:
     assert Page(html).acts == []
     assert not re.search(r"<(script|style|meta|iframe|form|svg|math)", html)
     assert 'type="text"' not in html
+
+
+def test_an_answer_has_no_looks_or_names_of_the_page() -> None:
+    """Elements of Markdown, and of each its own attributes: no class, id, name, style, no form."""
+    source = (
+        "<a class='full-credit modal-backdrop' id=toc name=top style='position:fixed' title=t "
+        "href='https://x'>a</a> <input type=checkbox checked> <ol start=3 class=score><li>b</ol> "
+        "<details open class=x><summary align=right>s</summary>d</details> "
+        "[n](/formgrader/) [m](#top)\n\n# Heading\n\n"
+        "- [x] done\n- [ ] open\n\n| h |\n|:-:|\n| v |\n"
+    )
+    html = markdown({"cell": {}}, source).removeprefix(plugin.BOX.split("{}")[0])
+    assert not re.search(r"<[^>]*\b(class|id|name|style|align)\s*=", html), html
+    assert "<input" not in html and "☑ done" in html and "☐ open" in html
+    for kept in ('<ol start="3">', "<details open", "<h1>Heading</h1>", "<td>v</td>"):
+        assert kept in html
+    assert re.findall(r'href="([^"]*)"', html) == ["https://x"]
+
+
+def test_signs_that_turn_the_direction_are_written_out() -> None:
+    turned = "if user != 'admin\u202e \u2066# check\u2069':"
+    for html in (plugin.highlight(turned), plugin.highlight(f"{turned}{' ' * 200}")):
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", html) and "⟨U+202E⟩" in html
+    assert "⟨U+2066⟩" in markdown({"cell": {}}, turned)
+    assert "שלום" in markdown({"cell": {}}, "שלום")
 
 
 def test_markdown_of_the_lessons_is_shown() -> None:

@@ -24,13 +24,14 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from tfviz_course import report
+from tfviz_course import page, report
 from tfviz_course.report import Mark, Results, Student
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from nbgrader import api
 
+ROOT = Path(__file__).resolve().parents[2]
 SECRET = "5e" * 32
 CELLS = {  # grade_id: (points, kind of cell), in the order of the notebook
     "ex-loops-checks": (1, "code"),
@@ -209,6 +210,24 @@ def test_difficulty_of_the_exercises(course: Path) -> None:
     assert (loops["message"], loops["message_students"]) == ("row 3 sums to 0.5", 2)
 
 
+def test_an_empty_answer_in_words_is_no_failed_one(course: Path) -> None:
+    """nbgrader gives an untouched answer in words 0 points by itself."""
+
+    def leave_empty(*students: str) -> dict[str, Any]:
+        with pytest.MonkeyPatch.context() as patch, gradebook(course, patch) as book:
+            for name in students:
+                grade = book.find_grade("ex-deaf-yours", "attention", "hw1", name)
+                grade.auto_score, grade.manual_score, grade.needs_manual_grade = 0, None, False
+            book.db.commit()
+        return difficulties(report.results(course, "hw1"))[2]
+
+    row = leave_empty("bob")
+    assert (row["students"], row["unanswered"]) == (3, 1)
+    assert report.solved_words(row) == "0 of 3 (1 empty)"
+    assert report.solved_words(leave_empty("Ada", "chen")) == "no answer"
+    assert "no answer" in shown(report.results(course, "hw1"))
+
+
 def test_a_message_is_told_only_where_points_are_lost(course: Path) -> None:
     def stored(*_: object) -> Any:
         return {("attention", cell): "old message" for cell in CELLS}, ()
@@ -384,6 +403,19 @@ def test_plots_say_what_they_show(course: Path) -> None:
     assert drawn["totals"].alt == "Points of 3 students, of 8 possible: from 7 down to 0."
     assert "on average loops: 44 %; goal: 67 %; deaf: waits." in drawn["matrix"].alt
     assert "1 answer without points yet." in drawn["matrix"].alt
+    assert "share of the points<" in drawn["matrix"].svg and "weight<" not in drawn["matrix"].svg
+
+
+def test_totals_do_not_join_students(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a mark of their own: no line runs from one to the next."""
+    from tfviz import plots
+
+    drawn: list[Any] = []
+    monkeypatch.setattr(plots, "figure", lambda drawing, **_: drawn.append(drawing))
+    report.figures(report.results(course, "hw1"))
+    (axes,) = drawn[0].axes
+    assert not axes.lines and [bar.get_height() for bar in axes.patches] == [7, 3, 0]
+    assert axes.get_xlabel() == "students, most points first"
 
 
 def test_what_waits_is_not_painted_like_zero(make: Make, tmp_path: Path) -> None:
@@ -482,6 +514,46 @@ def test_a_forged_message_stays_beside_its_own_exercise(course: Path, width: int
     more = list(itertools.takewhile(str.strip, lines[place + 1 :]))
     assert lines[place].startswith("loops") and "40" in "".join([lines[place], *more])
     assert more and not "".join(line[:column] for line in more).strip()
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def test_the_page_says_who_what_and_what_waits(course: Path) -> None:
+    html = (written(course) / "report.html").read_text("utf8")
+    said = ("3 of 4 students handed in", "deaf: 1 of 3", "First of Ada", "95 min late")
+    for part in (*said, "uses attention", "did not hand in", "row 3 sums to 0.5 (2 students)"):
+        assert part in html, part
+    assert html.count("<figure>") == 2 and html.count('aria-label="waits"') == 1
+    assert "<script" not in html and "&lt;script&gt;" in html  # what a student wrote
+    assert not re.search(r"(src|href|url)\s*[=(]\s*[\"']?(https?:)?//", html)
+    anonymous = report.without_names(report.results(course, "hw1"), SECRET)
+    nameless = page.html(anonymous)
+    assert not [name for name in ("Ada", "bob", "chen", "zoe", "First") if name in nameless]
+
+
+@pytest.mark.parametrize("count", [0, 1, 80])
+def test_the_page_of_any_class(make: Make, tmp_path: Path, count: int) -> None:
+    found = report.results(make(tmp_path / "nlp", class_of(count), missing=["zoe"]), "hw1")
+    html = page.html(found)
+    assert html.count('<tr><th scope="row"') == count + 1 + len(found.exercises)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_in_a_browser(course: Path, browser: Any, theme: str, width: int) -> None:
+    """axe finds nothing, a phone does not scroll sideways, nothing is asked of another host."""
+    view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+    asked: list[str] = []
+    view.on("request", lambda request: asked.append(request.url))
+    view.goto((written(course) / "report.html").as_uri())
+    assert len(asked) == 1
+    assert view.evaluate("document.documentElement.scrollWidth") == width
+    view.add_script_tag(path=ROOT / "node_modules/axe-core/axe.min.js")
+    assert view.evaluate("axe.run().then((found) => found.violations.map((one) => one.id))") == []
+    if folder := os.environ.get("TFVIZ_SHOTS"):
+        view.screenshot(path=f"{folder}/report-{theme}-{width}.png", full_page=True)
+    view.close()
 
 
 # --- without names -------------------------------------------------------------------------------

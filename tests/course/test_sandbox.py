@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -214,7 +215,7 @@ def test_it_is_nobody_and_cannot_become_somebody(shared: Session) -> None:
     found = value(
         shared,
         """
-import ctypes, os
+import ctypes, os, struct
 status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines())
 libc = ctypes.CDLL(None, use_errno=True)
 found = {name: status[name] for name in ("CapEff", "CapPrm", "CapAmb", "NoNewPrivs", "Seccomp")}
@@ -228,6 +229,9 @@ found["semaphores"] = libc.semget(0, 1, 0o600 | 0o1000)
 found["messages"] = libc.msgget(0, 0o600 | 0o1000)
 found["pages"] = libc.mmap(None, 4096, 3, 0x21, -1, 0)  # anonymous, shared
 found["netlink"] = libc.socket(16, 3, 0)
+lock = ctypes.create_string_buffer(struct.pack("hhqqi", 0, 0, 0, 1, 0))
+for command in (6, 7, 37, 38):
+    found[f"lock {command}"] = libc.fcntl(os.open("/tmp", os.O_RDONLY), command, lock)
 try:
     os.setuid(0)
     found["root"] = True
@@ -240,7 +244,7 @@ except OSError:
     assert found["uid"] != 0 and found["root"] is False
     known = {"CapEff", "CapPrm", "CapAmb", "NoNewPrivs", "Seccomp", "uid", "root"}
     refused = {name: number for name, number in found.items() if name not in known}
-    assert len(refused) == 9 and {*refused.values()} == {-1}, refused
+    assert len(refused) == 13 and {*refused.values()} == {-1}, refused
 
 
 def test_it_sees_only_its_own_processes(shared: Session) -> None:
@@ -384,6 +388,86 @@ time.sleep(100)
 """
     with session() as one, pytest.raises(Stopped, match="longer than 2 seconds"):
         run(one, code, seconds=2)
+
+
+FORGOTTEN = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(600):  # 30 seconds of work
+    if os.fork() == 0:
+        while time.process_time() < 0.05:
+            pass
+        os._exit(0)
+    try:
+        os.wait()
+    except ChildProcessError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_the_time_of_children_counts_that_nobody_waits_for(
+    counted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the control group, and where none counts it, as here or for who may make none."""
+    if not counted:
+        monkeypatch.setattr(sandbox.Group, "spent", None)
+    with session() as one, pytest.raises(Stopped, match="longer than 5 seconds"):
+        run(one, FORGOTTEN, seconds=5)
+
+
+def test_what_comes_and_goes_may_have_run_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many at a time as there are processors; who stays is asked what it spent."""
+    monkeypatch.setattr(sandbox.os, "sched_getaffinity", lambda pid: {0, 1})
+    a, b, c, d = map(Mock, "abcd")
+    turnover: Any = sandbox._turnover
+    assert turnover({a, b}, {a, b}) == 0
+    assert turnover({a}, {a, b}) == turnover({a, b}, {b}) == turnover({a, b}, {a, c}) == 1
+    assert turnover({a}, {a, b, c, d}) == turnover({a, b, c, d}, set()) == 2
+
+
+WAITS = {
+    "a child of vfork": """
+import ctypes, os, platform, time
+number = {"x86_64": 56, "aarch64": 220}[platform.machine()]
+if ctypes.CDLL(None).syscall(number, 0x4000 | 17, 0, 0, 0, 0) == 0:
+    time.sleep(100)
+    os._exit(0)
+os.wait()
+""",
+    "a moment": """
+import time
+for _ in range(1200):
+    time.sleep(0.08)
+    end = time.thread_time() + 0.003
+    while time.thread_time() < end:
+        pass
+""",
+}
+
+
+@pytest.mark.parametrize("what", WAITS)
+def test_who_waits_for_anything_but_the_processor_sleeps(what: str) -> None:
+    with session() as one, pytest.raises(Stopped, match="longer than 5 seconds"):
+        run(one, WAITS[what], seconds=5)
+
+
+def test_a_thread_that_works_is_work_and_no_sleep() -> None:
+    """Its process as such sleeps: the first thread waits."""
+    code = """
+import threading, time
+def work():
+    end = time.thread_time() + 60
+    while time.thread_time() < end:
+        pass
+threading.Thread(target=work, daemon=True).start()
+"""
+    with session() as one:
+        run(one, code)
+        student = one.line._tops[-1]
+        while student.status() != psutil.STATUS_SLEEPING:
+            time.sleep(0.01)
+        assert sandbox._runs(student)
 
 
 @pytest.mark.parametrize("answered", [True, False])

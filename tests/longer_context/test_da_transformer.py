@@ -116,6 +116,16 @@ def test_two_numbers_a_head_and_both_learn() -> None:
     assert GPT(9, 12, 3, 2, core=da(3))(torch.tensor([[1, 2, 3]])).isfinite().all()
 
 
+def test_large_scores_in_half_precision_stay_finite() -> None:
+    Q, K, V = (300 * torch.randn(2, 5, 4).half() for _ in range(3))
+    alpha, beta = torch.randn(2), torch.randn(2)
+    out, A = da_attention(Q, K, V, alpha, beta, causal())
+    assert out.dtype == A.dtype == torch.float16
+    Q, K, V = Q.double(), K.double(), V.double()
+    exact = da_attention(Q, K, V, alpha.double(), beta.double(), causal())[0]
+    torch.testing.assert_close(out.double(), exact, atol=1.0, rtol=0.01)
+
+
 def test_errors_say_what_to_do() -> None:
     ranges(DA, h=(3, 1))
     X = torch.randn(3, 1, 2, 5, 4)

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import torch
 from laws import Case, Function, agree_with_gradients, work_grows_no_faster
-from refusals import refused
+from refusals import of_no_kind, refused
 from three import Three, qkv, three
 from torch import Tensor
 
@@ -137,12 +137,42 @@ def test_hugging_face_in_eval_counts_the_first_block_three_times() -> None:
     assert not torch.allclose(ours[:, :, 4:-4], found[:, :, 4:-4], atol=1e-3)
 
 
+def test_a_drawn_block_that_the_row_has_anyway_counts_once() -> None:
+    """Global ones, those of the window, and one that is drawn twice; the heads draw others."""
+    Q, K, V = qkv(24, h=2)
+    drawn = torch.randint(8, (2, 8, 4))
+    drawn[0] = torch.tensor([0, 7, 3, 3])
+    for g in (0, 1, 2):
+        wanted, _ = bb.bigbird_definition(Q, K, V, 3, drawn, g)
+        agree_with_gradients(bb.bigbird_attention(Q, K, V, 3, drawn, g), wanted, [Q, K, V])
+
+
+def test_a_plan_made_in_inference_mode_serves_training_twice() -> None:
+    bb._plan.cache_clear()
+    Q, K, V = qkv(24, h=2)
+    drawn = bb.random_blocks(8, 2)
+    with torch.inference_mode():
+        bb.bigbird_attention(Q, K, V, 3, drawn)
+    (first,) = torch.autograd.grad(
+        bb.bigbird_attention(Q, K, V, 3, drawn).sin().sum(), Q, create_graph=True
+    )
+    (dense,) = torch.autograd.grad(
+        bb.bigbird_definition(Q, K, V, 3, drawn)[0].sin().sum(), Q, create_graph=True
+    )
+    agree_with_gradients(first, dense, [Q, K, V])
+
+
 def test_bad_input_is_named() -> None:
     attend = partial(bb.bigbird_attention, *qkv(12, h=2))
     refused("4 blocks of 4 are not L = 12", attend, 4, bb.random_blocks(4, 0))
     refused("drawn is for 3 heads, Q has 2", attend, 4, bb.random_blocks(3, 0, heads=3))
     refused("block = 0", attend, 0, bb.random_blocks(3, 0))
     refused("r = 2", bb.random_blocks, 6, 2)
+    for wrong in (-1, 3):
+        drawn = torch.full((1, 3, 1), wrong)
+        refused(f"drawn names block {wrong} to {wrong}; there are 3", attend, 4, drawn)
+        refused(f"drawn names block {wrong}", bb.key_blocks, drawn[0])
+    of_no_kind("drawn is torch.float32; give whole numbers", attend, 4, torch.zeros(1, 3, 1))
 
 
 # --- what it brings to the laws and the mutants ---------------------------------------------------

@@ -12,6 +12,7 @@ from refusals import refused
 from three import Three, qkv
 from torch import Tensor
 
+from tfviz.cores import Where
 from tfviz.sparse import bp_transformer as bpt
 
 GOLDEN = """
@@ -118,6 +119,24 @@ def test_work_and_memory_grow_with_the_length() -> None:
     nodes = lambda L: 3 * [(1, 1, bpt.levels(L)[-1].stop, 8)]  # noqa: E731
     attend = partial(bpt.tree_attention, k=2)  # L log L; L² would be 2
     work_grows_no_faster(lambda L: attend, 1.25, leaves=nodes, memory=(1024, 4096))
+
+
+def test_what_was_planned_in_inference_mode_serves_training() -> None:
+    leaves = rows(37)
+    for cached in (bpt.reads, bpt._gathers, bpt._plan):
+        cached.cache_clear()
+    a = torch.randn(40, 4, dtype=torch.float64, requires_grad=True)
+    with torch.inference_mode():
+        bpt.tree_attention(*leaves, 2, a=a)
+    got = bpt.tree_attention(*leaves, 2, a=a)
+    agree_with_gradients(got, bpt.tree_definition(*leaves, 2, a=a)[0], [*leaves, a])
+
+
+def test_shared_heads_are_heads_repeated() -> None:
+    Q, K, V = qkv(15, 4, h=4)
+    shared, core = (K[:, :2], V[:, :2]), bpt.Tree(4, k=1).double()
+    many = [x.repeat_interleave(2, 1) for x in shared]
+    torch.testing.assert_close(core(Q, *shared, Where())[0], core(Q, *many, Where())[0])
 
 
 def test_bad_input_is_named() -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from golden import drawn
 from laws import Case, Function, agree_with_gradients, work_grows_no_faster
-from refusals import refused
+from refusals import of_no_kind, refused
 from torch import Tensor
 
 from tfviz import patterns
@@ -97,6 +97,26 @@ def test_without_masks_it_is_the_pattern_of_that_name() -> None:
     torch.testing.assert_close(etc.etc_definition(G[0], L[0], K, V, 2)[2], A)
 
 
+def test_memory_may_lie_anyhow() -> None:
+    """A last side whose numbers do not lie side by side: of all that is given."""
+    x, masks = inputs(requires_grad=False), etc.sentence_masks(LENGTHS, 2)
+    labels = etc.sentence_labels(LENGTHS, 2, 2)
+    P = torch.randn(2, 14, 4, dtype=torch.float64)
+    wanted = called(x, etc.etc_attention, 2, masks=masks, labels=labels, P=P)
+
+    def turned(x: Tensor) -> Tensor:
+        return x.mT.contiguous().mT
+
+    def every_second(x: Tensor) -> Tensor:
+        return torch.stack([x, x], -1).flatten(-2)[..., ::2]
+
+    for laid in (turned, every_second):
+        pieces = [etc.Pieces(*map(laid, piece)) for piece in (masks, labels)]
+        told = {"masks": pieces[0], "labels": pieces[1], "P": laid(P)}
+        got = called([laid(t) for t in x], etc.etc_attention, 2, **told)
+        torch.testing.assert_close(torch.cat(got, 2), torch.cat(wanted, 2))
+
+
 def test_what_is_masked_has_no_weight() -> None:
     x = inputs(requires_grad=False)
     masks = etc.sentence_masks(LENGTHS, 2)
@@ -107,6 +127,35 @@ def test_what_is_masked_has_no_weight() -> None:
     before, after = (called(t, etc.etc_attention, 2, masks=masks)[1] for t in (x, moved))
     changed = (before != after).any(-1).any(0).any(0)
     assert changed.tolist() == [i == 3 for i in range(8)]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_keeps_its_type_and_is_near(dtype: torch.dtype) -> None:
+    x, masks = inputs(requires_grad=False), etc.sentence_masks(LENGTHS, 2)
+    half = [t.to(dtype).requires_grad_() for t in x]
+    got = torch.cat(called(half, etc.etc_attention, 2, masks=masks), 2)
+    exact = torch.cat(
+        called([t.detach().double() for t in half], etc.etc_attention, 2, masks=masks), 2
+    )
+    grads = torch.autograd.grad(got.sum(), half)
+    assert got.dtype == dtype and all(g.dtype == dtype and g.isfinite().all() for g in grads)
+    torch.testing.assert_close(got.double(), exact, atol=0.05, rtol=0.05)
+
+
+def test_gradients_can_be_differentiated_through_the_labels_too() -> None:
+    x, labels = inputs(), etc.sentence_labels(LENGTHS, 2, 2)
+    told: dict[str, Any] = {
+        "labels": labels,
+        "P": torch.randn(2, 14, 4, dtype=torch.float64, requires_grad=True),
+        "masks": etc.sentence_masks(LENGTHS, 2),
+    }
+    leaves: list[Any] = [*x, told["P"]]
+    first: list[Tensor] = []
+    for how in (etc.etc_attention, etc.etc_definition):
+        out = torch.cat(called(x, how, 2, **told)[:2], 2)
+        grads = torch.autograd.grad(out.sin().sum(), [x[0], x[1]], create_graph=True)
+        first.append(torch.cat(grads, 2))
+    agree_with_gradients(first[0], first[1], leaves)
 
 
 def test_work_grows_with_the_length() -> None:
@@ -134,6 +183,20 @@ def test_bad_input_is_named() -> None:
         called(x, etc.etc_attention, 2, labels=labels, P=torch.zeros(2, 9, 4).double())
     few = [*x[:3], x[2], *x[4:]]
     refused("K.g2l has 3 keys; there are 8 such tokens", called, few, etc.etc_attention, 2)
+    for how in (etc.etc_attention, etc.etc_definition):
+        numbers = etc.Pieces(*(m.long() for m in etc.sentence_masks(LENGTHS, 2)))
+        says = "masks.g2g is torch.int64; give Booleans, True = open: masks.g2g != 0"
+        of_no_kind(says, called, x, how, 2, masks=numbers)
+        of_no_kind("K is a Tensor; give Pieces", how, x[0], x[1], x[2], x[3], 2)
+        arrays = [*x[:3], x[3].numpy(), *x[4:]]
+        of_no_kind("K.g2l is a ndarray; give a tensor", called, arrays, how, 2)
+        of_no_kind("Q_global is a str", called, ["x", *x[1:]], how, 2)
+        labels = etc.sentence_labels(LENGTHS, 2, 2)
+        labels = labels._replace(g2l=labels.g2l - 12)
+        P = torch.zeros(2, 14, 4).double()
+        refused("labels begin at -2; number", called, x, how, 2, labels=labels, P=P)
+    refused("lengths = []; give", etc.sentence_masks, [], 2)
+    refused("lengths[1] = 0", etc.owners, [3, 0])
     refused("radius = -1", called, x, etc.etc_attention, -1)
 
 

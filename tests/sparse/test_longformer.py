@@ -136,6 +136,18 @@ def test_parity_with_hugging_face(tokens: list[int]) -> None:
         assert not torch.allclose(one, got, atol=1e-3)
 
 
+def test_gradients_can_be_differentiated_with_global_tokens_too() -> None:
+    local, far = made()
+    ways = (
+        lf.longformer_attention(local, far, 2, [0, 9]),
+        lf.longformer_definition(local, far, 2, [0, 9])[0],
+    )
+    given = [local[0], far[0]]
+    both = [torch.autograd.grad(out.sin().sum(), given, create_graph=True) for out in ways]
+    first = [torch.cat(grads, 2) for grads in both]
+    agree_with_gradients(first[0], first[1], [*local, *far])
+
+
 def test_bad_input_is_named() -> None:
     local, far = made()
     attend = partial(lf.longformer_attention, local)

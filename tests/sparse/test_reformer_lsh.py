@@ -158,11 +158,22 @@ def test_parity_with_reformer_pytorch(is_causal: bool) -> None:
     torch.testing.assert_close(got[0], wanted, atol=1e-6, rtol=1e-6)
 
 
+def test_gradients_can_be_differentiated() -> None:
+    Q, V = qv()
+    R = lsh.directions(6, 4, 2)
+    union = lsh.meetings(lsh.order(Q, R, 8)).any(-3)
+    ways = lsh.lsh_attention(Q, V, R, 8), lsh.lsh_definition(Q, V, union)[0]
+    first = [torch.autograd.grad(out.sin().sum(), Q, create_graph=True)[0] for out in ways]
+    agree_with_gradients(first[0], first[1], [Q, V])
+
+
 def test_bad_input_is_named() -> None:
     Q, V = qv()
     refused("b = 3 is odd; buckets come in pairs", lsh.directions, 6, 3)
     refused("chunk = 5 does not divide L = 24", lsh.lsh_attention, Q, V, lsh.directions(6, 4), 5)
     refused("X has rows of 6 numbers, R is for 8", lsh.buckets, Q, lsh.directions(8, 4))
+    uneven = (*lsh.directions(6, 4, rounds=2), *lsh.directions(6, 4, rounds=1))
+    refused("R are for [2, 1] rounds; draw", lsh.lsh_attention, Q, V, uneven, 4)
     refused("theta = 4", lsh.collision, 4)
 
 

@@ -19,7 +19,7 @@ from laws import (
     agree_with_gradients,
     work_grows_no_faster,
 )
-from refusals import ranges, refused
+from refusals import of_no_kind, ranges, refused
 from three import qkv, three
 from torch import Tensor
 
@@ -156,8 +156,42 @@ def test_parity_with_routing_transformer(is_causal: bool) -> None:
     torch.testing.assert_close(got, wanted, atol=1e-5, rtol=2e-5)
 
 
+def test_shared_heads_are_heads_repeated() -> None:
+    Q, K, V = qkv(h=4)
+    shared, core = (K[:, :2], V[:, :2]), routing.Routing(4, 6, k=3).double().eval()
+    many = [x.repeat_interleave(2, 1) for x in shared]
+    torch.testing.assert_close(core(Q, *shared, Where())[0], core(Q, *many, Where())[0])
+
+
+@pytest.mark.parametrize("learns", [False, True])
+def test_autocast_changes_the_numbers_a_little_and_the_type_never(learns: bool) -> None:
+    core, X = routing.Routing(3, 6, k=1), [x.detach().float() for x in qkv()]
+    X[0].requires_grad_(learns)
+    wanted = core.eval()(*X, Where(causal()))[0]
+    with torch.autocast("cpu", torch.bfloat16):
+        got = core.train()(*X, Where(causal()))[0]
+        core(*(x.bfloat16() for x in X), Where(causal()))
+    assert got.dtype == torch.float32 and core.mu.dtype == torch.float32
+    torch.testing.assert_close(got, wanted, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_gradients_can_be_differentiated(is_causal: bool) -> None:
+    Q, K, _ = qkv()
+    V = torch.randn_like(Q, requires_grad=True)  # as wide as the queries: the fused kernel's case
+    pattern = causal() if is_causal else full()
+    ways = (
+        routing.routing_attention(Q, K, V, centroids(1), 24, is_causal),
+        attention(Q, K, V, pattern)[0],
+    )
+    first = [torch.autograd.grad(out.sin().sum(), Q, create_graph=True)[0] for out in ways]
+    agree_with_gradients(first[0], first[1], [Q, K, V])
+
+
 def test_bad_input_is_named() -> None:
-    Q = qkv()[0]
+    Q, K, V = qkv()
+    refused("mu holds NaN", routing.routing_attention, Q, K, V, centroids(4) * torch.nan, 6)
+    of_no_kind("mu has dtype torch.int64", routing.clusters, Q, centroids(4).long())
     ranges(partial(routing.members, Q, centroids(4)), w=(6, 1, 24))
     refused("X has rows of 6 numbers, mu has 8", routing.clusters, Q, centroids(4, d=8))
     refused("decay = 2", routing.moved, centroids(4), torch.ones(3, 4), Q, decay=2)

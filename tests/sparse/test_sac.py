@@ -15,7 +15,7 @@ from laws import (
     agree_with_gradients,
     work_grows_no_faster,
 )
-from refusals import refused
+from refusals import of_no_kind, refused
 from three import qkv
 from torch import Tensor
 
@@ -46,6 +46,16 @@ def test_edges_are_attention_on_their_mask(shape: tuple[int, int]) -> None:
     mask = sac.edge_mask(edges, 24).expand(2, 3, 24, 24)
     assert not mask.any(-1).all()  # some query has no edge: its answer is 0
     agree_with_gradients(sac.edge_attention(*leaves, edges), attention(*leaves, mask)[0], leaves)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_large_scores_in_half_precision_stay_finite(dtype: torch.dtype) -> None:
+    Q, K, V = (300 * torch.randn(2, 3, 24, 6).to(dtype) for _ in range(3))
+    edges = torch.randint(24, (1, 1, 60, 2))
+    out = sac.edge_attention(Q, K, V, edges)
+    assert out.dtype == dtype and out.isfinite().all()
+    exact = sac.edge_attention(Q.double(), K.double(), V.double(), edges)
+    torch.testing.assert_close(out.double(), exact, atol=1.0, rtol=0.01)
 
 
 def test_all_edges_are_full_attention() -> None:
@@ -132,6 +142,15 @@ def test_bad_input_is_named() -> None:
     refused("edges name node -1", sac.edge_mask, torch.tensor([[-1, 2]]), 4)
     given = torch.zeros(1, 2, 2).long()
     refused("given has shape (1, 2, 2)", sac.EdgePredictor(4), torch.randn(1, 5, 4), 1, given=given)
+    for predictor, says in (
+        (sac.EdgePredictor(4, causal=True), "given looks ahead"),
+        (sac.EdgePredictor(4, every_node=True), "given names other first nodes"),
+    ):
+        ahead = torch.tensor([[[1, 2]]])
+        refused(says, predictor, torch.randn(1, 5, 4), 1, given=ahead)
+    outside = torch.tensor([[[5, 0]]])
+    refused("edges name node 0 to 5", sac.EdgePredictor(4), torch.randn(1, 5, 4), 1, given=outside)
+    of_no_kind("edges is torch.bool; give whole numbers", attend, torch.ones(1, 1, 3, 2) > 0)
     refused("set core.edges", core, *leaves, Where(full()))
     core.edges = torch.tensor([[[[0, 3]]]])
     refused("edges look ahead", core, *leaves, Where(causal()))

@@ -16,7 +16,7 @@ from laws import (
 )
 from refusals import refused
 from scipy.optimize import linear_sum_assignment
-from three import qkv
+from three import qkv, three
 from torch import Tensor
 
 from tfviz.attention import attention
@@ -121,9 +121,24 @@ def test_parity_with_sinkhorn_transformer() -> None:
     assert not torch.allclose(module(Q, K, V), sk.sinkhorn_attention(Q, K, V, P), atol=1e-2)
 
 
+def test_gradients_can_be_differentiated() -> None:
+    Q, K, _ = qkv()
+    V = torch.randn_like(Q, requires_grad=True)  # as wide as the queries: the fused kernel's case
+    P = sk.sinkhorn(scores(4), 5)
+    ways = sk.sinkhorn_attention(Q, K, V, P), sk.sinkhorn_definition(Q, K, V, P)[0]
+    first = [torch.autograd.grad(out.sin().sum(), Q, create_graph=True)[0] for out in ways]
+    agree_with_gradients(first[0], first[1], [Q, K, V])
+
+
 def test_bad_input_is_named() -> None:
-    Q = qkv()[0]
+    Q, K, V = qkv()
     refused("n = 5 does not divide L = 24", sk.cut, Q, 5)
+    refused("R has shape (2, 3, 4, 5); give", sk.sinkhorn, torch.zeros(2, 3, 4, 5), 3)
+    refused("m = 5 does not divide L = 24", sk.Sinkhorn(5), Q, K, V, Where(causal()))
+    short = [x[:, :, :3] for x in (Q, K, V)]  # a text that is shorter than a block is one
+    torch.testing.assert_close(
+        sk.Sinkhorn(5)(*short, Where(causal()))[0], attention(*three(short), causal())[0]
+    )
     refused("tau = 0; a temperature is above 0", sk.sinkhorn, scores(3), 3, tau=0)
     refused("steps = 4 ends with columns", sk.Sinkhorn, 4, steps=4)
 

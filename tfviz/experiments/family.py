@@ -17,88 +17,37 @@ The race of positions (`extrapolation`) has trained the same models: its scores 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
 import torch
 
-from tfviz import patterns
-from tfviz.adaptive.adaptive_span import AdaptiveSpan
-from tfviz.adaptive.dynamic_span import DynamicSpan
-from tfviz.adaptive.multi_scale_transformer import multi_scale
-from tfviz.basics.additive_attention import Additive
-from tfviz.cores import Sparse
+from tfviz.exhibits import EXHIBITS, Gpt
 from tfviz.experiments import compare
 from tfviz.experiments.compare import HEADS, SEEDS, TASKS, TRAIN_LENGTH, WIDTH
 from tfviz.experiments.runner import Done, Run
-from tfviz.longer_context.alibi import alibi
-from tfviz.longer_context.da_transformer import da
 from tfviz.measure import in_turns, peak_memory
-from tfviz.position.learned_pe import Learned
-from tfviz.position.rope import Rope
-from tfviz.position.shaw_relative import shaw
-from tfviz.position.sinusoidal_pe import Sinusoidal
-from tfviz.position.xl_relative import xl
 
 LENGTHS, ROUNDS = (128, 512, 2048), 5
 PACKAGES = ["torch", "numpy"]
-D_HEAD, SHAW_K = WIDTH // HEADS, 16
-
-Told = Callable[[int], Any]
-
-
-def _with_positions(**told: Any) -> Told:
-    return lambda L: {"positions": Learned(L, WIDTH), **told}
-
-
 PLAIN = "multi_head_attention"
-MECHANISMS: dict[str, Told] = {
-    PLAIN: _with_positions(),
-    "additive_attention": _with_positions(core=lambda: Additive(D_HEAD, D_HEAD)),
-    "sinusoidal_pe": lambda L: {"positions": Sinusoidal(WIDTH, scale=WIDTH**-0.5)},
-    "learned_pe": _with_positions(),
-    "shaw_relative": lambda L: {"core": shaw(D_HEAD, SHAW_K)},
-    "xl_relative": lambda L: {"core": xl(HEADS, D_HEAD)},
-    "rope": lambda L: {"core": lambda: Rope(D_HEAD)},
-    "da_transformer": lambda L: {"core": da(HEADS)},
-    "alibi": lambda L: {"core": alibi(HEADS)},
-    "adaptive_span": _with_positions(core=lambda: AdaptiveSpan(HEADS, S=64, R=16)),
-    "dynamic_span": _with_positions(core=lambda: DynamicSpan(HEADS, D_HEAD, S=64, R=16)),
-    "multi_scale_transformer": lambda L: {
-        **_with_positions(core=Sparse)(L),
-        "pattern": [multi_scale(scales) for scales in ((1, 1, 3, 8), (1, 3, 8, 32))],
-    },
-    "image_transformer_1d": lambda L: {
-        **_with_positions(core=Sparse)(L),
-        "pattern": patterns.image_1d(block=16, memory=16),
-    },
-    "sparse_transformer_strided": lambda L: {
-        **_with_positions(core=Sparse)(L),
-        "pattern": patterns.strided(stride=round(L**0.5)),
-    },
-    "sparse_transformer_fixed": lambda L: {
-        **_with_positions(core=Sparse)(L),
-        "pattern": patterns.fixed(block=round(L**0.5), summary=1),
-    },
-}
-"""What a GPT for rows of L is told, by the mechanism's id; torch's random numbers are seeded."""
+RACES = {name: exhibit.race for name, exhibit in EXHIBITS.items() if exhibit.race}
+MECHANISMS: list[str] = sorted(RACES, key=lambda name: name != PLAIN)
+"""The plain model first, then in the order of the course."""
 
-RACED = {
-    PLAIN: "learned",
-    "learned_pe": "learned",
-    "sinusoidal_pe": "sinusoidal",
-    "shaw_relative": "shaw",
-    "xl_relative": "xl",
-    "rope": "rotary",
-    "da_transformer": "da",
-    "alibi": "alibi",
-}
+RACED = {name: raced for name in MECHANISMS if (raced := EXHIBITS[name].raced)}
 """Trained already, under these names of `extrapolation`."""
+
+
+def variant(name: str, L: int) -> dict[str, Any]:
+    """What a GPT for texts of L is given, by the mechanism's id."""
+    return RACES[name](Gpt(L, WIDTH, HEADS))
 
 
 def step(name: str, L: int) -> Callable[[], None]:
     """One step of training without the optimizer: loss and gradients of one row of L characters."""
-    model = compare.TASKS["text"].model(**compare.told(lambda: MECHANISMS[name](L)))
+    model = compare.TASKS["text"].model(**compare.told(lambda: variant(name, L)))
     row = torch.arange(L)[None] % 50
 
     def work() -> None:
@@ -110,7 +59,9 @@ def step(name: str, L: int) -> Callable[[], None]:
 
 def runs() -> list[Run]:
     """The training of what no other experiment has trained, and the costs of all."""
-    trained = [(task, name) for task in ("text", "recall") for name in MECHANISMS.keys() - RACED]
+    trained = [
+        (task, name) for task in ("text", "recall") for name in set(MECHANISMS) - RACED.keys()
+    ]
     return [
         Run(f"{task} {name}", {"task": task, "name": name, "steps": TASKS[task].steps}, seed)
         for seed in SEEDS
@@ -122,8 +73,8 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     """A score, or time and memory beside those of the plain model at each of LENGTHS."""
     name = config["name"]
     if config["task"] != "cost":
-        variant = lambda: MECHANISMS[name](TRAIN_LENGTH)  # noqa: E731
-        return compare.measured(variant, config["task"], seed, config["steps"])
+        made = partial(variant, name, TRAIN_LENGTH)
+        return compare.measured(made, config["task"], seed, config["steps"])
     time, memory = [], []
     for L in LENGTHS:
         both = {"own": step(name, L), "plain": step(PLAIN, L)}
@@ -131,7 +82,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
         ratios = [a / b for a, b in zip(spent["own"], spent["plain"], strict=True)]
         time.append(round(median(ratios), 3))
         memory.append(round(peak_memory(both["own"]) / peak_memory(both["plain"]), 3))
-    model = compare.model(lambda: MECHANISMS[name](TRAIN_LENGTH), "text", seed)
+    model = compare.model(partial(variant, name, TRAIN_LENGTH), "text", seed)
     parameters = sum(x.numel() for x in model.parameters())
     return {"time": time, "memory": memory, "parameters": parameters}
 

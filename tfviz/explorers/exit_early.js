@@ -1,5 +1,6 @@
-// Early exit as it was run: exits and letters at each threshold are stored.
-const { seeds, full, text, levels } = tf.data;
+// Early exit as it was run: exits and letters at each threshold are stored. The matrix shows a piece of
+// the text, a column a letter and a row a block; the curve below, all texts at every threshold.
+const { seeds, full, text, levels } = tf.data; // by seed; `full`: the letters that all blocks say
 const [N, L, ACROSS] = [4, text.length, 16];
 const measures = Object.keys(seeds[0]);
 const dashes = [undefined, "7 4", "2 3"];
@@ -46,8 +47,8 @@ export default tf.explorer({
       const left = N - numbers.exits[state.letter]; // blocks that it does not compute
       // the dot goes to the threshold whose point is nearest, both axes scaled to the picture
       const to = (x, y) => {
-        const off = (p) => ((100 * p.flops - x) / 95) ** 2 + ((100 * p.agree - y) / 23) ** 2;
-        return { level: tf.best(seeds[state.seed][state.measure].points.map((p) => -off(p))) };
+        const apart = (p) => ((100 * p.flops - x) / 95) ** 2 + ((100 * p.agree - y) / 23) ** 2;
+        return { level: tf.best(seeds[state.seed][state.measure].points.map((p) => -apart(p))) };
       };
       const place = [100 * numbers.flops, 100 * numbers.agree];
       matrix.show({

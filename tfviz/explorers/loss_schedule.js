@@ -1,6 +1,8 @@
-// Layer n of N is scored while n = N or s/T < n/2N; s and T are whole numbers, so this is exact.
+// Layer n of N is scored while n = N or s/T < n/2N; s and T are whole numbers, so this is exact. The
+// upper picture has a bar for each layer, up to the time when it falls silent; the lower one shows the
+// work of a step over the same time.
 
-const { whole: WHOLE, weights: WEIGHTS } = tf.data;
+const { whole: WHOLE, weights: WEIGHTS } = tf.data; // T, and how much each target weighs
 const isOn = (n, s, N, every) => n === N || (every && 2 * N * s < n * WHOLE);
 const until = (n, N, every) => (n === N ? 1 : every ? n / (2 * N) : 0);
 const percent = (x) => `${Number((100 * x).toFixed(1))} %`;
@@ -59,6 +61,7 @@ export default tf.explorer({
     return (state, numbers) => {
       const { layer } = state;
       const time = state.progress / WHOLE;
+      // while the question is open, the bars of the layers that it could be read off from
       const hidden = (m) => question.open && m > most / 2 && m < most;
       // how long each layer is scored: violet while it is, grey after; what is asked for is hidden
       const bars = (scored) =>

@@ -35,9 +35,13 @@ const mapsOf = tf.keep((text) => {
 const why = (text) => (text ? unread(text, LETTERS, 2, LONGEST) : "");
 const textOf = (state) => state.yours || state.texts[state.text];
 const lengthOf = (state) => textOf(state).length;
-const maps = (k) => (k.yours ? mapsOf(k.yours) : unpack(k.maps[k.text], ...k.shape, lengthOf(k)));
+// the maps [layer][head] of the text that is shown: the model's own of the reader's text, else the stored
+const maps = (state) =>
+  state.yours
+    ? mapsOf(state.yours)
+    : unpack(state.maps[state.text], ...state.shape, lengthOf(state));
 const rowOf = (state) => Math.min(state.row, lengthOf(state) - 1);
-const roots = new WeakMap();
+const roots = new WeakMap(); // the large map shows √A, so that small weights can be seen
 const root = (A) => roots.get(A) ?? roots.set(A, A.map(Math.sqrt)).get(A);
 
 // The row, and of the whole map the mean entropy in nats, distance, and weight on the token before.

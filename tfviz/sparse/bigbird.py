@@ -54,8 +54,11 @@ def random_blocks(
 
 
 def key_blocks(drawn: Int[Tensor, "n r"], g: int = 1) -> Lists:
-    """The key blocks of every block: window, globals, and what was drawn."""
-    n = len(drawn)
+    """The key blocks of every block: window, globals, and what was drawn, each once.
+
+    Raises TypeError or ValueError for what are no blocks.
+    """
+    n = len(_blocks(drawn, 2))
     ends = {*range(min(g, n)), *range(max(0, n - g), n)}
     every = tuple(range(n))
     return tuple(
@@ -100,6 +103,7 @@ def bigbird_attention(
     Raises TypeError or ValueError for shapes that do not fit, and unless n blocks make the text.
     """
     _qkv.check(Q, K, V, self_attention=True)
+    _blocks(drawn, 3)
     (h, L), n = Q.shape[1:3], drawn.shape[1]
     if n * _arguments.integer("block", block, 1) != L:
         raise ValueError(
@@ -116,6 +120,7 @@ def bigbird_attention(
 
 
 @lru_cache(maxsize=64)
+@torch.inference_mode(False)  # what is kept outlives the mode that it was made in
 def _plan(drawn: Lists, block: int, g: int) -> Plan:
     """Far from the ends the three parts have no block in common, and each is met in its own way:
     the window without a copy, the globals by all queries at once, what was drawn by a gather."""
@@ -133,12 +138,29 @@ def _plan(drawn: Lists, block: int, g: int) -> Plan:
             calls.append(Call(queries, Gathered(_tokens([ends], b))))
         if drawn[0]:
             found = Gathered(_tokens([drawn[I] for I in inner], b))
-            calls.append(Call(rows, found))
+            met = [{*range(g), *range(n - g, n), I - 1, I, I + 1} for I in inner]
+            new = [_new(drawn[I], known) for I, known in zip(inner, met, strict=True)]
+            once = torch.tensor(new).repeat_interleave(b, 1)[:, None]
+            calls.append(Call(rows, found, None if once.all() else once))
     for I in {*range(min(first, n)), *range(max(0, end), n)}:  # global, or next to it
         every = len(lists[I]) == n
         keys = Stepped(0, 1, n * b) if every else Gathered(_tokens([lists[I]], b))
         calls.append(Call(Stepped(I * b, 1, b), keys))
     return freshened(calls, n * b)
+
+
+def _new(drawn: Sequence[int], known: set[int]) -> list[bool]:
+    """Which of these blocks the row does not have already: a block counts once."""
+    return [J not in known and J not in drawn[:place] for place, J in enumerate(drawn)]
+
+
+def _blocks(drawn: Int[Tensor, "*h n r"], dim: int) -> Int[Tensor, "*h n r"]:
+    n = _arguments.indices("drawn", drawn, dim).shape[-2]
+    if drawn.numel() and not 0 <= int(drawn.min()) <= int(drawn.max()) < n:
+        raise ValueError(
+            f"drawn names block {int(drawn.min())} to {int(drawn.max())}; there are {n}, from 0"
+        )
+    return drawn
 
 
 def _tokens(blocks: Sequence[Sequence[int]], block: int) -> Int[Tensor, "groups size"]:

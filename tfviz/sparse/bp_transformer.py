@@ -67,6 +67,7 @@ def spans(L: int) -> Int[Tensor, "rows 2"]:
 
 
 @lru_cache(maxsize=16)
+@torch.inference_mode(False)  # what is kept outlives the mode that it was made in
 def reads(L: int, k: int, causal: bool = False) -> Int[Tensor, "L types"]:
     """The nodes that each token reads, −1 where there is none: itself, then of each level k to the
     left, the nearest first, and k to the right unless `causal`. A column is a type of edge."""
@@ -141,6 +142,7 @@ Gathers = list[tuple[Stepped, Tensor, Tensor, Tensor]]
 
 
 @lru_cache(maxsize=4)
+@torch.inference_mode(False)  # what is kept outlives the mode that it was made in
 def _gathers(L: int, k: int, causal: bool) -> Gathers:
     """Blocks of tokens: their rows; the nodes (groups, m) that one of them reads; for a token and a
     type the place among these (groups, size, types), and whether there is such an edge."""
@@ -186,11 +188,13 @@ def _typed(
     q: Tensor, K: Tensor, V: Tensor, a: Tensor, nodes: Tensor, place: Tensor, real: Tensor
 ) -> Float[Tensor, "b h groups size dv"]:
     """Blocks of tokens over the nodes that they gather, each edge with the vector of its type."""
+    if (dtype := V.dtype) in (torch.float16, torch.bfloat16):  # products of large numbers overflow
+        q, K, V, a = q.float(), K.float(), V.float(), a.float()
     s = q @ K[:, :, nodes].mT  # (b, h, groups, size, m): some of these are no edges
     at = place.expand(*s.shape[:2], -1, -1, -1)
     e = (s.gather(-1, at) + q @ a[: at.shape[-1]].mT) / q.shape[-1] ** 0.5
     A = e.masked_fill(~real, -torch.inf).softmax(-1)
-    return torch.zeros_like(s).scatter_add(-1, at, A) @ V[:, :, nodes]
+    return (torch.zeros_like(s).scatter_add(-1, at, A) @ V[:, :, nodes]).to(dtype)
 
 
 def tree_attention(

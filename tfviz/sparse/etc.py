@@ -49,7 +49,10 @@ def shared(x_global: Tensor, x_long: Tensor) -> Pieces:
 
 
 def owners(lengths: Sequence[int]) -> Tensor:
-    """The sentence of every long token."""
+    """The sentence of every long token. Raises ValueError unless each sentence has a token."""
+    if not len(lengths):
+        raise ValueError(f"lengths = {lengths!r}; give the number of tokens of every sentence")
+    lengths = [_arguments.integer(f"lengths[{n}]", x, 1) for n, x in enumerate(lengths)]
     return torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
 
 
@@ -94,6 +97,7 @@ def etc_definition(
     masks: Pieces | None = None,
 ) -> tuple[Tensor, Tensor, Float[Tensor, "b h n n"]]:
     """(global out, long out, A) from all pairs; A has the n_g global tokens first."""
+    _check(Q_global, Q_long, K, V, radius, labels, P, masks)
     n_l = Q_long.shape[2]
     i, j = torch.arange(n_l)[:, None], torch.arange(n_l)
     column = (j - i + radius).clamp(0, 2 * radius)
@@ -156,8 +160,13 @@ def etc_attention(
     o_lg, z_lg = meet(Q_long, K.l2g, V.l2g, bias(Q_long, "l2g"))
     o_ll, z_ll = _band(Q_long, K.l2l, V.l2l, bias(Q_long, "l2l"), w)
     # one softmax over both: shares softmax([z of one, z of the other]) = σ(difference)
-    long = torch.lerp(o_lg, o_ll, (z_ll - z_lg).sigmoid())
-    return torch.lerp(o_gg, o_gl, (z_gl - z_gg).sigmoid()), long
+    long = _joined(o_lg, o_ll, (z_ll - z_lg).sigmoid())
+    return _joined(o_gg, o_gl, (z_gl - z_gg).sigmoid()), long
+
+
+def _joined(one: Tensor, other: Tensor, share: Tensor) -> Tensor:
+    """In the type of the shares, which is not that of half precision."""
+    return torch.lerp(one.to(share.dtype), other.to(share.dtype), share).to(one.dtype)
 
 
 def _band(Q: Tensor, K: Tensor, V: Tensor, bias: Tensor, w: int) -> tuple[Tensor, Tensor]:
@@ -181,6 +190,23 @@ def _band(Q: Tensor, K: Tensor, V: Tensor, bias: Tensor, w: int) -> tuple[Tensor
     return o.unflatten(0, (b, h)), z.unflatten(0, (b, h))
 
 
+def _are_pieces(name: str, pieces: Pieces) -> None:
+    """Raises TypeError unless there is a tensor for each piece: of Booleans in masks, of whole
+    numbers in labels."""
+    if not isinstance(pieces, Pieces):
+        kind = type(pieces).__name__
+        raise TypeError(f"{name} is a {kind}; give Pieces(g2g, g2l, l2g, l2l)")
+    for piece, x in pieces._asdict().items():
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}.{piece} is a {type(x).__name__}; give a tensor")
+        if name == "masks" and x.dtype != torch.bool:
+            raise TypeError(
+                f"masks.{piece} is {x.dtype}; give Booleans, True = open: masks.{piece} != 0"
+            )
+        if name == "labels":
+            _arguments.indices(f"labels.{piece}", x)
+
+
 def _check(
     Q_global: Tensor,
     Q_long: Tensor,
@@ -191,7 +217,13 @@ def _check(
     P: Tensor | None,
     masks: Pieces | None,
 ) -> None:
+    for name, x in (("K", K), ("V", V), ("masks", masks), ("labels", labels)):
+        if x is not None:
+            _are_pieces(name, x)
+    if P is not None:
+        _arguments.tensor("P", P, "(h, kinds, d)")
     for name, Q in (("Q_global", Q_global), ("Q_long", Q_long)):
+        _arguments.tensor(name, Q, "(…, n, d)")
         if Q.dim() < 2:
             raise ValueError(f"{name} has shape {tuple(Q.shape)}; give (…, n, d)")
     n_g, n_l = Q_global.shape[-2], Q_long.shape[-2]
@@ -213,5 +245,7 @@ def _check(
         raise ValueError("labels and P belong together; give both or neither")
     if labels is not None and P is not None:
         largest = max(int(x.max()) for x in labels)
+        if (smallest := min(int(x.min()) for x in labels)) < 0:
+            raise ValueError(f"labels begin at {smallest}; number the vectors of P from 0")
         if largest >= P.shape[-2]:
             raise ValueError(f"labels go to {largest}, P has {P.shape[-2]} vectors; give more")

@@ -20,11 +20,10 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from tfviz import _arguments, _qkv, patterns
+from tfviz import _arguments, _fused, _qkv, patterns
 from tfviz.attention import attention
 from tfviz.patterns import Pattern
 from tfviz.sparse_attention import merged, plan
@@ -106,12 +105,13 @@ def longformer_attention(
         out = torch.stack([merged.attend(q, k, v, plans[gap]) for q, k, v, gap in split], 1)
     if at:
         rows = torch.tensor(at, device=out.device)
-        read = F.scaled_dot_product_attention(far[0].index_select(2, rows), *far[1:])
+        read = _fused.attention(far[0].index_select(2, rows), *far[1:])
         out = out.index_copy(2, rows, read) if out.requires_grad else out.index_copy_(2, rows, read)
     return out
 
 
 @lru_cache(maxsize=16)
+@torch.inference_mode(False)  # what is kept outlives the mode that it was made in
 def _plan(L: int, radius: int, gap: int, tokens: tuple[int, ...]) -> Plan:
     """The window, and the global keys of all queries that have them in no window."""
     near = window(_arguments.integer("radius", radius, 0), gap)

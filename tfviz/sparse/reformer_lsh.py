@@ -30,7 +30,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz import _arguments, _qkv
+from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where
 from tfviz.sparse_attention.loud import NEVER, answer
 
@@ -62,6 +62,9 @@ def buckets(X: Float[Tensor, "*b L d"], R: Directions) -> Int[Tensor, "*b rounds
     """h(x) of every row in every round; lengths do not matter, only directions do. R may differ
     from head to head. Of several R each gives a digit of the bucket's number."""
     found: Any = 0
+    if len({directions.shape[-3] for directions in R}) > 1:
+        rounds = [directions.shape[-3] for directions in R]
+        raise ValueError(f"R are for {rounds} rounds; draw them together: directions(d, [b₁, b₂])")
     for directions in R:
         if X.shape[-1] != directions.shape[-2]:
             raise ValueError(
@@ -165,8 +168,32 @@ def _few_heads(
     first = L * torch.arange(n * rounds, device=Q.device).view(n, rounds, 1)
     spot = _places(by).add_(first).mT.flatten(0, 1)  # where a token stands in each round
     share = z.flatten()[spot].softmax(-1).to(o.dtype)
-    blend = F.embedding_bag(spot, o.flatten(0, 2), mode="sum", per_sample_weights=share)
+    blend = _Blend.apply(o.flatten(0, 2), share, spot)
     return blend.unflatten(0, (n, L))
+
+
+class _Blend(torch.autograd.Function):
+    """Rows of o, at `spot`, weighted and summed, as torch sums bags; that has no second derivative,
+    the same by indices has."""
+
+    @staticmethod
+    def forward(ctx: Any, o: Tensor, share: Tensor, spot: Tensor) -> Tensor:
+        ctx.save_for_backward(o, share, spot)
+        return F.embedding_bag(spot, o, mode="sum", per_sample_weights=share)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        o, share, spot = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradients are to be differentiated in their turn
+
+            def by_indices(o: Tensor, share: Tensor) -> Tensor:
+                return (o[spot] * share.unsqueeze(-1)).sum(-2)
+
+            return *_fused.again(by_indices, (o, share), ctx.needs_input_grad[:2], grad), None
+        with torch.enable_grad():
+            given = [x.detach().requires_grad_() for x in (o, share)]
+            out = F.embedding_bag(spot, given[0], mode="sum", per_sample_weights=given[1])
+        return *torch.autograd.grad(out, given, grad), None
 
 
 def _places(by: Int[Tensor, "*b L"]) -> Int[Tensor, "*b L"]:

@@ -34,12 +34,14 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz import _arguments, _qkv
+from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where
 
 
 def affinity(X: Float[Tensor, "*b L d"], mu: Float[Tensor, "*c k d"]) -> Float[Tensor, "*b k L"]:
     """x̂ · μ_c of every centroid with every row; the length of a row plays no part."""
+    if not _arguments.tensor("mu", mu, "(heads, k, d)").isfinite().all():
+        raise ValueError("mu holds NaN or infinity; look where the centroids were moved")
     if X.shape[-1] != mu.shape[-1]:
         raise ValueError(
             f"X has rows of {X.shape[-1]} numbers, mu has {mu.shape[-1]}; give both the same"
@@ -106,7 +108,8 @@ def routing_attention(
         return X.gather(2, rows).view(b * h, k, w, -1)
 
     allowed = (i.unsqueeze(-1) >= j.unsqueeze(-2)).view(b * h, k, w, w) if causal else None
-    each = F.scaled_dot_product_attention(take(Q, i), take(K, j), take(V, j), attn_mask=allowed)
+    each = _fused.attention(take(Q, i), take(K, j), take(V, j), allowed)
+    each = each.to(Q.dtype)  # autocast makes half of them
     some = torch.ones_like(i, dtype=Q.dtype)
     if allowed is not None:
         some = allowed.any(-1).view_as(i).to(Q.dtype)
@@ -128,7 +131,7 @@ def moved(
 ) -> tuple[Float[Tensor, "h k d"], Float[Tensor, "h k"]]:
     """(μ, n) after a step in which the queries and keys X came by. Who has no member stays."""
     _arguments.real("decay", decay, 0, 1)
-    at, x = clusters(X, mu), F.normalize(X.detach(), dim=-1)  # (b, h, n), (b, h, n, d)
+    at, x = clusters(X, mu), F.normalize(X.detach(), dim=-1).to(mu)  # (b, h, n), (b, h, n, d)
     many = mu.new_zeros(len(X), *count.shape).scatter_add(2, at, torch.ones_like(x[..., 0])).sum(0)
     rows = at.unsqueeze(-1).expand_as(x)
     found = mu.new_zeros(len(X), *mu.shape).scatter_add(2, rows, x).sum(0)

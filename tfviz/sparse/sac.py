@@ -32,13 +32,18 @@ from tfviz import _arguments, _qkv
 from tfviz.cores import Where
 
 
-def edge_mask(edges: Int[Tensor, "*b E 2"], L: int) -> Bool[Tensor, "*b L L"]:
-    """The edges as a mask: row i, column j."""
+def _nodes(edges: Int[Tensor, "*b E 2"], L: int) -> None:
+    """Raises TypeError or ValueError unless these are pairs of nodes, 0 … L − 1."""
     _arguments.indices("edges", edges)
     if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < L:
         raise ValueError(
             f"edges name node {int(edges.min())} to {int(edges.max())}; there are {L}, from 0"
         )
+
+
+def edge_mask(edges: Int[Tensor, "*b E 2"], L: int) -> Bool[Tensor, "*b L L"]:
+    """The edges as a mask: row i, column j."""
+    _nodes(edges, L)
     mask = torch.zeros(*edges.shape[:-2], L * L, dtype=torch.bool, device=edges.device)
     return mask.scatter_(-1, edges[..., 0] * L + edges[..., 1], True).unflatten(-1, (L, L))
 
@@ -57,10 +62,9 @@ def edge_attention(
     b, h, L, d = Q.shape
     if edges.ndim != 4 or edges.shape[-1] != 2:
         raise ValueError(f"edges has shape {tuple(edges.shape)}; give (b, h, E, 2)")
-    if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < L:
-        raise ValueError(
-            f"edges name node {int(edges.min())} to {int(edges.max())}; there are {L}, from 0"
-        )
+    _nodes(edges, L)
+    dtype, kind = Q.dtype, torch.promote_types(Q.dtype, torch.float32)
+    Q, K, V = Q.to(kind), K.to(kind), V.to(kind)  # products of large halves overflow
     i, j = edges.expand(b, h, -1, 2).flatten(0, 1).unbind(-1)  # (b·h, E)
     graph = torch.arange(b * h, device=Q.device)[:, None] * L  # all graphs as one
     pair = torch.unique((graph + i) * L + j)  # an edge counts once
@@ -71,7 +75,7 @@ def edge_attention(
     e = (s - most[row]).exp()
     z = e.new_zeros(b * h * L).index_add(0, row, e)
     out = v.new_zeros(b * h * L, v.shape[-1]).index_add(0, row, (e / z[row])[:, None] * v[column])
-    return out.view(b, h, L, -1)
+    return out.view(b, h, L, -1).to(dtype)
 
 
 class Drawn(NamedTuple):
@@ -110,6 +114,12 @@ class EdgePredictor(nn.Module):
         _arguments.integer("count", count, 1)
         if given is not None and given.shape != (b, count, 2):
             raise ValueError(f"given has shape {tuple(given.shape)}; give ({b}, {count}, 2)")
+        if given is not None:
+            _nodes(given, L)
+            if self.causal and bool((given[..., 1] > given[..., 0]).any()):
+                raise ValueError("given looks ahead, but the predictor is causal: give j <= i")
+            if self.every_node and bool((given[..., 0] != torch.arange(count) % L).any()):
+                raise ValueError("given names other first nodes; every_node gives 0, 1, … in turn")
         last, state = self.start.expand(b, -1), None
         nodes: list[Tensor] = []
         log_p = X.new_zeros(b)

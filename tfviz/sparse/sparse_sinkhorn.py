@@ -29,17 +29,18 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfviz import _arguments, _qkv
+from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where
 
 
 def sinkhorn(R: Float[Tensor, "*b n n"], steps: int, tau: float = 1.0) -> Float[Tensor, "*b n n"]:
     """exp(R/τ) after so many normalisations: of rows, of columns, of rows, … In logarithms."""
     _arguments.integer("steps", steps, 0)
+    if R.dim() < 2 or R.shape[-2] != R.shape[-1]:
+        raise ValueError(f"R has shape {tuple(R.shape)}; give (…, n, n), n blocks for n blocks")
     if not _arguments.real("tau", tau, 0) > 0:
         raise ValueError(f"tau = {tau}; a temperature is above 0")
     log = R / tau
@@ -60,6 +61,8 @@ def block_scores(
     Q: Float[Tensor, "*b L d"], K: Float[Tensor, "*b L d"], n: int, causal: bool = False
 ) -> Float[Tensor, "*b n n"]:
     """R: which block of keys each block of queries wants; causal, −∞ where it is not earlier."""
+    if Q.dtype in (torch.float16, torch.bfloat16):  # products of large numbers overflow
+        Q, K = Q.float(), K.float()
     asks = cut(Q, n)[..., 0, :] if causal else cut(Q, n).mean(-2)
     R = asks @ cut(K, n).mean(-2).mT / math.sqrt(Q.shape[-1])
     if not causal:
@@ -118,11 +121,11 @@ def sinkhorn_attention(
     q, k, v = (cut(X, n) for X in (Q, K, V))
 
     def both(X: Tensor) -> Tensor:
-        return torch.cat([torch.einsum("...uv,...vmd->...umd", P, X), X], -2)
+        return torch.cat([torch.einsum("...uv,...vmd->...umd", P.to(X), X), X], -2)
 
     mask = _allowed(P, q.shape[-2], causal).reshape(-1, n, q.shape[-2], 2 * q.shape[-2])
     q, k, v = (X.reshape(-1, *X.shape[-3:]) for X in (q, both(k), both(v)))
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).reshape(*Q.shape[:-1], -1)
+    return _fused.attention(q, k, v, mask).to(V.dtype).reshape(*Q.shape[:-1], -1)
 
 
 class Sinkhorn(nn.Module):
@@ -142,6 +145,11 @@ class Sinkhorn(nn.Module):
     def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
         causal = where.whole_text("Sinkhorn attention chooses the pairs itself", "sorted blocks")
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
-        n = max(1, Q.shape[2] // self.m)
+        L = Q.shape[2]
+        if self.m < L and L % self.m:
+            raise ValueError(
+                f"m = {self.m} does not divide L = {L}; pad the text, or choose a divisor"
+            )
+        n = max(1, L // self.m)  # a shorter text is one block
         P = sorting(block_scores(Q, K, n, causal), self.steps, self.tau)
         return sinkhorn_attention(Q, K, V, P, causal), None

@@ -23,8 +23,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from tfviz import _fused
+
 NEVER = -1e9
-_FUSED = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
 
 class _Loud(torch.autograd.Function):
@@ -35,11 +36,10 @@ class _Loud(torch.autograd.Function):
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float
     ) -> tuple[Tensor, Tensor]:
         d, dv = q.shape[-1], v.shape[-1]
-        wide = [q, k, v]
+        q_, k_, v_ = q, k, v
         if d != dv:  # the kernel wants one width; columns of zeros change nothing
-            wide = [F.pad(x, (0, max(d, dv) - x.shape[-1])) for x in wide]
-        mask = bias.expand(*q.shape[:-1], k.shape[-2])
-        o, z = _FUSED(*wide, 0.0, False, attn_mask=mask, scale=scale)
+            q_, k_, v_ = (F.pad(x, (0, max(d, dv) - x.shape[-1])) for x in (q, k, v))
+        o, z = _fused.forward(q_, k_, v_, bias, causal=False, scale=scale)
         ctx.save_for_backward(q, k, v, bias, o[..., :dv], z)
         ctx.scale = scale
         return o[..., :dv], z
@@ -47,13 +47,22 @@ class _Loud(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         q, k, v, bias, o, z = ctx.saved_tensors
-        do, dz = grads
+        if torch.is_grad_enabled():  # the gradients are to be differentiated in their turn
+
+            def both(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+                return _fused.formula(q, k, v, bias, False, ctx.scale)
+
+            given = (q, k, v, bias)
+            return *_fused.again(both, given, ctx.needs_input_grad[:4], *grads), None
+        dtype, bias_dtype, kind = q.dtype, bias.dtype, z.dtype
+        q, k, v, o, do, dz = (x.to(kind) for x in (q, k, v, o, *grads))
         A = (ctx.scale * q @ k.mT).add_(bias).sub_(z.unsqueeze(-1)).clamp_(min=-80).exp_()
         F.threshold(A, 1e-30, 0.0, inplace=True)  # denormal numbers make products slow
         A.masked_fill_(bias <= NEVER, 0.0)
         dS = (do @ v.mT).sub_((do * o).sum(-1, keepdim=True)).add_(dz.unsqueeze(-1)).mul_(A)
-        db = dS.sum_to_size(bias.shape) if ctx.needs_input_grad[3] else None
-        return ctx.scale * dS @ k, ctx.scale * dS.mT @ q, A.mT @ do, db, None
+        db = dS.sum_to_size(bias.shape).to(bias_dtype) if ctx.needs_input_grad[3] else None
+        dqkv = ctx.scale * dS @ k, ctx.scale * dS.mT @ q, A.mT @ do
+        return *(x.to(dtype) for x in dqkv), db, None
 
 
 def answer(

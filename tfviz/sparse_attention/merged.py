@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from tfviz import _fused
 from tfviz.sparse_attention.rows import Rows
 
 FORWARD, VIEWS, BACKWARD = 2**21, 2**25, 2**19
@@ -32,9 +33,6 @@ FORWARD, VIEWS, BACKWARD = 2**21, 2**25, 2**19
 memory they take; forward, forward where nothing is copied, and backward."""
 LARGE = 2**19
 """From so many scores in one group on, the fused backward is the faster one."""
-
-_FUSED = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-_FUSED_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ class _Merged(torch.autograd.Function):
         for call, n in _pieces(plan, len(Q), FORWARD, VIEWS):
             q, k, v = call.queries.take(Q[n]), call.keys.take(K[n]), call.keys.take(V[n])
             mask = additive(call.mask, q)
-            o, l = _FUSED(q, k, v, 0.0, call.causal, attn_mask=mask, scale=scale)
+            o, l = _fused.forward(q, k, v, mask, causal=call.causal, scale=scale)
             l = l[..., None]
             if call.alone is not None:  # the kernel gives any number where there is no key
                 l = l.masked_fill(call.alone, -math.inf)
@@ -171,10 +169,11 @@ class _Merged(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, _: Any) -> tuple[Tensor | None, ...]:
         Q, K, V, out, lse = ctx.saved_tensors
         if torch.is_grad_enabled():  # the gradient is to be differentiated in its turn
-            needed = [x for x, n in zip((Q, K, V), ctx.needs_input_grad, strict=False) if n]
-            again = formula(Q, K, V, ctx.plan, ctx.scale)
-            got = iter(torch.autograd.grad(again, needed, grad, create_graph=True))
-            return *(next(got) if n else None for n in ctx.needs_input_grad[:3]), None, None
+
+            def out(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+                return formula(q, k, v, ctx.plan, ctx.scale)
+
+            return *_fused.again(out, (Q, K, V), ctx.needs_input_grad[:3], grad), None, None
         return *_gradients(Q, K, V, out, lse, grad, ctx.plan, ctx.scale), None, None
 
 
@@ -194,10 +193,9 @@ def _gradients(
     for call, n in _pieces([c for c in plan if _large(c)], len(Q), FORWARD, VIEWS):
         q, g, o, l = (call.queries.take(x[n]) for x in (Q, grad, out, lse))
         k, v = call.keys.take(K[n]), call.keys.take(V[n])
-        dq, dk, dv = _FUSED_BACKWARD(
-            *(g, q, k, v, o, l[..., 0], 0.0, call.causal),
-            attn_mask=additive(call.mask, q),
-            scale=scale,
+        mask = additive(call.mask, q)
+        dq, dk, dv = _fused.backward(
+            g, q, k, v, o, l[..., 0], mask, causal=call.causal, scale=scale
         )
         call.queries.add(dQ[n], dq)
         call.keys.add(dK[n], dk)

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from tfviz.patterns.pattern import LENGTH, Pattern
-from tfviz.sparse_attention.key_lists import Interval, Truth
+from tfviz.sparse_attention.key_lists import CHUNK, Interval, Truth
 from tfviz.sparse_attention.merged import Call
 from tfviz.sparse_attention.rows import Stepped
 
@@ -152,6 +152,9 @@ class _Residues:
             return
         unit = self.window.unit
         size = unit * max(1, BLOCK // unit)
+        if 2 * size > self.n or size > max(ROWS, 1 + high - low):  # blocks far too long
+            yield from self._rows(0, self.n, low, high)
+            return
         # a block far inside, on positions that may lie beyond L: it is like every other
         inside = -(-self.n // unit) * unit
         mask = self._mask(inside, size, inside - high, size + high - low)
@@ -194,8 +197,9 @@ class _Residues:
     def _mask(self, query: int, queries: int, key: int, keys: int) -> Tensor:
         gap = self.window.gap
         i, j = query + torch.arange(queries), key + torch.arange(keys)
-        held = self.pattern.holds(gap * i[:, None], gap * j[None], self.L)
-        return held.expand(queries, keys)
+        some = i.split(max(1, CHUNK // max(1, keys)))
+        held = [self.pattern.holds(gap * i[:, None], gap * j[None], self.L) for i in some]
+        return torch.cat([h.expand(len(i), keys) for h, i in zip(held, some, strict=True)])
 
     def _stepped(self, first: int, groups: int, size: int, step: int = 0) -> Stepped:
         gap = self.window.gap

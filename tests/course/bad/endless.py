@@ -9,6 +9,14 @@ from __future__ import annotations
 from course.bad.kind import TELL, UNTIL, HandIn, answer
 
 GIGABYTE = 10**9
+# clone as a call of the kernel: the parent's memory is copied, as by fork; `clone(flags)` is 0 in
+# the child
+CLONE = """
+import ctypes, os, platform, signal
+number = {"x86_64": 56, "aarch64": 220}[platform.machine()]
+def clone(flags):
+    return ctypes.CDLL(None).syscall(number, flags | signal.SIGCHLD, 0, 0, 0, 0)
+"""
 
 # --- time ----------------------------------------------------------------------------------------
 
@@ -67,7 +75,73 @@ def huge_power(hand_in: HandIn) -> None:
     hand_in.carry("number = 7 ** (7 ** 10)\ntext = str(number % 10 ** 5000)")
 
 
+@answer("none", remark="ran longer than it may")
+def waits_without_being_asleep(hand_in: HandIn) -> None:
+    """Waits a minute for a child of vfork, in the state in which others wait for a disk."""
+    hand_in.carry(
+        f"""{CLONE}
+import time
+VFORK = 0x4000
+if clone(VFORK) == 0:
+    time.sleep(60)
+    os._exit(0)
+os.wait()
+"""
+    )
+
+
+@answer("none", remark="ran longer than it may")
+def wakes_for_moments(hand_in: HandIn) -> None:
+    """Sleeps for a minute with moments of work between, so that it is never idle for long."""
+    hand_in.carry(
+        """
+import time
+for _ in range(700):
+    time.sleep(0.08)
+    end = time.thread_time() + 0.006
+    while time.thread_time() < end:
+        pass
+"""
+    )
+
+
 # --- processes and threads -----------------------------------------------------------------------
+
+
+@answer("none", remark="ran longer than it may")
+def children_whose_time_is_lost(hand_in: HandIn) -> None:
+    """Works for half a minute in short-lived children, whose time the kernel is told to forget."""
+    hand_in.carry(
+        """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so nobody need wait for them
+for _ in range(600):
+    if os.fork() == 0:
+        while time.process_time() < 0.05:
+            pass
+        os._exit(0)
+    try:
+        os.wait()
+    except ChildProcessError:  # when the last one has ended
+        pass
+"""
+    )
+
+
+@answer("all")
+def siblings(hand_in: HandIn) -> None:
+    """Starts a process that is not below its own but beside it, where nobody counts it."""
+    hand_in.carry(
+        f"""{CLONE}{TELL}
+import time
+PARENT = 0x8000
+if (number := clone(PARENT)) == 0:
+    time.sleep(60)
+    os._exit(0)
+if number > 0:
+    tell("a sibling")
+"""
+    )
 
 
 @answer("none")
@@ -281,6 +355,24 @@ made += [libc.shmget(0, 4096, 0o1600), libc.msgget(0, 0o1600)]
 made += [libc.mq_open(b"/queue", 0o102, 0o600, None)]
 if max(made) >= 0:
     tell(len([number for number in made if number >= 0]))
+"""
+    )
+
+
+@answer("all")
+def locks_of_records(hand_in: HandIn) -> None:
+    """Locks every other byte of a file: memory of the kernel that belongs to no process."""
+    hand_in.carry(
+        f"""{TELL}
+import fcntl, struct
+F_OFD_SETLK, F_OFD_SETLKW = 37, 38
+with open("/tmp/locked", "w") as file:
+    for command in (fcntl.F_SETLK, fcntl.F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW):
+        for place in range(1000):
+            lock = struct.pack("hhqqi", fcntl.F_WRLCK, 0, 2 * place, 1, 0)
+            if attempt(lambda: fcntl.fcntl(file, command, lock)):
+                tell([command, place])
+                break
 """
     )
 

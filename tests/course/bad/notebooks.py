@@ -447,6 +447,33 @@ $<script>document.title = 'SCRIPT-OF-A-SUBMISSION'</script>$
     }
 
 
+COVER = r"""
+<a class="full-credit modal-backdrop fade" href="https://elsewhere.example/"> </a>
+<div class="full-credit" style="position: fixed; inset: 0; z-index: 9999; opacity: 0">x</div>
+<p class="no-credit" id="statusmessage" name="top">A paragraph</p>
+
+<a class="full-credit modal-backdrop fade in" href="#top" title="x">Full credit</a>
+<span class="pull-right nbgrader-label score">Score: 3.0 / 3.0</span>
+<input class="score tabbable" id="ex-repair-yours" type="number" value="3"> / 3.0
+<input type="checkbox" checked class="full-credit">
+<h4 class="panel-heading navbar-fixed-top" id="toc">attention (Score: 13.0 / 13.0)</h4>
+<a href="/formgrader/submissions/x/next" class="tabbable">Next</a>
+
+# A heading
+
+- [x] a task
+
+$\class{full-credit modal-backdrop}{x}$ $\style{position: fixed; inset: 0; opacity: 0}{x}$
+"""
+
+
+@student()
+def covers_the_points(hand_in: HandIn) -> None:
+    """Borrows the looks and names of the grading page: a transparent "full credit" button over the
+    whole window, boxes for points, headings with scores."""
+    hand_in.answer("ex-repair", WRITTEN + COVER + "Z" + chr(0x0310) * 2000)
+
+
 @answer("all")
 def script_in_the_code(hand_in: HandIn) -> None:
     """Ends the page's script element in a string and a comment of its code."""

@@ -1,0 +1,101 @@
+"""Who is in the class: a table of students, and more time for one of them."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from course import classroom
+from course.classroom import NAME
+
+from tfviz_course import CourseError, assignment
+from tfviz_course.command import main
+from tfviz_course.roster import read_roster
+
+
+@pytest.fixture
+def course(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+    made = classroom.base(tmp_path_factory.getbasetemp())
+    return Path(shutil.copytree(made, tmp_path / "course"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,first_name,last_name\nada,Ada,Lovelace\n李雷,,\n",
+        "\ufeffStudent ID;First name;Last name;Group\r\nada; Ada ;Lovelace;3\r\n李雷;;;4\r\n",
+        "student\tFIRST_NAME\tlast_name\nada\tAda\tLovelace\n李雷\t\t\n",
+    ],
+)
+def test_a_table_of_students_is_read(text: str, tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text(text, "utf8")
+    found = read_roster(tmp_path / "class.csv")
+    assert list(found) == ["ada", "李雷"]
+    assert found["ada"] == {"first_name": "Ada", "last_name": "Lovelace"}
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "has no column 'id'; its first line has nothing"),
+        (b"name,mail\nada,x\n", "has no column 'id'; its first line has name, mail"),
+        (b"id\nada\n../bob\n", "line 3: '../bob' cannot be a student's id: an id has letters"),
+        (b"id,first_name\nada,x\n,y\n", "line 3: '' cannot be a student's id"),
+        (b"id\nada\nbob\nada\n", "line 4: ada is there twice"),
+        (b"id\njos\xe9\n", "is not in UTF-8: save it as 'CSV UTF-8'"),
+        (b'id,first_name\nada,"open\n', "is no CSV file"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named(data: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_bytes(data)
+    with pytest.raises(CourseError) as error:
+        read_roster(tmp_path / "class.csv")
+    assert said in str(error.value)
+    with pytest.raises(CourseError, match=r"no\.csv cannot be read: No such file"):
+        read_roster(tmp_path / "no.csv")
+
+
+def test_students_are_entered_all_or_none(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = course / "class.csv"
+    words = ["students", "import", str(table), "--course", str(course)]
+    handle = assignment.api(course)
+    with handle.gradebook as book:
+        book.add_student("gil", first_name="Gil", email="gil@x")
+    table.write_text("id\nzoe\n../x\n")
+    assert main(words) == 2
+    with handle.gradebook as book:
+        assert [student.id for student in book.students] == ["gil"]
+    table.write_text("id,first_name,email\nada,Ada,\nAda,A,\ngil,Gilbert,\n")
+    capsys.readouterr()
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("3 students: 2 new, 1 known\nLook: the ids Ada and")
+    with handle.gradebook as book:
+        gil = book.find_student("gil")
+        assert (gil.first_name, gil.email) == ("Gilbert", "gil@x")  # what is empty stays
+        assert len(book.students) == 3
+
+
+@pytest.mark.filterwarnings("ignore")  # of SQLAlchemy, about how nbgrader uses it
+def test_an_extension_moves_the_date_of_one_student(
+    course: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*words: str) -> str:
+        code = main(["extension", NAME, *words, "--course", str(course)])
+        said = capsys.readouterr()
+        return f"{code} {said.out}{said.err}"
+
+    handle = assignment.api(course)
+    assert "2 tfviz-course: the gradebook has no submission of bob" in run("bob", "--days", "1")
+    with handle.gradebook as book:
+        book.add_student("bob")
+        book.add_submission(NAME, "bob")
+    assert "has no due date" in run("bob", "--days", "1")
+    with handle.gradebook as book:
+        book.update_or_create_assignment(NAME, duedate=datetime(2026, 12, 1, 18))
+    assert run("bob", "--days", "1", "--hours", "2").startswith(
+        "0 bob has time for hw1 until 2026-12-02 20:00 UTC\n"
+    )
+    assert "until 2026-12-01 19:00 UTC" in run("bob", "--hours", "1")  # in place of the first
+    assert "until 2026-12-01 18:00 UTC" in run("bob")

@@ -1,0 +1,86 @@
+"""An exhibit: what a mechanism shows of itself outside of its section.
+
+Its picture stands in the atlas and on the map of the course: N × N numbers from 0 to 1, from the
+mechanism's own code, darker for more. Its line in the race says what a small GPT is given to have
+it; what is no attention of a causal model, and tells no positions, says why it has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from tfviz.patterns.pattern import Pattern
+from tfviz.position.learned_pe import Learned
+
+N = 24
+STEPS = torch.arange(N)
+
+
+class Gpt(NamedTuple):
+    """The small GPT of the race: for texts of `length`, `heads` heads in `width` numbers."""
+
+    length: int
+    width: int
+    heads: int
+
+    @property
+    def d_head(self) -> int:
+        return self.width // self.heads
+
+    def positions(self) -> Learned:
+        """Learned ones, for what is no encoding of positions itself."""
+        return Learned(self.length, self.width)
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """picture   (N, N), from 0 to 1
+
+    race      what the GPT of the race is given; torch's random numbers are seeded
+    raced     the name under which `extrapolation` has trained the same model, if it has
+    why_not   why it has no line in the race
+
+    Raises ValueError unless there is a race or a reason.
+    """
+
+    picture: Callable[[], Tensor]
+    race: Callable[[Gpt], dict[str, Any]] | None = None
+    raced: str | None = None
+    why_not: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.race) == bool(self.why_not):
+            raise ValueError(
+                f"race = {self.race}, why_not = {self.why_not!r}: give one of the two, what the "
+                "GPT is given or why it has no line in the race"
+            )
+
+
+# --- for pictures ---------------------------------------------------------------------------------
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=Generator().manual_seed(seed))
+
+
+def mask(pattern: Pattern) -> Tensor:
+    return pattern.mask(N).float()
+
+
+def curve(y: Tensor) -> Tensor:
+    """A line through these N values, from the bottom of the picture to its top."""
+    heights = ((N - 1) * (1 - (y - y.min()) / (y.max() - y.min()))).round().long().tolist()
+    picture = torch.zeros(N, N)
+    for column, (a, b) in enumerate(pairwise([heights[0], *heights])):
+        picture[min(a, b) : max(a, b) + 1, column] = 1
+    return picture
+
+
+def spread(x: Tensor) -> Tensor:
+    return (x - x.min()) / (x.max() - x.min())

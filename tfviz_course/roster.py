@@ -1,0 +1,92 @@
+"""Who is in the class: students from a table, and more time for one of them."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tfviz_course import CourseError
+from tfviz_course import students as ids
+from tfviz_course.assignment import api, read_course
+
+IDS = ("id", "student_id", "student")  # names that the column of ids may have
+ABOUT = ("first_name", "last_name", "email")
+
+
+class Imported(NamedTuple):
+    """What an import did; all are ids."""
+
+    new: list[str]
+    known: list[str]
+    absent: list[str]  # in the gradebook, not in the file
+
+
+def read_roster(file: Path) -> dict[str, dict[str, str]]:
+    """What a CSV file says of each student, by id. `CourseError` names the line that is wrong."""
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise CourseError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CourseError(f"{file} is not in UTF-8: save it as 'CSV UTF-8'") from None
+    first = text.partition("\n")[0]
+    separator = max(",;\t", key=first.count)  # spreadsheets of many countries write ;
+    try:
+        rows = list(csv.DictReader(text.splitlines(), delimiter=separator, strict=True))
+    except csv.Error as error:
+        raise CourseError(f"{file} is no CSV file: {error}") from None
+    heads = {head.strip().casefold().replace(" ", "_"): head for head in (rows[0] if rows else ())}
+    named = next((heads[name] for name in IDS if name in heads), None)
+    if named is None:
+        columns = ", ".join(heads) or "nothing"
+        raise CourseError(f"{file} has no column 'id'; its first line has {columns}")
+    found: dict[str, dict[str, str]] = {}
+    for line, row in enumerate(rows, 2):
+        name = (row[named] or "").strip()
+        if not ids.is_id(name):
+            said = f"{ids.shown(name)} cannot be a student's id: {ids.RULE}"
+            raise CourseError(f"{file}, line {line}: {said}")
+        if name in found:
+            raise CourseError(f"{file}, line {line}: {name} is there twice")
+        found[name] = {
+            key: " ".join((row[heads[key]] or "").split()) for key in ABOUT if key in heads
+        }
+    return found
+
+
+def import_students(course: Path, file: Path) -> Imported:
+    """Enter the students of a CSV file into the gradebook: all, or in case of an error none."""
+    read_course(course)
+    wanted = read_roster(file)
+    with warnings.catch_warnings(action="ignore"), api(course).gradebook as book:
+        before = {student.id for student in book.students}
+        for name, about in wanted.items():
+            book.update_or_create_student(name, **{k: v for k, v in about.items() if v})
+    new = [name for name in wanted if name not in before]
+    known = [name for name in wanted if name in before]
+    return Imported(new, known, sorted(before - wanted.keys()))
+
+
+def extend(course: Path, assignment: str, student: str, time: timedelta) -> Any:
+    """Give one student this much more time than the others, in all; none takes it back.
+
+    Returns the student's due date, in UTC. Raises `CourseError` where nothing is graded of it.
+    """
+    from nbgrader.api import MissingEntry
+
+    read_course(course)
+    with warnings.catch_warnings(action="ignore"), api(course).gradebook as book:
+        try:
+            entry = book.find_submission(assignment, ids.check(student))
+        except MissingEntry:
+            how = f"grade once, 'tfviz-course autograde {assignment}', then give the extension"
+            said = f"the gradebook has no submission of {student} for {assignment!r}"
+            raise CourseError(f"{said}: {how}") from None
+        if entry.assignment.duedate is None:
+            how = "tfviz-course assignment … --due, or nbgrader db assignment add … --duedate"
+            raise CourseError(f"{assignment!r} has no due date: {how}")
+        book.grant_extension(assignment, student, minutes=time.total_seconds() / 60)
+        return book.find_submission(assignment, student).duedate
