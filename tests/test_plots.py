@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import matplotlib.pyplot as plt
@@ -19,12 +19,17 @@ import torch
 from PIL import Image
 
 from tfviz import patterns, plots
+from tfviz.longer_context.alibi import Alibi
 from tfviz.plots import roles
 from tfviz.plots.costs import slope
 from tfviz.plots.figure import NARROW, Panel
 from tfviz.plots.inputs import number, ranges
+from tfviz.plots.positions import scores_of_equals
 from tfviz.plots.shapes import runs
 from tfviz.plots.ticks import log_ticks
+from tfviz.position import Bias
+from tfviz.position.rope import Rope
+from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoids
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROLES_CSS = Path(__file__).parents[1] / "book/assets/css/roles.css"
@@ -717,8 +722,8 @@ def test_files(tmp_path: Path) -> None:
     assert ET.fromstring(text).attrib["font-family"]
     with Image.open(figure.save(tmp_path / "a.png")) as picture:
         assert picture.width > 100
-    with pytest.raises(ValueError, match=r"use \.svg or \.png"):
-        figure.save(tmp_path / "a.pdf")
+    with pytest.raises(ValueError, match=r"use \.svg, \.png or \.pdf"):
+        figure.save(tmp_path / "a.gif")
 
 
 def test_any_matplotlib_figure_becomes_themed() -> None:
@@ -944,3 +949,64 @@ def test_a_schematic_draws_shapes_and_names_what_is_wrong() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             plots.schematic(wrong, {"L": 6, "d": 3}, alt="x")
+
+
+# --- positional encodings, and other ways out -----------------------------------------------------
+
+
+def test_a_positional_encoding_names_its_rows_and_columns() -> None:
+    rows = plots.positions(Sinusoidal(8), 6)
+    assert "6 rows (position i) by 8 columns (dimension)" in rows.alt
+    assert plots.positions(sinusoids(torch.arange(6), 8)).alt == rows.alt
+    table = plots.positions(torch.randn(5, 4), distances=range(-2, 3))
+    assert "5 rows (distance i − j) by 4 columns (dimension)" in table.alt
+    assert all(f">{name}<" in table.svg for name in ("-2", "+0", "+2"))
+    assert "6 rows (query i) by 6 columns (key j)" in plots.positions(Rope(16), 6).alt
+    assert len(plots.positions(Alibi(4), 6, h=4).panels) == 4
+
+
+def test_the_scores_of_equals_are_the_work_of_positions_alone() -> None:
+    i, j = torch.arange(5)[:, None], torch.arange(5)
+    falls = scores_of_equals(Bias(lambda i, j: -0.5 * (i - j)), 5, 2, 4)
+    assert torch.allclose(falls, (2.0 - 0.5 * (i - j)).expand(2, 5, 5))
+    turned = scores_of_equals(Rope(4), 5, 1, 4)[0]
+    clocks = (i - j).cos() + ((i - j) / 100).cos()  # two hands, each of length √2
+    assert torch.allclose(turned, clocks, atol=1e-5)
+    assert falls.grad_fn is None
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: plots.positions(Rope(16)), ValueError, "L is missing"),
+        (lambda: plots.positions(Rope(16), 6, distances=[1]), ValueError, "a core has none"),
+        (lambda: plots.positions(cast(Any, "rope"), 6), TypeError, "encoding = 'rope'"),
+        (lambda: plots.positions(torch.zeros(2, 3, 4)), ValueError, r"shape \(2, 3, 4\)"),
+        (lambda: plots.positions(torch.zeros(3, 4), distances=[0, 1]), ValueError, "names 2 rows"),
+        (lambda: plots.positions(Rope(16), 0), ValueError, "L = 0"),
+    ],
+)
+def test_what_is_no_positional_encoding_is_refused(
+    call: Callable[[], Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_a_figure_is_saved_as_pdf_and_drawn_into_axes(tmp_path: Path) -> None:
+    both = plots.beside(plots.mask(patterns.causal(), 6), plots.mask(patterns.full(), 6))
+    data = both.save(tmp_path / "both.pdf").read_bytes()
+    assert data.startswith(b"%PDF") and data.count(b"/Type /Page ") == 2
+    fig, ax = plt.subplots()
+    drawn = plots.mask(patterns.causal(), 6)
+    assert drawn.draw(ax) is ax and ax.patches and not ax.axison
+    with pytest.raises(ValueError, match="2 panels"):
+        both.draw(ax)
+    plt.close(fig)
+    with plots.style():
+        own, axes = plt.subplots()
+        axes.plot([0, 1])
+    with pytest.raises(ValueError, match=r"a plot of matplotlib's already"):
+        plots.figure(own, alt="a line").draw(ax)
+    with pytest.raises(ValueError, match=r"use \.svg, \.png or \.pdf"):
+        drawn.save(tmp_path / "mask.gif")

@@ -18,6 +18,7 @@ from typing import Any
 
 import book_math
 import book_progress
+import reference_pages
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -109,7 +110,8 @@ def page_context(
     context["tf_scripts"] = [static(name) for kind, name in wanted if kind == "js"]
     context["tf_main_style"], context["tf_main_script"] = static("tfviz.css"), static("js/site.js")
     context["tf_navigation"] = navigation
-    context["tf_title"] = env.titles[pagename].astext() if pagename in env.titles else "Search"
+    title = env.titles.get(pagename)
+    context["tf_title"] = title.astext() if title else context.get("title") or "Search"
     context["tf_landing"] = pagename == app.config.root_doc
     context["tf_repository"] = home = app.config.tfviz_home
     context["tf_eyebrow"] = eyebrow(env, pagename)
@@ -314,9 +316,10 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     out = Path(app.outdir)
     static = out / "_static"
     pages = []
+    names = {*app.env.found_docs, *reference_pages.names(app.env), "index", "search"}
     for page in sorted(out.rglob("*.html")):
-        name = page.relative_to(out).with_suffix("").as_posix()
-        if name in {*app.env.found_docs, "index", "search"}:
+        name = page.relative_to(out).as_posix().removesuffix(".html")
+        if name in names:
             pages.append(page)
         else:
             page.unlink()  # of a document that is no more

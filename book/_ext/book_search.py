@@ -3,6 +3,10 @@ erratum, with its text. `site.js` loads it when a reader first searches.
 
 It takes the place of Sphinx's own index, which knows pages and titles, cuts words to their stems
 and drops symbols; without it a build is shorter, too.
+
+A place may have further names: the headings of the surveys that lead there (surveys.py),
+and the names and parameters of the patterns that a section teaches. A name is worth more than any
+words of a text, so that whoever types a heading lands in its section.
 """
 
 from __future__ import annotations
@@ -13,15 +17,22 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import reference_pages
 from catalogue_directives import tag
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from surveys import HEADINGS, OTHER_NAME, load_headings, search_names, taught_patterns
+
+from tfviz import catalogue, patterns
 
 FILE = "_static/search.js"
 LEFT_OUT = (nodes.literal_block, nodes.raw, nodes.comment, nodes.system_message, nodes.image)
 SIGNS = {"le": "≤", "ge": "≥", "sum": "∑", "infty": "∞", "in": "∈", "to": "→", "times": "×"}
 GREEK = re.compile(r"\\(var)?([A-Za-z]+)")
+
+MECHANISM_ANCHORS = {nodes.make_id(row.id): row for row in catalogue.MECHANISMS}
+"""The anchor of a mechanism's section, made from its label as docutils makes it."""
 
 Entry = tuple[str, str, str, str]  # anchor, title, title of the section around it, text
 
@@ -49,7 +60,8 @@ def entries(doctree: nodes.document) -> list[Entry]:
     def own(node: nodes.Node) -> tuple[str, str] | None:
         """(anchor, title) of what a reader can be sent to."""
         if isinstance(node, nodes.section) and isinstance(node.children[0], nodes.title):
-            return node["ids"][0], node.children[0].astext()
+            mechanism = (name for name in node["ids"] if name in MECHANISM_ANCHORS)
+            return next(mechanism, node["ids"][0]), node.children[0].astext()
         if isinstance(node, nodes.definition_list_item):
             terms = [term for term in node.children if isinstance(term, nodes.term) and term["ids"]]
             return (terms[0]["ids"][0], terms[0].astext()) if terms else None
@@ -98,12 +110,39 @@ def joined(app: Sphinx, env: BuildEnvironment, pages: set[str], other: BuildEnvi
 def write(app: Sphinx, problem: Exception | None) -> None:
     if problem is not None or app.builder.format != "html":
         return
+    names = names_of_places(app.env)
     pages = []
-    for name in sorted(app.env.found_docs):
-        (_, title, _, text), *rest = kept(app.env)[name]
-        pages.append((name, title, [("", "", "", text), *rest]))
+    for page in sorted(app.env.found_docs):
+        (_, title, _, text), *rest = kept(app.env)[page]
+        places = [("", "", "", text), *rest]
+        pages.append((page, title, [(*place, names.get((page, place[0]), {})) for place in places]))
+    if reference_pages.INDEX in app.env.found_docs:
+        pages += reference_pages.search_entries()
     words = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
     Path(app.outdir, FILE).write_text(f"window.tfvizSearch = {words};\n", "utf-8")
+
+
+def answers(env: BuildEnvironment) -> dict[str, tuple[str, str]]:
+    """Where the answers to the surveys' headings are: page and anchor, by what `Heading` says."""
+    places = {f"page:{page}": (page, "") for page in env.found_docs}
+    for anchor, title, *_ in kept(env)["book/glossary"]:
+        places[f"term:{title}"] = ("book/glossary", anchor)
+    for anchor, row in MECHANISM_ANCHORS.items():
+        here = row.built and row.document in env.found_docs
+        planned = ("book/atlas", f"atlas-{row.id}")
+        places[f"mechanism:{row.id}"] = (row.document, anchor) if here else planned
+    return places
+
+
+def names_of_places(env: BuildEnvironment) -> dict[tuple[str, str], dict[str, int]]:
+    """(page, anchor) → {further name of that place: its worth}."""
+    places, file = answers(env), Path(env.srcdir, HEADINGS)
+    names = search_names(load_headings(file), places)
+    for family, mechanism in taught_patterns(file).items():
+        here = names.setdefault(places[f"mechanism:{mechanism}"], {})
+        for name in (family, *patterns.FAMILIES[family].domains):
+            here.setdefault(name, OTHER_NAME)
+    return names
 
 
 def own_index(app: Sphinx) -> None:

@@ -24,6 +24,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+from surveys import CLAIMS, SOURCE_KEYS, SOURCES, load_claims
 from thumbnails import thumbnail
 
 from tfviz import catalogue
@@ -32,13 +33,6 @@ from tfviz.exhibits import EXHIBITS
 
 CATALOGUE = str(Path(catalogue.__file__).with_suffix(".toml"))
 ERRATA = "book/errata.toml"
-SOURCES = ("Weng 2020", "Weng 2023", "Beyer 2022", "Ghaderi 2023", "a reader's notes")
-SOURCE_KEYS = {
-    "Weng 2020": "weng2020transformer",
-    "Weng 2023": "weng2023transformer",
-    "Beyer 2022": "beyer2022transformers",
-    "Ghaderi 2023": "ghaderi2023map",
-}
 
 
 class tag(nodes.General, nodes.TextElement):  # noqa: N801  docutils names its nodes in lower case
@@ -199,6 +193,9 @@ class MechanismCard(Directive):
             fact("Exercises", *self._exercises(row.exercises))
         if row.libraries:
             fact("Found in", *peers_marks(row, ", ", "{} (in part)"))
+        if self._claims(row):
+            words = f"{{ref}}`what the surveys say <claims-{row.id}>`"
+            fact("Claims", *self.markdown(words))
         if row.module:
             fact("Source", self._source(row.module), wide=True)
         words = f"Changes {changes_in_words(row)}"
@@ -231,10 +228,23 @@ class MechanismCard(Directive):
             links += [nodes.reference("", words, refid=label, internal=True)]
         return links
 
+    def _claims(self, row: Mechanism) -> bool:
+        """Whether the ledger has claims about this mechanism."""
+        path = Path(self.env.srcdir, CLAIMS)
+        if not self.has_page("book/claims"):
+            return False
+        self.env.note_dependency(str(path))
+        return any(claim.mechanism == row.id for claim in load_claims(path))
+
     def _source(self, module: str) -> nodes.Node:
+        """The module: a link to its page of the reference, or to its source without one."""
+        code = nodes.literal(module, module)
+        if self.has_page("book/reference"):
+            relative = self.env.app.builder.get_relative_uri
+            page = relative(self.env.docname, f"reference/{module}")
+            return nodes.reference("", "", code, refuri=page, internal=True)
         address = getattr(self.config, "tfviz_home", "")
         branch = self.config.html_theme_options.get("repository_branch", "main")
-        code = nodes.literal(module, module)
         if not address:
             return code
         path = module.replace(".", "/") + ".py"

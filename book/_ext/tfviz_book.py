@@ -10,6 +10,9 @@ lesson_sphinx exercises and notebooks from the source of a lesson
 book_progress  what the reader has done: rows of exercises, counts, the page of progress
 catalogue_directives    cards, atlas, family tree, map, errata
 measured_directives     what was measured of the family
+survey_directives       every heading of the surveys, with the section that answers it
+claims_directives       the ledger of the surveys' claims
+reference_pages         a page for each room of the library
 instructor_directives   how grading works, its limits, the bad submissions
 """
 
@@ -31,6 +34,9 @@ PARTS = (
     "lesson_sphinx",
     "catalogue_directives",
     "measured_directives",
+    "survey_directives",
+    "claims_directives",
+    "reference_pages",
     "book_progress",
     "instructor_directives",
     "book_search",

@@ -25,6 +25,7 @@ from tfviz.plots.plotly import (
     hover_cost,
     plotly_figure,
 )
+from tfviz.plots.positions import positions
 from tfviz.plots.roles import DARK, LIGHT, ROLES
 from tfviz.plots.schematic import schematic
 from tfviz.plots.trees import tree
@@ -51,6 +52,7 @@ __all__ = [
     "plotly_figure",
     "plotly_style",
     "points",
+    "positions",
     "reach",
     "schematic",
     "signed_map",

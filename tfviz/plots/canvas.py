@@ -13,12 +13,14 @@ from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 from PIL import Image, ImageFont
 
 from tfviz.plots import svg
 from tfviz.plots.figure import NARROW, Panel
 from tfviz.plots.marks import Drawn, Hatched, Opacities, Text
-from tfviz.plots.replay import replay
+from tfviz.plots.replay import draw_into, drawn, replay
 from tfviz.plots.roles import Role, css
 from tfviz.plots.shapes import Box, Shape, hatch, hatch_step, rectangles, segments
 
@@ -138,6 +140,14 @@ class Canvas:
 
     def picture(self, scale: int) -> Image.Image:
         return replay(self.marks, self.width, self.height, scale)
+
+    def page(self) -> Drawing:
+        """As a figure of matplotlib's, in the light theme."""
+        return drawn(self.marks, self.width, self.height)
+
+    def into(self, axes: Axes) -> None:
+        """Into axes of matplotlib's."""
+        draw_into(axes, self.marks, self.width, self.height)
 
 
 def _words(mark: Text) -> svg.ET.Element:

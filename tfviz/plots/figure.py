@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 import matplotlib as mpl
 from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure as Drawing
 from PIL import Image
 
@@ -38,6 +40,10 @@ class Drawable(Protocol):
     def svg(self, alt: str) -> str: ...
 
     def picture(self, scale: int) -> Image.Image: ...
+
+    def page(self) -> Drawing: ...
+
+    def into(self, axes: Axes) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,8 @@ class Figure:
     """One or several drawings side by side; on a narrow screen they stand below each other.
 
     `alt` says what the data are, `caption` what to see. `svg`, `png` and `html` are the faces;
-    `save("mask.svg")` or `save("mask.png")` writes a file. In a notebook or in the book it shows
+    `save("mask.svg")`, `.png` or `.pdf` writes a file,
+    and `draw(ax)` puts it into axes of matplotlib's. In a notebook or in the book it shows
     itself. With a plotly specification as `spec` it can be explored: a page has a button for that,
     in a notebook it is plotly's at once.
     """
@@ -157,15 +164,35 @@ class Figure:
         return bundle | live.bundle(self.spec)
 
     def save(self, path: str | Path) -> Path:
-        """Write the figure as .svg (one panel) or .png."""
+        """Write the figure as .svg (one panel), .png, or .pdf (a page for each panel)."""
         path = Path(path)
         if path.suffix == ".svg":
             path.write_text(svg.standalone(self.svg), encoding="utf-8")
         elif path.suffix == ".png":
             path.write_bytes(self.png)
+        elif path.suffix == ".pdf":
+            with PdfPages(path) as pdf:
+                for panel in self.panels:
+                    pdf.savefig(panel.drawing.page(), facecolor=LIGHT["page"])
         else:
-            raise ValueError(f"path = {str(path)!r} ends in {path.suffix!r}; use .svg or .png")
+            raise ValueError(
+                f"path = {str(path)!r} ends in {path.suffix!r}; use .svg, .png or .pdf"
+            )
         return path
+
+    def draw(self, ax: Axes) -> Axes:
+        """Draw the figure into `ax`, axes of matplotlib's, in the light theme; returns `ax`.
+
+        The axes lose their frame and take the drawing's proportions. Raises ValueError for a figure
+        of several panels, or one that is a plot of matplotlib's already: that has axes of its own.
+        """
+        if len(self.panels) > 1:
+            raise ValueError(
+                f"this figure has {len(self.panels)} panels; draw one of them into each ax"
+            )
+        self.panels[0].drawing.into(ax)
+        ax.set_aspect("equal")
+        return ax
 
     def __repr__(self) -> str:
         return f"Figure({self.alt!r})"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from PIL import Image
 
@@ -42,6 +43,14 @@ class Plot:
         buffer = io.BytesIO()
         self.drawing.savefig(buffer, format="png", dpi=72 * scale, facecolor=LIGHT["page"])
         return Image.open(buffer).convert("RGB")
+
+    def page(self) -> Drawing:
+        """The figure of matplotlib's itself."""
+        return self.drawing
+
+    def into(self, axes: Axes) -> None:
+        """Raises ValueError: it has axes of its own."""
+        raise ValueError("this is a plot of matplotlib's already; plot your data into the axes")
 
 
 def inline(source: str, alt: str) -> str:

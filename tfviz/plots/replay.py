@@ -1,10 +1,11 @@
-"""What is on a canvas as a PNG: matplotlib draws it again."""
+"""What is on a canvas, drawn again by matplotlib: as a PNG, a PDF, or into axes that are given."""
 
 import io
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import PathPatch
@@ -26,8 +27,21 @@ CODES: dict[str, list[Any]] = {
 
 def replay(marks: Sequence[Mark], width: float, height: float, scale: int) -> Image.Image:
     """A canvas on the light page, `scale` pixels for one."""
+    file = io.BytesIO()
+    drawing = drawn(marks, width, height)
+    drawing.savefig(file, format="png", dpi=72 * scale, facecolor=LIGHT["page"])
+    return Image.open(file).convert("RGB")
+
+
+def drawn(marks: Sequence[Mark], width: float, height: float) -> Drawing:
+    """A canvas as a figure of matplotlib's, one point for each of its pixels."""
     drawing = Drawing(figsize=(width / 72, height / 72), dpi=72)
-    axes = drawing.add_axes((0, 0, 1, 1))
+    draw_into(drawing.add_axes((0, 0, 1, 1)), marks, width, height)
+    return drawing
+
+
+def draw_into(axes: Axes, marks: Sequence[Mark], width: float, height: float) -> None:
+    """A canvas in axes, which become as wide and high as it is, with y downwards."""
     axes.axis("off")
     for n, mark in enumerate(marks):
         if isinstance(mark, Text):
@@ -76,9 +90,6 @@ def replay(marks: Sequence[Mark], width: float, height: float, scale: int) -> Im
                 zorder=n,
             )
     axes.set(xlim=(0, width), ylim=(height, 0))
-    file = io.BytesIO()
-    drawing.savefig(file, format="png", dpi=72 * scale, facecolor=LIGHT["page"])
-    return Image.open(file).convert("RGB")
 
 
 def _path(shape: Shape) -> Path:

@@ -179,6 +179,7 @@
       .toLowerCase()
       .normalize("NFD")
       .replace(/[\u0300-\u036f]/g, "");
+  const normal = (text) => plain(text).replace(/_/g, " ").trim().replace(/\s+/g, " ");
   const index = () =>
     new Promise((done, failed) => {
       const node = document.createElement("script");
@@ -186,13 +187,14 @@
       node.onload = () =>
         done(
           window.tfvizSearch.flatMap(([page, chapter, sections]) =>
-            sections.map(([anchor, title, around, text]) => ({
+            sections.map(([anchor, title, around, text, names]) => ({
               address: `${root}${page}.html${anchor && "#" + anchor}`,
               title: title || chapter,
               chapter: [title && chapter, around].filter(Boolean).join(" · "),
               text,
               plain: plain(text),
               head: plain(title || chapter),
+              names: Object.entries(names).map(([name, worth]) => [normal(name), worth]),
               weight: page.startsWith("chapters/") ? 2 : 1,
             })),
           ),
@@ -200,19 +202,25 @@
       node.onerror = () => failed(new Error("cannot load the index"));
       document.head.append(node);
     });
-  // A title counts more than a text, a word's beginning more than its middle; every word has to be there.
-  function score(place, words) {
+  // Whoever types a heading of a survey, or the name of a pattern, wants its section. Else a title counts more
+  // than a text, a word's beginning more than its middle. Without `some`, every word has to be there.
+  function score(place, words, some) {
     let sum = place.weight;
+    let missing = 0;
+    const named = place.names.find(([name]) => name === words.join(" "));
+    if (named) sum += named[1];
     for (const word of words) {
       const start = (text) => text.startsWith(word) || text.includes(" " + word);
       const inside = place.plain.includes(word);
       if (place.head === word) sum += 40;
       else if (start(place.head)) sum += 20;
       else if (place.head.includes(word)) sum += 8;
-      else if (!inside && !plain(place.chapter).includes(word)) return 0;
+      else if (place.names.some(([name]) => start(name))) sum += 6;
+      else if (!inside && !plain(place.chapter).includes(word)) missing += 1;
       if (inside) sum += start(place.plain) ? 4 : 1;
     }
-    return sum;
+    if (named || !missing) return sum;
+    return some && missing < words.length ? sum / (1 + missing) : 0;
   }
   function snippet(place, words) {
     const at = Math.min(...words.map((word) => place.plain.indexOf(word)).filter((k) => k >= 0));
@@ -236,15 +244,20 @@
     return box;
   }
   function find(places) {
-    const words = plain(field.value).split(/\s+/).filter(Boolean);
+    const words = normal(field.value).split(" ").filter(Boolean);
     list.replaceChildren();
     if (!words.length) {
       count.textContent = "Type a word, a name or a symbol.";
       return;
     }
-    const found = places.map((place) => [score(place, words), place]).filter(([sum]) => sum);
-    found.sort((a, b) => b[0] - a[0]);
-    for (const [, place] of found.slice(0, MOST)) {
+    const ranked = (some) =>
+      places
+        .map((place) => [score(place, words, some), place])
+        .filter(([sum]) => sum)
+        .sort((a, b) => b[0] - a[0]);
+    const withAll = ranked(false);
+    const hits = withAll.length ? withAll : ranked(true);
+    for (const [, place] of hits.slice(0, MOST)) {
       const item = document.createElement("li"),
         link = document.createElement("a");
       const title = document.createElement("b");
@@ -260,12 +273,14 @@
       item.append(link);
       list.append(item);
     }
-    const n = found.length;
+    const n = hits.length;
+    const counted =
+      n > MOST ? `${n} places, the first ${MOST}` : `${n} ${n === 1 ? "place" : "places"}`;
     count.textContent = !n
       ? "Nothing found."
-      : n > MOST
-        ? `${n} places, the first ${MOST}`
-        : `${n} ${n === 1 ? "place" : "places"}`;
+      : withAll.length
+        ? counted
+        : `No place has all of these words. ${counted} with some of them`;
   }
   async function search() {
     if (!dialog.open) dialog.showModal();

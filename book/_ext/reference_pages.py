@@ -1,0 +1,283 @@
+"""The reference: one page for each public room of the library, made from its docstrings.
+
+    ```{reference}      a list of all rooms, by part, with the first sentence of each
+
+The pages have no source of their own. They are written after the others, from what Python says
+about the library: signatures with their types, docstrings, the section that teaches a room, and
+where its source is. The search knows every function and class (book_search.py).
+"""
+
+from __future__ import annotations
+
+import html
+import importlib
+import inspect
+import pkgutil
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from catalogue_directives import Directive, el
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+import tfviz
+from tfviz import catalogue
+
+INDEX = "book/reference"
+ROOT = Path(tfviz.__file__).parents[1]
+LEFT_OUT = ("tfviz.experiments", "tfviz.stored")
+"""Not part of the library that people call: they make and hold the results that pages show."""
+
+GROUPS = {
+    "tfviz": "The library",
+    "tfviz.patterns": "Patterns of positions",
+    "tfviz.sparse_attention": "Sub-quadratic attention",
+    "tfviz.models": "Models",
+    **{f"tfviz.{part.id}": part.title for part in catalogue.PARTS},
+    "tfviz.plots": "Plots",
+    "tfviz.explorers": "Explorers",
+}
+"""Package → the heading under which its rooms are listed."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function, a class or a pattern of a room."""
+
+    name: str
+    signature: str
+    doc: str
+    line: int
+    methods: tuple[Entry, ...] = ()
+
+
+def page_of(room: str) -> str:
+    """The page of a room, without its ending: "reference/tfviz.position.rope"."""
+    return f"reference/{room}"
+
+
+# --- what there is --------------------------------------------------------------------------------
+
+
+@cache
+def rooms() -> dict[str, ModuleType]:
+    """Every public module of the library that defines something, by its dotted name.
+
+    The explorers are one room: their package names them all.
+    """
+    found = {}
+    for info in [None, *pkgutil.walk_packages(tfviz.__path__, "tfviz.")]:
+        name = info.name if info else "tfviz"
+        hidden = any(part.startswith("_") for part in name.split("."))
+        if hidden or name.startswith(LEFT_OUT) or name.startswith("tfviz.explorers."):
+            continue
+        module = importlib.import_module(name)
+        if entries(module):
+            found[name] = module
+    return found
+
+
+def group_of(room: str) -> str:
+    """The package under whose heading a room is listed."""
+    package = ".".join(room.split(".")[:2])
+    return package if package in GROUPS else "tfviz"
+
+
+@cache
+def entries(module: ModuleType) -> tuple[Entry, ...]:
+    """What a reader may call, in the order in which the room defines it."""
+    if module.__name__ == "tfviz.explorers":
+        things = {kind.__name__: kind for kind in module.ALL.values()}
+    else:
+        public = getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")])
+        things = {
+            name: thing
+            for name in public
+            if callable(thing := getattr(module, name, None))
+            and getattr(thing, "__module__", "") == module.__name__
+            and getattr(thing, "__doc__", None)
+        }
+    made = [entry(name, thing) for name, thing in things.items()]
+    return tuple(sorted(made, key=lambda one: one.line))
+
+
+def entry(name: str, thing: Any) -> Entry:
+    methods: list[Entry] = []
+    if inspect.isclass(thing):
+        for key, member in vars(thing).items():
+            function = member.fget if isinstance(member, property) else inspect.unwrap(member)
+            function = getattr(function, "__func__", function)
+            if not key.startswith("_") and inspect.isfunction(function) and function.__doc__:
+                methods.append(Entry(key, signature(key, member), doc(function), line(function)))
+    return Entry(name, signature(name, thing), doc(thing), line(thing), tuple(methods))
+
+
+def doc(thing: Any) -> str:
+    return inspect.cleandoc(thing.__doc__ or "")
+
+
+def line(thing: Any) -> int:
+    try:
+        return inspect.getsourcelines(inspect.unwrap(thing))[1]
+    except (OSError, TypeError):
+        return 0
+
+
+def signature(name: str, thing: Any) -> str:
+    """As it is written in Python, one parameter a line where it does not fit."""
+    if isinstance(thing, property):
+        return name
+    try:
+        found = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return name
+    text = re.sub(r"ForwardRef\(([^()]*)\)", r"\1", f"{name}{found}")
+    plain = text.replace("'", "").replace("tfviz.", "").replace("<class ", "<")
+    if len(plain) <= 88:
+        return plain
+    parameters = [part for part in _split(plain[len(name) + 1 : plain.rindex(")")])]
+    ending = plain[plain.rindex(")") :]
+    return f"{name}(\n" + "".join(f"    {part},\n" for part in parameters) + ending
+
+
+def _split(parameters: str) -> Iterator[str]:
+    """At the commas that stand in no bracket and no string."""
+    depth, begun, quoted = 0, 0, False
+    for at, letter in enumerate(parameters):
+        quoted ^= letter == '"'
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth and not quoted:
+            yield parameters[begun:at].strip()
+            begun = at + 1
+    yield parameters[begun:].strip()
+
+
+# --- the pages ------------------------------------------------------------------------------------
+
+
+def docstring_html(text: str, highlight: Any) -> str:
+    """Paragraphs with `code`; what is indented or begins with >>> stays as it is typed."""
+    parts = []
+    for block in re.split(r"\n\s*\n", text):
+        lines = block.splitlines()
+        if not block.strip():
+            continue
+        if lines[0].lstrip().startswith(">>>"):
+            parts.append(highlight(textwrap.dedent(block), "pycon"))
+        elif all(one.startswith("    ") for one in lines):
+            parts.append(f"<pre>{html.escape(textwrap.dedent(block))}</pre>")
+        elif len(lines) > 1 and any(one.startswith("    ") for one in lines):
+            parts.append(f"<pre>{html.escape(block)}</pre>")
+        else:
+            words = re.sub(r"``?([^`]+)``?", r"<code>\1</code>", html.escape(" ".join(lines)))
+            parts.append(f"<p>{words}</p>")
+    return "".join(parts)
+
+
+def anchor_of(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def entry_html(one: Entry, highlight: Any, above: str = "") -> str:
+    name = f"{above}.{one.name}" if above else one.name
+    level = "h3" if above else "h2"
+    return (
+        f'<section id="{html.escape(anchor_of(name))}" class="tf-api">'
+        f"<{level}><code>{html.escape(name)}</code></{level}>"
+        f"{highlight(one.signature, 'python')}{docstring_html(one.doc, highlight)}"
+        f"{''.join(entry_html(method, highlight, one.name) for method in one.methods)}</section>"
+    )
+
+
+def room_html(app: Sphinx, name: str, module: ModuleType) -> str:
+    builder: Any = app.builder
+    page = page_of(name)
+
+    def highlight(code: str, language: str) -> str:
+        return str(builder.highlighter.highlight_block(code, language))
+
+    def to(document: str, anchor: str, text: str) -> str:
+        address = builder.get_relative_uri(page, document) + (f"#{anchor}" if anchor else "")
+        return f'<a href="{html.escape(address)}">{html.escape(text)}</a>'
+
+    facts = [to(INDEX, "", "Library reference")]
+    for row in catalogue.MECHANISMS:
+        if row.module == name and row.document in app.env.found_docs:
+            facts.append("taught in " + to(row.document, nodes.make_id(row.id), row.name))
+    path = Path(str(module.__file__)).relative_to(ROOT).as_posix()
+    home, branch = app.config.tfviz_home, app.config.html_theme_options["repository_branch"]
+    source = f'<a href="{html.escape(f"{home}/blob/{branch}/{path}")}">{path}</a>' if home else path
+    facts.append(f"source: {source}")
+    body = "".join(entry_html(one, highlight) for one in entries(module))
+    return (
+        f"<h1><code>{name}</code></h1><p>{' · '.join(facts)}</p>"
+        f"{docstring_html(inspect.cleandoc(module.__doc__ or ''), highlight)}{body}"
+    )
+
+
+def names(env: BuildEnvironment) -> set[str]:
+    """Every page that is made here, if the book has an index of them."""
+    return {page_of(name) for name in rooms()} if INDEX in env.found_docs else set()
+
+
+def pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """For Sphinx: name, context and template of each page."""
+    wanted = names(app.env)
+    for name, module in rooms().items():
+        if page_of(name) in wanted:
+            yield page_of(name), {"title": name, "body": room_html(app, name, module)}, "page.html"
+
+
+def search_entries() -> Iterator[tuple[str, str, list[tuple[str, str, str, str, dict[str, int]]]]]:
+    """(page, title, its places) as the search wants them."""
+    for name, module in rooms().items():
+        about = " ".join((module.__doc__ or "").split())
+        places = [("", "", "", about, dict[str, int]())]
+        for one in entries(module):
+            text = " ".join(one.doc.split())
+            places.append((anchor_of(one.name), one.name, "", text, {}))
+        yield page_of(name), name, places
+
+
+# --- the index ------------------------------------------------------------------------------------
+
+
+def summary(module: ModuleType) -> str:
+    """The first sentence of its docstring."""
+    first = " ".join(inspect.cleandoc(module.__doc__ or "").split("\n\n")[0].split())
+    return re.split(r"(?<=\.)\s", first)[0].removesuffix(":")
+
+
+class Reference(Directive):
+    def run(self) -> list[nodes.Node]:
+        listed: list[nodes.Node] = []
+        for package, title in GROUPS.items():
+            items = [
+                self.item(name, module)
+                for name, module in rooms().items()
+                if group_of(name) == package
+            ]
+            if items:
+                listed += [el("h2", title), el("dl", *items, class_="tfv-rooms")]
+        return listed
+
+    def item(self, name: str, module: ModuleType) -> nodes.Node:
+        address = self.env.app.builder.get_relative_uri(self.env.docname, page_of(name))
+        link = nodes.reference("", "", nodes.literal(name, name), refuri=address, internal=True)
+        functions = ", ".join(one.name for one in entries(module)[:8])
+        more = "" if len(entries(module)) <= 8 else " …"
+        text = summary(module) or f"{functions}{more}"
+        return el("div", el("dt", link), el("dd", text, " ", el("small", f"{functions}{more}")))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("reference", Reference)
+    app.connect("html-collect-pages", pages)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
