@@ -288,7 +288,6 @@ def explorer(name: str, root: Path = ROOT) -> list[str]:
         f"tfviz/explorers/{name}.js": MODULE,
     }
     lines = write(root, files)
-    register(name, root / "tfviz/explorers/__init__.py")
     return [
         *lines,
         "Next:",
@@ -297,21 +296,6 @@ def explorer(name: str, root: Path = ROOT) -> list[str]:
         "in tfviz/explorers/kit/README.md.",
         f"  3. pytest tests/test_knobs.py tests/browser/test_every_explorer.py -k {name}",
     ]
-
-
-def register(name: str, file: Path) -> None:
-    """Add the class to the lists of `tfviz.explorers`, in their order."""
-    text, own = file.read_text("utf8"), class_name(name)
-    if re.search(rf"\b{own}\b", text) or "__all__ = [" not in text:
-        return
-    line = f"    from tfviz.explorers.{name} import {own}\n"
-    imports = re.findall(r"^    from tfviz\.explorers\.\w+ import .*\n", text, re.M)
-    after = max((x for x in imports if x < line), default=imports[0])
-    text = text.replace(after, after + line, 1)
-    entries = re.findall(r'^    "\w+",\n', text, re.M)
-    entry = f'    "{own}",\n'
-    after = max((x for x in entries if x < entry), default=entries[0])
-    file.write_text(text.replace(after, after + entry, 1), "utf8")
 
 
 def chapter(name: str, root: Path = ROOT) -> list[str]:

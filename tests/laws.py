@@ -102,7 +102,8 @@ class Case:
 
     make          the core, for H heads of D numbers; None where the mechanism is no core
     definition    (core, Q, K, V, mask) → (out, A), written otherwise; mask is (L, L) or (h, L, L)
-    patterns      those that it answers; WHOLE if it finds the pairs in a text by itself
+    patterns      those that it answers; WHOLE, or one of these two, if it finds the pairs in a text
+                  by itself
     causal        it has an answer without the future
     windows       it has an answer within a window of positions
     keeps         it can go on where a cache ends
@@ -133,7 +134,7 @@ class Case:
 
     @property
     def finds_pairs(self) -> bool:
-        return self.patterns == WHOLE
+        return set(self.patterns) <= set(WHOLE)
 
     @property
     def reasons(self) -> Reasons:

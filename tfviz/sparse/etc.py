@@ -223,7 +223,8 @@ def _check(
     if P is not None:
         _arguments.tensor("P", P, "(h, kinds, d)")
     for name, Q in (("Q_global", Q_global), ("Q_long", Q_long)):
-        _arguments.tensor(name, Q, "(…, n, d)")
+        if not isinstance(Q, Tensor):
+            raise TypeError(f"{name} is a {type(Q).__name__}; give a tensor of shape (…, n, d)")
         if Q.dim() < 2:
             raise ValueError(f"{name} has shape {tuple(Q.shape)}; give (…, n, d)")
     n_g, n_l = Q_global.shape[-2], Q_long.shape[-2]
