@@ -68,6 +68,62 @@ def of_rooms() -> list[Mutant]:
 MUTANTS = [
     *of_rooms(),
     Mutant(
+        "scores that are changed behind the pattern's mask",
+        "tfviz/attention.py",
+        "    if scores is not None:\n        s = scores(s)\n",
+        "",
+        "tests/test_seams.py",
+    ),
+    Mutant(
+        "weights that values never see mixed",
+        "tfviz/attention.py",
+        "        A = mix(A)\n",
+        "        mix(A)\n",
+        "tests/test_seams.py",
+    ),
+    Mutant(
+        "cross-attention that finds what self-attention handed up",
+        "tfviz/cores.py",
+        "handed[self.crosses] = found",
+        "handed[False] = handed[True] = found",
+        "tests/test_seams.py",
+    ),
+    Mutant(
+        "what is handed up that stays for the next call",
+        "tfviz/cores.py",
+        "        _BELOW.reset(outside)\n",
+        "        pass\n",
+        "tests/test_seams.py",
+    ),
+    Mutant(
+        "what is given that stays for the next call",
+        "tfviz/cores.py",
+        "        _GIVEN.reset(outside)\n",
+        "        pass\n",
+        "tests/test_seams.py",
+    ),
+    Mutant(
+        "a memory that is projected at every token",
+        "tfviz/models/blocks.py",
+        "memory if where.state is None else memory[:, :0]",
+        "memory",
+        "tests/test_seams.py",
+    ),
+    Mutant(
+        "an order whose weights all sublayers share",
+        "tfviz/models/blocks.py",
+        "nn.ModuleList(order(d) for _ in self.norms)",
+        "nn.ModuleList([order(d)] * len(self.norms))",
+        "tests/test_seams.py",
+    ),
+    Mutant(
+        "layers that are told nothing of their own",
+        "tfviz/models/blocks.py",
+        "**more | layer(n)",
+        "**more",
+        "tests/test_seams.py",
+    ),
+    Mutant(
         "window one too short",
         "tfviz/patterns/families.py",
         "(i - j <= lookback)",
@@ -189,8 +245,8 @@ MUTANTS = [
     Mutant(
         "a row without keys is NaN",
         "tfviz/attention.py",
-        "scores.masked_fill(no_key, 0.0).softmax(-1).masked_fill(no_key, 0.0)",
-        "scores.softmax(-1)",
+        "s.masked_fill(no_key, 0.0).softmax(-1).masked_fill(no_key, 0.0)",
+        "s.softmax(-1)",
         "tests/test_attention.py",
     ),
     Mutant(

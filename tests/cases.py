@@ -28,8 +28,13 @@ def cases() -> dict[str, Case]:
 
 
 def functions() -> dict[str, Function]:
-    """The functions of Q, K and V that the cases name: {"sparse_attention()": …}."""
-    return {f"{name}()": f for case in cases().values() for name, f in case.functions.items()}
+    """The functions of Q, K and V that the cases name: {"sac: edges()": …}. The name of the room
+    is in it, so that `pytest -k sac` tries them."""
+    return {
+        f"{room}: {name}()": function
+        for room, case in cases().items()
+        for name, function in case.functions.items()
+    }
 
 
 def _case(file: Path) -> Case:

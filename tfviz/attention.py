@@ -29,6 +29,7 @@ from tfviz.sparse_attention import sparse_attention
 
 __all__ = ["attention", "heads_attention", "sparse_attention", "visible"]
 
+Step = Callable[[Tensor], Tensor]
 CAUSAL, FULL = patterns.causal(), patterns.full()
 
 
@@ -38,6 +39,8 @@ def attention(
     V: Float[Tensor, "*heads Lk dv"],
     pattern: Pattern | Bool[Tensor, "*#heads Lq Lk"] | None = None,
     bias: Float[Tensor, "*#heads Lq Lk"] | Callable[[Tensor, Tensor], Tensor] | None = None,
+    scores: Step | None = None,
+    mix: Step | None = None,
 ) -> tuple[Float[Tensor, "*heads Lq dv"], Float[Tensor, "*heads Lq Lk"]]:
     """Scaled dot-product attention by its definition: L² scores, for reading and for comparing.
 
@@ -45,6 +48,7 @@ def attention(
         Q, K, V: queries, keys, values with any leading dimensions (batch, heads).
         pattern: who may attend to whom: a Pattern, or a Boolean mask (True = allowed).
         bias: added to the scaled scores: a tensor, or a function of the positions (i, j).
+        scores, mix: functions of the scores, before the pattern and the softmax, and of A.
 
     Rows of A sum to 1; a query without any key has a row of zeros and the output 0. Half precision
     is computed in float32, as the fused kernel does. Raises TypeError or ValueError for shapes,
@@ -54,13 +58,17 @@ def attention(
     dtype = Q.dtype
     if dtype in (torch.float16, torch.bfloat16):
         Q, K, V = Q.float(), K.float(), V.float()
-    scores = Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])
+    s = Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])
     if bias is not None:
-        scores = scores + _bias(bias, scores)
+        s = s + _bias(bias, s)
+    if scores is not None:
+        s = scores(s)
     if pattern is not None:
-        scores = scores.masked_fill(~_mask(pattern, scores), -math.inf)
-    no_key = scores.isneginf().all(-1, keepdim=True)
-    A = scores.masked_fill(no_key, 0.0).softmax(-1).masked_fill(no_key, 0.0)
+        s = s.masked_fill(~_mask(pattern, s), -math.inf)
+    no_key = s.isneginf().all(-1, keepdim=True)
+    A = s.masked_fill(no_key, 0.0).softmax(-1).masked_fill(no_key, 0.0)
+    if mix is not None:
+        A = mix(A)
     return (A @ V).to(dtype), A.to(dtype)
 
 
@@ -72,23 +80,26 @@ def heads_attention(
     bias: Float[Tensor, "*#heads Lq Lk"] | None = None,
     real: Bool[Tensor, "b Lk"] | None = None,
     weights: bool = False,
+    scores: Step | None = None,
+    mix: Step | None = None,
 ) -> tuple[Float[Tensor, "b h Lq dv"], Float[Tensor, "b h Lq Lk"] | None]:
     """(out, A) of all heads: `attention` as models use it.
 
     The queries are the last L_q of the L_k positions, as in generation; `real` is False where a key
     is padding; each head of keys and values may serve several heads of queries (h_kv divides h).
-    A is made only if `weights` are asked for; otherwise torch's fused kernel does the same work
-    without it, and A is None. Raises TypeError or ValueError for a bias or `real` of another kind
-    or shape, and for a pattern that does not fit the lengths or the heads.
+    A is made only if `weights` are asked for, or `scores` or `mix` do something to it; otherwise
+    torch's fused kernel does the same work without it, and A is None. Raises TypeError or
+    ValueError for a bias or `real` of another kind or shape, and for a pattern that does not fit
+    the lengths or the heads.
     """
     (b, h, Lq, _), Lk, share = Q.shape, K.shape[2], Q.shape[1] // K.shape[1]
     if real is not None and len(real) not in (1, b):
         raise ValueError(f"real has {len(real)} rows, Q {b}; give one for each row of the batch")
     if bias is not None and bias.dtype == torch.bool:
         raise TypeError("bias is Boolean; say who may attend to whom by the pattern")
-    if weights:
+    if weights or scores or mix:
         K, V = (x.repeat_interleave(share, 1) for x in (K, V))
-        return attention(Q, K, V, visible(pattern, Lq, Lk, real, Q.device), bias)
+        return attention(Q, K, V, visible(pattern, Lq, Lk, real, Q.device), bias, scores, mix)
     is_causal = Lq == Lk and bias is None and real is None and pattern == CAUSAL
     mask = None if is_causal else visible(pattern, Lq, Lk, real, Q.device)
     if mask is not None and mask.dim() > 2 and mask.shape[-3] not in (1, h):

@@ -16,9 +16,12 @@ pattern. `Dense` is attention as it is defined; position encodings are made from
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -45,6 +48,35 @@ class Kept(NamedTuple):
         return Kept(self.length + length, states[-1])
 
 
+_GIVEN: ContextVar[Mapping[str, Tensor]] = ContextVar("given", default=MappingProxyType({}))
+_BELOW: ContextVar[dict[bool, Any] | None] = ContextVar("below", default=None)
+
+
+@contextmanager
+def given(**tensors: Tensor) -> Iterator[None]:
+    """While this lasts, every core finds these in `where.given`: a task's vector, a prior, a route.
+
+    >>> with given(task=torch.ones(1, 4)):
+    ...     list(Where().given)
+    ['task']
+    """
+    outside = _GIVEN.set({**_GIVEN.get(), **tensors})
+    try:
+        yield
+    finally:
+        _GIVEN.reset(outside)
+
+
+@contextmanager
+def levels() -> Iterator[None]:
+    """While this lasts, what a core hands up is what the next one finds below."""
+    outside = _BELOW.set({})
+    try:
+        yield
+    finally:
+        _BELOW.reset(outside)
+
+
 Cache = dict[nn.Module, Kept] | None
 """What each attention of a model keeps from call to call; {} at first, None to keep nothing."""
 
@@ -64,6 +96,29 @@ class Where:
     weights: bool = False  # somebody wants to see A
     state: Any = None  # what the core kept in the call before; None at first
     keep: Callable[[Any], None] | None = None  # takes the state for the next call; None: no next
+
+    @property
+    def given(self) -> Mapping[str, Tensor]:
+        """What comes from outside of the model, by name: `with given(task=…): model(t)`."""
+        return _GIVEN.get()
+
+    @property
+    def below(self) -> Any:
+        """What was handed up last: by the same attention of the layer below, until this one does.
+
+        None in the lowest layer. Self-attention and cross-attention have a line each.
+        """
+        return (_BELOW.get() or {}).get(self.crosses)
+
+    def hand_up(self, found: Any) -> None:
+        """Leave something for the layer above. Raises ValueError where no stack carries it."""
+        handed = _BELOW.get()
+        if handed is None:
+            raise ValueError(
+                "a core hands something up, and nobody carries it; call the whole Stack, or its "
+                "blocks within `with levels():`"
+            )
+        handed[self.crosses] = found
 
     def joined(self, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
         """The kept K and V with these behind them, and kept in turn: what most cores keep.
@@ -165,6 +220,11 @@ class Dense(nn.Module):
     nothing. `positions(Lq, Lk)` says where queries and keys stand, also with a cache.
     """
 
+    scores: Callable[[Tensor, Where], Tensor] | None = None
+    """What becomes of Q Kᵀ/√d_head + bias, (b, h, Lq, Lk), before the pattern and the softmax. With
+    it, or `mix`, attention makes all L² scores; None leaves them to the fused kernel."""
+    mix: Callable[[Tensor, Where], Tensor] | None = None
+    """What becomes of A before it weighs the values."""
     reads_weights = False  # True where `values` is overridden: attention then makes all L² weights
 
     def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
@@ -200,11 +260,16 @@ class Dense(nn.Module):
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         """What is left when queries and keys are turned and the kept keys are there."""
         bias, asked = self.bias(Q, K), where.weights or self.reads_weights
-        return heads_attention(Q, K, V, where.pattern, bias, where.real, asked)
+        scores, mix = (step and _told(step, where) for step in (self.scores, self.mix))
+        return heads_attention(Q, K, V, where.pattern, bias, where.real, asked, scores, mix)
 
     def cost(self, pattern: Pattern, L: int, d: int, h: int) -> Cost:
         """Pairs, FLOPs and bytes of scores and values for L positions, d numbers in h heads."""
         return FULL.cost(L, d, h)
+
+
+def _told(step: Callable[[Tensor, Where], Tensor], where: Where) -> Callable[[Tensor], Tensor]:
+    return lambda x: step(x, where)
 
 
 class Sparse(Dense):

@@ -192,8 +192,8 @@ CASE = Case(
         ),
         (
             "copied states that are not normalised",
-            "F.linear(block.norms[0](X), W, b)",
-            "F.linear(X, W, b)",
+            "block.norms[0](X))  # nobody asks",
+            "X)  # nobody asks",
         ),
     ],
 )

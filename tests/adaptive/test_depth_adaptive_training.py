@@ -56,9 +56,9 @@ def test_weights_and_limits() -> None:
         aligned_loss(model, x, y, (1, 2, 5)), (losses * torch.tensor([1, 2, 5])).sum() / 8
     )
     torch.testing.assert_close(aligned_loss(model, x, y, (0, 0, 3)), plain(model, x, y))
-    thirds = aligned_loss(model, x, y, (0.1, 0.2, 0.4))  # in doubles, as the model is
-    wanted = (losses * torch.tensor([0.1, 0.2, 0.4]).double().new_tensor([0.1, 0.2, 0.4])).sum()
-    torch.testing.assert_close(thirds, wanted / 0.7, atol=1e-14, rtol=1e-14)
+    shares = torch.tensor([0.1, 0.3, 0.7], dtype=torch.float64)  # in doubles, as the model is
+    found = aligned_loss(model, x, y, shares.tolist())
+    torch.testing.assert_close(found, (losses * shares).sum() / 1.1, atol=1e-14, rtol=1e-14)
     one, x, y = model_and_text(N=1)
     torch.testing.assert_close(aligned_loss(one, x, y), plain(one, x, y))
     drawn = mixed_loss(one, x, y, Generator().manual_seed(0), M=2)

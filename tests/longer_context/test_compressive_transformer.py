@@ -79,9 +79,10 @@ def test_what_is_squeezed_is_what_left() -> None:
 
 def test_usage_is_the_weight_that_memories_got() -> None:
     gpt = model("most used", m=8)
-    attend, weights = gpt.stack.blocks[0].attend, list[Tensor]()
-    attend.see = weights.append
-    _, cache = read(gpt, TEXT[:, :12], 4)
+    attend, weights, cache = gpt.stack.blocks[0].attend, list[Tensor](), dict[Any, Any]()
+    for segment in TEXT[:, :12].split(4, 1):
+        weights.append(attention_of(gpt, segment, cache))
+        gpt(segment, cache)
     wanted = weights[2][..., :8].sum((1, 2))
     wanted[:, :4] += weights[1][..., :4].sum((1, 2))
     q = cache[attend].state
@@ -216,8 +217,8 @@ CASE = Case(
         ),
         (
             "queries of the compression loss that teach the model",
-            "attend.W_qkv.weight.detach()",
-            "attend.W_qkv.weight",
+            "            p.requires_grad_(False)\n",
+            "            p.requires_grad_(True)\n",
         ),
         (
             "rows that leave before a group is full",

@@ -171,8 +171,8 @@ CASE = Case(
     mutants=[
         (
             "DA without its clip",
-            "    return (Q @ K.mT).relu() * f",
-            "    return (Q @ K.mT) * f",
+            "    return s.relu() * rescale",
+            "    return s * rescale",
         ),
         (
             "DA's curve does not begin at 1",

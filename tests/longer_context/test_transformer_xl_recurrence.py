@@ -286,8 +286,8 @@ CASE = Case(
         ),
         (
             "a memory that gets a gradient",
-            "self.followed(kept.state, X.detach(), A)",
-            "self.followed(kept.state, X, A)",
+            "self.followed(where.state, X.detach(), A)",
+            "self.followed(where.state, X, A)",
         ),
         (
             "a memory that takes places for distances",

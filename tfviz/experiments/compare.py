@@ -118,11 +118,10 @@ def blocks_without_bias(layers: Sequence[Pattern], d: int, h: int, **attention: 
     Weights are drawn in the order in which they are used.
     """
     with torch.random.fork_rng(devices=[]):
-        stack = Stack(len(layers), d, h, **attention)
-    for block, pattern in zip(stack.blocks, layers, strict=True):
+        stack = Stack(len(layers), d, h, layer=lambda n: {"pattern": layers[n]}, **attention)
+    for block in stack.blocks:
         assert isinstance(block, Block)
         attend = block.attend
-        attend.pattern = pattern
         attend.W_qkv = nn.Linear(d, sum(attend.widths), bias=False)
         attend.W_o = nn.Linear(d, d, bias=False)
         for name in ("W_1", "W_2"):
@@ -199,10 +198,7 @@ class Task:
 
 def _gpt(task: str, pattern: Sequence[Pattern] = LAYERS * (causal(),), **told: Any) -> GPT:
     vocab = len(data.characters()[1]) if task == "text" else SYMBOLS
-    gpt = GPT(vocab, WIDTH, HEADS, LAYERS, **told)
-    for block, own in zip(gpt.stack.blocks, pattern, strict=True):
-        cast(Block, block).attend.pattern = own
-    return gpt
+    return GPT(vocab, WIDTH, HEADS, LAYERS, layer=lambda n: {"pattern": pattern[n]}, **told)
 
 
 def _text_loss(seed: int, steps: int) -> Loss:

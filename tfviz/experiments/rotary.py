@@ -132,7 +132,7 @@ def clocks(trained: GPT, rows: Int[Tensor, "n L"]) -> dict[str, Any]:
     for block in trained.stack.blocks:
 
         def look(attend: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
-            Q, K, _ = map(attend._heads, attend.W_qkv(inputs[0]).split(attend.widths, -1))
+            Q, K, _ = attend.project(inputs[0], None)
             q, k = (x.unflatten(-1, (-1, 2)).norm(dim=-1).mean((0, 2)) for x in (Q, K))
             seen.append(q * k)
 

@@ -29,6 +29,7 @@ from tfviz.longer_context.transformer_xl_recurrence import (
     streams,
     transformer_xl,
 )
+from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
 from tfviz.position.sinusoidal_pe import sinusoids
 from tfviz.training import seeded, train
@@ -58,11 +59,20 @@ FIXED: dict[str, squeezing.Compress] = {
     "mean": squeezing.mean_pool,
     "most used": squeezing.most_used,
 }
+
+
+def convolution() -> squeezing.Conv:
+    """With the weights of the stored runs, which drew those of an attention behind each of them."""
+    made = squeezing.Conv(WIDTH, C)
+    MultiHeadAttention(WIDTH, HEADS)
+    return made
+
+
 EQUALS: dict[str, tuple[int, int, Callable[[], squeezing.Compress]]] = {
     "16 rows": (16, 0, lambda: squeezing.mean_pool),
     "32 rows": (32, 0, lambda: squeezing.mean_pool),
     "16 rows, 16 means": (16, 16, lambda: squeezing.mean_pool),
-    "16 rows, 16 by convolution": (16, 16, lambda: squeezing.Conv(WIDTH, C)),
+    "16 rows, 16 by convolution": (16, 16, convolution),
 }
 
 

@@ -42,8 +42,9 @@ ORDERS: dict[str, Sequence[Sequence[int]]] = {
 }
 
 
-def gpt(layers: int, core: Any) -> GPT:
-    return GPT(len(data.characters()[1]), WIDTH, HEADS, layers, Learned(L, WIDTH), core=core)
+def gpt(layers: int, core: Any, **more: Any) -> GPT:
+    vocab = len(data.characters()[1])
+    return GPT(vocab, WIDTH, HEADS, layers, Learned(L, WIDTH), core=core, **more)
 
 
 def spans(model: GPT) -> list[list[float]]:
@@ -75,9 +76,8 @@ def learn(config: dict[str, Any], seed: int) -> dict[str, Any]:
 def scaled(config: dict[str, Any], seed: int) -> dict[str, Any]:
     """Nats per held-out letter with fixed windows."""
     order = ORDERS[config["order"]]
-    model = seeded(seed, lambda: gpt(len(order), Dense))
-    for block, scales in zip(model.stack.blocks, order, strict=True):
-        cast(Block, block).attend.pattern = multi_scale(scales)
+    told = lambda n: {"pattern": multi_scale(order[n])}  # noqa: E731
+    model = seeded(seed, lambda: gpt(len(order), Dense, layer=told))
     training, held_out = data.split(data.characters()[0])
     nats = next_token(training, BATCH, L)
     train(model, nats, config["steps"], rate=RATE, seed=seed, progress=False)

@@ -25,6 +25,8 @@ the memory, c times as near as they were said; so in both codes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -33,7 +35,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz.cores import Cache, outside_inference, same_texts
-from tfviz.longer_context.transformer_xl_recurrence import Recurrent, replaced
+from tfviz.longer_context.transformer_xl_recurrence import Recurrent
 from tfviz.models.blocks import MultiHeadAttention, Seq
 from tfviz.models.gpt import GPT
 from tfviz.position.xl_relative import xl
@@ -103,16 +105,18 @@ class Compressive(Recurrent):
     """Multi-head attention over [squeezed; memory; segment]; `compress` is f_c."""
 
     def __init__(
-        self, d: int, h: int, *, m: int, m_c: int, c: int, compress: Compress, **attention: Any
-    ) -> None:
+        self, d: int, h: int, *, m: int, m_c: int, c: int, compress: Compress = mean_pool,
+        **attention: Any,
+    ) -> None:  # fmt: skip
         super().__init__(d, h, m=m, **attention)
         self.m_c, self.c = _arguments.integer("m_c", m_c, 0), _arguments.integer("c", c, 1)
-        self.compress = compress
+        self.squeeze_by(compress)
+
+    def squeeze_by(self, compress: Compress) -> None:
+        """Take this f_c. Raises ValueError for a convolution of another c."""
         if isinstance(compress, Conv):
             compress.check(self.c)
-
-    def asks(self) -> bool:
-        return super().asks() or self.compress is most_used
+        self.compress, self.asks = compress, compress is most_used
 
     def past(self, state: Any, X: Seq) -> Seq:
         if state is None:
@@ -141,17 +145,35 @@ def compressive_transformer(
     vocab: int, d: int, h: int, N: int, *, m: int, m_c: int, c: int,
     compress: Callable[[], Compress], **more: Any,
 ) -> GPT:  # fmt: skip
-    """A GPT with two memories; compress() makes f_c for each layer."""
-    sizes = {"m": m, "m_c": m_c, "c": c}
-    model = GPT(vocab, d, h, N, **{"core": xl(h, d // h)} | more)
-    return replaced(model, lambda **a: Compressive(d, h, compress=compress(), **sizes, **a))
+    """A GPT with two memories; compress() makes f_c for each layer.
+
+    They are made last: with one seed, all models begin alike, whatever their f_c.
+    """
+    attend = partial(Compressive, m=m, m_c=m_c, c=c)
+    model = GPT(vocab, d, h, N, **{"core": xl(h, d // h), "attend": attend} | more)
+    for module in model.modules():
+        if isinstance(module, Compressive):
+            module.squeeze_by(compress())
+    return model
+
+
+@contextmanager
+def held(module: nn.Module) -> Iterator[None]:
+    """What is computed while this lasts does not teach the module."""
+    taught = [p for p in module.parameters() if p.requires_grad]
+    try:
+        for p in taught:
+            p.requires_grad_(False)
+        yield
+    finally:
+        for p in taught:
+            p.requires_grad_()
 
 
 def content_attention(attend: MultiHeadAttention, X: Seq, rows: Seq) -> Seq:
     """What the rows of X find in `rows` by content alone, (b, L, d), by weights held fixed."""
-    d, W, bias = X.shape[-1], attend.W_qkv.weight.detach(), attend.W_qkv.bias.detach()
-    Q = attend._heads(F.linear(X, W[:d], bias[:d]))
-    K, V = map(attend._heads, F.linear(rows, W[d:], bias[d:]).chunk(2, -1))
+    with held(attend):
+        Q, K, V = attend.project(X, rows)
     out = F.scaled_dot_product_attention(Q, K, V, enable_gqa=attend.h != attend.h_kv)
     return out.transpose(1, 2).flatten(2)
 

@@ -16,6 +16,7 @@ weight of 0: a suppressed key keeps e⁰ = 1 in the softmax. Here α and β begi
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
-from tfviz.attention import attention, heads_attention
+from tfviz.attention import attention
 from tfviz.cores import Dense, Where, positions
 
 
@@ -39,17 +40,25 @@ def rescale(n: Tensor, alpha: Any, beta: Any) -> Tensor:
     return (F.softplus(beta) - F.softplus(beta - alpha * n)).exp()
 
 
+def rescaled(
+    s: Float[Tensor, "*heads Lq Lk"],
+    alpha: Float[Tensor, "*#heads"],
+    beta: Float[Tensor, "*#heads"],
+) -> Float[Tensor, "*heads Lq Lk"]:
+    """ReLU(s) ⊙ f(α|i − j|; β) of scores s; the queries are the last Lq of the Lk positions."""
+    i, j = positions(s.shape[-2], s.shape[-1], s.device)
+    n = (i - j).abs().to(s.dtype)
+    return s.relu() * rescale(n, *(x[..., None, None].to(s.dtype) for x in (alpha, beta)))
+
+
 def da_scores(
     Q: Float[Tensor, "*heads Lq d_head"],
     K: Float[Tensor, "*heads Lk d_head"],
     alpha: Float[Tensor, "*#heads"],
     beta: Float[Tensor, "*#heads"],
 ) -> Float[Tensor, "*heads Lq Lk"]:
-    """ReLU(Q Kᵀ) ⊙ f(α|i − j|; β) / √d_head; the queries are the last Lq of the Lk positions."""
-    i, j = positions(Q.shape[-2], K.shape[-2], Q.device)
-    n = (i - j).abs().to(Q.dtype)
-    f = rescale(n, alpha[..., None, None], beta[..., None, None])
-    return (Q @ K.mT).relu() * f / Q.shape[-1] ** 0.5
+    """ReLU(Q Kᵀ) ⊙ f(α|i − j|; β) / √d_head."""
+    return rescaled(Q @ K.mT / Q.shape[-1] ** 0.5, alpha, beta)
 
 
 def da_attention(
@@ -70,15 +79,7 @@ def da_attention(
                 f"{name} has shape {tuple(x.shape)}, Q {tuple(Q.shape)} has {heads} heads; give "
                 "one number for each"
             )
-    dtype, kind = Q.dtype, torch.promote_types(Q.dtype, torch.float32)
-    Q, K, V, alpha, beta = (x.to(kind) for x in (Q, K, V, alpha, beta))  # as DA.attend does
-    out, A = attention(*_silent(Q, K), V, pattern, bias=da_scores(Q, K, alpha, beta))
-    return out.to(dtype), A.to(dtype)
-
-
-def _silent(Q: Tensor, K: Tensor) -> tuple[Tensor, Tensor]:
-    """Queries and keys whose scores are 0, so that the bias is all there is."""
-    return Q.new_zeros(*Q.shape[:-1], 1), K.new_zeros(*K.shape[:-1], 1)
+    return attention(Q, K, V, pattern, scores=partial(rescaled, alpha=alpha, beta=beta))
 
 
 class DA(Dense):
@@ -93,15 +94,8 @@ class DA(Dense):
         if Q.shape[1] != len(self.alpha):
             raise ValueError(f"α is for {len(self.alpha)} heads, Q has {Q.shape[1]}; give DA them")
 
-    def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
-        real, dtype = where.real, Q.dtype
-        if dtype in (torch.float16, torch.bfloat16):  # products of their largest numbers overflow
-            Q, K, V = Q.float(), K.float(), V.float()
-        heads = K.repeat_interleave(Q.shape[1] // K.shape[1], 1)
-        scores = da_scores(Q, heads, *(x.to(Q.dtype) for x in (self.alpha, self.beta)))
-        none = _silent(Q, K)
-        out, A = heads_attention(*none, V, where.pattern, scores, real, where.weights)
-        return out.to(dtype), None if A is None else A.to(dtype)
+    def scores(self, s: Tensor, where: Where) -> Tensor:
+        return rescaled(s, self.alpha, self.beta)
 
 
 def da(h: int) -> Callable[[], DA]:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import torch
@@ -123,14 +122,14 @@ def memorizing_transformer(
     """A GPT whose `layer` has a memory of m pairs; the others see the window, with T5's biases
     unless `local` makes something else."""
     layer = range(N)[_arguments.integer("layer", layer, -N, N - 1)]
-    made = count()
 
-    def core() -> Memorizing:
-        own = m if next(made) == layer else 0
-        bias = local or t5_bias(h)
-        return Memorizing(h, d // h, m=own, k=k, window=window, local=bias, search=search)
+    def told(n: int) -> dict[str, Any]:
+        sizes = {"m": m if n == layer else 0, "k": k, "window": window}
+        return {
+            "core": lambda: Memorizing(h, d // h, local=local or t5_bias(h), search=search, **sizes)
+        }
 
-    return GPT(vocab, d, h, N, core=core, **more)
+    return GPT(vocab, d, h, N, layer=told, **more)
 
 
 def remembering(model: nn.Module) -> Memorizing:

@@ -22,7 +22,7 @@ Segments stream through a GPT with the cache that also keeps keys and values, in
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -31,7 +31,7 @@ from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
 from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where, same_texts
-from tfviz.models.blocks import Block, Memory, MultiHeadAttention, Real, Seq, Tokens
+from tfviz.models.blocks import Memory, MultiHeadAttention, Seq, Tokens
 from tfviz.models.gpt import GPT
 from tfviz.patterns.pattern import Pattern
 from tfviz.position.xl_relative import xl
@@ -51,33 +51,27 @@ class Recurrent(MultiHeadAttention):
         if not isinstance(self.core, Dense):
             raise ValueError(f"core = {self.core!r}; a memory needs one that is made from Dense")
 
-    def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
-        if memory is not None or real is not None:
+    asks = False  # whether what is kept depends on A
+
+    def attended(self, X: Seq, memory: Memory, where: Where) -> tuple[Tensor, Tensor | None]:
+        if where.crosses or where.real is not None:
             raise ValueError(
                 "segments of one text have no padding and read no other sequence; leave out real "
                 "and memory"
             )
-        kept = Kept() if cache is None else cache.get(self, Kept())
-        past = self.past(kept.state, X)  # (b, n, d), gets no gradient
-        n, d = past.shape[1], X.shape[-1]
-        if cache is not None:
-            _check_distances(self.pattern, kept.length, n, X.shape[1])
-        W, bias = self.W_qkv.weight, self.W_qkv.bias
-        Q = self._heads(F.linear(X, W[:d], bias[:d]))
-        both = F.linear(torch.cat([past, X], 1), W[d:], bias[d:])
-        K, V = map(self._heads, both.chunk(2, -1))  # (b, h_kv, n + L, d_head)
+        past = self.past(where.state, X)  # (b, n, d), gets no gradient
+        n = past.shape[1]
+        if where.keep:
+            _check_distances(self.pattern, where.start, n, X.shape[1])
+        Q, K, V = self.project(X, torch.cat([past, X], 1))  # n + L keys and values
         assert isinstance(self.core, Dense)
         before = (self.core.turn(K[:, :, :n], 0), V[:, :, :n])
-        where = Where(self.pattern, n, weights=self.asks(), state=before)
-        out, A = self.core(Q, K[:, :, n:], V[:, :, n:], where)
-        if self.see:
-            self.see(A)
-        if cache is not None:
-            cache[self] = Kept(kept.length + X.shape[1], self.followed(kept.state, X.detach(), A))
-        return self.W_o(out.transpose(1, 2).flatten(2))
-
-    def asks(self) -> bool:
-        return self.see is not None
+        weights = where.weights or self.asks
+        inside = Where(self.pattern, n, weights=weights, state=before)
+        heads, A = self.core(Q, K[:, :, n:], V[:, :, n:], inside)
+        if where.keep:
+            where.keep(self.followed(where.state, X.detach(), A))
+        return heads, A
 
     def past(self, state: Any, X: Seq) -> Seq:
         """The rows before the segment that it reads."""
@@ -110,18 +104,7 @@ def _check_distances(pattern: Pattern, start: int, n: int, L: int) -> None:
 
 def transformer_xl(vocab: int, d: int, h: int, N: int, m: int, **more: Any) -> GPT:
     """A GPT whose attentions remember m rows, with relative positions unless `core` is another."""
-    more = {"core": xl(h, d // h)} | more
-    return replaced(GPT(vocab, d, h, N, **more), lambda **a: Recurrent(d, h, m=m, **a))
-
-
-def replaced(model: GPT, make: Callable[..., MultiHeadAttention]) -> GPT:
-    """The model with other attentions of the same weights: `make(core, pattern, h_kv)` of each."""
-    for block in model.stack.blocks:
-        assert isinstance(block, Block)
-        old = block.attend
-        block.attend = make(core=lambda old=old: old.core, pattern=old.pattern, h_kv=old.h_kv)
-        block.attend.load_state_dict(old.state_dict(), strict=False)
-    return model
+    return GPT(vocab, d, h, N, **{"core": xl(h, d // h), "attend": partial(Recurrent, m=m)} | more)
 
 
 def reach(N: int, m: int, L: int) -> int:

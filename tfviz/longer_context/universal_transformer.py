@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.cores import Cache, Kept
+from tfviz.cores import Cache, Kept, levels
 from tfviz.longer_context.ut_time_position_signal import TimePosition
 from tfviz.models.blocks import Block, Memory, Real, Seq, Stack, post_norm
 
@@ -52,6 +52,7 @@ class Universal(nn.Module):
             return X
         return X + self.signal.place(i).to(X) + self.signal.step(t).to(X)
 
+    @levels()
     def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
         kept = (cache or {}).get(self, Kept())
         i = torch.arange(kept.length, kept.length + X.shape[1], device=X.device)

@@ -29,10 +29,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.cores import CAUSAL, FULL, Cache, Dense
+from tfviz.cores import CAUSAL, FULL, Cache, Dense, levels
 from tfviz.longer_context.act import Pondered, ponder
 from tfviz.longer_context.universal_transformer import Model, Universal, post_norm, universal
-from tfviz.models.blocks import Memory, Real, Seq
+from tfviz.models.blocks import Memory, MultiHeadAttention, Real, Seq
 
 
 class Halting(Universal):
@@ -54,6 +54,7 @@ class Halting(Universal):
         nn.init.constant_(self.halt.bias, _arguments.real("bias", bias))
         self.pondered: Pondered | None = None
 
+    @levels()
     def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
         if cache is not None:
             raise ValueError(
@@ -71,8 +72,10 @@ class Halting(Universal):
     def _computes_all(self) -> bool:
         block = self.block
         simple = block.order is post_norm and type(block.attend.core) is Dense and not block.cross
-        plain = block.attend.pattern in (CAUSAL, FULL) and block.attend.see is None
-        return not (self.compact and self.freeze and simple and plain)
+        attend = block.attend
+        plain = attend.pattern in (CAUSAL, FULL) and not attend.watched
+        own = type(attend) is MultiHeadAttention and not isinstance(attend.project, nn.Module)
+        return not (self.compact and self.freeze and simple and plain and own)
 
     def _halts(self, new: Tensor) -> Tensor:
         return self.halt(new).sigmoid().squeeze(-1)
@@ -94,12 +97,16 @@ class Halting(Universal):
     def _few(self, real: Real, shape: tuple[int, int]) -> Any:
         """Only the rows that run; keys and values of the others are those they had."""
         (b, L), block, attend = shape, self.block, self.block.attend
-        W, bias, d = attend.W_qkv.weight, attend.W_qkv.bias, attend.W_o.in_features
+        W, d = attend.W_qkv.weight, attend.W_o.in_features
+        nobody = W.new_zeros(1, 0, d)
         i = torch.arange(L, device=W.device)
         place = W.new_zeros(L, d) if self.signal is None else self.signal.place(i).to(W)
         allowed = (i <= i[:, None]) if attend.pattern == CAUSAL else i[:, None] >= 0
         seen = allowed if real is None else allowed & real[:, None]  # (L, L), or (b, L, L)
         kept, fresh = W.new_zeros(b * L, sum(attend.widths[1:])), W.new_zeros(0, dtype=torch.long)
+
+        def rows(Y: Tensor) -> Tensor:  # (1, h, r, d_head) → (r, h·d_head)
+            return Y[0].transpose(0, 1).flatten(1)
 
         def step(s: Tensor, t: int, running: Tensor) -> tuple[Tensor, Tensor]:
             nonlocal kept, fresh
@@ -108,22 +115,22 @@ class Halting(Universal):
             X = s[running] + place[at]
             moved = F.linear(when, W)  # what the step adds to each query, key and value
             fresh = running if t == 1 else fresh  # states that the step before has made
-            made = F.linear(s[fresh] + place[fresh % L], W[d:], bias[d:])
-            kept, fresh = kept.index_copy(0, fresh, made.to(kept)), running
+            _, K, V = attend.project(nobody, (s[fresh] + place[fresh % L])[None])
+            made = torch.cat([rows(K), rows(V)], 1).to(kept)
+            kept, fresh = kept.index_copy(0, fresh, made), running
             K, V = (kept + moved[d:].to(kept)).view(b, L, -1).split(attend.widths[1:], -1)
             # rows of a text stand side by side, filled up to the text with most
             slot = torch.arange(len(running), device=text.device)
             slot = slot - torch.searchsorted(text, text)
             most = int(slot.max()) + 1
-            asks = F.linear(X, W[:d], bias[:d]) + moved[:d]
+            asks = rows(attend.project(X[None], nobody)[0]) + moved[:d]
             Q = X.new_zeros(b, most, d).index_put((text, slot), asks.to(X))
             mask = torch.ones(b, most, L, dtype=torch.bool, device=text.device)
             mask[text, slot] = seen[at] if seen.dim() == 2 else seen[text, at]
-            heads = attend._heads
-            same = partial(torch.repeat_interleave, repeats=attend.h // attend.h_kv, dim=1)
-            out = F.scaled_dot_product_attention(
-                heads(Q), same(heads(K)), same(heads(V)), mask[:, None]
-            ).transpose(1, 2).flatten(2)[text, slot]  # fmt: skip
+            Q, K, V = (Y.unflatten(-1, (-1, attend.d_head)).transpose(1, 2) for Y in (Q, K, V))
+            K, V = (Y.repeat_interleave(attend.h // attend.h_kv, 1) for Y in (K, V))
+            out = F.scaled_dot_product_attention(Q, K, V, mask[:, None])
+            out = out.transpose(1, 2).flatten(2)[text, slot]
             A = block.order(X + when, lambda _: attend.W_o(out), block.norms[0])
             new = block.order(A, block.feed, block.norms[-1])
             return new, self._halts(new)

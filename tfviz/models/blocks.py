@@ -9,7 +9,7 @@ torch.Size([1, 5, 8])
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +24,7 @@ from tfviz.cores import (
     Kept,
     Make,
     Where,
+    levels,
     outside_inference,
     stored_before_cores,
 )
@@ -34,14 +35,27 @@ Seq = Float[Tensor, "b L d"]
 Memory = Seq | None  # what an encoder made of the source
 Real = Bool[Tensor, "b Lk"] | None  # which keys are real; False at padding
 Layer = Callable[[Tensor], Tensor]
+Project = Callable[[Seq, Memory], tuple[Tensor, Tensor, Tensor]]
+
+
+class Seen(NamedTuple):
+    """What an attention did in its last call: A, if its core made one, and what each head found."""
+
+    A: Float[Tensor, "b h Lq Lk"] | None
+    heads: Float[Tensor, "b h Lq d_head"]
 
 
 class MultiHeadAttention(nn.Module):
-    """[head_1; …; head_h] W^o, head_n = softmax(Q_n K_nᵀ/√d_head) V_n; h_kv heads for K and V."""
+    """[head_1; …; head_h] W^o, head_n = softmax(Q_n K_nᵀ/√d_head) V_n; h_kv heads for K and V.
+
+    `project` and `join` make what stands in the place of W_qkv, (X, memory or None) → Q, K, V, and
+    of W^o, (b, h, L, d_head) → (b, L, d).
+    """
 
     def __init__(
-        self, d: int, h: int, *, core: Make = Dense, pattern: Any = FULL, h_kv: int = 0
-    ) -> None:
+        self, d: int, h: int, *, core: Make = Dense, pattern: Any = FULL, h_kv: int = 0,
+        project: Callable[[], Project] | None = None, join: Callable[[], Layer] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         h, h_kv = integer("h", h, 1), integer("h_kv", h_kv or h, 1)
         if d % h or h % h_kv:
@@ -49,33 +63,51 @@ class MultiHeadAttention(nn.Module):
         self.h, self.h_kv, self.d_head = h, h_kv, d // h
         self.pattern, self.core = pattern or FULL, core()  # which may be another mechanism
         self.widths = [d, h_kv * self.d_head, h_kv * self.d_head]  # of Q, K, V, from one product
-        self.W_qkv, self.W_o = nn.Linear(d, sum(self.widths)), nn.Linear(d, d)
-        self.see: Callable[[Tensor | None], None] | None = None  # who wants A, as the core made it
+        self.project: Project = project() if project else self._one_product
+        if not project:
+            self.W_qkv = nn.Linear(d, sum(self.widths))
+        self.join: Layer = join() if join else self._side_by_side
+        if not join:
+            self.W_o = nn.Linear(d, d)
+        self.watched, self.seen = False, cast(Seen | None, None)  # `watched` in `use` turns it on
         self.register_load_state_dict_pre_hook(stored_before_cores)
 
     def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
         """X asks itself, or `memory` if there is one. With a cache, X is what comes after it."""
         kept, new = (cache or {}).get(self, Kept()), list[Any]()
-        asked, keep = self.see is not None, None if cache is None else new.append
-        where = Where(self.pattern, kept.length, memory is not None, real, asked, kept.state, keep)
-        if memory is None:
-            Q, K, V = map(self._heads, self.W_qkv(X).split(self.widths, -1))  # (b, h, L, d_head)
-        else:  # which stays the same from token to token
-            d, W, b = X.shape[-1], self.W_qkv.weight, self.W_qkv.bias
-            Q = self._heads(F.linear(X, W[:d], b[:d]))
-            K, V = outside_inference(kept.state) or map(
-                self._heads, F.linear(memory, W[d:], b[d:]).chunk(2, -1)
-            )
-            new.append((K, V))
-        out, A = self.core(Q, K, V, where)
-        if self.see:
-            self.see(A)
+        crosses, keep = memory is not None, None if cache is None else new.append
+        where = Where(self.pattern, kept.length, crosses, real, self.watched, kept.state, keep)
+        heads, A = self.attended(X, memory, where)
+        if self.watched:
+            self.seen = Seen(A, heads)
         if cache is not None:
             cache[self] = kept.followed_by(new, X.shape[1])
-        return self.W_o(out.transpose(1, 2).flatten(2))
+        return self.join(heads)
 
-    def _heads(self, X: Seq) -> Float[Tensor, "b h L d_head"]:
-        return X.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
+    def attended(self, X: Seq, memory: Memory, where: Where) -> tuple[Tensor, Tensor | None]:
+        """(heads, A), before W^o."""
+        if memory is None:
+            return self.core(*self.project(X, None), where)
+        # keys and values of a memory stay the same from token to token
+        Q, K, V = self.project(X, memory if where.state is None else memory[:, :0])
+        K, V = outside_inference(where.state) or (K, V)
+        if where.keep:
+            where.keep((K, V))
+        return self.core(Q, K, V, where)
+
+    def _one_product(self, X: Seq, memory: Memory = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Q of X, and K and V of X, or of `memory`."""
+        d, W = self.widths[0], list(self.W_qkv.parameters())  # the matrix, and its bias
+        if memory is None:
+            Q, K, V = self.W_qkv(X).split(self.widths, -1)
+        else:
+            Q = F.linear(X, *(x[:d] for x in W))
+            K, V = F.linear(memory, *(x[d:] for x in W)).chunk(2, -1)
+        Q, K, V = (Y.unflatten(-1, (-1, self.d_head)).transpose(1, 2) for Y in (Q, K, V))
+        return Q, K, V  # (b, h, L, d_head), (b, h_kv, L, d_head) both
+
+    def _side_by_side(self, heads: Float[Tensor, "b h L d_head"]) -> Seq:
+        return self.W_o(heads.transpose(1, 2).flatten(2))
 
 
 class FeedForward(nn.Sequential):
@@ -94,35 +126,53 @@ def post_norm(X: Tensor, F: Layer, LN: Layer) -> Tensor:
 
 
 class Block(nn.Module):
-    """Self-attention, cross-attention if it `crosses`, feed-forward; each in a skip, by `order`."""
+    """Self-attention, cross-attention if it `crosses`, feed-forward; each in a skip, by `order`.
+
+    An order with weights is a class of modules, made as order(d) for each of them.
+    """
 
     def __init__(
         self, d: int, h: int, order: Any = pre_norm, *, crosses: bool = False, d_ff: int = 0,
-        phi: Callable[[], nn.Module] = nn.GELU, **attention: Any,
+        phi: Callable[[], nn.Module] = nn.GELU,
+        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention, **attention: Any,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.attend, self.order = MultiHeadAttention(d, h, **attention), order
+        self.attend, self.order = attend(d, h, **attention), order
         self.cross = MultiHeadAttention(d, h, h_kv=self.attend.h_kv) if crosses else None
         self.feed = FeedForward(d, d_ff or 4 * d, phi())
         self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(2 + crosses))
+        if isinstance(order, nn.Module):
+            raise TypeError("order is one module for all sublayers; give its class, made for each")
+        self.orders: Any = [order] * len(self.norms)
+        if isinstance(order, type):
+            self.orders = nn.ModuleList(order(d) for _ in self.norms)
 
     def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
         """`real` is about the keys of the memory if there is one, else about X."""
         own, cross = None if self.cross else real, self.cross
-        X = self.order(X, lambda X: self.attend(X, None, own, cache), self.norms[0])
+        X = self.orders[0](X, lambda X: self.attend(X, None, own, cache), self.norms[0])
         if cross is not None:
-            X = self.order(X, lambda X: cross(X, memory, real, cache), self.norms[1])
-        return self.order(X, self.feed, self.norms[-1])
+            X = self.orders[1](X, lambda X: cross(X, memory, real, cache), self.norms[1])
+        return self.orders[-1](X, self.feed, self.norms[-1])
 
 
 class Stack(nn.Module):
-    """N blocks. In pre-norm order the sum that leaves the last one is normalised too."""
+    """N blocks. In pre-norm order the sum that leaves the last one is normalised too.
 
-    def __init__(self, N: int, d: int, h: int, order: Any = pre_norm, **block: Any) -> None:
+    `layer(n)` gives what block n = 0, 1, … is told besides what all are, `block` makes it.
+    """
+
+    def __init__(
+        self, N: int, d: int, h: int, order: Any = pre_norm, *,
+        block: Callable[..., nn.Module] = Block,
+        layer: Callable[[int], dict[str, Any]] = lambda n: {}, **more: Any,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.blocks = nn.ModuleList(Block(d, h, order, **block) for _ in range(integer("N", N, 0)))
+        layers = range(integer("N", N, 0))
+        self.blocks = nn.ModuleList(block(d, h, order, **more | layer(n)) for n in layers)
         self.norm = nn.Identity() if order is post_norm else nn.LayerNorm(d)
 
+    @levels()  # what a core hands up, the next layer's finds below
     def forward(self, X: Seq, *rest: Any) -> Seq:
         for block in self.blocks:
             X = block(X, *rest)

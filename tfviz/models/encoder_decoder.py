@@ -19,10 +19,10 @@ class EncoderDecoder(nn.Module):
 
     def __init__(self, vocab: int, d: int, h: int, N: int, positions: Any = None, **more: Any):
         super().__init__()
-        more = {"order": post_norm, "phi": nn.ReLU} | more
+        options: dict[str, Any] = {"order": post_norm, "phi": nn.ReLU} | more
         self.embed = Embedding(vocab, d, positions, scale=d**0.5)  # one table for source and target
-        self.encoder = Stack(N, d, h, **more)
-        self.decoder = Stack(N, d, h, crosses=True, pattern=causal(), **more)
+        self.encoder = Stack(N, d, h, **options)
+        self.decoder = Stack(N, d, h, crosses=True, pattern=causal(), **options)
 
     def encode(self, s: Tokens, real: Real = None) -> Seq:
         return self.encoder(self.embed(s), None, real)

@@ -6,8 +6,8 @@ torch.Size([1, 5])
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,6 +20,46 @@ from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
 
 
+@contextmanager
+def watched(model: nn.Module) -> Iterator[dict[str, MultiHeadAttention]]:
+    """The attentions of a model by name; while this lasts each keeps what it did in its last call
+    as `seen`: its weights A and what its heads found, with gradients. Not for several threads."""
+    named = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+    before = {name: module.watched for name, module in named.items()}
+    for module in named.values():
+        module.watched = True
+    try:
+        yield named
+    finally:
+        for name, module in named.items():
+            module.watched = before[name]
+            module.seen = module.seen if before[name] else None
+
+
+def maps(model: nn.Module) -> dict[str, Float[Tensor, "b h Lq Lk"]]:
+    """A of every attention in the model's last call, by the module's name, with gradients.
+
+    Raises ValueError where nobody watches, or a core has no weights.
+    """
+    found = {}
+    for name, module in model.named_modules():
+        if not isinstance(module, MultiHeadAttention):
+            continue
+        if module.seen is None:
+            if module.watched:
+                continue  # it has not been called
+            raise ValueError(
+                f"nobody watches {name!r}; call the model within `with watched(model)`"
+            )
+        if module.seen.A is None:
+            core = module.core
+            raise ValueError(
+                f"{name!r}: {core!r} makes no weights; look at other attentions of the model"
+            )
+        found[name] = module.seen.A
+    return found
+
+
 @torch.no_grad()
 def attention_weights(
     model: nn.Module, *inputs: Any, **more: Any
@@ -29,18 +69,9 @@ def attention_weights(
     Nothing is computed by other code than in training: each core is asked for its weights.
     Raises ValueError where a core has none. Not for several threads.
     """
-    seen: dict[str, Tensor | None] = {}
-    named = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
-    for name, module in named.items():
-        module.see = partial(seen.__setitem__, name)
-    try:
+    with watched(model):
         model(*inputs, **more)
-    finally:
-        for module in named.values():
-            module.see = None
-    if none := [f"{name!r}: {named[name].core!r}" for name, A in seen.items() if A is None]:
-        raise ValueError(f"{none[0]} makes no weights; look at other attentions of the model")
-    return {name: A for name, A in seen.items() if A is not None}
+        return maps(model)
 
 
 def greedy(logits: Float[Tensor, "b vocab"]) -> Int[Tensor, "b"]:
