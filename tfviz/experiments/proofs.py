@@ -11,7 +11,8 @@ executed once. The new keys are adopted if each of these runs gives the numbers,
     or that the code which made the stored result gives on this machine, from its commit.
 
 Processors differ in the last digits, and training makes them large: so the second and the third.
-If one run gives other numbers nothing is adopted; then the experiment has to be run again.
+Where a run gives other numbers, the runs that share code with it and with no other stay stale and
+are to be made again; if all its code is shared with others, all of them.
 """
 
 from __future__ import annotations
@@ -72,36 +73,43 @@ def attempt(
     changed: Mapping[Task, frozenset[str]],
     execute: Callable[[Task], dict[str, Any]],
     tell: Callable[[str], None],
-) -> bool:
-    """Make runs again; True if all agree, and then the record has its proof and its witnesses.
+) -> frozenset[str]:
+    """Make runs again; the changed pieces of code with which all numbers stayed what they were.
 
-    `changed` has, for each stale run, the pieces of code that changed since the record.
+    `changed` has, for each stale run, the pieces that changed since the record, which gets the
+    proof and its witnesses. A piece that was only executed in a run with other numbers is not among
+    those that are returned.
     """
     kept, clocks = records.by_label(record), set(getattr(module, "CLOCKS", ()))
     seconds = {task: kept[label(task.run)]["provenance"]["seconds"] for task in changed}
-    shown = []
-    for task in cover(changed, {task: max(x, 0.1) for task, x in seconds.items()}):
+    agreeing: list[dict[str, Any]] = []
+    failed: list[Task] = []
+    chosen = cover(changed, {task: max(x, 0.1) for task, x in seconds.items()})
+    for task in chosen:
         name, done = label(task.run), execute(task)
         how = _agrees(module, task, done["result"], kept[name], record, clocks)
         tell(f"{task.experiment}: {name}  {how or 'OTHER NUMBERS'}  {_spent(done)} s")
         if how is None:
-            return False
-        shown.append({"run": name, "agrees with": how, "seconds": _spent(done)})
+            failed.append(task)
+            continue
+        agreeing.append({"run": name, "agrees with": how, "seconds": _spent(done)})
         witness = {**machine(), "result": digest(done["result"], clocks)}
         if witness not in record["witnesses"].setdefault(name, []):
             record["witnesses"][name].append(witness)
-    pieces = frozenset[str]().union(*changed.values())
-    record["proofs"].append(
-        {
-            "date": datetime.now(UTC).date().isoformat(),
-            "commit": commit_of(),
-            "processor": machine()["processor"],
-            "changed pieces": len(pieces),
-            "proven runs": len(changed),
-            "by": shown,
-        }
-    )
-    return True
+    proven = frozenset[str]().union(*(changed[x] for x in chosen if x not in failed))
+    if any(x for x in failed if changed[x] <= proven):
+        return frozenset()  # it executes nothing that others do not: so one of these is to blame
+    if proven:
+        record["proofs"].append(
+            {
+                "date": datetime.now(UTC).date().isoformat(),
+                "commit": commit_of(),
+                "processor": machine()["processor"],
+                "changed pieces": len(proven),
+                "by": agreeing,
+            }
+        )
+    return proven
 
 
 def _spent(done: Mapping[str, Any]) -> float:

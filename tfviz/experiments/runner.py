@@ -361,19 +361,21 @@ def prove(module: ModuleType, tell: Callable[[str], None] = print) -> bool:
     recorded = [task for task in found if label(task.run) in made]
     wanted = [task for task in recorded if reasons.get(task, CONFIGURED) != CONFIGURED]
     differences = {task: changed(task, record) for task in wanted}
-    if wanted and not proofs.attempt(module, record, differences, execute, tell):
-        return False
+    proven = proofs.attempt(module, record, differences, execute, tell) if wanted else frozenset()
+    adopted = [task for task in wanted if differences[task] <= proven]
     commit = commit_of() or "+"
-    for task in wanted:
+    for task in adopted:
         made[label(task.run)]["key"] = task.key
         if not commit.endswith("+"):
             made[label(task.run)]["provenance"]["proven at"] = commit
-    if wanted:
-        record["code"] = _code(recorded)
+    if adopted:
+        fresh = _code([task for task in recorded if task in adopted or task not in reasons])
+        left = {} if len(adopted) == len(reasons) else record["code"]
+        record["code"] = dict(sorted({**left, **fresh}.items()))
         records.store(found[0].experiment, record)
-    if len(wanted) < len(reasons):
-        tell(f"{module.__name__}: {len(reasons) - len(wanted)} runs are to be made, not proven")
-    return len(wanted) == len(reasons)
+    if len(adopted) < len(reasons):
+        tell(f"{module.__name__}: {len(reasons) - len(adopted)} runs are to be made")
+    return len(adopted) == len(reasons)
 
 
 def summary(done: Sequence[Done]) -> dict[str, Any]:
