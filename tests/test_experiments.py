@@ -12,9 +12,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ import torch
 import toy_experiment as toy
 
 from tfviz import experiments
-from tfviz.experiments import digits, reverse_copy, runner
+from tfviz.experiments import digits, norm_order, proofs, records, reverse_copy, runner
 from tfviz.experiments.runner import Run
 
 TESTS = Path(__file__).parent
@@ -42,7 +42,13 @@ def planned(count: int, **config: Any) -> list[Run]:
 
 
 def run(**options: Any) -> int:
-    chosen = {"again": False, "list": False, "workers": 0, "scheduler": None} | options
+    chosen = {
+        "again": False,
+        "list": False,
+        "prove": False,
+        "workers": 0,
+        "scheduler": None,
+    } | options
     return runner.run_all([toy], argparse.Namespace(**chosen))
 
 
@@ -86,6 +92,16 @@ def test_what_is_up_to_date_is_kept(results, tmp_path, capsys):
     assert experiments.load("toy_experiment")["sums"] == [10, 11, 12]
 
 
+def test_a_run_more_in_a_fresh_clone_is_made_alone(results, tmp_path):
+    log = tmp_path / "log"
+    planned(2, log=str(log))
+    assert run() == 0
+    fresh_clone(results)
+    planned(3, log=str(log))
+    assert run() == 0 and lines(log) == ["10 0", "10 1", "10 2"]
+    assert experiments.load("toy_experiment")["sums"] == [10, 11, 12]
+
+
 def test_another_configuration_is_another_run(tmp_path):
     log = tmp_path / "log"
     planned(2, log=str(log))
@@ -107,8 +123,8 @@ def test_a_broken_file_is_made_again(results, tmp_path):
     planned(1, log=str(log))
     assert run() == 0
     (results / "runs" / "toy_experiment" / "sum-0.json").write_text('{"key": "ab')
-    assert run() == 0 and len(lines(log)) == 1  # the collected result has the number and its key
-    (results / "toy_experiment.json").unlink()
+    assert run() == 0 and len(lines(log)) == 1  # the record has the result and its key
+    (results / "records" / "toy_experiment.json").unlink()
     assert run() == 0 and len(lines(log)) == 2
 
 
@@ -175,46 +191,6 @@ def test_provenance_of_runs_from_several_states_names_them_all():
     ]
 
 
-# --- the version of the code ----------------------------------------------------------------------
-
-
-def module(folder: Path, text: str) -> ModuleType:
-    made = ModuleType("written_here")
-    made.__file__ = str(folder / "written_here.py")
-    Path(made.__file__).write_text(text)
-    return made
-
-
-def test_comments_and_docstrings_do_not_make_another_version(tmp_path):
-    def version(text: str) -> str:
-        return runner.code_version(module(tmp_path, text))
-
-    one = version('"""What."""\n\ndef f(x):\n    """How."""\n    return x + 1  # why\n')
-    assert one == version("def f(x):\n\n    return (x + 1)\n")
-    assert one != version("def f(x):\n    return x + 2\n")
-    assert version('def f():\n    """How."""\n') == version("def f():\n    pass\n")
-    assert version("x = 'a'\n") != version("x = 'b'\n")  # only strings that stand alone
-
-
-def test_what_an_experiment_imports_belongs_to_its_version(tmp_path, monkeypatch):
-    copy = tmp_path / "tfviz"
-    shutil.copytree(ROOT / "tfviz", copy, ignore=shutil.ignore_patterns("__pycache__", "results"))
-    monkeypatch.setattr("tfviz.__path__", [str(copy)])
-    experiment = module(tmp_path, "from tfviz.models.gpt import GPT\nfrom tfviz import training\n")
-
-    def changed(name: str) -> bool:
-        before = runner.code_version(experiment)
-        with (copy / name).open("a") as file:
-            file.write("\nEXTRA = 1\n")
-        return runner.code_version(experiment) != before
-
-    assert changed("models/gpt.py") and changed("training.py")
-    assert changed("attention.py") and changed("_arguments.py")  # through models.blocks
-    assert changed("cores.py") and changed("patterns/__init__.py") and changed("models/__init__.py")
-    assert not changed("models/bert.py") and not changed("explorers/base.py")
-    assert not changed("experiments/runner.py") and not changed("experiments/digits.py")
-
-
 # --- what is stale --------------------------------------------------------------------------------
 
 
@@ -243,51 +219,202 @@ def test_a_fresh_clone_knows_what_is_up_to_date(results, tmp_path, capsys):
     assert "1 stale: its configuration changed since" in listed(capsys)
 
 
-def test_what_is_stale_says_which_module_changed(results, monkeypatch, capsys):
+def another_code(monkeypatch: pytest.MonkeyPatch, folder: Path, old: str, new: str) -> None:
+    """From now on the toy is what it would be with `new` in place of `old`."""
+    text = (TESTS / "toy_experiment.py").read_text()
+    assert old in text
+    file = folder / "toy_experiment.py"
+    file.write_text(text.replace(old, new))
+    space: dict[str, Any] = {"__name__": "toy_experiment"}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    monkeypatch.setattr(toy, "__file__", str(file))
+    monkeypatch.setattr(toy, "measure", space["measure"])
+
+
+def test_what_is_stale_says_which_code_changed(results, tmp_path, monkeypatch, capsys):
     planned(2)
     assert run() == 0
     fresh_clone(results)
-    now = runner.code(toy)
-    assert "toy_experiment" in now and "tfviz._arguments" not in now
-    monkeypatch.setattr(runner, "code", lambda module: {**now, "tfviz.models.blocks": "a"})
-    assert listed(capsys).endswith("0 of 2 runs up to date, 2 stale: models/blocks.py new since")
+    another_code(monkeypatch, tmp_path, "import time\n", "import time  # and a comment\n")
+    assert listed(capsys) == "toy_experiment 2 of 2 runs up to date"
+    another_code(monkeypatch, tmp_path, "return {", "more = 0\n    return {")
+    said = "0 of 2 runs up to date, 2 stale: toy_experiment.py (measure) since"
+    assert listed(capsys) == f"toy_experiment {said}"
     assert run() == 0  # made again, with this one
-    fresh_clone(results)
-    changed = {**now, "tfviz.models.blocks": "b", "tfviz.attention": "c"}
-    monkeypatch.setattr(runner, "code", lambda module: changed)
-    assert "2 stale: models/blocks.py changed; attention.py new since" in listed(capsys)
-    monkeypatch.setattr(runner, "code", lambda module: now)
-    assert listed(capsys).endswith("2 stale: models/blocks.py gone since")
-    for n in range(9):
-        changed[f"tfviz.position.p{n}"] = "d"
-    monkeypatch.setattr(runner, "code", lambda module: changed)
-    assert "position/p3.py and 5 more new since" in listed(capsys)
+    assert listed(capsys) == "toy_experiment 2 of 2 runs up to date"
 
 
-def test_what_was_made_before_keys_were_kept_says_so(results, capsys):
-    planned(2)
+# --- what is proven -------------------------------------------------------------------------------
+
+SAME_SUM = ('config["add"] + config.get', '+config["add"] + config.get')
+OTHER_SUM = ('config["add"] + config.get', 'config["add"] + 1 + config.get')
+AS_ON_ANOTHER_PROCESSOR = 11.000001
+
+
+def test_a_change_that_changes_no_number_is_proven_by_one_run(
+    results, tmp_path, monkeypatch, capsys
+):
+    log = tmp_path / "log"
+    planned(3, log=str(log))
     assert run() == 0
     fresh_clone(results)
-    stored = experiments.load("toy_experiment")
-    del stored["provenance"]["keys"]
-    experiments.store("toy_experiment", stored)
-    assert "0 of 2 runs up to date, 2 stale: made before keys were kept" in listed(capsys)
+    before = (results / "toy_experiment.json").read_bytes()
+    another_code(monkeypatch, tmp_path, *SAME_SUM)
+    assert "3 stale" in listed(capsys)
+    assert run(prove=True) == 0 and len(lines(log)) == 4
+    assert listed(capsys) == "toy_experiment 3 of 3 runs up to date"
+    assert (results / "toy_experiment.json").read_bytes() == before
+    proof = records.load("toy_experiment")["proofs"][-1]
+    assert [x["agrees with"] for x in proof["by"]] == ["the stored result"]
+    assert proof["proven runs"] == 3 and proof["changed pieces"] == 1 and proof["processor"]
+
+
+def test_a_change_of_numbers_is_not_adopted(results, tmp_path, monkeypatch, capsys):
+    planned(2)
+    assert run() == 0
+    before = records.path("toy_experiment").read_bytes()
+    another_code(monkeypatch, tmp_path, *OTHER_SUM)
+    assert run(prove=True) == 1
+    out = capsys.readouterr()
+    assert "OTHER NUMBERS" in out.out and "not proven; python -m tfviz.experiments toy" in out.err
+    assert records.path("toy_experiment").read_bytes() == before
+    assert "2 stale" in listed(capsys)
+
+
+def on_another_processor() -> None:
+    """The stored sums become what some other processor might have given."""
+    record = records.load("toy_experiment")
+    for done in record["runs"]:
+        done["result"]["sum"] += AS_ON_ANOTHER_PROCESSOR - 11
+    records.store("toy_experiment", record)
+
+
+def test_another_processor_compares_the_code_as_it_was_with_that_of_today(
+    results, tmp_path, monkeypatch, capsys
+):
+    planned(2)
+    assert run() == 0
+    on_another_processor()
+    asked, as_it_was = [], toy.measure
+
+    def old_result(commit: str, module: str, config: Any, seed: int) -> Any:
+        asked.append(commit)
+        return json.loads(json.dumps(as_it_was(dict(config), seed)))
+
+    monkeypatch.setattr(proofs, "old_result", old_result)
+    record = records.load("toy_experiment")
+    for done in record["runs"]:
+        done["provenance"]["commit"] = "abc1234"
+    records.store("toy_experiment", record)
+    another_code(monkeypatch, tmp_path, *OTHER_SUM)
+    assert run(prove=True) == 1 and asked == ["abc1234"]
+    another_code(monkeypatch, tmp_path, *SAME_SUM)
+    assert run(prove=True) == 0 and asked == ["abc1234"] * 2
+    record = records.load("toy_experiment")
+    assert record["proofs"][-1]["by"][0]["agrees with"] == "the code of abc1234 on this machine"
+    # from now on this processor has a witness, and the old code need not run
+    another_code(monkeypatch, tmp_path, SAME_SUM[0], f"0 + {SAME_SUM[0]}")
+    assert run(prove=True) == 0 and len(asked) == 2
+    assert records.load("toy_experiment")["proofs"][-1]["by"][0]["agrees with"] == (
+        "an earlier proof on such a processor"
+    )
+    another_code(monkeypatch, tmp_path, *OTHER_SUM)
+    assert run(prove=True) == 1  # the witness does not excuse other numbers
+    # a run that is made again has no witness from before
+    assert run() == 0 and records.load("toy_experiment")["witnesses"] == {}
+
+
+def test_a_tree_with_changes_is_no_code_to_compare_with(results, tmp_path, monkeypatch):
+    planned(1)
+    assert run() == 0
+    on_another_processor()
+    record = records.load("toy_experiment")
+    record["runs"][0]["provenance"]["commit"] = "abc1234+"
+    records.store("toy_experiment", record)
+    monkeypatch.setattr(proofs, "old_result", lambda *asked: pytest.fail("asked"))
+    another_code(monkeypatch, tmp_path, *SAME_SUM)
+    assert run(prove=True) == 1
+
+
+def test_clocks_do_not_count_and_all_else_does():
+    kept = {"time": [1.0], "rows": [{"x": 1.5}, {"x": 2}], "name": "a"}
+    assert proofs.same(kept, {**kept, "time": [2.0]}, ["time"])
+    assert not proofs.same(kept, {**kept, "time": [2.0]})
+    assert proofs.same(kept, {**kept, "more": 1})  # what was not kept cannot be compared
+    assert not proofs.same({**kept, "more": 1}, kept)
+    assert not proofs.same(kept, {**kept, "rows": [{"x": 1.5}]})
+    assert not proofs.same(kept, {**kept, "rows": [{"x": math.nextafter(1.5, 2)}, {"x": 2}]})
+    assert proofs.digest(kept, ["time"]) == proofs.digest({**kept, "time": 0}, ["time"])
+    assert proofs.digest(kept) != proofs.digest({**kept, "name": "b"})
+
+
+def test_every_changed_piece_is_executed_in_each_kind_of_run():
+    def task(name: str, **config: Any) -> runner.Task:
+        return runner.Task("toy_experiment", Run(name, config), {}, name)
+
+    both, cheap, dear = task("both", v=1), task("cheap", v=2), task("dear", v=3)
+    other, part = task("other", start=1), task("part", part="a", v=1)
+    a, ab, b = frozenset("a"), frozenset("ab"), frozenset("b")
+    assert proofs.cover({both: ab, cheap: a, dear: b}, {both: 5, cheap: 1, dear: 9}) == [
+        cheap,
+        both,
+    ]
+    assert proofs.cover({both: ab, cheap: a}, {both: 1, cheap: 5}) == [both]
+    seconds = {both: 1, cheap: 5, other: 5, part: 5}
+    chosen = proofs.cover({both: ab, cheap: a, other: a, part: b}, seconds)
+    assert sorted(x.run.name for x in chosen) == ["both", "other", "part"]
+
+
+def test_the_code_of_a_commit_runs_beside_that_of_today(monkeypatch):
+    commit = runner.commit_of()
+    if commit is None:
+        pytest.skip("no clone: there are no commits to compare with")
+    config = {"start": "pre-norm", "N": 2}
+    old = proofs.old_result(commit.rstrip("+"), "tfviz.experiments.norm_order", config, 0)
+    assert old.keys() == norm_order.measure(config, 0).keys()
+    assert proofs.old_result("0000000", "tfviz.experiments.norm_order", config, 0) is None
+
+
+# --- what is stored -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def as_stored(monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = ROOT / "tfviz/experiments/results"
+    monkeypatch.setattr("tfviz.stored.RESULTS", folder)
+    return folder
 
 
 @pytest.mark.parametrize("name", runner.all_experiments())
-def test_a_stored_result_is_of_its_runs(name, monkeypatch):
-    monkeypatch.setattr("tfviz.stored.RESULTS", ROOT / "tfviz/experiments/results")
+def test_a_stored_result_is_of_its_runs(name, as_stored):
     module, stored = importlib.import_module(f"tfviz.experiments.{name}"), experiments.load(name)
     runs, made = module.runs(), stored["provenance"]
     assert made["seeds"] == sorted({x.seed for x in runs}) and len(made["seeds"]) >= 3
-    assert made["steps"] in {x.config.get("steps") for x in runs} and made["seconds"] > 0
+    assert made["steps"] == max(x.config.get("steps", 0) for x in runs) and made["seconds"] > 0
     assert made["versions"].keys() == {"python", *getattr(module, "PACKAGES", ["torch"])}
     assert made["command"] in (f"python -m tfviz.experiments{by}{name}" for by in " .")
-    labels = [label for part in made["keys"] for label in part["runs"]]
-    assert sorted(labels) == sorted(f"{x.name}, seed {x.seed}" for x in runs)
-    assert all(any(x.endswith(name) for x in p["code"]) for p in made["keys"]) or name[:4] == "head"
+    assert "+" not in str(made["commit"])
     leaves = torch.utils._pytree.tree_leaves(stored)
     assert all(math.isfinite(x) for x in leaves if isinstance(x, float))
+
+
+@pytest.mark.parametrize("name", runner.all_experiments())
+def test_a_stored_result_is_what_the_runner_would_write(name, as_stored, tmp_path):
+    module, record = importlib.import_module(f"tfviz.experiments.{name}"), records.load(name)
+    labels = [records.label(run) for run in module.runs()]
+    assert [records.label(done["run"]) for done in record["runs"]] == labels
+    experiments.write(tmp_path / "again.json", runner.whole(module, record["runs"]))
+    assert (tmp_path / "again.json").read_text() == (as_stored / f"{name}.json").read_text()
+    assert records.text(record) == records.path(name).read_text()
+
+
+@pytest.mark.parametrize("name", runner.all_experiments())
+def test_a_stored_result_is_up_to_date_or_proven(name, as_stored):
+    reasons = Counter(runner.stale(importlib.import_module(f"tfviz.experiments.{name}")).values())
+    assert not reasons, (
+        f"{dict(reasons)}; if the change cannot change numbers, "
+        f"python -m tfviz.experiments --prove {name}  shows it; else make the runs again"
+    )
 
 
 # --- interrupted ----------------------------------------------------------------------------------
@@ -304,7 +431,7 @@ stored.RESULTS = here / "results"
 toy.RUNS = [Run("sum", {"add": 10, "log": str(here / "log")}, seed) for seed in range(2)]
 toy.RUNS += [Run("wait", {"add": 5, "log": str(here / "log"), "wait_for": str(here / "go")})]
 sys.exit(runner.run_all([toy], argparse.Namespace(
-    again=False, list=False, workers=int(sys.argv[2]), scheduler=None)))
+    again=False, list=False, prove=False, workers=int(sys.argv[2]), scheduler=None)))
 """
 
 

@@ -26,7 +26,7 @@ def test_what_the_race_has_trained_is_the_same_model():
     for name, raced in family.RACED.items():
         own, theirs = (
             {k: x.shape for k, x in family.compare.model(make, "recall", 0).named_parameters()}
-            for make in (lambda: family.variant(name, 64), extrapolation.ENCODINGS[raced])  # noqa: B023
+            for make in (lambda: family.variant(name, 64), extrapolation.VARIANTS[raced])  # noqa: B023
         )
         assert own == theirs, name
 

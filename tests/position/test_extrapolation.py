@@ -17,7 +17,7 @@ LENGTHS = list(race.LENGTHS)
 
 
 def made(encoding: str, seed: int) -> Any:
-    return compare.model(race.ENCODINGS[encoding], "recall", seed)
+    return compare.model(race.VARIANTS[encoding], "recall", seed)
 
 
 def test_all_begin_with_the_same_weights() -> None:
@@ -72,7 +72,7 @@ def test_what_is_scored() -> None:
     held_out = data.split(data.characters()[0])[1].tolist()
     first = x[0].tolist()
     assert any(held_out[n : n + 512] == first for n in range(len(held_out) - 512))
-    gpt = compare.model(race.ENCODINGS["shaw"], "text", 0)
+    gpt = compare.model(race.VARIANTS["shaw"], "text", 0)
     got = compare.nats(gpt, "text", x, y, 32)
     logits = gpt(x[:, -32:])[:, -race.SCORED :]
     torch.testing.assert_close(got, F.cross_entropy(logits.flatten(0, 1), y[:, -16:].flatten()))

@@ -71,7 +71,7 @@ def test_a_short_run_has_the_form_of_the_stored_result(monkeypatch: pytest.Monke
         config = {"task": task, "places": places, "steps": tables.STEPS[task]}
         made[task] = tables.measure(config, 0)
         assert len(made[task]["losses"]) == 1
-    assert len(made["text"]["cosines"]) == tables.LAYERS
+    assert len(made["text"]["by_distance"]) == tables.LAYERS
     assert len(made["look back"]["right"]) == tables.LONGER - tables.BACK
 
 

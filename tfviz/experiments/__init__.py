@@ -24,7 +24,7 @@ from tfviz import stored
 from tfviz._files import written_whole
 from tfviz.stored import load
 
-__all__ = ["load", "provenance", "store", "write"]
+__all__ = ["commit_of", "load", "provenance", "store", "write"]
 
 
 def provenance(
@@ -37,7 +37,7 @@ def provenance(
         "steps": steps,
         "seconds": round(seconds, 1),
         "date": datetime.now(UTC).date().isoformat(),
-        "commit": _commit(),
+        "commit": commit_of(),
         "versions": {"python": platform.python_version()} | {p: _version(p) for p in packages},
     }
 
@@ -65,14 +65,20 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _commit() -> str | None:
-    """The commit of the source tree, with a + if files were changed; None outside a clone."""
-    git = ["git", "-C", str(Path(__file__).parent)]
+def commit_of() -> str | None:
+    """The commit of the source tree, with a + if code of tfviz was changed; None outside a clone.
+
+    Stored results may change: making them is what changes them.
+    """
+    git = ["git", "-C", str(Path(__file__).parents[1])]
+    code = [".", ":(exclude)experiments/results"]
     try:
         head = subprocess.run(
             [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True
         )
-        state = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True)
+        state = subprocess.run(
+            [*git, "status", "--porcelain", "--", *code], capture_output=True, text=True
+        )
     except OSError:
         return None
     if head.returncode:

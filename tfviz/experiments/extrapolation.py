@@ -84,7 +84,7 @@ def t5(**options: Any) -> dict[str, Any]:
     return {"core": t5_bias(HEADS, **{"buckets": T5_BUCKETS, "far": T5_FAR} | options)}
 
 
-ENCODINGS: dict[str, Any] = {
+VARIANTS: dict[str, Any] = {
     "none": lambda: {},
     "sinusoidal": lambda: {"positions": Sinusoidal(WIDTH, scale=WIDTH**-0.5)},
     "learned": lambda: {"positions": Learned(TRAIN_LENGTH, WIDTH)},
@@ -94,25 +94,33 @@ ENCODINGS: dict[str, Any] = {
     "rotary": lambda: {"core": lambda: Rope(WIDTH // HEADS)},
     "alibi": lambda: {"core": alibi(HEADS)},
     "da": lambda: {"core": da(HEADS)},
+    # what is taken away or made smaller, to see what it was good for
+    "shaw, keys only": lambda: {"core": shaw(WIDTH // HEADS, SHAW_K, values=False)},
+    "shaw, k = 4": lambda: {"core": shaw(WIDTH // HEADS, 4)},
+    "xl, without u and v": lambda: {"core": lambda: _WithoutUV(HEADS, WIDTH // HEADS)},
+    "xl, without q·r": lambda: {"core": lambda: _WithoutQR(HEADS, WIDTH // HEADS)},
+    "t5, slow table": lambda: t5(),
+    "t5, 16 buckets": lambda: t5(scale=T5_SCALE, buckets=16),
+    "alibi, all slopes 1/4": lambda: {"core": lambda: _OneSlope(1 / 4)},
+    "alibi, all slopes 1/256": lambda: {"core": lambda: _OneSlope(1 / 256)},
 }
 """What a GPT is told of positions; called with torch's random numbers seeded."""
 
-EXTRA: dict[str, dict[str, Any]] = {
-    "text": {
-        "shaw, keys only": lambda: {"core": shaw(WIDTH // HEADS, SHAW_K, values=False)},
-        "xl, without u and v": lambda: {"core": lambda: _WithoutUV(HEADS, WIDTH // HEADS)},
-        "xl, without q·r": lambda: {"core": lambda: _WithoutQR(HEADS, WIDTH // HEADS)},
-        "t5, slow table": lambda: t5(),
-        "alibi, all slopes 1/4": lambda: {"core": lambda: _OneSlope(1 / 4)},
-        "alibi, all slopes 1/256": lambda: {"core": lambda: _OneSlope(1 / 256)},
-    },
-    "recall": {
-        "shaw, k = 4": lambda: {"core": shaw(WIDTH // HEADS, 4)},
-        "t5, 16 buckets": lambda: t5(scale=T5_SCALE, buckets=16),
-        "t5, slow table": lambda: t5(),
-    },
+ENCODINGS = ("none", "sinusoidal", "learned", "shaw", "xl", "t5", "rotary", "alibi", "da")
+"""Raced on both tasks."""
+
+EXTRA = {
+    "text": [
+        "shaw, keys only",
+        "xl, without u and v",
+        "xl, without q·r",
+        "t5, slow table",
+        "alibi, all slopes 1/4",
+        "alibi, all slopes 1/256",
+    ],
+    "recall": ["shaw, k = 4", "t5, 16 buckets", "t5, slow table"],
 }
-"""What is taken away or made smaller, to see what it was good for."""
+"""Raced on one task."""
 
 
 def runs() -> list[Run]:
@@ -127,7 +135,7 @@ def runs() -> list[Run]:
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     """Loss at each length; null where a learned table has no row left."""
-    variant = (ENCODINGS | EXTRA[config["task"]])[config["encoding"]]
+    variant = VARIANTS[config["encoding"]]
     return compare.measured(variant, config["task"], seed, config["steps"])
 
 

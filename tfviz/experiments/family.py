@@ -31,6 +31,9 @@ from tfviz.measure import in_turns, peak_memory
 
 LENGTHS, ROUNDS = (128, 512, 2048), 5
 PACKAGES = ["torch", "numpy"]
+CLOCKS = ("time",)
+"""What `measure` reads from a clock, which no second run repeats."""
+
 PLAIN = "multi_head_attention"
 RACES = {name: exhibit.race for name, exhibit in EXHIBITS.items() if exhibit.race}
 MECHANISMS: list[str] = sorted(RACES, key=lambda name: name != PLAIN)
@@ -62,11 +65,26 @@ def runs() -> list[Run]:
     trained = [
         (task, name) for task in ("text", "recall") for name in set(MECHANISMS) - RACED.keys()
     ]
+    costs = [
+        Run(f"cost {name}", {"task": "cost", "name": name}, of=(*_code(name), *_code(PLAIN)))
+        for name in MECHANISMS
+    ]
     return [
-        Run(f"{task} {name}", {"task": task, "name": name, "steps": TASKS[task].steps}, seed)
+        Run(
+            f"{task} {name}",
+            {"task": task, "name": name, "steps": TASKS[task].steps},
+            seed,
+            _code(name),
+        )
         for seed in SEEDS
         for task, name in sorted(trained)
-    ] + [Run(f"cost {name}", {"task": "cost", "name": name}) for name in MECHANISMS]
+    ] + costs
+
+
+def _code(name: str) -> tuple[str]:
+    """Where the line of the race is made; it is looked up by its name while the code runs."""
+    race = RACES[name]
+    return (f"{race.__module__}:{race.__name__}",)
 
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:

@@ -127,7 +127,9 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
             "held_out": mean_loss(model, next_token(held_out, BATCH, LENGTH), 16)
         }
         tables = [x.P.data for x in model.modules() if isinstance(x, Learned)]
-        result["cosines"] = [_rounded(cosines(P), 2) for P in tables]
+        every_table = [_rounded(cosines(P), 2) for P in tables]
+        result["cosines"] = every_table[:1]
+        result["by_distance"] = [_profile(C) for C in every_table]
         result["sizes"] = [P.square().mean().sqrt().item() for P in tables]
     else:
         model = model_of(places, SYMBOLS, 1, 1, seed)
@@ -160,15 +162,11 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
     def rows(task: str, kinds: Sequence[str], key: str) -> dict[str, list[Any]]:
         return {p: [found[f"{task}: {p}", seed][key] for seed in SEEDS] for p in kinds}
 
-    cos = {
-        p: [found[f"text: {p}", seed]["cosines"] for seed in SEEDS]
-        for p in TEXT
-        if found[f"text: {p}", 0]["cosines"]
-    }
+    with_tables = [p for p in TEXT if found[f"text: {p}", SEEDS[0]]["by_distance"]]
     return {
-        "cosines": cos["table, begins as noise"][0][0],
-        "by_distance": {p: [[_profile(C) for C in one] for one in all_] for p, all_ in cos.items()},
-        "sizes": rows("text", list(cos), "sizes"),
+        "cosines": found["text: table, begins as noise", SEEDS[0]]["cosines"][0],
+        "by_distance": rows("text", with_tables, "by_distance"),
+        "sizes": rows("text", with_tables, "sizes"),
         "text": {key: rows("text", TEXT, key) for key in ("losses", "held_out")},
         "look_back": {key: rows("look back", BACKWARDS, key) for key in ("losses", "right")},
         "settings": {

@@ -11,20 +11,23 @@ A module of `tfviz.experiments` is an experiment if it has
     measure(config, seed) -> dict            one run; plain JSON
     collect(done) -> dict                    all of them as the lesson wants them
 
-Each run has a file, results/runs/<experiment>/<run>.json, written when it ends. It is kept until
-its key changes: a hash of the configuration, the seed, and the code that the module imports from
-tfviz. So who is interrupted loses the runs under way, no more; the same command goes on.
+Each run has a file, results/runs/<experiment>/<run>.json, written when it ends: who interrupts
+loses the runs under way, no more. When all are there, they go into the record of the experiment,
+results/records/<experiment>.json, which comes with the repository, and from it into what lessons
+read. Who adds a run makes that one alone.
 
-The collected result keeps the keys, and the hash of each module that they were made from. So a
-fresh clone, which has no files of single runs, knows what is stale, and why:
+A result is kept until the key of its run changes: a hash of its configuration, its seed and the
+code that it executes (`keys`). A change of code that changes no number is proven, not trained
+again (`proofs`):
 
-    extrapolation            40 of 60 runs up to date, 20 stale: models/blocks.py changed since
+    python -m tfviz.experiments --prove                       adopts the new keys where it can
+
+    extrapolation       40 of 60 runs up to date, 20 stale: models/blocks.py (Block.forward) since
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import hashlib
 import importlib
 import json
@@ -37,29 +40,21 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
 
-import tfviz
 from tfviz import experiments, stored
-from tfviz.experiments import provenance, store, write
-
-Done = dict[str, Any]
-"""What the file of a run holds: run, key, result, provenance."""
-
-# what only moves results about, and so cannot change them
-MACHINERY = {
-    *("tfviz", "tfviz._files", "tfviz.stored"),
-    *("tfviz.experiments", "tfviz.experiments.runner"),
-}
+from tfviz.experiments import commit_of, keys, proofs, provenance, records, store, write
+from tfviz.experiments.records import Done, label
 
 SHOWN = 5
-"""So many modules that changed are named in one line."""
+"""So many pieces of code that changed are named in one line."""
+
+CONFIGURED = "its configuration changed since"
 
 PATIENCE = 30
 """Seconds until a scheduler that does not answer, or has no workers, is given up."""
@@ -67,19 +62,29 @@ PATIENCE = 30
 
 @dataclass(frozen=True)
 class Run:
-    """One thing to be measured: `measure(config, seed)`. Names and seeds together are unique."""
+    """One thing to be measured: `measure(config, seed)`. Names and seeds together are unique.
+
+    `of` names code that `measure` finds in another way than by its name: modules of tfviz, or names
+    in them, as "tfviz.longer_context.alibi:alibi".
+    """
 
     name: str
     config: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    of: tuple[str, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """What is kept of it beside its result."""
+        return {"name": self.name, "config": dict(self.config), "seed": self.seed}
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A run of an experiment's module, and the key under which its result is kept."""
+    """A run of an experiment's module, the code that it executes, and the key of its result."""
 
     module: str
     run: Run
+    pieces: Mapping[str, str]
     key: str
 
     @property
@@ -92,7 +97,7 @@ class Task:
         return stored.RESULTS / "runs" / self.experiment / f"{slug}-{self.run.seed}.json"
 
     def done(self) -> Done | None:
-        """The stored result, if it is of this configuration and this code."""
+        """What its own file holds, if it is of this configuration and this code."""
         try:
             found: Done = json.loads(self.path.read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
@@ -116,8 +121,10 @@ def all_experiments() -> list[str]:
 
 def tasks(module: ModuleType) -> list[Task]:
     """Every run of an experiment. Raises ValueError if two would share a file."""
-    version = code_version(module)
-    found = [Task(module.__name__, run, _key(run, version)) for run in module.runs()]
+    source, found = keys.Source(), list[Task]()
+    for run in module.runs():
+        pieces = source.pieces(module, run.config, run.of)
+        found.append(Task(module.__name__, run, pieces, _key(run, pieces)))
     paths: dict[Path, Run] = {}
     for task in found:
         if task.path in paths:
@@ -129,124 +136,61 @@ def tasks(module: ModuleType) -> list[Task]:
     return found
 
 
-def _key(run: Run, version: str) -> str:
-    return _hash([run.name, dict(run.config), run.seed, version])
-
-
-def _hash(what: Any) -> str:
+def _key(run: Run, pieces: Mapping[str, str]) -> str:
+    what = [run.name, dict(run.config), run.seed, sorted(keys.anywhere(pieces).values())]
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def code(module: ModuleType) -> dict[str, str]:
-    """The module and all that it imports from tfviz: a hash of each; comments do not count."""
-    seen: dict[str, Path] = {}
-    waiting = [(module.__name__, Path(str(module.__file__)))]
-    while waiting:
-        name, path = waiting.pop()
-        if name not in seen:
-            seen[name] = path
-            for imported in _parsed(path)[1]:
-                waiting += _found(imported)
-    return {name: _parsed(seen[name])[0] for name in sorted(seen.keys() - MACHINERY)}
-
-
-def code_version(module: ModuleType) -> str:
-    """One hash of all of `code`."""
-    return _hash(code(module))
-
-
-def _parsed(path: Path) -> tuple[str, list[str]]:
-    """(hash of the code, names that it imports from tfviz on being loaded)."""
-    state = path.stat()
-    return _parsed_once(path, state.st_mtime_ns, state.st_size)
-
-
-@lru_cache(maxsize=500)
-def _parsed_once(path: Path, mtime_ns: int, size: int) -> tuple[str, list[str]]:
-    tree, names = ast.parse(path.read_text(encoding="utf-8")), list[str]()
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    ours = [name for name in names if name.split(".")[0] == tfviz.__name__]
-    return _hash(_without_comments(tree)), ours
-
-
-def _found(name: str) -> Iterator[tuple[str, Path]]:
-    """The module and the packages above it, which are loaded too, and where they are."""
-    place = Path(tfviz.__path__[0])
-    for n, part in enumerate(name.split(".")[1:], start=2):
-        place /= part
-        for file in (place.with_suffix(".py"), place / "__init__.py"):
-            if file.is_file():
-                yield ".".join(name.split(".")[:n]), file
-
-
-def _without_comments(tree: ast.Module) -> str:
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):  # strings that stand for themselves: docstrings
-            kept = [x for x in body if not _is_string(x)]
-            node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
-    return ast.unparse(tree)
-
-
-def _is_string(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
 
 
 # --- what is stale --------------------------------------------------------------------------------
 
 
-def stale(module: ModuleType) -> dict[Task, str]:
-    """The runs whose stored result is not of this configuration and this code, and why.
-
-    Judged by the keys that the collected result keeps; files of single runs are not looked at.
-    """
-    found = tasks(module)
-    try:
-        kept = experiments.load(found[0].experiment)["provenance"].get("keys")
-    except FileNotFoundError:
-        return dict.fromkeys(found, "not stored")
-    if kept is None:
-        return dict.fromkeys(found, "made before keys were kept")
-    made = {label: (key, part["code"]) for part in kept for label, key in part["runs"].items()}
-    now, reasons = code(module), dict[Task, str]()
+def kept(found: Sequence[Task]) -> dict[Task, Done]:
+    """The results that are up to date: from the file of the run, or from the record."""
+    recorded = records.by_label(records.load(found[0].experiment)) if found else {}
+    results = dict[Task, Done]()
     for task in found:
-        key, then = made.get(_label(task.run), (None, now))
-        if key is None:
+        done = recorded.get(label(task.run))
+        if done is None or done["key"] != task.key:
+            done = task.done()
+        if done is not None:
+            results[task] = done
+    return results
+
+
+def stale(module: ModuleType, found: Sequence[Task] | None = None) -> dict[Task, str]:
+    """The runs whose recorded result is not of this configuration and this code, and why."""
+    found = tasks(module) if found is None else found
+    record = records.load(found[0].experiment) if found else None
+    if record is None:
+        return dict.fromkeys(found, "not stored")
+    made, reasons = records.by_label(record), dict[Task, str]()
+    for task in found:
+        done = made.get(label(task.run))
+        if done is None:
             reasons[task] = "not among the runs that are stored"
-        elif key != _key(task.run, _hash(then)):
-            reasons[task] = "its configuration changed since"
-        elif then != now:
-            reasons[task] = _difference(then, now)
+        elif done["run"]["config"] != json.loads(json.dumps(dict(task.run.config))):
+            reasons[task] = CONFIGURED
+        elif done["key"] != task.key:
+            reasons[task] = _difference(changed(task, record))
     return reasons
 
 
-def _label(run: Run) -> str:
-    return f"{run.name}, seed {run.seed}"
+def changed(task: Task, record: records.Record) -> frozenset[str]:
+    """The pieces of code that a stale run executes now and that are not those of the record."""
+    known = set(keys.anywhere(record["code"]).values())
+    new = frozenset(piece for piece, x in keys.anywhere(task.pieces).items() if x not in known)
+    return new or frozenset(task.pieces)  # it executes less than it did: nothing of it is certain
 
 
-def _difference(then: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """What became of the modules, as paths: "attention.py, models/blocks.py changed since"."""
-    parts = {
-        "changed": [name for name in now if then.get(name, now[name]) != now[name]],
-        "new": sorted(now.keys() - then.keys()),
-        "gone": sorted(then.keys() - now.keys()),
-    }
-    return "; ".join(f"{_some(names)} {what}" for what, names in parts.items() if names) + " since"
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first few modules as paths, and how many more there are."""
-    paths = [f"{'/'.join(name.split('.')[1:])}.py" for name in names[:SHOWN]]
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(paths).replace("__init__.py", "") + more
+def _difference(pieces: frozenset[str]) -> str:
+    """Pieces by file: "models/blocks.py (Block.forward, Stack), attention.py (_mask) since"."""
+    shown = [piece.partition(":") for piece in sorted(pieces)[:SHOWN]]
+    names = dict[str, list[str]]()
+    for module, _, name in shown:
+        names.setdefault(f"{'/'.join(module.split('.')[1:]) or module}.py", []).append(name)
+    some = ", ".join(f"{file} ({', '.join(parts)})" for file, parts in names.items())
+    more = f" and {len(pieces) - SHOWN} more" if len(pieces) > SHOWN else ""
+    return f"{some}{more} since"
 
 
 # --- one run --------------------------------------------------------------------------------------
@@ -259,7 +203,7 @@ def execute(task: Task) -> Done:
     JSON.
     """
     module = importlib.import_module(task.module)
-    if _key(task.run, code_version(module)) != task.key:
+    if _key(task.run, keys.Source().pieces(module, task.run.config, task.run.of)) != task.key:
         raise OtherCodeError(
             f"{task.module} is another version here than where {task.run.name!r} was asked for; "
             "bring the workers to the same state of tfviz and start them again"
@@ -286,7 +230,7 @@ def execute(task: Task) -> Done:
         seconds,
         getattr(module, "PACKAGES", ["torch"]),
     )
-    return {"run": asdict(task.run), "key": task.key, "result": result, "provenance": made}
+    return {"run": task.run.told(), "key": task.key, "result": result, "provenance": made}
 
 
 # --- all of them ----------------------------------------------------------------------------------
@@ -375,18 +319,61 @@ def _outcome(task: Task) -> Done | BaseException:
 
 
 def collected(module: ModuleType) -> Path:
-    """Store results/<experiment>.json from the files of its runs, all of which must be there."""
+    """Store the record of an experiment and what lessons read. All of its runs must be there."""
     found = tasks(module)
-    done = [x for x in (task.done() for task in found) if x is not None]
-    missing = len(found) - len(done)
+    results = kept(found)
+    missing = len(found) - len(results)
     if missing:
         raise ValueError(
             f"{missing} of {len(found)} runs of {module.__name__} are missing or out of date; "
             f"make them with python -m tfviz.experiments {found[0].experiment}"
         )
-    result = module.collect(done)
-    keys = [{"code": code(module), "runs": {_label(task.run): task.key for task in found}}]
-    return store(found[0].experiment, {**result, "provenance": {**summary(done), "keys": keys}})
+    done = [results[task] for task in found]
+    before = records.load(found[0].experiment) or {"runs": [], "witnesses": {}, "proofs": []}
+    old = {name: x["result"] for name, x in records.by_label(before).items()}
+    kept_as_it_was = {label(x["run"]) for x in done if old.get(label(x["run"])) == x["result"]}
+    witnesses = {name: x for name, x in before["witnesses"].items() if name in kept_as_it_was}
+    record = {**before, "code": _code(found), "runs": done, "witnesses": witnesses}
+    records.store(found[0].experiment, record)
+    return store(found[0].experiment, whole(module, done))
+
+
+def whole(module: ModuleType, done: Sequence[Done]) -> dict[str, Any]:
+    """What lessons read, from all runs."""
+    return {**module.collect(json.loads(json.dumps(done))), "provenance": summary(done)}
+
+
+def _code(found: Sequence[Task]) -> dict[str, str]:
+    return dict(sorted({piece: x for task in found for piece, x in task.pieces.items()}.items()))
+
+
+def prove(module: ModuleType, tell: Callable[[str], None] = print) -> bool:
+    """Adopt the keys of today where it can be shown that no number changed; False if some are left.
+
+    What was never made, or with another configuration, cannot be proven.
+    """
+    found = tasks(module)
+    record = records.load(found[0].experiment) if found else None
+    if record is None:
+        tell(f"{module.__name__}: nothing is stored")
+        return False
+    reasons, made = stale(module, found), records.by_label(record)
+    recorded = [task for task in found if label(task.run) in made]
+    wanted = [task for task in recorded if reasons.get(task, CONFIGURED) != CONFIGURED]
+    differences = {task: changed(task, record) for task in wanted}
+    if wanted and not proofs.attempt(module, record, differences, execute, tell):
+        return False
+    commit = commit_of() or "+"
+    for task in wanted:
+        made[label(task.run)]["key"] = task.key
+        if not commit.endswith("+"):
+            made[label(task.run)]["provenance"]["proven at"] = commit
+    if wanted:
+        record["code"] = _code(recorded)
+        records.store(found[0].experiment, record)
+    if len(wanted) < len(reasons):
+        tell(f"{module.__name__}: {len(reasons) - len(wanted)} runs are to be made, not proven")
+    return len(wanted) == len(reasons)
 
 
 def summary(done: Sequence[Done]) -> dict[str, Any]:
@@ -431,6 +418,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     where.add_argument("--workers", type=int, help="processes here; 0: none, one after the other")
     parser.add_argument("--again", action="store_true", help="also what is up to date")
     parser.add_argument("--list", action="store_true", help="only say what there is to do")
+    parser.add_argument(
+        "--prove",
+        action="store_true",
+        help="show by a few runs that a change of code changed no number, and keep the results",
+    )
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(names):
         parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(names)}")
@@ -446,18 +438,28 @@ def run_all(modules: Sequence[ModuleType], options: argparse.Namespace) -> int:
     """What `main` does once it knows the modules."""
     todo, outdated = dict[ModuleType, list[Task]](), dict[ModuleType, bool]()
     for module in modules:
-        found, reasons = tasks(module), stale(module)
-        here = {_label(task.run) for task in found if task.done() is not None}
-        why = [reason for task, reason in reasons.items() if _label(task.run) not in here]
-        outdated[module] = bool(reasons)
-        missing = [task for task in found if options.again or _label(task.run) not in here]
-        todo[module] = missing if reasons or options.again else []
+        found = tasks(module)
+        reasons, here = stale(module, found), kept(found)
+        why = [reason for task, reason in reasons.items() if task not in here]
+        missing = [task for task in found if options.again or task not in here]
+        file = stored.RESULTS / f"{module.__name__.rpartition('.')[2]}.json"
+        outdated[module], todo[module] = bool(reasons) or not file.exists(), missing
         line = f"{len(found) - len(why)} of {len(found)} runs up to date"
         for reason, count in Counter(why).items():
             line += f", {count} {reason if reason == 'not stored' else f'stale: {reason}'}"
         print(f"{module.__name__.rpartition('.')[2]:24} {line}", flush=True)
     if options.list:
         return 0
+    if options.prove:
+        failed_proofs = [
+            module.__name__.rpartition(".")[2]
+            for module in modules
+            if not prove(module, lambda line: print(line, flush=True))
+        ]
+        if failed_proofs:
+            names = " ".join(failed_proofs)
+            print(f"not proven; python -m tfviz.experiments {names}  makes them", file=sys.stderr)
+        return 1 if failed_proofs else 0
     wanted = [task for missing in todo.values() for task in missing]
     try:
         failed = perform(
