@@ -286,3 +286,10 @@ def test_the_fused_kernel_names_who_has_a_second_derivative():
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         slow = second(heads_attention(Q, K, V, P.causal())[0])
     torch.testing.assert_close(slow, second(attention(Q, K, V, P.causal())[0]))
+
+
+def test_what_the_reference_says_of_vmap_holds() -> None:
+    """If this fails, vmap has learned to pass the checks: say so in book/reference.md."""
+    x = torch.randn(3, 2, 8, 4)
+    with pytest.raises(RuntimeError, match="data-dependent control flow"):
+        torch.vmap(lambda x: attention(x, x, x, P.causal())[0])(x)

@@ -11,7 +11,7 @@ import pytest
 from golden import drawn
 from laws import COMMON, LAWS, Case, Way, definition_is_efficient_with_gradients
 
-from tfviz.patterns import Domain, Pattern
+from tfviz.patterns import FAMILIES, Domain, Pattern
 from tfviz.patterns import families as F
 from tfviz.patterns.pattern import _BY_NAME
 
@@ -72,6 +72,7 @@ def test_the_pattern_of_the_guide_is_its_mask() -> None:
         assert isinstance(pattern, Pattern) and pattern.mask(6).equal(drawn(mask))
     finally:
         _BY_NAME.pop("row_blocks", None)
+        FAMILIES.pop("row_blocks", None)
     assert set(vars(F)) == before
 
 

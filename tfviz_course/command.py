@@ -162,6 +162,7 @@ def report(options: argparse.Namespace) -> None:
     Prints tables, and writes reports/NAME: report.html, one page with everything, the
     tables as CSV, and two plots.
     """
+    from tfviz_course import page
     from tfviz_course import report as reports
     from tfviz_course.assignment import read_course
     from tfviz_course.store import writing
@@ -173,7 +174,7 @@ def report(options: argparse.Namespace) -> None:
         folder /= "anonymous"
     Console().print(reports.table(found))
     with writing(folder):
-        reports.write(found, folder)
+        page.write(found, folder)
     files = sorted(path.name for path in folder.iterdir() if path.is_file())
     print(f"In {folder}: {', '.join(files)}")
 

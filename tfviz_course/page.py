@@ -6,7 +6,9 @@ escaping; the plots are the course's own.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
@@ -129,6 +131,14 @@ style="width: {{ row.share }}%"></span></span>{% endif %}</td>
 </body>
 </html>
 """
+
+
+def write(found: Results, folder: Path) -> None:
+    """Write the page, the tables and the plots into this folder."""
+    report.write(found, folder)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # names in all the world's letters
+        (folder / "report.html").write_text(html(found), "utf8")
 
 
 def html(found: Results) -> str:

@@ -384,9 +384,7 @@ def without_names(found: Results, secret: str) -> Results:
 
 
 def write(found: Results, folder: Path) -> None:
-    """Write page, tables and plots into this folder; plots of an earlier run do not stay."""
-    from tfviz_course import page
-
+    """Write tables and plots into this folder; plots of an earlier run do not stay."""
     folder.mkdir(parents=True, exist_ok=True)
     people = [Student(""), *found.students]  # the first gives the columns
     _csv(folder / "students.csv", *(student_row(found, student) for student in people))
@@ -395,7 +393,6 @@ def write(found: Results, folder: Path) -> None:
     drawn = figures(found)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in all the world's letters
-        (folder / "report.html").write_text(page.html(found), "utf8")
         for name in ("matrix.svg", "matrix.png", "totals.svg", "totals.png"):
             file = folder / name
             file.unlink(missing_ok=True)

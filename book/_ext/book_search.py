@@ -60,8 +60,7 @@ def entries(doctree: nodes.document) -> list[Entry]:
     def own(node: nodes.Node) -> tuple[str, str] | None:
         """(anchor, title) of what a reader can be sent to."""
         if isinstance(node, nodes.section) and isinstance(node.children[0], nodes.title):
-            mechanism = (name for name in node["ids"] if name in MECHANISM_ANCHORS)
-            return next(mechanism, node["ids"][0]), node.children[0].astext()
+            return node["ids"][0], node.children[0].astext()
         if isinstance(node, nodes.definition_list_item):
             terms = [term for term in node.children if isinstance(term, nodes.term) and term["ids"]]
             return (terms[0]["ids"][0], terms[0].astext()) if terms else None
@@ -114,12 +113,22 @@ def write(app: Sphinx, problem: Exception | None) -> None:
     pages = []
     for page in sorted(app.env.found_docs):
         (_, title, _, text), *rest = kept(app.env)[page]
-        places = [("", "", "", text), *rest]
+        places = [("", "", "", text), *(own_anchor(app.env, page, place) for place in rest)]
         pages.append((page, title, [(*place, names.get((page, place[0]), {})) for place in places]))
     if reference_pages.INDEX in app.env.found_docs:
         pages += reference_pages.search_entries()
     words = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
     Path(app.outdir, FILE).write_text(f"window.tfvizSearch = {words};\n", "utf-8")
+
+
+def own_anchor(env: BuildEnvironment, page: str, place: Entry) -> Entry:
+    """The place by the label of its mechanism, if it is the section of one."""
+    anchor, title, above, text = place
+    for name, row in MECHANISM_ANCHORS.items():
+        label = env.get_domain("std").labels.get(row.id)  # type: ignore[attr-defined]
+        if label and label[0] == page and label[2] == title:
+            anchor = name
+    return anchor, title, above, text
 
 
 def answers(env: BuildEnvironment) -> dict[str, tuple[str, str]]:

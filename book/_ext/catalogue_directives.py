@@ -193,11 +193,8 @@ class MechanismCard(Directive):
             fact("Exercises", *self._exercises(row.exercises))
         if row.libraries:
             fact("Found in", *peers_marks(row, ", ", "{} (in part)"))
-        if self._claims(row):
-            words = f"{{ref}}`what the surveys say <claims-{row.id}>`"
-            fact("Claims", *self.markdown(words))
         if row.module:
-            fact("Source", self._source(row.module), wide=True)
+            fact("Source", self._source(row.module), *self._claims(row), wide=True)
         words = f"Changes {changes_in_words(row)}"
         drawing = el(
             "figure",
@@ -228,13 +225,15 @@ class MechanismCard(Directive):
             links += [nodes.reference("", words, refid=label, internal=True)]
         return links
 
-    def _claims(self, row: Mechanism) -> bool:
-        """Whether the ledger has claims about this mechanism."""
+    def _claims(self, row: Mechanism) -> list[nodes.Node]:
+        """A link to what the ledger has about this mechanism, if it has something."""
         path = Path(self.env.srcdir, CLAIMS)
         if not self.has_page("book/claims"):
-            return False
+            return []
         self.env.note_dependency(str(path))
-        return any(claim.mechanism == row.id for claim in load_claims(path))
+        if not any(claim.mechanism == row.id for claim in load_claims(path)):
+            return []
+        return [nodes.Text(" · "), *self.markdown(f"{{ref}}`claims <claims-{row.id}>`")]
 
     def _source(self, module: str) -> nodes.Node:
         """The module: a link to its page of the reference, or to its source without one."""

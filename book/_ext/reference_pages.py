@@ -182,7 +182,8 @@ def docstring_html(text: str, highlight: Any) -> str:
 
 
 def anchor_of(name: str) -> str:
-    return name.lower().replace("_", "-")
+    """A function may be called like a class but for the first letter: both keep their case."""
+    return name
 
 
 def entry_html(one: Entry, highlight: Any, above: str = "") -> str:

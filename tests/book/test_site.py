@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
+import reference_pages
 import tfviz_book
 import yaml
 from book.conftest import ROOT, Site
@@ -246,7 +247,8 @@ def texts(site: Site) -> dict[str, Reader]:
 
 
 def test_all_pages_of_the_contents_are_there(texts: dict[str, Reader]) -> None:
-    assert set(texts) == {f"{name}.html" for name in PAGES}
+    rooms = {reference_pages.page_of(room) for room in reference_pages.rooms()}
+    assert set(texts) == {f"{name}.html" for name in {*PAGES, *rooms}}
 
 
 def test_links_and_anchors_lead_somewhere(site: Site, texts: dict[str, Reader]) -> None:

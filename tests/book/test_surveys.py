@@ -88,7 +88,7 @@ def test_the_places_of_verdicts_are_in_the_pages(site: Site) -> None:
             anchor = claim.place.replace("_", "-")
             assert re.search(rf'href="[^"]*#{re.escape(anchor)}"', page), claim.id
     for title, _ in VERDICTS.values():
-        assert title in page
+        assert title.replace("'", "’") in page
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def first_place(browser: Any, site: Site) -> Callable[[list[str]], list[str]]:
                 }""",
                 query,
             )
-            links.append(link.split("/_build/html/")[-1].removeprefix(site.url("")).lstrip("/"))
+            links.append(re.sub(r"^.*?/course/", "", link))
         return links
 
     return ask
@@ -151,8 +151,9 @@ def test_patterns_and_their_parameters_find_the_section_that_teaches_them(
 ) -> None:
     names = list(patterns.FAMILIES)
     taught = taught_patterns(ROOT / HEADINGS)
-    for name, place in zip(names, first_place(names), strict=True):
-        assert place.endswith(taught[name].replace("_", "-")), f"{name} → {place}"
+    places = dict(zip(names, first_place(names), strict=True))
+    lost = {n: at for n, at in places.items() if not at.endswith(taught[n].replace("_", "-"))}
+    assert not lost
 
 
 def test_some_of_the_words_are_better_than_nothing(page: Any, site: Site) -> None:

@@ -581,7 +581,7 @@ def test_the_gradebook_knows_points_and_hidden_tests(course, sources):
 
 
 def test_an_assignment_is_made_again_only_when_asked(course):
-    with pytest.raises(CourseError, match="is there already; say that it is to be made again"):
+    with pytest.raises(CourseError, match="is there already; give --again to make it anew"):
         create_assignment(course, "week1", ["ex-shifts"])
     release = create_assignment(course, "week1", ["ex-shifts"], again=True)
     assert [path.name for path in release.iterdir()] == ["factorized.ipynb"]

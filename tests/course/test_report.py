@@ -160,7 +160,7 @@ def shown(found: Results, width: int = 120) -> str:
 
 def written(course: Path) -> Path:
     folder = course / "reports" / "hw1"
-    report.write(report.results(course, "hw1"), folder)
+    page.write(report.results(course, "hw1"), folder)
     return folder
 
 
@@ -562,7 +562,7 @@ def test_the_page_in_a_browser(course: Path, browser: Any, theme: str, width: in
 def test_without_names(course: Path, tmp_path: Path) -> None:
     named = report.results(course, "hw1")
     nameless = report.without_names(named, SECRET)
-    report.write(nameless, tmp_path / "anonymous")
+    page.write(nameless, tmp_path / "anonymous")
     known = ["Ada", "bob", "chen", "zoe", "First of", "uses attention", "95", "script"]
     for text in [
         shown(nameless),

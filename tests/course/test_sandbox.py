@@ -231,7 +231,9 @@ found["pages"] = libc.mmap(None, 4096, 3, 0x21, -1, 0)  # anonymous, shared
 found["netlink"] = libc.socket(16, 3, 0)
 lock = ctypes.create_string_buffer(struct.pack("hhqqi", 0, 0, 0, 1, 0))
 for command in (6, 7, 37, 38):
-    found[f"lock {command}"] = libc.fcntl(os.open("/tmp", os.O_RDONLY), command, lock)
+    place = os.open("/tmp", os.O_RDONLY)
+    found[f"lock {command}"] = libc.fcntl(place, command, lock)
+    os.close(place)
 try:
     os.setuid(0)
     found["root"] = True
