@@ -29,6 +29,13 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 
 
+def record_of(name: str) -> dict[str, Any]:
+    """The record of an experiment, which must be there."""
+    record = records.load(name)
+    assert record is not None, name
+    return record
+
+
 @pytest.fixture(autouse=True)
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tfviz.stored.RESULTS", tmp_path / "results")
@@ -264,7 +271,7 @@ def test_a_change_that_changes_no_number_is_proven_by_one_run(
     assert run(prove=True) == 0 and len(lines(log)) == 4
     assert listed(capsys) == "toy_experiment 3 of 3 runs up to date"
     assert (results / "toy_experiment.json").read_bytes() == before
-    proof = records.load("toy_experiment")["proofs"][-1]
+    proof = record_of("toy_experiment")["proofs"][-1]
     assert [x["agrees with"] for x in proof["by"]] == ["the stored result"]
     assert proof["proven runs"] == 3 and proof["changed pieces"] == 1 and proof["processor"]
 
@@ -283,7 +290,7 @@ def test_a_change_of_numbers_is_not_adopted(results, tmp_path, monkeypatch, caps
 
 def on_another_processor() -> None:
     """The stored sums become what some other processor might have given."""
-    record = records.load("toy_experiment")
+    record = record_of("toy_experiment")
     for done in record["runs"]:
         done["result"]["sum"] += AS_ON_ANOTHER_PROCESSOR - 11
     records.store("toy_experiment", record)
@@ -302,7 +309,7 @@ def test_another_processor_compares_the_code_as_it_was_with_that_of_today(
         return json.loads(json.dumps(as_it_was(dict(config), seed)))
 
     monkeypatch.setattr(proofs, "old_result", old_result)
-    record = records.load("toy_experiment")
+    record = record_of("toy_experiment")
     for done in record["runs"]:
         done["provenance"]["commit"] = "abc1234"
     records.store("toy_experiment", record)
@@ -310,25 +317,25 @@ def test_another_processor_compares_the_code_as_it_was_with_that_of_today(
     assert run(prove=True) == 1 and asked == ["abc1234"]
     another_code(monkeypatch, tmp_path, *SAME_SUM)
     assert run(prove=True) == 0 and asked == ["abc1234"] * 2
-    record = records.load("toy_experiment")
+    record = record_of("toy_experiment")
     assert record["proofs"][-1]["by"][0]["agrees with"] == "the code of abc1234 on this machine"
     # from now on this processor has a witness, and the old code need not run
     another_code(monkeypatch, tmp_path, SAME_SUM[0], f"0 + {SAME_SUM[0]}")
     assert run(prove=True) == 0 and len(asked) == 2
-    assert records.load("toy_experiment")["proofs"][-1]["by"][0]["agrees with"] == (
+    assert record_of("toy_experiment")["proofs"][-1]["by"][0]["agrees with"] == (
         "an earlier proof on such a processor"
     )
     another_code(monkeypatch, tmp_path, *OTHER_SUM)
     assert run(prove=True) == 1  # the witness does not excuse other numbers
     # a run that is made again has no witness from before
-    assert run() == 0 and records.load("toy_experiment")["witnesses"] == {}
+    assert run() == 0 and record_of("toy_experiment")["witnesses"] == {}
 
 
 def test_a_tree_with_changes_is_no_code_to_compare_with(results, tmp_path, monkeypatch):
     planned(1)
     assert run() == 0
     on_another_processor()
-    record = records.load("toy_experiment")
+    record = record_of("toy_experiment")
     record["runs"][0]["provenance"]["commit"] = "abc1234+"
     records.store("toy_experiment", record)
     monkeypatch.setattr(proofs, "old_result", lambda *asked: pytest.fail("asked"))
@@ -400,7 +407,7 @@ def test_a_stored_result_is_of_its_runs(name, as_stored):
 
 @pytest.mark.parametrize("name", runner.all_experiments())
 def test_a_stored_result_is_what_the_runner_would_write(name, as_stored, tmp_path):
-    module, record = importlib.import_module(f"tfviz.experiments.{name}"), records.load(name)
+    module, record = importlib.import_module(f"tfviz.experiments.{name}"), record_of(name)
     labels = [records.label(run) for run in module.runs()]
     assert [records.label(done["run"]) for done in record["runs"]] == labels
     experiments.write(tmp_path / "again.json", runner.whole(module, record["runs"]))

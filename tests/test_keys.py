@@ -23,7 +23,7 @@ def written(folder: Path, text: str, config: Any = None) -> dict[str, str]:
     return keys.Source().pieces(file, config)
 
 
-def test_comments_annotations_and_refusals_are_no_other_code(tmp_path):
+def test_comments_annotations_and_refusals_are_no_other_code(tmp_path: Path) -> None:
     plain = "def measure(config, seed):\n    n = config['n']\n    return n + 1\n"
     same = '''
 from tfviz import _arguments
@@ -52,7 +52,7 @@ def measure(config: dict[str, int], seed: int = 0) -> int:
         assert list(written(tmp_path, plain).values()) != list(written(tmp_path, other).values())
 
 
-def test_what_is_named_is_reached_and_nothing_else(tmp_path):
+def test_what_is_named_is_reached_and_nothing_else(tmp_path: Path) -> None:
     text = """
 import torch
 RATE = 3
@@ -112,7 +112,7 @@ def change(tmp_path: Path) -> Callable[..., bool]:
     return changed
 
 
-def test_a_run_is_of_the_rooms_that_it_names(change):
+def test_a_run_is_of_the_rooms_that_it_names(change: Callable[..., bool]) -> None:
     room = ("longer_context/alibi.py", "def slopes(", "def slopes(more, ")
     model = ("models/gpt.py", "def forward(", "def forward(more, ")
     printed = ("patterns/pattern.py", "def latex(", "def latex(more, ")
@@ -133,7 +133,7 @@ def test_a_run_is_of_the_rooms_that_it_names(change):
     assert not change("digits", *row, variant="full")
 
 
-def test_a_run_may_name_code_that_it_finds_in_another_way(tmp_path):
+def test_a_run_may_name_code_that_it_finds_in_another_way(tmp_path: Path) -> None:
     file = tmp_path / "written_here.py"
     file.write_text("def measure(config, seed): return 1\n")
     source = keys.Source()
@@ -146,7 +146,7 @@ def test_a_run_may_name_code_that_it_finds_in_another_way(tmp_path):
             source.pieces(file, of=[wrong])
 
 
-def test_where_code_stands_does_not_count():
+def test_where_code_stands_does_not_count() -> None:
     here = {"tfviz.a:f": "12", "tfviz.a:ROWS[x]": "34", "tfviz.a:C.g": "56"}
     there = {"tfviz.b:f": "12", "tfviz.c:TABLE[x]": "34", "tfviz.a:C.g": "56"}
     assert sorted(keys.anywhere(here).values()) == sorted(keys.anywhere(there).values())
@@ -167,13 +167,13 @@ def test_where_code_stands_does_not_count():
         ("segment_memory", {"equal": "16 rows, 16 by convolution", "steps": 1}),
     ],
 )
-def test_all_that_a_run_enters_is_in_its_key(name, config):
+def test_all_that_a_run_enters_is_in_its_key(name: str, config: dict[str, Any]) -> None:
     """Watched while it runs: the source was not read too narrowly."""
     experiment, entered = importlib.import_module(f"tfviz.experiments.{name}"), set[str]()
 
     def watch(frame: Any, event: str, argument: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(str(PACKAGE)):
+        if event == "call" and code.co_filename.startswith(f"{PACKAGE}/"):
             file = Path(code.co_filename).relative_to(PACKAGE).with_suffix("")
             module = ".".join(["tfviz", *file.parts]).removesuffix(".__init__")
             entered.add(
