@@ -173,7 +173,7 @@ def test_all_that_a_run_enters_is_in_its_key(name: str, config: dict[str, Any]) 
 
     def watch(frame: Any, event: str, argument: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(str(PACKAGE)):
+        if event == "call" and code.co_filename.startswith(f"{PACKAGE}/"):
             file = Path(code.co_filename).relative_to(PACKAGE).with_suffix("")
             module = ".".join(["tfviz", *file.parts]).removesuffix(".__init__")
             entered.add(

@@ -727,13 +727,14 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_any_matplotlib_figure_becomes_themed() -> None:
+    before = plt.get_fignums()
     with plots.style():
         drawing, axes = plt.subplots(figsize=(4, 3))
         axes.plot([1, 2, 3], [1, 4, 9])
         axes.text(1, 5, "black", color="black")
         axes.set_xlabel("x <tokens>")
     figure = plots.figure(drawing, alt="Squares: 1, 4, 9", caption="They grow.")
-    assert not plt.get_fignums()
+    assert plt.get_fignums() == before
     assert roles.css("attention") in figure.svg
     assert "#000000" not in figure.svg
     assert "x &lt;tokens&gt;" in figure.svg
