@@ -357,8 +357,8 @@ MUTANTS = [
     Mutant(
         "seed not in the key of a run",
         "tfviz/experiments/runner.py",
-        "_hash([run.name, dict(run.config), run.seed, version])",
-        "_hash([run.name, version])",
+        "what = [run.name, dict(run.config), run.seed, sorted(",
+        "what = [run.name, dict(run.config), sorted(",
         "tests/test_experiments.py",
     ),
     Mutant(
@@ -434,8 +434,8 @@ MUTANTS = [
     Mutant(
         "changed modules pass for up to date",
         "tfviz/experiments/runner.py",
-        "        elif then != now:\n",
-        "        elif not then:\n",
+        '        elif done["key"] != task.key:\n',
+        '        elif not done["key"]:\n',
         "tests/test_experiments.py -k 'stale or clone or kept'",
     ),
     Mutant(
