@@ -134,8 +134,9 @@ def feedback(options: argparse.Namespace) -> None:
     Writes feedback/STUDENT/NAME: answers, points, what the tests said, your comments. Of
     hidden tests it shows only whether they passed.
     """
-    from tfviz_course.assignment import api, failure, read_course
+    from tfviz_course.assignment import api, failure
     from tfviz_course.report import count, results, waiting
+    from tfviz_course.settings import read_course
 
     course, name = options.course, options.name
     read_course(course)
@@ -164,7 +165,7 @@ def report(options: argparse.Namespace) -> None:
     """
     from tfviz_course import page
     from tfviz_course import report as reports
-    from tfviz_course.assignment import read_course
+    from tfviz_course.settings import read_course
     from tfviz_course.store import writing
 
     found, folder = reports.results(options.course, options.name), options.course / "reports"

@@ -186,10 +186,7 @@ def _exercise(row: dict[str, Any]) -> dict[str, Any]:
 def _person(found: Results, student: Student) -> dict[str, Any]:
     signs = [report.sign(student, *exercise) for exercise in found.exercises.items()]
     notes = [] if student.state == report.GRADED else [student.state]
-    if student.minutes_late:
-        notes += [f"{student.minutes_late} min late"]
-    if student.penalty:
-        notes += [f"{report.number(student.penalty)} points less for that"]
+    notes += report.late_words(student)
     known = any(not mark.waits for mark in student.marks)
     return {
         "id": report.plain(student.id),

@@ -27,7 +27,7 @@ from sqlalchemy.orm import Session
 
 from tfviz_course import store
 from tfviz_course import students as ids
-from tfviz_course.assignment import read_course
+from tfviz_course.settings import read_course
 
 if TYPE_CHECKING:
     from tfviz.plots import Figure
@@ -312,6 +312,14 @@ def solved_words(row: Mapping[str, Any]) -> str:
     return f"{row['solved']} of {row['students']}{empty}"
 
 
+def late_words(student: Student) -> list[str]:
+    """How late somebody was, and what it cost; empty for who was in time."""
+    said = [f"{student.minutes_late} min late"] if student.minutes_late else []
+    if student.penalty:
+        said += [f"{number(student.penalty)} points less for that"]
+    return said
+
+
 def sign(student: Student, exercise: str, most: float) -> str:
     """One of `SIGNS` for how an exercise went."""
     if (points := student.points(exercise)) is None:
@@ -336,7 +344,7 @@ def table(found: Results, *, remarks: bool = True) -> RenderableType:
     who = _columns("Students", "<student", "points", places, "<")
     for student in found.students:
         notes = [] if student.state == GRADED else [student.state]
-        notes += [f"{student.minutes_late} min late"] * bool(student.minutes_late)
+        notes += late_words(student)
         if not remarks and student.remarks:
             notes += [count(len(student.remarks), "remark")]
         elif remarks:
