@@ -14,8 +14,8 @@ from cases import cases, functions
 from laws import COMMON, LAWS, Case, Function, Out, Reasons, Way
 from torch import Tensor, nn
 
+from tfviz import attention
 from tfviz import patterns as P
-from tfviz.attention import attention
 from tfviz.cores import Core, Dense, Sparse, Where
 from tfviz.position.rope import Rope
 

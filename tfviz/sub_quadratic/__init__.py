@@ -31,8 +31,8 @@ from torch import Tensor
 
 from tfviz import _qkv
 from tfviz.patterns.pattern import Pattern
-from tfviz.sparse_attention import gathers, merged, windows
-from tfviz.sparse_attention.merged import Call, Plan, freshened
+from tfviz.sub_quadratic import gathers, merged, windows
+from tfviz.sub_quadratic.merged import Call, Plan, freshened
 
 DENSE = 128
 """Up to this length one masked product is the quickest way."""

@@ -25,9 +25,9 @@ import torch
 from torch import Tensor
 
 from tfviz.patterns.pattern import LENGTH, Pattern
-from tfviz.sparse_attention.key_lists import CHUNK, Interval, Truth
-from tfviz.sparse_attention.merged import Call
-from tfviz.sparse_attention.rows import Stepped
+from tfviz.sub_quadratic.key_lists import CHUNK, Interval, Truth
+from tfviz.sub_quadratic.merged import Call
+from tfviz.sub_quadratic.rows import Stepped
 
 BLOCK = 32
 """Queries in a block: small ones waste fewer pairs, large ones make the quicker products."""
