@@ -49,7 +49,7 @@ def test_each_reason_is_told(tmp_path: Path) -> None:
         (results(with_points(4.5, by_hand=4.5), most=6), "points by hand"),
         (results(with_points(4), most=6), "no points by hand any more"),
     ]
-    points, new = 1.0, ()
+    points = 1.0
     for found, why in steps:
         before, points = points, found.students[0].total
         _, new = history.update(tmp_path, found)
