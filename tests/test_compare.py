@@ -60,6 +60,8 @@ def test_a_variant_is_options_or_what_makes_a_core():
     made = c.model(xl(HEADS, D_HEAD), "recall", 0)
     again = c.model(lambda: {"core": xl(HEADS, D_HEAD)}, "recall", 0)
     assert type(made.stack.blocks[1].attend.core) is type(again.stack.blocks[1].attend.core)
+    of_class = c.model(Rope, "recall", 0).stack.blocks[1].attend.core
+    assert isinstance(of_class, Rope)
     both = [patterns.causal(), patterns.sliding_window(lookback=2)]
     for name, task in c.TASKS.items():
         blocks = c.model(lambda: {"pattern": both}, name, 0).stack.blocks

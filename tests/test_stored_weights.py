@@ -16,7 +16,7 @@ from torch import nn
 
 from tfviz import stored
 from tfviz.experiments import head_ablation
-from tfviz.longer_context.da_transformer import da
+from tfviz.longer_context.da_transformer import DA
 from tfviz.models.bert import BERT
 from tfviz.models.encoder_decoder import EncoderDecoder
 from tfviz.models.gpt import GPT
@@ -112,7 +112,7 @@ CORES: dict[str, tuple[Callable[[], Any], Sizes]] = {
     "shaw": (shaw(4, 3), {"P_k": (7, 4), "P_v": (7, 4)}),
     "xl": (xl(2, 4), {"u": (2, 4), "v": (2, 4), "W_r": (2, 8, 4)}),
     "t5": (t5_bias(2, buckets=8, far=16), {"b": (2, 8)}),
-    "da": (da(2), {"alpha": (2,), "beta": (2,)}),
+    "da": (lambda: DA(2), {"alpha": (2,), "beta": (2,)}),
 }
 
 

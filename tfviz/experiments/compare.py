@@ -2,8 +2,8 @@
 
     compare({"none": lambda: {}, "rotary": lambda: {"core": lambda: Rope(16)}}, tasks=("recall",))
 
-A variant is a function without arguments that makes a core, or gives the options of the model
-besides its sizes:
+A variant is a core's class, or a function without arguments that makes a core or gives the options
+of the model besides its sizes:
 
     core, positions, …   as a GPT takes them
     pattern              one for all layers, or a list with one for each
@@ -67,7 +67,8 @@ from tfviz.patterns import Pattern, causal, full
 from tfviz.position.learned_pe import Learned
 from tfviz.training import Loss, next_token, seeded, train
 
-Variant = Callable[[], Any]
+Variant = Callable[..., Any]
+"""Called without arguments, unless it is the class of a core."""
 ExtraLoss = Callable[[nn.Module], Tensor]
 SEEDS = (0, 1, 2)
 
@@ -429,14 +430,13 @@ def told(variant: Variant, pattern: Pattern = CAUSAL) -> dict[str, Any]:
     `pattern` is for a variant that names none. Raises ValueError for a list of patterns that has
     not one for each layer.
     """
-    options = variant()
-    if not isinstance(options, Mapping):
-        options = {"core": variant}
+    made = None if isinstance(variant, type) else variant()
+    options: dict[str, Any] = dict(made) if isinstance(made, Mapping) else {"core": variant}
     pattern = options.get("pattern", pattern)
     layers = list(pattern) if isinstance(pattern, Sequence) else [pattern] * LAYERS
     if len(layers) != LAYERS:
         raise ValueError(f"pattern has {len(layers)} entries; give one for each of {LAYERS} layers")
-    return {**options, "pattern": layers}
+    return options | {"pattern": layers}
 
 
 def model(variant: Variant, task: str | Task, seed: int) -> Any:
@@ -531,8 +531,8 @@ def refuse(model: nn.Module, task: Task) -> None:
     L = task.inputs(Generator().manual_seed(0)).shape[1]
     two_sided = [x.pattern for x in attentions if sees_ahead(x.pattern, L, L)]
     seeing = seeing_ahead(model, task)
+    cause = f"pattern = {two_sided[0]!r}" if two_sided else f"core = {cores}"
     if task.causal and seeing:
-        cause = f"pattern = {two_sided[0]!r}" if two_sided else f"core = {cores}"
         raise ValueError(
             f"{cause} sees the future on the causal task {task.name!r}: the output at position "
             f"{seeing[0]} of {L} changes with tokens that it must not know, so its loss would mean "
