@@ -275,18 +275,23 @@ def test_a_bias_that_is_a_mask_is_refused_in_models_too():
     assert heads_attention(Q, K[..., :3, :], V[..., :3, :], P.full())[0].shape == Q.shape
 
 
-def test_the_fused_kernel_names_who_has_a_second_derivative():
-    Q, K, V = (torch.randn(1, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+@pytest.mark.parametrize("h_kv", [4, 2])
+def test_heads_have_a_second_derivative(h_kv):
+    """Each head of keys may serve several of queries."""
+    Q, K, V = (
+        torch.randn(1, h, 5, 4, dtype=torch.float64, requires_grad=True) for h in (4, h_kv, h_kv)
+    )
 
     def second(out):
         (first,) = torch.autograd.grad(out.sin().sum(), Q, create_graph=True)
         return torch.autograd.grad(first.sin().sum(), Q)[0]
 
-    with pytest.raises(RuntimeError, match=r"first derivatives only; .*SDPBackend\.MATH"):
-        second(heads_attention(Q, K, V, P.causal())[0])
+    k, v = (x.repeat_interleave(4 // h_kv, 1) for x in (K, V))
+    wanted = second(attention(Q, k, v, P.causal())[0])
+    torch.testing.assert_close(second(heads_attention(Q, K, V, P.causal())[0]), wanted)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        slow = second(heads_attention(Q, K, V, P.causal())[0])
-    torch.testing.assert_close(slow, second(attention(Q, K, V, P.causal())[0]))
+        by_products = heads_attention(Q, K, V, P.causal())[0]
+    torch.testing.assert_close(second(by_products), wanted)
 
 
 def test_what_the_reference_says_of_vmap_holds() -> None:

@@ -1,60 +1,9 @@
-"""The check that every attention function makes of its queries, keys and values, and the kernel."""
+"""The check that every attention function makes of its queries, keys and values."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-
-
-def fused_attention(
-    Q: Tensor, K: Tensor, V: Tensor, attn_mask: Tensor | None = None, **options: Any
-) -> Tensor:
-    """`scaled_dot_product_attention`, which has a second derivative where torch falls back on
-    products.
-
-    Raises NotImplementedError for that of a fused kernel.
-    """
-    out = F.scaled_dot_product_attention(Q, K, V, attn_mask, **options)
-    node = None if torch.compiler.is_compiling() else out.grad_fn
-    if node is not None and node.name().startswith("ScaledDotProduct"):
-        first_derivative_only(
-            out,
-            "torch's fused attention",
-            "ask for the weights, Where(…, weights=True), take the definition, or compute within "
-            "`with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):`",
-        )
-    return out
-
-
-def first_derivative_only(out: Tensor, what: str, remedy: str) -> None:
-    """Lets `out`, which `what` has made, be differentiated once. A second derivative, for which
-    torch's own error names a kernel, is refused with this remedy.
-    """
-
-    def refusing(gradients: tuple[Tensor | None, ...], _: Any) -> tuple[Tensor | None, ...]:
-        if not torch.is_grad_enabled():
-            return gradients
-        says = f"{what} has first derivatives only; for second derivatives {remedy}"
-        return tuple(g if g is None else _Never.apply(g, says) for g in gradients)
-
-    if out.grad_fn is not None:
-        out.grad_fn.register_hook(refusing)
-
-
-class _Never(torch.autograd.Function):
-    """A gradient that can be read, and not differentiated."""
-
-    @staticmethod
-    def forward(ctx: Any, gradient: Tensor, says: str) -> Tensor:
-        ctx.says = says
-        return gradient.view_as(gradient)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        raise NotImplementedError(ctx.says)
 
 
 def check(Q: Tensor, K: Tensor, V: Tensor, *, self_attention: bool) -> None:
