@@ -11,6 +11,7 @@ from three import Three, three
 
 from tfviz import attention, sparse_attention
 from tfviz import patterns as P
+from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.dense_attention import heads_attention
 
 
@@ -292,6 +293,19 @@ def test_heads_have_a_second_derivative(h_kv):
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         by_products = heads_attention(Q, K, V, P.causal())[0]
     torch.testing.assert_close(second(by_products), wanted)
+
+
+def test_the_meta_device_gives_shapes_or_says_what_is_missing() -> None:
+    """Checks that look at numbers must not look there: nothing is there."""
+    x = torch.randn(2, 3, 200, 4, device="meta")
+    for pattern in (P.strided(stride=7), P.global_tokens(count=2)):
+        out, A = attention(x, x, x, pattern, bias=torch.zeros(200, 200, device="meta"))
+        assert out.is_meta and out.shape == x.shape and A.shape == (2, 3, 200, 200)
+        assert heads_attention(x, x, x, pattern)[0].shape == x.shape
+        assert sparse_attention(x, x, x, pattern).shape == x.shape
+    z = torch.ones(3, 1, device="meta")
+    with pytest.raises(ValueError, match="Q is on the meta device, which holds shapes and no"):
+        span_attention(x, x, x, z, 4.0)
 
 
 def test_what_the_reference_says_of_vmap_holds() -> None:

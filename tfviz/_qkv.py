@@ -6,9 +6,12 @@ import torch
 from torch import Tensor
 
 
-def check(Q: Tensor, K: Tensor, V: Tensor, *, self_attention: bool) -> None:
+def check(
+    Q: Tensor, K: Tensor, V: Tensor, *, self_attention: bool, reads_values: bool = False
+) -> None:
     """Raises TypeError or ValueError, with a remedy, unless Q, K, V are (…, L, d) and belong
-    together. With `self_attention` there must be as many queries as keys."""
+    together. With `self_attention` there must be as many queries as keys; `reads_values` says that
+    shapes alone do not do, which is all that tensors on the meta device have."""
     for name, x in (("Q", Q), ("K", K), ("V", V)):
         if not isinstance(x, Tensor):
             raise TypeError(f"{name} is a {type(x).__name__}; give a tensor of shape (…, L, d)")
@@ -18,6 +21,13 @@ def check(Q: Tensor, K: Tensor, V: Tensor, *, self_attention: bool) -> None:
             raise ValueError(f"{name} has shape {tuple(x.shape)}; give (…, L, d)")
         if not x.numel():
             raise ValueError(f"{name} has shape {tuple(x.shape)} and is empty; no side may be 0")
+        if x.is_meta and reads_values:
+            raise ValueError(
+                f"{name} is on the meta device, which holds shapes and no numbers, and numbers "
+                "decide here who meets whom; give tensors on a CPU"
+            )
+        if x.is_meta:
+            continue
         # one pass without a temporary; the slower look only if the sum overflowed or is not finite
         if not torch.isfinite(x.detach().sum()) and not torch.isfinite(x).all():
             raise ValueError(f"{name} holds NaN or infinity; look where it was computed")

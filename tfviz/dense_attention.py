@@ -162,7 +162,7 @@ def _bias(bias: Any, scores: Tensor) -> Tensor:
         bias = torch.as_tensor(bias(i[:, None], j[None, :]), device=scores.device)
     if bias.dtype == torch.bool:
         raise TypeError("bias is Boolean; a mask of who may attend to whom goes to pattern")
-    if (bias.isnan() | bias.isposinf()).any():
+    if not bias.is_meta and (bias.isnan() | bias.isposinf()).any():
         raise ValueError("bias holds NaN or +infinity; only numbers and -infinity can be added")
     return _fitting("bias", bias, scores).to(scores.dtype)
 

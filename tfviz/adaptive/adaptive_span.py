@@ -74,7 +74,7 @@ def span_attention(
     z is (h, 1), or (b, h, L) where each query has its own. Raises TypeError or ValueError for other
     kinds and shapes, spans that are negative or not finite, and R <= 0.
     """
-    _qkv.check(Q, K, V, self_attention=True)
+    _qkv.check(Q, K, V, self_attention=True, reads_values=True)
     check(z, R)
     b, h, L, _ = Q.shape
     if z.shape not in ((h, 1), (b, h, L)):
