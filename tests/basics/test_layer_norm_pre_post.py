@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -115,7 +116,7 @@ def test_signals_are_those_of_the_stack(order: object) -> None:
     assert found.weights[1] == pytest.approx(W.grad.norm().item(), rel=1e-4)  # type: ignore[union-attr, operator]
 
 
-def mean_signals(order: object, N: int) -> tuple[float, ...]:
+def mean_signals(order: Any, N: int) -> tuple[float, ...]:
     """First and last gradient of W_2, and the stream's last size: means over four seeds."""
     found = []
     for seed in range(4):
