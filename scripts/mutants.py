@@ -203,7 +203,7 @@ MUTANTS = [
     Mutant(
         "search: a random part's pairs count as certain",
         "tfviz/patterns/inverse.py",
-        "sure = bits & torch.tensor([_name(p) not in RANDOM for p in alone])[:, None, None]",
+        "sure = bits & torch.tensor([p.name not in RANDOM for p in alone])[:, None, None]",
         "sure = bits.clone()",
         "tests/test_inverse.py",
     ),

@@ -20,7 +20,6 @@ from tfviz import attention, sparse_attention
 from tfviz import patterns as P
 from tfviz.cores import Sparse
 from tfviz.measure import elements_produced, flops, largest_storage, slope
-from tfviz.patterns.pattern import Family
 from tfviz.sub_quadratic import plan, windows
 from tfviz.sub_quadratic.key_lists import Interval, key_lists, truth
 
@@ -277,7 +276,7 @@ def test_a_formula_that_intervals_cannot_read_is_evaluated():
         """Neighbours, said in torch."""
         return torch.where(i > j, i - j, j - i) <= radius
 
-    pattern = Family(near, "near", "none", {"radius": P.Domain(0, 1, "w")})(radius=2)
+    pattern = P.Family(near, "near", "none", {"radius": P.Domain(0, 1, "w")})(radius=2)
     ends = Interval(torch.zeros(1, 1).long(), torch.ones(1, 1).long())
     unknown = truth(pattern, ends, ends, 150)
     assert unknown.somewhere.all() and not unknown.everywhere.any()
