@@ -100,7 +100,7 @@ def test_with_a_silent_module_pre_norm_is_the_identity_and_post_norm_is_not() ->
 
 
 @pytest.mark.parametrize("order", [pre_norm, post_norm, no_norm, pre_norm_no_skip])
-def test_signals_are_those_of_the_stack(order: object) -> None:
+def test_signals_are_those_of_the_stack(order: Any) -> None:
     stack = Stack(3, 8, 2, order)
     X, G = torch.randn(2, 5, 8), torch.randn(2, 5, 8)
     found = signals(stack, X, G)

@@ -29,6 +29,7 @@ from tfviz.cores import (
     outside_inference,
     stored_before_cores,
 )
+from tfviz.patterns import Pattern
 
 Tokens = Int[Tensor, "b L"]
 Logits = Float[Tensor, "b L vocab"]
@@ -36,9 +37,7 @@ Seq = Float[Tensor, "b L d"]
 Memory = Seq | None  # what an encoder made of the source
 Real = Bool[Tensor, "b Lk"] | None  # which keys are real; False at padding
 Layer = Callable[[Tensor], Tensor]
-Order = Callable[
-    ..., Any
-]  # (X, F, LN) → their sum, normed; or a class of such modules, made from d
+Order = Callable[..., Any]  # (X, F, LN) → Y, or a class of such modules, made from d
 Positions = Callable[[Int[Tensor, "L"]], Float[Tensor, "L d"]] | None
 Project = Callable[[Seq, Memory], tuple[Tensor, Tensor, Tensor]]
 
