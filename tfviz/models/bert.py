@@ -5,7 +5,7 @@
 torch.Size([1, 4, 11])
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from tfviz.models.blocks import (
     Real,
     Stack,
     Tokens,
+    alike,
     post_norm,
 )
 from tfviz.patterns import Pattern
@@ -55,7 +56,7 @@ class BERT(nn.Module):
         project: Callable[[], Project] | None = None,
         join: Callable[[], Layer] | None = None,
         block: Callable[..., nn.Module] = Block,
-        layer: Callable[[int], Mapping[str, Any]] | None = None,
+        layer: Callable[[int], dict[str, Any]] = alike,
     ) -> None:
         super().__init__()
         self.embed, self.segment = Embedding(vocab, d, positions), nn.Embedding(2, d)

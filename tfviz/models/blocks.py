@@ -8,7 +8,7 @@ torch.Size([1, 5, 8])
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -193,6 +193,11 @@ class Block(nn.Module):
         return self.orders[-1](X, self.feed, self.norms[-1])
 
 
+def alike(n: int) -> dict[str, Any]:
+    """No options of its own for block n."""
+    return {}
+
+
 class Stack(nn.Module):
     """N blocks. In pre-norm order the sum that leaves the last one is normalised too.
 
@@ -207,14 +212,12 @@ class Stack(nn.Module):
         order: Order = pre_norm,
         *,
         block: Callable[..., nn.Module] = Block,
-        layer: Callable[[int], Mapping[str, Any]] | None = None,
+        layer: Callable[[int], dict[str, Any]] = alike,
         **more: Any,
     ) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(
-            block(d, h, order, **{**more, **(layer(n) if layer else {})})
-            for n in range(integer("N", N, 0))
-        )
+        layers = range(integer("N", N, 0))
+        self.blocks = nn.ModuleList(block(d, h, order, **more | layer(n)) for n in layers)
         self.norm = nn.Identity() if order is post_norm else nn.LayerNorm(d)
 
     @levels()  # what a core hands up, the next layer's finds below

@@ -6,7 +6,7 @@
 torch.Size([1, 2, 11])
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from torch import nn
@@ -26,6 +26,7 @@ from tfviz.models.blocks import (
     Seq,
     Stack,
     Tokens,
+    alike,
     post_norm,
 )
 from tfviz.patterns import Pattern, causal
@@ -56,7 +57,7 @@ class EncoderDecoder(nn.Module):
         project: Callable[[], Project] | None = None,
         join: Callable[[], Layer] | None = None,
         block: Callable[..., nn.Module] = Block,
-        layer: Callable[[int], Mapping[str, Any]] | None = None,
+        layer: Callable[[int], dict[str, Any]] = alike,
     ) -> None:
         super().__init__()
         options: dict[str, Any] = {

@@ -5,7 +5,7 @@
 torch.Size([1, 3, 11])
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from torch import nn
@@ -23,6 +23,7 @@ from tfviz.models.blocks import (
     Project,
     Stack,
     Tokens,
+    alike,
     pre_norm,
 )
 from tfviz.patterns import Pattern, causal
@@ -67,7 +68,7 @@ class GPT(nn.Module):
         project: Callable[[], Project] | None = None,
         join: Callable[[], Layer] | None = None,
         block: Callable[..., nn.Module] = Block,
-        layer: Callable[[int], Mapping[str, Any]] | None = None,
+        layer: Callable[[int], dict[str, Any]] = alike,
     ) -> None:
         super().__init__()
         self.embed = Embedding(vocab, d, positions)
