@@ -37,7 +37,7 @@ from tfviz.cores import Cache, outside_inference, same_texts
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent
 from tfviz.models.blocks import MultiHeadAttention, Seq
 from tfviz.models.gpt import GPT
-from tfviz.position.xl_relative import xl
+from tfviz.position.xl_relative import XL
 
 Compress = Callable[[Tensor, Any, int], Tensor]
 """f_c(old (b, n, d), usage (b, n), c) → (b, n/c, d)."""
@@ -148,8 +148,8 @@ def compressive_gpt(
 
     They are made last: with one seed, all models begin alike, whatever their f_c.
     """
-    attend = partial(Compressive, m=m, m_c=m_c, c=c)
-    model = GPT(vocab, d, h, N, **{"core": xl(h, d // h), "attend": attend} | more)
+    options: dict[str, Any] = {"core": XL, "attend": partial(Compressive, m=m, m_c=m_c, c=c)}
+    model = GPT(vocab, d, h, N, **options | more)
     for module in model.modules():
         if isinstance(module, Compressive):
             module.squeeze_by(compress())
