@@ -117,6 +117,13 @@ MUTANTS = [
         "tests/test_seams.py",
     ),
     Mutant(
+        "a core whose own sizes are overruled",
+        "tfviz/cores.py",
+        "if x.default is x.empty and x.kind",
+        "if x.kind",
+        "tests/test_natural_calls.py",
+    ),
+    Mutant(
         "layers that are told nothing of their own",
         "tfviz/models/blocks.py",
         "**more | layer(n)",

@@ -82,7 +82,7 @@ def test_the_stored_gpt_is_read_by_the_names_that_it_was_stored_with() -> None:
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], Sizes]] = {
     "GPT": (
-        lambda: GPT(11, 8, 2, 1, Learned(5, 8)),
+        lambda: GPT(11, 8, 2, 1, positions=Learned(5, 8)),
         {"embed.weight": (11, 8), "embed.positions.P": (5, 8)}
         | inside({"stack.blocks.0": block(8, 32), "stack.norm": norm(8)}),
     ),

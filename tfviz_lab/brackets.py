@@ -71,7 +71,9 @@ def kinds(t: Tensor) -> Tensor:
 def learn(steps: int, cost: float, start: float, seed: int) -> dict[str, Any]:
     """Shares of right answers, mean z_t by kind, its correlation with distance, one text."""
     core = partial(DynamicSpan, HEADS, WIDTH // HEADS, S=S, R=R, start=start)
-    model = seeded(seed, lambda: GPT(len(NAMES), WIDTH, HEADS, 1, Learned(L, WIDTH), core=core))
+    model = seeded(
+        seed, lambda: GPT(len(NAMES), WIDTH, HEADS, 1, positions=Learned(L, WIDTH), core=core)
+    )
 
     def loss(model: nn.Module, rng: Generator, step: int) -> Tensor:
         t, back = rows(BATCH, rng)

@@ -335,7 +335,7 @@ def _bert(
     vocab = len(data.characters()[1]) + 1  # and the token that hides
     options: dict[str, Any] = {"order": pre_norm, "layer": lambda n: {"pattern": pattern[n]}} | told
     place = _learned_unless_given(positions, TRAIN_LENGTH, WIDTH)
-    return BERT(vocab, WIDTH, HEADS, LAYERS, place, **options)
+    return BERT(vocab, WIDTH, HEADS, LAYERS, positions=place, **options)
 
 
 def _text_loss(seed: int, steps: int) -> Loss:

@@ -69,7 +69,7 @@ def pieces() -> tuple[Int[Tensor, "n"], list[str]]:
 
 def trained(seed: int, steps: int) -> GPT:
     ids, names = pieces()
-    model = seeded(seed, lambda: GPT(len(names), D, H, N, Sinusoidal(D, scale=0.1)))
+    model = seeded(seed, lambda: GPT(len(names), D, H, N, positions=Sinusoidal(D, scale=0.1)))
     train(model, next_token(data.split(ids)[0], BATCH, LENGTH), steps, seed=seed)
     return model.eval()
 

@@ -53,7 +53,9 @@ def model(order: str, N: int, seed: int, d: int = D, phi: Any = nn.GELU) -> GPT:
     """A GPT on characters, made with this seed."""
     vocab = len(data.characters()[1])
     positions = Sinusoidal(d, scale=d**-0.5)
-    return seeded(seed, lambda: GPT(vocab, d, H, N, positions, order=ORDERS[order], phi=phi))
+    return seeded(
+        seed, lambda: GPT(vocab, d, H, N, positions=positions, order=ORDERS[order], phi=phi)
+    )
 
 
 def at_the_start(order: str, N: int, seed: int) -> dict[str, list[float]]:

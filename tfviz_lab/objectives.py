@@ -68,15 +68,17 @@ def t5(model: nn.Module, z: Tensor, rng: Generator, judging: bool) -> Tensor:
 
 
 def small_gpt(**more: Any) -> GPT:
-    return GPT(V + 1, D, HEADS, LAYERS, Sinusoidal(D, scale=0.1), **more)
+    return GPT(V + 1, D, HEADS, LAYERS, positions=Sinusoidal(D, scale=0.1), **more)
 
 
 def small_bert() -> BERT:
-    return BERT(V + 1, D, HEADS, LAYERS, Sinusoidal(D, scale=0.1), order=pre_norm)
+    return BERT(V + 1, D, HEADS, LAYERS, positions=Sinusoidal(D, scale=0.1), order=pre_norm)
 
 
 def small_t5() -> EncoderDecoder:
-    return EncoderDecoder(V + 12, D, HEADS, LAYERS, Sinusoidal(D), order=pre_norm, phi=nn.GELU)
+    return EncoderDecoder(
+        V + 12, D, HEADS, LAYERS, positions=Sinusoidal(D), order=pre_norm, phi=nn.GELU
+    )
 
 
 OBJECTIVES: dict[str, tuple[Callable[[], nn.Module], Game]] = {
@@ -185,7 +187,9 @@ def reverser(
     steps: int = REVERSAL_STEPS, seed: int = 0, kind: type[EncoderDecoder] = EncoderDecoder
 ) -> EncoderDecoder:
     """A trained model of one layer in each stack that writes ten symbols backwards."""
-    model = seeded(seed, lambda: kind(SYMBOLS + 1, D, HEADS, 1, Sinusoidal(D), order=pre_norm))
+    model = seeded(
+        seed, lambda: kind(SYMBOLS + 1, D, HEADS, 1, positions=Sinusoidal(D), order=pre_norm)
+    )
     train(model, reversal_loss, steps, rate=5e-3, seed=seed, progress=False)
     return model
 

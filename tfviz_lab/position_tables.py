@@ -74,7 +74,7 @@ BACKWARDS = (
 
 def model_of(positions: str, vocab: int, heads: int, layers: int, seed: int) -> GPT:
     def make() -> GPT:
-        model = GPT(vocab, WIDTH, heads, layers, POSITIONS[positions]())
+        model = GPT(vocab, WIDTH, heads, layers, positions=POSITIONS[positions]())
         if positions == "a table in every layer":
             positions_in_every_layer(model.stack, lambda: Learned(LENGTH, WIDTH))
         return model

@@ -44,7 +44,7 @@ ORDERS: dict[str, Sequence[Sequence[int]]] = {
 
 def gpt(layers: int, core: Any, **more: Any) -> GPT:
     vocab = len(data.characters()[1])
-    return GPT(vocab, WIDTH, HEADS, layers, Learned(L, WIDTH), core=core, **more)
+    return GPT(vocab, WIDTH, HEADS, layers, positions=Learned(L, WIDTH), core=core, **more)
 
 
 def spans(model: GPT) -> list[list[float]]:
