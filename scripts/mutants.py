@@ -110,6 +110,20 @@ MUTANTS = [
         "tests/test_seams.py",
     ),
     Mutant(
+        "only what is given last reaches a core",
+        "tfviz/cores.py",
+        "{**_GIVEN.get(), **tensors}",
+        "{**tensors}",
+        "tests/test_seams.py -k given",
+    ),
+    Mutant(
+        "cross-attention that looks below at self-attention's line",
+        "tfviz/cores.py",
+        ".get(self.crosses)",
+        ".get(False)",
+        "tests/test_seams.py -k lines",
+    ),
+    Mutant(
         "an order whose weights all sublayers share",
         "tfviz/models/blocks.py",
         "nn.ModuleList(order(d) for _ in self.norms)",
