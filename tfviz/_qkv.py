@@ -23,8 +23,8 @@ def fused_attention(
         first_derivative_only(
             out,
             "torch's fused attention",
-            "ask for the weights, Where(…, weights=True), take the definition, or compute within "
-            "`with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):`",
+            "ask for the weights, Where(…, need_weights=True), take the definition, or compute "
+            "within `with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):`",
         )
     return out
 
