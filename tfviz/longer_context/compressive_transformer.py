@@ -30,10 +30,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _fused
 from tfviz.cores import Cache, outside_inference, same_texts
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent
 from tfviz.models.blocks import MultiHeadAttention, Seq
@@ -174,7 +173,7 @@ def content_attention(attend: MultiHeadAttention, X: Seq, rows: Seq) -> Seq:
     """What the rows of X find in `rows` by content alone, (b, L, d), by weights held fixed."""
     with held(attend):
         Q, K, V = attend.project(X, rows)
-    out = F.scaled_dot_product_attention(Q, K, V, enable_gqa=attend.h != attend.h_kv)
+    out = _fused.attention(Q, K, V)
     return out.transpose(1, 2).flatten(2)
 
 
