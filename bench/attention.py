@@ -27,10 +27,11 @@ import torch
 import torch.nn.functional as F
 
 from tfviz import patterns as P
+from tfviz import sparse_attention
 from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.adaptive.multi_scale_transformer import multi_scale
-from tfviz.attention import CAUSAL, sparse_attention
 from tfviz.cores import Dense, Where
+from tfviz.dense_attention import CAUSAL
 from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import DA

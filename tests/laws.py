@@ -24,8 +24,8 @@ from three import Three, three
 from three import qkv as heads_of_three
 from torch import Generator, Tensor, nn
 
+from tfviz import attention
 from tfviz import patterns as P
-from tfviz.attention import attention
 from tfviz.cores import Core, Where
 from tfviz.longer_context.transformer_xl_recurrence import next_token_in_segments, resumed, saved
 from tfviz.measure import elements_produced, largest_storage, slope

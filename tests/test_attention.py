@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from three import Three, three
 
+from tfviz import attention, sparse_attention
 from tfviz import patterns as P
-from tfviz.attention import attention, heads_attention, sparse_attention
+from tfviz.dense_attention import heads_attention
 
 
 def qkv(*shape: int, dtype: torch.dtype = torch.float64) -> Three:

@@ -190,5 +190,5 @@ def test_all_that_a_run_enters_is_in_its_key(name: str, config: dict[str, Any]) 
     assert len(named) > 25 and named - pieces.keys() <= ONLY_REFUSE
 
 
-ONLY_REFUSE = {"tfviz.patterns.pattern:Domain.check", "tfviz.cores:sees_ahead"}
+ONLY_REFUSE = {"tfviz.patterns.family:Domain.check", "tfviz.cores:sees_ahead"}
 """Entered for a refusal alone."""

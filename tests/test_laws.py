@@ -14,8 +14,8 @@ from cases import cases, functions
 from laws import COMMON, LAWS, Case, Function, Out, Reasons, Way
 from torch import Tensor, nn
 
+from tfviz import attention
 from tfviz import patterns as P
-from tfviz.attention import attention
 from tfviz.cores import Core, Dense, Sparse, Where
 from tfviz.position.rope import Rope
 
@@ -164,9 +164,9 @@ def over_the_batch(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
 
 
 def one_less(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
-    window = where.pattern.name == "sliding_window"
-    lookback = where.pattern.values["lookback"] - 1 if window else 0
-    pattern = P.sliding_window(lookback=lookback) if window else where.pattern
+    pattern = where.pattern
+    if isinstance(pattern, P.Leaf) and pattern.name == "sliding_window":
+        pattern = P.sliding_window(lookback=pattern.values["lookback"] - 1)
     return right(Q, K, V, replace(where, pattern=pattern))
 
 

@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfviz import patterns
-from tfviz.attention import attention, heads_attention
+from tfviz import attention, patterns
 from tfviz.basics.additive_attention import Additive
 from tfviz.cores import Dense, Sparse
+from tfviz.dense_attention import heads_attention
 from tfviz.models.bert import BERT
 from tfviz.models.blocks import (
     Block,

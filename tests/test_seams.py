@@ -12,8 +12,8 @@ from laws import agree_with_gradients, streamed
 from refusals import of_no_kind, refused
 from torch import Tensor, nn
 
+from tfviz import attention
 from tfviz.adaptive.adaptive_span import AdaptiveSpan
-from tfviz.attention import attention
 from tfviz.cores import Dense, Where, given, levels
 from tfviz.longer_context.universal_transformer import universal
 from tfviz.models.bert import BERT

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from laws import Case, Function, over, plain
 from three import three
 
+from tfviz import attention, sparse_attention
 from tfviz import patterns as P
-from tfviz.attention import attention, sparse_attention
 from tfviz.cores import Sparse
 from tfviz.measure import elements_produced, flops, largest_storage, slope
-from tfviz.patterns.pattern import Family
-from tfviz.sparse_attention import plan, windows
-from tfviz.sparse_attention.key_lists import Interval, key_lists, truth
+from tfviz.sub_quadratic import plan, windows
+from tfviz.sub_quadratic.key_lists import Interval, key_lists, truth
 
 TOLERANCE = 1e-5
 
@@ -277,7 +276,7 @@ def test_a_formula_that_intervals_cannot_read_is_evaluated():
         """Neighbours, said in torch."""
         return torch.where(i > j, i - j, j - i) <= radius
 
-    pattern = Family(near, "near", "none", {"radius": P.Domain(0, 1, "w")})(radius=2)
+    pattern = P.Family(near, "near", "none", {"radius": P.Domain(0, 1, "w")})(radius=2)
     ends = Interval(torch.zeros(1, 1).long(), torch.ones(1, 1).long())
     unknown = truth(pattern, ends, ends, 150)
     assert unknown.somewhere.all() and not unknown.everywhere.any()
@@ -533,7 +532,7 @@ def test_strided_is_known_by_what_it_is_made_of():
 
 
 def test_the_formula_for_other_devices_is_the_same():
-    from tfviz.sparse_attention import merged
+    from tfviz.sub_quadratic import merged
 
     for kind in KINDS.values():
         Q, K, V = torch.randn(3, 2, 200, 8, dtype=torch.float64)

@@ -3,8 +3,8 @@
     core(Q, K, V, where) → (out, A or None)
 
 Every mechanism that changes how queries find values is a core, and any model takes it:
-`GPT(…, core=make)`, where `make()` is called once for each attention. A function is a core; a core
-that learns something is an nn.Module. Who may attend to whom is not its own: `where` brings the
+`GPT(…, core=Rope)` makes one for each attention, by `build`. A function is a core; a core that
+learns something is an nn.Module. Who may attend to whom is not its own: `where` brings the
 pattern. `Dense` is attention as it is defined; position encodings are made from it.
 
 >>> import torch
@@ -16,6 +16,7 @@ pattern. `Dense` is attention as it is defined; position encodings are made from
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,10 +30,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-from tfviz import _arguments
-from tfviz.attention import CAUSAL, FULL, heads_attention, sparse_attention, visible
+from tfviz import _arguments, _door
+from tfviz.dense_attention import CAUSAL, FULL, heads_attention, visible
 from tfviz.patterns.cost import Cost
 from tfviz.patterns.pattern import Pattern
+from tfviz.sub_quadratic import sparse_attention
 
 
 class Kept(NamedTuple):
@@ -177,8 +179,52 @@ class Core(Protocol):
     ) -> tuple[Tensor, Tensor | None]: ...
 
 
-Make = Callable[[], Core]
-"""What models take as `core`."""
+Make = Callable[..., Core]
+"""What models take as `core`: a class or a function, with or without d_head and h; see `build`."""
+
+
+def build(core: Make, d_head: int, h: int) -> Core:
+    """The core of one attention with h heads of d_head numbers, made by a class or a function.
+
+    Parameters called d_head and h that have no default are given; others must have one.
+
+    >>> build(Sparse, d_head=16, h=4)
+    Sparse()
+
+    Raises TypeError for a core that is made already, a name, and for what needs more than that.
+    """
+    if isinstance(core, nn.Module):
+        name = type(core).__name__
+        raise TypeError(
+            f"core is a {name} that is made already, but each attention needs its own; give the "
+            f"class, core={name}, or a function that makes one: core=lambda: {name}(…)"
+        )
+    if not callable(core):
+        home = _door.home(core) if isinstance(core, str) else None
+        module, name = home or ("tfviz.position", "Rope")
+        raise TypeError(
+            f"core = {core!r} is a {type(core).__name__}; give the class of a core, e.g. "
+            f"core={name} after from {module} import {name}"
+        )
+    sizes = {"d_head": d_head, "h": h}
+    name = getattr(core, "__name__", None) or repr(core)
+    needed = [
+        x.name
+        for x in inspect.signature(core).parameters.values()
+        if x.default is x.empty and x.kind not in (x.VAR_POSITIONAL, x.VAR_KEYWORD)
+    ]
+    if {"Q", "K", "V"} <= {*needed}:
+        raise TypeError(
+            f"core = {name} takes Q, K and V, so it is a core already; give a function that "
+            f"returns it: core=lambda: {name}"
+        )
+    if others := [x for x in needed if x not in sizes]:
+        missing = ", ".join(f"{x}=…" for x in others)
+        raise TypeError(
+            f"core = {name} needs {', '.join(others)}, and a model only gives d_head and h; say "
+            f"the rest: core=functools.partial({name}, {missing})"
+        )
+    return core(**{x: sizes[x] for x in needed})
 
 
 @lru_cache(maxsize=1024)
@@ -270,6 +316,20 @@ class Dense(nn.Module):
 
 def _told(step: Callable[[Tensor, Where], Tensor], where: Where) -> Callable[[Tensor], Tensor]:
     return lambda x: step(x, where)
+
+
+class Bias(Dense):
+    """A score bias that is a plain function of the indices, such as `lambda i, j: -0.1 * (i - j)`.
+
+    It may return (Lq, Lk), or (h, Lq, Lk) where heads differ, and holds for every length.
+    """
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def bias(self, Q: Tensor, K: Tensor) -> Tensor:
+        return self.function(*positions(Q.shape[2], K.shape[2], Q.device)).to(Q.dtype)
 
 
 class Sparse(Dense):

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from tfviz_course import report
 from tfviz_course import students as ids
-from tfviz_course.report import Results, Student
+from tfviz_course.report import Change, Results, Student
 
 SAID = {"●": "all points", "◐": "some points", "○": "no points", "?": "waits", "–": "not graded"}
 
@@ -106,6 +106,25 @@ style="width: {{ row.share }}%"></span></span>{% endif %}</td>
 {% endfor %}
 </div>
 {% endif %}
+{% if changes %}
+<h2>Points that changed</h2>
+<p class="quiet">The newest first. Times are UTC: when the change was seen.</p>
+<div class="wide" tabindex="0" role="region" aria-label="Points that changed">
+<table>
+<thead><tr><th scope="col" class="words">student</th><th scope="col" class="words">exercise</th>
+<th scope="col">before</th><th scope="col">now</th><th scope="col" class="words">why</th>
+<th scope="col">seen</th></tr></thead>
+<tbody>
+{% for one in changes %}
+<tr><th scope="row">{{ one.student }}</th><td class="words">{{ one.exercise }}</td>
+<td>{{ one.before }}</td><td>{{ one.now }}</td><td class="words">{{ one.why }}</td>
+<td>{{ one.time }}</td></tr>
+{% endfor %}
+</tbody>
+</table>
+</div>
+{% if older %}<p class="quiet">{{ older }}</p>{% endif %}
+{% endif %}
 {% if people %}
 <h2>Students</h2>
 <p class="quiet">{{ signs }}</p>
@@ -163,6 +182,8 @@ def html(found: Results) -> str:
         rule=ids.RULE,
         exercises=[_exercise(row) for row in rows],
         plots=[{"svg": Markup(one.svg), "caption": one.caption} for one in drawn],
+        changes=[_change(change) for change in found.changes[: -report.SHOWN - 1 : -1]],
+        older=report.older_words(older) if (older := len(found.changes) - report.SHOWN) > 0 else "",
         people=[_person(found, student) for student in found.students],
         signs=report.SIGNS,
     )
@@ -183,13 +204,21 @@ def _exercise(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _change(change: Change) -> dict[str, str]:
+    return {
+        "student": report.plain(change.student),
+        "exercise": report.short(change.exercise),
+        "before": report.number(change.before),
+        "now": report.number(change.points),
+        "why": change.why,
+        "time": change.time,
+    }
+
+
 def _person(found: Results, student: Student) -> dict[str, Any]:
     signs = [report.sign(student, *exercise) for exercise in found.exercises.items()]
     notes = [] if student.state == report.GRADED else [student.state]
-    if student.minutes_late:
-        notes += [f"{student.minutes_late} min late"]
-    if student.penalty:
-        notes += [f"{report.number(student.penalty)} points less for that"]
+    notes += report.late_words(student)
     known = any(not mark.waits for mark in student.marks)
     return {
         "id": report.plain(student.id),

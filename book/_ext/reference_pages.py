@@ -38,7 +38,7 @@ LEFT_OUT = ("tfviz.experiments", "tfviz.stored")
 GROUPS = {
     "tfviz": "The library",
     "tfviz.patterns": "Patterns of positions",
-    "tfviz.sparse_attention": "Sub-quadratic attention",
+    "tfviz.sub_quadratic": "Sub-quadratic attention",
     "tfviz.models": "Models",
     **{f"tfviz.{part.id}": part.title for part in catalogue.PARTS},
     "tfviz.plots": "Plots",

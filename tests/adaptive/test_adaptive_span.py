@@ -20,8 +20,8 @@ from refusals import of_no_kind, ranges, refused
 from three import qkv
 from torch import Tensor, nn
 
+from tfviz import attention
 from tfviz.adaptive import adaptive_span as span
-from tfviz.attention import attention
 from tfviz.cores import Where
 from tfviz.measure import elements_produced, flops
 from tfviz.models.gpt import GPT

@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from refusals import ranges, refused
 from torch import Tensor
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.basics.causal_masking import (
     causal_bias,
     leaks,

@@ -11,8 +11,7 @@ import torch
 from refusals import ranges, refused
 from torch import Tensor, nn
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.basics.encoder_decoder import (
     cross_attention,
     decoder_block,

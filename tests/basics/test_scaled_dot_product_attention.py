@@ -13,8 +13,7 @@ from refusals import ranges, refused
 from three import Three, three
 from torch import Tensor, nn
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.basics.scaled_dot_product_attention import (
     SelfAttention,
     row_entropy,

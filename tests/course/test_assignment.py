@@ -17,13 +17,8 @@ from nbgrader.api import Gradebook
 from nbgrader.nbgraderformat import MetadataValidator
 
 from tfviz_course import CourseError, assignment
-from tfviz_course.assignment import (
-    create_assignment,
-    create_course,
-    find_tools,
-    read_course,
-    source_notebooks,
-)
+from tfviz_course.assignment import create_assignment, create_course, find_tools, source_notebooks
+from tfviz_course.settings import Course, read_course
 from tfviz_lessons import clone as lessons
 from tfviz_lessons.assignment import gap
 from tfviz_lessons.assignment import release as release_notebook
@@ -516,7 +511,7 @@ def test_an_exercise_works_alone_and_through_the_judge(chapter, label):
 
 def test_a_course_keeps_its_secret(course):
     assert stat.S_IMODE((course / "course.toml").stat().st_mode) == 0o600
-    assert read_course(course) == assignment.Course("A course", 20261121, "5eed" * 16)
+    assert read_course(course) == Course("A course", 20261121, "5eed" * 16)
     config = (course / "nbgrader_config.py").read_text("utf8")
     assert "tfviz_course.plugin" in config and "5eed" not in config
     for path in (course / "release").rglob("*.ipynb"):

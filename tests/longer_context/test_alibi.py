@@ -12,10 +12,10 @@ from refusals import ranges, refused
 from three import three
 from torch import Tensor
 
-from tfviz.attention import attention
+from tfviz import attention
 from tfviz.cores import Where
 from tfviz.formula import Formula
-from tfviz.longer_context.alibi import Alibi, alibi, key_bias, ramp, slopes, with_places
+from tfviz.longer_context.alibi import Alibi, key_bias, ramp, slopes, with_places
 from tfviz.measure import largest_storage, slope
 from tfviz.models.gpt import GPT
 from tfviz.patterns import causal, full, sliding_window
@@ -148,7 +148,7 @@ def test_the_ramp_is_a_formula_and_flat_at_0() -> None:
 
 
 def test_it_tells_a_gpt_what_comes_first_and_learns_nothing() -> None:
-    plain, gpt = (GPT(9, 16, 4, 1, **told) for told in ({}, {"core": alibi(4)}))
+    plain, gpt = (GPT(9, 16, 4, 1, **told) for told in ({}, {"core": Alibi}))
     count = [sum(x.numel() for x in model.parameters()) for model in (plain, gpt)]
     assert count[0] == count[1] and not any("core" in name for name in gpt.state_dict())
     a, b = gpt(torch.tensor([[1, 2, 3, 4], [2, 1, 3, 4]]))[:, -1]

@@ -15,7 +15,7 @@ from refusals import refused
 from torch import Tensor
 
 from tfviz.longer_context import knn_lm as room
-from tfviz.longer_context.alibi import alibi
+from tfviz.longer_context.alibi import Alibi
 from tfviz.models.gpt import GPT
 from tfviz.models.use import generate
 from tfviz.training import seeded
@@ -24,7 +24,7 @@ IDS = torch.randint(11, (300,), generator=torch.Generator().manual_seed(1))
 
 
 def gpt(seed: int = 0) -> GPT:
-    return seeded(seed, lambda: GPT(11, 16, 2, 2, core=alibi(2)))
+    return seeded(seed, lambda: GPT(11, 16, 2, 2, core=Alibi))
 
 
 def by_the_formula(model: GPT, store: room.Store, t: Tensor, k: int, share: float) -> Tensor:

@@ -10,7 +10,7 @@ from laws import Case, H, distance
 from refusals import refused
 from torch import Tensor
 
-from tfviz.attention import attention
+from tfviz import attention
 from tfviz.position.t5_relative_bias import T5Bias, bucket, edges
 
 

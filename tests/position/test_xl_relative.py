@@ -10,8 +10,7 @@ from laws import CAUSAL, B, Case, D, H
 from refusals import ranges, refused
 from torch import Tensor, nn
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.measure import largest_storage
 from tfviz.models.bert import BERT
 from tfviz.models.blocks import MultiHeadAttention

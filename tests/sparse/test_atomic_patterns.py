@@ -8,8 +8,8 @@ from laws import agree_with_gradients
 from refusals import refused
 from three import three
 
+from tfviz import attention, sparse_attention
 from tfviz import patterns as P
-from tfviz.attention import attention, sparse_attention
 from tfviz.sparse.atomic_patterns import five, spectral_gap, union
 
 ATOMS = {

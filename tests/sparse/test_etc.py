@@ -16,8 +16,7 @@ from laws import Case, Function, agree_with_gradients, work_grows_no_faster
 from refusals import of_no_kind, refused
 from torch import Tensor
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.sparse import etc
 
 LENGTHS = [3, 1, 4]

@@ -23,7 +23,7 @@ from refusals import of_no_kind, ranges, refused
 from three import qkv, three
 from torch import Tensor
 
-from tfviz.attention import attention
+from tfviz import attention
 from tfviz.cores import Where
 from tfviz.patterns import causal, full
 from tfviz.sparse import routing_transformer as routing

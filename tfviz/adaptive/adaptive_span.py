@@ -28,8 +28,8 @@ from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
 from tfviz._qkv import fused_attention
-from tfviz.attention import CAUSAL
 from tfviz.cores import Dense, Where, positions
+from tfviz.dense_attention import CAUSAL
 
 BLOCK = 64
 """Queries that meet their keys in one product."""

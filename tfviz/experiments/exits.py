@@ -54,9 +54,7 @@ KINDS = ("sequence", "token", "geometric")
 
 def trained(name: str, seed: int) -> GPT:
     """The model of this variant and seed."""
-    model = seeded(
-        seed, lambda: GPT(len(data.characters()[1]), WIDTH, HEADS, N, core=lambda: Alibi(HEADS))
-    )
+    model = seeded(seed, lambda: GPT(len(data.characters()[1]), WIDTH, HEADS, N, core=Alibi))
     training, _ = data.split(data.characters()[0])
 
     def loss(model: nn.Module, rng: Generator, step: int) -> Tensor:

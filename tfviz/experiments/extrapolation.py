@@ -41,8 +41,8 @@ from tfviz.experiments.compare import (
     WIDTH,
 )
 from tfviz.experiments.runner import Done, Run
-from tfviz.longer_context.alibi import Alibi, alibi
-from tfviz.longer_context.da_transformer import da
+from tfviz.longer_context.alibi import Alibi
+from tfviz.longer_context.da_transformer import DA
 from tfviz.position.learned_pe import Learned
 from tfviz.position.rope import Rope
 from tfviz.position.shaw_relative import shaw
@@ -92,8 +92,8 @@ VARIANTS: dict[str, Any] = {
     "xl": lambda: {"core": xl(HEADS, WIDTH // HEADS)},
     "t5": lambda: t5(scale=T5_SCALE),
     "rotary": lambda: {"core": lambda: Rope(WIDTH // HEADS)},
-    "alibi": lambda: {"core": alibi(HEADS)},
-    "da": lambda: {"core": da(HEADS)},
+    "alibi": lambda: {"core": Alibi},
+    "da": lambda: {"core": DA},
     # what is taken away or made smaller, to see what it was good for
     "shaw, keys only": lambda: {"core": shaw(WIDTH // HEADS, SHAW_K, values=False)},
     "shaw, k = 4": lambda: {"core": shaw(WIDTH // HEADS, 4)},

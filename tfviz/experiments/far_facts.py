@@ -25,7 +25,7 @@ from tfviz.experiments.runner import Done, Run
 from tfviz.longer_context.memorizing_transformer import (
     Memorizing,
     best_of_buckets,
-    memorizing_transformer,
+    memorizing_gpt,
     nearest_pairs,
     remembering,
 )
@@ -65,7 +65,7 @@ def stream(b: int, segments: int, rng: Generator) -> tuple[Tensor, Tensor, Tenso
 def made(m: int, seed: int) -> GPT:
     """One layer. It begins where names are known: embeddings as sums of a name's and a value's (or
     "?"), and keys as the queries of the same token, so that "7 ?" is near "7 = c"."""
-    model = seeded(seed, lambda: memorizing_transformer(
+    model = seeded(seed, lambda: memorizing_gpt(
         VOCAB, WIDTH, HEADS, 1, m=m, window=L, k=K, layer=0))  # fmt: skip
     rng = Generator().manual_seed(seed)
     name, value = (torch.randn(n, WIDTH, generator=rng) / WIDTH**0.5 for n in (NAMES, VALUES + 1))

@@ -24,7 +24,7 @@ from torch import Generator, Tensor, nn
 from tfviz import data
 from tfviz.experiments.runner import Done, Run
 from tfviz.longer_context import knn_lm
-from tfviz.longer_context.alibi import alibi
+from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.spalm import Spalm, gated
 from tfviz.models.gpt import GPT
 from tfviz.training import next_token, seeded, train
@@ -42,7 +42,7 @@ FEW = 4  # neighbours of SPALM
 
 
 def untrained() -> GPT:
-    return GPT(len(data.characters()[1]), WIDTH, HEADS, LAYERS, core=alibi(HEADS))
+    return GPT(len(data.characters()[1]), WIDTH, HEADS, LAYERS, core=Alibi)
 
 
 def reader(seed: int, steps: int) -> GPT:

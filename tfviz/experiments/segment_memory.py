@@ -172,7 +172,7 @@ def squeeze(seed: int, steps: int, few: int = FEW) -> dict[str, list[float]]:
     train(model, next_token_in_segments(texts()[0], BATCH, L), steps, seed=seed, progress=False)
     sizes: dict[str, Any] = {"m": 32, "m_c": 0, "c": C, "compress": lambda: squeezing.most_used}
     vocab = len(data.characters()[1])
-    reader = squeezing.compressive_transformer(vocab, WIDTH, HEADS, LAYERS, **sizes)
+    reader = squeezing.compressive_gpt(vocab, WIDTH, HEADS, LAYERS, **sizes)
     reader.load_state_dict(model.state_dict())
     known, new = (memories(reader, ids) for ids in texts())
     layers = [Layer(attend, known, new, seed) for attend in known[0]]
@@ -193,7 +193,7 @@ def equal(variant: str, seed: int, steps: int) -> float:
     """Nats per character; f_c learns beside the model, from its own loss."""
     (m, m_c, compress), vocab = EQUALS[variant], len(data.characters()[1])
     sizes: dict[str, Any] = {"m": m, "m_c": m_c, "c": C, "compress": compress}
-    make = squeezing.compressive_transformer
+    make = squeezing.compressive_gpt
     model = seeded(seed, lambda: make(vocab, WIDTH, HEADS, LAYERS, **sizes))
     besides = squeezing.attention_reconstruction if "convolution" in variant else None
     loss = next_token_in_segments(texts()[0], BATCH, SHORT, besides)

@@ -23,8 +23,8 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
 from tfviz.experiments.runner import Done, Run
-from tfviz.longer_context.alibi import alibi
-from tfviz.longer_context.da_transformer import DA, da
+from tfviz.longer_context.alibi import Alibi
+from tfviz.longer_context.da_transformer import DA
 from tfviz.models.blocks import Stack
 from tfviz.training import seeded, train
 
@@ -53,12 +53,12 @@ class _NoDistance(DA):
         self.alpha.requires_grad_(False)
 
 
-CORES: dict[str, Callable[[], nn.Module]] = {
-    "learned": da(HEADS),
+CORES: dict[str, Callable[..., nn.Module]] = {
+    "learned": DA,
     "near only": lambda: _OneSign(-1.0),
     "far only": lambda: _OneSign(1.0),
     "no distance": _NoDistance,
-    "ALiBi": alibi(HEADS),
+    "ALiBi": Alibi,
 }
 
 

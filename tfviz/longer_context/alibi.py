@@ -15,7 +15,6 @@ causal; where keys after the query are seen, this library takes −m |i − j|.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -25,8 +24,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 from tfviz._qkv import fused_attention
-from tfviz.attention import CAUSAL
 from tfviz.cores import Dense, Where, positions
+from tfviz.dense_attention import CAUSAL
 
 
 def slopes(h: int) -> Float[Tensor, "h"]:
@@ -91,8 +90,3 @@ class Alibi(Dense):
         V = F.pad(V, (0, 1))  # the kernel wants all three as wide
         out = fused_attention(Q, K, V, is_causal=True, scale=d**-0.5, enable_gqa=share)
         return out[..., :-1], None
-
-
-def alibi(h: int) -> Callable[[], Alibi]:
-    """What a model takes as `core`: it makes an Alibi for each layer."""
-    return lambda: Alibi(h)

@@ -141,7 +141,7 @@ class Compressive(Recurrent):
         return Queues(rows, squeezed, usage, left, left_usage, X)
 
 
-def compressive_transformer(
+def compressive_gpt(
     vocab: int, d: int, h: int, N: int, *, m: int, m_c: int, c: int,
     compress: Callable[[], Compress], **more: Any,
 ) -> GPT:  # fmt: skip

@@ -24,6 +24,7 @@ from tfviz.cores import (
     Kept,
     Make,
     Where,
+    build,
     levels,
     outside_inference,
     stored_before_cores,
@@ -61,7 +62,7 @@ class MultiHeadAttention(nn.Module):
         if d % h or h % h_kv:
             raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
         self.h, self.h_kv, self.d_head = h, h_kv, d // h
-        self.pattern, self.core = pattern or FULL, core()  # which may be another mechanism
+        self.pattern, self.core = pattern or FULL, build(core, self.d_head, h)
         self.widths = [d, h_kv * self.d_head, h_kv * self.d_head]  # of Q, K, V, from one product
         self.project: Project = project() if project else self._one_product
         if not project:

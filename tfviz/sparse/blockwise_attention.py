@@ -64,7 +64,7 @@ def blockwise_definition(
     return torch.cat(out)
 
 
-def blockwise_attention(
+def blockwise_self_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
     V: Float[Tensor, "b h L dv"],

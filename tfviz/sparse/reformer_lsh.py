@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where
-from tfviz.sparse_attention.loud import NEVER, answer
+from tfviz.sub_quadratic.loud import NEVER, answer
 
 SELF = -1e5  # the score of a token with itself
 CACHE = 1 << 17  # numbers that are worked on at a time

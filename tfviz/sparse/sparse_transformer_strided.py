@@ -25,8 +25,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, patterns
-from tfviz.attention import sparse_attention
 from tfviz.patterns import Pattern
+from tfviz.sub_quadratic import sparse_attention
 
 
 def factors(stride: int) -> tuple[Pattern, Pattern]:

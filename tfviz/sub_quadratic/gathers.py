@@ -14,9 +14,9 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from tfviz.patterns.pattern import Pattern
-from tfviz.sparse_attention.key_lists import CHUNK, Interval, holds, key_lists, truth
-from tfviz.sparse_attention.merged import Call
-from tfviz.sparse_attention.rows import Gathered, Rows, Stepped
+from tfviz.sub_quadratic.key_lists import CHUNK, Interval, holds, key_lists, truth
+from tfviz.sub_quadratic.merged import Call
+from tfviz.sub_quadratic.rows import Gathered, Rows, Stepped
 
 BLOCK, MOST = 64, 1024
 """Queries that gather their keys together: at least, and at most where they have most in common."""

@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tfviz import _fused
-from tfviz.sparse_attention.rows import Rows
+from tfviz.sub_quadratic.rows import Rows
 
 FORWARD, VIEWS, BACKWARD = 2**21, 2**25, 2**19
 """Scores at once: what stays in the cache with the rows that are copied for them, or how much

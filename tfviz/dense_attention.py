@@ -25,9 +25,8 @@ from torch import Tensor
 from tfviz import _qkv, patterns
 from tfviz._qkv import fused_attention
 from tfviz.patterns.pattern import Pattern
-from tfviz.sparse_attention import sparse_attention
 
-__all__ = ["attention", "heads_attention", "sparse_attention", "visible"]
+__all__ = ["attention", "heads_attention", "visible"]
 
 Step = Callable[[Tensor], Tensor]
 CAUSAL, FULL = patterns.causal(), patterns.full()
