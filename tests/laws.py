@@ -455,11 +455,7 @@ def training_after_inference(way: Way) -> None:
 def forget_plans() -> None:
     """Empty every `lru_cache` of the library's rooms, so that the next call plans anew."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("tfviz.") and name.split(".")[1] not in (
-            "data",
-            "explorers",
-            "experiments",
-        ):
+        if name.startswith("tfviz.") and name.split(".")[1] not in ("data", "explorers"):
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()

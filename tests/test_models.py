@@ -175,7 +175,7 @@ def test_the_encoder_decoder_is_nn_transformer(order):
     if not first:
         theirs.encoder.norm = theirs.decoder.norm = None
     disturb(theirs)
-    ours = EncoderDecoder(VOCAB, D, H, N, Sinusoidal(D), order=order)
+    ours = EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D), order=order)
     from_torch_stack(ours.encoder, theirs.encoder)
     from_torch_stack(ours.decoder, theirs.decoder)
     source, target = tokens(), tokens(7)
@@ -200,7 +200,7 @@ def test_gpt_is_hugging_faces_gpt_2():
     theirs: Any = GPT2LMHeadModel(config)
     disturb(theirs)
     gelu = partial(nn.GELU, approximate="tanh")  # GPT-2 uses the approximation
-    ours: Any = GPT(VOCAB, D, H, 3, Learned(20, D), phi=gelu)
+    ours: Any = GPT(VOCAB, D, H, 3, positions=Learned(20, D), phi=gelu)
     ours.embed.weight.data = theirs.transformer.wte.weight.data.clone()
     ours.embed.positions.P.data = theirs.transformer.wpe.weight.data.clone()
     copy(ours.stack.norm, theirs.transformer.ln_f)
@@ -236,7 +236,7 @@ def test_bert_is_hugging_faces():
     theirs: Any = BertForMaskedLM(config)
     disturb(theirs)
     body, head = theirs.bert, theirs.cls.predictions
-    ours: Any = BERT(VOCAB, D, H, 3, Learned(20, D))
+    ours: Any = BERT(VOCAB, D, H, 3, positions=Learned(20, D))
     for module in ours.modules():
         if isinstance(module, nn.LayerNorm):
             module.eps = config.layer_norm_eps  # 1e-12 there, torch's 1e-5 here
@@ -325,7 +325,7 @@ POSITIONS: dict[str, Any] = {
 
 
 def gpt(scheme: str = "none", positions: str = "none", **more: Any) -> GPT:
-    model = GPT(VOCAB, D, H, N, POSITIONS[positions], core=SCHEMES[scheme], **more)
+    model = GPT(VOCAB, D, H, N, positions=POSITIONS[positions], core=SCHEMES[scheme], **more)
     disturb(model)
     return model.eval()
 
@@ -372,14 +372,14 @@ def test_without_positions_one_causal_layer_sees_a_set_and_two_see_an_order():
     one, two = GPT(VOCAB, D, H, 1), gpt()
     close(one(t)[:, -1], one(t[:, turn])[:, -1])
     assert not torch.allclose(two(t)[:, -1], two(t[:, turn])[:, -1], atol=1e-3)
-    placed = GPT(VOCAB, D, H, 1, Sinusoidal(D, scale=0.2))
+    placed = GPT(VOCAB, D, H, 1, positions=Sinusoidal(D, scale=0.2))
     assert not torch.allclose(placed(t)[:, -1], placed(t[:, turn])[:, -1], atol=1e-3)
 
 
 def test_an_encoder_without_positions_is_equivariant():
     model, t, turn = BERT(VOCAB, D, H, N), tokens(), torch.randperm(LENGTH)
     close(model(t[:, turn]), model(t)[:, turn])
-    placed = BERT(VOCAB, D, H, N, Learned(LENGTH, D, std=1.0))
+    placed = BERT(VOCAB, D, H, N, positions=Learned(LENGTH, D, std=1.0))
     assert not torch.allclose(placed(t[:, turn]), placed(t)[:, turn], atol=1e-3)
 
 
@@ -429,7 +429,7 @@ def test_the_bytes_of_the_cache_are_the_formulas():
 
 
 def test_the_encoder_decoder_writes_token_by_token_too():
-    model = EncoderDecoder(VOCAB, D, H, N, Sinusoidal(D))
+    model = EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D))
     source, target = tokens(), tokens(6)
     real = torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
     whole, cache = model(source, target, real), dict[Any, Any]()
@@ -441,7 +441,7 @@ def test_the_encoder_decoder_writes_token_by_token_too():
 
 
 def test_padding_of_the_source_changes_nothing():
-    model = EncoderDecoder(VOCAB, D, H, N, Sinusoidal(D))
+    model = EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D))
     source, target = tokens(5), tokens(6)
     padded = torch.cat([source, tokens(3)], 1)
     real = (torch.arange(8) < 5).expand(3, -1)
@@ -474,7 +474,11 @@ def test_later_tokens_change_no_bit_of_earlier_logits(scheme, order):
 
 @torch.no_grad()
 def test_the_decoder_does_not_see_its_future_and_sees_the_whole_source():
-    model, source, target = EncoderDecoder(VOCAB, D, H, N, Sinusoidal(D)), tokens(), tokens(6)
+    model, source, target = (
+        EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D)),
+        tokens(),
+        tokens(6),
+    )
     before = model(source, target)
     changed = target.clone()
     changed[:, 3:] = (target[:, 3:] + 1) % VOCAB
@@ -520,7 +524,7 @@ def test_weights_come_from_the_pass_itself(scheme):
 
 
 def test_weights_of_the_encoder_decoder_and_after_an_error():
-    model = EncoderDecoder(VOCAB, D, H, 1, Learned(8, D))
+    model = EncoderDecoder(VOCAB, D, H, 1, positions=Learned(8, D))
     A = attention_weights(model, tokens(8), tokens(6))
     assert {name: tuple(x.shape[2:]) for name, x in A.items()} == {
         "encoder.blocks.0.attend": (8, 8),
@@ -637,7 +641,7 @@ def test_any_type(dtype, scheme):
 
 def test_the_shapes_and_devices_of_meta_tensors():
     with torch.device("meta"):
-        model, t = GPT(VOCAB, D, H, N, Sinusoidal(D)), torch.zeros(2, 7, dtype=torch.long)
+        model, t = GPT(VOCAB, D, H, N, positions=Sinusoidal(D)), torch.zeros(2, 7, dtype=torch.long)
         assert model(t).device.type == "meta" and model(t).shape == (2, 7, VOCAB)
 
 
@@ -672,7 +676,7 @@ def test_generation_is_greedy_prediction_repeated():
 @torch.no_grad()
 def test_the_padding_of_the_source_is_not_the_targets():
     """Also when both are of one length, so that either mask would fit."""
-    model, real = EncoderDecoder(VOCAB, D, H, N, Sinusoidal(D)), torch.ones(3, LENGTH) > 0
+    model, real = EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D)), torch.ones(3, LENGTH) > 0
     real[:, 4:] = False
     A = attention_weights(model, tokens(), tokens(), real)
     for n in range(N):

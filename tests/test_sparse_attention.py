@@ -409,12 +409,12 @@ def of_blocks(dice: random.Random, depth: int = 2) -> P.Pattern:
 
 
 def test_blocks_without_a_common_factor_take_no_more_memory_than_their_pairs() -> None:
-    """150 compositions: equal to the definition, and no tensor larger than L² numbers a few times,
+    """500 compositions: equal to the definition, and no tensor larger than L² numbers a few times,
     though the pattern repeats itself only after the product of all its blocks."""
     dice = random.Random(0)
     torch.manual_seed(0)
     most = 0.0
-    for _ in range(150):
+    for _ in range(500):
         L = dice.randint(130, 200)
         pattern = of_blocks(dice)
         q, k, v = torch.randn(3, 1, L, 2, dtype=torch.float64)

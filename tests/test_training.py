@@ -362,7 +362,7 @@ def test_windows_are_pieces_of_the_text_and_reach_its_ends():
 def test_a_gpt_learns_the_text():
     ids, alphabet = data.characters()
     learn, held_out = data.split(ids)
-    model = seeded(0, lambda: GPT(len(alphabet), 32, 4, 1, Learned(32, 32)))
+    model = seeded(0, lambda: GPT(len(alphabet), 32, 4, 1, positions=Learned(32, 32)))
     before = mean_loss(model, next_token(held_out, 16, 32))
     train(model, next_token(learn, 16, 32), 60, rate=1e-2)
     assert mean_loss(model, next_token(held_out, 16, 32)) < 3.0 < before - 1

@@ -22,8 +22,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from tfviz import _qkv, patterns
-from tfviz._qkv import fused_attention
+from tfviz import _fused, _qkv, patterns
 from tfviz.patterns.pattern import Pattern
 
 __all__ = ["attention", "heads_attention", "visible"]
@@ -106,8 +105,7 @@ def heads_attention(
     if bias is not None:
         bias = bias.to(Q.dtype)
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
-    out = fused_attention(Q, K, V, mask, is_causal=is_causal, enable_gqa=share > 1)
-    return out, None
+    return _fused.attention(Q, K, V, mask, is_causal), None
 
 
 def visible(
@@ -164,7 +162,7 @@ def _bias(bias: Any, scores: Tensor) -> Tensor:
         bias = torch.as_tensor(bias(i[:, None], j[None, :]), device=scores.device)
     if bias.dtype == torch.bool:
         raise TypeError("bias is Boolean; a mask of who may attend to whom goes to pattern")
-    if (bias.isnan() | bias.isposinf()).any():
+    if not bias.is_meta and (bias.isnan() | bias.isposinf()).any():
         raise ValueError("bias holds NaN or +infinity; only numbers and -infinity can be added")
     return _fitting("bias", bias, scores).to(scores.dtype)
 

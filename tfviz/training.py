@@ -1,6 +1,6 @@
 """One small training loop: seeded, budgeted in steps, resumed to the last bit after an interrupt.
 
-    model = seeded(0, lambda: GPT(len(alphabet), 64, 4, 2, Sinusoidal(64, scale=0.1)))
+    model = seeded(0, lambda: GPT(len(alphabet), 64, 4, 2, positions=Sinusoidal(64, scale=0.1)))
     losses = train(model, next_token(training, 32, 64), steps=300)
 
 A loss is a function loss(model, rng, step) that draws its own batch with the generator it is given

@@ -148,7 +148,7 @@ def test_the_ramp_is_a_formula_and_flat_at_0() -> None:
 
 
 def test_it_tells_a_gpt_what_comes_first_and_learns_nothing() -> None:
-    plain, gpt = (GPT(9, 16, 4, 1, **told) for told in ({}, {"core": Alibi}))
+    plain, gpt = GPT(9, 16, 4, 1), GPT(9, 16, 4, 1, core=Alibi)
     count = [sum(x.numel() for x in model.parameters()) for model in (plain, gpt)]
     assert count[0] == count[1] and not any("core" in name for name in gpt.state_dict())
     a, b = gpt(torch.tensor([[1, 2, 3, 4], [2, 1, 3, 4]]))[:, -1]

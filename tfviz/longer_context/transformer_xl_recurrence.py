@@ -34,7 +34,7 @@ from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where, same_texts
 from tfviz.models.blocks import Memory, MultiHeadAttention, Seq, Tokens
 from tfviz.models.gpt import GPT
 from tfviz.patterns.pattern import Pattern
-from tfviz.position.xl_relative import xl
+from tfviz.position.xl_relative import XL
 from tfviz.training import Loss
 
 
@@ -104,7 +104,8 @@ def _check_distances(pattern: Pattern, start: int, n: int, L: int) -> None:
 
 def transformer_xl(vocab: int, d: int, h: int, N: int, m: int, **more: Any) -> GPT:
     """A GPT whose attentions remember m rows, with relative positions unless `core` is another."""
-    return GPT(vocab, d, h, N, **{"core": xl(h, d // h), "attend": partial(Recurrent, m=m)} | more)
+    options: dict[str, Any] = {"core": XL, "attend": partial(Recurrent, m=m)}
+    return GPT(vocab, d, h, N, **options | more)
 
 
 def reach(N: int, m: int, L: int) -> int:

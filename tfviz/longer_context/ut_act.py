@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _fused
 from tfviz.cores import CAUSAL, FULL, Cache, Dense, levels
 from tfviz.longer_context.act import Pondered, ponder
 from tfviz.longer_context.universal_transformer import Model, Universal, post_norm, universal
@@ -128,8 +128,7 @@ class Halting(Universal):
             mask = torch.ones(b, most, L, dtype=torch.bool, device=text.device)
             mask[text, slot] = seen[at] if seen.dim() == 2 else seen[text, at]
             Q, K, V = (Y.unflatten(-1, (-1, attend.d_head)).transpose(1, 2) for Y in (Q, K, V))
-            K, V = (Y.repeat_interleave(attend.h // attend.h_kv, 1) for Y in (K, V))
-            out = F.scaled_dot_product_attention(Q, K, V, mask[:, None])
+            out = _fused.attention(Q, K, V, mask[:, None])
             out = out.transpose(1, 2).flatten(2)[text, slot]
             A = block.order(X + when, lambda _: attend.W_o(out), block.norms[0])
             new = block.order(A, block.feed, block.norms[-1])

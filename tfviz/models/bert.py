@@ -5,22 +5,77 @@
 torch.Size([1, 4, 11])
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tfviz.models.blocks import Embedding, Logits, Real, Stack, Tokens, post_norm
+from tfviz.cores import Dense, Make
+from tfviz.models.blocks import (
+    Block,
+    Embedding,
+    Layer,
+    Logits,
+    MultiHeadAttention,
+    Order,
+    Positions,
+    Project,
+    Real,
+    Stack,
+    Tokens,
+    alike,
+    post_norm,
+)
+from tfviz.patterns import Pattern
 
 
 class BERT(nn.Module):
-    """Logits of the token that belongs at every position, from both sides of it."""
+    """Logits of the token that belongs at every position, from both sides of it.
 
-    def __init__(self, vocab: int, d: int, h: int, N: int, positions: Any = None, **more: Any):
+    The options are those of `GPT`; here attention is full unless there is a pattern, and norms come
+    after the sum.
+    """
+
+    def __init__(
+        self,
+        vocab: int,
+        d: int,
+        h: int,
+        N: int,
+        *,
+        positions: Positions = None,
+        core: Make = Dense,
+        pattern: Pattern | None = None,
+        order: Order = post_norm,
+        h_kv: int | None = None,
+        d_ff: int | None = None,
+        phi: Callable[[], nn.Module] = nn.GELU,
+        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention,
+        project: Callable[[], Project] | None = None,
+        join: Callable[[], Layer] | None = None,
+        block: Callable[..., nn.Module] = Block,
+        layer: Callable[[int], dict[str, Any]] = alike,
+    ) -> None:
         super().__init__()
         self.embed, self.segment = Embedding(vocab, d, positions), nn.Embedding(2, d)
-        self.stack = Stack(N, d, h, **{"order": post_norm} | more)
+        self.stack = Stack(
+            N,
+            d,
+            h,
+            order,
+            block=block,
+            layer=layer,
+            core=core,
+            pattern=pattern,
+            h_kv=h_kv,
+            d_ff=d_ff,
+            phi=phi,
+            attend=attend,
+            project=project,
+            join=join,
+        )
         self.first_norm, self.last_norm = nn.LayerNorm(d), nn.LayerNorm(d)
         self.last, self.b = nn.Linear(d, d), nn.Parameter(torch.zeros(vocab))
 

@@ -6,22 +6,74 @@
 torch.Size([1, 2, 11])
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import nn
 
-from tfviz.models.blocks import Cache, Embedding, Logits, Real, Seq, Stack, Tokens, post_norm
-from tfviz.patterns import causal
+from tfviz.cores import Dense, Make
+from tfviz.models.blocks import (
+    Block,
+    Cache,
+    Embedding,
+    Layer,
+    Logits,
+    MultiHeadAttention,
+    Order,
+    Positions,
+    Project,
+    Real,
+    Seq,
+    Stack,
+    Tokens,
+    alike,
+    post_norm,
+)
+from tfviz.patterns import Pattern, causal
 
 
 class EncoderDecoder(nn.Module):
-    """Logits of the target's next token, from its tokens so far and the whole source."""
+    """Logits of the target's next token, from its tokens so far and the whole source.
 
-    def __init__(self, vocab: int, d: int, h: int, N: int, positions: Any = None, **more: Any):
+    The options are those of `GPT`, for encoder and decoder alike, but for the pattern: it is the
+    encoder's, full unless it is given; the decoder's is causal. Cross-attention is plain.
+    """
+
+    def __init__(
+        self,
+        vocab: int,
+        d: int,
+        h: int,
+        N: int,
+        *,
+        positions: Positions = None,
+        core: Make = Dense,
+        pattern: Pattern | None = None,
+        order: Order = post_norm,
+        h_kv: int | None = None,
+        d_ff: int | None = None,
+        phi: Callable[[], nn.Module] = nn.ReLU,
+        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention,
+        project: Callable[[], Project] | None = None,
+        join: Callable[[], Layer] | None = None,
+        block: Callable[..., nn.Module] = Block,
+        layer: Callable[[int], dict[str, Any]] = alike,
+    ) -> None:
         super().__init__()
-        options: dict[str, Any] = {"order": post_norm, "phi": nn.ReLU} | more
+        options: dict[str, Any] = {
+            "order": order,
+            "block": block,
+            "layer": layer,
+            "core": core,
+            "h_kv": h_kv,
+            "d_ff": d_ff,
+            "phi": phi,
+            "attend": attend,
+            "project": project,
+            "join": join,
+        }
         self.embed = Embedding(vocab, d, positions, scale=d**0.5)  # one table for source and target
-        self.encoder = Stack(N, d, h, **options)
+        self.encoder = Stack(N, d, h, pattern=pattern, **options)
         self.decoder = Stack(N, d, h, crosses=True, pattern=causal(), **options)
 
     def encode(self, s: Tokens, real: Real = None) -> Seq:

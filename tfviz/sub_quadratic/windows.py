@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ class Window:
     solid: bool  # all of these offsets
 
 
+@lru_cache(maxsize=256)  # a plan asks for the same parts again and again
 def offsets(pattern: Pattern, L: int) -> Window | None:
     """The pattern as a window; None if it is no matter of offsets, or has no pair at all."""
     t, units = torch.arange(1 - L, L), [1]
