@@ -158,8 +158,11 @@ def check(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for kind in (nodes.math, nodes.math_block):
         for node in doctree.findall(kind):
             tex, display = node.astext(), kind is nodes.math_block
-            for name in renderer.letters(arranged(tex) if display else tex, display):
-                if meaning_of(name, known) is None:
+            names = renderer.letters(arranged(tex) if display else tex, display)
+            # the k of W^k is part of that name
+            parts = {part for name in names if name in known for part in name[1:]}
+            for name in names:
+                if meaning_of(name, known) is None and name not in parts:
                     warn(node, f"the letter {name} is declared nowhere; add it to {{letters}}")
     for box in here:
         fold(box)

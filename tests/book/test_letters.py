@@ -26,7 +26,7 @@ UNDECLARED = {
     *("longer_context/context_memory"),
     *("longer_context/external_memory", "longer_context/recurrence"),
     *("position/absolute", "position/relative", "position/rotary"),
-    *("sparse/factorized", "sparse/hashing", "sparse/local", "sparse/local_global"),
+    *("sparse/factorized", "sparse/local", "sparse/local_global"),
     "sparse/routing",
 }
 """Chapters that have not declared their letters yet. Take one out when it does; none comes in."""
@@ -153,6 +153,7 @@ The letter ${used}$, and $L$.
     ("declared", "used", "said"),
     [
         ("$c$: how long", "a+c", None),
+        ("$c^k$: how long", "a+c^k", None),  # k belongs to the name
         ("$c$: how long", "a+u", r"index\.md:\d+: WARNING: the letter u is declared nowhere"),
         ("$L$: a loss", "a", r"L means 'length of the sequence, in tokens' in the whole book"),
         ("$a$: another thing", "a", r"a means 'how much of it' in this chapter; take another"),
