@@ -5,7 +5,7 @@
 
 const FONTS = { mathnormal: "", mathbf: "b:", boldsymbol: "b:", mathcal: "c:", mathbb: "B:" };
 const UPRIGHT = /^[\u0391-\u03a9ℓ]$/u; // capitals of Greek, and ℓ, have no class of a font
-const ACCENTS = { "~": "~", "^": "^", "ˉ": "¯", "ˊ": "´", "˙": "˙" };
+const ACCENTS = { "~": "~", "^": "^", ˉ: "¯", ˊ: "´", "˙": "˙" };
 
 /** The mark of the font if the node is a letter or some letters in a row, else null. */
 function fontOf(node) {
@@ -51,7 +51,9 @@ function indices(scripts) {
 /** Name the letters below a node, and add their names to `names`. */
 function nameLetters(node, names, around = { accent: "", scripts: "" }) {
   if (!node.children || node.type) return; // a leaf, or MathML
-  node.children = node.children.flatMap((child) => (fontOf(child) === null ? [child] : parted(child)));
+  node.children = node.children.flatMap((child) =>
+    fontOf(child) === null ? [child] : parted(child),
+  );
   const scripts = node.children.find((child) => child.classes?.includes("msupsub"));
   const accent = node.classes?.includes("katex-accent") ? rowsOf(node.children[0]).at(-1) : null;
   for (const child of node.children) {
@@ -71,5 +73,7 @@ function nameLetters(node, names, around = { accent: "", scripts: "" }) {
 
 /** Whether scripts and accents around a node belong to one letter in it. */
 function alone(node) {
-  return [...written(node)].filter((letter) => /\p{L}/u.test(letter)).length === 1 || !node.children;
+  return (
+    [...written(node)].filter((letter) => /\p{L}/u.test(letter)).length === 1 || !node.children
+  );
 }

@@ -23,7 +23,7 @@ UNDECLARED = {
     *("adaptive/depth", "adaptive/span"),
     *("basics/attention", "basics/auxiliary_losses", "basics/block", "basics/encoder_decoder"),
     *("basics/generation", "basics/multi_head"),
-    *("longer_context/context_memory"),
+    "longer_context/context_memory",
     *("longer_context/external_memory", "longer_context/recurrence"),
     *("position/absolute", "position/relative", "position/rotary"),
     *("sparse/factorized", "sparse/local", "sparse/local_global"),
