@@ -560,8 +560,8 @@ def test_the_page_in_a_browser(course: Path, browser: Any, theme: str, width: in
     assert view.evaluate(aside) == [0, 0, 0]  # on a phone each row is a card
     view.add_script_tag(path=ROOT / "node_modules/axe-core/axe.min.js")
     assert view.evaluate("axe.run().then((found) => found.violations.map((one) => one.id))") == []
-    if folder := os.environ.get("TFVIZ_SHOTS"):
-        view.screenshot(path=f"{folder}/report-{theme}-{width}.png", full_page=True)
+    if shots := os.environ.get("TFVIZ_SHOTS"):
+        view.screenshot(path=f"{shots}/report-{theme}-{width}.png", full_page=True)
     view.close()
 
 
