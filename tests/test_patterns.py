@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch.nn.attention.flex_attention import create_block_mask, create_mask
 
 from tfviz import patterns as P
+from tfviz.patterns.family import KEY, QUERY
 
 
 def picture(mask: torch.Tensor) -> list[str]:
@@ -535,6 +536,21 @@ def test_compounds_are_written_out_in_what_they_are_made_of():
         assert make(text).written_out(64) == make(made)
     parts = make("bigbird(block=4, window=1, count=1, random=2, seed=3)").written_out(64).parts
     assert [part.name for part in parts] == ["block_window", "global_blocks", "random_blocks"]
+
+
+@pytest.mark.parametrize("family", P.FAMILIES.values(), ids=lambda family: family.name)
+def test_a_compound_is_what_joins_patterns_alone(family):
+    """Of all families those that say so, and no other, are patterns for QUERY and KEY."""
+    values = {name: domain.default for name, domain in family.domains.items()}
+    if "length" in family.formula.parameters:
+        values["length"] = 64
+    if family.of_patterns:
+        made = family.function(QUERY, KEY, **values)
+        assert isinstance(made, P.Pattern)
+        assert made.mask(64).equal(family(**values).mask(64))
+    else:
+        with pytest.raises((TypeError, AttributeError)):
+            family.function(QUERY, KEY, **values)
 
 
 def test_faces_made_further_up_are_found_by_name():

@@ -20,7 +20,6 @@ from tfviz import attention, sparse_attention
 from tfviz import patterns as P
 from tfviz.cores import Sparse
 from tfviz.measure import elements_produced, flops, largest_storage, slope
-from tfviz.patterns.pattern import Family
 from tfviz.sub_quadratic import plan, windows
 from tfviz.sub_quadratic.key_lists import Interval, key_lists, truth
 
@@ -277,7 +276,7 @@ def test_a_formula_that_intervals_cannot_read_is_evaluated():
         """Neighbours, said in torch."""
         return torch.where(i > j, i - j, j - i) <= radius
 
-    pattern = Family(near, "near", "none", {"radius": P.Domain(0, 1, "w")})(radius=2)
+    pattern = P.Family(near, "near", "none", {"radius": P.Domain(0, 1, "w")})(radius=2)
     ends = Interval(torch.zeros(1, 1).long(), torch.ones(1, 1).long())
     unknown = truth(pattern, ends, ends, 150)
     assert unknown.somewhere.all() and not unknown.everywhere.any()
@@ -410,12 +409,12 @@ def of_blocks(dice: random.Random, depth: int = 2) -> P.Pattern:
 
 
 def test_blocks_without_a_common_factor_take_no_more_memory_than_their_pairs() -> None:
-    """150 compositions: equal to the definition, and no tensor larger than L² numbers a few times,
+    """500 compositions: equal to the definition, and no tensor larger than L² numbers a few times,
     though the pattern repeats itself only after the product of all its blocks."""
     dice = random.Random(0)
     torch.manual_seed(0)
     most = 0.0
-    for _ in range(150):
+    for _ in range(500):
         L = dice.randint(130, 200)
         pattern = of_blocks(dice)
         q, k, v = torch.randn(3, 1, L, 2, dtype=torch.float64)

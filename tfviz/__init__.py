@@ -17,6 +17,18 @@ indices, as code, LaTeX and JavaScript), `cores` (what stands inside of an atten
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz import (
+        adaptive,
+        basics,
+        cores,
+        explorers,
+        longer_context,
+        models,
+        patterns,
+        plots,
+        position,
+        sparse,
+    )
     from tfviz.dense_attention import attention
     from tfviz.models.bert import BERT
     from tfviz.models.blocks import MultiHeadAttention

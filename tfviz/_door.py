@@ -31,10 +31,10 @@ def lazy(package: str) -> tuple[NameGetter, Callable[[], list[str]], list[str]]:
     offered = sorted({*homes, *rooms})
 
     def get(name: str) -> Any:
-        if name in homes:
-            value = getattr(import_module(homes[name]), name)
-        elif name in rooms:
+        if name in rooms:
             value = import_module(f"{package}.{name}")
+        elif name in homes:
+            value = getattr(import_module(homes[name]), name)
         else:
             raise AttributeError(_remedy(package, name), name=name, obj=module)
         setattr(module, name, value)

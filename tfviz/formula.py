@@ -172,7 +172,11 @@ class Formula:
         self.letters = dict(letters or {})
 
     def __call__(self, i: Index, j: Index, **parameters: Any) -> Any:
-        return self.function(i, j, **parameters)
+        return self.function(i, j, **self.tensors(parameters))
+
+    def tensors(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters with a tensor for each list, which an index may look into."""
+        return {n: torch.as_tensor(v) if isinstance(v, tuple) else v for n, v in parameters.items()}
 
     # --- symbols -----------------------------------------------------------------------------
 

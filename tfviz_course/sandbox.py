@@ -33,6 +33,7 @@ from typing import Any
 import psutil
 
 import tfviz
+import tfviz_lab
 from tfviz_course import codec
 
 IDLE = "import signal; print('.', flush=True); signal.pause()"  # what keeps a sandbox there
@@ -100,10 +101,11 @@ _TOPS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec")
 _PREFIXES = {Path(sys.base_prefix), Path(sys.prefix)}
 _PREFIXES |= {prefix.resolve() for prefix in _PREFIXES}
 # what the process can read, by the place where it sees it: the system's programs and libraries,
-# Python, its environment and tfviz
+# Python, its environment, tfviz and its lab
 _SHOWN = [Path(top, name) for top in ("/", "/usr") for name in _TOPS]
 _SHOWN += map(Path("/etc").joinpath, ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives"))
-_SHOWN += [*sorted(_PREFIXES - {Path("/"), Path("/usr")}), Path(tfviz.__file__).resolve().parent]
+_SHOWN += sorted(_PREFIXES - {Path("/"), Path("/usr")})
+_SHOWN += [Path(str(package.__file__)).resolve().parent for package in (tfviz, tfviz_lab)]
 
 
 @cache

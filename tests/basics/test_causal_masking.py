@@ -27,9 +27,9 @@ INF = math.inf
 VOCAB, BEGIN = 9, 9
 
 
-def model(pattern: object = None) -> GPT:
-    more = {} if pattern is None else {"pattern": pattern}
-    return GPT(VOCAB + 1, 16, 2, 2, Sinusoidal(16), **more).requires_grad_(False)
+def model(pattern: patterns.Pattern | None = None) -> GPT:
+    gpt = GPT(VOCAB + 1, 16, 2, 2, positions=Sinusoidal(16), pattern=pattern)
+    return gpt.requires_grad_(False)
 
 
 def case(L: int = 6) -> tuple[Tensor, Tensor, Tensor]:

@@ -29,8 +29,8 @@ close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
 VOCAB, D, H, N = 11, 16, 4, 2
 
 
-def model(**more: object) -> EncoderDecoder:
-    return EncoderDecoder(VOCAB, D, H, N, Sinusoidal(D), **more).requires_grad_(False)
+def model(**more: Any) -> EncoderDecoder:
+    return EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D), **more).requires_grad_(False)
 
 
 def rows(b: int, L: int) -> Tensor:

@@ -93,6 +93,9 @@ def test_a_store_lies_on_disk_and_is_read_in_parts(tmp_path: Path) -> None:
     assert whole[1].equal(parts[1])
     wanted = ((Q[:, None] - torch.tensor(store.keys)) ** 2).sum(-1).topk(5, largest=False)
     torch.testing.assert_close(whole[0], wanted.values)
+    d2, at = room.exact(store.keys)(Q.double(), 5)
+    assert d2.dtype == torch.float64 and at.equal(whole[1])
+    torch.testing.assert_close(d2.float(), whole[0])
     refused("k = 289", room.exact(store.keys), Q, 289)
 
 

@@ -237,6 +237,11 @@ CASE = Case(
     },
     mutants=[
         (
+            "routing whose shared heads take turns",
+            "X.repeat_interleave(Q.shape[1] // X.shape[1], 1)",
+            "X.repeat(1, Q.shape[1] // X.shape[1], 1, 1)",
+        ),
+        (
             "centroids that count members anew at each step",
             "new = decay * count + (1 - decay) * many",
             "new = many.clamp(min=1)",

@@ -26,7 +26,7 @@ from torch import Generator, Tensor
 from tfviz import _arguments
 from tfviz.basics.causal_masking import token_losses
 from tfviz.formula import Index
-from tfviz.patterns.pattern import Domain, Family
+from tfviz.patterns.family import Domain, Family
 
 Span = tuple[int, int]
 """(start, end) of a run of tokens, the end not included."""

@@ -11,16 +11,32 @@ excludes the query itself, `stride` and `gap` are distances, `block` is a length
 
 from tfviz.patterns.families import *  # every formula of that room, none listed twice
 from tfviz.patterns.families import PRESETS, browser_catalogue
+from tfviz.patterns.family import FAMILIES, Domain, Family, Leaf, family, from_spec
 from tfviz.patterns.inverse import Found, Search, impossible, least_hops, search
-from tfviz.patterns.pattern import (
-    FAMILIES,
-    LENGTH,
-    Domain,
-    Family,
-    Pattern,
-    family,
-    from_spec,
-    per_head,
-    table,
-)
+from tfviz.patterns.pattern import LENGTH, Combined, Pattern, PerHead, Table, per_head, table
 from tfviz.patterns.reach import influence, reach
+
+__all__ = [
+    "FAMILIES",
+    "LENGTH",
+    "PRESETS",
+    "Domain",
+    "Family",
+    "Found",
+    "Pattern",
+    "Search",
+    "family",
+    "from_spec",
+    "impossible",
+    "influence",
+    "least_hops",
+    "per_head",
+    "reach",
+    "search",
+    "table",
+    *(name for name, thing in globals().items() if isinstance(thing, Family)),
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,7 +13,8 @@ import inspect
 from typing import Any
 
 from tfviz.formula import Index, hash_of
-from tfviz.patterns.pattern import FAMILIES, LENGTH, Domain, Pattern, family
+from tfviz.patterns.family import FAMILIES, Domain, compound, family
+from tfviz.patterns.pattern import LENGTH, Pattern
 
 
 def _count(default: int, letter: str) -> Domain:
@@ -171,13 +172,17 @@ def image_2d_blocks(
 # --- named compounds -----------------------------------------------------------------------------
 
 
-@family("strided (Sparse Transformer)", "child2019generating", stride=_count(8, r"\ell"))
+@compound(
+    "strided (Sparse Transformer)",
+    "child2019generating",
+    stride=_count(8, r"\ell"),
+)
 def strided(i: Index, j: Index, *, stride: int) -> Index:
     """Both factors of strided attention in one head: the row before and the column above."""
-    return sliding_window(i, j, lookback=stride) | column(i, j, stride=stride)
+    return sliding_window.formula(i, j, lookback=stride) | column.formula(i, j, stride=stride)
 
 
-@family(
+@compound(
     "fixed (Sparse Transformer)",
     "child2019generating",
     block=_count(8, r"\ell"),
@@ -185,10 +190,11 @@ def strided(i: Index, j: Index, *, stride: int) -> Index:
 )
 def fixed(i: Index, j: Index, *, block: int, summary: int) -> Index:
     """Both factors of fixed attention in one head: the own block and every block's summary."""
-    return own_block(i, j, block=block) | summary_columns(i, j, block=block, summary=summary)
+    own = own_block.formula(i, j, block=block)
+    return own | summary_columns.formula(i, j, block=block, summary=summary)
 
 
-@family(
+@compound(
     "Longformer",
     "beltagy2020longformer",
     radius=Domain(0, 4, "w"),
@@ -196,10 +202,10 @@ def fixed(i: Index, j: Index, *, block: int, summary: int) -> Index:
 )
 def longformer(i: Index, j: Index, *, radius: int, count: int) -> Index:
     """A band and global tokens. The paper's window w counts both sides: radius = w / 2."""
-    return band(i, j, radius=radius) | global_tokens(i, j, count=count)
+    return band.formula(i, j, radius=radius) | global_tokens.formula(i, j, count=count)
 
 
-@family(
+@compound(
     "ETC",
     "ainslie2020etc",
     radius=Domain(0, 4, "w"),
@@ -209,19 +215,19 @@ def etc(i: Index, j: Index, *, radius: int, count: int) -> Index:
     """A separate global input of `count` tokens, here the first ones, and a long input with a band.
     As a set of pairs it is Longformer's; ETC differs in what the four pieces g2g, g2l, l2g and l2l
     learn, and masks some of them with further knowledge: `etc(…) & …`."""
-    return longformer(i, j, radius=radius, count=count)
+    return longformer.formula(i, j, radius=radius, count=count)
 
 
-@family("Star-Transformer", "guo2019star")
+@compound("Star-Transformer", "guo2019star")
 def star(i: Index, j: Index) -> Index:
     """Neighbours on both sides and one relay token that is linked with everybody."""
-    return longformer(i, j, radius=1, count=1)
+    return longformer.formula(i, j, radius=1, count=1)
 
 
 @family("window of blocks", "zaheer2020big", block=_count(4, "b"), window=Domain(0, 1, "w"))
 def block_window(i: Index, j: Index, *, block: int, window: int) -> Index:
     """The query's block and `window` blocks on each side."""
-    return band(i // block, j // block, radius=window)
+    return band.formula(i // block, j // block, radius=window)
 
 
 @family(
@@ -247,10 +253,10 @@ def global_blocks(i: Index, j: Index, *, block: int, count: int, length: int) ->
 def random_blocks(i: Index, j: Index, *, block: int, count: int, seed: int, length: int) -> Index:
     """Exactly `count` whole blocks of keys for every block of queries."""
     blocks = (length - 1) // block + 1
-    return random_keys(i // block, j // block, count=count, seed=seed, length=blocks)
+    return random_keys.formula(i // block, j // block, count=count, seed=seed, length=blocks)
 
 
-@family(
+@compound(
     "Big Bird",
     "zaheer2020big",
     block=_count(4, "b"),
@@ -265,9 +271,9 @@ def bigbird(
     """Windows, global blocks and random blocks, all in units of blocks (the ITC form: the global
     blocks are the first and the last `count`; the paper's window of 3 blocks is window = 1)."""
     return (
-        block_window(i, j, block=block, window=window)
-        | global_blocks(i, j, block=block, count=count, length=length)
-        | random_blocks(i, j, block=block, count=random, seed=seed, length=length)
+        block_window.formula(i, j, block=block, window=window)
+        | global_blocks.formula(i, j, block=block, count=count, length=length)
+        | random_blocks.formula(i, j, block=block, count=random, seed=seed, length=length)
     )
 
 

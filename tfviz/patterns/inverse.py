@@ -25,7 +25,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 from tfviz.patterns.families import causal as causal_
-from tfviz.patterns.pattern import FAMILIES, Pattern
+from tfviz.patterns.family import FAMILIES
+from tfviz.patterns.pattern import Pattern
 from tfviz.patterns.reach import spread
 
 SPACE: dict[str, list[tuple[str, dict[str, str | list[int]]]]] = {
@@ -213,11 +214,11 @@ def singles(L: int, causal: bool, block: int) -> list[Pattern]:
 def _everything(L: int, causal: bool, block: int, keys: int, hops: int) -> Search:
     alone = singles(L, causal, block)
     bits = torch.stack([p.mask(L).tril() if causal else p.mask(L) for p in alone])
-    sure = bits & torch.tensor([_name(p) not in RANDOM for p in alone])[:, None, None]
+    sure = bits & torch.tensor([p.name not in RANDOM for p in alone])[:, None, None]
     pairs = [
         (a, b)
         for a, b in itertools.combinations(range(len(alone)), 2)
-        if _name(alone[a]) != _name(alone[b])
+        if alone[a].name != alone[b].name
     ]
     # the layers, each with its parts: one pattern, two together, two in turn
     tried: list[tuple[tuple[int, ...], ...]] = [((a,),) for a in range(len(alone))]
@@ -241,11 +242,6 @@ def _everything(L: int, causal: bool, block: int, keys: int, hops: int) -> Searc
                 )
     kept = tuple(sorted(found.values(), key=lambda f: f.numbers))
     return Search(L, causal, block, len(tried), kept)
-
-
-def _name(pattern: Pattern) -> str:
-    assert pattern.family
-    return pattern.family.name
 
 
 def _pattern(parts: list[Pattern], L: int, causal: bool) -> Pattern:

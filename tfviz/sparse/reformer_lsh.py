@@ -131,7 +131,7 @@ def lsh_attention(
     buckets, the first chunk reads the last one, pairs count as often as they meet, and scores are
     not divided by √d. That is no softmax over a union.
     """
-    _qkv.check(Q, Q, V, self_attention=True)
+    _qkv.check(Q, Q, V, self_attention=True, reads_values=True)
     found, (b, h, L, _) = order(Q, R, chunk), Q.shape
     heads = max(1, AT_ONCE // (2 * chunk * L))
     parts = (x.flatten(0, 1).split(heads) for x in (Q, F.normalize(Q, dim=-1), V, *found))

@@ -30,7 +30,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _qkv
-from tfviz.patterns.pattern import Pattern
+from tfviz.patterns.pattern import Combined, Pattern, PerHead
 from tfviz.sub_quadratic import gathers, merged, windows
 from tfviz.sub_quadratic.merged import Call, Plan, freshened
 
@@ -74,8 +74,10 @@ def sparse_attention(
 
 def by_head(pattern: Pattern) -> tuple[Pattern, ...]:
     """The plain pattern of each head; one if the pattern does not differ by head."""
-    if pattern.op == "heads":
+    if isinstance(pattern, PerHead):
         return pattern.parts
+    if not isinstance(pattern, Combined):
+        return (pattern,)
     parts = [by_head(part) for part in pattern.parts]
     counts = {len(part) for part in parts} - {1}
     if not counts:
@@ -84,7 +86,7 @@ def by_head(pattern: Pattern) -> tuple[Pattern, ...]:
         raise ValueError(f"{pattern!r} joins patterns of {sorted(counts)} heads; use one number")
     h = counts.pop()
     columns = zip(*(part * (h // len(part)) for part in parts), strict=True)
-    return tuple(Pattern(op=pattern.op, parts=column) for column in columns)
+    return tuple(pattern.with_parts(column) for column in columns)
 
 
 @lru_cache(maxsize=16)
@@ -126,10 +128,11 @@ def _union(pattern: Pattern, L: int) -> tuple[Pattern, ...]:
     if window is not None and window.solid:
         return (pattern,)
     pattern = pattern.written_out(L)
-    if pattern.op == "or":
-        return tuple(part for p in pattern.parts for part in _union(p, L))
-    if pattern.op == "and":
-        unions = [_union(part, L) for part in pattern.parts]
-        if any(len(union) > 1 for union in unions):
-            return tuple(reduce(and_, factors) for factors in product(*unions))
+    match pattern:
+        case Combined(op="or"):
+            return tuple(part for p in pattern.parts for part in _union(p, L))
+        case Combined(op="and"):
+            unions = [_union(part, L) for part in pattern.parts]
+            if any(len(union) > 1 for union in unions):
+                return tuple(reduce(and_, factors) for factors in product(*unions))
     return (pattern,)

@@ -12,6 +12,7 @@ only what is in doubt is evaluated pair by pair.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -21,7 +22,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from tfviz.patterns.pattern import LENGTH, Pattern
+from tfviz.patterns.family import Leaf
+from tfviz.patterns.pattern import Pattern
 
 CHUNK = 2**22
 """Pairs of positions evaluated at once."""
@@ -144,24 +146,17 @@ def _positive(n: Any) -> int:
 
 def truth(pattern: Pattern, i: Interval, j: Interval, L: int) -> Truth:
     """Where in the blocks i × j the pattern may hold, and where it holds throughout."""
-    if pattern.op in ("and", "or"):
-        first, *rest = (truth(p, i, j, L) for p in pattern.parts)
-        return reduce(Truth.__and__ if pattern.op == "and" else Truth.__or__, rest, first)
-    if pattern.op == "not":
-        return ~truth(pattern.parts[0], i, j, L)
-    if pattern.family is not None:
-        values = {
-            n: _List(torch.tensor(v)) if isinstance(v, tuple) else v
-            for n, v in pattern.values.items()
-        }
-        if LENGTH in pattern.family.formula.parameters:
-            values[LENGTH] = L
-        try:
-            return pattern.family.function(i, j, **values)
-        except (TypeError, AttributeError):  # not for intervals: all is in doubt
-            pass
-    anywhere = torch.ones(i.low.shape[0], j.low.shape[1], dtype=torch.bool)
-    return Truth(anywhere, ~anywhere)
+    in_doubt = torch.ones(i.low.shape[0], j.low.shape[1], dtype=torch.bool)
+
+    def of_leaf(leaf: Pattern) -> Truth:
+        if isinstance(leaf, Leaf):
+            values = leaf.values_at(L).items()
+            lists = {n: _List(torch.tensor(v)) if isinstance(v, tuple) else v for n, v in values}
+            with suppress(TypeError, AttributeError):  # a formula that intervals cannot read
+                return leaf.family.function(i, j, **lists)
+        return Truth(in_doubt, ~in_doubt)
+
+    return pattern.evaluated(of_leaf)
 
 
 def holds(pattern: Pattern, i: Tensor, j: Tensor, L: int) -> Bool[Tensor, "..."]:

@@ -17,14 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tfviz.patterns.pattern import LENGTH, Pattern
+from tfviz.patterns.family import Leaf
+from tfviz.patterns.pattern import Pattern
 from tfviz.sub_quadratic.key_lists import CHUNK, Interval, Truth
 from tfviz.sub_quadratic.merged import Call
 from tfviz.sub_quadratic.rows import Stepped
@@ -47,6 +48,7 @@ class Window:
     solid: bool  # all of these offsets
 
 
+@lru_cache(maxsize=256)  # a plan asks for the same parts again and again
 def offsets(pattern: Pattern, L: int) -> Window | None:
     """The pattern as a window; None if it is no matter of offsets, or has no pair at all."""
     t, units = torch.arange(1 - L, L), [1]
@@ -105,20 +107,15 @@ def _constant(value: bool) -> Truth:
 
 
 def _truth(pattern: Pattern, i: _Position, j: _Position, L: int) -> Truth:
-    if pattern.op in ("and", "or"):
-        parts = [_truth(part, i, j, L) for part in pattern.parts]
-        return reduce(lambda a, b: a & b if pattern.op == "and" else a | b, parts)
-    if pattern.op == "not":
-        return ~_truth(pattern.parts[0], i, j, L)
-    if pattern.family is None:
-        raise TypeError("a table has no formula")
-    values = dict(pattern.values)
-    if LENGTH in pattern.family.formula.parameters:
-        values[LENGTH] = L
-    found = pattern.family.function(i, j, **values)
-    if not isinstance(found, Truth):
-        raise TypeError("not decided by offsets")
-    return found
+    def of_leaf(leaf: Pattern) -> Truth:
+        if not isinstance(leaf, Leaf):
+            raise TypeError("a table has no formula")
+        found = leaf.family.function(i, j, **leaf.values_at(L))
+        if not isinstance(found, Truth):
+            raise TypeError("not decided by offsets")
+        return found
+
+    return pattern.evaluated(of_leaf)
 
 
 def calls(pattern: Pattern, window: Window, L: int) -> list[Call]:
