@@ -72,7 +72,7 @@ def test_random_keys_are_exactly_as_many_and_differ(L, count, seed):
 def test_random_keys_favour_no_key():
     """2 000 rows of 3 keys out of 50: 120 expected in each column, deviation about 11."""
     i, j = torch.arange(2000)[:, None], torch.arange(50)
-    mask = P.random_keys(i, j, count=3, seed=0, length=50)
+    mask = P.random_keys.formula(i, j, count=3, seed=0, length=50)
     chi = ((mask.sum(0) - 120.0) ** 2 / 120).sum()
     assert chi < 49 + 5 * 9.9
 
