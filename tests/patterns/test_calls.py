@@ -18,16 +18,16 @@ FAMILIES = [*P.FAMILIES.values(), prefix_lm]
 
 def test_parameters_go_by_name_or_by_position() -> None:
     assert P.strided(8) == P.strided(stride=8)
-    assert P.dilated(2, gap=3) == P.dilated(radius=2, gap=3) == P.dilated(2, 3)
+    assert P.dilated(2, dilation=3) == P.dilated(radius=2, dilation=3) == P.dilated(2, 3)
     assert P.blockwise((1, 0)) == P.blockwise(permutation=[1, 0])
-    assert P.bigbird(4, 1, 1, 2, 3) == P.bigbird(block=4, window=1, count=1, random=2, seed=3)
+    assert P.bigbird(4, 1, 1, 2, 3) == P.bigbird(block=4, window=1, n_global=1, n_random=2, seed=3)
     assert P.global_tokens(torch.tensor([1, 2]).sum().item()) == P.global_tokens(3)
 
 
 def test_what_is_drawn_at_random_has_a_seed_of_its_own() -> None:
     assert P.random_keys(3) == P.random_keys(count=3, seed=0)
     assert P.random_blocks(4, 1) == P.random_blocks(block=4, count=1, seed=0)
-    assert P.bigbird(4, 1, 1, 1) == P.bigbird(block=4, window=1, count=1, random=1, seed=0)
+    assert P.bigbird(4, 1, 1, 1) == P.bigbird(block=4, window=1, n_global=1, n_random=1, seed=0)
 
 
 def test_the_formula_takes_numbers_or_tensors() -> None:
@@ -57,7 +57,7 @@ def test_a_wrong_number_is_named() -> None:
     refused("radius = 2.5 is not a whole number", P.band, 2.5)
     of_no_kind("strided() takes stride; missing ['stride']", P.strided)
     of_no_kind("band() takes radius; unknown ['window']", lambda: P.band(2, window=3))
-    of_no_kind("dilated() takes radius, gap; missing ['gap']", P.dilated, 2)
+    of_no_kind("dilated() takes radius, dilation; missing ['dilation']", P.dilated, 2)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

@@ -7,7 +7,7 @@ LaTeX, JavaScript, cost, reach); `strided.formula(i, j, stride=8)` is the formul
 content-based sets become a `table`.
 
 Conventions: 0-based indices, rows are queries, True = may attend. `radius` is symmetric, `lookback`
-excludes the query itself, `stride` and `gap` are distances, `block` is a length in tokens.
+excludes the query itself, `stride` and `dilation` are distances, `block` is a length in tokens.
 """
 
 from tfviz.patterns.families import *  # every formula of that room, none listed twice
