@@ -462,7 +462,7 @@ def test_wrong_names_are_refused():
     with pytest.raises(TypeError, match=r"unknown \['window_size'\]"):
         P.band(radius=2, window_size=3)
     with pytest.raises(TypeError, match="is not a Pattern"):
-        P.causal() & torch.ones(2, 2)
+        P.causal() & torch.ones(2, 2)  # type: ignore[operator]
 
 
 def test_the_browser_catalogue_is_json_and_complete():

@@ -65,7 +65,7 @@ def test_help_says_what_each_parameter_means(family: Family) -> None:
     signature = inspect.signature(family)
     assert list(signature.parameters) == list(family.domains)
     assert signature.return_annotation is P.Pattern
-    text = pydoc.render_doc(family, renderer=pydoc.plaintext)
+    text = pydoc.plain(pydoc.render_doc(family))
     assert inspect.cleandoc(family.function.__doc__ or "").split("\n")[0] in text
     assert f"{family.name}.formula(i, j" in text
     for name, domain in family.domains.items():

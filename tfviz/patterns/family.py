@@ -135,7 +135,7 @@ class Family:
             return_annotation=Pattern,
         )
 
-    def __call__(self, *values: Any, **parameters: Any) -> Leaf:
+    def __call__(self, *values: Any, **parameters: Any) -> Pattern:
         return Leaf(self, self._values(self._by_name(values, parameters)))
 
     def _by_name(self, values: tuple[Any, ...], parameters: dict[str, Any]) -> dict[str, Any]:
