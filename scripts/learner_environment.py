@@ -93,9 +93,10 @@ def sources() -> Iterator[Path]:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         if (ROOT / name).exists():
             yield ROOT / name
-    for path in sorted((ROOT / "tfviz").rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            yield path
+    for package in ("tfviz", "tfviz_lab"):
+        for path in sorted((ROOT / package).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
 
 
 def hashed(*parts: bytes) -> str:

@@ -15,12 +15,12 @@ from torch import Generator, Tensor, nn
 
 from tfviz import patterns
 from tfviz.cores import CAUSAL, Dense, Where
-from tfviz.experiments import compare as c
-from tfviz.experiments.runner import tasks
 from tfviz.models.use import maps, watched
 from tfviz.position.learned_pe import Learned
 from tfviz.position.rope import Rope
 from tfviz.position.xl_relative import xl
+from tfviz_lab import compare as c
+from tfviz_lab.runner import tasks
 
 HEADS, D_HEAD = c.HEADS, c.WIDTH // c.HEADS
 
@@ -133,7 +133,7 @@ def test_training_finds_what_is_in_reach_and_nothing_else():
 
 
 def test_three_names_make_an_experiment_of_a_module():
-    module: Any = ModuleType("tfviz.experiments.written_here")
+    module: Any = ModuleType("tfviz_lab.written_here")
     module.__file__ = c.__file__
     module.runs, module.measure, module.collect = c.experiment(
         {"none": plain, "local": local}, ("text", "digits"), seeds=(0, 5), steps=1

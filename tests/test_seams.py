@@ -75,7 +75,7 @@ def test_talking_heads_are_their_loops_with_gradients() -> None:
         return torch.stack(out, 1), torch.stack(mixed, 1)
 
     for asked in (False, True):
-        out, found = core(Q, K, V, Where(causal(), weights=asked))
+        out, found = core(Q, K, V, Where(causal(), need_weights=asked))
         wanted, A = loops()
         agree_with_gradients(out, wanted, [Q, K, V, core.P_l, core.P_w])
         close(found, A)
@@ -108,7 +108,7 @@ def test_heads_that_do_not_talk_are_attention_and_the_steps_go_with_a_bias_and_a
 
 def test_half_precision_keeps_its_type() -> None:
     core, X = Talking(H), [x.detach().to(torch.bfloat16) for x in qkv()]
-    out, A = core(*X, Where(causal(), weights=True))
+    out, A = core(*X, Where(causal(), need_weights=True))
     assert out.dtype == torch.bfloat16 and A is not None and A.dtype == torch.bfloat16
 
 

@@ -15,7 +15,6 @@ import torch
 from torch import nn
 
 from tfviz import stored
-from tfviz.experiments import head_ablation
 from tfviz.longer_context.da_transformer import DA
 from tfviz.models.bert import BERT
 from tfviz.models.encoder_decoder import EncoderDecoder
@@ -25,6 +24,7 @@ from tfviz.position.shaw_relative import shaw
 from tfviz.position.t5_relative_bias import t5_bias
 from tfviz.position.xl_relative import xl
 from tfviz.stored import letter_gpt
+from tfviz_lab import head_ablation
 
 Sizes = dict[str, tuple[int, ...]]
 

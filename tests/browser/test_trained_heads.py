@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tfviz import experiments
+import tfviz_lab
 from tfviz.explorers import TrainedHeads
 from tfviz.stored import letter_gpt
 
@@ -38,7 +38,7 @@ def test_a_head_is_pressed_and_a_query_moved(show: Callable[..., Any], one: Trai
     page.get_by_role("button", name="after the last “w”").click()
     page.get_by_text("So it is").wait_for()
     expect(page, 1, 1, 0, 14)
-    stored = experiments.load("head_ablation")["gpt"]
+    stored = tfviz_lab.load("head_ablation")["gpt"]
     facts = page.locator(".tfx-readouts").inner_text()
     for task in ("text", "repeats"):
         assert f"{stored[task]:.2f} → {stored['without'][1][0][task]:.2f} nats" in facts
