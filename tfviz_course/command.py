@@ -14,6 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tfviz import _extras
+
+_extras.need("course", "rich", "nbgrader", "psutil")
+
 from rich.console import Console
 
 from tfviz_course import CourseError, students
