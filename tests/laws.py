@@ -44,7 +44,7 @@ CAUSAL = (
     P.summary_columns(block=3, summary=1),  # its first rows have no key
     P.per_head(*(P.sliding_window(lookback=n) for n in range(H))),
 )
-OPEN = (P.full(), P.band(radius=1), P.global_tokens(count=2) | P.dilated(radius=2, gap=2))
+OPEN = (P.full(), P.band(radius=1), P.global_tokens(count=2) | P.dilated(radius=2, dilation=2))
 WHOLE = (P.causal(), P.full())
 """What a core answers that finds the pairs in a whole text by itself."""
 

@@ -319,7 +319,11 @@ def test_what_is_given_reaches_every_core_and_no_other_call() -> None:
 
 
 def test_every_layer_may_be_told_its_own() -> None:
-    told = [{"pattern": sliding_window(lookback=2)}, {"core": lambda: Rope(4), "h_kv": 1}, {}]
+    told: list[dict[str, Any]] = [
+        {"pattern": sliding_window(lookback=2)},
+        {"core": lambda: Rope(4), "h_kv": 1},
+        {},
+    ]
     gpt = GPT(11, D, H, 3, layer=lambda n: told[n])
     attends: list[Any] = [block.attend for block in gpt.stack.blocks]
     assert [a.pattern for a in attends] == [sliding_window(lookback=2), causal(), causal()]

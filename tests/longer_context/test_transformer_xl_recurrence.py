@@ -225,7 +225,7 @@ def test_a_pattern_of_distances_is_the_same_in_segments_and_one_of_places_is_ref
 ) -> None:
     """One layer, whose memory reaches as far as its pattern looks."""
     more: dict[str, Any] = {} if core == "XL" else {"core": Dense}
-    for pattern in (patterns.sliding_window(lookback=3), patterns.dilated(radius=3, gap=1)):
+    for pattern in (patterns.sliding_window(lookback=3), patterns.dilated(radius=3, dilation=1)):
         gpt = model(3, N=1, pattern=pattern & patterns.causal(), **more)
         close(laws.streamed(gpt, TEXT, L), gpt(TEXT))
     i = torch.arange(20)
