@@ -36,7 +36,7 @@ def expect(page: Any, text: int, layer: int, head: int, row: int) -> None:
 def test_a_head_is_pressed_and_a_query_moved(show: Callable[..., Any], one: TrainedHeads) -> None:
     page = show(one)
     assert "letter 13, “r”, puts" in page.locator(".tfx-status").inner_text()  # the one before
-    answer(page, *5 * ["ArrowLeft"])  # to the letter after the last “w”
+    answer(page, *11 * ["ArrowLeft"])  # to a letter after an earlier “w”
     page.get_by_text("So it is").wait_for()
     expect(page, 1, 1, 0, 14)
     stored = experiments.load("head_ablation")["gpt"]
