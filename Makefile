@@ -70,7 +70,7 @@ bench: $(ENV) $(NPM)  ## measure speed, memory and the weight of the pages
 	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests $(BIN)/python $$script || exit 1; done
 
 experiments: $(ENV)  ## train the small models whose results are not up to date; SCHEDULER=address
-	@$(BIN)/python -m tfviz.experiments $(if $(SCHEDULER),--scheduler $(SCHEDULER))
+	@$(BIN)/python -m tfviz_lab $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
 pictures: $(ENV) $(NPM)  ## make the pictures of the README again
 	@$(BIN)/python scripts/pictures.py

@@ -27,10 +27,11 @@ import torch
 import torch.nn.functional as F
 
 from tfviz import patterns as P
+from tfviz import sparse_attention
 from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.adaptive.multi_scale_transformer import multi_scale
-from tfviz.attention import CAUSAL, sparse_attention
 from tfviz.cores import Dense, Where
+from tfviz.dense_attention import CAUSAL
 from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import DA
@@ -50,7 +51,7 @@ Attention = Callable[..., torch.Tensor]
 PATTERNS: dict[str, tuple[Callable[[int], P.Pattern], float, float]] = {
     "sliding 256": (lambda L: P.sliding_window(lookback=256), 0.0236, 0.0278),
     "±256": (lambda L: P.band(radius=256), 0.0415, 0.0516),
-    "dilated ×4": (lambda L: P.dilated(radius=256, gap=4) & P.causal(), 0.0265, 0.0313),
+    "dilated ×4": (lambda L: P.dilated(radius=256, dilation=4) & P.causal(), 0.0265, 0.0313),
     "strided 128": (lambda L: P.strided(stride=128), 0.0306, 0.0330),
     "fixed 128/8": (lambda L: P.fixed(block=128, summary=8), 0.0555, 0.0532),
     "blockwise": (
@@ -59,7 +60,7 @@ PATTERNS: dict[str, tuple[Callable[[int], P.Pattern], float, float]] = {
         0.0140,
     ),
     "Big Bird": (
-        lambda L: P.bigbird(block=64, window=1, count=1, random=3, seed=0),
+        lambda L: P.bigbird(block=64, window=1, n_global=1, n_random=3, seed=0),
         0.0641,
         0.0609,
     ),

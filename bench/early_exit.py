@@ -42,7 +42,7 @@ def leaving(at: int, looks: bool) -> Confidence:
 
 def main() -> None:
     torch.set_num_threads(1)
-    model = seeded(0, lambda: GPT(VOCAB, D, 4, N, core=lambda: Alibi(4)))
+    model = seeded(0, lambda: GPT(VOCAB, D, 4, N, core=Alibi))
     text = torch.randint(VOCAB, (1, PROMPT))
 
     def writes(at: int, looks: bool) -> Callable[[], Any]:

@@ -32,8 +32,8 @@ from tfviz.explorers.base import kit
 CASES = {
     "strided | fixed": (P.strided(stride=8), P.fixed(block=16, summary=2)),
     "Longformer | Big Bird": (
-        P.longformer(radius=16, count=2),
-        P.bigbird(block=16, window=1, count=1, random=2, seed=0),
+        P.longformer(radius=16, n_global=2),
+        P.bigbird(block=16, window=1, n_global=1, n_random=2, seed=0),
     ),
     "full | random keys": (P.full(), P.random_keys(count=8, seed=0)),
 }

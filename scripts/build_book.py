@@ -29,7 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = {".py", ".js", ".css", ".toml", ".json", ".pt", ".npz"}
 # what any page may be made of; `book` and `chapters` are not all: pages show other files, too
-READ = ("tfviz", "tfviz_lessons", "tfviz_course", "book", "chapters", "hub", "scripts")
+READ = ("tfviz", "tfviz_lab", "tfviz_lessons", "tfviz_course", "book", "chapters", "hub", "scripts")
 AROUND = ("REPOSITORY", "REPOSITORY_OWNER", "SERVER_URL")  # GitHub's names for where it runs
 
 
@@ -92,7 +92,13 @@ def build(
         if there and not (fresh or draft) and (not prove or same(proven, whole)):
             return 0
         built.unlink(missing_ok=True)
-        library = digest([*in_folder("tfviz", LIBRARY), ROOT / "requirements.txt"])
+        library = digest(
+            [
+                *in_folder("tfviz", LIBRARY),
+                *in_folder("tfviz_lab", LIBRARY),
+                ROOT / "requirements.txt",
+            ]
+        )
         machine = digest(
             [
                 *in_folder("book/_ext", {".py"}),

@@ -9,8 +9,10 @@ import torch
 import torch.nn.functional as F
 from three import Three, three
 
+from tfviz import attention, sparse_attention
 from tfviz import patterns as P
-from tfviz.attention import attention, heads_attention, sparse_attention
+from tfviz.adaptive.adaptive_span import span_attention
+from tfviz.dense_attention import heads_attention
 
 
 def qkv(*shape: int, dtype: torch.dtype = torch.float64) -> Three:
@@ -104,7 +106,12 @@ def test_the_future_changes_nothing():
 def test_limits_are_full_attention_bit_for_bit():
     Q, K, V = qkv(8, 4)
     full = attention(Q, K, V)[0]
-    for pattern in (P.full(), P.band(radius=7), P.block_local(block=8), P.dilated(radius=7, gap=1)):
+    for pattern in (
+        P.full(),
+        P.band(radius=7),
+        P.block_local(block=8),
+        P.dilated(radius=7, dilation=1),
+    ):
         assert attention(Q, K, V, pattern)[0].equal(full)
     assert not attention(Q, K, V, P.band(radius=6))[0].equal(full)
 
@@ -160,7 +167,7 @@ def test_a_bias_is_added_to_the_scaled_scores():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
-    "pattern", [None, P.causal(), P.strided(stride=4), P.longformer(radius=2, count=1)]
+    "pattern", [None, P.causal(), P.strided(stride=4), P.longformer(radius=2, n_global=1)]
 )
 def test_scaled_dot_product_attention_of_torch(pattern, dtype):
     Q, K, V = qkv(2, 3, 33, 8, dtype=dtype)
@@ -274,18 +281,36 @@ def test_a_bias_that_is_a_mask_is_refused_in_models_too():
     assert heads_attention(Q, K[..., :3, :], V[..., :3, :], P.full())[0].shape == Q.shape
 
 
-def test_the_fused_kernel_names_who_has_a_second_derivative():
-    Q, K, V = (torch.randn(1, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+@pytest.mark.parametrize("h_kv", [4, 2])
+def test_heads_have_a_second_derivative(h_kv):
+    """Each head of keys may serve several of queries."""
+    Q, K, V = (
+        torch.randn(1, h, 5, 4, dtype=torch.float64, requires_grad=True) for h in (4, h_kv, h_kv)
+    )
 
     def second(out):
         (first,) = torch.autograd.grad(out.sin().sum(), Q, create_graph=True)
         return torch.autograd.grad(first.sin().sum(), Q)[0]
 
-    with pytest.raises(RuntimeError, match=r"first derivatives only; .*SDPBackend\.MATH"):
-        second(heads_attention(Q, K, V, P.causal())[0])
+    k, v = (x.repeat_interleave(4 // h_kv, 1) for x in (K, V))
+    wanted = second(attention(Q, k, v, P.causal())[0])
+    torch.testing.assert_close(second(heads_attention(Q, K, V, P.causal())[0]), wanted)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        slow = second(heads_attention(Q, K, V, P.causal())[0])
-    torch.testing.assert_close(slow, second(attention(Q, K, V, P.causal())[0]))
+        by_products = heads_attention(Q, K, V, P.causal())[0]
+    torch.testing.assert_close(second(by_products), wanted)
+
+
+def test_the_meta_device_gives_shapes_or_says_what_is_missing() -> None:
+    """Checks that look at numbers must not look there: nothing is there."""
+    x = torch.randn(2, 3, 200, 4, device="meta")
+    for pattern in (P.strided(stride=7), P.global_tokens(count=2)):
+        out, A = attention(x, x, x, pattern, bias=torch.zeros(200, 200, device="meta"))
+        assert out.is_meta and out.shape == x.shape and A.shape == (2, 3, 200, 200)
+        assert heads_attention(x, x, x, pattern)[0].shape == x.shape
+        assert sparse_attention(x, x, x, pattern).shape == x.shape
+    z = torch.ones(3, 1, device="meta")
+    with pytest.raises(ValueError, match="Q is on the meta device, which holds shapes and no"):
+        span_attention(x, x, x, z, 4.0)
 
 
 def test_what_the_reference_says_of_vmap_holds() -> None:

@@ -21,9 +21,9 @@ import pytest
 import torch
 import toy_experiment as toy
 
-from tfviz import experiments
-from tfviz.experiments import digits, norm_order, proofs, records, reverse_copy, runner
-from tfviz.experiments.runner import Run
+import tfviz_lab
+from tfviz_lab import digits, norm_order, proofs, records, reverse_copy, runner
+from tfviz_lab.runner import Run
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -69,10 +69,10 @@ def test_every_run_has_its_file_and_all_are_collected(results):
     assert one["result"]["sum"] == 11
     made = one["provenance"]
     assert made["seeds"] == [1] and made["steps"] == 3 and "torch" in made["versions"]
-    whole = experiments.load("toy_experiment")
+    whole = tfviz_lab.load("toy_experiment")
     assert whole["sums"] == [10, 11, 12]
     assert whole["provenance"]["seeds"] == [0, 1, 2]
-    assert whole["provenance"]["command"] == "python -m tfviz.experiments toy_experiment"
+    assert whole["provenance"]["command"] == "python -m tfviz_lab toy_experiment"
 
 
 def test_what_is_up_to_date_is_kept(results, tmp_path, capsys):
@@ -85,11 +85,11 @@ def test_what_is_up_to_date_is_kept(results, tmp_path, capsys):
     assert "2 of 2 runs up to date" in capsys.readouterr().out
     planned(3, log=str(log))  # one more
     assert run() == 0 and lines(log)[2:] == ["10 2"]
-    assert experiments.load("toy_experiment")["sums"] == [10, 11, 12]
+    assert tfviz_lab.load("toy_experiment")["sums"] == [10, 11, 12]
     assert run(again=True) == 0 and len(lines(log)) == 6
     (results / "toy_experiment.json").unlink()  # collected again from the runs
     assert run() == 0 and len(lines(log)) == 6
-    assert experiments.load("toy_experiment")["sums"] == [10, 11, 12]
+    assert tfviz_lab.load("toy_experiment")["sums"] == [10, 11, 12]
 
 
 def test_a_run_more_in_a_fresh_clone_is_made_alone(results, tmp_path):
@@ -99,7 +99,7 @@ def test_a_run_more_in_a_fresh_clone_is_made_alone(results, tmp_path):
     fresh_clone(results)
     planned(3, log=str(log))
     assert run() == 0 and lines(log) == ["10 0", "10 1", "10 2"]
-    assert experiments.load("toy_experiment")["sums"] == [10, 11, 12]
+    assert tfviz_lab.load("toy_experiment")["sums"] == [10, 11, 12]
 
 
 def test_another_configuration_is_another_run(tmp_path):
@@ -109,7 +109,7 @@ def test_another_configuration_is_another_run(tmp_path):
     toy.RUNS[1] = Run("sum", {**toy.RUNS[1].config, "add": 20}, 1)
     assert run() == 0
     assert lines(log) == ["10 0", "10 1", "20 1"]
-    assert experiments.load("toy_experiment")["sums"] == [10, 21]
+    assert tfviz_lab.load("toy_experiment")["sums"] == [10, 21]
 
 
 def test_listing_changes_nothing(results, capsys):
@@ -284,7 +284,7 @@ def test_a_change_of_numbers_is_not_adopted(results, tmp_path, monkeypatch, caps
     another_code(monkeypatch, tmp_path, *OTHER_SUM)
     assert run(prove=True) == 1
     out = capsys.readouterr()
-    assert "OTHER NUMBERS" in out.out and "not proven; python -m tfviz.experiments toy" in out.err
+    assert "OTHER NUMBERS" in out.out and "not proven; python -m tfviz_lab toy" in out.err
     assert records.path("toy_experiment").read_bytes() == before
     assert "2 stale" in listed(capsys)
 
@@ -300,14 +300,14 @@ def test_other_numbers_hold_back_only_what_shares_their_code(
     log = tmp_path / "log"
     toy.RUNS = [Run(row, {"add": 10, "row": row, "log": str(log)}) for row in ("one", "two")]
     rows("1", "2")
-    assert run() == 0 and experiments.load("toy_experiment")["sums"] == [11, 12]
+    assert run() == 0 and tfviz_lab.load("toy_experiment")["sums"] == [11, 12]
     fresh_clone(results)
     rows("2 - 1", "3")
     assert run(prove=True) == 1 and "two, seed 0  OTHER NUMBERS" in capsys.readouterr().out
     assert "1 of 2 runs up to date, 1 stale: toy_experiment.py (ROWS[two]) since" in listed(capsys)
     before = len(lines(log))
     assert run() == 0 and len(lines(log)) == before + 1  # this one alone
-    assert experiments.load("toy_experiment")["sums"] == [11, 13]
+    assert tfviz_lab.load("toy_experiment")["sums"] == [11, 13]
     assert listed(capsys) == "toy_experiment 2 of 2 runs up to date"
 
 
@@ -400,9 +400,9 @@ def test_the_code_of_a_commit_runs_beside_that_of_today(monkeypatch):
     if commit is None:
         pytest.skip("no clone: there are no commits to compare with")
     config = {"start": "pre-norm", "N": 2}
-    old = proofs.old_result(commit.rstrip("+"), "tfviz.experiments.norm_order", config, 0)
+    old = proofs.old_result(commit.rstrip("+"), "tfviz_lab.norm_order", config, 0)
     assert old.keys() == norm_order.measure(config, 0).keys()
-    assert proofs.old_result("0000000", "tfviz.experiments.norm_order", config, 0) is None
+    assert proofs.old_result("0000000", "tfviz_lab.norm_order", config, 0) is None
 
 
 # --- what is stored -------------------------------------------------------------------------------
@@ -410,19 +410,19 @@ def test_the_code_of_a_commit_runs_beside_that_of_today(monkeypatch):
 
 @pytest.fixture
 def as_stored(monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = ROOT / "tfviz/experiments/results"
+    folder = ROOT / "tfviz_lab/results"
     monkeypatch.setattr("tfviz.stored.RESULTS", folder)
     return folder
 
 
 @pytest.mark.parametrize("name", runner.all_experiments())
 def test_a_stored_result_is_of_its_runs(name, as_stored):
-    module, stored = importlib.import_module(f"tfviz.experiments.{name}"), experiments.load(name)
+    module, stored = importlib.import_module(f"tfviz_lab.{name}"), tfviz_lab.load(name)
     runs, made = module.runs(), stored["provenance"]
     assert made["seeds"] == sorted({x.seed for x in runs}) and len(made["seeds"]) >= 3
     assert made["steps"] == max(x.config.get("steps", 0) for x in runs) and made["seconds"] > 0
     assert made["versions"].keys() == {"python", *getattr(module, "PACKAGES", ["torch"])}
-    assert made["command"] in (f"python -m tfviz.experiments{by}{name}" for by in " .")
+    assert made["command"] == f"python -m tfviz_lab {name}"
     assert "+" not in str(made["commit"])
     leaves = torch.utils._pytree.tree_leaves(stored)
     assert all(math.isfinite(x) for x in leaves if isinstance(x, float))
@@ -430,20 +430,20 @@ def test_a_stored_result_is_of_its_runs(name, as_stored):
 
 @pytest.mark.parametrize("name", runner.all_experiments())
 def test_a_stored_result_is_what_the_runner_would_write(name, as_stored, tmp_path):
-    module, record = importlib.import_module(f"tfviz.experiments.{name}"), recorded(name)
+    module, record = importlib.import_module(f"tfviz_lab.{name}"), recorded(name)
     labels = [records.label(run) for run in module.runs()]
     assert [records.label(done["run"]) for done in record["runs"]] == labels
-    experiments.write(tmp_path / "again.json", runner.whole(module, record["runs"]))
+    tfviz_lab.write(tmp_path / "again.json", runner.whole(module, record["runs"]))
     assert (tmp_path / "again.json").read_text() == (as_stored / f"{name}.json").read_text()
     assert records.text(record) == records.path(name).read_text()
 
 
 @pytest.mark.parametrize("name", runner.all_experiments())
 def test_a_stored_result_is_up_to_date_or_proven(name, as_stored):
-    reasons = Counter(runner.stale(importlib.import_module(f"tfviz.experiments.{name}")).values())
+    reasons = Counter(runner.stale(importlib.import_module(f"tfviz_lab.{name}")).values())
     assert not reasons, (
         f"{dict(reasons)}; if the change cannot change numbers, "
-        f"python -m tfviz.experiments --prove {name}  shows it; else make the runs again"
+        f"python -m tfviz_lab --prove {name}  shows it; else make the runs again"
     )
 
 
@@ -454,8 +454,8 @@ import argparse, sys
 from pathlib import Path
 import toy_experiment as toy
 from tfviz import stored
-from tfviz.experiments import runner
-from tfviz.experiments.runner import Run
+from tfviz_lab import runner
+from tfviz_lab.runner import Run
 here = Path(sys.argv[1])
 stored.RESULTS = here / "results"
 toy.RUNS = [Run("sum", {"add": 10, "log": str(here / "log")}, seed) for seed in range(2)]
@@ -500,7 +500,7 @@ def test_interrupted_it_goes_on_where_it_was(how, tmp_path, results):
     again = subprocess.run(command, env=environment(), capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     assert lines(tmp_path / "log") == ["10 0", "10 1", "5 0", "5 0"]
-    assert experiments.load("toy_experiment")["sums"] == [10, 11, 5]
+    assert tfviz_lab.load("toy_experiment")["sums"] == [10, 11, 5]
 
 
 # --- Dask -----------------------------------------------------------------------------------------
@@ -519,7 +519,7 @@ def test_on_a_local_cluster_with_a_failure_among_them(results, capsys):
     assert len(used) == 5 and os.getpid() not in used and len(set(used)) <= 2
     planned(5)
     assert run(workers=2) == 0
-    assert experiments.load("toy_experiment")["sums"] == [10, 11, 12, 13, 14]
+    assert tfviz_lab.load("toy_experiment")["sums"] == [10, 11, 12, 13, 14]
 
 
 @pytest.fixture
@@ -560,7 +560,7 @@ def test_on_a_scheduler_by_its_address(scheduler, results):
     with process("distributed.cli.dask_worker", [scheduler, *WORKER]) as worker:
         assert run(workers=None, scheduler=scheduler) == 0
         assert set(processes(results)) == {worker.pid}
-    assert experiments.load("toy_experiment")["sums"] == [10, 11, 12, 13]
+    assert tfviz_lab.load("toy_experiment")["sums"] == [10, 11, 12, 13]
 
 
 def test_a_worker_with_other_code_is_refused(scheduler, tmp_path, results, capsys):
@@ -617,13 +617,13 @@ def test_every_experiment_lists_its_runs():
 
 
 def placeholder(task: runner.Task, value: Any) -> dict[str, Any]:
-    made = experiments.provenance("c", [task.run.seed], task.run.config["steps"], 0.0, ["torch"])
+    made = tfviz_lab.provenance("c", [task.run.seed], task.run.config["steps"], 0.0, ["torch"])
     run = {"name": task.run.name, "config": task.run.config, "seed": task.run.seed}
     return {"run": run, "key": task.key, "result": value, "provenance": made}
 
 
 def test_digits_are_collected_in_the_form_that_is_stored():
-    stored = json.loads((ROOT / "tfviz/experiments/results/digits.json").read_text())
+    stored = json.loads((ROOT / "tfviz_lab/results/digits.json").read_text())
 
     def old(task: runner.Task) -> float:
         long = task.run.config["steps"] == digits.LONGER_STEPS
@@ -643,7 +643,7 @@ def test_digits_are_collected_in_the_form_that_is_stored():
 
 
 def test_reverse_copy_is_collected_in_the_form_that_is_stored():
-    stored = json.loads((ROOT / "tfviz/experiments/results/reverse_copy.json").read_text())
+    stored = json.loads((ROOT / "tfviz_lab/results/reverse_copy.json").read_text())
 
     def old(task: runner.Task) -> Any:
         config, seed = task.run.config, task.run.seed
@@ -657,9 +657,9 @@ def test_reverse_copy_is_collected_in_the_form_that_is_stored():
 
 
 def test_a_stored_run_is_made_again_to_the_last_digit(monkeypatch):
-    monkeypatch.setattr("tfviz.stored.RESULTS", ROOT / "tfviz/experiments/results")
+    monkeypatch.setattr("tfviz.stored.RESULTS", ROOT / "tfviz_lab/results")
     task = next(t for t in runner.tasks(reverse_copy) if t.run.config.get("length") == 4)
-    stored = experiments.load("reverse_copy")
+    stored = tfviz_lab.load("reverse_copy")
     assert (
         runner.execute(task)["result"]["accuracy"] == stored["accuracy"]["one fixed vector"][0][0]
     )

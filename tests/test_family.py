@@ -8,9 +8,9 @@ import re
 import pytest
 import torch
 
-from tfviz import experiments
+import tfviz_lab
 from tfviz.exhibits import EXHIBITS, Exhibit
-from tfviz.experiments import extrapolation, family
+from tfviz_lab import extrapolation, family
 
 
 def test_who_races_is_measured_and_who_does_not_says_why():
@@ -41,7 +41,7 @@ def test_a_step_has_a_time_and_a_memory_beside_the_plain_model(name, monkeypatch
 
 
 def test_the_stored_result_has_all_of_it():
-    result = experiments.load("family")
+    result = tfviz_lab.load("family")
     assert list(result["mechanisms"]) == list(family.MECHANISMS)
     for name, row in result["mechanisms"].items():
         assert len(row["time"]) == len(row["memory"]) == len(result["lengths"])

@@ -76,6 +76,52 @@ def test_what_the_kernel_cannot_take_is_refused() -> None:
     refused("grad, o, z have shapes", _fused.backward, *bad, causal=False, scale=SCALE)
 
 
+@pytest.mark.parametrize("sides", [(2, 4, 5, 5), (2, 1, 1, 5), (1, 4, 5, 1), (5, 5), (1, 5)])
+@pytest.mark.parametrize("h_kv", [4, 2, 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_it_is_torchs_own_to_the_last_bit(
+    sides: tuple[int, ...], h_kv: int, dtype: torch.dtype
+) -> None:
+    """Output and gradients: stored numbers depend on it. A width of 7, whose scale 7 ** -0.5 is
+    not 1 / √7 in the last bit, and masks of all sides, with a row without keys."""
+    torch.manual_seed(0)
+    Q, K, V = (torch.randn(2, h, 5, 7, dtype=dtype, requires_grad=True) for h in (4, h_kv, h_kv))
+    mask = torch.rand(sides) < 0.6
+    mask[..., -1, :] &= sides[-2] == 1
+    grad = torch.randn_like(Q)
+    for M, causal in ((mask, False), (mask.to(dtype), False), (None, True)):
+        got = _fused.attention(Q, K, V, M, causal)
+        assert got.grad_fn is not None and "_Attention" in got.grad_fn.name()
+        wanted = F.scaled_dot_product_attention(Q, K, V, M, is_causal=causal, enable_gqa=True)
+        assert got.equal(wanted)
+        for a, b in zip(
+            torch.autograd.grad(got, (Q, K, V), grad),
+            torch.autograd.grad(wanted, (Q, K, V), grad),
+            strict=True,
+        ):
+            assert a.equal(b)
+
+
+def test_what_torch_computes_in_another_way_is_left_to_it() -> None:
+    """Products if somebody asks for them, transforms of functions, and automatic half precision,
+    where a second derivative is refused in words."""
+    q, k, v = qkv()
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        by_products = _fused.attention(q, k, v)
+    assert by_products.grad_fn is not None and "_Attention" not in by_products.grad_fn.name()
+
+    def summed(x: Tensor) -> Tensor:
+        return _fused.attention(x, k, v).sum()
+
+    torch.testing.assert_close(torch.func.grad(summed)(q), torch.autograd.grad(summed(q), q)[0])
+    with torch.autocast("cpu"):
+        half = _fused.attention(*three(x.float() for x in (q, k, v)))
+    assert half.dtype == torch.bfloat16
+    (first,) = torch.autograd.grad(half.float().square().sum(), q, create_graph=True)
+    with pytest.raises(NotImplementedError, match=r"first derivatives only; .*SDPBackend\.MATH"):
+        torch.autograd.grad(first.square().sum(), q)
+
+
 MASKS = {
     "none": None,
     "Boolean": torch.rand(2, 1, 5, 5) < 0.6,

@@ -13,7 +13,7 @@ from laws import COMMON, LAWS, Case, Way, definition_is_efficient_with_gradients
 
 from tfviz.patterns import FAMILIES, Domain, Pattern
 from tfviz.patterns import families as F
-from tfviz.patterns.pattern import _BY_NAME
+from tfviz.patterns.family import _BY_NAME
 
 ROOT = Path(__file__).parents[1]
 GUIDES = ("CONTRIBUTING.md", "tfviz/explorers/kit/README.md")

@@ -46,7 +46,7 @@ def test_edges_from_chance_are_counted() -> None:
     mixed = [f for f in found.found if f.random and len(f.stack) == 1 and f.stack[0].parts]
     for one in mixed:
         drawn = "random_keys", "random_blocks"
-        sure = [p for p in one.stack[0].parts if p.family and p.family.name not in drawn]
+        sure = [p for p in one.stack[0].parts if isinstance(p, P.Leaf) and p.name not in drawn]
         rest = torch.zeros(16, 16, dtype=torch.bool)
         for part in sure:
             rest |= part.mask(16)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import tfviz
-from tfviz.experiments import family, keys
+from tfviz_lab import family, keys
 
-PACKAGE = Path(tfviz.__path__[0])
+ROOT = Path(tfviz.__path__[0]).parent
 
 
 def written(folder: Path, text: str, config: Any = None) -> dict[str, str]:
@@ -89,46 +89,47 @@ def measure(config, seed):
 @pytest.fixture
 def change(tmp_path: Path) -> Callable[..., bool]:
     """Is a run another one when a file of tfviz has a new text in place of an old one?"""
-    copy = tmp_path / "tfviz"
     ignored = shutil.ignore_patterns("__pycache__", "results", "explorers")
-    shutil.copytree(PACKAGE, copy, ignore=ignored)
+    for package in keys.PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
 
     def changed(
         experiment: str, file: str, old: str, new: str, of: tuple[str, ...] = (), **config: Any
     ) -> bool:
-        text = (copy / file).read_text()
+        changed_file = tmp_path / file
+        text = changed_file.read_text()
         assert old in text, f"{file} has no {old!r} any more"
 
         def now() -> set[str]:
-            found = keys.Source(copy).pieces(copy / f"experiments/{experiment}.py", config, of)
-            return set(keys.anywhere(found).values())
+            home = tmp_path / f"tfviz_lab/{experiment}.py"
+            return set(keys.anywhere(keys.Source(tmp_path).pieces(home, config, of)).values())
 
         before = now()
-        (copy / file).write_text(text.replace(old, new, 1))
+        changed_file.write_text(text.replace(old, new, 1))
         after = now()
-        (copy / file).write_text(text)
+        changed_file.write_text(text)
         return before != after
 
     return changed
 
 
 def test_a_run_is_of_the_rooms_that_it_names(change: Callable[..., bool]) -> None:
-    room = ("longer_context/alibi.py", "def slopes(", "def slopes(more, ")
-    model = ("models/gpt.py", "def forward(", "def forward(more, ")
-    printed = ("patterns/pattern.py", "def latex(", "def latex(more, ")
+    room = ("tfviz/longer_context/alibi.py", "def slopes(", "def slopes(more, ")
+    model = ("tfviz/models/gpt.py", "def forward(", "def forward(more, ")
+    printed = ("tfviz/patterns/pattern.py", "def latex(", "def latex(more, ")
     assert change("within_five", *room, core="ALiBi")
     assert not change("within_five", *room, core="near only")
     of = {run.name: run.of for run in family.runs()}
-    picture = ("exhibits/longer_context.py", "def eight_ramps(", "def eight_ramps(more, ")
-    line = ("exhibits/longer_context.py", "def ramps(", "def ramps(more, ")
+    picture = ("tfviz/exhibits/longer_context.py", "def eight_ramps(", "def eight_ramps(more, ")
+    line = ("tfviz/exhibits/longer_context.py", "def ramps(", "def ramps(more, ")
     for file in (room, line):
         assert change("family", *file, of["cost alibi"], name="alibi")
         assert not change("family", *file, of["cost rope"], name="rope")
     assert not change("family", *picture, of["cost alibi"], name="alibi")
     assert change("extrapolation", *model, encoding="rotary", task="text")
     assert not change("extrapolation", *printed, encoding="rotary", task="text")
-    assert not change("extrapolation", "_arguments.py", "operator.index", "int", task="text")
-    row = ("experiments/digits.py", '"previous pixel": [', '"previous pixel": [*[], ')
+    assert not change("extrapolation", "tfviz/_arguments.py", "operator.index", "int", task="text")
+    row = ("tfviz_lab/digits.py", '"previous pixel": [', '"previous pixel": [*[], ')
     assert change("digits", *row, variant="previous pixel")
     assert not change("digits", *row, variant="full")
 
@@ -169,13 +170,14 @@ def test_where_code_stands_does_not_count() -> None:
 )
 def test_all_that_a_run_enters_is_in_its_key(name: str, config: dict[str, Any]) -> None:
     """Watched while it runs: the source was not read too narrowly."""
-    experiment, entered = importlib.import_module(f"tfviz.experiments.{name}"), set[str]()
+    experiment, entered = importlib.import_module(f"tfviz_lab.{name}"), set[str]()
+    packages = tuple(f"{ROOT / package}/" for package in keys.PACKAGES)
 
     def watch(frame: Any, event: str, argument: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(f"{PACKAGE}/"):
-            file = Path(code.co_filename).relative_to(PACKAGE).with_suffix("")
-            module = ".".join(["tfviz", *file.parts]).removesuffix(".__init__")
+        if event == "call" and code.co_filename.startswith(packages):
+            file = Path(code.co_filename).relative_to(ROOT).with_suffix("")
+            module = ".".join(file.parts).removesuffix(".__init__")
             entered.add(
                 f"{module}:{'.'.join(code.co_qualname.split('.<locals>')[0].split('.')[:2])}"
             )
@@ -190,5 +192,5 @@ def test_all_that_a_run_enters_is_in_its_key(name: str, config: dict[str, Any]) 
     assert len(named) > 25 and named - pieces.keys() <= ONLY_REFUSE
 
 
-ONLY_REFUSE = {"tfviz.patterns.pattern:Domain.check", "tfviz.cores:sees_ahead"}
+ONLY_REFUSE = {"tfviz.patterns.family:Domain.check", "tfviz.cores:sees_ahead"}
 """Entered for a refusal alone."""

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from tfviz import data, experiments
+import tfviz_lab
+from tfviz import data
 from tfviz.basics.encoder_decoder import write
-from tfviz.experiments import objectives as o
-from tfviz.experiments import runner
+from tfviz_lab import objectives as o
+from tfviz_lab import runner
 
 
 def batch() -> torch.Tensor:
@@ -35,7 +36,7 @@ def test_an_untrained_model_guesses_and_is_scored_as_often_as_stored(name: str) 
     with pytest.MonkeyPatch.context() as patch, torch.no_grad():
         patch.setattr(o, "scored_loss", counting)
         loss = game(model, batch(), torch.Generator().manual_seed(1), False)
-    assert calls == [experiments.load("objectives")["scored"][name]]
+    assert calls == [tfviz_lab.load("objectives")["scored"][name]]
     assert 0.8 * math.log(o.V) < loss < 2.5 * math.log(o.V)
 
 
@@ -60,7 +61,7 @@ def test_models_without_positions_or_without_a_source_know_less() -> None:
 
 
 def test_it_is_collected_in_the_form_that_is_stored() -> None:
-    stored = experiments.load("objectives")
+    stored = tfviz_lab.load("objectives")
     done = [
         {
             "run": {"name": t.run.name, "seed": t.run.seed},
@@ -73,7 +74,7 @@ def test_it_is_collected_in_the_form_that_is_stored() -> None:
 
 
 def test_what_the_lesson_says_of_the_stored_numbers() -> None:
-    stored = experiments.load("objectives")
+    stored = tfviz_lab.load("objectives")
 
     def span(part: str, name: str, read: Any) -> tuple[float, float]:
         values = [read(run) for run in stored[part][name]]

@@ -15,9 +15,9 @@ from laws import Case
 from refusals import of_no_kind, ranges, refused
 from three import qkv
 
+from tfviz import attention
 from tfviz import patterns as P
 from tfviz._arguments import integer, real
-from tfviz.attention import attention
 from tfviz.cores import Dense, Sparse, Where
 from tfviz.models.gpt import GPT
 from tfviz.sparse import reformer_lsh as lsh

@@ -18,9 +18,14 @@ import pytest
 import torch
 
 import tfviz
+import tfviz_lab
 from tfviz.catalogue import MECHANISMS
 
-MODULES = sorted(found.name for found in pkgutil.walk_packages(tfviz.__path__, "tfviz."))
+MODULES = sorted(
+    found.name
+    for package in (tfviz, tfviz_lab)
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+)
 MODELS = [name for name in MODULES if name.startswith("tfviz.models.")]
 ROOMS = sorted({row.module for row in MECHANISMS if row.module} | {*MODELS})
 
@@ -73,7 +78,9 @@ def out_of_form(docstring: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "file", sorted(Path(tfviz.__path__[0]).rglob("*.py")), ids=lambda f: f.name
+    "file",
+    sorted(x for p in (tfviz, tfviz_lab) for x in Path(p.__path__[0]).rglob("*.py")),
+    ids=lambda f: f.name,
 )
 def test_errors_are_told_in_one_form(file: Path) -> None:
     assert [x for docstring in docstrings(file) for x in out_of_form(docstring)] == []

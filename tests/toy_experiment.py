@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tfviz.experiments.runner import Done, Run
+from tfviz_lab.runner import Done, Run
 
 RUNS: list[Run] = []
 

@@ -1,3 +1,44 @@
-"""tfviz: the Transformer family, each mechanism as a formula, a picture and a live explorer."""
+"""tfviz: the Transformer family, each mechanism as a formula, a picture and a live explorer.
+
+What most people call stands at the door, and nothing is imported before it is used:
+
+    attention, sparse_attention    attention by its definition, and at the cost of a pattern's pairs
+    patterns                       who may attend to whom: strided(8) | global_tokens(2)
+    GPT, BERT, EncoderDecoder      small models that take every mechanism: GPT(…, core=Rope)
+    plots, explorers               pictures of all of it, still and live
+
+Behind it are the rooms. The parts hold the mechanisms of the surveys, one module each: `basics`,
+`position`, `longer_context`, `adaptive`, `sparse`. What they are made from: `formula` (formulas of
+indices, as code, LaTeX and JavaScript), `cores` (what stands inside of an attention), `models`,
+`training`, `data`. `measure` counts what something costs, `checks` is for exercises, and
+`catalogue` lists all mechanisms.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tfviz import (
+        adaptive,
+        basics,
+        cores,
+        explorers,
+        longer_context,
+        models,
+        patterns,
+        plots,
+        position,
+        sparse,
+    )
+    from tfviz.dense_attention import attention
+    from tfviz.models.bert import BERT
+    from tfviz.models.blocks import MultiHeadAttention
+    from tfviz.models.encoder_decoder import EncoderDecoder
+    from tfviz.models.gpt import GPT
+    from tfviz.models.use import attention_weights, generate
+    from tfviz.sub_quadratic import sparse_attention
+else:
+    from tfviz._door import lazy
+
+    __getattr__, __dir__, __all__ = lazy(__name__)
 
 __version__ = "0.1.0"

@@ -31,8 +31,8 @@ Bias = Float[Tensor, "#n #groups #m keys"] | None
 
 def forward(
     q: Float[Tensor, "n groups m d"],
-    k: Float[Tensor, "n groups keys d"],
-    v: Float[Tensor, "n groups keys d"],
+    k: Float[Tensor, "n groups_kv keys d"],
+    v: Float[Tensor, "n groups_kv keys d"],
     bias: Bias,
     *,
     causal: bool,
@@ -50,8 +50,8 @@ def forward(
 def backward(
     grad: Float[Tensor, "n groups m d"],
     q: Float[Tensor, "n groups m d"],
-    k: Float[Tensor, "n groups keys d"],
-    v: Float[Tensor, "n groups keys d"],
+    k: Float[Tensor, "n groups_kv keys d"],
+    v: Float[Tensor, "n groups_kv keys d"],
     o: Float[Tensor, "n groups m d"],
     z: Float[Tensor, "n groups m"],
     bias: Bias,
@@ -75,6 +75,7 @@ def formula(
     """What `forward` gives, by products, exponentials and sums: differentiable as often as one
     likes, and with the memory of all scores. A row whose bias is −∞ throughout gives 0."""
     kind = torch.promote_types(q.dtype, torch.float32)
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     s = scale * q.to(kind) @ k.to(kind).mT
     if bias is not None:
         s = s + bias
@@ -126,26 +127,88 @@ class _Attention(torch.autograd.Function):
 
 def attention(
     Q: Float[Tensor, "b h Lq d"],
-    K: Float[Tensor, "b h Lk d"],
-    V: Float[Tensor, "b h Lk dv"],
+    K: Float[Tensor, "b h_kv Lk d"],
+    V: Float[Tensor, "b h_kv Lk dv"],
     mask: Bool[Tensor, "#b #h #Lq Lk"] | Bias = None,
     causal: bool = False,
+    scale: float | None = None,
 ) -> Float[Tensor, "b h Lq dv"]:
-    """torch's scaled_dot_product_attention, which on a CPU has no second derivative: this has.
+    """torch's scaled_dot_product_attention, to the last bit, which can be differentiated twice.
 
-    A mask, True = may attend, or a bias. What torch computes without the fused kernel, such as a
-    bias that learns or values of another width, is left to it: there it differentiates twice.
+    A mask, True = may attend, or a bias. Without `scale` it is 1/√d; each head of keys and values
+    serves h / h_kv heads of queries. What torch computes in another way than by the kernel of a
+    CPU is left to it: by products it differentiates twice.
+
+    Raises NotImplementedError for the second derivative of another fused kernel.
     """
-    learns = torch.is_grad_enabled() and (Q.requires_grad or K.requires_grad or V.requires_grad)
-    biased = mask is not None and (mask.requires_grad or mask.dim() not in (2, 4))
-    on_cpu = Q.device.type == "cpu" and not torch.compiler.is_compiling()
-    if not learns or biased or not on_cpu or not Q.shape[-1] == K.shape[-1] == V.shape[-1]:
-        return F.scaled_dot_product_attention(Q, K, V, mask, is_causal=causal)
+    if not _learns_by_the_kernel(Q, K, V, mask):
+        share = Q.dim() > 2 and Q.shape[-3] != K.shape[-3]
+        out = F.scaled_dot_product_attention(
+            Q, K, V, mask, is_causal=causal, scale=scale, enable_gqa=share
+        )
+        node = None if _is_transformed() else out.grad_fn
+        if node is not None and node.name().startswith("ScaledDotProduct"):
+            first_derivative_only(
+                out,
+                "torch's fused attention",
+                "ask for the weights, Where(…, need_weights=True), take the definition, or compute "
+                "within `with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):`",
+            )
+        return out
     if mask is not None and mask.dtype == torch.bool:
         mask = torch.zeros_like(mask, dtype=Q.dtype).masked_fill_(~mask, -math.inf)
     if mask is not None and mask.dim() == 2:
         mask = mask[None, None]
-    return _Attention.apply(Q, K, V, mask, causal, Q.shape[-1] ** -0.5)[0]
+    scale = 1.0 / math.sqrt(Q.shape[-1]) if scale is None else scale
+    return _Attention.apply(Q, K, V, mask, causal, scale)[0]
+
+
+def _learns_by_the_kernel(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None) -> bool:
+    """Whether somebody may ask for gradients of what torch gives to the kernel of a CPU."""
+    learns = torch.is_grad_enabled() and (Q.requires_grad or K.requires_grad or V.requires_grad)
+    if not learns or _is_transformed():
+        return False
+    allowed = torch.backends.cuda.flash_sdp_enabled()  # on a CPU too: see sdpa_kernel
+    if Q.device.type != "cpu" or not allowed or torch.is_autocast_enabled("cpu"):
+        return False
+    if mask is not None and (mask.requires_grad or mask.dim() not in (2, 4)):
+        return False
+    if not (Q.dim() == K.dim() == 4 and K.shape == V.shape and Q.numel() and K.numel()):
+        return False
+    return len(Q) == len(K) and Q.shape[1] % K.shape[1] == 0 and Q.shape[-1] == K.shape[-1]
+
+
+def _is_transformed() -> bool:
+    """Whether torch.compile or a transform of torch.func, such as vmap, runs the code."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+
+
+def first_derivative_only(out: Tensor, what: str, remedy: str) -> None:
+    """Lets `out`, which `what` has made, be differentiated once. A second derivative, for which
+    torch's own error names a kernel, is refused with this remedy.
+    """
+
+    def refusing(gradients: tuple[Tensor | None, ...], _: Any) -> tuple[Tensor | None, ...]:
+        if not torch.is_grad_enabled():
+            return gradients
+        says = f"{what} has first derivatives only; for second derivatives {remedy}"
+        return tuple(g if g is None else _Never.apply(g, says) for g in gradients)
+
+    if out.grad_fn is not None:
+        out.grad_fn.register_hook(refusing)
+
+
+class _Never(torch.autograd.Function):
+    """A gradient that can be read, and not differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, says: str) -> Tensor:
+        ctx.says = says
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise NotImplementedError(ctx.says)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -165,9 +228,11 @@ def _check(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> None:
     if not (q.dim() == k.dim() == 4 and k.shape == v.shape and q.shape[-1] == k.shape[-1]):
         shapes = [tuple(x.shape) for x in (q, k, v)]
         raise ValueError(f"q, k, v have shapes {shapes}; give four dimensions and one width")
-    if q.shape[:2] != k.shape[:2] or not q.numel() or not k.numel():
+    empty = not q.numel() or not k.numel()
+    if empty or len(q) != len(k) or q.shape[1] % k.shape[1]:
         raise ValueError(
-            f"q has shape {tuple(q.shape)}, k {tuple(k.shape)}; give the same groups, none empty"
+            f"q has shape {tuple(q.shape)}, k {tuple(k.shape)}; give the same groups, none empty, "
+            "or so many of keys that each serves as many of queries"
         )
     in_half = q.dtype in (torch.float16, torch.bfloat16)
     if bias is not None and bias.dtype not in (q.dtype, torch.float32 if in_half else q.dtype):

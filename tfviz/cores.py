@@ -3,19 +3,20 @@
     core(Q, K, V, where) → (out, A or None)
 
 Every mechanism that changes how queries find values is a core, and any model takes it:
-`GPT(…, core=make)`, where `make()` is called once for each attention. A function is a core; a core
-that learns something is an nn.Module. Who may attend to whom is not its own: `where` brings the
+`GPT(…, core=Rope)` makes one for each attention, by `build`. A function is a core; a core that
+learns something is an nn.Module. Who may attend to whom is not its own: `where` brings the
 pattern. `Dense` is attention as it is defined; position encodings are made from it.
 
 >>> import torch
 >>> Q = torch.ones(1, 2, 3, 4)
->>> out, A = Dense()(Q, Q, Q, Where(CAUSAL, weights=True))
+>>> out, A = Dense()(Q, Q, Q, Where(CAUSAL, need_weights=True))
 >>> [[round(a, 2) for a in row] for row in A[0, 0].tolist()]
 [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.33, 0.33, 0.33]]
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,10 +30,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-from tfviz import _arguments
-from tfviz.attention import CAUSAL, FULL, heads_attention, sparse_attention, visible
+from tfviz import _arguments, _door
+from tfviz.dense_attention import CAUSAL, FULL, heads_attention, visible
 from tfviz.patterns.cost import Cost
 from tfviz.patterns.pattern import Pattern
+from tfviz.sub_quadratic import sparse_attention
 
 
 class Kept(NamedTuple):
@@ -92,8 +94,8 @@ class Where:
     pattern: Pattern = FULL
     start: int = 0
     crosses: bool = False
-    real: Bool[Tensor, "b Lk"] | None = None  # False at padding; of all keys, the kept ones too
-    weights: bool = False  # somebody wants to see A
+    attention_mask: Bool[Tensor, "b Lk"] | None = None  # False at padding; of the kept keys, too
+    need_weights: bool = False  # somebody wants to see A
     state: Any = None  # what the core kept in the call before; None at first
     keep: Callable[[Any], None] | None = None  # takes the state for the next call; None: no next
 
@@ -110,7 +112,7 @@ class Where:
         """
         return (_BELOW.get() or {}).get(self.crosses)
 
-    def hand_up(self, found: Any) -> None:
+    def hand_up(self, value: Any) -> None:
         """Leave something for the layer above. Raises ValueError where no stack carries it."""
         handed = _BELOW.get()
         if handed is None:
@@ -118,7 +120,7 @@ class Where:
                 "a core hands something up, and nobody carries it; call the whole Stack, or its "
                 "blocks within `with levels():`"
             )
-        handed[self.crosses] = found
+        handed[self.crosses] = value
 
     def joined(self, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
         """The kept K and V with these behind them, and kept in turn: what most cores keep.
@@ -142,7 +144,7 @@ class Where:
         `chooses` says so in words, `kept` is what a cache would have to keep. Raises ValueError for
         a pattern of positions, another sequence's keys, padding or a cache.
         """
-        if self.pattern not in (CAUSAL, FULL) or self.crosses or self.real is not None:
+        if self.pattern not in (CAUSAL, FULL) or self.crosses or self.attention_mask is not None:
             raise ValueError(
                 f"pattern = {self.pattern!r}: {chooses}; give full or causal attention of a text "
                 "to itself, without padding"
@@ -170,15 +172,64 @@ def outside_inference(state: Any) -> Any:
 
 class Core(Protocol):
     """Q (b, h, Lq, d_head); K and V (b, h_kv, Lk, d_head), where h_kv divides h; out as Q, A
-    (b, h, Lq, Lk). With `where.weights` A must be made; a core that has none gives None."""
+    (b, h, Lq, Lk). With `where.need_weights` A must be made; a core that has none gives None."""
 
     def __call__(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where, /
     ) -> tuple[Tensor, Tensor | None]: ...
 
 
-Make = Callable[[], Core]
-"""What models take as `core`."""
+Make = Callable[..., Core]
+"""What models take as `core`: a class or a function, with or without d_head and h; see `build`."""
+
+
+def _no_maker(core: Any) -> str:
+    """Why this makes no cores, and what to write instead."""
+    name = type(core).__name__
+    if isinstance(core, nn.Module):
+        return (
+            f"core is a {name} that is made already, but each attention needs its own; give the "
+            f"class, core={name}, or a function that makes one: core=lambda: {name}(…)"
+        )
+    home = _door.home(core) if isinstance(core, str) else None
+    module, known = home or ("tfviz.position", "Rope")
+    return (
+        f"core = {core!r} is a {name}; give the class of a core, e.g. core={known} after "
+        f"from {module} import {known}"
+    )
+
+
+def build(core: Make, d_head: int, h: int) -> Core:
+    """The core of one attention with h heads of d_head numbers, made by a class or a function.
+
+    Parameters called d_head and h that have no default are given; others must have one.
+
+    >>> build(Sparse, d_head=16, h=4)
+    Sparse()
+
+    Raises TypeError for a core that is made already, a name, and for what needs more than that.
+    """
+    if isinstance(core, nn.Module) or not callable(core):
+        raise TypeError(_no_maker(core))
+    sizes = {"d_head": d_head, "h": h}
+    name = getattr(core, "__name__", None) or repr(core)
+    needed = [
+        x.name
+        for x in inspect.signature(core).parameters.values()
+        if x.default is x.empty and x.kind not in (x.VAR_POSITIONAL, x.VAR_KEYWORD)
+    ]
+    if {"Q", "K", "V"} <= {*needed}:
+        raise TypeError(
+            f"core = {name} takes Q, K and V, so it is a core already; give a function that "
+            f"returns it: core=lambda: {name}"
+        )
+    if others := [x for x in needed if x not in sizes]:
+        missing = ", ".join(f"{x}=…" for x in others)
+        raise TypeError(
+            f"core = {name} needs {', '.join(others)}, and a model only gives d_head and h; say "
+            f"the rest: core=functools.partial({name}, {missing})"
+        )
+    return core(**{x: sizes[x] for x in needed})
 
 
 @lru_cache(maxsize=1024)
@@ -259,9 +310,11 @@ class Dense(nn.Module):
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         """What is left when queries and keys are turned and the kept keys are there."""
-        bias, asked = self.bias(Q, K), where.weights or self.reads_weights
+        bias, need_weights = self.bias(Q, K), where.need_weights or self.reads_weights
         scores, mix = (step and _told(step, where) for step in (self.scores, self.mix))
-        return heads_attention(Q, K, V, where.pattern, bias, where.real, asked, scores, mix)
+        return heads_attention(
+            Q, K, V, where.pattern, bias, where.attention_mask, need_weights, scores, mix
+        )
 
     def cost(self, pattern: Pattern, L: int, d: int, h: int) -> Cost:
         """Pairs, FLOPs and bytes of scores and values for L positions, d numbers in h heads."""
@@ -272,6 +325,20 @@ def _told(step: Callable[[Tensor, Where], Tensor], where: Where) -> Callable[[Te
     return lambda x: step(x, where)
 
 
+class Bias(Dense):
+    """A score bias that is a plain function of the indices, such as `lambda i, j: -0.1 * (i - j)`.
+
+    It may return (Lq, Lk), or (h, Lq, Lk) where heads differ, and holds for every length.
+    """
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def bias(self, Q: Tensor, K: Tensor) -> Tensor:
+        return self.function(*positions(Q.shape[2], K.shape[2], Q.device)).to(Q.dtype)
+
+
 class Sparse(Dense):
     """The same at the cost of the pattern's pairs, by `sparse_attention`.
 
@@ -280,7 +347,12 @@ class Sparse(Dense):
     """
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
-        if where.weights or where.crosses or where.real is not None or Q.shape[2] < K.shape[2]:
+        if (
+            where.need_weights
+            or where.crosses
+            or where.attention_mask is not None
+            or Q.shape[2] < K.shape[2]
+        ):
             return super().attend(Q, K, V, where)
         K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
         return sparse_attention(Q, K, V, where.pattern), None

@@ -116,23 +116,37 @@ def flops(function: Callable[..., Any], *inputs: Any) -> int:
     return counter.get_total_flops()
 
 
-class _Tensors(TorchDispatchMode):
-    """The largest storage and the number of elements of what every operation gives."""
+class _Largest(TorchDispatchMode):
+    """The bytes of the largest storage that an operation gives."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.largest = self.elements = 0
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for x in (result,) if isinstance(result, Tensor) else tree_leaves(result):
+            if isinstance(x, Tensor):
+                self.bytes = max(self.bytes, x.untyped_storage().nbytes())
+        return result
+
+
+class _Elements(TorchDispatchMode):
+    """The number of elements that all operations write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = {_storage(x) for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
         result = func(*args, **(kwargs or {}))
         for x in tree_leaves(result):
             if isinstance(x, Tensor):
-                self.largest = max(self.largest, x.untyped_storage().nbytes())
                 if func._schema.is_mutable:
-                    self.elements += _written(func, x, args)
+                    self.written += _written(func, x, args)
                 elif _storage(x) not in given:  # else it is a view
-                    self.elements += x.numel()
+                    self.written += x.numel()
         return result
 
 
@@ -147,15 +161,11 @@ def _written(func: Any, x: Tensor, args: Any) -> int:
     return min(x.numel(), max(parts)) if by_index and parts else x.numel()
 
 
-def _watched(function: Callable[..., Any], inputs: tuple[Any, ...]) -> _Tensors:
-    with _Tensors() as seen:
-        function(*inputs)
-    return seen
-
-
 def largest_storage(function: Callable[..., Any], *inputs: Any) -> int:
     """Bytes of the largest tensor in function(*inputs); a view counts as what it looks at."""
-    return _watched(function, inputs).largest
+    with _Largest() as largest:
+        function(*inputs)
+    return largest.bytes
 
 
 def elements_produced(function: Callable[..., Any], *inputs: Any) -> int:
@@ -163,7 +173,9 @@ def elements_produced(function: Callable[..., Any], *inputs: Any) -> int:
 
     Work that FLOPs overlook, such as a zero gradient as long as the input for each of its blocks.
     """
-    return _watched(function, inputs).elements
+    with _Elements() as elements:
+        function(*inputs)
+    return elements.written
 
 
 def peak_memory(function: Callable[..., Any], *inputs: Any) -> int:

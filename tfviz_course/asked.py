@@ -33,6 +33,10 @@ def asked(
     return [list(pair) for pair in found]
 
 
+OURS = ("__main__", "tfviz", "tfviz_lab")
+"""Where the functions of the library and of the lesson come from."""
+
+
 def _function(name: str, space: Mapping[str, Any]) -> FunctionType | None:
     """The function of the library or of the lesson that this name or dotted name stands for."""
     first, *rest = name.split(".")
@@ -41,7 +45,7 @@ def _function(name: str, space: Mapping[str, Any]) -> FunctionType | None:
         value = getattr(value, part, None)
     if not isinstance(value, FunctionType) or "<" in value.__qualname__:
         return None
-    return value if (value.__module__ or "").split(".")[0] in ("__main__", "tfviz") else None
+    return value if (value.__module__ or "").split(".")[0] in OURS else None
 
 
 def _compared(tree: ast.Module, names: set[str], space: Mapping[str, Any]) -> Iterator[str]:

@@ -9,17 +9,17 @@ import re
 import secrets
 import shutil
 import sys
-import tomllib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
 from tfviz_course import CourseError
+from tfviz_course.settings import read_course
 from tfviz_lessons import clone
 from tfviz_lessons.assignment import source
 
@@ -56,14 +56,6 @@ def source_notebooks(
     return made
 
 
-class Course(NamedTuple):
-    """What `course.toml` says: the course's name, its public variant seed, its secret."""
-
-    name: str
-    seed: int
-    secret: str  # 64 hexadecimal digits; the seeds of hidden tests are made with it
-
-
 def create_course(
     folder: str | Path, name: str, *, seed: int | None = None, secret: str | None = None
 ) -> Path:
@@ -95,25 +87,6 @@ def create_course(
     (course / "course.toml").touch(0o600, exist_ok=False)
     (course / "course.toml").write_text(text, "utf8")
     return course
-
-
-def read_course(course: str | Path) -> Course:
-    """The `course.toml` of a course folder; `CourseError` where it is missing or not whole."""
-    path = Path(course) / "course.toml"
-    try:
-        found = tomllib.loads(path.read_text("utf8"))
-    except FileNotFoundError:
-        said = f"{Path(course).resolve()} is not a course: it has no course.toml"
-        how = "Make one with `tfviz-course new FOLDER`, or name the folder of your course"
-        raise CourseError(f"{said}. {how}") from None
-    except ValueError as error:
-        raise CourseError(f"{path} cannot be read: {error!r}") from None
-    read = Course(found.get("name"), found.get("seed"), found.get("secret"))  # type: ignore[arg-type]
-    if not isinstance(read.name, str) or type(read.seed) is not int:
-        raise CourseError(f"{path}: name must be a text and seed a whole number")
-    if not isinstance(read.secret, str) or not re.fullmatch("[0-9a-f]{64}", read.secret):
-        raise CourseError(f"{path}: secret must be a text of 64 hexadecimal digits")
-    return read
 
 
 def create_assignment(

@@ -28,9 +28,10 @@ from sqlalchemy.exc import OperationalError
 
 from tfviz_course import CourseError, judge, sandbox, store
 from tfviz_course import students as ids
-from tfviz_course.assignment import api, failure, kept, read_course
+from tfviz_course.assignment import api, failure, kept
 from tfviz_course.child import Child
 from tfviz_course.rebuild import BESIDE, Rebuilt, read_files, read_submission, rebuild
+from tfviz_course.settings import read_course
 
 JUDGING = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "codec")
 NOTHING: dict[str, Any] = {"verdicts": {}, "outputs": {}, "remarks": []}

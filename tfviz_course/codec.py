@@ -106,10 +106,12 @@ class Writer:
             pairs = dict.items(value) if isinstance(value, dict) else value.items()
             return ["dict", *([self.put(k, depth + 1), self.put(v, depth + 1)] for k, v in pairs)]
         # Patterns and explorers of tfviz: where nobody has imported them, there are none.
-        patterns = sys.modules.get("tfviz.patterns.pattern")
+        patterns = sys.modules.get("tfviz.patterns")
         explorers = sys.modules.get("tfviz.explorers.base")
-        if patterns and isinstance(value, patterns.Pattern):
-            return ["pattern", self.put(patterns.Pattern.spec(value), depth + 1)]
+        if patterns:
+            for kind in (patterns.Leaf, patterns.Combined, patterns.PerHead, patterns.Table):
+                if isinstance(value, kind):
+                    return ["pattern", self.put(kind.spec(value), depth + 1)]
         if explorers and isinstance(value, explorers.Explorer):
             return ["explorer", str(value.module), self.put(value.state, depth + 1)]
         if isinstance(value, numbers.Real | decimal.Decimal):  # a Fraction equals a plain number
@@ -220,7 +222,7 @@ class Reader:
             case ["opaque", kind]:
                 return Opaque(short(kind, 80))
             case ["pattern", spec]:
-                from tfviz.patterns.pattern import from_spec
+                from tfviz.patterns import from_spec
 
                 return from_spec(self.get(spec, depth))
             case ["explorer", str(module), state]:

@@ -14,6 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tfviz import _extras
+
+_extras.need("course", "rich", "nbgrader", "psutil")
+
 from rich.console import Console
 
 from tfviz_course import CourseError, students
@@ -98,22 +102,28 @@ def autograde(options: argparse.Namespace) -> None:
     """
     from tfviz_course import autograde as grading
     from tfviz_course import sandbox
-    from tfviz_course.report import count, results, table
+    from tfviz_course.history import update
+    from tfviz_course.report import changed, count, results, table
 
-    given = {"seconds": options.seconds, "memory": options.memory and int(options.memory * 2**30)}
-    limits = sandbox.Limits(**{name: value for name, value in given.items() if value})
+    limits = sandbox.Limits()
+    if options.seconds:
+        limits = limits.lasting(options.seconds)
+    if options.memory:
+        limits = replace(limits, memory=int(options.memory * 2**30))
     how = {name: getattr(options, name) for name in ("workers", "again", "judge_only")}
     how |= {"students": options.student, "progress": sys.stderr.isatty()}
     begin = time.monotonic()
     took = grading.autograde(options.course, options.name, limits=limits, **how)
     if options.judge_only:
         return
-    found = results(options.course, options.name)
-    # remarks and odd names come below, once
-    Console().print(table(replace(found, strange=()), remarks=False))
+    found, new = update(options.course, results(options.course, options.name))
+    # remarks and odd names come below, once; of the changes only the new ones
+    Console().print(table(replace(found, strange=(), changes=()), remarks=False))
     judged = sum(seconds > 0 for seconds in took.values())
     known = f"{judged} judged now, {len(took) - judged} known from before"
     print(f"{count(len(took), 'submission')} graded in {time.monotonic() - begin:.0f} s; {known}.")
+    if new:
+        Console().print(changed(new, times=False))
     odd = {one.id: one.remarks for one in found.students if one.remarks and one.id in took}
     if odd:
         print("Remarks (students read in their feedback how their file was read):")
@@ -134,8 +144,10 @@ def feedback(options: argparse.Namespace) -> None:
     Writes feedback/STUDENT/NAME: answers, points, what the tests said, your comments. Of
     hidden tests it shows only whether they passed.
     """
-    from tfviz_course.assignment import api, failure, read_course
-    from tfviz_course.report import count, results, waiting
+    from tfviz_course.assignment import api, failure
+    from tfviz_course.history import update
+    from tfviz_course.report import changed, count, results, waiting
+    from tfviz_course.settings import read_course
 
     course, name = options.course, options.name
     read_course(course)
@@ -150,7 +162,10 @@ def feedback(options: argparse.Namespace) -> None:
     failed = {student: failure(result) for student, result in done.items() if not result["success"]}
     place = f"{course / 'feedback'}/STUDENT/{name}"
     print(f"Feedback for {count(len(wanted) - len(failed), 'student')}: {place}")
-    if todo := waiting(results(course, name)):
+    found, new = update(course, results(course, name))
+    if new:
+        Console().print(changed(new, times=False))
+    if todo := waiting(found):
         print(f"Not graded yet: {todo}. The pages say so; make them again afterwards.")
     if failed:
         raise CourseError(f"no feedback in {place}: {students.together(failed)}")
@@ -160,15 +175,16 @@ def report(options: argparse.Namespace) -> None:
     """Show the results of the class.
 
     Prints tables, and writes reports/NAME: report.html, one page with everything, the
-    tables as CSV, and two plots.
+    tables as CSV, and two plots. Tells whose points changed since they were last seen.
     """
     from tfviz_course import page
     from tfviz_course import report as reports
-    from tfviz_course.assignment import read_course
+    from tfviz_course.history import update
+    from tfviz_course.settings import read_course
     from tfviz_course.store import writing
 
-    found, folder = reports.results(options.course, options.name), options.course / "reports"
-    folder /= options.name
+    found, _ = update(options.course, reports.results(options.course, options.name))
+    folder = options.course / "reports" / options.name
     if options.anonymous:
         found = reports.without_names(found, read_course(options.course).secret)
         folder /= "anonymous"
@@ -278,7 +294,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--again": FLAG | {"help": "anew, also what is there already"},
     "--student": {"action": "append", "help": "only this one; may be given several times"},
     "--workers": {"type": _count, "help": "judged at a time; default: all cores"},
-    "--seconds": {"type": _above_0, "help": "at most, for one notebook"},
+    "--seconds": {
+        "type": _above_0,
+        "help": "at most, for one notebook; its cells in proportion",
+    },
     "--memory": {"type": _above_0, "help": "at most, for one notebook, in GiB"},
     "--judge-only": FLAG | {"help": "leave the gradebook as it is (formgrader does so)"},
     "--anonymous": FLAG | {"help": "for showing in class: no names, no remarks"},

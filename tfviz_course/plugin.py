@@ -29,10 +29,12 @@ from nbgrader import converters, utils
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.converters.base import NbGraderException
+from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
 from tfviz_course import store, students
+from tfviz_course.settings import read_course
 from tfviz_lessons.assignment import gap
 
 ME = "tfviz_course.plugin"
@@ -49,7 +51,11 @@ RECORD = [
     f"{ME}.Judge",
     *(f"{STOCK}.{name}" for name in ("SaveAutoGrades", "AssignLatePenalties", "CheckCellMetadata")),
 ]
-FEEDBACK = [f"{ME}.HideHidden", f"{STOCK}.GetGrades", f"{ME}.Waits", f"{ME}.Looks"]
+FEEDBACK = [
+    f"{ME}.HideHidden",
+    f"{STOCK}.AssignLatePenalties",  # again: points may have been given by hand since
+    *(f"{STOCK}.GetGrades", f"{ME}.Waits", f"{ME}.Looks"),
+]
 
 PASSED = "✓ further checks: passed"
 FAILED = "✗ further checks: your answer fails on inputs that you have not seen"
@@ -90,6 +96,7 @@ def configure(c: Any) -> None:
     c.ClearMarkScheme.enforce_metadata = False
     c.Autograde.autograde_preprocessors = RECORD
     c.GenerateFeedback.preprocessors = FEEDBACK
+    c.AssignLatePenalties.plugin_class = f"{ME}.LateDays"
     filters = {"markdown2html": f"{ME}.markdown", "highlight_code": f"{ME}.highlight"}
     filters |= {"float": f"{ME}.real", "round": f"{ME}.rounded"}
     c.HTMLExporter.filters = filters
@@ -197,6 +204,29 @@ def _judged_cell(cell: NotebookNode, judged: Mapping[str, Any]) -> None:
             said = verdict["message"]
             error = new_output("error", ename="CheckFailed", evalue=said, traceback=[f"✗ {said}"])
             cell.outputs.append(error)
+
+
+class LateDays(LateSubmissionPlugin):
+    """The penalty by the table `[late]` of course.toml; without one, nbgrader's penalty_method."""
+
+    def late_submission_penalty(
+        self, student_id: str, score: float, total_seconds_late: float
+    ) -> float | None:
+        rule = read_course(self.config.CourseDirectory.root).late
+        if rule is None:
+            return super().late_submission_penalty(student_id, score, total_seconds_late)
+        if self.penalty_method != "none":
+            said = f"penalty_method = {self.penalty_method!r} stands in nbgrader_config.py"
+            raise ValueError(f"{said}, and [late] in course.toml: take one of them out")
+        book, name = self.parent.gradebook, self.parent.assignment_id
+        this = book.find_assignment(name)
+        earlier = [
+            submission.total_seconds_late
+            for submission in book.student_submissions(student_id)
+            if (due := submission.assignment.duedate) is not None
+            and (due, submission.assignment.name) < (this.duedate, name)
+        ]
+        return round(score * rule.share(total_seconds_late, earlier), 6)
 
 
 def _plain(text: str) -> str:

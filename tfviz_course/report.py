@@ -27,7 +27,7 @@ from sqlalchemy.orm import Session
 
 from tfviz_course import store
 from tfviz_course import students as ids
-from tfviz_course.assignment import read_course
+from tfviz_course.settings import read_course
 
 if TYPE_CHECKING:
     from tfviz.plots import Figure
@@ -36,6 +36,8 @@ KINDS = {"checks": "visible", "hidden": "hidden", "yours": "written"}
 GRADED, OPEN, MISSING = "graded", "handed in, not graded yet", "did not hand in"
 SIGNS = "● all points   ◐ some   ○ none   ? waits for you   – not graded"
 NAMED_UP_TO = 60  # rows of the plot that carry a name
+LATE = "late penalty"  # in the log of changes, in the place of an exercise
+SHOWN = 20  # changes of points that a table shows; changes.csv has all
 LONGEST = 160  # characters of a message or a remark that a table shows
 Place = tuple[str, str]  # of a cell: the names of the notebook and of the cell (grade_id)
 
@@ -51,6 +53,7 @@ class Mark:
     waits: bool = False  # for somebody to grade it, or to look at it again
     message: str = ""  # why it failed
     unanswered: bool = False  # in words, and left empty
+    by_hand: float | None = None  # what of the points somebody gave in formgrader
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,18 @@ class Student:
 
 
 @dataclass(frozen=True)
+class Change:
+    """Points that are others than before, as `tfviz_course.history` logs them."""
+
+    time: str  # when it was seen, in UTC
+    student: str
+    exercise: str  # or LATE
+    before: float
+    points: float
+    why: str
+
+
+@dataclass(frozen=True)
 class Results:
     """All that the reports say about one assignment; students in alphabetical order."""
 
@@ -94,6 +109,7 @@ class Results:
     students: tuple[Student, ...]
     strange: tuple[str, ...] = ()  # folders in submitted/ whose names cannot be ids
     anonymous: bool = False
+    changes: tuple[Change, ...] = ()  # the oldest first
 
     def those(self, state: str) -> list[Student]:
         return [student for student in self.students if student.state == state]
@@ -149,9 +165,12 @@ def results(course: Path, assignment: str) -> Results:
                     waits = bool(grade.needs_manual_grade)
                     # nbgrader gives an answer in words points by itself only if it is empty
                     empty = grade.auto_score == 0 and grade.manual_score is None
+                    by_hand = (grade.manual_score or 0.0) + (grade.extra_credit or 0.0)
+                    given = grade.manual_score is not None or grade.extra_credit
                     more: dict[str, Any] = {
                         "waits": waits,
                         "unanswered": cell.kind == "written" and empty,
+                        "by_hand": by_hand if given else None,
                     }
                     marks.append(replace(cell, points=grade.score, message=why, **more))
             late, penalty = int(entry.total_seconds_late // 60), entry.late_submission_penalty
@@ -242,6 +261,18 @@ def student_row(found: Results, student: Student) -> dict[str, Any]:
     }
 
 
+def change_row(change: Change) -> dict[str, Any]:
+    """The columns of changes.csv."""
+    return {
+        "seen_utc": change.time,
+        "student": change.student,
+        "exercise": change.exercise,
+        "before": change.before,
+        "now": change.points,
+        "why": change.why,
+    }
+
+
 # --- words ---------------------------------------------------------------------------------------
 
 
@@ -312,6 +343,14 @@ def solved_words(row: Mapping[str, Any]) -> str:
     return f"{row['solved']} of {row['students']}{empty}"
 
 
+def late_words(student: Student) -> list[str]:
+    """How late somebody was, and what it cost; empty for who was in time."""
+    said = [f"{student.minutes_late} min late"] if student.minutes_late else []
+    if student.penalty:
+        said += [f"{number(student.penalty)} points less for that"]
+    return said
+
+
 def sign(student: Student, exercise: str, most: float) -> str:
     """One of `SIGNS` for how an exercise went."""
     if (points := student.points(exercise)) is None:
@@ -336,7 +375,7 @@ def table(found: Results, *, remarks: bool = True) -> RenderableType:
     who = _columns("Students", "<student", "points", places, "<")
     for student in found.students:
         notes = [] if student.state == GRADED else [student.state]
-        notes += [f"{student.minutes_late} min late"] * bool(student.minutes_late)
+        notes += late_words(student)
         if not remarks and student.remarks:
             notes += [count(len(student.remarks), "remark")]
         elif remarks:
@@ -355,14 +394,33 @@ def table(found: Results, *, remarks: bool = True) -> RenderableType:
         pieces[-1] = Text(SIGNS, style="dim")
     if todo := waiting(found):
         pieces += [Text(f"\nTo be graded by hand, in formgrader: {todo}")]
+    if found.changes:
+        pieces += [Text(), changed(found.changes)]
     if names := ", ".join(map(ids.shown, found.strange)):
         pieces += [Text(f"\nLeft out of submitted/, for their names: {names}. There, {ids.RULE}.")]
     pieces += [Text(f"\nLook: {said}.") for said in found.alike]
     return Group(*pieces)
 
 
+def changed(changes: Sequence[Change], *, times: bool = True) -> RenderableType:
+    """The last changes of points for a terminal, the newest first."""
+    heads = ("<student", "<exercise", "before", "now", "<why")
+    made = _columns("Changed points", *(["<seen, UTC"] if times else []), *heads)
+    for change in changes[: -SHOWN - 1 : -1]:
+        about = Text(plain(change.student)), short(change.exercise)
+        points = number(change.before), number(change.points)
+        made.add_row(*([change.time] if times else []), *about, *points, change.why)
+    older = len(changes) - SHOWN
+    return Group(made, Text(older_words(older))) if older > 0 else made
+
+
+def older_words(older: int) -> str:
+    return f"and {count(older, 'older one')}; tfviz-course report writes them all to changes.csv"
+
+
 def without_names(found: Results, secret: str) -> Results:
-    """The same results under pseudonyms, to be shown in class; without names, times and remarks.
+    """The same results under pseudonyms, to be shown in class; without names, times, changes and
+    remarks.
 
     A pseudonym depends on the student and on the secret of the course: it stays the same from one
     assignment to the next, and nobody else can work out whose it is. Consonants and vowels take
@@ -377,7 +435,7 @@ def without_names(found: Results, secret: str) -> Results:
         sounds = [some[byte % len(some)] for byte, some in zip(digest, letters, strict=False)]
         students.append(replace(one, id="".join(sounds), name="", minutes_late=0, remarks=()))
     students.sort(key=lambda student: student.id)
-    return replace(found, students=tuple(students), strange=(), anonymous=True)
+    return replace(found, students=tuple(students), strange=(), changes=(), anonymous=True)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -390,6 +448,9 @@ def write(found: Results, folder: Path) -> None:
     _csv(folder / "students.csv", *(student_row(found, student) for student in people))
     every = replace(found, exercises={"": 0.0, **found.exercises})
     _csv(folder / "exercises.csv", *(exercise_row(every, one) for one in every.exercises))
+    (folder / "changes.csv").unlink(missing_ok=True)
+    if found.changes:
+        _csv(folder / "changes.csv", *map(change_row, (found.changes[0], *found.changes)))
     drawn = figures(found)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in all the world's letters

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from tfviz_course import CourseError
 from tfviz_course import students as ids
-from tfviz_course.assignment import api, read_course
+from tfviz_course.assignment import api
+from tfviz_course.settings import read_course
 
 IDS = ("id", "student_id", "student")  # names that the column of ids may have
 ABOUT = ("first_name", "last_name", "email")

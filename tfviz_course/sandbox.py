@@ -25,7 +25,7 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from typing import Any
 import psutil
 
 import tfviz
+import tfviz_lab
 from tfviz_course import codec
 
 IDLE = "import signal; print('.', flush=True); signal.pause()"  # what keeps a sandbox there
@@ -60,6 +61,12 @@ class Limits:
     files: int = 128  # open at a time
     inodes: int = 20_000  # files and folders that there are, in /tmp and in /dev/shm
     callbacks: int = 20_000  # calls back into the grader, for one cell of tests
+
+    def lasting(self, seconds: float) -> Limits:
+        """With these seconds for a notebook, and with those of cells and calls in proportion."""
+        share = seconds / self.seconds
+        cell, call = share * self.cell_seconds, share * self.call_seconds
+        return replace(self, seconds=seconds, cell_seconds=cell, call_seconds=call)
 
 
 class Unavailable(RuntimeError):  # noqa: N818  it reads as a sentence where it is raised
@@ -94,10 +101,11 @@ _TOPS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec")
 _PREFIXES = {Path(sys.base_prefix), Path(sys.prefix)}
 _PREFIXES |= {prefix.resolve() for prefix in _PREFIXES}
 # what the process can read, by the place where it sees it: the system's programs and libraries,
-# Python, its environment and tfviz
+# Python, its environment, tfviz and its lab
 _SHOWN = [Path(top, name) for top in ("/", "/usr") for name in _TOPS]
 _SHOWN += map(Path("/etc").joinpath, ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives"))
-_SHOWN += [*sorted(_PREFIXES - {Path("/"), Path("/usr")}), Path(tfviz.__file__).resolve().parent]
+_SHOWN += sorted(_PREFIXES - {Path("/"), Path("/usr")})
+_SHOWN += [Path(str(package.__file__)).resolve().parent for package in (tfviz, tfviz_lab)]
 
 
 @cache

@@ -92,9 +92,9 @@ def page(path: Path) -> NotebookNode:
 
 
 class Lessons:
-    """The lessons of one build: `folder` is its `_build`, `library` the folder of tfviz."""
+    """The lessons of one build: `folder` is its `_build`, `library` where tfviz and its lab lie."""
 
-    def __init__(self, folder: Path, library: Path = ROOT / "tfviz") -> None:
+    def __init__(self, folder: Path, library: Path = ROOT) -> None:
         self.folder, self.library = folder, library
         self.cache = get_cache(folder / ".jupyter_cache")
         versions = (ROOT / "requirements.txt").read_bytes()

@@ -231,13 +231,14 @@ class Reads:
             self.opened.add(os.fspath(values[0]))
 
     def files(self) -> list[str]:
-        """Paths below the folder of tfviz, as they are in any copy of it."""
+        """Paths of tfviz and its lab, from the folder where both lie, as in any copy of them."""
         if "tfviz" not in sys.modules:
             return []
-        home = os.path.dirname(str(sys.modules["tfviz"].__file__)) + os.sep
+        home = os.path.dirname(os.path.dirname(str(sys.modules["tfviz"].__file__))) + os.sep
+        packages = tuple(home + name + os.sep for name in ("tfviz", "tfviz_lab"))
         modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
         every = {str(path) for path in [*modules, *self.opened] if path}
-        below = {path[len(home) :] for path in every if path.startswith(home)}
+        below = {path[len(home) :] for path in every if path.startswith(packages)}
         return sorted(path for path in below if not path.endswith(".pyc"))
 
 

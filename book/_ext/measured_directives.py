@@ -13,7 +13,8 @@ from catalogue_directives import Directive, el, svg
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from tfviz import catalogue, experiments, plots, stored
+import tfviz_lab
+from tfviz import catalogue, plots, stored
 
 SOURCES = ("family", "extrapolation")
 COLUMNS = {
@@ -25,7 +26,7 @@ COLUMNS = {
 
 def measured() -> dict[str, dict[str, Any]]:
     """By mechanism: scores of each seed at the training length, parameters, time, memory."""
-    family, race = (experiments.load(name) for name in SOURCES)
+    family, race = (tfviz_lab.load(name) for name in SOURCES)
     at = family["scored_lengths"].index(family["train_length"])
     rows = {}
     for name, row in family["mechanisms"].items():
@@ -46,7 +47,7 @@ class FamilyMeasured(Directive):
     def run(self) -> list[nodes.Node]:
         for name in SOURCES:
             self.env.note_dependency(str(stored.RESULTS / f"{name}.json"))
-        lengths = experiments.load("family")["lengths"]
+        lengths = tfviz_lab.load("family")["lengths"]
         names = ["mechanism", *COLUMNS.values()]
         names += [f"{what}, L = {L:,}" for what in ("time", "memory") for L in lengths]
         head = el("thead", el("tr", *(el("th", name, scope="col") for name in names)))
@@ -70,7 +71,7 @@ class FamilyMeasured(Directive):
 
 class FamilyPicture(Directive):
     def run(self) -> list[nodes.Node]:
-        longest = experiments.load("family")["lengths"][-1]
+        longest = tfviz_lab.load("family")["lengths"][-1]
         series = {
             catalogue.get(name).short: (row["time"][-1], row["text"])
             for name, row in measured().items()

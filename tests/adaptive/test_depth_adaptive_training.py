@@ -25,7 +25,7 @@ from tfviz.training import seeded
 
 
 def model_and_text(N: int = 3, L: int = 9) -> tuple[GPT, Tensor, Tensor]:
-    model = seeded(1, lambda: GPT(11, 12, 2, N, core=lambda: Rope(6))).double()
+    model = seeded(1, lambda: GPT(11, 12, 2, N, core=Rope)).double()
     t = torch.randint(11, (2, L + 1), generator=Generator().manual_seed(0))
     return model, t[:, :-1], t[:, 1:]
 

@@ -7,9 +7,9 @@ from laws import Case, D, H, distance, work_grows_no_faster
 from refusals import refused
 from torch import Tensor
 
+from tfviz import attention
 from tfviz.adaptive.adaptive_span import price, ramp, span_attention, span_definition
 from tfviz.adaptive.dynamic_span import DynamicSpan, dynamic_spans
-from tfviz.attention import attention
 from tfviz.cores import Where
 from tfviz.models.gpt import GPT
 from tfviz.patterns import causal

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tfviz import experiments
+import tfviz_lab
 from tfviz.adaptive.calm_confidence import token_flops
-from tfviz.experiments import exits, guarantee
+from tfviz_lab import exits, guarantee
 
 
 def test_a_few_steps_repeat_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,7 @@ def test_the_promise_of_a_world_without_losses() -> None:
 
 
 def test_stored_exits_have_all_of_it() -> None:
-    stored = experiments.load("exits")
+    stored = tfviz_lab.load("exits")
     assert stored["blocks"] == exits.N
     assert list(stored["depths"]) == list(exits.TRAINED)
     for runs in [*stored["depths"].values(), stored["early"], stored["worlds"]]:

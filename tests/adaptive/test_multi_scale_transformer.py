@@ -11,8 +11,8 @@ from laws import Case
 from refusals import ranges, refused
 from three import three
 
+from tfviz import attention, sparse_attention
 from tfviz.adaptive import multi_scale_transformer as ms
-from tfviz.attention import attention, sparse_attention
 from tfviz.measure import flops
 from tfviz.patterns import causal, full
 

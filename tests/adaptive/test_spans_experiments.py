@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tfviz import experiments
+import tfviz_lab
 from tfviz.adaptive.multi_scale_transformer import multi_scale
-from tfviz.experiments import brackets, spans
+from tfviz_lab import brackets, spans
 
 
 def test_every_order_has_as_many_pairs() -> None:
@@ -39,7 +39,7 @@ def test_a_few_steps_repeat_exactly() -> None:
 
 
 def test_stored_spans_have_all_of_it() -> None:
-    stored = experiments.load("spans")
+    stored = tfviz_lab.load("spans")
     for row, config in zip(stored["learned"], spans.LEARNED, strict=True):
         assert config.items() <= row.items() and len(row["nats"]) == len(row["spans"]) == 3
         times = torch.tensor(row["spans"])
@@ -52,7 +52,7 @@ def test_stored_spans_have_all_of_it() -> None:
 
 
 def test_stored_brackets_have_all_of_it() -> None:
-    found = experiments.load("brackets")["found"]
+    found = tfviz_lab.load("brackets")["found"]
     assert list(found) == list(brackets.VARIANTS) and all(len(x) == 3 for x in found.values())
     assert all(one["right"] == pytest.approx([1, 1], abs=0.01) for one in found["free"])
     for one in found["priced"]:

@@ -12,8 +12,8 @@ from torch import Tensor
 from tfviz.basics.additive_attention import (
     Additive,
     AdditiveAttention,
-    additive_attention,
     additive_scores,
+    bahdanau_attention,
 )
 
 close = torch.testing.assert_close
@@ -49,14 +49,14 @@ def test_golden_numbers() -> None:
     S, H = torch.tensor([[half]]), torch.tensor([[0.0], [-half]])
     one, v = torch.ones(1, 1), torch.tensor([2 * math.log(3)])
     close(additive_scores(S, H, one, one, v), torch.tensor([[math.log(3), 0.0]]))
-    c, alpha = additive_attention(S, H, one, one, v)
+    c, alpha = bahdanau_attention(S, H, one, one, v)
     close(alpha, torch.tensor([[0.75, 0.25]]))
     close(c, torch.tensor([[-half / 4]]))
 
 
 def test_equals_the_definition() -> None:
     for seed in range(3):
-        close(additive_attention(*case(seed)), definition(*case(seed)))
+        close(bahdanau_attention(*case(seed)), definition(*case(seed)))
 
 
 def test_mutants_differ_from_the_definition() -> None:
@@ -70,13 +70,13 @@ def test_mutants_differ_from_the_definition() -> None:
 
 def test_limits_and_bound() -> None:
     S, H, W_a, U_a, v_a = case()
-    c, alpha = additive_attention(S, H, W_a, U_a, torch.zeros_like(v_a))
+    c, alpha = bahdanau_attention(S, H, W_a, U_a, torch.zeros_like(v_a))
     close(c, H.mean(0).expand(4, 2))
     close(alpha, torch.full((4, 6), 1 / 6, dtype=torch.float64))
     for size in (1.0, 1e3, 1e9):
         e = additive_scores(size * S, size * H, W_a, U_a, v_a)
         assert e.abs().max() <= v_a.abs().sum() + 1e-12
-    _, alpha = additive_attention(1e9 * S, 1e9 * H, W_a, U_a, v_a)
+    _, alpha = bahdanau_attention(1e9 * S, 1e9 * H, W_a, U_a, v_a)
     ratio = alpha.amax(-1) / alpha.amin(-1)
     assert (ratio <= torch.exp(2 * v_a.abs().sum()) * (1 + 1e-9)).all()
 
@@ -88,10 +88,10 @@ def test_a_dot_product_has_no_such_bound() -> None:
 
 def test_rows_and_order_of_the_notes() -> None:
     S, H, W_a, U_a, v_a = case()
-    c, alpha = additive_attention(S, H, W_a, U_a, v_a)
+    c, alpha = bahdanau_attention(S, H, W_a, U_a, v_a)
     close(alpha.sum(-1), torch.ones(4, dtype=torch.float64))
     p = torch.tensor([3, 5, 0, 1, 4, 2])
-    close(additive_attention(S, H[p], W_a, U_a, v_a), (c, alpha[:, p]))
+    close(bahdanau_attention(S, H[p], W_a, U_a, v_a), (c, alpha[:, p]))
 
 
 def test_mask() -> None:
@@ -99,10 +99,10 @@ def test_mask() -> None:
     allowed = torch.ones(4, 6, dtype=torch.bool)
     allowed[:, 4:] = False
     allowed[1] = False
-    c, alpha = additive_attention(S, H, W_a, U_a, v_a, allowed)
+    c, alpha = bahdanau_attention(S, H, W_a, U_a, v_a, allowed)
     assert (alpha[~allowed] == 0).all()
     assert torch.equal(c[1], torch.zeros(2, dtype=torch.float64))
-    close(c[0], additive_attention(S, H[:4], W_a, U_a, v_a)[0][0])
+    close(c[0], bahdanau_attention(S, H[:4], W_a, U_a, v_a)[0][0])
 
 
 def test_module_is_the_function_and_learns() -> None:

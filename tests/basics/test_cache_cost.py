@@ -20,7 +20,7 @@ close = torch.testing.assert_close
 
 @pytest.mark.parametrize("h_kv", [1, 2, 4])
 def test_a_gpt_with_a_cache_says_what_it_says_without(h_kv: int) -> None:
-    model = GPT(11, 16, 4, 3, Sinusoidal(16), h_kv=h_kv).double()
+    model = GPT(11, 16, 4, 3, positions=Sinusoidal(16), h_kv=h_kv).double()
     t = torch.randint(11, (2, 9))
     cache: Cache = {}
     with torch.no_grad():

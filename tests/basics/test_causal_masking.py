@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from refusals import ranges, refused
 from torch import Tensor
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.basics.causal_masking import (
     causal_bias,
     leaks,
@@ -28,9 +27,9 @@ INF = math.inf
 VOCAB, BEGIN = 9, 9
 
 
-def model(pattern: object = None) -> GPT:
-    more = {} if pattern is None else {"pattern": pattern}
-    return GPT(VOCAB + 1, 16, 2, 2, Sinusoidal(16), **more).requires_grad_(False)
+def model(pattern: patterns.Pattern | None = None) -> GPT:
+    gpt = GPT(VOCAB + 1, 16, 2, 2, positions=Sinusoidal(16), pattern=pattern)
+    return gpt.requires_grad_(False)
 
 
 def case(L: int = 6) -> tuple[Tensor, Tensor, Tensor]:

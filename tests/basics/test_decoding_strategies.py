@@ -204,7 +204,7 @@ def test_what_cannot_come_does_not_come() -> None:
 
 
 def small_gpt() -> GPT:
-    model = GPT(13, 16, 2, 2, Sinusoidal(16)).eval()
+    model = GPT(13, 16, 2, 2, positions=Sinusoidal(16)).eval()
     model.embed.weight.data *= 4  # opinions that differ
     return model
 

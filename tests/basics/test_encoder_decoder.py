@@ -11,8 +11,7 @@ import torch
 from refusals import ranges, refused
 from torch import Tensor, nn
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.basics.encoder_decoder import (
     cross_attention,
     decoder_block,
@@ -30,8 +29,8 @@ close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
 VOCAB, D, H, N = 11, 16, 4, 2
 
 
-def model(**more: object) -> EncoderDecoder:
-    return EncoderDecoder(VOCAB, D, H, N, Sinusoidal(D), **more).requires_grad_(False)
+def model(**more: Any) -> EncoderDecoder:
+    return EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D), **more).requires_grad_(False)
 
 
 def rows(b: int, L: int) -> Tensor:

@@ -8,9 +8,9 @@ import platform
 import pytest
 import torch
 
-from tfviz import experiments
-from tfviz.experiments import head_ablation as experiment
+import tfviz_lab
 from tfviz.stored import letter_gpt
+from tfviz_lab import head_ablation as experiment
 
 close = torch.testing.assert_close
 
@@ -52,7 +52,7 @@ def test_weights_survive_the_packing() -> None:
 
 
 def test_the_stored_model_gives_the_stored_numbers() -> None:
-    result, model = experiments.load("head_ablation"), letter_gpt.trained()
+    result, model = tfviz_lab.load("head_ablation"), letter_gpt.trained()
     stored, here = result["gpt"], platform.python_version()
     # the text is that of one version of Python, the made-up words are always the same
     tasks = ["repeats"] + ["text"] * (here == result["provenance"]["versions"]["python"])
@@ -66,7 +66,7 @@ def test_the_stored_model_gives_the_stored_numbers() -> None:
 
 
 def test_stored_result_says_what_the_chapter_says() -> None:
-    result = experiments.load("head_ablation")
+    result = tfviz_lab.load("head_ablation")
     far = {name: torch.tensor(x["right"][1]) for name, x in result["two_lookups"].items()}
     near = {name: torch.tensor(x["right"][0]) for name, x in result["two_lookups"].items()}
     linear, longer, mlp = (far[name] for name in experiment.READOUTS)

@@ -10,8 +10,7 @@ import torch
 from refusals import refused
 from torch import Tensor
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.basics.kv_cache import Rows, attend_next
 
 close = torch.testing.assert_close

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -99,7 +100,7 @@ def test_with_a_silent_module_pre_norm_is_the_identity_and_post_norm_is_not() ->
 
 
 @pytest.mark.parametrize("order", [pre_norm, post_norm, no_norm, pre_norm_no_skip])
-def test_signals_are_those_of_the_stack(order: object) -> None:
+def test_signals_are_those_of_the_stack(order: Any) -> None:
     stack = Stack(3, 8, 2, order)
     X, G = torch.randn(2, 5, 8), torch.randn(2, 5, 8)
     found = signals(stack, X, G)
@@ -115,7 +116,7 @@ def test_signals_are_those_of_the_stack(order: object) -> None:
     assert found.weights[1] == pytest.approx(W.grad.norm().item(), rel=1e-4)  # type: ignore[union-attr, operator]
 
 
-def mean_signals(order: object, N: int) -> tuple[float, ...]:
+def mean_signals(order: Any, N: int) -> tuple[float, ...]:
     """First and last gradient of W_2, and the stream's last size: means over four seeds."""
     found = []
     for seed in range(4):

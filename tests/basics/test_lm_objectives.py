@@ -64,7 +64,9 @@ def test_the_prefix_formula_in_the_browser_and_its_mutants() -> None:
 
 
 def test_a_model_with_a_prefix_hears_all_of_it_and_no_future_beyond() -> None:
-    m = GPT(9, 16, 2, 2, Sinusoidal(16), pattern=prefix_lm(prefix=3)).requires_grad_(False)
+    m = GPT(9, 16, 2, 2, positions=Sinusoidal(16), pattern=prefix_lm(prefix=3)).requires_grad_(
+        False
+    )
     x = torch.randint(8, (2, 7))
     out = m(x)
     inside, beyond = x.clone(), x.clone()
@@ -107,7 +109,7 @@ def test_berts_gradient_comes_from_the_chosen_alone_gpts_from_all() -> None:
 
 
 def test_bert_listens_to_both_sides() -> None:
-    m = BERT(9, 16, 2, 2, Sinusoidal(16)).requires_grad_(False)
+    m = BERT(9, 16, 2, 2, positions=Sinusoidal(16)).requires_grad_(False)
     x = torch.randint(8, (1, 7))
     out = m(x)
     for j in range(7):

@@ -12,14 +12,13 @@ from refusals import refused
 from three import Three, three
 from torch import Tensor, nn
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.basics.multi_head_attention import (
     contributions,
     head_matrices,
     heads,
     mean_distance,
-    multi_head_attention,
+    multi_head_definition,
     pruned,
     weight_at,
     without_heads,
@@ -68,31 +67,31 @@ def test_golden_numbers() -> None:
     # query 0: 4 ln3/2 − ln3 = ln 3; query 1: 8 ln3/2 = 4 ln 3
     W_v[0, 0], W_v[1, 1] = 1.0, 1.0
     W_o = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    out, A = multi_head_attention(X, X, X, W_q, W_k, W_v, W_o)
+    out, A = multi_head_definition(X, X, X, W_q, W_k, W_v, W_o)
     close(A, torch.tensor([[[0.5, 0.5], [0.5, 0.5]], [[0.75, 0.25], [81 / 82, 1 / 82]]]))
     close(out, torch.tensor([[0.75 + 1.25, 6.0], [(81 + 5) / 82, 6.0]]))
 
 
 def test_equals_the_definition() -> None:
     X, W, W_o = case()
-    close(multi_head_attention(X, X, X, *W, W_o), definition(X, X, X, *W, W_o))
+    close(multi_head_definition(X, X, X, *W, W_o), definition(X, X, X, *W, W_o))
     causal = patterns.causal()
     close(
-        multi_head_attention(X, X, X, *W, W_o, causal),
+        multi_head_definition(X, X, X, *W, W_o, causal),
         definition(X, X, X, *W, W_o, causal.key_sets(L)),
     )
     rng = torch.Generator().manual_seed(1)
     X_k, X_v = torch.randn(2, 7, D, generator=rng, dtype=torch.float64)  # cross: 7 keys
-    close(multi_head_attention(X, X_k, X_v, *W, W_o), definition(X, X_k, X_v, *W, W_o))
+    close(multi_head_definition(X, X_k, X_v, *W, W_o), definition(X, X_k, X_v, *W, W_o))
     batch = torch.stack([X, -X])
-    out, A = multi_head_attention(batch, batch, batch, *W, W_o)
+    out, A = multi_head_definition(batch, batch, batch, *W, W_o)
     assert A.shape == (2, H, L, L)
     close(out[1], definition(-X, -X, -X, *W, W_o)[0])
 
 
 def test_mutants_are_found() -> None:
     X, W, W_o = case()
-    out, A = multi_head_attention(X, X, X, *W, W_o)
+    out, A = multi_head_definition(X, X, X, *W, W_o)
     # the root of the total width instead of the head's (erratum E3)
     assert (definition(X, X, X, *W, W_o, root=H * DK)[1] - A).abs().max() > 0.01
     # the input cut into chunks, a chunk for each head (erratum E3): a head would not see feature 5
@@ -100,7 +99,7 @@ def test_mutants_are_found() -> None:
     for w in cut:
         for n in range(H):
             w[n, [c for c in range(D) if c // (D // H) != n]] = 0
-    assert (multi_head_attention(X, X, X, *cut, W_o)[0] - out).abs().max() > 0.1
+    assert (multi_head_definition(X, X, X, *cut, W_o)[0] - out).abs().max() > 0.1
     # columns of the concatenation interleaved instead of head after head
     found, _ = heads(X, X, X, *W)
     interleaved = found.permute(1, 2, 0).flatten(1) @ W_o
@@ -112,7 +111,7 @@ def test_mutants_are_found() -> None:
 def test_concatenation_is_a_sum_over_heads() -> None:
     for seed in range(3):
         X, W, W_o = case(seed)
-        out, A = multi_head_attention(X, X, X, *W, W_o)
+        out, A = multi_head_definition(X, X, X, *W, W_o)
         found, _ = heads(X, X, X, *W)
         close(contributions(found, W_o).sum(-3), out)
         by_matrix = sum(A[n] @ X @ (W[2][n] @ W_o[n * DV : (n + 1) * DV]) for n in range(H))
@@ -122,7 +121,7 @@ def test_concatenation_is_a_sum_over_heads() -> None:
 def test_one_head_is_plain_attention_and_a_projection() -> None:
     X, W, W_o = case(0, 1, D, DK, DV, L)
     plain, A = attention(X @ W[0][0], X @ W[1][0], X @ W[2][0])
-    close(multi_head_attention(X, X, X, *W, W_o), (plain @ W_o, A[None]))
+    close(multi_head_definition(X, X, X, *W, W_o), (plain @ W_o, A[None]))
 
 
 def test_heads_may_change_places_with_their_rows_of_W_o() -> None:
@@ -130,9 +129,9 @@ def test_heads_may_change_places_with_their_rows_of_W_o() -> None:
     p = torch.tensor([2, 0, 1])
     moved = three(w[p] for w in W)
     rows = W_o.unflatten(0, (H, DV))[p].flatten(0, 1)
-    out, A = multi_head_attention(X, X, X, *W, W_o)
-    close(multi_head_attention(X, X, X, *moved, rows), (out, A[p]))
-    wrong = multi_head_attention(X, X, X, *moved, W_o)[0]
+    out, A = multi_head_definition(X, X, X, *W, W_o)
+    close(multi_head_definition(X, X, X, *moved, rows), (out, A[p]))
+    wrong = multi_head_definition(X, X, X, *moved, W_o)[0]
     assert (wrong - out).abs().max() > 0.1
 
 
@@ -142,12 +141,12 @@ def test_pruning_a_head_takes_away_its_part_and_nothing_else() -> None:
     parts = contributions(found, W_o)
     before = W_o.clone()
     for n in range(H):
-        out, weights = multi_head_attention(X, X, X, *W, pruned(W_o, H, [n]))
+        out, weights = multi_head_definition(X, X, X, *W, pruned(W_o, H, [n]))
         close(out, parts.sum(0) - parts[n])
         close(weights, A)  # what the others see has not changed
         removed = three(w[[m for m in range(H) if m != n]] for w in W)
         rows = before.unflatten(0, (H, DV))[[m for m in range(H) if m != n]].flatten(0, 1)
-        close(multi_head_attention(X, X, X, *removed, rows)[0], out)  # as if it had never been
+        close(multi_head_definition(X, X, X, *removed, rows)[0], out)  # as if it had never been
     assert torch.equal(W_o, before)
     assert pruned(W_o, H, range(H)).abs().max() == 0
     assert torch.equal(pruned(W_o, H, []), W_o)
@@ -164,7 +163,7 @@ def test_the_model_computes_the_definition(h: int, h_kv: int) -> None:
     X = torch.randn(2, 9, 16, dtype=torch.float64)
     W = head_matrices(module)
     assert [w.shape for w in W[:3]] == [(h, 16, 16 // h)] * 3
-    ours, A = multi_head_attention(X, X, X, *W, patterns.causal())
+    ours, A = multi_head_definition(X, X, X, *W, patterns.causal())
     close(module(X), ours)
     assert A.shape == (2, h, 9, 9)
     assert len(W[1].unique(dim=0)) == h_kv  # shared by h / h_kv heads each
@@ -183,14 +182,14 @@ def test_parity_with_pytorch() -> None:
         theirs.in_proj_weight.copy_(torch.cat([w.transpose(1, 2).flatten(0, 1) for w in W]))
         theirs.out_proj.weight.copy_(W_o.T)
         out, A = theirs(X[None], X[None], X[None], average_attn_weights=False)
-    close(multi_head_attention(X, X, X, *W, W_o), (out[0], A[0]))
+    close(multi_head_definition(X, X, X, *W, W_o), (out[0], A[0]))
 
 
 def test_gradients_match_pytorch() -> None:
     X, W, W_o = case()
     leaves = [x.requires_grad_() for x in (X, *W, W_o)]
     Z = F.scaled_dot_product_attention(*three(X @ w for w in W))  # (h, L, ·)
-    out = multi_head_attention(X, X, X, *W, W_o)[0]
+    out = multi_head_definition(X, X, X, *W, W_o)[0]
     agree_with_gradients(out, Z.transpose(0, 1).flatten(1) @ W_o, leaves)
 
 
@@ -243,7 +242,7 @@ def test_errors_name_the_argument() -> None:
     refused("W_v has shape … , rows of X have 5", heads, X, X, X[:, :5], W_q, W_k, W_v)
     refused("width 3 … width 4", heads, X, X, X, W_q[..., :3], W_k, W_v)
     refused("W_q multiplies has shape (6,); give rows", heads, X[0], X, X, W_q, W_k, W_v)
-    refused("W_o has 5 rows … (6, d)", multi_head_attention, X, X, X, W_q, W_k, W_v, W_o[:5])
+    refused("W_o has 5 rows … (6, d)", multi_head_definition, X, X, X, W_q, W_k, W_v, W_o[:5])
     refused("H has shape (5, 2)", contributions, torch.ones(5, 2), W_o)
     refused("h = 4 heads; h must divide", pruned, W_o, 4, [0])
     refused("head = 3", pruned, W_o, 3, [3])

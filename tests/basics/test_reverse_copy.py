@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from tfviz import experiments
-from tfviz.experiments import reverse_copy
+import tfviz_lab
+from tfviz_lab import reverse_copy
 
 close = torch.testing.assert_close
 
@@ -39,7 +39,7 @@ def test_a_note_on_a_single_symbol_does_not_know_its_neighbours() -> None:
 
 
 def test_stored_result_says_what_the_chapter_says() -> None:
-    result = experiments.load("reverse_copy")
+    result = tfviz_lab.load("reverse_copy")
     fixed, attends = (
         torch.tensor(result["accuracy"][name]).mean(0)
         for name in ("one fixed vector", "additive attention")

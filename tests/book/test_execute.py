@@ -45,7 +45,7 @@ def run(folder: Path, paths: list[Path], **options: Any) -> tuple[list[str], dic
     """Names of those that were executed, and the record of each."""
 
     def work() -> tuple[list[str], dict[str, Record]]:
-        lessons = Lessons(folder, options.pop("library", ROOT / "tfviz"))
+        lessons = Lessons(folder, options.pop("library", ROOT))
         ran = lessons.run(paths, **options)
         return [path.stem for path in ran], {path.stem: lessons.record(path) for path in paths}
 
@@ -71,7 +71,7 @@ def test_a_run_proves_the_exercises_and_the_notebook(samples: dict[str, Record])
     assert record.problems == []
     assert set(record.exercises) == {"ex-shift", "ex-state", "ex-far"}
     assert record.empty["ex-shift"].startswith("○") and "✓" in record.solved["ex-shift"]
-    assert set(record.files) == {"__init__.py", "checks.py"}
+    assert set(record.files) == {f"tfviz/{name}.py" for name in ("__init__", "_door", "checks")}
     assert record.seconds > 0 and record.install == ""
 
 
@@ -88,12 +88,12 @@ def test_nothing_rests_on_the_answer_to_an_exercise(samples: dict[str, Record]) 
 
 def counted(log: Path) -> str:
     """A cell that notes that it was executed, and reads what the library holds."""
-    return f"with open({str(log)!r}, 'a') as f:\n    _ = f.write('x')\nimport tfviz.attention"
+    return f"with open({str(log)!r}, 'a') as f:\n    _ = f.write('x')\nimport tfviz.formula"
 
 
 def test_what_has_not_changed_is_not_executed_again(tmp_path: Path) -> None:
     log, library = tmp_path / "log", tmp_path / "tfviz"
-    for name in ("__init__.py", "attention.py", "other.py"):
+    for name in ("__init__.py", "formula.py", "other.py"):
         source = ROOT / "tfviz" / name
         (library / name).parent.mkdir(parents=True, exist_ok=True)
         (library / name).write_text(source.read_text("utf8") if source.exists() else "")
@@ -102,14 +102,14 @@ def test_what_has_not_changed_is_not_executed_again(tmp_path: Path) -> None:
     two.write_text(HEAD + cell("print('two')"), "utf8")
 
     def ran() -> list[str]:
-        return run(tmp_path / "_build", [one, two], library=library)[0]
+        return run(tmp_path / "_build", [one, two], library=tmp_path)[0]
 
     assert ran() == ["one", "two"]
     assert ran() == [] and log.read_text() == "x"
     one.write_text(one.read_text("utf8") + "\nSome more prose.\n", "utf8")
     (library / "other.py").write_text("changed = True\n")  # which no lesson reads
     assert ran() == []
-    (library / "attention.py").write_text("# changed, and `one` has read it\n")
+    (library / "formula.py").write_text("# changed, and `one` has read it\n")
     assert ran() == ["one"] and log.read_text() == "xx"
     two.write_text(HEAD + cell("print('too')"), "utf8")
     assert ran() == ["two"] and log.read_text() == "xx"

@@ -8,7 +8,7 @@ import pytest
 import torch
 from browser.explorer_site import fits
 
-from tfviz.basics.additive_attention import additive_attention
+from tfviz.basics.additive_attention import bahdanau_attention
 from tfviz.explorers import AdditiveScores
 
 CASE = AdditiveScores.examples[""]
@@ -47,7 +47,7 @@ def test_python_side() -> None:
     s, H, W, U, v = (
         torch.tensor(CASE[k], dtype=torch.float64) for k in ("s", "H", "W_a", "U_a", "v_a")
     )
-    _, alpha = additive_attention(5 * s[None], 5 * H, W, U, 2 * v)
+    _, alpha = bahdanau_attention(5 * s[None], 5 * H, W, U, 2 * v)
     one = AdditiveScores(**CASE, size=5.0, sharpness=2.0)
     found = one.numbers()
     assert found["additive"] == pytest.approx(alpha[0].tolist())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tfviz import experiments
+import tfviz_lab
 from tfviz.explorers import Decoding
 from tfviz.stored import letter_gpt
 
@@ -84,7 +84,7 @@ def test_other_characters_are_refused_in_words(show: Any) -> None:
 
 
 def test_every_state_of_the_sliders_is_stored() -> None:
-    for which in range(len(experiments.load("decoding")["trees"])):
+    for which in range(len(tfviz_lab.load("decoding")["trees"])):
         for width in range(1, 7):
             for quarter in range(9):
                 assert Decoding("beam", which=which, width=width, alpha=quarter / 4).beam

@@ -17,7 +17,7 @@ SOURCE, WRITTEN, SAID = list("badce"), ["⟨begin⟩", "a", "b", "c"], list("abc
 
 def explorer(**options: Any) -> ThreeMaps:
     torch.manual_seed(3)
-    model = EncoderDecoder(9, 16, 2, 1, Sinusoidal(16))
+    model = EncoderDecoder(9, 16, 2, 1, positions=Sinusoidal(16))
     maps = three_maps(model, torch.randint(9, (1, 5)), torch.randint(9, (1, 4)))
     given = {name: A[0][0].tolist() for name, A in maps.items()}
     start = {"source": SOURCE, "written": WRITTEN, "said": SAID, "step": 1, "d": 16}

@@ -9,7 +9,7 @@ import pytest
 import torch
 from browser.explorer_site import answer
 
-from tfviz import experiments
+import tfviz_lab
 from tfviz.explorers import TrainedHeads
 from tfviz.stored import letter_gpt
 
@@ -39,7 +39,7 @@ def test_a_head_is_pressed_and_a_query_moved(show: Callable[..., Any], one: Trai
     answer(page, *11 * ["ArrowLeft"])  # to a letter after an earlier “w”
     page.get_by_text("So it is").wait_for()
     expect(page, 1, 1, 0, 14)
-    stored = experiments.load("head_ablation")["gpt"]
+    stored = tfviz_lab.load("head_ablation")["gpt"]
     facts = page.locator(".tfx-readouts").inner_text()
     for task in ("text", "repeats"):
         assert f"{stored[task]:.2f} → {stored['without'][1][0][task]:.2f} nats" in facts

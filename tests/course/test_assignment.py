@@ -17,13 +17,8 @@ from nbgrader.api import Gradebook
 from nbgrader.nbgraderformat import MetadataValidator
 
 from tfviz_course import CourseError, assignment
-from tfviz_course.assignment import (
-    create_assignment,
-    create_course,
-    find_tools,
-    read_course,
-    source_notebooks,
-)
+from tfviz_course.assignment import create_assignment, create_course, find_tools, source_notebooks
+from tfviz_course.settings import Course, read_course
 from tfviz_lessons import clone as lessons
 from tfviz_lessons.assignment import gap
 from tfviz_lessons.assignment import release as release_notebook
@@ -511,12 +506,28 @@ def test_an_exercise_works_alone_and_through_the_judge(chapter, label):
         assert message.startswith(("NotImplementedError", "CheckFailed")), (kind, message)
 
 
+@pytest.mark.parametrize(("chapter", "label"), EXERCISES)
+def test_functions_that_do_nothing_fail_the_hidden_tests(chapter, label):
+    lazy = alone(chapter)[label]["lazy"]
+    assert not [answer for answer, message in lazy.items() if not message]
+
+
+def test_lazy_answers_are_tried_where_they_once_passed():
+    mended = {
+        "sparse/routing": "ex-follow",
+        "longer_context/external_memory": "ex-choose-share",
+        "position/rotary": "ex-rotary-train",
+    }
+    for chapter, label in mended.items():
+        assert set(alone(chapter)[label]["lazy"]) == set(assignment_runner.LAZY)
+
+
 # --- the course folder ---------------------------------------------------------------------------
 
 
 def test_a_course_keeps_its_secret(course):
     assert stat.S_IMODE((course / "course.toml").stat().st_mode) == 0o600
-    assert read_course(course) == assignment.Course("A course", 20261121, "5eed" * 16)
+    assert read_course(course) == Course("A course", 20261121, "5eed" * 16)
     config = (course / "nbgrader_config.py").read_text("utf8")
     assert "tfviz_course.plugin" in config and "5eed" not in config
     for path in (course / "release").rglob("*.ipynb"):

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,17 @@ import pytest
 from course import classroom
 from course.classroom import NAME, ROOT, hand_in, points, remarks, scores, solution
 
-from tfviz_course import CourseError, assignment, autograde, child, judge, sandbox, store
+from tfviz_course import (
+    CourseError,
+    assignment,
+    autograde,
+    child,
+    command,
+    judge,
+    report,
+    sandbox,
+    store,
+)
 from tfviz_course.judge import Judged, Verdict
 from tfviz_course.sandbox import Unavailable
 from tfviz_course.store import read_entry
@@ -307,6 +318,52 @@ def test_late(course: Path, instant: Instant) -> None:
     assert penalty == total["bob"] > 0
     assert "timestamp.txt says 'yesterday, I swear'" in remarks(course, "cleo")[0]
     assert "timestamp.txt" in remarks(course, "eve")[0]
+
+
+@pytest.mark.filterwarnings("ignore")  # of SQLAlchemy, about how nbgrader uses it
+def test_late_days(course: Path, instant: Instant) -> None:
+    """By the rule in course.toml: graded, given points by hand, given more time."""
+    settings = course / "course.toml"
+    rule = "[late]\ngrace_hours = 2\nfree_days = 1\nper_day = 0.25\nmost_days = 4\n"
+    settings.write_text(f"{settings.read_text()}{rule}")
+    assignment.create_assignment(course, "hw0", ["ex-sharpness"], due=datetime(2026, 11, 1))
+    with assignment.api(course).gradebook as book:
+        book.update_or_create_assignment(NAME, duedate="2026-12-01 18:00:00")
+    for name, student, stamp in (
+        ("hw0", "spent", "2026-11-01 09:00:00"),  # takes the free day
+        (NAME, "spent", "2026-12-02 20:00:00"),  # a day late, to the second
+        (NAME, "grace", "2026-12-01 20:00:00"),
+        (NAME, "free", "2026-12-01 20:00:01"),
+        (NAME, "two", "2026-12-02 20:00:01"),
+        (NAME, "last", "2026-12-05 20:00:00"),
+        (NAME, "over", "2026-12-05 20:00:01"),
+    ):
+        (hand_in(course, student, RIGHT, name) / "timestamp.txt").write_text(f"{stamp} UTC")
+
+    def costs(name: str = NAME) -> dict[str, float]:
+        found = report.results(course, name).students
+        full = {s.id: sum(mark.points for mark in s.marks) for s in found if s.marks}
+        return {s.id: s.penalty / full[s.id] for s in found if s.marks}
+
+    for name in ("hw0", NAME):
+        autograde.autograde(course, name)
+    assert costs("hw0") == {"spent": 0}
+    wanted = {"spent": 0.25, "grace": 0, "free": 0, "two": 0.25, "last": 0.75, "over": 1}
+    assert costs() == pytest.approx(wanted)
+
+    with assignment.api(course).gradebook as book:  # as formgrader does
+        sheet = next(n for n in book.find_submission(NAME, "two").notebooks if n.score)
+        sheet.grades[0].extra_credit = 8.0
+        book.db.commit()
+        book.grant_extension(NAME, "over", hours=1)
+    assert costs()["two"] < 0.2
+    assert command.main(["feedback", NAME, "--course", str(course)]) == 0
+    assert costs() == pytest.approx(wanted | {"over": 0.75})
+
+    with open(course / "nbgrader_config.py", "a") as config:
+        config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
+    with pytest.raises(CourseError, match=r"\[late\] in course.toml: take one of them out"):
+        autograde.autograde(course, NAME)
 
 
 def test_what_lies_beside_the_notebooks(course: Path, instant: Instant) -> None:

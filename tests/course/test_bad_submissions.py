@@ -38,6 +38,7 @@ from course.bad.values import CAUGHT
 from course.pages import BORROWED, COVERED
 
 import tfviz
+import tfviz_lab
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSIGNMENT = "ps2"
@@ -161,7 +162,9 @@ def surroundings(around: Around) -> dict[str, str]:
         found |= hashes(around.course / name)
     for path in (around.course / "course.toml", around.course / "nbgrader_config.py"):
         found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
-    found |= hashes(Path(tfviz.__file__).parent) | hashes(ROOT / "tfviz_course")
+    for package in (tfviz, tfviz_lab):
+        found |= hashes(Path(str(package.__file__)).parent)
+    found |= hashes(ROOT / "tfviz_course")
     found |= hashes(around.chapters)
     # the packages are too many to read: names, sizes and times
     for pattern in ("*", "torch/*", "torch/lib/*", "torch/nn/**/*.py", "nbgrader/**/*.py"):

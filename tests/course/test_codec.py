@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tfviz import explorers, patterns
-from tfviz.experiments import head_ablation
 from tfviz_course import codec
 from tfviz_course.codec import CodecError, Opaque
+from tfviz_lab import head_ablation
 
 
 def encode(value: Any) -> bytes:

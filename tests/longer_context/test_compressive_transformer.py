@@ -29,9 +29,7 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
 
 def model(name: str = "mean", m: int = 4, m_c: int = 3, c: int = 2) -> Any:
     torch.manual_seed(0)
-    return room.compressive_transformer(
-        11, 8, 2, 2, m=m, m_c=m_c, c=c, compress=FUNCTIONS[name]
-    ).double()
+    return room.compressive_gpt(11, 8, 2, 2, m=m, m_c=m_c, c=c, compress=FUNCTIONS[name]).double()
 
 
 def read(gpt: nn.Module, t: Tensor, L: int) -> tuple[Tensor, dict[Any, Any]]:

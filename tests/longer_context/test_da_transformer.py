@@ -10,10 +10,10 @@ from laws import Case, Function, H, distance
 from refusals import of_no_kind, ranges, refused
 from torch import Tensor
 
-from tfviz.attention import attention
+from tfviz import attention
 from tfviz.cores import Where
 from tfviz.formula import Formula
-from tfviz.longer_context.da_transformer import DA, curve, da, da_attention, da_scores, rescale
+from tfviz.longer_context.da_transformer import DA, curve, da_attention, da_scores, rescale
 from tfviz.models.gpt import GPT
 from tfviz.patterns import causal, full
 
@@ -113,7 +113,7 @@ def test_two_numbers_a_head_and_both_learn() -> None:
     loss = fresh(*X, Where(causal()))[0].square().sum()
     of_alpha, of_beta = torch.autograd.grad(loss, (fresh.alpha, fresh.beta))
     assert (of_alpha != 0).all() and (of_beta == 0).all()
-    assert GPT(9, 12, 3, 2, core=da(3))(torch.tensor([[1, 2, 3]])).isfinite().all()
+    assert GPT(9, 12, 3, 2, core=DA)(torch.tensor([[1, 2, 3]])).isfinite().all()
 
 
 def test_large_scores_in_half_precision_stay_finite() -> None:

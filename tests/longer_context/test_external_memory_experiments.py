@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 
-from tfviz import experiments
-from tfviz.experiments import far_facts, near_contexts
+import tfviz_lab
+from tfviz_lab import far_facts, near_contexts
 
 
 def test_every_question_is_about_the_fact_told_so_long_ago() -> None:
@@ -46,7 +46,7 @@ def test_neighbours_of_the_store_s_own_text_are_not_its_own_contexts(tmp_path: P
 
 
 def test_the_stored_store_has_all_of_it() -> None:
-    stored = experiments.load("near_contexts")
+    stored = tfviz_lab.load("near_contexts")
     for run in stored["stores"]:
         assert [row["size"] for row in run] == list(near_contexts.STORES)
         losses = torch.tensor([row["nats"] for row in run])  # λ = 0: no store, no temperature
@@ -60,7 +60,7 @@ def test_the_stored_store_has_all_of_it() -> None:
 
 
 def test_the_stored_facts_have_all_of_it() -> None:
-    found = experiments.load("far_facts")["found"]
+    found = tfviz_lab.load("far_facts")["found"]
     assert [len(found[name]) for name in ("memory", "no memory")] == [3, 3]
     for run in found["memory"]:
         trained = far_facts.SIZES.index(far_facts.M)

@@ -15,7 +15,7 @@ from refusals import refused
 from torch import Tensor
 
 from tfviz.longer_context import knn_lm as room
-from tfviz.longer_context.alibi import alibi
+from tfviz.longer_context.alibi import Alibi
 from tfviz.models.gpt import GPT
 from tfviz.models.use import generate
 from tfviz.training import seeded
@@ -24,7 +24,7 @@ IDS = torch.randint(11, (300,), generator=torch.Generator().manual_seed(1))
 
 
 def gpt(seed: int = 0) -> GPT:
-    return seeded(seed, lambda: GPT(11, 16, 2, 2, core=alibi(2)))
+    return seeded(seed, lambda: GPT(11, 16, 2, 2, core=Alibi))
 
 
 def by_the_formula(model: GPT, store: room.Store, t: Tensor, k: int, share: float) -> Tensor:
@@ -93,6 +93,9 @@ def test_a_store_lies_on_disk_and_is_read_in_parts(tmp_path: Path) -> None:
     assert whole[1].equal(parts[1])
     wanted = ((Q[:, None] - torch.tensor(store.keys)) ** 2).sum(-1).topk(5, largest=False)
     torch.testing.assert_close(whole[0], wanted.values)
+    d2, at = room.exact(store.keys)(Q.double(), 5)
+    assert d2.dtype == torch.float64 and at.equal(whole[1])
+    torch.testing.assert_close(d2.float(), whole[0])
     refused("k = 289", room.exact(store.keys), Q, 289)
 
 

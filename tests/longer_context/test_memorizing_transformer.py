@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tfviz.cores import CAUSAL, Where
 from tfviz.longer_context import memorizing_transformer as room
-from tfviz.longer_context.memorizing_transformer import Memorizing, memorizing_transformer
+from tfviz.longer_context.memorizing_transformer import Memorizing, memorizing_gpt
 from tfviz.patterns import sliding_window
 from tfviz.position.rope import Rope
 from tfviz.position.t5_relative_bias import T5Bias
@@ -43,7 +43,7 @@ def segment(made: Memorizing, qkv: Three, state: Any = None) -> tuple[Tensor, An
 
 def model(m: int = 24, **more: Any) -> Any:
     torch.manual_seed(0)
-    made = memorizing_transformer(11, 16, 2, 2, m=m, window=8, k=4, layer=-1, **more)
+    made = memorizing_gpt(11, 16, 2, 2, m=m, window=8, k=4, layer=-1, **more)
     for p in made.parameters():
         if p.dim() == 1 and len(p) == 2:
             torch.nn.init.normal_(p)
@@ -177,10 +177,10 @@ def test_errors_say_what_to_do() -> None:
     made, x = core(4), qkv(5)
     refused("left to right", made, *x, Where(sliding_window(lookback=2)))
     refused("b is for 2 heads", made, *(y.repeat(1, 2, 1, 1) for y in x), Where(CAUSAL))
-    refused("layer = -2 … -1 <= layer <= 0", memorizing_transformer, 11, 8, 2, 1, m=4, window=2)
+    refused("layer = -2 … -1 <= layer <= 0", memorizing_gpt, 11, 8, 2, 1, m=4, window=2)
     for layer in (2, -3, 0.5):
         given: dict[str, Any] = {"m": 4, "window": 2, "layer": layer}
-        refused(f"layer = {layer}", memorizing_transformer, 11, 8, 2, 2, **given)
+        refused(f"layer = {layer}", memorizing_gpt, 11, 8, 2, 2, **given)
     refused("no core of this model has a memory", room.remembering, model(m=0))
     gpt, cache = model(), dict[Any, Any]()
     laws.streamed(gpt, TEXT, 8, cache)

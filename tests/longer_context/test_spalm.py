@@ -25,7 +25,7 @@ IDS = torch.randint(11, (300,), generator=torch.Generator().manual_seed(1))
 
 
 def gpt(seed: int = 0) -> GPT:
-    return seeded(seed, lambda: GPT(11, 16, 2, 2, Sinusoidal(16)))
+    return seeded(seed, lambda: GPT(11, 16, 2, 2, positions=Sinusoidal(16)))
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tfviz import data, experiments
-from tfviz.experiments import compare
-from tfviz.experiments import extrapolation as race
+import tfviz_lab
+from tfviz import data
+from tfviz_lab import compare
+from tfviz_lab import extrapolation as race
 
 LENGTHS = list(race.LENGTHS)
 
@@ -89,7 +90,7 @@ def test_it_trains_and_repeats_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_stored_result_is_whole_and_says_what_the_lesson_says() -> None:
-    result = experiments.load("extrapolation")
+    result = tfviz_lab.load("extrapolation")
     assert result["lengths"] == LENGTHS and result["train_length"] == 64
     assert set(result["encodings"]) == set(race.ENCODINGS)
     seeds = len(result["provenance"]["seeds"])
@@ -125,7 +126,7 @@ def test_the_stored_result_is_whole_and_says_what_the_lesson_says() -> None:
 
 
 def test_what_was_taken_away_is_stored_with_its_seeds() -> None:
-    result = experiments.load("extrapolation")
+    result = tfviz_lab.load("extrapolation")
     table = {
         (task, e): [sum(x) / len(x) for x in zip(*rows, strict=True)]
         for task, part in result["extra"].items()

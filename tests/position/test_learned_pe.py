@@ -65,7 +65,7 @@ def test_beyond_the_table_is_an_error_and_never_wraps(place: int) -> None:
 
 
 def test_a_model_says_so_too() -> None:
-    refused("position 9 was asked", GPT(VOCAB, D, H, 1, Learned(9, D)), tokens(10))
+    refused("position 9 was asked", GPT(VOCAB, D, H, 1, positions=Learned(9, D)), tokens(10))
 
 
 def test_beginning_as_copies() -> None:
@@ -89,7 +89,7 @@ def test_a_table_of_zeros_leaves_a_model_blind_for_order() -> None:
     turn = torch.randperm(LENGTH)
     t = tokens()
     for std, blind in ((0.0, True), (1.0, False)):
-        model = GPT(VOCAB, D, H, N, Learned(LENGTH, D, std), pattern=full()).eval()
+        model = GPT(VOCAB, D, H, N, positions=Learned(LENGTH, D, std), pattern=full()).eval()
         same = torch.allclose(model(t[:, turn]), model(t)[:, turn], atol=1e-4)
         assert same is blind
 
@@ -118,7 +118,9 @@ def test_a_single_table_at_the_input_is_the_first_of_them() -> None:
     model, t = per_layer(), tokens()
     for placed in list(model.stack.blocks)[1:]:
         nn.init.zeros_(placed.positions.P)
-    plain = GPT(VOCAB, D, H, N, Learned.beginning_as(model.stack.blocks[0].positions.P)).eval()
+    plain = GPT(
+        VOCAB, D, H, N, positions=Learned.beginning_as(model.stack.blocks[0].positions.P)
+    ).eval()
     plain.embed.weight = model.embed.weight
     plain.stack.norm = model.stack.norm
     plain.stack.blocks = nn.ModuleList(placed.block for placed in model.stack.blocks)
@@ -175,7 +177,7 @@ def test_the_cosines_of_sinusoids_are_their_similarity() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    ranges(Learned, longest=(3, 1), d=(4, 1), std=(1.0, 0.0))
+    ranges(Learned, max_length=(3, 1), d=(4, 1), std=(1.0, 0.0))
     refused("P has shape (3,)", Learned.beginning_as, torch.zeros(3))
     refused("M has shape (2, 3)", by_distance, torch.zeros(2, 3))
     for i in (torch.tensor([True, False]), torch.tensor([1, 0]).byte()):

@@ -7,10 +7,10 @@ import torch
 from refusals import refused
 from torch import nn
 
-from tfviz import experiments
-from tfviz.experiments import position_tables as tables
-from tfviz.experiments.position_tables import WanderingStart, look_back, probe, right_at
+import tfviz_lab
 from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoids
+from tfviz_lab import position_tables as tables
+from tfviz_lab.position_tables import WanderingStart, look_back, probe, right_at
 
 close = torch.testing.assert_close
 
@@ -76,7 +76,7 @@ def test_a_short_run_has_the_form_of_the_stored_result(monkeypatch: pytest.Monke
 
 
 def test_the_stored_result_is_whole() -> None:
-    stored = experiments.load("position_tables")
+    stored = tfviz_lab.load("position_tables")
     C = torch.tensor(stored["cosines"])
     assert C.shape == (tables.LENGTH, tables.LENGTH)
     close(C, C.T)

@@ -13,7 +13,7 @@ from laws import Case, D
 from refusals import ranges, refused
 from torch import Tensor
 
-from tfviz.attention import attention
+from tfviz import attention
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.position.rope import (
     Rope,

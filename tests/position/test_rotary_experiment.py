@@ -11,9 +11,11 @@ from refusals import refused
 from torch import Generator
 
 from tfviz.cores import Dense
-from tfviz.experiments import rotary
-from tfviz.experiments.pairings import reordered
-from tfviz.experiments.rotary import (
+from tfviz.models.use import attention_weights
+from tfviz.position.rope import Rope, speeds
+from tfviz_lab import rotary
+from tfviz_lab.pairings import reordered
+from tfviz_lab.rotary import (
     D_HEAD,
     RECIPES,
     Halves,
@@ -23,8 +25,6 @@ from tfviz.experiments.rotary import (
     last_loss,
     model,
 )
-from tfviz.models.use import attention_weights
-from tfviz.position.rope import Rope, speeds
 
 close = torch.testing.assert_close
 VOCAB = 11

@@ -13,8 +13,7 @@ from refusals import ranges, refused
 from three import three
 from torch import Tensor
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.formula import Formula
 from tfviz.measure import largest_storage
 from tfviz.models.blocks import MultiHeadAttention

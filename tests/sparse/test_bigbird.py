@@ -12,8 +12,7 @@ from refusals import of_no_kind, refused
 from three import Three, qkv, three
 from torch import Tensor
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.sparse import bigbird as bb
 
 GOLDEN = [  # blocks; block 2 drew 4, block 3 drew 1, block 4 drew 2

@@ -12,8 +12,7 @@ from laws import Case, Function, agree_with_gradients, over
 from refusals import ranges, refused
 from three import qkv
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.sparse import blockwise_attention as blockwise
 
 GOLDEN = """
@@ -38,7 +37,7 @@ def test_mask_equals_blocks_for_every_permutation_with_gradients(order: tuple[in
     leaves = Q, K, V = qkv(12, h=2)
     heads = [order, tuple(range(len(order)))]
     dense = attention(*leaves, blockwise.heads(heads))[0]
-    blocks = blockwise.blockwise_attention(*leaves, heads)
+    blocks = blockwise.blockwise_self_attention(*leaves, heads)
     agree_with_gradients(blocks, dense, leaves)
     for m, p in enumerate(heads):
         loop = blockwise.blockwise_definition(Q[1, m], K[1, m], V[1, m], p)
@@ -85,7 +84,7 @@ def test_identity_alone_never_leaves_its_block() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, K, V = torch.randn(3, 1, 2, 10, 4)
-    attend = partial(blockwise.blockwise_attention, Q, K, V)
+    attend = partial(blockwise.blockwise_self_attention, Q, K, V)
     refused("L = 10 is not a multiple of n = 3 blocks; choose n", attend, [(1, 2, 0)] * 2)
     refused("permutations has 1 members for h = 2", attend, [(1, 2, 0)])
     for wrong in ((0, 0), (0, 1, 2, 3, 4)):
@@ -99,7 +98,7 @@ def test_bad_input_is_named() -> None:
 CASE = Case(
     functions={
         "blockwise": Function(
-            partial(blockwise.blockwise_attention, permutations=[(1, 0)] * 3),
+            partial(blockwise.blockwise_self_attention, permutations=[(1, 0)] * 3),
             over(patterns.blockwise(permutation=(1, 0))),
         )
     },

@@ -168,6 +168,11 @@ CASE = Case(
     },
     mutants=[
         (
+            "a tree whose shared heads take turns",
+            "x.repeat_interleave(Q.shape[1] // x.shape[1], 1)",
+            "x.repeat(1, Q.shape[1] // x.shape[1], 1, 1)",
+        ),
+        (
             "a span read whole where half of it was read already",
             "half[side] = at[side] % 2 == (side > 0)",
             "half[side] = i < 0",

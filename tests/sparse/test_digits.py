@@ -10,10 +10,11 @@ import pytest
 import torch
 from refusals import ranges, refused
 
-from tfviz import experiments, patterns
-from tfviz.experiments import compare, digits, recall
+import tfviz_lab
+from tfviz import patterns
 from tfviz.sparse import sparse_transformer_fixed as fixed
 from tfviz.sparse import sparse_transformer_strided as strided
+from tfviz_lab import compare, digits, recall
 
 
 def test_a_few_steps_learn_and_repeat_exactly() -> None:
@@ -54,7 +55,7 @@ def test_images_are_split_without_overlap_of_rows() -> None:
 
 @pytest.mark.parametrize("part", ["main", "longer"])
 def test_stored_result_is_of_these_patterns_and_has_its_provenance(part: str) -> None:
-    stored = experiments.load("digits")
+    stored = tfviz_lab.load("digits")
     # the provenance of the whole file names the most steps of all runs
     names, seeds, steps = list(digits.VARIANTS), list(digits.SEEDS), digits.LONGER_STEPS
     if part == "longer":
@@ -80,14 +81,14 @@ def test_keys_per_row_are_the_counted_ones() -> None:
 
 def test_store_and_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfviz.stored.RESULTS", tmp_path)
-    made = experiments.provenance("python -m nothing", [0], 1, 0.25, ["torch", "no-such-package"])
-    path = experiments.store("small", {"value": 1, "provenance": made})
-    assert json.loads(path.read_text()) == experiments.load("small")
+    made = tfviz_lab.provenance("python -m nothing", [0], 1, 0.25, ["torch", "no-such-package"])
+    path = tfviz_lab.store("small", {"value": 1, "provenance": made})
+    assert json.loads(path.read_text()) == tfviz_lab.load("small")
     assert made["versions"]["no-such-package"] == "not installed"
     assert str(Path.home()) not in path.read_text()
-    with pytest.raises(FileNotFoundError, match=r"stored: small.*tfviz\.experiments other"):
-        experiments.load("other")
-    refused("no full provenance", experiments.store, "bare", {"value": 1})
+    with pytest.raises(FileNotFoundError, match=r"stored: small.*tfviz_lab other"):
+        tfviz_lab.load("other")
+    refused("no full provenance", tfviz_lab.store, "bare", {"value": 1})
 
 
 def test_recall_is_learnt_where_there_is_a_path_and_only_there() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tfviz import experiments
-from tfviz.experiments import compare, image_memory
+import tfviz_lab
 from tfviz.sparse.image_transformer_2d import generation_order
+from tfviz_lab import compare, image_memory
 
 
 @pytest.mark.parametrize("name", image_memory.VARIANTS)
@@ -43,7 +43,7 @@ def test_the_pairs_have_equal_keys_and_the_stored_result_is_of_them() -> None:
     keys = {n: image_memory.keys_per_row(v) for n, v in image_memory.VARIANTS.items()}
     for kind in ("few keys", "more keys", "blocks"):
         assert keys[f"{kind}: 2-D"] == pytest.approx(keys[f"{kind}: 1-D"], rel=0.02)
-    stored = experiments.load("image_memory")
+    stored = tfviz_lab.load("image_memory")
     assert {n: row["keys_per_row"] for n, row in stored["variants"].items()} == keys
     for row in stored["variants"].values():
         assert len(row["test_nats"]) == len(image_memory.SEEDS)

@@ -10,10 +10,10 @@ from laws import Case, Function, agree_with_gradients, over
 from refusals import ranges
 from three import three
 
+from tfviz import attention
 from tfviz import patterns as P
-from tfviz.attention import attention
 from tfviz.sparse import image_transformer_1d as one
-from tfviz.sparse_attention import plan
+from tfviz.sub_quadratic import plan
 
 
 @pytest.mark.parametrize(("L", "block", "memory"), [(24, 4, 3), (50, 8, 8), (17, 5, 0), (9, 20, 2)])

@@ -11,10 +11,10 @@ from laws import Case, Function, agree_with_gradients, over
 from refusals import ranges, refused
 from three import three
 
+from tfviz import attention
 from tfviz import patterns as P
-from tfviz.attention import attention
 from tfviz.sparse import image_transformer_2d as two
-from tfviz.sparse_attention import plan
+from tfviz.sub_quadratic import plan
 
 SIZES = [
     {"h_q": 4, "w_q": 4, "h_m": 2, "w_m": 2},

@@ -14,7 +14,7 @@ from refusals import refused
 from three import three
 from torch import Tensor
 
-from tfviz.attention import attention
+from tfviz import attention
 from tfviz.sparse import longformer as lf
 
 PLAIN = """

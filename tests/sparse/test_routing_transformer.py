@@ -23,7 +23,7 @@ from refusals import of_no_kind, ranges, refused
 from three import qkv, three
 from torch import Tensor
 
-from tfviz.attention import attention
+from tfviz import attention
 from tfviz.cores import Where
 from tfviz.patterns import causal, full
 from tfviz.sparse import routing_transformer as routing
@@ -236,6 +236,11 @@ CASE = Case(
         "half_precision_is_near": ROUNDING,
     },
     mutants=[
+        (
+            "routing whose shared heads take turns",
+            "X.repeat_interleave(Q.shape[1] // X.shape[1], 1)",
+            "X.repeat(1, Q.shape[1] // X.shape[1], 1, 1)",
+        ),
         (
             "centroids that count members anew at each step",
             "new = decay * count + (1 - decay) * many",

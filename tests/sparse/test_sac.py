@@ -19,7 +19,7 @@ from refusals import of_no_kind, refused
 from three import qkv
 from torch import Tensor
 
-from tfviz.attention import attention
+from tfviz import attention
 from tfviz.cores import Where
 from tfviz.patterns import causal, full
 from tfviz.sparse import sac

@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from three import qkv, three
 from torch import Tensor
 
-from tfviz.attention import attention
+from tfviz import attention
 from tfviz.cores import Where
 from tfviz.patterns import causal
 from tfviz.sparse import sparse_sinkhorn as sk

@@ -11,8 +11,7 @@ from laws import Case, Function, agree_with_gradients, over
 from refusals import ranges, refused
 from three import qkv
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.sparse import sparse_transformer_fixed as fixed
 from tfviz.sparse import sparse_transformer_strided as strided
 

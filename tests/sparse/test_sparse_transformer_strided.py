@@ -12,8 +12,7 @@ from refusals import ranges, refused
 from three import qkv, three
 from torch import Tensor
 
-from tfviz import patterns
-from tfviz.attention import attention
+from tfviz import attention, patterns
 from tfviz.sparse import sparse_transformer_strided as strided
 
 WINDOW, COLUMN = drawn(GOLDEN["sliding_window(lookback=2)"]), drawn(GOLDEN["column(stride=2)"])

@@ -26,10 +26,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfviz import _arguments, _qkv
-from tfviz._qkv import fused_attention
-from tfviz.attention import CAUSAL
+from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Dense, Where, positions
+from tfviz.dense_attention import CAUSAL
 
 BLOCK = 64
 """Queries that meet their keys in one product."""
@@ -75,7 +74,7 @@ def span_attention(
     z is (h, 1), or (b, h, L) where each query has its own. Raises TypeError or ValueError for other
     kinds and shapes, spans that are negative or not finite, and R <= 0.
     """
-    _qkv.check(Q, K, V, self_attention=True)
+    _qkv.check(Q, K, V, self_attention=True, reads_values=True)
     check(z, R)
     b, h, L, _ = Q.shape
     if z.shape not in ((h, 1), (b, h, L)):
@@ -110,7 +109,7 @@ def _head(q: Tensor, k: Tensor, v: Tensor, z: Tensor, R: float) -> Tensor:
 
     def part(q: Tensor, k: Tensor, v: Tensor, x: Tensor, z: Tensor) -> Tensor:
         seen = log_ramp(x, z.unsqueeze(-1), R).masked_fill(x < 0, -math.inf)
-        return fused_attention(q, k, v, seen.to(q.dtype))
+        return _fused.attention(q, k, v, seen.to(q.dtype))
 
     done = []
     if first:
@@ -148,8 +147,8 @@ class Span(Dense):
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         """By blocks where a text asks itself; all pairs for other patterns, padding, kept keys."""
-        other = where.pattern != CAUSAL or where.crosses or where.real is not None
-        if other or where.weights or Q.shape[2] != K.shape[2]:
+        other = where.pattern != CAUSAL or where.crosses or where.attention_mask is not None
+        if other or where.need_weights or Q.shape[2] != K.shape[2]:
             return super().attend(Q, K, V, where)
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
         self.z = self.spans(Q)

@@ -10,7 +10,7 @@ value at once. The paper writes columns, v_aᵀ tanh(W_a s_{i−1} + U_a h_j); h
 
 >>> import torch
 >>> S, H = torch.zeros(1, 2), torch.eye(2)
->>> additive_attention(S, H, torch.eye(2), torch.eye(2), torch.ones(2))[1].tolist()
+>>> bahdanau_attention(S, H, torch.eye(2), torch.eye(2), torch.ones(2))[1].tolist()
 [[0.5, 0.5]]
 """
 
@@ -23,8 +23,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.attention import attention, visible
 from tfviz.cores import Where
+from tfviz.dense_attention import attention, visible
 
 
 def additive_scores(
@@ -50,7 +50,7 @@ def additive_scores(
     return hidden @ v_a
 
 
-def additive_attention(
+def bahdanau_attention(
     S: Float[Tensor, "*batch Lq ds"],
     H: Float[Tensor, "*batch Lk dh"],
     W_a: Float[Tensor, "ds da"],
@@ -83,7 +83,7 @@ class AdditiveAttention(nn.Module):
     def forward(
         self, S: Float[Tensor, "*batch Lq ds"], H: Float[Tensor, "*batch Lk dh"]
     ) -> tuple[Float[Tensor, "*batch Lq dh"], Float[Tensor, "*batch Lq Lk"]]:
-        return additive_attention(S, H, self.W_a, self.U_a, self.v_a)
+        return bahdanau_attention(S, H, self.W_a, self.U_a, self.v_a)
 
 
 class Additive(AdditiveAttention):
@@ -99,5 +99,5 @@ class Additive(AdditiveAttention):
         K, V = where.joined(K, V)
         K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
         scores = additive_scores(Q, K, self.W_a, self.U_a, self.v_a)
-        seen = visible(where.pattern, Q.shape[2], K.shape[2], where.real, Q.device)
+        seen = visible(where.pattern, Q.shape[2], K.shape[2], where.attention_mask, Q.device)
         return _blend(scores, V, seen)

@@ -19,8 +19,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tfviz import _arguments
-from tfviz.attention import attention
 from tfviz.cores import Cache
+from tfviz.dense_attention import attention
 from tfviz.models.blocks import Block
 from tfviz.models.encoder_decoder import EncoderDecoder
 from tfviz.models.use import attention_weights

@@ -25,7 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
-from tfviz.attention import attention
+from tfviz.dense_attention import attention
 from tfviz.models.blocks import MultiHeadAttention
 
 
@@ -60,7 +60,7 @@ def heads(
     return attention(Q, K, V, pattern)  # each head divides by the root of its own width d_k
 
 
-def multi_head_attention(
+def multi_head_definition(
     X_q: Float[Tensor, "*batch Lq d"],
     X_k: Float[Tensor, "*batch Lk d"],
     X_v: Float[Tensor, "*batch Lk d"],

@@ -3,8 +3,8 @@
     Q = X W^q    K = X W^k    V = X W^v    attn(Q, K, V) = softmax(Q Kᵀ / √d_k) V
 
 Vaswani et al. 2017 (arXiv 1706.03762), section 3.2.1. The softmax runs over the allowed keys S_i of
-each query and a row without keys gives zeros: both are `tfviz.attention.attention`. This room adds
-the three projections, and what it takes to see why the scores are divided by √d_k.
+each query and a row without keys gives zeros: both are `tfviz.attention`. This room adds the three
+projections, and what it takes to see why the scores are divided by √d_k.
 
 >>> row_entropy(torch.tensor([0.5, 0.5, 0.0])).item() == torch.tensor(2.0).log().item()
 True
@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.attention import attention
+from tfviz.dense_attention import attention
 
 
 def self_attention(

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tfviz import _arguments
-from tfviz.attention import attention
+from tfviz.dense_attention import attention
 
 
 def lookup(

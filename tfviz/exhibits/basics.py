@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from tfviz import patterns
-from tfviz.attention import attention
-from tfviz.basics.additive_attention import Additive, additive_attention
+from tfviz.basics.additive_attention import Additive, bahdanau_attention
 from tfviz.basics.alrfou_auxiliary_losses import loss_weights
 from tfviz.basics.decoding_strategies import temperature
 from tfviz.basics.layer_norm_pre_post import layer_norm
@@ -17,6 +16,7 @@ from tfviz.basics.lm_objectives import prefix_lm
 from tfviz.basics.pointwise_mlp import gelu
 from tfviz.basics.soft_dictionary import lookup
 from tfviz.basics.token_embedding import embed
+from tfviz.dense_attention import attention
 from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, curve, drawn, mask, spread
 from tfviz.position.sinusoidal_pe import sinusoids
 
@@ -84,7 +84,7 @@ EXHIBITS = {
     ),
     "additive_attention": Exhibit(
         lambda: spread(
-            additive_attention(
+            bahdanau_attention(
                 drawn(N, 6, seed=2), drawn(N, 6), drawn(6, 6), drawn(6, 6), drawn(6)
             )[1]
         ),

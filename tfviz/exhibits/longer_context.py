@@ -9,9 +9,9 @@ from torch import Tensor
 
 from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, drawn, spread
 from tfviz.longer_context.act import halting
-from tfviz.longer_context.alibi import Alibi, alibi
+from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.compressive_transformer import mean_pool
-from tfviz.longer_context.da_transformer import da, rescale
+from tfviz.longer_context.da_transformer import DA, rescale
 from tfviz.longer_context.knn_lm import mixed, p_knn
 from tfviz.longer_context.memorizing_transformer import nearest_pairs
 from tfviz.longer_context.spalm import gated
@@ -107,11 +107,11 @@ def looped() -> Tensor:
 
 
 def rescaled(gpt: Gpt) -> dict[str, Any]:
-    return {"core": da(gpt.heads)}
+    return {"core": DA}
 
 
 def ramps(gpt: Gpt) -> dict[str, Any]:
-    return {"core": alibi(gpt.heads)}
+    return {"core": Alibi}
 
 
 NO_MEMORY = "on texts that do not follow one another its memory stays empty"

@@ -3,8 +3,8 @@
 import traitlets as t
 from torch import Tensor
 
-from tfviz.attention import attention
-from tfviz.basics.additive_attention import additive_attention
+from tfviz.basics.additive_attention import bahdanau_attention
+from tfviz.dense_attention import attention
 from tfviz.explorers.base import Explorer, Numbers, exact, given, knob, table
 
 SIZES = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
@@ -50,7 +50,7 @@ class AdditiveScores(Explorer):
         """α by the additive score and by the scaled dot product, as the library computes them."""
         s, H, W_a, U_a, v_a = map(exact, ([self.s], self.H, self.W_a, self.U_a, self.v_a))
         S, H = size * s, size * H
-        additive = additive_attention(S, H, W_a, U_a, self.sharpness * v_a)[1]
+        additive = bahdanau_attention(S, H, W_a, U_a, self.sharpness * v_a)[1]
         return additive[0], attention(S, H, H)[1][0]
 
     def numbers(self) -> Numbers:

@@ -5,7 +5,7 @@ from typing import Any
 import traitlets as t
 
 from tfviz import _arguments, patterns
-from tfviz.attention import attention
+from tfviz.dense_attention import attention
 from tfviz.explorers.base import Explorer, Numbers, exact, given, knob, own, table
 
 MOST_WORDS, MOST_WIDTH = 8, 4

@@ -14,10 +14,10 @@ const alone = (L, causal, block) =>
       const values = { sizes: sizes(L), block: [block], rest: [0] }[said] ?? said;
       all = all.flatMap((params) => values.map((value) => ({ ...params, [key]: value })));
     }
-    const rest = (p) => Math.floor((L - 1) / p.gap);
+    const rest = (p) => Math.floor((L - 1) / p.dilation);
     return all
       .map((p) => (name === "dilated" ? { ...p, radius: p.radius || rest(p) } : p))
-      .filter((p) => name !== "dilated" || p.radius * p.gap < L)
+      .filter((p) => name !== "dilated" || p.radius * p.dilation < L)
       .map((params) => ({ name, params }))
       .filter((spec) => fitsAt(spec, L));
   });

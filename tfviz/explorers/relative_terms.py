@@ -110,7 +110,9 @@ class RelativeTerms(Explorer):
             return {"shown": shaw.labels(self.L, self.L, self.k)}
         if self.view == "buckets":
             i = torch.arange(BUCKETED)
-            return {"shown": bucket(i[:, None] - i, self.buckets, self.far, future=self.future)}
+            return {
+                "shown": bucket(i[:, None] - i, self.buckets, self.far, bidirectional=self.future)
+            }
         if self.view == "terms":
             parts = four_terms(*map(exact, (self.Q, self.K, self.R, self.u, self.v)))
             total = (parts * torch.tensor(self.terms)[:, None, None]).sum(0)

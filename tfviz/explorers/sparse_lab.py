@@ -17,7 +17,7 @@ from sympy.printing.str import StrPrinter
 from tfviz import _arguments, patterns
 from tfviz.explorers.base import Explorer, Knob, Numbers, given, knob, own
 from tfviz.formula import hash_of, javascript
-from tfviz.patterns import LENGTH, Pattern
+from tfviz.patterns import LENGTH, Combined, Leaf, Pattern, PerHead, Table
 
 STACKS = {"A": ("left",), "B": ("right",), "AB": ("left", "right"), "BA": ("right", "left")}
 """What the layers use, from the lowest: A in every layer, or A and B in turn, …"""
@@ -43,7 +43,7 @@ class PatternTrait(t.TraitType):  # type: ignore[misc, unused-ignore]
 
 
 def has_heads(pattern: Pattern) -> bool:
-    return pattern.op == "heads" or any(has_heads(part) for part in pattern.parts)
+    return isinstance(pattern, PerHead) or any(has_heads(part) for part in pattern.parts)
 
 
 def _to_json(value: Pattern, widget: Any) -> Numbers:
@@ -352,19 +352,19 @@ def _body(expression: Any) -> str:
 
 def _control_rows(pattern: Pattern, inside: bool = False) -> float:
     """Height in rem of the controls of a pattern: its sliders, its menus, the joints between."""
-    if pattern.op == "not":
+    if isinstance(pattern, Combined) and pattern.op == "not":
         return 2.5 + _control_rows(pattern.parts[0])
-    if pattern.op:
+    if isinstance(pattern, Combined):
         return sum(_control_rows(part, True) for part in pattern.parts) + 2.5 * (
             len(pattern.parts) - 1 + inside
         )
-    sliders = [6.7 if isinstance(v, tuple) else 2.75 for v in pattern.values.values()]
-    return sum(sliders) + 2.5 * inside
+    values = pattern.values.values() if isinstance(pattern, Leaf) else ()
+    return sum(6.7 if isinstance(v, tuple) else 2.75 for v in values) + 2.5 * inside
 
 
 def _table_length(pattern: Any) -> int | None:
-    if getattr(pattern, "bits", None) is not None:
-        return int(pattern.bits.shape[-1])
+    if isinstance(pattern, Table):
+        return len(pattern.bits)
     parts = getattr(pattern, "parts", ())
     return next((n for part in parts if (n := _table_length(part))), None)
 

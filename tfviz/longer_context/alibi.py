@@ -15,7 +15,6 @@ causal; where keys after the query are seen, this library takes −m |i − j|.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,10 +22,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _arguments
-from tfviz._qkv import fused_attention
-from tfviz.attention import CAUSAL
+from tfviz import _arguments, _fused
 from tfviz.cores import Dense, Where, positions
+from tfviz.dense_attention import CAUSAL
 
 
 def slopes(h: int) -> Float[Tensor, "h"]:
@@ -83,16 +81,13 @@ class Alibi(Dense):
 
         In half precision far places would be rounded: there, and everywhere else, by the bias.
         """
-        at_once = where.pattern == CAUSAL and where.real is None and Q.shape[2] == K.shape[2]
-        if where.weights or not at_once or Q.dtype not in (torch.float32, torch.float64):
+        at_once = (
+            where.pattern == CAUSAL and where.attention_mask is None and Q.shape[2] == K.shape[2]
+        )
+        if where.need_weights or not at_once or Q.dtype not in (torch.float32, torch.float64):
             return super().attend(Q, K, V, where)
-        d, share = Q.shape[-1], Q.shape[1] > K.shape[1]
+        scale = Q.shape[-1] ** -0.5
         Q, K = with_places(Q, K, self.m)
         V = F.pad(V, (0, 1))  # the kernel wants all three as wide
-        out = fused_attention(Q, K, V, is_causal=True, scale=d**-0.5, enable_gqa=share)
+        out = _fused.attention(Q, K, V, causal=True, scale=scale)
         return out[..., :-1], None
-
-
-def alibi(h: int) -> Callable[[], Alibi]:
-    """What a model takes as `core`: it makes an Alibi for each layer."""
-    return lambda: Alibi(h)

@@ -30,15 +30,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _fused
 from tfviz.cores import Cache, outside_inference, same_texts
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent
 from tfviz.models.blocks import MultiHeadAttention, Seq
 from tfviz.models.gpt import GPT
-from tfviz.position.xl_relative import xl
+from tfviz.position.xl_relative import XL
 
 Compress = Callable[[Tensor, Any, int], Tensor]
 """f_c(old (b, n, d), usage (b, n), c) → (b, n/c, d)."""
@@ -141,7 +140,7 @@ class Compressive(Recurrent):
         return Queues(rows, squeezed, usage, left, left_usage, X)
 
 
-def compressive_transformer(
+def compressive_gpt(
     vocab: int, d: int, h: int, N: int, *, m: int, m_c: int, c: int,
     compress: Callable[[], Compress], **more: Any,
 ) -> GPT:  # fmt: skip
@@ -149,8 +148,8 @@ def compressive_transformer(
 
     They are made last: with one seed, all models begin alike, whatever their f_c.
     """
-    attend = partial(Compressive, m=m, m_c=m_c, c=c)
-    model = GPT(vocab, d, h, N, **{"core": xl(h, d // h), "attend": attend} | more)
+    options: dict[str, Any] = {"core": XL, "attend": partial(Compressive, m=m, m_c=m_c, c=c)}
+    model = GPT(vocab, d, h, N, **options | more)
     for module in model.modules():
         if isinstance(module, Compressive):
             module.squeeze_by(compress())
@@ -174,7 +173,7 @@ def content_attention(attend: MultiHeadAttention, X: Seq, rows: Seq) -> Seq:
     """What the rows of X find in `rows` by content alone, (b, L, d), by weights held fixed."""
     with held(attend):
         Q, K, V = attend.project(X, rows)
-    out = F.scaled_dot_product_attention(Q, K, V, enable_gqa=attend.h != attend.h_kv)
+    out = _fused.attention(Q, K, V)
     return out.transpose(1, 2).flatten(2)
 
 

@@ -15,7 +15,6 @@ weight of 0: a suppressed key keeps e⁰ = 1 in the softmax. Here α and β begi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -25,8 +24,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
-from tfviz.attention import attention
 from tfviz.cores import Dense, Where, positions
+from tfviz.dense_attention import attention
 
 
 def curve(i: Any, j: Any, *, alpha: Any, beta: Any) -> Any:
@@ -96,8 +95,3 @@ class DA(Dense):
 
     def scores(self, s: Tensor, where: Where) -> Tensor:
         return rescaled(s, self.alpha, self.beta)
-
-
-def da(h: int) -> Callable[[], DA]:
-    """What a model takes as `core`: it makes a DA for each layer."""
-    return lambda: DA(h)

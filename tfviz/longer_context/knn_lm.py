@@ -157,7 +157,9 @@ def exact(keys: np.ndarray, rows: int = 65_536) -> Search:
         _arguments.integer("k", k, 1, len(keys))
         d2, at = Q.new_full((len(Q), 0), torch.inf), torch.zeros(len(Q), 0, dtype=torch.long)
         for first in range(0, len(keys), rows):
-            part = torch.cdist(Q, torch.from_numpy(np.array(keys[first : first + rows]))).square()
+            near = torch.from_numpy(np.array(keys[first : first + rows]))
+            kind = torch.promote_types(Q.dtype, near.dtype)
+            part = torch.cdist(Q.to(kind), near.to(kind)).square()
             d2 = torch.cat([d2, part], 1)
             at = torch.cat([at, first + torch.arange(part.shape[1]).expand_as(part)], 1)
             d2, order = d2.topk(min(k, d2.shape[1]), largest=False)

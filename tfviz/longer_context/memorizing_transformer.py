@@ -29,7 +29,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.cores import CAUSAL, Dense, Make, Where, outside_inference, same_texts
+from tfviz.cores import CAUSAL, Dense, Make, Where, build, outside_inference, same_texts
 from tfviz.models.gpt import GPT
 from tfviz.position.t5_relative_bias import t5_bias
 
@@ -77,7 +77,11 @@ class Memorizing(nn.Module):
         self.m, self.window = (
             _arguments.integer(n, x, 0) for n, x in (("m", m), ("window", window))
         )
-        self.k, self.search, self.local = _arguments.integer("k", k, 1), search, local()
+        self.k, self.search, self.local = (
+            _arguments.integer("k", k, 1),
+            search,
+            build(local, d_head, h),
+        )
         self.tau = nn.Parameter(torch.full((h,), d_head**0.5))
         self.b = nn.Parameter(torch.zeros(h))
         if not isinstance(self.local, Dense) or type(self.local).turn is not Dense.turn:
@@ -87,7 +91,7 @@ class Memorizing(nn.Module):
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:
         shared = Q.shape[1] != K.shape[1]
-        if where.pattern != CAUSAL or where.crosses or where.real is not None or shared:
+        if where.pattern != CAUSAL or where.crosses or where.attention_mask is not None or shared:
             raise ValueError(
                 f"pattern = {where.pattern!r}; a memory is of one text, read from left to right: "
                 "call it with causal(), without padding, another sequence's keys, or shared heads"
@@ -115,7 +119,7 @@ class Memorizing(nn.Module):
         return out, A
 
 
-def memorizing_transformer(
+def memorizing_gpt(
     vocab: int, d: int, h: int, N: int, *, m: int, window: int, k: int = 32, layer: int = -2,
     search: Search = nearest_pairs, local: Make | None = None, **more: Any,
 ) -> GPT:  # fmt: skip
@@ -140,4 +144,4 @@ def remembering(model: nn.Module) -> Memorizing:
     for core in model.modules():
         if isinstance(core, Memorizing) and core.m:
             return core
-    raise ValueError("no core of this model has a memory; make it by memorizing_transformer, m > 0")
+    raise ValueError("no core of this model has a memory; make it by memorizing_gpt, m > 0")

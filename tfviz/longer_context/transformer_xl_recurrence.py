@@ -34,7 +34,7 @@ from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where, same_texts
 from tfviz.models.blocks import Memory, MultiHeadAttention, Seq, Tokens
 from tfviz.models.gpt import GPT
 from tfviz.patterns.pattern import Pattern
-from tfviz.position.xl_relative import xl
+from tfviz.position.xl_relative import XL
 from tfviz.training import Loss
 
 
@@ -54,10 +54,10 @@ class Recurrent(MultiHeadAttention):
     asks = False  # whether what is kept depends on A
 
     def attended(self, X: Seq, memory: Memory, where: Where) -> tuple[Tensor, Tensor | None]:
-        if where.crosses or where.real is not None:
+        if where.crosses or where.attention_mask is not None:
             raise ValueError(
-                "segments of one text have no padding and read no other sequence; leave out real "
-                "and memory"
+                "segments of one text have no padding and read no other sequence; leave out "
+                "attention_mask and memory"
             )
         past = self.past(where.state, X)  # (b, n, d), gets no gradient
         n = past.shape[1]
@@ -66,8 +66,8 @@ class Recurrent(MultiHeadAttention):
         Q, K, V = self.project(X, torch.cat([past, X], 1))  # n + L keys and values
         assert isinstance(self.core, Dense)
         before = (self.core.turn(K[:, :, :n], 0), V[:, :, :n])
-        weights = where.weights or self.asks
-        inside = Where(self.pattern, n, weights=weights, state=before)
+        weights = where.need_weights or self.asks
+        inside = Where(self.pattern, n, need_weights=weights, state=before)
         heads, A = self.core(Q, K[:, :, n:], V[:, :, n:], inside)
         if where.keep:
             where.keep(self.followed(where.state, X.detach(), A))
@@ -104,7 +104,8 @@ def _check_distances(pattern: Pattern, start: int, n: int, L: int) -> None:
 
 def transformer_xl(vocab: int, d: int, h: int, N: int, m: int, **more: Any) -> GPT:
     """A GPT whose attentions remember m rows, with relative positions unless `core` is another."""
-    return GPT(vocab, d, h, N, **{"core": xl(h, d // h), "attend": partial(Recurrent, m=m)} | more)
+    options: dict[str, Any] = {"core": XL, "attend": partial(Recurrent, m=m)}
+    return GPT(vocab, d, h, N, **options | more)
 
 
 def reach(N: int, m: int, L: int) -> int:

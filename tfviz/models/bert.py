@@ -1,30 +1,89 @@
 """BERT: an encoder alone. Devlin et al. 2018 (arXiv 1810.04805); no next-sentence prediction.
 
->>> t, real = torch.tensor([[3, 1, 4, 0]]), torch.tensor([[True, True, True, False]])
->>> BERT(vocab=11, d=8, h=2, N=1)(t, real).shape
+>>> t, attention_mask = torch.tensor([[3, 1, 4, 0]]), torch.tensor([[True, True, True, False]])
+>>> BERT(vocab=11, d=8, h=2, N=1)(t, attention_mask).shape
 torch.Size([1, 4, 11])
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tfviz.models.blocks import Embedding, Logits, Real, Stack, Tokens, post_norm
+from tfviz.cores import Dense, Make
+from tfviz.models.blocks import (
+    AttentionMask,
+    Block,
+    Embedding,
+    Layer,
+    Logits,
+    MultiHeadAttention,
+    Order,
+    Positions,
+    Project,
+    Stack,
+    Tokens,
+    alike,
+    post_norm,
+)
+from tfviz.patterns import Pattern
 
 
 class BERT(nn.Module):
-    """Logits of the token that belongs at every position, from both sides of it."""
+    """Logits of the token that belongs at every position, from both sides of it.
 
-    def __init__(self, vocab: int, d: int, h: int, N: int, positions: Any = None, **more: Any):
+    The options are those of `GPT`; here attention is full unless there is a pattern, and norms come
+    after the sum.
+    """
+
+    def __init__(
+        self,
+        vocab: int,
+        d: int,
+        h: int,
+        N: int,
+        *,
+        positions: Positions = None,
+        core: Make = Dense,
+        pattern: Pattern | None = None,
+        order: Order = post_norm,
+        h_kv: int | None = None,
+        d_ff: int | None = None,
+        phi: Callable[[], nn.Module] = nn.GELU,
+        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention,
+        project: Callable[[], Project] | None = None,
+        join: Callable[[], Layer] | None = None,
+        block: Callable[..., nn.Module] = Block,
+        layer: Callable[[int], dict[str, Any]] = alike,
+    ) -> None:
         super().__init__()
         self.embed, self.segment = Embedding(vocab, d, positions), nn.Embedding(2, d)
-        self.stack = Stack(N, d, h, **{"order": post_norm} | more)
+        self.stack = Stack(
+            N,
+            d,
+            h,
+            order,
+            block=block,
+            layer=layer,
+            core=core,
+            pattern=pattern,
+            h_kv=h_kv,
+            d_ff=d_ff,
+            phi=phi,
+            attend=attend,
+            project=project,
+            join=join,
+        )
         self.first_norm, self.last_norm = nn.LayerNorm(d), nn.LayerNorm(d)
         self.last, self.b = nn.Linear(d, d), nn.Parameter(torch.zeros(vocab))
 
-    def forward(self, t: Tokens, real: Real = None, segment: Tokens | int = 0) -> Logits:
+    def forward(
+        self, t: Tokens, attention_mask: AttentionMask = None, segment: Tokens | int = 0
+    ) -> Logits:
         X = self.first_norm(self.embed(t) + self.segment(torch.zeros_like(t) + segment))
-        H = F.gelu(self.last(self.stack(X, None, real)))
+        H = F.gelu(self.last(self.stack(X, None, attention_mask)))
         return self.last_norm(H) @ self.embed.weight.T + self.b

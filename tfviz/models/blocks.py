@@ -7,6 +7,8 @@ torch.Size([1, 5, 8])
 [8, 4, 4]
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -24,17 +26,21 @@ from tfviz.cores import (
     Kept,
     Make,
     Where,
+    build,
     levels,
     outside_inference,
     stored_before_cores,
 )
+from tfviz.patterns import Pattern
 
 Tokens = Int[Tensor, "b L"]
 Logits = Float[Tensor, "b L vocab"]
 Seq = Float[Tensor, "b L d"]
 Memory = Seq | None  # what an encoder made of the source
-Real = Bool[Tensor, "b Lk"] | None  # which keys are real; False at padding
+AttentionMask = Bool[Tensor, "b Lk"] | None  # True at tokens, False at padding
 Layer = Callable[[Tensor], Tensor]
+Order = Callable[..., Any]  # (X, F, LN) → Y, or a class of such modules, made from d
+Positions = Callable[[Int[Tensor, "L"]], Float[Tensor, "L d"]] | None
 Project = Callable[[Seq, Memory], tuple[Tensor, Tensor, Tensor]]
 
 
@@ -53,15 +59,23 @@ class MultiHeadAttention(nn.Module):
     """
 
     def __init__(
-        self, d: int, h: int, *, core: Make = Dense, pattern: Any = FULL, h_kv: int = 0,
-        project: Callable[[], Project] | None = None, join: Callable[[], Layer] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        d: int,
+        h: int,
+        *,
+        core: Make = Dense,
+        pattern: Pattern | None = None,
+        h_kv: int | None = None,
+        project: Callable[[], Project] | None = None,
+        join: Callable[[], Layer] | None = None,
+    ) -> None:
         super().__init__()
-        h, h_kv = integer("h", h, 1), integer("h_kv", h_kv or h, 1)
+        h = integer("h", h, 1)
+        h_kv = h if h_kv is None else integer("h_kv", h_kv, 1)
         if d % h or h % h_kv:
             raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
         self.h, self.h_kv, self.d_head = h, h_kv, d // h
-        self.pattern, self.core = pattern or FULL, core()  # which may be another mechanism
+        self.pattern, self.core = checked(pattern), build(core, self.d_head, h)
         self.widths = [d, h_kv * self.d_head, h_kv * self.d_head]  # of Q, K, V, from one product
         self.project: Project = project() if project else self._one_product
         if not project:
@@ -72,11 +86,19 @@ class MultiHeadAttention(nn.Module):
         self.watched, self.seen = False, cast(Seen | None, None)  # `watched` in `use` turns it on
         self.register_load_state_dict_pre_hook(stored_before_cores)
 
-    def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
+    def forward(
+        self,
+        X: Seq,
+        memory: Memory = None,
+        attention_mask: AttentionMask = None,
+        cache: Cache = None,
+    ) -> Seq:
         """X asks itself, or `memory` if there is one. With a cache, X is what comes after it."""
         kept, new = (cache or {}).get(self, Kept()), list[Any]()
         crosses, keep = memory is not None, None if cache is None else new.append
-        where = Where(self.pattern, kept.length, crosses, real, self.watched, kept.state, keep)
+        where = Where(
+            self.pattern, kept.length, crosses, attention_mask, self.watched, kept.state, keep
+        )
         heads, A = self.attended(X, memory, where)
         if self.watched:
             self.seen = Seen(A, heads)
@@ -110,6 +132,23 @@ class MultiHeadAttention(nn.Module):
         return self.W_o(heads.transpose(1, 2).flatten(2))
 
 
+def checked(pattern: Any) -> Pattern:
+    """The pattern, full attention for None. Raises TypeError for what is none, and says why."""
+    if pattern is None:
+        return FULL
+    if isinstance(pattern, Tensor):
+        raise TypeError("pattern is a tensor; make a pattern of a mask: tfviz.patterns.table(mask)")
+    if callable(pattern) and not isinstance(pattern, Pattern):
+        name = getattr(pattern, "__name__", type(pattern).__name__)
+        raise TypeError(f"pattern = {name} makes patterns; call it: pattern={name}(…)")
+    if not isinstance(pattern, Pattern):
+        raise TypeError(
+            f"pattern = {pattern!r} is a {type(pattern).__name__}; give one that tfviz.patterns "
+            "makes, e.g. pattern=patterns.causal()"
+        )
+    return pattern
+
+
 class FeedForward(nn.Sequential):
     """φ(X W_1 + b_1) W_2 + b_2: each row for itself."""
 
@@ -128,18 +167,26 @@ def post_norm(X: Tensor, F: Layer, LN: Layer) -> Tensor:
 class Block(nn.Module):
     """Self-attention, cross-attention if it `crosses`, feed-forward; each in a skip, by `order`.
 
-    An order with weights is a class of modules, made as order(d) for each of them.
+    An order with weights is a class of modules, made as order(d) for each of them. `attention` is
+    what `attend` takes: for MultiHeadAttention core, pattern, h_kv, project and join.
     """
 
     def __init__(
-        self, d: int, h: int, order: Any = pre_norm, *, crosses: bool = False, d_ff: int = 0,
+        self,
+        d: int,
+        h: int,
+        order: Order = pre_norm,
+        *,
+        crosses: bool = False,
+        d_ff: int | None = None,
         phi: Callable[[], nn.Module] = nn.GELU,
-        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention, **attention: Any,
-    ) -> None:  # fmt: skip
+        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention,
+        **attention: Any,
+    ) -> None:
         super().__init__()
         self.attend, self.order = attend(d, h, **attention), order
         self.cross = MultiHeadAttention(d, h, h_kv=self.attend.h_kv) if crosses else None
-        self.feed = FeedForward(d, d_ff or 4 * d, phi())
+        self.feed = FeedForward(d, 4 * d if d_ff is None else integer("d_ff", d_ff, 1), phi())
         self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(2 + crosses))
         if isinstance(order, nn.Module):
             raise TypeError("order is one module for all sublayers; give its class, made for each")
@@ -147,13 +194,24 @@ class Block(nn.Module):
         if isinstance(order, type):
             self.orders = nn.ModuleList(order(d) for _ in self.norms)
 
-    def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
-        """`real` is about the keys of the memory if there is one, else about X."""
-        own, cross = None if self.cross else real, self.cross
+    def forward(
+        self,
+        X: Seq,
+        memory: Memory = None,
+        attention_mask: AttentionMask = None,
+        cache: Cache = None,
+    ) -> Seq:
+        """`attention_mask` is about the keys of the memory if there is one, else about X."""
+        own, cross = None if self.cross else attention_mask, self.cross
         X = self.orders[0](X, lambda X: self.attend(X, None, own, cache), self.norms[0])
         if cross is not None:
-            X = self.orders[1](X, lambda X: cross(X, memory, real, cache), self.norms[1])
+            X = self.orders[1](X, lambda X: cross(X, memory, attention_mask, cache), self.norms[1])
         return self.orders[-1](X, self.feed, self.norms[-1])
+
+
+def alike(n: int) -> dict[str, Any]:
+    """No options of its own for block n."""
+    return {}
 
 
 class Stack(nn.Module):
@@ -163,10 +221,16 @@ class Stack(nn.Module):
     """
 
     def __init__(
-        self, N: int, d: int, h: int, order: Any = pre_norm, *,
+        self,
+        N: int,
+        d: int,
+        h: int,
+        order: Order = pre_norm,
+        *,
         block: Callable[..., nn.Module] = Block,
-        layer: Callable[[int], dict[str, Any]] = lambda n: {}, **more: Any,
-    ) -> None:  # fmt: skip
+        layer: Callable[[int], dict[str, Any]] = alike,
+        **more: Any,
+    ) -> None:
         super().__init__()
         layers = range(integer("N", N, 0))
         self.blocks = nn.ModuleList(block(d, h, order, **more | layer(n)) for n in layers)
@@ -182,9 +246,9 @@ class Stack(nn.Module):
 class Embedding(nn.Embedding):
     """scale · E[t_i] + p_i for the tokens t_i; `positions` gives the rows p_i for the places i."""
 
-    def __init__(self, vocab: int, d: int, positions: Any = None, scale: float = 1.0) -> None:
+    def __init__(self, vocab: int, d: int, positions: Positions = None, scale: float = 1.0) -> None:
         super().__init__(integer("vocab", vocab, 1), integer("d", d, 1))
-        self.positions, self.scale = positions, scale
+        self.positions, self.scale = encoding(positions), scale
         nn.init.normal_(self.weight, std=d**-0.5)
 
     def forward(self, t: Tokens, cache: Cache = None) -> Seq:
@@ -192,3 +256,19 @@ class Embedding(nn.Embedding):
         i = torch.arange(past, past + indices("t", t, 2).shape[1], device=t.device)
         X = self.scale * super().forward(t)
         return X if self.positions is None else X + self.positions(i).to(X.dtype)
+
+
+def encoding(positions: Any) -> Positions:
+    """What makes a row for each place, or None. Raises TypeError for a class, a core, a name."""
+    kind = positions if isinstance(positions, type) else type(positions)
+    name = kind.__name__
+    if issubclass(kind, Dense):
+        raise TypeError(f"positions = {name} acts inside of attention; give it as core={name}")
+    if isinstance(positions, type):
+        raise TypeError(f"positions = {name} is a class; give one that is made: {name}(…)")
+    if positions is not None and not callable(positions):
+        raise TypeError(
+            f"positions is a {name}; give what makes a row of d numbers for each place, e.g. "
+            "Sinusoidal(d) or Learned(max_length, d) of tfviz.position; rotary ones are core=Rope"
+        )
+    return positions

@@ -6,29 +6,87 @@
 torch.Size([1, 2, 11])
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Any
 
 from torch import nn
 
-from tfviz.models.blocks import Cache, Embedding, Logits, Real, Seq, Stack, Tokens, post_norm
-from tfviz.patterns import causal
+from tfviz.cores import Dense, Make
+from tfviz.models.blocks import (
+    AttentionMask,
+    Block,
+    Cache,
+    Embedding,
+    Layer,
+    Logits,
+    MultiHeadAttention,
+    Order,
+    Positions,
+    Project,
+    Seq,
+    Stack,
+    Tokens,
+    alike,
+    post_norm,
+)
+from tfviz.patterns import Pattern, causal
 
 
 class EncoderDecoder(nn.Module):
-    """Logits of the target's next token, from its tokens so far and the whole source."""
+    """Logits of the target's next token, from its tokens so far and the whole source.
 
-    def __init__(self, vocab: int, d: int, h: int, N: int, positions: Any = None, **more: Any):
+    The options are those of `GPT`, for encoder and decoder alike, but for the pattern: it is the
+    encoder's, full unless it is given; the decoder's is causal. Cross-attention is plain.
+    """
+
+    def __init__(
+        self,
+        vocab: int,
+        d: int,
+        h: int,
+        N: int,
+        *,
+        positions: Positions = None,
+        core: Make = Dense,
+        pattern: Pattern | None = None,
+        order: Order = post_norm,
+        h_kv: int | None = None,
+        d_ff: int | None = None,
+        phi: Callable[[], nn.Module] = nn.ReLU,
+        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention,
+        project: Callable[[], Project] | None = None,
+        join: Callable[[], Layer] | None = None,
+        block: Callable[..., nn.Module] = Block,
+        layer: Callable[[int], dict[str, Any]] = alike,
+    ) -> None:
         super().__init__()
-        options: dict[str, Any] = {"order": post_norm, "phi": nn.ReLU} | more
+        options: dict[str, Any] = {
+            "order": order,
+            "block": block,
+            "layer": layer,
+            "core": core,
+            "h_kv": h_kv,
+            "d_ff": d_ff,
+            "phi": phi,
+            "attend": attend,
+            "project": project,
+            "join": join,
+        }
         self.embed = Embedding(vocab, d, positions, scale=d**0.5)  # one table for source and target
-        self.encoder = Stack(N, d, h, **options)
+        self.encoder = Stack(N, d, h, pattern=pattern, **options)
         self.decoder = Stack(N, d, h, crosses=True, pattern=causal(), **options)
 
-    def encode(self, s: Tokens, real: Real = None) -> Seq:
-        return self.encoder(self.embed(s), None, real)
+    def encode(self, s: Tokens, attention_mask: AttentionMask = None) -> Seq:
+        return self.encoder(self.embed(s), None, attention_mask)
 
-    def decode(self, t: Tokens, memory: Seq, real: Real = None, cache: Cache = None) -> Logits:
-        return self.decoder(self.embed(t, cache), memory, real, cache) @ self.embed.weight.T
+    def decode(
+        self, t: Tokens, memory: Seq, attention_mask: AttentionMask = None, cache: Cache = None
+    ) -> Logits:
+        return (
+            self.decoder(self.embed(t, cache), memory, attention_mask, cache) @ self.embed.weight.T
+        )
 
-    def forward(self, s: Tokens, t: Tokens, real: Real = None) -> Logits:
-        return self.decode(t, self.encode(s, real), real)
+    def forward(self, s: Tokens, t: Tokens, attention_mask: AttentionMask = None) -> Logits:
+        return self.decode(t, self.encode(s, attention_mask), attention_mask)

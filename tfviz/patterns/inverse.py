@@ -25,14 +25,15 @@ from torch import Tensor
 
 from tfviz import _arguments
 from tfviz.patterns.families import causal as causal_
-from tfviz.patterns.pattern import FAMILIES, Pattern
+from tfviz.patterns.family import FAMILIES
+from tfviz.patterns.pattern import Pattern
 from tfviz.patterns.reach import spread
 
 SPACE: dict[str, list[tuple[str, dict[str, str | list[int]]]]] = {
     "open": [
         ("band", {"radius": "sizes"}),
-        ("dilated", {"radius": "sizes", "gap": [2, 4, 8]}),
-        ("dilated", {"radius": "rest", "gap": [2, 4, 8]}),
+        ("dilated", {"radius": "sizes", "dilation": [2, 4, 8]}),
+        ("dilated", {"radius": "rest", "dilation": [2, 4, 8]}),
         ("block_local", {"block": "sizes"}),
         ("block_window", {"block": "block", "window": [1]}),
         ("global_tokens", {"count": [1, 2]}),
@@ -50,7 +51,8 @@ SPACE: dict[str, list[tuple[str, dict[str, str | list[int]]]]] = {
     ],
 }
 """What is tried: families and the values of their parameters. `sizes` are 1, 2, 3, 4, 6, 8, 12, …
-below L; `block` is the block size of the budget, `rest` as many steps of the gap as there are."""
+below L; `block` is the block size of the budget, `rest` as many steps of the dilation as
+there are."""
 
 PREFER = ("keys", "hops", "blocks")
 RANDOM = ("random_keys", "random_blocks")
@@ -197,8 +199,8 @@ def singles(L: int, causal: bool, block: int) -> list[Pattern]:
         for chosen in itertools.product(*values):
             parameters: dict[str, Any] = dict(zip(choices, chosen, strict=True))
             if name == "dilated":
-                parameters["radius"] = parameters["radius"] or (L - 1) // parameters["gap"]
-                if parameters["radius"] * parameters["gap"] >= L:
+                parameters["radius"] = parameters["radius"] or (L - 1) // parameters["dilation"]
+                if parameters["radius"] * parameters["dilation"] >= L:
                     continue
             try:
                 pattern = FAMILIES[name](**parameters)
@@ -213,11 +215,11 @@ def singles(L: int, causal: bool, block: int) -> list[Pattern]:
 def _everything(L: int, causal: bool, block: int, keys: int, hops: int) -> Search:
     alone = singles(L, causal, block)
     bits = torch.stack([p.mask(L).tril() if causal else p.mask(L) for p in alone])
-    sure = bits & torch.tensor([_name(p) not in RANDOM for p in alone])[:, None, None]
+    sure = bits & torch.tensor([p.name not in RANDOM for p in alone])[:, None, None]
     pairs = [
         (a, b)
         for a, b in itertools.combinations(range(len(alone)), 2)
-        if _name(alone[a]) != _name(alone[b])
+        if alone[a].name != alone[b].name
     ]
     # the layers, each with its parts: one pattern, two together, two in turn
     tried: list[tuple[tuple[int, ...], ...]] = [((a,),) for a in range(len(alone))]
@@ -241,11 +243,6 @@ def _everything(L: int, causal: bool, block: int, keys: int, hops: int) -> Searc
                 )
     kept = tuple(sorted(found.values(), key=lambda f: f.numbers))
     return Search(L, causal, block, len(tried), kept)
-
-
-def _name(pattern: Pattern) -> str:
-    assert pattern.family
-    return pattern.family.name
 
 
 def _pattern(parts: list[Pattern], L: int, causal: bool) -> Pattern:

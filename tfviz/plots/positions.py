@@ -1,19 +1,19 @@
 """Positional encodings as pictures: what a place looks like, and what it does to the scores."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.cores import Dense
+from tfviz.cores import Dense, build
 from tfviz.plots.figure import Figure
 from tfviz.plots.inputs import as_weights
 from tfviz.plots.matrices import signed_map
 
-Encoding = Float[Tensor, "L d"] | nn.Module | Callable[[Tensor], Tensor]
+Encoding = Float[Tensor, "L d"] | nn.Module | type[Dense] | Callable[[Tensor], Tensor]
 """The rows themselves, or what makes them from the places 0, 1, …"""
 
 
@@ -36,8 +36,8 @@ def positions(
     * A table of relative positions is a tensor (distances, d) with the `distances` i − j of its
       rows: one row for each distance.
     * An encoding inside attention is a core, such as `Rope(16)`, `Alibi(4)` or `T5Bias(4)`, with
-      h heads of width d_head. The picture shows the scores of L equal queries and keys: what
-      differs in them is the work of the positions alone.
+      h heads of width d_head, or the class of one. The picture shows the scores of L equal queries
+      and keys: what differs in them is the work of the positions alone.
 
     `L` is needed unless the rows are given. Raises TypeError for anything else, ValueError for
     rows, distances or a length that do not fit.
@@ -47,6 +47,8 @@ def positions(
     'signed values, 8 rows (query i) by 8 col'
     """
     words: dict[str, Any] = {"title": title, "caption": caption, "alt": alt, "size": size}
+    if isinstance(encoding, type) and issubclass(encoding, Dense):
+        encoding = cast(Dense, build(encoding, d_head, h))
     if isinstance(encoding, Dense):
         if distances is not None:
             raise ValueError("distances name the rows of a table; a core has none: leave them out")

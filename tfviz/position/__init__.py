@@ -1,28 +1,22 @@
-"""Part II, positions: one file for each mechanism. Those inside attention are cores.
+"""Part II, positions: one module for each mechanism. Those inside attention are cores.
 
+>>> from tfviz.position import positions
 >>> i, j = positions(2, 3)
 >>> (i - j).tolist()
 [[1, 0, -1], [2, 1, 0]]
 """
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from tfviz.cores import Bias, positions
+    from tfviz.position.learned_pe import Learned, PositionedBlock, positions_in_every_layer
+    from tfviz.position.rope import Rope, halves_order, phasors, rotate, rotate_halves, rotation
+    from tfviz.position.shaw_relative import Shaw, shaw, shaw_attention
+    from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoid, sinusoids, wavelengths
+    from tfviz.position.t5_relative_bias import T5Bias, bucket, t5_bias
+    from tfviz.position.xl_relative import XL, four_terms, rel_shift, xl
+else:
+    from tfviz._door import lazy
 
-from tfviz.cores import Dense, positions
-
-__all__ = ["Bias", "positions"]
-
-
-class Bias(Dense):
-    """A score bias that is a plain function of the indices, such as `lambda i, j: -0.1 * (i - j)`.
-
-    It may return (Lq, Lk), or (h, Lq, Lk) where heads differ, and holds for every length.
-    """
-
-    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def bias(self, Q: Tensor, K: Tensor) -> Tensor:
-        return self.function(*positions(Q.shape[2], K.shape[2], Q.device)).to(Q.dtype)
+    __getattr__, __dir__, __all__ = lazy(__name__)

@@ -21,8 +21,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
-from tfviz.attention import attention
 from tfviz.cores import Dense, positions
+from tfviz.dense_attention import attention
 
 Table = Float[Tensor, "labels d_head"]
 

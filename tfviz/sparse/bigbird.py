@@ -25,10 +25,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from tfviz import _arguments, _qkv
-from tfviz.attention import attention
-from tfviz.sparse_attention import merged
-from tfviz.sparse_attention.merged import Call, Plan, freshened
-from tfviz.sparse_attention.rows import Gathered, Stepped
+from tfviz.dense_attention import attention
+from tfviz.sub_quadratic import merged
+from tfviz.sub_quadratic.merged import Call, Plan, freshened
+from tfviz.sub_quadratic.rows import Gathered, Stepped
 
 Lists: TypeAlias = tuple[tuple[int, ...], ...]
 """Blocks of keys, for every block of queries."""

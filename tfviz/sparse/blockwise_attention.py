@@ -22,11 +22,10 @@ from itertools import pairwise
 from math import sqrt
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from tfviz import _arguments, _qkv, patterns
+from tfviz import _arguments, _fused, _qkv, patterns
 from tfviz.patterns import Pattern
 
 
@@ -64,7 +63,7 @@ def blockwise_definition(
     return torch.cat(out)
 
 
-def blockwise_attention(
+def blockwise_self_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
     V: Float[Tensor, "b h L dv"],
@@ -88,7 +87,7 @@ def blockwise_attention(
         return blocks(X)[:, torch.arange(h)[:, None], order]  # block π_m(b) of head m
 
     q, k, v = (X.flatten(0, 1) for X in (blocks(Q), read(K), read(V)))  # (b·h, n, L/n, d)
-    out = F.scaled_dot_product_attention(q, k, v)
+    out = _fused.attention(q, k, v)
     return out.reshape(b, h, L, V.shape[-1])
 
 

@@ -32,10 +32,10 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from tfviz import _arguments, _qkv
-from tfviz.attention import attention
 from tfviz.cores import Where
-from tfviz.sparse_attention.merged import Call, Plan, attend, freshened
-from tfviz.sparse_attention.rows import Gathered, Stepped
+from tfviz.dense_attention import attention
+from tfviz.sub_quadratic.merged import Call, Plan, attend, freshened
+from tfviz.sub_quadratic.rows import Gathered, Stepped
 
 BLOCK, TOGETHER = 32, 4  # neighbours that gather their keys, and levels that go through the text
 

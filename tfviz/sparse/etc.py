@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, _qkv
-from tfviz.sparse_attention.loud import answer
+from tfviz.sub_quadratic.loud import answer
 
 C = 10_000.0
 

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, patterns
-from tfviz.attention import sparse_attention
+from tfviz.sub_quadratic import sparse_attention
 
 
 def keys(i: int, block: int, memory: int) -> range:

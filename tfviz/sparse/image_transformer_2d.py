@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tfviz import _arguments, _qkv, patterns
-from tfviz.attention import sparse_attention
+from tfviz.sub_quadratic import sparse_attention
 
 
 def generation_order(height: int, width: int, h_q: int, w_q: int) -> Int[Tensor, " L"]:

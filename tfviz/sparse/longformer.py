@@ -24,11 +24,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tfviz import _arguments, _fused, _qkv, patterns
-from tfviz.attention import attention
+from tfviz.dense_attention import attention
 from tfviz.patterns import Pattern
-from tfviz.sparse_attention import merged, plan
-from tfviz.sparse_attention.merged import Call, Plan
-from tfviz.sparse_attention.rows import Gathered, Stepped
+from tfviz.sub_quadratic import merged, plan
+from tfviz.sub_quadratic.merged import Call, Plan
+from tfviz.sub_quadratic.rows import Gathered, Stepped
 
 QKV: TypeAlias = tuple[
     Float[Tensor, "b h L d"], Float[Tensor, "b h L d"], Float[Tensor, "b h L dv"]
@@ -46,7 +46,9 @@ def reach(radii: Sequence[int], gaps: Sequence[int] | None = None) -> int:
 
 def window(radius: int, gap: int = 1) -> Pattern:
     """The keys on both sides, every gap-th token."""
-    return patterns.band(radius=radius) if gap == 1 else patterns.dilated(radius=radius, gap=gap)
+    return (
+        patterns.band(radius=radius) if gap == 1 else patterns.dilated(radius=radius, dilation=gap)
+    )
 
 
 def mask(

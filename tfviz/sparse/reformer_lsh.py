@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where
-from tfviz.sparse_attention.loud import NEVER, answer
+from tfviz.sub_quadratic.loud import NEVER, answer
 
 SELF = -1e5  # the score of a token with itself
 CACHE = 1 << 17  # numbers that are worked on at a time
@@ -131,7 +131,7 @@ def lsh_attention(
     buckets, the first chunk reads the last one, pairs count as often as they meet, and scores are
     not divided by √d. That is no softmax over a union.
     """
-    _qkv.check(Q, Q, V, self_attention=True)
+    _qkv.check(Q, Q, V, self_attention=True, reads_values=True)
     found, (b, h, L, _) = order(Q, R, chunk), Q.shape
     heads = max(1, AT_ONCE // (2 * chunk * L))
     parts = (x.flatten(0, 1).split(heads) for x in (Q, F.normalize(Q, dim=-1), V, *found))

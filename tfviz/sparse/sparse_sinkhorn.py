@@ -116,7 +116,7 @@ def sinkhorn_attention(
     causal: bool = False,
 ) -> Float[Tensor, "*b L dv"]:
     """The same block by block, in O(L²d/n) for the attention and O(n L d) for the soft sort."""
-    _qkv.check(Q, K, V, self_attention=True)
+    _qkv.check(Q, K, V, self_attention=True, reads_values=True)
     n = P.shape[-1]
     q, k, v = (cut(X, n) for X in (Q, K, V))
 

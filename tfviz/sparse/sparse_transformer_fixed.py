@@ -21,8 +21,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, patterns
-from tfviz.attention import sparse_attention
 from tfviz.patterns import Pattern
+from tfviz.sub_quadratic import sparse_attention
 
 
 def factors(block: int, summary: int = 1) -> tuple[Pattern, Pattern]:

@@ -1,9 +1,10 @@
 """What experiments have left behind: results, and models that were really trained.
 
-Those who show it need not know how it was made; that is `tfviz.experiments`.
+Those who show it need not know how it was made; that is `tfviz_lab`, the package above this one in
+the same distribution. Its folder of results is read here as data, and nothing of it is imported.
 
 >>> load("rotary")["provenance"]["command"]
-'python -m tfviz.experiments rotary'
+'python -m tfviz_lab rotary'
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parents[1] / "experiments" / "results"
+RESULTS = Path(__file__).parents[2] / "tfviz_lab" / "results"
 
 
 def load(name: str) -> dict[str, Any]:
@@ -21,8 +22,7 @@ def load(name: str) -> dict[str, Any]:
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in RESULTS.glob("*.json"))) or "none"
         raise FileNotFoundError(
-            f"no stored result {name!r} (stored: {known}); make it with "
-            f"python -m tfviz.experiments {name}"
+            f"no stored result {name!r} (stored: {known}); make it with python -m tfviz_lab {name}"
         )
     result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return result

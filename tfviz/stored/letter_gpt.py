@@ -1,6 +1,6 @@
 """A small GPT that reads letters: how it is built and kept, and the one that was trained.
 
-`tfviz.experiments.head_ablation` trains it and measures its heads.
+`tfviz_lab.head_ablation` trains it and measures its heads.
 
 >>> model = trained()
 >>> of_text(model, "the cat sat").shape  # layers, heads, queries, keys
@@ -27,7 +27,9 @@ GPT_WIDTH, GPT_HEADS, GPT_LAYERS, GPT_LENGTH = 48, 4, 2, 40
 def gpt() -> GPT:
     """Not yet trained."""
     positions = Sinusoidal(GPT_WIDTH, scale=0.5)
-    return GPT(len(ALPHABET), GPT_WIDTH, GPT_HEADS, GPT_LAYERS, positions, d_ff=2 * GPT_WIDTH)
+    return GPT(
+        len(ALPHABET), GPT_WIDTH, GPT_HEADS, GPT_LAYERS, positions=positions, d_ff=2 * GPT_WIDTH
+    )
 
 
 def pack(model: nn.Module) -> str:

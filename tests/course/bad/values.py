@@ -116,12 +116,12 @@ def patched_library(hand_in: HandIn) -> None:
     hand_in.answer(
         "ex-attention-loops",
         """\
-        import tfviz.attention
+        import tfviz.dense_attention
 
         def my_attention(Q, K, V, allowed=None):
             return torch.zeros(len(Q), V.shape[1]), torch.zeros(len(Q), len(K))
 
-        attention = tfviz.attention.attention = my_attention
+        attention = tfviz.dense_attention.attention = my_attention
         A, Z = torch.zeros(6, 6), torch.zeros(6, 2)
         """,
     )
@@ -616,7 +616,7 @@ def calls_another_function_of_the_library(hand_in: HandIn) -> None:
     """Answers by a function of the library that itself needs the one that is asked for."""
     hand_in.answer(
         "ex-attention-loops",
-        "from tfviz.basics.multi_head_attention import multi_head_attention as many\n"
+        "from tfviz.basics.multi_head_attention import multi_head_definition as many\n"
         "def my_attention(Q, K, V, allowed):\n"
         "    d, v = Q.shape[1], V.shape[1]\n"
         "    eye = [torch.eye(n)[None] for n in (d, K.shape[1], v)]\n"
@@ -630,7 +630,7 @@ def loads_the_library_again(hand_in: HandIn) -> None:
     hand_in.answer(
         "ex-attention-loops",
         "import importlib.util as util\n"
-        "found = util.find_spec('tfviz.attention')\n"
+        "found = util.find_spec('tfviz.dense_attention')\n"
         "again = util.module_from_spec(found)\n"
         "found.loader.exec_module(again)\n"
         "def my_attention(Q, K, V, allowed):\n    return again.attention(Q, K, V, allowed)\n",

@@ -1,0 +1,86 @@
+"""Small real experiments whose results are stored, with where they come from.
+
+    python -m tfviz_lab               whatever is not up to date, on all processors
+    python -m tfviz_lab digits        only this one, → results/digits.json
+    load("digits")                    what a lesson plots
+
+Each module that has `runs` is an experiment; `compare` trains one model with each of several
+mechanisms. `runner` does the work and says what the module of an experiment must hold. A result is
+JSON: what was measured, the settings, and a provenance with seeds, steps, versions and seconds, so
+that a reader can tell a number from a wish and make it again.
+"""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from tfviz import stored
+from tfviz._files import written_whole
+from tfviz.stored import load
+from tfviz_lab.records import packed
+
+__all__ = ["commit_of", "load", "provenance", "store", "write"]
+
+
+def provenance(
+    command: str, seeds: Sequence[int], steps: int, seconds: float, packages: Sequence[str]
+) -> dict[str, Any]:
+    """Where a result comes from; `packages` are the ones whose version may change it."""
+    return {
+        "command": command,
+        "seeds": list(seeds),
+        "steps": steps,
+        "seconds": round(seconds, 1),
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit_of(),
+        "versions": {"python": platform.python_version()} | {p: _version(p) for p in packages},
+    }
+
+
+def store(name: str, result: dict[str, Any]) -> Path:
+    """Write results/<name>.json. Raises ValueError without a provenance."""
+    if not {"seeds", "steps", "seconds", "versions"} <= set(result.get("provenance", {})):
+        raise ValueError(f"result {name!r} has no full provenance; add provenance(…)")
+    path = stored.RESULTS / f"{name}.json"
+    write(path, result)
+    return path
+
+
+def write(path: Path, result: dict[str, Any]) -> None:
+    """As JSON, whole or not at all. Raises ValueError for NaN and infinity, which JSON has not."""
+    with written_whole(path) as file:
+        file.write(f"{packed(result)}\n".encode())
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def commit_of() -> str | None:
+    """The commit of the source tree, with a + if code was changed; None outside a clone.
+
+    Stored results may change: making them is what changes them.
+    """
+    git = ["git", "-C", str(Path(__file__).parents[1])]
+    code = ["tfviz", "tfviz_lab", ":(exclude)tfviz_lab/results"]
+    try:
+        head = subprocess.run(
+            [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+        )
+        state = subprocess.run(
+            [*git, "status", "--porcelain", "--", *code], capture_output=True, text=True
+        )
+    except OSError:
+        return None
+    if head.returncode:
+        return None
+    return head.stdout.strip() + ("+" if state.stdout else "")

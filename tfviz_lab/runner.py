@@ -1,0 +1,487 @@
+"""Experiments run by run, on all processors of this machine or on any Dask scheduler.
+
+    python -m tfviz_lab                               all, on this machine
+    python -m tfviz_lab digits --workers 4            one of them, with four processes
+    python -m tfviz_lab --scheduler tcp://host:8786   on the workers of that scheduler
+    python -m tfviz_lab --list                        what is done, and what is to do
+
+A module of `tfviz_lab` is an experiment if it has
+
+    runs() -> list[Run]                      what is to be measured
+    measure(config, seed) -> dict            one run; plain JSON
+    collect(done) -> dict                    all of them as the lesson wants them
+
+Each run has a file, results/runs/<experiment>/<run>.json, written when it ends: who interrupts
+loses the runs under way, no more. When all are there, they go into the record of the experiment,
+results/records/<experiment>.json, which comes with the repository, and from it into what lessons
+read. Who adds a run makes that one alone.
+
+A result is kept until the key of its run changes: a hash of its configuration, its seed and the
+code that it executes (`keys`). A change of code that changes no number is proven, not trained
+again (`proofs`):
+
+    python -m tfviz_lab --prove                       adopts the new keys where it can
+
+    extrapolation       40 of 60 runs up to date, 20 stale: models/blocks.py (Block.forward) since
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import logging
+import os
+import pkgutil
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+import tfviz_lab
+from tfviz import stored
+from tfviz_lab import commit_of, keys, proofs, provenance, records, store, write
+from tfviz_lab.records import Done, label
+
+SHOWN = 5
+"""So many pieces of code that changed are named in one line."""
+
+CONFIGURED = "its configuration changed since"
+
+PATIENCE = 30
+"""Seconds until a scheduler that does not answer, or has no workers, is given up."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One thing to be measured: `measure(config, seed)`. Names and seeds together are unique.
+
+    `of` names code that `measure` finds in another way than by its name: modules of tfviz, or names
+    in them, as "tfviz.longer_context.alibi:alibi".
+    """
+
+    name: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    of: tuple[str, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """What is kept of it beside its result."""
+        return {"name": self.name, "config": dict(self.config), "seed": self.seed}
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A run of an experiment's module, the code that it executes, and the key of its result."""
+
+    module: str
+    run: Run
+    pieces: Mapping[str, str]
+    key: str
+
+    @property
+    def experiment(self) -> str:
+        return self.module.rpartition(".")[2]
+
+    @property
+    def path(self) -> Path:
+        slug = re.sub(r"[^a-z0-9]+", "-", self.run.name.lower()).strip("-")
+        return stored.RESULTS / "runs" / self.experiment / f"{slug}-{self.run.seed}.json"
+
+    def done(self) -> Done | None:
+        """What its own file holds, if it is of this configuration and this code."""
+        try:
+            found: Done = json.loads(self.path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        return found if found.get("key") == self.key else None
+
+
+class OtherCodeError(RuntimeError):
+    """A worker has another version of the experiment than who asked it."""
+
+
+# --- what is to be done ---------------------------------------------------------------------------
+
+
+def all_experiments() -> list[str]:
+    """The names of the modules that have runs."""
+    names = [m.name for m in pkgutil.iter_modules(tfviz_lab.__path__)]
+    modules = [importlib.import_module(f"{tfviz_lab.__name__}.{name}") for name in names]
+    return [name for name, m in zip(names, modules, strict=True) if hasattr(m, "runs")]
+
+
+def tasks(module: ModuleType) -> list[Task]:
+    """Every run of an experiment. Raises ValueError if two would share a file."""
+    source, found = keys.Source(), list[Task]()
+    for run in module.runs():
+        pieces = source.pieces(module, run.config, run.of)
+        found.append(Task(module.__name__, run, pieces, _key(run, pieces)))
+    paths: dict[Path, Run] = {}
+    for task in found:
+        if task.path in paths:
+            raise ValueError(
+                f"runs {paths[task.path].name!r} and {task.run.name!r} of {module.__name__} share "
+                f"the file {task.path.name}; give them different names or seeds"
+            )
+        paths[task.path] = task.run
+    return found
+
+
+def _key(run: Run, pieces: Mapping[str, str]) -> str:
+    what = [run.name, dict(run.config), run.seed, sorted(keys.anywhere(pieces).values())]
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+
+
+# --- what is stale --------------------------------------------------------------------------------
+
+
+def kept(found: Sequence[Task]) -> dict[Task, Done]:
+    """The results that are up to date: from the file of the run, or from the record."""
+    recorded = records.by_label(records.load(found[0].experiment)) if found else {}
+    results = dict[Task, Done]()
+    for task in found:
+        done = recorded.get(label(task.run))
+        if done is None or done["key"] != task.key:
+            done = task.done()
+        if done is not None:
+            results[task] = done
+    return results
+
+
+def stale(module: ModuleType, found: Sequence[Task] | None = None) -> dict[Task, str]:
+    """The runs whose recorded result is not of this configuration and this code, and why."""
+    found = tasks(module) if found is None else found
+    record = records.load(found[0].experiment) if found else None
+    if record is None:
+        return dict.fromkeys(found, "not stored")
+    made, reasons = records.by_label(record), dict[Task, str]()
+    for task in found:
+        done = made.get(label(task.run))
+        if done is None:
+            reasons[task] = "not among the runs that are stored"
+        elif done["run"]["config"] != json.loads(json.dumps(dict(task.run.config))):
+            reasons[task] = CONFIGURED
+        elif done["key"] != task.key:
+            reasons[task] = _difference(changed(task, record))
+    return reasons
+
+
+def changed(task: Task, record: records.Record) -> frozenset[str]:
+    """The pieces of code that a stale run executes now and that are not those of the record."""
+    known = set(keys.anywhere(record["code"]).values())
+    new = frozenset(piece for piece, x in keys.anywhere(task.pieces).items() if x not in known)
+    return new or frozenset(task.pieces)  # it executes less than it did: nothing of it is certain
+
+
+def _difference(pieces: frozenset[str]) -> str:
+    """Pieces by file: "models/blocks.py (Block.forward, Stack), attention.py (_mask) since"."""
+    shown = [piece.partition(":") for piece in sorted(pieces)[:SHOWN]]
+    names = dict[str, list[str]]()
+    for module, _, name in shown:
+        file = f"{module.replace('.', '/')}.py".removeprefix("tfviz/")
+        names.setdefault(file, []).append(name)
+    some = ", ".join(f"{file} ({', '.join(parts)})" for file, parts in names.items())
+    more = f" and {len(pieces) - SHOWN} more" if len(pieces) > SHOWN else ""
+    return f"{some}{more} since"
+
+
+# --- one run --------------------------------------------------------------------------------------
+
+
+def execute(task: Task) -> Done:
+    """Measure: here, or on a worker anywhere. On one thread, for the last digits' sake.
+
+    Raises OtherCodeError if the code here is not that of who asked, ValueError if the result is not
+    JSON.
+    """
+    module = importlib.import_module(task.module)
+    if _key(task.run, keys.Source().pieces(module, task.run.config, task.run.of)) != task.key:
+        raise OtherCodeError(
+            f"{task.module} is another version here than where {task.run.name!r} was asked for; "
+            "bring the workers to the same state of tfviz and start them again"
+        )
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # a second one changes the order of sums
+    try:
+        begun = time.perf_counter()
+        result = module.measure(dict(task.run.config), task.run.seed)
+        seconds = time.perf_counter() - begun
+    finally:
+        torch.set_num_threads(threads)
+    try:
+        result = json.loads(json.dumps(result, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"the result of {task.run.name!r}, seed {task.run.seed}, is not plain JSON ({error}); "
+            "return numbers that are finite, strings, lists and dicts"
+        ) from None
+    made = provenance(
+        f"python -m tfviz_lab {task.experiment}",
+        [task.run.seed],
+        int(task.run.config.get("steps", 0)),
+        seconds,
+        getattr(module, "PACKAGES", ["torch"]),
+    )
+    return {"run": task.run.told(), "key": task.key, "result": result, "provenance": made}
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+def perform(
+    wanted: Sequence[Task],
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    tell: Callable[[str], None] = print,
+) -> dict[Task, BaseException]:
+    """Execute these runs and store the result of each as soon as it is there; those that failed.
+
+    `scheduler` is the address of a Dask scheduler; without one there are `workers` processes on
+    this machine, by default one for each processor. workers = 0: here, one after the other.
+    """
+    failed: dict[Task, BaseException] = {}
+    if not wanted:
+        return failed
+    with _executor(min(workers, len(wanted)) if workers else workers, scheduler) as finished:
+        for n, (task, outcome) in enumerate(finished(wanted), start=1):
+            label = f"[{n}/{len(wanted)}] {task.experiment}: {task.run.name}, seed {task.run.seed}"
+            if isinstance(outcome, BaseException):
+                failed[task] = outcome
+                tell(f"{label}  FAILED: {type(outcome).__name__}: {outcome}")
+            else:
+                write(task.path, outcome)
+                tell(f"{label}  {outcome['provenance']['seconds']} s")
+    return failed
+
+
+Finished = Callable[[Sequence[Task]], Iterable[tuple[Task, Done | BaseException]]]
+
+
+@contextmanager
+def _executor(workers: int | None, scheduler: str | None) -> Iterator[Finished]:
+    """What takes tasks and gives them back with their outcome, in the order in which they end."""
+    if workers == 0 and scheduler is None:
+        yield lambda wanted: ((task, _outcome(task)) for task in wanted)
+        return
+    try:
+        from distributed import Client, LocalCluster, as_completed
+    except ImportError:
+        raise ModuleNotFoundError(
+            "Dask runs the experiments in parallel and is not installed; "
+            "pip install 'tfviz[experiments]', or choose --workers 0 for one after the other"
+        ) from None
+    with ExitStack() as stack:
+        if scheduler is None:
+            count = workers or os.cpu_count() or 1
+            cluster: Any = LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,  # what fails is told by `perform`
+            )
+            client = stack.enter_context(Client(stack.enter_context(cluster)))
+        else:
+            try:
+                client = stack.enter_context(Client(scheduler, timeout=f"{PATIENCE} s"))
+                client.wait_for_workers(1, timeout=PATIENCE)
+            except (OSError, ValueError) as error:
+                raise ConnectionError(
+                    f"no Dask scheduler with workers answers at {scheduler!r} ({error}); start one "
+                    "with `dask scheduler`, workers with `dask worker ADDRESS`, and give the "
+                    "ADDRESS that it prints"
+                ) from None
+
+        def finished(wanted: Sequence[Task]) -> Iterator[tuple[Task, Done | BaseException]]:
+            futures = {client.submit(execute, task, pure=False): task for task in wanted}
+            for future in as_completed(futures):
+                error = future.exception()
+                yield futures[future], future.result() if error is None else error
+                future.release()
+
+        yield finished
+
+
+def _outcome(task: Task) -> Done | BaseException:
+    try:
+        return execute(task)
+    except Exception as error:
+        return error
+
+
+def collected(module: ModuleType) -> Path:
+    """Store the record of an experiment and what lessons read. All of its runs must be there."""
+    found = tasks(module)
+    results = kept(found)
+    missing = len(found) - len(results)
+    if missing:
+        raise ValueError(
+            f"{missing} of {len(found)} runs of {module.__name__} are missing or out of date; "
+            f"make them with python -m tfviz_lab {found[0].experiment}"
+        )
+    done = [results[task] for task in found]
+    before = records.load(found[0].experiment) or {"runs": [], "witnesses": {}, "proofs": []}
+    old = {name: x["result"] for name, x in records.by_label(before).items()}
+    kept_as_it_was = {label(x["run"]) for x in done if old.get(label(x["run"])) == x["result"]}
+    witnesses = {name: x for name, x in before["witnesses"].items() if name in kept_as_it_was}
+    record = {**before, "code": _code(found), "runs": done, "witnesses": witnesses}
+    records.store(found[0].experiment, record)
+    return store(found[0].experiment, whole(module, done))
+
+
+def whole(module: ModuleType, done: Sequence[Done]) -> dict[str, Any]:
+    """What lessons read, from all runs."""
+    return {**module.collect(json.loads(json.dumps(done))), "provenance": summary(done)}
+
+
+def _code(found: Sequence[Task]) -> dict[str, str]:
+    return dict(sorted({piece: x for task in found for piece, x in task.pieces.items()}.items()))
+
+
+def prove(module: ModuleType, tell: Callable[[str], None] = print) -> bool:
+    """Adopt the keys of today where it can be shown that no number changed; False if some are left.
+
+    What was never made, or with another configuration, cannot be proven.
+    """
+    found = tasks(module)
+    record = records.load(found[0].experiment) if found else None
+    if record is None:
+        tell(f"{module.__name__}: nothing is stored")
+        return False
+    reasons, made = stale(module, found), records.by_label(record)
+    recorded = [task for task in found if label(task.run) in made]
+    wanted = [task for task in recorded if reasons.get(task, CONFIGURED) != CONFIGURED]
+    differences = {task: changed(task, record) for task in wanted}
+    proven = proofs.attempt(module, record, differences, execute, tell) if wanted else frozenset()
+    adopted = [task for task in wanted if differences[task] <= proven]
+    commit = commit_of() or "+"
+    for task in adopted:
+        made[label(task.run)]["key"] = task.key
+        if not commit.endswith("+"):
+            made[label(task.run)]["provenance"]["proven at"] = commit
+    if adopted:
+        fresh = _code([task for task in recorded if task in adopted or task not in reasons])
+        left = {} if len(adopted) == len(reasons) else record["code"]
+        record["code"] = dict(sorted({**left, **fresh}.items()))
+        records.store(found[0].experiment, record)
+    if len(adopted) < len(reasons):
+        tell(f"{module.__name__}: {len(reasons) - len(adopted)} runs are to be made")
+    return len(adopted) == len(reasons)
+
+
+def summary(done: Sequence[Done]) -> dict[str, Any]:
+    """The provenance of several runs as one: all seeds, most steps, the sum of the seconds.
+
+    Where runs were made at different commits, on different days or with different versions, all are
+    named, in a list.
+    """
+    made = [x["provenance"] for x in done]
+    versions = {name: _one([p["versions"].get(name) for p in made]) for name in made[0]["versions"]}
+    return {
+        "command": made[0]["command"],
+        "seeds": sorted({seed for p in made for seed in p["seeds"]}),
+        "steps": max(p["steps"] for p in made),
+        "seconds": round(sum(p["seconds"] for p in made), 1),
+        "date": max(p["date"] for p in made),
+        "commit": _one([p["commit"] for p in made]),
+        "versions": versions,
+    }
+
+
+def _one(values: Sequence[Any]) -> Any:
+    distinct = sorted(set(values), key=str)
+    return distinct[0] if len(distinct) == 1 else distinct
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`python -m tfviz_lab`; the exit code: 0, 1 if runs failed, 130 after an interrupt."""
+    names = all_experiments()
+    parser = argparse.ArgumentParser(
+        prog="python -m tfviz_lab",
+        description="Run what is not up to date, store each result, collect them for the lessons.",
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; none: all"
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler elsewhere")
+    where.add_argument("--workers", type=int, help="processes here; 0: none, one after the other")
+    parser.add_argument("--again", action="store_true", help="also what is up to date")
+    parser.add_argument("--list", action="store_true", help="only say what there is to do")
+    parser.add_argument(
+        "--prove",
+        action="store_true",
+        help="show by a few runs that a change of code changed no number, and keep the results",
+    )
+    options = parser.parse_args(arguments)
+    if unknown := set(options.names) - set(names):
+        parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    if options.workers is not None and options.workers < 0:
+        parser.error(f"--workers {options.workers}; choose 0 or more")
+    modules = [
+        importlib.import_module(f"{tfviz_lab.__name__}.{name}") for name in options.names or names
+    ]
+    return run_all(modules, options)
+
+
+def run_all(modules: Sequence[ModuleType], options: argparse.Namespace) -> int:
+    """What `main` does once it knows the modules."""
+    todo, outdated = dict[ModuleType, list[Task]](), dict[ModuleType, bool]()
+    for module in modules:
+        found = tasks(module)
+        reasons, here = stale(module, found), kept(found)
+        why = [reason for task, reason in reasons.items() if task not in here]
+        missing = [task for task in found if options.again or task not in here]
+        file = stored.RESULTS / f"{module.__name__.rpartition('.')[2]}.json"
+        outdated[module], todo[module] = bool(reasons) or not file.exists(), missing
+        line = f"{len(found) - len(why)} of {len(found)} runs up to date"
+        for reason, count in Counter(why).items():
+            line += f", {count} {reason if reason == 'not stored' else f'stale: {reason}'}"
+        print(f"{module.__name__.rpartition('.')[2]:24} {line}", flush=True)
+    if options.list:
+        return 0
+    if options.prove:
+        failed_proofs = [
+            module.__name__.rpartition(".")[2]
+            for module in modules
+            if not prove(module, lambda line: print(line, flush=True))
+        ]
+        if failed_proofs:
+            names = " ".join(failed_proofs)
+            print(f"not proven; python -m tfviz_lab {names}  makes them", file=sys.stderr)
+        return 1 if failed_proofs else 0
+    wanted = [task for missing in todo.values() for task in missing]
+    try:
+        failed = perform(
+            wanted,
+            workers=options.workers,
+            scheduler=options.scheduler,
+            tell=lambda line: print(line, flush=True),
+        )
+    except KeyboardInterrupt:
+        left = sum(task.done() is None for task in wanted)
+        print(f"\ninterrupted, {left} runs to do; the same command goes on", file=sys.stderr)
+        return 130
+    except (ConnectionError, ModuleNotFoundError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    for module, tried in todo.items():
+        if not any(task in failed for task in tried) and (tried or outdated[module]):
+            print(f"wrote {collected(module).name}", flush=True)
+    if failed:
+        print(f"{len(failed)} of {len(wanted)} runs failed", file=sys.stderr)
+    return 1 if failed else 0
