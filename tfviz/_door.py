@@ -20,6 +20,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
+BESIDE = {"compare": "tfviz_lab.compare"}
+"""What people look for here and find in the package beside this one."""
+
 NameGetter = Callable[[str], Any]
 
 
@@ -63,6 +66,9 @@ def home(name: str) -> tuple[str, str] | None:
     Capital letters do not matter, so that people find `Rope` by "rope".
     """
     from importlib.util import find_spec
+
+    if name in BESIDE:
+        return BESIDE[name], name
 
     root = __name__.partition(".")[0]
     for info in iter_modules(sys.modules[root].__path__, f"{root}."):

@@ -94,9 +94,7 @@ class Where:
     pattern: Pattern = FULL
     start: int = 0
     crosses: bool = False
-    attention_mask: Bool[Tensor, "b Lk"] | None = (
-        None  # False at padding; of all keys, the kept ones too
-    )
+    attention_mask: Bool[Tensor, "b Lk"] | None = None  # False at padding; of the kept keys, too
     need_weights: bool = False  # somebody wants to see A
     state: Any = None  # what the core kept in the call before; None at first
     keep: Callable[[Any], None] | None = None  # takes the state for the next call; None: no next

@@ -160,7 +160,9 @@ export default tf.explorer({
     const question = app.ask({
       name: "keys",
       question: "64 tokens, causal, two hops: how few keys in a row do the patterns here need?",
-      number: { unit: "keys", near: 0 },
+      number: {},
+      unit: "keys",
+      near: 0,
       truth: ({ best }) => best[0],
       then: { L: 64, causal: true, max_keys: 32, max_hops: 2, prefer: "keys" },
       because:

@@ -7,6 +7,8 @@ torch.Size([1, 5, 8])
 [8, 4, 4]
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast

@@ -6,6 +6,8 @@
 torch.Size([1, 2, 11])
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

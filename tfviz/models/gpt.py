@@ -5,6 +5,8 @@
 torch.Size([1, 3, 11])
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
