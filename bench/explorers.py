@@ -23,7 +23,6 @@ from typing import Any
 
 import chrome
 from browser.explorer_site import served, write_site
-from explorer_examples import EXAMPLES
 from playwright.sync_api import sync_playwright
 
 from tfviz import patterns as P
@@ -33,8 +32,8 @@ from tfviz.explorers.base import kit
 CASES = {
     "strided | fixed": (P.strided(stride=8), P.fixed(block=16, summary=2)),
     "Longformer | Big Bird": (
-        P.longformer(radius=16, count=2),
-        P.bigbird(block=16, window=1, count=1, random=2, seed=0),
+        P.longformer(radius=16, n_global=2),
+        P.bigbird(block=16, window=1, n_global=1, n_random=2, seed=0),
     ),
     "full | random keys": (P.full(), P.random_keys(count=8, seed=0)),
 }
@@ -119,10 +118,10 @@ def main() -> None:
             row = "the measurement itself"
             print(f"{row:39}{own:9.1f}{late(times):9.1f}", flush=True)
             for name in sys.argv[1:] or ALL:
-                for case in [n for n in EXAMPLES if n.split(":")[0] == name] or [name]:
-                    explorer = ALL[name](**EXAMPLES.get(case, {}))
+                for view in ALL[name].examples:
+                    explorer = ALL[name].example(view)
                     key, times = slowest(page, ready(page, url, explorer, folder))
-                    row = f"{case}, {key}"
+                    row = f"{name} {view}, {key}"
                     median = statistics.median(times)
                     print(f"{row:39}{median - own:9.1f}{late(times) - own:9.1f}", flush=True)
             for L in () if sys.argv[1:] else (256, 512):

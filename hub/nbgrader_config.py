@@ -1,6 +1,6 @@
 """nbgrader's settings for everybody on the machine: goes to /etc/jupyter/nbgrader_config.py."""
 
-c = get_config()
+c = get_config()  # type: ignore[name-defined]  # given by Jupyter
 
 c.CourseDirectory.course_id = "attention"  # the name that you give to `tfviz-course new`
 c.Exchange.root = "/srv/nbgrader/exchange"

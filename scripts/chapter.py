@@ -80,9 +80,10 @@ def write_page(path: Path, out: Path) -> tuple[Path, list[str]]:
     toc = out / "_toc.yml"
     toc.write_text(TOC.format(document=document), "utf8")
     tools = Path(sys.executable).parent
+    path_first = f"{tools}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         [tools / "jupyter-book", "build", ROOT, "--path-output", out, "--toc", toc],
-        env={**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"},
+        env={**os.environ, "PATH": path_first, "NO_COLOR": "1", "TFVIZ_DRAFT": "yes"},
         cwd=ROOT,
         capture_output=True,
         text=True,

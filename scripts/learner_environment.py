@@ -49,8 +49,18 @@ if os.environ.get("TFVIZ_OFFLINE"):
 
 def asked_for() -> list[str]:
     """The requirements of `tfviz[lessons]`, and the kernel."""
+    return [*of_the_library("lessons"), "ipykernel"]
+
+
+def of_the_library(*extras: str) -> list[str]:
+    """What tfviz asks for with these extras, by pyproject.toml; its extras may name each other."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
-    return [*project["dependencies"], *project["optional-dependencies"]["lessons"], "ipykernel"]
+    wanted: list[str] = [*project["dependencies"]]
+    for extra in extras:
+        for text in project["optional-dependencies"][extra]:
+            asked = Requirement(text)
+            wanted += of_the_library(*asked.extras) if asked.name == "tfviz" else [text]
+    return list(dict.fromkeys(wanted))
 
 
 def closure(requirements: Sequence[str]) -> dict[str, Distribution]:

@@ -84,8 +84,8 @@ MUTANTS = [
     Mutant(
         "cross-attention that finds what self-attention handed up",
         "tfviz/cores.py",
-        "handed[self.crosses] = found",
-        "handed[False] = handed[True] = found",
+        "handed[self.crosses] = value",
+        "handed[False] = handed[True] = value",
         "tests/test_seams.py",
     ),
     Mutant(
@@ -308,14 +308,14 @@ MUTANTS = [
     Mutant(
         "cached tokens all at place 0",
         "tfviz/models/blocks.py",
-        "where = Where(self.pattern, kept.length,",
-        "where = Where(self.pattern, 0,",
+        "self.pattern, kept.length, crosses",
+        "self.pattern, 0, crosses",
         "tests/test_models.py",
     ),
     Mutant(
         "padding of the source seen",
         "tfviz/models/blocks.py",
-        "cross(X, memory, real, cache)",
+        "cross(X, memory, attention_mask, cache)",
         "cross(X, memory, None, cache)",
         "tests/test_models.py",
     ),
@@ -385,8 +385,8 @@ MUTANTS = [
     Mutant(
         "padding of the source in the decoder's own attention",
         "tfviz/models/blocks.py",
-        "own, cross = None if self.cross else real, self.cross",
-        "own, cross = real, self.cross",
+        "own, cross = None if self.cross else attention_mask, self.cross",
+        "own, cross = attention_mask, self.cross",
         "tests/test_models.py",
     ),
     Mutant(

@@ -44,7 +44,7 @@ CAUSAL = (
     P.summary_columns(block=3, summary=1),  # its first rows have no key
     P.per_head(*(P.sliding_window(lookback=n) for n in range(H))),
 )
-OPEN = (P.full(), P.band(radius=1), P.global_tokens(count=2) | P.dilated(radius=2, gap=2))
+OPEN = (P.full(), P.band(radius=1), P.global_tokens(count=2) | P.dilated(radius=2, dilation=2))
 WHOLE = (P.causal(), P.full())
 """What a core answers that finds the pairs in a whole text by itself."""
 
@@ -177,14 +177,20 @@ class Case:
         weights = tuple(core.parameters()) if isinstance(core, nn.Module) else ()
 
         def way(pattern: P.Pattern, asked: bool) -> Way:
-            def call(Q: Tensor, K: Tensor, V: Tensor, real: Tensor | None = None) -> Tensor:
-                return typed(core, Q)(Q, K, V, Where(pattern, real=real, weights=asked))[0]
+            def call(
+                Q: Tensor, K: Tensor, V: Tensor, attention_mask: Tensor | None = None
+            ) -> Tensor:
+                return typed(core, Q)(
+                    Q, K, V, Where(pattern, attention_mask=attention_mask, need_weights=asked)
+                )[0]
 
             def definition(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
                 assert self.definition
                 return self.definition(typed(core, Q), Q, K, V, pattern.mask(Q.shape[2]))[0]
 
-            masks = {} if self.finds_pairs else {"real": torch.ones(B, L, dtype=torch.bool)}
+            masks = (
+                {} if self.finds_pairs else {"attention_mask": torch.ones(B, L, dtype=torch.bool)}
+            )
             lengths = (1, 2, 3, self.length - 1, self.length + 1)
             return Way(call, definition, qkv, self.length, lengths, weights, masks)
 
@@ -216,7 +222,7 @@ def definition_is_efficient_with_gradients(case: Case) -> None:
         aim = torch.randn(expected.shape, dtype=torch.float64)
         wanted = torch.autograd.grad((expected * aim).sum(), learnt, allow_unused=True)
         for asked in (False, True):
-            out, mine = core(*leaves, Where(pattern, weights=asked))
+            out, mine = core(*leaves, Where(pattern, need_weights=asked))
             close(out, expected)
             if asked and not case.finds_pairs:
                 close(mine, A)
@@ -232,7 +238,7 @@ def rows_are_shares_of_what_is_allowed(case: Case) -> None:
     for pattern in case.patterns:
         leaves, mask = [x.requires_grad_() for x in case.qkv()], case.mask(pattern)
         for asked in (False, True):
-            out, A = core(*leaves, Where(pattern, weights=asked))
+            out, A = core(*leaves, Where(pattern, need_weights=asked))
             some = mask.any(-1).expand(H, case.length)
             assert (out[:, ~some] == 0).all() and (out[:, some] != 0).any(-1).all()
             grads = torch.autograd.grad(out.sum(), leaves, allow_unused=True)
@@ -260,12 +266,12 @@ def in_parts_as_at_once(case: Case) -> None:
     core = case.core()
     for pattern in set(case.causal_patterns()) - {CAUSAL[2], CAUSAL[3]}:
         X = case.qkv()
-        whole, A = core(*X, Where(pattern, weights=True))
+        whole, A = core(*X, Where(pattern, need_weights=True))
         for sizes in ([1] * case.length, [4, 1, case.length - 6, 1]):
             start, state, kept = 0, None, list[Any]()
             for part in zip(*(x.split(sizes, 2) for x in X), strict=True):
                 asked = start % 2 == 0
-                where = Where(pattern, start, weights=asked, state=state, keep=kept.append)
+                where = Where(pattern, start, need_weights=asked, state=state, keep=kept.append)
                 old = clone(state)
                 out, rows = core(*part, where)
                 stop = start + part[0].shape[2]
@@ -280,23 +286,24 @@ def in_parts_as_at_once(case: Case) -> None:
 
 @torch.no_grad()
 def padding_is_not_there(case: Case) -> None:
-    """What stands where `real` is False changes nothing, and has no weight."""
-    core, real = case.core(), torch.ones(B, case.length, dtype=torch.bool)
-    real[0, 6:] = False
+    """What stands where `attention_mask` is False changes nothing, and has no weight."""
+    core, attention_mask = case.core(), torch.ones(B, case.length, dtype=torch.bool)
+    attention_mask[0, 6:] = False
     for pattern in case.patterns:
         Q, K, V = case.qkv()
         for asked in (False, True):
-            where = Where(pattern, real=real, weights=asked)
+            where = Where(pattern, attention_mask=attention_mask, need_weights=asked)
             out, A = core(Q, K, V, where)
             other = [
-                torch.where(real[:, None, :, None], x, 50 * torch.randn_like(x)) for x in (K, V)
+                torch.where(attention_mask[:, None, :, None], x, 50 * torch.randn_like(x))
+                for x in (K, V)
             ]
             close(core(Q, *other, where)[0], out)
             if A is not None:
                 assert (A[0, ..., 6:] == 0).all()
-        close(out[1], core(Q, K, V, Where(pattern, weights=asked))[0][1])
+        close(out[1], core(Q, K, V, Where(pattern, need_weights=asked))[0][1])
     if P.causal() in case.patterns:
-        out = core(Q, K, V, Where(P.causal(), real=real))[0]
+        out = core(Q, K, V, Where(P.causal(), attention_mask=attention_mask))[0]
         short = core(*(x[:, :, :6] for x in (Q, K, V)), Where(P.causal()))[0]
         close(out[0, :, :6], short[0])
 
@@ -310,7 +317,7 @@ def shared_heads_are_heads_repeated(case: Case) -> None:
         many = [x.repeat_interleave(H // h_kv, 1) for x in (K, V)]
         for pattern in case.patterns[:2]:
             for asked in (False, True):
-                where = Where(pattern, weights=asked)
+                where = Where(pattern, need_weights=asked)
                 close(core(Q, K, V, where)[0], core(Q, *many, where)[0])
 
 
@@ -342,10 +349,10 @@ def any_real_type(case: Case) -> None:
         torch.manual_seed(1)
         core, X = case.core(dtype), [x.to(dtype) for x in case.qkv()]
         for asked in (False, True):
-            where = Where(case.patterns[0], weights=asked)
+            where = Where(case.patterns[0], need_weights=asked)
             out, A = core(*X, where)
             assert out.dtype == dtype and (A is None or A.dtype == dtype)
-            expected = exact(*(x.double() for x in X), replace(where, weights=False))[0]
+            expected = exact(*(x.double() for x in X), replace(where, need_weights=False))[0]
             torch.testing.assert_close(out.double(), expected, atol=atol, rtol=atol)
             large = core(X[0] * 180, X[1] * 180, X[2], where)[0]
             assert large.isfinite().all()
@@ -357,12 +364,14 @@ def bad_input_is_named(case: Case) -> None:
     core, X = case.core(), case.qkv()
     n = case.length
     for asked in (False, True):
-        where = Where(case.patterns[0], weights=asked)
+        where = Where(case.patterns[0], need_weights=asked)
         for dtype in (torch.float32, torch.int64):
             numbers = torch.ones(B, n, dtype=dtype)
-            of_no_kind(f"real is {dtype}", core, *X, replace(where, real=numbers))
+            of_no_kind(
+                f"attention_mask is {dtype}", core, *X, replace(where, attention_mask=numbers)
+            )
         few = torch.ones(B, n - 1, dtype=torch.bool)
-        refused("real has shape", core, *X, replace(where, real=few))
+        refused("attention_mask has shape", core, *X, replace(where, attention_mask=few))
         square = P.table(torch.ones(n + 1, n + 1, dtype=torch.bool).tril())
         refused(f"the table is for L = {n + 1}", core, *X, replace(where, pattern=square))
         fewer = [x[:, :, 1:] for x in X[1:]]  # more queries than keys
@@ -628,8 +637,12 @@ def it_wants_a_whole_text(case: Case) -> None:
     """A core that finds the pairs by itself refuses a pattern of positions, another sequence's
     keys, padding and a cache."""
     core, X = case.core(), case.qkv()
-    real = torch.ones(B, case.length, dtype=torch.bool)
-    for where in (Where(P.strided(stride=4)), Where(crosses=True), Where(real=real)):
+    attention_mask = torch.ones(B, case.length, dtype=torch.bool)
+    for where in (
+        Where(P.strided(stride=4)),
+        Where(crosses=True),
+        Where(attention_mask=attention_mask),
+    ):
         refused("give full or causal attention of a text to itself", core, *X, where)
     kept = Where(P.causal(), keep=lambda state: None)
     refused("a cache cannot keep … : call the model without one", core, *X, kept)

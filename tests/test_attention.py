@@ -106,7 +106,12 @@ def test_the_future_changes_nothing():
 def test_limits_are_full_attention_bit_for_bit():
     Q, K, V = qkv(8, 4)
     full = attention(Q, K, V)[0]
-    for pattern in (P.full(), P.band(radius=7), P.block_local(block=8), P.dilated(radius=7, gap=1)):
+    for pattern in (
+        P.full(),
+        P.band(radius=7),
+        P.block_local(block=8),
+        P.dilated(radius=7, dilation=1),
+    ):
         assert attention(Q, K, V, pattern)[0].equal(full)
     assert not attention(Q, K, V, P.band(radius=6))[0].equal(full)
 
@@ -162,7 +167,7 @@ def test_a_bias_is_added_to_the_scaled_scores():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
-    "pattern", [None, P.causal(), P.strided(stride=4), P.longformer(radius=2, count=1)]
+    "pattern", [None, P.causal(), P.strided(stride=4), P.longformer(radius=2, n_global=1)]
 )
 def test_scaled_dot_product_attention_of_torch(pattern, dtype):
     Q, K, V = qkv(2, 3, 33, 8, dtype=dtype)

@@ -135,7 +135,12 @@ class Startless(Rope):
 def forgets(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
     if where.keep:
         where.keep((K, V))
-    return right(Q, K, V, Where(P.causal() if where.start else where.pattern, real=where.real))
+    return right(
+        Q,
+        K,
+        V,
+        Where(P.causal() if where.start else where.pattern, attention_mask=where.attention_mask),
+    )
 
 
 def in_place(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
@@ -146,12 +151,16 @@ def in_place(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
 
 
 def without_padding(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
-    return right(Q, K, V, replace(where, real=None))
+    return right(Q, K, V, replace(where, attention_mask=None))
 
 
 def silent_padding(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
-    real = None if where.real is None or where.real.shape[1] != K.shape[2] else where.real.bool()
-    return right(Q, K, V, replace(where, real=real))
+    attention_mask = (
+        None
+        if where.attention_mask is None or where.attention_mask.shape[1] != K.shape[2]
+        else where.attention_mask.bool()
+    )
+    return right(Q, K, V, replace(where, attention_mask=attention_mask))
 
 
 def heads_in_turns(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
@@ -189,7 +198,7 @@ def any_cache(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
 
 
 def all_pairs(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
-    return right(Q, K, V, replace(where, weights=True))
+    return right(Q, K, V, replace(where, need_weights=True))
 
 
 def one_row_more(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:

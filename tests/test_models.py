@@ -123,10 +123,12 @@ def test_cross_attention_is_torchs_also_with_padding():
     ours = MultiHeadAttention(D, H)
     from_torch_attention(ours, theirs)
     X, memory = torch.randn(3, 5, D), torch.randn(3, LENGTH, D)
-    real = torch.arange(LENGTH) < torch.tensor([[11], [4], [1]])
-    expected, A = theirs(X, memory, memory, key_padding_mask=~real, average_attn_weights=False)
-    close(ours(X, memory, real), expected)
-    close(attention_weights(ours, X, memory, real)[""], A)
+    attention_mask = torch.arange(LENGTH) < torch.tensor([[11], [4], [1]])
+    expected, A = theirs(
+        X, memory, memory, key_padding_mask=~attention_mask, average_attn_weights=False
+    )
+    close(ours(X, memory, attention_mask), expected)
+    close(attention_weights(ours, X, memory, attention_mask)[""], A)
     assert not torch.allclose(ours(X, memory), expected)
 
 
@@ -139,10 +141,13 @@ def test_an_encoder_block_is_torchs_with_padding_and_gradients(order, phi):
     disturb(theirs)
     ours: Any = Block(D, H, order, d_ff=3 * D, phi=phi)
     from_torch_block(ours, theirs)
-    real = torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
+    attention_mask = torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
     X = torch.randn(3, LENGTH, D, requires_grad=True)
     Y = X.detach().clone().requires_grad_()
-    expected, got = theirs(X, src_key_padding_mask=~real), ours(Y, real=real)
+    expected, got = (
+        theirs(X, src_key_padding_mask=~attention_mask),
+        ours(Y, attention_mask=attention_mask),
+    )
     close(got, expected)
     aim = torch.randn_like(got)
     (expected * aim).sum().backward()
@@ -160,10 +165,10 @@ def test_a_decoder_block_is_torchs(order):
     ours = Block(D, H, order, crosses=True, phi=nn.ReLU, pattern=patterns.causal())
     from_torch_block(ours, theirs)
     X, memory = torch.randn(3, 7, D), torch.randn(3, LENGTH, D)
-    real = torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
+    attention_mask = torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
     future = nn.Transformer.generate_square_subsequent_mask(7)
-    expected = theirs(X, memory, tgt_mask=future < 0, memory_key_padding_mask=~real)
-    close(ours(X, memory, real), expected)
+    expected = theirs(X, memory, tgt_mask=future < 0, memory_key_padding_mask=~attention_mask)
+    close(ours(X, memory, attention_mask), expected)
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
@@ -255,12 +260,12 @@ def test_bert_is_hugging_faces():
     copy(ours.last, head.transform.dense)
     copy(ours.last_norm, head.transform.LayerNorm)
     ours.b.data = head.bias.data.clone()
-    t, real = tokens(), torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
+    t, attention_mask = tokens(), torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
     segment = (torch.arange(LENGTH) >= 3).long().expand(3, -1)
-    expected = theirs(t, attention_mask=real.long(), token_type_ids=segment).logits
-    got = ours(t, real, segment)
+    expected = theirs(t, attention_mask=attention_mask.long(), token_type_ids=segment).logits
+    got = ours(t, attention_mask, segment)
     close(got, expected)
-    assert not torch.allclose(ours(t, real), expected)
+    assert not torch.allclose(ours(t, attention_mask), expected)
     got.square().sum().backward()
     expected.square().sum().backward()
     mine, other = ours.embed.weight.grad, body.embeddings.word_embeddings.weight.grad
@@ -431,11 +436,11 @@ def test_the_bytes_of_the_cache_are_the_formulas():
 def test_the_encoder_decoder_writes_token_by_token_too():
     model = EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D))
     source, target = tokens(), tokens(6)
-    real = torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
-    whole, cache = model(source, target, real), dict[Any, Any]()
-    memory = model.encode(source, real)
+    attention_mask = torch.arange(LENGTH) < torch.tensor([[11], [4], [7]])
+    whole, cache = model(source, target, attention_mask), dict[Any, Any]()
+    memory = model.encode(source, attention_mask)
     for i in range(6):
-        close(model.decode(target[:, i : i + 1], memory, real, cache)[:, 0], whole[:, i])
+        close(model.decode(target[:, i : i + 1], memory, attention_mask, cache)[:, 0], whole[:, i])
     lengths = sorted(K.shape[2] for _, (K, _) in cache.values())
     assert lengths == [6] * N + [LENGTH] * N  # its own, and the source's
 
@@ -444,8 +449,8 @@ def test_padding_of_the_source_changes_nothing():
     model = EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D))
     source, target = tokens(5), tokens(6)
     padded = torch.cat([source, tokens(3)], 1)
-    real = (torch.arange(8) < 5).expand(3, -1)
-    close(model(padded, target, real), model(source, target))
+    attention_mask = (torch.arange(8) < 5).expand(3, -1)
+    close(model(padded, target, attention_mask), model(source, target))
     assert not torch.allclose(model(padded, target), model(source, target), atol=1e-3)
 
 
@@ -587,10 +592,10 @@ def test_shared_heads_are_heads_repeated():
 @pytest.mark.parametrize("biased", [False, True])
 def test_the_fused_way_is_the_definition(pattern, padded, biased):
     Q, K, V = (torch.randn(2, h, L, 8) for h, L in ((4, 5), (2, 9), (2, 9)))
-    real = torch.arange(9) < torch.tensor([[9], [6]]) if padded else None
+    attention_mask = torch.arange(9) < torch.tensor([[9], [6]]) if padded else None
     bias = torch.randn(4, 5, 9) if biased else None
-    out, A = heads_attention(Q, K, V, pattern, bias, real, weights=True)
-    fast, none = heads_attention(Q, K, V, pattern, bias, real)
+    out, A = heads_attention(Q, K, V, pattern, bias, attention_mask, need_weights=True)
+    fast, none = heads_attention(Q, K, V, pattern, bias, attention_mask)
     close(fast, out)
     assert none is None and A is not None and A.shape == (2, 4, 5, 9)
     mask = pattern.mask(9)[4:]
@@ -676,9 +681,12 @@ def test_generation_is_greedy_prediction_repeated():
 @torch.no_grad()
 def test_the_padding_of_the_source_is_not_the_targets():
     """Also when both are of one length, so that either mask would fit."""
-    model, real = EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D)), torch.ones(3, LENGTH) > 0
-    real[:, 4:] = False
-    A = attention_weights(model, tokens(), tokens(), real)
+    model, attention_mask = (
+        EncoderDecoder(VOCAB, D, H, N, positions=Sinusoidal(D)),
+        torch.ones(3, LENGTH) > 0,
+    )
+    attention_mask[:, 4:] = False
+    A = attention_weights(model, tokens(), tokens(), attention_mask)
     for n in range(N):
         assert (A[f"encoder.blocks.{n}.attend"][..., 4:] == 0).all()
         assert (A[f"decoder.blocks.{n}.cross"][..., 4:] == 0).all()
@@ -695,13 +703,13 @@ def test_an_order_of_ones_own_ends_with_a_norm_and_is_called():
 
 
 @pytest.mark.parametrize(
-    "real", [torch.tensor([[1.0, 1, 1, 0, 0]]), torch.tensor([[1, 1, 1, 0, 0]])]
+    "attention_mask", [torch.tensor([[1.0, 1, 1, 0, 0]]), torch.tensor([[1, 1, 1, 0, 0]])]
 )
-def test_padding_is_boolean_or_refused(real):
-    with pytest.raises(TypeError, match=f"real is {real.dtype}; give Booleans"):
-        BERT(VOCAB, D, H, N)(tokens(5, 1), real)
-    with pytest.raises(ValueError, match="real has 2 rows, Q 3"):
-        BERT(VOCAB, D, H, N)(tokens(5), real.expand(2, -1) > 0)
+def test_padding_is_boolean_or_refused(attention_mask):
+    with pytest.raises(TypeError, match=f"attention_mask is {attention_mask.dtype}; give Booleans"):
+        BERT(VOCAB, D, H, N)(tokens(5, 1), attention_mask)
+    with pytest.raises(ValueError, match="attention_mask has 2 rows, Q 3"):
+        BERT(VOCAB, D, H, N)(tokens(5), attention_mask.expand(2, -1) > 0)
 
 
 @pytest.mark.parametrize(
@@ -729,7 +737,7 @@ def test_a_pattern_must_fit_the_length_and_the_heads(pattern, length, says):
         (lambda: GPT(VOCAB, D, H, N, core=lambda: Rope(64))(tokens()), ValueError, r"Rope\(8\)"),
         (lambda: GPT(VOCAB, D, H, N, core=t5_bias(1))(tokens()), ValueError, "1 heads, Q has 4"),
         (lambda: GPT(VOCAB, D, H, N, core=xl(1, 8))(tokens()), ValueError, r"XL\(4, 8\)"),
-        (lambda: BERT(VOCAB, D, H, N, core=xl(H, 8))(tokens()), ValueError, "future=True"),
+        (lambda: BERT(VOCAB, D, H, N, core=xl(H, 8))(tokens()), ValueError, "bidirectional=True"),
         (lambda: quiet()(tokens(), {}), ValueError, "this core keeps nothing"),
         (lambda: attention_weights(quiet(), tokens()), ValueError, "makes no weights"),
     ],

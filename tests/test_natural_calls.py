@@ -19,6 +19,7 @@ from tfviz import (
     GPT,
     EncoderDecoder,
     MultiHeadAttention,
+    _door,
     attention,
     attention_weights,
     generate,
@@ -186,6 +187,7 @@ def test_17_a_wrong_option_names_the_right_one(words: str, options: dict[str, An
     ("ask", "words"),
     [
         (lambda: tfviz.Rope, "from tfviz.position import Rope"),  # type: ignore[attr-defined]
+        (lambda: tfviz.compare, "from tfviz_lab.compare import compare"),  # type: ignore[attr-defined]
         (lambda: tfviz.models.Alibi, "from tfviz.longer_context import Alibi"),  # type: ignore[attr-defined]
         (lambda: tfviz.longformer_attention, "from tfviz.sparse import longformer_attention"),  # type: ignore[attr-defined]
     ],
@@ -197,6 +199,12 @@ def test_18_a_name_at_the_wrong_door_names_the_right_one(
         ask()
 
 
+def test_the_names_that_errors_say_exist() -> None:
+    from tfviz_lab.compare import compare
+
+    assert {"compare": compare.__module__} == _door.BESIDE
+
+
 def test_19_one_text_without_a_batch_says_how_to_make_one() -> None:
     with pytest.raises(ValueError, match=re.escape("t[None]")):
         GPT(*SIZES)(TOKENS[0])
@@ -204,4 +212,4 @@ def test_19_one_text_without_a_batch_says_how_to_make_one() -> None:
 
 def test_20_a_mask_in_the_place_of_a_pattern_says_how_to_make_one() -> None:
     with pytest.raises(TypeError, match=re.escape("tfviz.patterns.table(mask)")):
-        sparse_attention(*qkv(8, 4), patterns.causal().mask(8))
+        sparse_attention(*qkv(8, 4), patterns.causal().mask(8))  # type: ignore[arg-type]

@@ -72,7 +72,7 @@ def test_random_keys_are_exactly_as_many_and_differ(L, count, seed):
 def test_random_keys_favour_no_key():
     """2 000 rows of 3 keys out of 50: 120 expected in each column, deviation about 11."""
     i, j = torch.arange(2000)[:, None], torch.arange(50)
-    mask = P.random_keys(i, j, count=3, seed=0, length=50)
+    mask = P.random_keys.formula(i, j, count=3, seed=0, length=50)
     chi = ((mask.sum(0) - 120.0) ** 2 / 120).sum()
     assert chi < 49 + 5 * 9.9
 
@@ -96,7 +96,7 @@ def test_limits(L):
     assert P.fixed(block=L, summary=1).mask(L).equal(causal)
     assert P.fixed(block=3, summary=3).mask(L).equal(causal)
     assert P.block_local(block=L).mask(L).equal(full)
-    assert P.dilated(radius=2, gap=1).mask(L).equal(P.band(radius=2).mask(L))
+    assert P.dilated(radius=2, dilation=1).mask(L).equal(P.band(radius=2).mask(L))
     assert P.blockwise(permutation=(0,)).mask(L).equal(full)
     assert P.global_tokens(count=L).mask(L).equal(full)
 
@@ -113,18 +113,23 @@ def test_blockwise(n):
 
 
 def test_symmetry():
-    for text in ("band(radius=3)", "dilated(radius=2, gap=3)", "block_local(block=5)", "star()"):
+    for text in (
+        "band(radius=3)",
+        "dilated(radius=2, dilation=3)",
+        "block_local(block=5)",
+        "star()",
+    ):
         assert make(text).mask(23).equal(make(text).mask(23).T)
 
 
 def test_window_against_the_paper_of_longformer():
     """The paper's w counts both sides: w = 4 allows two keys on each side."""
-    mask = P.longformer(radius=2, count=1).mask(12)
+    mask = P.longformer(radius=2, n_global=1).mask(12)
     assert mask[6].nonzero().flatten().tolist() == [0, 4, 5, 6, 7, 8]
 
 
 def test_bigbird_counts():
-    pattern = P.bigbird(block=4, window=1, count=1, random=2, seed=3)
+    pattern = P.bigbird(block=4, window=1, n_global=1, n_random=2, seed=3)
     mask = pattern.mask(64)
     inner = mask[4:-4].sum(1)
     assert (inner <= 4 * (2 + 3 + 2)).all()
@@ -138,7 +143,7 @@ GRID = [
     *GOLDEN,
     *(f"band(radius={w})" for w in (0, 5)),
     *(f"sliding_window(lookback={w})" for w in (0, 1, 5)),
-    *(f"dilated(radius={w}, gap={r})" for w in (0, 2) for r in (1, 3)),
+    *(f"dilated(radius={w}, dilation={r})" for w in (0, 2) for r in (1, 3)),
     *(f"column(stride={s})" for s in (1, 4)),
     *(f"strided(stride={s})" for s in (1, 4, 9)),
     *(f"own_block(block={b})" for b in (1, 4)),
@@ -148,13 +153,17 @@ GRID = [
     "global_tokens(count=3)",
     *(f"random_keys(count={c}, seed={s})" for c in (1, 4) for s in (0, 7)),
     *(f"blockwise(permutation={p})" for p in ((0,), (1, 0), (2, 0, 3, 1))),
-    *(f"longformer(radius={w}, count={c})" for w in (0, 2) for c in (1, 2)),
-    *(f"etc(radius={w}, count={c})" for w in (0, 2) for c in (1, 2)),
+    *(f"longformer(radius={w}, n_global={c})" for w in (0, 2) for c in (1, 2)),
+    *(f"etc(radius={w}, n_global={c})" for w in (0, 2) for c in (1, 2)),
     "block_window(block=3, window=1)",
     "global_blocks(block=3, count=1)",
     "random_blocks(block=3, count=2, seed=4)",
-    *(f"bigbird(block={b}, window={w}, count=1, random=2, seed=1)" for b in (1, 4) for w in (0, 1)),
-    "(band(radius=2) | dilated(radius=3, gap=4)) & causal()",
+    *(
+        f"bigbird(block={b}, window={w}, n_global=1, n_random=2, seed=1)"
+        for b in (1, 4)
+        for w in (0, 1)
+    ),
+    "(band(radius=2) | dilated(radius=3, dilation=4)) & causal()",
     "~band(radius=2) & causal()",
     "blockwise(permutation=(1, 0)) | blockwise(permutation=(2, 1, 0))",
     "strided(stride=3) & ~fixed(block=4, summary=1)",
@@ -193,7 +202,10 @@ def test_dense_is_flex_attention_is_javascript(tab, text):
 
 
 def test_block_masks_of_flex_attention_are_our_blocks():
-    for text in ("strided(stride=16)", "bigbird(block=16, window=1, count=1, random=1, seed=0)"):
+    for text in (
+        "strided(stride=16)",
+        "bigbird(block=16, window=1, n_global=1, n_random=1, seed=0)",
+    ):
         pattern = make(text)
         theirs = create_block_mask(
             pattern.at(256).mask_mod, None, None, 256, 256, device="cpu", BLOCK_SIZE=16
@@ -239,8 +251,8 @@ def test_specs_and_reprs_lead_back(text):
 
 
 def test_colliding_parameters_are_renamed_and_equal_ones_shared():
-    pattern = P.band(radius=1) | P.dilated(radius=2, gap=3)
-    assert pattern.parameters == {"radius": 1, "radius_2": 2, "gap": 3}
+    pattern = P.band(radius=1) | P.dilated(radius=2, dilation=3)
+    assert pattern.parameters == {"radius": 1, "radius_2": 2, "dilation": 3}
     assert "w_2" in pattern.latex and "w_2" not in pattern.latex_with_values
     shared = P.own_block(block=4) | P.summary_columns(block=4, summary=1)
     assert shared.parameters == {"block": 4, "summary": 1}
@@ -310,7 +322,7 @@ def test_cost_is_counted():
 
 
 def test_sparse_on_paper_is_not_sparse_in_blocks():
-    pattern = P.band(radius=3) | (P.column(stride=8) | P.dilated(radius=256, gap=8))
+    pattern = P.band(radius=3) | (P.column(stride=8) | P.dilated(radius=256, dilation=8))
     cost = pattern.cost(256, block=32)
     assert cost.pairs < 0.18 * cost.full_pairs
     assert cost.blocks == cost.full_blocks
@@ -421,8 +433,8 @@ def test_influence_is_the_product_of_the_layers():
         ("global_tokens(count=9).mask(8)", "choose 1 <= count <= 8"),
         ("random_keys(count=9, seed=0).mask(8)", "choose 1 <= count <= 8"),
         (
-            "bigbird(block=4, window=1, count=1, random=3, seed=0).mask(8)",
-            "choose 1 <= random <= 2",
+            "bigbird(block=4, window=1, n_global=1, n_random=3, seed=0).mask(8)",
+            "choose 1 <= n_random <= 2",
         ),
         ("blockwise(permutation=(2, 1, 0)).mask(2)", "permutation has 3 blocks"),
         ("causal().mask(0)", "L = 0 is out of range; choose L >= 1"),
@@ -450,7 +462,7 @@ def test_wrong_names_are_refused():
     with pytest.raises(TypeError, match=r"unknown \['window_size'\]"):
         P.band(radius=2, window_size=3)
     with pytest.raises(TypeError, match="is not a Pattern"):
-        P.causal() & torch.ones(2, 2)
+        P.causal() & torch.ones(2, 2)  # type: ignore[operator]
 
 
 def test_the_browser_catalogue_is_json_and_complete():
@@ -528,13 +540,13 @@ def test_compounds_are_written_out_in_what_they_are_made_of():
     for text, made in (
         ("strided(stride=8)", "sliding_window(lookback=8) | column(stride=8)"),
         ("fixed(block=8, summary=2)", "own_block(block=8) | summary_columns(block=8, summary=2)"),
-        ("etc(radius=4, count=2)", "longformer(radius=4, count=2)"),
-        ("star()", "longformer(radius=1, count=1)"),
+        ("etc(radius=4, n_global=2)", "longformer(radius=4, n_global=2)"),
+        ("star()", "longformer(radius=1, n_global=1)"),
         ("own_block(block=8)", "own_block(block=8)"),
         ("random_keys(count=1, seed=0)", "random_keys(count=1, seed=0)"),
     ):
         assert make(text).written_out(64) == make(made)
-    parts = make("bigbird(block=4, window=1, count=1, random=2, seed=3)").written_out(64).parts
+    parts = make("bigbird(block=4, window=1, n_global=1, n_random=2, seed=3)").written_out(64).parts
     assert [part.name for part in parts] == ["block_window", "global_blocks", "random_blocks"]
 
 

@@ -75,7 +75,7 @@ def test_talking_heads_are_their_loops_with_gradients() -> None:
         return torch.stack(out, 1), torch.stack(mixed, 1)
 
     for asked in (False, True):
-        out, found = core(Q, K, V, Where(causal(), weights=asked))
+        out, found = core(Q, K, V, Where(causal(), need_weights=asked))
         wanted, A = loops()
         agree_with_gradients(out, wanted, [Q, K, V, core.P_l, core.P_w])
         close(found, A)
@@ -108,7 +108,7 @@ def test_heads_that_do_not_talk_are_attention_and_the_steps_go_with_a_bias_and_a
 
 def test_half_precision_keeps_its_type() -> None:
     core, X = Talking(H), [x.detach().to(torch.bfloat16) for x in qkv()]
-    out, A = core(*X, Where(causal(), weights=True))
+    out, A = core(*X, Where(causal(), need_weights=True))
     assert out.dtype == torch.bfloat16 and A is not None and A.dtype == torch.bfloat16
 
 
@@ -321,7 +321,11 @@ def test_what_is_given_reaches_every_core_and_no_other_call() -> None:
 
 
 def test_every_layer_may_be_told_its_own() -> None:
-    told = [{"pattern": sliding_window(lookback=2)}, {"core": lambda: Rope(4), "h_kv": 1}, {}]
+    told: list[dict[str, Any]] = [
+        {"pattern": sliding_window(lookback=2)},
+        {"core": lambda: Rope(4), "h_kv": 1},
+        {},
+    ]
     gpt = GPT(11, D, H, 3, layer=lambda n: told[n])
     attends: list[Any] = [block.attend for block in gpt.stack.blocks]
     assert [a.pattern for a in attends] == [sliding_window(lookback=2), causal(), causal()]

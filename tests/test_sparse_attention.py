@@ -53,7 +53,7 @@ GRID = [
     *GOLDEN,
     *(f"band(radius={w})" for w in (0, 1, 20, 500)),
     *(f"sliding_window(lookback={w})" for w in (0, 1, 70, 500)),
-    *(f"dilated(radius={w}, gap={r})" for w in (0, 2, 30) for r in (1, 3, 150)),
+    *(f"dilated(radius={w}, dilation={r})" for w in (0, 2, 30) for r in (1, 3, 150)),
     *(f"column(stride={s})" for s in (1, 4, 400)),
     *(f"strided(stride={s})" for s in (1, 4, 17, 400)),
     *(f"own_block(block={b})" for b in (1, 7, 100)),
@@ -63,21 +63,21 @@ GRID = [
     *(f"global_tokens(count={c})" for c in (1, 5)),
     *(f"random_keys(count={c}, seed={s})" for c, s in ((1, 0), (5, 7))),
     *(f"blockwise(permutation={p})" for p in ((0,), (1, 0), (2, 0, 3, 1))),
-    *(f"longformer(radius={w}, count={c})" for w, c in ((0, 1), (20, 2))),
-    "etc(radius=9, count=5)",
+    *(f"longformer(radius={w}, n_global={c})" for w, c in ((0, 1), (20, 2))),
+    "etc(radius=9, n_global=5)",
     "block_window(block=16, window=1)",
     "random_blocks(block=16, count=2, seed=4)",
-    *(f"bigbird(block={b}, window=1, count=1, random=2, seed=1)" for b in (5, 16, 64)),
+    *(f"bigbird(block={b}, window=1, n_global=1, n_random=2, seed=1)" for b in (5, 16, 64)),
     # compositions
-    "dilated(radius=9, gap=4) & causal()",
+    "dilated(radius=9, dilation=4) & causal()",
     "band(radius=40) & sliding_window(lookback=90)",
-    "dilated(radius=9, gap=4) & column(stride=6)",
-    "(band(radius=2) | dilated(radius=9, gap=4)) & causal()",
-    "band(radius=2) | dilated(radius=9, gap=4) | dilated(radius=9, gap=6)",
+    "dilated(radius=9, dilation=4) & column(stride=6)",
+    "(band(radius=2) | dilated(radius=9, dilation=4)) & causal()",
+    "band(radius=2) | dilated(radius=9, dilation=4) | dilated(radius=9, dilation=6)",
     "strided(stride=13) & ~fixed(block=4, summary=1)",
     "strided(stride=13) & band(radius=5)",
     "strided(stride=13) | global_tokens(count=1)",
-    "longformer(radius=3, count=2) & causal()",
+    "longformer(radius=3, n_global=2) & causal()",
     "~band(radius=20)",
     "~full()",
     "~strided(stride=9) & causal()",
@@ -98,7 +98,7 @@ def test_windows_at_every_length_of_a_block():
     """Whatever is left over after whole blocks."""
     for L in range(140, 140 + windows.BLOCK, 3):
         assert_same(P.band(radius=20), 1, L, 4)
-        assert_same(P.dilated(radius=5, gap=2) & P.causal(), 1, L, 4)
+        assert_same(P.dilated(radius=5, dilation=2) & P.causal(), 1, L, 4)
 
 
 def test_every_family_is_in_the_grid():
@@ -151,7 +151,7 @@ def test_tables_of_any_bits():
 
 
 def test_leading_dimensions_and_views():
-    pattern = P.longformer(radius=3, count=1)
+    pattern = P.longformer(radius=3, n_global=1)
     assert_same(pattern, 90, 8)
     assert_same(pattern, 2, 3, 2, 90, 8)
     x = torch.randn(2, 90, 3, 8).transpose(1, 2)  # heads as a view, as a projection leaves them
@@ -164,7 +164,7 @@ def test_leading_dimensions_and_views():
 def test_queries_without_keys_are_zero():
     for text in (
         "summary_columns(block=100, summary=1)",
-        "dilated(radius=2, gap=3) & ~band(radius=9)",
+        "dilated(radius=2, dilation=3) & ~band(radius=9)",
     ):
         x = torch.randn(2, 150, 8)
         out = sparse_attention(x, x, x, make(text))
@@ -214,7 +214,7 @@ def test_longformer_of_hugging_face():
                 f(X).unflatten(-1, (h, -1)).transpose(1, 2)
                 for f in (theirs.query, theirs.key, theirs.value)
             )
-        pattern = P.longformer(radius=radius, count=count) if globals_ else P.band(radius=radius)
+        pattern = P.longformer(radius=radius, n_global=count) if globals_ else P.band(radius=radius)
         out = sparse_attention(Q, K, V, pattern).transpose(1, 2).flatten(2)
         torch.testing.assert_close(out, expected)
 
@@ -294,17 +294,17 @@ def root(L: int) -> int:
 LINEAR = {
     "sliding window": lambda L: P.sliding_window(lookback=100),
     "band": lambda L: P.band(radius=50),
-    "dilated": lambda L: P.dilated(radius=25, gap=4),
-    "dilated, causal": lambda L: P.dilated(radius=25, gap=4) & P.causal(),
-    "band or dilated": lambda L: P.band(radius=20) | P.dilated(radius=25, gap=4),
+    "dilated": lambda L: P.dilated(radius=25, dilation=4),
+    "dilated, causal": lambda L: P.dilated(radius=25, dilation=4) & P.causal(),
+    "band or dilated": lambda L: P.band(radius=20) | P.dilated(radius=25, dilation=4),
     "own block": lambda L: P.own_block(block=50),
     "block local": lambda L: P.block_local(block=50),
     "blockwise": lambda L: P.blockwise(permutation=tuple(reversed(range(L // 64)))),
     "global tokens": lambda L: P.global_tokens(count=2),
-    "longformer": lambda L: P.longformer(radius=50, count=2),
-    "etc": lambda L: P.etc(radius=50, count=8),
+    "longformer": lambda L: P.longformer(radius=50, n_global=2),
+    "etc": lambda L: P.etc(radius=50, n_global=8),
     "star": lambda L: P.star(),
-    "big bird": lambda L: P.bigbird(block=16, window=1, count=1, random=3, seed=0),
+    "big bird": lambda L: P.bigbird(block=16, window=1, n_global=1, n_random=3, seed=0),
     "random keys": lambda L: P.random_keys(count=3, seed=0),
     "per head": lambda L: P.per_head(P.band(radius=50), P.star()),
 }
@@ -401,7 +401,7 @@ def of_blocks(dice: random.Random, depth: int = 2) -> P.Pattern:
             P.block_local(block=n),
             P.block_window(block=n, window=dice.randint(0, 2)),
             P.band(radius=n),
-            P.dilated(radius=dice.randint(1, 9), gap=n),
+            P.dilated(radius=dice.randint(1, 9), dilation=n),
             P.column(stride=n),
             P.causal(),
         ]

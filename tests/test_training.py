@@ -194,7 +194,7 @@ def test_interrupted_while_writing_the_old_checkpoint_stays(tmp_path, monkeypatc
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     file = tmp_path / "run.pt"
     train(make(), cycle, 4, checkpoint=file)
-    for other in ({"steps": 9}, {"seed": 3}, {"rate": 1e-4}):
+    for other in ({"steps": 9}, {"seed": 3}, {"lr": 1e-4}):
         with pytest.raises(ValueError, match=r"is of a run with .*remove it to begin anew"):
             train(make(), cycle, **({"steps": 4} | other), checkpoint=file)
 
@@ -274,7 +274,7 @@ def test_divergence_at_the_first_step_blames_the_data():
 @pytest.mark.parametrize(
     "name, value",
     [
-        *(("steps", -1), ("every", 0), ("rate", -1.0), ("decay", -0.1)),
+        *(("steps", -1), ("every", 0), ("lr", -1.0), ("weight_decay", -0.1)),
         *(("clip", -1.0), ("clip", 0), ("clip", math.nan), ("clip", -math.inf)),
     ],
 )
@@ -290,7 +290,7 @@ def test_a_schedule_below_zero_would_climb():
 
 def test_an_infinite_clip_shortens_nothing_and_no_decay_is_adam():
     model, twin = (seeded(0, lambda: GPT(SYMBOLS, 16, 2, 1)) for _ in range(2))
-    train(model, cycle, 5, clip=math.inf, decay=0.0, schedule=lambda step, steps: 1.0)
+    train(model, cycle, 5, clip=math.inf, weight_decay=0.0, schedule=lambda step, steps: 1.0)
     adam, rng = torch.optim.Adam(twin.parameters(), 3e-3), Generator().manual_seed(0)
     for step in range(5):
         adam.zero_grad()
@@ -364,7 +364,7 @@ def test_a_gpt_learns_the_text():
     learn, held_out = data.split(ids)
     model = seeded(0, lambda: GPT(len(alphabet), 32, 4, 1, positions=Learned(32, 32)))
     before = mean_loss(model, next_token(held_out, 16, 32))
-    train(model, next_token(learn, 16, 32), 60, rate=1e-2)
+    train(model, next_token(learn, 16, 32), 60, lr=1e-2)
     assert mean_loss(model, next_token(held_out, 16, 32)) < 3.0 < before - 1
 
 

@@ -151,7 +151,7 @@ def attention(
             first_derivative_only(
                 out,
                 "torch's fused attention",
-                "ask for the weights, Where(…, weights=True), take the definition, or compute "
+                "ask for the weights, Where(…, need_weights=True), take the definition, or compute "
                 "within `with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):`",
             )
         return out

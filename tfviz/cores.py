@@ -9,7 +9,7 @@ pattern. `Dense` is attention as it is defined; position encodings are made from
 
 >>> import torch
 >>> Q = torch.ones(1, 2, 3, 4)
->>> out, A = Dense()(Q, Q, Q, Where(CAUSAL, weights=True))
+>>> out, A = Dense()(Q, Q, Q, Where(CAUSAL, need_weights=True))
 >>> [[round(a, 2) for a in row] for row in A[0, 0].tolist()]
 [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.33, 0.33, 0.33]]
 """
@@ -94,8 +94,8 @@ class Where:
     pattern: Pattern = FULL
     start: int = 0
     crosses: bool = False
-    real: Bool[Tensor, "b Lk"] | None = None  # False at padding; of all keys, the kept ones too
-    weights: bool = False  # somebody wants to see A
+    attention_mask: Bool[Tensor, "b Lk"] | None = None  # False at padding; of the kept keys, too
+    need_weights: bool = False  # somebody wants to see A
     state: Any = None  # what the core kept in the call before; None at first
     keep: Callable[[Any], None] | None = None  # takes the state for the next call; None: no next
 
@@ -112,7 +112,7 @@ class Where:
         """
         return (_BELOW.get() or {}).get(self.crosses)
 
-    def hand_up(self, found: Any) -> None:
+    def hand_up(self, value: Any) -> None:
         """Leave something for the layer above. Raises ValueError where no stack carries it."""
         handed = _BELOW.get()
         if handed is None:
@@ -120,7 +120,7 @@ class Where:
                 "a core hands something up, and nobody carries it; call the whole Stack, or its "
                 "blocks within `with levels():`"
             )
-        handed[self.crosses] = found
+        handed[self.crosses] = value
 
     def joined(self, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
         """The kept K and V with these behind them, and kept in turn: what most cores keep.
@@ -144,7 +144,7 @@ class Where:
         `chooses` says so in words, `kept` is what a cache would have to keep. Raises ValueError for
         a pattern of positions, another sequence's keys, padding or a cache.
         """
-        if self.pattern not in (CAUSAL, FULL) or self.crosses or self.real is not None:
+        if self.pattern not in (CAUSAL, FULL) or self.crosses or self.attention_mask is not None:
             raise ValueError(
                 f"pattern = {self.pattern!r}: {chooses}; give full or causal attention of a text "
                 "to itself, without padding"
@@ -172,7 +172,7 @@ def outside_inference(state: Any) -> Any:
 
 class Core(Protocol):
     """Q (b, h, Lq, d_head); K and V (b, h_kv, Lk, d_head), where h_kv divides h; out as Q, A
-    (b, h, Lq, Lk). With `where.weights` A must be made; a core that has none gives None."""
+    (b, h, Lq, Lk). With `where.need_weights` A must be made; a core that has none gives None."""
 
     def __call__(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where, /
@@ -181,6 +181,22 @@ class Core(Protocol):
 
 Make = Callable[..., Core]
 """What models take as `core`: a class or a function, with or without d_head and h; see `build`."""
+
+
+def _no_maker(core: Any) -> str:
+    """Why this makes no cores, and what to write instead."""
+    name = type(core).__name__
+    if isinstance(core, nn.Module):
+        return (
+            f"core is a {name} that is made already, but each attention needs its own; give the "
+            f"class, core={name}, or a function that makes one: core=lambda: {name}(…)"
+        )
+    home = _door.home(core) if isinstance(core, str) else None
+    module, known = home or ("tfviz.position", "Rope")
+    return (
+        f"core = {core!r} is a {name}; give the class of a core, e.g. core={known} after "
+        f"from {module} import {known}"
+    )
 
 
 def build(core: Make, d_head: int, h: int) -> Core:
@@ -193,19 +209,8 @@ def build(core: Make, d_head: int, h: int) -> Core:
 
     Raises TypeError for a core that is made already, a name, and for what needs more than that.
     """
-    if isinstance(core, nn.Module):
-        name = type(core).__name__
-        raise TypeError(
-            f"core is a {name} that is made already, but each attention needs its own; give the "
-            f"class, core={name}, or a function that makes one: core=lambda: {name}(…)"
-        )
-    if not callable(core):
-        home = _door.home(core) if isinstance(core, str) else None
-        module, name = home or ("tfviz.position", "Rope")
-        raise TypeError(
-            f"core = {core!r} is a {type(core).__name__}; give the class of a core, e.g. "
-            f"core={name} after from {module} import {name}"
-        )
+    if isinstance(core, nn.Module) or not callable(core):
+        raise TypeError(_no_maker(core))
     sizes = {"d_head": d_head, "h": h}
     name = getattr(core, "__name__", None) or repr(core)
     needed = [
@@ -305,9 +310,11 @@ class Dense(nn.Module):
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         """What is left when queries and keys are turned and the kept keys are there."""
-        bias, asked = self.bias(Q, K), where.weights or self.reads_weights
+        bias, need_weights = self.bias(Q, K), where.need_weights or self.reads_weights
         scores, mix = (step and _told(step, where) for step in (self.scores, self.mix))
-        return heads_attention(Q, K, V, where.pattern, bias, where.real, asked, scores, mix)
+        return heads_attention(
+            Q, K, V, where.pattern, bias, where.attention_mask, need_weights, scores, mix
+        )
 
     def cost(self, pattern: Pattern, L: int, d: int, h: int) -> Cost:
         """Pairs, FLOPs and bytes of scores and values for L positions, d numbers in h heads."""
@@ -340,7 +347,12 @@ class Sparse(Dense):
     """
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
-        if where.weights or where.crosses or where.real is not None or Q.shape[2] < K.shape[2]:
+        if (
+            where.need_weights
+            or where.crosses
+            or where.attention_mask is not None
+            or Q.shape[2] < K.shape[2]
+        ):
             return super().attend(Q, K, V, where)
         K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
         return sparse_attention(Q, K, V, where.pattern), None

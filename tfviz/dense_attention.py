@@ -76,30 +76,35 @@ def heads_attention(
     V: Float[Tensor, "b h_kv Lk dv"],
     pattern: Pattern,
     bias: Float[Tensor, "*#heads Lq Lk"] | None = None,
-    real: Bool[Tensor, "b Lk"] | None = None,
-    weights: bool = False,
+    attention_mask: Bool[Tensor, "b Lk"] | None = None,
+    need_weights: bool = False,
     scores: Step | None = None,
     mix: Step | None = None,
 ) -> tuple[Float[Tensor, "b h Lq dv"], Float[Tensor, "b h Lq Lk"] | None]:
     """(out, A) of all heads: `attention` as models use it.
 
-    The queries are the last L_q of the L_k positions, as in generation; `real` is False where a key
-    is padding; each head of keys and values may serve several heads of queries (h_kv divides h).
-    A is made only if `weights` are asked for, or `scores` or `mix` do something to it; otherwise
-    torch's fused kernel does the same work without it, and A is None. Raises TypeError or
-    ValueError for a bias or `real` of another kind or shape, and for a pattern that does not fit
-    the lengths or the heads.
+    The queries are the last L_q of the L_k positions, as in generation; `attention_mask` is False
+    where a key is padding; each head of keys and values may serve several heads of queries (h_kv
+    divides h). A is made only with `need_weights`, or where `scores` or `mix` do something to it;
+    otherwise torch's fused kernel does the same work without it, and A is None. Raises TypeError or
+    ValueError for a bias or `attention_mask` of another kind or shape, and for a pattern that does
+    not fit the lengths or the heads.
     """
     (b, h, Lq, _), Lk, share = Q.shape, K.shape[2], Q.shape[1] // K.shape[1]
-    if real is not None and len(real) not in (1, b):
-        raise ValueError(f"real has {len(real)} rows, Q {b}; give one for each row of the batch")
+    if attention_mask is not None and len(attention_mask) not in (1, b):
+        raise ValueError(
+            f"attention_mask has {len(attention_mask)} rows, Q {b}; give one for each row of the "
+            "batch"
+        )
     if bias is not None and bias.dtype == torch.bool:
         raise TypeError("bias is Boolean; say who may attend to whom by the pattern")
-    if weights or scores or mix:
+    if need_weights or scores or mix:
         K, V = (x.repeat_interleave(share, 1) for x in (K, V))
-        return attention(Q, K, V, visible(pattern, Lq, Lk, real, Q.device), bias, scores, mix)
-    is_causal = Lq == Lk and bias is None and real is None and pattern == CAUSAL
-    mask = None if is_causal else visible(pattern, Lq, Lk, real, Q.device)
+        return attention(
+            Q, K, V, visible(pattern, Lq, Lk, attention_mask, Q.device), bias, scores, mix
+        )
+    is_causal = Lq == Lk and bias is None and attention_mask is None and pattern == CAUSAL
+    mask = None if is_causal else visible(pattern, Lq, Lk, attention_mask, Q.device)
     if mask is not None and mask.dim() > 2 and mask.shape[-3] not in (1, h):
         raise ValueError(f"{pattern!r} has {mask.shape[-3]} heads, Q {h}; give as many")
     if bias is not None:
@@ -112,21 +117,27 @@ def visible(
     pattern: Pattern,
     Lq: int,
     Lk: int,
-    real: Bool[Tensor, "b Lk"] | None = None,
+    attention_mask: Bool[Tensor, "b Lk"] | None = None,
     device: torch.device | str = "cpu",
 ) -> Bool[Tensor, "*b_h Lq Lk"] | None:
-    """The mask of the last Lq of Lk positions, without the keys that are not `real`.
+    """The mask of the last Lq of Lk positions, without the keys where `attention_mask` is False.
 
     It broadcasts to (b, h, Lq, Lk); None where nothing is forbidden.
 
-    Raises TypeError or ValueError if `real` is not Boolean or not (b, Lk), if the pattern does not
-    exist for Lk positions, and for more queries than positions.
+    Raises TypeError or ValueError if `attention_mask` is not Boolean or not (b, Lk), if the pattern
+    does not exist for Lk positions, and for more queries than positions.
     """
-    if real is not None and real.dtype != torch.bool:
-        raise TypeError(f"real is {real.dtype}; give Booleans, False at padding: real != 0")
-    if real is not None and (real.dim() != 2 or real.shape[1] != Lk):
-        raise ValueError(f"real has shape {tuple(real.shape)}; give (batch, {Lk}), all the keys")
-    mask = None if real is None else real[:, None, None]  # (b, 1, 1, Lk)
+    if attention_mask is not None and attention_mask.dtype != torch.bool:
+        raise TypeError(
+            f"attention_mask is {attention_mask.dtype}; give Booleans, False at padding: "
+            "attention_mask != 0"
+        )
+    if attention_mask is not None and (attention_mask.dim() != 2 or attention_mask.shape[1] != Lk):
+        raise ValueError(
+            f"attention_mask has shape {tuple(attention_mask.shape)}; give (batch, {Lk}), "
+            "all the keys"
+        )
+    mask = None if attention_mask is None else attention_mask[:, None, None]  # (b, 1, 1, Lk)
     if pattern == FULL:
         return mask
     if Lq > Lk:

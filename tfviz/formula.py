@@ -31,7 +31,7 @@ import torch
 from sympy.printing.jscode import JavascriptCodePrinter
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
-from torch import fx
+from torch import Tensor, fx
 
 Index: TypeAlias = Any
 """An index: an int, an integer tensor, or the proxy that records the formula."""
@@ -172,11 +172,15 @@ class Formula:
         self.letters = dict(letters or {})
 
     def __call__(self, i: Index, j: Index, **parameters: Any) -> Any:
-        return self.function(i, j, **self.tensors(parameters))
+        device = i.device if isinstance(i, Tensor) else None
+        return self.function(i, j, **self.tensors(parameters, device))
 
-    def tensors(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def tensors(self, parameters: Mapping[str, Any], device: Any = None) -> dict[str, Any]:
         """The parameters with a tensor for each list, which an index may look into."""
-        return {n: torch.as_tensor(v) if isinstance(v, tuple) else v for n, v in parameters.items()}
+        return {
+            name: torch.as_tensor(value, device=device) if isinstance(value, tuple) else value
+            for name, value in parameters.items()
+        }
 
     # --- symbols -----------------------------------------------------------------------------
 
@@ -293,6 +297,9 @@ class _Text(StrPrinter):
 
     def _print_floor(self, expr: Any) -> str:
         return f"⌊{self._print(expr.args[0])}⌋"
+
+    def _print_ceiling(self, expr: Any) -> str:
+        return f"⌈{self._print(expr.args[0])}⌉"
 
     def _print_Abs(self, expr: Any) -> str:
         return f"|{self._print(expr.args[0])}|"

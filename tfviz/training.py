@@ -11,7 +11,7 @@ bits, whether it was interrupted or not.
     ...     x = torch.randn(16, 1, generator=rng)
     ...     return F.mse_loss(model(x), 3 * x)
     >>> line = seeded(0, lambda: nn.Linear(1, 1))
-    >>> losses = train(line, loss, steps=200, rate=0.1, progress=False)
+    >>> losses = train(line, loss, steps=200, lr=0.1, progress=False)
     >>> len(losses), losses[-1] < 1e-3, round(line.weight.item(), 1)
     (200, True, 3.0)
 """
@@ -70,11 +70,11 @@ def train(
     loss: Loss,
     steps: int,
     *,
-    rate: float = 3e-3,
+    lr: float = 3e-3,
     seed: int = 0,
     schedule: Callable[[int, int], float] = warm_up_then_down,
     clip: float = 1.0,
-    decay: float = 0.01,
+    weight_decay: float = 0.01,
     checkpoint: Path | None = None,
     every: int = 100,
     progress: bool | None = None,
@@ -82,10 +82,10 @@ def train(
     """Train `model` in place by AdamW for `steps` steps; the loss of each.
 
     Args:
-        rate: the highest learning rate, multiplied by schedule(step, steps) in each step.
+        lr: the highest learning rate, multiplied by schedule(step, steps) in each step.
         seed: of the batches, and of torch's own random numbers within.
         clip: longest gradient; a longer one is shortened. math.inf: none is.
-        decay: AdamW's weight decay; 0: plain Adam.
+        weight_decay: that of AdamW; 0: plain Adam.
         checkpoint: a file that is written every `every` steps and at the end. If it is there at the
             start, training goes on from it, and the result is the same to the last bit.
         progress: show a bar; None: only on a terminal.
@@ -96,14 +96,14 @@ def train(
     """
     _arguments.integer("steps", steps, 0)
     _arguments.integer("every", every, 1)
-    _arguments.real("rate", rate, 0.0)
-    _arguments.real("decay", decay, 0.0)
+    _arguments.real("lr", lr, 0.0)
+    _arguments.real("weight_decay", weight_decay, 0.0)
     if clip != math.inf and _arguments.real("clip", clip, 0.0) == 0:
         raise ValueError("clip = 0 leaves nothing of any gradient; choose clip > 0, or math.inf")
-    rates = [rate * _factor(schedule, step, steps) for step in range(steps)]
-    optimiser = torch.optim.AdamW(model.parameters(), rate, weight_decay=decay)
+    rates = [lr * _factor(schedule, step, steps) for step in range(steps)]
+    optimiser = torch.optim.AdamW(model.parameters(), lr, weight_decay=weight_decay)
     run = {
-        **{"steps": steps, "rate": rate, "seed": seed, "clip": clip, "decay": decay},
+        **{"steps": steps, "rate": lr, "seed": seed, "clip": clip, "decay": weight_decay},
         "rates": rates,
     }
     rng, losses = Generator().manual_seed(seed), list[float]()

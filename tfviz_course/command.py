@@ -14,6 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tfviz import _extras
+
+_extras.need("course", "rich", "nbgrader", "psutil")
+
 from rich.console import Console
 
 from tfviz_course import CourseError, students
@@ -101,8 +105,11 @@ def autograde(options: argparse.Namespace) -> None:
     from tfviz_course.history import update
     from tfviz_course.report import changed, count, results, table
 
-    given = {"seconds": options.seconds, "memory": options.memory and int(options.memory * 2**30)}
-    limits = sandbox.Limits(**{name: value for name, value in given.items() if value})
+    limits = sandbox.Limits()
+    if options.seconds:
+        limits = limits.lasting(options.seconds)
+    if options.memory:
+        limits = replace(limits, memory=int(options.memory * 2**30))
     how = {name: getattr(options, name) for name in ("workers", "again", "judge_only")}
     how |= {"students": options.student, "progress": sys.stderr.isatty()}
     begin = time.monotonic()
@@ -287,7 +294,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--again": FLAG | {"help": "anew, also what is there already"},
     "--student": {"action": "append", "help": "only this one; may be given several times"},
     "--workers": {"type": _count, "help": "judged at a time; default: all cores"},
-    "--seconds": {"type": _above_0, "help": "at most, for one notebook"},
+    "--seconds": {
+        "type": _above_0,
+        "help": "at most, for one notebook; its cells in proportion",
+    },
     "--memory": {"type": _above_0, "help": "at most, for one notebook, in GiB"},
     "--judge-only": FLAG | {"help": "leave the gradebook as it is (formgrader does so)"},
     "--anonymous": FLAG | {"help": "for showing in class: no names, no remarks"},

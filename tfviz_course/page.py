@@ -47,18 +47,33 @@ table { border-collapse: collapse; min-width: 100%; overflow-wrap: normal; }
 th, td { padding: .35rem .6rem; text-align: right; vertical-align: top; white-space: nowrap; }
 thead th { border-bottom: 2px solid var(--tfviz-grid); vertical-align: bottom; }
 tbody tr + tr > * { border-top: 1px solid var(--tfviz-grid); }
-th[scope="row"], .words { text-align: left; }
+th[scope="row"], .left, .words { text-align: left; }
 td.words { min-width: 14rem; white-space: normal; }
+th .quiet { font-size: .9rem; white-space: nowrap; }
 .share { display: block; height: .35rem; margin-top: .2rem; background: var(--tfviz-grid); }
 .share > span { display: block; height: 100%; background: var(--tfviz-attention); }
 .plots { display: grid; gap: 1.5rem; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); }
 figure { margin: 0; min-width: 0; overflow-x: auto; }
 figure svg { max-width: 100%; height: auto; }
 figcaption { color: var(--tfviz-muted); font-size: .9rem; }
+/* On a phone each row is a card, its cells with the heads of their columns in front. */
+@media screen and (max-width: 44rem) {
+  thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+  table, tbody { display: block; }
+  tr { display: flex; flex-wrap: wrap; gap: .1rem 1rem; padding: .5rem 0; }
+  tr + tr { border-top: 1px solid var(--tfviz-grid); }
+  tbody tr + tr > * { border: 0; }
+  th, td { padding: 0; white-space: normal; text-align: left; }
+  td[data-head]::before { content: attr(data-head) " "; color: var(--tfviz-muted); }
+  th[scope="row"], td.words { flex: 0 0 100%; min-width: 0; }
+  th .quiet { white-space: normal; }
+  td.words:empty { display: none; }
+}
 @media print {
   body { padding: 0; max-width: none; font-size: 10pt; }
   .wide { overflow: visible; }
   th, td { padding: .15rem .3rem; white-space: normal; }
+  td.words { min-width: 0; }
   tr, figure { break-inside: avoid; }
   h2 { break-after: avoid; }
   .share > span { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
@@ -88,10 +103,11 @@ figcaption { color: var(--tfviz-muted); font-size: .9rem; }
 </tr></thead>
 <tbody>
 {% for row in exercises %}
-<tr><th scope="row">{{ row.name }}</th><td>{{ row.points }}</td>
-<td>{{ row.mean }}{% if row.share is not none %}<span class="share"><span
+<tr><th scope="row">{{ row.name }}</th><td data-head="points">{{ row.points }}</td>
+<td data-head="mean">{{ row.mean }}{% if row.share is not none %}<span class="share"><span
 style="width: {{ row.share }}%"></span></span>{% endif %}</td>
-<td>{{ row.solved }}</td><td>{{ row.visible }}</td><td>{{ row.hidden }}</td>
+<td data-head="solved">{{ row.solved }}</td><td data-head="visible tests">{{ row.visible }}</td>
+<td data-head="hidden tests">{{ row.hidden }}</td>
 <td class="words">{{ row.message }}</td></tr>
 {% endfor %}
 </tbody>
@@ -111,14 +127,14 @@ style="width: {{ row.share }}%"></span></span>{% endif %}</td>
 <p class="quiet">The newest first. Times are UTC: when the change was seen.</p>
 <div class="wide" tabindex="0" role="region" aria-label="Points that changed">
 <table>
-<thead><tr><th scope="col" class="words">student</th><th scope="col" class="words">exercise</th>
-<th scope="col">before</th><th scope="col">now</th><th scope="col" class="words">why</th>
-<th scope="col">seen</th></tr></thead>
+<thead><tr><th scope="col" class="left">student</th><th scope="col" class="left">seen</th>
+<th scope="col" class="left">exercise</th><th scope="col">before</th><th scope="col">now</th>
+<th scope="col" class="words">why</th></tr></thead>
 <tbody>
 {% for one in changes %}
-<tr><th scope="row">{{ one.student }}</th><td class="words">{{ one.exercise }}</td>
-<td>{{ one.before }}</td><td>{{ one.now }}</td><td class="words">{{ one.why }}</td>
-<td>{{ one.time }}</td></tr>
+<tr><th scope="row">{{ one.student }}</th><td class="left">{{ one.time }}</td>
+<td class="left">{{ one.exercise }}</td><td data-head="before">{{ one.before }}</td>
+<td data-head="now">{{ one.now }}</td><td class="words">{{ one.why }}</td></tr>
 {% endfor %}
 </tbody>
 </table>
@@ -136,11 +152,12 @@ style="width: {{ row.share }}%"></span></span>{% endif %}</td>
 <tbody>
 {% for one in people %}
 <tr><th scope="row">{{ one.id }}{% if one.name %}<br><span class="quiet">{{ one.name }}</span>
-{% endif %}</th><td>{{ one.total }}</td>
-{% for sign, said in one.signs %}<td><span role="img" aria-label="{{ said }}">{{ sign }}</span></td>
+{% endif %}</th><td data-head="points">{{ one.total }}</td>
+{% for sign, said in one.signs %}<td data-head="{{ exercises[loop.index0].name }}"><span role="img"
+aria-label="{{ said }}">{{ sign }}</span></td>
 {% endfor %}
 <td class="words">{% for note in one.notes %}{% if not loop.first %}<br>{% endif %}{{ note }}
-{% endfor %}</td></tr>
+{%- endfor %}</td></tr>
 {% endfor %}
 </tbody>
 </table>

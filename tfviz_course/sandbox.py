@@ -25,7 +25,7 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,12 @@ class Limits:
     files: int = 128  # open at a time
     inodes: int = 20_000  # files and folders that there are, in /tmp and in /dev/shm
     callbacks: int = 20_000  # calls back into the grader, for one cell of tests
+
+    def lasting(self, seconds: float) -> Limits:
+        """With these seconds for a notebook, and with those of cells and calls in proportion."""
+        share = seconds / self.seconds
+        cell, call = share * self.cell_seconds, share * self.call_seconds
+        return replace(self, seconds=seconds, cell_seconds=cell, call_seconds=call)
 
 
 class Unavailable(RuntimeError):  # noqa: N818  it reads as a sentence where it is raised

@@ -100,7 +100,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
             looks.append([round(b, 3) for b in bits_by_layer(model, x, y).tolist()])
         return loss(model, rng, step)
 
-    train(model, watched, steps, rate=RATE, seed=seed, progress=False)
+    train(model, watched, steps, lr=RATE, seed=seed, progress=False)
     by_position = held_out_bits(model, held_out)
     return {"by_position": [round(b, 4) for b in by_position.tolist()], "by_layer": looks}
 

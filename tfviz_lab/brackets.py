@@ -80,7 +80,7 @@ def learn(steps: int, cost: float, start: float, seed: int) -> dict[str, Any]:
         found = F.cross_entropy(model(t).flatten(0, 1), answers(t, back).flatten())
         return found + cost * price(model)
 
-    train(model, loss, steps, rate=RATE, seed=seed, progress=False)
+    train(model, loss, steps, lr=RATE, seed=seed, progress=False)
     t, back = rows(500, torch.Generator().manual_seed(1000 + seed))
     with torch.no_grad():
         right = model(t).argmax(-1) == answers(t, back)

@@ -474,7 +474,7 @@ def trained(
     made, extra_loss = _made(variant, task, seed)
     refuse(made, task)
     steps = task.steps if steps is None else steps
-    recipe = {"rate": RATE, "seed": seed, "progress": False} | dict(task.recipe)
+    recipe = {"lr": RATE, "seed": seed, "progress": False} | dict(task.recipe)
     loss = task.loss(seed, steps)
     if extra_loss is not None:
         loss = _with(loss, extra_loss)

@@ -60,7 +60,7 @@ def trained(name: str, seed: int) -> GPT:
     def loss(model: nn.Module, rng: Generator, step: int) -> Tensor:
         return TRAINED[name](cast(GPT, model), *data.windows(training, BATCH, L, rng), rng)
 
-    train(model, loss, STEPS, rate=RATE, seed=seed, progress=False)
+    train(model, loss, STEPS, lr=RATE, seed=seed, progress=False)
     return model
 
 
@@ -103,7 +103,7 @@ def heads_of(model: GPT, seed: int) -> nn.ModuleDict:
         return total
 
     heads = seeded(seed, new_heads)
-    train(heads, loss, HEAD_STEPS, rate=1e-2, seed=seed, clip=torch.inf, progress=False)
+    train(heads, loss, HEAD_STEPS, lr=1e-2, seed=seed, clip=torch.inf, progress=False)
     return heads
 
 

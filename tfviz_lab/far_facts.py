@@ -155,7 +155,7 @@ def runs() -> list[Run]:
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     model = made(config["m"], seed)
-    train(model, asked(), config["steps"], rate=RATE, seed=seed, progress=False)
+    train(model, asked(), config["steps"], lr=RATE, seed=seed, progress=False)
     found: dict[str, Any] = {"nats": scored(model)}
     if config["m"]:
         core = remembering(model)

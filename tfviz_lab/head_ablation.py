@@ -86,7 +86,7 @@ def lookup_loss(model: nn.Module, rng: Generator, step: int) -> Tensor:
 def two_lookups(h: int, mlp: bool = False, steps: int = 400, seed: int = 0) -> TwoLookups:
     """A trained one."""
     model = seeded(seed, lambda: TwoLookups(h, mlp))
-    train(model, lookup_loss, steps, rate=RATE, seed=seed, progress=False)
+    train(model, lookup_loss, steps, lr=RATE, seed=seed, progress=False)
     return model
 
 
@@ -231,7 +231,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     if "heads" in config:
         return answers(two_lookups(config["heads"], config["mlp"], config["steps"], seed))
     model = seeded(seed, gpt)
-    train(model, gpt_loss, config["steps"], rate=GPT_RATE, seed=seed, progress=False)
+    train(model, gpt_loss, config["steps"], lr=GPT_RATE, seed=seed, progress=False)
     weights = pack(model)
     model = unpack(weights)  # from here on the model that is stored, not the one before rounding
     found = {

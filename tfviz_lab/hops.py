@@ -81,7 +81,7 @@ def learn(model: Pointers, tau: float, steps: int, seed: int) -> None:
         found = F.cross_entropy(model(pi, hops).flatten(0, 1), answers.flatten())
         return found + tau * price(model) if tau else found
 
-    train(model, loss, steps, seed=seed, rate=RATE, progress=False)
+    train(model, loss, steps, seed=seed, lr=RATE, progress=False)
 
 
 def rounded(x: Tensor) -> list[Any]:

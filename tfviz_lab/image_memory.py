@@ -69,7 +69,7 @@ def model(variant: Variant, seed: int) -> InOrder:
 def train(variant: Variant, seed: int, steps: int) -> tuple[float, list[float]]:
     """(test nats per pixel, training loss at every step)."""
     made, task = model(variant, seed), compare.TASKS["digits"]
-    recipe = {"rate": compare.RATE, "seed": seed, "progress": False} | dict(task.recipe)
+    recipe = {"lr": compare.RATE, "seed": seed, "progress": False} | dict(task.recipe)
     losses = fit(made, task.loss(seed, steps), steps, **recipe)
     return task.score(made), losses
 

@@ -34,8 +34,8 @@ STACKS: dict[str, tuple[Pattern, ...]] = {
     "1 layer": (band(radius=RADIUS),),
     "2 layers": 2 * (band(radius=RADIUS),),
     "3 layers": 3 * (band(radius=RADIUS),),
-    "2 layers, gap 2 above": (band(radius=RADIUS), dilated(radius=RADIUS, gap=2)),
-    "2 layers, global token": 2 * (longformer(radius=RADIUS, count=1),),
+    "2 layers, gap 2 above": (band(radius=RADIUS), dilated(radius=RADIUS, dilation=2)),
+    "2 layers, global token": 2 * (longformer(radius=RADIUS, n_global=1),),
 }
 DISTANCES = {  # as far as a way leads, one further, and some on the way
     "1 layer": (2, 4, 5),

@@ -83,7 +83,7 @@ def fit(gpt: GPT, seed: int, rate: float, warm_up: int, steps: int = STEPS) -> d
             gpt,
             next_token(training, BATCH, L),
             steps,
-            rate=rate,
+            lr=rate,
             seed=seed,
             clip=NEVER,
             progress=False,

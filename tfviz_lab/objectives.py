@@ -109,7 +109,7 @@ def objective(name: str, steps: int, seed: int) -> dict[str, Any]:
             asked[step] = mean_loss(model, judge, 16) / BIT
         return learn(model, rng, step)
 
-    train(model, loss, steps, rate=RATE, seed=seed, progress=False)
+    train(model, loss, steps, lr=RATE, seed=seed, progress=False)
     asked[steps] = mean_loss(model, judge, 16) / BIT
     return {
         "at": list(asked),
@@ -137,7 +137,7 @@ def continued(model: nn.Module, words: str, count: int, seed: int) -> str:
 def leak(mask: str, steps: int, seed: int) -> dict[str, Any]:
     """training: bits by step; one_pass, one_by_one: bits on the same held-out rows."""
     model = seeded(seed, lambda: small_gpt(pattern=MASKS[mask]))
-    losses = train(model, on_text(gpt, TRAINING, False), steps, rate=RATE, seed=seed)
+    losses = train(model, on_text(gpt, TRAINING, False), steps, lr=RATE, seed=seed)
     z, _ = data.windows(HELD_OUT, BATCH, LENGTH, Generator().manual_seed(1))
     with torch.no_grad():
         both = {f.__name__: f(model, z, BEGIN) / BIT for f in (one_pass, one_by_one)}
@@ -159,15 +159,17 @@ START = SYMBOLS  # the token that means "begin"
 class Unplaced(EncoderDecoder):
     """The encoder is told what the symbols are, not where they stand."""
 
-    def encode(self, s: Tensor, real: Any = None) -> Tensor:
-        return self.encoder(self.embed.scale * F.embedding(s, self.embed.weight), None, real)
+    def encode(self, s: Tensor, attention_mask: Any = None) -> Tensor:
+        return self.encoder(
+            self.embed.scale * F.embedding(s, self.embed.weight), None, attention_mask
+        )
 
 
 class Unread(EncoderDecoder):
     """The encoder's notes are blank: a language model of the target alone."""
 
-    def encode(self, s: Tensor, real: Any = None) -> Tensor:
-        return 0 * super().encode(s, real)
+    def encode(self, s: Tensor, attention_mask: Any = None) -> Tensor:
+        return 0 * super().encode(s, attention_mask)
 
 
 SOURCES: dict[str, type[EncoderDecoder]] = {
@@ -190,7 +192,7 @@ def reverser(
     model = seeded(
         seed, lambda: kind(SYMBOLS + 1, D, HEADS, 1, positions=Sinusoidal(D), order=pre_norm)
     )
-    train(model, reversal_loss, steps, rate=5e-3, seed=seed, progress=False)
+    train(model, reversal_loss, steps, lr=5e-3, seed=seed, progress=False)
     return model
 
 

@@ -42,7 +42,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     training, held_out = data.split(ids)
     made = rotary_model(len(alphabet), seed=seed)
     train(
-        made, next_token(training, BATCH, LENGTH), config["steps"], rate=RATE, seed=seed,
+        made, next_token(training, BATCH, LENGTH), config["steps"], lr=RATE, seed=seed,
         progress=False,
     )  # fmt: skip
     asked = next_token(held_out, BATCH, LENGTH)

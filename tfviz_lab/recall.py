@@ -56,7 +56,7 @@ def train(
 
     train_model(
         *(model, loss, steps),
-        rate=RATE,
+        lr=RATE,
         clip=math.inf,
         schedule=lambda step, steps: 1.0,
         progress=False,

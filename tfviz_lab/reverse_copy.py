@@ -102,8 +102,8 @@ def train(
 
     train_model(
         *(model, loss, steps),
-        rate=RATE,
-        decay=0.0,
+        lr=RATE,
+        weight_decay=0.0,
         schedule=lambda step, steps: 1.0,
         progress=False,
     )

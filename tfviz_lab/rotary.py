@@ -166,7 +166,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     recipe = config["recipe"]
     made = model(len(alphabet), **recipe, seed=seed)
     losses = train(
-        made, next_token(training, BATCH, LENGTH), config["steps"], rate=RATE, seed=seed,
+        made, next_token(training, BATCH, LENGTH), config["steps"], lr=RATE, seed=seed,
         progress=False,
     )  # fmt: skip
     start = torch.randint(
@@ -203,7 +203,7 @@ def _farther(made: GPT, training: Tensor, rows: Tensor, seed: int) -> dict[str, 
     longer = next_token(training, BATCH // 4, 4 * LENGTH)
     for name, s in (("tuned as it was", 1.0), ("divided by 4 and tuned", 4.0)):
         tuned = with_positions(made, lambda s=s: Rope(D_HEAD, interpolate=s))  # type: ignore[misc]
-        train(tuned, longer, TUNING, rate=RATE / 3, seed=seed + 100, progress=False)
+        train(tuned, longer, TUNING, lr=RATE / 3, seed=seed + 100, progress=False)
         ways[name] = [last_loss(tuned, rows, L) for L in LENGTHS]
     return {"farther": ways}
 

@@ -68,7 +68,7 @@ def learn(config: dict[str, Any], seed: int) -> dict[str, Any]:
             history.append(spans(cast(GPT, model)))
         return nats(model, rng, step) + config["price"] * price(model)
 
-    train(model, loss, config["steps"], rate=RATE, seed=seed, progress=False)
+    train(model, loss, config["steps"], lr=RATE, seed=seed, progress=False)
     score = mean_loss(model, next_token(held_out, 32, L))
     return {"spans": [*history, spans(model)], "nats": round(score, 4)}
 
@@ -80,7 +80,7 @@ def scaled(config: dict[str, Any], seed: int) -> dict[str, Any]:
     model = seeded(seed, lambda: gpt(len(order), Dense, layer=told))
     training, held_out = data.split(data.characters()[0])
     nats = next_token(training, BATCH, L)
-    train(model, nats, config["steps"], rate=RATE, seed=seed, progress=False)
+    train(model, nats, config["steps"], lr=RATE, seed=seed, progress=False)
     return {"nats": round(mean_loss(model, next_token(held_out, 32, L)), 4)}
 
 

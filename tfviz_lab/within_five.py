@@ -95,7 +95,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
         return F.binary_cross_entropy_with_logits(model(marked(n, rng)), (n <= NEAR).float())
 
     model = seeded(seed, lambda: Judge(config["core"]))
-    train(model, loss, config["steps"], rate=RATE, seed=seed, progress=False)
+    train(model, loss, config["steps"], lr=RATE, seed=seed, progress=False)
     rng, right = Generator().manual_seed(1000 + seed), []
     with torch.no_grad():
         for n in range(1, FAR + 1):

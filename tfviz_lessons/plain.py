@@ -247,6 +247,8 @@ class Plain:
             return REFERENCES
         if name in SILENT:
             return ""
+        if name == "letters":
+            return self._letters(body, inside)
         if name in PLAIN:
             return content()
         if name == "tab-item":
@@ -277,6 +279,15 @@ class Plain:
         papers = self._cite([row.bibkey, *row.also], True, line)
         time, memory = (f"${self._tex(tex, line)}$" for tex in (row.time, row.memory))
         return _quote(row.name, f"{row.idea}\n\n{papers} · time {time} · memory {memory}")
+
+    def _letters(self, body: str, line: int) -> str:
+        """The letters of a section as a table."""
+        rows = [row.partition("$: ") for row in re.sub(r"\n\s+", " ", body).split("\n")]
+        cells = [
+            f"| {self._prose(f'{letters}$', line)} | {self._prose(meaning, line)} |"
+            for letters, _, meaning in rows
+        ]
+        return "\n".join(["| letter | meaning |", "|---|---|", *cells])
 
     def _display(self, tex: str, label: str | None, line: int, nested: bool) -> str:
         """A displayed equation, numbered if it has a label."""
@@ -393,7 +404,7 @@ class Plain:
 
 OTHERS = {
     *("admonition", "bibliography", "code-block", "dropdown", "erratum"),
-    *("hint", "math", "mechanism", "source", "tab-item"),
+    *("hint", "letters", "math", "mechanism", "source", "tab-item"),
 }
 
 

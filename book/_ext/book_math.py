@@ -33,17 +33,21 @@ python_logging.getLogger("fontTools").setLevel(python_logging.ERROR)
 ROOT = Path(__file__).parents[2]
 KATEX = ROOT / "node_modules" / "katex" / "dist"
 TRUSTED = "\\htmlClass"
+LETTERS = Path(__file__).with_name("formula_letters.js")
 
 RENDER = """
 const known = ["htmlExtension", "newLineInDisplayMode"];
 function render(tex, display, macros, trusted) {
   try {
-    const html = katex.renderToString(tex, {
+    const tree = katex.__renderToDomTree(tex, {
       displayMode: display, macros: {...macros}, output: "htmlAndMathml", throwOnError: true,
       strict: (code) => known.includes(code) ? "ignore" : "error",
       trust: (context) => context.command === trusted,
     });
-    return {html: html.replace(/<annotation .*?<\\/annotation>/s, "")};  // the TeX, a third time
+    const letters = new Set();
+    nameLetters(tree, letters);
+    const html = tree.toMarkup().replace(/<annotation .*?<\\/annotation>/s, "");  // the TeX, again
+    return {html, letters: [...letters]};
   } catch (error) {
     return {error: error.message};
   }
@@ -60,21 +64,29 @@ class Renderer:
 
     def __init__(self, macros: dict[str, str]) -> None:
         self.macros = {f"\\{name}": meaning for name, meaning in macros.items()}
-        self.done: dict[tuple[str, bool], str] = {}
+        self.done: dict[tuple[str, bool], tuple[str, tuple[str, ...]]] = {}
         self.engine: MiniRacer | None = None
 
     def __call__(self, tex: str, display: bool = False) -> str:
         """The HTML of one formula."""
+        return self._rendered(tex, display)[0]
+
+    def letters(self, tex: str, display: bool = False) -> tuple[str, ...]:
+        """The names of the letters in it (see formula_letters.js), each once, from the left."""
+        return self._rendered(tex, display)[1]
+
+    def _rendered(self, tex: str, display: bool) -> tuple[str, tuple[str, ...]]:
         key = (tex, display)
         if key not in self.done:
             if self.engine is None:
                 self.engine = MiniRacer()
-                self.engine.eval((KATEX / "katex.min.js").read_text("utf-8") + RENDER)
+                programs = (KATEX / "katex.min.js").read_text("utf-8"), LETTERS.read_text("utf-8")
+                self.engine.eval("\n".join((*programs, RENDER)))
             arguments = ", ".join(map(json.dumps, (tex, display, self.macros, TRUSTED)))
             answer = json.loads(str(self.engine.eval(f"JSON.stringify(render({arguments}))")))
             if "error" in answer:
                 raise FormulaError(answer["error"])
-            self.done[key] = answer["html"]
+            self.done[key] = answer["html"], tuple(answer["letters"])
         return self.done[key]
 
 

@@ -75,6 +75,7 @@ PAGE_FILES = (
     (re.compile(r' data-tf-chapter="'), "css", "css/progress.css"),
     (re.compile(r' data-tf-chapter="'), "js", "js/progress.js"),
     (re.compile(r'class="tf-ask"'), "js", "js/asked.js"),
+    (re.compile(r'class="tf-legend"'), "js", "js/letters.js"),
     (re.compile(r'class="tf-store"'), "js", "js/progress-page.js"),
 )
 # What of a program has no look of its own needs no element: a tenth of a page with much code.
@@ -103,7 +104,7 @@ def page_context(
     context["body"] = body = guessed(body) if context["tf_lesson"] else body
     navigation = navigation_html(context, pagename) if "toctree" in context else ""
     context["tf_read"] = chapter_end(app, pagename, context) if context["tf_lesson"] else ""
-    everything = body + navigation + context["tf_read"]
+    everything = body + navigation + context["tf_read"] + context.get("tf_legend", "")
     static = lambda name: versioned(app, name)  # noqa: E731
     wanted = [(kind, name) for what, kind, name in PAGE_FILES if what.search(everything)]
     context["tf_styles"] = [static(name) for kind, name in wanted if kind == "css"]

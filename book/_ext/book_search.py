@@ -134,7 +134,7 @@ def own_anchor(env: BuildEnvironment, page: str, place: Entry) -> Entry:
 def answers(env: BuildEnvironment) -> dict[str, tuple[str, str]]:
     """Where the answers to the surveys' headings are: page and anchor, by what `Heading` says."""
     places = {f"page:{page}": (page, "") for page in env.found_docs}
-    for anchor, title, *_ in kept(env)["book/glossary"]:
+    for anchor, title, *_ in kept(env).get("book/glossary", []):
         places[f"term:{title}"] = ("book/glossary", anchor)
     for anchor, row in MECHANISM_ANCHORS.items():
         here = row.built and row.document in env.found_docs

@@ -15,7 +15,7 @@ import inspect
 import pkgutil
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,9 +26,10 @@ from catalogue_directives import Directive, el
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from surveys import HEADINGS, taught_patterns
 
 import tfviz
-from tfviz import catalogue
+from tfviz import catalogue, patterns
 
 INDEX = "book/reference"
 ROOT = Path(tfviz.__file__).parents[1]
@@ -45,6 +46,26 @@ GROUPS = {
     "tfviz.explorers": "Explorers",
 }
 """Package → the heading under which its rooms are listed."""
+
+TAUGHT: Mapping[str, tuple[str, ...]] = {
+    "tfviz.basics.cache_cost": ("kv_cache",),
+    "tfviz.basics.public_models": ("kv_cache",),
+    "tfviz.cores": ("multi_head_attention",),
+    "tfviz.dense_attention": ("scaled_dot_product_attention",),
+    "tfviz.models.bert": ("lm_objectives",),
+    "tfviz.models.blocks": ("multi_head_attention", "residual_connection"),
+    "tfviz.models.encoder_decoder": ("encoder_decoder",),
+    "tfviz.models.gpt": ("causal_masking",),
+    "tfviz.models.use": ("decoding_strategies",),
+    "tfviz.patterns.cost": ("atomic_patterns",),
+    "tfviz.patterns.family": ("atomic_patterns",),
+    "tfviz.patterns.inverse": ("atomic_patterns",),
+    "tfviz.patterns.pattern": ("atomic_patterns",),
+    "tfviz.patterns.reach": ("atomic_patterns",),
+    "tfviz.position.t5_relative_bias": ("shaw_relative",),
+    "tfviz.sub_quadratic": ("atomic_patterns",),
+}
+"""Rooms that hold no mechanism of their own → the mechanisms whose sections speak of them."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +160,10 @@ def signature(name: str, thing: Any) -> str:
     except (TypeError, ValueError):
         return name
     text = re.sub(r"ForwardRef\(([^()]*)\)", r"\1", f"{name}{found}")
-    plain = text.replace("'", "").replace("tfviz.", "").replace("<class ", "<")
+    text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text)  # a default that is a class
+    text = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)  # or a function
+    text = re.sub(r"<object object at 0x[0-9a-f]+>", "…", text)  # what the function makes itself
+    plain = text.replace("'", "").replace("tfviz.", "")
     if len(plain) <= 88:
         return plain
     parameters = [part for part in _split(plain[len(name) + 1 : plain.rindex(")")])]
@@ -186,15 +210,31 @@ def anchor_of(name: str) -> str:
     return name
 
 
-def entry_html(one: Entry, highlight: Any, above: str = "") -> str:
+def entry_html(one: Entry, highlight: Any, above: str = "", links: str = "") -> str:
     name = f"{above}.{one.name}" if above else one.name
     level = "h3" if above else "h2"
     return (
         f'<section id="{html.escape(anchor_of(name))}" class="tf-api">'
         f"<{level}><code>{html.escape(name)}</code></{level}>"
         f"{highlight(one.signature, 'python')}{docstring_html(one.doc, highlight)}"
+        f"{f'<p>{links}</p>' if links else ''}"
         f"{''.join(entry_html(method, highlight, one.name) for method in one.methods)}</section>"
     )
+
+
+def taught_in(app: Sphinx, mechanisms: Iterable[str], page: str) -> Iterator[str]:
+    """Links from a page of the reference to the sections of these mechanisms that the book has."""
+    for row in map(catalogue.get, mechanisms):
+        if row.built and row.document in app.env.found_docs:
+            uri = app.builder.get_relative_uri(page, row.document)
+            address = html.escape(f"{uri}#{nodes.make_id(row.id)}")
+            yield f'taught in <a href="{address}">{html.escape(row.name)}</a>'
+
+
+def mechanisms_of(room: str) -> tuple[str, ...]:
+    """The mechanisms that a room holds, or whose sections speak of it."""
+    held = tuple(row.id for row in catalogue.MECHANISMS if row.module == room)
+    return held or TAUGHT.get(room, ())
 
 
 def room_html(app: Sphinx, name: str, module: ModuleType) -> str:
@@ -209,14 +249,17 @@ def room_html(app: Sphinx, name: str, module: ModuleType) -> str:
         return f'<a href="{html.escape(address)}">{html.escape(text)}</a>'
 
     facts = [to(INDEX, "", "Library reference")]
-    for row in catalogue.MECHANISMS:
-        if row.module == name and row.document in app.env.found_docs:
-            facts.append("taught in " + to(row.document, nodes.make_id(row.id), row.name))
+    facts += taught_in(app, mechanisms_of(name), page)
     path = Path(str(module.__file__)).relative_to(ROOT).as_posix()
     home, branch = app.config.tfviz_home, app.config.html_theme_options["repository_branch"]
     source = f'<a href="{html.escape(f"{home}/blob/{branch}/{path}")}">{path}</a>' if home else path
     facts.append(f"source: {source}")
-    body = "".join(entry_html(one, highlight) for one in entries(module))
+    sections = taught_patterns(ROOT / HEADINGS)
+    body = ""
+    for one in entries(module):
+        taught = [sections[one.name]] if one.name in patterns.FAMILIES else []
+        links = " · ".join(taught_in(app, taught, page))
+        body += entry_html(one, highlight, links=links)
     return (
         f"<h1><code>{name}</code></h1><p>{' · '.join(facts)}</p>"
         f"{docstring_html(inspect.cleandoc(module.__doc__ or ''), highlight)}{body}"

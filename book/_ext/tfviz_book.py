@@ -1,6 +1,7 @@
 """What makes the pages of this book: one extension, loaded from `_config.yml`.
 
 book_math     formulas, rendered by KaTeX while the book is built
+book_letters  what each letter of a formula means, said by the formula
 book_layers   cards of 90 seconds, and what is folded because it goes deeper
 book_boxes    {try}, {differs}, {erratum}, {measured}
 book_code     {source} and {explorer}
@@ -27,6 +28,7 @@ from sphinx.config import Config
 
 PARTS = (
     "book_math",
+    "book_letters",
     "book_layers",
     "book_boxes",
     "book_code",

@@ -264,7 +264,7 @@ def test_bad_arguments_are_named() -> None:
     refused("shape (3,)", loss, torch.ones(N))
     ranges(partial(scored, 0), steps=(10, 1), N=(4, 1))
     ranges(steps_scored, steps=(10, 1), N=(4, 1))
-    sizes = {"vocab": (7, 1), "d": (16, 2), "h": (2, 1), "N": (3, 1), "longest": (6, 1)}
+    sizes = {"vocab": (7, 1), "d": (16, 2), "h": (2, 1), "N": (3, 1), "max_length": (6, 1)}
     ranges(DeepCharacterModel, **sizes, targets=(2, 1))
 
 

@@ -63,7 +63,7 @@ def test_equals_the_definition_for_every_kind_of_set() -> None:
         patterns.full(),
         patterns.causal(),
         patterns.band(radius=1),
-        patterns.causal() & patterns.dilated(radius=3, gap=2),
+        patterns.causal() & patterns.dilated(radius=3, dilation=2),
     ):
         close(self_attention(X, *W, pattern), definition(X, *W, pattern.key_sets(6)))
     close(self_attention(X, *W), definition(X, *W, [range(6)] * 6))

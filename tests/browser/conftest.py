@@ -37,10 +37,19 @@ def problems(page: Any) -> Iterator[list[str]]:
 
 @pytest.fixture
 def show(page: Any, folder: Path, address: str, problems: list[str]) -> Callable[..., Any]:
-    """show(explorer, …, hash="", width=1280, offline=False): the page, when all are mounted."""
+    """show(explorer, …, hash="", width=1280, offline=False, moving=False): the page, when all are
+    mounted; with reduced motion unless it is `moving`."""
 
-    def open_(*explorers: Any, hash: str = "", width: int = 1280, offline: bool = False) -> Any:
+    def open_(
+        *explorers: Any,
+        hash: str = "",
+        width: int = 1280,
+        offline: bool = False,
+        moving: bool = False,
+    ) -> Any:
         page.set_viewport_size({"width": width, "height": 900})
+        if not moving:  # an answer's state is there at once
+            page.emulate_media(reduced_motion="reduce")
         path = write_site(folder, *(e.html() for e in explorers), name="page.html")
         page.goto("about:blank")  # so that a new fragment alone is a new visit
         page.goto((path.as_uri() if offline else f"{address}page.html") + hash)

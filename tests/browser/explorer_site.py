@@ -82,6 +82,13 @@ def drag(handle: Any, right: float, down: float = 0) -> None:
     mouse.up()
 
 
+def answer(page: Any, *keys: str) -> None:
+    """Move the ghost of a question by these keys, and say that it is the answer."""
+    for key in keys:
+        page.locator(".tfx-handle[data-ghost]").press(key)
+    page.get_by_role("button", name="that is my answer").click()
+
+
 def fits(show: Any, explorers: Sequence[Any]) -> None:
     """On a phone and on a desk, in both themes, none is higher than the room that is kept for it,
     and nothing is wider than the page."""

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 import torch
-from explorer_examples import CARDS, MORE_CARDS
+from browser.explorer_site import answer
 
 from tfviz.explorers import AttentionSteps
 
+CARDS = AttentionSteps.examples[""]
+MORE_CARDS = CARDS["cards"]
 
-def explorer(**options: Any) -> AttentionSteps:
-    return AttentionSteps(**(CARDS | {"row": 4, "column": 1} | options))
+
+def explorer(**options: Any) -> Any:
+    return AttentionSteps.example(**{"cards": {}} | options)
 
 
 @pytest.fixture
@@ -43,12 +46,12 @@ def cell(page: Any, title: str, i: int, j: int) -> dict[str, float]:
 
 def test_nothing_tells_before_the_answer(show: Any) -> None:
     page = show(explorer())
-    assert (
-        not page.locator(".tfx-lines li").count()
-        and "0.90" not in page.locator(".tfx").inner_text()
-    )
-    page.get_by_role("button", name="sleeps").click()
-    page.get_by_text("✗ you said: sleeps; it is: cat").wait_for()
+    assert "0.90" not in page.locator(".tfx").inner_text()
+    assert "0.73" in matrix(page, "A = ").inner_html()  # another word's row is worked out
+    assert "= ?" in page.locator(".tfx-lines").inner_text()
+    answer(page, "ArrowLeft", "ArrowLeft")  # from "it" over "because" to "sleeps"
+    page.get_by_text("✗ you said: “sleeps”; it is: “cat”").wait_for()
+    page.get_by_text("it → cat: weight 0.897").wait_for()
     assert "0.90" in matrix(page, "A = ").inner_html()
 
 
@@ -92,12 +95,12 @@ def test_a_term_lights_up_its_row_and_its_cell(steps: Any) -> None:
 
 
 def test_a_sentence_of_the_readers_own(show: Any) -> None:
-    """Its words have cards; the question stays the one about the first sentence."""
+    """Its words have cards; the question is the one about the first sentence."""
     page = show(explorer(cards=MORE_CARDS))
     text = page.get_by_label("your own sentence, of these words: barks, dog, it")
+    answer(page, "ArrowLeft", "ArrowLeft", "ArrowLeft")
+    page.get_by_text("✓ you said: “cat”. So it is").wait_for()
     text.fill("it barks dog")
-    page.get_by_role("button", name="cat", exact=True).click()
-    page.get_by_text("✓ you said: cat. So it is").wait_for()
     weights = explorer(cards=MORE_CARDS, row=0, column=0, yours="it barks dog").numbers()["weights"]
     assert len(weights) == 3
     page.get_by_text(f"it → it: weight {weights[0][0]:.3f}").wait_for()

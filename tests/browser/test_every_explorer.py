@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from browser.explorer_laws import violations
 from browser.explorer_site import served, write_site
-from explorer_examples import EXAMPLES
 
 from tfviz.explorers import ALL, Explorer
 from tfviz.explorers.knobs import Knob
 
 KINDS = [n for n, kind in ALL.items() if kind.numbers is not Explorer.numbers]
 # one with several views has an example of each, "name:view"
-NAMES = [x for n in KINDS for x in [k for k in EXAMPLES if k.split(":")[0] == n] or [n]]
+NAMES = [f"{n}:{view}".rstrip(":") for n in KINDS for view in ALL[n].examples]
 STATES = 6
 MOVED: set[tuple[str, str]] = set()  # controls that were moved, with their explorers
 WORK = 0.2  # seconds of processor time that a step may take
@@ -80,9 +80,14 @@ FITS = """async ([host, theme]) => {
 }"""
 
 
+def example(name: str, /, **others: Any) -> Explorer:
+    kind, _, view = name.partition(":")
+    return ALL[kind].example(view, **others)
+
+
 @pytest.fixture(scope="module")
 def one(name: str) -> Explorer:
-    return ALL[name.split(":")[0]](**EXAMPLES.get(name, {}))
+    return example(name)
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +160,49 @@ def flattened(x: Any) -> list[float]:
 every = pytest.mark.parametrize("name", NAMES, scope="module")  # one page after the other
 
 
+# Not yet: these hide more than one thing, or their answer is not shown in the picture. The list
+# only shrinks; what keeps all laws may not stand in it.
+NOT_YET = {
+    "binary_spans",
+    "cache_budget",
+    "decoding:beam",
+    "decoding:token",
+    "decoding:write",
+    "exit_classifiers",
+    "exit_early",
+    "exit_ladder",
+    "first_look",
+    "gate_over_text",
+    "guaranteed_threshold",
+    "halting_steps",
+    "hash_wheel",
+    "image_lens",
+    "lambda_mixer",
+    "learned_spans",
+    "loss_schedule",
+    "memory_strip",
+    "moving_centroids",
+    "pattern_search",
+    "relative_terms:buckets",
+    "relative_terms:labels",
+    "relative_terms:shift",
+    "relative_terms:terms",
+    "same_layer",
+    "step_signal",
+    "who_hears",
+}
+
+
+@every
+def test_its_first_state_teaches_and_its_answer_is_shown(page: Any, name: str) -> None:
+    """One solved case, one hidden thing; the answer is a state, and nothing jumps."""
+    found = violations(page)
+    if name in NOT_YET:
+        assert found, f"{name} keeps every law: take it off the list"
+    else:
+        assert not found
+
+
 @every
 def test_it_fits_a_phone_and_a_desk(host: Any, one: Explorer, name: str) -> None:
     """In both themes: nothing wider than the page, nothing higher than its room; large targets."""
@@ -175,7 +223,7 @@ def test_random_states_give_the_librarys_numbers(host: Any, one: Explorer, name:
     for _ in range(STATES):
         state = drawn(pick, one)
         show(host, state)
-        right = type(one)(**EXAMPLES.get(name, {}) | state)
+        right = example(name, **state)
         same(numbers(host), right.numbers())
         assert host.evaluate(ANEW), f"the picture of {state}"
 
@@ -187,7 +235,7 @@ def test_copied_python_and_the_link_bring_it_back(host: Any, one: Explorer, name
     show(host, state)
     python = host.evaluate("(host) => host.tfviz.python()")
     again = eval(python, {kind.__name__: kind for kind in ALL.values()})
-    shown = type(one)(**EXAMPLES.get(name, {}) | state)
+    shown = example(name, **state)
     assert {n: getattr(again, n) for n in again.moved} == {n: getattr(shown, n) for n in one.moved}
     before, link = numbers(host), host.evaluate(LINK)
     show(host, {})
@@ -212,7 +260,7 @@ def test_what_is_out_of_bounds_is_refused_by_name(host: Any, one: Explorer, name
             wrong = [low - 1, high + 1]
         for value in wrong:
             with pytest.raises(ValueError, match=f"{key} = "):
-                type(one)(**EXAMPLES.get(name, {}) | {key: value})
+                example(name, **{key: value})
             states.append({key: value})
     right = one.numbers()
     for state, (said, shown) in zip(states, host.evaluate(REFUSED, states), strict=True):

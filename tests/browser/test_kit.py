@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from browser.explorer_site import ASSETS, write_site
-from explorer_examples import SONG
 
 from tfviz.explorers import BlockSignals, LossSchedule, MergeStepper
+
+SONG = MergeStepper.examples[""]["text"]
 
 MERGES = "(node) => node.tfvizModel.get('merges')"
 

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 from browser.explorer_site import drag
-from explorer_examples import ENTRIES
 
 from tfviz.explorers import SoftDictionary
 
-NAMES = ENTRIES["names"]
+NAMES = SoftDictionary.examples[""]["names"]
 QUERY = "(node) => node.tfvizModel.get('query')"
 
 
-def explorer(**options: Any) -> SoftDictionary:
-    return SoftDictionary(**(ENTRIES | options))
+def explorer(**options: Any) -> Any:
+    return SoftDictionary.example(**options)
 
 
 @pytest.fixture
@@ -40,8 +39,9 @@ def slide(page: Any, key: str, value: float) -> None:
 
 def test_beta_is_shut_until_it_was_said_what_zero_gives(show: Any) -> None:
     page = show(explorer())
-    page.get_by_role("button", name="to the mean of all values").click()
-    page.get_by_text("✓ you said: to the mean of all values").wait_for()
+    drag(page.locator(".tfx-handle[data-ghost]"), 115, 50)
+    page.get_by_role("button", name="that is my answer").click()
+    page.get_by_text("it is: (0.49, 0.50)").wait_for()
     assert numbers(page)["weights"] == [0.25] * 4
 
 

@@ -21,14 +21,15 @@ const lab = { ...counted, ...rest };"""
 VALUES: dict[str, list[Any]] = {
     "radius": [0, 1, 5],
     "lookback": [0, 3, 40],
-    "gap": [1, 3],
+    "dilation": [1, 3],
     "stride": [1, 4, 9],
     "block": [1, 4, 7],
     "summary": [1, 3],
     "count": [1, 2, 5],
     "seed": [0, 7],
     "window": [0, 1],
-    "random": [1, 2],
+    "n_global": [1, 2, 5],
+    "n_random": [1, 2],
     "permutation": [(0,), (1, 2, 0), (3, 1, 0, 2)],
 }
 LENGTHS = [2, 7, 24, 33]
@@ -117,7 +118,7 @@ STACKS = [
     [P.own_block(block=8), P.summary_columns(block=8, summary=1)],
     [P.summary_columns(block=8, summary=1), P.own_block(block=8)],
     [P.band(radius=2)],
-    [P.bigbird(block=4, window=1, count=1, random=1, seed=2)],
+    [P.bigbird(block=4, window=1, n_global=1, n_random=1, seed=2)],
     [P.random_keys(count=2, seed=5), P.causal()],
     [P.block_local(block=6)],
     [P.blockwise(permutation=(1, 2, 0))],
@@ -168,7 +169,7 @@ def test_reach_and_influence(page: Any, address: str, L: int) -> None:
 def test_pairs_and_blocks(page: Any, address: str) -> None:
     cases = [
         (p, L, block)
-        for p in (P.strided(stride=8), P.bigbird(block=4, window=1, count=1, random=1, seed=0))
+        for p in (P.strided(stride=8), P.bigbird(block=4, window=1, n_global=1, n_random=1, seed=0))
         for L in (30, 64)
         for block in (1, 7, 16, 64)
     ]

@@ -336,7 +336,7 @@ def changed_lab(page: Any, n: int = 0) -> dict[str, Any]:
 
 
 def test_link_round_trip(show: Show) -> None:
-    lab = SparseLab(P.dilated(radius=3, gap=2) | P.global_tokens(count=1), L=48)
+    lab = SparseLab(P.dilated(radius=3, dilation=2) | P.global_tokens(count=1), L=48)
     page = show(lab)
     before = changed_lab(page)
     link = copied(page, "copy link")
@@ -415,8 +415,11 @@ def test_copied_mask_mod_runs(show: Show) -> None:
 
     cases = [
         (P.strided(stride=6) & ~P.band(radius=1), P.blockwise(permutation=(2, 0, 1))),
-        (P.fixed(block=7, summary=2), P.dilated(radius=2, gap=3) | P.random_keys(count=2, seed=3)),
-        (P.bigbird(block=4, window=1, count=1, random=1, seed=0), P.full()),
+        (
+            P.fixed(block=7, summary=2),
+            P.dilated(radius=2, dilation=3) | P.random_keys(count=2, seed=3),
+        ),
+        (P.bigbird(block=4, window=1, n_global=1, n_random=1, seed=0), P.full()),
     ]
     for left, right in cases:
         page = show(SparseLab(left, right, L=30))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from browser.explorer_site import answer
 
 import tfviz_lab
 from tfviz.explorers import TrainedHeads
@@ -34,8 +35,8 @@ def expect(page: Any, text: int, layer: int, head: int, row: int) -> None:
 
 def test_a_head_is_pressed_and_a_query_moved(show: Callable[..., Any], one: TrainedHeads) -> None:
     page = show(one)
-    assert "puts" not in page.locator(".tfx-status").inner_text()
-    page.get_by_role("button", name="after the last “w”").click()
+    assert "letter 13, “r”, puts" in page.locator(".tfx-status").inner_text()  # the one before
+    answer(page, *11 * ["ArrowLeft"])  # to a letter after an earlier “w”
     page.get_by_text("So it is").wait_for()
     expect(page, 1, 1, 0, 14)
     stored = tfviz_lab.load("head_ablation")["gpt"]

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 from browser.explorer_site import fits
-from explorer_examples import FATES, SENTENCE
 
 from tfviz import patterns
 from tfviz.basics.lm_objectives import drop_spans, prefix_lm
 from tfviz.explorers import TrainingViews
 
+FATES = TrainingViews.examples["gpt"]["fates"]
 
-def explorer(**options: Any) -> TrainingViews:
-    return TrainingViews(**({"words": SENTENCE, "row": 3, "fates": FATES} | options))
+
+def explorer(**options: Any) -> Any:
+    return TrainingViews.example("gpt", **options)
 
 
 @pytest.fixture

@@ -506,6 +506,22 @@ def test_an_exercise_works_alone_and_through_the_judge(chapter, label):
         assert message.startswith(("NotImplementedError", "CheckFailed")), (kind, message)
 
 
+@pytest.mark.parametrize(("chapter", "label"), EXERCISES)
+def test_functions_that_do_nothing_fail_the_hidden_tests(chapter, label):
+    lazy = alone(chapter)[label]["lazy"]
+    assert not [answer for answer, message in lazy.items() if not message]
+
+
+def test_lazy_answers_are_tried_where_they_once_passed():
+    mended = {
+        "sparse/routing": "ex-follow",
+        "longer_context/external_memory": "ex-choose-share",
+        "position/rotary": "ex-rotary-train",
+    }
+    for chapter, label in mended.items():
+        assert set(alone(chapter)[label]["lazy"]) == set(assignment_runner.LAZY)
+
+
 # --- the course folder ---------------------------------------------------------------------------
 
 

@@ -409,7 +409,17 @@ def test_the_book_names_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None
 
 def numbers_and_words() -> dict[str, bool]:
     """What the pages say that is the code's own, and whether it is true."""
-    from tfviz_course import autograde, collect, line, plugin, rebuild, sandbox, students
+    from tfviz_course import (
+        autograde,
+        collect,
+        history,
+        line,
+        plugin,
+        rebuild,
+        sandbox,
+        store,
+        students,
+    )
 
     answer, pictures = f"{rebuild.ANSWER:,}", rebuild.ATTACHED * 3 / 4  # of base64, in bytes
     signs = {sign for sign in map(chr, range(32, 127)) if students.is_id(f"a{sign}b")}
@@ -424,6 +434,11 @@ def numbers_and_words() -> dict[str, bool]:
         "neither with a dot nor with a space": {s for s in signs if not s.isalnum()} == {*" .@-_"},
         f"meets the last resort in {autograde.TRIES} runs keeps its verdict": True,
         "such as locks of records in a file, are refused": {6, 7, 37, 38} <= {*sandbox._LOCKING},
+        "The clock is the last resort, many times as long": sandbox.PATIENCE >= 10,
+        "refused on processors of the kinds x86-64 and ARM64": {*sandbox._MACHINES}
+        == {"x86_64", "aarch64"},
+        f"The verdicts are kept in `{store.JUDGED}`": True,
+        f"The log is in `{history.FOLDER}`": True,
         "**A file's name proves nothing.**": True,
         f"an upload with more than {collect.MOST_FILES} notebooks, or with more than "
         f"{collect.MOST_BYTES / 1e6:g} MB of them": True,

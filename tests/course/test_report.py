@@ -25,7 +25,7 @@ from PIL import Image
 from rich.console import Console
 
 from tfviz_course import page, report
-from tfviz_course.report import Mark, Results, Student
+from tfviz_course.report import Change, Mark, Results, Student
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -542,17 +542,26 @@ def test_the_page_of_any_class(make: Make, tmp_path: Path, count: int) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_in_a_browser(course: Path, browser: Any, theme: str, width: int) -> None:
-    """axe finds nothing, a phone does not scroll sideways, nothing is asked of another host."""
+    """axe finds nothing, nothing hides beside the screen, no other host is asked for anything."""
     view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
     asked: list[str] = []
     view.on("request", lambda request: asked.append(request.url))
-    view.goto((written(course) / "report.html").as_uri())
+    folder = written(course)
+    about = "2026-12-01 18:05", "Ada", "ex-loops", 1.0, 3.0
+    changes = Change(*about, "worth 3 points instead of 1; other answers handed in; points by hand")
+    found = replace(report.results(course, "hw1"), changes=(changes, changes))
+    (folder / "report.html").write_text(page.html(found), "utf8")
+    view.goto((folder / "report.html").as_uri())
     assert len(asked) == 1
     assert view.evaluate("document.documentElement.scrollWidth") == width
+    aside = (
+        "[...document.querySelectorAll('.wide')].map((box) => box.scrollWidth - box.clientWidth)"
+    )
+    assert view.evaluate(aside) == [0, 0, 0]  # on a phone each row is a card
     view.add_script_tag(path=ROOT / "node_modules/axe-core/axe.min.js")
     assert view.evaluate("axe.run().then((found) => found.violations.map((one) => one.id))") == []
-    if folder := os.environ.get("TFVIZ_SHOTS"):
-        view.screenshot(path=f"{folder}/report-{theme}-{width}.png", full_page=True)
+    if shots := os.environ.get("TFVIZ_SHOTS"):
+        view.screenshot(path=f"{shots}/report-{theme}-{width}.png", full_page=True)
     view.close()
 
 

@@ -102,7 +102,7 @@ def steps_at(tau: float) -> float:
 
     torch.manual_seed(0)
     net = room.ACT(4, 16, 1, bias=-1.0)
-    train(net, parity, 150, rate=2e-2, progress=False)
+    train(net, parity, 150, lr=2e-2, progress=False)
     return net(torch.randint(2, (64, 1, 4)).float()).N.double().mean().item()
 
 

@@ -103,7 +103,7 @@ def test_one_number_more_in_each_key_is_the_bias(h_kv: int) -> None:
     core = Alibi(4).double()
     fused, none = core(Q, K, V, Where(causal()))
     assert none is None
-    slow, A = core(Q, K, V, Where(causal(), weights=True))
+    slow, A = core(Q, K, V, Where(causal(), need_weights=True))
     assert A is not None
     agree_with_gradients(fused, slow, [Q, K, V])
 
@@ -122,14 +122,14 @@ def test_far_places_are_exact_enough() -> None:
     X = torch.randn(3, 1, 1, 4096, 8)
     core = Alibi(1)
     core.m.fill_(0.5)
-    exact = core.double()(*X.double(), Where(causal(), weights=True))[0]
+    exact = core.double()(*X.double(), Where(causal(), need_weights=True))[0]
     close(core.float()(*X, Where(causal()))[0].double(), exact, atol=1e-3, rtol=0)
 
 
 def test_without_content_weights_are_a_geometric_series() -> None:
     """And from one head to the next the effective window doubles: 9.2 to 1,179 keys at 1 %."""
     Q = torch.zeros(1, 8, 64, 2, dtype=torch.float64)
-    _, A = Alibi(8).double()(Q, Q, Q, Where(causal(), weights=True))
+    _, A = Alibi(8).double()(Q, Q, Q, Where(causal(), need_weights=True))
     assert A is not None
     ratio = A[0, :, -1, :-1] / A[0, :, -1, 1:]
     close(ratio, (-slopes(8).double()).exp()[:, None].expand_as(ratio))

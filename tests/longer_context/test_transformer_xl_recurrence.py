@@ -203,7 +203,7 @@ def test_errors_say_what_to_do() -> None:
     ranges(partial(transformer_xl, 11, 16, 2, 1), m=(4, 0))
     refused("made from Dense", transformer_xl, 11, 16, 2, 1, 4, core=lambda: Additive(8, 8))
     attend, X = model(4).stack.blocks[0].attend, torch.randn(1, 3, 16).double()
-    refused("no padding", attend, X, real=torch.ones(1, 3, dtype=torch.bool))
+    refused("no padding", attend, X, attention_mask=torch.ones(1, 3, dtype=torch.bool))
     ranges(room.reach, N=(1, 1), m=(1, 0), L=(4, 1))
     refused("b = 12", room.streams, torch.arange(11), 12)
 
@@ -225,7 +225,7 @@ def test_a_pattern_of_distances_is_the_same_in_segments_and_one_of_places_is_ref
 ) -> None:
     """One layer, whose memory reaches as far as its pattern looks."""
     more: dict[str, Any] = {} if core == "XL" else {"core": Dense}
-    for pattern in (patterns.sliding_window(lookback=3), patterns.dilated(radius=3, gap=1)):
+    for pattern in (patterns.sliding_window(lookback=3), patterns.dilated(radius=3, dilation=1)):
         gpt = model(3, N=1, pattern=pattern & patterns.causal(), **more)
         close(laws.streamed(gpt, TEXT, L), gpt(TEXT))
     i = torch.arange(20)

@@ -69,12 +69,12 @@ def test_with_a_cache_as_without(core: Any, order: Any) -> None:
 
 def test_every_model_of_blocks_becomes_one() -> None:
     torch.manual_seed(0)
-    real = torch.ones(2, 9, dtype=torch.bool)
-    real[1, 6:] = False
+    attention_mask = torch.ones(2, 9, dtype=torch.bool)
+    attention_mask[1, 6:] = False
     bert = universal(BERT(11, 16, 2, 1), 3)
     other = TEXT.clone()
     other[1, 7] = (TEXT[1, 7] + 1) % 11
-    assert bert(TEXT, real)[:, :6].equal(bert(other, real)[:, :6])
+    assert bert(TEXT, attention_mask)[:, :6].equal(bert(other, attention_mask)[:, :6])
     both = universal(EncoderDecoder(11, 16, 2, 1), 3).double()
     assert isinstance(both.encoder, Universal) and isinstance(both.decoder, Universal)
     memory, cache = both.encode(TEXT), {}

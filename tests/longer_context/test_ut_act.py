@@ -69,11 +69,11 @@ def test_it_is_the_definition_with_gradients(compact: bool, more: Any) -> None:
 
 
 def test_padding_is_never_computed_and_never_seen() -> None:
-    real = torch.ones(3, 7, dtype=torch.bool)
-    real[1, 4:] = False
+    attention_mask = torch.ones(3, 7, dtype=torch.bool)
+    attention_mask[1, 4:] = False
     for compact in (True, False):
         model, X = stack(compact=compact), rows()
-        out = model(X, None, real)
+        out = model(X, None, attention_mask)
         assert (pondered(model).N[1, 4:] == 0).all() and not out[1, 4:].any()
         torch.testing.assert_close(out[1, :4], model(X[1:2, :4])[0])
 
@@ -153,7 +153,7 @@ def test_a_price_shortens_thought() -> None:
             error = torch.nn.functional.cross_entropy(model(x[:, :-1]).mT, x[:, 1:])
             return error + tau * room.price(model)
 
-        losses = train(model, loss, 40, rate=1e-2, progress=False)
+        losses = train(model, loss, 40, lr=1e-2, progress=False)
         found.append((losses[-1], pondered(model).N.double().mean().item()))
     assert found[0][1] > found[1][1] + 0.5 and found[1][1] >= 1 and found[0][0] < 1
 
@@ -161,9 +161,9 @@ def test_a_price_shortens_thought() -> None:
 def test_padding_is_not_in_the_price() -> None:
     torch.manual_seed(0)
     bert = halting_universal(BERT(11, 16, 2, 1), 4, bias=-1.0)
-    t, real = torch.randint(11, (2, 7)), torch.ones(2, 7, dtype=torch.bool)
-    real[1, 3:] = False
-    bert(t, real)
+    t, attention_mask = torch.randint(11, (2, 7)), torch.ones(2, 7, dtype=torch.bool)
+    attention_mask[1, 3:] = False
+    bert(t, attention_mask)
     together, each = room.price(bert), []
     for row, n in ((0, 7), (1, 3)):
         bert(t[row : row + 1, :n])

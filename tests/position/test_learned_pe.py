@@ -177,7 +177,7 @@ def test_the_cosines_of_sinusoids_are_their_similarity() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    ranges(Learned, longest=(3, 1), d=(4, 1), std=(1.0, 0.0))
+    ranges(Learned, max_length=(3, 1), d=(4, 1), std=(1.0, 0.0))
     refused("P has shape (3,)", Learned.beginning_as, torch.zeros(3))
     refused("M has shape (2, 3)", by_distance, torch.zeros(2, 3))
     for i in (torch.tensor([True, False]), torch.tensor([1, 0]).byte()):

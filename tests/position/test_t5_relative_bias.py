@@ -24,17 +24,32 @@ def test_golden_buckets() -> None:
     n = torch.tensor([-9, -1, 0, 1, 3, 4, 6, 7, 11, 12, 19, 20, 32, 1000])
     assert bucket(n, 8, 32).tolist() == [0, 0, 0, 1, 3, 4, 4, 5, 5, 6, 6, 7, 7, 7]
     # two sides of four: 0, 1, then 2 to 7 and 8 to …; keys after the query from 4 on
-    assert bucket(n, 8, 32, future=True).tolist() == [7, 5, 0, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3]
+    assert bucket(n, 8, 32, bidirectional=True).tolist() == [
+        7,
+        5,
+        0,
+        1,
+        2,
+        2,
+        2,
+        2,
+        3,
+        3,
+        3,
+        3,
+        3,
+        3,
+    ]
 
 
 @pytest.mark.parametrize("buckets, far", [(32, 128), (16, 100), (32, 300)])
-@pytest.mark.parametrize("future", [True, False])
-def test_hugging_face_buckets(buckets: int, far: int, future: bool) -> None:
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_hugging_face_buckets(buckets: int, far: int, bidirectional: bool) -> None:
     from transformers.models.t5.modeling_t5 import T5Attention
 
     n = torch.arange(-700, 701)
-    theirs = T5Attention._relative_position_bucket(-n, future, buckets, far)
-    assert bucket(n, buckets, far, future=future).equal(theirs)
+    theirs = T5Attention._relative_position_bucket(-n, bidirectional, buckets, far)
+    assert bucket(n, buckets, far, bidirectional=bidirectional).equal(theirs)
 
 
 def test_the_formula_where_rounding_cannot_hurt() -> None:
@@ -68,17 +83,17 @@ def test_mutants_are_noticed(name: str) -> None:
     assert not MUTANTS[name](n).equal(bucket(n))
 
 
-@pytest.mark.parametrize("future", [True, False])
-def test_hugging_face_bias(future: bool) -> None:
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_hugging_face_bias(bidirectional: bool) -> None:
     from transformers import T5Config
     from transformers.models.t5.modeling_t5 import T5Attention
 
-    config = T5Config(d_model=12, d_kv=4, num_heads=3, is_decoder=not future)
+    config = T5Config(d_model=12, d_kv=4, num_heads=3, is_decoder=not bidirectional)
     theirs = T5Attention(config, has_relative_attention_bias=True, layer_idx=0)
-    ours = T5Bias(3, future=future)
+    ours = T5Bias(3, bidirectional=bidirectional)
     ours.b.data = theirs.relative_attention_bias.weight.detach().T.clone()
     Q = torch.randn(1, 3, 40, 4)
-    seen = torch.ones(40, 40).bool() if future else torch.ones(40, 40).bool().tril()
+    seen = torch.ones(40, 40).bool() if bidirectional else torch.ones(40, 40).bool().tril()
     expected = theirs.compute_bias(40, 40)[0]
     assert ours.bias(Q, Q)[:, seen].equal(expected[:, seen])
 
@@ -96,8 +111,8 @@ def test_errors_say_what_to_do() -> None:
         refused(words, edges, buckets, far)
     refused("h = 0", T5Bias, 0)
     for make in (
-        lambda: T5Bias(2, buckets=6, future=True),
-        lambda: bucket(torch.arange(3), 6, 30, future=True),
+        lambda: T5Bias(2, buckets=6, bidirectional=True),
+        lambda: bucket(torch.arange(3), 6, 30, bidirectional=True),
     ):
         refused("buckets = 6 … a multiple of 4", make)
 
@@ -108,7 +123,7 @@ def test_errors_say_what_to_do() -> None:
 def by_buckets(
     core: T5Bias, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
-    row = bucket(distance(Q.shape[2]), core.buckets, core.far, future=core.future)
+    row = bucket(distance(Q.shape[2]), core.buckets, core.far, bidirectional=core.bidirectional)
     one_hot = torch.nn.functional.one_hot(row, core.buckets).to(core.b.dtype)
     return attention(Q, K, V, mask, bias=core.scale * torch.einsum("ijr,hr->hij", one_hot, core.b))
 
@@ -117,7 +132,7 @@ CASE = Case(
     lambda: T5Bias(H, buckets=4, far=6),
     by_buckets,
     variants={
-        "two sides": Case(lambda: T5Bias(H, buckets=8, far=5, future=True), by_buckets),
+        "two sides": Case(lambda: T5Bias(H, buckets=8, far=5, bidirectional=True), by_buckets),
     },
     mutants=[
         (

@@ -20,9 +20,9 @@ from tfviz.position.xl_relative import XL, four_terms, rel_shift, two_sided_shif
 close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
 
 
-def layer(h: int = 2, d_head: int = 4, *, future: bool = True, seed: int = 0) -> XL:
+def layer(h: int = 2, d_head: int = 4, *, bidirectional: bool = True, seed: int = 0) -> XL:
     torch.manual_seed(seed)
-    made = XL(h, d_head, future=future)
+    made = XL(h, d_head, bidirectional=bidirectional)
     made.u.data.normal_()
     made.v.data.normal_()
     return made
@@ -80,13 +80,13 @@ def test_four_terms_by_loops() -> None:
                 close(got[:, n, i, j], torch.stack([q @ k, q @ r, u @ k, v @ r]))
 
 
-@pytest.mark.parametrize("future", [True, False])
-def test_the_bias_is_terms_two_to_four(future: bool) -> None:
-    made, (Q, K) = layer(future=future), queries()
-    two = layer(future=True)
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_the_bias_is_terms_two_to_four(bidirectional: bool) -> None:
+    made, (Q, K) = layer(bidirectional=bidirectional), queries()
+    two = layer(bidirectional=True)
     terms = four_terms(Q, K, two.distances(6, 6), made.u, made.v)
     expected, seen = terms[1:].sum(0) / 2, torch.ones(6, 6).bool()
-    if not future:
+    if not bidirectional:
         seen = seen.tril()
     close(made.bias(Q, K)[..., seen], expected[..., seen])
 
@@ -123,7 +123,7 @@ def test_limits() -> None:
 
 
 def test_no_vector_for_every_pair() -> None:
-    made, (Q, K) = layer(future=False), queries(128)
+    made, (Q, K) = layer(bidirectional=False), queries(128)
     L, d = 128, 4
     assert largest_storage(lambda: made.bias(Q, K)) <= 4 * 2 * L * (L + 1)
     R = layer().distances(L, L)
@@ -144,7 +144,7 @@ def test_xlnet_relative_attention(causal: bool) -> None:
     theirs = model.layer[0].rel_attn
     for x in theirs.parameters():
         nn.init.normal_(x, std=0.5)
-    made = XL(h, d_head, future=True)
+    made = XL(h, d_head, bidirectional=True)
     # theirs has all sines first, then all cosines; ours has them in pairs
     pairs = torch.arange(d).view(2, -1).T.flatten()
     made.W_r.data = theirs.r.detach().permute(1, 0, 2)[:, pairs]
@@ -156,7 +156,7 @@ def test_xlnet_relative_attention(causal: bool) -> None:
     expected = theirs.rel_attn_core(q, k, v, r, attn_mask=mask.float()[..., None, None])
     Q, K, V = (x.permute(1, 2, 0, 3) for x in (q, k, v))
     for one in (True, False) if causal else (True,):
-        made.future = one
+        made.bidirectional = one
         out, _ = attention(Q, K, V, patterns.causal() if causal else None, bias=made.bias(Q, K))
         close(out.permute(2, 0, 1, 3), expected)
 
@@ -165,10 +165,10 @@ def test_xlnet_relative_attention(causal: bool) -> None:
 
 
 def test_shared_key_heads_and_both_sides() -> None:
-    attend = MultiHeadAttention(8, 2, h_kv=1, core=xl(2, 4, future=True))
+    attend = MultiHeadAttention(8, 2, h_kv=1, core=xl(2, 4, bidirectional=True))
     assert attend(torch.randn(1, 5, 8)).shape == (1, 5, 8)
     t = torch.randint(9, (2, 6))
-    bert = BERT(9, 8, 2, 2, core=xl(2, 4, future=True))
+    bert = BERT(9, 8, 2, 2, core=xl(2, 4, bidirectional=True))
     bert(t).square().mean().backward()
     for m in bert.modules():
         if isinstance(m, XL):
@@ -189,7 +189,7 @@ def test_errors_say_what_to_do() -> None:
 def by_all_four_terms(
     core: XL, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
-    both = XL(H, D, future=True).double()
+    both = XL(H, D, bidirectional=True).double()
     both.W_r = core.W_r
     R = both.distances(Q.shape[2], Q.shape[2]).expand(B, -1, -1, -1)
     u, v = (x.expand(B, -1, -1) for x in (core.u, core.v))
@@ -201,7 +201,7 @@ CASE = Case(
     lambda: XL(H, D),
     by_all_four_terms,
     CAUSAL,
-    variants={"two sides": Case(lambda: XL(H, D, future=True), by_all_four_terms)},
+    variants={"two sides": Case(lambda: XL(H, D, bidirectional=True), by_all_four_terms)},
     mutants=[
         (
             "heads of XL in the wrong order",

@@ -15,7 +15,7 @@ from tfviz.sparse.atomic_patterns import five, spectral_gap, union
 ATOMS = {
     "global": P.global_tokens(count=2),
     "band": P.band(radius=3),
-    "dilated": P.dilated(radius=3, gap=4),
+    "dilated": P.dilated(radius=3, dilation=4),
     "random": P.random_keys(count=3, seed=1),
     "block local": P.block_local(block=8),
 }
@@ -27,7 +27,7 @@ def test_pairs_are_those_of_the_closed_forms(L: int) -> None:
     for w in (0, 1, 5):  # L (2w + 1), less what the ends of the sequence cut off
         assert P.band(radius=w).cost(L).pairs == L * (2 * w + 1) - w * (w + 1)
         cut = sum(min(L, 4 * n) for n in range(1, w + 1)) * 2
-        assert P.dilated(radius=w, gap=4).cost(L).pairs == L * (2 * w + 1) - cut
+        assert P.dilated(radius=w, dilation=4).cost(L).pairs == L * (2 * w + 1) - cut
     assert P.random_keys(count=5, seed=2).cost(L).pairs == 5 * L
     blocks = [min(8, L - start) for start in range(0, L, 8)]
     assert P.block_local(block=8).cost(L).pairs == sum(n * n for n in blocks)
@@ -45,9 +45,9 @@ def test_limits() -> None:
     assert P.band(radius=19).mask(20).equal(full)
     assert not P.band(radius=18).mask(20).equal(full)
     assert P.block_local(block=20).mask(20).equal(full)
-    assert P.dilated(radius=4, gap=1).mask(20).equal(P.band(radius=4).mask(20))
+    assert P.dilated(radius=4, dilation=1).mask(20).equal(P.band(radius=4).mask(20))
     # dilated with an unbounded window, and causal, is the column of strided attention
-    endless = P.dilated(radius=20, gap=3) & P.causal()
+    endless = P.dilated(radius=20, dilation=3) & P.causal()
     assert endless.mask(20).equal(P.column(stride=3).mask(20))
 
 
@@ -92,7 +92,7 @@ def test_hubs_and_random_keys_are_near_everyone_windows_are_not() -> None:
     gaps = {name: spectral_gap(pattern, 64) for name, pattern in made.items()}
     assert [gaps["dilated"], gaps["block local"]] == pytest.approx([0, 0], abs=1e-9)
     assert gaps["band"] < 0.02 < 0.4 < gaps["random"] < gaps["global"]
-    rook = P.block_local(block=8) | P.dilated(radius=7, gap=8)
+    rook = P.block_local(block=8) | P.dilated(radius=7, dilation=8)
     assert rook.reach(64).diameter == 2 and rook.mask(64).sum(-1).tolist() == [15] * 64
 
 

@@ -90,7 +90,7 @@ def test_without_masks_it_is_the_pattern_of_that_name() -> None:
     G, L = torch.randn(3, 1, 2, 3, 4), torch.randn(3, 1, 2, 9, 4)
     X = torch.cat([G, L], -2)
     K, V = (etc.shared(G[n], L[n]) for n in (1, 2))
-    wanted, A = attention(X[0], X[1], X[2], patterns.etc(radius=2, count=3))
+    wanted, A = attention(X[0], X[1], X[2], patterns.etc(radius=2, n_global=3))
     got = etc.etc_attention(G[0], L[0], K, V, 2)
     torch.testing.assert_close(torch.cat(got, 2), wanted)
     torch.testing.assert_close(etc.etc_definition(G[0], L[0], K, V, 2)[2], A)

@@ -147,8 +147,8 @@ class Span(Dense):
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         """By blocks where a text asks itself; all pairs for other patterns, padding, kept keys."""
-        other = where.pattern != CAUSAL or where.crosses or where.real is not None
-        if other or where.weights or Q.shape[2] != K.shape[2]:
+        other = where.pattern != CAUSAL or where.crosses or where.attention_mask is not None
+        if other or where.need_weights or Q.shape[2] != K.shape[2]:
             return super().attend(Q, K, V, where)
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
         self.z = self.spans(Q)

@@ -99,5 +99,5 @@ class Additive(AdditiveAttention):
         K, V = where.joined(K, V)
         K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
         scores = additive_scores(Q, K, self.W_a, self.U_a, self.v_a)
-        seen = visible(where.pattern, Q.shape[2], K.shape[2], where.real, Q.device)
+        seen = visible(where.pattern, Q.shape[2], K.shape[2], where.attention_mask, Q.device)
         return _blend(scores, V, seen)

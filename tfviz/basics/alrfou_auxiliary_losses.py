@@ -79,7 +79,7 @@ class DeepCharacterModel(nn.Module):
     """N causal blocks, positions P⁽ⁿ⁾ added before each, classifiers behind each."""
 
     def __init__(
-        self, vocab: int, d: int, h: int, N: int, longest: int, *, targets: int = 2,
+        self, vocab: int, d: int, h: int, N: int, max_length: int, *, targets: int = 2,
         positions_per_layer: bool = True, order: Any = pre_norm,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -87,7 +87,7 @@ class DeepCharacterModel(nn.Module):
             _arguments.integer(name, size, 1)
         tables = N if positions_per_layer else 1
         self.embed = Embedding(vocab, d)
-        self.P = nn.ModuleList(Learned(longest, d) for _ in range(tables))
+        self.P = nn.ModuleList(Learned(max_length, d) for _ in range(tables))
         self.blocks = nn.ModuleList(Block(d, h, order, pattern=causal()) for _ in range(N))
         own = order is not post_norm  # which has normalised already
         self.exits = nn.ModuleList(Classifiers(d, vocab, targets, own) for _ in range(N))

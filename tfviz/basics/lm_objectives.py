@@ -32,7 +32,12 @@ Span = tuple[int, int]
 """(start, end) of a run of tokens, the end not included."""
 
 
-@lambda f: Family(f, "prefix LM", "raffel2019exploring", {"prefix": Domain(0, 4, "p")})
+@lambda f: Family(
+    f,
+    "prefix LM",
+    "raffel2019exploring",
+    {"prefix": Domain(0, 4, "p", "how many of the first tokens all may use")},
+)
 def prefix_lm(i: Index, j: Index, *, prefix: int) -> Index:
     """The first `prefix` tokens are seen by all; beyond them no query sees the future.
 

@@ -86,7 +86,7 @@ def few_edges() -> Tensor:
 
 def etc_pieces() -> Tensor:
     """Four global tokens, and twenty words in four sentences, hard masks both ways."""
-    found = mask(patterns.etc(radius=2, count=4))
+    found = mask(patterns.etc(radius=2, n_global=4))
     mine = (owners([5] * 4)[:, None] == torch.arange(4)).float()
     found[4:, :4], found[:4, 4:] = 0.6 * mine, 0.6 * mine.T
     return found
@@ -115,7 +115,7 @@ EXHIBITS = {
         lambda: mask(
             patterns.band(radius=1)
             | patterns.global_tokens(count=1)
-            | patterns.dilated(radius=2, gap=6)
+            | patterns.dilated(radius=2, dilation=6)
             | patterns.random_keys(count=1, seed=2)
         ),
         why_not="it is the parts of which other patterns are made",

@@ -9,6 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from tfviz import _extras
+
+_extras.need("explorers", "anywidget", "ipywidgets")
+
 from tfviz.explorers.base import Explorer as Explorer
 
 BASE = ("ALL", "Explorer", "write_assets")

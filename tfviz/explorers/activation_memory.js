@@ -29,7 +29,9 @@ export default tf.explorer({
       name: "depth",
       question:
         "All kept, 24 blocks hold 3 GiB at 4,096 tokens. And reversible ones, at the worst moment?",
-      number: { unit: "MiB", near: 35 },
+      number: {},
+      unit: "MiB",
+      near: 35,
       truth: (numbers) => numbers.reversible[23] / 2 ** 20,
       then: { N: 24, L: 4096, chunks: 1 },
       because:

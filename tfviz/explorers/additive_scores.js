@@ -30,6 +30,8 @@ export default tf.explorer({
       name: "longer-states",
       question:
         "All states grow longer. The dot product's largest weight is drawn: draw the additive score's.",
+      about: plane,
+      hides: ["additive"],
       curve: { at: SIZES },
       truth: (numbers) => numbers.most_additive,
       locks: ["sharpness"],
@@ -37,7 +39,6 @@ export default tf.explorer({
     });
 
     return (state, numbers) => {
-      const { open } = question;
       const lengths = tf.range(91, (m) => 10 ** (m / 30 - 1));
       const curve = (kind) =>
         lengths.map((size) => [size, Math.max(...weights(state, size)[kind])]);
@@ -53,57 +54,59 @@ export default tf.explorer({
       const dot = Math.max(...numbers.dot);
       plane.show({
         title: "largest weight on one note, against the length of all states",
-        label: `Largest weight at ${state.size} times the length: dot product ${tf.fixed(dot)}${open ? "" : `, additive ${tf.fixed(now)}`}`,
+        label: `Largest weight at ${state.size} times the length: dot product ${tf.fixed(dot)}${question.tell(`, additive ${tf.fixed(now)}`, "")}`,
         x: { log: true, from: 0.1, to: 100, label: "length of all states, times" },
         y: { from: 0, to: 1 },
         marks: [
           { rule: { x: state.size }, colour: "grid" },
           { line: curve("dot"), name: "dot product", colour: "muted", dash: "6 3", term: "dot" },
-          !open && [
-            { rule: { y: ceiling }, colour: "muted", dash: "2 3" },
-            {
-              text: "ceiling",
-              at: [0.1, ceiling],
-              colour: "muted",
-              dx: 30,
-              dy: ceiling > 0.9 ? 12 : -10,
-            },
-            {
-              line: curve("additive"),
-              name: "additive",
-              term: "additive",
-              colour: "attention",
-              wide: 2.5,
-              bold: true,
-            },
-            {
-              handle: [0.1, ceiling],
-              knobY: "sharpness",
-              to: lift,
-              colour: "key",
-              text: `v times ${state.sharpness}`,
-            },
-          ],
+          { rule: { y: ceiling }, colour: "muted", dash: "2 3", part: "additive" },
           {
-            handle: [state.size, open ? dot : now],
+            text: "ceiling",
+            at: [0.1, ceiling],
+            colour: "muted",
+            dx: 30,
+            dy: ceiling > 0.9 ? 12 : -10,
+            part: "additive",
+          },
+          {
+            line: curve("additive"),
+            name: "additive",
+            term: "additive",
+            part: "additive",
+            colour: "attention",
+            wide: 2.5,
+            bold: true,
+          },
+          {
+            handle: [0.1, ceiling],
+            knobY: "sharpness",
+            to: lift,
+            colour: "key",
+            text: `v times ${state.sharpness}`,
+            part: "additive",
+          },
+          {
+            handle: [state.size, question.open ? dot : now],
             knob: "size",
             text: `${state.size} times the length`,
           },
-          question.marks(),
         ],
-        sketch: question.sketch,
         hover: (x, y, mark) => `${mark.name ?? "largest weight"} at × ${tf.sig(x)}: ${tf.fixed(y)}`,
       });
-      const bar = (a, colour) => ({ bar: a, text: tf.fixed(a, 3), colour });
+      const bar = (a, colour, part) => ({ bar: a, text: tf.fixed(a, 3), colour, part });
       table.show(
         state.names.map((name, j) => ({
           head: name,
-          cells: [open ? "?" : bar(numbers.additive[j], "attention"), bar(numbers.dot[j], "muted")],
+          cells: [bar(numbers.additive[j], "attention", "additive"), bar(numbers.dot[j], "muted")],
         })),
       );
       const best = (a) =>
         `${tf.fixed(Math.max(...a))} on “${state.names[a.indexOf(Math.max(...a))]}”`;
-      const additiveClause = open ? "" : `the additive score puts ${best(numbers.additive)}, `;
+      const additiveClause = question.tell(
+        `the additive score puts ${best(numbers.additive)}, `,
+        "",
+      );
       app.say(`States × ${state.size}: ${additiveClause}the dot product ${best(numbers.dot)}.`);
     };
   },

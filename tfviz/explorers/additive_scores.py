@@ -11,11 +11,23 @@ SIZES = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
 SHARPNESS = [0.0, 0.5, 1.0, 2.0, 5.0, 10.0]
 
 
+EXAMPLES: dict[str, Numbers] = {
+    "": {
+        "s": [0.6, 0.9],
+        "H": [[0.2, -0.3], [1.0, 0.1], [0.3, 1.1], [-0.8, 0.6]],
+        "W_a": [[1.0, -0.4, 0.3], [0.5, 1.2, -0.8]],
+        "U_a": [[0.7, -0.2, 0.4], [-0.3, 1.0, 0.9]],
+        "v_a": [0.9, 1.1, 0.7],
+        "names": ["le", "chat", "noir", "dort"],
+    }
+}
+
+
 class AdditiveScores(Explorer):
     """One state s and n notes H of its width, scored by tanh(s W_a + h U_a) v_aᵀ and by s hᵀ/√d."""
 
     label = "Additive score and dot product while states grow"
-    rem = 52.5, 67
+    rem = 52, 52, 48.5, 60
 
     s = given(t.List(t.Float()))
     H, W_a, U_a = (given(t.List(t.List(t.Float()))) for _ in range(3))
@@ -23,7 +35,8 @@ class AdditiveScores(Explorer):
     names = given(t.List(t.Unicode()))
     size = knob(1.0, of=SIZES, label="length of all states, times")
     sharpness = knob(1.0, of=SHARPNESS, label="v, times")
-    asks = "Which of the two scores becomes certain, which one stops changing? Drag the dots."
+    examples = EXAMPLES
+    asks = "Drag the two dots: which score becomes certain, and what moves the ceiling?"
 
     def prepare(self, said: Numbers) -> Numbers:
         s, H, v_a, names = said["s"], said["H"], said["v_a"], said["names"]

@@ -69,23 +69,36 @@ export default tf.explorer({
     app.knob("column", word);
     app.knob("scale", { label: `divide by ${root}` });
     app.knob("causal");
+    const heard = tf.best(numbers({ ...app.values(), ...app.first }).weights[first]);
     const question = app.ask({
-      name: "listens-to",
+      name: "listens-most-to",
       question: `Read the rows of Q and K: to which word does “${start[first]}” listen most?`,
-      chips: start,
+      about: weights,
+      hides: ["row"],
+      ghost: {
+        first,
+        at: (j) => [j + 0.5, first + 0.5],
+        to: (x) => tf.clamp(Math.floor(x), 0, start.length - 1),
+        draw: (j) => ({ cell: [first, j], dash: "4 3" }),
+        label: "the word listened to most",
+      },
+      format: (j) => `“${start[j]}”`,
       truth: (numbers) => tf.best(numbers.weights[first]),
+      then: { column: heard },
+      locks: [],
       because:
         "Its query and that word's key have the largest product, and the softmax enlarges it.",
     });
 
     return (state, numbers) => {
-      const [words, [Q, K, V], { open }] = [wordsOf(state), cardsOf(state), question];
+      const [words, [Q, K, V]] = [wordsOf(state), cardsOf(state)];
       const L = words.length;
       const [i, j] = (pointed ?? [state.row, state.column]).map((x) => Math.min(x, L - 1));
       const by = state.scale ? Math.sqrt(Q[0].length) : 1;
+      const asked = (r) => (r === first && !state.yours ? "row" : "others");
       const forbidden = (i, j) => state.causal && j > i;
       // a table of vectors, one row a word: Q, K, V or Z; the row of the chosen word is framed
-      const narrow = (view, title, table, chosen, term, more) =>
+      const narrow = (view, title, table, chosen, term) =>
         view.show({
           title,
           label: `${title}: a row for each of ${words.join(", ")}`,
@@ -95,7 +108,8 @@ export default tf.explorer({
           signed: true,
           most: 2 * Math.max(1e-9, ...table.flat().map(Math.abs)),
           colour: term,
-          text: (r, c) => (more?.open ? "?" : tf.fixed(table[r][c])),
+          text: (r, c) => tf.fixed(table[r][c]),
+          part: (r) => (term === "attention" ? asked(r) : "others"),
           rowHeads: words,
           rowColour: term === "attention" ? "query" : term,
           frames: [{ row: chosen, colour: term }],
@@ -104,8 +118,7 @@ export default tf.explorer({
       narrow(queries, "queries Q", Q, i, "query");
       narrow(keys, "keys K", K, j, "key");
       narrow(values, "values V", V, j, "value");
-      const blank = numbers.output.map((row) => row.map(() => 0));
-      narrow(outputs, "outputs Z = A V", open ? blank : numbers.output, i, "attention", question);
+      narrow(outputs, "outputs Z = A V", numbers.output, i, "attention");
       // a table of pairs, S or A: forbidden cells are hatched, the chosen one is framed
       const wide = (view, title, table, most) =>
         view.show({
@@ -118,8 +131,9 @@ export default tf.explorer({
           column: j,
           most,
           signed: true,
-          text: (r, c) => (open ? "?" : tf.fixed(table[r][c])),
-          values: (r, c) => (forbidden(r, c) ? Number.NaN : open ? 0 : table[r][c]),
+          text: (r, c) => tf.fixed(table[r][c]),
+          part: asked,
+          values: (r, c) => (forbidden(r, c) ? Number.NaN : table[r][c]),
           frames: [{ cell: [i, j] }],
           marks: [{ cells: [[i, j]], term: "attention", colour: "attention" }],
         });
@@ -131,22 +145,23 @@ export default tf.explorer({
       const weightShown = tf.fixed(numbers.weights[i][j], 3);
       const products = Q[i].map((x, c) => `${tf.fixed(x)}·${tf.fixed(K[j][c])}`).join(" + ");
       const score = numbers.scores[i][j];
+      const open = question.open && asked(i) === "row";
       const seen = numbers.scores[i].filter((_, c) => !forbidden(i, c));
       const all = tf.sum(seen.map((x) => Math.exp(x / by)));
       const lines = [
-        `{query:${words[i]}} asks, {key:${words[j]}} is asked: ${products} = ${tf.fixed(score)}`,
+        `{query:${words[i]}} asks, {key:${words[j]}} is asked: ${products} = ${open ? "?" : tf.fixed(score)}`,
         state.scale && `divided by ${root} = ${tf.fixed(by)}: ${tf.fixed(score / by)}`,
         `softmax over ${seen.length} key${seen.length > 1 ? "s" : ""}: e^${tf.fixed(score / by)} / ${tf.short(all)} = {attention:${weightShown}}`,
         `{attention:${weightShown}} · {value:${vector(V[j])}} goes into ${vector(numbers.output[i])}, the output of {query:${words[i]}}`,
       ];
       const shut = ["j > i: forbidden, the score is −∞ and the weight exactly 0"];
-      work.show(open ? [] : forbidden(i, j) ? [lines[0], ...shut] : lines.filter(Boolean));
+      work.show(open ? [lines[0]] : forbidden(i, j) ? [lines[0], ...shut] : lines.filter(Boolean));
       if (pointed) return;
       const best = tf.best(numbers.weights[i]);
       const weightText = forbidden(i, j) ? "forbidden" : `weight ${weightShown}`;
       app.say(
         open
-          ? `“${words[i]}” asks; its weights are not shown yet.`
+          ? `“${words[i]}” asks “${words[j]}”: ${products}. The other words' rows are worked out.`
           : `${words[i]} → ${words[j]}: ${weightText}. “${words[i]}” listens most to “${words[best]}” (${tf.fixed(numbers.weights[i][best])}).`,
       );
     };

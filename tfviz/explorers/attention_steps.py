@@ -11,6 +11,23 @@ from tfviz.explorers.base import Explorer, Numbers, exact, given, knob, own, tab
 MOST_WORDS, MOST_WIDTH = 8, 4
 
 
+EXAMPLES: dict[str, Numbers] = {
+    "": {
+        "Q": [[0.0, 0.1], [0.2, 1.0], [2.0, 0.0], [0.3, 0.0], [3.0, 0.2], [2.0, 0.1]],
+        "K": [[0.2, 0.0], [2.0, 0.2], [0.0, 2.0], [0.0, 0.0], [0.4, 0.0], [0.2, 2.0]],
+        "V": [[0.1, 0.0], [1.0, 0.1], [0.0, 1.0], [0.0, 0.0], [0.2, 0.0], [0.1, 1.0]],
+        "words": ["the", "cat", "sleeps", "because", "it", "purrs"],
+        "row": 4,
+        "column": 1,
+        "cards": {
+            "dog": [[0.1, 1.0], [1.8, 0.2], [0.9, 0.1]],
+            "barks": [[2.0, 0.0], [0.0, 2.2], [0.0, 1.1]],
+            "it": [[3.0, 0.2], [0.4, 0.0], [0.2, 0.0]],
+        },
+    }
+}
+
+
 class AttentionSteps(Explorer):
     """Q Kᵀ, the scale, the mask, the softmax and the blend, with linked cells.
 
@@ -31,7 +48,8 @@ class AttentionSteps(Explorer):
     scale = knob(True, label="divide by √dₖ")
     causal = knob(False, label="causal mask: only j ≤ i")
     cards = given(t.Dict(), optional=True)
-    asks = "Choose any cell of the two large tables, or move with the arrow keys."
+    examples = EXAMPLES
+    asks = "Choose any cell of the two large tables to see its numbers."
 
     def prepare(self, said: Numbers) -> Numbers:
         words = list(said["words"])
@@ -60,7 +78,8 @@ class AttentionSteps(Explorer):
         return self.yours.split() or self.words
 
     def heights(self) -> dict[int, float]:
-        return {0: 62.5, 640: 125 + (4.6 + len(", ".join(self.cards)) / 23) * bool(self.cards)}
+        field = (4.6 + len(", ".join(self.cards)) / 23) * bool(self.cards)
+        return {0: 62, 980: 60.5, 820: 54, 640: 122 + field}
 
     def numbers(self) -> Numbers:
         """Q Kᵀ, A and Z = A V, as the library computes them."""

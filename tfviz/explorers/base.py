@@ -72,13 +72,16 @@ class Explorer(anywidget.AnyWidget):
     and what the reader moves (`tfviz.explorers.knobs`) in the order of the constructor's arguments.
 
     label        accessible name of the whole explorer
-    rem          heights that the page reserves, in rem: where the explorer is wide, and below
-                 `narrow` pixels of width; the second must be the greater
+    rem          heights that the page reserves, in rem, as `scripts/heights.py` measures them:
+                 where the explorer is wide, below 980 and below 820 pixels of width, and below
+                 `narrow`; or only the first and the last of these
     asks         the sentence above the picture, unless another `prompt` is given; or view -> it
     data         constants that the module reads as `tf.data`, as `handed` gives them: formulas,
                  words, what was stored, never a result
     uses         files of `parts/` that stand in front of the module: what a few explorers share
     extra        arguments that only `prepare` uses, with their defaults
+    examples     arguments to show it with, one set by the name of each view; the tests and the
+                 measurements use them
 
     Its ES module, and its style sheet if it has one, are named like its Python file and stand
     beside it. The docstring of a subclass goes on with its knobs, each with what it may be.
@@ -88,12 +91,13 @@ class Explorer(anywidget.AnyWidget):
 
     module: ClassVar[str]
     label: ClassVar[str]
-    rem: ClassVar[tuple[float, float]] = 34, 56
+    rem: ClassVar[tuple[float, ...]] = 34, 56
     narrow: ClassVar[int] = 676
     home: ClassVar[Path] = HERE
     uses: ClassVar[tuple[str, ...]] = ()
     asks: str | Mapping[str, str] = ""
     extra: ClassVar[Mapping[str, Any]] = {}
+    examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {"": {}}
     moved: ClassVar[dict[str, t.TraitType]] = {}
     given: ClassVar[dict[str, t.TraitType]] = {}
     __signature__: ClassVar[inspect.Signature]
@@ -223,14 +227,20 @@ class Explorer(anywidget.AnyWidget):
         return {name: values[name] for name in sorted(values)}
 
     @classmethod
+    def example(cls, view: str = "", /, **others: Any) -> Explorer:
+        """The explorer with the arguments of `examples[view]`, or `others` in their place."""
+        return cls(**{**cls.examples[view], **others})
+
+    @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Explorer:
         """The explorer of this `state`. Raises TypeError or ValueError if none can have it."""
         return cls(**state)
 
     def heights(self) -> dict[int, float]:
         """The heights to reserve in rem, for the state at hand: 0 is the height where the explorer
-        is wide, another number the height below that width in pixels (greater where narrower)."""
-        return {0: self.rem[0], self.narrow: self.rem[1]}
+        is wide, another number the height below that width in pixels; the widest first."""
+        below = (0, self.narrow) if len(self.rem) == 2 else (0, 980, 820, self.narrow)
+        return dict(zip(below, self.rem, strict=True))
 
     def html(self) -> str:
         """The mount point for pages without a kernel."""
@@ -238,11 +248,15 @@ class Explorer(anywidget.AnyWidget):
         state = json.dumps(self.state, sort_keys=True, ensure_ascii=False).replace("<", "\\u003c")
         # Steps in the width without a media query: the difference to the width, times much, is
         # below zero where there is more room and above every height where there is less.
-        steps = [
-            f"min({h:g}rem, ({w}px - 100cqw) * 999)" if w else f"{h:g}rem"
-            for w, h in self.heights().items()
-        ]
-        height = f"max({', '.join(steps)})"
+        (_, wide), *narrower = self.heights().items()
+        steps = [f"{wide:g}rem"]
+        for width, h in narrower:
+            more = h - wide
+            ends = f"{min(0, more):g}rem", f"{max(0, more):g}rem"
+            sign = "-" if more < 0 else ""
+            steps.append(f"clamp({ends[0]}, {sign}999 * ({width}px - 100cqw), {ends[1]})")
+            wide = h
+        height = f"calc({' + '.join(steps)})"
         return (
             f'<div class="tfviz-explorer" data-explorer="{self.module}" role="group" '
             f'aria-label="{label}" style="container-type: inline-size">'

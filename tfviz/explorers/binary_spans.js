@@ -53,7 +53,8 @@ export default tf.explorer({
     const question = app.ask({
       name: "how-many",
       question: `Sixteen words, k = 1. “${words[token]}” wants to hear of all of them. How many words and spans must it read, itself included?`,
-      number: { near: 0 },
+      number: {},
+      near: 0,
       truth: (numbers) => numbers.reads.length,
       then: { step: 5, k: 1, causal: false, token },
       because: "Spans double in size on the way out, so the number grows like the logarithm.",

@@ -40,17 +40,29 @@ export default tf.explorer({
     app.knob("d", { format: tf.count });
     app.knob("factor", { format: (x) => `${x} d` });
     const { d: width, factor: times } = app.first;
-    const question = app.ask({
-      name: "overtake",
-      question: `Width ${tf.count(width)}, feed-forward ${times} times as wide: from which length on do the scores cost more than the feed-forward?`,
-      number: { unit: "tokens", near: 0.1 * times * width },
+    const widths = tf.declared.knobs.d.of;
+    const other = 2 * width <= widths.at(-1) ? 2 * width : width / 2;
+    app.ask({
+      name: "overtake-at-another-width",
+      question: `At width ${tf.count(width)} the scores overtake the feed-forward at ${tf.count(times * width)} tokens. Where do they at width ${tf.count(other)}?`,
+      about: plane,
+      ghost: {
+        first: LENGTHS[0] * 4,
+        at: (L) => [L, 0.25],
+        to: (L) => Number(tf.clamp(L, LENGTHS[0], LENGTHS.at(-1)).toPrecision(2)),
+        draw: (L) => ({ rule: { x: L }, colour: "ink", dash: "4 4" }),
+        by: ([L], [right, up]) => L * 2 ** ((right || up) / 4),
+        label: "where the scores overtake",
+      },
+      unit: "tokens",
+      near: 0.1 * times * other,
       truth: (numbers) => numbers.crossing,
-      because: "4 L² d and 4 L d d_ff are equal where L = d_ff.",
+      then: { d: other },
+      because: "4 L² d and 4 L d d_ff are equal where L = d_ff, and d_ff grows with d.",
     });
     const lengths = tf.range(97, (k) => LENGTHS[0] * (LENGTHS.at(-1) / LENGTHS[0]) ** (k / 96));
 
     return (state, numbers) => {
-      const { open } = question;
       const curves = lengths.map((L) => shares(L, state.d, state.factor));
       const now = shares(state.L, state.d, state.factor);
       const even = shares(numbers.crossing, state.d, state.factor);
@@ -71,26 +83,24 @@ export default tf.explorer({
       const drag = (L) => ({ d: app.snap("d", L / state.factor) });
       const crossing = `scores and feed-forward cost the same at ${tf.count(numbers.crossing)} tokens`;
       const words = KEYS.map((key, part) => `${PARTS[key].name} ${tf.percent(now[part])}`);
-      const sharesText = open ? "" : `: ${words.join(", ")}`;
+      const sharesText = `: ${words.join(", ")}`;
       const all = tf.sum(KEYS.map((key) => numbers[key]));
       plane.show({
         title: "share of the operations, over the length",
-        label: `Shares at length ${state.L}${open ? "" : `${sharesText}; ${crossing}`}`,
+        label: `Shares at length ${state.L}${sharesText}; ${crossing}`,
         x: { log: true, from: LENGTHS[0], to: LENGTHS.at(-1), label: "length L", format: tf.count },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (y) => tf.percent(y) },
         marks: [
-          !open && areas,
-          !open && [
-            { rule: { x: numbers.crossing }, colour: "ink", dash: "4 4", wide: 1.5 },
-            {
-              handle: [numbers.crossing, even[0]],
-              knob: "d",
-              label: "crossing",
-              to: drag,
-              text: crossing,
-              colour: "ink",
-            },
-          ],
+          areas,
+          { rule: { x: numbers.crossing }, colour: "ink", dash: "4 4", wide: 1.5 },
+          {
+            handle: [numbers.crossing, even[0]],
+            knob: "d",
+            label: "crossing",
+            to: drag,
+            text: crossing,
+            colour: "ink",
+          },
           { rule: { x: state.L }, colour: "query", wide: 2.5 },
           { handle: [state.L, 1], knob: "L", text: `${tf.count(state.L)} tokens`, colour: "query" },
         ],
@@ -98,15 +108,13 @@ export default tf.explorer({
       table.show(
         KEYS.map((key, part) => {
           const bar = { bar: now[part], text: `${tf.sig(100 * now[part])} %`, colour: "muted" };
-          const cells = open ? ["?", "?"] : [amount(numbers[key]), bar];
+          const cells = [amount(numbers[key]), bar];
           return { head: PARTS[key].name, cells, term: key };
         }),
       );
       app.read({
-        ...(open
-          ? {}
-          : { "scores overtake the feed-forward at": `L = ${tf.count(numbers.crossing)}` }),
-        "operations of one block": open ? "?" : amount(all),
+        "scores overtake the feed-forward at": `${tf.count(numbers.crossing)} tokens`,
+        "operations of one block": amount(all),
         "weights in the feed-forward": `${tf.sig(100 * numbers.weights)} % of the block`,
       });
       app.say(`L = ${tf.count(state.L)}, d = ${tf.count(state.d)}${sharesText}.`);

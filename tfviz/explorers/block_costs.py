@@ -12,12 +12,12 @@ class BlockCosts(Explorer):
     """A block of width d on L tokens, its feed-forward `factor` times as wide."""
 
     label = "Cost of a block: shares of its operations over the length"
-    rem = 50.5, 75
+    rem = 52.5, 52.5, 50.5, 73
 
     L = knob(1024, of=LENGTHS, between=True, low=1, label="length", letter="L")
     d = knob(512, of=WIDTHS, between=True, low=1, label="width", letter="d")
     factor = knob(4, of=FACTORS, between=True, label="feed-forward, times as wide")
-    asks = "Then drag both dots, and move the factor: what does the crossing depend on?"
+    asks = "Drag both dots and move the factor: what does the crossing depend on?"
 
     def numbers(self) -> Numbers:
         """Operations by part, the length where scores and feed-forward cost the same, and the

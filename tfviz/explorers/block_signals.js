@@ -75,6 +75,7 @@ const QUESTIONS = {
     chips: ["at the first", "at the last", "at all alike"],
     truth: ({ weights }) =>
       weights[0] > 1.5 * weights.at(-1) ? 0 : weights.at(-1) > 1.5 * weights[0] ? 1 : 2,
+    hides: ["pre"],
     then: { order: "pre" },
     because: "The stream grows on the way up, and a normalised entrance divides by its size.",
   },
@@ -93,7 +94,8 @@ export default tf.explorer({
     return (state, numbers) => {
       const start = state.show === "weights" ? 1 : 0;
       const line = (order, values) => ({ line: values, start, name: NAMES[order] });
-      const others = Object.keys(NAMES).filter((order) => order !== state.order && !question.open);
+      const others = Object.keys(NAMES).filter((order) => order !== state.order);
+      plane.question = state.show === first && question.spec ? question : undefined;
       const mine = numbers[state.show];
       const depth = {
         handle: [state.depth, mine.at(-1)],
@@ -115,16 +117,15 @@ export default tf.explorer({
             colour: "muted",
             wide: 1.5,
             dash: ["5 3", "2 3"][m],
+            part: state.show === first ? order : "others",
           })),
           { ...line(state.order, mine), ...MINE },
           mine.length > 0 && depth,
-          state.show === first && question.marks(),
           state.show !== "weights" && [
             { rule: { y: 1 }, colour: "grid" },
             { points: [[0, 1]], size: 0 },
           ],
         ],
-        sketch: state.show === first ? question.sketch : null,
       });
       const ends = mine.length && {
         "at the first layer": tf.short(mine[0]),

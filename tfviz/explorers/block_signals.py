@@ -24,6 +24,9 @@ have differences that should be 0, and each layer multiplies them by the square 
 it torch and the page agree to 0.1 %; ten times beyond, to 6 %; a hundred times, not at all."""
 
 
+EXAMPLES: dict[str, Numbers] = {"": {"depth": 5, "order": "none", "skips": False}}
+
+
 class BlockSignals(Explorer):
     """N blocks of width 24 with one head on 8 tokens, random weights, computed in the page.
 
@@ -32,7 +35,7 @@ class BlockSignals(Explorer):
     """
 
     label = "Signals in a deep stack: sizes and gradients by layer"
-    rem = 42, 77
+    rem = 41, 41, 40.5, 74
     data = handed(d=WIDTH, L=ROWS, loud=LOUD)
 
     depth = knob(12, low=1, high=DEEPEST, label="blocks", letter="N")
@@ -41,6 +44,7 @@ class BlockSignals(Explorer):
     gain = knob(1.0, low=0.1, high=3.0, step=0.1, label="gain of the first weights")
     seed = knob(0, low=0, high=99, label="other random numbers")
     show = knob("gradient", of=SHOW, label="show")
+    examples = EXAMPLES
     asks = "Drag the end of the curve for more or fewer blocks; change the order, gain, numbers."
 
     def numbers(self) -> Numbers:

@@ -15,6 +15,9 @@ WIDTHS = [16, 32, 64, 80, 96, 128, 192, 256]
 MOST = 128  # layers, heads
 
 
+EXAMPLES: dict[str, Numbers] = {"": {"h_kv": 1}}
+
+
 class CacheBudget(Explorer):
     """The bytes of a key/value cache, drawn.
 
@@ -24,7 +27,7 @@ class CacheBudget(Explorer):
     """
 
     label = "Cache budget: bytes of keys and values of a model"
-    rem = 68, 117
+    rem = 67, 67, 61.5, 112.5
     narrow = 640
     data = handed(models=[asdict(shape) for shape in MODELS.values()])
 
@@ -40,6 +43,7 @@ class CacheBudget(Explorer):
     batch = knob(1, of=BATCHES, between=True, label="sequences at a time", letter="B")
     b = knob(2, of=(4, 2, 1), label="bytes for a number")
     slide = knob(False, label="formula of a slide (erratum E10)")
+    examples = EXAMPLES
     asks = "Move the sliders, or choose another model: each fills the same cache."
 
     def prepare(self, said: Numbers) -> Numbers:

@@ -39,7 +39,9 @@ export default tf.explorer({
       name: "range",
       question:
         "Six slots for single rows, five for squeezed ones, three rows become one. All twelve segments are read: how many tokens are in the two memories, whole or squeezed?",
-      number: { unit: "tokens", near: 0 },
+      number: {},
+      unit: "tokens",
+      near: 0,
       truth: (numbers) => numbers.ranges[2],
       then: { step: 12, m: 6, m_c: 5, c: 3 },
       because: "Six rows as they were, and five slots that stand for three tokens each.",

@@ -159,7 +159,8 @@ function tokenView(app) {
     kept < V && {
       name: "how-many",
       question: `How many of ${tf.count(V)} tokens can come after “${stored[first].prompt}”, with ${p < 1 ? `p = ${p}` : `k = ${k}`}?`,
-      number: { near: Math.max(1, Math.round(0.25 * kept)) },
+      number: {},
+      near: Math.max(1, Math.round(0.25 * kept)),
       truth: (numbers) => numbers.kept[first],
       because: "Look at the other beginnings: a nucleus grows and shrinks, top-k does not.",
     },

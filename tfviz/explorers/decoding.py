@@ -24,6 +24,13 @@ PROMPTS = {
 }
 
 
+EXAMPLES: dict[str, Numbers] = {
+    "token": {"which": 1, "p": 0.8},
+    "beam": {"view": "beam"},
+    "write": {"view": "write", "begin": "if the object "},
+}
+
+
 class Decoding(Explorer):
     """Two views of stored distributions, and a small model that writes.
 
@@ -37,6 +44,7 @@ class Decoding(Explorer):
 
     uses = ("gpt",)
     label = "Decoding: from a model's probabilities to text"
+    examples = EXAMPLES
     asks = PROMPTS
     narrow = 640
     data = handed(

@@ -48,7 +48,9 @@ export default tf.explorer({
       name: "floor",
       question:
         "DA's curve is nearly 0 beyond distance 8, so those 55 keys score nearly 0. Which share of the weight do they keep together?",
-      number: { unit: "%", near: 6 },
+      number: {},
+      unit: "%",
+      near: 6,
       truth: (numbers) => 100 * numbers.far[0],
       then: { content: 4, alpha: -1, beta: -4, length: 64 },
       because:

@@ -23,7 +23,7 @@ class DistanceCurves(Explorer):
     """
 
     label = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
-    rem = 54, 114
+    rem = 55, 53.5, 57, 110
     data = handed(
         names=NAMES,
         ramp=Formula(ramp),

@@ -46,7 +46,8 @@ export default tf.explorer({
     const question = app.ask({
       name: "right",
       question: `Untrained, the edge ${reader} → ${mate} is drawn once in 36. After ${every * (first.length - 1)} steps of reward, how many of 8 draws will be it?`,
-      number: { near: 1 },
+      number: {},
+      near: 1,
       truth: (numbers) => numbers.right,
       then: { learnt: first.length - 1, named: 16, dice: 0 },
       because: "Only that edge lifts the reward above a guess, so its chance grows to nearly 1.",

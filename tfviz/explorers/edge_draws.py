@@ -34,7 +34,7 @@ class EdgeDraws(Explorer):
     """
 
     label = "SAC: one edge, drawn again and again, and what reward does to the next draws"
-    rem = 44, 84.5
+    rem = 44.5, 38.5, 40, 86
     data = handed(learnt, reader=sac.READER, mate=sac.MATE)
 
     named = knob(4, low=0, high=2 * DRAWS, label="nodes named")

@@ -57,7 +57,9 @@ export default tf.explorer({
       name: "free",
       question:
         "Blocks cost nothing (λ = 0), and each letter takes the exit that gives it the highest log likelihood. How many of the 48 letters take the last, fourth exit?",
-      number: { unit: "letters", near: 4 },
+      number: {},
+      unit: "letters",
+      near: 4,
       truth: (numbers) => numbers.exits.filter((e) => e === N).length,
       then: { price: 0, sigma: 0, score: "LL", shows: "oracle" },
       because:

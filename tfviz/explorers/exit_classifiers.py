@@ -42,7 +42,7 @@ class ExitClassifiers(Explorer):
     """48 letters, four exits: what an oracle decides, and what classifiers have learned of it."""
 
     label = "Exits: the oracle and three classifiers"
-    rem = 51.5, 101
+    rem = 51.5, 48, 47.5, 100.5
     data = handed(stored_exits, prices=PRICES)
 
     token = knob(4, low=0, high=47, label="letter", letter="t")

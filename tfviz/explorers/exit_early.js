@@ -31,7 +31,9 @@ export default tf.explorer({
       name: "lead",
       question:
         "Each letter leaves as soon as the likeliest one leads by at least 0.1. How many per cent of the letters are still those that all blocks say?",
-      number: { unit: "%", near: 4 },
+      number: {},
+      unit: "%",
+      near: 4,
       truth: (numbers) => Math.round(100 * numbers.agree),
       then: { measure: "softmax response", level: 2, seed: 0 },
       because: "Who leads behind the first blocks mostly goes on to lead, even by little.",

@@ -27,7 +27,7 @@ class ExitEarly(Explorer):
     """48 letters, four blocks: computed or skipped, at 21 thresholds of three measures."""
 
     label = "Early exit: blocks that each letter computes"
-    rem = 56.5, 85
+    rem = 57, 51, 51, 83.5
     data = handed(stored_runs)
 
     letter = knob(8, low=0, high=47, label="letter", letter="t")

@@ -29,7 +29,9 @@ export default tf.explorer({
       name: "first",
       question:
         "Only the last of four exits was trained; all share its classifier. How many per cent of the letters does the first exit name?",
-      number: { unit: "%", near: 5 },
+      number: {},
+      unit: "%",
+      near: 5,
       truth: (numbers) => Math.round(100 * numbers.right[0]),
       then: { trained: "last exit alone", exit: 1, seed: 0 },
       because: "Nobody told the first block to speak this language. Compare the other trainings.",

@@ -25,7 +25,7 @@ class GateOverText(Explorer):
     """
 
     label = "SPALM: the gate over a text"
-    rem = 50, 76
+    rem = 50.5, 46, 44, 71.5
     data = handed(text, pushes=PUSHES)
 
     token = knob(10, low=0, high=47, label="place", letter="t")

@@ -59,7 +59,9 @@ export default tf.explorer({
       name: "hundred",
       question:
         "A hundred times 200 texts are drawn, and each draw walks to a threshold of its own (δ = 0.1, ε = 0.1, exact p-values). In how many of the hundred is the true risk of what it chose above δ?",
-      number: { unit: "draws", near: 4 },
+      number: {},
+      unit: "draws",
+      near: 4,
       truth: (numbers) => numbers.broken,
       then: { n: 200, delta: 0.1, epsilon: 0.1, test: "exact", step: 20 },
       because: "At most ε = 10 in a hundred are allowed on the mean. Now try n = 25, or ε = 0.5.",

@@ -37,7 +37,7 @@ class GuaranteedThreshold(Explorer):
     """Learn then Test on early exits: 20 thresholds, one draw of n texts, and a hundred draws."""
 
     label = "Learn then Test: a threshold with a guarantee"
-    rem = 55.5, 120
+    rem = 55, 53.5, 54.5, 119
     data = handed(world, draws=DRAWS, most=MOST)
 
     step = knob(3, low=0, high=20, label="tests made")

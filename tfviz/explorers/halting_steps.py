@@ -28,7 +28,7 @@ class HaltingSteps(Explorer):
     """Six words that think until Σ h reaches 1 − ε, eight steps at most."""
 
     label = "Halting: when each word has thought enough"
-    rem = 43.5, 75
+    rem = 43.5, 40.5, 39, 72
     data = handed(words=WORDS, logits=logits)
 
     step = knob(1, low=1, high=M, label="step", letter="n")

@@ -50,7 +50,9 @@ export default tf.explorer({
       name: "pairs",
       question:
         "With four equal buckets 20 % of all pairs would meet, 3 of 15 others. These are unequal, and cut into chunks of 4. What share meets?",
-      number: { unit: "%", near: 2 },
+      number: {},
+      unit: "%",
+      near: 2,
       truth: (numbers) => 100 * numbers.pairs,
       then: { b: 4, rounds: 1, dice: 0 },
       locks: ["stage", "b", "rounds", "dice"],

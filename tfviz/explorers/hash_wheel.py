@@ -35,7 +35,7 @@ class HashWheel(Explorer):
     """
 
     label = "LSH attention on a circle: buckets, sorting, chunks, rounds"
-    rem = 45.5, 104
+    rem = 47, 43.5, 40, 104.5
     data = handed(X=tokens, R=directions, chunk=CHUNK, stages=STAGES)
 
     stage = knob(0, low=0, high=3, label="step")

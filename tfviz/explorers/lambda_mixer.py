@@ -44,7 +44,7 @@ class LambdaMixer(Explorer):
     """Held-out contexts of a small model of letters, with a store of the text it was trained on."""
 
     label = "λ mixer: the model, its neighbours, and their blend"
-    rem = 56, 91
+    rem = 55.5, 51.5, 51.5, 88
     data = handed(contexts, shares=SHARES, shown=SHOWN)
 
     place = knob(7, low=0, high=15, label="context")

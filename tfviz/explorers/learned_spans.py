@@ -29,7 +29,7 @@ class LearnedSpans(Explorer):
     """
 
     label = "Spans that heads have learned, under several prices"
-    rem = 42, 92
+    rem = 42.5, 38.5, 39, 86.5
     data = handed(learned, words=words)
 
     time = knob(0, low=0, high=10, label="training")

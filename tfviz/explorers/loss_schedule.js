@@ -50,7 +50,9 @@ export default tf.explorer({
       fair && {
         name: "silent",
         question: `After how much of training does layer ${asked} of ${most} fall silent?`,
-        number: { unit: "%", near: 1 },
+        number: {},
+        unit: "%",
+        near: 1,
         truth: (numbers) => 100 * numbers.until[asked - 1],
         locks: ["progress", "layer", "N"],
         because: "Layer n of N is asked until n/2N: the last one that leaves does so at half-time.",

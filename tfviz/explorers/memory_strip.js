@@ -37,7 +37,9 @@ export default tf.explorer({
     const question = app.ask({
       name: "where",
       question: `Token ${old} asks “${words[m + old]}”, and what it asks for was told twelve segments of 16 tokens before, at any place of that segment. How many tokens back does the heads' strongest memory lie?`,
-      number: { unit: "tokens", near: 15 },
+      number: {},
+      unit: "tokens",
+      near: 15,
       truth: () => rows[old].back[0][0],
       then: { token: old },
       because:

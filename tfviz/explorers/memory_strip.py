@@ -35,7 +35,7 @@ class MemoryStrip(Explorer):
     """
 
     label = "Memory strip: what each query finds in a long past"
-    rem = 55, 87
+    rem = 56, 53, 54.5, 84.5
     data = handed(strip)
 
     token = knob(0, low=0, high=31, label="token", letter="t")

@@ -11,6 +11,14 @@ from tfviz.explorers.base import Explorer, Numbers, handed, knob, own
 MOST_LETTERS, MOST_MERGES, SHOWN = 320, 80, 5
 
 
+EXAMPLES: dict[str, Numbers] = {
+    "": {
+        "text": "row row row your boat, gently down the stream; row by row — così è",
+        "merges": 2,
+    }
+}
+
+
 class MergeStepper(Explorer):
     """Merges learned from a text of at most 320 bytes, and that text cut by them.
 
@@ -22,7 +30,8 @@ class MergeStepper(Explorer):
 
     text = own(t.Unicode())
     merges = knob(0, low=0, high=MOST_MERGES, label="merges")
-    asks = "Press play, or →: each step merges the commonest pair of neighbours."
+    examples = EXAMPLES
+    asks = "Press play: each step merges the commonest pair of neighbours."
 
     @t.validate("text")
     def _text(self, proposal: Any) -> str:
@@ -37,7 +46,7 @@ class MergeStepper(Explorer):
     def heights(self) -> dict[int, float]:
         """The text takes a line for so many of its bytes; one that is no letter shows as two."""
         size = sum(1 if byte < 128 else 2 for byte in self.text.encode())
-        rest = {0: 43.5, 1000: 43.5, 676: 63, 480: 65, 400: 66.5, 340: 69.5}
+        rest = {0: 38, 1000: 40, 676: 56, 480: 57, 400: 56, 340: 60}
         each = (54, 30, 26, 18, 14, 10.5)
         return {w: h + 1.8 * (1 + size // n) for (w, h), n in zip(rest.items(), each, strict=True)}
 

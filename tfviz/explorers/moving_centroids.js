@@ -67,7 +67,9 @@ export default tf.explorer({
       name: "mass",
       question:
         "Four centroids begin side by side. After 12 steps, which share of the attention will lie on pairs that meet?",
-      number: { unit: "%", near: 8 },
+      number: {},
+      unit: "%",
+      near: 8,
       truth: (numbers) => 100 * numbers.mass,
       then: { step: 12, k: 4, decay: 0.8, even: true },
       because:

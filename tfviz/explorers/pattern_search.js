@@ -14,10 +14,10 @@ const alone = (L, causal, block) =>
       const values = { sizes: sizes(L), block: [block], rest: [0] }[said] ?? said;
       all = all.flatMap((params) => values.map((value) => ({ ...params, [key]: value })));
     }
-    const rest = (p) => Math.floor((L - 1) / p.gap);
+    const rest = (p) => Math.floor((L - 1) / p.dilation);
     return all
       .map((p) => (name === "dilated" ? { ...p, radius: p.radius || rest(p) } : p))
-      .filter((p) => name !== "dilated" || p.radius * p.gap < L)
+      .filter((p) => name !== "dilated" || p.radius * p.dilation < L)
       .map((params) => ({ name, params }))
       .filter((spec) => fitsAt(spec, L));
   });
@@ -160,7 +160,9 @@ export default tf.explorer({
     const question = app.ask({
       name: "keys",
       question: "64 tokens, causal, two hops: how few keys in a row do the patterns here need?",
-      number: { unit: "keys", near: 0 },
+      number: {},
+      unit: "keys",
+      near: 0,
       truth: ({ best }) => best[0],
       then: { L: 64, causal: true, max_keys: 32, max_hops: 2, prefer: "keys" },
       because:

@@ -40,6 +40,9 @@ RULES: dict[str, Bias] = {
 """What is known without training, or chosen here: DA's two numbers."""
 
 
+EXAMPLES: dict[str, Numbers] = {"": {"length": 32, "row": 12, "column": 5}}
+
+
 class PositionBench(Explorer):
     """Two to four encodings: score by place, the same against distance, and loss against length.
 
@@ -56,7 +59,7 @@ class PositionBench(Explorer):
     """
 
     label = "Position encodings side by side"
-    rem = 61, 127
+    rem = 58, 56.5, 51, 113.5
     narrow = 640
     data = handed(words=WORDS, clocks=CLOCKS, known=["learned", *RULES], hand=Formula(hand))
 
@@ -70,6 +73,7 @@ class PositionBench(Explorer):
     bias = given(t.Dict(), optional=True)
     race = given(t.Dict(), optional=True)
     task = knob("text", of=lambda e: list(e.race.get("tasks", {})) or ["text"], label="measured on")
+    examples = EXAMPLES
     asks = "Move i, also past the end of the training length, or press on a pair."
 
     def prepare(self, said: Numbers) -> Numbers:

@@ -67,7 +67,8 @@ const QUESTIONS = {
   labels: ({ L }) => ({
     name: "which-k",
     question: `With L = ${L}, from which k on does a larger k change nothing?`,
-    number: { near: 0 },
+    number: {},
+    near: 0,
     truth: (numbers, state) =>
       tf.range(L + 1).find((m) => same(VIEWS.labels({ L, k: m }), VIEWS.labels({ L, k: L }))) ??
       state.k,
@@ -93,7 +94,8 @@ const QUESTIONS = {
   buckets: (first) => ({
     name: "shares",
     question: "How many distances are in the bucket of distance 22?",
-    number: { near: 0 },
+    number: {},
+    near: 0,
     truth: (numbers, state) =>
       tf.range(999).filter((n) => bucketOf(n, state) === bucketOf(22, first)).length,
     because: "From half of the buckets on, each is wider than the one before, as on a log axis.",

@@ -31,6 +31,19 @@ PROMPTS = {
 }
 
 
+WORDS_OF_AN_EXAMPLE = {
+    "words": ["the", "old", "cat", "sleeps", "and", "purrs"],
+    "Q": [[0.1, 0.0], [0.4, 0.2], [0.2, 1.0], [2.0, 0.1], [0.0, 0.3], [2.0, 0.4]],
+    "K": [[0.2, 0.0], [0.6, 0.1], [2.0, 0.2], [0.0, 2.0], [0.1, 0.1], [0.2, 1.8]],
+    "u": [0.6, 0.8],
+    "v": [1.0, 0.3],
+    "R": [[round(0.3 * n, 2), round((-1) ** n * 0.2 * n, 2)] for n in range(-5, 6)],
+    "row": 4,
+    "column": 1,
+}
+EXAMPLES: dict[str, Numbers] = {view: {**WORDS_OF_AN_EXAMPLE, "view": view} for view in VIEWS}
+
+
 class RelativeTerms(Explorer):
     """Four views of relative positions.
 
@@ -43,6 +56,7 @@ class RelativeTerms(Explorer):
     """
 
     label = "Relative positions: labels, four terms, shift and buckets"
+    examples = EXAMPLES
     asks = PROMPTS
     narrow = 640
     data = handed(
@@ -96,7 +110,9 @@ class RelativeTerms(Explorer):
             return {"shown": shaw.labels(self.L, self.L, self.k)}
         if self.view == "buckets":
             i = torch.arange(BUCKETED)
-            return {"shown": bucket(i[:, None] - i, self.buckets, self.far, future=self.future)}
+            return {
+                "shown": bucket(i[:, None] - i, self.buckets, self.far, bidirectional=self.future)
+            }
         if self.view == "terms":
             parts = four_terms(*map(exact, (self.Q, self.K, self.R, self.u, self.v)))
             total = (parts * torch.tensor(self.terms)[:, None, None]).sum(0)

@@ -10,6 +10,20 @@ FARTHEST, MOST_SHIFT = 64, 1000
 BASES = [1, 2, 5, 10, 30, 100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 5e5, 1e6]
 
 
+EXAMPLES: dict[str, Numbers] = {
+    "": {
+        "trained": 16,
+        "pairs": {
+            "alike": ([1.0, 0.0] * 4, [1.0, 0.0] * 4),
+            "other": (
+                [0.3, -1.2, 0.8, 0.5, -0.7, 0.1, 1.1, 0.4],
+                [0.9, 0.2, -0.4, 1.3, 0.6, -0.8, 0.5, 0.7],
+            ),
+        },
+    }
+}
+
+
 class RotaryClocks(Explorer):
     """A query and a key of d numbers, d/2 clocks, and the score that they make at every distance.
 
@@ -19,7 +33,7 @@ class RotaryClocks(Explorer):
     """
 
     label = "Rotary clocks: hands of query and key, and the score of each distance"
-    rem = 54, 112
+    rem = 51.5, 51.5, 50.5, 107
     narrow = 640
 
     pairs = given(t.Dict())
@@ -30,6 +44,7 @@ class RotaryClocks(Explorer):
     base = knob(10_000.0, of=BASES, between=True, label="base")
     interpolate = knob(1.0, low=1.0, high=8.0, step=0.25, label="divide positions by", letter="s")
     trained = given(Knob(0, low=0, high=FARTHEST))
+    examples = EXAMPLES
     asks = "Drag the dot on the curve, or move one of the two, or both."
 
     def prepare(self, said: Numbers) -> Numbers:

@@ -20,7 +20,7 @@ class SameLayer(Explorer):
     """A Universal Transformer that learned hops with three steps, run for one to eight."""
 
     label = "One layer, again and again: what its states do"
-    rem = 42, 92
+    rem = 42.5, 43.5, 40.5, 93.5
     data = handed(trained=trained, T=TRAINED)
 
     t = knob(1, low=1, high=8, label="steps taken", letter="t")

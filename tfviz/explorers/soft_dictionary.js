@@ -7,7 +7,6 @@ function numbers({ query, beta, K, V }) {
 }
 const blend = (weights, V) => [0, 1].map((c) => tf.sum(weights.map((a, j) => a * V[j][c])));
 const longest = (K) => 2 * (Math.max(...K.map(tf.norm)) || 0.5);
-const apart = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
 const vector = (x) => `(${x.map((v) => tf.fixed(v)).join(", ")})`;
 
 export default tf.explorer({
@@ -23,6 +22,11 @@ export default tf.explorer({
     const most = longest(K);
     const ends = [0, 1].map((c) => [Math.min, Math.max].map((of) => of(...V.map((v) => v[c]))));
     const middle = ends.map(tf.mean);
+    // where z can be said to be: the values and some air around them
+    const room = ends.map(([from, to]) => {
+      const air = 0.15 * (to - from || 1);
+      return [from - air, to + air];
+    });
     const pair = app.split("1fr 1fr");
     const tall = { into: pair, height: (width) => Math.min(width, 290) };
     const [asks, blends] = [app.plane(tall), app.plane(tall)];
@@ -69,17 +73,25 @@ export default tf.explorer({
     });
     const { query: first } = app.first;
     const loudest = tf.best(numbers({ ...app.values(), query: first }).weights);
-    const even = V.map(() => 1 / V.length);
-    const question = app.ask({
-      name: "without-sharpness",
+    const [wide, high] = ends.map(([from, to]) => to - from || 1);
+    app.ask({
+      name: "z-without-sharpness",
       question: `β = ${tf.sig(app.first.beta)}: ${names[loudest]} is loudest. Where does z go for β = 0?`,
-      chips: [`to the value of ${names[loudest]}`, "to the mean of all values", "to zero"],
-      truth: (numbers) => {
-        const ends = [V[loudest], blend(even, V), [0, 0]];
-        return tf.best(ends.map((to) => -apart(to, numbers.answer)));
+      about: blends,
+      ghost: {
+        first: [ends[0][0], room[1][1] - 0.05 * high],
+        at: (place) => place,
+        to: (x, y) => [x, y].map((c, n) => Math.round(1e3 * tf.clamp(c, ...room[n])) / 1e3),
+        draw: (place) => ({ points: [place], size: 4, colour: "ink" }),
+        by: [0.04 * wide, 0.04 * high],
+        label: "where z goes",
       },
+      format: vector,
+      near: 0.12 * Math.hypot(wide, high),
+      truth: (numbers) => numbers.answer,
       then: { beta: 0 },
-      because: "With β = 0 all scores count the same; the larger β, the nearer to the loudest one.",
+      because:
+        "With β = 0 all scores count the same, so z is the mean of the values. The larger β, the nearer z comes to the loudest one.",
     });
 
     return (state, numbers) => {
@@ -125,13 +137,11 @@ export default tf.explorer({
           },
         ],
       });
-      const [low, high] = ends[1];
-      const air = 0.15 * (high - low || 1);
       blends.show({
         title: "values and the answer z",
         label: `Values of ${names.join(", ")} and the answer z = ${vector(numbers.answer)} inside their hull`,
         x: { label: axes[0] },
-        y: { label: axes[1], from: low - air, to: high + air },
+        y: { label: axes[1], from: room[1][0], to: room[1][1] },
         marks: [
           // z is a mean of the values, so it never leaves their hull
           { shape: tf.hull(V), colour: "value", edge: true },

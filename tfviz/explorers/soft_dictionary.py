@@ -9,6 +9,15 @@ from tfviz import _arguments
 from tfviz.basics.soft_dictionary import lookup
 from tfviz.explorers.base import Explorer, Numbers, exact, given, knob, own, table
 
+EXAMPLES: dict[str, Numbers] = {
+    "": {
+        "query": [0.8, 0.6],
+        "K": [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]],
+        "V": [[0.9, 0.35], [0.7, 0.9], [0.25, 0.55], [0.1, 0.2]],
+        "names": ["east", "north", "west", "south"],
+    }
+}
+
 
 class SoftDictionary(Explorer):
     """One query, n entries with keys and values of two numbers each.
@@ -18,7 +27,7 @@ class SoftDictionary(Explorer):
     """
 
     label = "Soft dictionary: a query, its weights and the value it gets"
-    rem = 53, 102
+    rem = 50.5, 50.5, 47, 95.5
     narrow = 640
 
     query = own(t.List(t.Float()))
@@ -26,7 +35,8 @@ class SoftDictionary(Explorer):
     names = given(t.List(t.Unicode()), optional=True)
     beta = knob(2.0, low=0.0, high=20.0, step=0.1, label="inverse temperature", letter="β")
     axes = given(t.List(t.Unicode(), ["value 0", "value 1"]), optional=True)
-    asks = "Move β, and drag the query, or move it with the arrow keys."
+    examples = EXAMPLES
+    asks = "Drag the query to another key and raise β: how near does z come to its value?"
 
     def prepare(self, said: Numbers) -> Numbers:
         K, V = (table(name, said[name], range(1, 9), 2) for name in "KV")

@@ -53,7 +53,9 @@ export default tf.explorer({
       name: "who",
       question:
         "Training asks: would a slightly larger z help? How many of the 32 keys decide that, when z = 8.5 and R = 6?",
-      number: { unit: "keys", near: 0 },
+      number: {},
+      unit: "keys",
+      near: 0,
       truth: (numbers) => numbers.pull.filter((p) => p !== 0).length,
       then: { z: 8.5, R: 6 },
       locks: [],

@@ -23,7 +23,7 @@ class SpanMasks(Explorer):
     """One query and the 32 keys before it, under three masks side by side."""
 
     label = "Masks of a row: all keys, a ramp that is learned, a fixed step"
-    rem = 37.5, 102
+    rem = 35, 36.5, 36.5, 98
     data = handed(row)
 
     z = knob(8.5, low=0.0, high=24.0, step=0.5, label="span", letter="z")

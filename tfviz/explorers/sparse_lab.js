@@ -1411,7 +1411,8 @@ function questionOf(app) {
     question: `After how many ${turns} ${
       what === "hops" ? `does query ${query} hear of token ${token}` : "is every pair connected"
     }? (0 means never.)`,
-    number: { unit: "layers" },
+    number: {},
+    unit: "layers",
     truth: (_, s) => {
       const reach = reachOf(STACKS[stack].map((side) => measure(s[side], s.L, s.causal)));
       const hops = reach.hops[query * s.L + token];

@@ -33,11 +33,25 @@ export default tf.explorer({
     app.knob("head", { format: (n) => (n < 0 ? "mean" : String(n)) });
     app.knob("part");
     const next = first + 1;
-    const asked = app.ask(
+    app.ask(
       next < Y && {
-        name: "reads-next",
-        question: `Step ${next}: the decoder has read “${written[next]}”. Which symbol of the source does it look at?`,
-        chips: source.map((symbol, j) => `${j}: ${symbol}`),
+        name: "looks-at-next",
+        question: `Step ${first} is shown. At step ${next} the decoder reads “${written[next]}”: which symbol of the source does it look at?`,
+        about: reading,
+        hides: ["later"],
+        ghost: {
+          first: 0,
+          at: (j) => [(j + 0.5) / X, 1],
+          to: (x) => tf.clamp(Math.floor(x * X), 0, X - 1),
+          draw: (j) => ({
+            line: [0.14, 0.86],
+            at: [(next + 0.5) / Y, (j + 0.5) / X],
+            dash: "4 4",
+          }),
+          by: [1 / X, 0],
+          label: "the symbol looked at",
+        },
+        format: (j) => `source ${j}: ${source[j]}`,
         truth: (numbers) => numbers.best,
         then: { step: next },
         because: "Play on: where does its look go from step to step?",
@@ -121,7 +135,6 @@ export default tf.explorer({
       maps.forEach((view, m) => {
         const table = numbers[PARTS[m]];
         const [rows, columns] = [table.length, table[0].length];
-        const hidden = (r) => asked.open && m === 2 && r > first;
         view.show({
           title: `${TITLES[m]} ${rows} × ${columns}`,
           label: `${TITLES[m]}, ${rows} queries by ${columns} keys; arrow keys choose a position`,
@@ -130,7 +143,8 @@ export default tf.explorer({
           most: 1,
           text: () => "",
           row: m ? i : undefined,
-          values: (r, c) => (m === 1 && c > r ? Number.NaN : hidden(r) ? 0 : table[r][c]),
+          values: (r, c) => (m === 1 && c > r ? Number.NaN : table[r][c]),
+          part: (r) => (m === 2 && r > first ? "later" : "others"),
           frames: m === part ? [{ colour: "attention" }] : [],
           marks: [{ cells: tf.range(columns, (c) => [m ? i : 0, c]), term: PARTS[m] }],
         });

@@ -11,6 +11,19 @@ KINDS = ("encoder", "decoder", "cross")
 MOST_TOKENS = 12
 
 
+EXAMPLES: dict[str, Numbers] = {
+    "": {  # two heads over a source of three and two written tokens
+        "source": ["b", "a", "d"],
+        "written": ["⟨begin⟩", "d"],
+        "said": ["d", "a"],
+        "d": 16,
+        "encoder": [[[0.5, 0.25, 0.25], [0.1, 0.9, 0.0], [0.2, 0.2, 0.6]], [[1.0, 0.0, 0.0]] * 3],
+        "decoder": [[[1.0, 0.0], [0.3, 0.7]], [[1.0, 0.0], [0.5, 0.5]]],
+        "cross": [[[0.1, 0.2, 0.7], [0.1, 0.8, 0.1]], [[0.0, 0.0, 1.0], [0.4, 0.3, 0.3]]],
+    }
+}
+
+
 class ThreeMaps(Explorer):
     """The weights of one layer's three attentions, head by head.
 
@@ -20,7 +33,7 @@ class ThreeMaps(Explorer):
     """
 
     label = "The three attentions of an encoder–decoder while it writes"
-    rem = 58, 106
+    rem = 52.5, 53.5, 55.5, 97.5
     narrow = 640
 
     source, written, said = (given(t.List(t.Unicode())) for _ in range(3))
@@ -29,7 +42,8 @@ class ThreeMaps(Explorer):
     head = knob(-1, low=-1, high=lambda e: len(e.encoder) - 1, label="head")
     part = knob("cross", of=KINDS, label="explain")
     d = given(Knob(64, low=1))
-    asks = "Write the row symbol by symbol, with the slider or →."
+    examples = EXAMPLES
+    asks = "Write on, symbol by symbol: where does its look go?"
 
     def prepare(self, said: Numbers) -> Numbers:
         L_x = _arguments.integer("number of source tokens", len(said["source"]), 1, MOST_TOKENS)

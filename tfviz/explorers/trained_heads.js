@@ -56,23 +56,36 @@ function numbersOf(state) {
   };
 }
 
+// An arc from the query i to key j, the higher the further apart, as wide as its weight.
+function bow(i, j, L, a) {
+  const high = j === i ? 1 : 1.2 + (4 * (i - j)) / Math.max(1, L - 1);
+  const half = j === i ? 0.3 : (i - j) / 2;
+  const line = tf
+    .arc(0, 0, 1, 0, Math.PI)
+    .map(([x, y]) => [(i + j) / 2 + half * x, 0.6 + high * y]);
+  const colour = `color-mix(in srgb, var(--tfx-attention) ${Math.round(25 + 75 * a)}%, var(--tfx-page))`;
+  return { line, colour, wide: 0.75 + 7 * a };
+}
+
 // Where the head looks: only if the letter of the query stood there before.
 function question(first, state) {
-  const [text, i] = [textOf(state), rowOf(state)];
+  const [text, L, i] = [textOf(state), lengthOf(state), rowOf(state)];
   const last = text.lastIndexOf(text[i], i - 1);
   if (last < 0 || i < 3) return null;
-  const places = [i, i - 1, last + 1, 0];
   return {
-    name: "looks-at",
-    question: `Layer ${first.layer}, head ${first.head}: where does letter ${i}, ${said(text[i])}, look?`,
-    chips: [
-      "at itself",
-      "one letter back",
-      `after the last ${said(text[i])}`,
-      "at the first letter",
-    ],
-    truth: (numbers) => tf.best(places.map((j) => numbers.weights[j])),
-    because: "Press the other maps: each head has a habit of its own.",
+    name: "looks-most-at",
+    question: `Layer ${first.layer}, head ${first.head}, letter ${i - 1} is shown. Where does the next one, letter ${i}, ${said(text[i])}, look most?`,
+    hides: ["row"],
+    ghost: {
+      first: i,
+      at: (j) => [j, 0.95],
+      to: (x) => tf.clamp(Math.round(x), 0, i),
+      draw: (j) => ({ ...bow(i, j, L, 0.3), colour: "ink", dash: "4 4" }),
+      label: "the letter looked at most",
+    },
+    format: (j) => (j === i ? "itself" : `${said(text[j])} ${i - j} back`),
+    truth: (numbers) => tf.best(numbers.weights),
+    because: "Each head has a habit of its own.",
   };
 }
 
@@ -123,32 +136,31 @@ export default tf.explorer({
       const press = () => app.set(place);
       return { place, view: app.matrix({ into: picker, lead: false, bare: true, press }) };
     });
-    const asked = app.ask(question(app.first, app.values()));
+    const what = question(app.first, app.values());
+    const asked = app.ask(what && { ...what, about: arcs });
+    const start = app.first;
+    const askedRow = rowOf(app.values());
+    // the row that is asked for: held back in its arcs and in its maps, the one before is shown
+    const isAsked = (state, layer, head, row) =>
+      Boolean(what) &&
+      !state.yours &&
+      [state.text, layer, head, row].join() ===
+        [start.text, start.layer, start.head, askedRow].join();
 
     return (state, numbers, changed) => {
       const [text, L, chosen] = [textOf(state), lengthOf(state), rowOf(state)];
       const i = Math.min(pointed ?? chosen, L - 1);
-      const hidden = (layer, head) => asked.open && layer === state.layer && head === state.head;
-      const weights = numbersOf({ ...state, row: i }).weights.map((a) => (asked.open ? 0 : a));
-      const order = tf.range(i + 1).sort((p, q) => weights[q] - weights[p]);
-      const where = (j) => (j === i ? "itself" : `${said(text[j])} ${i - j} back`);
+      const held = asked.open && isAsked(state, state.layer, state.head, i);
+      const from = held ? i - 1 : i; // the letter whose arcs are drawn
+      const weights = numbersOf({ ...state, row: from }).weights;
+      const order = tf.range(from + 1).sort((p, q) => weights[q] - weights[p]);
+      const where = (j) => (j === from ? "itself" : `${said(text[j])} ${from - j} back`);
       const looks = order.slice(0, 2).map((j) => `${tf.fixed(weights[j])} on ${where(j)}`);
-      const act = asked.open ? "asks" : `puts ${looks.join(" and ")}`;
-      const words = `Layer ${state.layer}, head ${state.head}: letter ${i}, ${said(text[i])}, ${act}.`;
+      const words = `Layer ${state.layer}, head ${state.head}: letter ${from}, ${said(text[from])}, puts ${looks.join(" and ")}.`;
       const box = (j) => tf.box(j - 0.5, j + 0.5, -0.5, 0.5);
-      // an arc from the query to key j, the higher the further apart, as wide as its weight
-      const bow = (j, a) => {
-        const high = j === i ? 1 : 1.2 + (4 * (i - j)) / Math.max(1, L - 1);
-        const half = j === i ? 0.3 : (i - j) / 2;
-        const line = tf
-          .arc(0, 0, 1, 0, Math.PI)
-          .map(([x, y]) => [(i + j) / 2 + half * x, 0.6 + high * y]);
-        const colour = `color-mix(in srgb, var(--tfx-attention) ${Math.round(25 + 75 * a)}%, var(--tfx-page))`;
-        return { line, colour, wide: 0.75 + 7 * a };
-      };
       const name = `letter ${i}, ${said(text[i])}`;
       arcs.show({
-        title: "arcs from the query to its keys: drag the frame, or point at a row below",
+        title: "arcs from the query to its keys: drag the dot below the text",
         label: `Text ${text}: ${words}`,
         x: { from: -0.6, to: L - 0.4, bare: true },
         y: { from: -1.2, to: 5.8, bare: true },
@@ -158,22 +170,20 @@ export default tf.explorer({
           order
             .filter((j) => weights[j] >= 0.01)
             .reverse()
-            .map((j) => bow(j, weights[j])),
+            .map((j) => bow(from, j, L, weights[j])),
           tf.range(L, (j) => ({
             text: printed(text[j]),
             at: [j, 0],
             plain: true,
             bold: j === i || weights[j] > 0.35,
-            colour: j > i ? "muted" : weights[j] > 0.4 ? "page" : "ink",
+            colour: j > from ? "muted" : weights[j] > 0.4 ? "page" : "ink",
           })),
           { line: [...box(i), box(i)[0]], colour: "query", wide: 2.5 },
           { handle: [i, -0.95], knob: "row", colour: "query", text: name },
         ],
       });
-      const shown = (layer, head) =>
-        hidden(layer, head)
-          ? maps(state)[layer][head].map((a) => 0 * a)
-          : root(maps(state)[layer][head]);
+      const shown = (layer, head) => root(maps(state)[layer][head]);
+      const part = (layer, head) => (r) => (isAsked(state, layer, head, r) ? "row" : "others");
       const weight = (r, c) => tf.fixed(shown(state.layer, state.head)[r * L + c] ** 2);
       big.show({
         title: `layer ${state.layer}, head ${state.head}: rows ask; the shade is the root of the weight`,
@@ -181,6 +191,7 @@ export default tf.explorer({
         rows: L,
         most: 1,
         text: weight,
+        part: part(state.layer, state.head),
         values: shown(state.layer, state.head),
         row: i,
       });
@@ -193,6 +204,7 @@ export default tf.explorer({
           rows: L,
           most: 1,
           text: () => "",
+          part: part(place.layer, place.head),
           values: shown(place.layer, place.head),
           frames: mine ? [{ colour: "attention" }] : [],
         });
@@ -206,7 +218,7 @@ export default tf.explorer({
         "mean distance": `${tf.fixed(numbers.distance, 1)} letters`,
         "weight on the letter before": tf.fixed(numbers.before),
       };
-      app.read({ ...(asked.open ? {} : habits), ...Object.fromEntries(lost) });
+      app.read({ ...habits, ...Object.fromEntries(lost) });
       if (pointed === undefined) app.say(words);
     };
   },

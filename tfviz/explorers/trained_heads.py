@@ -21,6 +21,11 @@ TEXTS = ("the value of the expression", "crwth crwth crwth crwth", "the cat sat 
 LONGEST, MOST_LAYERS, MOST_HEADS = 40, 4, 4
 
 
+EXAMPLES: dict[str, Numbers] = {
+    "": {"texts": ["crwth crwth crwth", "the value of them"], "layer": 1, "row": 13}
+}
+
+
 class TrainedHeads(Explorer):
     """Every layer and head of a small GPT that reads letters.
 
@@ -33,7 +38,7 @@ class TrainedHeads(Explorer):
     uses = ("gpt",)
     data = handed(model=letter_page.for_page)
     label = "Heads of a trained model: where each of them looks"
-    rem = 61, 111.5
+    rem = 56, 55.5, 58.5, 108.5
 
     texts = given(t.List(t.Unicode(), list(TEXTS)), optional=True)
     maps = given(t.List(t.Unicode()), argument=False)
@@ -48,7 +53,8 @@ class TrainedHeads(Explorer):
         Knob(0, low=0, high=lambda e: len(e.shown) - 1, label="query", letter="i"), optional=True
     )
     extra: ClassVar = {"model": None}
-    asks = "Choose a head, then move along the text with the arrow keys."
+    examples = EXAMPLES
+    asks = "Choose another head, then move along the text."
 
     def prepare(self, said: Numbers) -> Numbers:
         texts = said.pop("texts", TEXTS)

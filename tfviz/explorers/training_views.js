@@ -61,7 +61,7 @@ function question({ objective, masked, words }) {
   if (objective === "gpt") {
     return {
       name,
-      number: { near: 0 },
+      number: { hint: "Count the rows whose answer is another row's input." },
       truth: (numbers) => numbers.leaks,
       then: { masked: !masked },
       question: `${masked ? "Lift the mask" : "Put the mask on"}: how many rows can then copy their answer?`,
@@ -72,7 +72,7 @@ function question({ objective, masked, words }) {
   const to = objective === "prefix" ? { prefix: words.length } : { objective: otherObjective };
   return {
     name,
-    number: { near: 0 },
+    number: { hint: "Count the rows that must say what they cannot see." },
     truth: (numbers) => tf.sum(numbers.scored),
     then: { ...to, row: 0 },
     locks: Object.keys(to),

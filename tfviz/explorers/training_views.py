@@ -33,6 +33,16 @@ def spans_of(fates: Sequence[str]) -> list[Span]:
     return [(run[0], run[-1] + 1) for run in holes]
 
 
+SENTENCE = {
+    "words": ["the", "cat", "sat", "on", "the", "mat", "because", "it", "was", "warm"],
+    "row": 3,
+    "fates": ["", "", "mask", "mask", "", "other", "", "", "same", ""],
+}
+EXAMPLES: dict[str, Numbers] = {
+    objective: {**SENTENCE, "objective": objective} for objective in ("gpt", "prefix", "t5")
+}
+
+
 class TrainingViews(Explorer):
     """One row for each position: what it reads, what it sees, what it must say.
 
@@ -42,7 +52,7 @@ class TrainingViews(Explorer):
     """
 
     label = "Training views: inputs, mask and targets of three objectives"
-    rem = 51, 76
+    rem = 48, 48, 46.5, 74
     narrow = 640
     data = handed(
         causal=patterns.causal.formula,
@@ -61,9 +71,10 @@ class TrainingViews(Explorer):
     masked = knob(True, label="causal mask")
     other = given(t.Unicode("fish"))
     row = knob(0, low=0, high=lambda e: len(e.view.inputs) - 1, label="position", letter="i")
+    examples = EXAMPLES
     asks = (
-        "Choose an objective, then step through the positions with the slider or the arrow keys: "
-        "what does each one read, and what must it say?"
+        "Choose an objective, then step through the positions: what does each one read, and what "
+        "must it say?"
     )
 
     def prepare(self, said: Numbers) -> Numbers:
@@ -78,7 +89,7 @@ class TrainingViews(Explorer):
 
     def heights(self) -> dict[int, float]:
         more = len(self.view.inputs) > MOST_WORDS  # T5: two sequences, one below the other
-        return {0: 61, self.narrow: 84} if more else super().heights()
+        return {0: 52.5, self.narrow: 78.5} if more else super().heights()
 
     @property
     def view(self) -> View:

@@ -23,7 +23,9 @@ export default tf.explorer({
       name: "reach",
       question:
         "Segments of 8, a memory of 4, three layers. How many tokens before its first does the sixth segment hear of? (N · m would be 12.)",
-      number: { unit: "tokens", near: 0 },
+      number: {},
+      unit: "tokens",
+      near: 0,
       truth: (numbers) => numbers.back,
       then: { read: 6, m: 4, L: 8, N: 3 },
       because:

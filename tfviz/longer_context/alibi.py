@@ -81,8 +81,10 @@ class Alibi(Dense):
 
         In half precision far places would be rounded: there, and everywhere else, by the bias.
         """
-        at_once = where.pattern == CAUSAL and where.real is None and Q.shape[2] == K.shape[2]
-        if where.weights or not at_once or Q.dtype not in (torch.float32, torch.float64):
+        at_once = (
+            where.pattern == CAUSAL and where.attention_mask is None and Q.shape[2] == K.shape[2]
+        )
+        if where.need_weights or not at_once or Q.dtype not in (torch.float32, torch.float64):
             return super().attend(Q, K, V, where)
         scale = Q.shape[-1] ** -0.5
         Q, K = with_places(Q, K, self.m)

@@ -91,7 +91,7 @@ class Memorizing(nn.Module):
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:
         shared = Q.shape[1] != K.shape[1]
-        if where.pattern != CAUSAL or where.crosses or where.real is not None or shared:
+        if where.pattern != CAUSAL or where.crosses or where.attention_mask is not None or shared:
             raise ValueError(
                 f"pattern = {where.pattern!r}; a memory is of one text, read from left to right: "
                 "call it with causal(), without padding, another sequence's keys, or shared heads"

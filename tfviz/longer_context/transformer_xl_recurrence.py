@@ -54,10 +54,10 @@ class Recurrent(MultiHeadAttention):
     asks = False  # whether what is kept depends on A
 
     def attended(self, X: Seq, memory: Memory, where: Where) -> tuple[Tensor, Tensor | None]:
-        if where.crosses or where.real is not None:
+        if where.crosses or where.attention_mask is not None:
             raise ValueError(
-                "segments of one text have no padding and read no other sequence; leave out real "
-                "and memory"
+                "segments of one text have no padding and read no other sequence; leave out "
+                "attention_mask and memory"
             )
         past = self.past(where.state, X)  # (b, n, d), gets no gradient
         n = past.shape[1]
@@ -66,8 +66,8 @@ class Recurrent(MultiHeadAttention):
         Q, K, V = self.project(X, torch.cat([past, X], 1))  # n + L keys and values
         assert isinstance(self.core, Dense)
         before = (self.core.turn(K[:, :, :n], 0), V[:, :, :n])
-        weights = where.weights or self.asks
-        inside = Where(self.pattern, n, weights=weights, state=before)
+        weights = where.need_weights or self.asks
+        inside = Where(self.pattern, n, need_weights=weights, state=before)
         heads, A = self.core(Q, K[:, :, n:], V[:, :, n:], inside)
         if where.keep:
             where.keep(self.followed(where.state, X.detach(), A))

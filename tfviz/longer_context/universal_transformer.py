@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from tfviz import _arguments
 from tfviz.cores import Cache, Kept, levels
 from tfviz.longer_context.ut_time_position_signal import TimePosition
-from tfviz.models.blocks import Block, Memory, Real, Seq, Stack, post_norm
+from tfviz.models.blocks import AttentionMask, Block, Memory, Seq, Stack, post_norm
 
 __all__ = ["Universal", "changes", "post_norm", "universal"]
 
@@ -53,7 +53,13 @@ class Universal(nn.Module):
         return X + self.signal.place(i).to(X) + self.signal.step(t).to(X)
 
     @levels()
-    def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
+    def forward(
+        self,
+        X: Seq,
+        memory: Memory = None,
+        attention_mask: AttentionMask = None,
+        cache: Cache = None,
+    ) -> Seq:
         kept = (cache or {}).get(self, Kept())
         i = torch.arange(kept.length, kept.length + X.shape[1], device=X.device)
         parts = [m for m in (self.block.attend, self.block.cross) if m is not None]
@@ -63,7 +69,7 @@ class Universal(nn.Module):
             if cache is not None:  # what these attentions kept at step t of the call before
                 old = kept.state[t - 1] if kept.state else [None] * len(parts)
                 own = {m: Kept(kept.length, s) for m, s in zip(parts, old, strict=True)}
-            X = self.block(self.told(X, i, t), memory, real, own)
+            X = self.block(self.told(X, i, t), memory, attention_mask, own)
             if own is not None:
                 states.append([own[m].state for m in parts])
         if cache is not None:

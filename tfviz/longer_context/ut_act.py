@@ -32,7 +32,7 @@ from tfviz import _arguments, _fused
 from tfviz.cores import CAUSAL, FULL, Cache, Dense, levels
 from tfviz.longer_context.act import Pondered, ponder
 from tfviz.longer_context.universal_transformer import Model, Universal, post_norm, universal
-from tfviz.models.blocks import Memory, MultiHeadAttention, Real, Seq
+from tfviz.models.blocks import AttentionMask, Memory, MultiHeadAttention, Seq
 
 
 class Halting(Universal):
@@ -55,16 +55,26 @@ class Halting(Universal):
         self.pondered: Pondered | None = None
 
     @levels()
-    def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
+    def forward(
+        self,
+        X: Seq,
+        memory: Memory = None,
+        attention_mask: AttentionMask = None,
+        cache: Cache = None,
+    ) -> Seq:
         if cache is not None:
             raise ValueError(
                 "a cache would have to keep keys and values of all T steps, also of those that no "
                 "position has taken yet: call the model without one"
             )
         b, L, d = X.shape
-        own = real if memory is None else None
+        own = attention_mask if memory is None else None
         running = None if own is None else own.flatten().nonzero().squeeze(1)
-        step = self._all(memory, real, (b, L)) if self._computes_all() else self._few(own, (b, L))
+        step = (
+            self._all(memory, attention_mask, (b, L))
+            if self._computes_all()
+            else self._few(own, (b, L))
+        )
         found = ponder(X.flatten(0, 1), step, self.T, self.eps, running)
         self.pondered = found._replace(N=found.N.view(b, L), R=found.R.view(b, L))
         return self.norm(found.mean.view(b, L, d))
@@ -80,21 +90,21 @@ class Halting(Universal):
     def _halts(self, new: Tensor) -> Tensor:
         return self.halt(new).sigmoid().squeeze(-1)
 
-    def _all(self, memory: Memory, real: Real, shape: tuple[int, int]) -> Any:
+    def _all(self, memory: Memory, attention_mask: AttentionMask, shape: tuple[int, int]) -> Any:
         """The definition: the block on every position, of which those that run are taken."""
         i = torch.arange(shape[1], device=self.halt.weight.device)
         moving: list[Tensor] = []
 
         def step(s: Tensor, t: int, running: Tensor) -> tuple[Tensor, Tensor]:
             H = s.view(*shape, -1) if self.freeze or not moving else moving[-1]
-            H = self.block(self.told(H, i, t), memory, real)
+            H = self.block(self.told(H, i, t), memory, attention_mask)
             moving.append(H)
             new = H.flatten(0, 1)[running]
             return new, self._halts(new)
 
         return step
 
-    def _few(self, real: Real, shape: tuple[int, int]) -> Any:
+    def _few(self, attention_mask: AttentionMask, shape: tuple[int, int]) -> Any:
         """Only the rows that run; keys and values of the others are those they had."""
         (b, L), block, attend = shape, self.block, self.block.attend
         W, d = attend.W_qkv.weight, attend.W_o.in_features
@@ -102,7 +112,9 @@ class Halting(Universal):
         i = torch.arange(L, device=W.device)
         place = W.new_zeros(L, d) if self.signal is None else self.signal.place(i).to(W)
         allowed = (i <= i[:, None]) if attend.pattern == CAUSAL else i[:, None] >= 0
-        seen = allowed if real is None else allowed & real[:, None]  # (L, L), or (b, L, L)
+        seen = (
+            allowed if attention_mask is None else allowed & attention_mask[:, None]
+        )  # (L, L), or (b, L, L)
         kept, fresh = W.new_zeros(b * L, sum(attend.widths[1:])), W.new_zeros(0, dtype=torch.long)
 
         def rows(Y: Tensor) -> Tensor:  # (1, h, r, d_head) → (r, h·d_head)

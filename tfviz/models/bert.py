@@ -1,9 +1,11 @@
 """BERT: an encoder alone. Devlin et al. 2018 (arXiv 1810.04805); no next-sentence prediction.
 
->>> t, real = torch.tensor([[3, 1, 4, 0]]), torch.tensor([[True, True, True, False]])
->>> BERT(vocab=11, d=8, h=2, N=1)(t, real).shape
+>>> t, attention_mask = torch.tensor([[3, 1, 4, 0]]), torch.tensor([[True, True, True, False]])
+>>> BERT(vocab=11, d=8, h=2, N=1)(t, attention_mask).shape
 torch.Size([1, 4, 11])
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +16,7 @@ from torch import nn
 
 from tfviz.cores import Dense, Make
 from tfviz.models.blocks import (
+    AttentionMask,
     Block,
     Embedding,
     Layer,
@@ -22,7 +25,6 @@ from tfviz.models.blocks import (
     Order,
     Positions,
     Project,
-    Real,
     Stack,
     Tokens,
     alike,
@@ -79,7 +81,9 @@ class BERT(nn.Module):
         self.first_norm, self.last_norm = nn.LayerNorm(d), nn.LayerNorm(d)
         self.last, self.b = nn.Linear(d, d), nn.Parameter(torch.zeros(vocab))
 
-    def forward(self, t: Tokens, real: Real = None, segment: Tokens | int = 0) -> Logits:
+    def forward(
+        self, t: Tokens, attention_mask: AttentionMask = None, segment: Tokens | int = 0
+    ) -> Logits:
         X = self.first_norm(self.embed(t) + self.segment(torch.zeros_like(t) + segment))
-        H = F.gelu(self.last(self.stack(X, None, real)))
+        H = F.gelu(self.last(self.stack(X, None, attention_mask)))
         return self.last_norm(H) @ self.embed.weight.T + self.b

@@ -7,6 +7,8 @@ torch.Size([1, 5, 8])
 [8, 4, 4]
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -35,7 +37,7 @@ Tokens = Int[Tensor, "b L"]
 Logits = Float[Tensor, "b L vocab"]
 Seq = Float[Tensor, "b L d"]
 Memory = Seq | None  # what an encoder made of the source
-Real = Bool[Tensor, "b Lk"] | None  # which keys are real; False at padding
+AttentionMask = Bool[Tensor, "b Lk"] | None  # True at tokens, False at padding
 Layer = Callable[[Tensor], Tensor]
 Order = Callable[..., Any]  # (X, F, LN) → Y, or a class of such modules, made from d
 Positions = Callable[[Int[Tensor, "L"]], Float[Tensor, "L d"]] | None
@@ -84,11 +86,19 @@ class MultiHeadAttention(nn.Module):
         self.watched, self.seen = False, cast(Seen | None, None)  # `watched` in `use` turns it on
         self.register_load_state_dict_pre_hook(stored_before_cores)
 
-    def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
+    def forward(
+        self,
+        X: Seq,
+        memory: Memory = None,
+        attention_mask: AttentionMask = None,
+        cache: Cache = None,
+    ) -> Seq:
         """X asks itself, or `memory` if there is one. With a cache, X is what comes after it."""
         kept, new = (cache or {}).get(self, Kept()), list[Any]()
         crosses, keep = memory is not None, None if cache is None else new.append
-        where = Where(self.pattern, kept.length, crosses, real, self.watched, kept.state, keep)
+        where = Where(
+            self.pattern, kept.length, crosses, attention_mask, self.watched, kept.state, keep
+        )
         heads, A = self.attended(X, memory, where)
         if self.watched:
             self.seen = Seen(A, heads)
@@ -184,12 +194,18 @@ class Block(nn.Module):
         if isinstance(order, type):
             self.orders = nn.ModuleList(order(d) for _ in self.norms)
 
-    def forward(self, X: Seq, memory: Memory = None, real: Real = None, cache: Cache = None) -> Seq:
-        """`real` is about the keys of the memory if there is one, else about X."""
-        own, cross = None if self.cross else real, self.cross
+    def forward(
+        self,
+        X: Seq,
+        memory: Memory = None,
+        attention_mask: AttentionMask = None,
+        cache: Cache = None,
+    ) -> Seq:
+        """`attention_mask` is about the keys of the memory if there is one, else about X."""
+        own, cross = None if self.cross else attention_mask, self.cross
         X = self.orders[0](X, lambda X: self.attend(X, None, own, cache), self.norms[0])
         if cross is not None:
-            X = self.orders[1](X, lambda X: cross(X, memory, real, cache), self.norms[1])
+            X = self.orders[1](X, lambda X: cross(X, memory, attention_mask, cache), self.norms[1])
         return self.orders[-1](X, self.feed, self.norms[-1])
 
 
@@ -253,6 +269,6 @@ def encoding(positions: Any) -> Positions:
     if positions is not None and not callable(positions):
         raise TypeError(
             f"positions is a {name}; give what makes a row of d numbers for each place, e.g. "
-            "Sinusoidal(d) or Learned(longest, d) of tfviz.position; rotary ones are core=Rope"
+            "Sinusoidal(d) or Learned(max_length, d) of tfviz.position; rotary ones are core=Rope"
         )
     return positions

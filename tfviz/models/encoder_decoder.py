@@ -6,6 +6,8 @@
 torch.Size([1, 2, 11])
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ from torch import nn
 
 from tfviz.cores import Dense, Make
 from tfviz.models.blocks import (
+    AttentionMask,
     Block,
     Cache,
     Embedding,
@@ -22,7 +25,6 @@ from tfviz.models.blocks import (
     Order,
     Positions,
     Project,
-    Real,
     Seq,
     Stack,
     Tokens,
@@ -76,11 +78,15 @@ class EncoderDecoder(nn.Module):
         self.encoder = Stack(N, d, h, pattern=pattern, **options)
         self.decoder = Stack(N, d, h, crosses=True, pattern=causal(), **options)
 
-    def encode(self, s: Tokens, real: Real = None) -> Seq:
-        return self.encoder(self.embed(s), None, real)
+    def encode(self, s: Tokens, attention_mask: AttentionMask = None) -> Seq:
+        return self.encoder(self.embed(s), None, attention_mask)
 
-    def decode(self, t: Tokens, memory: Seq, real: Real = None, cache: Cache = None) -> Logits:
-        return self.decoder(self.embed(t, cache), memory, real, cache) @ self.embed.weight.T
+    def decode(
+        self, t: Tokens, memory: Seq, attention_mask: AttentionMask = None, cache: Cache = None
+    ) -> Logits:
+        return (
+            self.decoder(self.embed(t, cache), memory, attention_mask, cache) @ self.embed.weight.T
+        )
 
-    def forward(self, s: Tokens, t: Tokens, real: Real = None) -> Logits:
-        return self.decode(t, self.encode(s, real), real)
+    def forward(self, s: Tokens, t: Tokens, attention_mask: AttentionMask = None) -> Logits:
+        return self.decode(t, self.encode(s, attention_mask), attention_mask)

@@ -5,6 +5,8 @@
 torch.Size([1, 3, 11])
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +37,7 @@ class GPT(nn.Module):
     Args:
         vocab, d, h, N: how many tokens there are, the width, heads and blocks.
         positions: what is added to the embeddings: a module or a function that makes a row of d
-            numbers for each place, such as Sinusoidal(d) or Learned(longest, d).
+            numbers for each place, such as Sinusoidal(d) or Learned(max_length, d).
         core: how queries find values: a class, such as Rope or Sparse, or a function that makes a
             core, with or without d_head and h; each attention gets its own.
         pattern: who may attend to whom; causal unless it is given.

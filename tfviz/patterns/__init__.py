@@ -1,12 +1,13 @@
 """Attention patterns: which keys j a query i may use.
 
 A position-based pattern is one function of the indices, typed once in `families`.
-`strided(stride=8)` gives a `Pattern` with all its faces (mask, key sets, mask_mod, LaTeX,
-JavaScript, cost, reach); `strided(i, j, stride=8)` evaluates the formula itself. Patterns combine
-with `&`, `|`, `~` and `per_head`; content-based sets become a `table`.
+`strided(8)` or `strided(stride=8)` gives a `Pattern` with all its faces (mask, key sets, mask_mod,
+LaTeX, JavaScript, cost, reach); `strided.formula(i, j, stride=8)` is the formula on numbers, and
+`help(strided)` says what its parameters mean. Patterns combine with `&`, `|`, `~` and `per_head`;
+content-based sets become a `table`.
 
 Conventions: 0-based indices, rows are queries, True = may attend. `radius` is symmetric, `lookback`
-excludes the query itself, `stride` and `gap` are distances, `block` is a length in tokens.
+excludes the query itself, `stride` and `dilation` are distances, `block` is a length in tokens.
 """
 
 from tfviz.patterns.families import *  # every formula of that room, none listed twice

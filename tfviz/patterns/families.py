@@ -17,8 +17,23 @@ from tfviz.patterns.family import FAMILIES, Domain, compound, family
 from tfviz.patterns.pattern import LENGTH, Pattern
 
 
-def _count(default: int, letter: str) -> Domain:
-    return Domain(1, default, letter)
+def _count(default: int, letter: str, meaning: str) -> Domain:
+    return Domain(1, default, letter, meaning)
+
+
+def _blocks(letter: str, meaning: str) -> Domain:
+    """From one to as many as the sequence has blocks."""
+    return Domain(1, 1, letter, meaning, high=lambda v: -(-v[LENGTH] // v["block"]))
+
+
+_RADIUS = "how many keys are allowed on each side of the query"
+_BLOCK = "how many tokens a block has"
+_SUMMARY = "how many positions at the end of a block all later queries read"
+_GLOBAL = "how many of the first tokens are global"
+_WINDOW = Domain(0, 1, "w", "how many blocks are allowed on each side of the query's own")
+_GLOBAL_BLOCKS = _blocks("g", "how many blocks are global at the beginning, and as many at the end")
+_RANDOM_BLOCKS = _blocks("r", "how many random blocks of keys each block of queries has")
+_SEED = Domain(0, 0, r"\mathrm{seed}", "which of the random patterns it is")
 
 
 # --- atomic patterns -----------------------------------------------------------------------------
@@ -36,31 +51,43 @@ def causal(i: Index, j: Index) -> Index:
     return i >= j
 
 
-@family("band", radius=Domain(0, 3, "w"))
+@family("band", radius=Domain(0, 3, "w", _RADIUS))
 def band(i: Index, j: Index, *, radius: int) -> Index:
     """The neighbours up to `radius` tokens away on both sides, and the query itself."""
     return abs(i - j) <= radius
 
 
-@family("sliding window", "child2019generating", lookback=Domain(0, 8, r"\ell"))
+@family(
+    "sliding window",
+    "child2019generating",
+    lookback=Domain(0, 8, r"\ell", "how many tokens before itself a query may use"),
+)
 def sliding_window(i: Index, j: Index, *, lookback: int) -> Index:
     """The query itself and the `lookback` tokens before it: lookback + 1 keys."""
     return (i >= j) & (i - j <= lookback)
 
 
-@family("dilated", radius=Domain(0, 3, "w"), gap=_count(2, "r"))
-def dilated(i: Index, j: Index, *, radius: int, gap: int) -> Index:
-    """A band with holes: `radius` keys on each side, every `gap`-th token."""
-    return (abs(i - j) <= radius * gap) & ((i - j) % gap == 0)
+@family(
+    "dilated",
+    radius=Domain(0, 3, "w", _RADIUS),
+    dilation=_count(2, "r", "how far apart the allowed keys stand"),
+)
+def dilated(i: Index, j: Index, *, radius: int, dilation: int) -> Index:
+    """A band with holes: `radius` keys on each side, every `dilation`-th token."""
+    return (abs(i - j) <= radius * dilation) & ((i - j) % dilation == 0)
 
 
-@family("column", "child2019generating", stride=_count(8, r"\ell"))
+@family(
+    "column",
+    "child2019generating",
+    stride=_count(8, r"\ell", "how far apart the allowed keys stand"),
+)
 def column(i: Index, j: Index, *, stride: int) -> Index:
     """Every `stride`-th token back from the query: the pixels above it when a row has `stride`."""
     return (i >= j) & ((i - j) % stride == 0)
 
 
-@family("own block", "child2019generating", block=_count(8, r"\ell"))
+@family("own block", "child2019generating", block=_count(8, r"\ell", _BLOCK))
 def own_block(i: Index, j: Index, *, block: int) -> Index:
     """The query's own block up to the query."""
     return (i >= j) & (i // block == j // block)
@@ -69,21 +96,24 @@ def own_block(i: Index, j: Index, *, block: int) -> Index:
 @family(
     "summary columns",
     "child2019generating",
-    block=_count(8, r"\ell"),
-    summary=Domain(1, 1, "c", high=lambda v: v["block"]),
+    block=_count(8, r"\ell", _BLOCK),
+    summary=Domain(1, 1, "c", _SUMMARY, high=lambda v: v["block"]),
 )
 def summary_columns(i: Index, j: Index, *, block: int, summary: int) -> Index:
     """The last `summary` positions of every block, up to the query; early rows have none."""
     return (i >= j) & (j % block >= block - summary)
 
 
-@family("block local", block=_count(8, "b"))
+@family("block local", block=_count(8, "b", _BLOCK))
 def block_local(i: Index, j: Index, *, block: int) -> Index:
     """Everything in the query's own block, before and after it."""
     return i // block == j // block
 
 
-@family("global tokens", count=Domain(1, 2, "g", high=lambda v: v[LENGTH]))
+@family(
+    "global tokens",
+    count=Domain(1, 2, "g", _GLOBAL, high=lambda v: v[LENGTH]),
+)
 def global_tokens(i: Index, j: Index, *, count: int) -> Index:
     """The first `count` tokens see all and are seen by all."""
     return (i < count) | (j < count)
@@ -92,10 +122,10 @@ def global_tokens(i: Index, j: Index, *, count: int) -> Index:
 @family(
     "random keys",
     "zaheer2020big",
-    count=Domain(1, 3, "r", high=lambda v: v[LENGTH]),
-    seed=Domain(0, 0, r"\mathrm{seed}"),
+    count=Domain(1, 3, "r", "how many keys each query has", high=lambda v: v[LENGTH]),
+    seed=_SEED,
 )
-def random_keys(i: Index, j: Index, *, count: int, seed: int, length: int) -> Index:
+def random_keys(i: Index, j: Index, *, count: int, seed: int = 0, length: int) -> Index:
     """Exactly `count` distinct keys in every row, one drawn in each of `count` equal stretches of
     the sequence, which start at a random place. A formula: the same in Python and in a browser."""
     width = length // count
@@ -104,7 +134,13 @@ def random_keys(i: Index, j: Index, *, count: int, seed: int, length: int) -> In
     return (stretch < count) & (turned % width == hash_of(i, seed, stretch + 1) % width)
 
 
-@family("blockwise", "qiu2019blockwise", permutation=Domain(0, (1, 2, 3, 0), r"\pi", is_list=True))
+@family(
+    "blockwise",
+    "qiu2019blockwise",
+    permutation=Domain(
+        0, (1, 2, 3, 0), r"\pi", "the key block that each query block uses", is_list=True
+    ),
+)
 def blockwise(i: Index, j: Index, *, permutation: Any, length: int) -> Index:
     """The sequence in n near-equal blocks; query block b uses key block permutation[b] and no
     other. n is the length of the permutation."""
@@ -115,17 +151,22 @@ def blockwise(i: Index, j: Index, *, permutation: Any, length: int) -> Index:
 # --- images --------------------------------------------------------------------------------------
 
 
-@family("image, 1-D memory", "parmar2018image", block=_count(8, "l_q"), memory=Domain(0, 8, "l_m"))
+@family(
+    "image, 1-D memory",
+    "parmar2018image",
+    block=_count(8, "l_q", _BLOCK),
+    memory=Domain(0, 8, "l_m", "how many tokens before the block its queries may use too"),
+)
 def image_1d(i: Index, j: Index, *, block: int, memory: int) -> Index:
     """The query's own block up to the query, and the `memory` tokens in front of that block."""
     return (i >= j) & (j >= i // block * block - memory)
 
 
 _RECTANGLES = {
-    "h_q": _count(4, "h_q"),
-    "w_q": _count(4, "w_q"),
-    "h_m": Domain(0, 2, "h_m"),
-    "w_m": Domain(0, 2, "w_m"),
+    "h_q": _count(4, "h_q", "height of a block of queries, in pixels"),
+    "w_q": _count(4, "w_q", "width of a block of queries, in pixels"),
+    "h_m": Domain(0, 2, "h_m", "how many rows above the block its queries may use too"),
+    "w_m": Domain(0, 2, "w_m", "how many columns beside the block its queries may use too"),
 }
 
 
@@ -140,7 +181,12 @@ def _seen(y: Index, x: Index, v: Index, u: Index, *, earlier: Index, **sizes: in
     return above | ((v >= top) & (v < top + h_q) & (own | beside))
 
 
-@family("image, 2-D memory", "parmar2018image", width=_count(8, "W"), **_RECTANGLES)
+@family(
+    "image, 2-D memory",
+    "parmar2018image",
+    width=_count(8, "W", "how many pixels a row of the image has"),
+    **_RECTANGLES,
+)
 def image_2d(i: Index, j: Index, *, width: int, h_q: int, w_q: int, h_m: int, w_m: int) -> Index:
     """An image of `width` columns, read row by row, in blocks of h_q × w_q pixels: the own block up
     to the query, w_m columns beside it on the left, and h_m rows above it, w_m columns wider on
@@ -152,7 +198,10 @@ def image_2d(i: Index, j: Index, *, width: int, h_q: int, w_q: int, h_m: int, w_
 
 
 @family(
-    "image, 2-D memory, block by block", "parmar2018image", columns=_count(2, "n"), **_RECTANGLES
+    "image, 2-D memory, block by block",
+    "parmar2018image",
+    columns=_count(2, "n", "how many blocks stand side by side"),
+    **_RECTANGLES,
 )
 def image_2d_blocks(
     i: Index, j: Index, *, columns: int, h_q: int, w_q: int, h_m: int, w_m: int
@@ -175,7 +224,7 @@ def image_2d_blocks(
 @compound(
     "strided (Sparse Transformer)",
     "child2019generating",
-    stride=_count(8, r"\ell"),
+    stride=_count(8, r"\ell", "how many tokens a row has"),
 )
 def strided(i: Index, j: Index, *, stride: int) -> Index:
     """Both factors of strided attention in one head: the row before and the column above."""
@@ -185,8 +234,8 @@ def strided(i: Index, j: Index, *, stride: int) -> Index:
 @compound(
     "fixed (Sparse Transformer)",
     "child2019generating",
-    block=_count(8, r"\ell"),
-    summary=Domain(1, 1, "c", high=lambda v: v["block"]),
+    block=_count(8, r"\ell", _BLOCK),
+    summary=Domain(1, 1, "c", _SUMMARY, high=lambda v: v["block"]),
 )
 def fixed(i: Index, j: Index, *, block: int, summary: int) -> Index:
     """Both factors of fixed attention in one head: the own block and every block's summary."""
@@ -197,34 +246,39 @@ def fixed(i: Index, j: Index, *, block: int, summary: int) -> Index:
 @compound(
     "Longformer",
     "beltagy2020longformer",
-    radius=Domain(0, 4, "w"),
-    count=Domain(1, 1, "g", high=lambda v: v[LENGTH]),
+    radius=Domain(0, 4, "w", _RADIUS),
+    n_global=Domain(1, 1, "g", _GLOBAL, high=lambda v: v[LENGTH]),
 )
-def longformer(i: Index, j: Index, *, radius: int, count: int) -> Index:
+def longformer(i: Index, j: Index, *, radius: int, n_global: int) -> Index:
     """A band and global tokens. The paper's window w counts both sides: radius = w / 2."""
-    return band.formula(i, j, radius=radius) | global_tokens.formula(i, j, count=count)
+    return band.formula(i, j, radius=radius) | global_tokens.formula(i, j, count=n_global)
 
 
 @compound(
     "ETC",
     "ainslie2020etc",
-    radius=Domain(0, 4, "w"),
-    count=Domain(1, 4, "n_g", high=lambda v: v[LENGTH]),
+    radius=Domain(0, 4, "w", _RADIUS),
+    n_global=Domain(1, 4, "n_g", _GLOBAL, high=lambda v: v[LENGTH]),
 )
-def etc(i: Index, j: Index, *, radius: int, count: int) -> Index:
-    """A separate global input of `count` tokens, here the first ones, and a long input with a band.
-    As a set of pairs it is Longformer's; ETC differs in what the four pieces g2g, g2l, l2g and l2l
-    learn, and masks some of them with further knowledge: `etc(…) & …`."""
-    return longformer.formula(i, j, radius=radius, count=count)
+def etc(i: Index, j: Index, *, radius: int, n_global: int) -> Index:
+    """A separate global input of `n_global` tokens, here the first ones, and a long input with a
+    band. As a set of pairs it is Longformer's; ETC differs in what the four pieces g2g, g2l, l2g
+    and l2l learn, and masks some of them with further knowledge: `etc(…) & …`."""
+    return longformer.formula(i, j, radius=radius, n_global=n_global)
 
 
 @compound("Star-Transformer", "guo2019star")
 def star(i: Index, j: Index) -> Index:
     """Neighbours on both sides and one relay token that is linked with everybody."""
-    return longformer.formula(i, j, radius=1, count=1)
+    return longformer.formula(i, j, radius=1, n_global=1)
 
 
-@family("window of blocks", "zaheer2020big", block=_count(4, "b"), window=Domain(0, 1, "w"))
+@family(
+    "window of blocks",
+    "zaheer2020big",
+    block=_count(4, "b", _BLOCK),
+    window=_WINDOW,
+)
 def block_window(i: Index, j: Index, *, block: int, window: int) -> Index:
     """The query's block and `window` blocks on each side."""
     return band.formula(i // block, j // block, radius=window)
@@ -233,8 +287,8 @@ def block_window(i: Index, j: Index, *, block: int, window: int) -> Index:
 @family(
     "global blocks",
     "zaheer2020big",
-    block=_count(4, "b"),
-    count=Domain(1, 1, "g", high=lambda v: -(-v[LENGTH] // v["block"])),
+    block=_count(4, "b", _BLOCK),
+    count=_GLOBAL_BLOCKS,
 )
 def global_blocks(i: Index, j: Index, *, block: int, count: int, length: int) -> Index:
     """The first `count` and the last `count` blocks see all and are seen by all."""
@@ -246,11 +300,13 @@ def global_blocks(i: Index, j: Index, *, block: int, count: int, length: int) ->
 @family(
     "random blocks",
     "zaheer2020big",
-    block=_count(4, "b"),
-    count=Domain(1, 1, "r", high=lambda v: -(-v[LENGTH] // v["block"])),
-    seed=Domain(0, 0, r"\mathrm{seed}"),
+    block=_count(4, "b", _BLOCK),
+    count=_RANDOM_BLOCKS,
+    seed=_SEED,
 )
-def random_blocks(i: Index, j: Index, *, block: int, count: int, seed: int, length: int) -> Index:
+def random_blocks(
+    i: Index, j: Index, *, block: int, count: int, seed: int = 0, length: int
+) -> Index:
     """Exactly `count` whole blocks of keys for every block of queries."""
     blocks = (length - 1) // block + 1
     return random_keys.formula(i // block, j // block, count=count, seed=seed, length=blocks)
@@ -259,21 +315,29 @@ def random_blocks(i: Index, j: Index, *, block: int, count: int, seed: int, leng
 @compound(
     "Big Bird",
     "zaheer2020big",
-    block=_count(4, "b"),
-    window=Domain(0, 1, "w"),
-    count=Domain(1, 1, "g", high=lambda v: -(-v[LENGTH] // v["block"])),
-    random=Domain(1, 1, "r", high=lambda v: -(-v[LENGTH] // v["block"])),
-    seed=Domain(0, 0, r"\mathrm{seed}"),
+    block=_count(4, "b", _BLOCK),
+    window=_WINDOW,
+    n_global=_GLOBAL_BLOCKS,
+    n_random=_RANDOM_BLOCKS,
+    seed=_SEED,
 )
 def bigbird(
-    i: Index, j: Index, *, block: int, window: int, count: int, random: int, seed: int, length: int
+    i: Index,
+    j: Index,
+    *,
+    block: int,
+    window: int,
+    n_global: int,
+    n_random: int,
+    seed: int = 0,
+    length: int,
 ) -> Index:
     """Windows, global blocks and random blocks, all in units of blocks (the ITC form: the global
-    blocks are the first and the last `count`; the paper's window of 3 blocks is window = 1)."""
+    blocks are the first and the last `n_global`; the paper's window of 3 blocks is window = 1)."""
     return (
         block_window.formula(i, j, block=block, window=window)
-        | global_blocks.formula(i, j, block=block, count=count, length=length)
-        | random_blocks.formula(i, j, block=block, count=random, seed=seed, length=length)
+        | global_blocks.formula(i, j, block=block, count=n_global, length=length)
+        | random_blocks.formula(i, j, block=block, count=n_random, seed=seed, length=length)
     )
 
 
@@ -284,7 +348,7 @@ PRESETS: dict[str, Pattern] = {
     "causal": causal(),
     "band": band(radius=3),
     "sliding window": sliding_window(lookback=8),
-    "dilated": dilated(radius=3, gap=4),
+    "dilated": dilated(radius=3, dilation=4),
     "block local": block_local(block=8),
     "global tokens": global_tokens(count=2),
     "random keys": random_keys(count=3, seed=0),
@@ -297,9 +361,9 @@ PRESETS: dict[str, Pattern] = {
     "Sparse Transformer, fixed, first factor": own_block(block=8),
     "Sparse Transformer, fixed, second factor": summary_columns(block=8, summary=1),
     "Blockwise": blockwise(permutation=(1, 2, 3, 0)),
-    "Longformer": longformer(radius=4, count=1),
-    "Big Bird": bigbird(block=4, window=1, count=1, random=1, seed=0),
-    "ETC": etc(radius=4, count=4),
+    "Longformer": longformer(radius=4, n_global=1),
+    "Big Bird": bigbird(block=4, window=1, n_global=1, n_random=1, seed=0),
+    "ETC": etc(radius=4, n_global=4),
     "Star-Transformer": star(),
 }
 """A first position of the sliders for every named pattern."""
@@ -312,7 +376,7 @@ def browser_catalogue() -> dict[str, Any]:
         formula = family_.formula
         families[family_.name] = {
             "title": family_.title,
-            "doc": inspect.cleandoc(family_.__doc__ or ""),
+            "doc": inspect.cleandoc(family_.function.__doc__ or ""),
             "args": formula.indices + formula.parameters,
             "text": formula.text(),
             "params": {

@@ -15,18 +15,22 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import sympy as sp
+from torch import Tensor
+
 from tfviz import _arguments
-from tfviz.formula import Formula, Index
+from tfviz.formula import Formula, Index, text
 from tfviz.patterns.pattern import LENGTH, Pattern, Symbolic, combined, per_head, table_of_spec
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The values a parameter may take, the slider's first position, and its letter."""
+    """The values a parameter may take, the slider's first position, its letter and what it is."""
 
     low: int
     default: int | tuple[int, ...]
     letter: str
+    meaning: str = ""
     high: Callable[[Mapping[str, Any]], int] | None = None  # of the other values and the length
     is_list: bool = False
 
@@ -43,6 +47,20 @@ class Domain:
                 f"{name} = {order} is not a permutation; list every number from 0 to n - 1 once"
             )
         return order
+
+    def in_words(self, name: str, others: Iterable[str]) -> str:
+        """A line of a docstring: range, letter and meaning."""
+        if self.is_list:
+            values = "each number from 0 to n - 1 once"
+        elif self.high is None:
+            values = f"{self.low} or more"
+        else:
+            symbols = {other: sp.Symbol(other, integer=True) for other in (*others, LENGTH)}
+            high = sp.sympify(self.high(symbols)).rewrite(sp.ceiling)
+            values = f"{self.low} to {text(high)}"
+        letter = {r"\ell": "ℓ", r"\pi": "π"}.get(self.letter, self.letter)
+        spoken = "" if "\\" in letter else f"; {letter} in the formula"
+        return f"{name}: {self.meaning} ({values}{spoken})."
 
 
 class _Index:
@@ -70,10 +88,9 @@ _BY_NAME: dict[str, Family] = {}
 
 
 class Family:
-    """A formula with named, ranged parameters.
+    """A formula with named, ranged parameters. Called with numbers for them it makes a `Pattern`.
 
-    Called with parameters only it makes a `Pattern`; called with indices it is the formula.
-
+    `formula(i, j, …)` is the formula itself, on numbers or tensors, with all its symbolic faces.
     of_patterns: the formula only hands its indices on to other families.
     """
 
@@ -87,7 +104,7 @@ class Family:
     ) -> None:
         self.name, self.title, self.bibkey = function.__name__, title, bibkey
         self.function, self.domains, self.of_patterns = function, domains, of_patterns
-        self.__doc__, self.__name__ = function.__doc__, function.__name__
+        self.__name__ = function.__name__
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self.__wrapped__ = function
         letters = {name: domain.letter for name, domain in domains.items()} | {LENGTH: "L"}
@@ -104,19 +121,59 @@ class Family:
             if p.default is not p.empty
         }
 
-    def __call__(self, *indices: Index, **parameters: Any) -> Any:
-        if indices:
-            return self.formula(*indices, **parameters)
-        return Leaf(self, self._values(parameters))
+        self.__doc__ = self._in_words()
+        self.__signature__ = inspect.Signature(
+            [
+                inspect.Parameter(
+                    name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                    default=self.defaults.get(name, inspect.Parameter.empty),
+                    annotation=tuple[int, ...] if domain.is_list else int,
+                )
+                for name, domain in domains.items()
+            ],
+            return_annotation=Pattern,
+        )
+
+    def __call__(self, *values: Any, **parameters: Any) -> Pattern:
+        return Leaf(self, self._values(self._by_name(values, parameters)))
+
+    def _by_name(self, values: tuple[Any, ...], parameters: dict[str, Any]) -> dict[str, Any]:
+        """The parameters with those that were given by position. Raises TypeError that names the
+        formula if there are too many, as where somebody gives indices."""
+        names = list(self.domains)
+        twice = [name for name in names[: len(values)] if name in parameters]
+        if len(values) > len(names) or twice or any(isinstance(v, Tensor) for v in values):
+            kinds = ", ".join("a tensor" if isinstance(v, Tensor) else repr(v) for v in values)
+            named = "".join(f", {name}=…" for name in names)
+            raise TypeError(
+                f"{self.name}() takes {self._needs()}, and got {kinds} by position; it makes a "
+                "pattern. For the formula at a query i and a key j write "
+                f"{self.name}.formula(i, j{named})"
+            )
+        return {**dict(zip(names, values, strict=False)), **parameters}
+
+    def _needs(self) -> str:
+        return ", ".join(self.domains) or "no parameters"
+
+    def _in_words(self) -> str:
+        """The docstring: that of the function, the parameters, and how to reach the formula."""
+        lines = [inspect.cleandoc(self.function.__doc__ or "")]
+        if self.domains:
+            words = (d.in_words(name, self.domains) for name, d in self.domains.items())
+            lines += ["", "Args:", *(f"    {line}" for line in words)]
+        numbers = "".join(f", {name}=…" for name in self.formula.parameters)
+        return "\n".join(
+            [*lines, "", f"The formula on numbers: {self.name}.formula(i, j{numbers})."]
+        )
 
     def _values(self, given: Mapping[str, Any]) -> dict[str, Any]:
         wanted = self.formula.parameters
         unknown = [name for name in given if name not in wanted]
         missing = [n for n in wanted if n not in given and n not in self.defaults and n != LENGTH]
         if unknown or missing:
-            need = ", ".join(name for name in wanted if name != LENGTH) or "no parameters"
             wrong = f"unknown {unknown}" if unknown else f"missing {missing}"
-            raise TypeError(f"{self.name}() takes {need}; {wrong}")
+            raise TypeError(f"{self.name}() takes {self._needs()}; {wrong}")
         values = {**self.defaults, **given}
         checked = {n: d.check(n, values[n]) for n, d in self.domains.items()}
         if LENGTH in given:
@@ -190,6 +247,10 @@ class Leaf(Pattern):
     def at(self, length: int) -> Leaf:
         self.check_length(_arguments.integer("length", length, 1))
         return Leaf(self.family, self.values_at(length))
+
+    def _fixed_length(self) -> int | None:
+        length: int | None = self.values.get(LENGTH)
+        return length
 
     def written_out(self, length: int) -> Pattern:
         if not self.family.of_patterns:

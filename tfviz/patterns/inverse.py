@@ -32,8 +32,8 @@ from tfviz.patterns.reach import spread
 SPACE: dict[str, list[tuple[str, dict[str, str | list[int]]]]] = {
     "open": [
         ("band", {"radius": "sizes"}),
-        ("dilated", {"radius": "sizes", "gap": [2, 4, 8]}),
-        ("dilated", {"radius": "rest", "gap": [2, 4, 8]}),
+        ("dilated", {"radius": "sizes", "dilation": [2, 4, 8]}),
+        ("dilated", {"radius": "rest", "dilation": [2, 4, 8]}),
         ("block_local", {"block": "sizes"}),
         ("block_window", {"block": "block", "window": [1]}),
         ("global_tokens", {"count": [1, 2]}),
@@ -51,7 +51,8 @@ SPACE: dict[str, list[tuple[str, dict[str, str | list[int]]]]] = {
     ],
 }
 """What is tried: families and the values of their parameters. `sizes` are 1, 2, 3, 4, 6, 8, 12, …
-below L; `block` is the block size of the budget, `rest` as many steps of the gap as there are."""
+below L; `block` is the block size of the budget, `rest` as many steps of the dilation as
+there are."""
 
 PREFER = ("keys", "hops", "blocks")
 RANDOM = ("random_keys", "random_blocks")
@@ -198,8 +199,8 @@ def singles(L: int, causal: bool, block: int) -> list[Pattern]:
         for chosen in itertools.product(*values):
             parameters: dict[str, Any] = dict(zip(choices, chosen, strict=True))
             if name == "dilated":
-                parameters["radius"] = parameters["radius"] or (L - 1) // parameters["gap"]
-                if parameters["radius"] * parameters["gap"] >= L:
+                parameters["radius"] = parameters["radius"] or (L - 1) // parameters["dilation"]
+                if parameters["radius"] * parameters["dilation"] >= L:
                     continue
             try:
                 pattern = FAMILIES[name](**parameters)

@@ -18,6 +18,7 @@ import json
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, reduce
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
@@ -122,21 +123,21 @@ class Pattern(ABC):
 
     # --- dense faces ---
 
-    def mask(self, L: int) -> Bool[Tensor, "*h L L"]:
+    def mask(self, L: int, device: torch.device | str | None = None) -> Bool[Tensor, "*h L L"]:
         """The dense mask, True = query i (row) may attend to key j (column).
 
-        Shape (L, L), or (h, L, L) for a pattern that differs by head.
+        Shape (L, L), or (h, L, L) for a pattern that differs by head; made on `device`.
         Raises ValueError if L is not a whole number >= 1 or a parameter does not fit it.
         """
-        return self.rows(torch.arange(_arguments.integer("L", L, 1)), L)
+        return self.rows(torch.arange(_arguments.integer("L", L, 1), device=device), L)
 
     def rows(self, i: Int[Tensor, " n"], L: int) -> Bool[Tensor, "*h n L"]:
-        """The rows of the mask for the queries i alone: n·L numbers instead of L².
+        """The rows of the mask for the queries i alone: n·L numbers instead of L², where i is.
 
         Raises ValueError if the pattern is not made for L, or i is outside 0 … L - 1.
         """
         self.check_length(L)
-        if len(i) and (int(i.min()) < 0 or int(i.max()) >= L):
+        if len(i) and not i.is_meta and (int(i.min()) < 0 or int(i.max()) >= L):
             raise ValueError(
                 f"i = {int(i.min())} … {int(i.max())} leaves the positions 0 … {L - 1}; queries "
                 "are among the L keys: give no more queries than keys, or a Boolean mask instead"
@@ -148,7 +149,8 @@ class Pattern(ABC):
         return self.evaluated(lambda pattern: pattern._own_rows(i, L))
 
     def _own_rows(self, i: Tensor, L: int) -> Tensor:
-        return self.holds(i[:, None], torch.arange(L)[None, :], L).expand(len(i), L)
+        j = torch.arange(L, device=i.device)
+        return self.holds(i[:, None], j[None, :], L).expand(len(i), L)
 
     def key_sets(self, L: int) -> list[list[int]]:
         """S_i for every query i: the sorted keys it may use."""
@@ -227,6 +229,28 @@ class Pattern(ABC):
     def plot(self, L: int, **options: Any) -> Any:
         """The mask as a figure; options as in `tfviz.plots.mask`."""
         return _face("plot")(self, L, **options)
+
+    def _repr_html_(self) -> str | None:
+        """In a notebook: a small mask, what makes it, and the condition on i and j."""
+        L = self._fixed_length() or next((n for n in (24, 48, 96) if self._takes(n)), None)
+        if L is None or L > 96:
+            return None
+        says = f"{self!r} at L = {L}"
+        with suppress(ValueError):  # heads have a condition each
+            says += f": i attends to j where {self.text()}"
+        html: str = self.plot(L, size=160, caption=says).html
+        return html
+
+    def _takes(self, L: int) -> bool:
+        try:
+            self.check_length(L)
+        except ValueError:
+            return False
+        return True
+
+    def _fixed_length(self) -> int | None:
+        """The only length that it is made for, if there is one."""
+        return next((n for part in self.parts if (n := part._fixed_length())), None)
 
     def explore(self, L: int = 64, **options: Any) -> Any:
         """The pattern in the Sparse Lab; options as in `tfviz.explorers.SparseLab`."""
@@ -368,6 +392,9 @@ class Table(Pattern):
         self.check_length(_arguments.integer("length", length, 1))
         return self
 
+    def _fixed_length(self) -> int | None:
+        return len(self.bits)
+
     def check_length(self, L: int) -> None:
         if len(self.bits) != L:
             raise ValueError(f"the table is for L = {len(self.bits)}; L = {L} was asked")
@@ -375,7 +402,8 @@ class Table(Pattern):
     def holds(self, i: Index, j: Index, length: int | None = None) -> Any:
         if length is not None:
             self.check_length(length)
-        return self.bits[i, j]
+        bits = self.bits.to(i.device) if isinstance(i, Tensor) else self.bits
+        return bits[i, j]
 
     @property
     def mask_mod(self) -> Callable[[Index, Index, Index, Index], Any]:

@@ -6,6 +6,10 @@ allowed*, which is not the same as a weight of zero. In a list of layers the fir
 to the input.
 """
 
+from tfviz import _extras
+
+_extras.need("plots", "matplotlib", "PIL", "plotly")
+
 from tfviz.plots.costs import cost
 from tfviz.plots.curves import curve, points
 from tfviz.plots.figure import Figure, beside, figure, style

@@ -33,7 +33,7 @@ def table_rows(i: Int[Tensor, "L"], P: Float[Tensor, "L_max d"]) -> Float[Tensor
     if len(_arguments.indices("i", i)) and (i.max() >= len(P) or i.min() < 0):
         raise ValueError(
             f"position {int(i.max() if i.min() >= 0 else i.min())} was asked, but P has rows "
-            f"0 … {len(P) - 1} only; train with longest = L_max or give shorter input"
+            f"0 … {len(P) - 1} only; train with max_length = L_max or give shorter input"
         )
     return P[i.long()]
 
@@ -56,11 +56,11 @@ def by_distance(M: Float[Tensor, "L L"]) -> Float[Tensor, "L"]:
 class Learned(nn.Module):
     """Positions (L,) → rows of P (L, d), for the `positions` of a model; P begins as N(0, std²)."""
 
-    def __init__(self, longest: int, d: int, std: float = 0.02) -> None:
+    def __init__(self, max_length: int, d: int, std: float = 0.02) -> None:
         super().__init__()
-        _arguments.integer("longest", longest, 1)
+        _arguments.integer("max_length", max_length, 1)
         _arguments.integer("d", d, 1)
-        self.P = nn.Parameter(_arguments.real("std", std, 0.0) * torch.randn(longest, d))
+        self.P = nn.Parameter(_arguments.real("std", std, 0.0) * torch.randn(max_length, d))
 
     @classmethod
     def beginning_as(cls, P: Float[Tensor, "L_max d"]) -> Learned:
@@ -83,12 +83,16 @@ class PositionedBlock(nn.Module):
         self.block, self.positions = block, positions
 
     def forward(
-        self, X: Float[Tensor, "b L d"], memory: Any = None, real: Any = None, cache: Any = None
+        self,
+        X: Float[Tensor, "b L d"],
+        memory: Any = None,
+        attention_mask: Any = None,
+        cache: Any = None,
     ) -> Float[Tensor, "b L d"]:
         kept = (cache or {}).get(self.block.attend)
         past = kept.length if kept else 0  # with a cache, X is what comes after it
         i = torch.arange(past, past + X.shape[1], device=X.device)
-        return self.block(X + self.positions(i), memory, real, cache)
+        return self.block(X + self.positions(i), memory, attention_mask, cache)
 
 
 def positions_in_every_layer(stack: Any, make: Callable[[], nn.Module]) -> None:

@@ -8,9 +8,9 @@ distance each; the others grow by a constant factor up to `far`, and the last ho
     bucket(n) = n                                                       for n < e = buckets / 2
     bucket(n) = e + ⌊(buckets − e) · ln(n/e) / ln(far/e)⌋, at most buckets − 1    otherwise
 
-With `future` keys after the query have half of the buckets for themselves. T5 does not divide by
-√d_head, and shares one table among all layers; here scores are scaled as everywhere in this course,
-and each layer has a table.
+With `bidirectional` keys after the query have half of the buckets for themselves. T5 does not
+divide by √d_head, and shares one table among all layers; here scores are scaled as everywhere in
+this course, and each layer has a table.
 
 >>> edges(buckets=8, far=16)
 [0, 1, 2, 3, 4, 6, 8, 12]
@@ -50,10 +50,10 @@ def edges(buckets: int = 32, far: int = 128) -> list[int]:
 
 
 def bucket(
-    n: Int[Tensor, "*pairs"], buckets: int = 32, far: int = 128, *, future: bool = False
+    n: Int[Tensor, "*pairs"], buckets: int = 32, far: int = 128, *, bidirectional: bool = False
 ) -> Int[Tensor, "*pairs"]:
-    """The bucket of each distance n = i − j. Without `future` all n < 0 share bucket 0."""
-    if future:  # the keys after the query take the second half
+    """The bucket of each distance n = i − j. Without `bidirectional` all n < 0 share bucket 0."""
+    if bidirectional:  # the keys after the query take the second half
         side = _side(buckets)
         return bucket(n.abs(), side, far) + side * (n < 0)
     first = torch.tensor(edges(buckets, far), device=n.device)
@@ -83,12 +83,12 @@ class T5Bias(Dense):
         *,
         buckets: int = 32,
         far: int = 128,
-        future: bool = False,
+        bidirectional: bool = False,
         scale: float = 1.0,
     ) -> None:
         super().__init__()
-        edges(_side(buckets) if future else buckets, far)  # errors belong here
-        self.buckets, self.far, self.future = buckets, far, future
+        edges(_side(buckets) if bidirectional else buckets, far)  # errors belong here
+        self.buckets, self.far, self.bidirectional = buckets, far, bidirectional
         self.scale = _arguments.real("scale", scale)
         self.b = nn.Parameter(torch.zeros(_arguments.integer("h", h, 1), buckets))
 
@@ -98,7 +98,7 @@ class T5Bias(Dense):
 
     def bias(self, Q: Tensor, K: Tensor) -> Float[Tensor, "h Lq Lk"]:
         i, j = positions(Q.shape[-2], K.shape[-2], Q.device)
-        row = bucket(i - j, self.buckets, self.far, future=self.future)
+        row = bucket(i - j, self.buckets, self.far, bidirectional=self.bidirectional)
         return self.scale * self.b[:, row]
 
 

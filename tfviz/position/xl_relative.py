@@ -83,16 +83,16 @@ def two_sided_shift(
 class XL(Dense):
     """Terms two, three and four as a score bias; the first is attention's own.
 
-    future=True: also for keys after the query, as in BERT; distances are then positive and
+    bidirectional=True: also for keys after the query, as in BERT; distances are then positive and
     negative. Otherwise the pattern must be causal.
     """
 
     def __init__(
-        self, h: int, d_head: int, *, future: bool = False, base: float = 10_000.0
+        self, h: int, d_head: int, *, bidirectional: bool = False, base: float = 10_000.0
     ) -> None:
         super().__init__()
         d = _arguments.integer("h", h, 1) * _arguments.integer("d_head", d_head, 1)
-        self.future, self.base = future, base
+        self.bidirectional, self.base = bidirectional, base
         sinusoids(torch.zeros(1), d, base)  # errors belong here, not into the first pass
         self.W_r = nn.Parameter(torch.randn(h, d, d_head) / d**0.5)
         self.u, self.v = (nn.Parameter(torch.zeros(h, d_head)) for _ in range(2))
@@ -105,12 +105,14 @@ class XL(Dense):
             )
         if not Q.shape[2]:
             raise ValueError("Q has no rows; there are no distances: give one token or more")
-        if not self.future and sees_ahead(where.pattern, Q.shape[2], K.shape[2]):
-            raise ValueError(f"{where.pattern!r} sees later keys; make it XL(…, future=True)")
+        if not self.bidirectional and sees_ahead(where.pattern, Q.shape[2], K.shape[2]):
+            raise ValueError(
+                f"{where.pattern!r} sees later keys; make it XL(…, bidirectional=True)"
+            )
 
     def distances(self, Lq: int, Lk: int) -> Float[Tensor, "h distances d_head"]:
         """r_n W^r of each head for the distances n = Lk − 1, …, 0, or down to 1 − Lq."""
-        n = torch.arange(Lk - 1, -Lq if self.future else -1, -1, device=self.W_r.device)
+        n = torch.arange(Lk - 1, -Lq if self.bidirectional else -1, -1, device=self.W_r.device)
         return sinusoids(n, self.W_r.shape[1], self.base).to(self.W_r.dtype) @ self.W_r
 
     def bias(self, Q: Tensor, K: Tensor) -> Float[Tensor, "b h Lq Lk"]:
@@ -118,7 +120,7 @@ class XL(Dense):
         K = K.repeat_interleave(Q.shape[1] // K.shape[1], 1)
         by_distance = (Q + self.v[:, None]) @ self.distances(Lq, Lk).transpose(-2, -1)
         by_key = self.u[:, None] @ K.transpose(-2, -1)  # (b, h, 1, Lk)
-        shift = two_sided_shift if self.future else rel_shift
+        shift = two_sided_shift if self.bidirectional else rel_shift
         return (shift(by_distance) + by_key) / d_head**0.5
 
 

@@ -47,7 +47,7 @@ def five(L: int, keys: int, gap: int = 4, seed: int = 0) -> dict[str, Pattern]:
     return {
         "global": patterns.global_tokens(count=tokens),
         "band": patterns.band(radius=keys // 2),
-        "dilated": patterns.dilated(radius=keys // 2, gap=gap),
+        "dilated": patterns.dilated(radius=keys // 2, dilation=gap),
         "random": patterns.random_keys(count=keys, seed=seed),
         "block local": patterns.block_local(block=keys),
     }

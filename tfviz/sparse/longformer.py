@@ -46,7 +46,9 @@ def reach(radii: Sequence[int], gaps: Sequence[int] | None = None) -> int:
 
 def window(radius: int, gap: int = 1) -> Pattern:
     """The keys on both sides, every gap-th token."""
-    return patterns.band(radius=radius) if gap == 1 else patterns.dilated(radius=radius, gap=gap)
+    return (
+        patterns.band(radius=radius) if gap == 1 else patterns.dilated(radius=radius, dilation=gap)
+    )
 
 
 def mask(

@@ -152,12 +152,12 @@ class Routing(nn.Module):
     count: Tensor
 
     def __init__(
-        self, heads: int, d_head: int, k: int, w: int | None = None, decay: float = 0.999
+        self, h: int, d_head: int, k: int, w: int | None = None, decay: float = 0.999
     ) -> None:
         super().__init__()
         self.k, self.w, self.decay = _arguments.integer("k", k, 1), w, decay
-        self.register_buffer("mu", F.normalize(torch.randn(heads, k, d_head), dim=-1))
-        self.register_buffer("count", torch.ones(heads, k))
+        self.register_buffer("mu", F.normalize(torch.randn(h, k, d_head), dim=-1))
+        self.register_buffer("count", torch.ones(h, k))
 
     def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
         causal = where.whole_text("routing chooses the pairs itself", "clusters")

@@ -46,7 +46,7 @@ def radix_factors(base: int, p: int) -> tuple[Pattern, ...]:
     _arguments.integer("base", base, 2)
     _arguments.integer("p", p, 1)
     return tuple(
-        patterns.causal() & patterns.dilated(radius=base - 1, gap=base**m) for m in range(p)
+        patterns.causal() & patterns.dilated(radius=base - 1, dilation=base**m) for m in range(p)
     )
 
 

@@ -5,7 +5,7 @@ residue modulo the gap of the offsets never meet others, so each residue is a se
 there, blocks of queries meet overlapping stretches of keys, which are views, and share one mask.
 
 >>> from tfviz import patterns
->>> window = offsets(patterns.dilated(radius=2, gap=3) & patterns.causal(), 20)
+>>> window = offsets(patterns.dilated(radius=2, dilation=3) & patterns.causal(), 20)
 >>> window.low, window.high, window.gap
 (0, 6, 3)
 >>> offsets(patterns.global_tokens(count=1), 20) is None

@@ -65,7 +65,7 @@ class App {
 
   // --- state
   get(key) {
-    return this.model.get(key);
+    return this.shown && key in this.shown ? this.shown[key] : this.model.get(key);
   }
   all() {
     return Object.fromEntries(this.spec.keys.map((key) => [key, this.model.get(key)]));
@@ -92,6 +92,7 @@ class App {
   }
   // Sets knobs by name; what hangs on them is kept between its ends.
   set(key, value) {
+    this.way = undefined;
     const changes = typeof key === "object" ? { ...key } : { [key]: value };
     const state = { ...this.all(), ...changes };
     for (const name of this.hanging) {
@@ -106,6 +107,43 @@ class App {
     const names = [...new Set([...this.spec.keys, ...Object.keys(changes)])];
     for (const name of names) if (name in changes) this.model.set(name, changes[name]);
     this.model.save_changes();
+  }
+  // The same, and the picture shows the way there; with reduced motion it is there at once.
+  glide(changes) {
+    const from = this.all();
+    this.set(changes);
+    const to = this.all();
+    const keys = this.spec.keys.filter((key) => String(from[key]) !== String(to[key]));
+    if (keys.length && !this.still && typeof this.view === "function")
+      this.way = { begun: performance.now(), from, to, keys };
+  }
+  // the state on the way, nothing where it is at its end
+  between() {
+    const part = this.way ? (performance.now() - this.way.begun) / GLIDE : 1;
+    if (part >= 1) {
+      this.way = undefined;
+      return undefined;
+    }
+    const { from, to, keys } = this.way;
+    const share = part * part * (3 - 2 * part);
+    const mixed = (a, b) => a + (b - a) * share;
+    const state = { ...to };
+    for (const key of keys) {
+      const { kind, of } = this.about[key];
+      const lists = Array.isArray(from[key]) && from[key].length === to[key].length;
+      if (of && typeof to[key] === "number") {
+        const places = [from, to].map((one) => nearestIn(of, one[key]));
+        state[key] = of[Math.round(mixed(places[0], places[1]))];
+      } else if (kind === "whole" || kind === "number")
+        state[key] = this.snap(key, mixed(from[key], to[key]));
+      else if (lists && to[key].every(Number.isFinite))
+        state[key] = to[key].map((x, n) => mixed(from[key][n], x));
+    }
+    for (const key of this.hanging) {
+      const { low, high } = this.ends(key, state);
+      state[key] = clamp(state[key], low ?? -Infinity, high ?? Infinity);
+    }
+    return state;
   }
   // what numbers() gives for the present state, worked out once
   numbers() {
@@ -122,12 +160,57 @@ class App {
   paint() {
     cancelAnimationFrame(this.frame);
     this.frame = undefined;
+    this.draw(this.between());
+    if (this.way) for (const key of this.way.keys) this.redraw(key);
+    if (this.lit) this.relight(); // what was drawn anew lights up again
+  }
+  // Draws the present state, or another one.
+  draw(state) {
     const changed = this.changed;
     this.changed = new Set();
-    if (typeof this.view === "function") this.view(this.values(), this.numbers(), changed);
-    else this.view.draw(changed);
+    this.shown = state;
+    if (typeof this.view !== "function") this.view.draw(changed);
+    else if (state) {
+      const values = { ...this.values(), ...state };
+      this.view(values, this.spec.numbers(values), changed);
+    } else this.view(this.values(), this.numbers(), changed);
     for (const update of this.fields) update();
-    if (this.lit) this.relight(); // what was drawn anew lights up again
+    this.shown = undefined;
+    this.top.hidden = !this.words || this.asked.some(({ node }) => !node.hidden);
+    if (changed.has("size") && !this.rehearsing) this.keepRoom();
+  }
+  // Nothing moves when an answer is shown: each part keeps the room that it needs before and after.
+  keepRoom() {
+    const open = this.asked.filter((question) => question.open);
+    const parts = () => [...this.root.querySelectorAll(KEPT)];
+    for (const part of parts()) part.style.minHeight = "";
+    if (!open.length || typeof this.view !== "function") return;
+    const rooms = new Map();
+    // draws a state, the one at hand without it, and measures what it needs
+    const tried = (state) => {
+      this.changed = new Set([...this.spec.keys, ...this.tf.declared.given]);
+      this.draw(state);
+      for (const part of parts())
+        rooms.set(part, Math.max(rooms.get(part) ?? 0, part.offsetHeight));
+    };
+    this.rehearsing = true;
+    for (const question of open) question.open = false;
+    tried(open[0].target());
+    for (const question of open) question.open = true;
+    tried();
+    this.rehearsing = false;
+    for (const [part, room] of rooms) if (room) part.style.minHeight = `${room}px`;
+  }
+  // whether the parts of this name are held back by a question
+  hides(part) {
+    return part !== undefined && this.asked.some((question) => question.hides(part));
+  }
+  // whether the reader uses fingers
+  touched() {
+    return matchMedia("(pointer: coarse), (max-width: 480px)").matches;
+  }
+  nameOf(key) {
+    return this.about[key]?.label || key;
   }
   get still() {
     return matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -153,14 +236,22 @@ class App {
   }
 
   // --- words
+  // what to try: above the picture, or after the answer where there is a question
   prompt(text) {
+    this.words = text;
     this.top.textContent = text;
-    this.top.hidden = false;
+  }
+  next() {
+    return this.words ?? "";
   }
   // Shown and spoken: at once, then at most four times a second while a slider is on its way.
   say(text) {
-    if (text === this.saying) return;
+    if (text === this.saying && !this.rehearsing) return;
     this.saying = text;
+    if (this.rehearsing) {
+      this.status.textContent = text;
+      return;
+    }
     const late = 250 - (performance.now() - (this.spoken ?? -1e9));
     if (late <= 0) this.speak();
     else this.speech ??= setTimeout(() => this.speak(), late);
@@ -192,6 +283,9 @@ for (const part of [controls, terms]) {
   Object.defineProperties(App.prototype, Object.getOwnPropertyDescriptors(part));
 }
 
+const GLIDE = 600; // milliseconds from the state at hand to the one that an answer names
+const KEPT =
+  ".tfx-controls, .tfx-status, .tfx-readout, .tfx-table, .tfx-lines, .tfx-chips, .tfx-formula, .tfx-title, .tfx-frame";
 const ADDRESS_AFTER = 300; // milliseconds of rest, until the address follows the state
 
 // The states in the address, each under the name of its explorer: #name=…&name-2=…
@@ -339,12 +433,14 @@ function explorer(tf, spec) {
     for (const question of app.asked) question.start();
     if (spec.numbers) app.linkTerms();
     app.paint();
+    app.keepRoom();
     // for the tests, and for the curious at the console
     host.tfviz = {
       numbers: () => plain(app.numbers()),
       python: code,
       hash,
       paint: () => app.paint(),
+      questions: () => app.asked.map((question) => question.facts()),
     };
     if (!spec.numbers) host.tfviz.numbers = undefined;
     host.dataset.ready = "true";

@@ -1,63 +1,95 @@
-// Commit, then reveal: a question that is answered before the explorer shows it.
-//   const q = app.ask({name, question, chips: [text, …] | number: {unit, near} | curve: {at: [x, …], log},
-//     truth: (numbers, state) => index | number | [y, …], then: {knob: value}, locks: [knob, …], because})
-//   q.open                    true until it is answered or passed over: what it asks for is not drawn
-//   q.tell(text)              the text, "?" while it is open
-//   q.sketch, q.marks()       for plane.show({sketch: q.sketch, marks: [...q.marks()]}): the drawn curve
+// A question that is answered before the explorer shows it: the picture shows a solved case and hides one
+// thing, the reader says what it is, and the picture goes to the state that holds the answer.
+//   const q = app.ask({name, question, about: picture, hides: [part or readout, …],
+//     chips: [text, …] | ruler: {low, high, step, first} | number: {hint} | curve: {at: [x, …], log}
+//       | ghost: {first, at(value) -> [x, y], to(x, y) -> value, draw(value) -> marks, by, label},
+//     unit, near, format, truth: (numbers, state) => index | number | [y, …],
+//     then: {knob: value}, locks: [knob, …], because})
+//   q.open                    true until it is answered or passed over
+//   q.tell(text, instead)     the text, or what stands for it ("?") while the question is open
+// `hides` names parts: marks, frames, cells of a matrix or a table with this `part`, and readouts by their
+// labels. They are not drawn, or shown as "?", while the question is open; nothing else is missing.
+// `about` is the picture in which the answer is given (a ghost, a curve), and which a phone keeps in view.
 // `truth` is worked out from numbers() at the first state with `then`, which the answer also sets. The
-// locks (without it, the knobs of `then`) stay shut until then. The answer is kept with the reader's progress (event "tfviz:answer"); without such a page, until reload.
+// locks (without it, the knobs of `then`) stay shut until then, look shut, and are named in the question.
+// The answer is kept with the reader's progress (event "tfviz:answer"); without such a page, until reload.
 // Passed over, it says what it is, too. Without a question, q is one that is not open.
 function ask(app, spec) {
-  if (!spec) return { open: false, sketch: null, marks: () => [], tell: (x) => x };
-  const { name, question, chips, number, curve, truth, then = {}, because = "" } = spec;
-  const { locks = Object.keys(then) } = spec;
+  if (!spec) return { open: false, sketch: null, marks: () => [], tell: (text) => text };
+  const { name, question, about, chips, ruler, number, curve, ghost, truth, because = "" } = spec;
+  const { then = {}, locks = Object.keys(then), hides = [], unit = "", near = 0 } = spec;
+  const spoken = (value) => (Number.isInteger(value) ? count(value) : short(value));
+  const format = spec.format ?? ((value) => `${spoken(value)}${unit && ` ${unit}`}`);
   const box = el("div", { className: "tfx-ask", role: "group", ariaLabel: "Your prediction" });
-  const line = el("p", { className: "tfx-question" }, question);
-  const row = el("div", { className: "tfx-answers" });
+  const turn = el("div", { className: "tfx-turn" });
+  const answers = el("div", { className: "tfx-answers" });
+  const how = el("p", { className: "tfx-how" });
   const verdict = el("p", { className: "tfx-verdict", role: "status" });
-  box.append(line, row, verdict);
+  turn.append(el("div", {}, how, answers), verdict);
+  box.append(el("p", { className: "tfx-question" }, question), turn);
   app.questions.append(box);
   const key = `${app.tf.name}/${name}`;
-  const q = { open: true, said: undefined, node: box, tell: (x) => (q.open ? "?" : x) };
+  const q = {
+    open: true,
+    said: undefined,
+    node: box,
+    spec,
+    hides: (part) => q.open && hides.includes(part),
+    tell: (text, instead = "?") => (q.open ? instead : text),
+  };
   const ys = curve ? curve.at.map(() => undefined) : null;
+  let guess = ghost?.first ?? ruler?.first; // where the ghost stands, or the ruler's thumb
   const dispatched = (type, said) => {
     const detail = { name: key, said };
     app.host.dispatchEvent(new CustomEvent(type, { bubbles: true, detail }));
     return detail.said;
   };
-  const right = () => {
-    const state = { ...app.values(), ...structuredClone(app.first), ...then };
-    return truth(app.spec.numbers?.(state), state);
-  };
-  const written = (x) => (Number.isInteger(x) && Math.abs(x) < 1e15 ? count(x) : short(x));
-  const shown = (x) => (number ? `${written(x)}${number.unit ? ` ${number.unit}` : ""}` : chips[x]);
+  // the state that the answer speaks of
+  const target = () => ({ ...app.values(), ...structuredClone(app.first), ...then });
+  const right = () => truth(app.spec.numbers?.(target()), target());
+  const shown = (value) => (chips ? chips[value] : format(value));
+  const far = (a, b) => Math.hypot(...[a].flat().map((x, n) => x - [b].flat()[n]));
+
+  const again = el(
+    "button",
+    { type: "button", className: "tfx-again", onclick: reopen },
+    "ask me again",
+  );
+  // what the box says of an answer, undefined where none was given
+  function judged(said) {
+    const is = right();
+    if (curve) return `${said ? "The dashed line is yours. " : ""}${because}`;
+    if (said === undefined) return `it is: ${shown(is)}. ${because}`;
+    if (chips ? said !== is : far(said, is) > near)
+      return `✗ you said: ${shown(said)}; it is: ${shown(is)}. ${because}`;
+    const exactly = shown(said) === shown(is);
+    return `✓ you said: ${shown(said)}. ${exactly ? "So it is" : `Near enough: it is ${shown(is)}`}. ${because}`;
+  }
+  // the longest that the box may come to say: its room is kept from the start
+  function longest() {
+    const wrong = chips?.map((text, n) => [text.length, n]).sort(([a], [b]) => b - a)[0][1];
+    const is = right();
+    return [judged(undefined), judged(curve ? ys : (wrong ?? is)), judged(is)]
+      .map((text) => `${text} ${app.next()} ask me again`)
+      .sort((a, b) => b.length - a.length)[0];
+  }
+  // how it is answered, for a finger or for a mouse and keys
+  function help() {
+    const touch = app.touched();
+    const move = touch ? "with a finger, or tap where it belongs" : "or press the arrow keys";
+    const ways = [
+      ghost && `Drag the dashed ring in the picture${touch ? "" : ","} ${move}.`,
+      curve &&
+        `Draw the curve in the dashed field${touch ? " with a finger" : ", or point by point with the arrow keys"}.`,
+      number?.hint,
+      locks.length > 0 && `Locked until then: ${locks.map((knob) => app.nameOf(knob)).join(", ")}.`,
+    ];
+    how.textContent = ways.filter(Boolean).join(" ");
+    how.hidden = !how.textContent;
+  }
 
   function write() {
-    const known = q.said !== undefined;
-    row.hidden = !q.open;
     box.toggleAttribute("data-open", q.open);
-    let text = "";
-    if (!q.open) {
-      const is = right();
-      if (curve) text = `${known ? "The dashed line is yours. " : ""}${because}`;
-      else if (!known) text = `it is: ${shown(is)}. ${because}`;
-      else {
-        const far = number ? Math.abs(q.said - is) > (number.near ?? 0) : q.said !== is;
-        const met = far
-          ? `you said: ${shown(q.said)}; it is: ${shown(is)}`
-          : `you said: ${shown(q.said)}. ${q.said === is ? "So it is" : `Near enough: it is ${shown(is)}`}`;
-        text = `${far ? "✗" : "✓"} ${met}. ${because}`;
-      }
-    }
-    verdict.textContent = text;
-    if (text) {
-      const again = el(
-        "button",
-        { type: "button", className: "tfx-again", onclick: reopen },
-        "ask me again",
-      );
-      verdict.append(" ", again);
-    }
     for (const knob of locks) {
       if (q.open) app.locked.add(knob);
       else app.locked.delete(knob);
@@ -67,45 +99,80 @@ function ask(app, spec) {
       }
     }
     app.redraw("asked");
+    help();
+    turn.dataset.room = longest();
+    verdict.textContent = "";
+    if (!q.open) verdict.append(`${judged(q.said)} `, app.next(), " ", again);
   }
   function settle(said) {
     q.open = false;
     q.said = said;
     if (said !== undefined) dispatched("tfviz:answer", said);
-    if (Object.keys(then).length) app.set(then);
+    app.glide({ ...structuredClone(app.first), ...then });
     write();
   }
   function reopen() {
     q.open = true;
     q.said = undefined;
     ys?.fill(undefined);
+    guess = ghost?.first ?? ruler?.first;
+    if (give) give.disabled = true;
+    if (output) output.textContent = "not yet";
     dispatched("tfviz:answer", null);
     app.set(structuredClone(app.first));
     write();
-    row.querySelector("button, input")?.focus();
+    app.keepRoom();
+    answers.querySelector("button, input")?.focus();
   }
 
-  const put = (text, action) => app.button(text, action, { into: row });
+  const put = (text, action) => app.button(text, action, { into: answers });
+  let give; // the button that takes what was dragged or drawn
+  const output = ruler || ghost ? el("output", { className: "tfx-guess" }, "not yet") : null;
+  const guessed = (value) => {
+    guess = value;
+    give.disabled = false;
+    output.textContent = format(value);
+    app.redraw("guess");
+  };
   if (chips) chips.forEach((text, n) => put(text, () => settle(n)));
   if (number) {
     const input = el("input", { type: "text", inputMode: "decimal", ariaLabel: question });
     input.dataset.lmSuppressShortcuts = "true";
-    const give = () => {
+    const take = () => {
       const value = Number(input.value.replace(",", ".").replace("−", "-"));
       if (input.value.trim() && Number.isFinite(value)) settle(value);
       else input.focus();
     };
-    input.addEventListener("keydown", (event) => event.key === "Enter" && give());
-    row.append(input);
-    if (number.unit) row.append(number.unit);
-    put("that is my answer", give);
+    input.addEventListener("keydown", (event) => event.key === "Enter" && take());
+    answers.append(input);
+    if (unit) answers.append(unit);
+    put("that is my answer", take);
+  }
+  if (ruler) {
+    const { low: min, high: max, step = 1 } = ruler;
+    const input = el("input", { type: "range", min, max, step, ariaLabel: question });
+    input.dataset.lmSuppressShortcuts = "true";
+    const moved = () => {
+      input.style.setProperty("--fill", `${(100 * (input.value - min)) / (max - min)}%`);
+      input.setAttribute("aria-valuetext", format(Number(input.value)));
+    };
+    const ends = [min, max].map((end) => el("span", { className: "tfx-end" }, format(end)));
+    input.value = guess ?? (min + max) / 2;
+    moved();
+    input.addEventListener("input", () => {
+      moved();
+      guessed(Number(input.value));
+    });
+    answers.append(el("span", { className: "tfx-ruler" }, ends[0], input, ends[1]));
+  }
+  if (ghost || ruler) {
+    answers.append(el("span", {}, "your answer: ", output));
+    give = put("that is my answer", () => settle(guess));
+    give.disabled = true;
   }
   if (curve) {
-    const done = put("that is my curve", () => settle(filled()));
-    done.disabled = true;
-    q.drawn = () => {
-      done.disabled = !ys.some((y) => y !== undefined);
-    };
+    give = put("that is my curve", () => settle(filled()));
+    give.disabled = true;
   }
   put("just show me", () => settle(undefined)).classList.add("tfx-quiet");
   // between the points that were drawn, straight
@@ -120,24 +187,65 @@ function ask(app, spec) {
       return curve.log ? ys[a] * (ys[b] / ys[a]) ** share : ys[a] + (ys[b] - ys[a]) * share;
     });
   }
+  // --- what the picture asks for
   Object.defineProperty(q, "sketch", {
-    get: () => (curve && q.open ? { at: curve.at, ys, changed: q.drawn } : null),
+    get: () => {
+      const changed = () => {
+        give.disabled = !ys.some((y) => y !== undefined);
+      };
+      return curve && q.open ? { at: curve.at, ys, changed } : null;
+    },
   });
-  q.marks = () =>
-    curve && !q.open && q.said
-      ? [{ line: q.said, at: curve.at, colour: "key", dash: "6 4", name: "you" }]
+  // the reader's answer: the curve, or the shape of the ghost
+  q.marks = () => {
+    if (q.open) return ghost?.draw ? [ghost.draw(guess)].flat() : [];
+    if (curve && q.said)
+      return [{ line: q.said, at: curve.at, colour: "key", dash: "6 4", name: "you" }];
+    return ghost?.draw && q.said !== undefined && far(q.said, right()) > near
+      ? [ghost.draw(q.said)].flat()
       : [];
+  };
+  q.to = (x, y) => guessed(ghost.to(x, y));
+  q.handles = () =>
+    ghost && q.open
+      ? [
+          {
+            handle: ghost.at(guess),
+            name: "your answer",
+            label: ghost.label ?? "your answer",
+            text: format(guess),
+            shape: ghost.shape,
+            by: ghost.by,
+            ghost: true,
+            put: q.to,
+          },
+        ]
+      : [];
+  q.picks = () => Boolean(ghost) && q.open;
+  q.target = target;
+  // for the tests: what the box names, and what the state at hand makes of it
+  q.facts = () => ({
+    name,
+    open: q.open,
+    truth: right(),
+    text: shown(right()),
+    now: truth(app.numbers(), app.values()),
+    kind: Object.keys({ chips, ruler, number, curve, ghost }).find((kind) => spec[kind]),
+  });
   q.start = () => {
     const said = dispatched("tfviz:asked");
-    const fine = curve
-      ? Array.isArray(said) && said.length === curve.at.length
-      : Number.isFinite(said);
+    const many = [curve ? ys : (ghost?.first ?? 0)].flat().length;
+    const fine = [said].flat().length === many && [said].flat().every(Number.isFinite);
     if (fine && (!chips || chips[said] !== undefined)) {
       q.open = false;
       q.said = said;
     }
     write();
   };
+  if (about) {
+    about.question = q;
+    about.lead();
+  }
   app.asked.push(q);
   return q;
 }

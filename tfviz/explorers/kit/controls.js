@@ -245,7 +245,7 @@ const controls = {
     this.outs ??= new Map();
     for (const [label, text] of Object.entries(texts)) {
       if (!this.outs.has(label)) this.outs.set(label, this.readout(label));
-      this.outs.get(label)(String(text));
+      this.outs.get(label)(this.hides(label) ? "?" : String(text));
     }
     for (const node of this.readouts.children) {
       const label = node.firstElementChild.textContent;

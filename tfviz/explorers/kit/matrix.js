@@ -207,10 +207,22 @@ function matrix(app, options) {
         ...props,
       });
     nodes.push(rect(0, 0, rows, columns, { class: "tfx-rim" }));
-    for (const { cells, term, colour } of spec.marks ?? []) {
+    for (const { cells, term, colour, part } of spec.marks ?? []) {
+      if (app.hides(part)) continue;
       const style = `fill: ${paint(colour ?? "key")}`;
       const inner = cells.map(([i, j]) => rect(i, j, 1, 1, {}));
       nodes.push(mark("g", { class: "tfx-some", "data-term": term, style }, ...inner));
+    }
+    // what a question holds back: a soft field instead of the cell
+    const held = (i, j) => spec.part && app.hides(spec.part(i, j));
+    const covered = [];
+    for (let i = 0; spec.part && i < rows; i++)
+      for (let j = 0; j < columns; j++) if (held(i, j)) covered.push([i, j]);
+    for (const [i, j] of covered) {
+      nodes.push(rect(i, j, 1, 1, { class: "tfx-held" }));
+      if (cell < 16 && covered.length > 1) continue;
+      const at = { x: X.at(j + 0.5), y: Y.at(i + 0.5) + 4, "text-anchor": "middle" };
+      nodes.push(mark("text", at, "?"));
     }
     const text = spec.text ?? (Math.max(rows, columns) <= 8 && values ? true : null);
     if (text && cell >= (text === true ? 22 : 12)) {
@@ -219,7 +231,7 @@ function matrix(app, options) {
       for (let i = 0; i < rows; i++) {
         for (let j = 0; j < columns; j++) {
           const value = (values ?? bits)[i * columns + j];
-          if (Number.isNaN(value)) continue;
+          if (Number.isNaN(value) || held(i, j)) continue;
           const ink = Math.abs(value) / most > 0.5 ? "page" : "ink";
           const words = text === true ? sig(value, 2).replace("-", "−") : text(i, j);
           if (cell < 22 && words.length * LETTER > cell) continue;
@@ -240,9 +252,10 @@ function matrix(app, options) {
         }
       }
     }
-    const frames = [...(spec.frames ?? [])];
+    const frames = [...(spec.frames ?? [])].filter(({ part }) => !app.hides(part));
     if (spec.column !== undefined) frames.push({ column: spec.column, colour: columnColour });
     if (spec.row !== undefined) frames.push({ row: spec.row, colour: "query" });
+    frames.push(...(view.question?.marks() ?? []));
     for (const { row, column, cell: one, from, to, colour, term, dash } of frames) {
       const style = `stroke: ${paint(colour ?? "ink")}`;
       const props = { class: "tfx-ring", style, "data-term": term, "stroke-dasharray": dash };
@@ -259,7 +272,7 @@ function matrix(app, options) {
       nodes.push(rect(...place, props));
     }
     redrawn(inside, nodes);
-    hold(spec.handles ?? [], X, Y, true);
+    hold([...(spec.handles ?? []), ...(view.question?.handles() ?? [])], X, Y, true);
   }
 
   /** @returns {[number, number] | null} */
@@ -277,8 +290,14 @@ function matrix(app, options) {
     });
     view.root.addEventListener("pointerleave", () => hover());
   }
+  view.root.addEventListener("click", (event) => {
+    if (!now || !view.question?.picks() || event.target.closest(".tfx-handle")) return;
+    const [x, y] = view.place(event);
+    view.question.to((x - now.left) / now.cell, (y - now.up) / now.cell);
+  });
   if (pick) {
     view.root.addEventListener("click", (event) => {
+      if (view.question?.picks()) return;
       const cell = event.target.closest(".tfx-handle") ? null : cellAt(event);
       if (cell) pick(...cell);
     });

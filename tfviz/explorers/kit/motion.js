@@ -68,7 +68,7 @@ function motion(app, key, /** @type {any} */ options = {}) {
     show();
   });
   const share = () => {
-    if (!glide || app.still) return 1;
+    if (!glide || app.still || app.rehearsing) return 1;
     const value = now();
     if (value !== before) {
       since = before !== undefined && Math.abs(value - before) === step ? performance.now() : 0;

@@ -66,12 +66,21 @@ const pointsOf = (ys, /** @type {any} */ { at, start = 0 } = {}) =>
 // --- handles: what can be taken hold of, on a plane or on a matrix. A list of
 //   {handle: [x, y], name, label, text, knob: "x", knobY: "y", to(x, y) -> {trait: value}, by: [dx, dy],
 //    shape: "dot" | "across" | "down", colour, term}
-// A handle is a slider for the keyboard; a finger that holds one does not scroll the page.
+// A handle is a slider for the keyboard; a finger that holds one does not scroll the page. Where a question
+// keeps shut what it moves, it has a lock. The reader's answer is a ghost: a dashed ring with "?".
+const LOCK = "M-4 -1h8v6h-8zM-2.5 -1v-2a2.5 2.5 0 0 1 5 0v2"; // a padlock, around 0
+const PROBE = 48; // pixels to both sides, to see which way a knob moves a handle
 function handlesOn(app, layer, place) {
   const known = new Map();
   let scales;
+  // whether a question keeps shut what this handle moves
+  const locked = (one) => {
+    const moved = one.knob || one.knobY ? {} : (one.to?.(...one.handle) ?? {});
+    return [one.knob, one.knobY, ...Object.keys(moved)].some((key) => app.locked.has(key));
+  };
   const move = (one, x, y) => {
-    if (app.locked.has(one.knob) || app.locked.has(one.knobY)) return;
+    if (locked(one)) return app.say("Locked until the question above is answered.");
+    if (one.put) return one.put(x, y);
     if (one.to) return app.set(one.to(x, y) ?? {});
     if (one.knob) app.set(one.knob, app.snap(one.knob, x));
     if (one.knobY) app.set(one.knobY, app.snap(one.knobY, y));
@@ -79,10 +88,13 @@ function handlesOn(app, layer, place) {
   const handleOf = (name) => {
     const hit = svg("circle", { r: 20, class: "tfx-hit" });
     const dotted = svg("circle", { r: 7 });
-    const node = svg("g", { class: "tfx-handle", tabindex: 0, role: "slider" }, hit, dotted);
+    const sign = svg("text", { class: "tfx-sign", "text-anchor": "middle", y: 4 });
+    const lock = svg("path", { class: "tfx-lock", d: LOCK });
+    const parts = [hit, dotted, sign, lock];
+    const node = svg("g", { class: "tfx-handle", tabindex: 0, role: "slider" }, ...parts);
     node.dataset.name = name;
     node.dataset.lmSuppressShortcuts = "true";
-    const entry = { node, dotted, one: null };
+    const entry = { node, dotted, sign, one: null };
     node.addEventListener("pointerdown", (event) => {
       node.setPointerCapture(event.pointerId);
       node.toggleAttribute("data-held", true);
@@ -115,12 +127,13 @@ function handlesOn(app, layer, place) {
       if (!go || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       event.stopPropagation();
-      const single = one.knob && !one.knobY ? one.knob : one.knobY && !one.knob ? one.knobY : null;
-      if (single) app.step(single, go[0] || go[1]);
-      else if (one.knob) {
-        if (go[0]) app.step(one.knob, go[0]);
-        if (go[1]) app.step(one.knobY, go[1]);
+      if (locked(one)) return move(one);
+      if (one.knob || one.knobY) {
+        const arrow = event.key.startsWith("Arrow");
+        const key = (go[0] ? one.knob : one.knobY) ?? one.knob ?? one.knobY;
+        app.step(key, arrow ? facing(one, key, go) : go[0] || go[1]);
       } else {
+        if (typeof one.by === "function") return one.put(one.by(one.handle, go), 0);
         const near = (v, scale) => clamp(v, ...[...scale.ends].sort((a, b) => a - b));
         const [dx, dy] = one.by ?? [1, 1];
         const up = scales.down ? -1 : 1;
@@ -130,6 +143,19 @@ function handlesOn(app, layer, place) {
       }
     });
     return entry;
+  };
+  // One step of a knob for an arrow key: the way in which the handle follows the arrow on the screen; for
+  // an arrow across its way, right and up are more.
+  const facing = (one, key, [right, up]) => {
+    const turn = (dx, dy) => {
+      const [px, py] = [scales.x.at(one.handle[0]), scales.y.at(one.handle[1])];
+      const at = (n) => [scales.x.back(px + n * dx), scales.y.back(py + n * dy)];
+      const value = (n) =>
+        one.to ? one.to(...at(n))?.[key] : at(n)[one.knobY === key && one.knob !== key ? 1 : 0];
+      return Math.sign(value(PROBE) - value(-PROBE)) || 0;
+    };
+    const [across, along] = [turn(1, 0), turn(0, -1)];
+    return right ? right * (across || along || 1) : up * (along || across || 1);
   };
   return (list, X, Y, down = false) => {
     scales = { x: X, y: Y, down };
@@ -142,15 +168,21 @@ function handlesOn(app, layer, place) {
         known.set(name, entry);
         layer.append(entry.node);
       }
-      const { node, dotted } = known.get(name);
+      const { node, dotted, sign } = known.get(name);
       known.get(name).one = one;
+      const shut = locked(one);
+      node.toggleAttribute("data-locked", shut);
+      node.toggleAttribute("data-ghost", Boolean(one.ghost));
+      node.setAttribute("aria-disabled", shut);
+      sign.textContent = one.ghost ? "?" : "";
       const [x, y] = one.handle;
       node.setAttribute("transform", `translate(${X.at(x).toFixed(2)} ${Y.at(y).toFixed(2)})`);
       const key = one.knob ?? one.knobY;
       const declared = key ? app.about[key] : {};
       node.setAttribute("aria-label", one.label ?? declared.label ?? name);
       node.setAttribute("aria-valuenow", key ? Number(app.get(key)) : Number(x.toFixed(3)));
-      node.setAttribute("aria-valuetext", one.text ?? `${sig(x)}, ${sig(y)}`);
+      const words = one.text ?? `${sig(x)}, ${sig(y)}`;
+      node.setAttribute("aria-valuetext", shut ? `${words}, locked until you answer` : words);
       node.dataset.shape = one.shape ?? "dot";
       dotted.setAttribute("style", `fill: ${paint(one.colour ?? "attention")}`);
       if (one.term) node.dataset.term = one.term;
@@ -197,6 +229,12 @@ function pictureOn(app, options) {
     out.height = Math.round(out.phone && app.lead === box && !long ? Math.min(high, SMALL) : high);
     root.setAttribute("viewBox", `0 0 ${out.width} ${out.height}`);
     root.setAttribute("height", out.height);
+  };
+  // the one that a phone keeps in view
+  out.lead = () => {
+    app.lead?.toggleAttribute("data-lead", false);
+    app.lead = box;
+    box.toggleAttribute("data-lead", true);
   };
   out.place = (event) => {
     const box = root.getBoundingClientRect();
@@ -358,10 +396,12 @@ function plane(app, options) {
     view.sized();
     view.named(spec.title, spec.label);
     const { width, height } = view;
-    const list = [spec.marks].flat(4).filter(Boolean);
-    const points = list.flatMap(spanOf);
+    const asked = view.question;
+    const all = [spec.marks, asked?.marks(), asked?.handles()].flat(4).filter(Boolean);
+    const points = all.flatMap(spanOf); // with what is held back: the axes stay
+    const list = all.filter((m) => !app.hides(m.part));
     const [ax, ay] = [spec.x ?? {}, spec.y ?? {}];
-    const names = list.filter((m) => m.name && m.line);
+    const names = all.filter((m) => m.name && m.line);
     // the left margin holds the ticks of y, the right one the names of lines
     const first = scaleOf(
       ay,
@@ -405,7 +445,7 @@ function plane(app, options) {
       x = squared(x, (left + right) / 2, 1);
       Object.assign(y, squared(y, (up + low) / 2, -1));
     }
-    now = { x, y, box, list, spec };
+    now = { x, y, box, list, spec: { ...spec, sketch: spec.sketch ?? asked?.sketch } };
     const grid = [];
     const write = (text, px, py, anchor, kind = "") =>
       grid.push(mark("text", { x: px, y: py, "text-anchor": anchor, class: kind }, text));
@@ -435,7 +475,7 @@ function plane(app, options) {
       const look = { "data-term": m.term, class: `tfx-mark-${kindOf(m)}` };
       return mark("g", look, ...drawn[kindOf(m)](m, x, y, ay.log, box));
     });
-    nodes.push(...endNames(names));
+    nodes.push(...endNames(names.filter((m) => list.includes(m))));
     redrawn(marks, nodes);
     hold(
       list.filter((m) => m.handle),
@@ -520,6 +560,11 @@ function plane(app, options) {
   view.root.addEventListener("pointerdown", hovered);
   view.root.addEventListener("pointerleave", () => redrawn(over, []));
   view.root.addEventListener("click", (event) => {
+    if (now && view.question?.picks()) {
+      const [px, py] = view.place(event);
+      if (!event.target.closest(".tfx-handle")) view.question.to(now.x.back(px), now.y.back(py));
+      return;
+    }
     const best = now?.spec.pick && nearest(event);
     if (best) now.spec.pick(best.a, best.b);
   });

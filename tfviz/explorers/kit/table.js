@@ -1,5 +1,5 @@
 // A table: app.table({caption, columns: ["note", "score", "weight"], wrap: true for long texts, pick(n)})
-//   -> {show([{head, cells: [text | {bar, of, text, colour}, …], mine, term}, …])}
+//   -> {show([{head, cells: [text | {text, part} | {bar, of, text, colour, part}, …], mine, term}, …])}
 // A bar is as long as its share of `of`. Rows stay in place: only what changed is written.
 function table(app, /** @type {any} */ { caption, columns, into = app.picture, pick, wrap } = {}) {
   const body = el("tbody");
@@ -13,22 +13,25 @@ function table(app, /** @type {any} */ { caption, columns, into = app.picture, p
   );
   into.append(node);
   const filled = (value) => {
-    if (typeof value !== "object") {
-      const text = String(value);
+    const held = app.hides(value.part);
+    if (typeof value !== "object" || value.bar === undefined) {
+      const text = held ? "?" : String(value.text ?? value);
       return el("td", { className: text.length < 9 ? "tfx-short" : "" }, text);
     }
     const bar = el("span", { className: "tfx-bar" });
     const share = clamp(value.bar / (value.of ?? 1), 0, 1);
-    bar.style.width = `${(100 * share).toFixed(2)}%`;
+    bar.style.width = `${held ? 0 : (100 * share).toFixed(2)}%`;
     if (value.colour) bar.style.background = paint(value.colour);
     const track = el("span", { className: "tfx-track" }, bar);
-    return el("td", {}, track, el("span", { className: "tfx-number" }, value.text));
+    return el("td", {}, track, el("span", { className: "tfx-number" }, held ? "?" : value.text));
   };
   let known = [];
   return {
     node,
     show(rows) {
-      const texts = rows.map((row) => JSON.stringify(row));
+      const texts = rows.map((row) =>
+        JSON.stringify([row, row.cells.map(({ part }) => app.hides(part))]),
+      );
       if (rows.length !== known.length) {
         body.replaceChildren(...rows.map(() => el("tr")));
         known = [];

@@ -1,0 +1,196 @@
+"""What every explorer keeps from its first state to its answer, looked at in a real browser.
+
+`violations` opens nothing: it takes a page on which one explorer stands in its first state.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+BLANK = 24  # pixels of reserved height that may stay empty
+MOVED = 2  # pixels that a part may move when an answer is shown
+KEYS_ON_A_PHONE = re.compile(r"arrow keys?|press [←→]|or [←→]|\bmouse\b|\bhover\b|point at", re.I)
+
+AT_REST = """async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  for (let n = 0; n < 4; n++) await frame();
+}"""
+# figures without a mark, matrices of one colour, tables and readouts of "?" alone
+EMPTY = """(host) => {
+  const seen = (selector) =>
+    [...host.querySelectorAll(selector)].filter((node) => node.checkVisibility());
+  const titled = (figure) => figure.querySelector(".tfx-title").textContent || "a figure";
+  const empty = [];
+  for (const figure of seen(".tfx-figure:has(.tfx-plane)")) {
+    const marks = [...figure.querySelectorAll(".tfx-marks > g")];
+    if (!marks.some((g) => g.childNodes.length && !/-(rule|text)$/.test(g.className.baseVal)))
+      empty.push(`nothing is drawn in: ${titled(figure)}`);
+  }
+  for (const figure of seen(".tfx-figure:has(.tfx-grid)")) {
+    const canvas = figure.querySelector("canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let filled = 0; // pixels in colour, or dark: lines between cells and hatching are light greys
+    for (let k = 0; k < data.length; k += 4) {
+      const most = Math.max(data[k], data[k + 1], data[k + 2]);
+      const least = Math.min(data[k], data[k + 1], data[k + 2]);
+      if (most - least > 30 || most < 130) filled++;
+    }
+    const words = figure.querySelectorAll(".tfx-marks text");
+    const told = [...words].some((node) => node.textContent !== "?");
+    if (filled < 0.002 * canvas.width * canvas.height && !told)
+      empty.push(`nothing is filled in: ${titled(figure)}`);
+  }
+  for (const table of seen(".tfx-table")) {
+    const cells = [...table.querySelectorAll("td")].map((node) => node.textContent);
+    if (cells.length && cells.every((text) => text === "?")) empty.push("a table says only ?");
+  }
+  const readouts = seen(".tfx-readout dd").map((node) => node.textContent);
+  if (readouts.length > 1 && readouts.every((text) => text === "?"))
+    empty.push("all readouts say ?");
+  return empty;
+}"""
+# each handle, from the first state: whether it is marked as locked, moves, follows the arrow
+HANDLES = """(host) => {
+  const place = (node) => {
+    const [x, y] = node.getAttribute("transform").match(/-?[\\d.]+/g).map(Number);
+    return { x, y, said: node.getAttribute("aria-valuetext") };
+  };
+  const show = (state) => {
+    host.dispatchEvent(new CustomEvent("tfviz:show", { detail: state }));
+    host.tfviz.paint();
+  };
+  const find = (name) =>
+    [...host.querySelectorAll(".tfx-handle")].find((node) => node.dataset.name === name);
+  const names = [...host.querySelectorAll(".tfx-handle")]
+    .filter((node) => node.checkVisibility())
+    .map((node) => node.dataset.name);
+  const wrong = [];
+  for (const name of names) {
+    if (find(name).hasAttribute("data-locked")) continue;
+    let moves = false;
+    for (const key of ["ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown"]) {
+      show({});
+      const before = place(find(name));
+      const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
+      find(name).dispatchEvent(event);
+      host.tfviz.paint();
+      if (!find(name)) continue;
+      const after = place(find(name));
+      const across = after.x - before.x;
+      moves ||= Math.hypot(across, after.y - before.y) > 0.2 || after.said !== before.said;
+      if (key === "ArrowRight" && across < -0.5) wrong.push(`→ moves ${name} to the left`);
+      if (key === "ArrowLeft" && across > 0.5) wrong.push(`← moves ${name} to the right`);
+      const down = after.y - before.y;
+      if (key === "ArrowUp" && down > 0.5 && Math.abs(across) < down)
+        wrong.push(`↑ moves ${name} down`);
+    }
+    if (!moves) wrong.push(`${name} is dead, and not marked as locked`);
+  }
+  show({});
+  return wrong;
+}"""
+PLACES = """(host) => {
+  const parts =
+    ".tfx, .tfx-ask, .tfx-figure, .tfx-frame, .tfx-table td, .tfx-table th, .tfx-lines, " +
+    ".tfx-formula, .tfx-field, .tfx-motion, .tfx-status, .tfx-readout, .tfx-footer";
+  return [...host.querySelectorAll(parts)].filter((node) => node.checkVisibility()).map((node) => {
+    node.tfvizPlace ??= `${node.className} ${Math.random()}`;
+    const { left, top } = node.getBoundingClientRect();
+    return [node.tfvizPlace, left + scrollX, top + scrollY];
+  });
+}"""
+ROOM = """(host) => [
+  parseFloat(getComputedStyle(host.querySelector(".tfviz-explorer-body")).minHeight),
+  host.querySelector(".tfx").getBoundingClientRect().height,
+]"""
+SAID = """(host) => {
+  const node = host.querySelector(".tfx").cloneNode(true);
+  for (const gone of node.querySelectorAll(".tfx-ask, .tfx-footer, .tfx-axes"))
+    gone.remove();
+  const heard = [...node.querySelectorAll("[aria-label], [aria-valuetext]")];
+  const words = heard.map(
+    (one) => `${one.getAttribute("aria-label")} ${one.getAttribute("aria-valuetext")}`,
+  );
+  const texts = [...node.querySelectorAll("text, p, dd, td, th, li, output, span")];
+  return [...texts.map((one) => one.textContent), ...words].join(" | ");
+}"""
+INSTRUCTIONS = """(host) => [...host.querySelectorAll(".tfx-ask, .tfx-prompt")]
+  .filter((node) => node.checkVisibility())
+  .map((node) => node.innerText).join(" ")"""
+# whether the picture in which the answer is given is the one that a phone keeps in view
+PINNED = """(host) => {
+  const asked = host.querySelector(".tfx-handle[data-ghost], .tfx-board");
+  return !asked || Boolean(asked.closest("[data-lead]"));
+}"""
+QUESTIONS = "(host) => host.tfviz.questions()"
+
+
+def plain(text: str) -> str:
+    return re.sub(r"[\s\u202f\u2009]+", " ", text)
+
+
+def alike(a: Any, b: Any) -> bool:
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(alike, a, b))
+    return a == b or math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
+
+
+def unsaid(question: dict[str, Any], said: str) -> str:
+    """What is wrong with a state in which the question is answered."""
+    name, text = question["name"], plain(question["text"] or "")
+    if question["open"]:
+        return ""
+    if not alike(question["truth"], question["now"]):
+        return f"{name}: the answer is {text}, and the state shown makes it {question['now']}"
+    if question["kind"] in ("chips", "curve"):
+        return ""
+    number = re.match(r"−?[\d.,  ]*\d( %)?", text)
+    words = {text, text.strip("“”"), number[0] if number else text}
+    if not any(re.search(rf"(?<![\d.]){re.escape(x)}(?![\d])", said) for x in words):
+        return f"{name}: nothing beside the box says {text}"
+    return ""
+
+
+def violations(page: Any) -> list[str]:
+    """The laws that the explorer of this page breaks, one sentence each; it is left answered."""
+    host, found = page.locator(".tfviz-explorer"), []
+    page.emulate_media(reduced_motion="reduce")
+    show_me = page.get_by_role("button", name="just show me")
+    again = page.get_by_role("button", name="ask me again")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        while again.count():
+            again.first.click()
+        page.evaluate("scrollTo(0, 0)")
+        page.evaluate(AT_REST)
+        kept, high = host.evaluate(ROOM)
+        if not -1 <= kept - high <= BLANK:
+            found.append(f"at {width}: {high:.0f} pixels high, {kept:.0f} are kept")
+        if width == 1280:
+            found += host.evaluate(EMPTY)
+            found += host.evaluate(HANDLES)
+            while again.count():
+                again.first.click()
+        elif not host.evaluate(PINNED):
+            found.append("a phone pins another picture than the one to answer in")
+        words = host.evaluate(INSTRUCTIONS)
+        before = {name: (x, y) for name, x, y in host.evaluate(PLACES)}
+        while show_me.count():
+            show_me.first.click()
+        page.evaluate(AT_REST)
+        for name, x, y in host.evaluate(PLACES):
+            left, top = before.get(name, (x, y))
+            if max(abs(x - left), abs(y - top)) > MOVED:
+                moved = f"{x - left:.0f}, {y - top:.0f}"
+                found.append(f"at {width}: the answer moves {name.rsplit(' ', 1)[0]} by {moved}")
+                break
+        if width == 390:
+            words += host.evaluate(INSTRUCTIONS)
+            if keys := KEYS_ON_A_PHONE.search(words):
+                found.append(f"a phone is told of keys or a mouse: {keys[0]}")
+        else:
+            said = plain(host.evaluate(SAID))
+            found += filter(None, (unsaid(one, said) for one in host.evaluate(QUESTIONS)))
+    return found
