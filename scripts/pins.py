@@ -3,10 +3,10 @@
     python scripts/pins.py            requirements.txt and requirements-dev.txt
     python scripts/pins.py --check    say only whether they are what would be written
 
-requirements.txt is what the book, its notebooks and JupyterLab need: the extra `book` of pyproject.toml
-and all that it asks for. requirements-dev.txt adds what tests, grading, a hub and benchmarks need, the
-extra `dev`. No package stands in both. Bring the environment to the versions that you want first, and
-run all the tests with it. What stands behind a pin as a comment stays.
+requirements.txt is what the book, its notebooks and JupyterLab need: the extra `book` of
+pyproject.toml and all that it asks for. requirements-dev.txt adds what tests, grading, a hub and
+benchmarks need, the extra `dev`. No package stands in both. Bring the environment to the versions
+that you want first, and run all the tests with it. A comment after a pin stays.
 """
 
 from __future__ import annotations
