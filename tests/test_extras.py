@@ -42,7 +42,8 @@ print(len(names))
 import torch
 from tfviz import patterns, sparse_attention
 q = torch.ones(1, 1, 8, 4)
-print(sparse_attention(q, q, q, patterns.strided(stride=4)).shape, patterns.strided(4).mask(8).sum())
+print(sparse_attention(q, q, q, patterns.strided(4)).shape)
+print(patterns.strided(4).mask(8).sum())
 """
 
 

@@ -306,6 +306,8 @@ def test_what_is_given_reaches_every_core_and_no_other_call() -> None:
         with given(task=task[1:], other=task):
             alone = bert(TEXT[1:])
         torch.testing.assert_close(bert(TEXT), together)
+        with given(other=task):  # what was given before is still there
+            torch.testing.assert_close(bert(TEXT), together)
     torch.testing.assert_close(together[1:], alone)
     assert torch.autograd.grad(together.square().sum(), task)[0].any()
     with pytest.raises(KeyError, match="task"):
@@ -362,6 +364,22 @@ def test_an_order_with_weights_has_them_in_each_sublayer() -> None:
     )
     of_no_kind("order is one module for all", Stack, 2, D, H, Gated(D))
     assert not any("orders" in name for name, _ in Stack(1, D, H).named_parameters())
+
+
+class Halved(MultiHeadAttention):
+    """Half of what attention finds."""
+
+    def forward(self, X: Tensor, *rest: Any) -> Tensor:
+        return super().forward(X, *rest) / 2
+
+
+def test_a_block_makes_an_attention_of_ones_own_and_gives_it_its_options() -> None:
+    half, whole = (GPT(11, D, H, 1, h_kv=2, attend=kind) for kind in (Halved, MultiHeadAttention))
+    half.load_state_dict(whole.state_dict())
+    assert first(half).h_kv == 2
+    X = torch.randn(2, 5, D)
+    torch.testing.assert_close(first(half)(X), first(whole)(X) / 2)
+    assert not torch.allclose(half(TEXT), whole(TEXT))
 
 
 class Convolved(Block):

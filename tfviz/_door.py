@@ -14,10 +14,10 @@ The package's public modules are offered in the same way.
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
 
 BESIDE = {"compare": "tfviz_lab.compare"}
@@ -30,7 +30,11 @@ def lazy(package: str) -> tuple[NameGetter, Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package whose names stand under TYPE_CHECKING."""
     module = sys.modules[package]
     homes = names(str(module.__file__))
-    rooms = [info.name for info in iter_modules(module.__path__) if info.name[0] != "_"]
+    rooms = {
+        file.name.removesuffix(".py")
+        for file in os.scandir(os.path.dirname(str(module.__file__)))
+        if file.name[0] not in "._" and (file.is_dir() or file.name.endswith(".py"))
+    }
     offered = sorted({*homes, *rooms})
 
     def get(name: str) -> Any:
@@ -66,6 +70,7 @@ def home(name: str) -> tuple[str, str] | None:
     Capital letters do not matter, so that people find `Rope` by "rope".
     """
     from importlib.util import find_spec
+    from pkgutil import iter_modules
 
     if name in BESIDE:
         return BESIDE[name], name
