@@ -22,7 +22,7 @@ from playwright.sync_api import sync_playwright
 
 from tfviz.explorers import ALL, Explorer
 
-WIDTHS = ((1280, 1088), (930,), (768,), (390,))  # of the page, which is 32 pixels wider
+WIDTHS = ((1280,), (1088,), (930,), (768,), (390,))  # of the page, which is 32 pixels wider
 REM = 16
 
 

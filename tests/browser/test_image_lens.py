@@ -32,7 +32,7 @@ def test_corners_are_dragged_and_the_pixel_stays(show: Any) -> None:
     assert h_q < 4 and w_q < 4
     page.get_by_text("Pixel 53, row 6, column 5, is number 53 line by line").wait_for()
     memory = page.locator('.tfx-handle[data-name="memory"]')
-    memory.press("ArrowRight")
+    memory.press("ArrowLeft")  # the handle goes to the left, away from the block
     assert host.evaluate(STATE, ["h_m", "w_m"]) == [1, 2]
 
 

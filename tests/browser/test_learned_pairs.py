@@ -16,7 +16,7 @@ def test_what_is_asked_is_not_told_before_and_then_played(show: Any) -> None:
     host = page.locator(".tfviz-explorer")
     assert page.get_by_text("of the attention.").count() == 0
     page.get_by_role("button", name="just show me").click()
-    page.get_by_text("25 % of the pairs, 97 % of the attention").wait_for()
+    page.get_by_text("97.2 % of the attention").wait_for()
     page.get_by_role("button", name="← back").click()
     assert host.evaluate(STATE, ["step", "k"]) == [11, 4]
 

@@ -13,7 +13,7 @@ def test_the_remainder_is_said_first(show: Any) -> None:
     page = show(HaltingSteps())
     page.get_by_role("textbox").fill("0.5")
     page.get_by_role("button", name="that is my answer").click()
-    page.get_by_text("you said: 0.5; it is: 0.3").wait_for()
+    page.get_by_text("you said: 0.50; it is: 0.30").wait_for()
     page.get_by_text("After step 3, 1 of 6 words still think.").wait_for()
     page.locator('input[data-key="step"]').press("End")
     page.get_by_text("0 of 6 words still think; longest took 5 steps").wait_for()

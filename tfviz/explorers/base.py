@@ -73,8 +73,8 @@ class Explorer(anywidget.AnyWidget):
 
     label        accessible name of the whole explorer
     rem          heights that the page reserves, in rem, as `scripts/heights.py` measures them:
-                 where the explorer is wide, below 980 and below 820 pixels of width, and below
-                 `narrow`; or only the first and the last of these
+                 where the explorer is wide, below 1136, 980 and 820 pixels of width, and below
+                 `narrow`; without the second of these, or only the first and the last
     asks         the sentence above the picture, unless another `prompt` is given; or view -> it
     data         constants that the module reads as `tf.data`, as `handed` gives them: formulas,
                  words, what was stored, never a result
@@ -239,8 +239,8 @@ class Explorer(anywidget.AnyWidget):
     def heights(self) -> dict[int, float]:
         """The heights to reserve in rem, for the state at hand: 0 is the height where the explorer
         is wide, another number the height below that width in pixels; the widest first."""
-        below = (0, self.narrow) if len(self.rem) == 2 else (0, 980, 820, self.narrow)
-        return dict(zip(below, self.rem, strict=True))
+        steps = {2: (), 4: (980, 820), 5: (1136, 980, 820)}[len(self.rem)]
+        return dict(zip((0, *steps, self.narrow), self.rem, strict=True))
 
     def html(self) -> str:
         """The mount point for pages without a kernel."""

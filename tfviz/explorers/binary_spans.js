@@ -53,7 +53,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "how-many",
       question: `Sixteen words, k = 1. “${words[token]}” wants to hear of all of them. How many words and spans must it read, itself included?`,
-      number: {},
+      number: { hint: "Near words are read one by one, far ones in spans of 2, 4 and 8." },
       near: 0,
       truth: (numbers) => numbers.reads.length,
       then: { step: 5, k: 1, causal: false, token },
@@ -126,6 +126,7 @@ export default tf.explorer({
       app.read({
         "nodes read so far": question.tell(read.length),
         "words covered": question.tell(`${heard} of ${wanted}, each once`),
+        "edges of full attention": tf.count(full.at(-1)),
         "edges at L = 1,024": question.tell(tf.count(last)),
       });
       const speaker = `“${words[state.speaker]}”`;

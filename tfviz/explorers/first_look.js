@@ -14,7 +14,7 @@ export default tf.explorer({
       into: app.controls,
     });
     app.knobsOf("stride", "query");
-    const question = app.ask({
+    app.ask({
       name: "halved",
       question: "Token 42 looks at 13 tokens. Halve the stride: will it look at fewer?",
       chips: ["fewer", "just as many", "more"],
@@ -53,7 +53,7 @@ export default tf.explorer({
         x: { label: "stride", from: 0, to: L, whole: true },
         y: { from: 0, to: (L * (L + 1)) / 2 },
         marks: [
-          !question.open && { line: numbers.pairs, start: 1, colour: "attention" },
+          { line: numbers.pairs, start: 1, colour: "attention" },
           {
             handle: [state.stride, numbers.pairs[state.stride - 1]],
             knob: "stride",

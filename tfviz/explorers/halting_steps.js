@@ -40,7 +40,8 @@ export default tf.explorer({
             name: "remainder",
             question:
               "“man” says h = 0.3, then 0.4, then 0.5. With which weight does its third state count?",
-            number: {},
+            number: { hint: "The weights of its states must sum to one." },
+            format: (x) => tf.fixed(x, 2),
             near: 0.005,
             truth: (numbers) => Number(numbers.p[2][2].toFixed(3)),
             then: { step: 3, b: 0, eps: 0.01 },

@@ -28,14 +28,14 @@ class HaltingSteps(Explorer):
     """Six words that think until Σ h reaches 1 − ε, eight steps at most."""
 
     label = "Halting: when each word has thought enough"
-    rem = 43.5, 40.5, 39, 72
+    rem = 43.5, 40.5, 40, 73.5
     data = handed(words=WORDS, logits=logits)
 
     step = knob(1, low=1, high=M, label="step", letter="n")
     b = knob(0.0, low=-4.0, high=8.0, step=0.1, label="bias of halting", letter="b_h")
     eps = knob(0.01, low=0.0, high=0.5, step=0.01, label="what may be missing", letter="ε")
     tau = knob(0.01, low=0.0, high=0.5, step=0.01, label="price of a step", letter="τ")
-    asks = "Which word halts first, which last? Answer the grey box, then press play."
+    asks = "Press play from step 1: which word halts first, and which last?"
 
     def numbers(self) -> Numbers:
         """N and R of each word, its weights, how many words run at each step, and τ times the mean

@@ -50,12 +50,12 @@ export default tf.explorer({
       name: "pairs",
       question:
         "With four equal buckets 20 % of all pairs would meet, 3 of 15 others. These are unequal, and cut into chunks of 4. What share meets?",
-      number: {},
-      unit: "%",
+      ruler: { low: 0, high: 100 },
+      format: (x) => tf.percent(x / 100, 1),
       near: 2,
+      hides: ["pairs that meet", "attention kept", "query meets"],
       truth: (numbers) => 100 * numbers.pairs,
-      then: { b: 4, rounds: 1, dice: 0 },
-      locks: ["stage", "b", "rounds", "dice"],
+      then: { stage: 3, b: 4, rounds: 1, dice: 0 },
       because: "Unequal buckets add some pairs, the cut costs more. Now play the steps.",
     });
 
@@ -80,6 +80,7 @@ export default tf.explorer({
         y: axis,
         square: true,
         marks: [
+          { line: tf.arc(0, 0, 4.6), colour: "grid", wide: 1 },
           state.stage > 0 &&
             last.borders.map((x) => ({ line: [[0, 0], x.map((u) => 8 * u)], ...edge })),
           state.stage > 0 &&
@@ -118,9 +119,14 @@ export default tf.explorer({
         marks: [{ cells: met.map((c) => [row, c]), term: state.stage === 3 ? "near" : "same" }],
       });
       const known = state.stage === 3 && !question.open; // the counts are those after the cut
-      const [pairs, mass] = [numbers.pairs, numbers.mass].map((x) => (known ? tf.percent(x) : "?"));
-      const meets = known ? `${numbers.meets.length} others` : "?";
-      app.read({ "pairs that meet": pairs, "attention kept": mass, "query meets": meets });
+      const counted = (text) => (state.stage === 3 ? text : "after the cut");
+      const [pairs, mass] = [numbers.pairs, numbers.mass].map((x) => tf.percent(x, 1));
+      app.read({
+        "vectors in the query's bucket": tf.range(L).filter((j) => last.bucket[j] === mine).length,
+        "pairs that meet": counted(pairs),
+        "attention kept": counted(mass),
+        "query meets": counted(`${numbers.meets.length} others`),
+      });
       const keptText = known ? `, ${pairs} of the pairs, ${mass} of the attention` : "";
       app.say(
         `${stages[state.stage]}: ${state.b} buckets, ${state.rounds} round${state.rounds > 1 ? "s" : ""}${keptText}.`,

@@ -35,10 +35,10 @@ class HashWheel(Explorer):
     """
 
     label = "LSH attention on a circle: buckets, sorting, chunks, rounds"
-    rem = 47, 43.5, 40, 104.5
+    rem = 45, 48, 45.5, 44.5, 111
     data = handed(X=tokens, R=directions, chunk=CHUNK, stages=STAGES)
 
-    stage = knob(0, low=0, high=3, label="step")
+    stage = knob(1, low=0, high=3, label="step")
     b = knob(4, of=BUCKETS, label="buckets", letter="b")
     rounds = knob(1, low=1, high=ROUNDS, label="rounds of hashing")
     dice = knob(0, low=0, high=DICE - 1, label="other directions")

@@ -54,6 +54,7 @@ export default tf.explorer({
         unit: "%",
         near: 1,
         truth: (numbers) => 100 * numbers.until[asked - 1],
+        then: { layer: asked, progress: 5 * Math.ceil((WHOLE * asked) / (2 * most) / 5) },
         locks: ["progress", "layer", "N"],
         because: "Layer n of N is asked until n/2N: the last one that leaves does so at half-time.",
       },

@@ -67,8 +67,8 @@ export default tf.explorer({
       name: "mass",
       question:
         "Four centroids begin side by side. After 12 steps, which share of the attention will lie on pairs that meet?",
-      number: {},
-      unit: "%",
+      ruler: { low: 0, high: 100 },
+      format: (x) => tf.percent(x / 100, 1),
       near: 8,
       truth: (numbers) => 100 * numbers.mass,
       then: { step: 12, k: 4, decay: 0.8, even: true },
@@ -82,7 +82,7 @@ export default tf.explorer({
       const [rows, columns] = [order(numbers.queries), order(numbers.keys)];
       at = (i) => rows[i];
       const mine = numbers.queries[state.query];
-      const percent = (x) => question.tell(tf.percent(x));
+      const percent = (x) => question.tell(tf.percent(x, 1));
       plane.show({
         title: "numbers: queries; dots: keys; arrows: centroids (thick: the query's)",
         label: `Query ${state.query} belongs to centroid ${mine}, and meets ${numbers.meets.length} keys`,

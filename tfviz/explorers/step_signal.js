@@ -73,6 +73,7 @@ export default tf.explorer({
         marks: [{ cells: tf.range(places, (a) => [a, state.t - 1]), term: "step" }],
       });
       app.read({
+        "this code": `place ${state.i}, step ${state.t}`,
         "nearest other code": question.tell(`place ${j}, step ${s}`),
         "its distance": question.tell(tf.fixed(least, 2)),
       });
