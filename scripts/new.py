@@ -162,6 +162,8 @@ SECTION = Template("""\
 ($id)=
 ## $name
 
+% TODO: a {letters} block: a line for each letter that is not in book/notation.md.
+
 ```{mechanism} $id
 ```
 
@@ -169,13 +171,13 @@ SECTION = Template("""\
 
 % TODO: the problem, a plots.schematic with shapes, one equation, and what came out.
 
+### See it
+
+% TODO: the explorer, what one should have seen, and what else to try.
+
 ### What breaks
 
 % TODO: the problem in one concrete case that is small enough to print.
-
-### See it
-
-% TODO: the explorer, and what to look for.
 
 ### Derive it
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -12,12 +13,22 @@ from tfviz_lessons.lesson import Block, Exercise, Lesson, Written
 
 CODE, CORE, OPTIONAL = 4, 3, 2
 INTO_A_MODEL = re.compile(r"\bPut your\w* (\w+ )?into (a|the) model|\btrain with it")
+ORDER = (
+    "In 90 seconds",
+    "See it",
+    "What breaks",
+    "Derive it",
+    "Build it",
+    "What it costs, and does it hold",
+    "When would I use it?",
+)
+"""What stands in each mechanism's section, in this order; none is needed but where others ask."""
 LAST_HEADINGS = ("## More exercises", "## Five questions", "## Summary", "## References")
 
 
 def lacks(lesson: Lesson) -> list[str]:
     """One sentence for each thing that is missing: how many there are, and what to add."""
-    parts = (_open_places, _numbers, _kinds, _exercises, _headings)
+    parts = (_open_places, _numbers, _kinds, _exercises, _order, _headings)
     return [sentence for part in parts for sentence in part(lesson)]
 
 
@@ -76,6 +87,18 @@ def _exercises(lesson: Lesson) -> Iterator[str]:
             ):
                 if not there:
                     yield f"{task.label} has no {part}"
+
+
+def _order(lesson: Lesson) -> Iterator[str]:
+    """Chapters that have not declared their letters yet are older than this order."""
+    if "```{letters}" not in lesson.text:
+        return
+    for section in re.split(r"^## ", lesson.text, flags=re.M)[1:]:
+        name, headings = section.partition("\n")[0], re.findall(r"^### (.*)$", section, re.M)
+        places = [ORDER.index(heading) for heading in headings if heading in ORDER]
+        for before, after in itertools.pairwise(places):
+            if after < before:
+                yield f"in {name!r} `### {ORDER[after]}` belongs before `### {ORDER[before]}`"
 
 
 def _headings(lesson: Lesson) -> Iterator[str]:

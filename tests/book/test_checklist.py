@@ -32,6 +32,7 @@ BROKEN = [
     (r"^minutes: 10\n", "", 1, "does not say `minutes:` in its"),
     ("## Five questions", "## Questions", 1, "the heading `## Five questions` is missing"),
     ("### Build it", "### Make it", 1, "the first exercise stands under `### Make it"),
+    ("### See it\n", "### When would I use it?\n", 1, "`### What breaks` belongs before `### When"),
     ("### What breaks\n", "% TODO: say it\n", 1, "1 places say TODO; the first is line"),
 ]
 
