@@ -19,9 +19,10 @@ NEW = make new KIND=mechanism NAME=linformer, or KIND=explorer NAME=low_rank_len
   KIND=chapter NAME=compressed/low_rank
 
 ENV := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
 NPM := node_modules/.installed
 
-.PHONY: help book build chapter new test hub-test pdf assignment lab bench experiments pictures env clean
+.PHONY: help book build chapter new test hub-test pdf assignment lab bench experiments pictures env pins clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
@@ -40,11 +41,11 @@ new: $(ENV)  ## write the stubs of KIND=mechanism, explorer or chapter: NAME=lin
 	@test -n "$(KIND)" && test -n "$(NAME)" || { echo '$(NEW)' >&2; exit 2; }
 	@$(BIN)/python scripts/new.py $(KIND) $(NAME)
 
-pdf: build  ## the same as one PDF, with outline and page numbers; the landing page then names it
+pdf: $(DEV) build  ## the same as one PDF, with outline and page numbers; the landing page then names it
 	@$(BIN)/python scripts/system.py --install
 	@$(BIN)/python scripts/print_book.py --out $(OUT)
 
-test: $(ENV) $(NPM)  ## run every test, those in a browser too; JOBS=0 in one process
+test: $(DEV) $(NPM)  ## run every test, those in a browser too; JOBS=0 in one process
 	@$(BIN)/python scripts/system.py --install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -53,10 +54,10 @@ test: $(ENV) $(NPM)  ## run every test, those in a browser too; JOBS=0 in one pr
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/tsc
 	TFVIZ_OUT=$(OUT) OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest $(if $(JOBS),-n $(JOBS)) $(TESTS)
 
-hub-test: $(ENV) $(NPM)  ## run a class on a real JupyterHub on this machine, from fetching to feedback
+hub-test: $(DEV) $(NPM)  ## run a class on a real JupyterHub on this machine, from fetching to feedback
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/hub
 
-assignment: $(ENV)  ## for instructors: COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-hops"
+assignment: $(DEV)  ## for instructors: COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-hops"
 	@test -n "$(COURSE)" && test -n "$(NAME)" && test -n "$(ITEMS)" || { echo '$(USAGE)' >&2; exit 2; }
 	@test -e "$(FOLDER)/course.toml" || $(BIN)/tfviz-course new "$(FOLDER)" \
 	  --name "$(or $(TITLE),$(notdir $(FOLDER)))" $(if $(SEED),--seed $(SEED))
@@ -65,26 +66,35 @@ assignment: $(ENV)  ## for instructors: COURSE=folder NAME=hw1 ITEMS="basics/att
 lab: $(ENV)  ## open JupyterLab, with everything installed
 	@$(BIN)/jupyter lab
 
-bench: $(ENV) $(NPM)  ## measure speed, memory and the weight of the pages
+bench: $(DEV) $(NPM)  ## measure speed, memory and the weight of the pages
 	@$(BIN)/python scripts/system.py --install
 	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests $(BIN)/python $$script || exit 1; done
 
 experiments: $(ENV)  ## train the small models whose results are not up to date; SCHEDULER=address
 	@$(BIN)/python -m tfviz_lab $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
-pictures: $(ENV) $(NPM)  ## make the pictures of the README again
+pictures: $(DEV) $(NPM)  ## make the pictures of the README again
 	@$(BIN)/python scripts/pictures.py
 
-env: $(ENV) $(NPM)  ## only install what is needed
+env: $(DEV) $(NPM)  ## only install all that is needed, for teaching and tests too
+
+pins: $(DEV)  ## pin the versions that are installed: requirements.txt and requirements-dev.txt
+	@$(BIN)/python scripts/pins.py
 
 clean:  ## remove what was built; the environment stays
 	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
+# what reading, notebooks and JupyterLab need
 $(ENV): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Python 3.11 or newer is needed; this is %d.%d. Try: make PYTHON=/path/to/python" % v[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+# what tests, grading, a hub and benchmarks need on top
+$(DEV): requirements-dev.txt $(ENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
 # npm comes from the environment, as a wheel; nothing but Python is needed for it.

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from pins import installed, pinned
 
 from tfviz import _extras
 
@@ -95,3 +96,29 @@ def test_the_module_is_the_script() -> None:
         ]
         module, own = ((run.returncode, run.stdout, run.stderr) for run in runs)
         assert module == own
+
+
+# --- the pins of the book's environment -----------------------------------------------------------
+
+
+def test_every_package_is_pinned_once_and_as_it_is_installed() -> None:
+    """What `make pins` would write is what stands there."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "pins.py"), "--check"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"run `make pins`: {done.stdout}{done.stderr}"
+
+
+def test_the_book_needs_nothing_of_what_only_tests_need() -> None:
+    book, dev = installed("book"), installed("dev")
+    assert book.keys() < dev.keys()
+    only_tests = {"pytest", "playwright", "transformers", "nbgrader", "jupyterhub", "mypy"}
+    assert only_tests <= dev.keys() - book.keys()
+
+
+def test_a_pin_keeps_its_comment_and_its_place() -> None:
+    (numpy,) = (one for name, one in installed("book").items() if name == "numpy")
+    text = "# head\nnumpy==0.1  # because\nother==1\n"
+    assert pinned(text, [numpy]) == f"# head\nnumpy=={numpy.version}  # because\n"
