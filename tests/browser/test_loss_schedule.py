@@ -29,6 +29,8 @@ def test_the_dot_moves_in_time_and_among_layers(show: Any) -> None:
     page = show(LossSchedule())
     host = page.locator(".tfviz-explorer")
     page.get_by_role("button", name="just show me").click()
+    page.get_by_text("Layer 48 was scored until 37.5 %").wait_for()  # the state that is named
+    page.get_by_role("button", name="reset").click()
     page.get_by_text("layers 33 to 64 are scored. Layer 20 was scored until 15.6 %").wait_for()
     dot = page.locator(".tfx-handle")
     dot.press("ArrowUp")
