@@ -38,7 +38,7 @@ export default tf.explorer({
     const pick = (row) => app.set({ head: row + 1 });
     const heads = app.matrix({ axes: ["head", "distance"], pick, tall: 170 });
     app.formula(
-      "{da:DA: max(c, 0) · f(αn; β)}   {alibi:ALiBi: c − m n}   XL: c + wave(n)   T5: c + b[bucket(n)]   {rotary:rotary: c · wave(n)}",
+      "{da:DA: max(c, 0) · f(αr; β)}   {alibi:ALiBi: c − m r}   XL: c + wave(r)   T5: c + b[bucket(r)]   {rotary:rotary: c · wave(r)}",
     );
     for (const key of ["content", "alpha", "beta"])
       app.knob(key, { format: (x) => tf.fixed(x, 1) });
@@ -76,13 +76,13 @@ export default tf.explorer({
         const m = Math.max((state.content - y) / HELD, 2 ** -(HEADS + 1));
         return { head: app.snap("head", -Math.log2(m)) };
       };
-      // DA's dot: content · f(α n; β) = y at n = `at`, solved for α
+      // DA's dot: content · f(α r; β) = y at r = `at`, solved for α
       const bend = (_, y) => {
         const e = 1 + Math.exp(state.beta);
         const f = tf.clamp(y / state.content, 1e-6, e * 0.999999);
         return { alpha: app.snap("alpha", (state.beta - Math.log(e / f - 1)) / at) };
       };
-      const x = { from: 0, to: state.length - 1, label: "distance n", whole: true };
+      const x = { from: 0, to: state.length - 1, label: "distance r", whole: true };
       scores.show({
         title: "score by distance: drag the dots up and down",
         label: `Scores ${at} places back: ${NAMES.map((name, m) => `${name} ${tf.fixed(numbers.scores[m][at])}`).join(", ")}`,
