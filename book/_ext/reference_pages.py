@@ -162,7 +162,7 @@ def signature(name: str, thing: Any) -> str:
     text = re.sub(r"ForwardRef\(([^()]*)\)", r"\1", f"{name}{found}")
     text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text)  # a default that is a class
     text = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)  # or a function
-    text = re.sub(r"<object object at 0x[0-9a-f]+>", "…", text)  # what the function makes itself
+    text = re.sub(r"<object object at 0x[0-9a-f]+>", "...", text)  # what the function makes itself
     plain = text.replace("'", "").replace("tfviz.", "")
     if len(plain) <= 88:
         return plain
