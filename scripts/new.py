@@ -162,14 +162,13 @@ SECTION = Template("""\
 ($id)=
 ## $name
 
-% TODO: a {letters} block: a line for each letter that is not in book/notation.md.
-
 ```{mechanism} $id
 ```
 
 ### In 90 seconds
 
-% TODO: the problem, a plots.schematic with shapes, one equation, and what came out.
+% TODO: the problem, a plots.schematic with shapes, one equation, and what came out. Then a
+% {letters} block: a line for each letter that is not in book/notation.md.
 
 ### See it
 

@@ -1,6 +1,6 @@
 """What each letter of a formula means, said by the formula itself.
 
-A section declares its letters once, below its heading:
+A section declares its letters once, at the end of its 90 seconds:
 
     ```{letters}
     $\\theta_m$: how far hand m turns from one place to the next, in radians

@@ -183,7 +183,7 @@ EQUATION = ".tf-equation[tabindex]"
 
 
 def test_a_letter_that_is_pointed_at_says_what_it_means(page: Any, site: Site) -> None:
-    page.goto(f"{site.url}/book/notation.html")
+    page.goto(site.url("book/notation"))
     hint, height = page.locator(".tf-hint"), page.evaluate("document.body.scrollHeight")
     letter = page.locator("p .katex-html .tf-letter").first
     letter.hover()
@@ -197,7 +197,7 @@ def test_a_letter_that_is_pointed_at_says_what_it_means(page: Any, site: Site) -
 def test_a_tap_beside_a_letter_finds_it(browser: Any, site: Site) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     page = context.new_page()
-    page.goto(f"{site.url}/book/notation.html")
+    page.goto(site.url("book/notation"))
     formula = page.locator("p .katex-html:has(.tf-letter)").first
     formula.scroll_into_view_if_needed()
     box = formula.locator(".tf-letter").first.bounding_box()
@@ -212,7 +212,7 @@ def test_a_tap_beside_a_letter_finds_it(browser: Any, site: Site) -> None:
 
 
 def test_the_arrow_keys_go_through_the_letters_of_an_equation(page: Any, site: Site) -> None:
-    page.goto(f"{site.url}/chapters/position/rotary.html")
+    page.goto(site.url("chapters/position/rotary"))
     equation = page.locator(EQUATION).first
     equation.focus()
     hint, said = page.locator(".tf-hint"), []

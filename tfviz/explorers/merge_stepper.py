@@ -46,8 +46,8 @@ class MergeStepper(Explorer):
     def heights(self) -> dict[int, float]:
         """The text takes a line for so many of its bytes; one that is no letter shows as two."""
         size = sum(1 if byte < 128 else 2 for byte in self.text.encode())
-        rest = {0: 38, 1000: 40, 676: 56, 480: 57, 400: 56, 340: 60}
-        each = (54, 30, 26, 18, 14, 10.5)
+        rest = {0: 47, 1000: 45, 860: 52.5, 676: 58.5, 480: 60, 400: 64.5, 340: 62}
+        each = (54, 30, 30, 26, 18, 14, 10.5)
         return {w: h + 1.8 * (1 + size // n) for (w, h), n in zip(rest.items(), each, strict=True)}
 
     def numbers(self) -> Numbers:

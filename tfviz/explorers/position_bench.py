@@ -59,7 +59,7 @@ class PositionBench(Explorer):
     """
 
     label = "Position encodings side by side"
-    rem = 58, 56.5, 51, 113.5
+    rem = 58, 56.5, 51, 122.5
     narrow = 640
     data = handed(words=WORDS, clocks=CLOCKS, known=["learned", *RULES], hand=Formula(hand))
 
