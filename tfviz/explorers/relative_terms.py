@@ -21,7 +21,7 @@ STARTS = {  # the pair with which a view opens that the reader turns to
     "buckets": {"row": 36, "column": 14},
 }
 # where it is wide, where it is narrow
-HEIGHTS = {"labels": (58, 88), "terms": (59.5, 105), "shift": (43, 69.5), "buckets": (64, 90.5)}
+HEIGHTS = {"labels": (58, 88), "terms": (60.5, 105), "shift": (43, 69.5), "buckets": (64, 90.5)}
 
 PROMPTS = {
     "labels": "Move k, and choose a pair: all with the same label share one learned vector.",

@@ -13,7 +13,7 @@ class WhoHears(Explorer):
     """
 
     label = "Segment recurrence: who hears the past"
-    rem = 44, 43.5, 40, 78.5
+    rem = 47, 43.5, 40, 79.5
     data = handed(segments=SEGMENTS)
 
     read = knob(2, low=1, high=SEGMENTS, label="segments read")
