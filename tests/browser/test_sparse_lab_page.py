@@ -111,7 +111,7 @@ def test_it_is_asked_before_it_is_shown(show: Show, asked: dict[str, str]) -> No
 
 def test_the_layers_play(page: Any, show: Show) -> None:
     page.clock.install()
-    show(SparseLab(layers=1))
+    show(SparseLab(layers=1), moving=True)
     page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 3600)
     page.get_by_role("button", name="play").click()
     page.clock.run_for(2000)
