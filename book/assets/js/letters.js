@@ -36,7 +36,14 @@
     name.textContent = `${spoken(nameOf(letter))}: `;
     hint.replaceChildren(name, meaning);
     hint.hidden = false;
-    const at = letter.getBoundingClientRect();
+    place();
+  }
+
+  /** Put the hint beside its letter; a letter that has left the screen has none. */
+  function place() {
+    if (!shown) return;
+    const at = shown.getBoundingClientRect();
+    hint.hidden = at.bottom < 0 || at.top > window.innerHeight;
     const box = hint.getBoundingClientRect();
     const most = document.documentElement.clientWidth - box.width - 8;
     const below = at.bottom + 8 + box.height < window.innerHeight;
@@ -98,7 +105,7 @@
     if (formula) show(at(event, ".tf-letter") ?? nearest(formula, event.clientX, event.clientY));
     else hide();
   });
-  document.addEventListener("scroll", hide, { passive: true, capture: true });
+  document.addEventListener("scroll", place, { passive: true, capture: true });
 
   // --- by keyboard: an equation takes the focus, its letters are reached with the arrows
   /** @type {NodeListOf<HTMLElement>} */
@@ -119,7 +126,7 @@
       const next = before < 0 && step < 0 ? letters.length - 1 : before + step;
       const letter = letters[Math.max(0, Math.min(letters.length - 1, next))];
       letter.scrollIntoView({ block: "nearest", inline: "nearest" });
-      requestAnimationFrame(() => show(letter));
+      show(letter);
     });
     equation.addEventListener("blur", hide);
   }
