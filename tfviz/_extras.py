@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 
 def need(extra: str, *packages: str) -> None:
-    """Raise ModuleNotFoundError, with the command to install, unless these can be imported.
+    """Say the command to install what cannot be imported. Raises ModuleNotFoundError if some cannot.
 
     extra       the extra of tfviz, in pyproject.toml, that brings them
     packages    names of modules at the top, such as "matplotlib"
