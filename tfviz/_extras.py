@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 
 def need(extra: str, *packages: str) -> None:
-    """Say the command to install what cannot be imported. Raises ModuleNotFoundError if some cannot.
+    """Say the command that installs what is missing. Raises ModuleNotFoundError if anything is.
 
     extra       the extra of tfviz, in pyproject.toml, that brings them
     packages    names of modules at the top, such as "matplotlib"
