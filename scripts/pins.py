@@ -46,7 +46,7 @@ def pinned(text: str, packages: Iterable[Distribution]) -> str:
     for package in sorted(packages, key=lambda one: one.metadata["Name"].lower()):
         name = package.metadata["Name"]
         version = package.version.partition("+")[0]  # torch 2.13.0+cpu is 2.13.0 elsewhere
-        comment = comments.get(normal(name))
+        comment = comments.get(normal(name), "")
         pins.append(f"{name}=={version}" + (f"  #{comment}" if comment else ""))
     return "\n".join([*head, *pins]) + "\n"
 
