@@ -346,6 +346,7 @@ def test_plans_are_found_without_the_mask(name):
 
     def at(L: int) -> Any:
         plan.cache_clear()
+        windows.offsets.cache_clear()
         return lambda: plan(pattern(L), L)
 
     # up to 16k: below, the chunks of a constant size are the largest

@@ -44,11 +44,13 @@ class MergeStepper(Explorer):
         return text
 
     def heights(self) -> dict[int, float]:
-        """The text takes a line for so many of its bytes; one that is no letter shows as two."""
+        """Between those measured for texts of 70 and of 175 bytes; one that is no letter shows as
+        two."""
         size = sum(1 if byte < 128 else 2 for byte in self.text.encode())
-        rest = {0: 47, 1000: 45, 860: 52.5, 676: 58.5, 480: 60, 400: 64.5, 340: 62}
-        each = (54, 30, 30, 26, 18, 14, 10.5)
-        return {w: h + 1.8 * (1 + size // n) for (w, h), n in zip(rest.items(), each, strict=True)}
+        short = {0: 42.25, 1000: 44.75, 860: 47, 676: 61.5, 480: 65.25, 400: 67.5, 340: 69.25}
+        long = 54.5, 58, 63, 75, 81.5, 87.25, 91
+        more = (size - 70) / (175 - 70)
+        return {w: h + more * (h2 - h) for (w, h), h2 in zip(short.items(), long, strict=True)}
 
     def numbers(self) -> Numbers:
         every = learn(self.text, MOST_MERGES)

@@ -59,7 +59,7 @@ class PositionBench(Explorer):
     """
 
     label = "Position encodings side by side"
-    rem = 58, 56.5, 51, 122.5
+    rem = 58, 56.5, 51, 113.5
     narrow = 640
     data = handed(words=WORDS, clocks=CLOCKS, known=["learned", *RULES], hand=Formula(hand))
 
@@ -75,6 +75,11 @@ class PositionBench(Explorer):
     task = knob("text", of=lambda e: list(e.race.get("tasks", {})) or ["text"], label="measured on")
     examples = EXAMPLES
     asks = "Move i, also past the end of the training length, or press on a pair."
+
+    def heights(self) -> dict[int, float]:
+        """On a phone the matrices stand in rows of two."""
+        rows = (len(self.encodings) + 1) // 2
+        return super().heights() | {self.narrow: self.rem[-1] + 9 * (rows - 1)}
 
     def prepare(self, said: Numbers) -> Numbers:
         names = list(said.get("encodings", ("sinusoidal", "learned")))
