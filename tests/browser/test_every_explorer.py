@@ -169,7 +169,6 @@ NOT_YET = {
     "decoding:write",
     "exit_classifiers",
     "exit_early",
-    "exit_ladder",
     "gate_over_text",
     "guaranteed_threshold",
     "image_lens",
