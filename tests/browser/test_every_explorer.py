@@ -180,7 +180,6 @@ NOT_YET = {
     "relative_terms:shift",
     "relative_terms:terms",
     "same_layer",
-    "who_hears",
 }
 
 
