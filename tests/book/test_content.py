@@ -267,6 +267,15 @@ def test_the_drawing_marks_the_changed_part_and_nothing_else(part: str) -> None:
     assert plain == drawn.replace("is-changed", "is-same")  # always the same block
 
 
+def test_a_press_on_a_part_of_the_block_leads_to_its_section() -> None:
+    drawn = cards.block_svg(["mask"], "x", {words: f"#{words}" for words in cards.OWNERS})
+    found = re.findall(r'<a href="#([^"]+)"( tabindex="-1")?>.*?<text[^>]*>([^<]+)</text>', drawn)
+    assert {words for words, _, _ in found} == set(cards.OWNERS)
+    assert all(words == text for words, _, text in found)
+    assert [words for words, skipped, _ in found if not skipped] == ["mask"]
+    assert all(catalogue.get(name).built for name in cards.OWNERS.values())
+
+
 def test_the_map_offers_what_is_ready_and_no_more(html: Any) -> None:
     text = html("index.html")
     text = text[text.index('class="tfv-map"') : text.index("</ol></li></ol>")]

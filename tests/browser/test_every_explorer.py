@@ -167,9 +167,7 @@ NOT_YET = {
     "decoding:beam",
     "decoding:token",
     "decoding:write",
-    "exit_classifiers",
     "exit_early",
-    "exit_ladder",
     "gate_over_text",
     "guaranteed_threshold",
     "image_lens",
@@ -182,7 +180,6 @@ NOT_YET = {
     "relative_terms:shift",
     "relative_terms:terms",
     "same_layer",
-    "who_hears",
 }
 
 

@@ -35,7 +35,7 @@ class TrainedHeads(Explorer):
              loses when a head is removed
     """
 
-    uses = ("gpt",)
+    uses = ("parts/gpt",)
     data = handed(model=letter_page.for_page)
     label = "Heads of a trained model: where each of them looks"
     rem = 56, 55.5, 58.5, 108.5
