@@ -167,9 +167,7 @@ NOT_YET = {
     "decoding:beam",
     "decoding:token",
     "decoding:write",
-    "exit_classifiers",
     "exit_early",
-    "exit_ladder",
     "gate_over_text",
     "guaranteed_threshold",
     "image_lens",
@@ -180,7 +178,6 @@ NOT_YET = {
     "relative_terms:labels",
     "relative_terms:shift",
     "relative_terms:terms",
-    "who_hears",
 }
 
 

@@ -78,7 +78,8 @@ class Explorer(anywidget.AnyWidget):
     asks         the sentence above the picture, unless another `prompt` is given; or view -> it
     data         constants that the module reads as `tf.data`, as `handed` gives them: formulas,
                  words, what was stored, never a result
-    uses         files of `parts/` that stand in front of the module: what a few explorers share
+    uses         files of this folder that stand in front of the module: "parts/gpt", which a few
+                 explorers share, or the parts of a large one
     extra        arguments that only `prepare` uses, with their defaults
     examples     arguments to show it with, one set by the name of each view; the tests and the
                  measurements use them
@@ -197,7 +198,7 @@ class Explorer(anywidget.AnyWidget):
         about = json.dumps(declared, **written)  # in order: that of the constructor
         name = json.dumps(cls.module)
         start = f"const tf = tfvizKit({{name: {name}, declared: {about}, data: {{{data}}}}});"
-        files = [*(HERE / "parts" / f"{n}.js" for n in cls.uses), cls.home / f"{cls.module}.js"]
+        files = [*(HERE / f"{n}.js" for n in cls.uses), cls.home / f"{cls.module}.js"]
         script = "\n".join(file.read_text("utf-8") for file in files)
         sheet = cls.home / f"{cls.module}.css"
         return f"{start}\n{script}", sheet.read_text("utf-8") if sheet.exists() else ""

@@ -42,7 +42,7 @@ class Decoding(Explorer):
     stored         beginnings as `tfviz.stored.load("decoding")` has them, which are the default
     """
 
-    uses = ("gpt",)
+    uses = ("parts/gpt",)
     label = "Decoding: from a model's probabilities to text"
     examples = EXAMPLES
     asks = PROMPTS

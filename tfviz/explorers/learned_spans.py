@@ -35,7 +35,7 @@ class LearnedSpans(Explorer):
     time = knob(10, low=0, high=10, label="training")
     run = knob(0, of=[0, 1, 2, 3, 4], label="price of a span")
     seed = knob(0, of=[0, 1, 2], label="seed")
-    asks = "Choose another price. Which layer ends with the longest spans, and is it so with each seed?"
+    asks = "Choose another price and other seeds: which layer ends with the longest spans?"
 
     def numbers(self) -> Numbers:
         """The span of each head of each layer now, the mean of each layer at every time, the loss

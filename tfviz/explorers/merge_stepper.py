@@ -44,12 +44,12 @@ class MergeStepper(Explorer):
         return text
 
     def heights(self) -> dict[int, float]:
-        """Between those measured for texts of 70 and of 175 bytes; one that is no letter shows as
+        """Between those measured for texts of 77 and of 175 bytes; one that is no letter counts as
         two."""
         size = sum(1 if byte < 128 else 2 for byte in self.text.encode())
         short = {0: 42.25, 1000: 44.75, 860: 47, 676: 61.5, 480: 65.25, 400: 67.5, 340: 69.25}
         long = 54.5, 58, 63, 75, 81.5, 87.25, 91
-        more = (size - 70) / (175 - 70)
+        more = (size - 77) / (175 - 77)
         return {w: h + more * (h2 - h) for (w, h), h2 in zip(short.items(), long, strict=True)}
 
     def numbers(self) -> Numbers:

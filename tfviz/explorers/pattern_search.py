@@ -12,7 +12,7 @@ class PatternSearch(Explorer):
     budget best.
     """
 
-    uses = ("patterns",)
+    uses = ("parts/patterns",)
     label = "Pattern search: from a budget of keys and hops to a pattern"
     rem = 58.5, 60.5, 58, 128.5
 

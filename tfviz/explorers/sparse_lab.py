@@ -81,7 +81,17 @@ class SparseLab(Explorer):
     Raises ValueError or TraitError for a value out of range, with the range.
     """
 
-    uses = ("patterns",)
+    uses = (
+        "parts/patterns",
+        "sparse_lab/canvas",
+        "sparse_lab/layers",
+        "sparse_lab/words",
+        "sparse_lab/editor",
+        "sparse_lab/graph",
+        "sparse_lab/card",
+        "sparse_lab/depth",
+        "sparse_lab/cost",
+    )
     label = "Sparse Lab: two attention patterns compared"
 
     left = own(PatternTrait().tag(to_json=_to_json), optional=True)

@@ -17,7 +17,11 @@ from tfviz.explorers.base import Explorer, Knob, Numbers, given, handed, knob, o
 from tfviz.stored import letter_gpt as experiment
 from tfviz.stored import letter_page
 
-TEXTS = ("the value of the expression", "crwth crwth crwth crwth", "the cat sat on the mat")
+TEXTS = (
+    "the value of the expression",
+    "crwth crwth crwth crwth",
+    "the cat sleeps because it purrs",
+)
 LONGEST, MOST_LAYERS, MOST_HEADS = 40, 4, 4
 
 
@@ -35,7 +39,7 @@ class TrainedHeads(Explorer):
              loses when a head is removed
     """
 
-    uses = ("gpt",)
+    uses = ("parts/gpt",)
     data = handed(model=letter_page.for_page)
     label = "Heads of a trained model: where each of them looks"
     rem = 56, 55.5, 58.5, 108.5

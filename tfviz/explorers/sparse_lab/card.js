@@ -1,0 +1,106 @@
+// One pattern: its menu, its picture, the keys of the query, its condition, its controls.
+
+function makeCard(app, side, actions) {
+  const letter = NAME[side];
+  const root = el("div", {
+    role: "group",
+    className: "sl-card",
+    "aria-label": `pattern ${letter}`,
+  });
+  root.dataset.side = side;
+  const head = el(
+    "div",
+    { className: "sl-head" },
+    el("span", { className: "sl-badge", "aria-hidden": "true" }, letter),
+  );
+  const stage = el("div", { className: "sl-stage" });
+  const set = el("p", { className: "sl-set" }),
+    formula = el("p", { className: "sl-formula" });
+  const terms = el("div", { className: "sl-terms" });
+  root.append(head, stage, set, formula, terms);
+
+  const presets = Object.entries(tf.data.presets);
+  const kind = ([title, _]) => (/^[A-Z]/.test(title) ? "From papers" : "Atomic");
+  const options = { Atomic: [], "From papers": [], Other: [["*", "your own"]] };
+  for (const preset of presets) options[kind(preset)].push([preset[0], preset[0]]);
+  const current = () => {
+    const spec = app.get(side);
+    return presets.find(([, p]) => p.name && p.name === spec.name)?.[0] ?? "*";
+  };
+  // two presets of one family: keep the one that was chosen
+  let chosen = null;
+  app.select(`${side}-preset`, {
+    label: `pattern ${letter}`,
+    hidden: true,
+    options,
+    into: head,
+    read: () =>
+      chosen && tf.data.presets[chosen].name === app.get(side).name ? chosen : current(),
+    write: (title) => {
+      if (title === "*") return app.redraw();
+      chosen = title;
+      app.set(side, fit(tf.data.presets[title], app.get("L")));
+    },
+  });
+
+  const matrix = matrixOn(app, stage, {
+    label: `mask of pattern ${letter}`,
+    pick: (i, j, how) => actions.pick(i, j, how, side),
+    hover: (cell) => actions.peek(cell ? cell[0] : null),
+  });
+  const graph = makeGraph(app, stage, letter, actions);
+  const editor = makeEditor(app, side, terms);
+  let said; // what the words below the picture were made for
+  let term = -1; // the part of the formula that lights up with its cells
+  const over = (event) => {
+    const now = Number(event?.target.closest("[data-part]")?.dataset.part ?? -1);
+    if (now === term) return;
+    term = now;
+    app.redraw("term");
+  };
+  for (const type of ["pointerover", "focusin"]) formula.addEventListener(type, over);
+  for (const type of ["pointerleave", "focusout"]) formula.addEventListener(type, () => over());
+
+  return {
+    root,
+    draw({ data, query, token, view, L, spec, changed }) {
+      matrix.canvas.hidden = view !== "matrix";
+      graph.canvas.hidden = view !== "graph";
+      const keys = data.keysOf(query);
+      const lit = spec.op && spec.op !== "not" && spec.parts[term] && bits(spec.parts[term], L);
+      if (view === "matrix")
+        matrix.draw({ rows: L, bits: data.mask, row: query, column: token, lit });
+      else graph.draw(data, query, token);
+      const words = `query ${query} attends ${spoken(keys)}; ${keys.length} of ${L}`;
+      const label = `Pattern ${letter}, ${view}, ${L} tokens. ${words}. Arrow keys move the query and the token.`;
+      matrix.label(label);
+      graph.label(label);
+      editor.draw(spec, L);
+      const now = words + JSON.stringify(spec) + app.get("causal");
+      if (said === now) return words;
+      said = now;
+      const shown = runs(keys).map(([a, b]) =>
+        a === b ? `${a}` : b === a + 1 ? `${a}, ${b}` : `${a} … ${b}`,
+      );
+      const list = shown.length > 9 ? [...shown.slice(0, 4), "…", ...shown.slice(-4)] : shown;
+      set.replaceChildren(
+        el("i", {}, "S"),
+        el("sub", { className: "sl-i" }, String(query)),
+        " = {",
+        el("span", { className: "sl-j" }, list.join(", ")),
+        "}",
+        el("small", {}, ` ${keys.length} of ${L} keys`),
+      );
+      const limit = app.get("causal") ? `(${formulaText(spec)}) and i ≥ j` : formulaText(spec);
+      formula.replaceChildren(
+        el(
+          "span",
+          { className: "sl-when" },
+          /[≤≥=<>]/.test(limit) ? "j is in it if " : "the rule: ",
+        ),
+        ...termsOf(spec, limit, query),
+      );
+      return words;
+    },
+  };
+}
