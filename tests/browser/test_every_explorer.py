@@ -167,7 +167,6 @@ NOT_YET = {
     "decoding:beam",
     "decoding:token",
     "decoding:write",
-    "exit_early",
     "gate_over_text",
     "guaranteed_threshold",
     "image_lens",
