@@ -171,7 +171,6 @@ NOT_YET = {
     "guaranteed_threshold",
     "image_lens",
     "lambda_mixer",
-    "memory_strip",
     "pattern_search",
     "relative_terms:buckets",
     "relative_terms:labels",
