@@ -167,8 +167,6 @@ NOT_YET = {
     "decoding:beam",
     "decoding:token",
     "decoding:write",
-    "exit_classifiers",
-    "exit_early",
     "gate_over_text",
     "guaranteed_threshold",
     "image_lens",

@@ -44,6 +44,7 @@ export default tf.explorer({
       app.knob(key, { format: (x) => tf.fixed(x, 1) });
     app.knob("head", { format: (x) => `${x}: m = 1/${2 ** x}` });
     app.knob("length");
+    app.knob("beside");
     const question = app.ask({
       name: "floor",
       question:
@@ -59,8 +60,9 @@ export default tf.explorer({
 
     return (state, numbers) => {
       const bold = (m) => m < 2;
+      const names = state.beside ? NAMES : NAMES.slice(0, 2);
       const lines = (all, low, high) =>
-        all.map((ys, m) => ({
+        all.slice(0, names.length).map((ys, m) => ({
           line: within(ys, low, high),
           name: NAMES[m],
           colour: COLOURS[m],
@@ -85,7 +87,7 @@ export default tf.explorer({
       const x = { from: 0, to: state.length - 1, label: "distance r", whole: true };
       scores.show({
         title: "score by distance: drag the dots up and down",
-        label: `Scores ${at} places back: ${NAMES.map((name, m) => `${name} ${tf.fixed(numbers.scores[m][at])}`).join(", ")}`,
+        label: `Scores ${at} places back: ${names.map((name, m) => `${name} ${tf.fixed(numbers.scores[m][at])}`).join(", ")}`,
         x,
         y: { from: -6, to: 10 },
         marks: [
@@ -120,7 +122,7 @@ export default tf.explorer({
         : numbers.weights;
       weights.show({
         title: "weight by distance (log): the softmax of it",
-        label: `Weights ${at} places back: ${NAMES.map((name, m) => (m || !question.open ? `${name} ${tf.fixed(numbers.weights[m][at], 4)}` : "")).join(" ")}`,
+        label: `Weights ${at} places back: ${names.map((name, m) => (m || !question.open ? `${name} ${tf.fixed(numbers.weights[m][at], 4)}` : "")).join(" ")}`,
         x,
         y: { log: true, from: 1e-5, to: 1 },
         marks: [{ rule: { x: near + 0.5 }, dash: "2 4" }, ...lines(shownWeights, 1e-5, 1)],
@@ -137,11 +139,12 @@ export default tf.explorer({
         rowHeads: tf.range(HEADS, (m) => (m % 2 ? `1/${2 ** (m + 1)}` : "")),
       });
       const share = (m) => (question.open && m === 0 ? "?" : tf.percent(numbers.far[m], 1));
-      app.read(Object.fromEntries(NAMES.map((name, m) => [`${name}, beyond ${near}`, share(m)])));
+      app.read(Object.fromEntries(names.map((name, m) => [`${name}, beyond ${near}`, share(m)])));
       const most = state.content > 0 ? "" : " DA hears no difference between keys.";
       const da = question.open ? "" : `, DA ${share(0)}`;
+      const rotary = state.beside ? `, rotary ${share(4)}` : "";
       app.say(
-        `Content ${tf.fixed(state.content, 1)}: ALiBi's head ${state.head} leaves ${share(1)} of the weight beyond distance ${near}, rotary ${share(4)}${da}.${most}`,
+        `Content ${tf.fixed(state.content, 1)}: ALiBi's head ${state.head} leaves ${share(1)} of the weight beyond distance ${near}${rotary}${da}.${most}`,
       );
     };
   },

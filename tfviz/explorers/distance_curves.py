@@ -23,7 +23,7 @@ class DistanceCurves(Explorer):
     """
 
     label = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
-    rem = 55, 53.5, 57, 110
+    rem = 54.5, 55, 53.5, 52.5, 106
     data = handed(
         names=NAMES,
         ramp=Formula(ramp),
@@ -41,8 +41,9 @@ class DistanceCurves(Explorer):
     alpha = knob(-1.0, low=-2.0, high=2.0, step=0.1, label="DA's preference", letter="α")
     beta = knob(-4.0, low=-8.0, high=2.0, step=0.5, label="DA's bend", letter="β")
     head = knob(3, low=1, high=HEADS, label="ALiBi's head")
-    length = knob(64, of=[16, 32, 64, 128], label="keys", letter="L")
-    asks = "Drag the two dots. Then bring the content down to 0, and below."
+    length = knob(64, of=[16, 32, 64, 128, 256, 512], label="keys", letter="L")
+    beside = knob(False, label="also Transformer-XL, T5 and rotary")
+    asks = "Drag the two dots. Then take more keys: whose far share grows?"
 
     def numbers(self) -> Numbers:
         """Scores and weights by distance, and the weight of all keys farther than 8, by way."""
