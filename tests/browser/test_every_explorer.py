@@ -171,14 +171,12 @@ NOT_YET = {
     "guaranteed_threshold",
     "image_lens",
     "lambda_mixer",
-    "learned_spans",
     "memory_strip",
     "pattern_search",
     "relative_terms:buckets",
     "relative_terms:labels",
     "relative_terms:shift",
     "relative_terms:terms",
-    "same_layer",
 }
 
 
