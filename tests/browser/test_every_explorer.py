@@ -170,14 +170,12 @@ NOT_YET = {
     "gate_over_text",
     "image_lens",
     "lambda_mixer",
-    "learned_spans",
     "memory_strip",
     "pattern_search",
     "relative_terms:buckets",
     "relative_terms:labels",
     "relative_terms:shift",
     "relative_terms:terms",
-    "same_layer",
 }
 
 
