@@ -48,14 +48,14 @@ export default tf.explorer({
     const question = app.ask({
       name: "floor",
       question:
-        "DA's curve is nearly 0 beyond distance 8, so those 55 keys score nearly 0. Which share of the weight do they keep together?",
+        "DA's curve is nearly 0 beyond distance 8, so the 55 keys there score nearly 0. What share of the weight do they keep in total?",
       number: {},
       unit: "%",
       near: 6,
       truth: (numbers) => 100 * numbers.far[0],
       then: { content: 4, alpha: -1, beta: -4, length: 64 },
       because:
-        "A score of 0 is not a weight of 0: each of them counts as e⁰ = 1, and they are many.",
+        "A score of 0 is not a weight of 0: each of them counts as e⁰ = 1, and there are many.",
     });
 
     return (state, numbers) => {
@@ -121,7 +121,7 @@ export default tf.explorer({
         ? numbers.weights.map((w, m) => (m ? w : []))
         : numbers.weights;
       weights.show({
-        title: "weight by distance (log): the softmax of it",
+        title: "weight by distance (log): softmax of the scores",
         label: `Weights ${at} places back: ${names.map((name, m) => (m || !question.open ? `${name} ${tf.fixed(numbers.weights[m][at], 4)}` : "")).join(" ")}`,
         x,
         y: { log: true, from: 1e-5, to: 1 },
@@ -129,7 +129,7 @@ export default tf.explorer({
       });
       const columns = Math.min(state.length, 24);
       heads.show({
-        title: "ALiBi's heads: the weight of a key, ÷ that of the nearest",
+        title: "ALiBi's heads: weight of a key ÷ weight of the nearest",
         label: `Head ${state.head} of ${HEADS}, slope 1/${2 ** state.head}; arrow keys choose the head`,
         rows: HEADS,
         columns,
@@ -140,7 +140,7 @@ export default tf.explorer({
       });
       const share = (m) => (question.open && m === 0 ? "?" : tf.percent(numbers.far[m], 1));
       app.read(Object.fromEntries(names.map((name, m) => [`${name}, beyond ${near}`, share(m)])));
-      const most = state.content > 0 ? "" : " DA hears no difference between keys.";
+      const most = state.content > 0 ? "" : " DA cannot tell the keys apart.";
       const da = question.open ? "" : `, DA ${share(0)}`;
       const rotary = state.beside ? `, rotary ${share(4)}` : "";
       app.say(
