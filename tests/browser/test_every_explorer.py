@@ -173,10 +173,6 @@ NOT_YET = {
     "lambda_mixer",
     "memory_strip",
     "pattern_search",
-    "relative_terms:buckets",
-    "relative_terms:labels",
-    "relative_terms:shift",
-    "relative_terms:terms",
 }
 
 
