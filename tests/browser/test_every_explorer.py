@@ -168,10 +168,8 @@ NOT_YET = {
     "decoding:token",
     "decoding:write",
     "gate_over_text",
-    "guaranteed_threshold",
     "image_lens",
     "lambda_mixer",
-    "memory_strip",
     "pattern_search",
 }
 
