@@ -167,7 +167,6 @@ NOT_YET = {
     "decoding:beam",
     "decoding:token",
     "decoding:write",
-    "gate_over_text",
     "image_lens",
     "lambda_mixer",
     "memory_strip",

@@ -46,7 +46,9 @@ class GuaranteedThreshold(Explorer):
     epsilon = knob(0.1, of=[0.01, 0.05, 0.1, 0.2, 0.5], label="chance to fail", letter="ε")
     test = knob("exact", of=list(TESTS), label="p-value")
     draw = knob(0, low=0, high=DRAWS - 1, label="draw")
-    asks = "Press play: the tests go from the strictest threshold down and stop at the first failure."
+    asks = (
+        "Press play: the tests go from the strictest threshold down and stop at the first failure."
+    )
 
     def numbers(self) -> Numbers:
         """This draw's risks and p-values, how many thresholds are safe by it, how often each number
