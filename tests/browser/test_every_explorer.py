@@ -169,12 +169,7 @@ NOT_YET = {
     "decoding:write",
     "image_lens",
     "lambda_mixer",
-    "memory_strip",
     "pattern_search",
-    "relative_terms:buckets",
-    "relative_terms:labels",
-    "relative_terms:shift",
-    "relative_terms:terms",
 }
 
 
