@@ -167,7 +167,6 @@ NOT_YET = {
     "decoding:beam",
     "decoding:token",
     "decoding:write",
-    "gate_over_text",
     "lambda_mixer",
     "pattern_search",
 }
