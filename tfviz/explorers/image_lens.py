@@ -8,6 +8,8 @@ SIDE = 8
 L = SIDE * SIDE
 ONE, TWO = P.image_1d.domains, P.image_2d.domains
 
+EXAMPLES: dict[str, Numbers] = {"": {}, "next": {"place": 19, "in_order": True}}
+
 
 class ImageLens(Explorer):
     """An image of 8 × 8 pixels, and the memory of one of them in both ways.
@@ -27,7 +29,7 @@ class ImageLens(Explorer):
     h_m = knob(TWO["h_m"], first=1, high=SIDE, label="2-D: rows above")
     w_m = knob(TWO["w_m"], first=1, high=SIDE, label="2-D: columns beside")
     in_order = knob(False, label="2-D matrix in the order of making")
-    examples = {"": {}, "next": {"place": 19, "in_order": True}}
+    examples = EXAMPLES
     asks = "Press on a pixel, drag a dot, or play the order in which the blocks make the image."
 
     def numbers(self) -> Numbers:
