@@ -166,14 +166,8 @@ NOT_YET = {
     "decoding:beam",
     "decoding:token",
     "decoding:write",
-    "gate_over_text",
-    "image_lens",
     "lambda_mixer",
     "pattern_search",
-    "relative_terms:buckets",
-    "relative_terms:labels",
-    "relative_terms:shift",
-    "relative_terms:terms",
 }
 
 
