@@ -168,7 +168,6 @@ NOT_YET = {
     "decoding:token",
     "decoding:write",
     "image_lens",
-    "lambda_mixer",
     "pattern_search",
 }
 
