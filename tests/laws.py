@@ -26,7 +26,7 @@ from torch import Generator, Tensor, nn
 
 from tfviz import attention
 from tfviz import patterns as P
-from tfviz.cores import Core, Where
+from tfviz.cores import Core, Where, implied_map
 from tfviz.longer_context.transformer_xl_recurrence import next_token_in_segments, resumed, saved
 from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.models.blocks import MultiHeadAttention
@@ -224,11 +224,27 @@ def definition_is_efficient_with_gradients(case: Case) -> None:
         for asked in (False, True):
             out, mine = core(*leaves, Where(pattern, need_weights=asked))
             close(out, expected)
-            if asked and not case.finds_pairs:
+            if asked:
                 close(mine, A)
             got = torch.autograd.grad((out * aim).sum(), learnt, allow_unused=True)
             for g, w in zip(got, wanted, strict=True):
                 close(torch.zeros(()) if g is None else g, torch.zeros(()) if w is None else w)
+
+
+@torch.no_grad()
+def its_map_is_what_it_applies(case: Case) -> None:
+    """The matrix that probing finds gives the output, also in float32, and is A where A is asked
+    for."""
+    for dtype, atol in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
+        core, queries = case.core(dtype), 0
+        for pattern in case.patterns:
+            X = case.qkv(dtype=dtype)
+            A = implied_map(core, *X, Where(pattern))
+            torch.testing.assert_close(A @ X[2], core(*X, Where(pattern))[0], atol=atol, rtol=atol)
+            asked = core(*X, Where(pattern, need_weights=True))[1]
+            torch.testing.assert_close(asked, A, atol=atol, rtol=atol)
+            queries += B * H * case.length
+        assert queries >= 100
 
 
 def rows_are_shares_of_what_is_allowed(case: Case) -> None:
@@ -650,6 +666,7 @@ def it_wants_a_whole_text(case: Case) -> None:
 
 LAWS: tuple[Callable[[Case], None], ...] = (
     definition_is_efficient_with_gradients,
+    its_map_is_what_it_applies,
     rows_are_shares_of_what_is_allowed,
     the_future_changes_no_bit,
     in_parts_as_at_once,
@@ -677,9 +694,8 @@ COMMON: tuple[Callable[[Way], None], ...] = (
 
 FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "finds_pairs": (
-        "it finds the pairs in a whole text by itself: no map, no padding, no cache, no window",
+        "it finds the pairs in a whole text by itself: no padding, no cache, no window",
         (
-            "rows_are_shares_of_what_is_allowed",
             "in_parts_as_at_once",
             "padding_is_not_there",
             "a_window_over_everything_is_no_window",

@@ -326,6 +326,7 @@ WRONG: list[tuple[Callable[[Case], None], Callable[[], Core], float]] = [
     (laws.definition_is_efficient_with_gradients, lambda: no_scale, 2),
     (laws.definition_is_efficient_with_gradients, lambda: detached, 2),
     (laws.definition_is_efficient_with_gradients, lambda: other_when_asked, 2),
+    (laws.its_map_is_what_it_applies, lambda: other_when_asked, 2),
     (laws.rows_are_shares_of_what_is_allowed, lambda: other_when_asked, 2),
     (laws.rows_are_shares_of_what_is_allowed, lambda: even_without_keys, 2),
     (laws.the_future_changes_no_bit, lambda: without_a_mask, 2),

@@ -5,6 +5,7 @@ What most people call stands at the door, and nothing is imported before it is u
     attention, sparse_attention    attention by its definition, and at the cost of a pattern's pairs
     patterns                       who may attend to whom: strided(8) | global_tokens(2)
     GPT, BERT, EncoderDecoder      small models that take every mechanism: GPT(…, core=Rope)
+    implied_map                    the L × L matrix that any core applies, also one that forms none
     plots, explorers               pictures of all of it, still and live
 
 Behind it are the rooms. The parts hold the mechanisms of the surveys, one module each: `basics`,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         position,
         sparse,
     )
+    from tfviz.cores import implied_map
     from tfviz.dense_attention import attention
     from tfviz.models.bert import BERT
     from tfviz.models.blocks import MultiHeadAttention

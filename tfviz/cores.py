@@ -5,7 +5,8 @@
 Every mechanism that changes how queries find values is a core, and any model takes it:
 `GPT(…, core=Rope)` makes one for each attention, by `build`. A function is a core; a core that
 learns something is an nn.Module. Who may attend to whom is not its own: `where` brings the
-pattern. `Dense` is attention as it is defined; position encodings are made from it.
+pattern. `Dense` is attention as it is defined; position encodings are made from it. `implied_map`
+finds the matrix that a core applies, also where the core never forms it.
 
 >>> import torch
 >>> Q = torch.ones(1, 2, 3, 4)
@@ -20,7 +21,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -262,6 +263,90 @@ def positions(
     _arguments.integer("Lk", Lk, Lq)
     j = torch.arange(Lk, device=device)
     return j[Lk - Lq :, None], j
+
+
+def identity(V: Float[Tensor, "b h L dv"]) -> Float[Tensor, "b h L L"]:
+    """Values that make the output of attention its weights: A I = A."""
+    L = V.shape[2]
+    return torch.eye(L, dtype=V.dtype, device=V.device).expand(*V.shape[:2], L, L)
+
+
+def implied_map(
+    core: Core, Q: Tensor, K: Tensor, V: Tensor, where: Where = Where()
+) -> Float[Tensor, "b h Lq Lk"]:
+    """The L × L matrix A with A V = out that a core applies, also one that never forms it.
+
+    Column j of A is what the core answers if value j is 1 and all others are 0. It is asked for as
+    many columns at a time as V has numbers, in evaluation mode, and nothing that it keeps or hands
+    up is changed.
+
+    >>> X = torch.ones(1, 1, 3, 2)
+    >>> implied_map(Dense(), X, X, X, Where(CAUSAL))[0, 0, 1]
+    tensor([0.5000, 0.5000, 0.0000])
+
+    Raises TypeError for what is no core, and ValueError for queries after kept keys and for a core
+    that applies no such matrix: it adds something to A V, looks at V before it decides, mixes the
+    values of several heads, or is random.
+    """
+    if not callable(core) or isinstance(core, type):
+        raise TypeError(
+            f"core = {core!r} is no core that is made; give one: implied_map(Dense(), Q, K, V)"
+        )
+    for name, X in (("Q", Q), ("K", K), ("V", V)):
+        if _arguments.tensor(name, X, "(b, h, L, d_head)").dim() != 4:
+            raise ValueError(f"{name} has shape {tuple(X.shape)}; give (b, h, L, d_head)")
+    if where.state is not None:
+        raise ValueError(
+            "where.state holds kept keys, and their values cannot be replaced; give the queries, "
+            "keys and values of the whole text, and no state"
+        )
+    where = replace(where, keep=None, need_weights=False)
+    dv, one = V.shape[-1], identity(V)
+    with _undisturbed(core):
+        offset = core(Q, K, torch.zeros_like(V), where)[0]
+        columns = [
+            core(Q, K, nn.functional.pad(part, (0, dv - part.shape[-1])), where)[0][
+                ..., : part.shape[-1]
+            ]
+            for part in one.split(dv, -1)
+        ]
+        out = core(Q, K, V, where)[0]
+    name = type(core).__name__ if isinstance(core, nn.Module) else repr(core)
+    if not offset.isfinite().all():
+        raise ValueError(
+            f"{name} answers NaN or infinity where all values are 0; look at Q, K and its weights"
+        )
+    if offset.any():
+        raise ValueError(
+            f"{name} answers {offset.abs().max():.3g} where all values are 0, so it is not linear "
+            "in V and no matrix A gives A V; take off what it adds, or ask it for its weights"
+        )
+    A = torch.cat(columns, -1)
+    values = V.repeat_interleave(A.shape[1] // V.shape[1], 1)
+    scale = (A.abs() @ values.abs()).detach().amax().clamp(min=1)
+    error = ((A @ values - out).detach().abs().amax() / scale).item()
+    if not error <= torch.finfo(V.dtype).eps ** (2 / 3):
+        raise ValueError(
+            f"A V differs from the output of {name} by {error:.1e} of its size, so it is not "
+            "linear in V head by head: its answer depends on V in another way, mixes the values of "
+            "heads, or is random; fix what V or chance decides, and probe again"
+        )
+    return A
+
+
+@contextmanager
+def _undisturbed(core: Core) -> Iterator[None]:
+    """While this lasts, a module is in evaluation mode, and what it hands up reaches nobody."""
+    modes = {m: m.training for m in core.modules()} if isinstance(core, nn.Module) else {}
+    below = _BELOW.set(dict(_BELOW.get() or {}))
+    try:
+        for module in modes:
+            module.training = False
+        yield
+    finally:
+        _BELOW.reset(below)
+        for module, training in modes.items():
+            module.training = training
 
 
 class Dense(nn.Module):

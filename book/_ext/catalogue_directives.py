@@ -16,7 +16,7 @@ import html
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,28 +120,51 @@ _BOXES = {  # part: (x, y, width, height, label)
     "keys_values": (60, 184, 86, 20, "keys, values"),
     "memory": (-12, 184, 50, 20, "memory"),
     "position": (60, 220, 140, 18, "position"),
-    "tokens": (60, 243, 140, 18, "tokens"),
+    "tokens": (60, 245, 140, 18, "tokens"),
+}
+OWNERS = {  # words of a box: the mechanism whose section explains that part
+    "loss": "lm_objectives",
+    "read out": "decoding_strategies",
+    "MLP": "pointwise_mlp",
+    "add, normalise": "residual_connection",
+    "heads": "multi_head_attention",
+    "scores": "scaled_dot_product_attention",
+    "mask": "causal_masking",
+    "keys, values": "soft_dictionary",
+    "queries": "soft_dictionary",
+    "memory": "transformer_xl_recurrence",
+    "position": "sinusoidal_pe",
+    "tokens": "token_embedding",
 }
 
 
-def block_svg(changes: Sequence[str], label: str) -> str:
-    """The Transformer block with the changed parts marked by colour, weight and bold type."""
+def block_svg(changes: Sequence[str], label: str, links: Mapping[str, str] | None = None) -> str:
+    """The Transformer block with the changed parts marked by colour, weight and bold type.
+
+    links    words of a box: where a press on it leads; Tab stops at the changed parts alone, for
+             the others are as near in the contents
+    """
+    links = links or {}
 
     def mark(part: str) -> str:
         return "is-changed" if part in changes else "is-same"
 
     def box(x: float, y: float, w: float, h: float, text: str, css: str) -> str:
-        return (
+        drawn = (
             f'<g class="{css}"><rect x="{x}" y="{y}" width="{w}" height="{h}" rx="3"/>'
             f'<text x="{x + w / 2}" y="{y + h / 2 + 4}">{text}</text></g>'
         )
+        if text not in links:
+            return drawn
+        stop = "" if css == "is-changed" else ' tabindex="-1"'
+        return f'<a href="{html.escape(links[text])}"{stop}>{drawn}</a>'
 
     frame = mark("whole")
     parts = [
         f'<rect class="tfv-frame {frame}" x="46" y="46" width="168" height="166" rx="9"/>',
         f'<g class="{mark("depth")}"><path d="M219 50h5v158h-5"/>'
         '<text x="237" y="133">× N</text></g>',
-        '<path class="tfv-wire" d="M130 243v-6M130 220v-16M130 184v-5M130 159v-5M130 134v-6'
+        '<path class="tfv-wire" d="M130 245v-8M130 220v-16M130 184v-5M130 159v-5M130 134v-6'
         'M130 108v-4M130 84v-6M130 58v-12M93 46v-12M167 46v-12"/>',
         f'<path class="tfv-wire {mark("memory")}" d="M38 194h22"/>',
         f'<g class="{mark("norm_residual")}"><path d="M130 216h78v-98h-8M208 118v-50h-8"/></g>',
@@ -156,7 +179,7 @@ def block_svg(changes: Sequence[str], label: str) -> str:
             )
         parts.append(box(x, y, w, h, text, mark(name)))
     return (
-        '<svg class="tfv-block" viewBox="-14 10 264 254" role="img"'
+        f'<svg class="tfv-block" viewBox="-14 10 264 256" role="{"group" if links else "img"}"'
         f' aria-label="{html.escape(label)}">'
         f"{''.join(parts)}</svg>"
     )
@@ -198,13 +221,23 @@ class MechanismCard(Directive):
         words = f"Changes {changes_in_words(row)}"
         drawing = el(
             "figure",
-            svg(block_svg(row.changes, f"A Transformer block. {words}.")),
+            svg(block_svg(row.changes, f"A Transformer block. {words}.", self._owners(row))),
             el("figcaption", words),
         )
         text = el("div", el("p", row.idea, class_="tfv-idea"), el("dl", *facts), class_="tfv-facts")
         return [
             el("aside", text, drawing, class_="tfv-card", aria_label=f"{row.name}, at a glance")
         ]
+
+    def _owners(self, row: Mechanism) -> dict[str, str]:
+        """Where the parts of the block are explained, seen from this page; not the row itself."""
+        links = {}
+        for words, name in OWNERS.items():
+            owner = catalogue.get(name)
+            if name != row.id and owner.built and self.has_page(owner.document):
+                page = self.env.app.builder.get_relative_uri(self.env.docname, owner.document)
+                links[words] = f"{page}#{nodes.make_id(name)}"
+        return links
 
     def _also(self, row: Mechanism) -> list[nodes.Node]:
         return [nodes.Text("; see also "), *self.cite(row.also)] if row.also else []

@@ -267,6 +267,15 @@ def test_the_drawing_marks_the_changed_part_and_nothing_else(part: str) -> None:
     assert plain == drawn.replace("is-changed", "is-same")  # always the same block
 
 
+def test_a_press_on_a_part_of_the_block_leads_to_its_section() -> None:
+    drawn = cards.block_svg(["mask"], "x", {words: f"#{words}" for words in cards.OWNERS})
+    found = re.findall(r'<a href="#([^"]+)"( tabindex="-1")?>.*?<text[^>]*>([^<]+)</text>', drawn)
+    assert {words for words, _, _ in found} == set(cards.OWNERS)
+    assert all(words == text for words, _, text in found)
+    assert [words for words, skipped, _ in found if not skipped] == ["mask"]
+    assert all(catalogue.get(name).built for name in cards.OWNERS.values())
+
+
 def test_the_map_offers_what_is_ready_and_no_more(html: Any) -> None:
     text = html("index.html")
     text = text[text.index('class="tfv-map"') : text.index("</ol></li></ol>")]
@@ -427,3 +436,18 @@ def test_a_filter_dims_the_tree(atlas: Any) -> None:
     atlas.locator(".tfv-atlas-filter [name=part]").select_option("heads")
     out = set(atlas.locator(".tfv-mark.is-out").evaluate_all("m => m.map(x => x.dataset.id)"))
     assert out == {row.id for row in catalogue.MECHANISMS if row.part != "heads"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "scrolls"),
+    [
+        ("8,197 words; 16% of those held out have no number\nafter  before", False),
+        ("kept       12\nrecomputed  3", True),
+        ("tensor([[0., 1.],\n        [1., 0.]])", True),
+        ("one line  of two columns", False),
+    ],
+)
+def test_columns_scroll_and_sentences_wrap(printed: str, scrolls: bool) -> None:
+    from book_code import COLUMNS
+
+    assert (len(COLUMNS.findall(printed)) > 1) == scrolls

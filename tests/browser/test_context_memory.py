@@ -5,28 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from browser.explorer_site import answer
 
 from tfviz.explorers import ConveyorBelt, WhoHears
 
 
-def test_how_far_back_is_said_first(show: Any) -> None:
+def test_the_first_word_that_is_heard_is_shown_first(show: Any) -> None:
     page = show(WhoHears())
-    page.get_by_label("Segments of 8, a memory of 4").fill("12")
-    page.get_by_role("button", name="answer").click()
-    page.get_by_text("it is: 20").wait_for()
-    page.get_by_text("20 tokens").first.wait_for()
+    assert "token 21" not in page.locator(".tfx").inner_text()
+    answer(page, *["ArrowLeft"] * 9)  # 28, where N · m would reach
+    page.get_by_text("you said: token 28; it is: token 21.").wait_for()
+    page.locator(".tfx-readout", has_text="so far back").get_by_text("19 tokens").wait_for()
     page.locator('[data-key="m"]').press("Home")
     page.get_by_text("within its own segment only").wait_for()
 
 
 def test_a_message_goes_on_while_segments_are_read(show: Any) -> None:
     page = show(WhoHears())
-    page.get_by_role("button", name="just show me").click()
     page.locator('input[data-key="read"]').press("Home")
-    page.get_by_text("Token 10: not read yet").wait_for()
+    page.get_by_text("Token 9: not read yet").wait_for()
     for segments, far in ((2, 15), (3, 23), (4, 31), (5, 31)):
         page.locator('input[data-key="read"]').press("ArrowRight")
-        said = f"{segments} segments read. Token 10: heard in layer 3 up to token {far},"
+        said = f"{segments} segments read. Token 9: heard in layer 3 up to token {far},"
         page.get_by_text(said).wait_for()
 
 
@@ -41,7 +41,7 @@ def test_rows_wait_until_a_group_is_full(show: Any) -> None:
 
 
 def test_python_side() -> None:
-    found = WhoHears(read=6).numbers()
+    found = WhoHears(p=10, m=4).numbers()
     assert (found["back"], found["product"]) == (20, 12)
     assert found["heard"] == [10, 15, 23, 31] and found["first"] == [20, 28, 36, 40]
     assert WhoHears(read=1).numbers()["heard"] == [-1] * 4

@@ -163,6 +163,7 @@ CASE = Case(
     WHOLE,
     length=11,  # the rows of five tokens and their spans
     but={
+        "rows_are_shares_of_what_is_allowed": "a token reads spans, whose columns come later",
         "the_future_changes_no_bit": "a token reads spans of earlier ones, whose rows come later",
         "it_grows_no_faster_than_it_says": "no tree has 1024 rows",
     },

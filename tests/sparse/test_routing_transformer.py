@@ -231,6 +231,7 @@ CASE = Case(
         )
     },
     but={
+        "rows_are_shares_of_what_is_allowed": "whom no centroid takes gets 0",
         "the_future_changes_no_bit": "whom a centroid takes depends on later tokens",
         "any_real_type": ROUNDING,
         "half_precision_is_near": ROUNDING,

@@ -181,6 +181,7 @@ CASE = Case(
     WHOLE,
     sized=with_edges,
     grows=1.1,
+    but={"rows_are_shares_of_what_is_allowed": "a token without an edge gets 0"},
     functions={
         "edges": Function(
             partial(sac.edge_attention, edges=SOME),

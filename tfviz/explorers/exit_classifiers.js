@@ -1,6 +1,7 @@
 // The oracle's exits, worked out here from stored log likelihoods as in the library; q is stored.
+// Above, a column a letter and a row an exit; below, one letter that is solved and the one after it.
 const { scores, q, text, price: learned, prices } = tf.data;
-const [N, L, ACROSS] = [scores.LL.length, text.length, 24];
+const [N, L] = [scores.LL.length, text.length];
 const smoothed = tf.keep((score, sigma) =>
   scores[score].map((row) =>
     sigma === 0
@@ -46,96 +47,120 @@ export default tf.explorer({
     let from = 0;
     const pick = (_, j) => app.set({ token: from + j });
     const matrix = app.matrix({ axes: ["exit", "t"], pick });
-    const both = app.split("1fr 1fr");
-    const one = app.plane({ height: () => 220, into: both });
-    const mean = app.plane({ height: () => 220, into: both });
-    app.formula("oracle: argmax over n of  {score:s_tⁿ} − {price:λ} n");
+    const below = app.split("1.9fr 1fr");
+    const pair = app.split("1fr 1fr", { into: below, keep: 2 });
+    const [before, one] = [pair, pair].map((into) => app.plane({ height: () => 210, into }));
+    const mean = app.plane({ height: () => 210, into: below });
+    app.formula("the oracle takes the exit n with the largest  {score:s_tⁿ} − {price:λ n}");
     app.motion("token", { every: 400 });
     app.knobsOf("price", "sigma", "score");
     app.knob("shows", { as: "select" });
+    const start = { token: 22, price: 0.1, sigma: 0, score: "LL", shows: "oracle" };
+    const [solved, next] = [start.token - 1, start.token].map((t) => tf.letter(text[t]));
+    const paid = exits(start.score, start.sigma, start.price)[start.token - 1];
+    const [third, fourth] = scores.LL.slice(2).map((row) => row[start.token]);
+    const gain = fourth - third;
+    let floor = -3; // where the answer is dragged along
     const question = app.ask({
-      name: "free",
-      question:
-        "Blocks cost nothing (λ = 0), and each letter takes the exit that gives it the highest log likelihood. How many of the 48 letters take the last, fourth exit?",
-      number: {},
-      unit: "letters",
-      near: 4,
-      truth: (numbers) => numbers.exits.filter((e) => e === N).length,
-      then: { price: 0, sigma: 0, score: "LL", shows: "oracle" },
-      because:
-        "The deepest exit is best on the mean, and often not for one letter: an oracle that sees the answer picks luck, too.",
+      name: "next-letter",
+      question: `An exit is worth s, its log probability of the right letter (grey), less λ = ${start.price} a block (violet). For “${solved}”, exit ${paid} is worth most. For the next letter, “${next}”, only s is drawn: which exit does the oracle take?`,
+      about: one,
+      ghost: {
+        first: 1,
+        at: (exit) => [exit, floor],
+        to: (exit) => tf.clamp(Math.round(exit), 1, N),
+        draw: (exit) => ({ rule: { x: exit }, colour: "ink", dash: "4 4" }),
+        label: `the oracle's exit for ${next}`,
+      },
+      format: (exit) => `exit ${exit}`,
+      hides: ["asked"],
+      truth: (numbers) => numbers.exits[start.token],
+      then: start,
+      locks: [],
+      because: `Blocks 2 and 3 raise s by more than they cost; block 4 raises it by ${tf.fixed(gain)} and costs ${start.price}.`,
     });
 
     return (state, numbers) => {
-      const { open } = question;
-      from = tf.clamp(state.token - ACROSS / 2, 0, L - ACROSS);
+      // the letters below; while the question is open they stay
+      const t = Math.max(1, question.open ? start.token : state.token);
+      const partOf = (letter) => (letter === start.token ? "asked" : undefined);
+      const across = matrix.phone ? 12 : 24;
+      from = tf.clamp(state.token - across / 2, 0, L - across);
       const now = smoothed(state.score, state.sigma);
       const price = (e) => state.price * (e + 1);
+      const oracle = state.shows === "oracle";
       // a cell's colour: the classifier's q, or the score less its price, from worst to best exit
       const shade = (e, t) => {
-        if (state.shows !== "oracle") return q[state.shows][e][t];
+        if (!oracle) return q[state.shows][e][t];
         const column = tf.range(N, (m) => now[m][t] - price(m));
         const [low, high] = [Math.min(...column), Math.max(...column)];
         return high > low ? (0.85 * (column[e] - low)) / (high - low) : 0.4;
       };
       const row = (i) => N - 1 - i;
-      const own = now.map((scores) => scores[state.token]);
       const sign = tf.letter(text[state.token]);
+      const told = app.hides(partOf(state.token)) ? "?" : `exit ${numbers.exits[state.token]}`;
+      const theirs = oracle ? "" : `, ○ the classifier's (it learned at λ = ${learned}), ◉ both`;
       matrix.show({
-        title: open ? "the letters that come" : "● the oracle's exit, ○ the classifier's, ◉ both",
-        label: `Letter ${state.token}, ${sign}${open ? "" : `: exit ${numbers.exits[state.token]}`}; arrow keys move`,
+        title: `● the oracle's exit of each letter${theirs}; the more colour, the ${oracle ? "better" : "likelier"} the exit`,
+        label: `Letter ${state.token}, ${sign}: ${told}; arrow keys move`,
         rows: N,
-        columns: ACROSS,
+        columns: across,
         most: 1,
-        values: (i, j) => (open ? 0 : shade(row(i), from + j)),
+        values: (i, j) => (app.hides(partOf(from + j)) ? 0 : shade(row(i), from + j)),
         text: (i, j) => {
           const [byOracle, byClassifier] = [numbers.exits, numbers.taken].map(
             (all) => all[from + j] === row(i) + 1,
           );
-          return open
-            ? ""
-            : byOracle && byClassifier
-              ? "◉"
-              : byOracle
-                ? "●"
-                : byClassifier
-                  ? "○"
-                  : "";
+          if (byOracle) return byClassifier ? "◉" : "●";
+          return byClassifier ? "○" : "";
         },
-        rowHeads: tf.range(N, (i) => `${N - i}`),
-        columnHeads: tf.range(ACROSS, (j) => tf.letter(text[from + j])),
+        part: (_, j) => partOf(from + j),
+        rowHeads: tf.range(N, (i) => `exit ${N - i}`),
+        columnHeads: tf.range(across, (j) => tf.letter(text[from + j])),
         at: [N - numbers.exits[state.token], state.token - from],
         frames: [{ column: state.token - from, term: "score" }],
       });
-      one.show({
-        title: `letter ${sign}: its score, and the score less λ n`,
-        label: open ? "Scores of this letter" : `Best: exit ${numbers.exits[state.token]}`,
-        x: { label: "exit", from: 1, to: N, whole: true },
-        y: {},
-        marks: [
-          !open && { line: own, start: 1, colour: "muted", name: "s", term: "score" },
-          !open && {
-            line: own.map((s, e) => s - price(e)),
-            start: 1,
-            name: "s − λ n",
-            bold: true,
-            colour: "attention",
-            dots: true,
-            term: "price",
-          },
-        ],
-      });
+      for (const [plane, letter] of [
+        [before, t - 1],
+        [one, t],
+      ]) {
+        const scores = now.map((row) => row[letter]);
+        const worth = scores.map((s, e) => s - price(e));
+        const [low, high] = [Math.min(...worth), Math.max(...scores)];
+        const part = partOf(letter);
+        const best = numbers.exits[letter];
+        const name = `“${tf.letter(text[letter])}”`;
+        if (plane === one) floor = low - 0.18 * (high - low);
+        plane.show({
+          title: app.hides(part) ? `${name}: which exit?` : `${name}: exit ${best}`,
+          label: app.hides(part) ? `Scores of ${name}` : `${name}: exit ${best} is worth most`,
+          x: { label: "exit", from: 0.8, to: N, ticks: [1, 2, 3, 4] },
+          y: { from: low - 0.4 * (high - low), to: high + 0.1 * (high - low) },
+          marks: [
+            { line: scores, start: 1, colour: "muted", dots: true, name: "s", term: "score" },
+            {
+              line: worth,
+              start: 1,
+              name: "s − λ n",
+              bold: true,
+              colour: "attention",
+              dots: true,
+              term: "price",
+              part,
+            },
+            { points: [[best, worth[best - 1]]], size: 7, colour: "attention", part },
+          ],
+        });
+      }
       const at = prices.indexOf(state.price);
       mean.show({
-        title: "the oracle's mean exit at each price",
-        label: open
-          ? "Mean exit against the price"
-          : `λ = ${state.price}: ${tf.fixed(numbers.means[at], 2)}`,
+        title: "mean exit of all letters, by price",
+        label: `λ = ${state.price}: ${tf.fixed(numbers.means[at], 2)}`,
         x: { label: "λ", from: 0, to: prices.at(-1) },
-        y: { label: "exit", from: 1, to: N },
+        y: { label: "exit", from: 1, to: N, ticks: [1, 2, 3, 4] },
         marks: [
-          !open && { line: numbers.means, at: prices, colour: "attention", term: "price" },
-          !open && {
+          { line: numbers.means, at: prices, colour: "attention", term: "price" },
+          {
             handle: [state.price, numbers.means[at]],
             knob: "price",
             text: `λ = ${state.price}`,
@@ -143,17 +168,14 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "mean exit": question.tell(tf.fixed(numbers.means[at], 2)),
-        "one exit for all": question.tell(numbers.whole),
-        "○ is where ● is":
-          open || numbers.hit < 0
-            ? "–"
-            : `${numbers.hit} of ${L}; guessing: ${L / N}; it learned from likelihoods, λ = ${learned}`,
+        "the oracle's exit": told,
+        "mean exit": tf.fixed(numbers.means[at], 2),
+        "one exit for all": numbers.whole,
+        "the classifier agrees": numbers.hit < 0 ? "–" : `${numbers.hit} of ${L} letters`,
       });
+      const choice = told === "?" ? "" : `takes ${told} for letter ${state.token}, “${sign}”; it `;
       app.say(
-        open
-          ? `Letter ${state.token} is ${sign}.`
-          : `At λ = ${state.price} the oracle lets ${sign} leave at exit ${numbers.exits[state.token]}; the mean is ${tf.fixed(numbers.means[at], 2)}.`,
+        `At λ = ${state.price} the oracle ${choice}takes exit ${tf.fixed(numbers.means[at], 2)} on average over all ${L} letters.`,
       );
     };
   },

@@ -1,4 +1,4 @@
-"""Where an oracle lets each letter leave, and where three classifiers think it may."""
+"""The exit that an oracle gives each letter, and what three classifiers learned of it."""
 
 from functools import cache
 
@@ -10,17 +10,17 @@ from tfviz.adaptive.depth_classifiers import sequence_oracle, token_oracle
 from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 
 SHOWS = {
-    "oracle": "score of the oracle",
-    "sequence": "q: one exit for the text",
-    "token": "q: each letter, at block 1",
-    "geometric": "q: stop or go on",
+    "oracle": "the oracle's score less λ n",
+    "sequence": "q of one exit for the text",
+    "token": "q of each letter, at block 1",
+    "geometric": "q of stop or go on",
 }
 PRICES = [round(0.01 * n, 2) for n in range(31)]
 
 
 @cache
 def stored_exits() -> Numbers:
-    """Of the stored experiment: LL and q of the letters behind the prompt, seed 0."""
+    """Of the stored experiment: LL and q of the letters after the prompt, seed 0."""
     result = stored.load("exits")
     one, text, prompt = result["early"][0], result["depths"]["aligned"][0], result["prompt"]
     answers = text["text"][prompt + 1 :]
@@ -34,23 +34,26 @@ def taken(kind: str) -> Tensor:
     q = exact(stored_exits()["q"][kind])
     if kind != "geometric":
         return q.argmax(0) + 1
-    there = q.flip(0).cumsum(0).flip(0)  # the chance not to have left before
+    there = q.flip(0).cumsum(0).flip(0)  # the chance that no earlier exit was taken
     return (2 * q > there).long().argmax(0) + 1  # at the top it always is
 
 
 class ExitClassifiers(Explorer):
-    """48 letters, four exits: what an oracle decides, and what classifiers have learned of it."""
+    """48 letters, four exits: what an oracle decides, and what classifiers have learned of it.
+
+    token    the oracle's reckoning is shown for this letter and the one before it
+    """
 
     label = "Exits: the oracle and three classifiers"
-    rem = 51.5, 48, 47.5, 100.5
+    rem = 50, 48.5, 48, 49, 106.5
     data = handed(stored_exits, prices=PRICES)
 
-    token = knob(4, low=0, high=47, label="letter", letter="t")
-    price = knob(0.0, of=PRICES, label="price of a block", letter="λ")
+    token = knob(22, low=0, high=47, label="letter", letter="t")
+    price = knob(0.1, of=PRICES, label="price of a block", letter="λ")
     sigma = knob(0.0, of=[0.0, 1.0, 4.0, 16.0, 100.0, 10000.0], label="smoothing", letter="σ")
     score = knob("LL", of={"LL": "log likelihood", "C": "right or wrong"}, label="score")
     shows = knob("oracle", of=SHOWS, label="colours show")
-    asks = "Raise the price λ: which letters still go high up? What did classifiers learn of it?"
+    asks = "Raise the price λ: which letters still use deep exits? What did the classifiers learn?"
 
     def numbers(self) -> Numbers:
         """The oracle's exit of each letter, their mean at each price, the one exit for all; the

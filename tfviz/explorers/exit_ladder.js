@@ -1,9 +1,9 @@
-// What four exits say, letter by letter: stored from real training.
+// What four exits predict, letter by letter: stored from real training. Below, how often each exit is right:
+// the chosen training, and one to compare it with.
 const { depths, text, trained } = tf.data;
 const ACROSS = 16;
 const N = depths.aligned[0].right.length;
-const names = Object.keys(trained);
-const dashes = { "aligned, ω = n": "7 4", mixed: "2 3" };
+const LONE = "last exit alone";
 
 export default tf.explorer({
   numbers(state) {
@@ -20,77 +20,94 @@ export default tf.explorer({
     const pick = (i, j) => app.set({ exit: N - i, letter: from + j });
     const matrix = app.matrix({ axes: ["exit", "t"], pick });
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.35, 210, 260) });
-    app.formula("exit n: softmax of LN({state:h_tⁿ}) Eᵀ — the same {read:E} for all");
+    app.formula("exit n: softmax( LN({state:h_tⁿ}) Eᵀ ), with the same {read:E} for all");
     app.motion("letter", { every: 400 });
     app.knob("exit");
     app.knob("trained", { as: "select" });
     app.knob("seed");
-    const question = app.ask({
+    const accuracy = (name, seed) => depths[name][seed].right.map((share) => 100 * share);
+    const [, second] = accuracy(LONE, 0);
+    app.ask({
       name: "first",
       question:
-        "Only the last of four exits was trained; all share its classifier. How many per cent of the letters does the first exit name?",
-      number: {},
+        "Here every exit was trained (violet). Now train exit 4 alone, and read the others all the same: exit 4 gets better, exits 3 and 2 get worse (dashed). Where is exit 1?",
+      about: plane,
+      ghost: {
+        first: 10,
+        at: (share) => [1, share],
+        to: (_, share) => Math.round(tf.clamp(share, 0, 60)),
+        draw: (share) => ({ line: [share, second], start: 1, colour: "ink", dash: "2 4" }),
+        label: "accuracy of exit 1, in %",
+      },
       unit: "%",
-      near: 5,
+      near: 4,
+      hides: ["first exit"],
       truth: (numbers) => Math.round(100 * numbers.right[0]),
-      then: { trained: "last exit alone", exit: 1, seed: 0 },
-      because: "Nobody told the first block to speak this language. Compare the other trainings.",
+      then: { trained: LONE, exit: 1, seed: 0 },
+      locks: ["trained"],
+      because:
+        "No loss ever asked block 1 for a state that the classifier can read, so exit 1 predicts far fewer letters correctly.",
     });
 
     return (state, numbers) => {
-      const { open } = question;
       const { said, tenths } = depths[state.trained][state.seed];
       from = tf.clamp(state.letter - ACROSS / 2, 0, text.length - 1 - ACROSS);
       matrix.show({
-        title:
-          "the more colour, the likelier the right letter; in the cell the letter that is said",
+        title: "the letter that each exit predicts; the more colour, the likelier the right one",
         label: `Letter ${state.letter}, exit ${state.exit}; arrow keys move`,
         rows: N,
         columns: ACROSS,
         most: 10,
-        values: (i, j) => (open ? 0 : Number(tenths[N - 1 - i][from + j]) + 0.5),
-        text: (i, j) => (open ? "" : tf.letter(said[N - 1 - i][from + j])),
+        values: (i, j) => Number(tenths[N - 1 - i][from + j]) + 0.5,
+        text: (i, j) => tf.letter(said[N - 1 - i][from + j]),
         rowHeads: tf.range(N, (i) => `exit ${N - i}`),
         columnHeads: tf.range(ACROSS, (j) => tf.letter(text[from + j + 1])),
         at: [N - state.exit, state.letter - from],
         frames: [{ cell: [N - state.exit, state.letter - from], term: "state" }],
       });
       const height = 100 * numbers.right[state.exit - 1];
-      const share = tf.percent(numbers.right[state.exit - 1], 1);
+      const share = tf.percent(numbers.right[state.exit - 1]);
+      const rival = state.trained === LONE ? "aligned" : LONE;
+      const course = (name) => {
+        const chosen = name === state.trained;
+        const [first, ...others] = accuracy(name, state.seed);
+        const look = {
+          dots: true,
+          dash: chosen ? undefined : "7 4",
+          colour: chosen ? "attention" : "muted",
+          term: "read",
+        };
+        const part = name === LONE ? "first exit" : undefined;
+        return [
+          { line: [first, others[0]], start: 1, part, ...look },
+          { line: others, start: 2, name: trained[name], bold: chosen, ...look },
+        ];
+      };
       plane.show({
-        title: "right letters of each exit, held-out text",
-        label: open ? "Accuracy of each exit" : `Exit ${state.exit}: ${share}`,
-        x: { label: "exit", from: 1, to: N, whole: true },
+        title: "accuracy of each exit, held-out text",
+        label: `Exit ${state.exit}: ${share}`,
+        x: { label: "exit", from: 0.9, to: N, ticks: [1, 2, 3, 4] },
         y: { label: "right, %", from: 0, to: 60 },
         marks: [
-          !open &&
-            names.map((name) => ({
-              line: depths[name][state.seed].right.map((v) => 100 * v),
-              start: 1,
-              dots: true,
-              name: trained[name],
-              bold: name === state.trained,
-              dash: dashes[name],
-              term: "read",
-              colour: name === state.trained ? "attention" : "muted",
-            })),
-          { handle: [state.exit, open ? 30 : height], knob: "exit", text: `exit ${state.exit}` },
+          course(rival),
+          course(state.trained),
+          { handle: [state.exit, height], knob: "exit", text: `exit ${state.exit}` },
         ],
       });
-      const right = tf.letter(text[state.letter + 1]);
+      const tenth = numbers.tenths[state.exit - 1] / 10;
       app.read({
-        "this exit is right": question.tell(share),
-        "says what the last says": question.tell(
-          `${numbers.alike} of ${text.length - 1} letters here`,
-        ),
-        "p of the right letter here": question.tell(
-          `${numbers.tenths[state.exit - 1] / 10} or a little more`,
-        ),
+        "accuracy of this exit": share,
+        "same as exit 4": `${numbers.alike} of ${text.length - 1} letters`,
+        "p of the right letter": `${tf.fixed(tenth, 1)} to ${tf.fixed(tenth + 0.1, 1)}`,
       });
-      const words = open
-        ? ""
-        : `; exit ${state.exit} says ${tf.letter(said[state.exit - 1][state.letter])}`;
-      app.say(`After ${tf.letter(text[state.letter])} comes ${right}${words}.`);
+      const [given, next, mine] = [
+        text[state.letter],
+        text[state.letter + 1],
+        said[state.exit - 1][state.letter],
+      ].map(tf.letter);
+      app.say(
+        `After “${given}” comes “${next}”; exit ${state.exit} predicts “${mine}”. Over the held-out text it is right for ${share} of the letters.`,
+      );
     };
   },
 });

@@ -16,41 +16,59 @@ export default tf.explorer({
   },
   setup(app) {
     const net = app.plane({ height: (width) => tf.clamp(width * 0.5, 240, 330) });
+    app
+      .lines()
+      .show([
+        "A row hears the row below it: its own segment, and the {key:m tokens before that segment}.",
+      ]);
     const formula = app.formula("{reach:reach} = (N − 1) · ⌈{memory:m} / L⌉ · L + {memory:m}");
     app.motion("read", { every: 1300 });
     app.knobsOf("m", "L", "N", "p");
+    const { read, m, L, N } = app.first;
+    const newest = () => (app.get("read") - 1) * app.get("L"); // its first token
+    const box = (from, to, layer) => tf.box(from, to, layer - 0.36, layer + 0.36);
+    // what the newest segment's first token hears of a layer, from its first to itself
+    const frame = (from, layer) => {
+      const corners = box(from, newest() + 1, layer);
+      return { line: [...corners, corners[0]], colour: "query", wide: 2, term: "reach" };
+    };
     const question = app.ask({
       name: "reach",
-      question:
-        "Segments of 8, a memory of 4, three layers. How many tokens before its first does the sixth segment hear of? (N · m would be 12.)",
-      number: {},
-      unit: "tokens",
-      near: 0,
-      truth: (numbers) => numbers.back,
-      then: { read: 6, m: 4, L: 8, N: 3 },
-      because:
-        "Whoever reads a row of memory reads what that row heard with its own segment's memory: each layer goes a whole segment further.",
+      question: `In layer ${N}, token ${(read - 1) * L} hears the rows below as far as the orange frames reach. Which is the first word that it hears?`,
+      about: net,
+      ghost: {
+        first: (read - 1) * L - m,
+        at: (token) => [token, 0],
+        to: (x) => tf.clamp(Math.round(x), 0, newest()),
+        draw: (token) => ({ ...frame(token, 0), dash: "5 4" }),
+        label: "the first word that is heard",
+      },
+      hides: ["words", "the first word it hears", "so far back"],
+      format: (token) => `token ${token}`,
+      truth: (numbers) => numbers.first[0],
+      then: { read, m, L, N },
+      locks: [],
+      because: `Not N · m = ${N * m} tokens back: a row of memory was computed with the memory of its own segment, so each layer below the top one goes back by whole segments.`,
     });
 
     return (state, numbers) => {
       const { open } = question;
-      formula.hidden = open; // it would tell
+      formula.style.visibility = open ? "hidden" : ""; // it would tell
       const end = state.read * state.L;
       const start = end - state.L;
-      // a layer is a row of the picture; what it hears of, a bar over the tokens
-      const box = (from, to, layer) => tf.box(from, to, layer - 0.36, layer + 0.36);
       const back = Math.max(0, start - state.m);
       const layers = tf.range(state.N + 1);
+      const name = (layer) => (layer ? `layer ${layer}` : "words");
       const clipped = numbers.first[0] === 0 && numbers.back > start;
       const spoken = numbers.heard[0] >= 0;
       const last = numbers.heard.at(-1);
       net.show({
-        title: `columns: tokens; rows: layers; violet hears token p${open ? "" : "; orange: what the newest segment's first token hears"}`,
+        title: `columns: tokens; violet: who hears token ${state.p}; blue: the newest memory; orange: what token ${start} hears`,
         label: spoken
           ? `Of token ${state.p}, layer ${state.N} hears up to token ${last}`
           : `Token ${state.p} is not read yet`,
         x: { from: 0, to: segments * state.L, whole: true, label: "token" },
-        y: { from: -0.75, to: state.N + 0.6, bare: true },
+        y: { names: layers.map(name) },
         marks: [
           ...tf.range(segments + 1, (s) => ({ rule: { x: s * state.L }, colour: "muted" })),
           layers.map((layer) => [
@@ -68,16 +86,7 @@ export default tf.explorer({
               colour: "attention",
               strength: 0.5,
             },
-            !open && {
-              line: [
-                ...box(numbers.first[layer], start + 1, layer),
-                [numbers.first[layer], layer - 0.36],
-              ],
-              colour: "query",
-              wide: 2,
-              term: "reach",
-            },
-            { text: layer ? `layer ${layer}` : "words", at: [segments * state.L, layer], dx: -4 },
+            { ...frame(numbers.first[layer], layer), part: name(layer) },
           ]),
           {
             handle: [state.p + 0.5, 0],
@@ -86,7 +95,7 @@ export default tf.explorer({
             to: (x) => ({ p: app.snap("p", x - 0.5) }),
           },
           {
-            handle: [back, -0.55],
+            handle: [back, -0.5],
             knob: "m",
             text: `memory ${state.m}`,
             colour: "key",
@@ -95,11 +104,10 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "the newest segment hears back": question.tell(
-          clipped
-            ? `${start} tokens, all there are; ${numbers.back} in a longer text`
-            : `${numbers.back} tokens`,
-        ),
+        "the first word it hears": `token ${numbers.first[0]}`,
+        "so far back": clipped
+          ? `${start} tokens, all there are; ${numbers.back} in a longer text`
+          : `${numbers.back} tokens`,
         "N · m": numbers.product,
         "token p is heard up to": spoken ? `token ${last}` : "–",
       });

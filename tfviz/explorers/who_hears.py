@@ -13,15 +13,15 @@ class WhoHears(Explorer):
     """
 
     label = "Segment recurrence: who hears the past"
-    rem = 47, 43.5, 40, 79.5
+    rem = 45, 45.5, 47, 44.5, 82.5
     data = handed(segments=SEGMENTS)
 
-    read = knob(2, low=1, high=SEGMENTS, label="segments read")
-    m = knob(4, low=0, high=8, label="memory", letter="m")
+    read = knob(6, low=1, high=SEGMENTS, label="segments read")
+    m = knob(3, low=0, high=8, label="memory", letter="m")
     L = knob(8, of=[4, 6, 8], label="tokens in a segment", letter="L")
     N = knob(3, low=1, high=4, label="layers", letter="N")
-    p = knob(10, low=0, high=23, label="the token that speaks", letter="p")
-    asks = "Press play: how far does one token's message come, and over which memories?"
+    p = knob(9, low=0, high=23, label="the token that speaks", letter="p")
+    asks = "Press play: how far does the message of token p travel, and over which memories?"
 
     def numbers(self) -> Numbers:
         """Of each layer 0 … N: the last token that hears the message (−1: not read yet), and the

@@ -32,7 +32,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from tfviz import _arguments, _qkv
-from tfviz.cores import Where
+from tfviz.cores import Where, identity
 from tfviz.dense_attention import attention
 from tfviz.sub_quadratic.merged import Call, Plan, attend, freshened
 from tfviz.sub_quadratic.rows import Gathered, Stepped
@@ -227,7 +227,7 @@ def tree_attention(
 
 class Tree(nn.Module):
     """A core for models whose rows are those of `with_spans`. It learns one vector for each type of
-    edge, up to `types` of them; none if that is 0. It has no weights to show, no cache, no padding.
+    edge, up to `types` of them; none if that is 0. It has no cache, no padding.
     """
 
     def __init__(self, d_head: int, k: int, types: int = 0) -> None:
@@ -235,7 +235,10 @@ class Tree(nn.Module):
         self.k = _arguments.integer("k", k, 1)
         self.a = nn.Parameter(torch.zeros(types, d_head)) if types else None
 
-    def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
         causal = where.whole_text("the tree chooses the pairs itself", "spans that grow")
         K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
-        return tree_attention(Q, K, V, self.k, causal, self.a), None
+        read = partial(tree_attention, Q, K, k=self.k, causal=causal, a=self.a)
+        return read(V), read(identity(V)) if where.need_weights else None

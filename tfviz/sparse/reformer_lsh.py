@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -31,7 +32,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
-from tfviz.cores import Where
+from tfviz.cores import Where, identity
 from tfviz.sub_quadratic.loud import NEVER, answer
 
 SELF = -1e5  # the score of a token with itself
@@ -286,9 +287,12 @@ class LSH(nn.Module):
         super().__init__()
         self.d_head, self.chunk, self.rounds, self.b, self.seed = d_head, chunk, rounds, b, seed
 
-    def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
         causal = where.whole_text("LSH attention chooses the pairs itself", "sorted chunks")
         b = self.b or even_factors(2 * max(1, Q.shape[2] // self.chunk))
         R = directions(self.d_head, b, self.rounds, self.seed)
         V = V.repeat_interleave(Q.shape[1] // V.shape[1], 1)
-        return lsh_attention(Q, V, R, self.chunk, causal=causal), None
+        attend = partial(lsh_attention, Q, R=R, chunk=self.chunk, causal=causal)
+        return attend(V), attend(identity(V)) if where.need_weights else None

@@ -28,6 +28,7 @@ vectors to their centroid; `routing-transformer` normalises centroids at every s
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -35,7 +36,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
-from tfviz.cores import Where
+from tfviz.cores import Where, identity
 
 
 def affinity(X: Float[Tensor, "*b L d"], mu: Float[Tensor, "*c k d"]) -> Float[Tensor, "*b k L"]:
@@ -159,11 +160,14 @@ class Routing(nn.Module):
         self.register_buffer("mu", F.normalize(torch.randn(h, k, d_head), dim=-1))
         self.register_buffer("count", torch.ones(h, k))
 
-    def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
         causal = where.whole_text("routing chooses the pairs itself", "clusters")
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
         w = min(self.w or math.ceil(Q.shape[2] / self.k), Q.shape[2])
-        out = routing_attention(Q, K, V, self.mu, w, causal=causal)
+        attend = partial(routing_attention, Q, K, mu=self.mu, w=w, causal=causal)
+        out, A = attend(V), attend(identity(V)) if where.need_weights else None
         if self.training:
             self.mu, self.count = moved(self.mu, self.count, torch.cat([Q, K], 2), self.decay)
-        return out, None
+        return out, A

@@ -21,6 +21,7 @@ tensor([[0.0000, 0.0000, 1.0000],
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -29,7 +30,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
 
 from tfviz import _arguments, _qkv
-from tfviz.cores import Where
+from tfviz.cores import Where, identity
 
 
 def _nodes(edges: Int[Tensor, "*b E 2"], L: int) -> None:
@@ -159,7 +160,9 @@ class Edges(nn.Module):
 
     edges: Tensor | None = None
 
-    def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
         causal = where.whole_text("the edges say who meets whom", "edges of a whole text")
         if self.edges is None:
             raise ValueError("edges are drawn for a whole text: set core.edges")
@@ -167,7 +170,8 @@ class Edges(nn.Module):
         if causal and bool((edges[..., 1] > edges[..., 0]).any()):
             raise ValueError("edges look ahead, but the pattern is causal: draw them with causal")
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
-        return edge_attention(Q, K, V, edges), None
+        attend = partial(edge_attention, Q, K, edges=edges)
+        return attend(V), attend(identity(V)) if where.need_weights else None
 
 
 # --- the smallest case: six nodes, one edge that matters ------------------------------------------

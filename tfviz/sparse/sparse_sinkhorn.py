@@ -27,13 +27,14 @@ tensor([[0.3800, 0.6200],
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
-from tfviz.cores import Where
+from tfviz.cores import Where, identity
 
 
 def sinkhorn(R: Float[Tensor, "*b n n"], steps: int, tau: float = 1.0) -> Float[Tensor, "*b n n"]:
@@ -142,7 +143,9 @@ class Sinkhorn(nn.Module):
             raise ValueError(f"steps = {steps} ends with columns; make it odd, rows must sum to 1")
         self.m, self.steps, self.tau = _arguments.integer("m", m, 1), steps, tau
 
-    def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, None]:
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
         causal = where.whole_text("Sinkhorn attention chooses the pairs itself", "sorted blocks")
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
         L = Q.shape[2]
@@ -152,4 +155,5 @@ class Sinkhorn(nn.Module):
             )
         n = max(1, L // self.m)  # a shorter text is one block
         P = sorting(block_scores(Q, K, n, causal), self.steps, self.tau)
-        return sinkhorn_attention(Q, K, V, P, causal), None
+        attend = partial(sinkhorn_attention, Q, K, P=P, causal=causal)
+        return attend(V), attend(identity(V)) if where.need_weights else None

@@ -138,6 +138,7 @@ function matrix(app, options) {
     });
     const ctx = canvas.getContext("2d");
     const store = paintCells({ ...spec, columns, values, bits }, [wide, high], ratio);
+    ctx.clearRect(0, 0, canvas.width, canvas.height); // the hatching lets through what was there
     ctx.fillStyle = hatched(app, ctx, ratio);
     ctx.fillRect(0, 0, canvas.width, canvas.height);
     ctx.imageSmoothingEnabled = false;
