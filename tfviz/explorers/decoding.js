@@ -108,7 +108,7 @@ const percent = (x) => {
 };
 
 // The likeliest first: grey as the model has them, violet what is drawn from.
-function drawnFrom(plane, { title, label, names, plain, after, kept, part }) {
+function drawnFrom(plane, { title, label, names, plain, after, kept, part = undefined }) {
   const at = (n) => ROWS - 1 - n; // the likeliest on top
   const most = Math.max(plain[0], after[0]);
   const lying = (ys, colour, wide) => {
@@ -443,7 +443,7 @@ function beamView(app) {
       return { head, mine, cells: [whole + end, tf.fixed(y.logP), tf.fixed(y.score)] };
     };
     const places = finalBeam.map((y, m) => line(String(m + 1), y, m === 0));
-    while (places.length < 3) places.push({ head: "–", cells: ["", "", ""] }); // rows keep their place
+    while (places.length < 3) places.push({ head: "–", mine: false, cells: ["", "", ""] }); // rows keep their place
     table.show([line("greedy", lone), ...places]);
     const asked = history.slice(0, -1).flat();
     app.read({
