@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from browser.explorer_laws import ROOM
 from browser.explorer_site import drag
 
 from tfviz import patterns as P
@@ -507,6 +508,35 @@ def test_fits_and_does_not_shift(page: Any, show: Show, width: int) -> None:
         ".map((n) => n.outerHTML)"
     )
     assert not small  # a finger finds them
+
+
+BIG_BIRD = P.bigbird(block=4, window=1, n_global=1, n_random=1, seed=0)
+BLOCKS = P.block_window(block=4, window=1) | P.random_blocks(block=4, count=1, seed=0)
+GOAL = {"L": 64, "max_hops": 2, "max_pairs": 127}
+RANDOM = P.band(radius=2) | P.random_keys(count=6, seed=0)
+
+
+@pytest.mark.parametrize(
+    "lab",
+    [
+        SparseLab(),
+        SparseLab(BIG_BIRD, BLOCKS, layers=4, panels=["depth"], ask={"diameter": "B"}),
+        SparseLab(RANDOM, P.band(radius=2), panels=["depth"], goal=GOAL, prompt="Two hops."),
+    ],
+    ids=["two", "asked", "goal"],
+)
+def test_it_is_no_taller_than_a_screen(show: Show, lab: SparseLab) -> None:
+    """A page 1280 pixels wide has 898 of them for it, an exercise 848; a screen is 800 high."""
+    for width in (930, 880):
+        page = show(lab, width=width)
+        settled(page)
+        high, kept = page.locator(".tfviz-explorer").evaluate(ROOM)[::-1]
+        assert high <= kept
+        assert high <= 800 or width == 880  # the test's letters are wider than the book's
+        matrix, layers = (
+            page.locator(x).bounding_box() for x in (".sl-card[data-side=right]", ".sl-side")
+        )
+        assert layers["x"] > matrix["x"] + matrix["width"] and layers["y"] == matrix["y"]
 
 
 def test_phone_shows_one_pattern_at_a_time(show: Show) -> None:

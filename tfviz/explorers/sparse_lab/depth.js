@@ -55,8 +55,15 @@ function makeDepth(app, actions) {
     const most = Math.max(...share);
     const tall = (j) => FLOOR + (0.3 * share[j]) / most;
     const bars = tf.range(L, (j) => [[j, FLOOR], [j, tall(j)], GAP]).flat();
-    const named = tf.range(layers + 1).filter((n) => n % Math.ceil(layers / 6) === 0);
-    const names = new Map([[FLOOR, "influence"]]);
+    // the layers that are named: the last one, and so many below it that they stand apart
+    const every = Math.ceil(layers / 6);
+    const named = tf
+      .range(layers + 1)
+      .filter((n) => !n || (n >= every && (layers - n) % every === 0));
+    const names = new Map([
+      [FLOOR, "influence"],
+      [FLOOR + 0.3, sig(most, 2)],
+    ]);
     for (const n of named) names.set(at(n), n ? `${n}: ${use[(n - 1) % use.length]}` : "tokens");
     cone.show({
       title: `What query ${query} hears of${way}${skip > 1 ? ` (one edge in ${skip})` : ""}`,
@@ -78,7 +85,6 @@ function makeDepth(app, actions) {
           dots: layers <= 16,
         },
         { line: bars, colour: "attention", wide: Math.max(1, (0.7 * cone.width) / L - 1) },
-        { text: `at most ${sig(most, 2)}`, at: [L - 1, -0.12], align: "end", colour: "muted" },
         endsOf("over layers", query, token, L, 1),
       ],
     });
