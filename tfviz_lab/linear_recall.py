@@ -24,9 +24,9 @@ from tfviz.training import seeded, train
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS, BATCH = (0, 1, 2), 2000, 64
+SEEDS, STEPS, BATCH = (0, 1, 2), 1000, 64
 KEYS, VALUES, WIDTH = 256, 16, 32  # symbols, and numbers of a value's vector
-PAIRS, WIDTHS = (1, 2, 4, 8, 16, 32, 64), (4, 8, 16, 32)
+PAIRS, WIDTHS = (1, 2, 4, 8, 16, 32, 64), (4, 8, 16)
 TEXTS = 200  # of each number of pairs
 
 VARIANTS: dict[str, Callable[[], nn.Module]] = {"softmax": Dense, "linear": LinearAttention}
