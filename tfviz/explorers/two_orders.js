@@ -5,6 +5,7 @@ const products = {
   state: (L, d) => 2 * L * d * d,
 };
 const between = { scores: (L) => L * L, state: (_, d) => d * d };
+const power = (n) => `10${{ 3: "³", 6: "⁶", 9: "⁹" }[Math.round(Math.log10(n))]}`;
 // the square in the upper left corner of a picture that is `side` wide
 const corner = (size, side) => tf.box(0, size, side - size, side);
 
@@ -23,15 +24,16 @@ export default tf.explorer({
     });
     const squares = app.plane({ height: (width) => tf.clamp(width, 200, 320), into: both });
     app.formula("{scores:(φ(Q) φ(K)ᵀ) V}  =  {state:φ(Q) (φ(K)ᵀ V)}");
-    app.knobsOf("order", "L", "d");
+    app.knob("order", { as: "select" });
+    app.knobsOf("L", "d");
     const cost = (L) => products.scores(L, 64);
     const question = app.ask({
       name: "crossing",
       question:
-        "Queries with keys first: the line is drawn for a head of 64 numbers. At which length does keys with values first cost just as much?",
+        "The line shows how many products a head of 64 numbers takes, queries with keys first. At which length does the other order, keys with values first, take just as many?",
       about: plane,
       ghost: {
-        first: 512,
+        first: 8192,
         at: (L) => [L, cost(L)],
         to: (x) => app.snap("L", x),
         draw: (L) => ({ rule: { x: L }, colour: "key", dash: "6 4" }),
@@ -39,7 +41,7 @@ export default tf.explorer({
         label: "the length at which both cost the same",
       },
       format: (L) => `L = ${tf.count(L)}`,
-      hides: ["state", "keys with values first"],
+      hides: ["state", "products, keys with values first"],
       locks: ["order"],
       truth: (numbers) =>
         lengths[numbers.scores.indexOf(numbers.state.find((n, k) => n === numbers.scores[k]))],
@@ -56,8 +58,15 @@ export default tf.explorer({
       plane.show({
         title: "products of two numbers, by length (both log)",
         label: `At ${tf.count(state.L)} tokens: ${told("scores")} products with queries and keys first${open ? "" : `, ${told("state")} with keys and values first`}`,
-        x: { from: lengths[0], to: lengths.at(-1), log: true, label: "tokens L", format: tf.count },
-        y: { from: 256, to: 1e11, log: true, format: tf.short },
+        x: {
+          from: lengths[0],
+          to: lengths.at(-1),
+          log: true,
+          label: "tokens L",
+          ticks: [4, 64, 1024, 16384],
+          format: tf.count,
+        },
+        y: { from: 256, to: 1e11, log: true, ticks: [1e3, 1e6, 1e9], format: power },
         marks: [
           {
             line: numbers.scores,
@@ -110,8 +119,8 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "queries with keys first": `${told("scores")} products`,
-        "keys with values first": `${told("state")} products`,
+        "products, queries with keys first": told("scores"),
+        "products, keys with values first": told("state"),
         "numbers in between": tf.count(numbers.between),
       });
       app.say(
