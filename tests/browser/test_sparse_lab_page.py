@@ -521,7 +521,14 @@ RANDOM = P.band(radius=2) | P.random_keys(count=6, seed=0)
     [
         SparseLab(),
         SparseLab(BIG_BIRD, BLOCKS, layers=4, panels=["depth"], ask={"diameter": "B"}),
-        SparseLab(RANDOM, P.band(radius=2), panels=["depth"], goal=GOAL, prompt="Two hops."),
+        SparseLab(
+            RANDOM,
+            P.band(radius=2),
+            query=63,
+            panels=["depth"],
+            goal=GOAL,
+            prompt="Reach every token in 2 hops.",
+        ),
     ],
     ids=["two", "asked", "goal"],
 )
