@@ -140,12 +140,11 @@ export default tf.explorer({
           { text: `ε = ${state.epsilon}`, at: [0.02, state.epsilon * 1.6], align: "start" },
         ],
       });
-      const highest = Math.max(30, 10 * Math.ceil(Math.max(...numbers.tally) / 10));
       many.show({
         title: `the threshold of each of ${draws} draws; orange: true risk above δ`,
         label: `${numbers.broken} of ${draws} draws break the promise`,
         x,
-        y: { label: "draws", from: 0, to: highest, whole: true },
+        y: { label: "draws", from: 0, whole: true },
         marks: numbers.tally.slice(1).map((count, j) => ({
           shape: tf.box(at(j) - 0.02, at(j) + 0.02, 0, count),
           colour: truth[j + 1] > state.delta ? "query" : "value",

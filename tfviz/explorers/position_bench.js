@@ -172,7 +172,7 @@ export default tf.explorer({
       const look = (name) =>
         name === chosen
           ? { bold: true, colour: "attention", wide: 2.5 }
-          : { bold: true, colour: "ink", wide: 2, dash: "6 4" };
+          : { bold: true, colour: "ink", wide: 1.5 };
       const line = (name, ys, at) => ({
         line: ys,
         name: BRIEF[name] ?? named(name),
