@@ -22,6 +22,7 @@ from laws import (
     work_grows_no_faster,
 )
 from refusals import of_no_kind, ranges, refused
+from three import three
 from torch import Tensor
 
 from tfviz import BERT, GPT, attention, implied_map, patterns
@@ -79,7 +80,7 @@ def test_the_equations_in_loops(length: int) -> None:
 
 @pytest.mark.parametrize("length", [5, 64, 200])
 def test_gradients_of_the_masked_definition(length: int) -> None:
-    leaves = tuple(x[:, :2].requires_grad_() for x in qkv(length))
+    leaves = three(x[:, :2].requires_grad_() for x in qkv(length))
     mask = patterns.causal().mask(length)
     wanted = lin.linear_definition(*leaves, mask)[0]
     agree_with_gradients(lin.linear_attention(*leaves, causal=True), wanted, leaves)
@@ -155,7 +156,7 @@ def test_a_state_holds_as_many_pairs_as_it_has_features(pairs: int) -> None:
     state = torch.eye(D, dtype=torch.float64)
     keys = state.repeat(4, 1)[:pairs]
     values = torch.randn(pairs, D, dtype=torch.float64)
-    X = (x[None, None] for x in (keys, keys, values))
+    X = three(x[None, None] for x in (keys, keys, values))
     back = lin.linear_attention(*X, phi=torch.nn.Identity())[0, 0]
     assert torch.allclose(back, values) == (pairs <= D)
 
