@@ -1,10 +1,10 @@
-"""Linformer in a small encoder: what k, sharing and pooling cost, and how low the rank of maps is.
+"""Linformer in a small encoder of text, and how low the rank of its attention maps is.
 
     python -m tfviz_lab linformer    → results/linformer.json
 
 score     nats per hidden character of English text, 64 characters at a time (`masked_text` of
-          `compare`): full attention; Linformer with k = 16, its matrices learned and shared in four
-          ways, a mean pooling, or drawn at random and left so; and Linformer with other k
+          `compare`): full attention, and Linformer with k = 16, whose matrices are each head's own
+          or one for all
 spectra   of the model with full attention, before and after training: by layer, the cumulative
           singular values of its maps, as shares of their sum, mean over heads and texts
 error     of its trained maps, in the Frobenius norm and by layer: the best matrix of rank k, and
@@ -35,17 +35,6 @@ RANKS = (1, 2, 4, 8, 16, 32, 64)
 TEXTS, SHOWN = 16, 32
 
 
-class Fixed(Linformer):
-    """Whose E is not learned: a mean pooling, or as it was drawn."""
-
-    def __init__(self, h: int, length: int, k: int, pooled: bool) -> None:
-        super().__init__(h, length, k, "headwise")
-        for matrix in (self.E, self.F):
-            if pooled:
-                matrix.data = mean_pooling(k, length)[None]
-            matrix.requires_grad_(False)
-
-
 def learned(k: int, sharing: str) -> Callable[..., Linformer]:
     return partial(Linformer, length=TRAIN_LENGTH, k=k, sharing=sharing)
 
@@ -53,13 +42,7 @@ def learned(k: int, sharing: str) -> Callable[..., Linformer]:
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "full attention": lambda: {},
     "none": lambda: {"core": learned(K, "none")},
-    "headwise": lambda: {"core": learned(K, "headwise")},
-    "key-value": lambda: {"core": learned(K, "key-value")},
     "layerwise": lambda: {"core": layerwise(TRAIN_LENGTH, K)},
-    "mean pooling": lambda: {"core": partial(Fixed, length=TRAIN_LENGTH, k=K, pooled=True)},
-    "drawn, not learned": lambda: {"core": partial(Fixed, length=TRAIN_LENGTH, k=K, pooled=False)},
-    "k = 4": lambda: {"core": learned(4, "none")},
-    "k = 64": lambda: {"core": learned(64, "none")},
 }
 
 
