@@ -3,8 +3,7 @@
     python -m tfviz_lab linformer    → results/linformer.json
 
 score     nats per hidden character of English text, 64 characters at a time (`masked_text` of
-          `compare`): full attention, and Linformer with k = 16, whose matrices are each head's own
-          or one for all
+          `compare`): full attention, and Linformer with k = 16
 spectra   of the model with full attention, before and after training: by layer, the cumulative
           singular values of its maps, as shares of their sum, mean over heads and texts
 error     of its trained maps, in the Frobenius norm and by layer: the best matrix of rank k, and
@@ -22,7 +21,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from tfviz import data
-from tfviz.compressed.linformer import Linformer, layerwise, linformer_definition, mean_pooling
+from tfviz.compressed.linformer import Linformer, linformer_definition, mean_pooling
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.use import attention_weights
 from tfviz_lab import compare
@@ -35,14 +34,9 @@ RANKS = (1, 2, 4, 8, 16, 32, 64)
 TEXTS, SHOWN = 16, 32
 
 
-def learned(k: int, sharing: str) -> Callable[..., Linformer]:
-    return partial(Linformer, length=TRAIN_LENGTH, k=k, sharing=sharing)
-
-
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "full attention": lambda: {},
-    "none": lambda: {"core": learned(K, "none")},
-    "layerwise": lambda: {"core": layerwise(TRAIN_LENGTH, K)},
+    "Linformer": lambda: {"core": partial(Linformer, length=TRAIN_LENGTH, k=K)},
 }
 
 

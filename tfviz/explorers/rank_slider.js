@@ -50,7 +50,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "pooling",
       question:
-        "The best matrix of rank 4 misses little of this map. How much does Linformer miss with four keys, each the mean of eight neighbours?",
+        "The best matrix of rank 4 misses 4 % of this map. How much does Linformer miss with four keys, each the mean of eight neighbours?",
       about: plane,
       ruler: { low: 0, high: 100 },
       format: (x) => tf.percent(x / 100, 0),
@@ -58,9 +58,9 @@ export default tf.explorer({
       hides: ["mean", "mean pooling misses"],
       locks: ["way"],
       truth: (numbers) => 100 * numbers.mean[2],
-      then: { k: 4, way: "mean", layer: 1 },
+      then: { k: 4, way: "mean", layer: 2 },
       because:
-        "The best matrix is made for this one map. A mean pooling is the same for all texts, and gives eight neighbours one and the same weight.",
+        "This head looks at one character, wherever it stands in the text. The best matrix follows it; a mean pooling is the same for all texts and spreads the weight over eight neighbours.",
     });
 
     return (state, numbers) => {

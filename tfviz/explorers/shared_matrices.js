@@ -22,7 +22,7 @@ export default tf.explorer({
     });
     const table = app.table({
       caption: "matrices of k × L numbers in the whole model",
-      columns: ["sharing", "matrices", "numbers, k = 128, L = 512"],
+      columns: ["what E and F have in common", "matrices", "numbers, k = 128, L = 512"],
     });
     app.knobsOf("sharing", "N", "h");
     const question = app.ask({
