@@ -49,8 +49,7 @@ export default tf.explorer({
     app.knobsOf("k", "way", "layer");
     const question = app.ask({
       name: "pooling",
-      question:
-        "The best matrix of rank 4 misses 4 % of this map. How much does Linformer miss with four keys, each the mean of eight neighbours?",
+      question: `The best matrix of rank 4 misses ${tf.percent(all(2).errors("best")[2], 0)} of this map. How much does Linformer miss with four keys, each the mean of eight neighbours?`,
       about: plane,
       ruler: { low: 0, high: 100 },
       format: (x) => tf.percent(x / 100, 0),
