@@ -21,8 +21,8 @@ export default tf.explorer({
       tall: 300,
     });
     const table = app.table({
-      caption: "matrices of k × L numbers in the whole model",
-      columns: ["what E and F have in common", "matrices", "numbers, k = 128, L = 512"],
+      caption: "matrices in the whole model, and their numbers for k = 128 and L = 512",
+      columns: ["how E and F are shared", "matrices", "numbers"],
     });
     app.knobsOf("sharing", "N", "h");
     const question = app.ask({
@@ -62,7 +62,6 @@ export default tf.explorer({
           return {
             head: ways[name],
             cells: [told, all],
-            mine: name === state.sharing,
           };
         }),
       );
