@@ -59,14 +59,14 @@ export default tf.explorer({
       truth: (numbers) => 100 * numbers.mean[2],
       then: { k: 4, way: "mean", layer: 2 },
       because:
-        "This head looks at one character, wherever it stands in the text. The best matrix follows it; a mean pooling is the same for all texts and spreads the weight over eight neighbours.",
+        "Nearly every query looks at the same few characters, wherever they stand in this text. The best matrix follows them; a mean pooling is the same for all texts and gives eight neighbours one weight.",
     });
 
     return (state, numbers) => {
       const { A, beside } = numbers;
       const most = Math.max(...A.flat());
       const at = ranks.indexOf(state.k);
-      const heads = { rowHeads: letters, columnHeads: letters };
+      const heads = { columnHeads: letters };
       left.show({
         title: "the true map, L × L",
         label: `Layer ${state.layer}: weights of 32 queries over 32 keys, the largest ${tf.fixed(most, 2)}`,

@@ -28,13 +28,11 @@ class RankSlider(Explorer):
     """Full attention of a trained head on 32 characters, and two matrices of rank k beside it."""
 
     label = "A trained attention map, and maps of rank k"
-    rem = 59, 60.5, 58, 55.5, 108.5
+    rem = 59, 60.5, 56, 53.5, 108.5
     data = handed(trained, ranks=RANKS)
 
     k = knob(4, of=RANKS, label="rank", letter="k")
-    way = knob(
-        "best", of={"best": "the best of rank k", "mean": "mean pooling"}, label="the map beside it"
-    )
+    way = knob("best", of={"best": "the best", "mean": "mean pooling"}, label="the map beside it")
     layer = knob(2, of=[1, 2], label="layer")
     asks = "Go to k = 16, then to layer 1: does either bring mean pooling near the best matrix?"
 
