@@ -11,11 +11,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 
@@ -94,7 +96,24 @@ class ExplorerDirective(SphinxDirective):
         return [nodes.raw("", wrapped, format="html")]
 
 
+COLUMNS = re.compile(r"^.*\S {2,}\S|^[ \w(]*\[\[|^ +\[", re.M)
+
+
+class PrintedColumns(SphinxPostTransform):
+    """What a cell printed may break its lines where the page is narrow, unless it has columns."""
+
+    default_priority = 900  # after the outputs have become literal blocks
+    formats = ("html",)
+
+    def run(self, **_: Any) -> None:
+        for block in self.document.findall(nodes.literal_block):
+            inside = "output" in block.parent.get("classes", []) or "output" in block["classes"]
+            if inside and len(COLUMNS.findall(block.astext())) > 1:
+                block["classes"].append("tf-columns")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("source", Source)
+    app.add_post_transform(PrintedColumns)
     app.add_directive("explorer", ExplorerDirective)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -436,3 +436,18 @@ def test_a_filter_dims_the_tree(atlas: Any) -> None:
     atlas.locator(".tfv-atlas-filter [name=part]").select_option("heads")
     out = set(atlas.locator(".tfv-mark.is-out").evaluate_all("m => m.map(x => x.dataset.id)"))
     assert out == {row.id for row in catalogue.MECHANISMS if row.part != "heads"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "scrolls"),
+    [
+        ("8,197 words; 16% of those held out have no number\nafter  before", False),
+        ("kept       12\nrecomputed  3", True),
+        ("tensor([[0., 1.],\n        [1., 0.]])", True),
+        ("one line  of two columns", False),
+    ],
+)
+def test_columns_scroll_and_sentences_wrap(printed: str, scrolls: bool) -> None:
+    from book_code import COLUMNS
+
+    assert (len(COLUMNS.findall(printed)) > 1) == scrolls

@@ -184,7 +184,7 @@ def test_a_link_to_an_exercise_arrives(
 
 def test_nothing_is_stored_before_the_reader_does_something(page: Any, short: Site) -> None:
     box = lab(page, short.url(LAB))
-    box.locator(".tfx-matrix").first.click()
+    box.locator(".tfx-grid svg").first.click()
     box.get_by_role("button", name="reset").click()
     for name in (CODE, PROGRESS, "index"):
         page.goto(short.url(name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from browser.explorer_site import drag
 
 from tfviz.basics.cache_cost import cache_bytes
 from tfviz.basics.public_models import MODELS
@@ -36,16 +35,20 @@ def lab(show: Any) -> Any:
     page = show(CacheBudget())
     page.get_by_role("button", name="just show me").click()
     page.get_by_role("button", name="reset").click()
+    page.locator(".tfx-fold summary").click()
     return page
 
 
-def test_nothing_tells_before_the_answer(show: Any) -> None:
+def test_the_cache_is_filled_until_it_passes_the_weights(show: Any) -> None:
     page = show(CacheBudget())
-    assert "times the weights" not in page.locator(".tfx").inner_text()
-    assert page.locator(".tfx-table tr", has_text="weights").count() == 0
-    page.get_by_role("button", name="smaller").click()
-    page.get_by_text("✗ you said: smaller; it is: larger").wait_for()
-    page.get_by_text("keys and values take 42 GiB, 2.44 times the weights").wait_for()
+    page.get_by_text("keys and values take 1.31 GiB, 0.0762 times the weights").wait_for()
+    assert page.locator('input[data-key="batch"]').evaluate("(e) => !!e.closest('[inert]')")
+    guess = page.get_by_role("slider", name="From how many texts")
+    guess.press("End")
+    page.get_by_role("button", name="that is my answer").click()
+    page.get_by_text("✗ you said: 40 texts; it is: 14 texts").wait_for()
+    page.get_by_text("keys and values take 18.4 GiB, 1.07 times the weights").wait_for()
+    assert page.locator(".tfx-mark-shape").count() == 1 + 14  # the weights, and a piece a text
 
 
 def test_models_and_sizes_of_ones_own(lab: Any) -> None:
@@ -69,12 +72,10 @@ def test_models_and_sizes_of_ones_own(lab: Any) -> None:
     expect(lab, **gemma)
 
 
-def test_the_dot_fills_the_cache_and_shares_heads(lab: Any) -> None:
-    dot = lab.locator(".tfx-handle")
-    dot.press("ArrowRight")
-    expect(lab, L=8192)
-    drag(dot, 0, 90)  # to where all heads share
-    expect(lab, L=8192, h_kv=1)
+def test_a_model_without_a_file_is_not_asked_about(show: Any) -> None:
+    """Nor one whose weights no number of texts on the slider outgrows."""
+    for one in (CacheBudget(N=3), CacheBudget("Falcon 7B")):
+        assert show(one).locator(".tfx-ask").count() == 0
 
 
 def test_the_slide() -> None:

@@ -16,15 +16,18 @@ def numbers(page: Any) -> Any:
     return page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
 
 
-def test_nothing_tells_how_many_stay(show: Any) -> None:
-    page = show(Decoding(which=1, p=0.8))
+def test_one_beginning_is_hidden_among_solved_ones(show: Any) -> None:
+    page = show(Decoding(which=3, p=0.8))
     assert "can come;" not in page.locator(".tfx-status").inner_text()
-    assert not page.locator(".tfx-plane text", has_text="cut").count()
-    page.get_by_label("How many of").fill("500")
+    legend = page.locator(".tfx-plane text")
+    assert legend.filter(has_text="The value of: 11").count() == 1
+    assert legend.filter(has_text="If the object is: ?").count() == 1
+    page.get_by_role("slider", name="how many tokens stay").press("End")
     page.get_by_role("button", name="that is my answer").click()
-    kept = Decoding(which=1, p=0.8).numbers()["kept"][1]
-    page.get_by_text(f"✗ you said: 500; it is: {kept}").wait_for()
+    kept = Decoding(which=3, p=0.8).numbers()["kept"][3]
+    page.get_by_text(f"it is: {kept} tokens").wait_for()
     page.get_by_text(f"{kept} tokens can come").wait_for()
+    assert legend.filter(has_text=f"If the object is: {kept}").count() == 1
 
 
 def test_the_cuts_are_dragged(show: Any) -> None:
@@ -32,11 +35,11 @@ def test_the_cuts_are_dragged(show: Any) -> None:
     page.get_by_role("button", name="just show me").click()
     page.get_by_role("slider", name="nucleus").last.press("ArrowDown")
     assert numbers(page)["kept"] == Decoding(which=1, p=0.79).numbers()["kept"]
-    page.get_by_role("slider", name="top-k").last.press("ArrowRight")
+    page.locator(".tfx-handle[data-name=k]").press("Home")
     right = Decoding(which=1, p=0.79, k=1).numbers()
     assert numbers(page)["kept"] == right["kept"] == [1, 1, 1, 1]
     page.locator('select[data-key="which"]').select_option("0")
-    page.get_by_text("1 tokens can come").wait_for()
+    page.get_by_text("1 token can come").wait_for()
 
 
 def test_the_beam_grows_step_by_step(show: Any) -> None:

@@ -11,11 +11,11 @@ from tfviz.explorers import ExitClassifiers, ExitEarly, ExitLadder, GuaranteedTh
 
 def test_the_threshold_follows_its_curve(show: Any) -> None:
     page = show(ExitEarly())
-    page.get_by_role("textbox").fill("50")
+    page.locator(".tfx-handle[data-ghost]").press("ArrowDown")
     page.get_by_role("button", name="that is my answer").click()
-    page.get_by_text("you said: 50 %; it is:").wait_for()
+    page.get_by_text("✗ you said: 97 %; it is: 94 %").wait_for()
     page.locator('.tfx-handle[data-name="level"]').press("End")
-    page.get_by_text("λ = 1: letter 8").wait_for()
+    page.get_by_text("λ = 1: the prediction of letter 22").wait_for()
 
 
 def test_the_walk_stops_by_itself(show: Any) -> None:

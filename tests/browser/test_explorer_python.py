@@ -75,7 +75,7 @@ def test_patterns_are_set_and_read() -> None:
     [
         ({"L": 1000}, "L = 1000 .* <= 512"),
         ({"L": 16, "query": 16}, "query = 16 .* <= 15"),
-        ({"layers": 9}, "layers = 9 .* <= 8"),
+        ({"layers": 65}, "layers = 65 .* <= 64"),
         ({"stack": "C"}, "stack"),
         ({"goal": {"hops": 2}}, "goal hops = 2"),
         ({"goal": {"max_hops": "2"}}, "goal max_hops = '2'"),

@@ -10,14 +10,13 @@ from tfviz.explorers import GateOverText, LambdaMixer, MemoryStrip
 from tfviz.explorers.memory_strip import strip
 
 
-def test_the_curve_of_lambda_is_asked_before_it_is_shown(show: Any) -> None:
+def test_the_best_lambda_of_a_larger_store_is_set_in_the_picture(show: Any) -> None:
     page = show(LambdaMixer())
-    handle = page.locator(".tfx-handle")
-    assert handle.count() == 0
-    page.get_by_role("button", name="larger").click()
-    page.get_by_text("So it is").wait_for()
+    page.locator(".tfx-handle[data-ghost]").press("Home")
+    page.get_by_role("button", name="that is my answer").click()
+    page.get_by_text("✗ you said: λ = 0.00; it is: λ = 0.45").wait_for()
     page.locator('input[data-key="share"]').press("ArrowRight")
-    page.get_by_text("the blend with λ = 0.3").first.wait_for()
+    page.get_by_text("their blend at λ = 0.50 gives").first.wait_for()
 
 
 def test_contexts_are_played(show: Any) -> None:
@@ -29,16 +28,17 @@ def test_contexts_are_played(show: Any) -> None:
 
 def test_a_gate_that_is_pushed(show: Any) -> None:
     page = show(GateOverText())
-    page.get_by_role("button", name="near 0").click()
-    page.get_by_text("So it is").wait_for()
+    page.locator(".tfx-handle[data-ghost]").press("End")
+    page.get_by_role("button", name="that is my answer").click()
+    page.get_by_text("✗ you said: 3.00 nats; it is: 2.45 nats").wait_for()
     page.locator('input[data-key="push"]').press("End")
-    page.get_by_text("The gate is 1.00").first.wait_for()
+    page.get_by_text("The gate is 0.99").first.wait_for()
 
 
 def test_where_an_old_fact_lies(show: Any) -> None:
     page = show(MemoryStrip())
     page.get_by_role("button", name="just show me").click()
-    page.get_by_text("adds or takes up to 15").first.wait_for()
+    page.get_by_text("it is: 193 tokens back").wait_for()
     page.get_by_text("asks for an old fact").first.wait_for()
 
 

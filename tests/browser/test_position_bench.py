@@ -63,10 +63,29 @@ def expect(page: Any, one: PositionBench) -> None:
     assert found["half"] == right["half"]
 
 
-def test_the_query_is_shut_until_it_was_said_what_its_curve_does(lab: Any) -> None:
-    assert "rows differ" not in lab.locator(".tfx").inner_text()
-    lab.get_by_role("button", name="it stays the same").click()
-    lab.get_by_text("✓ you said: it stays the same. So it is").wait_for()
+def test_the_loss_beyond_the_training_length_is_drawn_first(lab: Any) -> None:
+    readout = lab.locator(".tfx-readout", has_text="loss at 256")
+    assert readout.locator("dd").inner_text() == "?"
+    assert "2.90" not in lab.locator(".tfx").inner_text()
+    lab.get_by_label("the curve that you expect").press("ArrowUp")
+    lab.get_by_role("button", name="that is my curve").click()
+    lab.get_by_text("With sinusoidal the loss is 2.05 at 64 tokens and 2.90 at 256.").wait_for()
+    assert readout.locator("dd").inner_text() == "2.90"
+    lab.locator(".tfx-plane .tfx-marks", has_text="you").wait_for()
+
+
+def test_another_query_is_shut_until_it_was_said_what_its_curve_does(show: Any) -> None:
+    page = show(bench(chosen="learned"))  # no loss beyond its table: nothing to draw
+    page.emulate_media(reduced_motion="reduce")
+    assert page.locator('.tfx-field[inert] [data-key="row"]').count() == 1
+    page.get_by_role("button", name="it keeps its form").click()
+    page.get_by_text("you said: it keeps its form; it is: it gets another form").wait_for()
+    page.get_by_text("learned: query 20 and key 4, 16 apart").wait_for()
+    expect(page, bench(chosen="learned", row=20, column=4))
+
+
+def test_what_is_moved_has_the_librarys_numbers(lab: Any) -> None:
+    lab.get_by_role("button", name="just show me").click()
     expect(lab, bench())
     assert numbers(lab)["spread"] < 1e-6  # sinusoids: the same row everywhere
     slide(lab, "row", 100)
@@ -82,18 +101,30 @@ def test_the_query_is_shut_until_it_was_said_what_its_curve_does(lab: Any) -> No
     assert numbers(lab)["spread"] > 0.5
     lab.get_by_text("learned: query 7 and key 24, 17 apart").wait_for()
     lab.get_by_text("loss 2.05 at 64, none beyond the table at 256").wait_for()
-    lab.get_by_text("measured: nats per character").wait_for()
+    lab.get_by_text("measured loss, nats per character").wait_for()
     lab.locator('label:has-text("recall")').click()
-    lab.get_by_text("measured: nats per symbol").wait_for()
+    lab.get_by_text("measured loss, nats per symbol").wait_for()
     lab.get_by_text("loss 0.40 at 64, none beyond the table at 256").wait_for()
 
 
-def test_keys_move_the_pair_and_a_click_chooses(lab: Any) -> None:
+def test_two_are_drawn_and_the_rival_is_never_the_chosen_one(lab: Any) -> None:
+    titles = lab.locator(".tfx-grid").locator("..").locator(".tfx-title")
+    assert titles.all_inner_texts() == [
+        "sinusoidal: violet above 0, grey below",
+        "learned, the rival",
+    ]
+    lab.locator('select[data-key="rival"]').select_option("t5")
+    lab.get_by_text("T5 bias, the rival").wait_for()
+    lab.locator('select[data-key="chosen"]').select_option("t5")
+    lab.get_by_text("sinusoidal, the rival").wait_for()
+
+
+def test_keys_move_the_pair_in_both_pictures(lab: Any) -> None:
     lab.get_by_role("button", name="just show me").click()
-    third = lab.locator('svg[aria-label^="T5 bias"]')
+    rival = lab.locator('svg[aria-label^="learned"]')
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
-        third.press(key)
-    lab.get_by_text("T5 bias: query").wait_for()
+        rival.press(key)
+    lab.get_by_text("sinusoidal: query 41 and key 26, 15 apart").wait_for()
     lab.get_by_role("button", name="reset").click()
     lab.get_by_text("sinusoidal: query 40 and key 24, 16 apart").wait_for()
     lab.locator(".tfx-plane .tfx-handle").first.press("ArrowRight")
@@ -108,8 +139,9 @@ def test_copied_python_names_what_was_given(lab: Any) -> None:
     assert (again.row, again.base, again.encodings) == (40, 10_000.0, bench().encodings)
 
 
-def test_four_encodings_fit(show: Any) -> None:
-    fits(show, [bench(encodings=["none", "sinusoidal", "learned", "t5"])])
+def test_one_to_four_encodings_fit(show: Any) -> None:
+    names = ["none", "sinusoidal", "learned", "t5"]
+    fits(show, [bench(encodings=names[:n]) for n in (1, 2, 3, 4)])
 
 
 def test_without_a_race_there_is_no_loss() -> None:
@@ -136,6 +168,7 @@ def test_python_side() -> None:
         ({"encodings": ["rotation"]}, "choose from none, sinusoidal"),
         ({"encodings": ["shaw"]}, r"bias=\{'shaw'"),
         ({"chosen": "shaw"}, "chosen = 'shaw'"),
+        ({"rival": "shaw"}, "rival = 'shaw'"),
         ({"length": 100}, "length = 100"),
         ({"d": 7}, "d = 7"),
         ({"base": 3.0}, r"base = 3\.0"),

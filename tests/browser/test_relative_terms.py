@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from browser.explorer_site import answer
 
 from tfviz.explorers import RelativeTerms
 from tfviz.position.sinusoidal_pe import sinusoids
@@ -28,12 +29,18 @@ def choose(page: Any, view: str) -> None:
     page.locator(".tfx-segments label", has_text=view).click()
 
 
-def test_the_matrix_tells_nothing_before_the_answer(show: Callable[..., Any]) -> None:
+def said(page: Any) -> str:
+    return str(page.locator(".tfx-status").inner_text())
+
+
+def test_of_one_term_only_the_first_row_is_drawn_before_the_answer(
+    show: Callable[..., Any],
+) -> None:
     page = show(explorer())
-    assert "q·k 6.04" not in page.locator(".tfx").inner_text()
-    page.get_by_role("button", name="u·k").click()
-    page.get_by_text("✓ you said: u·k. So it is").wait_for()
-    page.get_by_text("“it” asks “cat”: q·k 6.04").wait_for()
+    assert "“it” asks “cat”: q·k 6.04, q·r −2.14, u·k ?, v·r −0.43." in said(page)
+    answer(page, "ArrowRight")
+    page.get_by_text("you said: cat; it is: purrs.").wait_for()
+    page.get_by_text("“it” asks “purrs”: q·k 1.00, q·r 1.82, u·k 1.72").wait_for()
     page.locator(".tfx-formula [data-term=term2]").hover()
     assert page.locator(".tfx-some[data-lit]").count() == 1
     page.locator('input[data-key="term1"]').uncheck()
@@ -43,14 +50,31 @@ def test_the_matrix_tells_nothing_before_the_answer(show: Callable[..., Any]) ->
     torch.testing.assert_close(torch.tensor(state), torch.tensor(right))
 
 
+def test_the_last_key_that_shares_a_vector_is_framed_first(show: Callable[..., Any]) -> None:
+    page = show(explorer("labels", row=7, column=2))
+    assert "j − i = −5; the labels of this query are hidden" in said(page)
+    page.locator('svg[aria-label^="Labels"] .tfx-handle[data-ghost]').click()  # the reader's ring
+    answer(page, *["ArrowRight"] * 4)
+    page.get_by_text("✓ you said: key 4. So it is").wait_for()
+    page.get_by_text("Query 7, key 4: j − i = −3, label −3. 5 keys of this query").wait_for()
+
+
+def test_under_which_key_the_shift_puts_it_is_said_first(show: Callable[..., Any]) -> None:
+    page = show(explorer("shift", row=2, step=1))
+    assert page.locator('.tfx-field[inert] [data-key="step"]').count() == 1
+    answer(page, "ArrowRight")
+    page.get_by_text("you said: key 1; it is: key 2.").wait_for()
+    page.get_by_text("distance 2 under key 0 and distance 0 under key 2").wait_for()
+    assert page.locator(".tfviz-explorer").evaluate("(node) => node.tfvizModel.get('step')") == 3
+
+
 def test_keys_speak_in_every_view(show: Callable[..., Any]) -> None:
     page = show(explorer("labels", row=7, column=2))
-    status = page.locator(".tfx-status")
-    assert "j − i = −5, clipped to −3. 5 keys of this query share" in status.inner_text()
+    page.get_by_role("button", name="just show me").click()
     matrix = page.locator('svg[aria-label^="Labels"]')
-    matrix.press("ArrowRight")
+    matrix.press("ArrowLeft")
     matrix.press("ArrowDown")
-    page.get_by_text("Query 8, key 3: j − i = −5").wait_for()
+    page.get_by_text("Query 8, key 3: j − i = −5, clipped to −3").wait_for()
     page.locator('input[data-key="causal"]').check()
     page.locator('input[data-key="column"]').press("End")
     page.get_by_text("after the query, not allowed").wait_for()
@@ -60,16 +84,28 @@ def test_keys_speak_in_every_view(show: Callable[..., Any]) -> None:
     page.get_by_text("distance 22 is in bucket 13, with the distances 20 to 22").wait_for()
 
 
-def test_the_dots_are_k_and_where_the_last_bucket_begins(show: Callable[..., Any]) -> None:
-    page = show(explorer("buckets"))
-    page.get_by_label("How many distances").fill("3")
-    page.get_by_role("button", name="that is my answer").click()
-    page.get_by_text("✓ you said: 3. So it is").wait_for()
+def test_the_stairs_are_drawn_first_and_the_dots_are_dragged(show: Callable[..., Any]) -> None:
+    page = show(explorer("buckets", row=36, column=24))
+    page.get_by_text("Query 36, key 24: distance 12.").wait_for()
+    page.get_by_label("the curve that you expect").press("ArrowUp")
+    page.get_by_role("button", name="that is my curve").click()
+    page.get_by_text("bucket 13 holds 20 to 22.").wait_for()
+    page.get_by_text("distance 22 is in bucket 13, with the distances 20 to 22").wait_for()
     page.get_by_role("slider", name="the last begins by").last.press("ArrowRight")
     assert page.locator(".tfviz-explorer").evaluate("(node) => node.tfvizModel.get('far')") == 48
     choose(page, "labels")
     page.get_by_role("slider", name="longest label").last.press("ArrowRight")
     assert page.locator(".tfviz-explorer").evaluate("(node) => node.tfvizModel.get('k')") == 4
+    assert not page.locator(".tfx-handle[data-ghost]").count()
+
+
+def test_a_question_stays_in_its_own_view(show: Callable[..., Any]) -> None:
+    page = show(explorer("labels", row=7, column=2))
+    assert page.locator(".tfx-handle[data-ghost]").count() == 1
+    choose(page, "buckets")
+    page.get_by_text("distance 22 is in bucket 13").wait_for()
+    assert page.locator(".tfx-handle[data-ghost]").count() == 0
+    assert not page.locator(".tfx-ask").is_visible()
 
 
 @pytest.mark.parametrize("view", ["labels", "terms", "shift", "buckets"])

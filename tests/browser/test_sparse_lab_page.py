@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from browser.explorer_laws import ROOM
+from browser.explorer_site import drag
 
 from tfviz import patterns as P
 from tfviz.explorers import SparseLab
@@ -72,30 +74,34 @@ def test_first_state_teaches(show: Show, offline: bool) -> None:
     share = float(P.influence(lab.stacked, 64, 2)[42, 0])
     assert readout(page, "influence of the token") == f"{share:.2g}"
     cost = lab.pattern.cost(64, d=64, h=1, block=16)
-    cells = page.locator(".sl-table tbody tr").evaluate_all(
+    page.locator("label", has_text="cost").click()
+    settled(page)
+    cells = page.locator(".sl-cost tbody tr").evaluate_all(
         "(rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent))"
     )
-    plain = [cell.replace("\u202f", "") for cell in cells[0]]
-    assert plain[:3] == ["pairs", str(cost.pairs), str(cost.block_pairs)]
-    assert plain[-1] == str(cost.full_pairs)
-    assert cells[2][2] == f"{cost.blocks} of {cost.full_blocks}"
-    assert cells[3][1] == f"{cost.flops / 1000:.3g} k"
-    assert cells[4][1] == f"{cost.bytes / 1024:.3g} KiB"
+    table = {head: [text.replace("\u202f", "") for text in rest] for head, *rest in cells}
+    share = f"{100 * cost.pairs / 64**2:.3g} %"
+    size = f"{cost.bytes / 1024:.3g} KiB"
+    assert table["A"] == [str(cost.pairs), share, "", f"{cost.flops / 1000:.3g} k", size]
+    assert table["A, blocks"][0] == str(cost.block_pairs)
+    assert table["A, blocks"][2] == f"{cost.blocks} of {cost.full_blocks}"
+    assert table["full"][0] == str(cost.full_pairs)
 
 
 @pytest.mark.parametrize("asked", [{"hops": "A"}, {"hops": "BA"}, {"diameter": "B"}])
 def test_it_is_asked_before_it_is_shown(show: Show, asked: dict[str, str]) -> None:
-    """What its layers do is not drawn, and cannot be switched to, before the answer."""
+    """One thing is hidden, the layers cannot be moved before the answer, and then they show it."""
     [(what, stack)] = asked.items()
     own, summary = P.own_block(block=8), P.summary_columns(block=8, summary=1)
     lab = SparseLab(own, summary, query=60, token=33, ask=asked)
     page = show(lab)
-    quiet = page.locator(".sl-depth[data-quiet]")
-    assert quiet.count() == (stack == lab.stack)
-    if quiet.count():
-        assert not page.locator(".sl-depth canvas").first.is_visible()
-        assert "hears of" not in status(page)
+    held = stack == lab.stack
+    for label in ("hops to the token", "diameter", "never connected"):
+        assert (readout(page, label) == "?") == held
+    assert "query 60 hears of" in status(page)  # what its layers do is drawn
+    assert ("token 33" in status(page)) != held
     assert page.locator("fieldset[inert]").count() == 1
+    assert page.locator(".tfx-motion[inert]").count() == 1
     lab.stack = stack
     reach = P.reach(lab.stacked, 64)
     right = int(reach.hops[60, 33]) if what == "hops" else reach.diameter
@@ -103,10 +109,15 @@ def test_it_is_asked_before_it_is_shown(show: Show, asked: dict[str, str]) -> No
     page.locator(".tfx-answers input").fill(str(right))
     page.get_by_role("button", name="that is my answer").click()
     settled(page)
-    assert f"✓ you said: {right} layers" in page.locator(".tfx-verdict").inner_text()
+    said = page.locator(".tfx-verdict").inner_text()
+    assert ("✓ you said: never" if not right else f"✓ you said: {right} layer") in said
     assert state(page)["stack"] == stack
-    assert not page.locator("[data-quiet], fieldset[inert]").count()
-    assert "hears of" in status(page)
+    assert state(page)["layers"] == right or not right
+    assert not page.locator("[inert]").count()
+    if what == "hops":
+        assert readout(page, "hops to the token") == str(right or "never")
+    else:
+        assert readout(page, "diameter") == (f"{right} hops" if right else "never all")
 
 
 def test_the_layers_play(page: Any, show: Show) -> None:
@@ -116,7 +127,7 @@ def test_the_layers_play(page: Any, show: Show) -> None:
     page.get_by_role("button", name="play").click()
     page.clock.run_for(2000)
     assert state(page)["layers"] == 3
-    page.get_by_role("button", name="layer down").click()
+    page.get_by_role("button", name="down").click()
     page.clock.run_for(3000)  # whoever steps has stopped it
     assert state(page)["layers"] == 2
 
@@ -125,7 +136,7 @@ def test_a_term_of_the_formula_lights_up_its_cells(show: Show) -> None:
     """The parts of a union; from the keyboard too, and what is left goes dark again."""
     page = show(SparseLab(P.band(radius=2) | P.global_tokens(count=3), L=16, panels=[]))
     card = page.locator(".sl-card[data-side=left]")
-    terms, canvas = card.locator(".tfx-term"), card.locator(".tfx-matrix")
+    terms, canvas = card.locator(".tfx-term"), card.locator(".tfx-cells")
     share = """(canvas) => {
       const style = getComputedStyle(canvas.closest(".tfx"));
       const value = style.getPropertyValue("--tfx-value").trim().slice(1);
@@ -173,28 +184,25 @@ def test_on_a_phone_the_picture_stays_and_fingers_find_what_they_press(show: Sho
         "(nodes) => nodes.filter((n) => n.checkVisibility()).map((n) => n.offsetHeight)"
     )
     assert high and min(high) >= 40
-    token = key(page, "token")
-    token.evaluate("(node) => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 490)")
+    stride = key(page, "left-0-stride")
+    stride.evaluate("(node) => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 490)")
     stage = page.locator(".sl-card[data-side=left] .sl-stage").bounding_box()
     assert stage["y"] == pytest.approx(0, abs=1)
-    assert token.bounding_box()["y"] > stage["height"]
+    assert stride.bounding_box()["y"] > stage["height"]
 
 
 def test_matrix_shows_the_mask(show: Show) -> None:
     """Pixels in the middle of the cells: kept pairs coloured, the query's in the key colour."""
     lab = SparseLab(P.strided(stride=5), L=24, query=20, panels=[])
     page = show(lab)
-    got = page.locator(".sl-card[data-side=left] .tfx-matrix").evaluate(
+    got = page.locator(".sl-card[data-side=left] .tfx-cells").evaluate(
         """(canvas) => {
-          const ctx = canvas.getContext("2d"), ratio = canvas.width / canvas.clientWidth;
-          const x0 = Math.round(30 * ratio), y0 = Math.round(20 * ratio);
-          const room = Math.min(canvas.clientWidth - 33, canvas.clientHeight - 23) * ratio;
-          const whole = Math.floor(room / 24), cell = whole * 24 / room > 0.88 ? whole : room / 24;
-          const data = ctx.getImageData(0, 0, canvas.width, canvas.height).data;
+          const { width, height } = canvas;
+          const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
           return [...Array(576).keys()].map((k) => {
-            const [i, j] = [Math.floor(k / 24), k % 24];
-            const [y, x] = [y0 + (i + .5) * cell, x0 + (j + .5) * cell].map(Math.floor);
-            const at = 4 * (y * canvas.width + x);
+            const y = Math.floor((Math.floor(k / 24) + 0.5) * height / 24);
+            const x = Math.floor((k % 24 + 0.5) * width / 24);
+            const at = 4 * (y * width + x);
             return [...data.slice(at, at + 3)].map((v) => v.toString(16).padStart(2, "0")).join("");
           });
         }"""
@@ -225,7 +233,7 @@ def test_keys_move_slider_and_query(show: Show) -> None:
     assert state(page)["query"] == 63
     page.keyboard.press("PageDown")
     assert state(page)["query"] < 63
-    matrix = page.locator(".sl-card[data-side=left] .tfx-matrix")
+    matrix = page.locator(".sl-card[data-side=left] .tfx-grid svg")
     matrix.focus()
     page.keyboard.press("Home")
     for pressed in ("ArrowDown", "ArrowDown", "ArrowRight"):
@@ -247,10 +255,15 @@ def test_keys_move_slider_and_query(show: Show) -> None:
 
 def test_pointer_hovers_and_picks(show: Show) -> None:
     page = show(SparseLab(L=32, query=20, panels=["depth"]))
-    matrix = page.locator(".sl-card[data-side=right] .tfx-matrix")
-    box = matrix.bounding_box()
-    cell = (box["width"] - 33) // 32
-    place = {"x": 30 + 3.5 * cell, "y": 20 + 8.5 * cell}
+    matrix = page.locator(".sl-card[data-side=right] .tfx-grid svg")
+    cells, box = (
+        page.locator(f".sl-card[data-side=right] {x}").bounding_box()
+        for x in (".tfx-cells", ".tfx-grid svg")
+    )
+    place = {
+        "x": cells["x"] - box["x"] + cells["width"] * 3.5 / 32,
+        "y": cells["y"] - box["y"] + cells["height"] * 8.5 / 32,
+    }
     matrix.hover(position=place)
     assert "query 8 attends" in status(page)
     assert state(page)["query"] == 20
@@ -304,9 +317,9 @@ def test_parameters_stay_in_range(show: Show) -> None:
     page.keyboard.press("Home")
     settled(page)
     now = state(page)
-    assert (now["L"], now["query"]) == (8, 7)
+    assert (now["L"], now["query"]) == (2, 1)
     for name in ("left", "right"):
-        P.from_spec(now[name]).mask(8)
+        P.from_spec(now[name]).mask(2)
     block = page.locator(".sl-card[data-side=right] input[type=range]").first
     block.focus()
     page.keyboard.press("Home")
@@ -450,23 +463,33 @@ def test_goal_is_judged_live(show: Show) -> None:
     assert verdict.inner_text() == f"✗ {lab.goal_report().message}"
 
 
-def test_theme_and_graph(show: Show) -> None:
-    page = show(SparseLab(view="graph", L=32))
-    graph = page.locator(".sl-card[data-side=left] .sl-graph")
-    picture = "(canvas) => canvas.toDataURL()"
-    light = graph.evaluate(picture)
-    page.evaluate("() => { document.documentElement.dataset.theme = 'dark'; }")
+def test_graph_is_the_matrix(show: Show) -> None:
+    """An edge for every pair, those of the query on top; its ends are dragged, or moved by keys."""
+    lab = SparseLab(P.strided(stride=5), view="graph", L=24, query=20)
+    page = show(lab)
+    card = page.locator(".sl-card[data-side=left]")
+    lines = card.locator(".tfx-mark-line path")
+    edges = [lines.nth(n).get_attribute("d").count("M") for n in range(lines.count())]
+    assert edges == [lab.pattern.mask(24).sum(), len(lab.pattern.key_sets(24)[20])]
+    query = card.locator(".tfx-handle[data-name^=query]")
+    query.press("ArrowLeft")
+    assert state(page)["query"] == 19
+    card.locator(".tfx-handle[data-name^=token]").press("End")
+    assert state(page)["token"] == 23
+    drag(query, -60)
+    assert state(page)["query"] < 19
+
+
+def test_what_layers_show_is_dragged(show: Show) -> None:
+    page = show(SparseLab(L=32, query=20))
+    cone = page.locator(".sl-depth .tfx-plane")
+    cone.locator(".tfx-handle[data-name^=query]").press("ArrowLeft")
+    assert state(page)["query"] == 19
+    assert "query 19 attends" in status(page)
+    before = cone.locator(".tfx-marks").inner_html()
+    key(page, "layers").press("ArrowRight")
     settled(page)
-    dark = graph.evaluate(picture)
-    assert dark != light
-    page.evaluate("() => { document.documentElement.dataset.theme = 'light'; }")
-    settled(page)
-    assert graph.evaluate(picture) == light
-    graph.focus()
-    page.keyboard.press("ArrowRight")
-    assert state(page)["query"] == 22
-    settled(page)
-    assert graph.evaluate(picture) != light
+    assert cone.locator(".tfx-marks").inner_html() != before
 
 
 @pytest.mark.parametrize("width", [390, 760, 1280])
@@ -487,6 +510,42 @@ def test_fits_and_does_not_shift(page: Any, show: Show, width: int) -> None:
     assert not small  # a finger finds them
 
 
+BIG_BIRD = P.bigbird(block=4, window=1, n_global=1, n_random=1, seed=0)
+BLOCKS = P.block_window(block=4, window=1) | P.random_blocks(block=4, count=1, seed=0)
+GOAL = {"L": 64, "max_hops": 2, "max_pairs": 127}
+RANDOM = P.band(radius=2) | P.random_keys(count=6, seed=0)
+
+
+@pytest.mark.parametrize(
+    "lab",
+    [
+        SparseLab(),
+        SparseLab(BIG_BIRD, BLOCKS, layers=4, panels=["depth"], ask={"diameter": "B"}),
+        SparseLab(
+            RANDOM,
+            P.band(radius=2),
+            query=63,
+            panels=["depth"],
+            goal=GOAL,
+            prompt="Reach every token in 2 hops.",
+        ),
+    ],
+    ids=["two", "asked", "goal"],
+)
+def test_it_is_no_taller_than_a_screen(show: Show, lab: SparseLab) -> None:
+    """A page 1280 pixels wide has 898 of them for it, an exercise 848; a screen is 800 high."""
+    for width in (930, 880):
+        page = show(lab, width=width)
+        settled(page)
+        high, kept = page.locator(".tfviz-explorer").evaluate(ROOM)[::-1]
+        assert high <= kept
+        assert high <= 800 or width == 880  # the test's letters are wider than the book's
+        matrix, layers = (
+            page.locator(x).bounding_box() for x in (".sl-card[data-side=right]", ".sl-side")
+        )
+        assert layers["x"] > matrix["x"] + matrix["width"] and layers["y"] == matrix["y"]
+
+
 def test_phone_shows_one_pattern_at_a_time(show: Show) -> None:
     page = show(SparseLab(), width=390)
     left, right = (page.locator(f".sl-card[data-side={side}]") for side in ("left", "right"))
@@ -494,7 +553,7 @@ def test_phone_shows_one_pattern_at_a_time(show: Show) -> None:
     page.locator(".sl-tabs label", has_text="pattern B").click()
     settled(page)
     assert right.is_visible() and not left.is_visible()
-    assert right.locator(".tfx-matrix").bounding_box()["width"] > 250
+    assert right.locator(".tfx-cells").bounding_box()["width"] > 230
 
 
 def test_no_accessibility_violations(show: Show) -> None:

@@ -21,21 +21,21 @@ export default tf.explorer({
   setup(app) {
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.55, 220, 300) });
     app.formula(
-      "kept: {kept:16 N L d}; checkpointed: {checkpointed:(N + 16) L d}; reversible: {reversible:2 L d and the larger part of a block}",
+      "kept: {kept:16 N L d}; checkpointed: {checkpointed:(N + 16) L d}; reversible: {reversible:2 L d plus the larger part of a block}",
     );
-    const table = app.table({ columns: ["way", "held", "of all kept"] });
+    const table = app.table({ columns: ["method", "held", "share of all kept"] });
     for (const key of ["N", "L", "chunks"]) app.knob(key, { format: tf.count });
     const question = app.ask({
       name: "depth",
       question:
-        "All kept, 24 blocks hold 3 GiB at 4,096 tokens. And reversible ones, at the worst moment?",
+        "With all kept, 24 blocks hold 3 GiB at 4,096 tokens. How much do reversible ones hold at the peak?",
       number: {},
       unit: "MiB",
       near: 35,
       truth: (numbers) => numbers.reversible[23] / 2 ** 20,
       then: { N: 24, L: 4096, chunks: 1 },
       because:
-        "Two streams of 8 MiB, and one feed-forward that is made again: as much at any depth.",
+        "Two streams of 8 MiB each, and one feed-forward network, recomputed: the same at any depth.",
     });
 
     return (state, numbers) => {
@@ -43,7 +43,7 @@ export default tf.explorer({
       const most = numbers.kept[23]; // the scale: all kept, at 24 blocks
       const shown = question.open ? ["kept"] : KEYS;
       plane.show({
-        title: "held for the backward pass, over the number of blocks",
+        title: "held for the backward pass, by number of blocks",
         label: shown.map((way) => `${WAYS[way].name}: ${tf.bytes(heldNow(way))}`).join(", "),
         x: { from: 1, to: 24, whole: true, label: "blocks N" },
         y: { from: 0, to: most, ticks: tf.range(5, (q) => (q * most) / 4), format: tf.bytes },

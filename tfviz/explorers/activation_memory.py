@@ -7,15 +7,15 @@ LENGTHS = [2**n for n in range(8, 17)]
 
 
 class ActivationMemory(Explorer):
-    """N pre-norm blocks of width 512 on L tokens, four bytes a number."""
+    """N pre-norm blocks of width 512 on L tokens, with four bytes per number."""
 
-    label = "Memory of training by depth: kept, checkpointed, reversible"
-    rem = 46.5, 48, 45.5, 68
+    label = "Training memory by depth: all kept, checkpointed, reversible"
+    rem = 46.5, 46.5, 47.5, 45.5, 66.5
 
     N = knob(6, low=1, high=24, label="blocks", letter="N")
     L = knob(4096, of=LENGTHS, label="length", letter="L")
-    chunks = knob(1, of=[1, 2, 4, 8, 16], label="chunks of the feed-forward", letter="c")
-    asks = "Drag the dot to more blocks. Which curve does not mind?"
+    chunks = knob(1, of=[1, 2, 4, 8, 16], label="feed-forward chunks", letter="c")
+    asks = "Drag the dot to more blocks. Which curve stays flat?"
     d = 512
 
     def numbers(self) -> Numbers:

@@ -1,6 +1,5 @@
-// What the past costs: bytes = 2 · batch · L · N · h_kv · d_head · b, and what is kept of one token.
+// What the past costs: bytes = 2 · batch · L · N · h_kv · d_head · b, beside the weights of the model.
 
-const LENGTHS = tf.declared.knobs.L.of;
 const { models } = tf.data;
 const divisors = (n) => tf.range(n, (k) => k + 1).filter((k) => n % k === 0);
 const cacheBytes = ({ L, N, h_kv, d_head, b, batch }) => 2 * batch * L * N * h_kv * d_head * b;
@@ -14,6 +13,7 @@ function numbers(state) {
   const weights = model ? model.weights * state.b : 0;
   return { own, mha, mqa, weights, slide: tokens * state.b * state.batch };
 }
+const textsOf = (n) => `${tf.count(n)} text${n === 1 ? "" : "s"}`;
 
 export default tf.explorer({
   fit(fine, app) {
@@ -26,10 +26,8 @@ export default tf.explorer({
   },
   numbers,
   setup(app) {
-    const curve = app.plane({ height: (width) => tf.clamp(width * 0.45, 200, 270) });
-    const token = app.matrix({ axes: ["head", "layer"], tall: 230, most: 14 });
+    const gauge = app.plane({ height: () => 170 });
     app.formula("bytes = 2 · {batch:B} · {L:L} · {N:N} · {heads:hₖᵥ} · dₕ · b");
-    const table = app.table({ columns: ["who keeps", "bytes"] });
     app.knob("model", {
       as: "select",
       options: [...models.map((m) => [m.name, m.name]), ["", "sizes of your own"]],
@@ -40,35 +38,49 @@ export default tf.explorer({
         else app.redraw("N");
       },
     });
-    app.motion("L", { every: 500, format: tf.count });
-    app.knob("batch");
+    app.knob("L", { format: tf.count });
+    app.knob("batch", { format: tf.count });
+    const into = tf.el("div"); // what is folded
+    const summary = tf.el("summary", {}, "shared heads, bytes, sizes of your own");
+    app.picture.append(tf.el("details", { className: "tfx-fold" }, summary, into));
     const shares = app.slider("h_kv", {
       label: "key/value heads",
       letter: "hₖᵥ",
       read: () => divisors(app.get("h")).indexOf(app.get("h_kv")),
       write: (n) => app.set("h_kv", divisors(app.get("h"))[n]),
       format: (n) => `${divisors(app.get("h"))[n] ?? 1} of ${app.get("h")}`,
+      into,
     });
-    app.knob("b", { as: "choice" });
-    app.knob("N");
+    app.knob("b", { as: "choice", into });
+    app.knob("N", { into });
     app.knob("h", {
       write(h) {
         // the same number of heads in a group, if it still divides
         const group = app.get("h") / app.get("h_kv");
         app.set({ h, h_kv: h % group ? h : h / group });
       },
+      into,
     });
-    app.knobsOf("d_head", "slide");
-    const { model: name, L } = app.first;
-    const asked = app.ask(
-      publicModel(app.first) && {
-        name: "larger",
-        question: `${name}, ${tf.count(L)} tokens, 32 texts at a time: is the cache larger than the weights?`,
-        chips: ["larger", "smaller"],
-        truth: (numbers) => (numbers.own > numbers.weights ? 0 : 1),
-        then: { batch: 32 },
-        because: "The weights are kept once for all texts, a cache for each of them.",
-      },
+    app.knob("d_head", { into });
+    app.knob("slide", { into });
+    const table = app.table({ columns: ["who keeps", "bytes"], into });
+    const first = { ...app.values(), batch: 1 };
+    const { own: each, weights } = numbers(first);
+    const texts = Math.ceil(weights / each); // that pass the weights
+    app.ask(
+      weights > 0 &&
+        texts <= app.about.batch.high && {
+          name: "passes",
+          question: `${first.model} keeps ${tf.bytes(weights)} of weights, once, and a cache of ${tf.bytes(each)} for each text of ${tf.count(first.L)} tokens that it writes. From how many texts at a time is the cache larger than the weights?`,
+          about: gauge,
+          ruler: { low: 1, high: Math.max(40, Math.ceil((1.3 * texts) / 10) * 10) },
+          format: textsOf,
+          hides: ["as large as the weights at"],
+          near: Math.max(2, Math.round(0.15 * texts)),
+          truth: (numbers, state) => Math.ceil(numbers.weights / (numbers.own / state.batch)),
+          then: { batch: texts },
+          because: "The weights are kept once, a cache for each text and each of its tokens.",
+        },
     );
 
     return (state, numbers) => {
@@ -77,88 +89,69 @@ export default tf.explorer({
       const list = divisors(state.h);
       shares.limit(0, list.length - 1);
       shares.update();
-      const at = (L, h_kv) => cacheBytes({ ...state, L, h_kv });
-      const line = (h_kv) => LENGTHS.map((L) => [L, at(L, h_kv)]);
-      const drag = (L, bytes) => {
-        const near = list.map((h_kv) => -Math.abs(Math.log(at(state.L, h_kv) / bytes)));
-        return { L: app.snap("L", L), h_kv: list[tf.best(near)] };
-      };
-      const from = LENGTHS[0];
-      const reach = [...line(state.h), ...line(1)].map(([, y]) => y);
-      curve.show({
-        title: "the cache while it fills: drag the dot, up and down shares heads",
-        label: `${title}: ${tf.bytes(numbers.own)} after ${tf.count(state.L)} tokens`,
-        x: { log: true, label: "tokens kept", format: tf.count, from, to: LENGTHS.at(-1) },
-        y: {
-          log: true,
-          from: Math.min(...reach),
-          to: Math.max(...reach, numbers.weights),
-          format: tf.bytes,
-          ticks: tf.range(12, (e) => 1024 * 8 ** (e + 1)),
-        },
+      const { own, mha, mqa, weights } = numbers;
+      const one = own / state.batch;
+      const end = Math.max(1.5 * weights, 1.3 * own);
+      const bar = (row, from, to, look) => ({
+        shape: tf.box(from, to, row - 0.3, row + 0.3),
+        strength: 1,
+        ...look,
+      });
+      gauge.show({
+        title: `${title}: ${textsOf(state.batch)} of ${tf.count(state.L)} tokens`,
+        label: `Cache ${tf.bytes(own)}${weights ? `, weights ${tf.bytes(weights)}` : ""}`,
+        x: { from: 0, to: end, ticks: tf.range(4, (n) => (n * end) / 3), format: tf.bytes },
+        y: { names: weights ? ["cache", "weights"] : ["cache"] },
         marks: [
-          { line: line(state.h), colour: "muted", dash: "5 3", name: "MHA", term: "heads" },
-          { line: line(1), colour: "muted", dash: "2 3", name: "MQA", term: "heads" },
-          numbers.weights > 0 &&
-            !asked.open && [
-              { rule: { y: numbers.weights }, colour: "ink", wide: 1.5 },
-              { text: "weights", at: [from, numbers.weights], dx: 28, dy: -9 },
-            ],
+          weights > 0 && [
+            bar(1, 0, weights, { colour: "ink" }),
+            { text: tf.bytes(weights), at: [weights, 1], dx: 8, align: "start" },
+            { rule: { x: weights }, colour: "ink", dash: "4 4" },
+          ],
+          // a piece for each text
+          tf.range(state.batch, (n) =>
+            bar(0, n * one, (n + 1) * one, {
+              colour: "attention",
+              strength: n % 2 ? 0.7 : 0.9,
+              term: "batch L N heads",
+            }),
+          ),
           {
-            line: line(state.h_kv),
+            text: tf.bytes(own),
+            at: [own, 0],
+            dx: 8,
+            align: "start",
             colour: "attention",
-            wide: 2.5,
             bold: true,
-            name: "as set",
-            term: "L",
-          },
-          {
-            handle: [state.L, numbers.own],
-            knob: "L",
-            knobY: "h_kv",
-            label: "tokens and heads",
-            to: drag,
-            text: `${tf.count(state.L)} tokens, ${tf.bytes(numbers.own)}`,
           },
         ],
-        hover: (x, y, mark) => `${mark.name}, ${tf.count(x)} tokens: ${tf.bytes(y)}`,
+        hover: false,
       });
-      const group = state.h / state.h_kv;
-      token.show({
-        title: `of one token, a pair of keys and values for each layer and ${group > 1 ? "group of heads; hatched: spared" : "head"}`,
-        label: `One token: keys and values of ${state.N} layers with ${state.h_kv} key/value heads for ${state.h} query heads`,
-        rows: state.h,
-        columns: state.N,
-        bits: (head) => head % group === 0, // the first of each group
-        marks: [{ cells: tf.range(state.h_kv, (g) => [g * group, 0]), term: "heads" }],
-      });
-      const most = Math.max(numbers.mha, numbers.weights, state.slide ? numbers.slide : 0);
+      const most = Math.max(mha, weights, state.slide ? numbers.slide : 0);
       const row = (head, bytes, colour = "muted") => ({
         head,
         mine: colour === "attention",
         cells: [{ bar: bytes, of: most, text: tf.bytes(bytes), colour }],
       });
+      const group = state.h / state.h_kv;
       const some = state.h_kv === 1 ? "one for all" : `one for ${group} heads (GQA)`;
-      const how = group === 1 ? "each head its own" : some;
       table.show([
-        row(`each of ${state.h} heads (MHA)`, numbers.mha),
-        row(`as set: ${how}`, numbers.own, "attention"),
-        row("one for all heads (MQA)", numbers.mqa),
-        ...(model && !asked.open ? [row(`the weights of ${title}`, numbers.weights, "ink")] : []),
+        row(`each of ${state.h} heads (MHA)`, mha),
+        row(`as set: ${group === 1 ? "each head its own" : some}`, own, "attention"),
+        row("one for all heads (MQA)", mqa),
+        ...(model ? [row(`the weights of ${title}`, weights, "ink")] : []),
         ...(state.slide ? [row("what the slide computes", numbers.slide)] : []),
       ]);
-      const each = numbers.own / state.L / state.batch;
+      const each = one / state.L;
       app.read({
-        cache: tf.bytes(numbers.own),
+        cache: tf.bytes(own),
         "of it for one token": tf.bytes(each),
-        "as large as the weights at": asked.tell(
-          model ? `${tf.count(numbers.weights / each)} tokens in all` : "–",
-        ),
+        "as large as the weights at": model ? `${tf.count(weights / each)} tokens` : "–",
       });
-      const times = `, ${tf.sig(numbers.own / numbers.weights)} times the weights`;
-      const summary = `${title}, ${tf.count(state.L)} tokens, batch ${state.batch}, ${state.b} bytes`;
-      const cacheText = `keys and values take ${tf.bytes(numbers.own)}${model && !asked.open ? times : ""}`;
-      app.say(`${summary}: ${cacheText}.`);
+      const times = model ? `, ${tf.sig(own / weights)} times the weights` : "";
+      app.say(
+        `${title}, ${textsOf(state.batch)} of ${tf.count(state.L)} tokens, ${state.b} bytes a number: keys and values take ${tf.bytes(own)}${times}.`,
+      );
     };
   },
 });

@@ -10,7 +10,6 @@ from tfviz.basics.public_models import MODELS, Shape
 from tfviz.explorers.base import Explorer, Knob, Numbers, handed, knob, own
 
 LENGTHS = [2**k for k in range(7, 18)]
-BATCHES = [2**k for k in range(9)]
 WIDTHS = [16, 32, 64, 80, 96, 128, 192, 256]
 MOST = 128  # layers, heads
 
@@ -27,7 +26,7 @@ class CacheBudget(Explorer):
     """
 
     label = "Cache budget: bytes of keys and values of a model"
-    rem = 67, 67, 61.5, 112.5
+    rem = 36.5, 36.5, 37, 41.5, 66
     narrow = 640
     data = handed(models=[asdict(shape) for shape in MODELS.values()])
 
@@ -40,11 +39,14 @@ class CacheBudget(Explorer):
         optional=True,
     )
     L = knob(4096, of=LENGTHS, between=True, low=1, label="tokens kept", letter="L")
-    batch = knob(1, of=BATCHES, between=True, label="sequences at a time", letter="B")
+    batch = knob(1, low=1, high=128, label="texts at a time", letter="B")
     b = knob(2, of=(4, 2, 1), label="bytes for a number")
     slide = knob(False, label="formula of a slide (erratum E10)")
     examples = EXAMPLES
-    asks = "Move the sliders, or choose another model: each fills the same cache."
+    asks = (
+        "Choose Llama 2 7B, a smaller model: from how many texts is it there? Then open the fold: "
+        "what shrinks a cache without forgetting a token?"
+    )
 
     def prepare(self, said: Numbers) -> Numbers:
         name = said.setdefault("model", "Gemma 2 9B")

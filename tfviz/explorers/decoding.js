@@ -108,12 +108,12 @@ const percent = (x) => {
 };
 
 // The likeliest first: grey as the model has them, violet what is drawn from.
-function drawnFrom(plane, { title, label, names, plain, after, kept, open = false }) {
+function drawnFrom(plane, { title, label, names, plain, after, kept, part = undefined }) {
   const at = (n) => ROWS - 1 - n; // the likeliest on top
-  const most = Math.max(plain[0], open ? 0 : after[0]);
+  const most = Math.max(plain[0], after[0]);
   const lying = (ys, colour, wide) => {
     const bars = tf.range(ROWS, (m) => [at(m), ys[m]]);
-    return { bars, lying: true, colour, wide };
+    return { bars, lying: true, colour, wide, part: colour === "attention" ? part : undefined };
   };
   plane.show({
     title,
@@ -122,7 +122,7 @@ function drawnFrom(plane, { title, label, names, plain, after, kept, open = fals
     y: { names: tf.range(ROWS, (m) => names[at(m)]) },
     marks: [
       lying(plain, "grid", 0.85),
-      !open && [
+      [
         lying(after, "attention", 0.45),
         tf.range(ROWS, (m) => ({
           text: m < kept ? percent(after[m]) : "cut",
@@ -130,8 +130,15 @@ function drawnFrom(plane, { title, label, names, plain, after, kept, open = fals
           dx: 5,
           at: [Math.max(plain[m], after[m]), at(m)],
           colour: m < kept ? "ink" : "muted",
+          part,
         })),
-        kept < ROWS && { rule: { y: at(kept) + 0.5 }, colour: "attention", dash: "5 4", wide: 2 },
+        kept < ROWS && {
+          rule: { y: at(kept) + 0.5 },
+          colour: "attention",
+          dash: "5 4",
+          wide: 2,
+          part,
+        },
       ],
     ],
   });
@@ -147,39 +154,61 @@ function cuts(app) {
 }
 
 function tokenView(app) {
-  const { stored, which: first, tau, k, p } = app.values();
+  const { stored, which: first, p } = app.values();
   const V = logitsOf(stored[0].log_p).length;
-  const pair = app.split("1.1fr 1fr");
+  const pair = app.split("1fr 1.1fr");
   const bars = app.plane({ into: pair, height: () => 340 });
-  const curve = app.plane({ into: pair, height: () => 320 });
+  const curve = app.plane({ into: pair, height: () => 340 });
   menu(app, stored);
   cuts(app);
-  const { kept } = cut(stored[first].log_p, tau, k, p);
+  const keptOf = (n, { tau, k, p }) => cut(stored[n].log_p, tau, k, p).kept;
+  const start = app.values();
+  const kept = keptOf(first, start);
+  const others = tf.range(stored.length).filter((n) => n !== first);
+  const solved = others.map((n) => `${tf.count(keptOf(n, start))} after “${stored[n].prompt}”`);
   const asked = app.ask(
-    kept < V && {
-      name: "how-many",
-      question: `How many of ${tf.count(V)} tokens can come after “${stored[first].prompt}”, with ${p < 1 ? `p = ${p}` : `k = ${k}`}?`,
-      number: {},
-      near: Math.max(1, Math.round(0.25 * kept)),
-      truth: (numbers) => numbers.kept[first],
-      because: "Look at the other beginnings: a nucleus grows and shrinks, top-k does not.",
-    },
+    p < 1 &&
+      kept < V && {
+        name: "how-many",
+        question: `So many of ${tf.count(V)} tokens stay with p = ${p}: ${solved.join(", ")}. How many stay after “${stored[first].prompt}”?`,
+        about: curve,
+        ghost: {
+          first: 5,
+          at: (n) => [n, p],
+          to: (n) => Math.round(tf.clamp(n, 1, V)),
+          by: ([n], [right, up]) =>
+            right + up > 0 ? Math.max(n + 1, n * 1.15) : Math.min(n - 1, n / 1.15),
+          draw: (n) => ({ points: [[n, p]], size: 4, colour: "ink" }),
+          label: "how many tokens stay",
+        },
+        hides: ["mine"],
+        format: (n) => `${tf.count(n)} token${n === 1 ? "" : "s"}`,
+        near: Math.max(1, Math.round(0.25 * kept)),
+        truth: (numbers) => numbers.kept[first],
+        then: {},
+        because:
+          "A nucleus holds a fixed share, so it grows where the model is unsure and shrinks where it is sure.",
+      },
   );
+  const last = app.about.k.of.length; // one place after the largest k: off
+  const places = [...app.about.k.of.slice(1), V];
+  const setK = (n) => app.set({ k: n > 1.3 * places.at(-2) ? 0 : Math.round(tf.clamp(n, 1, V)) });
   return (state, numbers) => {
-    const { open } = asked;
     const all = stored.map((x) => cut(x.log_p, state.tau, state.k, state.p));
     const mine = all[state.which];
     const { names, prompt } = stored[state.which];
     const plain = cut(stored[state.which].log_p, 1, 0, 1).hot;
+    const open = asked.open && state.which === first;
+    const tell = (text) => (open ? "?" : text);
     const share = tf.count(mine.kept);
     drawnFrom(bars, {
-      title: `after “${prompt}”: the model's p (grey), and what is drawn from (violet)`,
+      title: "the model's p (grey), what is drawn from (violet)",
       label: `The likeliest tokens after “${prompt}”: ${names.slice(0, 3).map(visible).join(", ")}`,
       names: names.map(visible),
       plain,
       after: mine.after,
       kept: mine.kept,
-      open,
+      part: open ? "mine" : undefined,
     });
     const ns = tf.range(V, (m) => m + 1).filter((m) => m < 20 || m % Math.ceil(m / 40) === 0);
     const summed = (hot) => {
@@ -187,34 +216,76 @@ function tokenView(app) {
       const held = hot.map((x) => (sum += x));
       return ns.map((m) => [m, Math.min(1, held[m - 1])]);
     };
-    const others = tf.range(stored.length).filter((m) => m !== state.which);
+    const list = tf
+      .range(stored.length)
+      .sort((a, b) => Number(a === state.which) - Number(b === state.which));
     const colour = (m) => (m === state.which ? "attention" : "muted");
+    const ends = list.filter((m) => all[m].kept < V);
+    const end = ({ hot, kept }) => [kept, Math.min(1, tf.sum(hot.slice(0, kept)))];
+    // what stays after each beginning, the fewest on top, where no curve comes
+    const stays = tf.range(stored.length).sort((a, b) => all[a].kept - all[b].kept);
+    const legend = stays.map((m, row) => ({
+      text: `${stored[m].prompt}: ${asked.open && m === first ? "?" : tf.count(all[m].kept)}`,
+      at: [V, 0.5 - row * Math.min(0.11, 0.44 / stored.length)],
+      align: "end",
+      colour: colour(m),
+      bold: m === state.which,
+    }));
     curve.show({
-      title: "share held by the likeliest n tokens, for every beginning: drag the dots",
-      label: open
-        ? "Shares of the likeliest n tokens"
-        : `Kept: ${stored.map((s, m) => `“${s.prompt}” ${all[m].kept}`).join(", ")}`,
+      title: "share that the n likeliest tokens hold",
+      label: stored
+        .map((s, m) => (asked.open && m === first ? "" : `“${s.prompt}” ${all[m].kept}`))
+        .filter(Boolean)
+        .join(", "),
       x: { log: true, from: 1, to: V, label: "n (log)", format: tf.count },
       y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
       marks: [
-        [...others, state.which].map((m) => ({
+        list.map((m) => ({
           line: summed(all[m].hot),
           label: stored[m].prompt,
           colour: colour(m),
           wide: m === state.which ? 3 : 1.25,
+          part: m === first ? "mine" : undefined,
         })),
-        [...others, state.which].map((m) => {
-          const { hot, kept } = all[m];
-          const points = [[kept, Math.min(1, tf.sum(hot.slice(0, kept)))]];
-          return !open && kept < V && { points, colour: colour(m) };
-        }),
+        ends.map((m) => [
+          {
+            points: [end(all[m])],
+            size: 5,
+            label: stored[m].prompt,
+            colour: colour(m),
+            part: m === first ? "mine" : undefined,
+          },
+        ]),
         state.k > 0 && { rule: { x: state.k }, colour: "query", dash: "5 3" },
         { rule: { y: state.p }, colour: "key", dash: "2 2" },
+        legend,
+        {
+          text: `p ${state.p < 1 ? state.p : "off"}`,
+          at: [1, state.p],
+          dx: 28,
+          dy: 14,
+          colour: "key",
+        },
+        {
+          text: `k ${state.k || "off"}`,
+          at: [state.k || V, 0.04],
+          dx: state.k && state.k < 50 ? 12 : -12,
+          align: state.k && state.k < 50 ? "start" : "end",
+          colour: "query",
+        },
         {
           handle: [state.k || V, 0.04],
-          knob: "k",
+          name: "k",
+          label: app.nameOf("k"),
           colour: "query",
           text: state.k ? `k = ${state.k}` : "off",
+          put: setK,
+          by: ([n], [right, up]) => {
+            const place =
+              places.findIndex((x) => x >= n) +
+              Math.sign(right + up) * (Math.abs(right + up) > 10 ? last : 1);
+            return places[tf.clamp(place, 0, places.length - 1)];
+          },
         },
         { handle: [1.3, state.p], knobY: "p", colour: "key", text: `p = ${state.p}` },
       ],
@@ -222,13 +293,15 @@ function tokenView(app) {
         `${mark.label ? `“${mark.label}”, ` : ""}${tf.count(x)}: ${percent(y)}`,
     });
     app.read({
-      "tokens that can come": asked.tell(`${share} of ${tf.count(V)}`),
-      "they held": asked.tell(percent(mine.mass)),
-      "tokens that matter (e to the entropy)": asked.tell(tf.sig(Math.exp(numbers.entropy))),
+      "the likeliest token": `“${visible(names[0])}”, ${percent(plain[0])}`,
+      "tokens that can come": tell(`${share} of ${tf.count(V)}`),
+      "they held": tell(percent(mine.mass)),
+      "tokens that matter (e to the entropy)": tell(tf.sig(Math.exp(numbers.entropy))),
     });
-    const tokenText = `${share} tokens can come; “${visible(names[0])}” comes with ${percent(mine.after[0])}`;
+    const can = mine.kept === 1 ? "1 token" : `${share} tokens`;
+    const text = `${can} can come; “${visible(names[0])}” comes with ${percent(mine.after[0])}`;
     app.say(
-      `After “${prompt}”${open ? " the model has an idea of what comes" : `, ${tokenText}`}.`,
+      `After “${prompt}”, ${open ? `“${visible(names[0])}” is the likeliest token, with ${percent(plain[0])}` : text}.`,
     );
   };
 }
@@ -299,7 +372,11 @@ function beamView(app) {
   const { stored: trees, which: first, width } = app.values();
   const text = (tree, tokens) => tokens.map((n) => tree.names[n]).join("");
   const plane = app.plane({ height: (width) => 10 * (width < 480 ? 36 : 42) + 20, long: true });
-  const table = app.table({ columns: ["place", "text", "log p", "score"], wrap: true });
+  const table = app.table({
+    columns: ["place", "text", "log p", "score"],
+    widths: ["4rem", "", "4.5rem", "4.5rem"],
+    wrap: true,
+  });
   menu(app, trees);
   app.knob("width");
   app.knob("alpha", { format: (x) => x.toFixed(2) });
@@ -365,7 +442,9 @@ function beamView(app) {
       const end = y.complete ? "" : " …";
       return { head, mine, cells: [whole + end, tf.fixed(y.logP), tf.fixed(y.score)] };
     };
-    table.show([...finalBeam.map((y, m) => line(String(m + 1), y, m === 0)), line("greedy", lone)]);
+    const places = finalBeam.map((y, m) => line(String(m + 1), y, m === 0));
+    while (places.length < 3) places.push({ head: "–", mine: false, cells: ["", "", ""] }); // rows keep their place
+    table.show([line("greedy", lone), ...places]);
     const asked = history.slice(0, -1).flat();
     app.read({
       "highest log p in the beam": tf.fixed(Math.max(...numbers.log_p), 3),

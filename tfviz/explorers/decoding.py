@@ -16,16 +16,21 @@ WIDEST, LONGEST, MOST_ALPHA = 6, 10, 2.0
 MOST_BEGIN, MOST_WRITTEN = 20, 20  # letters; the model was trained on 40
 ROWS, COMPARED = 14, 40  # how many tokens are drawn, and how many are compared
 CUTS = (*range(21), 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)
+ROOM = {  # as `rem`, by view
+    "token": (44.5, 44.5, 44.5, 46, 95.5),
+    "beam": (57, 57, 57, 59, 92.5),
+    "write": (40.5, 41.5, 41.5, 42.5, 97),
+}
 KINDS = {"token": "contexts", "beam": "trees"}
 PROMPTS = {
-    "token": "Move p, k and τ, and change the beginning.",
-    "beam": "Greedy's way is dashed. Move B and α.",
+    "token": "Set p off and k = 10: which beginning loses most now?",
+    "beam": "Move B and α; dashed is greedy's way. When does the search end with another text?",
     "write": "Type a beginning, press play; then move τ, k and p.",
 }
 
 
 EXAMPLES: dict[str, Numbers] = {
-    "token": {"which": 1, "p": 0.8},
+    "token": {"which": 3, "p": 0.8},
     "beam": {"view": "beam"},
     "write": {"view": "write", "begin": "if the object "},
 }
@@ -79,9 +84,7 @@ class Decoding(Explorer):
         return said | {"stored": list(stored or ())}
 
     def heights(self) -> dict[int, float]:
-        if self.view == "write":
-            return {0: 44.5, 676: 98.5, 600: 102.5, 440: 107.5, 340: 109, 300: 112.5}
-        return {0: 46, self.narrow: 96} if self.view == "token" else {0: 68, self.narrow: 96}
+        return dict(zip((0, 1136, 980, 820, self.narrow), ROOM[self.view], strict=True))
 
     def _cut(self, logits: torch.Tensor) -> torch.Tensor:
         hot = temperature(logits, self.tau)

@@ -44,23 +44,25 @@ export default tf.explorer({
       app.knob(key, { format: (x) => tf.fixed(x, 1) });
     app.knob("head", { format: (x) => `${x}: m = 1/${2 ** x}` });
     app.knob("length");
+    app.knob("beside");
     const question = app.ask({
       name: "floor",
       question:
-        "DA's curve is nearly 0 beyond distance 8, so those 55 keys score nearly 0. Which share of the weight do they keep together?",
+        "DA's curve is nearly 0 beyond distance 8, so the 55 keys there score nearly 0. What share of the weight do they keep in total?",
       number: {},
       unit: "%",
       near: 6,
       truth: (numbers) => 100 * numbers.far[0],
       then: { content: 4, alpha: -1, beta: -4, length: 64 },
       because:
-        "A score of 0 is not a weight of 0: each of them counts as e⁰ = 1, and they are many.",
+        "A score of 0 is not a weight of 0: each of them counts as e⁰ = 1, and there are many.",
     });
 
     return (state, numbers) => {
       const bold = (m) => m < 2;
+      const names = state.beside ? NAMES : NAMES.slice(0, 2);
       const lines = (all, low, high) =>
-        all.map((ys, m) => ({
+        all.slice(0, names.length).map((ys, m) => ({
           line: within(ys, low, high),
           name: NAMES[m],
           colour: COLOURS[m],
@@ -85,7 +87,7 @@ export default tf.explorer({
       const x = { from: 0, to: state.length - 1, label: "distance r", whole: true };
       scores.show({
         title: "score by distance: drag the dots up and down",
-        label: `Scores ${at} places back: ${NAMES.map((name, m) => `${name} ${tf.fixed(numbers.scores[m][at])}`).join(", ")}`,
+        label: `Scores ${at} places back: ${names.map((name, m) => `${name} ${tf.fixed(numbers.scores[m][at])}`).join(", ")}`,
         x,
         y: { from: -6, to: 10 },
         marks: [
@@ -119,15 +121,15 @@ export default tf.explorer({
         ? numbers.weights.map((w, m) => (m ? w : []))
         : numbers.weights;
       weights.show({
-        title: "weight by distance (log): the softmax of it",
-        label: `Weights ${at} places back: ${NAMES.map((name, m) => (m || !question.open ? `${name} ${tf.fixed(numbers.weights[m][at], 4)}` : "")).join(" ")}`,
+        title: "weight by distance (log): softmax of the scores",
+        label: `Weights ${at} places back: ${names.map((name, m) => (m || !question.open ? `${name} ${tf.fixed(numbers.weights[m][at], 4)}` : "")).join(" ")}`,
         x,
         y: { log: true, from: 1e-5, to: 1 },
         marks: [{ rule: { x: near + 0.5 }, dash: "2 4" }, ...lines(shownWeights, 1e-5, 1)],
       });
       const columns = Math.min(state.length, 24);
       heads.show({
-        title: "ALiBi's heads: the weight of a key, ÷ that of the nearest",
+        title: "ALiBi's heads: weight of a key ÷ weight of the nearest",
         label: `Head ${state.head} of ${HEADS}, slope 1/${2 ** state.head}; arrow keys choose the head`,
         rows: HEADS,
         columns,
@@ -137,11 +139,12 @@ export default tf.explorer({
         rowHeads: tf.range(HEADS, (m) => (m % 2 ? `1/${2 ** (m + 1)}` : "")),
       });
       const share = (m) => (question.open && m === 0 ? "?" : tf.percent(numbers.far[m], 1));
-      app.read(Object.fromEntries(NAMES.map((name, m) => [`${name}, beyond ${near}`, share(m)])));
-      const most = state.content > 0 ? "" : " DA hears no difference between keys.";
+      app.read(Object.fromEntries(names.map((name, m) => [`${name}, beyond ${near}`, share(m)])));
+      const most = state.content > 0 ? "" : " DA cannot tell the keys apart.";
       const da = question.open ? "" : `, DA ${share(0)}`;
+      const rotary = state.beside ? `, rotary ${share(4)}` : "";
       app.say(
-        `Content ${tf.fixed(state.content, 1)}: ALiBi's head ${state.head} leaves ${share(1)} of the weight beyond distance ${near}, rotary ${share(4)}${da}.${most}`,
+        `Content ${tf.fixed(state.content, 1)}: ALiBi's head ${state.head} leaves ${share(1)} of the weight beyond distance ${near}${rotary}${da}.${most}`,
       );
     };
   },

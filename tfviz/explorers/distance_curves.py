@@ -1,4 +1,4 @@
-"""What distance does to a score and to a weight: five ways beside each other, all keys alike."""
+"""What distance does to a score and to a weight: five methods side by side, all keys alike."""
 
 import torch
 
@@ -18,12 +18,12 @@ NAMES = ("DA", "ALiBi", "Transformer-XL", "T5 bias", "rotary")
 class DistanceCurves(Explorer):
     """Score and weight of keys 0 to L − 1 places back that all fit the query equally well.
 
-    The slope of ALiBi's head is 2^−head. T5's table and the wave of Transformer-XL are typed by
-    hand, rotary pairs all begin alike.
+    The slope of ALiBi's head is 2^−head. T5's table and the wave of Transformer-XL are chosen by
+    hand; all rotary pairs begin alike.
     """
 
     label = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
-    rem = 55, 53.5, 57, 110
+    rem = 54.5, 56, 53.5, 52.5, 106
     data = handed(
         names=NAMES,
         ramp=Formula(ramp),
@@ -41,8 +41,9 @@ class DistanceCurves(Explorer):
     alpha = knob(-1.0, low=-2.0, high=2.0, step=0.1, label="DA's preference", letter="α")
     beta = knob(-4.0, low=-8.0, high=2.0, step=0.5, label="DA's bend", letter="β")
     head = knob(3, low=1, high=HEADS, label="ALiBi's head")
-    length = knob(64, of=[16, 32, 64, 128], label="keys", letter="L")
-    asks = "Drag the two dots. Then bring the content down to 0, and below."
+    length = knob(64, of=[16, 32, 64, 128, 256, 512], label="keys", letter="L")
+    beside = knob(False, label="also show Transformer-XL, T5 and rotary")
+    asks = "Drag the two dots. Then add keys: whose share of the weight beyond distance 8 grows?"
 
     def numbers(self) -> Numbers:
         """Scores and weights by distance, and the weight of all keys farther than 8, by way."""

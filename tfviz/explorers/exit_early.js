@@ -1,9 +1,15 @@
 // Early exit as it was run: exits and letters at each threshold are stored. The matrix shows a piece of
 // the text, a column a letter and a row a block; the curve below, all texts at every threshold.
-const { seeds, full, text, levels } = tf.data; // by seed; `full`: the letters that all blocks say
+const { seeds, full, text, levels } = tf.data; // by seed; `full`: what all blocks predict
 const [N, L, ACROSS] = [4, text.length, 16];
 const measures = Object.keys(seeds[0]);
-const dashes = [undefined, "7 4", "2 3"];
+const RESPONSE = "softmax response";
+// how a curve is drawn, and the point of it beside which its name stands
+const looks = {
+  [RESPONSE]: { dash: "10 3 2 3", named: { point: 2, align: "end", dx: -12, dy: -10 } },
+  saturation: { dash: "2 3", named: { point: 11, align: "start", dx: 6, dy: 12 } },
+  classifier: { dash: "7 4", named: { point: 8, align: "start", dx: 8, dy: 10 } },
+};
 
 export default tf.explorer({
   numbers(state) {
@@ -21,26 +27,42 @@ export default tf.explorer({
     const matrix = app.matrix({ axes: ["block", "t"], pick });
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.38, 230, 290) });
     app.formula(
-      "leave behind the first block with {c:c(hⁿ)} ≥ {level:λ}; {copied:above it hⁿ is copied}",
+      "exit after the first block with {c:c(hⁿ)} ≥ {level:λ}; {copied:above it hⁿ is copied}",
     );
     app.motion("letter", { every: 400, verbs: ["back", "next letter"] });
     app.knob("level", { format: (n) => tf.short(levels[app.values().measure][n]) });
     app.knob("measure", { as: "select" });
     app.knob("seed");
-    const question = app.ask({
+    // the question: from the lowest threshold to a higher one
+    const level = 2;
+    const points = seeds[0][RESPONSE].points.map((p) => [100 * p.flops, 100 * p.agree]);
+    const [lowest, asked, highest] = [points[0], points[level], points.at(-1)];
+    app.ask({
       name: "lead",
-      question:
-        "Each letter leaves as soon as the likeliest one leads by at least 0.1. How many per cent of the letters are still those that all blocks say?",
-      number: {},
+      question: `At λ = 0 every letter exits after block 1, and ${tf.fixed(lowest[1], 0)} % of the predictions agree with the full model. At λ = ${levels[RESPONSE][level]} a letter goes on until the likeliest next letter leads by ${levels[RESPONSE][level]}. How many agree then?`,
+      about: plane,
+      ghost: {
+        first: 98,
+        at: (agree) => [asked[0], agree],
+        to: (_, agree) => Math.round(tf.clamp(agree, 78, 100)),
+        draw: (agree) => ({
+          line: [lowest, [asked[0], agree], highest],
+          colour: "ink",
+          dash: "2 4",
+        }),
+        label: "agreement, in %",
+      },
       unit: "%",
-      near: 4,
+      near: 1.5,
+      hides: ["its curve"],
       truth: (numbers) => Math.round(100 * numbers.agree),
-      then: { measure: "softmax response", level: 2, seed: 0 },
-      because: "Who leads behind the first blocks mostly goes on to lead, even by little.",
+      then: { measure: RESPONSE, level, seed: 0 },
+      locks: ["level"],
+      because:
+        "Most predictions are settled after block 1. The lead tells them from those in doubt, and only these go on.",
     });
 
     return (state, numbers) => {
-      const { open } = question;
       const { said } = seeds[state.seed][state.measure];
       from = tf.clamp(state.letter - ACROSS / 2, 0, L - ACROSS);
       const height = (i) => N - i;
@@ -54,59 +76,63 @@ export default tf.explorer({
       };
       const place = [100 * numbers.flops, 100 * numbers.agree];
       matrix.show({
-        title: open
-          ? "the letters that come"
-          : "violet: computed; hatched: skipped; the letter said, ! if all blocks say another",
-        label: `Letter ${state.letter}${open ? "" : `: exit ${numbers.exits[state.letter]}`}; arrow keys move`,
+        title:
+          "violet: computed; hatched: skipped; in the cell the prediction, with ! if the full model's differs",
+        label: `Prediction of letter ${state.letter}: exit ${numbers.exits[state.letter]}; arrow keys move`,
         rows: N,
         columns: ACROSS,
         most: 1,
         values: (i, j) => {
           const above = height(i) - numbers.exits[from + j];
-          if (open) return 0;
           return above > 0 ? Number.NaN : above === 0 ? 0.75 : 0.35;
         },
         text: (i, j) => {
-          if (open || numbers.exits[from + j] !== height(i)) return "";
+          if (numbers.exits[from + j] !== height(i)) return "";
           return tf.letter(said[state.level][from + j]) + (differs(from + j) ? "!" : "");
         },
         rowHeads: tf.range(N, (i) => `block ${height(i)}`),
         columnHeads: tf.range(ACROSS, (j) => tf.letter(text[from + j])),
         at: [left, state.letter - from],
-        frames: open ? [] : [{ cell: [left, state.letter - from], term: "c" }],
-        marks: [
-          { term: "copied", cells: open ? [] : tf.range(left, (i) => [i, state.letter - from]) },
-        ],
+        frames: [{ cell: [left, state.letter - from], term: "c" }],
+        marks: [{ term: "copied", cells: tf.range(left, (i) => [i, state.letter - from]) }],
       });
-      const [flops, agree] = [tf.percent(numbers.flops), tf.percent(numbers.agree, 1)];
+      const [flops, agree] = [tf.percent(numbers.flops), tf.percent(numbers.agree)];
       plane.show({
-        title: "128 texts: letters as all blocks say them, against the FLOPs",
-        label: open ? "Agreement against FLOPs" : `${flops} of the FLOPs, ${agree} agree`,
+        title: "128 texts: predictions that agree with the full model, against the FLOPs",
+        label: `${flops} of the FLOPs, ${agree} agree`,
         x: { label: "FLOPs, % of all blocks", from: 20, to: 115 },
         y: { label: "agree, %", from: 78, to: 101 },
-        marks: !open && [
-          measures.map((name, m) => ({
-            line: seeds[state.seed][name].points.map((p) => [100 * p.flops, 100 * p.agree]),
-            name,
-            bold: name === state.measure,
-            dash: dashes[m],
-            term: "level",
-            colour: name === state.measure ? "attention" : "muted",
-          })),
+        marks: [
+          measures.map((name) => {
+            const curve = seeds[state.seed][name].points.map((p) => [100 * p.flops, 100 * p.agree]);
+            const { dash, named } = looks[name];
+            const { point, ...beside } = named;
+            const chosen = name === state.measure;
+            const look = {
+              colour: chosen ? "attention" : "muted",
+              part: name === RESPONSE ? "its curve" : undefined,
+            };
+            return [
+              { line: curve, dash: chosen ? undefined : dash, term: "level", ...look },
+              { text: name, at: curve[point], bold: chosen, ...beside, ...look },
+            ];
+          }),
           { handle: place, knob: "level", to, text: `λ = ${tf.short(value)}`, term: "level" },
         ],
       });
       app.read({
-        "blocks, mean": question.tell(`${tf.fixed(numbers.depth, 2)} of ${N}`),
-        FLOPs: question.tell(flops),
-        "as all blocks say": question.tell(agree),
-        right: question.tell(tf.percent(numbers.right, 1)),
+        "blocks, mean": `${tf.fixed(numbers.depth)} of ${N}`,
+        FLOPs: flops,
+        "agree with the full model": agree,
+        accuracy: tf.percent(numbers.right),
       });
-      const exitText = open
-        ? ""
-        : ` leaves behind block ${numbers.exits[state.letter]} and says ${tf.letter(said[state.level][state.letter])}; all blocks say ${tf.letter(full[state.seed][state.letter])}`;
+      const [comes, mine, all] = [
+        text[state.letter],
+        said[state.level][state.letter],
+        full[state.seed][state.letter],
+      ].map(tf.letter);
       app.say(
-        `λ = ${tf.short(value)}: letter ${state.letter}, before ${tf.letter(text[state.letter])}${exitText}.`,
+        `λ = ${tf.short(value)}: the prediction of letter ${state.letter} exits after block ${numbers.exits[state.letter]} and is “${mine}”; the full model predicts “${all}”, and “${comes}” comes.`,
       );
     };
   },

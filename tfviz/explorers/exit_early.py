@@ -1,4 +1,4 @@
-"""Early exit on a text: which blocks are computed, what is said, and what it costs."""
+"""Early exit on a text: which blocks are computed, what is predicted, and what it costs."""
 
 from functools import cache
 
@@ -10,15 +10,15 @@ MEASURES = ["softmax response", "saturation", "classifier"]
 
 @cache
 def stored_runs() -> Numbers:
-    """The stored experiment: at each threshold the exits and what is said, behind the prompt."""
+    """The stored experiment: at each threshold the exits and predictions after the prompt."""
     result = stored.load("exits")
     prompt, depths = result["prompt"], result["depths"]["aligned"]
 
-    def behind(one: Numbers) -> Numbers:
+    def after(one: Numbers) -> Numbers:
         rows = {name: [row[prompt:] for row in one[name]] for name in ("exits", "said")}
         return rows | {"points": one["points"]}
 
-    seeds = [{name: behind(one["measures"][name]) for name in MEASURES} for one in result["early"]]
+    seeds = [{name: after(one["measures"][name]) for name in MEASURES} for one in result["early"]]
     full, text = [one["said"][-1][prompt:] for one in depths], depths[0]["text"]
     return {"seeds": seeds, "full": full, "text": text[prompt + 1 :], "levels": result["levels"]}
 
@@ -27,18 +27,18 @@ class ExitEarly(Explorer):
     """48 letters, four blocks: computed or skipped, at 21 thresholds of three measures."""
 
     label = "Early exit: blocks that each letter computes"
-    rem = 57, 51, 51, 83.5
+    rem = 57, 57, 52, 54.5, 86
     data = handed(stored_runs)
 
-    letter = knob(8, low=0, high=47, label="letter", letter="t")
-    level = knob(2, low=0, high=20, label="threshold", letter="λ")
+    letter = knob(22, low=0, high=47, label="letter", letter="t")
+    level = knob(0, low=0, high=20, label="threshold", letter="λ")
     measure = knob("softmax response", of=MEASURES, label="measure of confidence")
     seed = knob(0, of=[0, 1, 2], label="seed")
-    asks = "Drag the point along its curve. Which letters are easy?"
+    asks = "Drag the point along its curve: which letters exit early even at a high threshold?"
 
     def numbers(self) -> Numbers:
-        """On this text the exits and how many letters are as all blocks say; on 128 texts mean
-        depth, share of FLOPs, agreement and right letters."""
+        """On this text the exits, and how many predictions are those of the full model; on 128
+        texts the mean depth, the share of FLOPs, the agreement and the accuracy."""
         one = stored_runs()["seeds"][self.seed][self.measure]
         said, full = one["said"][self.level], stored_runs()["full"][self.seed]
         same = sum(a == b for a, b in zip(said, full, strict=True))

@@ -30,7 +30,7 @@ export default tf.explorer({
     app.ask({
       name: "first",
       question:
-        "Here every exit was trained (violet). Now train exit 4 alone, and read the others all the same: exit 4 gets better, exits 3 and 2 get worse (dashed). Where is exit 1?",
+        "Here every exit was trained (violet). Train exit 4 alone, and read the others all the same: exit 4 gets better, exit 2 worse (dashed). Where is exit 1?",
       about: plane,
       ghost: {
         first: 10,
@@ -106,7 +106,7 @@ export default tf.explorer({
         said[state.exit - 1][state.letter],
       ].map(tf.letter);
       app.say(
-        `After “${given}” comes “${next}”; exit ${state.exit} predicts “${mine}”. Over the held-out text it is right for ${share} of the letters.`,
+        `After “${given}” comes “${next}”; exit ${state.exit} predicts “${mine}”. On held-out text it is right in ${share}.`,
       );
     };
   },

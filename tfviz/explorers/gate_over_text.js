@@ -1,4 +1,4 @@
-// A text with the gate of each place: 0, what was found; 1, the model alone.
+// A text with the gate of each letter: at 0 the memory speaks alone, at 1 the model.
 const { letters, words, gate, h, m, pushes, text } = tf.data;
 const ACROSS = 16;
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
@@ -28,25 +28,49 @@ export default tf.explorer({
     app.formula("z = {memory:(1 − g) m} + {model:g h},   {gate:g} = σ({model:h} · w + push)");
     app.motion("token", { every: 400 });
     app.knob("push", { format: (x) => tf.fixed(x, 1) });
-    const question = app.ask({
-      name: "ends",
-      question:
-        "The curve is the loss on this text. Push the gate at all places: to the left only the memory speaks, to the right only the model. Which is lowest?",
-      chips: ["memory alone", "near 0, as it was trained", "model alone"],
-      truth: (numbers) => {
-        const best = pushes[numbers.curve.indexOf(Math.min(...numbers.curve))];
-        return best < -2.5 ? 0 : best > 2.5 ? 2 : 1;
+    const { curve } = app.spec.numbers({ ...app.values(), ...app.first });
+    const [low, high] = [
+      Math.floor(5 * Math.min(...curve)) / 5,
+      Math.ceil(5 * Math.max(...curve)) / 5,
+    ];
+    const half = (pushes.length - 1) / 2;
+    const trained = curve[half];
+    const worst = curve.at(-1);
+    app.ask({
+      name: "memory-alone",
+      question: `As it was trained, the gate mixes memory and model: ${tf.fixed(trained, 1)} nats a letter. Pushed to the right until only the model speaks, it costs ${tf.fixed(worst, 1)}. And to the left, where only the memory speaks?`,
+      about: lost,
+      ghost: {
+        first: trained,
+        at: (nats) => [pushes[0], nats],
+        to: (_, nats) => Math.round(20 * tf.clamp(nats, low, high)) / 20,
+        draw: (nats) => ({
+          line: [
+            [pushes[0], nats],
+            [0, trained],
+          ],
+          colour: "ink",
+          dash: "2 4",
+        }),
+        by: [0.05, 0.05],
+        label: "loss of the memory alone, in nats",
       },
-      then: { push: 0 },
-      because: "Both parts were trained to be mixed: neither is as good alone.",
+      format: (nats) => `${tf.fixed(nats)} nats`,
+      near: 0.15,
+      hides: ["left half"],
+      truth: (numbers) => numbers.curve[0],
+      then: { push: pushes[0] },
+      because:
+        "Memory and model were only ever trained as a mixture. On this text neither predicts as well alone.",
     });
 
     return (state, numbers) => {
       const place = (t) => [Math.floor(t / ACROSS), t % ACROSS];
-      const retrieved = words[state.token].map((w) => letters[w]);
+      const retrieved = words[state.token].map((w) => `“${letters[w]}”`);
+      const [here, next] = [text[state.token], text[state.token + 1]].map((w) => letters[w]);
       matrix.show({
-        title: "the text; the more colour, the more memory, 1 − g",
-        label: `Place ${state.token}, ${letters[text[state.token]]}; arrow keys move it`,
+        title: "the text; the more colour, the more of the memory is let in (1 − g)",
+        label: `Letter ${state.token}, ${here}; arrow keys move it`,
         rows: gate.length / ACROSS,
         columns: ACROSS,
         most: 1,
@@ -55,33 +79,39 @@ export default tf.explorer({
         at: place(state.token),
         frames: [{ cell: place(state.token), colour: "query" }],
       });
-      const from = Math.floor(Math.min(...numbers.curve) * 5) / 5;
-      const to = Math.ceil(Math.max(...numbers.curve) * 5) / 5;
+      const look = { wide: 2.5, term: "gate" };
       lost.show({
-        title: "loss on this text, all gates pushed",
-        label: question.open
-          ? "Loss against push"
-          : `Push ${state.push}: ${tf.fixed(numbers.nats, 2)} nats`,
-        x: { from: -6, to: 6, label: "push: memory alone ← → model alone", whole: true },
-        y: { from, to, label: "nats" },
-        marks: !question.open && [
-          { line: numbers.curve, at: pushes, wide: 2.5, term: "gate" },
+        title: "loss on this text, with every gate pushed alike",
+        label: `Push ${state.push}: ${tf.fixed(numbers.nats)} nats`,
+        x: { from: -6.5, to: 6.2, label: "push: memory alone ← → model alone", whole: true },
+        y: { from: low, to: high, label: "nats" },
+        marks: [
+          {
+            line: numbers.curve.slice(0, half + 1),
+            at: pushes.slice(0, half + 1),
+            part: "left half",
+            ...look,
+          },
+          { line: numbers.curve.slice(half), at: pushes.slice(half), ...look },
           {
             handle: [state.push, numbers.nats],
             knob: "push",
-            label: "push of the gate",
-            text: `${tf.fixed(numbers.nats, 2)} nats`,
+            label: "push of every gate",
+            text: `${tf.fixed(numbers.nats)} nats`,
           },
         ],
       });
       app.read({
-        "next letter": letters[text[state.token + 1]],
-        "neighbours said": retrieved.join(" "),
-        "gate g": tf.fixed(numbers.gates[state.token], 2),
-        "p: memory, model, both": `${tf.fixed(numbers.memory, 2)}, ${tf.fixed(numbers.alone, 2)}, ${tf.fixed(numbers.p, 2)}`,
+        "loss on this text": `${tf.fixed(numbers.nats)} nats`,
+        "next letter": `“${next}”`,
+        "letters retrieved": retrieved.join(" "),
+        "gate g": tf.fixed(numbers.gates[state.token]),
+        "p: memory, model, both": [numbers.memory, numbers.alone, numbers.p]
+          .map((p) => tf.fixed(p))
+          .join(", "),
       });
       app.say(
-        `After ${letters[text[state.token]]} came ${letters[text[state.token + 1]]}; neighbours said ${retrieved.join(", ")}. The gate is ${tf.fixed(numbers.gates[state.token], 2)}, p = ${tf.fixed(numbers.p, 2)}.`,
+        `After “${here}” came “${next}”; the letters retrieved are ${retrieved.join(", ")}. The gate is ${tf.fixed(numbers.gates[state.token])}, so “${next}” gets p = ${tf.fixed(numbers.p)}.`,
       );
     };
   },

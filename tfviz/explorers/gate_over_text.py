@@ -1,4 +1,4 @@
-"""SPALM's gate over a text: how far each place trusts the model, and what its neighbours say."""
+"""SPALM's gate over a text: how far each token trusts the model, and the letters retrieved."""
 
 from functools import cache
 
@@ -19,18 +19,18 @@ def text() -> Numbers:
 
 
 class GateOverText(Explorer):
-    """A stretch of held-out text, read by a trained SPALM with four neighbours a place.
+    """A stretch of held-out text, read by a trained SPALM with four neighbours a token.
 
-    push    what is added to the gate's score at all places
+    push    what is added to the gate's score of every token
     """
 
     label = "SPALM: the gate over a text"
-    rem = 50.5, 46, 44, 71.5
+    rem = 50.5, 50.5, 46, 51, 75
     data = handed(text, pushes=PUSHES)
 
-    token = knob(10, low=0, high=47, label="place", letter="t")
-    push = knob(0.0, low=-6, high=6, step=0.5, label="push the gate")
-    asks = "Move along the text: where does the gate let the memory in?"
+    token = knob(4, low=0, high=47, label="letter", letter="t")
+    push = knob(0.0, low=-6, high=6, step=0.5, label="push every gate")
+    asks = "Move along the text: where does the gate let more of the memory in?"
 
     def nats(self, push: float) -> torch.Tensor:
         """−ln p of the letter that came, at each place."""

@@ -27,6 +27,8 @@ const pValues = tf.keep((test, n, delta) => {
     return Math.min(Math.exp(-n * h1(Math.min(k / n, delta), delta)), Math.E * exact);
   });
 });
+// 1, 0.1, 0.01, 10⁻³, …
+const power = (p) => (p < 0.01 ? `10⁻${"⁰¹²³⁴⁵⁶"[-Math.round(Math.log10(p))]}` : String(p));
 const back = (values) => [...values].reverse();
 const rejected = (p, epsilon) => {
   const first = p.findIndex((x) => x > epsilon);
@@ -55,20 +57,36 @@ export default tf.explorer({
     app.motion("step", { every: 500, verbs: ["back", "next test"] });
     app.knobsOf("n", "delta", "epsilon", "draw");
     app.knob("test", { as: "select" });
-    const question = app.ask({
-      name: "hundred",
-      question:
-        "A hundred times 200 texts are drawn, and each draw walks to a threshold of its own (δ = 0.1, ε = 0.1, exact p-values). In how many of the hundred is the true risk of what it chose above δ?",
-      number: {},
+    const { n, delta, epsilon, test } = app.first;
+    const few = 25;
+    const { broken } = app.spec.numbers(app.first);
+    const loosest = levels[T - 1];
+    app.ask({
+      name: "fewer-texts",
+      question: `The promise: only about ${Math.round(epsilon * draws)} of ${draws} draws choose a threshold whose true risk is above δ = ${delta}. With ${n} texts a draw, ${broken} do (orange). How many do with only ${few} texts?`,
+      about: many,
+      ghost: {
+        first: 40,
+        at: (count) => [loosest, count],
+        to: (_, count) => Math.round(tf.clamp(count, 0, 80)),
+        draw: (count) => ({
+          shape: tf.box(loosest - 0.02, loosest + 0.02, 0, count),
+          edge: true,
+          strength: 0,
+          dash: "4 3",
+          colour: "ink",
+        }),
+        label: "draws with a true risk above δ",
+      },
       unit: "draws",
-      near: 4,
+      near: 3,
       truth: (numbers) => numbers.broken,
-      then: { n: 200, delta: 0.1, epsilon: 0.1, test: "exact", step: 20 },
-      because: "At most ε = 10 in a hundred are allowed on the mean. Now try n = 25, or ε = 0.5.",
+      then: { n: few, delta, epsilon, test, draw: 0, step: T },
+      locks: ["n"],
+      because: `After ${few} texts the p-values are still large, so most walks stop earlier. Fewer texts cost blocks, not the promise.`,
     });
 
     return (state, numbers) => {
-      const { open } = question;
       const at = (j) => levels[j];
       const done = Math.min(state.step, numbers.safe + 1, T);
       const tested = tf.range(done);
@@ -76,7 +94,7 @@ export default tf.explorer({
       const low = (p) => Math.max(p, 1e-6);
       const x = { label: "threshold λ", from: 0, to: 1 };
       risk.show({
-        title: "share of texts that are lost: this draw, and in truth",
+        title: "share of texts that are lost, in this draw and in truth",
         label: `Tests made: ${done}; δ = ${state.delta}`,
         x,
         y: { label: "risk", from: 0, to: 0.22 },
@@ -115,7 +133,7 @@ export default tf.explorer({
         title: "p-values, from the strictest threshold (right) down",
         label: done ? `Last p-value ${tf.short(numbers.p[done - 1])}` : "No test yet",
         x,
-        y: { label: "p (log)", from: 1e-6, to: 1, log: true },
+        y: { label: "p (log)", from: 1e-6, to: 1, log: true, format: power },
         marks: [
           { points: tested.map((j) => [at(j), low(numbers.p[j])]), colour: "attention", term: "p" },
           { rule: { y: state.epsilon }, colour: "key" },
@@ -124,26 +142,24 @@ export default tf.explorer({
       });
       many.show({
         title: `the threshold of each of ${draws} draws; orange: true risk above δ`,
-        label: open
-          ? "Thresholds of a hundred draws"
-          : `${numbers.broken} of ${draws} draws break the promise`,
+        label: `${numbers.broken} of ${draws} draws break the promise`,
         x,
         y: { label: "draws", from: 0, whole: true },
-        marks:
-          !open &&
-          numbers.tally.slice(1).map((count, j) => ({
-            shape: tf.box(at(j) - 0.02, at(j) + 0.02, 0, count),
-            colour: truth[j + 1] > state.delta ? "query" : "value",
-            strength: 0.7,
-          })),
+        marks: numbers.tally.slice(1).map((count, j) => ({
+          shape: tf.box(at(j) - 0.02, at(j) + 0.02, 0, count),
+          colour: truth[j + 1] > state.delta ? "query" : "value",
+          strength: 0.7,
+        })),
       });
       const mean = numbers.safe ? depth[numbers.safe - 1] : blocks;
+      const all = tf.dot(numbers.tally, [blocks, ...depth]) / draws;
       const chosen = numbers.safe ? `λ = ${tf.short(at(numbers.safe - 1))}` : "none: all blocks";
       app.read({
         "this draw's choice": settled ? chosen : "not yet",
         "its true risk": settled ? tf.fixed(truth[numbers.safe], 3) : "not yet",
-        "mean blocks": settled ? `${tf.fixed(mean, 2)} of ${blocks}` : "not yet",
-        "promises broken": question.tell(`${numbers.broken} of ${draws}`),
+        "its mean blocks": settled ? `${tf.fixed(mean, 2)} of ${blocks}` : "not yet",
+        "blocks, all draws": `${tf.fixed(all)} of ${blocks}`,
+        "true risk above δ": `${numbers.broken} of ${draws} draws`,
       });
       app.say(
         settled

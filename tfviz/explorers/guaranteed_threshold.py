@@ -37,16 +37,18 @@ class GuaranteedThreshold(Explorer):
     """Learn then Test on early exits: 20 thresholds, one draw of n texts, and a hundred draws."""
 
     label = "Learn then Test: a threshold with a guarantee"
-    rem = 55, 53.5, 54.5, 119
+    rem = 54.5, 54, 53.5, 59, 120.5
     data = handed(world, draws=DRAWS, most=MOST)
 
-    step = knob(3, low=0, high=20, label="tests made")
+    step = knob(20, low=0, high=20, label="tests made")
     n = knob(200, of=[25, 50, 100, 200, 500], label="calibration texts", letter="n")
     delta = knob(0.1, low=0.02, high=0.2, step=0.01, label="risk allowed", letter="δ")
     epsilon = knob(0.1, of=[0.01, 0.05, 0.1, 0.2, 0.5], label="chance to fail", letter="ε")
     test = knob("exact", of=list(TESTS), label="p-value")
     draw = knob(0, low=0, high=DRAWS - 1, label="draw")
-    asks = "Press play: tests go from the strictest threshold down, and stop at the first failure."
+    asks = (
+        "Press play: the tests go from the strictest threshold down and stop at the first failure."
+    )
 
     def numbers(self) -> Numbers:
         """This draw's risks and p-values, how many thresholds are safe by it, how often each number

@@ -1,11 +1,20 @@
 // LSH on a circle: the hash, the sort, the chunks and the union of rounds, as in the library.
 const { X, R, chunk, stages } = tf.data;
 const L = X.length;
-const edge = { colour: "muted", wide: 1, dash: "4 4" };
-const axis = { from: -8, to: 8, bare: true };
+const axis = { from: -1.42, to: 1.42, bare: true };
 const unit = X.map((x) => x.map((u) => u / tf.norm(x)));
 const scores = X.map((q, i) => unit.map((k, j) => (i === j ? -1e5 : tf.dot(q, k) / Math.sqrt(2))));
 const full = scores.map((row) => tf.softmax(row));
+const others = tf.range(L).flatMap((i) =>
+  tf
+    .range(L)
+    .filter((j) => j !== i)
+    .map((j) => [i, j]),
+);
+// names of neighbours stand on two rings, so that they do not overlap
+const turn = unit.map(([x, y]) => Math.atan2(y, x));
+const ringOf = turn.map((angle) => turn.filter((other) => other < angle).length % 2);
+const listed = (list) => list.join(", ").replace(/, (\d+)$/, " and $1");
 const ring = tf.range(360, (a) => [Math.cos((a * Math.PI) / 180), Math.sin((a * Math.PI) / 180)]);
 
 // h(x) = argmax [x R; −x R], then the tokens by bucket and place
@@ -13,12 +22,17 @@ function hashed([u, v]) {
   const half = u.map((_, k) => [u[k], v[k]]);
   const arrows = [...half, ...half.map((r) => r.map((x) => -x))];
   const into = (x) => tf.best(arrows.map((r) => tf.dot(x, r)));
-  const borders = ring.filter((x, a) => into(x) !== into(ring.at(a - 1)));
+  const borders = tf.range(360).filter((a) => into(ring[a]) !== into(ring.at(a - 1)));
+  // between two borders lies a sector: [its bucket, its directions]
+  const sectors = borders.map((from, n) => {
+    const to = borders[n + 1] ?? borders[0] + 360;
+    return [into(ring[from]), tf.range(to - from + 1, (a) => ring[(from + a) % 360])];
+  });
   const bucket = X.map(into);
   const order = tf.range(L).sort((i, j) => bucket[i] - bucket[j] || i - j);
   const place = tf.range(L, (i) => Math.floor(order.indexOf(i) / chunk));
   const meet = (i, j) => bucket[i] === bucket[j] && [0, 1].includes(place[i] - place[j]);
-  return { arrows, borders, bucket, order, place, meet };
+  return { arrows, sectors, bucket, order, place, meet };
 }
 const thrown = tf.keep((b, dice) => R[b][dice].map(hashed));
 const use = ({ b, dice, rounds }) => thrown(b, dice).slice(0, rounds);
@@ -38,29 +52,43 @@ export default tf.explorer({
   },
   setup(app) {
     const both = app.split("1fr 1fr");
-    const wheel = app.plane({ height: (width) => tf.clamp(width * 0.9, 240, 340), into: both });
-    const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 340, into: both });
+    const wheel = app.plane({ height: (width) => tf.clamp(width * 0.9, 240, 360), into: both });
+    const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 360, into: both });
     let at = (i) => i; // the token in a row of the matrix
-    app.formula(
-      "bucket: {same:h(x) = argmax [x R; −x R]}; framed: {near:own chunk and the one before}; hatched: no meeting",
-    );
+    app.formula("{same:h(x)} = argmax [x R; −x R]");
+    app
+      .lines()
+      .show([
+        "{near:Framed}: the query's chunk reads itself and the one before. Hatched: no meeting.",
+      ]);
     app.motion("stage", { every: 1600, format: (n) => stages[n] });
     app.knobsOf("b", "rounds", "dice", "query");
-    const question = app.ask({
-      name: "pairs",
-      question:
-        "With four equal buckets 20 % of all pairs would meet, 3 of 15 others. These are unequal, and cut into chunks of 4. What share meets?",
-      ruler: { low: 0, high: 100 },
-      format: (x) => tf.percent(x / 100, 1),
-      near: 2,
-      hides: ["pairs that meet", "attention kept", "query meets"],
-      truth: (numbers) => 100 * numbers.pairs,
-      then: { stage: 3, b: 4, rounds: 1, dice: 0 },
-      because: "Unequal buckets add some pairs, the cut costs more. Now play the steps.",
-    });
+    const { query: asked } = app.first;
+    const { bucket, order, place, meet } = use(app.first).at(-1);
+    const mates = tf.range(L).filter((j) => j !== asked && bucket[j] === bucket[asked]);
+    const missed = mates.filter((j) => !meet(asked, j));
+    const own = order.filter((j) => j !== asked && place[j] === place[asked]);
+    const count = (n) => (n === mates.length ? `all ${n}` : n ? String(n) : "none");
+    app.ask(
+      mates.length > 1 &&
+        app.first.stage < 3 && {
+          name: "cut",
+          question: `Query ${asked} shares its bucket with ${listed(mates)}. The tokens are sorted by bucket and cut into chunks of ${chunk}; each chunk reads itself and the one before it. How many of these does query ${asked} still meet?`,
+          chips: tf.range(mates.length + 1, count),
+          truth: (_, state) => {
+            const last = use(state).at(-1);
+            return mates.filter((j) => last.meet(asked, j)).length;
+          },
+          then: { stage: 3 },
+          because: missed.length
+            ? `Its chunk holds ${listed(own)} beside itself, and ${listed(missed)} of its bucket stand in a chunk that it does not read.`
+            : "The others of its bucket stand in its chunk, or in the one before.",
+        },
+    );
 
     return (state, numbers) => {
-      const last = use(state).at(-1);
+      const all = use(state);
+      const last = all.at(-1);
       const rows = state.stage > 1 ? numbers.order : tf.range(L);
       at = (i) => rows[i];
       const mine = last.bucket[state.query];
@@ -69,34 +97,53 @@ export default tf.explorer({
       const lit = tf.range(L).filter((j) => state.stage > 0 && last.bucket[j] === mine);
       const colour = (j) =>
         j === state.query ? "query" : lit.includes(j) ? "attention" : undefined;
+      const longest = Math.max(...last.arrows.map(tf.norm));
       wheel.show({
         title: state.stage
-          ? "arrows, borders, bucket numbers; violet: the query's"
-          : "sixteen vectors",
+          ? `sectors: which arrow a vector goes with; violet: the bucket of query ${state.query}`
+          : "sixteen vectors, by their direction",
         label: state.stage
           ? `Query ${state.query} is in bucket ${mine}, with ${lit.length - 1} others`
-          : "Sixteen vectors in four loose clusters",
+          : "The directions of sixteen vectors, in four loose clusters",
         x: axis,
         y: axis,
         square: true,
+        pick: (x, y) => app.set({ query: tf.best(unit.map((one) => tf.dot(one, [x, y]))) }),
         marks: [
-          { line: tf.arc(0, 0, 4.6), colour: "grid", wide: 1 },
           state.stage > 0 &&
-            last.borders.map((x) => ({ line: [[0, 0], x.map((u) => 8 * u)], ...edge })),
+            last.sectors.map(([bucket, edge]) => {
+              const middle = edge[Math.floor(edge.length / 2)];
+              const name = state.b > 4 ? String(bucket) : `bucket ${bucket}`;
+              return [
+                {
+                  shape: [[0, 0], ...edge],
+                  colour: bucket === mine ? "attention" : "key",
+                  strength: bucket === mine ? 0.22 : 0.08,
+                  term: bucket === mine ? "same" : undefined,
+                },
+                { line: [[0, 0], edge[0]], colour: "muted", wide: 1 },
+                { text: name, at: middle.map((u) => 0.76 * u), colour: "muted" },
+              ];
+            }),
+          { line: tf.arc(0, 0, 1), colour: "muted", wide: 1 },
           state.stage > 0 &&
-            last.arrows.map((r) => ({ arrow: [[0, 0], r.map((u) => 1.6 * u)], wide: 2 })),
-          X.map((to, j) => ({
-            points: [to],
-            size: j === state.query ? 6 : 4,
+            last.arrows.map((r, bucket) => ({
+              arrow: [[0, 0], r.map((u) => (0.55 * u) / longest)],
+              wide: bucket === mine ? 3 : 2,
+              colour: bucket === mine ? "attention" : "ink",
+              term: bucket === mine ? "same" : undefined,
+            })),
+          [...tf.range(L).filter((j) => j !== state.query), state.query].map((j) => ({
+            points: [unit[j]],
+            size: j === state.query ? 7 : 5,
             colour: colour(j) ?? "muted",
             term: lit.includes(j) ? "same" : undefined,
           })),
-          // the names stand outside, on two rings so that neighbours do not overlap
           unit.map((x, j) => ({
-            text: String(state.stage ? last.bucket[j] : j),
+            text: String(j),
             bold: j === state.query,
-            at: x.map((u) => u * (j === state.query ? 5.4 : j % 2 ? 6.9 : 7.9)),
-            colour: colour(j) ?? "muted",
+            at: x.map((u) => u * (ringOf[j] ? 1.3 : 1.14)),
+            colour: colour(j) ?? "ink",
           })),
         ],
       });
@@ -118,18 +165,27 @@ export default tf.explorer({
           state.stage === 3 ? [{ from: [first, Math.max(0, first - chunk)], to: [end, end] }] : [],
         marks: [{ cells: met.map((c) => [row, c]), term: state.stage === 3 ? "near" : "same" }],
       });
-      const known = state.stage === 3 && !question.open; // the counts are those after the cut
-      const counted = (text) => (state.stage === 3 ? text : "after the cut");
-      const [pairs, mass] = [numbers.pairs, numbers.mass].map((x) => tf.percent(x, 1));
+      // who meets at this step, in any of the rounds; after the cut, the library's numbers
+      const meets = (i, j) => state.stage < 1 || all.some(({ bucket }) => bucket[i] === bucket[j]);
+      const pairs = others.filter(([i, j]) => meets(i, j));
+      const now =
+        state.stage < 3
+          ? {
+              pairs: pairs.length / others.length,
+              mass: tf.sum(pairs.map(([i, j]) => full[i][j])) / L,
+              meets: pairs.flatMap(([i, j]) => (i === state.query ? [j] : [])),
+            }
+          : numbers;
+      const [share, mass] = [now.pairs, now.mass].map((x) => tf.percent(x, 1));
       app.read({
-        "vectors in the query's bucket": tf.range(L).filter((j) => last.bucket[j] === mine).length,
-        "pairs that meet": counted(pairs),
-        "attention kept": counted(mass),
-        "query meets": counted(`${numbers.meets.length} others`),
+        "vectors in the query's bucket": lit.length || "–",
+        [`query ${state.query} meets`]:
+          now.meets.length === L - 1 ? "all" : now.meets.join(", ") || "none",
+        "pairs that meet": share,
+        "attention kept": mass,
       });
-      const keptText = known ? `, ${pairs} of the pairs, ${mass} of the attention` : "";
       app.say(
-        `${stages[state.stage]}: ${state.b} buckets, ${state.rounds} round${state.rounds > 1 ? "s" : ""}${keptText}.`,
+        `${stages[state.stage]}: ${state.b} buckets, ${state.rounds} round${state.rounds > 1 ? "s" : ""}, ${share} of the pairs, ${mass} of the attention.`,
       );
     };
   },

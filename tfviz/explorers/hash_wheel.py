@@ -35,7 +35,7 @@ class HashWheel(Explorer):
     """
 
     label = "LSH attention on a circle: buckets, sorting, chunks, rounds"
-    rem = 45, 48, 45.5, 44.5, 111
+    rem = 49.5, 49.5, 46, 46.5, 111
     data = handed(X=tokens, R=directions, chunk=CHUNK, stages=STAGES)
 
     stage = knob(1, low=0, high=3, label="step")
@@ -43,7 +43,7 @@ class HashWheel(Explorer):
     rounds = knob(1, low=1, high=ROUNDS, label="rounds of hashing")
     dice = knob(0, low=0, high=DICE - 1, label="other directions")
     query = knob(5, low=0, high=L - 1, label="query", letter="i")
-    asks = "Press play, then add rounds: how much of the attention is kept, with how many pairs?"
+    asks = "Play the steps, then add rounds until query 5 meets one of its bucket again."
 
     def numbers(self) -> Numbers:
         """Buckets by round, the sorted order of the last round, who meets the query in any round,

@@ -22,6 +22,9 @@ const masks = (state) => [
   mask2(state.h_q, state.w_q, state.h_m, state.w_m),
 ];
 const keys = (mask, i) => tf.range(L).filter((j) => mask[i][j]);
+// the row of the highest pixel straight above one that it reads
+const highest = (seen, pixel) =>
+  Math.min(...seen.filter((j) => column(j) === column(pixel)).map(row));
 
 function numbers(state) {
   const order = orderOf(state.h_q, state.w_q);
@@ -41,47 +44,79 @@ export default tf.explorer({
   setup(app) {
     let over; // the pixel under the mouse
     const seen = () => orderOf(app.get("h_q"), app.get("w_q"));
-    const at = (pixel) => app.set({ place: seen().indexOf(pixel) });
+    const shut = () => app.locked.has("place");
+    const at = (pixel) => !shut() && app.set({ place: seen().indexOf(pixel) });
     // another size of the blocks is another order: the pixel stays, not its place
     const resized = (change) => {
       const { h_q, w_q } = { h_q: app.get("h_q"), w_q: app.get("w_q"), ...change };
       return { ...change, place: orderOf(h_q, w_q).indexOf(seen()[app.get("place")]) };
     };
     const hover = (y, x) => {
-      over = y === undefined ? undefined : y * SIDE + x;
+      over = y === undefined || shut() ? undefined : y * SIDE + x;
       app.redraw("hover");
     };
     const images = app.split("1fr 1fr", { keep: 2 });
-    const image = { pick: (y, x) => at(y * SIDE + x), hover, axes: ["row", "column"], tall: 300 };
+    const image = { pick: (y, x) => at(y * SIDE + x), hover, axes: ["row", "column"], tall: 270 };
     const image1 = app.matrix({ ...image, into: images });
     const image2 = app.matrix({ ...image, into: images });
     const matrices = app.split("1fr 1fr", { keep: 2 });
-    const matrix1 = app.matrix({ pick: at, tall: 280, into: matrices });
+    const matrix1 = app.matrix({ pick: at, tall: 250, into: matrices });
     const matrix2 = app.matrix({
-      tall: 280,
+      tall: 250,
       into: matrices,
-      pick: (i) => (app.get("in_order") ? app.set({ place: i }) : at(i)),
+      pick: (i) => at(app.get("in_order") ? seen()[i] : i),
     });
     app.motion("place", { every: 250 });
     app.knobsOf("l_q", "l_m");
     for (const key of ["h_q", "w_q"])
       app.knob(key, { write: (value) => app.set(resized({ [key]: value })) });
     app.knobsOf("h_m", "w_m", "in_order");
-    const { pixel: asked, pairs } = numbers(app.first);
-    const fair = pairs[0] === pairs[1] && row(asked) > 1 && !app.first.in_order;
-    const question = app.ask(
-      fair && {
+    const { pixel: asked, pairs, one: line } = numbers(app.first);
+    const { place: made, h_q, w_q, h_m, in_order: inOrder } = app.first;
+    const [askedRow, askedColumn] = [row(asked), column(asked)];
+    const cell = (x) => tf.clamp(Math.floor(x), 0, SIDE - 1);
+    const above = pairs[0] === pairs[1] &&
+      askedRow > 1 && {
         name: "above",
-        question: `Both read ${tf.sig(pairs[0] / L)} pixels on average. Which memory holds both pixels straight above the framed one?`,
-        chips: ["1-D", "2-D", "both"],
-        truth: ({ one, two }) => {
-          const has = (set) => [1, 2].every((up) => set.includes(asked - up * SIDE));
-          return has(one) && has(two) ? 2 : Number(has(two));
+        question: `Both memories read ${tf.sig(pairs[0] / L)} pixels on average. The 1-D one reaches straight up to row ${highest(line, asked)}. How far up does the 2-D one reach, which reads its block (blue) and ${h_m} more above it?`,
+        about: image2,
+        ghost: {
+          first: askedRow,
+          at: (y) => [askedColumn + 0.5, y + 0.5],
+          to: (_, y) => Math.min(cell(y), askedRow),
+          draw: (y) => ({
+            from: [y, askedColumn],
+            to: [askedRow, askedColumn],
+            colour: "query",
+            dash: "5 4",
+          }),
+          label: "the highest pixel that it reads",
         },
-        locks: ["place", "l_q", "l_m", "h_q", "w_q", "h_m", "w_m"],
-        because: `Two rows up is 16 back in the row of all pixels, and this one looks ${(asked % app.first.l_q) + app.first.l_m} back.`,
+        format: (y) => `row ${y}`,
+        hides: ["memory", "straight above, 2-D"],
+        truth: ({ two, pixel }) => highest(two, pixel),
+        then: { place: made },
+        locks: [],
+        because: `Two rows up is 16 back in the row of all pixels, and this one looks ${(asked % app.first.l_q) + app.first.l_m} back. A rectangle spends its memory on what is near on the canvas.`,
+      };
+    const next = made < L - 1 && {
+      name: "next",
+      question: `Blocks of ${h_q} × ${w_q} are made one after the other, line by line in each. The framed pixel was made last: which one is next?`,
+      about: image2,
+      ghost: {
+        first: [askedColumn, askedRow],
+        at: ([x, y]) => [x + 0.5, y + 0.5],
+        to: (x, y) => [cell(x), cell(y)],
+        draw: ([x, y]) => ({ cell: [y, x], colour: "query", dash: "5 4" }),
+        label: "the pixel that is made next",
       },
-    );
+      format: ([x, y]) => `row ${y}, column ${x}`,
+      truth: ({ pixel }) => [column(pixel), row(pixel)],
+      then: { place: made + 1 },
+      because:
+        "Line by line, but only as far as the block goes: the blocks to its right come later.",
+    };
+    const question = app.ask(inOrder ? next : above);
 
     return (state, numbers, changed) => {
       if (changed.has("place")) over = undefined; // keys and play are followed, wherever the mouse is
@@ -94,12 +129,16 @@ export default tf.explorer({
       const [y, x] = [row(pixel), column(pixel)];
       // NaN, hatched: not made yet; 0: made, and out of reach; 1: may be used
       const shown = (mask, isMade) =>
-        mask[pixel].map((on, j) => (on && !question.open ? 1 : isMade(j) ? 0 : Number.NaN));
+        mask[pixel].map((on, j) => (on ? 1 : isMade(j) ? 0 : Number.NaN));
       const mine = [start(row(picked), state.h_q), start(column(picked), state.w_q)]; // its block's corner
       const own = { cell: [y, x], colour: "query" };
       const [top, left] = [start(y, state.h_q), start(x, state.w_q)];
       const end = [Math.min(SIDE, top + state.h_q) - 1, Math.min(SIDE, left + state.w_q) - 1];
-      const [count1, count2] = [keys(bits1, pixel).length, keys(bits2, pixel).length];
+      const [keys1, keys2] = [keys(bits1, pixel), keys(bits2, pixel)];
+      const [count1, count2] = [keys1.length, keys2.length];
+      const isMade = (j) => numbers.order.indexOf(j) <= place;
+      const inBlock = (r, c) => r >= top && r <= end[0] && c >= left && c <= end[1];
+      const held = app.hides("memory"); // it would tell where the memory's corner is
       const words = `Pixel ${pixel}, row ${y}, column ${x}, is number ${pixel} line by line and number ${place} block by block.`;
       image1.show({
         title: "1-D: violet is read, hatched not made yet",
@@ -109,10 +148,11 @@ export default tf.explorer({
         frames: [own],
       });
       image2.show({
-        title: "2-D: drag the block's corner, or the memory's",
+        title: "2-D: drag the blue or the violet corner",
         label: `2-D memory in the image. ${words} It reads ${count2} pixels.`,
         ...grid,
-        values: shown(bits2, (j) => numbers.order.indexOf(j) <= place),
+        values: shown(bits2, isMade),
+        part: (r, c) => isMade(r * SIDE + c) && !inBlock(r, c) && "memory",
         frames: [{ from: [top, left], to: end, colour: "key" }, own],
         handles: [
           {
@@ -125,7 +165,7 @@ export default tf.explorer({
             text: `${state.h_q} rows, ${state.w_q} columns`,
             to: (u, v) => resized({ w_q: app.snap("w_q", u), h_q: app.snap("h_q", v) }),
           },
-          {
+          !held && {
             handle: [Math.max(0, mine[1] - state.w_m), Math.max(0, mine[0] - state.h_m)],
             knob: "w_m",
             knobY: "h_m",
@@ -137,14 +177,14 @@ export default tf.explorer({
               h_m: app.snap("h_m", mine[0] - v),
             }),
           },
-        ],
+        ].filter(Boolean),
       });
       const first = start(picked, state.l_q);
       matrix1.show({
         title: "1-D, every pixel a row",
         label: `1-D memory as a matrix, row ${pixel}: ${count1} keys`,
         rows: L,
-        bits: (i, j) => !question.open && bits1[i][j],
+        bits: (i, j) => bits1[i][j],
         row: pixel,
         handles: [
           {
@@ -163,18 +203,21 @@ export default tf.explorer({
         ],
       });
       const drawn = (i, j) =>
-        !question.open &&
-        (state.in_order ? bits2[numbers.order[i]][numbers.order[j]] : bits2[i][j]);
+        state.in_order ? bits2[numbers.order[i]][numbers.order[j]] : bits2[i][j];
+      const second = state.in_order ? place : pixel; // its row in the matrix of 2-D
       matrix2.show({
         title: state.in_order ? "2-D, in the order of making" : "2-D, pixels line by line",
-        label: `2-D memory as a matrix, row ${state.in_order ? place : pixel}: ${count2} keys`,
+        label: `2-D memory as a matrix, row ${second}: ${count2} keys`,
         rows: L,
         bits: drawn,
-        row: state.in_order ? place : pixel,
+        row: second,
+        part: (i) => i === second && "memory",
       });
       app.read({
         "this pixel reads, 1-D": count1,
         "this pixel reads, 2-D": count2,
+        "straight above, 1-D": `up to row ${highest(keys1, pixel)}`,
+        "straight above, 2-D": `up to row ${highest(keys2, pixel)}`,
         "mean, 1-D": tf.fixed(numbers.pairs[0] / L, 1),
         "mean, 2-D": tf.fixed(numbers.pairs[1] / L, 1),
       });

@@ -8,6 +8,8 @@ SIDE = 8
 L = SIDE * SIDE
 ONE, TWO = P.image_1d.domains, P.image_2d.domains
 
+EXAMPLES: dict[str, Numbers] = {"": {}, "next": {"place": 19, "in_order": True}}
+
 
 class ImageLens(Explorer):
     """An image of 8 × 8 pixels, and the memory of one of them in both ways.
@@ -16,6 +18,7 @@ class ImageLens(Explorer):
     """
 
     label = "Image lens: 1-D and 2-D memory of a pixel, as image and as matrix"
+    rem = 58, 58, 61, 56.5, 101.5
     data = handed(**{n: P.FAMILIES[n].formula for n in ("image_1d", "image_2d")})
 
     place = knob(57, low=0, high=L - 1, label="pixels made so far")
@@ -26,12 +29,8 @@ class ImageLens(Explorer):
     h_m = knob(TWO["h_m"], first=1, high=SIDE, label="2-D: rows above")
     w_m = knob(TWO["w_m"], first=1, high=SIDE, label="2-D: columns beside")
     in_order = knob(False, label="2-D matrix in the order of making")
+    examples = EXAMPLES
     asks = "Press on a pixel, drag a dot, or play the order in which the blocks make the image."
-
-    def heights(self) -> dict[int, float]:
-        """Less where it asks nothing (see the module)."""
-        less = (4.5, 10.5) if self.in_order else (0, 0)
-        return {0: 62 - less[0], self.narrow: 98 - less[1]}
 
     def numbers(self) -> Numbers:
         """The pixel, what it may look at in both ways, the order, and all pairs of both."""

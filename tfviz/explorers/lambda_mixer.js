@@ -1,6 +1,7 @@
 // The model's letters, the neighbours' and their blend; the loss of all contexts against λ.
 const { rows, near, shares, shown } = tf.data;
 const SIZES = ["2,000", "8,000", "30,000", "120,000"];
+const [LOW, HIGH] = [1.8, 3]; // nats that are shown
 // the letters of the k nearest, weighted by exp(−d² / T)
 const neighbourLetters = tf.keep((place, size, k, temperature) => {
   const [d2, words] = [near[size].d2[place].slice(0, k), near[size].words[place]];
@@ -41,15 +42,33 @@ export default tf.explorer({
     app.knob("share", { format: (x) => tf.fixed(x, 2) });
     app.knob("size", { format: (n) => SIZES[n] });
     app.knobsOf("k", "temperature");
-    const question = app.ask({
-      name: "grows",
-      question:
-        "The model stays as it is. Is the best λ of these 16 contexts larger or smaller with 120,000 keys than with 2,000?",
-      chips: ["smaller", "the same", "larger"],
-      truth: (numbers) => 1 + Math.sign(numbers.best[3] - numbers.best[0]),
-      then: { size: 3 },
-      because:
-        "Of 120,000 contexts more fit, and say the letter that came. Now try the two stores between: is it larger with each step?",
+    const { k, temperature } = app.first;
+    const last = SIZES.length - 1;
+    const [few, many] = [0, last].map((size) => {
+      const losses = curve(size, k, temperature);
+      const unlikely = rows.filter(
+        ({ next }, place) => neighbourLetters(place, size, k, temperature)[next] < 0.01,
+      );
+      return { best: shares[losses.indexOf(Math.min(...losses))], unlikely: unlikely.length };
+    });
+    app.ask({
+      name: "larger-store",
+      question: `With ${SIZES[0]} keys in the store, λ = ${tf.fixed(few.best)} is best for these ${rows.length} contexts. The model stays as it is, and the store grows to ${SIZES[last]} keys. Where is the best λ then?`,
+      about: lost,
+      ghost: {
+        first: 0.7,
+        at: (share) => [share, LOW + 0.12 * (HIGH - LOW)],
+        to: (share) => shares[tf.clamp(Math.round(20 * share), 0, shares.length - 1)],
+        draw: (share) => ({ rule: { x: share }, colour: "ink", dash: "2 4" }),
+        by: [0.05, 0],
+        label: "the best λ",
+      },
+      format: (share) => `λ = ${tf.fixed(share)}`,
+      near: 0.11,
+      truth: (numbers) => numbers.best[last],
+      then: { size: last, share: many.best, k, temperature },
+      locks: ["size"],
+      because: `With ${SIZES[0]} keys the neighbours give the letter that came less than 1 % in ${few.unlikely} contexts, and there a large λ is costly. With ${SIZES[last]} keys they do so in ${many.unlikely}.`,
     });
 
     return (state, numbers) => {
@@ -71,29 +90,46 @@ export default tf.explorer({
           { text: name, colour, at: [ps.length - 0.6, 1], align: "end", dy: 6 + 15 * m },
         ]),
       });
-      const [low, high] = [1, 3];
       const i = shares.findIndex((x) => x >= state.share - 1e-9);
-      const at = tf.clamp(numbers.curve[i], low, high);
+      const inside = (losses) => losses.map((nats) => tf.clamp(nats, LOW, HIGH));
+      const [losses, smallest] = [numbers.curve, curve(0, state.k, state.temperature)].map(inside);
+      const best = numbers.best[state.size];
       lost.show({
         title: "loss on all 16 contexts, against λ",
-        label: question.open
-          ? "Loss against λ"
-          : `Loss at λ = ${tf.fixed(state.share, 2)}: ${tf.fixed(numbers.curve[i], 2)} nats`,
+        label: `Loss at λ = ${tf.fixed(state.share)}: ${tf.fixed(numbers.curve[i])} nats`,
         x: { from: 0, to: 1, label: "λ" },
-        y: { from: low, to: high, label: "nats" },
-        marks: !question.open && [
-          { line: numbers.curve.map((y) => tf.clamp(y, low, high)), at: shares, wide: 2.5 },
-          { rule: { x: numbers.best[state.size] }, dash: "3 3", name: "best" },
-          { handle: [state.share, at], knob: "share", text: `λ = ${tf.fixed(state.share, 2)}` },
+        y: { from: LOW, to: HIGH, label: "nats" },
+        marks: [
+          state.size > 0 && {
+            line: smallest,
+            at: shares,
+            colour: "muted",
+            dash: "7 4",
+            name: `${SIZES[0]} keys`,
+          },
+          {
+            line: losses,
+            at: shares,
+            colour: "attention",
+            wide: 2.5,
+            bold: true,
+            name: `${SIZES[state.size]} keys`,
+          },
+          { rule: { x: best }, dash: "3 3" },
+          { text: "best λ", at: [best, HIGH], align: "start", dx: 6, dy: 10 },
+          { handle: [state.share, losses[i]], knob: "share", text: `λ = ${tf.fixed(state.share)}` },
         ],
       });
       app.read({
-        "letter that came": `${tf.fixed(numbers.nats, 2)} nats`,
-        "model alone": `${tf.fixed(-Math.log(rows[state.place].p[next]), 2)} nats`,
-        "best λ of this store": question.tell(tf.fixed(numbers.best[state.size], 2)),
+        "loss of the blend": `${tf.fixed(numbers.nats, 2)} nats`,
+        "loss of the model": `${tf.fixed(-Math.log(rows[state.place].p[next]), 2)} nats`,
+        "best λ of this store": tf.fixed(best),
       });
+      const [byModel, byNeighbours, byBlend] = [numbers.model, numbers.near, numbers.both].map(
+        (p) => tf.fixed(p[next]),
+      );
       app.say(
-        `Context ${state.place}: ${letters[next]} came. The model gave it ${tf.fixed(numbers.model[next], 2)}, the neighbours ${tf.fixed(numbers.near[next], 2)}, the blend with λ = ${tf.fixed(state.share, 2)} ${tf.fixed(numbers.both[next], 2)}.`,
+        `Context ${state.place}: “${letters[next]}” came. The model gave it p = ${byModel}, the neighbours ${byNeighbours}, and their blend at λ = ${tf.fixed(state.share)} gives ${byBlend}.`,
       );
     };
   },

@@ -44,7 +44,7 @@ class LambdaMixer(Explorer):
     """Held-out contexts of a small model of letters, with a store of the text it was trained on."""
 
     label = "λ mixer: the model, its neighbours, and their blend"
-    rem = 55.5, 51.5, 51.5, 88
+    rem = 56.5, 56.5, 51.5, 54, 93
     data = handed(contexts, shares=SHARES, shown=SHOWN)
 
     place = knob(7, low=0, high=15, label="context")
@@ -52,7 +52,9 @@ class LambdaMixer(Explorer):
     size = knob(0, of=SIZES, label="keys in the store")
     k = knob(32, low=1, high=48, label="neighbours", letter="k")
     temperature = knob(1.0, of=[0.3, 1.0, 3.0, 10.0, 30.0], label="temperature", letter="T")
-    asks = "Move λ. In which contexts are the neighbours right where the model is not?"
+    asks = (
+        "Try the two stores between; then play through the contexts: where do the neighbours help?"
+    )
 
     def near(self, place: int, size: int) -> torch.Tensor:
         """p_kNN of one context."""

@@ -1,8 +1,10 @@
 // Spans that were learned: the stored training, as it went.
 const { longest, every, learned, words } = tf.data;
+const MOST = 36; // tokens, on both axes
 const layers = learned[0].spans[0][0].length;
 // from the lowest layer to the top one
 const tints = ["muted", "ink", "attention"];
+const [FREE, PRICED] = [0, 2]; // the runs without a price and with the one that is asked about
 const named = (layer) =>
   layer === 0 ? "lowest layer" : layer === layers - 1 ? "top layer" : "middle layer";
 
@@ -21,27 +23,39 @@ export default tf.explorer({
     app.motion("time", { every: 500, format: (t) => `${t * every} steps` });
     app.knob("run", { format: (n) => words[n] });
     app.knob("seed");
-    const question = app.ask({
-      name: "which",
-      question: `All heads begin with z = ${learned[2].start}, and a span has the price λ = ${learned[2].price}. Which layer has the longest spans after training?`,
-      chips: ["the lowest", "the middle one", "the top one"],
-      truth: (numbers) => numbers.means.at(-1).indexOf(Math.max(...numbers.means.at(-1))),
-      then: { run: 2, time: 10, seed: 0 },
-      because:
-        "At this price the lowest layer keeps less than one token, with all three seeds. Try λ = 0.0005: there it is the other way round.",
+    const freely = learned[FREE].spans[0].map((now) => tf.mean(now.flat()));
+    const nats = (run) => tf.fixed(learned[run].nats[0], 2);
+    app.ask({
+      name: "priced",
+      question: `Free spans begin at ${learned[FREE].start} tokens and end at ${tf.fixed(freely.at(-1), 1)}, the mean of all twelve heads. Where does the mean end when each span costs λ = ${learned[PRICED].price}?`,
+      about: lines,
+      ghost: {
+        first: learned[PRICED].start,
+        at: (mean) => [every * 10, mean],
+        to: (_, mean) => Math.round(10 * tf.clamp(mean, 0, MOST)) / 10,
+        draw: (mean) => ({ points: [[every * 10, mean]], size: 4, colour: "ink" }),
+        by: [0, 1],
+        label: "the mean span at the end",
+      },
+      format: (mean) => `${tf.fixed(mean, 1)} tokens`,
+      near: 3,
+      truth: (numbers) => numbers.means.at(-1).reduce((sum, z) => sum + z, 0) / layers,
+      then: { run: PRICED, time: 10, seed: 0 },
+      locks: ["run"],
+      because: `A low price makes the heads give up nearly all of their span. The loss falls too, from ${nats(FREE)} to ${nats(PRICED)} nats a letter.`,
     });
 
     return (state, numbers) => {
-      const shown = question.open ? learned[state.run].spans[state.seed][0] : numbers.spans;
+      const steps = `${state.time * every} steps`;
       bars.show({
-        title: `spans of the heads after ${state.time * every} steps`,
+        title: `span of each head after ${steps}`,
         label: numbers.spans.map((layer, l) => `${named(l)}: ${layer.join(", ")}`).join("; "),
         x: {
           label: "layer and head",
-          names: shown.flatMap((layer, l) => layer.map((_, h) => `${l}.${h}`)),
+          names: numbers.spans.flatMap((layer, l) => layer.map((_, h) => `${l}.${h}`)),
         },
-        y: { label: "z, tokens", from: 0, to: longest / 2 + 4 },
-        marks: shown.map((layer, l) => ({
+        y: { label: "z, tokens", from: 0, to: MOST },
+        marks: numbers.spans.map((layer, l) => ({
           bars: layer,
           start: l * layer.length,
           colour: tints[l],
@@ -49,32 +63,37 @@ export default tf.explorer({
           term: "span",
         })),
       });
+      const line = (means, name, look) => ({
+        line: means.map((mean, t) => [t * every, mean]),
+        name,
+        term: "span",
+        ...look,
+      });
       lines.show({
-        title: "mean of each layer while it trains",
-        label: `Mean spans: ${numbers.means[state.time].map((z, l) => `${named(l)} ${tf.fixed(z, 1)}`).join(", ")}`,
+        title: `mean span while it trains, ${words[state.run]}`,
+        label: `Mean spans after ${steps}: ${numbers.means[state.time].map((z, l) => `${named(l)} ${tf.fixed(z, 1)}`).join(", ")}`,
         x: { label: "steps", from: 0, to: every * 10 },
-        y: { from: 0, to: longest / 2 + 4 },
+        y: { label: "z, tokens", from: 0, to: MOST },
         marks: [
-          !question.open &&
-            tf.range(layers, (l) => ({
-              line: numbers.means.map((now, t) => [t * every, now[l]]),
-              name: named(l),
-              colour: tints[l],
-              dash: [undefined, "7 4", "2 3"][l],
-              term: "span",
-            })),
+          tf.range(layers, (l) =>
+            line(
+              numbers.means.map((now) => now[l]),
+              named(l),
+              { colour: tints[l], dash: [undefined, "7 4", "2 3"][l] },
+            ),
+          ),
+          line(numbers.means.map(tf.mean), "all heads", { colour: "ink", wide: 3, bold: true }),
+          state.run !== FREE && line(freely, words[FREE], { colour: "muted", dash: "2 4" }),
           { rule: { x: state.time * every } },
         ],
       });
+      const mean = `${tf.fixed(numbers.mean, 1)} tokens`;
       app.read({
-        "mean span": question.tell(`${tf.fixed(numbers.mean, 1)} tokens`),
-        "loss at the end": question.tell(`${tf.fixed(numbers.nats, 3)} nats`),
+        "mean span": mean,
+        "loss at the end, a letter": `${tf.fixed(numbers.nats, 3)} nats`,
       });
-      const meanText = question.open
-        ? ""
-        : `, the mean span is ${tf.fixed(numbers.mean, 1)} tokens`;
       app.say(
-        `${words[state.run]}, seed ${state.seed}: after ${state.time * every} steps${meanText}.`,
+        `${words[state.run]}, seed ${state.seed}: after ${steps} the mean span of the twelve heads is ${mean}.`,
       );
     };
   },

@@ -29,13 +29,13 @@ class LearnedSpans(Explorer):
     """
 
     label = "Spans that heads have learned, under several prices"
-    rem = 42.5, 38.5, 39, 86.5
+    rem = 42.5, 42, 38.5, 39, 86.5
     data = handed(learned, words=words)
 
-    time = knob(0, low=0, high=10, label="training")
+    time = knob(10, low=0, high=10, label="training")
     run = knob(0, of=[0, 1, 2, 3, 4], label="price of a span")
     seed = knob(0, of=[0, 1, 2], label="seed")
-    asks = "Answer the grey box, press play, and watch the layers. Then choose another price."
+    asks = "Choose another price and other seeds: which layer ends with the longest spans?"
 
     def numbers(self) -> Numbers:
         """The span of each head of each layer now, the mean of each layer at every time, the loss

@@ -18,6 +18,12 @@ const onFact = tf.keep((token, k, flat) => {
   return tf.sum(shares) / shares.length;
 });
 const KINDS = ["asks nothing", "asks for a fact of the segment before", "asks for an old fact"];
+// where facts about the name were told that token t asks for
+const told = (t) => {
+  const places = tf.range(m + t).filter((at) => isFact(at) && about[at] === about[m + t]);
+  return places.map((at) => at - m - t);
+};
+const asking = tf.range(rows.length).filter((t) => rows[t].kind); // the tokens that ask
 
 export default tf.explorer({
   numbers({ token, k, flat }) {
@@ -25,25 +31,35 @@ export default tf.explorer({
   },
   setup(app) {
     const chips = app.chips({ label: "the 32 tokens" });
-    const strip = app.plane({ height: (width) => tf.clamp(width * 0.28, 170, 210) });
-    const bars = app.plane({ height: (width) => tf.clamp(width * 0.26, 170, 200) });
+    const map = app.plane({ height: (width) => tf.clamp(width * 0.42, 270, 300) });
+    const strip = app.plane({ height: (width) => tf.clamp(width * 0.24, 140, 160) });
     app.formula("{m:V_m} = softmax(τ q̂ · {key:k̂ of the k best}) V");
     app.motion("token", { every: 700 });
     app.knob("k");
     app.knob("flat", { format: (x) => tf.fixed(x, 1) });
-    const finds = ({ kind, back }, t) =>
-      kind === 2 && about[m + t - back[0][0]] === about[m + t] && isFact(m + t - back[0][0]);
-    const old = rows.findIndex(finds);
+    // the first question about an old fact, which both heads find
+    const old = asking.find((t) => rows[t].kind === 2 && told(t).includes(-rows[t].back[0][0]));
+    const height = (t) => asking.length - 1 - asking.indexOf(t); // of its row; the first on top
     const question = app.ask({
       name: "where",
-      question: `Token ${old} asks “${words[m + old]}”, and what it asks for was told twelve segments of 16 tokens before, at any place of that segment. How many tokens back does the heads' strongest memory lie?`,
-      number: {},
-      unit: "tokens",
+      question: `“${words[m + old]}” asks for a fact that was told twelve segments of 16 tokens ago. Which place in the past do its heads weigh most?`,
+      about: map,
+      hides: ["asked"],
+      ghost: {
+        first: -30,
+        at: (place) => [place, height(old)],
+        to: (place) => Math.round(tf.clamp(place, -m - 16, -1)),
+        draw: (place) => ({ points: [[place, height(old)]], size: 4, colour: "ink" }),
+        by: [4, 0],
+        label: "the memory that it weighs most",
+      },
+      format: (place) => `${tf.count(-place)} tokens back`,
       near: 15,
-      truth: () => rows[old].back[0][0],
+      truth: () => -rows[old].back[0][0],
       then: { token: old },
+      locks: [],
       because:
-        "Twelve segments are 192 tokens; where the two stand within their segments adds or takes up to 15.",
+        "Twelve segments are 192 tokens. No head was told how far to look: the key of its fact is simply the one most like its query.",
     });
 
     return (state, numbers) => {
@@ -52,72 +68,107 @@ export default tf.explorer({
       chips.show([
         rows.map((_, t) => ({
           text: words[m + t],
-          kind: t === state.token ? "made" : rows[t].kind ? "new" : undefined,
+          kind: t === state.token ? "new" : rows[t].kind ? "made" : undefined,
         })),
       ]);
-      const open = question.open && state.token === old;
-      const read = back.map(
-        ([far], h) =>
-          `head ${h}: ${words[at - far]}, ${far} tokens back, ${tf.fixed(numbers.weights[h][0], 2)}`,
+      // a memory: where it lies, as strong as its weight
+      const read = (place, row, tall, weight) => ({
+        shape: tf.box(place - 2.5, place + 2.5, row - tall, row + tall),
+        colour: "attention",
+        strength: 0.12 + 0.88 * weight,
+        term: "m",
+      });
+      const weights = (t) => weigh(t, state.k, state.flat);
+      const strongest = (t) => rows[t].back[0][0];
+      map.show({
+        title:
+          "what eight questions read; framed: where the fact was told; right: the weight on it",
+        label: asking
+          .filter((t) => t !== old || !question.open)
+          .map(
+            (t) =>
+              `${words[m + t]} reads ${words[m + t - strongest(t)]}, ${strongest(t)} tokens back`,
+          )
+          .join("; "),
+        x: {
+          from: -m - 16,
+          to: 26,
+          ticks: [-250, -200, -150, -100, -50, 0],
+          label: "tokens before the question",
+        },
+        y: {
+          names: asking
+            .map((t) => `${words[m + t]} ${rows[t].kind === 2 ? "old" : "near"}`)
+            .reverse(),
+        },
+        hover: false,
+        marks: [
+          asking.includes(state.token) && {
+            shape: tf.box(-m - 16, 26, height(state.token) - 0.5, height(state.token) + 0.5),
+            colour: "query",
+            strength: 0.1,
+          },
+          asking.map((t) => {
+            const part = t === old ? "asked" : undefined;
+            const both = new Map(); // place → weight of both heads
+            weights(t).forEach((ws, h) =>
+              ws.forEach((w, i) => {
+                const place = -rows[t].back[h][i];
+                both.set(place, (both.get(place) ?? 0) + w);
+              }),
+            );
+            const most = Math.max(...both.values());
+            return [
+              [...both].map(([place, w]) => ({ ...read(place, height(t), 0.3, w / most), part })),
+              told(t).map((place) => ({
+                shape: tf.box(place - 4, place + 4, height(t) - 0.44, height(t) + 0.44),
+                strength: 0,
+                edge: true,
+                colour: "key",
+                term: "key",
+                part,
+              })),
+              { text: tf.fixed(numbers.right[t], 2), at: [14, height(t)], colour: "key", part },
+            ];
+          }),
+          { rule: { x: 0 }, colour: "query" },
+        ],
+      });
+      const hidden = question.open && state.token === old;
+      const found = back.map(
+        ([place], h) => `Head ${h} reads ${words[at - place]}, ${place} tokens back`,
       );
       strip.show({
-        title: "memories that each head reads: more colour, more weight",
-        label: open ? "Answer first" : read.join("; "),
-        x: { from: -m - 16, to: 0, label: "tokens before this one" },
+        title: `what “${words[at]}” reads, head by head`,
+        label: hidden ? "Hidden until the question is answered" : found.join("; "),
+        x: { from: -m - 16, to: 26, ticks: [-250, -200, -150, -100, -50, 0] },
         y: { names: gates.map((_, h) => `head ${h}`) },
+        hover: false,
         marks: [
-          !open &&
+          !hidden &&
             // a row a head: a box where each memory lies, and the word of the strongest
             numbers.weights.map((ws, h) => [
-              ws.map((w, i) => ({
-                shape: tf.box(-back[h][i] - 1.5, -back[h][i] + 1.5, h - 0.38, h + 0.38),
-                colour: "attention",
-                strength: 0.1 + 0.9 * w,
-                edge: true,
-                term: "m",
-              })),
+              ws.map((w, i) => read(-back[h][i], h, 0.26, w / ws[0])),
               {
                 text: words[at - back[h][0]],
                 colour: "key",
                 term: "key",
-                at: [tf.clamp(-back[h][0] + 4, -m, -30), h],
+                at: [tf.clamp(-back[h][0], 8 - m, -8), h + 0.44],
               },
             ]),
           { rule: { x: 0 }, colour: "query" },
         ],
       });
-      bars.show({
-        title: "weight on facts of the name asked for",
-        label: question.open
-          ? "Weights of all tokens"
-          : `Token ${state.token}: ${tf.fixed(numbers.right[state.token], 2)}`,
-        x: { from: 0, to: rows.length, whole: true, label: "token" },
-        y: { from: 0, to: 1 },
-        marks: [
-          !question.open && {
-            bars: numbers.right,
-            at: numbers.right.map((_, t) => t + 0.5),
-            wide: 0.8,
-            colour: "attention",
-            name: "both heads",
-          },
-          {
-            handle: [state.token + 0.5, 0],
-            knob: "token",
-            text: words[at],
-            to: (x) => ({ token: app.snap("token", x - 0.5) }),
-          },
-        ],
-      });
       app.read({
         token: words[at],
         it: KINDS[kind],
+        "its strongest memory": hidden ? "?" : `${back[0][0]} tokens back`,
+        "weight on its fact": hidden ? "?" : kind ? tf.fixed(numbers.right[state.token], 2) : "–",
         "gates of the heads": gates.map((g) => tf.fixed(g, 2)).join(", "),
-        "weight on its fact": open || !kind ? "–" : tf.fixed(numbers.right[state.token], 2),
       });
-      const finds = back.map(([far], h) => `Head ${h} finds ${words[at - far]}, ${far} back`);
-      const factText = open ? "" : ` ${KINDS[kind]}. ${finds.join("; ")}`;
-      app.say(`Token ${state.token}: ${words[at]}${factText}.`);
+      app.say(
+        `Token ${state.token}, ${words[at]}, ${KINDS[kind]}${hidden ? "" : `. ${found.join("; ")}`}.`,
+      );
     };
   },
 });

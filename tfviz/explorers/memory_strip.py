@@ -35,13 +35,13 @@ class MemoryStrip(Explorer):
     """
 
     label = "Memory strip: what each query finds in a long past"
-    rem = 56, 53, 54.5, 84.5
+    rem = 57.5, 57.5, 57.5, 62.5, 92
     data = handed(strip)
 
-    token = knob(0, low=0, high=31, label="token", letter="t")
+    token = knob(12, low=0, high=31, label="token", letter="t")
     k = knob(8, low=1, high=8, label="memories a head reads", letter="k")
     flat = knob(1.0, low=0.5, high=8, step=0.5, label="scores divided by")
-    asks = "Press play. Whenever a question comes, watch where in the past the heads look."
+    asks = "Go through the tokens: what do the heads read where nothing is asked?"
 
     def weights(self, token: int) -> list[list[float]]:
         """Of the k memories of each head."""

@@ -3,8 +3,6 @@
 const { words: WORDS, clocks: CLOCKS, hand } = tf.data; // hand(k, m, d, base) = cos(k ω_m)
 const named = (name) => WORDS[name] ?? name;
 const BRIEF = { none: "none", xl: "XL", t5: "T5" };
-const DASHES = ["6 3", "2 3", "8 3 2 3", "1 2", "10 4", "4 4", "12 3 2 3", "3 6", "1 4"];
-const dash = (name) => DASHES[Math.max(0, Object.keys(WORDS).indexOf(name)) % DASHES.length];
 
 // One number for each distance, for the encodings that know no other.
 const byDistance = tf.keep((L, d, base) =>
@@ -32,7 +30,8 @@ function scoresOf(name, table, L, d, base) {
     }
   }
   const spread = high.reduce((most, x, n) => Math.max(most, x - low[n]), 0);
-  return { values, low, high, spread };
+  const most = values.reduce((most, x) => Math.max(most, Math.abs(x) || 0), 1e-9);
+  return { values, low, high, spread, most };
 }
 const caches = new WeakMap(); // by what an explorer was given
 function matrixOf({ bias, length, d, base }, name) {
@@ -56,35 +55,44 @@ function numbers(state) {
   return { rows: seen, spread: matrixOf(state, state.chosen).spread, half: half ?? -1 };
 }
 
-const linesOf = (race, task) =>
-  Object.entries(race.tasks[task]).map(([name, seeds]) => {
-    const at = (of) => race.lengths.map((_, n) => of(seeds.map((seed) => seed[n] ?? Number.NaN)));
-    const [low, high] = [Math.min, Math.max].map((of) => at((xs) => of(...xs)));
-    return { name, mean: at(tf.mean), low, high };
-  });
+// the means of the seeds by length, and the least and the greatest of them
+function lossOf(race, task, name) {
+  const seeds = race.tasks[task]?.[name];
+  if (!seeds) return undefined;
+  const at = (of) => race.lengths.map((_, n) => of(seeds.map((seed) => seed[n] ?? Number.NaN)));
+  const [low, high] = [Math.min, Math.max].map((of) => at((xs) => of(...xs)));
+  return { mean: at(tf.mean), low, high };
+}
+// the encoding beside the chosen one, if there is another
+const rivalOf = ({ chosen, rival, encodings }) =>
+  rival !== chosen ? rival : encodings.find((name) => name !== chosen);
 
 export default tf.explorer({
   ends: ({ encodings, race }) => {
     const tasks = Object.keys(race.tasks ?? {});
-    return { chosen: { of: encodings }, task: { of: tasks.length ? tasks : ["text"] } };
+    return {
+      chosen: { of: encodings },
+      rival: { of: encodings },
+      task: { of: tasks.length ? tasks : ["text"] },
+    };
   },
   numbers,
   setup(app) {
     const { encodings: names, race, bias } = app.values();
     const tasks = Object.keys(race.tasks ?? {});
     const trained = race.train_length ?? 64;
-    const columns = names.length === 4 ? 2 : names.length;
-    const beside = app.split(`repeat(${columns}, 1fr)`, { keep: Math.min(2, columns) });
-    const maps = names.map((chosen) => {
-      const pick = (row, column) => app.set({ chosen, row, column });
-      return app.matrix({ into: beside, lead: false, pick });
-    });
-    const below = app.split(tasks.length ? "1fr 1fr" : "1fr");
-    const tall = { into: below, height: (width) => tf.clamp(width * 0.7, 180, 230) };
+    const columns = Math.min(2, names.length);
+    const curves = app.split(tasks.length ? "1fr 1fr" : "1fr");
+    const tall = { into: curves, height: (width) => tf.clamp(width * 0.7, 180, 250) };
     const profile = app.plane({ ...tall, lead: true });
     const lost = tasks.length ? app.plane(tall) : null;
+    const pair = app.split(`repeat(${columns}, 1fr)`, { keep: columns });
+    const pick = (row, column) => app.set({ row, column });
+    const map = () => app.matrix({ into: pair, lead: false, tall: 240, pick });
+    const maps = tf.range(columns).map(map);
     const options = (list, text) => ({ options: list.map((x) => [x, text(x)]) });
     if (names.length > 1) app.knob("chosen", { as: "select", ...options(names, named) });
+    if (names.length > 2) app.knob("rival", { as: "select", ...options(names, named) });
     app.knob("length");
     app.motion("row", { every: 90 });
     app.knob("column");
@@ -93,65 +101,96 @@ export default tf.explorer({
       app.knob("base", { format: tf.count });
     }
     if (tasks.length > 1) app.knob("task", options(tasks, String));
-    const { chosen: first } = app.first;
-    const asked = app.ask({
-      name: "another-query",
-      question: `Another query is chosen: what does the curve of ${named(first)} do, by distance?`,
-      chips: ["it stays the same", "it changes"],
-      truth: (numbers) => Number(numbers.spread > 1e-3),
-      locks: ["row"],
-      because:
-        "The grey band holds the rows of all queries: a band without width knows only distance.",
-    });
+
+    const { chosen: first, task, row, column } = app.first;
+    const longer = race.lengths.filter((n) => n > trained);
+    const last = race.lengths.at(-1);
+    const beyond = ({ chosen, task }) => lossOf(race, task, chosen)?.mean.slice(-longer.length);
+    const shown = (x) => (x === undefined || Number.isNaN(x) ? "no row" : tf.fixed(x));
+    const goesOn = (name) => beyond({ chosen: name, task })?.every(Number.isFinite);
+    const ends = (name) => {
+      const { mean } = lossOf(race, task, name);
+      return [mean[race.lengths.indexOf(trained)], mean.at(-1)].map(shown);
+    };
+    const measured = lost && longer.length > 1 && goesOn(first);
+    const beside = rivalOf(app.values());
+    const comparison = goesOn(beside)
+      ? `; with ${named(beside)} it is ${ends(beside).join(" and ")}`
+      : "";
+    const other = Math.floor(row / 2);
+    const asked = app.ask(
+      measured
+        ? {
+            name: `longer-${first}`,
+            question: `Trained on texts of ${trained} tokens: how does the loss with ${named(first)} go on in longer ones?`,
+            about: lost,
+            curve: { at: longer },
+            hides: ["longer", `loss at ${last}`],
+            truth: (_, state) => beyond(state),
+            then: { chosen: first, task },
+            locks: [],
+            because: `With ${named(first)} the loss is ${ends(first)[0]} at ${trained} tokens and ${ends(first)[1]} at ${last}${comparison}.`,
+          }
+        : {
+            name: `another-query-${first}`,
+            question: `Query ${other} in place of ${row}: does the curve of ${named(first)} keep its form?`,
+            chips: ["it keeps its form", "it gets another form"],
+            hides: ["band", "rows differ at one distance by up to"],
+            truth: (numbers) => Number(numbers.spread > 1e-3),
+            then: { chosen: first, row: other, column: Math.max(0, column + other - row) },
+            locks: ["row"],
+            because:
+              "The grey band spans the rows of all queries: if it has no width, the encoding knows only the distance.",
+          },
+    );
+    const part = (name) => (measured && name === first ? "longer" : undefined);
 
     const view = (state, numbers) => {
-      const L = state.length;
+      const { length: L, chosen } = state;
       const { row: i, column: j } = state;
-      const { values, low, high } = matrixOf(state, state.chosen);
+      const rival = rivalOf(state);
+      const { values, low, high } = matrixOf(state, chosen);
       const v = values[i * L + j];
-      const shown = (x) => (x === undefined || Number.isNaN(x) ? "no row" : tf.fixed(x));
       const said = shown(v);
-      names.forEach((name, m) => {
-        const mine = name === state.chosen;
-        const own = matrixOf(state, name).values;
+      const titles = [`${named(chosen)}: violet above 0, grey below`, `${named(rival)}, the rival`];
+      [chosen, rival].slice(0, columns).forEach((name, m) => {
+        const { values: own, most } = matrixOf(state, name);
         const past = { from: [0, 0], to: [trained - 1, trained - 1], dash: "4 3" };
         maps[m].show({
-          title: `${named(name)}${mine ? " (chosen)" : ""}`,
+          title: titles[m],
           label: `${named(name)}: scores by place, ${L} queries down, ${L} keys across; query ${i}, key ${j}: ${shown(own[i * L + j])}; arrow keys move`,
           rows: L,
           values: own,
           signed: true,
-          most: 1,
+          most,
           text: () => "",
-          ...(mine ? { row: i, column: j } : {}),
-          frames: [
-            ...(mine ? [{ colour: "attention" }] : []),
-            ...(L > trained && lost ? [past] : []),
-          ],
+          row: i,
+          column: j,
+          frames: L > trained && lost ? [past] : [],
         });
       });
-      const line = (name, ys, at, mine) => ({
+      const look = (name) =>
+        name === chosen
+          ? { bold: true, colour: "attention", wide: 2.5 }
+          : { bold: true, colour: "ink", wide: 1.5 };
+      const line = (name, ys, at) => ({
         line: ys,
         name: BRIEF[name] ?? named(name),
         ...at,
-        bold: mine,
-        ...(mine ? { colour: "attention", wide: 2.5 } : { wide: 1.25, dash: dash(name) }),
+        ...look(name),
       });
-      const others = names.filter((name) => name !== state.chosen);
+      const both = rival ? [rival, chosen] : [chosen]; // the chosen one above
       const band = tf
         .range(2 * L - 1, (m) => [m + 1 - L, low[m], high[m]])
-        .filter(([, a, b]) => a <= b);
+        .filter(([x, a, b]) => a <= b && x >= -i && x <= L - 1 - i);
       profile.show({
-        title: `scores of query ${i}: drag the dot; band: all queries`,
-        label: `Scores of query ${i} by distance, for ${names.map(named).join(", ")}`,
+        title: `scores of query ${i} by distance; grey band: those of all queries`,
+        label: `Scores of query ${i} by distance, for ${both.map(named).join(" and ")}`,
         x: { from: -i, to: L - 1 - i, label: "distance j − i", whole: true },
         y: {},
         marks: [
-          !asked.open &&
-            band.length && { area: band.filter(([x]) => x >= -i && x <= L - 1 - i), colour: "ink" },
-          [...others, state.chosen].map((name) =>
-            line(name, rowOf(state, name, i), { start: -i }, name === state.chosen),
-          ),
+          band.length && { area: band, colour: "ink", part: "band" },
+          both.map((name) => line(name, rowOf(state, name, i), { start: -i })),
           lost && i > trained && { rule: { x: -trained }, dash: "4 3" },
           !Number.isNaN(v) && {
             handle: [j - i, v],
@@ -162,46 +201,68 @@ export default tf.explorer({
           },
         ],
       });
-      let loss = "";
-      let ends;
+      let losses = [];
       if (lost) {
-        const all = linesOf(race, state.task);
-        const me = all.find((x) => x.name === state.chosen);
+        const from = race.lengths.indexOf(trained);
         const at = { at: race.lengths };
+        const drawn = both
+          .map((name) => ({ name, ...lossOf(race, state.task, name) }))
+          .filter(({ mean }) => mean);
+        const me = drawn.find(({ name }) => name === chosen);
+        // the same axis for all that were measured
+        const all = Object.values(race.tasks[state.task]).flat(2).filter(Number.isFinite);
         const doubled = race.lengths.filter((n) => Number.isInteger(Math.log2(n)));
         const reach = me && race.lengths.map((x, m) => [x, me.low[m], me.high[m]]);
-        const curveText = (x) => `${named(x.name)} ${x.mean.map(shown).join(", ")}`;
+        const curveText = ({ name, mean }) => `${named(name)} ${mean.map(shown).join(", ")}`;
+        const halves = ({ name, mean }) => {
+          const held = asked.open && part(name);
+          const to = mean.map((y, m) => (m <= from ? y : Number.NaN));
+          const on = mean.map((y, m) => (m >= from ? y : Number.NaN));
+          const ends = Number.isNaN(mean.at(-1));
+          return [
+            { ...line(name, to, at), ...(held || ends ? {} : { name: undefined }) },
+            { ...line(name, on, at), ...(ends ? { name: undefined } : {}), part: part(name) },
+          ];
+        };
         lost.show({
-          title: `measured: ${race.unit[state.task]}`,
-          label: `Measured loss against length, trained at ${trained}: ${all.map(curveText).join("; ")}`,
+          title: `measured loss, ${race.unit[state.task]}`,
+          label: asked.open
+            ? `Measured loss against length, trained at ${trained}`
+            : `Measured loss against length, trained at ${trained}: ${drawn.map(curveText).join("; ")}`,
           x: { log: true, ticks: doubled, label: "length (log)" },
-          y: {},
+          y: { from: Math.min(...all), to: Math.max(...all) },
           marks: [
             { rule: { x: trained }, dash: "3 3", wide: 1.5 },
-            reach && { area: reach.filter(([, a]) => !Number.isNaN(a)), colour: "attention" },
-            [...all.filter((x) => x !== me), ...(me ? [me] : [])].map((x) =>
-              line(x.name, x.mean, at, x === me),
-            ),
+            reach && {
+              area: reach.filter(([, a]) => !Number.isNaN(a)),
+              colour: "attention",
+              part: part(chosen),
+            },
+            drawn.map(halves),
           ],
         });
-        ends = me && [me.mean[race.lengths.indexOf(trained)], me.mean.at(-1)];
-        const last = race.lengths.at(-1);
-        const far = Number.isNaN(ends?.[1]) ? "none beyond the table" : shown(ends?.[1]);
-        if (ends && !Number.isNaN(ends[0]))
-          loss = `; loss ${shown(ends[0])} at ${trained}, ${far} at ${last}`;
+        losses = me ? [me.mean[from], me.mean.at(-1)].map(shown) : [];
       }
-      const measured = ends ? ends.map(shown).join(" → ") : "not measured";
+      const seen = !(asked.open && part(chosen));
       app.read({
         "score of i and j by place": said,
-        ...(asked.open ? {} : { "rows differ at one distance by up to": tf.fixed(numbers.spread) }),
+        "rows differ at one distance by up to": tf.fixed(numbers.spread),
         "first below half its peak at distance": numbers.half < 0 ? "never" : numbers.half,
-        ...(lost ? { [`loss at ${trained} → longest`]: measured } : {}),
+        ...(lost
+          ? {
+              [`loss at ${trained}`]: losses[0] ?? "not measured",
+              [`loss at ${last}`]: losses[1] ?? "not measured",
+            }
+          : {}),
       });
       const where = Number.isNaN(v)
         ? `has no row for ${Math.max(i, j)}`
         : `query ${i} and key ${j}, ${Math.abs(i - j)} apart, score ${said}`;
-      const differ = `; at one distance rows differ by up to ${tf.fixed(numbers.spread)}`;
-      app.say(`${named(state.chosen)}: ${where}${asked.open ? "" : differ}${loss}.`);
+      const far = losses[1] === "no row" ? "none beyond the table" : losses[1];
+      const lossText = losses.length
+        ? `; loss ${losses[0]} at ${trained}${seen ? `, ${far} at ${last}` : ""}`
+        : "";
+      app.say(`${named(chosen)}: ${where}${lossText}.`);
     };
     const python = () => {
       const state = app.all();

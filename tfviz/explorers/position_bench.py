@@ -40,13 +40,24 @@ RULES: dict[str, Bias] = {
 """What is known without training, or chosen here: DA's two numbers."""
 
 
-EXAMPLES: dict[str, Numbers] = {"": {"length": 32, "row": 12, "column": 5}}
+EXAMPLES: dict[str, Numbers] = {
+    "": {
+        "encodings": ["sinusoidal", "alibi", "rotary"],
+        "length": 128,
+        "row": 100,
+        "column": 60,
+        "d": 16,
+    }
+}
+LESS = {1: 13.5, 2: 4.0}
+"""Rem that a phone needs less for one encoding, or for two, which leave no rival to choose."""
 
 
 class PositionBench(Explorer):
-    """Two to four encodings: score by place, the same against distance, and loss against length.
+    """One encoding and a rival: score by place, the same against distance, and loss against length.
 
-    encodings    the names, of WORDS, that are drawn as matrices; chosen: the one in colour
+    encodings    the names, of WORDS, to choose from: one to four; chosen: the one in colour;
+                 rival: the one beside it, if it is another one
     bias         what a place adds in an encoding, by name: a function of the indices (i, j), or a
                  square matrix, which then ends where the encoding ends. "none", "sinusoidal",
                  "rotary" and "alibi" are known; so are "learned", a table that was trained
@@ -59,12 +70,13 @@ class PositionBench(Explorer):
     """
 
     label = "Position encodings side by side"
-    rem = 58, 56.5, 51, 113.5
+    rem = 55.5, 56.5, 54, 55.5, 121.7
     narrow = 640
     data = handed(words=WORDS, clocks=CLOCKS, known=["learned", *RULES], hand=Formula(hand))
 
     encodings = given(t.List(t.Unicode(), ["sinusoidal", "learned"]), optional=True)
     chosen = knob("", of=lambda e: e.encodings, label="encoding in colour")
+    rival = knob("", of=lambda e: e.encodings, label="its rival")
     length = knob(128, of=LENGTHS, label="positions drawn", letter="L")
     row = knob(40, low=0, high=length - 1, label="query", letter="i")
     column = knob(24, low=0, high=length - 1, label="key", letter="j")
@@ -74,12 +86,12 @@ class PositionBench(Explorer):
     race = given(t.Dict(), optional=True)
     task = knob("text", of=lambda e: list(e.race.get("tasks", {})) or ["text"], label="measured on")
     examples = EXAMPLES
-    asks = "Move i, also past the end of the training length, or press on a pair."
+    asks = "Move i, also past the end of the training length, or choose another rival."
 
     def heights(self) -> dict[int, float]:
-        """On a phone the matrices stand in rows of two."""
-        rows = (len(self.encodings) + 1) // 2
-        return super().heights() | {self.narrow: self.rem[-1] + 9 * (rows - 1)}
+        """Less on a phone where there is no rival to choose."""
+        less = LESS.get(len(self.encodings), 0)
+        return super().heights() | {self.narrow: self.rem[-1] - less}
 
     def prepare(self, said: Numbers) -> Numbers:
         names = list(said.get("encodings", ("sinusoidal", "learned")))
@@ -96,11 +108,14 @@ class PositionBench(Explorer):
                 f"bias={{{name!r}: a function of (i, j), or a matrix}}"
             )
         race = said.get("race") or stored.load("extrapolation")
+        chosen = said.get("chosen") or names[0]
+        others = [name for name in names if name != chosen]
         return said | {
             "encodings": names,
             "bias": {n: _table(n, bias[n]) for n in names if n in bias},
             "race": {n: race[n] for n in ("lengths", "train_length", "tasks", "unit")},
-            "chosen": said.get("chosen") or names[0],
+            "chosen": chosen,
+            "rival": said.get("rival") or next(iter(others), chosen),
         }
 
     def matrix(self, name: str) -> Float[Tensor, "L L"]:

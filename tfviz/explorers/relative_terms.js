@@ -63,43 +63,86 @@ const STEPS = [
 ];
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
+// What each view asks about its first state; a ghost stands in a cell of the row of its query.
+const inRow = (row, columns) => ({
+  first: 0,
+  at: (column) => [column + 0.5, row + 0.5],
+  to: (x) => tf.clamp(Math.floor(x), 0, columns - 1),
+});
 const QUESTIONS = {
-  labels: ({ L }) => ({
-    name: "which-k",
-    question: `With L = ${L}, from which k on does a larger k change nothing?`,
-    number: {},
-    near: 0,
-    truth: (numbers, state) =>
-      tf.range(L + 1).find((m) => same(VIEWS.labels({ L, k: m }), VIEWS.labels({ L, k: L }))) ??
-      state.k,
-    locks: ["k"],
-    because: "No key stands further away than L − 1: beyond that nothing is clipped.",
-  }),
-  terms: () => ({
-    name: "columns",
-    question: "One of the four terms is made of columns: every row of it is the same. Which?",
-    chips: TERMS,
-    truth: ({ shown }) => shown.findIndex((table) => table.every((row) => same(row, table[0]))),
-    because: "It asks neither who the query is nor where the key stands: only what the key is.",
-  }),
-  shift: ({ row, step }) =>
-    step < 2 && {
-      name: "begins-with",
-      question: `Read on in rows of 5, and drop the first: with which distance does row ${row} begin?`,
-      chips: tf.range(shifted, (n) => `r${n}`),
-      truth: ({ shown }) => (shown[row][0] - 1) % shifted,
-      then: { step: 3 },
-      because: "Key 0 stands so far from its query: every row has moved to where it belongs.",
+  labels: ({ L, k, row }, { big }) =>
+    row > k && {
+      name: "shared",
+      question: `Keys with the same label share one vector. The labels of query ${row} are hidden: which is the last key that shares the vector of key 0?`,
+      about: big,
+      ghost: {
+        ...inRow(row, L),
+        draw: (column) => ({ from: [row, 0], to: [row, column], dash: "5 4" }),
+      },
+      format: (column) => `key ${column}`,
+      hides: ["labels of the query"],
+      truth: ({ shown }) => shown[row].lastIndexOf(shown[row][0]),
+      then: { L, k, row, column: row - k },
+      locks: [],
+      because: `Key j has the label j − ${row}, but none is below −${k}: keys 0 to ${row - k} all have the label −${k}.`,
     },
-  buckets: (first) => ({
-    name: "shares",
-    question: "How many distances are in the bucket of distance 22?",
-    number: {},
-    near: 0,
-    truth: (numbers, state) =>
-      tf.range(999).filter((n) => bucketOf(n, state) === bucketOf(22, first)).length,
-    because: "From half of the buckets on, each is wider than the one before, as on a log axis.",
-  }),
+  terms: (first, { four }, words) => {
+    const { row } = first;
+    const best = tf.best(fourTerms(first)[2][row]);
+    return (
+      row > 0 && {
+        name: "u-k",
+        question: `In u·k only the row of “${words[0]}” is drawn. Which word has the highest number in the row of “${words[row]}”?`,
+        about: four[2],
+        ghost: {
+          ...inRow(row, words.length),
+          draw: (column) => ({ cell: [row, column], colour: "query", dash: "4 3" }),
+        },
+        format: (column) => words[column],
+        hides: ["rows of u·k"],
+        truth: ({ shown }) => tf.best(shown[2][row]),
+        then: { row, column: best },
+        locks: [],
+        because:
+          "u is the same for every query, so all rows of u·k are the same: it asks only what the key is.",
+      }
+    );
+  },
+  shift: ({ row, step }, { goal }) =>
+    step < 2 && {
+      name: "own-key",
+      question: `Put a zero in front of every row, read the same numbers on in rows of ${shifted}, and drop the first row. Under which key does q${row}·r0 stand then?`,
+      about: goal,
+      ghost: {
+        ...inRow(row, shifted),
+        draw: (column) => ({ cell: [row, column], colour: "query", dash: "4 3" }),
+      },
+      format: (column) => `key ${column}`,
+      hides: ["goal"],
+      truth: (_, state) => shift({ ...state, step: 3 })[row].indexOf(1 + row * shifted),
+      then: { step: 3, row },
+      locks: ["step"],
+      because: `r0 belongs to the query's own key. Row ${row} has moved to the left by ${shifted - 1 - row}, so that each number stands under its key.`,
+    },
+  buckets: (first, { curve }) => {
+    const { buckets, far, future, row } = first;
+    const alone = buckets / 2; // distances with a bucket of their own
+    const at = tf.range((Math.max(bucketed, far + 6) - alone) / 2, (n) => alone + 2 * n);
+    const mates = tf.range(999).filter((n) => bucketOf(n, first) === bucketOf(22, first));
+    return (
+      !future && {
+        name: "goes-on",
+        question: `The nearest ${alone} distances have a bucket each. How does the number of the bucket go on, if the last one begins by distance ${far}?`,
+        about: curve,
+        curve: { at },
+        hides: ["stairs", "its bucket holds the distances"],
+        truth: () => at.map((n) => bucketOf(n, first)),
+        then: row >= 22 ? { row, column: row - 22 } : {},
+        locks: [],
+        because: `Each border is farther than the one before by the same factor, so that buckets hold more and more distances: bucket ${bucketOf(22, first)} holds ${mates[0]} to ${mates.at(-1)}.`,
+      }
+    );
+  },
 };
 
 export default tf.explorer({
@@ -117,11 +160,17 @@ export default tf.explorer({
         app.get("view")
       ];
     const pick = (row, column) => app.set({ row, column });
-    const big = app.matrix({ pick });
-    const parts = app.split("1fr 1fr 1fr 1fr", { keep: 2 });
-    const four = TERMS.map(() => app.matrix({ into: parts, lead: false, bare: true, pick }));
-    const strip = app.matrix({ axes: ["", "row"], most: 30 });
-    const curve = app.plane({ height: () => 170 });
+    const both = app.split("1fr 1fr");
+    const big = app.matrix({ pick, into: both });
+    const beside = app.split("1fr", { into: both });
+    const parts = app.split("1fr 1fr", { keep: 2, into: beside });
+    const four = TERMS.map(() =>
+      app.matrix({ into: parts, lead: false, bare: true, most: 27, pick }),
+    );
+    const strip = app.matrix({ axes: ["", "row"], most: 30, into: beside });
+    const goal = app.matrix({ pick: (row) => app.set({ row }), into: beside });
+    const curve = app.plane({ height: (width) => tf.clamp(width * 0.7, 170, 300), into: beside });
+    const leads = { labels: big, terms: four[2], shift: goal, buckets: curve };
     const formula = app.formula(
       `( ${TERMS.map((name, n) => `{term${n}:${name}}`).join(" + ")} ) / √d`,
     );
@@ -149,8 +198,8 @@ export default tf.explorer({
     const [, columnKnob] = ["row", "column"].map((key) =>
       app.knob(key, { last: () => side() - 1 }),
     );
-    const asked = app.ask(QUESTIONS[first](app.first));
-
+    const asked = app.ask(QUESTIONS[first](app.values(), { big, four, goal, curve }, words));
+    const { row: askedRow } = app.first;
     const hidden = () => asked.open && app.get("view") === first;
 
     const draw = {
@@ -160,8 +209,10 @@ export default tf.explorer({
         const shut = causal && j > i;
         const allowed = table.map((row, r) => row.filter((_, c) => !causal || c <= r));
         const used = (m) => allowed.flat().includes(m);
-        const handle = [Math.max(0, i - state.k) + 0.5, i + 0.5];
-        const to = (x) => ({ k: app.snap("k", i - x + 0.5) });
+        const held = hidden() && i === askedRow;
+        const last = askedRow === L - 1 ? L - 2 : L - 1; // the row in which k is dragged
+        const handle = [Math.max(0, last - state.k) + 0.5, last + 0.5];
+        const to = (x) => ({ k: app.snap("k", last - x + 0.5) });
         big.show({
           title: `label of each pair, from −${state.k} to ${state.k}: drag the dot`,
           label: `Labels of ${L} by ${L} pairs for k = ${state.k}; query ${i}, key ${j}`,
@@ -172,6 +223,7 @@ export default tf.explorer({
           column: j,
           values: (r, c) => (causal && c > r ? Number.NaN : table[r][c]),
           text: (r, c) => sign(table[r][c]),
+          part: (r) => first === "labels" && r === askedRow && "labels of the query",
           frames: [{ cell: [i, j] }],
           handles: [{ handle, knob: "k", text: `k = ${state.k}`, to }],
         });
@@ -185,7 +237,7 @@ export default tf.explorer({
           most: state.k || 1,
           values: all.map((m) => (used(m) ? m : Number.NaN)),
           text: (_, c) => sign(all[c]),
-          frames: shut ? [] : [{ cell: [0, n + state.k] }],
+          frames: shut || held ? [] : [{ cell: [0, n + state.k] }],
         });
         const edge = allowed.flat().filter((m) => Math.abs(m) === state.k).length;
         app.read({
@@ -193,6 +245,7 @@ export default tf.explorer({
           "of them in use here": all.filter(used).length,
           "pairs with an outermost label": tf.percent(edge / allowed.flat().length),
         });
+        if (held) return `j − i = ${sign(j - i)}; the labels of this query are hidden`;
         const mates = table[i].filter((m, c) => m === n && (!causal || c <= i)).length;
         const clipped = n !== j - i ? `, clipped to ${sign(n)}` : `, label ${sign(n)}`;
         const many = `${mates} keys of this query share that row of the table`;
@@ -227,21 +280,25 @@ export default tf.explorer({
             signed: true,
             row: i,
             column: j,
-            values: (r, c) => (hidden() ? 0 : all[n][r][c]),
-            text: () => "",
+            values: all[n],
+            text: (r, c) => (n === 2 ? tf.fixed(all[n][r][c], 1) : ""), // the one that is asked about
+            part: (r) => n === 2 && r > 0 && "rows of u·k",
             marks: [{ cells: [[i, j]], term: `term${n}`, colour: "query" }],
           });
         });
         const termsHere = all.slice(0, 4).map((table) => table[i][j]);
-        const listed = termsHere.map((x, n) => (state.terms[n] ? tf.fixed(x) : "off"));
+        const held = (n) => n === 2 && i > 0 && app.hides("rows of u·k");
+        const listed = termsHere.map((x, n) =>
+          state.terms[n] ? (held(n) ? "?" : tf.fixed(x)) : "off",
+        );
         app.read({
-          [`q·k + q·r + u·k + v·r, distance ${sign(i - j)}`]: hidden() ? "?" : listed.join(" + "),
+          "distance i − j": sign(i - j),
+          "q·k + q·r + u·k + v·r": listed.join(" + "),
           [`sum / √${state.u.length}`]: tf.fixed(all[4][i][j]),
         });
         const best = tf.best(all[4][i]);
         const parts = TERMS.map((name, n) => `${name} ${listed[n]}`);
-        const partsText = hidden() ? "" : `: ${parts.join(", ")}`;
-        return `“${words[i]}” asks “${words[j]}”${partsText}. Highest score of “${words[i]}”: “${words[best]}”`;
+        return `“${words[i]}” asks “${words[j]}”: ${parts.join(", ")}. Highest score of “${words[i]}”: “${words[best]}”`;
       },
       shift(state, table, i) {
         const { step } = state;
@@ -265,6 +322,18 @@ export default tf.explorer({
           rowHeads: tf.range(rows, (r) => (step === 2 ? (r ? "" : "goes") : `q${r}`)),
           columnHeads: tf.range(columns, heads),
           frames: step === 2 ? [{ row: 0, colour: "ink", dash: "5 4" }] : [],
+        });
+        goal.show({
+          title: "wanted: each number under its key; hatched: keys after the query",
+          label: `What the shift is for: query ${i} has its distances ${i} to 0 under the keys 0 to ${i}. Up and down choose the query`,
+          rows: shifted,
+          most: 1,
+          row: i,
+          values: (r, c) => (c > r ? Number.NaN : r === i ? 1 - 0.17 * (r - c) : 0),
+          text: (r, c) => `q${r}·r${r - c}`,
+          part: (r, c) => r === askedRow && c <= r && "goal",
+          rowHeads: tf.range(shifted, (r) => `q${r}`),
+          columnHeads: tf.range(shifted, (c) => `key ${c}`),
         });
         const right = table.flatMap((row, r) =>
           row.filter((x, c) => step >= 3 && x && c <= r && same(at(x), [r, r - c])),
@@ -303,17 +372,19 @@ export default tf.explorer({
         const end = Math.max(bucketed, far + 6);
         const one = { ...state, buckets: half, future: false };
         const stair = (x) => [x, side + bucketOf(Math.floor(x), one)];
+        const stairs = tf.range(8 * end, (m) => stair(m / 8));
         curve.show({
-          title: "bucket against distance: drag the violet dot, and where the last begins",
+          title: "bucket by distance: drag a dot",
           label: shut ? "No bucket" : `Distance ${n} is in bucket ${b}`,
           x: { from: 0, to: end, label: "distance", whole: true },
           y: { from: side, to: side + half, whole: true },
           marks: [
-            !hidden() && { line: tf.range(8 * end, (m) => stair(m / 8)), colour: "key" },
+            { line: stairs.slice(0, 4 * half), colour: "key" },
+            { line: stairs.slice(4 * half - 1), colour: "key", part: "stairs" },
             { rule: { x: far }, dash: "4 3" },
             { handle: [far, side + half], knob: "far", colour: "ink", text: String(far) },
             !shut &&
-              !hidden() && {
+              (!hidden() || n < half / 2) && {
                 handle: [n, b],
                 knob: "column",
                 label: "distance",
@@ -325,14 +396,14 @@ export default tf.explorer({
         app.read({
           "learned numbers for each head": buckets,
           distance: shut ? "–" : n,
-          ...(hidden() ? {} : { "its bucket holds the distances": shut ? "–" : reach }),
+          "its bucket holds the distances": shut ? "–" : reach,
         });
         if (shut) return "after the query, not allowed";
         return `distance ${n}${hidden() ? "" : ` is in bucket ${b}, with the distances ${reach}`}`;
       },
     };
 
-    return (state, numbers) => {
+    return (state, numbers, changed) => {
       const { view } = state;
       app.prompt(view === first && own ? own : prompts[view]);
       for (const [name, fields] of Object.entries(only))
@@ -341,9 +412,12 @@ export default tf.explorer({
           if (field.more) field.more.hidden = name !== view;
         }
       strip.box.hidden = view !== "labels";
+      goal.box.hidden = view !== "shift";
       parts.hidden = formula.hidden = view !== "terms";
       curve.box.hidden = view !== "buckets";
       asked.node?.toggleAttribute("hidden", view !== first);
+      if (asked.node) leads[first].question = view === first ? asked : undefined;
+      if (changed.has("view")) leads[view].lead();
       const [i, j] = [state.row, state.column].map((x) => Math.min(x, side() - 1));
       columnKnob.row.hidden = view === "shift";
       const words = draw[view](state, numbers.shown, i, j);

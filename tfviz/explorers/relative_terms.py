@@ -20,13 +20,18 @@ STARTS = {  # the pair with which a view opens that the reader turns to
     "shift": {"row": 2, "column": 1},
     "buckets": {"row": 36, "column": 14},
 }
-# where it is wide, where it is narrow
-HEIGHTS = {"labels": (58, 88), "terms": (60.5, 105), "shift": (43, 69.5), "buckets": (64, 90.5)}
+# as `rem`, for each view
+HEIGHTS = {
+    "labels": (41.5, 42.5, 41.5, 40.5, 86.5),
+    "terms": (48, 48, 44, 40.5, 107.5),
+    "shift": (38, 40.5, 40.5, 40, 86),
+    "buckets": (41.5, 41.5, 41.5, 41.5, 97.5),
+}
 
 PROMPTS = {
-    "labels": "Move k, and choose a pair: all with the same label share one learned vector.",
+    "labels": "Move k, or make it causal: which labels does no pair have?",
     "terms": "Switch terms off and see what is left of the sum, or choose a pair.",
-    "shift": "Step on, or press play: the same numbers, cut into rows anew.",
+    "shift": "Go back to step 0 and press play: the same numbers, cut into rows anew.",
     "buckets": "Choose pairs, and change the number of buckets.",
 }
 
@@ -100,7 +105,7 @@ class RelativeTerms(Explorer):
         return said | rows | {"words": words, "terms": terms}
 
     def heights(self) -> dict[int, float]:
-        return dict(zip((0, self.narrow), HEIGHTS[self.view], strict=True))
+        return dict(zip((0, 1136, 980, 820, self.narrow), HEIGHTS[self.view], strict=True))
 
     def numbers(self) -> Numbers:
         """Labels and buckets of all pairs; the four terms, then the sum of those that are on,

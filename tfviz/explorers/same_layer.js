@@ -1,5 +1,6 @@
 // A trained Universal Transformer, step by step; all numbers are stored by the experiment.
 const { trained, T } = tf.data;
+const BEYOND = 6; // steps that the question asks about
 
 export default tf.explorer({
   numbers({ t, told: signal, seed }) {
@@ -22,21 +23,35 @@ export default tf.explorer({
     app.knob("seed");
     const question = app.ask({
       name: "beyond",
-      question: `Trained with ${T} steps it answers all. The same weights, run for six: how many answers of the test are right?`,
-      chips: ["nearly all (over 90 %)", "in between", "near guessing (under 35 %)"],
-      truth: (numbers) => (numbers.longer[5] > 0.9 ? 0 : numbers.longer[5] > 0.35 ? 1 : 2),
-      then: { t: 6, told: "position and step", seed: 0 },
-      because: "Nothing in training asked for a state that stays once it is right.",
+      question: `With ${T} steps, as in training, all 2,500 queries of the test are answered correctly. Run the same layer ${BEYOND} times: what share is then correct?`,
+      about: right,
+      hides: ["beyond"],
+      ghost: {
+        first: 1,
+        at: (share) => [BEYOND, share],
+        to: (_, share) => Math.round(100 * tf.clamp(share, 0, 1)) / 100,
+        draw: (share) => ({ points: [[BEYOND, share]], size: 4, colour: "ink" }),
+        by: [0, 0.02],
+        label: `the share after ${BEYOND} steps`,
+      },
+      format: tf.percent,
+      near: 0.05,
+      truth: (numbers) => numbers.longer[BEYOND - 1],
+      then: { t: BEYOND, told: "position and step", seed: 0 },
+      locks: [],
+      because:
+        "Nothing in training asked for a state that stays once it is right, so the states move on and some answers are lost.",
     });
 
     return (state, numbers) => {
-      const { open } = question;
-      const { pi, hops, answers } = trained[0].rows[state.seed];
+      const { pi, hops, answers, says } =
+        trained[state.told === "position alone" ? 1 : 0].rows[state.seed];
       const many = pi.length;
       const most = Math.max(...numbers.moved.flat());
       const rows = numbers.moved.length;
+      const hits = says.map((row) => row.filter((x, n) => x === answers[n]).length);
       grid.show({
-        title: `how far each state moves in a step (five pairs, five queries)`,
+        title: "how far each state moves in a step; right: queries answered",
         label: `After step ${state.t}: ${numbers.moved[state.t - 1].map((x) => tf.fixed(x, 1)).join(", ")}`,
         rows,
         columns: 2 * many,
@@ -45,7 +60,11 @@ export default tf.explorer({
         // steps that have not run yet are hatched
         values: (t, a) => (t < state.t ? numbers.moved[t][a] : Number.NaN),
         rowHeads: tf.range(rows, (t) => String(t + 1)),
-        columnHeads: [...pi.map((to, a) => `${a}→${to}`), ...hops.map((h, a) => `${a}+${h}`)],
+        rowTails: hits.map((n, t) => (t < state.t ? `${n} of ${many}` : "")),
+        columnHeads: [
+          ...pi.map((to, a) => (grid.phone ? `→${to}` : `${a}→${to}`)),
+          ...hops.map((h, a) => (grid.phone ? `+${h}` : `${a}+${h}`)),
+        ],
         marks: [
           { cells: tf.range(2 * many, (a) => [state.t - 1, a]), term: "layer" },
           {
@@ -54,32 +73,38 @@ export default tf.explorer({
           },
         ],
       });
+      const known = question.open ? T : rows;
+      const curve = { colour: "attention", wide: 2.5, dots: true };
       right.show({
-        title: `right answers${open ? ": first say what you expect" : " of 2,500, by steps"}`,
-        label: open
-          ? "hidden until the question is answered"
-          : numbers.longer.map((x) => tf.percent(x)).join(", "),
-        x: { from: 1, to: rows, ticks: [1, 3, 6, 8], label: "steps" },
-        y: { from: 0, to: 1.1, ticks: [0, 0.2, 0.5, 1] },
+        title: "share of the test that is correct, over the steps",
+        label: numbers.longer
+          .slice(0, known)
+          .map((x, t) => `${t + 1} steps: ${tf.percent(x)}`)
+          .join(", "),
+        x: { from: 1, to: rows, whole: true, label: "steps t" },
+        y: { from: 0, to: 1.1, ticks: [0, 0.25, 0.5, 0.75, 1], format: tf.percent },
         marks: [
-          { rule: { x: T }, colour: "muted" },
-          { text: "trained", at: [T, 1.05], dx: 5 },
-          !open && { line: numbers.longer, start: 1, colour: "attention", wide: 2.5, dots: true },
-          !open && {
-            handle: [state.t, numbers.longer[state.t - 1]],
+          { rule: { x: T }, colour: "muted", dash: "4 4" },
+          { text: "trained", at: [T, 0.2], dx: 6, align: "start", colour: "muted" },
+          { line: numbers.longer.slice(T - 1), start: T, ...curve, part: "beyond" },
+          { line: numbers.longer.slice(0, T), start: 1, ...curve },
+          {
+            handle: [state.t, 0.05],
             knob: "t",
             text: `t = ${state.t}`,
           },
         ],
       });
+      const test = state.t > known ? "?" : tf.percent(numbers.longer[state.t - 1]);
       app.read({
         "queries (start + hops)": tf.range(many, (a) => `${a}+${hops[a]}`).join(", "),
         "must end at": answers.join(", "),
-        "answered after t steps": open && state.t > 1 ? "?" : numbers.says.join(", "),
-        "right of the test": question.tell(tf.percent(numbers.longer[state.t - 1])),
+        "answered after t steps": numbers.says.join(", "),
+        "correct in the test": test,
       });
-      const hitsText = open ? "" : `, ${numbers.hits} of ${many} queries are right`;
-      app.say(`After ${state.t} step${state.t > 1 ? "s" : ""}${hitsText}.`);
+      app.say(
+        `After ${state.t} step${state.t > 1 ? "s" : ""}, ${numbers.hits} of these ${many} queries are answered correctly.`,
+      );
     };
   },
 });

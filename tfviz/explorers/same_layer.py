@@ -20,13 +20,13 @@ class SameLayer(Explorer):
     """A Universal Transformer that learned hops with three steps, run for one to eight."""
 
     label = "One layer, again and again: what its states do"
-    rem = 42.5, 43.5, 40.5, 93.5
+    rem = 42.5, 43.5, 41.5, 40.5, 89.5
     data = handed(trained=trained, T=TRAINED)
 
-    t = knob(1, low=1, high=8, label="steps taken", letter="t")
+    t = knob(TRAINED, low=1, high=8, label="steps taken", letter="t")
     told = knob("position and step", of=["position and step", "position alone"], label="signal")
     seed = knob(0, of=[0, 1, 2], label="seed")
-    asks = "Press play: when do the five answers stand, and do they stay?"
+    asks = "Go through the steps from the first, with each seed: do five right answers stay right?"
 
     def numbers(self) -> Numbers:
         """How far each of ten states moved in each step, the answers now, and the share of right

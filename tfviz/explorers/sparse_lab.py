@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import sympy as sp
 import traitlets as t
@@ -23,6 +24,11 @@ STACKS = {"A": ("left",), "B": ("right",), "AB": ("left", "right"), "BA": ("righ
 """What the layers use, from the lowest: A in every layer, or A and B in turn, …"""
 
 FIRST = {"left": "Sparse Transformer, strided", "right": "Sparse Transformer, fixed"}
+TWO = {"left": patterns.strided(stride=2), "right": patterns.fixed(block=2, summary=1)}
+"""Patterns for every length."""
+
+LENGTHS = (2, 4, *range(8, 33, 4), *range(40, 65, 8), *range(80, 129, 16), *range(160, 257, 32))
+LENGTHS += (320, 384, 448, 512)
 GOALS = {"L": int, "causal": bool, "max_hops": int, "max_keys": int, "max_pairs": int}
 
 
@@ -73,7 +79,8 @@ class SparseLab(Explorer):
     layers        how many layers the reach picture shows
     view          "matrix" or "graph"
     block, d      block size of the cost by blocks; width of a head
-    panels        which of "depth" and "cost" are shown
+    panels        which of "depth" and "cost" stand beside the matrices
+    panel         the one that is shown at first, if there are both
     goal          None or a dict of some of L, causal, max_hops, max_keys, max_pairs
     ask           None, or what the reader must say before it is shown, and for which stack:
                   {"hops": "B"}, from the token to the query, or {"diameter": "B"}, of all pairs
@@ -83,7 +90,6 @@ class SparseLab(Explorer):
 
     uses = (
         "parts/patterns",
-        "sparse_lab/canvas",
         "sparse_lab/layers",
         "sparse_lab/words",
         "sparse_lab/editor",
@@ -93,18 +99,29 @@ class SparseLab(Explorer):
         "sparse_lab/cost",
     )
     label = "Sparse Lab: two attention patterns compared"
+    examples: ClassVar[Mapping[str, Numbers]] = {
+        "layers": TWO,
+        "cost": {**TWO, "panel": "cost"},
+        "asked": {
+            "left": patterns.sliding_window(lookback=1),
+            "right": patterns.column(stride=2),
+            "layers": 3,
+            "ask": {"hops": "A"},
+        },
+    }
 
     left = own(PatternTrait().tag(to_json=_to_json), optional=True)
     right = own(PatternTrait().tag(to_json=_to_json), optional=True)
-    L = own(Knob(64, low=2, high=512, label="length", letter="L"), optional=True)
-    query = own(Knob(0, low=0, high=lambda e: e.L - 1, label="query", letter="i"), optional=True)
-    token = knob(0, low=0, high=lambda e: e.L - 1, label="token", letter="j")
+    L = own(Knob(64, of=LENGTHS, between=True, label="length", letter="L"), optional=True)
+    query = own(Knob(0, low=0, high=L - 1, label="query", letter="i"), optional=True)
+    token = knob(0, low=0, high=L - 1, label="token", letter="j")
     causal = knob(False, label="causal: and j ≤ i")
     stack = knob("A", of={"A": "A", "B": "B", "AB": "A, B, …", "BA": "B, A, …"}, label="layers use")
-    layers = knob(2, low=1, high=8, label="layers")
+    layers = knob(2, low=1, high=64, label="layers")
     view = knob("matrix", of=("matrix", "graph"), label="picture")
     side = knob("left", of={"left": "pattern A", "right": "pattern B"}, label="show")
-    block = knob(16, low=1, high=512, label="block size")
+    panel = knob("depth", of={"depth": "over layers", "cost": "cost"}, label="beside them")
+    block = knob(16, of=[2**n for n in range(10)], between=True, label="block size")
     d = given(Knob(64, low=1, high=4096))
     panels = given(t.List(t.Enum(["depth", "cost"]), ["depth", "cost"]), optional=True)
     goal = given(t.Dict(default_value=None, allow_none=True), optional=True)
@@ -139,10 +156,6 @@ class SparseLab(Explorer):
             if isinstance(getattr(self, side), Pattern):
                 getattr(self, side).check_length(L)
         return L
-
-    @t.observe("L")
-    def _shorter(self, change: Any) -> None:
-        self.query, self.token = min(self.query, self.L - 1), min(self.token, self.L - 1)
 
     @t.validate("goal")
     def _known_goal(self, proposal: Any) -> Numbers | None:
@@ -222,22 +235,54 @@ class SparseLab(Explorer):
         message = f"Goal not met: {'; '.join(why)}." if why else "Goal met."
         return GoalReport(not why, message, numbers)
 
+    def numbers(self) -> Numbers:
+        """What is counted for A and B, and for the query over the layers; a diameter of -1 is
+        that of a graph that is not connected."""
+        L, row = self.L, self.query
+        both = [self.shown(side) for side in FIRST]
+        costs = [p.cost(L, d=self.d, h=1, block=self.block) for p in both]
+        reach = patterns.reach(self.stacked, L)
+        after = patterns.reach(self.stacked, L, self.layers).by_layer[-1]
+        return {
+            "keys": [int(p.mask(L)[row].sum()) for p in both],
+            "pairs": [c.pairs for c in costs],
+            "blocks": [c.blocks for c in costs],
+            "block_pairs": [c.block_pairs for c in costs],
+            "hops": reach.hops[row],
+            "diameter": -1 if reach.diameter is None else reach.diameter,
+            "unreachable": reach.unreachable,
+            "heard": after[row].int(),
+            "influence": patterns.influence(self.stacked, L, self.layers)[row],
+        }
+
     # --- for the page ---
 
     def heights(self) -> dict[int, float]:
-        """Measured in the browser (tests/browser looks that nothing moves): what the pictures
-        take, and the rows of controls, which depend on the patterns."""
-        depth, cost, goal = "depth" in self.panels, "cost" in self.panels, bool(self.goal)
-        left, right = _control_rows(self.left), _control_rows(self.right)
-        prompt, asked = max(0, len(self.prompt) - 120), bool(self.ask)
-        both, one = max(left, right), right if self.side == "right" else left
-        narrow = 1.37 * one + 67 * depth + 8.5 * goal  # sliders are larger for a finger
-        return {
-            0: 45.5 + both + 29 * depth + 18.5 * cost + 3.5 * goal + 6.5 * asked + prompt / 80,
-            940: 53 + both + 31.5 * depth + 20 * cost + 5 * goal + 7 * asked + prompt / 50,
-            600: 69 + narrow + 35 * cost + 10.5 * asked + prompt / 20,
-            350: 78 + narrow + 37 * cost + 11.5 * asked + prompt / 17,
+        """Measured in the browser (tests/browser looks that nothing moves): what stands above the
+        pictures, and the lines of controls, which depend on the patterns."""
+        left, right = _control_lines(self.left), _control_lines(self.right)
+        most, one = max(left, right), right if self.side == "right" else left
+        tabs = 37 * (len(self.panels) == 2)
+
+        def above(asked: float, letters: int, goal: float) -> float:
+            lines = math.ceil(len(self.prompt) / letters)
+            return asked if self.ask else 14 + 21 * lines + goal * bool(self.goal)
+
+        def cards(picture: float) -> float:  # the pictures give way to long lists of controls
+            return 128 + min(picture, max(148, 278 - 28 * (most - 3))) + 29 * (most + 1)
+
+        def beside(high: float) -> float:
+            return (high + tabs) * bool(self.panels)
+
+        pixels = {
+            0: 145 + above(97, 130, 77) + max(cards(278), beside(535)),
+            1010: 147 + above(125, 120, 98) + max(cards(244), beside(520)),
+            814: 198 + above(145, 90, 97) + cards(278) + beside(310),
+            674: 892 + above(145, 70, 115) + 44 * one + beside(535),
+            450: 960 + above(240, 43, 135) + 44 * one + beside(530 + 0.4 * tabs),
+            340: 1095 + above(310, 33, 160) + 44 * one + beside(550 + 0.4 * tabs),
         }
+        return {width: math.ceil(high / 8) / 2 for width, high in pixels.items()}
 
     @classmethod
     def data(cls) -> Numbers:
@@ -360,16 +405,14 @@ def _body(expression: Any) -> str:
     return javascript(expression, []).removeprefix("() => ")
 
 
-def _control_rows(pattern: Pattern, inside: bool = False) -> float:
-    """Height in rem of the controls of a pattern: its sliders, its menus, the joints between."""
+def _control_lines(pattern: Pattern, inside: int = 0) -> int:
+    """How many lines the controls of a pattern take: its sliders, and the menus of its terms."""
     if isinstance(pattern, Combined) and pattern.op == "not":
-        return 2.5 + _control_rows(pattern.parts[0])
+        return 1 + _control_lines(pattern.parts[0])
     if isinstance(pattern, Combined):
-        return sum(_control_rows(part, True) for part in pattern.parts) + 2.5 * (
-            len(pattern.parts) - 1 + inside
-        )
+        return sum(_control_lines(part, 1) for part in pattern.parts) + inside
     values = pattern.values.values() if isinstance(pattern, Leaf) else ()
-    return sum(6.7 if isinstance(v, tuple) else 2.75 for v in values) + 2.5 * inside
+    return sum(4 if isinstance(v, tuple) else 1 for v in values) + inside
 
 
 def _table_length(pattern: Any) -> int | None:

@@ -17,7 +17,11 @@ from tfviz.explorers.base import Explorer, Knob, Numbers, given, handed, knob, o
 from tfviz.stored import letter_gpt as experiment
 from tfviz.stored import letter_page
 
-TEXTS = ("the value of the expression", "crwth crwth crwth crwth", "the cat sat on the mat")
+TEXTS = (
+    "the value of the expression",
+    "crwth crwth crwth crwth",
+    "the cat sleeps because it purrs",
+)
 LONGEST, MOST_LAYERS, MOST_HEADS = 40, 4, 4
 
 

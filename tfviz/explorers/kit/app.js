@@ -47,7 +47,6 @@ class App {
     this.root = el("div", { className: `tfx tfx-${tf.name}` });
     this.root.dataset.lmSuppressShortcuts = "true";
     this.root.dataset.jpSuppressContextMenu = "true";
-    this.root.toggleAttribute("data-kit", Boolean(spec.numbers));
     this.top = el("p", { className: "tfx-prompt", hidden: true });
     this.questions = el("div", { className: "tfx-questions" });
     this.picture = el("div", { className: "tfx-picture" });
@@ -114,8 +113,7 @@ class App {
     this.set(changes);
     const to = this.all();
     const keys = this.spec.keys.filter((key) => String(from[key]) !== String(to[key]));
-    if (keys.length && !this.still && typeof this.view === "function")
-      this.way = { begun: performance.now(), from, to, keys };
+    if (keys.length && !this.still) this.way = { begun: performance.now(), from, to, keys };
   }
   // the state on the way, nothing where it is at its end
   between() {
@@ -169,8 +167,7 @@ class App {
     const changed = this.changed;
     this.changed = new Set();
     this.shown = state;
-    if (typeof this.view !== "function") this.view.draw(changed);
-    else if (state) {
+    if (state) {
       const values = { ...this.values(), ...state };
       this.view(values, this.spec.numbers(values), changed);
     } else this.view(this.values(), this.numbers(), changed);
@@ -184,7 +181,7 @@ class App {
     const open = this.asked.filter((question) => question.open);
     const parts = () => [...this.root.querySelectorAll(KEPT)];
     for (const part of parts()) part.style.minHeight = "";
-    if (!open.length || typeof this.view !== "function") return;
+    if (!open.length) return;
     const rooms = new Map();
     // draws a state, the one at hand without it, and measures what it needs
     const tried = (state) => {
@@ -321,7 +318,7 @@ function explorer(tf, spec) {
       const fine = spec.fit?.(some, app) ?? some;
       app.set({ ...first, ...fine });
       const refused = Object.keys(state).filter((key) => !(key in fine));
-      if (refused.length && spec.numbers) {
+      if (refused.length) {
         const what = refused.map((key) => `${key} = ${python(state[key])}`).join(", ");
         throw new Error(`${what} cannot be; the first value stands`);
       }
@@ -343,7 +340,6 @@ function explorer(tf, spec) {
     if (place >= 0) restore();
 
     app.view = spec.setup(app);
-    const { python: own, copies = [], destroy } = app.view;
     const said = el("span", { className: "tfx-said", role: "status" });
     let telling;
     const tell = (text) => {
@@ -358,7 +354,7 @@ function explorer(tf, spec) {
       tell((await copy(value)) ? `${what} copied` : `copying is blocked here: ${value}`);
     };
     const hash = () => `#${address}=${pack(app.moved())}`;
-    const code = () => (own ?? (() => written(app)))();
+    const code = () => (spec.python ?? written)(app);
     app.button("reset", () => {
       app.set(structuredClone(first));
       tell("first state");
@@ -369,7 +365,11 @@ function explorer(tf, spec) {
         copier(() => location.href.split("#")[0] + hash(), "link"),
       );
     app.button("copy Python", copier(code, "Python"));
-    for (const [text, value, what] of copies) app.button(text, copier(value, what));
+    for (const [what, text] of Object.entries(spec.copies ?? {}))
+      app.button(
+        `copy ${what}`,
+        copier(() => text(app), what),
+      );
     app.footer.append(said);
     if (notice) tell(notice);
 
@@ -431,7 +431,7 @@ function explorer(tf, spec) {
     for (const name of names) app.changed.add(name);
     for (const measure of app.measures) measure();
     for (const question of app.asked) question.start();
-    if (spec.numbers) app.linkTerms();
+    app.linkTerms();
     app.paint();
     app.keepRoom();
     // for the tests, and for the curious at the console
@@ -442,7 +442,6 @@ function explorer(tf, spec) {
       paint: () => app.paint(),
       questions: () => app.asked.map((question) => question.facts()),
     };
-    if (!spec.numbers) host.tfviz.numbers = undefined;
     host.dataset.ready = "true";
     return () => {
       for (const [event, call] of watchers) model.off(event, call);
@@ -451,7 +450,6 @@ function explorer(tf, spec) {
       host.removeEventListener("tfviz:show", asked);
       cancelAnimationFrame(app.frame);
       for (const timer of [app.speech, app.unstyled, later, telling]) clearTimeout(timer);
-      destroy?.();
       for (const call of app.cleanup) call();
     };
   }

@@ -46,7 +46,7 @@ function ask(app, spec) {
   };
   // the state that the answer speaks of
   const target = () => ({ ...app.values(), ...structuredClone(app.first), ...then });
-  const right = () => truth(app.spec.numbers?.(target()), target());
+  const right = () => truth(app.spec.numbers(target()), target());
   const shown = (value) => (chips ? chips[value] : format(value));
   const far = (a, b) => Math.hypot(...[a].flat().map((x, n) => x - [b].flat()[n]));
 

@@ -144,7 +144,7 @@ const controls = {
       for (const [value, input] of inputs) input.checked = value === now;
     };
     this.fields.push(update);
-    return { row, update };
+    return { row, update, remove: () => this.forget(row, update) };
   },
   // The control of a knob, as the Python class declares it.
   // With `last`, what the others make of it is the end: knob("row", { last: () => rows - 1 }).

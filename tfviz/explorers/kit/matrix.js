@@ -47,11 +47,12 @@ function painter(app) {
 
 // app.matrix({label, axes: ["i", "j"], tall, most: largest cell in pixels, pick(i, j), hover(i, j),
 //   press(), bare: without heads})
-//   -> {show({title, label, rows, columns, bits | values, signed, most, colour, text(i, j) | true,
-//        rowHeads, rowTails, columnHeads, rowColour, columnColour, row, column, at, frames, marks,
+//   -> {show({title, label, tall, rows, columns, bits | values, signed, most, colour, text(i, j) | true,
+//        rowHeads, rowTails, columnHeads, rowColour, columnColour, row, column, at, over, frames, marks,
 //        handles})}; keys move from (row, column), or from `at` where no row is framed
 // values, bits: all cells in one list, a list of rows, or (i, j) => number; NaN: a forbidden pair
 // frames: [{row} | {column} | {cell: [i, j]} | {from: [i, j], to: [i, j]} | {}: all, with colour, term]
+// over: [{runs: [[i, first j, last j], …], colour}] are painted over the cells, any number of them.
 // marks: [{cells: [[i, j], …], term, colour}] are filled while their term is lit.
 // A handle stands at [column, row] in cells: 3 is the edge before column 3, 3.5 its middle.
 function matrix(app, options) {
@@ -119,7 +120,7 @@ function matrix(app, options) {
     const right = 6 + Math.max(0, ...(spec.rowTails ?? []).map((t) => 8 + t.length * LETTER));
     const room = view.width - left - right;
     const limit = Math.min(
-      tall ?? (view.width < 480 ? SMALL : 420),
+      spec.tall ?? tall ?? (view.width < 480 ? SMALL : 420),
       view.phone && app.lead === view.box ? SMALL : 420,
     );
     const cell = Math.min(room / columns, (limit - up) / rows, largest);
@@ -137,10 +138,19 @@ function matrix(app, options) {
     });
     const ctx = canvas.getContext("2d");
     const store = paintCells({ ...spec, columns, values, bits }, [wide, high], ratio);
+    ctx.clearRect(0, 0, canvas.width, canvas.height); // the hatching lets through what was there
     ctx.fillStyle = hatched(app, ctx, ratio);
     ctx.fillRect(0, 0, canvas.width, canvas.height);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(store, 0, 0, canvas.width, canvas.height);
+    const edge = (k) => Math.round(k * cell * ratio);
+    for (const { runs, colour } of spec.over ?? []) {
+      ctx.fillStyle = app.colours[colour];
+      for (const [i, from, to] of runs) {
+        const width = Math.max(1, edge(to + 1) - edge(from));
+        ctx.fillRect(edge(from), edge(i), width, Math.max(1, edge(i + 1) - edge(i)));
+      }
+    }
     if (Math.max(rows, columns) <= 32 && cell > 6) {
       ctx.fillStyle = mix(app.colours.page, app.colours.grid, 0.8);
       const thin = Math.max(1, Math.round(ratio * 0.75));
@@ -269,7 +279,15 @@ function matrix(app, options) {
               : from
                 ? [...from, to[0] - from[0] + 1, to[1] - from[1] + 1]
                 : [0, 0, rows, columns];
-      nodes.push(rect(...place, props));
+      const ring = rect(...place, props);
+      if (cell < 8) {
+        // around small cells, not over them
+        ring.props.x -= 1.25;
+        ring.props.y -= 1.25;
+        ring.props.width += 2.5;
+        ring.props.height += 2.5;
+      }
+      nodes.push(ring);
     }
     redrawn(inside, nodes);
     hold([...(spec.handles ?? []), ...(view.question?.handles() ?? [])], X, Y, true);

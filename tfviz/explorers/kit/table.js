@@ -1,7 +1,11 @@
-// A table: app.table({caption, columns: ["note", "score", "weight"], wrap: true for long texts, pick(n)})
+// A table: app.table({caption, columns: ["note", "score", "weight"], wrap: true for long texts, pick(n),
+//   widths: ["4rem", ""], which then do not follow the texts})
 //   -> {show([{head, cells: [text | {text, part} | {bar, of, text, colour, part}, …], mine, term}, …])}
 // A bar is as long as its share of `of`. Rows stay in place: only what changed is written.
-function table(app, /** @type {any} */ { caption, columns, into = app.picture, pick, wrap } = {}) {
+function table(
+  app,
+  /** @type {any} */ { caption, columns, into = app.picture, pick, wrap, widths } = {},
+) {
   const body = el("tbody");
   const head = columns?.map((text) => el("th", { scope: "col" }, text));
   const node = el(
@@ -11,6 +15,10 @@ function table(app, /** @type {any} */ { caption, columns, into = app.picture, p
     head ? el("thead", {}, el("tr", {}, ...head)) : "",
     body,
   );
+  widths?.forEach((width, n) => {
+    node.style.tableLayout = "fixed";
+    head[n].style.width = width;
+  });
   into.append(node);
   const filled = (value) => {
     const held = app.hides(value.part);

@@ -43,11 +43,7 @@ function makeCard(app, side, actions) {
     },
   });
 
-  const matrix = matrixOn(app, stage, {
-    label: `mask of pattern ${letter}`,
-    pick: (i, j, how) => actions.pick(i, j, how, side),
-    hover: (cell) => actions.peek(cell ? cell[0] : null),
-  });
+  const matrix = app.matrix({ into: stage, pick: actions.pick, hover: actions.peek });
   const graph = makeGraph(app, stage, letter, actions);
   const editor = makeEditor(app, side, terms);
   let said; // what the words below the picture were made for
@@ -63,26 +59,28 @@ function makeCard(app, side, actions) {
 
   return {
     root,
-    draw({ data, query, token, view, L, spec, changed }) {
-      matrix.canvas.hidden = view !== "matrix";
-      graph.canvas.hidden = view !== "graph";
+    draw({ data, query, token, view, L, spec, causal, tall }) {
+      matrix.box.hidden = view !== "matrix";
+      graph.box.hidden = view !== "graph";
       const keys = data.keysOf(query);
-      const lit = spec.op && spec.op !== "not" && spec.parts[term] && bits(spec.parts[term], L);
-      if (view === "matrix")
-        matrix.draw({ rows: L, bits: data.mask, row: query, column: token, lit });
-      else graph.draw(data, query, token);
       const words = `query ${query} attends ${spoken(keys)}; ${keys.length} of ${L}`;
       const label = `Pattern ${letter}, ${view}, ${L} tokens. ${words}. Arrow keys move the query and the token.`;
-      matrix.label(label);
-      graph.label(label);
+      if (view === "graph") graph.draw(data, query, token, label, tall);
+      else {
+        const own = { colour: "key", runs: runs(keys).map(([from, to]) => [query, from, to]) };
+        const part = spec.op && spec.op !== "not" && spec.parts[term];
+        const lit = { colour: "value", runs: part ? runsOf(bits(part, L), L) : [] };
+        const over = [own, lit];
+        matrix.show({ label, tall, rows: L, bits: data.mask, row: query, column: token, over });
+      }
       editor.draw(spec, L);
-      const now = words + JSON.stringify(spec) + app.get("causal");
+      const now = words + JSON.stringify(spec) + causal;
       if (said === now) return words;
       said = now;
       const shown = runs(keys).map(([a, b]) =>
         a === b ? `${a}` : b === a + 1 ? `${a}, ${b}` : `${a} … ${b}`,
       );
-      const list = shown.length > 9 ? [...shown.slice(0, 4), "…", ...shown.slice(-4)] : shown;
+      const list = shown.length > 6 ? [...shown.slice(0, 3), "…", ...shown.slice(-2)] : shown;
       set.replaceChildren(
         el("i", {}, "S"),
         el("sub", { className: "sl-i" }, String(query)),
@@ -91,7 +89,7 @@ function makeCard(app, side, actions) {
         "}",
         el("small", {}, ` ${keys.length} of ${L} keys`),
       );
-      const limit = app.get("causal") ? `(${formulaText(spec)}) and i ≥ j` : formulaText(spec);
+      const limit = causal ? `(${formulaText(spec)}) and i ≥ j` : formulaText(spec);
       formula.replaceChildren(
         el(
           "span",
@@ -103,4 +101,17 @@ function makeCard(app, side, actions) {
       return words;
     },
   };
+}
+
+// The runs of allowed pairs in all rows, as [i, first j, last j].
+function runsOf(allowed, L) {
+  const out = [];
+  for (let i = 0, k = 0; i < L; i++) {
+    for (let j = 0; j < L; j++, k++) {
+      if (!allowed[k]) continue;
+      if (j && allowed[k - 1]) out.at(-1)[2] = j;
+      else out.push([i, j, j]);
+    }
+  }
+  return out;
 }

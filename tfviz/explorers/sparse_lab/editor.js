@@ -1,3 +1,11 @@
+// How many lines the controls of a pattern take.
+function linesOf(spec, inside = 0) {
+  if (spec.op === "not") return 1 + linesOf(spec.parts[0]);
+  if (spec.op) return tf.sum(spec.parts.map((part) => linesOf(part, 1))) + inside;
+  const values = Object.values(spec.params ?? {});
+  return tf.sum(values.map((value) => (Array.isArray(value) ? 4 : 1))) + inside;
+}
+
 // The pattern as a tree of terms joined by and / or, each perhaps negated. Rebuilt when its shape
 // changes; a slider on its way only changes numbers.
 function makeEditor(app, side, root) {
@@ -31,13 +39,14 @@ function makeEditor(app, side, root) {
       return node.op === op ? { op, parts: [...node.parts, next] } : { op, parts: [node, next] };
     });
 
-  function leaf(spec, path, into, many) {
+  // `joint`: and / or, which joins it to the term before
+  function leaf(spec, path, into, many, joint = "") {
     const key = `${side}-${serial++}`;
     const negated = spec.op === "not";
     const inner = negated ? [...path, 0] : path,
       plain = negated ? spec.parts[0] : spec;
     if (many || negated) {
-      const row = el("div", { className: "sl-term" });
+      const row = el("div", { className: "sl-term" }, joint);
       into.append(row);
       if (plain.table) row.append(el("span", {}, "table"));
       else if (plain.op) row.append(el("span", {}, "not"));
@@ -148,12 +157,13 @@ function makeEditor(app, side, root) {
     const group = el("div", { className: "sl-group" });
     into.append(group);
     spec.parts.forEach((part, k) => {
+      const joint = el("div", {});
       if (k) {
         controls.push(
           app.choice(`${side}-op-${serial++}`, {
             label: "joined by",
             hidden: true,
-            into: group,
+            into: joint,
             options: [
               ["and", "and"],
               ["or", "or"],
@@ -164,6 +174,7 @@ function makeEditor(app, side, root) {
         );
       }
       if (part.op === "and" || part.op === "or") {
+        if (k) group.append(joint);
         node(part, [...path, k], group);
         const row = el("div", { className: "sl-term" });
         group.append(row);
@@ -173,7 +184,7 @@ function makeEditor(app, side, root) {
         app
           .button("×", () => without([...path, k]), { into: row })
           .setAttribute("aria-label", "remove the group");
-      } else leaf(part, [...path, k], group, true);
+      } else leaf(part, [...path, k], group, true, k ? joint : "");
     });
   }
   return {
@@ -191,7 +202,7 @@ function makeEditor(app, side, root) {
         const row = el(
           "div",
           { className: "sl-term" },
-          el("span", { className: "sl-with" }, "with another pattern:"),
+          el("span", { className: "sl-with" }, "combine:"),
         );
         root.append(row);
         app.button("and", () => add("and"), { into: row, title: "only the pairs of both" });

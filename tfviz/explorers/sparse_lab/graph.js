@@ -1,104 +1,56 @@
 // One layer as a graph: queries above, keys below, an edge for every allowed pair.
 function makeGraph(app, parent, letter, actions) {
-  const view = canvasOn(app, parent, {
-    label: `graph of pattern ${letter}`,
-    height: (w) => w - 10,
-    keys: true,
-    className: "sl-graph",
-  });
-  const LEFT = 14,
-    store = document.createElement("canvas");
-  let key, place;
-  const x = (j) => LEFT + (j + 0.5) * place.step;
-  function draw(data, query, token) {
-    const { ctx, width, height, ratio } = view.begin(),
-      { L } = data,
-      { colours } = app;
-    place = { step: (width - 2 * LEFT) / L, L };
-    const [top, bottom] = [30, height - 30];
-    // all edges once per mask, on a canvas of their own
-    const now = [width, ratio, colours.page, colours.attention].join();
-    if (key?.data !== data || key.now !== now) {
-      [store.width, store.height] = [width * ratio, height * ratio];
-      const all = store.getContext("2d"),
-        skip = Math.ceil(data.pairs / 4000);
-      all.scale(ratio, ratio);
-      all.strokeStyle = tf.mix(
-        colours.page,
-        colours.attention,
-        clamp(1.1 - Math.log10(1 + data.pairs) / 4.4, 0.16, 0.5),
-      );
-      all.lineWidth = 0.6;
-      for (let i = 0; i < L; i += skip)
-        for (const j of data.keysOf(i)) {
-          all.moveTo(x(i), top);
-          all.lineTo(x(j), bottom);
-        }
-      all.stroke();
-      key = { data, now, skip };
-    }
-    ctx.drawImage(store, 0, 0, width, height);
-    ctx.strokeStyle = colours.attention;
-    ctx.lineWidth = 1.5;
-    ctx.beginPath();
-    for (const j of data.keysOf(query)) {
-      ctx.moveTo(x(query), top);
-      ctx.lineTo(x(j), bottom);
-    }
-    ctx.stroke();
-    const size = clamp(place.step * 0.62, 1, 9);
-    ctx.fillStyle = tf.mix(colours.page, colours.query, 0.55);
-    for (let i = 0; i < L; i++) ctx.fillRect(x(i) - size / 2, top - size, size, size);
-    ctx.fillStyle = tf.mix(colours.page, colours.key, 0.45);
-    for (let j = 0; j < L; j++) ctx.fillRect(x(j) - size / 2, bottom, size, size);
-    ctx.fillStyle = colours.key;
-    for (const j of data.keysOf(query))
-      ctx.fillRect(x(j) - Math.max(size, 3) / 2, bottom, Math.max(size, 3), Math.max(size, 3) + 2);
-    ctx.fillStyle = colours.query;
-    const big = Math.max(size, 5);
-    ctx.fillRect(x(query) - big / 2, top - big - 2, big, big + 2);
-    label(app, ctx, `query ${query}`, clamp(x(query), 34, width - 34), 12, colours.query);
-    label(app, ctx, `token ${token}`, clamp(x(token), 30, width - 30), height - 8, colours.key);
-    ctx.strokeStyle = colours.key;
-    ctx.strokeRect(x(token) - big / 2 - 2, bottom - 2, big + 4, big + 5);
-    if (key.skip > 1)
-      label(app, ctx, `one query in ${key.skip} drawn`, width / 2, 12, colours.muted, 400);
-  }
-  const at = (event) => {
-    const [px, py] = view.at(event);
-    return {
-      near: clamp(Math.floor((px - LEFT) / place.step), 0, place.L - 1),
-      above: py < view.canvas.clientHeight / 2,
-    };
+  let most = 300; // pixels
+  const plane = app.plane({ into: parent, height: (width) => clamp(width - 10, 160, most) });
+  plane.root.addEventListener("pointerleave", () => actions.peek());
+  let edges; // of the mask at hand, thinned where there are very many
+  let drawn;
+  return {
+    box: plane.box,
+    draw(data, query, token, label, tall) {
+      const { L } = data;
+      most = tall;
+      const skip = Math.ceil(data.pairs / 4000);
+      const edge = (i, j) => [[i, 1], [j, 0], GAP];
+      const from = (i) => Array.from(data.keysOf(i), (j) => edge(i, j)).flat();
+      if (drawn !== data) edges = tf.range(Math.ceil(L / skip), (n) => from(n * skip)).flat();
+      drawn = data;
+      const faint = clamp(1.1 - Math.log10(1 + data.pairs) / 4.4, 0.16, 0.5);
+      const size = clamp((0.36 * plane.width) / L, 0.75, 4.5);
+      const row = (y) => tf.range(L, (j) => [j, y]);
+      plane.show({
+        label,
+        title: skip > 1 ? `One query in ${skip} drawn` : "",
+        x: { from: -0.5, to: L - 0.5, bare: true },
+        y: { from: -0.14, to: 1.14, bare: true },
+        hover: (j, y) => {
+          actions.peek(y > 0.5 ? j : undefined);
+          return `${y > 0.5 ? "query" : "token"} ${j}`;
+        },
+        pick: (j, y) => app.set(y > 0.5 ? "query" : "token", j),
+        marks: [
+          { line: edges, colour: mix(app.colours.page, app.colours.attention, faint), wide: 0.6 },
+          { line: from(query), colour: "attention", wide: 1.5 },
+          { points: row(1), colour: mix(app.colours.page, app.colours.query, 0.55), size },
+          { points: row(0), colour: mix(app.colours.page, app.colours.key, 0.45), size },
+          { points: Array.from(data.keysOf(query), (j) => [j, 0]), colour: "key", size: size + 1 },
+          endsOf(`graph ${letter}`, query, token, L, 1),
+        ],
+      });
+    },
   };
-  view.canvas.addEventListener("pointermove", (event) => {
-    if (event.pointerType === "mouse") {
-      const { near, above } = at(event);
-      actions.peek(above ? near : null);
-    }
-  });
-  view.canvas.addEventListener("pointerleave", () => actions.peek(null));
-  view.canvas.addEventListener("click", (event) => {
-    const { near, above } = at(event);
-    app.set(above ? "query" : "token", near);
-  });
-  view.canvas.addEventListener("keydown", (event) => {
-    const page = Math.max(1, Math.round(place.L / 8));
-    const [name, by] =
-      {
-        ArrowLeft: ["query", -1],
-        ArrowRight: ["query", 1],
-        ArrowUp: ["token", -1],
-        ArrowDown: ["token", 1],
-        PageUp: ["query", -page],
-        PageDown: ["query", page],
-        Home: ["query", -1e9],
-        End: ["query", 1e9],
-      }[event.key] || [];
-    if (!name || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    event.stopPropagation();
-    app.set(name, clamp(app.get(name) + by, 0, place.L - 1));
-  });
-  return { draw, canvas: view.canvas, label: view.label };
+}
+
+// The query above and the token below, to be dragged, with their names.
+function endsOf(where, query, token, L, top) {
+  const name = (text, j, y, dy, colour) => {
+    const align = j < 0.15 * L ? "start" : j > 0.85 * L ? "end" : "middle";
+    return { text, at: [j, y], dy, align, colour, bold: true };
+  };
+  return [
+    name(`query ${query}`, query, top, -15, "query"),
+    name(`token ${token}`, token, 0, 17, "key"),
+    { handle: [query, top], knob: "query", name: `query, ${where}`, colour: "query" },
+    { handle: [token, 0], knob: "token", name: `token, ${where}`, colour: "key" },
+  ];
 }

@@ -21,40 +21,41 @@ function influenceOf(stack, layers, query) {
 
 // Which positions matter to `query`, layer by layer from the top; and one shortest way to `token`.
 function coneOf(stack, layers, query, token) {
-  const { L } = stack[0],
-    layer = (n) => stack[(n - 1) % stack.length];
-  const cone = Array.from({ length: layers + 1 }, () => new Uint8Array(L)),
-    hears = cone.map((row) => row.slice());
+  const { L } = stack[0];
+  const layer = (n) => stack[(n - 1) % stack.length];
+  const cone = Array.from({ length: layers + 1 }, () => new Uint8Array(L));
+  const looked = new Map(stack.map((one) => [one, new Uint8Array(L)])); // rows that were followed
   cone[layers][query] = 1;
   for (let n = layers; n > 0; n--) {
-    const { starts, keys } = layer(n),
-      [above, below] = [cone[n], cone[n - 1]];
+    const { starts, keys } = layer(n);
+    const done = looked.get(layer(n));
+    cone[n - 1].set(cone[n]);
     for (let i = 0; i < L; i++) {
-      if (!above[i]) continue;
-      below[i] = 1;
-      for (let k = starts[i]; k < starts[i + 1]; k++) below[keys[k]] = 1;
+      if (!cone[n][i] || done[i]) continue;
+      done[i] = 1;
+      for (let k = starts[i]; k < starts[i + 1]; k++) cone[n - 1][keys[k]] = 1;
     }
   }
-  hears[0][token] = 1;
-  for (let n = 1; n <= layers; n++) {
-    const { starts, keys } = layer(n),
-      [below, above] = [hears[n - 1], hears[n]];
-    for (let i = 0; i < L; i++) {
-      let heard = below[i];
-      for (let k = starts[i]; !heard && k < starts[i + 1]; k++) heard = below[keys[k]];
-      above[i] = heard;
+  const hears = [Uint8Array.from({ length: L }, (_, j) => Number(j === token))];
+  for (let n = 1, quiet = 0; n <= layers; n++) {
+    const { starts, keys } = layer(n);
+    const below = hears[n - 1];
+    hears[n] = below.slice();
+    let more = false;
+    for (let i = 0; quiet < stack.length && i < L; i++) {
+      for (let k = starts[i]; !hears[n][i] && k < starts[i + 1]; k++) hears[n][i] = below[keys[k]];
+      more ||= hears[n][i] !== below[i];
     }
+    quiet = more ? 0 : quiet + 1; // a whole cycle of layers that adds nothing: nothing will
   }
-  let path = null;
-  if (hears[layers][query]) {
-    path = [query];
-    for (let n = layers, at = query; n > 0; n--) {
-      if (!hears[n - 1][at])
-        at = layer(n)
-          .keysOf(at)
-          .find((j) => hears[n - 1][j]);
-      path.unshift(at);
-    }
+  if (!hears[layers][query]) return { cone, path: null };
+  const path = [query];
+  for (let n = layers, at = query; n > 0; n--) {
+    if (!hears[n - 1][at])
+      at = layer(n)
+        .keysOf(at)
+        .find((j) => hears[n - 1][j]);
+    path.unshift(at);
   }
   return { cone, path };
 }

@@ -1,50 +1,45 @@
 // Patterns as text: in Python, as a mask_mod, as a sentence and as a condition on i and j.
-const SIDES = ["left", "right"],
-  NAME = { left: "A", right: "B" };
+const SIDES = ["left", "right"];
+const NAME = { left: "A", right: "B" };
 const STACKS = { A: ["left"], B: ["right"], AB: ["left", "right"], BA: ["right", "left"] };
 
 // What SparseLab says where it is given no prompt.
 const ownPrompt = (query) =>
   `How many layers of A until query ${query} hears of token 0? Step through the layers, then let A and B take turns.`;
 
+// What "copy Python" leaves out: it is so without being said.
+const USUAL = {
+  token: 0,
+  causal: false,
+  stack: "A",
+  layers: 2,
+  view: "matrix",
+  side: "left",
+  panel: "depth",
+  block: 16,
+};
 function pythonOf(app) {
-  const s = app.all(),
-    options = [`L=${s.L}`, `query=${s.query}`];
-  if (s.token) options.push(`token=${s.token}`);
-  if (s.causal) options.push("causal=True");
-  if (s.stack !== "A") options.push(`stack="${s.stack}"`);
-  if (s.layers !== 2) options.push(`layers=${s.layers}`);
-  if (s.view !== "matrix") options.push(`view="${s.view}"`);
-  if (s.block !== 16) options.push(`block=${s.block}`);
-  const goal = app.get("goal"),
-    panels = app.get("panels");
-  if (goal)
-    options.push(
-      `goal={${Object.entries(goal)
-        .map(
-          ([name, value]) =>
-            `"${name}": ${value === true ? "True" : value === false ? "False" : value}`,
-        )
-        .join(", ")}}`,
-    );
-  const [asked] = Object.entries(app.get("ask") ?? {});
-  if (asked) options.push(`ask={"${asked[0]}": "${asked[1]}"}`);
-  if (panels.length < 2) options.push(`panels=${JSON.stringify(panels)}`);
+  const state = app.all();
+  const options = { L: state.L, query: state.query };
+  for (const [key, usual] of Object.entries(USUAL))
+    if (state[key] !== usual) options[key] = state[key];
+  for (const key of ["goal", "ask"]) if (app.get(key)) options[key] = app.get(key);
+  if (app.get("panels").length < 2) options.panels = app.get("panels");
   const prompt = app.get("prompt");
-  if (prompt && prompt !== ownPrompt(app.first.query))
-    options.push(`prompt=${JSON.stringify(prompt)}`);
+  if (prompt && prompt !== ownPrompt(app.first.query)) options.prompt = prompt;
+  const written = Object.entries(options).map(([key, value]) => `${key}=${tf.python(value)}`);
   return `from tfviz import patterns
 from tfviz.explorers import SparseLab
 
-left = ${expression(s.left)}
-right = ${expression(s.right)}
-lab = SparseLab(left=left, right=right, ${options.join(", ")})
+left = ${expression(state.left)}
+right = ${expression(state.right)}
+lab = SparseLab(left=left, right=right, ${written.join(", ")})
 lab`;
 }
 
 function maskModOf(app) {
-  const { L, causal } = app.all(),
-    helpers = [];
+  const { L, causal } = app.all();
+  const helpers = [];
   const combine = (spec, letter) => {
     if (spec.op === "not") return `~${combine(spec.parts[0], letter)}`;
     if (spec.op)
@@ -103,21 +98,19 @@ function spoken(numbers, most = 8) {
 }
 
 // The condition on i and j with numbers in place, the query's number and j in their colours.
+const LONG = 170; // letters of a condition that is said in words instead
 function formulaText(spec) {
   if (spec.table) return "(i, j) is in the table";
-  if (spec.op === "not") return `not (${formulaText(spec.parts[0])})`;
+  if (spec.op === "not") return `not (${partText(spec.parts[0])})`;
   if (spec.op)
     return spec.parts
-      .map((part) =>
-        part.op
-          ? `(${formulaText(part)})`
-          : / (and|or) /.test(formulaText(part))
-            ? `(${formulaText(part)})`
-            : formulaText(part),
-      )
+      .map((part) => {
+        const words = partText(part);
+        return part.op || / (and|or) /.test(words) ? `(${words})` : words;
+      })
       .join(` ${spec.op} `);
   const { text, doc, params } = FAMILIES[spec.name];
-  if (text.length > 170) {
+  if (text.length > LONG) {
     const said = doc
       .split(/\. | \(/)[0]
       .replace(/`(\w+)`/g, (_, name) => spec.params[name] ?? name);
@@ -129,6 +122,11 @@ function formulaText(spec) {
       ? words.replaceAll(`${name}.length`, value.length).replaceAll(name, "π")
       : words.replace(new RegExp(`\\b${name}\\b`, "g"), value);
   }, text);
+}
+// The same of a part of a whole: shorter.
+function partText(spec) {
+  const { text, title } = FAMILIES[spec.name] ?? {};
+  return text?.length > LONG ? `it is in ${title}` : formulaText(spec);
 }
 function formulaNodes(text, query) {
   return text
@@ -144,7 +142,7 @@ function formulaNodes(text, query) {
 
 // The parts that `and` or `or` join are terms: each lights up with its cells.
 function termsOf(spec, text, query) {
-  const parts = spec.op && spec.op !== "not" ? spec.parts.map(formulaText) : [];
+  const parts = spec.op && spec.op !== "not" ? spec.parts.map(partText) : [];
   const out = [];
   let rest = text;
   parts.forEach((part, n) => {
