@@ -240,7 +240,7 @@ def its_map_is_what_it_applies(case: Case) -> None:
     for."""
     for dtype, atol in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
         core, queries = case.core(dtype), 0
-        for pattern in case.patterns:
+        for pattern in 2 * case.patterns:
             X = case.qkv(dtype=dtype)
             A = implied_map(core, *X, Where(pattern))
             torch.testing.assert_close(A @ X[2], core(*X, Where(pattern))[0], atol=atol, rtol=atol)

@@ -1,8 +1,8 @@
 """Part VI, smaller matrices: one module for each mechanism, and here the names of them all.
 
->>> from tfviz.compressed import LinearAttention
->>> LinearAttention().eps
-0.0
+>>> from tfviz.compressed import matrices
+>>> matrices("layerwise", N=12, h=12)
+1
 """
 
 from typing import TYPE_CHECKING
@@ -13,6 +13,15 @@ if TYPE_CHECKING:
         linear_attention,
         linear_definition,
         positive,
+    )
+    from tfviz.compressed.linformer import (
+        Linformer,
+        layerwise,
+        linformer_attention,
+        linformer_definition,
+        matrices,
+        mean_pooling,
+        strided_convolution,
     )
 else:
     from tfviz._door import lazy
