@@ -107,6 +107,8 @@ class Case:
     causal        it has an answer without the future
     windows       it has an answer within a window of positions
     keeps         it can go on where a cache ends
+    forgets       what it keeps under a causal pattern has one size, however long the past is, so
+                  that it has no weights on kept keys
     shares_sum_to_one   each row of A sums to one, and is zero outside of the pattern
     length        of the texts that the laws try it with
     grows         the largest tensor grows no faster than L to this power;
@@ -123,6 +125,7 @@ class Case:
     causal: bool = True
     windows: bool = True
     keeps: bool = True
+    forgets: bool = False
     shares_sum_to_one: bool = True
     length: int = L
     grows: float = 2.0
@@ -237,7 +240,7 @@ def its_map_is_what_it_applies(case: Case) -> None:
     for."""
     for dtype, atol in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
         core, queries = case.core(dtype), 0
-        for pattern in case.patterns:
+        for pattern in 2 * case.patterns:
             X = case.qkv(dtype=dtype)
             A = implied_map(core, *X, Where(pattern))
             torch.testing.assert_close(A @ X[2], core(*X, Where(pattern))[0], atol=atol, rtol=atol)
@@ -278,10 +281,11 @@ def the_future_changes_no_bit(case: Case) -> None:
 
 @torch.no_grad()
 def in_parts_as_at_once(case: Case) -> None:
-    """With what it keeps, a core says row by row what it says of the whole; A too."""
+    """With what it keeps, a core says row by row what it says of the whole; A too, unless it
+    forgets the keys, and then what it keeps does not grow."""
     core = case.core()
     for pattern in set(case.causal_patterns()) - {CAUSAL[2], CAUSAL[3]}:
-        X = case.qkv()
+        X, forgets = case.qkv(), case.forgets and pattern == P.causal()
         whole, A = core(*X, Where(pattern, need_weights=True))
         for sizes in ([1] * case.length, [4, 1, case.length - 6, 1]):
             start, state, kept = 0, None, list[Any]()
@@ -295,7 +299,9 @@ def in_parts_as_at_once(case: Case) -> None:
                 assert len(kept) == 1, "a core keeps its state once in a call"
                 state = kept.pop()
                 close(out, whole[:, :, start:stop])
-                if asked and A is not None:
+                if forgets and start:
+                    assert rows is None and sizes_of(state) == sizes_of(old)
+                elif asked and A is not None:
                     close(rows, A[:, :, start:stop, :stop])
                 start = stop
 
@@ -746,6 +752,10 @@ def answered_or_refused(call: Callable[..., Tensor], *X: Tensor) -> Tensor | Non
 
 def clone(state: Any) -> Any:
     return torch.utils._pytree.tree_map_only(Tensor, torch.clone, state)
+
+
+def sizes_of(state: Any) -> list[torch.Size]:
+    return [x.shape for x in torch.utils._pytree.tree_leaves(state)]
 
 
 def same(a: Any, b: Any) -> bool:

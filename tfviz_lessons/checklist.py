@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from tfviz_lessons.lesson import Block, Exercise, Lesson, Written
 
 CODE, CORE, OPTIONAL = 4, 3, 2
-INTO_A_MODEL = re.compile(r"\bPut your\w* (\w+ )?into (a|the) model|\btrain with it")
+INTO_A_MODEL = re.compile(
+    r"\b[Pp]ut (\w+ )*your\w* (\w+ )*into (a|the) model|\btrain( \w+)* with it"
+)
 ORDER = (
     "In 90 seconds",
     "See it",

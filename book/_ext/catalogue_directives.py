@@ -157,7 +157,8 @@ def block_svg(changes: Sequence[str], label: str, links: Mapping[str, str] | Non
         if text not in links:
             return drawn
         stop = "" if css == "is-changed" else ' tabindex="-1"'
-        return f'<a href="{html.escape(links[text])}"{stop}>{drawn}</a>'
+        name = f' aria-label="{text}: where it is explained"'
+        return f'<a href="{html.escape(links[text])}"{name}{stop}>{drawn}</a>'
 
     frame = mark("whole")
     parts = [

@@ -269,7 +269,10 @@ def test_the_drawing_marks_the_changed_part_and_nothing_else(part: str) -> None:
 
 def test_a_press_on_a_part_of_the_block_leads_to_its_section() -> None:
     drawn = cards.block_svg(["mask"], "x", {words: f"#{words}" for words in cards.OWNERS})
-    found = re.findall(r'<a href="#([^"]+)"( tabindex="-1")?>.*?<text[^>]*>([^<]+)</text>', drawn)
+    found = re.findall(
+        r'<a href="#([^"]+)" aria-label="[^"]+"( tabindex="-1")?>.*?<text[^>]*>([^<]+)</text>',
+        drawn,
+    )
     assert {words for words, _, _ in found} == set(cards.OWNERS)
     assert all(words == text for words, _, text in found)
     assert [words for words, skipped, _ in found if not skipped] == ["mask"]

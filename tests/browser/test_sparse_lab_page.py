@@ -80,9 +80,9 @@ def test_first_state_teaches(show: Show, offline: bool) -> None:
         "(rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent))"
     )
     table = {head: [text.replace("\u202f", "") for text in rest] for head, *rest in cells}
-    share = f"{100 * cost.pairs / 64**2:.3g} %"
+    percent = f"{100 * cost.pairs / 64**2:.3g} %"
     size = f"{cost.bytes / 1024:.3g} KiB"
-    assert table["A"] == [str(cost.pairs), share, "", f"{cost.flops / 1000:.3g} k", size]
+    assert table["A"] == [str(cost.pairs), percent, "", f"{cost.flops / 1000:.3g} k", size]
     assert table["A, blocks"][0] == str(cost.block_pairs)
     assert table["A, blocks"][2] == f"{cost.blocks} of {cost.full_blocks}"
     assert table["full"][0] == str(cost.full_pairs)
@@ -521,7 +521,14 @@ RANDOM = P.band(radius=2) | P.random_keys(count=6, seed=0)
     [
         SparseLab(),
         SparseLab(BIG_BIRD, BLOCKS, layers=4, panels=["depth"], ask={"diameter": "B"}),
-        SparseLab(RANDOM, P.band(radius=2), panels=["depth"], goal=GOAL, prompt="Two hops."),
+        SparseLab(
+            RANDOM,
+            P.band(radius=2),
+            query=63,
+            panels=["depth"],
+            goal=GOAL,
+            prompt="Reach every token in 2 hops.",
+        ),
     ],
     ids=["two", "asked", "goal"],
 )

@@ -126,7 +126,8 @@ export default tf.explorer({
     const table = app.table({
       caption: "Nothing is better in one number without being worse in another",
       wrap: true,
-      columns: ["keys", "hops", "blocks", "by lot", "pattern"],
+      columns: ["keys", "hops", "blocks", "random", "pattern"],
+      widths: ["2.4rem", "2.4rem", "3rem", "3.4rem", ""],
       pick: (n) => choose(front[n]),
     });
     let front = [];
@@ -157,14 +158,27 @@ export default tf.explorer({
       lab.scrollIntoView({ block: "nearest" });
     });
     go.hidden = !lab;
+    const ASKED = 2; // hops
+    const fewest = (hops) =>
+      search(64, true, app.first.block).found.find(({ numbers }) => numbers[1] === hops).numbers[0];
     const question = app.ask({
       name: "keys",
-      question: "64 tokens, causal, two hops: how few keys in a row do the patterns here need?",
-      number: {},
-      unit: "keys",
+      question: `64 tokens, causal. For three hops the patterns tried here need ${fewest(3)} keys in a row. How many do they need for two?`,
+      about: cloud,
+      hides: ["asked"],
+      ghost: {
+        first: 20,
+        at: (keys) => [keys, ASKED],
+        to: (keys) => Math.round(tf.clamp(keys, 1, KEYS.high)),
+        by: [1, 0],
+        draw: (keys) => ({ points: [[keys, ASKED]], size: 5, colour: "ink" }),
+        label: "the fewest keys for two hops",
+      },
+      format: (keys) => `${keys} key${keys === 1 ? "" : "s"}`,
       near: 0,
       truth: ({ best }) => best[0],
-      then: { L: 64, causal: true, max_keys: 32, max_hops: 2, prefer: "keys" },
+      then: { L: 64, causal: true, max_keys: KEYS.high, max_hops: ASKED, prefer: "keys" },
+      locks: [],
       because:
         "8 tokens know of at most 8 each: 8 · 8 = 64. Two patterns in turn do it: first among neighbours, then across.",
     });
@@ -172,10 +186,14 @@ export default tf.explorer({
     return (state, numbers, changed) => {
       const all = answer(state);
       if (Object.keys(state).some((name) => changed.has(name))) picked = undefined;
-      const best = picked ?? all.best;
-      front = all.front;
-      const open = question.open;
-      const drawn = open ? all.found.filter(({ numbers }) => numbers[1] > 2) : all.found;
+      // while the question is open, what needs as many hops as it asks about is not told
+      const told = (some) =>
+        question.open ? some.filter(({ numbers }) => numbers[1] !== ASKED) : some;
+      const by = ["keys", "hops", "blocks"].indexOf(state.prefer);
+      const order = (a, b) => a.numbers[by] - b.numbers[by] || byNumbers(a.numbers, b.numbers);
+      const kept = told(all.kept);
+      const best = picked ?? [...kept].sort(order)[0];
+      front = told(all.front);
       const never = numbers.least.flatMap((keys, h) =>
         keys > 1 ? [[h + 1, Math.min(KEYS.high, keys)]] : [],
       );
@@ -187,7 +205,7 @@ export default tf.explorer({
         x: { ...axis, label: "most keys in a row", log: true, ticks: [1, 2, 4, 8, 16, 32] },
         y: { label: "hops", from: 0.5, to: HOPS.high, whole: true },
         pick: (keys, hops) =>
-          choose(drawn.find(({ numbers }) => numbers[0] === keys && numbers[1] === hops)),
+          choose(told(all.found).find(({ numbers }) => numbers[0] === keys && numbers[1] === hops)),
         marks: [
           // by counting alone, no pattern can be here: grey
           never.map(([h, keys]) => {
@@ -196,9 +214,9 @@ export default tf.explorer({
           }),
           { text: "nobody can", at: [2, 1], colour: "muted" },
           { shape: budget, colour: "key", edge: true, strength: 0.08 },
-          { points: points(drawn), colour: "muted", size: 3 },
-          { points: open ? [] : points(all.kept), colour: "attention", size: 4 },
-          best && !open && { points: points([best]), colour: "query", size: 7 },
+          { points: points(told(all.found)), colour: "muted", size: 3 },
+          { points: points(kept), colour: "attention", size: 4 },
+          best && { points: points([best]), colour: "query", size: 7 },
           {
             handle: [state.max_keys, state.max_hops],
             knob: "max_keys",
@@ -210,12 +228,12 @@ export default tf.explorer({
         ],
       });
       masks.forEach((matrix, n) => {
-        const spec = open ? undefined : best?.stack[n];
-        matrix.box.hidden = !spec && !open; // while the question is open there is room for both
+        const spec = best?.stack[n];
         const layers = best?.stack[1] ? `layers ${n ? "2, 4, …" : "1, 3, …"}` : "every layer";
+        matrix.box.hidden = !spec && !question.open; // until then there is room for both
         matrix.show({
-          title: spec ? layers : "?",
-          label: spec ? `Mask of ${expression(spec)}` : "The pattern, once you have answered",
+          title: spec ? layers : "no second kind of layer",
+          label: spec ? `Mask of ${expression(spec)}` : "The best pattern has one kind of layer",
           rows: state.L,
           bits: spec ? measure(spec, state.L, state.causal).mask : () => 0,
         });
@@ -225,7 +243,10 @@ export default tf.explorer({
         cells: [...f.numbers.slice(1), shown(f, state)],
         mine: f === best,
       });
-      table.show(open ? [] : front.slice(0, 8).map(row));
+      table.show(front.slice(0, 8).map(row));
+      // rows of one height, however long the patterns are: no row moves when another pattern comes
+      for (const { style } of table.node.tBodies[0].rows)
+        style.height = cloud.phone ? "6.5rem" : "";
       const most = (state.max_keys + 1) ** state.max_hops;
       const why =
         most < state.L
@@ -234,13 +255,14 @@ export default tf.explorer({
       go.disabled = !best;
       app.read({
         tried: tf.count(numbers.tried),
-        "keep the budget": question.tell(tf.count(numbers.kept)),
-        "keys, hops": open || !best ? "" : best.numbers.slice(0, 2).join(", "),
-        blocks: open || !best ? "" : String(best.numbers[2]),
+        "keep the budget": tf.count(kept.length),
+        "keys, hops": best ? best.numbers.slice(0, 2).join(", ") : "–",
+        blocks: best ? String(best.numbers[2]) : "–",
       });
-      const keptText = `${tf.count(numbers.kept)} results keep the budget. ${picked ? "Pressed on" : "Best"}`;
-      const answered = best ? `${keptText}: ${shown(best, state)}.` : why;
-      app.say(open ? "Answer first." : answered);
+      const count = `${tf.count(kept.length)} results keep the budget. ${picked ? "Pressed on" : "Best"}`;
+      const open = question.open && all.kept.length > kept.length && !kept.length;
+      const none = open ? "What two hops need is told when you have answered." : why;
+      app.say(best ? `${count}: ${best.numbers[0]} keys, ${shown(best, state)}.` : none);
     };
   },
 });

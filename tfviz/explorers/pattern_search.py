@@ -14,7 +14,7 @@ class PatternSearch(Explorer):
 
     uses = ("parts/patterns",)
     label = "Pattern search: from a budget of keys and hops to a pattern"
-    rem = 58.5, 60.5, 58, 128.5
+    rem = 56.5, 56.5, 60, 58, 126.5
 
     max_keys = knob(16, low=1, high=KEYS, label="keys in a row, at most")
     max_hops = knob(3, low=1, high=HOPS, label="hops, at most")
@@ -26,7 +26,7 @@ class PatternSearch(Explorer):
         of={"keys": "keys", "hops": "hops", "blocks": "blocks"},
         label="best is the one with the fewest",
     )
-    asks = "Drag the corner of the budget: which pattern keeps it best? Or press on a point."
+    asks = "Now drag the corner of the budget: which pattern keeps it best? Or press on a point."
 
     @classmethod
     def data(cls) -> Numbers:

@@ -1,0 +1,29 @@
+"""Part VI, smaller matrices: one module for each mechanism, and here the names of them all.
+
+>>> from tfviz.compressed import matrices
+>>> matrices("layerwise", N=12, h=12)
+1
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tfviz.compressed.linear_transformer import (
+        LinearAttention,
+        linear_attention,
+        linear_definition,
+        positive,
+    )
+    from tfviz.compressed.linformer import (
+        Linformer,
+        layerwise,
+        linformer_attention,
+        linformer_definition,
+        matrices,
+        mean_pooling,
+        strided_convolution,
+    )
+else:
+    from tfviz._door import lazy
+
+    __getattr__, __dir__, __all__ = lazy(__name__)

@@ -1,0 +1,185 @@
+"""Linear attention: keys are multiplied with values first, and the L × L matrix is never made.
+
+Katharopoulos, Vyas, Pappas, Fleuret 2020 (arXiv 2006.16236), sections 3.2 to 3.4. The exponential
+of a score is replaced by a product of features, all of which are positive,
+
+    φ(x) = elu(x) + 1:   x + 1 where x > 0, e^x elsewhere
+    a_ij = φ(q_i) φ(k_j)ᵀ / Σ_{r ∈ S_i} φ(q_i) φ(k_r)ᵀ            for j in S_i, else 0
+    out_i = Σ_j a_ij v_j = φ(q_i) S / φ(q_i) uᵀ,   S = Σ_j φ(k_j)ᵀ v_j,   u = Σ_j φ(k_j)
+
+S and u do not depend on the query, so they are summed once: L · f · d_v products for f features.
+For causal attention they are running sums, S_i = S_{i−1} + φ(k_i)ᵀ v_i and u_i = u_{i−1} + φ(k_i).
+They are all that a model keeps of the past, however long it is. Scores are not divided by √d.
+
+The authors' code (fast-transformers) adds ε = 1e-6 to the denominator, so that its rows sum to a
+little less than one: `eps=1e-6`. Here ε is 0. Where all products of a row round to 0, as they do
+without a key, the answer is 0.
+
+>>> import torch
+>>> positive(torch.tensor([-1.0, 0.0, 2.0]))
+tensor([0.3679, 1.0000, 3.0000])
+>>> q = k = torch.tensor([[0.0], [1.0]])  # their features are 1 and 2
+>>> linear_definition(q, k, k)[1]
+tensor([[0.3333, 0.6667],
+        [0.3333, 0.6667]])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from tfviz import _arguments, _qkv
+from tfviz.cores import Where, outside_inference, same_texts
+from tfviz.dense_attention import CAUSAL, FULL, visible
+
+CHUNK = 64  # tokens of a causal text that are compared pair by pair
+Features = Callable[[Tensor], Tensor]
+
+
+def positive(x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+    """elu(x) + 1, number by number. Written so that it does not round to 0 below x = −17, as
+    `F.elu(x) + 1` does in float32."""
+    return x.clamp(max=0).exp() + x.relu()
+
+
+def linear_definition(
+    Q: Float[Tensor, "*b Lq d"],
+    K: Float[Tensor, "*b Lk d"],
+    V: Float[Tensor, "*b Lk dv"],
+    mask: Bool[Tensor, "*#b Lq Lk"] | None = None,
+    phi: Features = positive,
+    eps: float = 0.0,
+) -> tuple[Float[Tensor, "*b Lq dv"], Float[Tensor, "*b Lq Lk"]]:
+    """The output, and the weights that make it of V: products of features where the mask is True,
+    each row divided by its sum (plus eps)."""
+    kind = torch.promote_types(Q.dtype, torch.float32)
+    products = phi(Q.to(kind)) @ phi(K.to(kind)).mT
+    if mask is not None:
+        products = products.masked_fill(~mask, 0.0)
+    A = _divided(products, products.sum(-1, keepdim=True), eps)
+    return (A @ V.to(kind)).to(V.dtype), A.to(V.dtype)
+
+
+def linear_attention(
+    Q: Float[Tensor, "b h Lq d"],
+    K: Float[Tensor, "b h Lk d"],
+    V: Float[Tensor, "b h Lk dv"],
+    causal: bool = False,
+    phi: Features = positive,
+    eps: float = 0.0,
+) -> Float[Tensor, "b h Lq dv"]:
+    """The same in O(L f d_v), with f features: keys and values are multiplied first.
+
+    `phi` makes of vectors of d numbers vectors of f features, which should not be negative.
+    """
+    return _attend(Q, K, V, None, causal, phi, eps, None)[0]
+
+
+def _attend(
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    keys: Bool[Tensor, "b 1 1 Lk"] | None,
+    causal: bool,
+    phi: Features,
+    eps: float,
+    state: Float[Tensor, "b h f dv_and_one"] | None,
+) -> tuple[Float[Tensor, "b h Lq dv"], Float[Tensor, "b h f dv_and_one"]]:
+    """The answers, and [S, u] after the last key: u is the sum that a value of 1 for each key
+    makes. `keys` is False at padding; `state` is [S, u] of what came before."""
+    _qkv.check(Q, K, V, self_attention=causal)
+    kind = torch.promote_types(V.dtype, torch.float32)
+    with torch.autocast(Q.device.type, enabled=False):
+        q, k = phi(Q.to(kind)), phi(K.to(kind))
+        if keys is not None:
+            k = k.masked_fill(~keys.mT, 0.0)
+        v = F.pad(V.to(kind), (0, 1), value=1.0)
+        if causal:
+            sums, state = _running(q, k, v, state)
+        else:
+            state = k.mT @ v
+            sums = q @ state
+        return _divided(sums[..., :-1], sums[..., -1:], eps).to(V.dtype), state
+
+
+def _running(
+    q: Float[Tensor, "b h L f"],
+    k: Float[Tensor, "b h L f"],
+    v: Float[Tensor, "b h L dv"],
+    state: Float[Tensor, "b h f dv"] | None,
+) -> tuple[Float[Tensor, "b h L dv"], Float[Tensor, "b h f dv"]]:
+    """Σ_{j ≤ i} (q_i k_jᵀ) v_j for each i, and the state after the last token.
+
+    In chunks: what stands in chunks before comes from their summed kᵀ v, and the pairs within a
+    chunk are multiplied out. Zeros fill the last chunk.
+    """
+    L = q.shape[2]
+    m = min(CHUNK, L)
+    q, k, v = (F.pad(x, (0, 0, 0, -L % m)).unflatten(2, (-1, m)) for x in (q, k, v))
+    written = k.mT @ v
+    first = torch.zeros_like(written[:, :, 0]) if state is None else state
+    states = torch.cat([first.unsqueeze(2), written], 2).cumsum(2)
+    sums = q @ states[:, :, :-1] + (q @ k.mT).tril() @ v
+    return sums.flatten(2, 3)[:, :, :L], states[:, :, -1]
+
+
+def _divided(x: Tensor, total: Tensor, eps: float) -> Tensor:
+    """x / (total + eps), and 0 where the total is 0."""
+    none = total == 0
+    return (x / (total + eps).masked_fill(none, 1.0)).masked_fill(none, 0.0)
+
+
+class LinearAttention(nn.Module):
+    """Linear attention as a core: `GPT(…, core=LinearAttention)`.
+
+    phi    features of queries and keys, number of features as it likes; `positive` if not given
+    eps    is added to the denominator; the authors' code has 1e-6
+
+    Full and causal patterns cost O(L), and after a causal text it keeps [S, u], of constant size,
+    in float32 at least. The keys themselves are gone then, so weights that are asked for later are
+    None. For any other pattern it makes all pairs, and keeps keys and values.
+    """
+
+    def __init__(self, phi: Features = positive, eps: float = 0.0) -> None:
+        super().__init__()
+        if not callable(phi):
+            raise TypeError(
+                f"phi = {phi!r}; give a function of a tensor (…, d) that returns its features"
+            )
+        self.phi, self.eps = phi, _arguments.real("eps", eps, 0.0, 1.0)
+
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
+        streams = where.pattern == CAUSAL and not where.crosses
+        if not streams:
+            K, V = where.joined(K, V)
+        K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
+        L, passed = K.shape[2], where.start if streams else 0
+        keys = visible(FULL, Q.shape[2], passed + L, where.attention_mask, Q.device)
+        if keys is not None and len(keys) not in (1, len(Q)):
+            raise ValueError(
+                f"attention_mask has {len(keys)} rows, Q {len(Q)}; give one for each row of the "
+                "batch"
+            )
+        if streams:
+            state = None if where.state is None else outside_inference(where.state)
+            if state is not None:
+                same_texts(state, K)
+            keys = None if keys is None else keys[..., passed:]
+            out, state = _attend(Q, K, V, keys, True, self.phi, self.eps, state)
+            if where.keep:
+                where.keep(state)
+            if not where.need_weights or passed:
+                return out, None
+        elif where.pattern == FULL and not where.need_weights:
+            return _attend(Q, K, V, keys, False, self.phi, self.eps, None)[0], None
+        _qkv.check(Q, K, V, self_attention=False)
+        mask = visible(where.pattern, Q.shape[2], L, where.attention_mask, Q.device)
+        answer, A = linear_definition(Q, K, V, mask, self.phi, self.eps)
+        return (out if streams else answer), A

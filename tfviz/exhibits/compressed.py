@@ -1,0 +1,54 @@
+"""What the mechanisms of this part show of themselves: a picture, and a line in the race."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
+from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.dense_attention import CAUSAL
+from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
+
+
+def few_keys() -> Tensor:
+    """The matrix that is applied where six stretches of four tokens stand for their keys."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    E = mean_pooling(6, N)
+    A = linformer_definition(walk, walk, walk, E, E)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def shared_by_heads() -> Tensor:
+    """Twelve layers from top to bottom, twelve heads side by side: a shade for each matrix."""
+    layer, head = torch.arange(N)[:, None] // 2, torch.arange(N) // 2
+    own = ((5 * layer + 7 * head) % 12 + 1) / 12
+    shared = ((5 * layer) % 12 + 1) / 12
+    return torch.where(head < 6, own, shared.expand(N, N))
+
+
+def soft_shares() -> Tensor:
+    """The weights of a causal text, each row as dark as its largest one."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = linear_definition(walk, walk, walk, CAUSAL.mask(N))[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+# --- in the race ----------------------------------------------------------------------------------
+
+
+def summed(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": LinearAttention}
+
+
+EXHIBITS = {
+    "linformer": Exhibit(
+        few_keys, why_not="each row of E mixes all positions: it is made for an encoder"
+    ),
+    "linformer_sharing": Exhibit(
+        shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
+    ),
+    "linear_transformer": Exhibit(soft_shares, race=summed),
+}
