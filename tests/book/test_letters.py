@@ -25,7 +25,7 @@ UNDECLARED = {
     *("basics/generation", "basics/multi_head"),
     "longer_context/context_memory",
     *("longer_context/external_memory", "longer_context/recurrence"),
-    *("position/absolute", "position/relative"),
+    "position/relative",
     *("sparse/factorized", "sparse/local", "sparse/local_global"),
     "sparse/routing",
 }
