@@ -155,6 +155,10 @@ class App {
     if (key) this.changed.add(key);
     this.frame ??= requestAnimationFrame(() => this.paint());
   }
+  // A second key within a frame counts from where the first one led, not from the last picture.
+  settle() {
+    if (this.frame !== undefined) this.paint();
+  }
   paint() {
     cancelAnimationFrame(this.frame);
     this.frame = undefined;

@@ -113,7 +113,6 @@ function handlesOn(app, layer, place) {
     for (const type of ["pointerup", "pointercancel"])
       node.addEventListener(type, () => node.toggleAttribute("data-held", false));
     node.addEventListener("keydown", (event) => {
-      const { one } = entry;
       const go = {
         ArrowLeft: [-1, 0],
         ArrowRight: [1, 0],
@@ -127,6 +126,8 @@ function handlesOn(app, layer, place) {
       if (!go || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       event.stopPropagation();
+      app.settle();
+      const { one } = entry;
       if (locked(one)) return move(one);
       if (one.knob || one.knobY) {
         const arrow = event.key.startsWith("Arrow");
