@@ -219,7 +219,8 @@ def defined(
 
 def of_24(Q: Tensor) -> tuple[Tensor, Tensor]:
     dice = torch.Generator().manual_seed(0)
-    E, F = torch.randn(2, 5, Q.shape[2], generator=dice, dtype=torch.float64).to(Q)
+    n = Q.shape[2] if Q.ndim == 4 else 24
+    E, F = torch.randn(2, 5, n, generator=dice, dtype=torch.float64).to(Q)
     return E, F
 
 

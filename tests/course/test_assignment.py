@@ -91,7 +91,7 @@ def test_every_exercise_has_its_cells_in_order(chapter):
 def test_prose_has_the_numbers_of_the_book_and_nothing_raw(sources):
     text = cells(sources["attention"])["ex-attention-loops"].source
     assert re.match(r"\*\*Exercise 1\.\d\*\* · 6 points\n\n\*\*Your own attention\.\*\*", text)
-    assert re.search(r"equation \(1\.\d+\) with", text)
+    assert re.search(r"which computes \(1\.\d+\) for", text)
     assert "<details>\n<summary>Hint</summary>" in text
     for chapter in CHAPTERS:
         for cell in whole(chapter).cells:
