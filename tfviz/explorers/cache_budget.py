@@ -26,7 +26,7 @@ class CacheBudget(Explorer):
     """
 
     label = "Cache budget: bytes of keys and values of a model"
-    rem = 36.5, 36.5, 37, 41.5, 66
+    rem = 36.5, 36.5, 37.5, 41.5, 66
     narrow = 640
     data = handed(models=[asdict(shape) for shape in MODELS.values()])
 
@@ -64,6 +64,10 @@ class CacheBudget(Explorer):
         """The public model, if N, h and d_head are its own; h_kv may be another."""
         s = MODELS[self.model]
         return s if (s.N, s.h, s.d_head) == (self.N, self.h, self.d_head) else None
+
+    def heights(self) -> dict[int, float]:
+        """On a phone the page leaves less width than the phone has, and lines break once more."""
+        return super().heights() | {356: 68}
 
     def numbers(self) -> Numbers:
         """Bytes of the cache as set, with a pair of keys and values for each head and for all

@@ -38,6 +38,10 @@ class PatternSearch(Explorer):
             "random": list(RANDOM),
         }
 
+    def heights(self) -> dict[int, float]:
+        """On a phone the page leaves less width than the phone has, and lines break once more."""
+        return super().heights() | {356: 130.5}
+
     def numbers(self) -> Numbers:
         """Every combination of numbers that was found, those that keep the budget, and the best."""
         keys, causal = min(KEYS, self.L), self.causal
