@@ -20,6 +20,19 @@ def test_the_first_word_that_is_heard_is_shown_first(show: Any) -> None:
     page.get_by_text("within its own segment only").wait_for()
 
 
+def test_keys_within_one_frame_are_all_counted(show: Any) -> None:
+    page = show(WhoHears())
+    page.locator(".tfx-handle[data-ghost]").evaluate(
+        """(node) => {
+          const key = { key: "ArrowLeft", bubbles: true, cancelable: true };
+          for (let n = 0; n < 9; n++) node.dispatchEvent(new KeyboardEvent("keydown", key));
+        }"""
+    )
+    page.get_by_role("button", name="that is my answer").click()
+    page.get_by_text("✗ you said").wait_for()
+    assert "you said: token 28;" in page.locator(".tfx").inner_text()
+
+
 def test_a_message_goes_on_while_segments_are_read(show: Any) -> None:
     page = show(WhoHears())
     page.locator('input[data-key="read"]').press("Home")
