@@ -23,6 +23,17 @@ if TYPE_CHECKING:
         mean_pooling,
         strided_convolution,
     )
+    from tfviz.compressed.luna import (
+        CausalLuna,
+        Luna,
+        causal_luna_attention,
+        causal_luna_definition,
+        luna_attention,
+        luna_definition,
+        nested,
+        nested_causal,
+        softplus,
+    )
 else:
     from tfviz._door import lazy
 
