@@ -25,8 +25,8 @@ from tfviz_lab.compare import CLASSES, HEADS, LAYERS, LEVELS, PIXEL_WIDTH, PIXEL
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy", "scikit-learn"]
-SEEDS, STEPS, BATCH = (0, 1, 2), 600, 32
-SIZES = (1, 2, 4, 8, 16)
+SEEDS, STEPS, BATCH = (0, 1, 2), 400, 32
+SIZES = (1, 4, 8, 16)
 
 
 class Stays(Luna):
