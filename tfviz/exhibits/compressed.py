@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.compressed.luna import luna_definition, nested_causal
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -36,11 +37,25 @@ def soft_shares() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True))
 
 
+def packed_and_unpacked() -> Tensor:
+    """What four rows of P pack, from top to bottom, above the map that comes of reading them."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    R = walk[3::6]
+    pack = (R @ walk.T / 6**0.5).softmax(-1)
+    A = luna_definition(walk, walk, walk, R)[1]
+    rows = torch.cat([pack, A[4:]])
+    return spread(rows / rows.amax(-1, keepdim=True))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
 def summed(gpt: Gpt) -> dict[str, Any]:
     return {"positions": gpt.positions(), "core": LinearAttention}
+
+
+def packed(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": nested_causal(16, gpt.d)}
 
 
 EXHIBITS = {
@@ -51,4 +66,5 @@ EXHIBITS = {
         shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
+    "luna": Exhibit(packed_and_unpacked, race=packed),
 }
