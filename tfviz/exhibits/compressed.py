@@ -55,7 +55,7 @@ def summed(gpt: Gpt) -> dict[str, Any]:
 
 
 def packed(gpt: Gpt) -> dict[str, Any]:
-    return {"positions": gpt.positions(), "core": nested_causal(16, gpt.d)}
+    return {"positions": gpt.positions(), "core": nested_causal(16, gpt.width)}
 
 
 EXHIBITS = {
