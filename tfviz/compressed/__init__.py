@@ -34,6 +34,16 @@ if TYPE_CHECKING:
         nested_causal,
         softplus,
     )
+    from tfviz.compressed.poolingformer import (
+        PooledWindow,
+        Poolingformer,
+        max_pool,
+        mean_pool,
+        pooled_window_attention,
+        pooled_window_definition,
+        slots,
+        two_levels,
+    )
 else:
     from tfviz._door import lazy
 
