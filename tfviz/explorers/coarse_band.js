@@ -34,7 +34,7 @@ export default tf.explorer({
       },
       format: (j) => `token ${j}`,
       near: 0,
-      hides: ["reach", "reach, each side"],
+      hides: ["reach", "learns of, at most"],
       locks: [],
       truth: () => asked.query + reachOf(asked),
       then: asked,
@@ -85,7 +85,7 @@ export default tf.explorer({
       app.read({
         "keys that a query reads": String(keys),
         "window of level 2, each side": plural(w2, "token"),
-        "reach, each side": plural(reach, "token"),
+        "learns of, at most": `token ${inText(query + reach)}`,
       });
       app.say(
         `Query ${query} reads ${plural(2 * w1 + 1, "token")} one by one and ${plural(keys - 2 * w1 - 1, "pooled key")}; a window of single tokens as wide as that of level 2 would read ${2 * w2 + 1}.`,
