@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.compressed.performer import Performer, performer_definition
+from tfviz.compressed.rfa import RFA, directions, rfa_definition
+from tfviz.compressed.rfa_causal import GatedRFA, gated_definition
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -36,11 +39,43 @@ def soft_shares() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True))
 
 
+def estimated_shares() -> Tensor:
+    """Of a causal text, with sines and cosines of few directions: some are negative."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    return spread(rfa_definition(walk, walk, walk, directions(12, 6, rng=rng), CAUSAL.mask(N))[1])
+
+
+def faded_shares() -> Tensor:
+    """Of a causal text of which half is left after three tokens."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    log_g = torch.full((N,), 0.5).log() / 3
+    return spread(gated_definition(walk, walk, walk, directions(96, 6, rng=rng), log_g)[1])
+
+
+def positive_shares() -> Tensor:
+    """Of a causal text, with exponentials along few directions, each row by its largest one."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    A = performer_definition(walk, walk, walk, directions(12, 6, rng=rng), CAUSAL.mask(N))[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
 def summed(gpt: Gpt) -> dict[str, Any]:
     return {"positions": gpt.positions(), "core": LinearAttention}
+
+
+def sampled(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": RFA}
+
+
+def gated(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": GatedRFA}
+
+
+def exponential(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": Performer}
 
 
 EXHIBITS = {
@@ -51,4 +86,7 @@ EXHIBITS = {
         shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
+    "rfa": Exhibit(estimated_shares, race=sampled),
+    "rfa_causal": Exhibit(faded_shares, race=gated),
+    "performer": Exhibit(positive_shares, race=exponential),
 }
