@@ -30,6 +30,10 @@ from tfviz import patterns as P
 from tfviz import sparse_attention
 from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.adaptive.multi_scale_transformer import multi_scale
+from tfviz.compressed.linear_transformer import LinearAttention
+from tfviz.compressed.performer import Performer
+from tfviz.compressed.rfa import RFA
+from tfviz.compressed.rfa_causal import GatedRFA
 from tfviz.cores import Dense, Where
 from tfviz.dense_attention import CAUSAL
 from tfviz.longer_context.alibi import Alibi
@@ -170,6 +174,10 @@ def with_far_memories(L: int) -> Attention:
     return attend
 
 
+def core(made: Any, pattern: P.Pattern = CAUSAL) -> Attention:
+    return lambda q, k, v: made(q, k, v, Where(pattern))[0]
+
+
 ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "BPT, k = 4": (with_tree, 0.06, 0.09),
     "Longformer, 16 global": (with_longformer, 0.05, 0.075),
@@ -180,11 +188,13 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "Big Bird, per head": (with_big_bird, 0.0645, 0.0675),
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
     "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),
+    "linear": (lambda L: core(LinearAttention(), P.full()), 9.0, 9.0),
+    "linear, causal": (lambda L: core(LinearAttention()), 9.0, 9.0),
+    "RFA, 64 directions, causal": (lambda L: core(RFA(HEADS, WIDTH)), 9.0, 9.0),
+    "gated RFA, 64 directions": (lambda L: core(GatedRFA(HEADS, WIDTH)), 9.0, 9.0),
+    "Performer, 256 features": (lambda L: core(Performer(WIDTH), P.full()), 9.0, 9.0),
+    "Performer, 256, causal": (lambda L: core(Performer(WIDTH)), 9.0, 9.0),
 }
-
-
-def core(made: Any) -> Attention:
-    return lambda q, k, v: made(q, k, v, Where(CAUSAL))[0]
 
 
 # what reads a causal text: name -> (attention, lengths, at most × dense causal SDPA: forward,
