@@ -27,9 +27,11 @@ const blocked = (kind, m) => {
   const many = (kind === "positive" ? m : m / 2) / block;
   return squares[kind].map((square) => Math.sqrt(square / many));
 };
-const names = { sines: "sines and cosines", positive: "positive" };
+const names = { sines: "sines, cosines", positive: "positive" };
 const colours = { sines: "key", positive: "attention" };
 const [LOW, HIGH] = [-1, 3];
+const LEAST = 0.01; // the least error that is drawn
+const above = (errors) => errors.flatMap((x, n) => (x >= LEAST ? [[angles[n], x]] : []));
 
 export default tf.explorer({
   numbers: ({ kind, m, orthogonal }) => ({
@@ -102,7 +104,7 @@ export default tf.explorer({
       });
       const line = (kind) => [
         {
-          line: angles.map((angle, n) => [angle, Math.max(numbers[kind][n], 1e-3)]),
+          line: above(numbers[kind]),
           colour: colours[kind],
           wide: 2.5,
           name: names[kind],
@@ -110,7 +112,7 @@ export default tf.explorer({
           part: kind,
         },
         state.orthogonal && {
-          line: angles.map((angle, n) => [angle, Math.max(numbers[`${kind}Blocks`][n], 1e-3)]),
+          line: above(numbers[`${kind}Blocks`]),
           colour: colours[kind],
           dash: "5 4",
           part: kind,
@@ -119,13 +121,13 @@ export default tf.explorer({
       const [good, bad] = ["sines", "positive"].map((kind) =>
         tf.percent((state.orthogonal ? numbers[`${kind}Blocks`] : numbers[kind])[at], 0),
       );
-      const shown = Math.max(numbers[state.kind][at], 1e-3);
+      const shown = numbers[question.open ? "sines" : state.kind][at];
       errors.show({
         title: "expected relative error, by angle (log)",
         label: `At ${state.angle}°: sines and cosines ${good}${question.open ? "" : `, positive features ${bad}`}`,
         x: { label: "angle between x and y", from: -6, to: 186, ticks: [0, 45, 90, 135, 180] },
         y: {
-          from: 0.01,
+          from: LEAST,
           to: 4,
           log: true,
           ticks: [0.01, 0.1, 1],
@@ -135,7 +137,7 @@ export default tf.explorer({
           line("sines"),
           line("positive"),
           {
-            handle: [state.angle, Math.max(shown, 0.01)],
+            handle: [state.angle, Math.max(shown, LEAST)],
             knob: "angle",
             text: `${tf.short(state.angle)}°`,
             to: (x) => ({ angle: app.snap("angle", x) }),

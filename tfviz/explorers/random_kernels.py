@@ -12,7 +12,7 @@ from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 D = 8  # numbers of a vector; two of length 1 lie in a plane, so two numbers of a direction matter
 DRAWS, MOST = 16, 64
 ANGLES = [7.5 * n for n in range(25)]
-KINDS = {"sines": "sines and cosines", "positive": "positive exponentials"}
+KINDS = {"sines": "sines, cosines", "positive": "positive"}
 
 
 def pair(angle: float, d: int) -> Tensor:
@@ -66,7 +66,7 @@ class RandomKernels(Explorer):
     kind = knob("sines", of=KINDS, label="features")
     m = knob(32, of=[16, 32, 64], label="number of features", letter="f")
     orthogonal = knob(False, label="orthogonal directions")
-    angle = knob(30.0, low=0, high=180, step=7.5, label="angle between x and y, in degrees")
+    angle = knob(30.0, low=0, high=180, step=7.5, label="angle of x and y")
     asks = "Tick the orthogonal directions: at which angles do the dashed curves gain the most?"
 
     def numbers(self) -> Numbers:

@@ -41,7 +41,7 @@ export default tf.explorer({
     app.formula(
       "{state:S} ← g {state:S} + (1 − g) {key:k}ᵀ {value:v};   key j reads  {key:k_j} {state:S}",
     );
-    app.motion("n", { every: 500, verbs: ["Write on", "Stop"] });
+    app.motion("n", { every: 500, verbs: ["back", "write"] });
     app.knob("d");
     app.knob("half", { format: (x) => (x ? `${x} pairs` : "no gate") });
     const question = app.ask({
@@ -76,6 +76,7 @@ export default tf.explorer({
         values: numbers.state,
         signed: true,
         most: strongest,
+        text: () => "",
       });
       const worst = Math.min(...numbers.read);
       bars.show({
@@ -97,6 +98,12 @@ export default tf.explorer({
         x: { label: "pairs p", from: 1, to: most, ticks: [1, 4, 8, 12, 16, 20, 24] },
         y: { from: 0, to: 1.05, ticks: [0, 0.5, 1] },
         marks: [
+          {
+            line: counts.slice(0, state.n).map((c) => [c, numbers.all[c - 1]]),
+            colour: "value",
+            wide: 2.5,
+            dots: true,
+          },
           {
             line: counts.map((c) => [c, numbers.last[c - 1]]),
             colour: "key",
