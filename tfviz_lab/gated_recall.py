@@ -10,7 +10,8 @@ into the state one after the other; then keys are asked for their values:
 
 Queries, keys and values are learned vectors, as in `linear_recall`. Each model is trained on texts
 of 1 to 64 pairs and scored on texts of each of PAIRS: the share of right answers. A state has 2 D
-features; the larger one is measured where no gate helps. `left` is what the trained gates leave of a token after LAST more, the mean over keys.
+features; the larger one is measured where no gate helps. `left` is what the trained gates leave of a
+token after LAST more, the mean over keys.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def runs() -> list[Run]:
         for task in ASKED
         for name in VARIANTS
         for D in DIRECTIONS
-        if D == DIRECTIONS[0] or (task, name) == ("all", "no gate")
+        if DIRECTIONS[0] == D or (task, name) == ("all", "no gate")
         for seed in SEEDS
     ]
 
