@@ -10,7 +10,7 @@ into the state one after the other; then keys are asked for their values:
 
 Queries, keys and values are learned vectors, as in `linear_recall`. Each model is trained on texts
 of 1 to 64 pairs and scored on texts of each of PAIRS: the share of right answers. A state has 2 D
-features; the larger one is measured where no gate helps. `left` is what the trained gates leave of a
+features; the larger one is measured where no gate helps. `left` is what trained gates leave of a
 token after LAST more, the mean over keys.
 """
 
