@@ -260,6 +260,10 @@ def test_the_same_seed_draws_the_same_directions_and_redrawing_others() -> None:
     assert not core.W.equal(first)
     core.redraw(Generator().manual_seed(3))
     assert core.W.equal(first)
+    block = core.W[:4] @ core.W[:4].T
+    torch.testing.assert_close(block, block.diagonal().diag(), atol=1e-5, rtol=0)
+    alone = performer.Performer(4, 6, orthogonal=False).W
+    assert (alone[:4] @ alone[:4].T).triu(1).abs().max() > 0.1
 
 
 # --- the code of others ---------------------------------------------------------------------------
