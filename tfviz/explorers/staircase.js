@@ -63,12 +63,13 @@ export default tf.explorer({
       const used = ends.filter((s) => uses(query, s, state));
       const told = numbers.first < 0 ? "none" : `query ${numbers.first}`;
       tokens.show({
-        title: "which tokens a query reads; striped: later ones",
+        title: "which tokens a query reads; framed: later ones",
         label: `Query ${query} reads ${plural(mine.length, "token")}, ${numbers.ahead[query]} of them later ones; arrow keys move the query`,
         rows: L,
         bits: (i, j) => reads(i, j, state),
         row: query,
         over: [{ runs: later, colour: "query" }],
+        frames: later.map(([i, j]) => ({ cell: [i, j] })),
         marks: [{ cells: mine.map((j) => [query, j]), term: "step" }],
       });
       keys.show({

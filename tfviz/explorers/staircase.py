@@ -27,5 +27,5 @@ class Staircase(Explorer):
         j = torch.arange(L)
         reads = slots[:, j // self.c + 1] | (j == 0)
         ahead = (reads & (j > j[:, None])).sum(-1)
-        leaks = ahead.nonzero().flatten().tolist()
-        return {"slots": slots.int(), "reads": reads.int(), "ahead": ahead, "first": (leaks or [-1])[0]}
+        first = int(ahead.gt(0).int().argmax()) if ahead.any() else -1
+        return {"slots": slots.int(), "reads": reads.int(), "ahead": ahead, "first": first}
