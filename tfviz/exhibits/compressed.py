@@ -9,6 +9,11 @@ from torch import Generator, Tensor
 
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.compressed.memory_compressed_attention import (
+    mca_definition,
+    mean_kernel,
+    mean_shares,
+)
 from tfviz.compressed.performer import performer_definition
 from tfviz.compressed.rfa import directions, rfa_definition
 from tfviz.compressed.rfa_causal import gated_definition
@@ -61,6 +66,16 @@ def positive_shares() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True))
 
 
+def steps_of_three() -> Tensor:
+    """The weights of a causal text whose tokens are read in threes, each row as dark as its largest
+    one."""
+    walk = drawn(N, 6, seed=4).cumsum(0)[None, None]
+    mean = mean_kernel(3, 6)
+    B = mca_definition(walk, walk, walk, mean, mean, causal=True)[1][0, 0]
+    A = B @ mean_shares(N, 3, causal=True)
+    return spread(A / A.amax(-1, keepdim=True))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
@@ -85,5 +100,9 @@ EXHIBITS = {
     ),
     "performer": Exhibit(
         positive_shares, why_not="it estimates the softmax: how well is measured on a trained model"
+    ),
+    "memory_compressed_attention": Exhibit(
+        steps_of_three,
+        why_not="its layers alternate with local ones: alone they miss the tokens just before",
     ),
 }
