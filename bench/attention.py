@@ -188,7 +188,7 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "Big Bird, per head": (with_big_bird, 0.0645, 0.0675),
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
     "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),
-    "linear": (lambda L: core(LinearAttention(), P.full()), 9.0, 9.0),
+    "linear": (lambda L: core(LinearAttention(), P.full()), 0.025, 0.025),
     "linear, causal": (lambda L: core(LinearAttention()), 9.0, 9.0),
     "RFA, 64 directions, causal": (lambda L: core(RFA(HEADS, WIDTH)), 9.0, 9.0),
     "gated RFA, 64 directions": (lambda L: core(GatedRFA(HEADS, WIDTH)), 9.0, 9.0),
