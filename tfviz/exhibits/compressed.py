@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
-from tfviz.compressed.luna import luna_definition, nested_causal
+from tfviz.compressed.luna import luna_definition
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -54,10 +54,6 @@ def summed(gpt: Gpt) -> dict[str, Any]:
     return {"positions": gpt.positions(), "core": LinearAttention}
 
 
-def packed(gpt: Gpt) -> dict[str, Any]:
-    return {"positions": gpt.positions(), "core": nested_causal(16, gpt.width)}
-
-
 EXHIBITS = {
     "linformer": Exhibit(
         few_keys, why_not="each row of E mixes all positions: it is made for an encoder"
@@ -66,5 +62,8 @@ EXHIBITS = {
         shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
-    "luna": Exhibit(packed_and_unpacked, race=packed),
+    "luna": Exhibit(
+        packed_and_unpacked,
+        why_not="in the paper its P comes from an encoder, which a GPT does not have",
+    ),
 }
