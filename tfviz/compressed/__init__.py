@@ -34,6 +34,15 @@ if TYPE_CHECKING:
         nested_causal,
         softplus,
     )
+    from tfviz.compressed.memory_compressed_attention import (
+        MemoryCompressed,
+        mca,
+        mca_definition,
+        mean_kernel,
+        mean_shares,
+        squeezed,
+        staircase,
+    )
 else:
     from tfviz._door import lazy
 

@@ -10,6 +10,12 @@ from torch import Tensor
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
 from tfviz.compressed.luna import luna_definition
+from tfviz.compressed.memory_compressed_attention import (
+    MemoryCompressed,
+    mca_definition,
+    mean_kernel,
+    mean_shares,
+)
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -47,11 +53,25 @@ def packed_and_unpacked() -> Tensor:
     return spread(rows / rows.amax(-1, keepdim=True))
 
 
+def steps_of_three() -> Tensor:
+    """The weights of a causal text whose tokens are read in threes, each row as dark as its largest
+    one."""
+    walk = drawn(N, 6, seed=4).cumsum(0)[None, None]
+    mean = mean_kernel(3, 6)
+    B = mca_definition(walk, walk, walk, mean, mean, causal=True)[1][0, 0]
+    A = B @ mean_shares(N, 3, causal=True)
+    return spread(A / A.amax(-1, keepdim=True))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
 def summed(gpt: Gpt) -> dict[str, Any]:
     return {"positions": gpt.positions(), "core": LinearAttention}
+
+
+def in_groups(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": MemoryCompressed}
 
 
 EXHIBITS = {
@@ -66,4 +86,5 @@ EXHIBITS = {
         packed_and_unpacked,
         why_not="in the paper its P comes from an encoder, which a GPT does not have",
     ),
+    "memory_compressed_attention": Exhibit(steps_of_three, race=in_groups),
 }
