@@ -1,7 +1,7 @@
 """CSALR: landmarks as in Nyström attention, with the identity added before inverting.
 
-Chen, Gong, Ge, Du 2020 (IJCAI), by the authors' code (czyczyyzc/Compressed_Self-Attention). With the
-three softmax matrices C_q (L, m), M (m, m) and C_k (m, L) of Nyström attention,
+Chen, Gong, Ge, Du 2020 (IJCAI), by the authors' code (czyczyyzc/Compressed_Self-Attention). With
+the three softmax matrices C_q (L, m), M (m, m) and C_k (m, L) of Nyström attention,
 
     A = (C_q + E) (M + I)⁻¹ C_k,        E[i, c] = 1 if token i stands in stretch c, else 0
 
@@ -99,9 +99,8 @@ class Csalr(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         if where.whole_text("each landmark is a mean of tokens, later ones too", "landmarks"):
             raise ValueError(
-                "pattern = causal(): each landmark is a mean of tokens and reads the whole text, so "
-                "every query would read what comes after it; CSALR is for encoders: give pattern = "
-                "full()"
+                "pattern = causal(): each landmark is a mean of tokens, so every query would read "
+                "what comes after it; CSALR is for encoders: give pattern = full()"
             )
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
 

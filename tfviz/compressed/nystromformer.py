@@ -3,14 +3,16 @@
 Xiong, Zeng, Chakraborty, Tan, Fung, Li, Singh 2021 (arXiv 2102.03902). The landmarks Q̃ and K̃ are
 the means of m stretches of L/m queries and keys. With
 
-    C_q = softmax(Q K̃ᵀ/√d)  (L, m)      M = softmax(Q̃ K̃ᵀ/√d)  (m, m)      C_k = softmax(Q̃ Kᵀ/√d)  (m, L)
+    C_q = softmax(Q K̃ᵀ/√d)          (L, m)
+    M   = softmax(Q̃ K̃ᵀ/√d)          (m, m)
+    C_k = softmax(Q̃ Kᵀ/√d)          (m, L)
 
-the matrix that is applied is C_q M⁺ C_k. Its rows sum to one where M has an inverse, its entries may
-be negative, and for m = L it is full attention. The pseudo-inverse is the limit of
+the matrix that is applied is C_q M⁺ C_k. Its rows sum to one where M has an inverse, its entries
+may be negative, and for m = L it is full attention. The pseudo-inverse is the limit of
 
     Z ← Z (13 I − M Z (15 I − M Z (7 I − M Z))) / 4,       Z₀ = Mᵀ / (‖M‖₁ ‖M‖_∞)
 
-of which the paper takes six steps. Every landmark is a mean over a stretch, and each softmax of C_k
+of which the paper takes six steps. A step turns R = I − M Z into (3 R³ + R⁴)/4. Every landmark is a mean over a stretch, and each softmax of C_k
 reads the whole text: it is not causal. To the answers the paper adds a convolution of the values
 along the text, one kernel for each head.
 
@@ -21,7 +23,7 @@ it takes softmax attention itself; padding is masked in C_k only. Padding is ref
 >>> import torch
 >>> M = torch.tensor([[0.8, 0.2], [0.4, 0.6]])
 >>> iterated_inverse(M, 1)[0]
-tensor([0.9800, 0.0200])
+tensor([0.9444, 0.1636])
 >>> iterated_inverse(M, 6)[0]
 tensor([ 1.5000, -0.5000])
 """
@@ -44,7 +46,7 @@ def landmarks(X: Float[Tensor, "*b L d"], m: int) -> Float[Tensor, "*b m d"]:
     L = X.shape[-2]
     if L % _arguments.integer("m", m, 1):
         raise ValueError(
-            f"m = {m} landmarks do not divide L = {L} tokens; choose a divisor of {L}, or cut the text"
+            f"m = {m} landmarks do not divide L = {L} tokens; choose a divisor, or cut the text"
         )
     return X.unflatten(-2, (m, L // m)).mean(-2)
 
@@ -124,9 +126,8 @@ class Nystrom(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         if where.whole_text("each landmark is a mean of tokens, later ones too", "landmarks"):
             raise ValueError(
-                "pattern = causal(): each landmark is a mean of tokens and reads the whole text, so "
-                "every query would read what comes after it; Nyström attention is for encoders: "
-                "give pattern = full()"
+                "pattern = causal(): each landmark is a mean of tokens, so every query would read "
+                "what comes after it; Nyström attention is for encoders: give pattern = full()"
             )
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
 
