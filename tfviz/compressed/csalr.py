@@ -29,14 +29,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
-from tfviz.compressed.nystromformer import landmarks
+from tfviz.compressed.nystromformer import between, landmarks
 from tfviz.cores import Where, identity
-
-
-def _with_identity(M: Float[Tensor, "*b m m"]) -> Float[Tensor, "*b m m"]:
-    """M + I, in float32 at least."""
-    wide = M.to(torch.promote_types(M.dtype, torch.float32))
-    return wide + torch.eye(M.shape[-1], dtype=wide.dtype, device=M.device)
 
 
 def csalr_definition(
@@ -53,10 +47,10 @@ def csalr_definition(
     def softmax(a: Tensor, b: Tensor) -> Tensor:
         return (scale * a @ b.mT).softmax(-1)
 
-    stretch = torch.arange(L, device=Q.device) // (L // m)
-    own = torch.nn.functional.one_hot(stretch, m).to(Q.dtype)
+    one = torch.eye(m, dtype=Q.dtype, device=Q.device)
+    own = one.repeat_interleave(L // m, 0)  # row i is that of token i's stretch
     left = softmax(Q, K_m) + (own if E else 0)
-    A = left @ torch.linalg.inv(_with_identity(softmax(Q_m, K_m))) @ softmax(Q_m, K)
+    A = left @ torch.linalg.inv(softmax(Q_m, K_m) + one) @ softmax(Q_m, K)
     return A @ V, A
 
 
@@ -71,10 +65,10 @@ def csalr_attention(
     """The same in O(L m d + m³): E hands each token the answer of its own stretch."""
     _qkv.check(Q, K, V, self_attention=True)
     Q_m, K_m = landmarks(Q, m), landmarks(K, m)
-    M = (scale * Q_m @ K_m.mT).softmax(-1)
+    M = between(Q_m, K_m, scale)
+    one = torch.eye(m, dtype=M.dtype, device=M.device)
     heard = _fused.attention(Q_m, K, V, scale=scale)
-    both = _with_identity(M)
-    answers = torch.linalg.solve(both, heard.to(both.dtype)).to(V.dtype)
+    answers = torch.linalg.solve(M + one, heard.to(M.dtype)).to(V.dtype)
     out = _fused.attention(Q, K_m, answers, scale=scale)
     return out + answers.repeat_interleave(Q.shape[2] // m, 2) if E else out
 

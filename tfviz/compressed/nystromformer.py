@@ -12,9 +12,9 @@ may be negative, and for m = L it is full attention. The pseudo-inverse is the l
 
     Z ← Z (13 I − M Z (15 I − M Z (7 I − M Z))) / 4,       Z₀ = Mᵀ / (‖M‖₁ ‖M‖_∞)
 
-of which the paper takes six steps. A step turns R = I − M Z into (3 R³ + R⁴)/4. Every landmark is a mean over a stretch, and each softmax of C_k
-reads the whole text: it is not causal. To the answers the paper adds a convolution of the values
-along the text, one kernel for each head.
+of which the paper takes six steps. A step turns R = I − M Z into (3 R³ + R⁴)/4. Every landmark is a
+mean over a stretch, and each softmax of C_k reads the whole text: it is not causal. To the answers
+the paper adds a convolution of the values along the text, one kernel for each head.
 
 What the authors' code does otherwise: Z₀ is divided by the largest column sum of the whole batch
 and all heads, so that what a text gets depends on the others (Hugging Face has that too); for m = L
@@ -63,10 +63,15 @@ def iterated_inverse(M: Float[Tensor, "*b m m"], steps: int = 6) -> Float[Tensor
     return Z
 
 
+def between(Q_m: Float[Tensor, "*b m d"], K_m: Float[Tensor, "*b m d"], scale: float) -> Tensor:
+    """M, the weights of landmarks over landmarks, (…, m, m), in float32 at least."""
+    wide = torch.promote_types(Q_m.dtype, torch.float32)
+    return (scale * Q_m.to(wide) @ K_m.to(wide).mT).softmax(-1)
+
+
 def _inverse(M: Tensor, steps: int | None) -> Tensor:
-    """The pseudo-inverse, exactly if `steps` is None; in float32 at least."""
-    wide = M.to(torch.promote_types(M.dtype, torch.float32))
-    return torch.linalg.pinv(wide) if steps is None else iterated_inverse(wide, steps)
+    M = M.to(torch.promote_types(M.dtype, torch.float32))
+    return torch.linalg.pinv(M) if steps is None else iterated_inverse(M, steps)
 
 
 def nystrom_definition(
@@ -96,8 +101,7 @@ def nystrom_attention(
     """The same in O(L m d + m³): the landmarks attend to all, are mixed, and all attend to them."""
     _qkv.check(Q, K, V, self_attention=True)
     Q_m, K_m = landmarks(Q, m), landmarks(K, m)
-    M = (Q_m @ K_m.mT / math.sqrt(Q.shape[-1])).softmax(-1)
-    Z = _inverse(M, steps)
+    Z = _inverse(between(Q_m, K_m, 1 / math.sqrt(Q.shape[-1])), steps)
     answers = Z @ _fused.attention(Q_m, K, V).to(Z.dtype)
     return _fused.attention(Q, K_m, answers.to(Q.dtype)).to(V.dtype)
 
@@ -118,8 +122,10 @@ class Nystrom(nn.Module):
         self.steps = None if steps is None else _arguments.integer("steps", steps, 0)
         if kernel is not None and _arguments.integer("kernel", kernel, 1) % 2 == 0:
             raise ValueError(f"kernel = {kernel} has no middle; give an odd width")
-        bound = 1 / math.sqrt(kernel or 1)
-        self.kernel = nn.Parameter(torch.empty(h, kernel or 0).uniform_(-bound, bound))
+        self.kernel = None
+        if kernel is not None:
+            bound = 1 / math.sqrt(kernel)
+            self.kernel = nn.Parameter(torch.empty(h, kernel).uniform_(-bound, bound))
 
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
@@ -138,9 +144,9 @@ class Nystrom(nn.Module):
 
     def convolved(self, V: Float[Tensor, "b h L dv"]) -> Float[Tensor, "b h L dv"] | float:
         """The values, weighed along the text by each head's kernel; 0 without a kernel."""
-        h, width = self.kernel.shape
-        if not width:
+        if self.kernel is None:
             return 0.0
+        h, width = self.kernel.shape
         rows = V.transpose(1, 3).flatten(0, 1)  # (b · dv, L, h)
         kernel = self.kernel[:, None].to(V.dtype)
         out = F.conv1d(rows.mT, kernel, padding=width // 2, groups=h)
