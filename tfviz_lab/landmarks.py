@@ -1,9 +1,9 @@
-"""Landmarks for trained maps: what Nyström attention and CSALR miss, and how they train.
+"""Landmarks for trained maps: what Nyström attention and CSALR miss, and how the first trains.
 
     python -m tfviz_lab landmarks    → results/landmarks.json
 
 score     nats per hidden character of English text, 64 characters at a time (`masked_text` of
-          `compare`), of a model that is trained with m = 16 landmarks
+          `compare`), of a model with full attention, and with Nyström attention, m = 16
 missed    of the maps of the model with full attention, in the Frobenius norm, by layer: for each m
           the median over heads and texts, and the largest; for Nyström with the exact
           pseudo-inverse and with six steps, and for CSALR with and without E, all with the scale
@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tfviz.compressed.csalr import Csalr, csalr_definition
+from tfviz.compressed.csalr import csalr_definition
 from tfviz.compressed.nystromformer import Nystrom, nystrom_definition
 from tfviz_lab import compare
 from tfviz_lab.compare import TASKS, TRAIN_LENGTH
@@ -36,7 +36,6 @@ ITERATIONS = tuple(range(0, 21))
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "full attention": lambda: {},
     "Nyström": lambda: {"core": partial(Nystrom, m=M)},
-    "CSALR": lambda: {"core": partial(Csalr, m=M)},
 }
 
 WAYS: dict[str, Callable[[Tensor, Tensor, int], Tensor]] = {

@@ -6,7 +6,8 @@ the three softmax matrices C_q (L, m), M (m, m) and C_k (m, L) of Nyström atten
     A = (C_q + E) (M + I)⁻¹ C_k,        E[i, c] = 1 if token i stands in stretch c, else 0
 
 M is positive and its rows sum to one, so -1 is no eigenvalue and the inverse exists, however badly
-conditioned. The rows of (M + I)⁻¹ C_k sum to ½ and those of C_q + E to 2: the rows of A sum to one,
+conditioned: for loud scores it is singular in floating point, and the pseudo-inverse is taken. The
+rows of (M + I)⁻¹ C_k sum to ½ and those of C_q + E to 2: the rows of A sum to one,
 and for m = L it is full attention. Without E they sum to ½, and it is not. Entries may be negative.
 It is not causal.
 
@@ -65,10 +66,13 @@ def csalr_attention(
     """The same in O(L m d + m³): E hands each token the answer of its own stretch."""
     _qkv.check(Q, K, V, self_attention=True)
     Q_m, K_m = landmarks(Q, m), landmarks(K, m)
-    M = between(Q_m, K_m, scale)
+    M = between(Q_m, K_m, scale).to(torch.promote_types(V.dtype, torch.float32))
     one = torch.eye(m, dtype=M.dtype, device=M.device)
     heard = _fused.attention(Q_m, K, V, scale=scale)
-    answers = torch.linalg.solve(M + one, heard.to(M.dtype)).to(V.dtype)
+    answers, singular = torch.linalg.solve_ex(M + one, heard.to(M.dtype))
+    if singular.any():  # landmarks that exchange all their weight: no inverse in floating point
+        answers = torch.linalg.pinv(M + one) @ heard.to(M.dtype)
+    answers = answers.to(V.dtype)
     out = _fused.attention(Q, K_m, answers, scale=scale)
     return out + answers.repeat_interleave(Q.shape[2] // m, 2) if E else out
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.compressed.nystromformer import nystrom_definition
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -18,6 +19,13 @@ def few_keys() -> Tensor:
     walk = drawn(N, 6, seed=4).cumsum(0)
     E = mean_pooling(6, N)
     A = linformer_definition(walk, walk, walk, E, E)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def from_landmarks() -> Tensor:
+    """What eight landmarks rebuild of the map of a walk, without its negative entries."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = nystrom_definition(walk, walk, walk, 8)[1].clamp(min=0)
     return spread(A / A.amax(-1, keepdim=True))
 
 
@@ -49,6 +57,9 @@ EXHIBITS = {
     ),
     "linformer_sharing": Exhibit(
         shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
+    ),
+    "nystromformer": Exhibit(
+        from_landmarks, why_not="each landmark is a mean of tokens: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
 }
