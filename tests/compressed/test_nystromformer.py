@@ -11,6 +11,7 @@ import pytest
 import torch
 from laws import Case, D, Function, H, L, agree_with_gradients, qkv, work_grows_no_faster
 from refusals import of_no_kind, ranges, refused
+from three import three
 from torch import Tensor
 
 from tfviz import BERT, GPT, attention, implied_map
@@ -161,13 +162,13 @@ def test_by_default_hugging_face_lets_texts_of_a_batch_meet() -> None:
     X = X / 4  # small queries and keys: an iteration that is not yet at its end
     loud = torch.cat([X[:1], 20 * X[1:]])
     assert (layer(X)[0][0] - layer(loud)[0][0]).abs().max() > 1e-4
-    ours = [nys.nystrom_attention(*3 * [heads(x)], 3)[0] for x in (X, loud)]
+    ours = [nys.nystrom_attention(*three(3 * [heads(x)]), 3)[0] for x in (X, loud)]
     assert ours[0].equal(ours[1])
 
 
 def test_with_all_landmarks_hugging_face_takes_softmax_attention() -> None:
     X = torch.randn(1, L, H * D, dtype=torch.float64)
-    wanted = attention(*3 * [heads(X)])[0].transpose(1, 2).flatten(2)
+    wanted = attention(*three(3 * [heads(X)]))[0].transpose(1, 2).flatten(2)
     torch.testing.assert_close(hugging_face(L, L)(X)[0], wanted)
 
 
