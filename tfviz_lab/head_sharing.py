@@ -31,13 +31,14 @@ from tfviz.training import next_token, seeded, train
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS, MORE = (0, 1, 2), 400, 50
+SEEDS, STEPS, MORE = (0, 1, 2), 300, 50
 LENGTH, WIDTH, HEADS, LAYERS, BATCH, ROWS = 64, 64, 8, 2, 16, 128
 D_FF = 4 * WIDTH
 RATE, LATER_RATE = 3e-3, 1e-3
 
+WHOLE = "8"
 VARIANTS = {
-    "8": {},
+    WHOLE: {},
     "2": {"h_kv": 2},
     "1": {"h_kv": 1},
     "1, wider": {"h_kv": 1, "d_ff": int(matched_d_ff(WIDTH, WIDTH // HEADS, D_FF))},
@@ -72,6 +73,10 @@ def nats(model: nn.Module) -> float:
     return round(F.cross_entropy(model(x).flatten(0, 1), y.flatten()).item(), 4)
 
 
+def count(model: nn.Module) -> int:
+    return sum(x.numel() for x in model.parameters())
+
+
 @torch.no_grad()
 def example(model: Any) -> dict[str, Any]:
     """Keys and values of the last of some characters, (heads, d_head), in the first layer."""
@@ -91,8 +96,8 @@ def example(model: Any) -> dict[str, Any]:
 
 
 def converted(seed: int, steps: int) -> dict[str, Any]:
-    model = trained("8", seed, steps)
-    found: dict[str, Any] = {"whole": nats(model)}
+    model = trained(WHOLE, seed, steps)
+    found: dict[str, Any] = {"score": nats(model), "parameters": count(model)}
     for name, pool in POOLS.items():
         for h_kv in FEWER:
             fewer = seeded(seed, lambda pool=pool, h_kv=h_kv: convert(model, h_kv, pool))
@@ -104,19 +109,20 @@ def converted(seed: int, steps: int) -> dict[str, Any]:
 
 
 def runs() -> list[Run]:
-    scratch = [
+    made_of = [Run("converted", {"task": "converted", "steps": STEPS}, seed) for seed in SEEDS]
+    return made_of + [
         Run(f"{name} heads of keys", {"task": "scratch", "variant": name, "steps": STEPS}, seed)
         for name in VARIANTS
+        if name != WHOLE
         for seed in SEEDS
     ]
-    return scratch + [Run("converted", {"task": "converted", "steps": STEPS}, s) for s in SEEDS]
 
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     if config["task"] == "converted":
         return converted(seed, config["steps"])
     model = trained(config["variant"], seed, config["steps"])
-    return {"score": nats(model), "parameters": sum(x.numel() for x in model.parameters())}
+    return {"score": nats(model), "parameters": count(model)}
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
@@ -124,15 +130,14 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
     rows: dict[str, list[dict[str, Any]]] = {}
     for x in sorted(done, key=lambda x: x["run"]["seed"]):
         config = x["run"]["config"]
-        rows.setdefault(config.get("variant", "converted"), []).append(x["result"])
-    made_of = rows["converted"]
+        rows.setdefault(config.get("variant", WHOLE), []).append(x["result"])
+    made_of = rows[WHOLE]
     return {
         "unit": "nats per character",
         "steps": STEPS,
         "more": MORE,
-        "scratch": {name: [x["score"] for x in rows[name]] for name in VARIANTS},
-        "parameters": {name: rows[name][0]["parameters"] for name in VARIANTS},
-        "whole": [x["whole"] for x in made_of],
+        "scratch": {name: [x["score"] for x in rows[name]] for name in VARIANTS if name in rows},
+        "parameters": {name: rows[name][0]["parameters"] for name in VARIANTS if name in rows},
         "whole, later": [x["whole, later"] for x in made_of],
         "converted": {
             name: {str(h_kv): [x[f"{name} {h_kv}"] for x in made_of] for h_kv in FEWER}

@@ -265,7 +265,7 @@ CASE = Case(
     gqa.Grouped,
     defined,
     mutants=[
-        ("key heads that take turns", "[n // share for n", "[n % h_kv for n"),
+        ("key heads that take turns", "[m // share for m", "[m % h_kv for m"),
         (
             "groups of rows in another order",
             "Q.reshape(b, h_kv, h // h_kv, -1), K",

@@ -1,13 +1,11 @@
-"""What the mechanisms of this part show of themselves: a picture, and a line in the race."""
+"""What the mechanisms of this part show of themselves: a picture for each."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn
+from tfviz.exhibits.exhibit import Exhibit, N, drawn
 from tfviz.heads.grouped_query_attention import reads
 from tfviz.heads.multi_query_attention import multi_query_definition
 
@@ -25,22 +23,8 @@ def groups() -> Tensor:
     return (torch.tensor(reads(N, 6))[:, None] == torch.arange(N) // 4).float()
 
 
-# --- in the race ----------------------------------------------------------------------------------
-
-
-def shared(h_kv: int, gpt: Gpt) -> dict[str, Any]:
-    return {"positions": gpt.positions(), "h_kv": h_kv}
-
-
-def one_head(gpt: Gpt) -> dict[str, Any]:
-    return shared(1, gpt)
-
-
-def half_the_heads(gpt: Gpt) -> dict[str, Any]:
-    return shared(gpt.heads // 2, gpt)
-
-
+OWN = "its own experiment compares it, in a model with eight heads, where this one has four"
 EXHIBITS = {
-    "multi_query_attention": Exhibit(four_questions, race=one_head),
-    "grouped_query_attention": Exhibit(groups, race=half_the_heads),
+    "multi_query_attention": Exhibit(four_questions, why_not=OWN),
+    "grouped_query_attention": Exhibit(groups, why_not=OWN),
 }

@@ -1,4 +1,4 @@
-// Query head n reads key head ⌊n hₖᵥ / h⌋, or n mod hₖᵥ where key heads are tiled; keys of a group are pooled.
+// Query head m reads key head ⌊m hₖᵥ / h⌋, or m mod hₖᵥ where key heads are tiled; keys of a group are pooled.
 const { K, V, keyHeads } = tf.data;
 const h = K.length;
 const dHead = K[0].length;
@@ -27,7 +27,7 @@ export default tf.explorer({
     const both = app.split("1fr 1fr");
     const matrix = app.matrix({ axes: ["head of keys", "number"], tall: 220, into: both });
     const bars = app.plane({ height: () => 200, into: both });
-    app.formula("query head n reads key head {reads:⌊n hₖᵥ / h⌋};   kept: 2 · {kept:hₖᵥ} · dₕ");
+    app.formula("query head m reads key head {reads:⌊m hₖᵥ / h⌋};   kept: 2 · {kept:hₖᵥ} · dₕ");
     app.knob("h_kv");
     app.knob("wiring", { as: "select" });
     app.knob("pool", { as: "select", label: "keys of a group become" });

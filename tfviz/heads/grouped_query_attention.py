@@ -1,6 +1,6 @@
 """Grouped-query attention: groups of query heads, and one head of keys and values for each group.
 
-    head_n = softmax(Q_n K_mᵀ/√d_h) V_m,      m = ⌊n h_kv / h⌋
+    head_m = softmax(Q_m K_gᵀ/√d_h) V_g,      g = ⌊m h_kv / h⌋
 
 Ainslie et al. 2023 (arXiv 2305.13245), section 2.2. h_kv = h is multi-head attention and h_kv = 1
 multi-query attention. Neighbours form a group, as in the paper and in Hugging Face (interleaved:
@@ -43,11 +43,11 @@ def _groups(h: int, h_kv: int) -> int:
 def reads(h: int, h_kv: int) -> list[int]:
     """Which head of keys and values each head of queries reads."""
     share = _groups(h, h_kv)
-    return [n // share for n in range(h)]
+    return [m // share for m in range(h)]
 
 
 def tiled_order(h: int, h_kv: int) -> list[int]:
-    """The query heads of a model that tiles its key heads (n reads n mod h_kv), group by group.
+    """The query heads of a model that tiles its key heads (m reads m mod h_kv), group by group.
 
     With its queries, and the rows of W^o, in this order it is a model of ours.
 
@@ -55,7 +55,7 @@ def tiled_order(h: int, h_kv: int) -> list[int]:
     [0, 2, 4, 1, 3, 5]
     """
     _groups(h, h_kv)
-    return [n for m in range(h_kv) for n in range(m, h, h_kv)]
+    return [m for g in range(h_kv) for m in range(g, h, h_kv)]
 
 
 def grouped_definition(
@@ -66,9 +66,9 @@ def grouped_definition(
 ) -> tuple[Float[Tensor, "*b h Lq dv"], Float[Tensor, "*b h Lq Lk"]]:
     """(out, A), head by head."""
     found = []
-    for n, m in enumerate(reads(Q.shape[-3], K.shape[-3])):
-        own = mask[n] if mask is not None and mask.dim() == 3 else mask
-        found.append(attention(Q[..., n, :, :], K[..., m, :, :], V[..., m, :, :], own))
+    for m, g in enumerate(reads(Q.shape[-3], K.shape[-3])):
+        own = mask[m] if mask is not None and mask.dim() == 3 else mask
+        found.append(attention(Q[..., m, :, :], K[..., g, :, :], V[..., g, :, :], own))
     out, A = zip(*found, strict=True)
     return torch.stack(out, -3), torch.stack(A, -3)
 

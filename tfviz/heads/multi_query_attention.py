@@ -1,6 +1,6 @@
 """Multi-query attention: every head asks its own question, and all read one set of keys and values.
 
-    head_n = softmax(X W_n^q (X W^k)ᵀ/√d_h) X W^v           out = [head_0; …; head_{h−1}] W^o
+    head_m = softmax(X W_m^q (X W^k)ᵀ/√d_h) X W^v           out = [head_0; …; head_{h−1}] W^o
 
 Shazeer 2019 (arXiv 1911.02150), section 3. W^k and W^v are (d, d_h): one of each, where multi-head
 attention has h. So a cache holds 2 d_h numbers for each token and layer in place of 2 h d_h, and
