@@ -5,7 +5,7 @@
 A small GPT with eight heads reads 64 characters of English text at a time. The score is nats per
 character on held-out text.
 
-scratch     trained for STEPS with 8, 2 and 1 heads of keys and values; "1, wider" has the
+scratch     trained for STEPS with 8 and with 1 heads of keys and values; "1, wider" has the
             parameters back in its feed-forward layers
 converted   the model with 8, made into one with 4, 2 and 1: each new head is the mean of its
             group's, the first, or random; the score as it is, and after MORE steps
@@ -39,7 +39,6 @@ RATE, LATER_RATE = 3e-3, 1e-3
 WHOLE = "8"
 VARIANTS = {
     WHOLE: {},
-    "2": {"h_kv": 2},
     "1": {"h_kv": 1},
     "1, wider": {"h_kv": 1, "d_ff": int(matched_d_ff(WIDTH, WIDTH // HEADS, D_FF))},
 }

@@ -20,7 +20,7 @@ export default tf.explorer({
   numbers({ h_kv, wiring, pool }) {
     const read = tf.range(h, (n) => reads[wiring](n, h_kv));
     const pooled = (X) => tf.range(h_kv, (m) => pools[pool](X.filter((_, n) => read[n] === m)));
-    return { reads: read, keys: pooled(K), values: pooled(V), kept };
+    return { reads: read, shared_keys: pooled(K), shared_values: pooled(V), kept };
   },
   setup(app) {
     const picture = app.plane({ height: () => 190, lead: true });
@@ -30,7 +30,7 @@ export default tf.explorer({
     app.formula("query head m reads key head {reads:⌊m hₖᵥ / h⌋};   kept: 2 · {kept:hₖᵥ} · dₕ");
     app.knob("h_kv");
     app.knob("wiring", { as: "select" });
-    app.knob("pool", { as: "select", label: "keys of a group become" });
+    app.knob("pool", { as: "select" });
     const begins = app.first.h_kv;
     const aboutCache = {
       name: "cache",
@@ -108,13 +108,14 @@ export default tf.explorer({
         hover: false,
       });
       matrix.show({
-        title: "keys of one character",
+        title: "keys of one character, by head",
         label: `Keys of one character, ${heads(left)} of ${dHead} numbers`,
         rows: left,
         columns: dHead,
-        values: numbers.keys,
+        values: numbers.shared_keys,
+        text: () => "",
         signed: true,
-        rowHeads: tf.range(left, (m) => `k${m}`),
+        rowHeads: tf.range(left, String),
       });
       const row = (n) => keyHeads.length - 1 - n;
       bars.show({

@@ -38,8 +38,12 @@ class HeadWiring(Explorer):
         of={"neighbours": "neighbours (Hugging Face)", "tiles": "tiles (x-transformers)"},
         label="a group is",
     )
-    pool = knob("mean", of={"mean": "the mean of its group", "first": "the first of its group"})
-    asks = "Change neighbours into tiles: which query heads now read other keys? With 1, does it matter?"
+    pool = knob(
+        "mean",
+        of={"mean": "the mean of its group", "first": "the first of its group"},
+        label="a shared key is",
+    )
+    asks = "Change neighbours into tiles: which query heads now read other keys? And with one head?"
 
     def numbers(self) -> Numbers:
         """Whom each query head reads, the keys and values that are left, and the numbers kept."""
@@ -54,7 +58,7 @@ class HeadWiring(Explorer):
         d_head = len(trained()["K"][0])
         return {
             "reads": [read[n] for n in one],
-            "keys": pooled("K"),
-            "values": pooled("V"),
+            "shared_keys": pooled("K"),
+            "shared_values": pooled("V"),
             "kept": [2 * h_kv * d_head for h_kv in KEY_HEADS],
         }
