@@ -34,7 +34,7 @@ export default tf.explorer({
     const begins = app.first.h_kv;
     const aboutCache = {
       name: "cache",
-      question: `Each of ${h} heads keeps a key and a value of ${dHead} numbers: ${kept[0]} numbers for each token. Where does the bar end if all heads share one key and one value?`,
+      question: `Each of ${h} heads keeps ${2 * dHead} numbers of a token, ${kept[0]} in all. Where does the bar end if all heads share one key and one value?`,
       about: bars,
       ghost: {
         first: kept[1] + dHead,

@@ -28,7 +28,7 @@ class HeadWiring(Explorer):
     """
 
     label = "Query heads, the key and value heads that they read, and what a cache keeps"
-    rem = 60, 60, 60, 60, 90
+    rem = 53, 53, 53, 56.5, 96
     data = handed(trained, keyHeads=KEY_HEADS)
     examples = EXAMPLES
 
