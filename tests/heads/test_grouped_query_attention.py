@@ -98,7 +98,7 @@ def test_a_model_writes_the_same_with_it(positions: str) -> None:
         if positions == "learned"
         else {"core": Turned}
     )
-    plain = {"learned": {"positions": told.get("positions")}, "rotary": {"core": Rope}}[positions]
+    plain: dict[str, Any] = told | {"core": Dense if positions == "learned" else Rope}
     ours, theirs = (GPT(11, WIDTH, HEADS, 2, h_kv=2, **x).double() for x in (told, plain))
     theirs.load_state_dict(ours.state_dict())
     t = torch.tensor([[1, 2, 3]])
@@ -255,10 +255,6 @@ def defined(
     core: gqa.Grouped, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
     return gqa.grouped_definition(Q, K, V, mask)
-
-
-def grouped(Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-    return gqa.grouped_definition(Q, K, V)
 
 
 CASE = Case(

@@ -25,7 +25,7 @@ export default tf.explorer({
   setup(app) {
     const picture = app.plane({ height: () => 190, lead: true });
     const both = app.split("1fr 1fr");
-    const matrix = app.matrix({ axes: ["head of keys", "number"], tall: 220, into: both });
+    const matrix = app.matrix({ axes: ["head of keys", "number"], tall: 130, into: both });
     const bars = app.plane({ height: () => 200, into: both });
     app.formula("query head m reads key head {reads:⌊m hₖᵥ / h⌋};   kept: 2 · {kept:hₖᵥ} · dₕ");
     app.knob("h_kv");
@@ -149,7 +149,7 @@ export default tf.explorer({
       const share = h / left;
       app.read({
         "numbers kept for a token": String(kept[keyHeads.indexOf(left)]),
-        "query heads that share a key": String(share),
+        "last to read key head 0": `query head ${numbers.reads.lastIndexOf(0)}`,
       });
       app.say(
         `${scheme(left)}: ${h} query heads read ${heads(left)} of keys and values, ${share} query head${share === 1 ? "" : "s"} each; a token leaves ${kept[keyHeads.indexOf(left)]} numbers in the cache.`,

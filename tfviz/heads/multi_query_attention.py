@@ -14,6 +14,8 @@ the layer has 2 d (d − d_h) parameters fewer. No biases. A model has it by `h_
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -28,7 +30,7 @@ def multi_query_definition(
     W_k: Float[Tensor, "d dk"],
     W_v: Float[Tensor, "d dv"],
     W_o: Float[Tensor, "h*dv d_out"],
-    pattern: object = None,
+    pattern: Any = None,
 ) -> tuple[Float[Tensor, "*batch L d_out"], Float[Tensor, "*batch h L L"]]:
     """(output, A of each head), head by head. `pattern`: a Pattern or a mask, True = may attend."""
     wanted = {"W_q": (W_q, "(h, d, d_h)"), "W_k": (W_k, "(d, d_h)"), "W_v": (W_v, "(d, d_v)")}
