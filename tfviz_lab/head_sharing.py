@@ -5,8 +5,7 @@
 A small GPT with eight heads reads 64 characters of English text at a time. The score is nats per
 character on held-out text.
 
-scratch     trained for STEPS with 8 and with 1 heads of keys and values; "1, wider" has the
-            parameters back in its feed-forward layers
+scratch     trained for STEPS with 8 heads of keys and values, and with 1
 converted   the model with 8, made into one with 4, 2 and 1: each new head is the mean of its
             group's, the first, or random; the score as it is, and after MORE steps
 shown       what the chapter's explorer shows, of seed 0: keys and values of one character in the
@@ -24,7 +23,6 @@ from torch import Generator, Tensor, nn
 
 from tfviz import data
 from tfviz.heads.grouped_query_attention import convert, first_of_group, fresh, mean_of_group
-from tfviz.heads.multi_query_attention import matched_d_ff
 from tfviz.models.gpt import GPT
 from tfviz.position.learned_pe import Learned
 from tfviz.training import next_token, seeded, train
@@ -40,7 +38,6 @@ WHOLE = "8"
 VARIANTS = {
     WHOLE: {},
     "1": {"h_kv": 1},
-    "1, wider": {"h_kv": 1, "d_ff": int(matched_d_ff(WIDTH, WIDTH // HEADS, D_FF))},
 }
 POOLS = {"mean": mean_of_group, "first": first_of_group, "random": fresh}
 FEWER = (4, 2, 1)
