@@ -1,11 +1,11 @@
-"""Fewer heads of keys and values: trained from the start, and made of a trained model.
+"""Fewer heads of keys and values, made of those of a trained model.
 
     python -m tfviz_lab head_sharing    → results/head_sharing.json
 
 A small GPT with eight heads reads 64 characters of English text at a time. The score is nats per
 character on held-out text.
 
-scratch     trained for STEPS with 8 heads of keys and values, and with 1
+scratch     trained for STEPS with 8 heads of keys and values
 converted   the model with 8, made into one with 4, 2 and 1: each new head is the mean of its
             group's, the first, or random; the score as it is, and after MORE steps
 shown       what the chapter's explorer shows, of seed 0: keys and values of one character in the
@@ -35,10 +35,7 @@ D_FF = 4 * WIDTH
 RATE, LATER_RATE = 3e-3, 1e-3
 
 WHOLE = "8"
-VARIANTS = {
-    WHOLE: {},
-    "1": {"h_kv": 1},
-}
+VARIANTS: dict[str, dict[str, Any]] = {WHOLE: {}}
 POOLS = {"mean": mean_of_group, "first": first_of_group, "random": fresh}
 FEWER = (4, 2, 1)
 

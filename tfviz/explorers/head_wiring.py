@@ -28,7 +28,7 @@ class HeadWiring(Explorer):
     """
 
     label = "Query heads, the key and value heads that they read, and what a cache keeps"
-    rem = 52, 52, 53, 56.5, 94.5
+    rem = 49, 50.5, 50.5, 55.5, 88
     data = handed(trained, keyHeads=KEY_HEADS)
     examples = EXAMPLES
 
