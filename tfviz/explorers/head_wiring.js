@@ -41,7 +41,7 @@ export default tf.explorer({
         at: (x) => [x, 0],
         to: (x) => tf.clamp(Math.round(x / 4) * 4, 4, kept[0]),
         draw: (x) => ({ rule: { x }, colour: "ink", dash: "6 4" }),
-        by: (x, [right]) => tf.clamp(x + 4 * right, 4, kept[0]),
+        by: ([x], [right]) => tf.clamp(x + 4 * right, 4, kept[0]),
         label: "the end of the bar",
       },
       unit: "numbers",
