@@ -268,8 +268,9 @@ def test_unpacking_reads_what_is_packed_before_residual_and_norm() -> None:
     stack = Stack(2, H * D, H, post_norm, core=rooms.nested(3, H * D), phi=nn.ReLU).double()
     X = torch.randn(2, L, H * D, dtype=torch.float64)
     got, x, px = stack(X), X, None
-    for block in stack.blocks:
-        attend: Any = block.attend
+    layers: Any = stack.blocks
+    for block in layers:
+        attend = block.attend
         core = attend.core
         px = core.norm(core.P if px is None else px)  # the norm after the residual of P, and before
         Q, K, V = attend.project(x, None)
@@ -277,9 +278,8 @@ def test_unpacking_reads_what_is_packed_before_residual_and_norm() -> None:
         unpack = (Q @ (pack @ K).mT / D**0.5).softmax(-1)
         y = attend.W_o(side_by_side(unpack @ pack @ V))
         px = px + side_by_side(pack @ V)
-        norms: Any = block.norms
-        x = norms[0](x + y)
-        x = norms[1](x + block.feed(x))
+        x = block.norms[0](x + y)
+        x = block.norms[1](x + block.feed(x))
     torch.testing.assert_close(got, x)
 
 
@@ -308,9 +308,9 @@ def test_parity_with_the_authors_causal_code(soft: bool) -> None:
     X = torch.randn(2, 100, H * D, dtype=torch.float64)
     P = torch.randn(3, H * D, dtype=torch.float64)
     pq, q, k, v, other = (matrix() for _ in range(5))
-    got = rooms.causal_luna_attention(
-        *(heads(X @ W) for W in (q, k, v)), heads(P @ pq), rooms.softplus if soft else elu
-    )
+    Q, K, V = heads(X @ q), heads(X @ k), heads(X @ v)
+    omega = rooms.softplus if soft else elu
+    got = rooms.causal_luna_attention(Q, K, V, heads(P @ pq), omega)
     theirs = partial(fairseq_causal, X, P, pq, q, k=k, v=v, soft=soft)
     torch.testing.assert_close(got, theirs(pc=k), atol=1e-12, rtol=1e-12)
     assert (got - theirs(pc=other)).abs().max() > 0.01

@@ -8,6 +8,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.compressed.csalr import Csalr, csalr_attention, csalr_definition
     from tfviz.compressed.linear_transformer import (
         LinearAttention,
         linear_attention,
@@ -34,6 +35,28 @@ if TYPE_CHECKING:
         nested_causal,
         softplus,
     )
+    from tfviz.compressed.memory_compressed_attention import (
+        MemoryCompressed,
+        mca,
+        mca_definition,
+        mean_kernel,
+        mean_shares,
+        squeezed,
+        staircase,
+    )
+    from tfviz.compressed.nystromformer import (
+        Nystrom,
+        iterated_inverse,
+        landmarks,
+        nystrom_attention,
+        nystrom_definition,
+    )
+    from tfviz.compressed.performer import (
+        Performer,
+        performer_attention,
+        performer_definition,
+        softmax_features,
+    )
     from tfviz.compressed.poolingformer import (
         PooledWindow,
         Poolingformer,
@@ -44,6 +67,14 @@ if TYPE_CHECKING:
         slots,
         two_levels,
     )
+    from tfviz.compressed.rfa import (
+        RFA,
+        directions,
+        fourier_features,
+        rfa_attention,
+        rfa_definition,
+    )
+    from tfviz.compressed.rfa_causal import GatedRFA, fading, gated_attention, gated_definition
 else:
     from tfviz._door import lazy
 

@@ -95,9 +95,7 @@ export default tf.explorer({
             knob: "angle",
             text: `${state.angle}°`,
             label: "the direction of the first row of P",
-            to: (x, y) => ({ angle: app.snap("angle", (degrees([x, y]) + 360) % 360) }),
-            by: ([x, y], [right, up]) =>
-              turned(state.angle - 5 * (right || -up)).map((u) => (0.72 * u) / loud),
+            to: (x, y) => ({ angle: app.snap("angle", degrees([x, Math.max(y, 0)])) }),
           },
         ],
       });

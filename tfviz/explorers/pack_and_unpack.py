@@ -28,7 +28,7 @@ class PackAndUnpack(Explorer):
     data = handed(words=WORDS, tokens=TOKENS, rows=ROWS, loud=LOUD)
 
     l = knob(2, low=1, high=3, label="rows of P", letter="l")
-    angle = knob(25, low=0, high=355, step=5, label="direction of the first row, in degrees")
+    angle = knob(25, low=0, high=180, step=5, label="direction of the first row, in degrees")
     query = knob(0, low=0, high=5, label="query", letter="i")
     asks = "Turn the first row to the numbers: what do the colours read now? Then take l = 1."
 
