@@ -18,10 +18,12 @@ from tfviz.compressed.memory_compressed_attention import (
 )
 from tfviz.compressed.nystromformer import nystrom_definition
 from tfviz.compressed.performer import performer_definition
+from tfviz.compressed.poolingformer import mean_pool, pooled_window_definition
 from tfviz.compressed.rfa import directions, rfa_definition
 from tfviz.compressed.rfa_causal import gated_definition
-from tfviz.dense_attention import CAUSAL
+from tfviz.dense_attention import CAUSAL, attention
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
+from tfviz.patterns import band
 
 
 def few_keys() -> Tensor:
@@ -93,6 +95,17 @@ def packed_and_unpacked() -> Tensor:
     return spread(rows / rows.amax(-1, keepdim=True))
 
 
+def two_bands() -> Tensor:
+    """The weights of a window of two tokens on each side, upon those of a wide one of pooled keys,
+    each row by its largest one."""
+    walk = drawn(N, 6, seed=4).cumsum(0)[None, None]
+    near = attention(walk, walk, walk, band(radius=2))[1][0, 0]
+    read = pooled_window_definition(walk, walk, walk, w2=10, kernel=3, stride=3)[1][0, 0]
+    far = read @ mean_pool(torch.eye(N), 3)
+    A = torch.maximum(near / near.amax(-1, keepdim=True), 0.5 * far / far.amax(-1, keepdim=True))
+    return spread(A)
+
+
 def steps_of_three() -> Tensor:
     """The weights of a causal text whose tokens are read in threes, each row as dark as its largest
     one."""
@@ -141,5 +154,8 @@ EXHIBITS = {
     "memory_compressed_attention": Exhibit(
         steps_of_three,
         why_not="its layers alternate with local ones: alone they miss the tokens just before",
+    ),
+    "poolingformer": Exhibit(
+        two_bands, why_not="its groups hold tokens after the query: it is made for an encoder"
     ),
 }
