@@ -21,7 +21,7 @@ from tfviz_lessons.lesson import is_lesson
 ROOT = Path(__file__).parents[2]
 UNDECLARED = {
     *("adaptive/depth", "adaptive/span"),
-    *("basics/auxiliary_losses", "basics/encoder_decoder", "basics/generation"),
+    "basics/generation",
     "longer_context/context_memory",
     *("longer_context/external_memory", "longer_context/recurrence"),
     "position/relative",
