@@ -16,7 +16,8 @@ from tfviz import catalogue, patterns
 ROOT = Path(__file__).parents[2]
 SETTLED = {
     *("attention", "multi_head", "block", "encoder_decoder", "auxiliary_losses", "generation"),
-    *("external_memory", "distance_scores", "hashing"),
+    *("absolute", "relative", "rotary", "context_memory", "external_memory"),
+    *("distance_scores", "recurrence", "hashing"),
 }
 """Chapters whose claims all have their verdict."""
 
