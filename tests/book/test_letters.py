@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 UNDECLARED = {
     *("adaptive/depth", "adaptive/span"),
     "basics/generation",
-    *("longer_context/external_memory", "longer_context/recurrence"),
+    "longer_context/recurrence",
     "position/relative",
     *("sparse/factorized", "sparse/local", "sparse/local_global"),
     "sparse/routing",
