@@ -23,7 +23,6 @@ UNDECLARED = {
     *("adaptive/depth", "adaptive/span"),
     "basics/generation",
     "longer_context/recurrence",
-    "position/relative",
     *("sparse/factorized", "sparse/local", "sparse/local_global"),
     "sparse/routing",
 }
