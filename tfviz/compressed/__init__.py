@@ -23,6 +23,15 @@ if TYPE_CHECKING:
         mean_pooling,
         strided_convolution,
     )
+    from tfviz.compressed.memory_compressed_attention import (
+        MemoryCompressed,
+        mca,
+        mca_definition,
+        mean_kernel,
+        mean_shares,
+        squeezed,
+        staircase,
+    )
 else:
     from tfviz._door import lazy
 

@@ -9,6 +9,11 @@ from torch import Tensor
 
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.compressed.memory_compressed_attention import (
+    mca_definition,
+    mean_kernel,
+    mean_shares,
+)
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -36,6 +41,16 @@ def soft_shares() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True))
 
 
+def steps_of_three() -> Tensor:
+    """The weights of a causal text whose tokens are read in threes, each row as dark as its largest
+    one."""
+    walk = drawn(N, 6, seed=4).cumsum(0)[None, None]
+    mean = mean_kernel(3, 6)
+    B = mca_definition(walk, walk, walk, mean, mean, causal=True)[1][0, 0]
+    A = B @ mean_shares(N, 3, causal=True)
+    return spread(A / A.amax(-1, keepdim=True))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
@@ -51,4 +66,8 @@ EXHIBITS = {
         shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
+    "memory_compressed_attention": Exhibit(
+        steps_of_three,
+        why_not="its layers alternate with local ones: alone they miss the tokens just before",
+    ),
 }
