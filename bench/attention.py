@@ -30,6 +30,7 @@ from tfviz import patterns as P
 from tfviz import sparse_attention
 from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.adaptive.multi_scale_transformer import multi_scale
+from tfviz.compressed.nystromformer import nystrom_attention
 from tfviz.cores import Dense, Where
 from tfviz.dense_attention import CAUSAL
 from tfviz.longer_context.alibi import Alibi
@@ -125,6 +126,10 @@ def with_tree(L: int) -> Attention:
     return lambda q, k, v: tree_attention(with_spans(q), with_spans(k), with_spans(v), 4)
 
 
+def with_landmarks(L: int) -> Attention:
+    return lambda q, k, v: nystrom_attention(q, k, v, 64)
+
+
 def with_spans_learned(L: int) -> Attention:
     """Three heads that look 100 tokens back and one that looks 1,000, as trained heads do."""
     z = torch.tensor([[100.0], [100.0], [100.0], [1000.0]])
@@ -180,6 +185,7 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "Big Bird, per head": (with_big_bird, 0.0645, 0.0675),
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
     "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),
+    "Nyström, 64 landmarks": (with_landmarks, 0.014, 0.0165),
 }
 
 
