@@ -31,6 +31,11 @@ from tfviz import patterns as P
 from tfviz import sparse_attention
 from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.adaptive.multi_scale_transformer import multi_scale
+from tfviz.compressed.linear_transformer import LinearAttention
+from tfviz.compressed.nystromformer import nystrom_attention
+from tfviz.compressed.performer import Performer
+from tfviz.compressed.rfa import RFA
+from tfviz.compressed.rfa_causal import GatedRFA
 from tfviz.cores import Dense, Where
 from tfviz.dense_attention import CAUSAL
 from tfviz.heads.grouped_query_attention import Grouped
@@ -127,6 +132,10 @@ def with_tree(L: int) -> Attention:
     return lambda q, k, v: tree_attention(with_spans(q), with_spans(k), with_spans(v), 4)
 
 
+def with_landmarks(L: int) -> Attention:
+    return lambda q, k, v: nystrom_attention(q, k, v, 64)
+
+
 def with_spans_learned(L: int) -> Attention:
     """Three heads that look 100 tokens back and one that looks 1,000, as trained heads do."""
     z = torch.tensor([[100.0], [100.0], [100.0], [1000.0]])
@@ -172,6 +181,10 @@ def with_far_memories(L: int) -> Attention:
     return attend
 
 
+def core(made: Any, pattern: P.Pattern = CAUSAL) -> Attention:
+    return lambda q, k, v: made(q, k, v, Where(pattern))[0]
+
+
 ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "BPT, k = 4": (with_tree, 0.06, 0.09),
     "Longformer, 16 global": (with_longformer, 0.05, 0.075),
@@ -182,11 +195,14 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "Big Bird, per head": (with_big_bird, 0.0645, 0.0675),
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
     "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),
+    "linear": (lambda L: core(LinearAttention(), P.full()), 0.025, 0.025),
+    "linear, causal": (lambda L: core(LinearAttention()), 9.0, 9.0),
+    "RFA, 64 directions, causal": (lambda L: core(RFA(HEADS, WIDTH)), 9.0, 9.0),
+    "gated RFA, 64 directions": (lambda L: core(GatedRFA(HEADS, WIDTH)), 9.0, 9.0),
+    "Performer, 256 features": (lambda L: core(Performer(WIDTH), P.full()), 9.0, 9.0),
+    "Performer, 256, causal": (lambda L: core(Performer(WIDTH)), 9.0, 9.0),
+    "Nyström, 64 landmarks": (with_landmarks, 0.014, 0.0165),
 }
-
-
-def core(made: Any) -> Attention:
-    return lambda q, k, v: made(q, k, v, Where(CAUSAL))[0]
 
 
 # what reads a causal text: name -> (attention, lengths, at most × dense causal SDPA: forward,

@@ -51,6 +51,20 @@ if TYPE_CHECKING:
         nystrom_attention,
         nystrom_definition,
     )
+    from tfviz.compressed.performer import (
+        Performer,
+        performer_attention,
+        performer_definition,
+        softmax_features,
+    )
+    from tfviz.compressed.rfa import (
+        RFA,
+        directions,
+        fourier_features,
+        rfa_attention,
+        rfa_definition,
+    )
+    from tfviz.compressed.rfa_causal import GatedRFA, fading, gated_attention, gated_definition
 else:
     from tfviz._door import lazy
 
