@@ -29,4 +29,4 @@ VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "averages and FFN": partial(placed, attend=partial(AverageAttention, d_ff=4 * WIDTH)),
     "averages, no gate": partial(placed, attend=partial(AverageAttention, gate=False)),
 }
-runs, measure, collect = experiment(VARIANTS, tasks=("text", "recall"))
+runs, measure, collect = experiment(VARIANTS, tasks=("text", "recall"), steps=300)
