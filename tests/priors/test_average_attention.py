@@ -264,7 +264,6 @@ def test_the_map_of_a_long_text_is_that_of_the_definition() -> None:
 CASE = Case(
     aan.Averages,
     lambda core, Q, K, V, mask: _shown(V, mask),
-    but={"second_derivatives_are_right_or_refused": "it is linear in V: there are none"},
     mutants=[
         ("a mean that does not know how many came before", "count * before", "before"),
         ("a sum", "sums / counts.clamp(min=1)", "sums"),

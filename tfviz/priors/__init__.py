@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         running_mean,
         share,
     )
+    from tfviz.priors.hard_coded_gaussian import HardCoded, bell, hard_coded_definition
 else:
     from tfviz._door import lazy
 
