@@ -37,6 +37,8 @@ from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import DA
 from tfviz.longer_context.memorizing_transformer import Memorizing
 from tfviz.measure import peak_memory, seconds
+from tfviz.priors.average_attention import Averages
+from tfviz.priors.hard_coded_gaussian import HardCoded
 from tfviz.sparse import bigbird, etc, longformer, reformer_lsh
 from tfviz.sparse.bp_transformer import tree_attention, with_spans
 from tfviz.sparse.routing_transformer import routing_attention
@@ -193,6 +195,8 @@ CAUSAL_TEXT: dict[str, tuple[Attention, list[int], float, float]] = {
     "ALiBi": (core(Alibi(HEADS)), [4096, 16384], 1.5, 1.5),
     "DA": (core(DA(HEADS)), [4096], 26.4, 15.3),
     "LSH, 4 rounds": (core(reformer_lsh.LSH(WIDTH, 64, 4)), [16384], 0.30, 0.45),
+    "averages": (core(Averages()), [16384], 0.01, 0.01),
+    "hard-coded, spread 1": (core(HardCoded(HEADS)), [16384], 0.02, 0.02),
 }
 
 
