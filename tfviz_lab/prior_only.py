@@ -3,7 +3,7 @@
     python -m tfviz_lab prior_only    → results/prior_only.json
 
 Models of one width, with learned positions: attention as usual, average attention as its authors'
-code has it and without its gate, and heads that are hard-coded at the places −1 and 0.
+code has it, with the paper's feed-forward layer (as wide as the block's own), without its gate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 from tfviz.position.learned_pe import Learned
 from tfviz.priors.average_attention import AverageAttention
-from tfviz.priors.hard_coded_gaussian import HardCoded
 from tfviz_lab.compare import TRAIN_LENGTH, WIDTH, experiment
 
 PACKAGES = ["torch", "numpy"]
@@ -27,7 +26,7 @@ def placed(**told: Any) -> dict[str, Any]:
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "learned": placed,
     "averages": partial(placed, attend=AverageAttention),
+    "averages and FFN": partial(placed, attend=partial(AverageAttention, d_ff=4 * WIDTH)),
     "averages, no gate": partial(placed, attend=partial(AverageAttention, gate=False)),
-    "hard-coded": partial(placed, core=HardCoded),
 }
 runs, measure, collect = experiment(VARIANTS, tasks=("text", "recall"), steps=300)
