@@ -19,4 +19,4 @@ PACKAGES = ["torch", "numpy"]
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "hard-coded": partial(placed, core=HardCoded),
 }
-runs, measure, collect = experiment(VARIANTS, tasks=("text", "recall"), steps=300)
+runs, measure, collect = experiment(VARIANTS, tasks=("text",), steps=300)
