@@ -38,8 +38,8 @@ def test_three_rows_by_hand() -> None:
     Y = torch.tensor([[[6.0], [0.0], [3.0]]])
     assert aan.running_mean(Y).flatten().tolist() == [6, 3, 3]
     layer = aan.AverageAttention(1, pattern=patterns.causal())
-    nn.init.zeros_(layer.gates.weight)
-    nn.init.zeros_(layer.gates.bias)
+    for x in layer.parameters():
+        nn.init.zeros_(x)
     assert layer(Y).flatten().tolist() == [6, 1.5, 3]
     assert aan.AverageAttention(1, gate=False, pattern=patterns.causal())(Y).flatten().tolist() == [
         6,
@@ -179,8 +179,8 @@ class OpenNmtAverage(nn.Module):
 def test_parity_with_opennmt() -> None:
     """With their feed-forward layer in the place of ours, all at once and step by step."""
     torch.manual_seed(0)
-    theirs, ours = OpenNmtAverage(16).double(), aan.AverageAttention(16, pattern=patterns.causal())
-    ours = ours.double()
+    theirs = OpenNmtAverage(16).double()
+    ours: Any = aan.AverageAttention(16, pattern=patterns.causal()).double()
     ours.feed, ours.gates = theirs.average_layer, theirs.gating_layer
     X = torch.randn(2, 30, 16, dtype=torch.float64)
     torch.testing.assert_close(ours(X), theirs(X)[0])
@@ -193,7 +193,7 @@ def test_parity_with_opennmt() -> None:
 def test_our_feed_forward_layer_is_the_papers_and_not_opennmts() -> None:
     """ReLU between two maps, without a norm and a skip inside."""
     torch.manual_seed(0)
-    layer = aan.AverageAttention(4, d_ff=8, gate=False, pattern=patterns.causal())
+    layer: Any = aan.AverageAttention(4, d_ff=8, gate=False, pattern=patterns.causal())
     X = torch.randn(1, 5, 4)
     mean = aan.running_mean(X)
     plain = layer.feed.W_2(layer.feed.W_1(mean).relu())
@@ -206,7 +206,7 @@ def test_our_feed_forward_layer_is_the_papers_and_not_opennmts() -> None:
 def test_the_papers_block_is_a_post_norm_block() -> None:
     """h = LN(y + h̃), and `d_ff` as the paper has it when it is asked for."""
     model = GPT(*(11, 16, 2, 1), order=post_norm, attend=partial(aan.AverageAttention, d_ff=2048))
-    block = model.stack.blocks[0]
+    block: Any = model.stack.blocks[0]
     Y = torch.randn(1, 5, 16)
     wanted = block.norms[0](Y + block.attend(Y))
     torch.testing.assert_close(block(Y), block.norms[1](wanted + block.feed(wanted)))

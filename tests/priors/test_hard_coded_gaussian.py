@@ -21,6 +21,7 @@ from laws import (
     work_grows_no_faster,
 )
 from refusals import of_no_kind, ranges, refused
+from three import three
 from torch import Tensor
 
 from tfviz import GPT, attention, implied_map, patterns
@@ -45,10 +46,12 @@ def test_rows_by_hand() -> None:
 
 def test_inside_of_a_causal_text_a_row_sums_to_seven_tenths() -> None:
     """Δ = 0: the centre and half of the rest."""
-    A = implied_map(hard.HardCoded(1, [0]), *(x[:, :1] for x in qkv(30)), CAUSAL)
+    A = implied_map(hard.HardCoded(1, [0]), *three(x[:, :1] for x in qkv(30)), CAUSAL)
     assert A[0, 0, 20].sum().item() == pytest.approx(0.5 + ONE / 2, abs=1e-4)
     assert A[0, 0, 20].sum().item() == pytest.approx(0.70, abs=0.005)
-    one = implied_map(hard.HardCoded(1, [0], renormalise=True), *(x[:, :1] for x in qkv(9)), CAUSAL)
+    one = implied_map(
+        hard.HardCoded(1, [0], renormalise=True), *three(x[:, :1] for x in qkv(9)), CAUSAL
+    )
     torch.testing.assert_close(one.sum(-1), torch.ones_like(one[..., 0]))
 
 
