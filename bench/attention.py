@@ -191,11 +191,11 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
     "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),
     "linear": (lambda L: core(LinearAttention(), P.full()), 0.025, 0.025),
-    "linear, causal": (lambda L: core(LinearAttention()), 9.0, 9.0),
-    "RFA, 64 directions, causal": (lambda L: core(RFA(HEADS, WIDTH)), 9.0, 9.0),
-    "gated RFA, 64 directions": (lambda L: core(GatedRFA(HEADS, WIDTH)), 9.0, 9.0),
-    "Performer, 256 features": (lambda L: core(Performer(WIDTH), P.full()), 9.0, 9.0),
-    "Performer, 256, causal": (lambda L: core(Performer(WIDTH)), 9.0, 9.0),
+    "linear, causal": (lambda L: core(LinearAttention()), 0.045, 0.03),
+    "RFA, 64 directions, causal": (lambda L: core(RFA(HEADS, WIDTH)), 0.057, 0.063),
+    "gated RFA, 64 directions": (lambda L: core(GatedRFA(HEADS, WIDTH)), 0.063, 0.065),
+    "Performer, 256 features": (lambda L: core(Performer(WIDTH), P.full()), 0.103, 0.078),
+    "Performer, 256, causal": (lambda L: core(Performer(WIDTH)), 0.201, 0.148),
 }
 
 
