@@ -32,6 +32,7 @@ from tfviz import sparse_attention
 from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.adaptive.multi_scale_transformer import multi_scale
 from tfviz.compressed.linear_transformer import LinearAttention
+from tfviz.compressed.nystromformer import nystrom_attention
 from tfviz.compressed.performer import Performer
 from tfviz.compressed.rfa import RFA
 from tfviz.compressed.rfa_causal import GatedRFA
@@ -131,6 +132,10 @@ def with_tree(L: int) -> Attention:
     return lambda q, k, v: tree_attention(with_spans(q), with_spans(k), with_spans(v), 4)
 
 
+def with_landmarks(L: int) -> Attention:
+    return lambda q, k, v: nystrom_attention(q, k, v, 64)
+
+
 def with_spans_learned(L: int) -> Attention:
     """Three heads that look 100 tokens back and one that looks 1,000, as trained heads do."""
     z = torch.tensor([[100.0], [100.0], [100.0], [1000.0]])
@@ -196,6 +201,7 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "gated RFA, 64 directions": (lambda L: core(GatedRFA(HEADS, WIDTH)), 0.063, 0.065),
     "Performer, 256 features": (lambda L: core(Performer(WIDTH), P.full()), 0.103, 0.078),
     "Performer, 256, causal": (lambda L: core(Performer(WIDTH)), 0.201, 0.148),
+    "Nyström, 64 landmarks": (with_landmarks, 0.014, 0.0165),
 }
 
 
