@@ -8,6 +8,12 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.compressed.clustered_attention import (
+        Clustered,
+        attention_by_cluster,
+        clustered_definition,
+        lloyd,
+    )
     from tfviz.compressed.linear_transformer import (
         LinearAttention,
         linear_attention,
