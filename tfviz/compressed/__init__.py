@@ -14,6 +14,11 @@ if TYPE_CHECKING:
         clustered_definition,
         lloyd,
     )
+    from tfviz.compressed.informer import (
+        Informer,
+        informer_attention,
+        informer_definition,
+    )
     from tfviz.compressed.linear_transformer import (
         LinearAttention,
         linear_attention,

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tfviz.compressed.clustered_attention import clustered_definition, lloyd
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
 from tfviz.dense_attention import CAUSAL
@@ -36,6 +37,13 @@ def soft_shares() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True))
 
 
+def shared_rows() -> Tensor:
+    """The weights of queries in four clusters: rows of four kinds, improved on two keys."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = clustered_definition(walk, walk, walk, lloyd(walk, 4), k=2)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
@@ -51,4 +59,8 @@ EXHIBITS = {
         shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
+    "clustered_attention": Exhibit(
+        shared_rows,
+        why_not="a centroid is a mean of queries from all of a text: it is made for an encoder",
+    ),
 }
