@@ -266,7 +266,8 @@ def defined(
 def every_third(causal: bool) -> Function:
     def call(form: Callable[..., Any]) -> Callable[..., Any]:
         def out(Q: Tensor, K: Tensor, V: Tensor) -> Any:
-            kept = torch.arange(0, max(Q[0, 0, ..., 0].numel(), 1), 3).expand(*Q.shape[:2], -1)
+            n = Q.shape[-2] if Q.dim() > 1 else 1
+            kept = torch.arange(0, max(n, 1), 3).expand(*Q.shape[:-2], -1)
             return form(Q, K, V, kept, causal)
 
         return out

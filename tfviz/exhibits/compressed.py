@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tfviz.compressed.clustered_attention import clustered_definition, lloyd
+from tfviz.compressed.informer import informer_definition, measure
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
 from tfviz.dense_attention import CAUSAL
@@ -44,6 +45,13 @@ def shared_rows() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True))
 
 
+def few_active() -> Tensor:
+    """Eight rows of a softmax, where the rating is largest, and even rows elsewhere."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = informer_definition(walk, walk, walk, measure(walk, walk).topk(8).indices)[1]
+    return spread(A / A.amax(-1, keepdim=True).clamp(min=0.25))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
@@ -62,5 +70,8 @@ EXHIBITS = {
     "clustered_attention": Exhibit(
         shared_rows,
         why_not="a centroid is a mean of queries from all of a text: it is made for an encoder",
+    ),
+    "informer": Exhibit(
+        few_active, why_not="which queries attend depends on all of a text: it is for an encoder"
     ),
 }
