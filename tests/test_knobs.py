@@ -11,6 +11,7 @@ import pytest
 import traitlets as t
 
 from tfviz import patterns
+from tfviz.compressed.linformer import SHARING
 from tfviz.explorers import ALL
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, given, knob, own
@@ -132,6 +133,13 @@ class Linked(Explorer):
     end = knob(5, low=start, high=length, label="last")
     stride = knob(patterns.strided.domains["stride"], high=64, label="stride")
     memory = knob(patterns.image_1d.domains["memory"], first=12, high=64)
+
+
+def test_what_is_handed_to_the_page_keeps_its_order() -> None:
+    """SharedMatrices names its ways in the order in which its numbers come."""
+    script, _ = ALL["shared_matrices"].sources()
+    ways = re.search(r'"ways":(\{.*?\})', script)
+    assert ways and list(json.loads(ways[1])) == list(SHARING)
 
 
 def test_an_end_that_is_another_knob_moves_with_it() -> None:

@@ -25,7 +25,7 @@ from typing import Any
 CHANGES: Mapping[str, str] = MappingProxyType(
     {
         "tokens": "what a token is",
-        "position": "how order is told",
+        "position": "how the order of tokens is given",
         "scores": "how a query is compared with a key",
         "mask": "which keys a query may use",
         "keys_values": "the keys and values",

@@ -216,7 +216,7 @@ class MechanismCard(Directive):
         if row.exercises:
             fact("Exercises", *self._exercises(row.exercises))
         if row.libraries:
-            fact("Found in", *peers_marks(row, ", ", "{} (in part)"))
+            fact("Code in", *peers_marks(row, ", ", "{} (in part)", IN_FULL))
         if row.module:
             fact("Source", self._source(row.module), *self._claims(row), wide=True)
         words = f"Changes {changes_in_words(row)}"
@@ -254,10 +254,17 @@ class MechanismCard(Directive):
     def _exercises(self, labels: Sequence[str]) -> list[nodes.Node]:
         links: list[nodes.Node] = []
         for label in labels:
-            links += [nodes.Text(", ")] if links else []
-            words = label.removeprefix("ex-").replace("-", " ")
-            links += [nodes.reference("", words, refid=label, internal=True)]
+            links += [nodes.Text(" · ")] if links else []
+            words = self._title(label)
+            links += [nodes.reference("", "", *words, refid=label, internal=True)]
         return links
+
+    def _title(self, label: str) -> list[nodes.Node]:
+        """What an exercise of this page is called: the bold words that it opens with."""
+        lesson = Path(self.env.doc2path(self.env.docname)).read_text("utf-8")
+        opening = rf"^:label: {re.escape(label)}\n```\n\*\*(.+?)\.?\*\*"
+        match = re.search(opening, lesson, re.M)
+        return self.markdown(match[1]) if match else [nodes.Text(label)]
 
     def _claims(self, row: Mechanism) -> list[nodes.Node]:
         """A link to what the ledger has about this mechanism, if it has something."""
@@ -351,7 +358,22 @@ def anchor(directive: Directive, node: nodes.Element, label: str, title: str) ->
     env.get_domain("std").anonlabels[label] = (env.docname, label)  # type: ignore[attr-defined]
 
 
-def peers_marks(row: Mechanism, between: str = " ", part: str = "({})") -> list[nodes.Node | str]:
+IN_FULL = {
+    "lucid": "lucidrains",
+    "HF": "Hugging Face",
+    "t2t": "tensor2tensor",
+    "xf": "xformers",
+    "fast": "fast-transformers",
+}
+"""What a reader calls the libraries whose sign in the atlas is shorter."""
+
+
+def peers_marks(
+    row: Mechanism,
+    between: str = " ",
+    part: str = "({})",
+    names: Mapping[str, str] | None = None,
+) -> list[nodes.Node | str]:
     """The libraries that have it, each with its full name for the pointer."""
     if not row.libraries:
         return ["an idea, not code"]
@@ -359,10 +381,11 @@ def peers_marks(row: Mechanism, between: str = " ", part: str = "({})") -> list[
     for peer, mark in row.libraries.items():
         if mark != "none":
             text = PEERS[peer] if mark == "full" else f"{PEERS[peer]}: in part"
-            sign = peer if mark == "full" else part.format(peer)
+            name = (names or {}).get(peer, peer)
+            sign = name if mark == "full" else part.format(name)
             signs += [between] if signs else []
             signs.append(el("abbr", sign, title=text, class_=f"tfv-peer is-{mark}"))
-    return signs or ["none of the seven libraries"]
+    return signs or ["no library that we searched"]
 
 
 # --- the family tree ----------------------------------------------------------------------------

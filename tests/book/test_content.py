@@ -255,8 +255,12 @@ def test_a_card_says_what_the_catalogue_says(html: Any) -> None:
     assert row.idea in text and "Changes the keys and values" in text
     assert 'href="book/references.html#' in text
     assert text.count('class="math') == 2
-    marks = re.findall(r'<abbr [^>]*class="tfv-peer is-(\w+)"[^>]*>\(?(\w+)', text)
-    assert marks == [(m, p) for p, m in row.libraries.items() if m != "none"]
+    marks = re.findall(r'<abbr [^>]*class="tfv-peer is-(\w+)"[^>]*>([^<(]+?)(?: \(|<)', text)
+    assert marks == [
+        (mark, cards.IN_FULL.get(peer, peer))
+        for peer, mark in row.libraries.items()
+        if mark != "none"
+    ]
 
 
 @pytest.mark.parametrize("part", catalogue.CHANGES)

@@ -72,8 +72,10 @@ FITS = """async ([host, theme]) => {
   for (let n = 0; n < 3; n++) await frame();
   const body = host.querySelector(".tfviz-explorer-body");
   const targets = [...host.querySelectorAll(".tfx-button, select")];
+  const cut = (node) => node.clientWidth && node.scrollWidth > node.clientWidth + 1;
   return {
     wide: document.documentElement.scrollWidth,
+    cut: [...host.querySelectorAll(".tfx-segments")].filter(cut).map((node) => node.textContent),
     high: host.querySelector(".tfx").getBoundingClientRect().height,
     kept: parseFloat(getComputedStyle(body).minHeight),
     targets: targets.filter((node) => node.checkVisibility()).map((node) => node.offsetHeight),
@@ -178,12 +180,13 @@ def test_its_first_state_teaches_and_its_answer_is_shown(page: Any, name: str) -
 
 @every
 def test_it_fits_a_phone_and_a_desk(host: Any, one: Explorer, name: str) -> None:
-    """In both themes: nothing wider than the page, nothing higher than its room; large targets."""
+    """In both themes: nothing wider than the page, cut or higher than its room; large targets."""
     page, too_high = host.page, []
     for width, theme in itertools.product((1280, 390), ("light", "dark")):
         page.set_viewport_size({"width": width, "height": 900})
         found = page.evaluate(FITS, [host.element_handle(), theme])
         assert found["wide"] <= width
+        assert not found["cut"], f"at {width}, choices that are cut off: {found['cut']}"
         if found["high"] > found["kept"] + 1:
             too_high.append(f"at {width} in {theme}: {found['high']} high, {found['kept']} kept")
         assert width > 390 or all(height >= 40 for height in found["targets"])

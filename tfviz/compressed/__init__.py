@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         informer_attention,
         informer_definition,
     )
+    from tfviz.compressed.csalr import Csalr, csalr_attention, csalr_definition
     from tfviz.compressed.linear_transformer import (
         LinearAttention,
         linear_attention,
@@ -33,6 +34,22 @@ if TYPE_CHECKING:
         matrices,
         mean_pooling,
         strided_convolution,
+    )
+    from tfviz.compressed.memory_compressed_attention import (
+        MemoryCompressed,
+        mca,
+        mca_definition,
+        mean_kernel,
+        mean_shares,
+        squeezed,
+        staircase,
+    )
+    from tfviz.compressed.nystromformer import (
+        Nystrom,
+        iterated_inverse,
+        landmarks,
+        nystrom_attention,
+        nystrom_definition,
     )
 else:
     from tfviz._door import lazy

@@ -9,8 +9,15 @@ from torch import Tensor
 
 from tfviz.compressed.clustered_attention import clustered_definition, lloyd
 from tfviz.compressed.informer import informer_definition, measure
+from tfviz.compressed.csalr import csalr_definition
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.compressed.memory_compressed_attention import (
+    mca_definition,
+    mean_kernel,
+    mean_shares,
+)
+from tfviz.compressed.nystromformer import nystrom_definition
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -20,6 +27,20 @@ def few_keys() -> Tensor:
     walk = drawn(N, 6, seed=4).cumsum(0)
     E = mean_pooling(6, N)
     A = linformer_definition(walk, walk, walk, E, E)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def from_landmarks() -> Tensor:
+    """What eight landmarks rebuild of the map of a walk, without its negative entries."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = nystrom_definition(walk, walk, walk, 8)[1].clamp(min=0)
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def own_stretches() -> Tensor:
+    """What CSALR makes of six landmarks, without its negative entries: stretches show as steps."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = csalr_definition(walk, walk, walk, 6, scale=0.2)[1].clamp(min=0)
     return spread(A / A.amax(-1, keepdim=True))
 
 
@@ -52,6 +73,16 @@ def few_active() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True).clamp(min=0.25))
 
 
+def steps_of_three() -> Tensor:
+    """The weights of a causal text whose tokens are read in threes, each row as dark as its largest
+    one."""
+    walk = drawn(N, 6, seed=4).cumsum(0)[None, None]
+    mean = mean_kernel(3, 6)
+    B = mca_definition(walk, walk, walk, mean, mean, causal=True)[1][0, 0]
+    A = B @ mean_shares(N, 3, causal=True)
+    return spread(A / A.amax(-1, keepdim=True))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
@@ -66,6 +97,12 @@ EXHIBITS = {
     "linformer_sharing": Exhibit(
         shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
     ),
+    "nystromformer": Exhibit(
+        from_landmarks, why_not="each landmark is a mean of tokens: it is made for an encoder"
+    ),
+    "csalr": Exhibit(
+        own_stretches, why_not="each landmark is a mean of tokens: it is made for an encoder"
+    ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
     "clustered_attention": Exhibit(
         shared_rows,
@@ -73,5 +110,9 @@ EXHIBITS = {
     ),
     "informer": Exhibit(
         few_active, why_not="which queries attend depends on all of a text: it is for an encoder"
+    ),
+    "memory_compressed_attention": Exhibit(
+        steps_of_three,
+        why_not="its layers alternate with local ones: alone they miss the tokens just before",
     ),
 }

@@ -192,7 +192,7 @@ class Explorer(anywidget.AnyWidget):
 
         def code(x: Any) -> str:
             whole = isinstance(x, Formula)
-            return x.javascript() if whole else json.dumps(x, sort_keys=True, **written)
+            return x.javascript() if whole else json.dumps(x, **written)
 
         data = ",".join(f"{code(name)}:{code(x)}" for name, x in sorted(cls.data().items()))
         about = json.dumps(declared, **written)  # in order: that of the constructor

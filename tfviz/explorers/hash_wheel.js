@@ -17,7 +17,7 @@ const ringOf = turn.map((angle) => turn.filter((other) => other < angle).length 
 const listed = (list) => list.join(", ").replace(/, (\d+)$/, " and $1");
 const ring = tf.range(360, (a) => [Math.cos((a * Math.PI) / 180), Math.sin((a * Math.PI) / 180)]);
 
-// h(x) = argmax [x R; −x R], then the tokens by bucket and place
+// bucket(x) = argmax [x R; −x R], then the tokens by bucket and place
 function hashed([u, v]) {
   const half = u.map((_, k) => [u[k], v[k]]);
   const arrows = [...half, ...half.map((r) => r.map((x) => -x))];
@@ -55,7 +55,7 @@ export default tf.explorer({
     const wheel = app.plane({ height: (width) => tf.clamp(width * 0.9, 240, 360), into: both });
     const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 360, into: both });
     let at = (i) => i; // the token in a row of the matrix
-    app.formula("{same:h(x)} = argmax [x R; −x R]");
+    app.formula("{same:bucket(x)} = argmax [x R; −x R]");
     app
       .lines()
       .show([

@@ -24,12 +24,13 @@ export default tf.explorer({
       caption: "matrices in the whole model, and their numbers for k = 128 and L = 512",
       columns: ["how E and F are shared", "matrices", "numbers"],
     });
-    app.knobsOf("sharing", "N", "h");
+    app.knob("sharing", { as: "select" });
+    app.knobsOf("N", "h");
     const question = app.ask({
       name: "headwise",
       question:
         "Twelve layers of twelve heads have 288 matrices: an E and an F for each head. The heads of a layer now share theirs. How many are left?",
-      number: { hint: "each layer keeps one E and one F" },
+      number: { hint: "Each layer keeps one E and one F." },
       unit: "matrices",
       near: 0,
       hides: ["matrices now"],
