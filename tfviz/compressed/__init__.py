@@ -14,12 +14,12 @@ if TYPE_CHECKING:
         clustered_definition,
         lloyd,
     )
+    from tfviz.compressed.csalr import Csalr, csalr_attention, csalr_definition
     from tfviz.compressed.informer import (
         Informer,
         informer_attention,
         informer_definition,
     )
-    from tfviz.compressed.csalr import Csalr, csalr_attention, csalr_definition
     from tfviz.compressed.linear_transformer import (
         LinearAttention,
         linear_attention,

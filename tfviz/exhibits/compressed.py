@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from tfviz.compressed.clustered_attention import clustered_definition, lloyd
-from tfviz.compressed.informer import informer_definition, measure
 from tfviz.compressed.csalr import csalr_definition
+from tfviz.compressed.informer import informer_definition, measure
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
 from tfviz.compressed.memory_compressed_attention import (
