@@ -94,7 +94,7 @@ export default tf.explorer({
             term: "exact",
           },
           { rule: { y: Math.log(L) }, colour: "ink", dash: "5 4" },
-          { text: "dashed: an even row", at: [L * 0.8, Math.log(L) - 0.6], colour: "ink" },
+          { text: "dashed: an even row", at: [L * 0.4, Math.log(L) - 0.6], colour: "ink" },
           tf.range(L).map((i) => ({
             points: [[i, sampled[i]]],
             size: estimated.includes(i) ? 5 : 2.5,
