@@ -5,19 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from tfviz.compressed.clustered_attention import clustered_definition, lloyd
 from tfviz.compressed.csalr import csalr_definition
 from tfviz.compressed.informer import informer_definition, measure
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.compressed.luna import luna_definition
 from tfviz.compressed.memory_compressed_attention import (
     mca_definition,
     mean_kernel,
     mean_shares,
 )
 from tfviz.compressed.nystromformer import nystrom_definition
+from tfviz.compressed.performer import performer_definition
+from tfviz.compressed.rfa import directions, rfa_definition
+from tfviz.compressed.rfa_causal import gated_definition
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -73,6 +77,38 @@ def few_active() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True).clamp(min=0.25))
 
 
+def estimated_shares() -> Tensor:
+    """Of a causal text, with sines and cosines of few directions: some are negative."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    A = rfa_definition(walk, walk, walk, directions(6, 6, rng=rng), CAUSAL.mask(N))[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def faded_shares() -> Tensor:
+    """Of a causal text of which half is left after three tokens."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    log_g = torch.full((N,), 0.5).log() / 3
+    A = gated_definition(walk, walk, walk, directions(96, 6, rng=rng), log_g)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def positive_shares() -> Tensor:
+    """Of a causal text, with exponentials along few directions, each row by its largest one."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    A = performer_definition(walk, walk, walk, directions(12, 6, rng=rng), CAUSAL.mask(N))[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def packed_and_unpacked() -> Tensor:
+    """What four rows of P pack, from top to bottom, above the map that comes of reading them."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    R = walk[3::6]
+    pack = (R @ walk.T / 6**0.5).softmax(-1)
+    A = luna_definition(walk, walk, walk, R)[1]
+    rows = torch.cat([pack, A[4:]])
+    return spread(rows / rows.amax(-1, keepdim=True))
+
+
 def steps_of_three() -> Tensor:
     """The weights of a causal text whose tokens are read in threes, each row as dark as its largest
     one."""
@@ -110,6 +146,20 @@ EXHIBITS = {
     ),
     "informer": Exhibit(
         few_active, why_not="which queries attend depends on all of a text: it is for an encoder"
+    ),
+    "rfa": Exhibit(
+        estimated_shares,
+        why_not="it estimates the softmax: how well is measured on a trained model",
+    ),
+    "rfa_causal": Exhibit(
+        faded_shares, why_not="its gate has a measurement of its own, beside the model without one"
+    ),
+    "performer": Exhibit(
+        positive_shares, why_not="it estimates the softmax: how well is measured on a trained model"
+    ),
+    "luna": Exhibit(
+        packed_and_unpacked,
+        why_not="in the paper its P comes from an encoder, which a GPT does not have",
     ),
     "memory_compressed_attention": Exhibit(
         steps_of_three,
