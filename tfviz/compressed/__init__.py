@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         squeezed,
         staircase,
     )
+    from tfviz.compressed.set_transformer import ISAB, MAB, PMA, SAB, mab_definition, row_network
 else:
     from tfviz._door import lazy
 
