@@ -8,6 +8,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.compressed.csalr import Csalr, csalr_attention, csalr_definition
     from tfviz.compressed.linear_transformer import (
         LinearAttention,
         linear_attention,
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
         mean_shares,
         squeezed,
         staircase,
+    )
+    from tfviz.compressed.nystromformer import (
+        Nystrom,
+        iterated_inverse,
+        landmarks,
+        nystrom_attention,
+        nystrom_definition,
     )
     from tfviz.compressed.set_transformer import ISAB, MAB, PMA, SAB, mab_definition, row_network
 else:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tfviz.compressed.csalr import csalr_definition
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
 from tfviz.compressed.memory_compressed_attention import (
@@ -14,6 +15,7 @@ from tfviz.compressed.memory_compressed_attention import (
     mean_kernel,
     mean_shares,
 )
+from tfviz.compressed.nystromformer import nystrom_definition
 from tfviz.dense_attention import CAUSAL, attention
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -23,6 +25,20 @@ def few_keys() -> Tensor:
     walk = drawn(N, 6, seed=4).cumsum(0)
     E = mean_pooling(6, N)
     A = linformer_definition(walk, walk, walk, E, E)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def from_landmarks() -> Tensor:
+    """What eight landmarks rebuild of the map of a walk, without its negative entries."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = nystrom_definition(walk, walk, walk, 8)[1].clamp(min=0)
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def own_stretches() -> Tensor:
+    """What CSALR makes of six landmarks, without its negative entries: stretches show as steps."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = csalr_definition(walk, walk, walk, 6, scale=0.2)[1].clamp(min=0)
     return spread(A / A.amax(-1, keepdim=True))
 
 
@@ -73,6 +89,12 @@ EXHIBITS = {
     ),
     "linformer_sharing": Exhibit(
         shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
+    ),
+    "nystromformer": Exhibit(
+        from_landmarks, why_not="each landmark is a mean of tokens: it is made for an encoder"
+    ),
+    "csalr": Exhibit(
+        own_stretches, why_not="each landmark is a mean of tokens: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
     "memory_compressed_attention": Exhibit(
