@@ -24,6 +24,17 @@ if TYPE_CHECKING:
         mean_pooling,
         strided_convolution,
     )
+    from tfviz.compressed.luna import (
+        CausalLuna,
+        Luna,
+        causal_luna_attention,
+        causal_luna_definition,
+        luna_attention,
+        luna_definition,
+        nested,
+        nested_causal,
+        softplus,
+    )
     from tfviz.compressed.memory_compressed_attention import (
         MemoryCompressed,
         mca,
@@ -40,6 +51,20 @@ if TYPE_CHECKING:
         nystrom_attention,
         nystrom_definition,
     )
+    from tfviz.compressed.performer import (
+        Performer,
+        performer_attention,
+        performer_definition,
+        softmax_features,
+    )
+    from tfviz.compressed.rfa import (
+        RFA,
+        directions,
+        fourier_features,
+        rfa_attention,
+        rfa_definition,
+    )
+    from tfviz.compressed.rfa_causal import GatedRFA, fading, gated_attention, gated_definition
     from tfviz.compressed.set_transformer import ISAB, MAB, PMA, SAB, mab_definition, row_network
 else:
     from tfviz._door import lazy

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from tfviz.compressed.csalr import csalr_definition
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.compressed.luna import luna_definition
 from tfviz.compressed.memory_compressed_attention import (
     mca_definition,
     mean_kernel,
     mean_shares,
 )
 from tfviz.compressed.nystromformer import nystrom_definition
+from tfviz.compressed.performer import performer_definition
+from tfviz.compressed.rfa import directions, rfa_definition
+from tfviz.compressed.rfa_causal import gated_definition
 from tfviz.dense_attention import CAUSAL, attention
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -55,6 +59,38 @@ def soft_shares() -> Tensor:
     walk = drawn(N, 6, seed=4).cumsum(0)
     A = linear_definition(walk, walk, walk, CAUSAL.mask(N))[1]
     return spread(A / A.amax(-1, keepdim=True))
+
+
+def estimated_shares() -> Tensor:
+    """Of a causal text, with sines and cosines of few directions: some are negative."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    A = rfa_definition(walk, walk, walk, directions(6, 6, rng=rng), CAUSAL.mask(N))[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def faded_shares() -> Tensor:
+    """Of a causal text of which half is left after three tokens."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    log_g = torch.full((N,), 0.5).log() / 3
+    A = gated_definition(walk, walk, walk, directions(96, 6, rng=rng), log_g)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def positive_shares() -> Tensor:
+    """Of a causal text, with exponentials along few directions, each row by its largest one."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    A = performer_definition(walk, walk, walk, directions(12, 6, rng=rng), CAUSAL.mask(N))[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def packed_and_unpacked() -> Tensor:
+    """What four rows of P pack, from top to bottom, above the map that comes of reading them."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    R = walk[3::6]
+    pack = (R @ walk.T / 6**0.5).softmax(-1)
+    A = luna_definition(walk, walk, walk, R)[1]
+    rows = torch.cat([pack, A[4:]])
+    return spread(rows / rows.amax(-1, keepdim=True))
 
 
 def steps_of_three() -> Tensor:
@@ -97,6 +133,20 @@ EXHIBITS = {
         own_stretches, why_not="each landmark is a mean of tokens: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
+    "rfa": Exhibit(
+        estimated_shares,
+        why_not="it estimates the softmax: how well is measured on a trained model",
+    ),
+    "rfa_causal": Exhibit(
+        faded_shares, why_not="its gate has a measurement of its own, beside the model without one"
+    ),
+    "performer": Exhibit(
+        positive_shares, why_not="it estimates the softmax: how well is measured on a trained model"
+    ),
+    "luna": Exhibit(
+        packed_and_unpacked,
+        why_not="in the paper its P comes from an encoder, which a GPT does not have",
+    ),
     "memory_compressed_attention": Exhibit(
         steps_of_three,
         why_not="its layers alternate with local ones: alone they miss the tokens just before",
