@@ -8,7 +8,18 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.compressed.clustered_attention import (
+        Clustered,
+        attention_by_cluster,
+        clustered_definition,
+        lloyd,
+    )
     from tfviz.compressed.csalr import Csalr, csalr_attention, csalr_definition
+    from tfviz.compressed.informer import (
+        Informer,
+        informer_attention,
+        informer_definition,
+    )
     from tfviz.compressed.linear_transformer import (
         LinearAttention,
         linear_attention,

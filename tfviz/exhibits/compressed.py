@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from tfviz.compressed.clustered_attention import clustered_definition, lloyd
 from tfviz.compressed.csalr import csalr_definition
+from tfviz.compressed.informer import informer_definition, measure
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
 from tfviz.compressed.luna import luna_definition
@@ -59,6 +61,20 @@ def soft_shares() -> Tensor:
     walk = drawn(N, 6, seed=4).cumsum(0)
     A = linear_definition(walk, walk, walk, CAUSAL.mask(N))[1]
     return spread(A / A.amax(-1, keepdim=True))
+
+
+def shared_rows() -> Tensor:
+    """The weights of queries in four clusters: rows of four kinds, improved on two keys."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = clustered_definition(walk, walk, walk, lloyd(walk, 4), k=2)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def few_active() -> Tensor:
+    """Eight rows of a softmax, where the rating is largest, and even rows elsewhere."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = informer_definition(walk, walk, walk, measure(walk, walk).topk(8).indices)[1]
+    return spread(A / A.amax(-1, keepdim=True).clamp(min=0.25))
 
 
 def estimated_shares() -> Tensor:
@@ -133,6 +149,13 @@ EXHIBITS = {
         own_stretches, why_not="each landmark is a mean of tokens: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
+    "clustered_attention": Exhibit(
+        shared_rows,
+        why_not="a centroid is a mean of queries from all of a text: it is made for an encoder",
+    ),
+    "informer": Exhibit(
+        few_active, why_not="which queries attend depends on all of a text: it is for an encoder"
+    ),
     "rfa": Exhibit(
         estimated_shares,
         why_not="it estimates the softmax: how well is measured on a trained model",
