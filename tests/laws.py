@@ -107,6 +107,7 @@ class Case:
     causal        it has an answer without the future
     windows       it has an answer within a window of positions
     keeps         it can go on where a cache ends
+    resumes       it goes on where a cache ends, though it finds the pairs in a text by itself
     forgets       what it keeps under a causal pattern has one size, however long the past is, so
                   that it has no weights on kept keys
     shares_sum_to_one   each row of A sums to one, and is zero outside of the pattern
@@ -125,6 +126,7 @@ class Case:
     causal: bool = True
     windows: bool = True
     keeps: bool = True
+    resumes: bool = False
     forgets: bool = False
     shares_sum_to_one: bool = True
     length: int = L
@@ -150,9 +152,10 @@ class Case:
             "keeps nothing": not self.keeps,
             "other shares": not self.shares_sum_to_one,
         }
-        return {law: FACTS[f][0] for f, true in facts.items() if true for law in FACTS[f][1]} | {
-            **self.but
-        }
+        reasons = {law: FACTS[f][0] for f, true in facts.items() if true for law in FACTS[f][1]}
+        if self.resumes:
+            del reasons["in_parts_as_at_once"]
+        return {**reasons, **self.but}
 
     def core(self, dtype: torch.dtype = torch.float64, length: int | None = None) -> Any:
         """With random weights, so that nothing is hidden by a table that begins at 0; one that
@@ -657,7 +660,7 @@ def a_model_takes_it(case: Case) -> None:
 
 def it_wants_a_whole_text(case: Case) -> None:
     """A core that finds the pairs by itself refuses a pattern of positions, another sequence's
-    keys, padding and a cache."""
+    keys, padding, and a cache if it does not resume."""
     core, X = case.core(), case.qkv()
     attention_mask = torch.ones(B, case.length, dtype=torch.bool)
     for where in (
@@ -666,7 +669,7 @@ def it_wants_a_whole_text(case: Case) -> None:
         Where(attention_mask=attention_mask),
     ):
         refused("give full or causal attention of a text to itself", core, *X, where)
-    kept = Where(P.causal(), keep=lambda state: None)
+    kept = Where(P.full() if case.resumes else P.causal(), keep=lambda state: None)
     refused("a cache cannot keep … : call the model without one", core, *X, kept)
 
 

@@ -79,6 +79,17 @@ def test_nothing_is_left_behind() -> None:
     assert not kept
 
 
+def test_each_probe_finds_the_same_below() -> None:
+    """A core that reads what it has handed up before would be probed as several cores."""
+
+    def climbs(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
+        where.hand_up(1 if where.below is None else where.below + 1)
+        return Dense()(Q, K * (where.below or 0), V, where)
+
+    A = implied_map(climbs, *qkv())
+    torch.testing.assert_close(A, torch.full_like(A, 1 / A.shape[-1]))
+
+
 def cubes(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
     return Dense()(Q, K, V**3, where)
 

@@ -80,6 +80,11 @@ def levels() -> Iterator[None]:
         _BELOW.reset(outside)
 
 
+def in_stack() -> bool:
+    """Whether a stack carries what is handed up: a core alone has no layer above it."""
+    return _BELOW.get() is not None
+
+
 Cache = dict[nn.Module, Kept] | None
 """What each attention of a model keeps from call to call; {} at first, None to keep nothing."""
 
@@ -334,11 +339,19 @@ def implied_map(
     return A
 
 
+class _Unheard(dict[bool, Any]):
+    """What stands below, for a core that is asked many times: what it hands up reaches nobody, also
+    not itself when it is asked again."""
+
+    def __setitem__(self, crosses: bool, value: Any) -> None:
+        pass
+
+
 @contextmanager
 def _undisturbed(core: Core) -> Iterator[None]:
     """While this lasts, a module is in evaluation mode, and what it hands up reaches nobody."""
     modes = {m: m.training for m in core.modules()} if isinstance(core, nn.Module) else {}
-    below = _BELOW.set(dict(_BELOW.get() or {}))
+    below = _BELOW.set(_Unheard(_BELOW.get() or {}))
     try:
         for module in modes:
             module.training = False

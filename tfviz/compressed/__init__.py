@@ -8,6 +8,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.compressed.csalr import Csalr, csalr_attention, csalr_definition
     from tfviz.compressed.linear_transformer import (
         LinearAttention,
         linear_attention,
@@ -22,6 +23,33 @@ if TYPE_CHECKING:
         matrices,
         mean_pooling,
         strided_convolution,
+    )
+    from tfviz.compressed.luna import (
+        CausalLuna,
+        Luna,
+        causal_luna_attention,
+        causal_luna_definition,
+        luna_attention,
+        luna_definition,
+        nested,
+        nested_causal,
+        softplus,
+    )
+    from tfviz.compressed.memory_compressed_attention import (
+        MemoryCompressed,
+        mca,
+        mca_definition,
+        mean_kernel,
+        mean_shares,
+        squeezed,
+        staircase,
+    )
+    from tfviz.compressed.nystromformer import (
+        Nystrom,
+        iterated_inverse,
+        landmarks,
+        nystrom_attention,
+        nystrom_definition,
     )
 else:
     from tfviz._door import lazy

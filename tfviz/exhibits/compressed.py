@@ -7,8 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tfviz.compressed.csalr import csalr_definition
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.compressed.luna import luna_definition
+from tfviz.compressed.memory_compressed_attention import (
+    mca_definition,
+    mean_kernel,
+    mean_shares,
+)
+from tfviz.compressed.nystromformer import nystrom_definition
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -18,6 +26,20 @@ def few_keys() -> Tensor:
     walk = drawn(N, 6, seed=4).cumsum(0)
     E = mean_pooling(6, N)
     A = linformer_definition(walk, walk, walk, E, E)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def from_landmarks() -> Tensor:
+    """What eight landmarks rebuild of the map of a walk, without its negative entries."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = nystrom_definition(walk, walk, walk, 8)[1].clamp(min=0)
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def own_stretches() -> Tensor:
+    """What CSALR makes of six landmarks, without its negative entries: stretches show as steps."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = csalr_definition(walk, walk, walk, 6, scale=0.2)[1].clamp(min=0)
     return spread(A / A.amax(-1, keepdim=True))
 
 
@@ -36,6 +58,26 @@ def soft_shares() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True))
 
 
+def packed_and_unpacked() -> Tensor:
+    """What four rows of P pack, from top to bottom, above the map that comes of reading them."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    R = walk[3::6]
+    pack = (R @ walk.T / 6**0.5).softmax(-1)
+    A = luna_definition(walk, walk, walk, R)[1]
+    rows = torch.cat([pack, A[4:]])
+    return spread(rows / rows.amax(-1, keepdim=True))
+
+
+def steps_of_three() -> Tensor:
+    """The weights of a causal text whose tokens are read in threes, each row as dark as its largest
+    one."""
+    walk = drawn(N, 6, seed=4).cumsum(0)[None, None]
+    mean = mean_kernel(3, 6)
+    B = mca_definition(walk, walk, walk, mean, mean, causal=True)[1][0, 0]
+    A = B @ mean_shares(N, 3, causal=True)
+    return spread(A / A.amax(-1, keepdim=True))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
@@ -50,5 +92,19 @@ EXHIBITS = {
     "linformer_sharing": Exhibit(
         shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
     ),
+    "nystromformer": Exhibit(
+        from_landmarks, why_not="each landmark is a mean of tokens: it is made for an encoder"
+    ),
+    "csalr": Exhibit(
+        own_stretches, why_not="each landmark is a mean of tokens: it is made for an encoder"
+    ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
+    "luna": Exhibit(
+        packed_and_unpacked,
+        why_not="in the paper its P comes from an encoder, which a GPT does not have",
+    ),
+    "memory_compressed_attention": Exhibit(
+        steps_of_three,
+        why_not="its layers alternate with local ones: alone they miss the tokens just before",
+    ),
 }

@@ -1,0 +1,149 @@
+// Rows of P pack six tokens, and the tokens read the packed rows; in matrices: A = A_unpack A_pack.
+const { words, tokens, rows, loud } = tf.data;
+const L = words.length;
+const turned = (angle) => [Math.cos, Math.sin].map((side) => loud * side((angle * Math.PI) / 180));
+const X = tokens.map(turned);
+const shares = (from, to) =>
+  from.map((q) => Array.from(tf.softmax(to.map((k) => tf.dot(q, k) / Math.SQRT2))));
+const mixed = (weights, vectors) =>
+  weights.map((row) => vectors[0].map((_, c) => tf.sum(row.map((w, n) => w * vectors[n][c]))));
+const anglesOf = ({ l, angle }) => [angle, ...rows.slice(1, l)];
+const full = shares(X, X);
+function packed(state) {
+  const pack = shares(anglesOf(state).map(turned), X);
+  const unpack = shares(X, mixed(pack, X));
+  return { pack, unpack, A: mixed(unpack, pack), full };
+}
+const asked = { l: 2, angle: rows[0], query: 0 };
+const OF = 1; // the token whose share is asked for
+const wanted = packed(asked);
+const percent = (x) => tf.percent(x, 0);
+const degrees = ([x, y]) => (Math.atan2(y, x) * 180) / Math.PI;
+
+export default tf.explorer({
+  numbers: packed,
+  setup(app) {
+    const above = app.split("1fr 1fr");
+    const plane = app.plane({
+      height: (width) => tf.clamp(width * 0.8, 220, 280),
+      into: above,
+      lead: true,
+    });
+    const packs = app.matrix({ axes: ["row of P", "token"], tall: 150, into: above });
+    const below = app.split("1fr 2fr");
+    const pick = (i) => app.set({ query: i });
+    const unpacks = app.matrix({ axes: ["query", "row of P"], tall: 260, pick, into: below });
+    const map = app.matrix({ axes: ["query", "token"], tall: 260, pick, into: below });
+    app.formula("{map:A} = {unpack:A_unpack} {pack:A_pack}");
+    app.knobsOf("l", "angle", "query");
+    const question = app.ask({
+      name: "share",
+      question: `The first row packs ${percent(wanted.pack[0][OF])} of “${words[OF]}”, the second ${percent(wanted.pack[1][OF])}. “${words[0]}” reads ${percent(wanted.unpack[0][0])} of the first row and ${percent(wanted.unpack[0][1])} of the second. How much of “${words[OF]}” reaches “${words[0]}”?`,
+      about: map,
+      ruler: { low: 0, high: 100 },
+      format: (x) => percent(x / 100),
+      near: 4,
+      hides: ["of “blue” for “red”", "by full attention"],
+      locks: [],
+      truth: () => 100 * wanted.A[0][OF],
+      then: asked,
+      because: `Two ways lead there, one through each row: ${percent(wanted.unpack[0][0])} of ${percent(wanted.pack[0][OF])}, and ${percent(wanted.unpack[0][1])} of ${percent(wanted.pack[1][OF])}. Full attention gives it ${percent(full[0][OF])}.`,
+    });
+
+    return (state, numbers) => {
+      const { pack, unpack, A } = numbers;
+      const { query } = state;
+      const angles = anglesOf(state);
+      const hidden = (i, j) => question.open && i === asked.query && j === OF;
+      const names = angles.map((_, r) => `p${"₁₂₃"[r]}`);
+      plane.show({
+        title: "the directions of six tokens, and of the rows of P",
+        label: `Three colours, three numbers, and ${angles.length} rows of P; the first points to ${state.angle} degrees`,
+        square: true,
+        x: { from: -1.45, to: 1.45, bare: true },
+        y: { from: -1.45, to: 1.45, bare: true },
+        marks: [
+          { line: tf.arc(0, 0, 1), colour: "muted", wide: 1 },
+          X.map((x, j) => [
+            {
+              points: [x.map((u) => u / loud)],
+              colour: j === query ? "query" : "key",
+              size: j === query ? 7 : 5,
+            },
+            {
+              text: words[j],
+              at: x.map((u) => (1.25 * u) / loud),
+              colour: j === query ? "query" : "key",
+              bold: j === query,
+            },
+          ]),
+          angles.map((angle, r) => [
+            {
+              arrow: [[0, 0], turned(angle).map((u) => (0.72 * u) / loud)],
+              colour: "attention",
+              wide: 2.5,
+              term: "pack",
+            },
+            {
+              text: names[r],
+              at: turned(angle + 14).map((u) => (0.55 * u) / loud),
+              colour: "attention",
+            },
+          ]),
+          {
+            handle: turned(state.angle).map((u) => (0.72 * u) / loud),
+            knob: "angle",
+            text: `${state.angle}°`,
+            label: "the direction of the first row of P",
+            to: (x, y) => ({ angle: app.snap("angle", degrees([x, Math.max(y, 0)])) }),
+          },
+        ],
+      });
+      packs.show({
+        title: "what each row of P packs",
+        label: `${angles.length} rows of P, each with shares of six tokens`,
+        rows: angles.length,
+        columns: L,
+        values: pack,
+        most: 1,
+        text: (r, j) => tf.fixed(pack[r][j], 2),
+        rowHeads: names,
+        columnHeads: words,
+      });
+      unpacks.show({
+        title: "what each token reads",
+        label: `Six tokens, each with shares of ${angles.length} rows of P`,
+        rows: L,
+        columns: angles.length,
+        values: unpack,
+        most: 1,
+        text: (i, r) => tf.fixed(unpack[i][r], 2),
+        rowHeads: words,
+        columnHeads: names,
+        row: query,
+      });
+      map.show({
+        title: "the product: what reaches whom",
+        label: `Six queries and the shares of six tokens that reach them`,
+        rows: L,
+        columns: L,
+        values: (i, j) => (hidden(i, j) ? Number.NaN : A[i][j]),
+        most: 0.5,
+        text: (i, j) => (hidden(i, j) ? "?" : tf.fixed(A[i][j], 2)),
+        rowHeads: words,
+        columnHeads: words.map((word) => word[0]),
+        row: query,
+      });
+      const own = percent(tf.sum(A[query].slice(query < 3 ? 0 : 3, query < 3 ? 3 : 6)));
+      const share = percent(A[0][OF]);
+      app.read({
+        "of “blue” for “red”": share,
+        "by full attention": percent(full[0][OF]),
+        "numbers of the shares": `${2 * L * angles.length} of ${L * L}`,
+      });
+      app.say(
+        `With ${angles.length} ${angles.length === 1 ? "row" : "rows"}, “${words[query]}” gets ${own} of its answer from the ${query < 3 ? "colours" : "numbers"}.`,
+      );
+    };
+  },
+});

@@ -1,0 +1,188 @@
+// softmax(Q K̃ᵀ/√d) Z softmax(Q̃ Kᵀ/√d), Z after t steps towards the inverse of softmax(Q̃ K̃ᵀ/√d).
+const { heads, text, last } = tf.data;
+const L = text.length;
+const letters = [...text].map((x) => (x === " " ? "␣" : x));
+const softmaxRows = (Q, K) =>
+  Q.map((q) => Array.from(tf.softmax(K.map((k) => tf.dot(q, k) / Math.sqrt(q.length)))));
+const mean = (rows) => rows[0].map((_, c) => tf.mean(rows.map((row) => row[c])));
+const landmarks = (X, m) => {
+  const wide = L / m;
+  return tf.range(m, (c) => mean(X.slice(c * wide, (c + 1) * wide)));
+};
+const turned = (A) => A[0].map((_, c) => A.map((row) => row[c]));
+const times = (A, B) => {
+  const columns = turned(B);
+  return A.map((row) => columns.map((column) => tf.dot(row, column)));
+};
+// a I − A
+const from = (a, A) => A.map((row, i) => row.map((x, j) => (i === j ? a - x : -x)));
+const largest = (rows) => Math.max(...rows.map((row) => tf.sum(row.map(Math.abs))));
+const firstGuess = (M) => {
+  const size = largest(M) * largest(turned(M));
+  return turned(M).map((row) => row.map((x) => x / size));
+};
+const step = (M, Z) => {
+  const MZ = times(M, Z);
+  const bracket = from(13, times(MZ, from(15, times(MZ, from(7, MZ)))));
+  return times(Z, bracket).map((row) => row.map((x) => x / 4));
+};
+const missed = (A, other) => {
+  const square = (of) => tf.sum(A.map((row, i) => tf.sum(row.map((x, j) => of(x, i, j) ** 2))));
+  return Math.sqrt(square((x, i, j) => x - other[i][j]) / square((x) => x));
+};
+const all = tf.keep((m, layer) => {
+  const { Q, K } = heads[layer - 1];
+  const [Qm, Km] = [landmarks(Q, m), landmarks(K, m)];
+  const [A, left, M, right] = [
+    softmaxRows(Q, K),
+    softmaxRows(Q, Km),
+    softmaxRows(Qm, Km),
+    softmaxRows(Qm, K),
+  ];
+  const inverses = [firstGuess(M)];
+  while (inverses.length <= last) inverses.push(step(M, inverses.at(-1)));
+  const products = inverses.map((Z) => times(times(left, Z), right));
+  return { A, left, right, inverses, products, missed: products.map((B) => missed(A, B)) };
+}, 8);
+const most = (A) => Math.max(...A.flat().map(Math.abs));
+
+export default tf.explorer({
+  numbers({ m, steps, layer }) {
+    const { A, left, right, inverses, products, missed } = all(m, layer);
+    const product = products[steps];
+    const negative = product.flat().filter((x) => x < 0).length / (L * L);
+    return { A, left, middle: inverses[steps], right, product, missed, negative };
+  },
+  setup(app) {
+    const both = app.split("1fr 1fr");
+    const axes = ["query", "key"];
+    const truth = app.matrix({ axes, tall: 280, into: both });
+    const product = app.matrix({ axes, tall: 280, into: both });
+    const three = app.split("1fr 1fr 2fr", { keep: 3 });
+    const [left, middle, right] = tf.range(3, () =>
+      app.matrix({ bare: true, tall: 170, into: three }),
+    );
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.35, 190, 240), lead: true });
+    app.formula("{product:A} = {left:C_q} {middle:Z} {right:C_k}");
+    app.knobsOf("m", "steps", "layer");
+    const question = app.ask({
+      name: "blow-up",
+      question:
+        "The curve falls as Z comes closer to the inverse of M. After 20 steps Z is close to the exact inverse. How much of the map does the product miss then? Set the ring.",
+      about: plane,
+      ghost: {
+        first: 0.05,
+        at: (error) => [last, error],
+        to: (_, y) => tf.clamp(y, 0.01, 3),
+        by: (error, [right, up]) => tf.clamp(error * 1.25 ** (right || up), 0.01, 3),
+        label: "what is missed after 20 steps",
+      },
+      format: (error) => tf.percent(error, 0),
+      near: 0.6,
+      hides: ["later"],
+      locks: ["steps", "m"],
+      truth: () => all(16, 2).missed[last],
+      then: { m: 16, steps: last, layer: 2 },
+      because:
+        "Several landmarks of this text are nearly alike, so M is nearly without an inverse, and its exact inverse has huge entries. They multiply every small difference between the landmarks' rows and the true ones. Six steps leave the faintest directions of M out.",
+    });
+
+    return (state, numbers) => {
+      const { A, missed: errors } = numbers;
+      const strongest = most(A);
+      const error = tf.percent(errors[state.steps], 0);
+      const shown = question.open ? 9 : last;
+      const heads = { columnHeads: letters };
+      truth.show({
+        title: "the true map, L × L",
+        label: `Layer ${state.layer}: weights of ${L} queries over ${L} keys`,
+        rows: L,
+        values: A,
+        most: strongest,
+        signed: true,
+        ...heads,
+      });
+      product.show({
+        title: `the product, ${state.steps} steps`,
+        label: `The product of the three matrices; ${tf.percent(numbers.negative, 0)} of it is negative`,
+        rows: L,
+        values: numbers.product,
+        most: strongest,
+        signed: true,
+        ...heads,
+      });
+      left.show({
+        title: "C_q, L × m",
+        label: `Weights of ${L} queries over ${state.m} landmarks`,
+        rows: L,
+        columns: state.m,
+        values: numbers.left,
+        most: 1,
+        signed: true,
+      });
+      middle.show({
+        title: "Z, m × m",
+        label: `The pseudo-inverse after ${state.steps} steps; its largest entry is ${tf.short(most(numbers.middle))}`,
+        rows: state.m,
+        columns: state.m,
+        values: numbers.middle,
+        most: most(numbers.middle),
+        signed: true,
+      });
+      right.show({
+        title: "C_k, m × L",
+        label: `Weights of ${state.m} landmarks over ${L} keys`,
+        rows: state.m,
+        columns: L,
+        values: numbers.right,
+        most: most(numbers.right),
+        signed: true,
+      });
+      const points = errors.map((y, x) => [x, y]);
+      plane.show({
+        title: "what the product misses, as a share of the true map's size (log), by steps",
+        label: `After ${state.steps} steps the product misses ${error} of the map`,
+        x: { label: "steps", from: 0, to: last, whole: true, ticks: [0, 6, 10, last] },
+        y: {
+          from: 0.01,
+          to: 3,
+          log: true,
+          ticks: [0.01, 0.1, 1],
+          format: (y) => tf.percent(y, 0),
+        },
+        marks: [
+          {
+            line: points.slice(0, 10),
+            colour: "attention",
+            wide: 2.5,
+            dots: true,
+            term: "middle",
+          },
+          {
+            line: points.slice(9),
+            colour: "attention",
+            wide: 2.5,
+            dots: true,
+            part: "later",
+            term: "middle",
+          },
+          {
+            handle: [state.steps, errors[Math.min(state.steps, shown)]],
+            knob: "steps",
+            text: `${state.steps} steps`,
+            to: (x) => ({ steps: app.snap("steps", x) }),
+          },
+        ],
+      });
+      app.read({
+        "missed of the map": error,
+        "negative entries": tf.percent(numbers.negative, 0),
+        "largest entry of Z": tf.short(most(numbers.middle)),
+        "numbers in the three": `${tf.count(2 * L * state.m + state.m ** 2)} of ${tf.count(L * L)}`,
+      });
+      app.say(
+        `With ${state.m} landmarks and ${state.steps} steps the product misses ${error} of the map, and ${tf.percent(numbers.negative, 0)} of its entries are negative.`,
+      );
+    };
+  },
+});
