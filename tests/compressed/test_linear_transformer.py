@@ -283,7 +283,7 @@ CASE = Case(
     functions={"linear attention": of_all(False), "causal linear attention": of_all(True)},
     mutants=[
         ("a state that includes the chunk itself", "states[:, :, :-1]", "states[:, :, 1:]"),
-        ("pairs of a chunk with the future", "(q @ k.mT).tril() @ v", "(q @ k.mT) @ v"),
+        ("pairs of a chunk with the future", "(q @ k.mT).tril_() @ v", "(q @ k.mT) @ v"),
         ("features that may be negative", "x.clamp(max=0).exp() + x.relu()", "x + 1"),
         ("a state that forgets what came before", "if state is None else state", "if L else state"),
         ("answers that nobody divides", "(total + eps).masked_fill(none, 1.0)", "1.0"),

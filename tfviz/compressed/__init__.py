@@ -8,7 +8,18 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.compressed.clustered_attention import (
+        Clustered,
+        attention_by_cluster,
+        clustered_definition,
+        lloyd,
+    )
     from tfviz.compressed.csalr import Csalr, csalr_attention, csalr_definition
+    from tfviz.compressed.informer import (
+        Informer,
+        informer_attention,
+        informer_definition,
+    )
     from tfviz.compressed.linear_transformer import (
         LinearAttention,
         linear_attention,
@@ -51,6 +62,20 @@ if TYPE_CHECKING:
         nystrom_attention,
         nystrom_definition,
     )
+    from tfviz.compressed.performer import (
+        Performer,
+        performer_attention,
+        performer_definition,
+        softmax_features,
+    )
+    from tfviz.compressed.rfa import (
+        RFA,
+        directions,
+        fourier_features,
+        rfa_attention,
+        rfa_definition,
+    )
+    from tfviz.compressed.rfa_causal import GatedRFA, fading, gated_attention, gated_definition
 else:
     from tfviz._door import lazy
 

@@ -27,11 +27,13 @@ tensor([[0.3333, 0.6667],
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from tfviz import _arguments, _qkv
 from tfviz.cores import Where, outside_inference, same_texts
@@ -77,34 +79,7 @@ def linear_attention(
 
     `phi` makes of vectors of d numbers vectors of f features, which should not be negative.
     """
-    return _attend(Q, K, V, None, causal, phi, eps, None)[0]
-
-
-def _attend(
-    Q: Tensor,
-    K: Tensor,
-    V: Tensor,
-    keys: Bool[Tensor, "b 1 1 Lk"] | None,
-    causal: bool,
-    phi: Features,
-    eps: float,
-    state: Float[Tensor, "b h f dv_and_one"] | None,
-) -> tuple[Float[Tensor, "b h Lq dv"], Float[Tensor, "b h f dv_and_one"]]:
-    """The answers, and [S, u] after the last key: u is the sum that a value of 1 for each key
-    makes. `keys` is False at padding; `state` is [S, u] of what came before."""
-    _qkv.check(Q, K, V, self_attention=causal)
-    kind = torch.promote_types(V.dtype, torch.float32)
-    with torch.autocast(Q.device.type, enabled=False):
-        q, k = phi(Q.to(kind)), phi(K.to(kind))
-        if keys is not None:
-            k = k.masked_fill(~keys.mT, 0.0)
-        v = F.pad(V.to(kind), (0, 1), value=1.0)
-        if causal:
-            sums, state = _running(q, k, v, state)
-        else:
-            state = k.mT @ v
-            sums = q @ state
-        return _divided(sums[..., :-1], sums[..., -1:], eps).to(V.dtype), state
+    return LinearAttention(phi, eps).attend(Q, K, V, causal)[0]
 
 
 def _running(
@@ -124,7 +99,8 @@ def _running(
     written = k.mT @ v
     first = torch.zeros_like(written[:, :, 0]) if state is None else state
     states = torch.cat([first.unsqueeze(2), written], 2).cumsum(2)
-    sums = q @ states[:, :, :-1] + (q @ k.mT).tril() @ v
+    sums = (q @ k.mT).tril_() @ v
+    sums += q @ states[:, :, :-1]
     return sums.flatten(2, 3)[:, :, :L], states[:, :, -1]
 
 
@@ -134,24 +110,68 @@ def _divided(x: Tensor, total: Tensor, eps: float) -> Tensor:
     return (x / (total + eps).masked_fill(none, 1.0)).masked_fill(none, 0.0)
 
 
-class LinearAttention(nn.Module):
-    """Linear attention as a core: `GPT(…, core=LinearAttention)`.
-
-    phi    features of queries and keys, number of features as it likes; `positive` if not given
-    eps    is added to the denominator; the authors' code has 1e-6
+class KernelAttention(nn.Module):
+    """A core whose weights are products of features of queries and of keys, each row divided by
+    its sum. A subclass says which features, and perhaps how to divide.
 
     Full and causal patterns cost O(L), and after a causal text it keeps [S, u], of constant size,
     in float32 at least. The keys themselves are gone then, so weights that are asked for later are
     None. For any other pattern it makes all pairs, and keeps keys and values.
     """
 
-    def __init__(self, phi: Features = positive, eps: float = 0.0) -> None:
-        super().__init__()
-        if not callable(phi):
-            raise TypeError(
-                f"phi = {phi!r}; give a function of a tensor (…, d) that returns its features"
-            )
-        self.phi, self.eps = phi, _arguments.real("eps", eps, 0.0, 1.0)
+    def of_queries(self, Q: Float[Tensor, "b h L d"]) -> Float[Tensor, "b h L f"]:
+        raise NotImplementedError(f"{type(self).__name__} does not say what its features are")
+
+    def of_keys(self, K: Float[Tensor, "b h L d"]) -> Float[Tensor, "b h L f"]:
+        return self.of_queries(K)
+
+    def divided(self, x: Tensor, total: Float[Tensor, "b h L 1"]) -> Tensor:
+        """Each row by the sum of its weights."""
+        return _divided(x, total, 0.0)
+
+    def attend(
+        self,
+        Q: Tensor,
+        K: Tensor,
+        V: Tensor,
+        causal: bool = False,
+        keys: Bool[Tensor, "b 1 1 Lk"] | None = None,
+        state: Any = None,
+    ) -> tuple[Float[Tensor, "b h Lq dv"], Any]:
+        """The answers, and [S, u] after the last key: u is the sum that a value of 1 for each key
+        makes. `keys` is False at padding; `state` is [S, u] of what came before."""
+        _qkv.check(Q, K, V, self_attention=causal)
+        kind = torch.promote_types(V.dtype, torch.float32)
+        with torch.autocast(Q.device.type, enabled=False):
+            q, k = self.of_queries(Q.to(kind)), self.of_keys(K.to(kind))
+            if keys is not None:
+                k = k.masked_fill(~keys.mT, 0.0)
+            v = F.pad(V.to(kind), (0, 1), value=1.0)
+            if causal:
+                sums, state = _running(q, k, v, state)
+            else:
+                state = k.mT @ v
+                sums = q @ state
+            return self.divided(sums[..., :-1], sums[..., -1:]).to(V.dtype), state
+
+    def by_pairs(
+        self,
+        Q: Tensor,
+        K: Tensor,
+        V: Tensor,
+        mask: Bool[Tensor, "*#b Lq Lk"] | None,
+        keys: Bool[Tensor, "b 1 1 Lk"] | None,
+    ) -> tuple[Float[Tensor, "b h Lq dv"], Float[Tensor, "b h Lq Lk"]]:
+        """The answers and the weights, from all pairs. `mask` says who may read whom, padding
+        included; `keys` is False at padding."""
+        _qkv.check(Q, K, V, self_attention=False)
+        kind = torch.promote_types(V.dtype, torch.float32)
+        with torch.autocast(Q.device.type, enabled=False):
+            products = self.of_queries(Q.to(kind)) @ self.of_keys(K.to(kind)).mT
+            if mask is not None:
+                products = products.masked_fill(~mask, 0.0)
+            A = self.divided(products, products.sum(-1, keepdim=True))
+            return (A @ V.to(kind)).to(V.dtype), A.to(V.dtype)
 
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
@@ -170,16 +190,37 @@ class LinearAttention(nn.Module):
         if streams:
             state = None if where.state is None else outside_inference(where.state)
             if state is not None:
-                same_texts(state, K)
+                same_texts(tree_leaves(state)[0], K)
             keys = None if keys is None else keys[..., passed:]
-            out, state = _attend(Q, K, V, keys, True, self.phi, self.eps, state)
+            out, state = self.attend(Q, K, V, True, keys, state)
             if where.keep:
                 where.keep(state)
             if not where.need_weights or passed:
                 return out, None
         elif where.pattern == FULL and not where.need_weights:
-            return _attend(Q, K, V, keys, False, self.phi, self.eps, None)[0], None
-        _qkv.check(Q, K, V, self_attention=False)
+            return self.attend(Q, K, V, False, keys)[0], None
         mask = visible(where.pattern, Q.shape[2], L, where.attention_mask, Q.device)
-        answer, A = linear_definition(Q, K, V, mask, self.phi, self.eps)
+        answer, A = self.by_pairs(Q, K, V, mask, keys)
         return (out if streams else answer), A
+
+
+class LinearAttention(KernelAttention):
+    """Linear attention as a core: `GPT(…, core=LinearAttention)`.
+
+    phi    features of queries and keys, number of features as it likes; `positive` if not given
+    eps    is added to the denominator; the authors' code has 1e-6
+    """
+
+    def __init__(self, phi: Features = positive, eps: float = 0.0) -> None:
+        super().__init__()
+        if not callable(phi):
+            raise TypeError(
+                f"phi = {phi!r}; give a function of a tensor (…, d) that returns its features"
+            )
+        self.phi, self.eps = phi, _arguments.real("eps", eps, 0.0, 1.0)
+
+    def of_queries(self, Q: Tensor) -> Tensor:
+        return self.phi(Q)
+
+    def divided(self, x: Tensor, total: Tensor) -> Tensor:
+        return _divided(x, total, self.eps)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
+from tfviz.compressed.clustered_attention import clustered_definition, lloyd
 from tfviz.compressed.csalr import csalr_definition
+from tfviz.compressed.informer import informer_definition, measure
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
 from tfviz.compressed.luna import luna_definition
@@ -17,6 +19,9 @@ from tfviz.compressed.memory_compressed_attention import (
     mean_shares,
 )
 from tfviz.compressed.nystromformer import nystrom_definition
+from tfviz.compressed.performer import performer_definition
+from tfviz.compressed.rfa import directions, rfa_definition
+from tfviz.compressed.rfa_causal import gated_definition
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
@@ -55,6 +60,42 @@ def soft_shares() -> Tensor:
     """The weights of a causal text, each row as dark as its largest one."""
     walk = drawn(N, 6, seed=4).cumsum(0)
     A = linear_definition(walk, walk, walk, CAUSAL.mask(N))[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def shared_rows() -> Tensor:
+    """The weights of queries in four clusters: rows of four kinds, improved on two keys."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = clustered_definition(walk, walk, walk, lloyd(walk, 4), k=2)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def few_active() -> Tensor:
+    """Eight rows of a softmax, where the rating is largest, and even rows elsewhere."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = informer_definition(walk, walk, walk, measure(walk, walk).topk(8).indices)[1]
+    return spread(A / A.amax(-1, keepdim=True).clamp(min=0.25))
+
+
+def estimated_shares() -> Tensor:
+    """Of a causal text, with sines and cosines of few directions: some are negative."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    A = rfa_definition(walk, walk, walk, directions(6, 6, rng=rng), CAUSAL.mask(N))[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def faded_shares() -> Tensor:
+    """Of a causal text of which half is left after three tokens."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    log_g = torch.full((N,), 0.5).log() / 3
+    A = gated_definition(walk, walk, walk, directions(96, 6, rng=rng), log_g)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def positive_shares() -> Tensor:
+    """Of a causal text, with exponentials along few directions, each row by its largest one."""
+    walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
+    A = performer_definition(walk, walk, walk, directions(12, 6, rng=rng), CAUSAL.mask(N))[1]
     return spread(A / A.amax(-1, keepdim=True))
 
 
@@ -99,6 +140,23 @@ EXHIBITS = {
         own_stretches, why_not="each landmark is a mean of tokens: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
+    "clustered_attention": Exhibit(
+        shared_rows,
+        why_not="a centroid is a mean of queries from all of a text: it is made for an encoder",
+    ),
+    "informer": Exhibit(
+        few_active, why_not="which queries attend depends on all of a text: it is for an encoder"
+    ),
+    "rfa": Exhibit(
+        estimated_shares,
+        why_not="it estimates the softmax: how well is measured on a trained model",
+    ),
+    "rfa_causal": Exhibit(
+        faded_shares, why_not="its gate has a measurement of its own, beside the model without one"
+    ),
+    "performer": Exhibit(
+        positive_shares, why_not="it estimates the softmax: how well is measured on a trained model"
+    ),
     "luna": Exhibit(
         packed_and_unpacked,
         why_not="in the paper its P comes from an encoder, which a GPT does not have",

@@ -1,0 +1,29 @@
+"""Part VIII, the multi-head mechanism: one module for each mechanism, and here all their names.
+
+>>> from tfviz.heads import reads
+>>> reads(8, 2)
+[0, 0, 0, 0, 1, 1, 1, 1]
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tfviz.heads.grouped_query_attention import (
+        Grouped,
+        convert,
+        first_of_group,
+        fresh,
+        grouped_definition,
+        mean_of_group,
+        reads,
+        tiled_order,
+    )
+    from tfviz.heads.multi_query_attention import (
+        matched_d_ff,
+        multi_query_definition,
+        parameters_saved,
+    )
+else:
+    from tfviz._door import lazy
+
+    __getattr__, __dir__, __all__ = lazy(__name__)
