@@ -31,7 +31,9 @@ from tfviz import patterns as P
 from tfviz import sparse_attention
 from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.adaptive.multi_scale_transformer import multi_scale
+from tfviz.compressed.clustered_attention import Clustered
 from tfviz.compressed.linear_transformer import LinearAttention
+from tfviz.compressed.nystromformer import nystrom_attention
 from tfviz.compressed.performer import Performer
 from tfviz.compressed.rfa import RFA
 from tfviz.compressed.rfa_causal import GatedRFA
@@ -43,6 +45,8 @@ from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import DA
 from tfviz.longer_context.memorizing_transformer import Memorizing
 from tfviz.measure import in_turns, peak_memory, seconds
+from tfviz.priors.average_attention import Averages
+from tfviz.priors.hard_coded_gaussian import HardCoded
 from tfviz.sparse import bigbird, etc, longformer, reformer_lsh
 from tfviz.sparse.bp_transformer import tree_attention, with_spans
 from tfviz.sparse.routing_transformer import routing_attention
@@ -131,6 +135,10 @@ def with_tree(L: int) -> Attention:
     return lambda q, k, v: tree_attention(with_spans(q), with_spans(k), with_spans(v), 4)
 
 
+def with_landmarks(L: int) -> Attention:
+    return lambda q, k, v: nystrom_attention(q, k, v, 64)
+
+
 def with_spans_learned(L: int) -> Attention:
     """Three heads that look 100 tokens back and one that looks 1,000, as trained heads do."""
     z = torch.tensor([[100.0], [100.0], [100.0], [1000.0]])
@@ -139,6 +147,12 @@ def with_spans_learned(L: int) -> Attention:
 
 def with_scales(L: int) -> Attention:
     return lambda q, k, v: sparse_attention(q, k, v, multi_scale((1, 3, 64, 256)))
+
+
+def in_clusters(k: int) -> Attention:
+    """100 clusters of queries, found anew in each call."""
+    made = Clustered(100, k)
+    return lambda q, k, v: made(q, k, v, Where())[0]
 
 
 def in_segments(L: int, squeezed: int = 0) -> Attention:
@@ -190,12 +204,15 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "Big Bird, per head": (with_big_bird, 0.0645, 0.0675),
     "adaptive span, z = 100 ×3, 1000": (with_spans_learned, 0.05, 0.065),
     "multi-scale, 1, 3, 64, 256": (with_scales, 0.02, 0.025),
+    "clustered, 100": (lambda L: in_clusters(0), 0.16, 0.06),
+    "improved clustered, 100 and 32": (lambda L: in_clusters(32), 0.17, 0.07),
     "linear": (lambda L: core(LinearAttention(), P.full()), 0.025, 0.025),
-    "linear, causal": (lambda L: core(LinearAttention()), 9.0, 9.0),
-    "RFA, 64 directions, causal": (lambda L: core(RFA(HEADS, WIDTH)), 9.0, 9.0),
-    "gated RFA, 64 directions": (lambda L: core(GatedRFA(HEADS, WIDTH)), 9.0, 9.0),
-    "Performer, 256 features": (lambda L: core(Performer(WIDTH), P.full()), 9.0, 9.0),
-    "Performer, 256, causal": (lambda L: core(Performer(WIDTH)), 9.0, 9.0),
+    "linear, causal": (lambda L: core(LinearAttention()), 0.045, 0.03),
+    "RFA, 64 directions, causal": (lambda L: core(RFA(HEADS, WIDTH)), 0.057, 0.063),
+    "gated RFA, 64 directions": (lambda L: core(GatedRFA(HEADS, WIDTH)), 0.063, 0.065),
+    "Performer, 256 features": (lambda L: core(Performer(WIDTH), P.full()), 0.103, 0.078),
+    "Performer, 256, causal": (lambda L: core(Performer(WIDTH)), 0.201, 0.148),
+    "Nyström, 64 landmarks": (with_landmarks, 0.014, 0.0165),
 }
 
 
@@ -205,6 +222,8 @@ CAUSAL_TEXT: dict[str, tuple[Attention, list[int], float, float]] = {
     "ALiBi": (core(Alibi(HEADS)), [4096, 16384], 1.5, 1.5),
     "DA": (core(DA(HEADS)), [4096], 26.4, 15.3),
     "LSH, 4 rounds": (core(reformer_lsh.LSH(WIDTH, 64, 4)), [16384], 0.30, 0.45),
+    "averages": (core(Averages()), [16384], 0.01, 0.01),
+    "hard-coded, spread 1": (core(HardCoded(HEADS)), [16384], 0.02, 0.02),
 }
 
 

@@ -16,7 +16,8 @@ import tfviz
 from tfviz import _door
 
 DOORS = ["tfviz", *(f"tfviz.{part}" for part in ["basics", "position", "longer_context"])]
-DOORS += ["tfviz.adaptive", "tfviz.sparse", "tfviz.compressed", "tfviz.heads", "tfviz.models"]
+DOORS += ["tfviz.adaptive", "tfviz.sparse", "tfviz.compressed", "tfviz.priors", "tfviz.heads"]
+DOORS += ["tfviz.models"]
 
 
 def rooms(package: ModuleType) -> list[str]:

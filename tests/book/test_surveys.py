@@ -14,7 +14,11 @@ from surveys import CLAIMS, HEADINGS, VERDICTS, load_claims, load_headings, taug
 from tfviz import catalogue, patterns
 
 ROOT = Path(__file__).parents[2]
-SETTLED = {"external_memory", "hashing"}
+SETTLED = {
+    *("attention", "multi_head", "block", "encoder_decoder", "auxiliary_losses", "generation"),
+    *("absolute", "relative", "rotary", "context_memory", "external_memory"),
+    *("distance_scores", "recurrence", "hashing"),
+}
 """Chapters whose claims all have their verdict."""
 
 CLAIM = """

@@ -8,7 +8,18 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.compressed.clustered_attention import (
+        Clustered,
+        attention_by_cluster,
+        clustered_definition,
+        lloyd,
+    )
     from tfviz.compressed.csalr import Csalr, csalr_attention, csalr_definition
+    from tfviz.compressed.informer import (
+        Informer,
+        informer_attention,
+        informer_definition,
+    )
     from tfviz.compressed.linear_transformer import (
         LinearAttention,
         linear_attention,
@@ -75,6 +86,7 @@ if TYPE_CHECKING:
         rfa_definition,
     )
     from tfviz.compressed.rfa_causal import GatedRFA, fading, gated_attention, gated_definition
+    from tfviz.compressed.set_transformer import ISAB, MAB, PMA, SAB, mab_definition, row_network
 else:
     from tfviz._door import lazy
 

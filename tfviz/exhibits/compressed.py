@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from tfviz.compressed.clustered_attention import clustered_definition, lloyd
 from tfviz.compressed.csalr import csalr_definition
+from tfviz.compressed.informer import informer_definition, measure
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
 from tfviz.compressed.luna import luna_definition
@@ -63,6 +65,20 @@ def soft_shares() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True))
 
 
+def shared_rows() -> Tensor:
+    """The weights of queries in four clusters: rows of four kinds, improved on two keys."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = clustered_definition(walk, walk, walk, lloyd(walk, 4), k=2)[1]
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def few_active() -> Tensor:
+    """Eight rows of a softmax, where the rating is largest, and even rows elsewhere."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    A = informer_definition(walk, walk, walk, measure(walk, walk).topk(8).indices)[1]
+    return spread(A / A.amax(-1, keepdim=True).clamp(min=0.25))
+
+
 def estimated_shares() -> Tensor:
     """Of a causal text, with sines and cosines of few directions: some are negative."""
     walk, rng = drawn(N, 6, seed=4).cumsum(0), Generator().manual_seed(1)
@@ -116,6 +132,15 @@ def steps_of_three() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True))
 
 
+def through_points() -> Tensor:
+    """What the rows of a set read of each other through four points, each row as dark as its
+    largest weight."""
+    X, points = drawn(N, 6, seed=4).cumsum(0), 3 * drawn(4, 6, seed=1)
+    few, reads = attention(points, X, X)
+    A = attention(X, few, few)[1] @ reads
+    return spread(A / A.amax(-1, keepdim=True))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
@@ -137,6 +162,13 @@ EXHIBITS = {
         own_stretches, why_not="each landmark is a mean of tokens: it is made for an encoder"
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
+    "clustered_attention": Exhibit(
+        shared_rows,
+        why_not="a centroid is a mean of queries from all of a text: it is made for an encoder",
+    ),
+    "informer": Exhibit(
+        few_active, why_not="which queries attend depends on all of a text: it is for an encoder"
+    ),
     "rfa": Exhibit(
         estimated_shares,
         why_not="it estimates the softmax: how well is measured on a trained model",
@@ -157,5 +189,8 @@ EXHIBITS = {
     ),
     "poolingformer": Exhibit(
         two_bands, why_not="its groups hold tokens after the query: it is made for an encoder"
+    ),
+    "set_transformer": Exhibit(
+        through_points, why_not="it reads a set: it knows no order, and every row reads all others"
     ),
 }

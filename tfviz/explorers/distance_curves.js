@@ -37,8 +37,9 @@ export default tf.explorer({
     const weights = app.plane({ height: tall, into: both });
     const pick = (row) => app.set({ head: row + 1 });
     const heads = app.matrix({ axes: ["head", "distance"], pick, tall: 170 });
-    app.formula(
-      "{da:DA: max(c, 0) · f(αr; β)}   {alibi:ALiBi: c − m r}   XL: c + wave(r)   T5: c + b[bucket(r)]   {rotary:rotary: c · wave(r)}",
+    app.formula("{da:DA: max(c, 0) · f(αr; β)}   {alibi:ALiBi: c − m r}");
+    const others = app.formula(
+      "XL: c + wave(r)   T5: c + b[bucket(r)]   {rotary:rotary: c · wave(r)}",
     );
     for (const key of ["content", "alpha", "beta"])
       app.knob(key, { format: (x) => tf.fixed(x, 1) });
@@ -61,6 +62,7 @@ export default tf.explorer({
     return (state, numbers) => {
       const bold = (m) => m < 2;
       const names = state.beside ? NAMES : NAMES.slice(0, 2);
+      others.style.visibility = state.beside ? "" : "hidden";
       const lines = (all, low, high) =>
         all.slice(0, names.length).map((ys, m) => ({
           line: within(ys, low, high),

@@ -23,7 +23,7 @@ class DistanceCurves(Explorer):
     """
 
     label = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
-    rem = 54.5, 56, 53.5, 52.5, 106
+    rem = 56.5, 56.5, 54, 54.5, 106.5
     data = handed(
         names=NAMES,
         ramp=Formula(ramp),
