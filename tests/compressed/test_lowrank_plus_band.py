@@ -13,7 +13,11 @@ from torch import Tensor
 
 from tfviz import BERT, GPT, attention, implied_map
 from tfviz import patterns as P
-from tfviz.compressed.lowrank_plus_band import LowRankPlusBand, lowrank_band_definition
+from tfviz.compressed.lowrank_plus_band import (
+    LowRankPlusBand,
+    low_rank_and_band,
+    lowrank_band_definition,
+)
 from tfviz.cores import Where
 
 
@@ -95,6 +99,33 @@ def test_a_query_without_a_key_in_the_band_has_its_far_share_only() -> None:
     torch.testing.assert_close(A.sum(-1), wanted.expand(2, H, L))
 
 
+def test_a_sum_of_both_kinds_is_taken_apart() -> None:
+    """A smooth matrix of rank 1 and a diagonal: rank 2 alone misses much, rank 1 alone too."""
+    smooth = torch.linspace(1, 2, 12, dtype=torch.float64)
+    A = smooth[:, None] * smooth / 20 + torch.eye(12)
+    R, B = low_rank_and_band(A, 1, 0, rounds=200)
+    torch.testing.assert_close(R, smooth[:, None] * smooth / 20, atol=1e-6, rtol=0)
+    torch.testing.assert_close(B, torch.eye(12).double(), atol=1e-6, rtol=0)
+    alone = low_rank_and_band(A, 2, -1)[0]
+    assert (A - alone).norm() / A.norm() > 0.5
+
+
+def test_the_fit_misses_only_what_is_outside_of_the_band_and_never_more_by_another_round() -> None:
+    A = torch.randn(3, 9, 9, dtype=torch.float64).softmax(-1)
+    i = torch.arange(9)
+    band = (i[:, None] - i).abs() <= 1
+    missed = []
+    for rounds in (1, 2, 5, 20):
+        R, B = low_rank_and_band(A, 2, 1, rounds)
+        assert (torch.linalg.matrix_rank(R) == 2).all() and not B[:, ~band].any()
+        torch.testing.assert_close((R + B)[:, band], A[:, band])
+        missed.append((A - R - B).norm().item())
+    assert missed == sorted(missed, reverse=True) and missed[-1] < missed[0]
+    best = low_rank_and_band(A, 2, -1, 1)[0]
+    rest = torch.linalg.svdvals(A)[:, 2:].square().sum(-1)
+    torch.testing.assert_close((A - best).square().sum((-2, -1)), rest)
+
+
 def test_models_take_it() -> None:
     make = partial(LowRankPlusBand, r=2, w=1)
     ids = torch.arange(8)[None]
@@ -106,6 +137,8 @@ def test_bad_input_is_named() -> None:
     Q, K, V = qkv()
     ranges(partial(LowRankPlusBand, D, H), r=(3, 1, D), w=(3, 0))
     refused("a band needs distances within one text", made(2, 1), Q, K, V, Where(crosses=True))
+    fit = low_rank_and_band
+    ranges(lambda r=1, w=1, rounds=2: fit(torch.eye(4), r, w, rounds), r=(2, 0, 4), w=(1, -1))
     refused("Q has 3 heads, the core 4", made(2, 1), Q[:, :3], K[:, :3], V[:, :3], Where())
 
 
@@ -138,6 +171,11 @@ CASE = Case(
             "low rank whose keys are narrowed like queries",
             "(K, self.W_k)",
             "(K, self.W_q)",
+        ),
+        (
+            "a fit that fills the band with zeros",
+            "torch.where(band, R, A)",
+            "A.masked_fill(band, 0)",
         ),
     ],
 )

@@ -55,6 +55,33 @@ def lowrank_band_definition(
     return A @ V, A
 
 
+def low_rank_and_band(
+    A: Float[Tensor, "*b L L"], r: int, w: int, rounds: int = 50
+) -> tuple[Float[Tensor, "*b L L"], Float[Tensor, "*b L L"]]:
+    """(R, B): a matrix of rank r at most and one that is zero where |i − j| > w, near A in sum.
+
+    Whatever R is, the best B is A − R within the band, so only what lies outside of it is missed.
+    Each round fills the band with what R says there, and takes the best matrix of rank r by an SVD:
+    the error never grows. w = -1 is no band, r = 0 no R.
+
+    >>> low_rank_and_band(torch.eye(2), 0, 0)[1].tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    _arguments.integer("r", r, 0, A.shape[-1])
+    _arguments.integer("w", w, -1)
+    _arguments.integer("rounds", rounds, 1)
+    i = torch.arange(A.shape[-1], device=A.device)
+    band = (i[:, None] - i).abs() <= w
+    # the first guess for the band: each row's mean outside of it
+    outside = A.masked_fill(band, 0)
+    mean = outside.sum(-1, keepdim=True) / (~band).sum(-1, keepdim=True).clamp(min=1)
+    R = mean.expand_as(A)
+    for _ in range(rounds):
+        U, S, V = torch.linalg.svd(torch.where(band, R, A))
+        R = (U[..., :r] * S[..., None, :r]) @ V[..., :r, :]
+    return R, (A - R).masked_fill(~band, 0)
+
+
 class LowRankPlusBand(nn.Module):
     """Both parts as a core: `GPT(…, core=partial(LowRankPlusBand, r=4, w=8))`.
 

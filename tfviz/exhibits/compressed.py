@@ -150,7 +150,7 @@ EXHIBITS = {
     ),
     "lowrank_plus_band": Exhibit(
         smooth_and_near,
-        why_not="how its two parts meet is our guess: what they can fit is measured on trained maps",
+        why_not="how its parts meet is our guess: what they can fit is measured on trained maps",
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
     "clustered_attention": Exhibit(
