@@ -159,8 +159,8 @@ CASE = Case(
     mutants=[
         (
             "low rank and band, each with the other's share",
-            "g * far + (1 - g) * near",
-            "g * near + (1 - g) * far",
+            "out = g * far + (1 - g) * near",
+            "out = g * near + (1 - g) * far",
         ),
         (
             "low rank plus a band of twice the width",
