@@ -82,6 +82,8 @@ def performer_attention(
 class _Favor(KernelAttention):
     """Performer's attention along given directions."""
 
+    W: Tensor
+
     def __init__(self, W: Float[Tensor, "m d"], hyperbolic: bool) -> None:
         super().__init__()
         self.hyperbolic = hyperbolic
