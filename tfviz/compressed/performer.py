@@ -129,4 +129,5 @@ class Performer(_Favor):
         self.redraw()
 
     def redraw(self, rng: Generator | None = None) -> None:
-        self.W.copy_(directions(*self.W.shape, self.orthogonal, rng))
+        m, d = self.W.shape
+        self.W.copy_(directions(m, d, self.orthogonal, rng))
