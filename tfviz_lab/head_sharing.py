@@ -93,7 +93,7 @@ def converted(seed: int, steps: int) -> dict[str, Any]:
     found: dict[str, Any] = {"score": nats(model), "parameters": count(model)}
     for name, pool in POOLS.items():
         for h_kv in FEWER:
-            fewer = seeded(seed, lambda pool=pool, h_kv=h_kv: convert(model, h_kv, pool))
+            fewer = seeded(seed, lambda pool=pool, h_kv=h_kv: convert(model, h_kv, pool))  # type: ignore[misc]
             before = nats(fewer)
             found[f"{name} {h_kv}"] = [before, nats(after(fewer, seed + 10, MORE, LATER_RATE))]
     shown = example(model) if seed == 0 else None

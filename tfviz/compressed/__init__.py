@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         rfa_definition,
     )
     from tfviz.compressed.rfa_causal import GatedRFA, fading, gated_attention, gated_definition
+    from tfviz.compressed.set_transformer import ISAB, MAB, PMA, SAB, mab_definition, row_network
 else:
     from tfviz._door import lazy
 

@@ -23,7 +23,7 @@ from tfviz.compressed.nystromformer import nystrom_definition
 from tfviz.compressed.performer import performer_definition
 from tfviz.compressed.rfa import directions, rfa_definition
 from tfviz.compressed.rfa_causal import gated_definition
-from tfviz.dense_attention import CAUSAL
+from tfviz.dense_attention import CAUSAL, attention
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 
 
@@ -128,6 +128,15 @@ def steps_of_three() -> Tensor:
     return spread(A / A.amax(-1, keepdim=True))
 
 
+def through_points() -> Tensor:
+    """What the rows of a set read of each other through four points, each row as dark as its
+    largest weight."""
+    X, points = drawn(N, 6, seed=4).cumsum(0), 3 * drawn(4, 6, seed=1)
+    few, reads = attention(points, X, X)
+    A = attention(X, few, few)[1] @ reads
+    return spread(A / A.amax(-1, keepdim=True))
+
+
 # --- in the race ----------------------------------------------------------------------------------
 
 
@@ -177,5 +186,8 @@ EXHIBITS = {
     "memory_compressed_attention": Exhibit(
         steps_of_three,
         why_not="its layers alternate with local ones: alone they miss the tokens just before",
+    ),
+    "set_transformer": Exhibit(
+        through_points, why_not="it reads a set: it knows no order, and every row reads all others"
     ),
 }
