@@ -70,7 +70,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     text = held_out()[:TEXTS, :LENGTH]
     with torch.no_grad():
         maps = [A.double() for A in attention_weights(model, text).values()]
-    result = {
+    result: dict[str, Any] = {
         "near": [[round(x, 4) for x in near(A).mean(0).tolist()] for A in maps],
         "missed": [
             [

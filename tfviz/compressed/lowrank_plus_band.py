@@ -116,8 +116,10 @@ class LowRankPlusBand(nn.Module):
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
         within = replace(where, pattern=where.pattern & patterns.band(radius=self.w))
         g = self.gate.sigmoid()[:, None, None].to(V.dtype)
-        narrow = ((X @ W.to(X.dtype)).to(V.dtype) for X, W in ((Q, self.W_q), (K, self.W_k)))
-        far, A_far = _far.attend(*narrow, V, where)
+        narrow_Q, narrow_K = (
+            (X @ W.to(X.dtype)).to(V.dtype) for X, W in ((Q, self.W_q), (K, self.W_k))
+        )
+        far, A_far = _far.attend(narrow_Q, narrow_K, V, where)
         near, A_near = _near.attend(Q, K, V, within)
         out = g * far + (1 - g) * near
         if A_far is None or A_near is None:
