@@ -46,7 +46,8 @@ class Memory(nn.Module):
     def __init__(self, core: Callable[..., nn.Module], D: int) -> None:
         super().__init__()
         self.query, self.key = nn.Embedding(KEYS, WIDTH), nn.Embedding(KEYS, WIDTH)
-        self.value, self.core = nn.Embedding(VALUES, WIDTH), core(1, WIDTH, D=D, tau=0.5)
+        self.value = nn.Embedding(VALUES, WIDTH)
+        self.core: Any = core(1, WIDTH, D=D, tau=0.5)
         self.logits = nn.Linear(WIDTH, VALUES)
 
     def forward(

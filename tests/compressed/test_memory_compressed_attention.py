@@ -21,9 +21,10 @@ from tfviz.training import next_token, train
 GOLDEN = ["1..", "1..", "11.", "11.", "111"]
 
 
-def drawn(c: int = 3, d: int = D, h: int = H) -> list[Tensor]:
+def drawn(c: int = 3, d: int = D, h: int = H) -> tuple[Tensor, Tensor]:
     """Kernels of keys and of values."""
-    return [torch.randn(h, c, d, d, dtype=torch.float64) / (c * d) ** 0.5 for _ in range(2)]
+    keys, values = torch.randn(2, h, c, d, d, dtype=torch.float64) / (c * d) ** 0.5
+    return keys, values
 
 
 def test_the_staircase_by_hand() -> None:
@@ -64,8 +65,8 @@ def test_a_causal_query_without_squeezing_does_not_meet_itself() -> None:
     """With c = 1 slots are tokens: it is attention to the tokens before, and to the first twice."""
     Q, K, V = qkv()
     one = room.mean_kernel(1, D).double()
-    twice = [torch.cat([X[:, :, :1], X[:, :, :-1]], 2) for X in (K, V)]
-    wanted = attention(Q, *twice, torch.ones(L, L, dtype=torch.bool).tril())[0]
+    K_1, V_1 = (torch.cat([X[:, :, :1], X[:, :, :-1]], 2) for X in (K, V))
+    wanted = attention(Q, K_1, V_1, torch.ones(L, L, dtype=torch.bool).tril())[0]
     torch.testing.assert_close(room.mca(Q, K, V, one, one, causal=True), wanted)
 
 
@@ -172,13 +173,14 @@ def test_parity_with_the_formula_of_tensor2tensor(n: int) -> None:
     W = [torch.randn(H * D, H * D, dtype=torch.float64) / 6 for _ in range(3)]
     kernel = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)[:, None, None] * one
     mine = blocks(kernel, W[1])
-    ours = room.mca(*(heads(X @ w) for w in W), mine, mine, causal=True)
+    Q, K, V = (heads(X @ w) for w in W)
+    ours = room.mca(Q, K, V, mine, mine, causal=True)
     ours = ours.transpose(1, 2).flatten(2)
     torch.testing.assert_close(ours, of_t2t(X, W, kernel, 0.0, 3), atol=1e-10, rtol=1e-10)
     assert (ours - of_t2t(X, W, kernel, 0.5, 3)).abs().max() > 0.01  # its convolution has a bias
     free = torch.randn_like(kernel.expand(3, H * D, H * D)) / 6
     own = blocks(free, W[1])
-    apart = room.mca(*(heads(X @ w) for w in W), own, own, causal=True).transpose(1, 2).flatten(2)
+    apart = room.mca(Q, K, V, own, own, causal=True).transpose(1, 2).flatten(2)
     assert (apart - of_t2t(X, W, free, 0.0, 3)).abs().max() > 0.01  # it mixes all heads' numbers
 
 
@@ -220,8 +222,8 @@ def test_how_the_package_differs(n: int) -> None:
     def ours() -> Tensor:
         """With the same start: zeros instead of the first token."""
         K_, V_ = (room.squeezed(X, kernel)[:, :, : (n - 1) // 3] for X in (K, V))
-        slots = (torch.cat([null, X], 2) for X in (K_, V_))
-        return attention(Q, *slots, room.staircase(n, 3))[0]
+        K_, V_ = torch.cat([null, K_], 2), torch.cat([null, V_], 2)
+        return attention(Q, K_, V_, room.staircase(n, 3))[0]
 
     if n % 3 == 0:
         torch.testing.assert_close(theirs(D**-0.5, late=True), ours())
@@ -259,12 +261,13 @@ def defined(
     return out, None if core.learned else B @ room.mean_shares(Q.shape[2], core.c, causal).to(B)
 
 
-def of_24(Q: Tensor, V: Tensor) -> list[Tensor]:
+def of_24(Q: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
     dice = torch.Generator().manual_seed(0)
-    return [
+    keys, values = (
         torch.randn(3, n, n, generator=dice, dtype=torch.float64).to(Q) / 4
         for n in (Q.shape[-1], V.shape[-1])
-    ]
+    )
+    return keys, values
 
 
 MIXES = "a learned kernel mixes the numbers of a value: there is no matrix A"

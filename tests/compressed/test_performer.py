@@ -198,10 +198,10 @@ def test_large_queries_do_not_round_to_nothing() -> None:
     literal = performer.performer_definition(12 * Q, K, V, W)[0]
     got = performer.performer_attention(12 * Q, K, V, W)
     assert (literal == 0).any() and (got != 0).all()
-    wanted = performer.performer_definition(*(x.double() for x in (12 * Q, K, V)), W.double())[0]
+    wanted = performer.performer_definition(12 * Q.double(), K.double(), V.double(), W.double())[0]
     torch.testing.assert_close(got.double(), wanted, atol=1e-3, rtol=1e-3)
-    leaves = [x.requires_grad_() for x in (Q, 1e4 * K, V)]
-    out = performer.performer_attention(*leaves, W)
+    Q, K, V = (x.requires_grad_() for x in (Q, 1e4 * K, V))
+    out = performer.performer_attention(Q, K, V, W)
     out.sum().backward()
     assert (out == 0).all()
     assert all(x.grad is not None and x.grad.isfinite().all() for x in (Q, V))

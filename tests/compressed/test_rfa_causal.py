@@ -134,9 +134,9 @@ def test_one_token_may_shut_out_all_that_came_before() -> None:
 @pytest.mark.parametrize("power", [-40.0, -1e-7])
 def test_gates_at_their_ends_stay_finite(power: float) -> None:
     """In float32 and over three chunks, forward and backward."""
-    leaves = [x.float().requires_grad_() for x in qkv(150)]
+    Q, K, V = leaves = [x.float().requires_grad_() for x in qkv(150)]
     log_g = torch.full((2, H, 150), power).requires_grad_()
-    out = rfa_causal.gated_attention(*leaves, drawn(64, D).float(), log_g)[0]
+    out = rfa_causal.gated_attention(Q, K, V, drawn(64, D).float(), log_g)[0]
     out.sum().backward()
     assert out.isfinite().all()
     assert all(x.grad is not None and x.grad.isfinite().all() for x in (*leaves, log_g))
@@ -157,7 +157,7 @@ def test_gradients_of_the_masked_definition(length: int) -> None:
 def test_parts_of_a_long_text_go_on_where_the_last_one_ended() -> None:
     torch.manual_seed(0)
     gated = rfa_causal.GatedRFA
-    attend = MultiHeadAttention(16, 2, core=gated, pattern=patterns.causal()).double()
+    attend: Any = MultiHeadAttention(16, 2, core=gated, pattern=patterns.causal()).double()
     attend.core.w_g.data.normal_()
     X = torch.randn(2, 200, 16, dtype=torch.float64)
     for sizes in (1, [1, 130, 64, 5]):

@@ -120,7 +120,7 @@ def test_parity_with_hugging_face_llama(h_kv: int) -> None:
     from transformers import LlamaConfig
     from transformers.models.llama.modeling_llama import LlamaAttention
 
-    config = LlamaConfig(
+    config = LlamaConfig(  # type: ignore[call-arg, unused-ignore]
         hidden_size=WIDTH,
         num_attention_heads=HEADS,
         num_key_value_heads=h_kv,

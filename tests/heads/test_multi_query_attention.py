@@ -47,8 +47,8 @@ def test_it_is_multi_head_attention_with_tied_keys_and_values() -> None:
     X, (W_q, W_k, W_v, W_o) = drawn(2, 7, D), weights()
     for pattern in (None, patterns.causal()):
         got = mqa.multi_query_definition(X, W_q, W_k, W_v, W_o, pattern)
-        tied = (x.expand(H, D, D_H) for x in (W_k, W_v))
-        close(got, multi_head_definition(X, X, X, W_q, *tied, W_o, pattern))
+        W_ks, W_vs = W_k.expand(H, D, D_H), W_v.expand(H, D, D_H)
+        close(got, multi_head_definition(X, X, X, W_q, W_ks, W_vs, W_o, pattern))
     assert (got[1][:, 0] - got[1][:, 1]).abs().max() > 0.1  # each head has a map of its own
 
 

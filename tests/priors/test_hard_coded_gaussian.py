@@ -177,6 +177,20 @@ def stupid_nmt(V: Tensor, offsets: list[int], mask: Tensor | None) -> Tensor:
     return torch.einsum("hqk,bhkd->bhqd", logits, V)
 
 
+@pytest.mark.parametrize("renormalise", [False, True])
+@pytest.mark.parametrize("pattern", [patterns.causal(), patterns.full()], ids=str)
+def test_padding_counts_for_nothing(pattern: Any, renormalise: bool) -> None:
+    """Neither do its values, nor does it fill a row that is divided by its sum."""
+    Q, K, V = qkv(9)
+    seen = torch.ones(len(Q), 9, dtype=torch.bool)
+    seen[0, :3], seen[1, 7:] = False, False
+    core = hard.HardCoded(H, [-1], renormalise=renormalise)
+    out = core(Q, K, V, Where(pattern, attention_mask=seen))[0]
+    mask = pattern.mask(9) & seen[:, None, None]
+    wanted, _ = hard.hard_coded_definition(V, mask, [-1], 1.0, None, renormalise)
+    torch.testing.assert_close(out[:, :, 3:7], wanted[:, :, 3:7])
+
+
 @pytest.mark.parametrize(("offsets", "causal"), [([-1, 1], False), ([-1, 0], True)])
 def test_parity_with_the_authors_code(offsets: list[int], causal: bool) -> None:
     """The offsets of their encoder and their decoder; theirs cuts nothing off."""

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
         mean_pooling,
         strided_convolution,
     )
+    from tfviz.compressed.lowrank_plus_band import (
+        LowRankPlusBand,
+        low_rank_and_band,
+        lowrank_band_definition,
+    )
     from tfviz.compressed.luna import (
         CausalLuna,
         Luna,

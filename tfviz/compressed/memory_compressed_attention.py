@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -92,14 +93,14 @@ def mca_definition(
     causal: bool = False,
 ) -> tuple[Float[Tensor, "b h L dv"], Float[Tensor, "b h L slots"]]:
     """The output, and the weights of the slots. If it is causal, slot 0 is the first token."""
-    slots = [squeezed(K, keys), squeezed(V, values)]
+    K_c, V_c = squeezed(K, keys), squeezed(V, values)
     if not causal:
-        return attention(Q, *slots)
+        return attention(Q, K_c, V_c)
     L, c = Q.shape[2], keys.shape[-3]
     whole = complete_groups(L, c)
-    first, then = (K[:, :, :1], V[:, :, :1]), (x[:, :, :whole] for x in slots)
-    slots = [torch.cat(both, 2) for both in zip(first, then, strict=True)]
-    return attention(Q, *slots, staircase(L, c).to(Q.device))
+    K_c = torch.cat((K[:, :, :1], K_c[:, :, :whole]), 2)
+    V_c = torch.cat((V[:, :, :1], V_c[:, :, :whole]), 2)
+    return attention(Q, K_c, V_c, staircase(L, c).to(Q.device))
 
 
 def mca(
@@ -121,8 +122,8 @@ def mca(
         )
     if not causal:
         return _fused.attention(Q, squeezed(K, keys), squeezed(V, values)).to(V.dtype)
-    slots = (_extended(None, X, kernel)[0] for X, kernel in ((K, keys), (V, values)))
-    return _answered(Q, *slots, keys.shape[-3], 0)
+    K_c, V_c = _extended(None, K, keys)[0], _extended(None, V, values)[0]
+    return _answered(Q, K_c, V_c, keys.shape[-3], 0)
 
 
 def _check_kernel(name: str, kernel: Tensor, X: Tensor) -> None:
@@ -201,7 +202,7 @@ class MemoryCompressed(nn.Module):
             out, keys = mca(Q, K, V, *kernels), squeezed(K, kernels[0])
         else:
             _qkv.check(Q, K, V, self_attention=True)
-            kept = (None, None) if where.state is None else outside_inference(where.state)
+            kept: Any = (None, None) if where.state is None else outside_inference(where.state)
             if where.state is not None:
                 same_texts(kept[0][0], K)
             state = tuple(map(_extended, kept, (K, V), kernels))

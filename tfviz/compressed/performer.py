@@ -82,6 +82,8 @@ def performer_attention(
 class _Favor(KernelAttention):
     """Performer's attention along given directions."""
 
+    W: Tensor
+
     def __init__(self, W: Float[Tensor, "m d"], hyperbolic: bool) -> None:
         super().__init__()
         self.hyperbolic = hyperbolic
@@ -127,4 +129,5 @@ class Performer(_Favor):
         self.redraw()
 
     def redraw(self, rng: Generator | None = None) -> None:
-        self.W.copy_(directions(*self.W.shape, self.orthogonal, rng))
+        m, d = self.W.shape
+        self.W.copy_(directions(m, d, self.orthogonal, rng))

@@ -100,6 +100,8 @@ def rfa_attention(
 class _Fourier(KernelAttention):
     """Random feature attention along given directions."""
 
+    W: Tensor
+
     def __init__(self, W: Float[Tensor, "*#h m d"], least: float) -> None:
         super().__init__()
         self.least = _arguments.real("least", least, 1e-6, 1.0)

@@ -12,6 +12,7 @@ from tfviz.compressed.csalr import csalr_definition
 from tfviz.compressed.informer import informer_definition, measure
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
 from tfviz.compressed.linformer import linformer_definition, mean_pooling
+from tfviz.compressed.lowrank_plus_band import lowrank_band_definition
 from tfviz.compressed.luna import luna_definition
 from tfviz.compressed.memory_compressed_attention import (
     mca_definition,
@@ -47,6 +48,14 @@ def own_stretches() -> Tensor:
     """What CSALR makes of six landmarks, without its negative entries: stretches show as steps."""
     walk = drawn(N, 6, seed=4).cumsum(0)
     A = csalr_definition(walk, walk, walk, 6, scale=0.2)[1].clamp(min=0)
+    return spread(A / A.amax(-1, keepdim=True))
+
+
+def smooth_and_near() -> Tensor:
+    """Two numbers for what is far, and a band of two tokens to either side in full."""
+    walk = drawn(N, 6, seed=4).cumsum(0)
+    narrow = torch.eye(6)[:, :2] / 3
+    A = lowrank_band_definition(walk, walk, walk, narrow, narrow, torch.tensor(0.6), 2)[1]
     return spread(A / A.amax(-1, keepdim=True))
 
 
@@ -160,6 +169,10 @@ EXHIBITS = {
     ),
     "csalr": Exhibit(
         own_stretches, why_not="each landmark is a mean of tokens: it is made for an encoder"
+    ),
+    "lowrank_plus_band": Exhibit(
+        smooth_and_near,
+        why_not="how its parts meet is our guess: what they can fit is measured on trained maps",
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
     "clustered_attention": Exhibit(

@@ -37,7 +37,7 @@ export default tf.explorer({
       question: `Each of ${h} heads keeps ${2 * dHead} numbers of a token, ${kept[0]} in all. Where does the bar end if all heads share one key and one value?`,
       about: bars,
       ghost: {
-        first: kept[1] + dHead,
+        first: kept[1] + 2 * dHead,
         at: (x) => [x, 0],
         to: (x) => tf.clamp(Math.round(x / 4) * 4, 4, kept[0]),
         draw: (x) => ({ rule: { x }, colour: "ink", dash: "6 4" }),

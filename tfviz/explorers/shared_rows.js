@@ -157,6 +157,7 @@ export default tf.explorer({
           label: `${name} weights of 8 queries over 8 keys`,
           rows: L,
           values: numbers[name],
+          text: () => "", // three maps beside each other leave no room for numbers
           most,
           row: moved,
         });
