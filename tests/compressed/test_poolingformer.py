@@ -48,7 +48,8 @@ def in_loops(
     """One head, as a person would read the formula: slots from the left end of the window."""
     rows = []
     for i in range(len(Q)):
-        keys, values = [], []
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
         for start in range(i - w2, i + w2 + 2 - kernel, stride):
             there = [j for j in range(start, start + kernel) if 0 <= j < len(K)]
             if there:

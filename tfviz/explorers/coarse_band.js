@@ -17,7 +17,9 @@ export default tf.explorer({
   },
   setup(app) {
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.3, 210, 260) });
-    app.formula("{fine:y = attn(q, K, V)};   {coarse:z = attn(q⁽²⁾, pool(K⁽²⁾), pool(V⁽²⁾))};   y + z");
+    app.formula(
+      "{fine:y = attn(q, K, V)};   {coarse:z = attn(q⁽²⁾, pool(K⁽²⁾), pool(V⁽²⁾))};   y + z",
+    );
     app.knobsOf("query", "w1", "size", "sides");
     app.ask({
       name: "reach",
