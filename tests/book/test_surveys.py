@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 SETTLED = {
     *("attention", "multi_head", "block", "encoder_decoder", "auxiliary_losses", "generation"),
     *("absolute", "relative", "rotary", "context_memory", "external_memory"),
-    *("distance_scores", "recurrence", "hashing"),
+    *("distance_scores", "recurrence", "span", "depth"),
+    *("local", "factorized", "local_global", "hashing", "routing"),
+    *("low_rank", "kernels", "prototypes", "memory"),
 }
 """Chapters whose claims all have their verdict."""
 
