@@ -89,7 +89,7 @@ def test_the_definitions_are_not_all_one() -> None:
         if case.definition and case.length == laws.L and case.make is not Sparse
     }
     pairs = itertools.combinations(outs, 2)
-    same = {frozenset(pair) for pair in pairs if torch.allclose(*(outs[name] for name in pair))}
+    same = {frozenset((a, b)) for a, b in pairs if torch.allclose(outs[a], outs[b])}
     assert same == {frozenset(("scaled_dot_product_attention", "grouped_query_attention"))}
 
 
