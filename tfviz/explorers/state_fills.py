@@ -32,7 +32,7 @@ class StateFills(Explorer):
     """
 
     label = "A state that fills: pair after pair"
-    rem = 56.5, 56.5, 53.5, 54, 103
+    rem = 56.5, 56.5, 53.5, 54, 103.5
     data = handed(written, sizes=SIZES, recent=RECENT)
 
     n = knob(4, low=1, high=PAIRS, label="pairs written", letter="p")
