@@ -8,6 +8,15 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.heads.disagreement_regularization import (
+        agreement,
+        between,
+        cosines,
+        disagreement,
+        overlaps,
+        pairs_of,
+        values,
+    )
     from tfviz.heads.grouped_query_attention import (
         Grouped,
         convert,
@@ -17,6 +26,13 @@ if TYPE_CHECKING:
         mean_of_group,
         reads,
         tiled_order,
+    )
+    from tfviz.heads.guided_attention import (
+        floors,
+        guidance,
+        guided_loss,
+        strength,
+        targets,
     )
     from tfviz.heads.multi_query_attention import (
         matched_d_ff,

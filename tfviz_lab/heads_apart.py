@@ -1,0 +1,114 @@
+"""Heads that are rewarded for being different: how alike are they, and does the model get better?
+
+    python -m tfviz_lab heads_apart    → results/heads_apart.json
+
+A small causal GPT with four heads in each of two layers reads 64 characters of English text at a
+time, for STEPS. λ times the agreement of its heads is added to the loss. VARIANTS names the kind of
+agreement, and λ. On the same held-out text, before training and after every EVERY steps:
+
+alike     how alike two different heads are, mean over pairs and layers, by kind
+pairs     of seed 0, and the kind "output": the matrix of all pairs, for each layer
+nats      per character, after training
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor, nn
+
+from tfviz import data
+from tfviz.heads.disagreement_regularization import KINDS, agreement, between, pairs_of, values
+from tfviz.training import seeded, train
+from tfviz_lab import compare
+from tfviz_lab.runner import Done, Run
+
+PACKAGES = ["torch", "numpy"]
+SEEDS, STEPS, EVERY, ROWS = (0, 1, 2), 300, 30, 32
+
+VARIANTS: dict[str, tuple[str, float]] = {
+    "none": ("output", 0.0),
+    "subspace 1": ("subspace", 1.0),
+    "position 1": ("position", 1.0),
+    "output 0.1": ("output", 0.1),
+    "output 1": ("output", 1.0),
+    "output 10": ("output", 10.0),
+}
+
+
+def held_out() -> tuple[Tensor, Tensor]:
+    ids = data.split(data.characters()[0])[1]
+    return data.windows(ids, ROWS, compare.TRAIN_LENGTH, Generator().manual_seed(1))
+
+
+@torch.no_grad()
+def likeness(model: nn.Module) -> tuple[dict[str, float], list[list[list[float]]]]:
+    """(by kind the mean over pairs and layers, the matrices of "output" for each layer)."""
+    with values(model) as V:
+        model(held_out()[0])
+        found = {kind: [x.mean(0) for x in pairs_of(model, kind, V).values()] for kind in KINDS}
+    alike = {
+        kind: round(torch.stack([between(x) for x in layers]).mean().item(), 4)
+        for kind, layers in found.items()
+    }
+    return alike, [[[round(x, 3) for x in row] for row in m.tolist()] for m in found["output"]]
+
+
+@torch.no_grad()
+def nats(model: nn.Module) -> float:
+    x, y = held_out()
+    return round(F.cross_entropy(model(x).flatten(0, 1), y.flatten()).item(), 4)
+
+
+def runs() -> list[Run]:
+    return [
+        Run(name, {"variant": name, "steps": STEPS}, seed) for seed in SEEDS for name in VARIANTS
+    ]
+
+
+def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
+    kind, strength = VARIANTS[config["variant"]]
+    text = compare.TASKS["text"]
+    model = seeded(seed, text.model)
+    plain = text.loss(seed, config["steps"])
+    alike: list[dict[str, float]] = []
+    pairs: list[list[list[list[float]]]] = []
+
+    def look() -> None:
+        kinds, layers = likeness(model)
+        alike.append(kinds)
+        pairs.append(layers)
+
+    def loss(model: Any, rng: Generator, step: int) -> Tensor:
+        if step % EVERY == 0:
+            look()
+        if not strength:
+            return plain(model, rng, step)
+        with values(model) as V:
+            return plain(model, rng, step) + strength * agreement(model, kind, V)
+
+    train(model, loss, config["steps"], lr=compare.RATE, seed=seed, progress=False)
+    look()
+    found = {"nats": nats(model), "alike": {k: [x[k] for x in alike] for k in KINDS}}
+    return found | {"pairs": pairs if seed == 0 and kind == "output" else None}
+
+
+def collect(done: Sequence[Done]) -> dict[str, Any]:
+    """By variant: nats, and likeness by kind, one for each seed; the pairs of seed 0."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for x in sorted(done, key=lambda x: x["run"]["seed"]):
+        rows.setdefault(x["run"]["config"]["variant"], []).append(x["result"])
+    return {
+        "unit": "nats per character",
+        "steps": STEPS,
+        "at": [*range(0, STEPS + 1, EVERY)],
+        "nats": {name: [x["nats"] for x in rows[name]] for name in VARIANTS},
+        "alike": {
+            kind: {name: [x["alike"][kind] for x in rows[name]] for name in VARIANTS}
+            for kind in KINDS
+        },
+        "pairs": {name: pairs for name in VARIANTS if (pairs := rows[name][0]["pairs"])},
+    }
