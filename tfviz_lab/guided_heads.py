@@ -38,7 +38,7 @@ VARIANTS: dict[str, dict[str, list[int]]] = {
     "neighbours": NEIGHBOURS,
     "first": {"first": [0, 1]},
 }
-"""Nobody; neighbours, which tell much of a hidden character; the first token, which tells little."""
+"""Nobody; neighbours, which tell much of a hidden character; the first token, which tells less."""
 
 
 def made() -> nn.Module:

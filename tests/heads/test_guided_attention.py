@@ -54,7 +54,7 @@ def test_the_loss_by_hand() -> None:
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_it_is_zero_where_the_map_is_the_target(pattern: str) -> None:
-    T = targets(pattern, L)
+    T = targets(pattern, L).double()
     A = T.clone()
     A[T.sum(-1) == 0] = 1 / L
     close(guided_loss(A, T) * L, floors(T).mean())
