@@ -30,7 +30,7 @@ from tfviz_lab import compare
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS, EVERY, ALPHA, SHOWN = (0, 1, 2), 600, 50, 100.0, 16
+SEEDS, STEPS, EVERY, ALPHA, SHOWN = (0, 1, 2), 400, 40, 100.0, 16
 
 NEIGHBOURS = {"next": [0], "previous": [1]}
 VARIANTS: dict[str, dict[str, list[int]]] = {
@@ -101,7 +101,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     look()
     found: dict[str, Any] = {"nats": nats}
     found["weight"] = {pattern: [x[pattern] for x in weights] for pattern in NEIGHBOURS}
-    kept = [maps[0], maps[steps // 6 // EVERY], maps[-1]]
+    kept = [maps[0], maps[steps // 4 // EVERY], maps[-1]]
     return found | {"maps": kept if seed == 0 and config["variant"] != "first" else None}
 
 
@@ -119,5 +119,5 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
         "nats": {name: [x["nats"] for x in rows[name]] for name in VARIANTS},
         "weight": {name: [x["weight"] for x in rows[name]] for name in VARIANTS},
         "maps": {name: maps for name in VARIANTS if (maps := rows[name][0]["maps"])},
-        "maps_at": [0, STEPS // 6 // EVERY * EVERY, STEPS],
+        "maps_at": [0, STEPS // 4 // EVERY * EVERY, STEPS],
     }

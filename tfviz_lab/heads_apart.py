@@ -27,7 +27,7 @@ from tfviz_lab import compare
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS, EVERY, ROWS = (0, 1, 2), 300, 30, 32
+SEEDS, STEPS, EVERY, ROWS = (0, 1, 2), 200, 20, 32
 
 VARIANTS: dict[str, tuple[str, float]] = {
     "none": ("output", 0.0),
