@@ -70,15 +70,15 @@ def test_floors_are_what_descent_reaches(pattern: str, mask: Any) -> None:
     T = targets(pattern, L).double()
     visible = torch.ones(L, L, dtype=torch.bool) if mask is None else mask.mask(L)
     scores = drawn(L, L).requires_grad_()
-    optimiser = torch.optim.Adam([scores], 0.3)
-    for _ in range(400):
+    optimiser = torch.optim.Adam([scores], 0.5)
+    for _ in range(100):
         A = scores.masked_fill(~visible, -math.inf).softmax(-1)
         rows = (A - T).square().sum(-1)
         assert bool((rows.detach() >= floors(T, visible) - 1e-12).all())
         optimiser.zero_grad()
         rows.sum().backward()
         optimiser.step()
-    torch.testing.assert_close(rows.detach(), floors(T, visible), atol=2e-3, rtol=0)
+    torch.testing.assert_close(rows.detach(), floors(T, visible), atol=5e-3, rtol=0)
 
 
 def test_floors_of_a_causal_map_by_hand() -> None:
@@ -173,7 +173,7 @@ CASE = Case(
     mutants=[
         ("the next token before", '{"same": 0, "next": 1', '{"same": 0, "next": -1'),
         ("the last in place of the first", "torch.eye(L)[:1]", "torch.eye(L)[-1:]"),
-        ("floors of a row that sees all", "wanted + 1 / keys", "wanted + 1 / len(T)"),
+        ("floors of a row that sees all", "1 / keys.to(T)", "1 / len(T)"),
         ("a key in vain costs nothing", "wanted + 1 / keys", "1 / keys + 0 * wanted"),
         ("sums in place of means", "(A - T).square().mean()", "(A - T).square().sum()"),
         ("every head is guided", "A[:, list(chosen)], T", "A, T"),

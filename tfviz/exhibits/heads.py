@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
-from tfviz.exhibits.exhibit import Exhibit, N, drawn
+from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
+from tfviz.heads.disagreement_regularization import cosines
 from tfviz.heads.grouped_query_attention import reads
 from tfviz.heads.multi_query_attention import multi_query_definition
+
+
+def half_a_turn() -> Tensor:
+    """The cosines of 24 heads that find vectors over half a circle, each with all others."""
+    angles = torch.linspace(0, math.pi, N)
+    return spread(cosines(torch.stack([angles.cos(), angles.sin()], -1)[:, None]))
 
 
 def four_questions() -> Tensor:
@@ -24,7 +33,9 @@ def groups() -> Tensor:
 
 
 OWN = "its own experiment compares it, in a model with eight heads, where this one has four"
+LOSS = "it is a loss of training, and its own experiment compares it"
 EXHIBITS = {
+    "disagreement_regularization": Exhibit(half_a_turn, why_not=LOSS),
     "multi_query_attention": Exhibit(four_questions, why_not=OWN),
     "grouped_query_attention": Exhibit(groups, why_not=OWN),
 }

@@ -1,0 +1,113 @@
+// The cosine of what two heads find, for each pair: mean over tokens of a held-out text, step by step.
+const { at, pairs, nats, strengths } = tf.data;
+const h = pairs[0][0][0].length;
+const steps = at.at(-1);
+const all = (matrix) => tf.mean(matrix.flat());
+const between = (matrix) => {
+  const own = tf.sum(tf.range(h, (m) => matrix[m][m]));
+  return (tf.sum(matrix.flat()) - own) / (h * (h - 1));
+};
+const matricesOf = (strength, layer) =>
+  pairs[strengths.indexOf(strength)].map((layers) => layers[layer - 1]);
+const signed = (x, digits = 2) => tf.fixed(x, digits);
+
+export default tf.explorer({
+  numbers({ strength, step, layer }) {
+    const matrices = matricesOf(strength, layer);
+    const shown = matrices[at.indexOf(step)];
+    return {
+      shown,
+      agreement: all(shown),
+      without: matricesOf(0, layer).map(between),
+      with: matrices.map(between),
+    };
+  },
+  setup(app) {
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.42, 220, 280), lead: true });
+    const matrix = app.matrix({ axes: ["head", "head"], tall: 230 });
+    app.formula("loss  =  nats − λ D,   D = −mean {pair:cos(head a, head b)}");
+    app.knob("strength");
+    app.knob("step");
+    app.knob("layer");
+    const question = app.ask({
+      name: "apart",
+      question:
+        "Without the loss, what two heads find has a cosine near 0. Now λ = 1: the model is rewarded for every pair of its four heads that points apart. Where does the mean cosine of two heads end?",
+      about: plane,
+      ghost: {
+        first: -0.7,
+        at: (y) => [steps, y],
+        to: (_, y) => tf.clamp(Math.round(20 * y) / 20, -1, 0.5),
+        by: (y, [right, up]) => tf.clamp(y + (up || right) / 20, -1, 0.5),
+        label: "the mean cosine after training with λ = 1",
+      },
+      near: 0.06,
+      format: (y) => `a mean cosine of ${signed(y)}`,
+      hides: ["apart"],
+      locks: ["strength"],
+      truth: (numbers) => numbers.with.at(-1),
+      then: { strength: 1, step: steps, layer: 2 },
+      because:
+        "Four arrows cannot all point away from each other. Their sum has a length of at least 0, so the mean cosine of two of them is at least −1/(h − 1) = −1/3, and the loss takes them there.",
+    });
+
+    return (state, numbers) => {
+      const now = at.indexOf(state.step);
+      const mean = numbers.with[now];
+      const line = (ys) => ys.map((y, n) => [at[n], y]);
+      plane.show({
+        title: "mean cosine of what two different heads find",
+        label: `With λ = ${state.strength}, after ${state.step} steps the mean cosine of two heads is ${signed(mean)}`,
+        x: { label: "step of training", from: 0, to: steps, ticks: [0, 50, 100, 150, 200] },
+        y: { from: -1, to: 0.5, ticks: [-1, -0.5, 0, 0.5] },
+        marks: [
+          { rule: { y: -1 / (h - 1) }, colour: "muted", dash: "4 4", part: "apart" },
+          {
+            text: "−1/(h − 1)",
+            at: [steps, -1 / (h - 1)],
+            dy: 14,
+            align: "end",
+            colour: "muted",
+            part: "apart",
+          },
+          { line: line(numbers.without), colour: "muted", dots: true, name: "λ = 0" },
+          state.strength > 0 && {
+            line: line(numbers.with),
+            colour: "attention",
+            wide: 2.5,
+            dots: true,
+            name: `λ = ${state.strength}`,
+            part: "apart",
+            term: "pair",
+          },
+          {
+            handle: [state.step, mean],
+            knob: "step",
+            text: signed(mean),
+            to: (x) => ({ step: app.snap("step", x) }),
+          },
+        ],
+      });
+      matrix.show({
+        title: `layer ${state.layer}, λ = ${state.strength}, after ${state.step} steps: each pair of heads`,
+        label: `Cosines of ${h} heads with each other in layer ${state.layer}`,
+        rows: h,
+        values: numbers.shown,
+        signed: true,
+        most: 1,
+        text: (a, b) => signed(numbers.shown[a][b]),
+      });
+      app.read({
+        "mean cosine of two heads": signed(mean),
+        "−D, each head with itself too": signed(numbers.agreement),
+        "nats per character, after training": signed(
+          tf.mean(nats[strengths.indexOf(state.strength)]),
+          3,
+        ),
+      });
+      app.say(
+        `With λ = ${state.strength}, after ${state.step} steps, the mean cosine of two heads in layer ${state.layer} is ${signed(mean)}.`,
+      );
+    };
+  },
+});
