@@ -33,7 +33,7 @@ from tfviz.training import next_token
 from tfviz_lab.compare import BATCH, HEADS, TRAIN_LENGTH, WIDTH, Task, experiment
 
 PACKAGES = ["torch", "numpy"]
-LAYERS, STEPS, ROWS, LOOKED_AT, FIRST = 4, 300, 128, 16, 16
+LAYERS, STEPS, ROWS, LOOKED_AT, FIRST = 4, 250, 128, 16, 16
 
 
 def deep(pattern: Any = None, **told: Any) -> GPT:
