@@ -60,7 +60,7 @@ export default tf.explorer({
         first: 0,
         at: (score) => [TOP, score],
         to: (_, score) => tf.clamp(Math.round(score), -3, 7),
-        by: (score, [right, up]) => tf.clamp(score + (up || right), -3, 7),
+        by: [0, 1],
         label: `the score that layer ${TOP} uses`,
       },
       near: 0.25,
