@@ -33,7 +33,7 @@ from tfviz.training import next_token
 from tfviz_lab.compare import BATCH, HEADS, TRAIN_LENGTH, WIDTH, Task, experiment
 
 PACKAGES = ["torch", "numpy"]
-LAYERS, STEPS, ROWS, LOOKED_AT, FIRST = 4, 250, 128, 16, 16
+LAYERS, STEPS, ROWS, LOOKED_AT, FIRST = 4, 200, 128, 16, 16
 
 
 def deep(pattern: Any = None, **told: Any) -> GPT:
@@ -81,7 +81,6 @@ TEXT = Task(
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "plain": lambda: {},
     "residual": lambda: {"core": RealFormer},
-    "running mean": lambda: {"core": lambda: RealFormer(running_mean=True)},
     "lazy 2": lambda: {"layer": lazy_blocks(2)},
     "lazy 4": lambda: {"layer": lazy_blocks(4)},
 }
