@@ -64,7 +64,7 @@ export default tf.explorer({
         label: `the score that layer ${TOP} uses`,
       },
       near: 0.25,
-      format: (score) => `score ${score}`,
+      format: (score) => `score ${tf.short(score)}`,
       hides: ["top"],
       locks: ["rule", "m", "i", "j"],
       truth: () => usedBy({ ...app.first, rule })[TOP][pair.i][pair.j],
