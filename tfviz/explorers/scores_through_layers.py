@@ -78,6 +78,10 @@ class ScoresThroughLayers(Explorer):
         "Play the layers with each of the rules: which one makes the sharpest weights at the top?"
     )
 
+    def heights(self) -> dict[int, float]:
+        """On a phone the page leaves less width than the phone has, and its letters are narrower."""
+        return super().heights() | {356: 100}
+
     def numbers(self) -> Numbers:
         """The scores that each layer uses, and its weights."""
         used = scores_from_below(exact(OWN), *shares(self.rule, self.m))
