@@ -79,7 +79,7 @@ class ScoresThroughLayers(Explorer):
     )
 
     def heights(self) -> dict[int, float]:
-        """On a phone the page leaves less width than the phone has, and its letters are narrower."""
+        """On a phone the page leaves less width than the phone has; its letters are narrower."""
         return super().heights() | {356: 100}
 
     def numbers(self) -> Numbers:
