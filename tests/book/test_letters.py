@@ -21,7 +21,6 @@ from tfviz_lessons.lesson import is_lesson
 ROOT = Path(__file__).parents[2]
 UNDECLARED = {
     "adaptive/depth",
-    "basics/generation",
     "longer_context/recurrence",
     "sparse/routing",
 }
