@@ -3,9 +3,10 @@
     python -m tfviz_lab guided_heads    → results/guided_heads.json
 
 A small encoder with four heads in each of two layers learns to restore hidden characters of English
-text, 64 at a time, for STEPS. Two heads of each layer are guided: for the first third of the steps
-α is ALPHA, then it falls linearly to 0. VARIANTS names who is shown what. Positions are sinusoids,
-as loud as the characters: a learned table begins so small that no head can find a neighbour by it.
+text, LENGTH at a time, for STEPS. Two heads of each layer are guided: for the first third of the
+steps α is ALPHA, then it falls linearly to 0. VARIANTS names who is shown what. Positions are
+sinusoids, as loud as the characters: a learned table begins so small that no head can find a
+neighbour by it.
 
 nats      per hidden character of held-out text, every EVERY steps
 weight    of the guided patterns in the heads of their own, mean over layers: how much of each row's
@@ -22,15 +23,17 @@ import torch
 from torch import Generator, Tensor, nn
 
 from tfviz import data
+from tfviz.basics.lm_objectives import hide, scored_loss
 from tfviz.heads.guided_attention import guidance, strength, targets
+from tfviz.models.bert import BERT
 from tfviz.models.use import attention_weights, watched
 from tfviz.position.sinusoidal_pe import Sinusoidal
 from tfviz.training import seeded, train
-from tfviz_lab import compare
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
 SEEDS, STEPS, EVERY, ALPHA, SHOWN = (0, 1, 2), 400, 40, 100.0, 16
+LENGTH, WIDTH, HEADS, LAYERS, BATCH, ROWS, RATE = 32, 32, 4, 2, 32, 256, 5e-3
 
 NEIGHBOURS = {"next": [0], "previous": [1]}
 VARIANTS: dict[str, dict[str, list[int]]] = {
@@ -41,8 +44,23 @@ VARIANTS: dict[str, dict[str, list[int]]] = {
 """Nobody; neighbours, which tell much of a hidden character; the first token, which tells less."""
 
 
-def made() -> nn.Module:
-    return compare.TASKS["masked_text"].model(positions=Sinusoidal(compare.WIDTH))
+def made() -> BERT:
+    vocab = len(data.characters()[1])  # the number after the last character hides
+    return BERT(vocab + 1, WIDTH, HEADS, LAYERS, positions=Sinusoidal(WIDTH))
+
+
+def masked(model: nn.Module, ids: Tensor, rows: int, rng: Generator) -> Tensor:
+    """Mean −ln p of the characters that are hidden in `rows` windows of this text."""
+    vocab = len(data.characters()[1])
+    text, _ = data.windows(ids, rows, LENGTH, rng)
+    hidden, scored = hide(text, vocab, vocab, rng)
+    return scored_loss(model(hidden), text, scored)
+
+
+@torch.no_grad()
+def score(model: nn.Module) -> float:
+    held_out = data.split(data.characters()[0])[1]
+    return round(masked(model, held_out, ROWS, Generator().manual_seed(1)).item(), 4)
 
 
 @torch.no_grad()
@@ -50,11 +68,11 @@ def weight(model: nn.Module) -> dict[str, float]:
     """The weight on the key that each pattern names, in its head of NEIGHBOURS, over rows that have
     one, layers and held-out texts."""
     ids = data.split(data.characters()[0])[1]
-    text = data.windows(ids, 16, compare.TRAIN_LENGTH, Generator().manual_seed(1))[0]
+    text = data.windows(ids, 16, LENGTH, Generator().manual_seed(1))[0]
     layers = torch.stack(list(attention_weights(model, text).values()))  # (N, b, h, L, L)
     found = {}
     for pattern, heads in NEIGHBOURS.items():
-        T = targets(pattern, compare.TRAIN_LENGTH)
+        T = targets(pattern, LENGTH)
         on = (layers[:, :, heads] * T).sum((-2, -1)).mean() / T.sum()
         found[pattern] = round(on.item(), 4)
     return found
@@ -76,15 +94,14 @@ def runs() -> list[Run]:
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     heads, steps = VARIANTS[config["variant"]], config["steps"]
-    task = compare.TASKS["masked_text"]
     model = seeded(seed, made)
-    plain = task.loss(seed, steps)
+    text = data.split(data.characters()[0])[0]
     nats: list[float] = []
     weights: list[dict[str, float]] = []
     maps: list[list[list[list[float]]]] = []
 
     def look() -> None:
-        nats.append(task.score(model))
+        nats.append(score(model))
         weights.append(weight(model))
         maps.append(shown(model))
 
@@ -93,11 +110,11 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
             look()
         alpha = strength(step, steps, steps // 3, ALPHA) if heads else 0.0
         if not alpha:
-            return plain(model, rng, step)
+            return masked(model, text, BATCH, rng)
         with watched(model):
-            return plain(model, rng, step) + alpha * guidance(model, heads)
+            return masked(model, text, BATCH, rng) + alpha * guidance(model, heads)
 
-    train(model, loss, steps, lr=compare.RATE, seed=seed, progress=False)
+    train(model, loss, steps, lr=RATE, seed=seed, progress=False)
     look()
     found: dict[str, Any] = {"nats": nats}
     found["weight"] = {pattern: [x[pattern] for x in weights] for pattern in NEIGHBOURS}

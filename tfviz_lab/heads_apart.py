@@ -2,9 +2,9 @@
 
     python -m tfviz_lab heads_apart    → results/heads_apart.json
 
-A small causal GPT with four heads in each of two layers reads 64 characters of English text at a
-time, for STEPS. λ times the agreement of its heads is added to the loss. VARIANTS names the kind of
-agreement, and λ. On the same held-out text, before training and after every EVERY steps:
+A small causal GPT with four heads in each of two layers reads LENGTH characters of English text at
+a time, for STEPS. λ times the agreement of its heads is added to the loss. VARIANTS names the kind
+of agreement, and λ. On the same held-out text, before training and after every EVERY steps:
 
 alike     how alike two different heads are, mean over pairs and layers, by kind
 pairs     of seed 0, and the kind "output": the matrix of all pairs, for each layer
@@ -22,12 +22,14 @@ from torch import Generator, Tensor, nn
 
 from tfviz import data
 from tfviz.heads.disagreement_regularization import KINDS, agreement, between, pairs_of, values
-from tfviz.training import seeded, train
-from tfviz_lab import compare
+from tfviz.models.gpt import GPT
+from tfviz.position.learned_pe import Learned
+from tfviz.training import next_token, seeded, train
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS, EVERY, ROWS = (0, 1, 2), 200, 20, 32
+SEEDS, STEPS, EVERY, ROWS = (0, 1, 2), 200, 20, 64
+LENGTH, WIDTH, HEADS, LAYERS, BATCH, RATE = 32, 32, 4, 2, 16, 5e-3
 
 VARIANTS: dict[str, tuple[str, float]] = {
     "none": ("output", 0.0),
@@ -41,9 +43,14 @@ SHOWN = ("output 0.1", "output 10")
 """With one seed, for the explorer of the chapter."""
 
 
+def made() -> GPT:
+    vocab = len(data.characters()[1])
+    return GPT(vocab, WIDTH, HEADS, LAYERS, positions=Learned(LENGTH, WIDTH))
+
+
 def held_out() -> tuple[Tensor, Tensor]:
     ids = data.split(data.characters()[0])[1]
-    return data.windows(ids, ROWS, compare.TRAIN_LENGTH, Generator().manual_seed(1))
+    return data.windows(ids, ROWS, LENGTH, Generator().manual_seed(1))
 
 
 @torch.no_grad()
@@ -75,9 +82,8 @@ def runs() -> list[Run]:
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     kind, strength = VARIANTS[config["variant"]]
-    text = compare.TASKS["text"]
-    model = seeded(seed, text.model)
-    plain = text.loss(seed, config["steps"])
+    model = seeded(seed, made)
+    plain = next_token(data.split(data.characters()[0])[0], BATCH, LENGTH)
     alike: list[dict[str, float]] = []
     pairs: list[list[list[list[float]]]] = []
 
@@ -94,7 +100,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
         with values(model) as V:
             return plain(model, rng, step) + strength * agreement(model, kind, V)
 
-    train(model, loss, config["steps"], lr=compare.RATE, seed=seed, progress=False)
+    train(model, loss, config["steps"], lr=RATE, seed=seed, progress=False)
     look()
     found = {"nats": nats(model), "alike": {k: [x[k] for x in alike] for k in KINDS}}
     return found | {"pairs": pairs if seed == 0 and kind == "output" else None}
