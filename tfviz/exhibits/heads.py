@@ -10,7 +10,6 @@ from torch import Tensor
 from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
 from tfviz.heads.disagreement_regularization import cosines
 from tfviz.heads.grouped_query_attention import reads
-from tfviz.heads.guided_attention import PATTERNS, targets
 from tfviz.heads.multi_query_attention import multi_query_definition
 
 
@@ -18,12 +17,6 @@ def half_a_turn() -> Tensor:
     """The cosines of 24 heads that find vectors over half a circle, each with all others."""
     angles = torch.linspace(0, math.pi, N)
     return spread(cosines(torch.stack([angles.cos(), angles.sin()], -1)[:, None]))
-
-
-def four_targets() -> Tensor:
-    """What a head is shown for the same token, the next, the previous and the first one."""
-    T = [targets(pattern, N // 2) for pattern in PATTERNS]
-    return torch.cat([torch.cat(T[:2], 1), torch.cat(T[2:], 1)])
 
 
 def four_questions() -> Tensor:
@@ -43,7 +36,6 @@ OWN = "its own experiment compares it, in a model with eight heads, where this o
 LOSS = "it is a loss of training, and its own experiment compares it"
 EXHIBITS = {
     "disagreement_regularization": Exhibit(half_a_turn, why_not=LOSS),
-    "guided_attention": Exhibit(four_targets, why_not=LOSS),
     "multi_query_attention": Exhibit(four_questions, why_not=OWN),
     "grouped_query_attention": Exhibit(groups, why_not=OWN),
 }
