@@ -16,7 +16,14 @@ if TYPE_CHECKING:
         running_mean,
         share,
     )
+    from tfviz.priors.camtl_prior import TaskPrior, camtl_definition, task_prior
     from tfviz.priors.hard_coded_gaussian import HardCoded, bell, hard_coded_definition
+    from tfviz.priors.predictive_attention import (
+        Evolving,
+        Predictive,
+        convolved,
+        predictive_definition,
+    )
 else:
     from tfviz._door import lazy
 
