@@ -25,8 +25,8 @@ def drawn(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64)
 
 
-def core(m: int = 3, length: int = L) -> TaskPrior:
-    made = TaskPrior(length, m, Z).double()
+def core(r: int = 3, length: int = L) -> TaskPrior:
+    made = TaskPrior(length, r, Z).double()
     made.A.data, made.film.bias.data = drawn(*made.A.shape), drawn(*made.film.bias.shape)
     return made
 
@@ -121,21 +121,21 @@ def test_a_shorter_text_and_a_text_in_parts() -> None:
 
 
 @pytest.mark.parametrize(("length", "m"), [(12, 3), (128, 6), (10, 4)])
-def test_the_rule_of_the_authors_code(length: int, m: int) -> None:
+def test_the_rule_of_the_authors_code(length: int, r: int) -> None:
     """`CBDA.forward` of CAMTL/CA-MTL, typed anew: a linear layer gives γ and β, the modulated
     matrix is cut into m pieces, and `block_diag` puts these together. 128 in 6 are their sizes."""
-    made, z = TaskPrior(length, m, Z).double(), drawn(5, Z)
+    made, z = TaskPrior(length, r, Z).double(), drawn(5, Z)
     made.A.data = drawn(*made.A.shape)
-    assert made.A.shape == (length, -(-length // m))
+    assert made.A.shape == (length, -(-length // r))
     gamma, beta = made.film(z).unsqueeze(1).chunk(2, -1)
     modulated = (1 + gamma) * made.A + beta
-    theirs = torch.stack([torch.block_diag(*one.chunk(m, 0)) for one in modulated])
+    theirs = torch.stack([torch.block_diag(*one.chunk(r, 0)) for one in modulated])
     close(made.prior(z, length, length), theirs[:, :, :length])
 
 
 def test_bad_input_is_named() -> None:
-    ranges(partial(TaskPrior, m=1, z=2), L=(8, 1))
-    ranges(lambda m: TaskPrior(8, m, 2), m=(2, 1, 8))
+    ranges(partial(TaskPrior, r=1, z=2), L=(8, 1))
+    ranges(lambda r: TaskPrior(8, r, 2), r=(2, 1, 8))
     ranges(lambda z: TaskPrior(8, 2, z), z=(3, 1))
     made, X = core(), drawn(3, 2, H, L, D)
     refused("no task is given; call the model within `with given(task=z):`", made, *X, FULL)
@@ -154,9 +154,9 @@ def test_bad_input_is_named() -> None:
 class ForTask(nn.Module):
     """The core with a task of its own, for the laws: one vector for all texts."""
 
-    def __init__(self, length: int, m: int) -> None:
+    def __init__(self, length: int, r: int) -> None:
         super().__init__()
-        self.core, self.task = TaskPrior(length, m, Z), nn.Parameter(torch.randn(Z))
+        self.core, self.task = TaskPrior(length, r, Z), nn.Parameter(torch.randn(Z))
 
     def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Any:
         with given(task=self.task):

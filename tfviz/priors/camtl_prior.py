@@ -1,8 +1,8 @@
 """The task prior of CA-MTL: a block-diagonal bias on the scores, made from the vector of a task.
 
 Pilault, Elhattami, Pal 2020 (arXiv 2009.09139), as their code has it (CAMTL/CA-MTL, `CBDA` in
-conditional_modules.py). A text of L positions is cut into m blocks of B = ⌈L/m⌉. Each layer learns
-one matrix of L × B numbers, m blocks below each other, and two linear functions of the task's
+conditional_modules.py). A text of L positions is cut into r blocks of B = ⌈L/r⌉. Each layer learns
+one matrix of L × B numbers, r blocks below each other, and two linear functions of the task's
 vector z that give a number for each of the B columns (FiLM, feature-wise linear modulation):
 
     M_ij = (1 + γ_c(z)) A_ic + β_c(z),   c = j mod B      where ⌊i/B⌋ = ⌊j/B⌋, else 0
@@ -81,17 +81,17 @@ class TaskPrior(Dense):
     """Attention with a task prior, as a core: `BERT(…, core=lambda: TaskPrior(64, 4, 16))`.
 
     L   the longest text
-    m   how many blocks; the last one is shorter where m does not divide L
+    r   how many blocks; the last one is shorter where B = ⌈L/r⌉ does not divide L
     z   how many numbers a task's vector has
 
     The task comes from outside: `with given(task=z): model(t)`, where z has a row for each text of
     the batch, or is one row for all.
     """
 
-    def __init__(self, L: int, m: int, z: int) -> None:
+    def __init__(self, L: int, r: int, z: int) -> None:
         super().__init__()
         self.L, self.z = _arguments.integer("L", L, 1), _arguments.integer("z", z, 1)
-        B = -(-L // _arguments.integer("m", m, 1, L))
+        B = -(-L // _arguments.integer("r", r, 1, L))
         self.A, self.film = nn.Parameter(torch.zeros(L, B)), nn.Linear(z, 2 * B)
         nn.init.zeros_(self.film.bias)
 
