@@ -120,10 +120,10 @@ def test_a_shorter_text_and_a_text_in_parts() -> None:
         close(streamed(model, TEXT, [3, 1, 4]), whole)
 
 
-@pytest.mark.parametrize(("length", "m"), [(12, 3), (128, 6), (10, 4)])
+@pytest.mark.parametrize(("length", "r"), [(12, 3), (128, 6), (10, 4)])
 def test_the_rule_of_the_authors_code(length: int, r: int) -> None:
     """`CBDA.forward` of CAMTL/CA-MTL, typed anew: a linear layer gives γ and β, the modulated
-    matrix is cut into m pieces, and `block_diag` puts these together. 128 in 6 are their sizes."""
+    matrix is cut into r pieces, and `block_diag` puts these together. 128 in 6 are their sizes."""
     made, z = TaskPrior(length, r, Z).double(), drawn(5, Z)
     made.A.data = drawn(*made.A.shape)
     assert made.A.shape == (length, -(-length // r))
