@@ -28,10 +28,10 @@ from tfviz.training import seeded, train
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS = (0, 1, 2), 600
+SEEDS, STEPS = (0, 1, 2), 500
 LENGTH, WIDTH, HEADS, SYMBOLS, BATCH, ROWS, RATE = 16, 32, 2, 8, 32, 256, 5e-3
 TASKS = ("left", "right")
-BLOCKS = {"prior 1": 1, "prior 2": 2, "prior 4": 4}
+BLOCKS = {"prior 1": 1, "prior 2": 2}
 VARIANTS = ("none", "input", *BLOCKS)
 
 
