@@ -10,7 +10,9 @@ from tfviz.exhibits.exhibit import STEPS, Exhibit, N, drawn, spread
 from tfviz.priors.average_attention import share
 from tfviz.priors.camtl_prior import task_prior
 from tfviz.priors.hard_coded_gaussian import hard_coded_definition
+from tfviz.priors.lazyformer import lazyformer_definition
 from tfviz.priors.predictive_attention import convolved
+from tfviz.priors.realformer import realformer_definition
 
 
 def even_shares() -> Tensor:
@@ -42,7 +44,28 @@ def two_priors() -> Tensor:
     return spread(torch.cat([M[0, : N // 2], M[1, N // 2 :]]))
 
 
+def four_layers(A: Tensor) -> Tensor:
+    """Their maps, (4, N/2, N/2): two above, two below, each row as dark as its largest weight."""
+    maps = A / A.amax(-1, keepdim=True)
+    return torch.cat([torch.cat([*maps[:2]], 1), torch.cat([*maps[2:]], 1)])
+
+
+def sums_of_scores() -> Tensor:
+    """Four layers, each with the scores of all before it: the last map has them all."""
+    Q, K = drawn(2, 4, N // 2, 6, seed=1)
+    return four_layers(realformer_definition(Q, K, K, CAUSAL.mask(N // 2))[1])
+
+
+def maps_used_twice() -> Tensor:
+    """Four layers with two maps, one above and one below."""
+    Q, K = drawn(2, 4, N // 2, 6, seed=1)
+    return four_layers(lazyformer_definition(Q, K, K, 2, CAUSAL.mask(N // 2))[1])
+
+
+DEEPER = "the race has two layers: chapter 26 trains it in four, beside the plain model"
 EXHIBITS = {
+    "realformer": Exhibit(sums_of_scores, why_not=DEEPER),
+    "lazyformer": Exhibit(maps_used_twice, why_not=DEEPER),
     "average_attention": Exhibit(
         even_shares,
         why_not="it replaces the whole layer: chapter 27 trains it beside learned heads",
@@ -50,9 +73,7 @@ EXHIBITS = {
     "hard_coded_gaussian": Exhibit(
         bells, why_not="nothing in it is learned: chapter 27 trains a model with it"
     ),
-    "predictive_attention": Exhibit(
-        smoothed, why_not="the race has two layers: chapter 26 trains it in four"
-    ),
+    "predictive_attention": Exhibit(smoothed, why_not=DEEPER),
     "camtl_prior": Exhibit(
         two_priors, why_not="it needs a task: chapter 26 trains one attention for two of them"
     ),
