@@ -22,7 +22,7 @@ function usedBy(state) {
 const asked = {
   accumulated: {
     question:
-      "Each layer adds its own score to the sum from below. For “mat” and “cat” the sums are 1, 3 and 2 so far, and layer 3 has the own score 2. Where does the sum of layer 3 lie?",
+      "Each layer adds its own score to the sum from below. For “mat” and “cat” the sums so far are 1, 3 and 2. The own score of layer 3 is 2. Where does its sum lie?",
     because: "2 + 2 = 4. All four layers count alike: 1 + 2 − 1 + 2.",
   },
   reused: {

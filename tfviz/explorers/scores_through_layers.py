@@ -65,7 +65,7 @@ class ScoresThroughLayers(Explorer):
     """
 
     label = "Scores through the layers: own, accumulated or used again"
-    rem = 57.5, 57.5, 53.5, 50.5, 102
+    rem = 57.5, 57.5, 53.5, 49.5, 102
     data = handed(own=OWN, words=WORDS)
     examples = EXAMPLES
 
@@ -77,6 +77,10 @@ class ScoresThroughLayers(Explorer):
     asks = (
         "Play the layers with each of the rules: which one makes the sharpest weights at the top?"
     )
+
+    def heights(self) -> dict[int, float]:
+        """On a phone the page leaves less width than the phone has; its letters are narrower."""
+        return super().heights() | {356: 100}
 
     def numbers(self) -> Numbers:
         """The scores that each layer uses, and its weights."""
