@@ -133,7 +133,7 @@ export default tf.explorer({
       app.say(
         question.open
           ? `From below, query ${i} prefers key ${lower}.`
-          : `From below, query ${i} prefers key ${lower}; with α = ${state.alpha} it now gives key ${preferred} ${weight} of its weight.`,
+          : `From below, query ${i} prefers key ${lower}; with α = ${state.alpha} it now prefers key ${preferred}, with ${weight} of the weight.`,
       );
     };
   },

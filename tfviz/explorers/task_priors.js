@@ -49,7 +49,7 @@ export default tf.explorer({
       truth: () => share({ weights: prior(asked).map((row) => Array.from(tf.softmax(row))) }),
       then: asked,
       because:
-        "14 %, as much as any other key that the prior does not touch: between blocks it adds 0. It neither helps nor forbids.",
+        "As much as any other key that the prior does not touch: between blocks it adds 0. It neither helps nor forbids.",
     });
 
     return (state, { M, weights }) => {
