@@ -124,9 +124,10 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
-    """Shifts and shares by way and direction, one list for each seed; scores by variant."""
+    """Shifts and shares by way and direction, one list for each seed; by variant, for each seed a
+    score at each length that was trained."""
     found = {(x["run"]["name"], x["run"]["seed"]): x["result"] for x in done}
-    at = compare.LENGTHS.index(TRAIN_LENGTH)
+    lengths = [n for n in compare.LENGTHS if n <= TRAIN_LENGTH]
     return {
         "shifts": list(SHIFTS),
         **{
@@ -140,6 +141,10 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
             for kind in ("moved", "shares")
         },
         "steps": STEPS,
-        "scores": {name: [found[f"model {name}", n]["score"][at] for n in SEEDS] for name in JOINS},
+        "lengths": lengths,
+        "scores": {
+            name: [found[f"model {name}", n]["score"][: len(lengths)] for n in SEEDS]
+            for name in JOINS
+        },
         "parameters": {name: found[f"model {name}", SEEDS[0]]["parameters"] for name in JOINS},
     }
