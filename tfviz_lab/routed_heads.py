@@ -7,14 +7,13 @@ votes   HEADS heads vote for OUTPUTS vectors of NUMBERS numbers: the truth, of l
         SHIFTS: back along the truth, to the side, or on along it. How far does that move the
         output: of the mean, of dynamic (simple) and of EM routing, ROUNDS rounds each? "shares" is
         the share that the wrong vote keeps, 1/OUTPUTS in the mean
-model   the GPT of `compare`, with W^o or routing in its place, in both layers or in the first
+model   the GPT of `compare`, with W^o or with routing in its place
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
 from typing import Any
 
 import torch
@@ -23,9 +22,8 @@ from torch import Generator, Tensor
 
 from tfviz.heads.routing_heads_dynamic import DynamicRouting, routing_rounds
 from tfviz.heads.routing_heads_em import EMRouting, em_rounds
-from tfviz.models.blocks import MultiHeadAttention
 from tfviz_lab import compare
-from tfviz_lab.compare import SEEDS, TRAIN_LENGTH
+from tfviz_lab.compare import SEEDS, TRAIN_LENGTH, WIDTH
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
@@ -55,26 +53,11 @@ WAYS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
     "EM": by_em,
 }
 
-BOTH, FIRST = (0, 1), (0,)
-JOINS: dict[str, tuple[Callable[[int, int], Any] | None, tuple[int, ...]]] = {
-    "W^o": (None, ()),
-    "dynamic": (DynamicRouting, BOTH),
-    "EM": (EMRouting, BOTH),
-    "dynamic, first layer": (DynamicRouting, FIRST),
-    "EM, first layer": (EMRouting, FIRST),
+JOINS: dict[str, Callable[[], dict[str, Any]]] = {
+    "W^o": lambda: {},
+    "dynamic": lambda: {"join": lambda: DynamicRouting(WIDTH, compare.HEADS)},
+    "EM": lambda: {"join": lambda: EMRouting(WIDTH, compare.HEADS)},
 }
-
-
-def options(name: str) -> dict[str, Any]:
-    """What the GPT is given to join its heads in this way."""
-    join, where = JOINS[name]
-    layers = count()  # attentions are made from the first layer to the last
-
-    def attend(d: int, h: int, **more: Any) -> MultiHeadAttention:
-        routed = join is not None and next(layers) in where
-        return MultiHeadAttention(d, h, **more | ({"join": partial(join, d, h)} if routed else {}))
-
-    return {"attend": attend}
 
 
 def drawn(seed: int) -> tuple[Tensor, Tensor]:
@@ -120,7 +103,7 @@ def runs() -> list[Run]:
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
     if config["task"] == "votes":
         return one_wrong_vote(config["way"], seed)
-    return compare.measured(partial(options, config["variant"]), "text", seed, config["steps"])
+    return compare.measured(JOINS[config["variant"]], "text", seed, config["steps"])
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
