@@ -22,13 +22,13 @@ def losing_shares() -> Tensor:
 
 
 def two_clouds() -> Tensor:
-    """The Gaussians of two outputs in the plane, after four rounds; one vote of eight is far off."""
-    votes = 1.3 * drawn(8, 2, 2, seed=4) + torch.tensor([[-5.0, 3.0], [4.0, -3.0]])
+    """The Gaussians of two outputs in the plane after four rounds. One vote of eight is far off."""
+    votes = 2.2 * drawn(8, 2, 2, seed=4) + torch.tensor([[-5.0, 3.0], [4.0, -3.0]])
     votes[0, 0] = torch.tensor([9.0, 9.0])
     fit = em_rounds(votes, 4)[-1]
-    at = torch.linspace(-10, 10, N)
+    at = torch.linspace(-9, 9, N)
     places = torch.stack(torch.meshgrid(at, at, indexing="xy"), -1)[..., None, :]
-    far = ((places - fit.mean) ** 2 / (8 * fit.variance)).sum(-1)
+    far = ((places - fit.mean) ** 2 / (4 * fit.variance)).sum(-1)
     return spread(torch.exp(-far).sum(-1))
 
 
