@@ -6,7 +6,7 @@ r_mc = 1/outputs, the M-step (the first two lines) and the E-step (the last one)
 
     R_c = Σ_m a_m r_mc,                              μ_c = Σ_m a_m r_mc u_mc / R_c,
     v_c = Σ_m a_m r_mc (u_mc − μ_c)² / R_c + ε,      p_c = σ(λ (β_p − Σ_k (β_s + ½ ln v_ck) R_c))
-    r_mc = p_c N(u_mc; μ_c, v_c) / Σ_e p_e N(u_me; μ_e, v_e)      between rounds
+    r_mc = p_c N(u_mc; μ_c, v_c) / Σ_c′ p_c′ N(u_mc′; μ_c′, v_c′)      between rounds
 
 and output c is p_c μ_c: how sure times what. Hinton, Sabour, Frosst 2018, procedure 1, where ½ ln v
 is ln σ, β_s is β_u and β_p is β_a; on the heads of attention Gu, Feng 2019 (arXiv 1909.00188) and
