@@ -96,7 +96,7 @@ export default tf.explorer({
       then: { rounds: last, ...begins },
       because:
         way === "em"
-          ? "Vote 0 is far outside of what A expects, and it fits B even less badly than A. Its share of A falls to 0, and the ellipse shrinks around the other five."
+          ? "Vote 0 is far outside of what A expects, while head 0's other vote fits B. So head 0 gives its share to B, and the ellipse of A shrinks around the other five."
           : "Vote 0 points away from A, so its product with A is negative. Each round lowers its share, until A is the mean of the others.",
     });
 
@@ -107,7 +107,7 @@ export default tf.explorer({
       const colours = ["query", "key"];
       const at = (r) => tf.percent(r, 0);
       plane.show({
-        title: `round ${state.rounds}: votes (numbers) and outputs (arrows)`,
+        title: `round ${state.rounds}: each head's two votes (numbers), and outputs (arrows)`,
         label: `After ${state.rounds} rounds A stands at ${place(a)} and B at ${place(b)}`,
         x: { from: -2.7, to: 2.7, whole: true },
         y: { from: -2.7, to: 2.7, whole: true },
