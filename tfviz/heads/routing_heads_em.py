@@ -109,33 +109,29 @@ def em_definition(
     """
     h, outputs, _ = votes.shape
     a = torch.ones(h).to(votes) if counts is None else counts
-    r = torch.full((h, outputs), 1 / outputs).to(votes)
-    for n in range(rounds):
-        if n:
-            density = torch.stack(
-                [
-                    (
-                        torch.exp(-((votes[:, c] - mean[c]) ** 2) / (2 * v[c]))
-                        / (2 * math.pi * v[c]).sqrt()
-                    ).prod(-1)
-                    for c in range(outputs)
-                ],
-                1,
-            )
-            r = sure * density / (sure * density).sum(1, keepdim=True)
-        R = [sum(a[m] * r[m, c] for m in range(h)) for c in range(outputs)]
-        mean = torch.stack(
-            [sum(a[m] * r[m, c] * votes[m, c] for m in range(h)) / R[c] for c in range(outputs)]  # type: ignore[misc]
-        )
-        v = torch.stack(
-            [
-                sum(a[m] * r[m, c] * (votes[m, c] - mean[c]) ** 2 for m in range(h)) / R[c] + floor  # type: ignore[misc]
-                for c in range(outputs)
-            ]
-        )
-        cost = torch.stack([((beta_s + v[c].sqrt().log()) * R[c]).sum() for c in range(outputs)])
-        sure = torch.sigmoid(sharpness * (beta_p - cost))
-    return Fit(r, mean, v, sure)
+
+    def m_step(r: Tensor) -> Fit:
+        mean, variance, sure = [], [], []
+        for c in range(outputs):
+            R = (a * r[:, c]).sum()
+            mu = sum(a[m] * r[m, c] * votes[m, c] for m in range(h)) / R
+            v = sum(a[m] * r[m, c] * (votes[m, c] - mu) ** 2 for m in range(h)) / R + floor
+            cost = ((beta_s + v.sqrt().log()) * R).sum()
+            mean.append(mu)
+            variance.append(v)
+            sure.append(torch.sigmoid(sharpness * (beta_p - cost)))
+        return Fit(r, torch.stack(mean), torch.stack(variance), torch.stack(sure))
+
+    def e_step(fit: Fit) -> Tensor:
+        v = fit.variance
+        density = torch.exp(-((votes - fit.mean) ** 2) / (2 * v)) / (2 * math.pi * v).sqrt()
+        joint = fit.sure * density.prod(-1)
+        return joint / joint.sum(1, keepdim=True)
+
+    fit = m_step(torch.full((h, outputs), 1 / outputs).to(votes))
+    for _ in range(rounds - 1):
+        fit = m_step(e_step(fit))
+    return fit
 
 
 class EMRouting(nn.Module):
