@@ -28,7 +28,7 @@ class HeadsApart(Explorer):
     """Four heads of a layer: the cosine of what each two of them find, while the model learns."""
 
     label = "How alike heads are while a model learns, with and without a loss against it"
-    rem = 57.5, 57.5, 56, 56.5, 87
+    rem = 57.5, 57.5, 56, 56.5, 87.5
     data = handed(trained, strengths=STRENGTHS)
 
     strength = knob(0, of=STRENGTHS, label="strength of the loss", letter="λ")
