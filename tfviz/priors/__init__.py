@@ -16,7 +16,18 @@ if TYPE_CHECKING:
         running_mean,
         share,
     )
+    from tfviz.priors.gaussian_transformer import (
+        Gaussian,
+        beside,
+        best_distance,
+        gaussian_definition,
+    )
     from tfviz.priors.hard_coded_gaussian import HardCoded, bell, hard_coded_definition
+    from tfviz.priors.localness_gaussian import (
+        Localness,
+        bell_around,
+        localness_definition,
+    )
 else:
     from tfviz._door import lazy
 
