@@ -120,7 +120,8 @@ class Localness(Dense):
                 D = WIDEST * self.width[:, None].to(dtype).sigmoid() + LEAST
             else:
                 D = torch.full_like(p[..., :1], self.size)
-        return p, D.expand(torch.broadcast_shapes(p.shape, D.shape))
+        p, D = torch.broadcast_tensors(p, D)
+        return p, D
 
     def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
         if Q.shape[1] != self.h or Q.shape[3] != self.d_head:
