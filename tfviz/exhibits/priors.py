@@ -8,7 +8,9 @@ from torch import Tensor
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import STEPS, Exhibit, N, spread
 from tfviz.priors.average_attention import share
+from tfviz.priors.gaussian_transformer import beside
 from tfviz.priors.hard_coded_gaussian import hard_coded_definition
+from tfviz.priors.localness_gaussian import bell_around
 
 
 def even_shares() -> Tensor:
@@ -22,7 +24,25 @@ def bells() -> Tensor:
     return spread(A.sum(0))
 
 
+def wandering_bells() -> Tensor:
+    """A bell in each row, wide or narrow, around a place that each query predicts."""
+    p = 11.5 + 8 * torch.sin(STEPS / 4)
+    D = 6 + 4 * torch.cos(STEPS / 3)
+    return bell_around(0, STEPS, centre=p[:, None], window=D[:, None]).exp()
+
+
+def beside_itself() -> Tensor:
+    """The curve that is highest four places beside the query, as weights of a map."""
+    return spread(beside(STEPS[:, None], STEPS, w=0.1, b=-1.6).exp())
+
+
 EXHIBITS = {
+    "localness_gaussian": Exhibit(
+        wandering_bells, why_not="chapter 25 trains it, beside the Gaussian prior"
+    ),
+    "gaussian_transformer": Exhibit(
+        beside_itself, why_not="chapter 25 trains it, beside localness"
+    ),
     "average_attention": Exhibit(
         even_shares,
         why_not="it replaces the whole layer: chapter 27 trains it beside learned heads",
