@@ -1,4 +1,4 @@
-// −|w d² + b| over the distance d = j − i, with the weights of keys whose scores are otherwise alike.
+// −|w r² + b| over the distance r = j − i, with the weights of keys whose scores are otherwise alike.
 const { far, beside } = tf.data;
 const distances = tf.range(2 * far + 1, (n) => n - far);
 const LOWEST = -8;
@@ -26,7 +26,7 @@ export default tf.explorer({
       lead: true,
     });
     const below = app.plane({ height: (width) => tf.clamp(width * 0.27, 160, 200) });
-    app.formula("added to a score  =  −|{w:w} d² + {b:b}|,   d = j − i");
+    app.formula("added to a score  =  −|{w:w} r² + {b:b}|,   r = j − i");
     app.knob("w", { format: (x) => tf.fixed(x, 2) });
     app.knob("b", { format: (x) => tf.fixed(x, 1) });
     const question = app.ask({
@@ -54,7 +54,7 @@ export default tf.explorer({
 
     return (state, { scores, weights, plain, plainWeights }) => {
       const { w, b } = state;
-      const x = { from: -far - 0.5, to: far + 0.5, whole: true, label: "distance d = j − i" };
+      const x = { from: -far - 0.5, to: far + 0.5, whole: true, label: "distance r = j − i" };
       const best = top(state);
       above.show({
         title: "what is added to a score: with b (line) and without (dashed)",

@@ -1,4 +1,4 @@
-"""Look beside yourself: −|w d² + b| of the Gaussian Transformer, and the weights it makes."""
+"""Look beside yourself: −|w r² + b| of the Gaussian Transformer, and the weights it makes."""
 
 import torch
 
