@@ -46,7 +46,9 @@ from tfviz.longer_context.da_transformer import DA
 from tfviz.longer_context.memorizing_transformer import Memorizing
 from tfviz.measure import in_turns, peak_memory, seconds
 from tfviz.priors.average_attention import Averages
+from tfviz.priors.gaussian_transformer import Gaussian
 from tfviz.priors.hard_coded_gaussian import HardCoded
+from tfviz.priors.localness_gaussian import Localness
 from tfviz.sparse import bigbird, etc, longformer, reformer_lsh
 from tfviz.sparse.bp_transformer import tree_attention, with_spans
 from tfviz.sparse.routing_transformer import routing_attention
@@ -217,12 +219,15 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
 
 
 # what reads a causal text: name -> (attention, lengths, at most × dense causal SDPA: forward,
-# forward + backward). DA writes its scores down: at 16k they would be several times 4 GiB.
+# forward + backward). DA, localness and the Gaussian prior write L² numbers for each head: at 16k
+# they would be several times 4 GiB.
 CAUSAL_TEXT: dict[str, tuple[Attention, list[int], float, float]] = {
     "ALiBi": (core(Alibi(HEADS)), [4096, 16384], 1.5, 1.5),
     "DA": (core(DA(HEADS)), [4096], 26.4, 15.3),
     "LSH, 4 rounds": (core(reformer_lsh.LSH(WIDTH, 64, 4)), [16384], 0.30, 0.45),
     "averages": (core(Averages()), [16384], 0.01, 0.01),
+    "localness": (core(Localness(WIDTH, HEADS)), [4096], 9.2, 11.0),
+    "Gaussian prior": (core(Gaussian(HEADS)), [4096], 16.5, 9.2),
     "hard-coded, spread 1": (core(HardCoded(HEADS)), [16384], 0.02, 0.02),
 }
 

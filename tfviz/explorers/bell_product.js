@@ -49,13 +49,13 @@ export default tf.explorer({
       truth: () => tf.best(numbers({ ...ASKED, i: 0 }).product),
       then: ASKED,
       because:
-        "Key 15 is not the best for content, nor the nearest to the centre, but its product is the largest. Key 4 lies 4.5 standard-deviation-thirds of a window away: its bell is 0.01.",
+        "Key 15 is neither the best for content nor the nearest to the centre, but its product is the largest. Key 4 stands 9 places from the centre, three spreads: its weight is multiplied by 0.01.",
     });
 
     return (state, { bell: curve, product, p, D }) => {
       const best = tf.best(product);
       above.show({
-        title: "what content says (bars), and the bell (line, top = 1)",
+        title: "what content says (bars), the bell (line) and its window (shaded)",
         label: `Content gives key ${tf.best(content)} the most; the bell stands around place ${tf.fixed(p, 1)} with a window of ${tf.fixed(D, 1)}`,
         x: keys,
         y: { from: 0, to: 1.05, ticks: [0, 0.5, 1] },

@@ -16,8 +16,8 @@ class LookBeside(Explorer):
     rem = 55, 55, 55, 55, 75
     data = handed(far=FAR, beside=Formula(beside, reals=frozenset({"w", "b"})))
 
-    w = knob(0.2, low=0.0, high=1.0, step=0.05, label="w", letter="w")
-    b = knob(-1.8, low=-5.0, high=0.0, step=0.2, label="b", letter="b")
+    w = knob(0.2, low=0.0, high=1.0, step=0.05, label="loss by the distance", letter="w")
+    b = knob(-1.8, low=-5.0, high=0.0, step=0.2, label="loss of the query", letter="b")
     asks = "Set b to 0, then w to 0. Which of the two switches the prior off?"
 
     def numbers(self) -> Numbers:
