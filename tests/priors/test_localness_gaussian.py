@@ -158,6 +158,17 @@ def test_places_of_long_texts_survive_half_precision() -> None:
     assert p[0, 513] == 513
 
 
+@pytest.mark.parametrize(
+    ("dtype", "atol"), [(torch.float32, 1e-4), (torch.float16, 0.05), (torch.bfloat16, 0.2)]
+)
+def test_other_types_are_near_with_the_same_weights(dtype: torch.dtype, atol: float) -> None:
+    made = core().to(dtype)
+    X = [x.to(dtype) for x in qkv()]
+    out = made(*X, CAUSAL)[0]
+    assert out.dtype == dtype
+    close(out.double(), made.double()(*(x.double() for x in X), CAUSAL)[0], atol=atol, rtol=atol)
+
+
 # --- the code of others ---------------------------------------------------------------------------
 
 
@@ -246,9 +257,14 @@ def defined(made: Any, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[T
     return A @ V, A
 
 
+ROUNDED = (
+    "a sigmoid of many weights places the bell: weights of size 1, rounded to three digits, move it "
+    "by more than a key; a test here begins with rounded ones"
+)
 CASE = Case(
     lambda: room.Localness(D, H),
     defined,
+    but={"any_real_type": ROUNDED},
     mutants=[
         ("a window twice as wide", "spread=window / 2", "spread=window"),
         ("a place beyond the end", "p = last * ", "p = (last + 1) * "),
