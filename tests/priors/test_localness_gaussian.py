@@ -258,8 +258,8 @@ def defined(made: Any, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[T
 
 
 ROUNDED = (
-    "a sigmoid of many weights places the bell: weights of size 1, rounded to three digits, move it "
-    "by more than a key; a test here begins with rounded ones"
+    "a sigmoid of many weights places the bell: weights of size 1 that are rounded to three digits "
+    "move it by more than a key; a test here begins with rounded ones"
 )
 CASE = Case(
     lambda: room.Localness(D, H),
