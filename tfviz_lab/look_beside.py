@@ -1,11 +1,10 @@
 """Neighbours or itself? What b of the Gaussian Transformer becomes where the task decides.
 
 One attention head without positions, without a skip connection, and a linear map after it. In rows
-of random numbers 0 to 3 it says for each place a sum of three: of the two neighbours, of both and
-the number itself, or with that one doubled.
+of random numbers 0 to 3 it says for each place a sum: of the two neighbours, or of both and twice the
+number itself.
 
     neighbours    x_{i−1} + x_{i+1}
-    all three     x_{i−1} + x_i + x_{i+1}
     mostly itself x_{i−1} + 2 x_i + x_{i+1}
 
 For each the prior |w d² + b|, and attention without a prior. Both numbers begin at w = 0.1,
@@ -33,7 +32,7 @@ from tfviz_lab.runner import Done, Run
 PACKAGES = ["torch"]
 SEEDS, STEPS, RATE, BATCH, ASKED = (0, 1, 2), 500, 2e-2, 64, 256
 LENGTH, NUMBERS, WIDTH = 24, 4, 32
-TASKS = {"neighbours": (1, 0, 1), "all three": (1, 1, 1), "mostly itself": (1, 2, 1)}
+TASKS = {"neighbours": (1, 0, 1), "mostly itself": (1, 2, 1)}
 CORES: dict[str, Any] = {"prior": Gaussian, "no prior": Dense}
 
 

@@ -7,7 +7,6 @@ for each place which symbol stands AWAY places before it. Variants:
     query            centre and window predicted by each query: the paper's
     layer            the centre predicted, one learned window
     fixed            the centre predicted, a window of 10
-    offset           ours: one learned offset from the query, and one learned window
 
 python -m tfviz_lab three_left    → results/three_left.json
 """
@@ -39,7 +38,6 @@ CORES: dict[str, Callable[..., nn.Module]] = {
     "query": Localness,
     "layer": partial(Localness, window="layer"),
     "fixed": partial(Localness, window="fixed"),
-    "offset": partial(Localness, centre="layer", window="layer"),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 import tfviz_lab
@@ -11,7 +13,6 @@ from tfviz_lab import look_beside, three_left
 def test_sums_are_those_of_the_places_beside() -> None:
     rows = torch.tensor([[1, 3, 2, 0]])
     assert look_beside.sums("neighbours", rows).tolist() == [[3, 3]]
-    assert look_beside.sums("all three", rows).tolist() == [[6, 5]]
     assert look_beside.sums("mostly itself", rows).tolist() == [[9, 7]]
 
 
@@ -34,11 +35,12 @@ def test_a_few_steps_repeat_exactly() -> None:
 
 
 def test_bells_are_those_of_the_head() -> None:
-    model = three_left.Copier("offset")
-    core = model.stack.blocks[0].attend.core  # type: ignore[union-attr]
-    core.offset.data.fill_(-3.0)  # type: ignore[union-attr, operator]
+    model = three_left.Copier("layer")
+    core: Any = model.stack.blocks[0].attend.core  # type: ignore[union-attr]
+    core.to_centre.weight.data.zero_()
+    core.to_centre.bias.data.zero_()
     p, D = three_left.bells(model, torch.zeros(2, three_left.LENGTH).long())
-    assert p[1].tolist() == [i - 3.0 for i in range(three_left.LENGTH)]
+    assert torch.allclose(p, torch.full_like(p, (three_left.LENGTH - 1) / 2))  # σ(0) = ½
     assert torch.allclose(D, torch.full_like(D, 25.1))
 
 
