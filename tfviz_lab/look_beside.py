@@ -1,14 +1,14 @@
 """Neighbours or itself? What b of the Gaussian Transformer becomes where the task decides.
 
 One attention head without positions, without a skip connection, and a linear map after it. In rows
-of random numbers 0 to 3 it says for each place a sum: of the two neighbours, or of both and twice the
-number itself.
+of random numbers 0 to 3 it says for each place a sum: of the two neighbours, or of both and twice
+the number itself.
 
     neighbours    x_{i−1} + x_{i+1}
     mostly itself x_{i−1} + 2 x_i + x_{i+1}
 
-For each the prior |w d² + b|, and attention without a prior. Both numbers begin at w = 0.1,
-b = −0.1.
+Each with the prior −|w (i − j)² + b|, which begins at w = 0.1 and b = −0.1; the first also without
+a prior.
 
 python -m tfviz_lab look_beside    → results/look_beside.json
 """
