@@ -28,6 +28,13 @@ if TYPE_CHECKING:
         bell_around,
         localness_definition,
     )
+    from tfviz.priors.lazyformer import (
+        LazyAttention,
+        lazy_blocks,
+        lazyformer_definition,
+        saved_flops,
+    )
+    from tfviz.priors.realformer import RealFormer, realformer_definition, scores_from_below
 else:
     from tfviz._door import lazy
 
