@@ -49,8 +49,8 @@ from tfviz.models.blocks import Stack
 from tfviz.priors.average_attention import Averages
 from tfviz.priors.gaussian_transformer import Gaussian
 from tfviz.priors.hard_coded_gaussian import HardCoded
-from tfviz.priors.localness_gaussian import Localness
 from tfviz.priors.lazyformer import lazy_blocks
+from tfviz.priors.localness_gaussian import Localness
 from tfviz.sparse import bigbird, etc, longformer, reformer_lsh
 from tfviz.sparse.bp_transformer import tree_attention, with_spans
 from tfviz.sparse.routing_transformer import routing_attention

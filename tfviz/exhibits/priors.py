@@ -10,8 +10,8 @@ from tfviz.exhibits.exhibit import STEPS, Exhibit, N, drawn, spread
 from tfviz.priors.average_attention import share
 from tfviz.priors.gaussian_transformer import beside
 from tfviz.priors.hard_coded_gaussian import hard_coded_definition
-from tfviz.priors.localness_gaussian import bell_around
 from tfviz.priors.lazyformer import lazyformer_definition
+from tfviz.priors.localness_gaussian import bell_around
 from tfviz.priors.realformer import realformer_definition
 
 

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
         gaussian_definition,
     )
     from tfviz.priors.hard_coded_gaussian import HardCoded, bell, hard_coded_definition
-    from tfviz.priors.localness_gaussian import (
-        Localness,
-        bell_around,
-        localness_definition,
-    )
     from tfviz.priors.lazyformer import (
         LazyAttention,
         lazy_blocks,
         lazyformer_definition,
         saved_flops,
+    )
+    from tfviz.priors.localness_gaussian import (
+        Localness,
+        bell_around,
+        localness_definition,
     )
     from tfviz.priors.realformer import RealFormer, realformer_definition, scores_from_below
 else:
