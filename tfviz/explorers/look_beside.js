@@ -103,6 +103,7 @@ export default tf.explorer({
       app.read({
         "highest at distance": w > 0 ? tf.fixed(best, 1) : "all alike",
         "weight of the query itself": tf.percent(weights[far], 0),
+        "the same without b": tf.percent(plainWeights[far], 0),
       });
       app.say(
         question.open
