@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         running_mean,
         share,
     )
+    from tfviz.priors.camtl_prior import TaskPrior, camtl_definition, task_prior
     from tfviz.priors.gaussian_transformer import (
         Gaussian,
         beside,
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
         Localness,
         bell_around,
         localness_definition,
+    )
+    from tfviz.priors.predictive_attention import (
+        Evolving,
+        Predictive,
+        convolved,
+        predictive_definition,
     )
     from tfviz.priors.realformer import RealFormer, realformer_definition, scores_from_below
 else:
