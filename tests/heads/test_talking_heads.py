@@ -190,7 +190,7 @@ CASE = Case(
     defined,
     shares_sum_to_one=False,
     mutants=[
-        ("a matrix the other way round", "(P.T.to(X) @ X", "(P.to(X) @ X"),
+        ("a matrix the other way round", "P.T[:, :, None", "P[:, :, None"),
         ("weights that do not talk", "_filled(mixed(A, self.P_w), max(self.heads))", "A"),
         ("scores that do not talk", "return mixed(s[:, : len(self.P_l)], self.P_l)", "return s"),
         (

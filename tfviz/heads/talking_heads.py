@@ -68,8 +68,8 @@ def _check(P_l: Tensor, P_w: Tensor, h_k: int, h_v: int) -> None:
 
 
 def mixed(X: Float[Tensor, "b h Lq Lk"], P: Float[Tensor, "h g"]) -> Float[Tensor, "b g Lq Lk"]:
-    """Σ_h X_h P_hg for each head g and each pair, as one product of matrices."""
-    return (P.T.to(X) @ X.flatten(2)).unflatten(2, X.shape[2:])
+    """Σ_h X_h P_hg for each head g and each pair: a convolution of heads by single pairs."""
+    return F.conv2d(X, P.T[:, :, None, None].to(X))
 
 
 def residual(P: Float[Tensor, "h h"]) -> Float[Tensor, "h h"]:
