@@ -25,7 +25,7 @@ from tfviz_lab.head_sharing import LENGTH, RATE, WIDTH, after, count, nats
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS, LAYERS = (0, 1, 2), 300, 2
+SEEDS, STEPS, LAYERS = (0, 1, 2), 200, 2
 SIZES = {4: 16, 16: 4}
 """heads → numbers in each"""
 
