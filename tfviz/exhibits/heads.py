@@ -5,9 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tfviz.exhibits.exhibit import Exhibit, N, drawn
+from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
+from tfviz.heads.collaborative_heads import blocks
 from tfviz.heads.grouped_query_attention import reads
 from tfviz.heads.multi_query_attention import multi_query_definition
+from tfviz.heads.talking_heads import talking_definition
 
 
 def four_questions() -> Tensor:
@@ -23,8 +25,34 @@ def groups() -> Tensor:
     return (torch.tensor(reads(N, 6))[:, None] == torch.arange(N) // 4).float()
 
 
+def before_and_after_talking() -> Tensor:
+    """Above, the maps of two heads; below, of a head that negates the first, and their difference."""
+    X, W = drawn(N // 2, 8, seed=3), drawn(2, 8, 8, seed=5)
+    Q, V = 0.6 * X @ W, X.expand(2, -1, -1)
+    P_l, both = torch.tensor([[1.0, -1.0], [0.0, 0.0]]), torch.eye(2)
+    plain = talking_definition(Q, X.expand(2, -1, -1), V, both, both)[1]
+    negated = talking_definition(Q, X.expand(2, -1, -1), V, P_l, both)[1]
+    apart = spread(negated[0] - negated[1])
+    maps = [a / a.amax(-1, keepdim=True) for a in (*plain, negated[1])]
+    return torch.cat([torch.cat(maps[:2], 1), torch.cat([maps[2], apart], 1)])
+
+
+def from_blocks_to_shared() -> Tensor:
+    """Mixing vectors of three heads over 24 features: above in blocks, below shared by all."""
+    shared = drawn(3, N, seed=2).abs().clamp(max=2) / 2
+    return torch.cat([blocks(3, N), shared]).repeat_interleave(N // 6, 0)
+
+
 OWN = "its own experiment compares it, in a model with eight heads, where this one has four"
 EXHIBITS = {
+    "talking_heads": Exhibit(
+        before_and_after_talking,
+        why_not="its own experiment compares it, with heads of 16 numbers and with heads of 4",
+    ),
+    "collaborative_heads": Exhibit(
+        from_blocks_to_shared,
+        why_not="its own experiment compares it, as what becomes of a trained layer",
+    ),
     "multi_query_attention": Exhibit(four_questions, why_not=OWN),
     "grouped_query_attention": Exhibit(groups, why_not=OWN),
 }

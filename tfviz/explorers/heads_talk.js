@@ -2,14 +2,22 @@
 const { words, scores } = tf.data;
 const n = words.length;
 const both = [0, 1];
-const matrixOf = (state, name) => both.map((a) => both.map((b) => state[`${name}_${a}${b}`]));
+// head 0 keeps its scores, and the values of head 1 meet the weights of head 1
+const scoresOf = ({ score_01, score_11 }) => [
+  [1, score_01],
+  [0, score_11],
+];
+const weightsOf = ({ weight_00, weight_10 }) => [
+  [weight_00, 0],
+  [weight_10, 1],
+];
 const mixed = (rows, P) =>
   both.map((b) => rows[0].map((_, j) => tf.sum(both.map((a) => rows[a][j] * P[a][b]))));
 
 function talk(state) {
-  const S = mixed(scores, matrixOf(state, "score"));
+  const S = mixed(scores, scoresOf(state));
   const W = S.map((row) => Array.from(tf.softmax(row)));
-  const U = mixed(W, matrixOf(state, "weight"));
+  const U = mixed(W, weightsOf(state));
   return { mixed_scores: S, weights: W, mixed_weights: U, sums: U.map(tf.sum) };
 }
 const entry = (x) => tf.fixed(x, 1);
@@ -25,11 +33,8 @@ export default tf.explorer({
     const after = app.matrix({ axes: ["head", "key"], tall: 110, into: bottom });
     const second = app.matrix({ axes: ["from", "to"], tall: 110, into: bottom });
     app.formula("S = J {first:P_l};   W = {softmax:softmax(S)};   U = W {second:P_w}");
-    app.knobsOf("score_00", "score_10");
     app.knobsOf("score_01", "score_11");
     app.knobsOf("weight_00", "weight_10");
-    app.knobsOf("weight_01", "weight_11");
-    const negated = { score_00: 1, score_10: 0, score_01: -1, score_11: 0 };
     const question = app.ask({
       name: "negated",
       question:
@@ -43,9 +48,9 @@ export default tf.explorer({
       },
       format: (j) => `“${words[j]}”`,
       hides: ["head 1", "head 1 sums to"],
-      locks: ["score_00", "score_10", "score_01", "score_11"],
+      locks: ["score_01", "score_11"],
       truth: (numbers) => tf.best(numbers.weights[1]),
-      then: negated,
+      then: { score_01: -1, score_11: 0 },
       because:
         "The score −1.5 of “red” is the lowest in head 0. With −1 it becomes 1.5, the highest. Head 1 looks where head 0 does not.",
     });
@@ -60,8 +65,7 @@ export default tf.explorer({
         most: 3,
         ...heads,
       });
-      const mixture = (picture, name, title, term) => {
-        const P = matrixOf(state, name);
+      const mixture = (picture, P, title, term) => {
         picture.show({
           title,
           label: `${title}: ${P.map((row) => row.map(entry).join(", ")).join("; ")}`,
@@ -76,8 +80,8 @@ export default tf.explorer({
           marks: [{ cells: tf.range(4, (k) => [Math.floor(k / 2), k % 2]), term }],
         });
       };
-      mixture(first, "score", "P_l", "first");
-      mixture(second, "weight", "P_w", "second");
+      mixture(first, scoresOf(state), "P_l: from row to column", "first");
+      mixture(second, weightsOf(state), "P_w: from row to column", "second");
       const W = numbers.weights;
       plane.show({
         title: "after P_l and the softmax: weights of head 0 (left bars) and head 1 (right bars)",

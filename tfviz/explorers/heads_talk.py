@@ -13,33 +13,27 @@ STEP = [-1.0, -0.5, 0.0, 0.5, 1.0]
 class HeadsTalk(Explorer):
     """Scores of one query in two heads, P_l, the softmax, P_w, and the weights that are left.
 
-    `score_ab` is the entry of P_l from head a to head b, `weight_ab` that of P_w.
+    `score_ab` is the entry of P_l from head a to head b, `weight_ab` that of P_w. Head 0 keeps its
+    scores, and the values of head 1 meet the weights of head 1.
     """
 
     label = "Talking heads: two heads exchange scores and weights"
     rem = 60, 60, 60, 60, 90
     data = handed(words=WORDS, scores=SCORES)
 
-    score_00 = knob(1.0, of=STEP, label="scores of head 0 in head 0")
-    score_10 = knob(0.0, of=STEP, label="scores of head 1 in head 0")
     score_01 = knob(-1.0, of=STEP, label="scores of head 0 in head 1")
     score_11 = knob(0.0, of=STEP, label="scores of head 1 in head 1")
     weight_00 = knob(1.0, of=STEP, label="weights of head 0 in head 0")
     weight_10 = knob(0.0, of=STEP, label="weights of head 1 in head 0")
-    weight_01 = knob(0.0, of=STEP, label="weights of head 0 in head 1")
-    weight_11 = knob(1.0, of=STEP, label="weights of head 1 in head 1")
     asks = (
         "Now let head 0 take the weights of head 1 with −1: which words get a negative weight, and "
         "what do the weights sum to?"
     )
 
-    def matrix(self, name: str) -> list[list[float]]:
-        """P_l for "score", P_w for "weight"."""
-        return [[getattr(self, f"{name}_{a}{b}") for b in (0, 1)] for a in (0, 1)]
-
     def numbers(self) -> Numbers:
         """Scores after P_l, their softmax, weights after P_w, and what those sum to."""
-        P_l, P_w = (exact(self.matrix(name)) for name in ("score", "weight"))
+        P_l = exact([[1.0, self.score_01], [0.0, self.score_11]])
+        P_w = exact([[self.weight_00, 0.0], [self.weight_10, 1.0]])
         J = exact(SCORES)[None, :, None]
         S = mixed(J, P_l)
         W = S.softmax(-1)

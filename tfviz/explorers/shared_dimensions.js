@@ -3,8 +3,8 @@ const { mixing, accuracies, blind, sizes, width } = tf.data;
 const h = mixing[String(sizes[0])].length;
 const largest = (rows) => Math.max(...rows.flat().map(Math.abs));
 const ways = [
-  { way: "parafac", name: "PARAFAC", colour: "attention" },
-  { way: "svd", name: "SVD", colour: "key", dash: "6 4" },
+  { way: "parafac", name: "PARAFAC", colour: "attention", dy: 26 },
+  { way: "svd", name: "SVD (dashed)", colour: "key", dash: "6 4", dy: 44 },
 ];
 // of d_k, the place among the sizes
 const at = (d_k) => sizes.length - 1 - sizes.indexOf(d_k);
@@ -27,7 +27,7 @@ export default tf.explorer({
   setup(app) {
     const matrix = app.matrix({ axes: ["head", "feature"], tall: 130 });
     const plane = app.plane({ height: (wide) => tf.clamp(wide * 0.36, 200, 260), lead: true });
-    app.formula("head a:   X W̃^q diag({mixing:m_a}) (X W̃^k)ᵀ");
+    app.formula("head a:   X W̃_q diag({mixing:m_a}) (X W̃_k)ᵀ");
     app.knob("d_k");
     const asked = 12;
     const question = app.ask({
@@ -84,17 +84,21 @@ export default tf.explorer({
           { text: "all scores 0", at: [steps, blind], dy: 16, align: "end", part: "fewer" },
           ways.map(({ way, name, colour, dash }) => ({
             line: sizes.map((size, n) => [at(size), accuracies[way][n]]),
-            name,
             colour,
             dash,
             wide: 2,
             dots: true,
             part: "fewer",
           })),
-          {
-            points: [[at(sizes[0]), accuracies.parafac[0]]],
-            colour: "attention",
-          },
+          ways.map(({ name, colour, dy }) => ({
+            text: name,
+            at: [1, 0.9],
+            dy,
+            colour,
+            bold: true,
+            part: "fewer",
+          })),
+          { points: [[at(sizes[0]), accuracies.parafac[0]]], colour: "attention" },
           { rule: { x: at(d_k) }, colour: "ink", dash: "3 3" },
         ],
       });
