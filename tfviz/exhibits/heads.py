@@ -26,7 +26,7 @@ def groups() -> Tensor:
 
 
 def before_and_after_talking() -> Tensor:
-    """Above, the maps of two heads; below, of a head that negates the first, and their difference."""
+    """Above, the maps of two heads; below, a head that negates the first, and how they differ."""
     X, W = drawn(N // 2, 8, seed=3), drawn(2, 8, 8, seed=5)
     Q, V = 0.6 * X @ W, X.expand(2, -1, -1)
     P_l, both = torch.tensor([[1.0, -1.0], [0.0, 0.0]]), torch.eye(2)
