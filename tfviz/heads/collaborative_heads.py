@@ -2,7 +2,7 @@
 
     head_i = softmax((X W̃^q diag(m_i) (X W̃^k)ᵀ + 1 (X w_i)ᵀ)/√d_h) X W_i^v
 
-Cordonnier, Loukas and Jaggi 2020 (arXiv 2006.16362), equation 6; the official code is
+Cordonnier, Loukas and Jaggi 2020 (arXiv 2006.16362); the official code is
 epfml/collaborative-attention. W̃^q and W̃^k are (d, d̃_k), the mixing vectors m_i are the rows of an
 (h, d̃_k) matrix, and w_i, the content bias, is a vector for each head. In `blocks`, where m_i is 1
 at the d_h features of head i and else 0, it is multi-head attention.
