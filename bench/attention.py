@@ -443,7 +443,7 @@ def heads_that_talk(L: int) -> None:
 
     theirs = Attend(causal=True, heads=HEADS, pre_talking_heads=True, post_talking_heads=True)
     qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
-    ways: dict[str, Attention] = {
+    ways: dict[str, Callable[..., Any]] = {
         "talking": partial(Talking(HEADS), where=Where(CAUSAL)),
         "scores by hand": partial(dense_attention, pattern=CAUSAL),
         "fused kernel": partial(F.scaled_dot_product_attention, is_causal=True),
@@ -458,10 +458,11 @@ def heads_that_talk(L: int) -> None:
                 _say(f"talking ÷ {name}, {kind}", median(a / b for a, b in beside), None)
 
 
-def _learns(attend: Attention, qkv: list[torch.Tensor]) -> Callable[[], None]:
+def _learns(attend: Callable[..., Any], qkv: list[torch.Tensor]) -> Callable[[], None]:
     def first(*xs: torch.Tensor) -> torch.Tensor:
         answer = attend(*xs)
-        return answer[0] if isinstance(answer, tuple) else answer
+        out: torch.Tensor = answer[0] if isinstance(answer, tuple) else answer
+        return out
 
     return training(first, qkv)
 
@@ -490,7 +491,7 @@ def beside_packages(L: int) -> None:
             _say(f"{name}, {kind}", ratio, 1 / 1.5 if kind == "forward" else 1.0)
 
 
-def _forward(attend: Attention, qkv: list[torch.Tensor]) -> Callable[[], Any]:
+def _forward(attend: Callable[..., Any], qkv: list[torch.Tensor]) -> Callable[[], Any]:
     return torch.no_grad()(lambda: attend(*qkv))
 
 

@@ -61,10 +61,9 @@ def test_blocks_are_multi_head_attention() -> None:
         bias.data.zero_()
     W_q, W_k, W_v, W_o = head_matrices(attend)
     X = drawn(2, 7, D)
-    shared = (W.transpose(0, 1).flatten(1) for W in (W_q, W_k))
-    out, A = ch.collaborative_definition(
-        X, *shared, ch.blocks(H, D).double(), W_v, pattern=patterns.causal()
-    )
+    Q, K = (W.transpose(0, 1).flatten(1) for W in (W_q, W_k))
+    m = ch.blocks(H, D).double()
+    out, A = ch.collaborative_definition(X, Q, K, m, W_v, pattern=patterns.causal())
     wanted = multi_head_definition(X, X, X, W_q, W_k, W_v, W_o, patterns.causal())
     close((out.transpose(-3, -2).flatten(-2) @ W_o, A), wanted)
 
@@ -155,8 +154,7 @@ def test_parafac_gets_closer_with_features_and_with_steps() -> None:
 def test_parity_with_tensorly() -> None:
     """The package of the authors' code: from its random start, the same error within a hair."""
     tl = pytest.importorskip("tensorly")
-    from tensorly.decomposition import parafac
-
+    parafac = pytest.importorskip("tensorly.decomposition").parafac
     tl.set_backend("pytorch")
     T = ch.products(layer()).detach()
     ours, theirs = [], []
@@ -194,10 +192,10 @@ def test_with_as_many_features_as_ever_nothing_is_lost(decompose: ch.Decompose) 
     same = ch.convert(model, D, decompose)
     close(same(t), model(t))
     assert any(hasattr(x, "W_qkv") for x in model.modules())  # the model itself is left alone
-    for x in same.modules():
-        if isinstance(x, ch.Shared):
-            assert x.content is not None
-            x.content.weight.zero_()
+    for module in same.modules():
+        if isinstance(module, ch.Shared):
+            assert module.content is not None
+            module.content.weight.zero_()
     assert (same(t) - model(t)).abs().max() > 1e-3
 
 
@@ -206,7 +204,7 @@ def test_a_converted_layer_has_the_product_of_its_factors() -> None:
     """In the place of W_q W_kᵀ, and everything else as it was, the scale too."""
     attend = layer(pattern=patterns.causal())
     attend.W_qkv.bias[:D] = 0
-    small = ch.convert(nn.Sequential(attend), 6, ch.svd)[0]
+    small: Any = ch.convert(nn.Sequential(attend), 6, ch.svd)[0]
     X = drawn(2, 7, D)
     T = ch.svd(ch.products(attend), 6).product()
     scores = X[:, None] @ T @ X[:, None].mT / math.sqrt(D_H)

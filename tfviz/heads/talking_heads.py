@@ -45,11 +45,13 @@ def talking_definition(
     J = [Q[..., a, :, :] @ K[..., a, :, :].mT / Q.shape[-1] ** 0.5 for a in range(len(P_l))]
     W = []
     for b in range(len(P_w)):
-        S = sum(P_l[a, b] * J[a] for a in range(len(P_l)))
+        S = torch.stack([P_l[a, b] * J[a] for a in range(len(P_l))]).sum(0)
         own = mask[b] if mask is not None and mask.dim() == 3 else mask
         zeros = torch.zeros_like(Q[..., 0, :, :]), torch.zeros_like(K[..., 0, :, :])
         W.append(attention(*zeros, K[..., 0, :, :], own, bias=S)[1])  # its softmax, of S alone
-    U = [sum(P_w[b, c] * W[b] for b in range(len(P_w))) for c in range(P_w.shape[1])]
+    U = [
+        torch.stack([P_w[b, c] * W[b] for b in range(len(P_w))]).sum(0) for c in range(P_w.shape[1])
+    ]
     out = [U[c] @ V[..., c, :, :] for c in range(len(U))]
     return torch.stack(out, -3), torch.stack(U, -3)
 
