@@ -38,7 +38,7 @@ CORES: dict[str, Callable[..., Any]] = {
     "plain": Dense,
     "talking": Talking,
 }
-ASKED = [(name, heads) for heads in SIZES for name in CORES]
+ASKED = [("plain", 16), ("talking", 16), ("plain", 4)]
 
 
 def made(name: str, heads: int) -> GPT:
