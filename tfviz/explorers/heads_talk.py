@@ -18,7 +18,7 @@ class HeadsTalk(Explorer):
     """
 
     label = "Talking heads: two heads exchange scores and weights"
-    rem = 60, 60, 60, 60, 90
+    rem = 55.5, 57, 55.5, 59, 103.5
     data = handed(words=WORDS, scores=SCORES)
 
     score_01 = knob(-1.0, of=STEP, label="scores of head 0 in head 1")
