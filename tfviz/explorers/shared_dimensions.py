@@ -37,11 +37,14 @@ class SharedDimensions(Explorer):
     )
 
     def numbers(self) -> Numbers:
-        """The mixing matrix ÷ its largest entry, how many heads a feature serves, and weights."""
+        """The mixing matrix ÷ its largest entry, how many heads a feature serves and how many
+        features head a uses, and the weights of the layer.
+        """
         m = exact(compressed()["mixing"][str(self.d_k)])
         served = m.abs().sum(0) ** 2 / (m**2).sum(0)
         return {
             "mixing": m / m.abs().max(),
             "served": served.mean(),
+            "used": m[self.a].abs().sum() ** 2 / (m[self.a] ** 2).sum(),
             "weights": parameters(WIDTH, len(m), self.d_k),
         }
