@@ -8,31 +8,27 @@ const ways = [
 ];
 // of d_k, the place among the sizes
 const at = (d_k) => sizes.length - 1 - sizes.indexOf(d_k);
-// as many equal entries would make the same sum and the same sum of squares
-const effective = (xs) => tf.sum(xs.map(Math.abs)) ** 2 / tf.sum(xs.map((x) => x * x));
 const percent = (x) => tf.percent(x, 0);
 
 export default tf.explorer({
-  numbers({ d_k, a }) {
+  numbers({ d_k }) {
     const m = mixing[String(d_k)];
     const most = largest(m);
-    const served = tf.range(d_k, (n) => effective(m.map((row) => row[n])));
+    const served = tf.range(d_k, (n) => {
+      const column = m.map((row) => row[n]);
+      return tf.sum(column.map(Math.abs)) ** 2 / tf.sum(column.map((x) => x * x));
+    });
     return {
       mixing: m.map((row) => row.map((x) => x / most)),
       served: tf.mean(served),
-      used: effective(m[a]),
       weights: (2 * width + h) * d_k + width * h,
     };
   },
   setup(app) {
-    const matrix = app.matrix({
-      axes: ["head", "feature"],
-      tall: 130,
-      pick: (a) => app.set({ a }),
-    });
+    const matrix = app.matrix({ axes: ["head", "feature"], tall: 130 });
     const plane = app.plane({ height: (wide) => tf.clamp(wide * 0.36, 200, 260), lead: true });
     app.formula("head a:   X W̃_q diag({mixing:m_a}) (X W̃_k)ᵀ");
-    app.knobsOf("d_k", "a");
+    app.knob("d_k");
     const asked = 12;
     const question = app.ask({
       name: "accuracy",
@@ -56,7 +52,7 @@ export default tf.explorer({
     });
 
     return (state, numbers) => {
-      const { d_k, a } = state;
+      const { d_k } = state;
       const place = sizes.indexOf(d_k);
       const shares = d_k === sizes[0] ? "as trained: each head has its own" : "after PARAFAC";
       matrix.show({
@@ -69,7 +65,6 @@ export default tf.explorer({
         most: 1,
         text: () => "",
         rowHeads: tf.range(h, String),
-        row: a,
         marks: [{ cells: tf.range(h, (a) => [a, 0]), term: "mixing" }],
       });
       const steps = sizes.length - 1;
@@ -110,11 +105,10 @@ export default tf.explorer({
       app.read({
         "weights for queries, keys and mixing": tf.count(numbers.weights),
         "heads that a feature serves": tf.fixed(numbers.served, 1),
-        "features that the head uses": tf.fixed(numbers.used, 1),
         "read correctly": percent(accuracies.parafac[place]),
       });
       app.say(
-        `${d_k} features take ${tf.count(numbers.weights)} weights; head ${a} uses ${tf.fixed(numbers.used, 1)} features, and a feature serves ${tf.fixed(numbers.served, 1)} heads${question.open ? "" : `, and ${percent(accuracies.parafac[place])} of the digits are read correctly`}.`,
+        `${d_k} features take ${tf.count(numbers.weights)} weights; a feature serves ${tf.fixed(numbers.served, 1)} heads${question.open ? "" : `, and ${percent(accuracies.parafac[place])} of the digits are read correctly`}.`,
       );
     };
   },

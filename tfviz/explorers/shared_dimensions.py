@@ -31,20 +31,17 @@ class SharedDimensions(Explorer):
     rem = 52, 52, 49.5, 53, 69.5
     data = handed(compressed, sizes=SIZES, width=WIDTH)
 
-    d_k = knob(48, of=SIZES, label="features of queries and keys", letter="d̃ₖ")
+    d_k = knob(48, of=SIZES[::-1], label="features of queries and keys", letter="d̃ₖ")
     asks = (
         "Go through the sizes: how many heads does a feature serve, and where does accuracy break?"
     )
 
     def numbers(self) -> Numbers:
-        """The mixing matrix ÷ its largest entry, how many heads a feature serves and how many
-        features head a uses, and the weights of the layer.
-        """
+        """The mixing matrix ÷ its largest entry, how many heads a feature serves, and weights."""
         m = exact(compressed()["mixing"][str(self.d_k)])
         served = m.abs().sum(0) ** 2 / (m**2).sum(0)
         return {
             "mixing": m / m.abs().max(),
             "served": served.mean(),
-            "used": m[self.a].abs().sum() ** 2 / (m[self.a] ** 2).sum(),
             "weights": parameters(WIDTH, len(m), self.d_k),
         }
