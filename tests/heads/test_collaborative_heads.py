@@ -277,7 +277,11 @@ CASE = Case(
             "return Q",
         ),
         ("a scale that changes", "shared.scale = math.sqrt(d_head)", "pass"),
-        ("the smallest singular values", "argsort(descending=True", "argsort(descending=False"),
+        (
+            "the smallest singular values",
+            "S.flatten().argsort(descending=True",
+            "S.flatten().argsort(descending=False",
+        ),
         (
             "a step that forgets the heads",
             'W_k = _least_squares(torch.einsum("iqk,qr,ir->kr", T, W_q, m), W_q, m)',
