@@ -8,6 +8,13 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.heads.collaborative_heads import (
+        Factors,
+        SharedKeys,
+        collaborative,
+        collaborative_definition,
+        parafac,
+    )
     from tfviz.heads.disagreement_regularization import (
         agreement,
         between,
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
         squash,
     )
     from tfviz.heads.routing_heads_em import EMRouting, em_definition, em_rounds
+    from tfviz.heads.talking_heads import Talking, residual, talking, talking_definition
 else:
     from tfviz._door import lazy
 
