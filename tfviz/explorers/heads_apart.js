@@ -42,7 +42,7 @@ export default tf.explorer({
         label: "the mean cosine after training with λ = 1",
       },
       near: 0.06,
-      format: (y) => `a mean cosine of ${signed(y)}`,
+      format: (y) => signed(y),
       hides: ["apart"],
       locks: ["strength"],
       truth: (numbers) => numbers.with.at(-1),
