@@ -116,7 +116,8 @@ class Performer(_Favor):
     orthogonal   directions in orthogonal blocks of d_head
     hyperbolic   two features of each direction, exp(w x) and exp(−w x)
 
-    `redraw()` draws new directions; what a cache keeps belongs to those that it was written with.
+    `redraw()` draws new directions, `rfa.redrawing` does so in training; what a cache keeps belongs
+    to those that it was written with.
     """
 
     def __init__(

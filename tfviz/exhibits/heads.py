@@ -23,7 +23,7 @@ def groups() -> Tensor:
     return (torch.tensor(reads(N, 6))[:, None] == torch.arange(N) // 4).float()
 
 
-OWN = "its own experiment compares it, in a model with eight heads, where this one has four"
+OWN = "four heads leave little to share, so `head_sharing` compares it in a model that has eight"
 EXHIBITS = {
     "multi_query_attention": Exhibit(four_questions, why_not=OWN),
     "grouped_query_attention": Exhibit(groups, why_not=OWN),
