@@ -375,7 +375,7 @@ def test_a_text_of_several_stretches_is_answered_as_one(
 ) -> None:
     """With gradients, with padding, and for other lengths of queries than of keys."""
     monkeypatch.setattr(performer, "STRETCH", 6)
-    Q, K, V = qkv(20)
+    Q, K, V = (x.requires_grad_() for x in qkv(20))
     W, core = drawn(16, D), performer.Performer(D, 16).double()
     core.W.copy_(W)
     mask = patterns.causal().mask(20) if causal else None
