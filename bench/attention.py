@@ -577,7 +577,8 @@ def of_smaller_matrices(L: int, only: str = "") -> None:
             ways = {other: way(attend, qkv) for other, attend in attends.items()}
             ways["dense"] = way(F.scaled_dot_product_attention, few)
             times = in_turns(ways, ROUNDS)
-            work = flops(ways["ours"]) / flops(ways["dense"])
+            counted = partial(attends["ours"], *qkv) if kind == "forward" else ways["ours"]
+            work = flops(counted) / flops(ways["dense"])
             beside = {
                 other: median(a / b for a, b in zip(times["ours"], times[other], strict=True))
                 for other in ways
