@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         share,
     )
     from tfviz.priors.hard_coded_gaussian import HardCoded, bell, hard_coded_definition
+    from tfviz.priors.synthesizer import Synthesizer, dense_scores, outer_scores
 else:
     from tfviz._door import lazy
 
