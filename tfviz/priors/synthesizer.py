@@ -80,6 +80,13 @@ class Synthesizer(nn.Module):
     refused, since a place in this text is none in another.
     """
 
+    R: Tensor
+    R_1: Tensor
+    R_2: Tensor
+    W: Tensor
+    W_a: Tensor
+    W_b: Tensor
+
     def __init__(
         self,
         d_head: int,
@@ -98,7 +105,7 @@ class Synthesizer(nn.Module):
         d = _arguments.integer("d_head", d_head, 1)
         a, b = factors(self.length)
         rows = (self.h, self.length, _arguments.integer("k", k, 1))
-        sizes = {
+        sizes: dict[str, dict[str, tuple[int, ...]]] = {
             "random": {"R": (self.h, self.length, self.length)},
             "factorized random": {"R_1": rows, "R_2": rows},
             "dense": {"W": (d, self.length)},
@@ -130,8 +137,7 @@ class Synthesizer(nn.Module):
             )
         if Q.shape[1] != self.h:
             raise ValueError(f"the tables are for {self.h} heads, Q has {Q.shape[1]}; give h")
-        mixed = self.alpha is not None
-        K, V = where.joined(K if mixed else K[..., :0], V)
+        K, V = where.joined(K[..., :0] if self.alpha is None else K, V)
         Lq, Lk = Q.shape[2], V.shape[2]
         if Lk > self.length:
             raise ValueError(
@@ -141,9 +147,9 @@ class Synthesizer(nn.Module):
         if Lq > Lk:
             raise ValueError(f"{Lq} queries and {Lk} values; give each token a value")
         B = self.scores(Q, Lk - Lq)[..., :Lk]
-        if mixed:
+        if self.alpha is None:  # scores of 0, to which B is added
+            Q, K = torch.zeros_like(Q[..., :1]), torch.zeros_like(V[..., :1])
+        else:
             share = torch.sigmoid(self.alpha)
             Q, B = (1 - share) * Q, share * B
-        else:  # scores of 0, to which B is added
-            Q, K = torch.zeros_like(Q[..., :1]), torch.zeros_like(V[..., :1])
         return heads_attention(Q, K, V, where.pattern, B, where.attention_mask, where.need_weights)
