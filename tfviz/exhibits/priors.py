@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from tfviz.dense_attention import CAUSAL
-from tfviz.exhibits.exhibit import STEPS, Exhibit, N, spread
+from tfviz.exhibits.exhibit import STEPS, Exhibit, N, drawn, spread
 from tfviz.priors.average_attention import share
 from tfviz.priors.hard_coded_gaussian import hard_coded_definition
+from tfviz.priors.synthesizer import dense_scores
 
 
 def even_shares() -> Tensor:
@@ -22,6 +23,12 @@ def bells() -> Tensor:
     return spread(A.sum(0))
 
 
+def guessed_rows() -> Tensor:
+    """What each of 24 tokens guesses of all places, without a look at one of them."""
+    guesses = dense_scores(drawn(N, 4, seed=2), drawn(4, N, seed=1))
+    return spread(guesses.softmax(-1).sqrt())
+
+
 EXHIBITS = {
     "average_attention": Exhibit(
         even_shares,
@@ -29,5 +36,9 @@ EXHIBITS = {
     ),
     "hard_coded_gaussian": Exhibit(
         bells, why_not="nothing in it is learned: chapter 27 trains a model with it"
+    ),
+    "synthesizer": Exhibit(
+        guessed_rows,
+        why_not="its tables are for texts of one length: chapter 27 trains a model with it",
     ),
 }

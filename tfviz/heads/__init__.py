@@ -8,6 +8,12 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.heads.decoupled_head_size import (
+        FreeHeads,
+        drawn_by,
+        rank_needed,
+        weights_for,
+    )
     from tfviz.heads.grouped_query_attention import (
         Grouped,
         convert,
