@@ -174,6 +174,33 @@ def test_parity_with_x_transformers(causal: bool) -> None:
     torch.testing.assert_close(ours(X), out[0] if isinstance(out, tuple) else out)
 
 
+@torch.no_grad()
+def test_parity_with_llama_whose_heads_have_a_width_of_their_own() -> None:
+    """`head_dim` in Hugging Face: 3 heads of 8 numbers in a model of width 18."""
+    pytest.importorskip("transformers")
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaAttention
+
+    config = LlamaConfig(  # type: ignore[call-arg, unused-ignore]
+        hidden_size=18,
+        num_attention_heads=3,
+        num_key_value_heads=3,
+        head_dim=8,
+        attn_implementation="eager",
+    )
+    theirs = LlamaAttention(config, 0).double()
+    ours = size.FreeHeads(18, 3, d_p=8, pattern=patterns.causal()).double()
+    matrices(ours)
+    rows = [x.weight for x in (theirs.q_proj, theirs.k_proj, theirs.v_proj)]
+    ours.W_qkv.weight.copy_(torch.cat(rows))
+    ours.W_o.weight.copy_(theirs.o_proj.weight)
+    X = drawn(2, 9, 18)
+    still = torch.ones(2, 9, 8).double(), torch.zeros(2, 9, 8).double()  # no rotation
+    above = torch.full((9, 9), float("-inf")).triu(1)[None, None].double()
+    wanted = theirs(X, still, above)[0]
+    torch.testing.assert_close(ours(X), wanted, atol=1e-6, rtol=1e-6)  # their softmax: float32
+
+
 def test_bad_input_is_named() -> None:
     ranges(partial(size.FreeHeads, 16), h=(3, 1), d_p=(7, 1))
     ranges(size.parameters, d=(16, 1), h=(3, 1), d_p=(7, 1))
