@@ -160,7 +160,8 @@ def test_parity_with_the_formula_of_fairseq(length: int) -> None:
 @pytest.mark.parametrize("tokens", [L, L - 3])
 @pytest.mark.parametrize("share_kv", [False, True])
 def test_parity_with_the_package_linformer(share_kv: bool, tokens: int) -> None:
-    """Its matrices stand on their side. With `share_kv` W^v is W^k, too."""
+    """Its matrices stand on their side. With `share_kv` W^v is W^k, too. A mask changes nothing:
+    what pads a text is mixed into its keys, where ours refuses it."""
     theirs = (
         pytest.importorskip("linformer")
         .LinformerSelfAttention(H * D, L, k=3, heads=H, share_kv=share_kv)
@@ -175,6 +176,11 @@ def test_parity_with_the_package_linformer(share_kv: bool, tokens: int) -> None:
     V = K if share_kv else theirs.to_v(X)
     out = core(heads(theirs.to_q(X)), heads(K), heads(V), Where())[0]
     torch.testing.assert_close(theirs.to_out(out.transpose(1, 2).flatten(2)), theirs(X))
+    mask = torch.ones(2, tokens, dtype=torch.bool)
+    mask[:, -1] = False
+    assert theirs(X, mask=mask).equal(theirs(X))
+    parts = (heads(theirs.to_q(X)), heads(K), heads(V))
+    refused("without padding", core, *parts, Where(attention_mask=mask))
 
 
 # --- costs and refusals ---------------------------------------------------------------------------

@@ -185,6 +185,9 @@ def test_parity_with_the_package() -> None:
         parts = [x[:, None] for x in theirs.to_qkv(padded).chunk(3, -1)]
         out = theirs.to_out(core(*parts, Where())[0][:, 0])[:, -text.shape[1] :]
         torch.testing.assert_close(out, theirs(text))
+    theirs.pinv_iterations = 2  # not yet at its end
+    loud = torch.cat([X, 20 * X])  # and in a batch its texts meet, as by default in Hugging Face
+    assert (theirs(loud)[0] - theirs(X)[0]).abs().max() > 1e-4
 
 
 def test_masking_one_matrix_of_three_is_not_causal() -> None:

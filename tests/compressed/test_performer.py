@@ -20,6 +20,7 @@ from laws import (
     streamed,
     work_grows_no_faster,
 )
+from random_directions import drawn
 from refusals import refused
 from three import three
 from torch import Generator, Tensor
@@ -30,10 +31,6 @@ from tfviz.cores import Where
 from tfviz.models.blocks import MultiHeadAttention
 
 CAUSAL = Where(patterns.causal())
-
-
-def drawn(m: int, d: int, seed: int = 0, orthogonal: bool = True) -> Tensor:
-    return rfa.directions(m, d, orthogonal, Generator().manual_seed(seed)).double()
 
 
 def pair(angle: float, length: float = 1.5, d: int = 2) -> tuple[Tensor, Tensor]:
@@ -328,29 +325,47 @@ def test_parity_with_the_authors_code_and_what_its_epsilon_does() -> None:
 
 
 def test_parity_with_the_package_performer_pytorch() -> None:
-    """It takes the largest exponent of a text's keys, adds 1e-4 or what is asked for, and in causal
-    attention 1e-6 more. So there, too, a later key reaches earlier answers."""
+    """It is the authors' code with 1e-4 in place of 1e-6: it subtracts the largest exponent of a
+    text's keys, so there, too, a later key reaches earlier answers. Its causal form without CUDA
+    adds 1e-6 to each sum of features on top, and its rows sum to less than one."""
     theirs = pytest.importorskip("performer_pytorch.performer_pytorch")
     Q, K, V = qkv(20)
     W = drawn(16, D)
-    for eps, tolerance in ((0.0, 1e-9), (1e-4, 0.1)):
+
+    def package(K: Tensor, V: Tensor, causal: bool, eps: float, added: float = 0.0) -> Tensor:
         q = theirs.softmax_kernel(Q, projection_matrix=W, is_query=True, eps=eps)
         k = theirs.softmax_kernel(K, projection_matrix=W, is_query=False, eps=eps)
-        for causal, attend in (
-            (False, theirs.linear_attention),
-            (True, partial(theirs.causal_linear_attention_noncuda, eps=0.0)),
-        ):
-            got = performer.performer_attention(Q, K, V, W, causal)
-            torch.testing.assert_close(got, attend(q, k, V), atol=tolerance, rtol=tolerance)
+        if causal:
+            return torch.as_tensor(theirs.causal_linear_attention_noncuda(q, k, V, eps=added))
+        return torch.as_tensor(theirs.linear_attention(q, k, V))
+
+    for causal in (False, True):
+        ours = performer.performer_attention(Q, K, V, W, causal)
+        torch.testing.assert_close(package(K, V, causal, 0.0), ours)
+    wanted = stabilised(Q, K, V, W, (-2, -1), 1e-4)
+    torch.testing.assert_close(package(K, V, True, 1e-4), wanted)
+    assert (wanted - ours).abs().max() > 1e-4
     later = torch.cat([K[:, :, :19], 9 * K[:, :, 19:]], 2)
-    features = [
-        theirs.softmax_kernel(x, projection_matrix=W, is_query=False, eps=1e-4)[:, :, :19]
-        for x in (K, later)
-    ]
-    shares = [x / x.sum(2, keepdim=True) for x in features]
-    assert (shares[0] - shares[1]).abs().max() > 0.01
-    made = theirs.gaussian_orthogonal_random_matrix(8, D, scaling=1)
-    torch.testing.assert_close(made.norm(dim=1), torch.full((8,), D**0.5))
+    leaked = package(later, V, True, 1e-4)[:, :, :19] - wanted[:, :, :19]
+    assert leaked.abs().max() > 0.01
+    sums = package(K, torch.ones_like(V), True, 1e-4, added=1e-6)
+    assert (sums < 1).all() and sums.min() > 0.9
+
+
+def test_the_package_draws_its_directions_as_ours_but_for_signs() -> None:
+    """Blocks at right angles, lengths like those of Gaussian rows. But it takes a QR decomposition
+    as it comes, whose signs are fixed: some number is never negative in any of its draws."""
+    theirs = pytest.importorskip("performer_pytorch.performer_pytorch")
+    torch.manual_seed(0)
+    made = theirs.gaussian_orthogonal_random_matrix(6, 4)
+    block = made[:4] @ made[:4].T
+    torch.testing.assert_close(block, block.diagonal().diag(), atol=1e-5, rtol=0)
+    draws = [theirs.gaussian_orthogonal_random_matrix(4, 4) for _ in range(50)]
+    ours = [performer.directions(4, 4) for _ in range(50)]
+    one_sided = [bool((torch.stack(x) <= 0).all(0).any()) for x in (draws, ours)]
+    assert one_sided == [True, False]
+    all_alike = theirs.gaussian_orthogonal_random_matrix(8, D, scaling=1)
+    torch.testing.assert_close(all_alike.norm(dim=1), torch.full((8,), D**0.5))
 
 
 # --- costs and refusals ---------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from laws import (
     streamed,
     work_grows_no_faster,
 )
+from random_directions import drawn
 from refusals import ranges, refused
 from three import three
 from torch import Generator, Tensor
@@ -32,10 +33,6 @@ from tfviz.cores import Where
 from tfviz.models.blocks import MultiHeadAttention
 
 CAUSAL = Where(patterns.causal())
-
-
-def drawn(m: int, d: int, seed: int = 0, orthogonal: bool = True) -> Tensor:
-    return rfa.directions(m, d, orthogonal, Generator().manual_seed(seed)).double()
 
 
 def unit(angle: float) -> Tensor:

@@ -22,6 +22,7 @@ from laws import (
     streamed,
     work_grows_no_faster,
 )
+from random_directions import drawn
 from refusals import ranges, refused
 from three import three
 from torch import Generator, Tensor
@@ -33,10 +34,6 @@ from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.use import generate
 
 CAUSAL = Where(patterns.causal())
-
-
-def drawn(m: int, d: int, seed: int = 0) -> Tensor:
-    return rfa.directions(m, d, rng=Generator().manual_seed(seed)).double()
 
 
 def gates(X: Tensor) -> Tensor:

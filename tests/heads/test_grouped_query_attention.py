@@ -145,7 +145,8 @@ def test_parity_with_hugging_face_llama(h_kv: int) -> None:
 def test_parity_with_x_transformers_which_tiles(kv_heads: int) -> None:
     """The same weights give another result; with the heads in their order, the same."""
     theirs = pytest.importorskip("x_transformers").Attention
-    theirs = theirs(WIDTH, heads=HEADS, dim_head=D_HEAD, kv_heads=kv_heads, causal=True).double()
+    options = {"heads": HEADS, "dim_head": D_HEAD, "kv_heads": kv_heads, "causal": True}
+    theirs = theirs(WIDTH, **options, flash=True).double()
     ours = MultiHeadAttention(WIDTH, HEADS, h_kv=kv_heads, pattern=patterns.causal()).double()
     for bias in (ours.W_qkv.bias, ours.W_o.bias):
         bias.zero_()

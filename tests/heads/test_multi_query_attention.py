@@ -94,7 +94,7 @@ def test_a_wider_feed_forward_gives_them_back() -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_parity_with_x_transformers(causal: bool) -> None:
     theirs = pytest.importorskip("x_transformers").Attention
-    theirs = theirs(D, heads=H, dim_head=D_H, one_kv_head=True, causal=causal).double()
+    theirs = theirs(D, heads=H, dim_head=D_H, one_kv_head=True, causal=causal, flash=True).double()
     X = drawn(2, 9, D)
     W_q = theirs.to_q.weight.T.unflatten(1, (H, D_H)).transpose(0, 1)
     W_k, W_v, W_o = (x.weight.T for x in (theirs.to_k, theirs.to_v, theirs.to_out))
