@@ -274,11 +274,14 @@ def defined(core: Any, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[T
     return A @ V, A
 
 
-def case(kind: str, content: bool = False) -> Case:
+def case(kind: str, content: bool = False, **told: Any) -> Case:
     def core(length: int) -> Any:
         return syn.Synthesizer(D, H, length, kind, content=content)
 
-    return Case(lambda: core(12), defined, sized=core)
+    return Case(lambda: core(12), defined, sized=core, **told)
+
+
+BEYOND = "a product of two guesses leaves the range of float16 before a score of attention does"
 
 
 CASE = Case(
@@ -288,7 +291,9 @@ CASE = Case(
     variants={
         "factorized random": case("factorized random"),
         "dense": case("dense"),
-        "factorized dense": case("factorized dense"),
+        "factorized dense": case(
+            "factorized dense", but={"any_real_type": BEYOND, "loud_scores_stay_finite": BEYOND}
+        ),
         "mixture": case("random", content=True),
         "dense mixture": case("dense", content=True),
     },

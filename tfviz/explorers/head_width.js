@@ -38,7 +38,7 @@ const enough = (missed) => widths[missed.findIndex((x) => x < LEAST)];
 
 export default tf.explorer({
   numbers({ d_p, target, sharp }) {
-    const missed = Object.fromEntries(names.map((name) => [name, missedBy(`${name} ${sharp}`)]));
+    const missed = names.map((name) => missedBy(`${name} ${sharp}`));
     return { wanted: wantedOf(target, sharp), drawn: nearest(target, sharp, d_p), missed };
   },
   setup(app) {
@@ -74,7 +74,8 @@ export default tf.explorer({
 
     return (state, numbers) => {
       const { d_p, target } = state;
-      const missed = numbers.missed[target][d_p - 1];
+      const chosen = numbers.missed[names.indexOf(target)];
+      const missed = chosen[d_p - 1];
       const most = Math.max(...numbers.wanted.flat());
       left.show({
         title: `wanted: ${titles[target]}`,
@@ -94,12 +95,12 @@ export default tf.explorer({
       });
       plane.show({
         title: "what a head misses, by its width",
-        label: names.map((name) => `${titles[name]}: ${enough(numbers.missed[name])}`).join("; "),
+        label: names.map((name, n) => `${titles[name]}: ${enough(numbers.missed[n])}`).join("; "),
         x: { from: 1, to: L, whole: true, label: "width dₚ of the head" },
         y: { from: 0, label: "KL in nats" },
         marks: [
-          names.map((name) => ({
-            line: widths.map((width, k) => [width, numbers.missed[name][k]]),
+          names.map((name, n) => ({
+            line: widths.map((width, k) => [width, numbers.missed[n][k]]),
             name: titles[name],
             colour: name === target ? "attention" : "muted",
             wide: name === target ? 2.5 : 1.5,
@@ -117,7 +118,7 @@ export default tf.explorer({
       });
       app.read({
         "missed, in nats": tf.fixed(missed, 3),
-        "exact from": `dₚ = ${enough(numbers.missed[question.open ? "random" : target])}`,
+        "exact from": `dₚ = ${enough(question.open ? numbers.missed[names.indexOf("random")] : chosen)}`,
       });
       app.say(
         `A head of ${d_p} ${d_p === 1 ? "number" : "numbers"} misses ${tf.fixed(missed, 3)} nats of the target, ${titles[target]}.`,

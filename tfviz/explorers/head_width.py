@@ -43,7 +43,7 @@ class HeadWidth(Explorer):
     """Three maps of 13 tokens: what heads of 1 to 13 numbers draw of them, and what they miss."""
 
     label = "A target map of weights, and what a head of a given width makes of it"
-    rem = 60, 60, 60, 60, 110
+    rem = 59, 61.5, 61, 52, 74
     data = handed(logits=given_logits, widths=WIDTHS)
 
     d_p = knob(2, low=1, high=L, label="width of the head", letter="dₚ")
@@ -54,9 +54,9 @@ class HeadWidth(Explorer):
     def numbers(self) -> Numbers:
         """The target, the map of the head, and for each target what heads of all widths miss."""
         found = targets(self.sharp)
-        missed = {
-            name: [max(0.0, divergence(P, drawn_by(P, d_p)).item()) for d_p in WIDTHS]
-            for name, P in found.items()
-        }
+        missed = [
+            [max(0.0, divergence(P, drawn_by(P, d_p)).item()) for d_p in WIDTHS]
+            for P in found.values()
+        ]
         P = found[self.target]
         return {"wanted": P, "drawn": drawn_by(P, self.d_p), "missed": missed}

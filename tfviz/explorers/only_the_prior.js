@@ -32,6 +32,7 @@ const mapsOf = tf.keep(
   }),
   4,
 );
+const kinds = ["content", ...priors];
 const highest = (row) => row.indexOf(Math.max(...row));
 
 export default tf.explorer({
@@ -39,14 +40,14 @@ export default tf.explorer({
     const [one, other] = [mapsOf(0), mapsOf(text - 1)];
     const rows = [one, other].map((maps) => [maps.content[last], maps[prior][last]]);
     const common = rows.map(([a, b]) => tf.sum(a.map((x, j) => Math.min(x, b[j]))));
-    return { maps: other, rows, common };
+    return { maps: kinds.map((name) => other[name]), rows, common };
   },
   setup(app) {
     const height = () => 170;
     const first = app.plane({ height });
     const second = app.plane({ height, lead: true });
     const gallery = app.split("1fr 1fr 1fr 1fr 1fr", { keep: 2 });
-    const matrices = ["content", ...priors].map((name) =>
+    const matrices = kinds.map((name) =>
       app.matrix({
         axes: ["query", "key"],
         tall: 130,
@@ -95,8 +96,8 @@ export default tf.explorer({
       show(first, 0, numbers.rows[0]);
       show(second, n, numbers.rows[1], "bars");
       matrices.forEach((matrix, k) => {
-        const name = k ? priors[k - 1] : "content";
-        const map = numbers.maps[name];
+        const name = kinds[k];
+        const map = numbers.maps[k];
         matrix.show({
           title: name,
           label: `What a head makes of text ${text}: ${name}`,

@@ -33,7 +33,7 @@ class OnlyThePrior(Explorer):
     """Four texts of twelve pairs and a letter that is asked for, and five maps of each."""
 
     label = "A head that compares tokens, beside four heads that do not, on two texts"
-    rem = 80, 80, 80, 80, 120
+    rem = 57, 57, 57.5, 56.5, 102
     data = handed(trained, priors=list(PRIORS), bell=Formula(bell, reals=frozenset({"spread"})))
 
     text = knob(2, of=[2, 3, 4], label="the other text")
@@ -41,11 +41,11 @@ class OnlyThePrior(Explorer):
     asks = "Take other texts, and other bars: does any head but the trained one follow the pair?"
 
     def numbers(self) -> Numbers:
-        """The maps of the other text by name, and the last rows of text 1 and of the other one."""
+        """The maps of the other text, content first, and the last rows of both texts."""
         one, other = self.maps(0), self.maps(self.text - 1)
         rows = [[maps["content"][-1], maps[self.prior][-1]] for maps in (one, other)]
         common = [torch.minimum(*pair).sum() for pair in rows]
-        return {"maps": other, "rows": rows, "common": common}
+        return {"maps": [*other.values()], "rows": rows, "common": common}
 
     def maps(self, n: int) -> dict[str, Tensor]:
         """Content says softmax(Q Kᵀ/√d_head); of the others only the dense one reads the text."""
