@@ -45,8 +45,10 @@ from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import DA
 from tfviz.longer_context.memorizing_transformer import Memorizing
 from tfviz.measure import in_turns, peak_memory, seconds
+from tfviz.models.blocks import Stack
 from tfviz.priors.average_attention import Averages
 from tfviz.priors.hard_coded_gaussian import HardCoded
+from tfviz.priors.lazyformer import lazy_blocks
 from tfviz.sparse import bigbird, etc, longformer, reformer_lsh
 from tfviz.sparse.bp_transformer import tree_attention, with_spans
 from tfviz.sparse.routing_transformer import routing_attention
@@ -431,6 +433,23 @@ def one_step(L: int) -> None:
     print(f"\none step after {L} tokens, ÷ multi-head attention")
     for name, mine in times.items():
         beside = zip(mine, times["torch, 32 heads of keys"], strict=True)
+        _say(name, median(a / b for a, b in beside), None)
+
+
+def lazy_steps(L: int) -> None:
+    """A training step of four causal layers with a map for each m of them, ÷ m = 1; and that of the
+    plain layers, whose fused kernel makes no map."""
+    X = torch.randn(1, L, HEADS * WIDTH)
+    ways: dict[str, Callable[[], Any]] = {}
+    for name, told in [("plain", {})] + [
+        (f"m = {m}", {"layer": lazy_blocks(m)}) for m in (1, 2, 4)
+    ]:
+        stack = Stack(4, HEADS * WIDTH, HEADS, pattern=CAUSAL, **told)
+        ways[name] = lambda stack=stack: stack(X).sum().backward()
+    times = in_turns(ways, ROUNDS)
+    print(f"\nlazy blocks of m layers, a training step of four layers of {L} tokens, ÷ m = 1")
+    for name, mine in times.items():
+        beside = zip(mine, times["m = 1"], strict=True)
         _say(name, median(a / b for a, b in beside), None)
 
 

@@ -21,9 +21,7 @@ from tfviz_lessons.lesson import is_lesson
 ROOT = Path(__file__).parents[2]
 UNDECLARED = {
     "adaptive/depth",
-    "basics/generation",
     "longer_context/recurrence",
-    "sparse/routing",
 }
 """Chapters that have not declared their letters yet. Take one out when it does; none comes in."""
 

@@ -9,6 +9,8 @@ from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import STEPS, Exhibit, N, drawn, spread
 from tfviz.priors.average_attention import share
 from tfviz.priors.hard_coded_gaussian import hard_coded_definition
+from tfviz.priors.lazyformer import lazyformer_definition
+from tfviz.priors.realformer import realformer_definition
 from tfviz.priors.synthesizer import dense_scores
 
 
@@ -29,7 +31,28 @@ def guessed_rows() -> Tensor:
     return spread(guesses.softmax(-1).sqrt())
 
 
+def four_layers(A: Tensor) -> Tensor:
+    """Their maps, (4, N/2, N/2): two above, two below, each row as dark as its largest weight."""
+    maps = A / A.amax(-1, keepdim=True)
+    return torch.cat([torch.cat([*maps[:2]], 1), torch.cat([*maps[2:]], 1)])
+
+
+def sums_of_scores() -> Tensor:
+    """Four layers, each with the scores of all before it: the last map has them all."""
+    Q, K = drawn(2, 4, N // 2, 6, seed=1)
+    return four_layers(realformer_definition(Q, K, K, CAUSAL.mask(N // 2))[1])
+
+
+def maps_used_twice() -> Tensor:
+    """Four layers with two maps, one above and one below."""
+    Q, K = drawn(2, 4, N // 2, 6, seed=1)
+    return four_layers(lazyformer_definition(Q, K, K, 2, CAUSAL.mask(N // 2))[1])
+
+
+DEEPER = "the race has two layers: chapter 26 trains it in four, beside the plain model"
 EXHIBITS = {
+    "realformer": Exhibit(sums_of_scores, why_not=DEEPER),
+    "lazyformer": Exhibit(maps_used_twice, why_not=DEEPER),
     "average_attention": Exhibit(
         even_shares,
         why_not="it replaces the whole layer: chapter 27 trains it beside learned heads",

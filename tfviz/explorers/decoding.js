@@ -170,7 +170,7 @@ function tokenView(app) {
     p < 1 &&
       kept < V && {
         name: "how-many",
-        question: `So many of ${tf.count(V)} tokens stay with p = ${p}: ${solved.join(", ")}. How many stay after “${stored[first].prompt}”?`,
+        question: `So many of ${tf.count(V)} tokens stay with p₀ = ${p}: ${solved.join(", ")}. How many stay after “${stored[first].prompt}”?`,
         about: curve,
         ghost: {
           first: 5,
@@ -260,7 +260,7 @@ function tokenView(app) {
         { rule: { y: state.p }, colour: "key", dash: "2 2" },
         legend,
         {
-          text: `p ${state.p < 1 ? state.p : "off"}`,
+          text: `p₀ ${state.p < 1 ? state.p : "off"}`,
           at: [1, state.p],
           dx: 28,
           dy: 14,
@@ -287,7 +287,7 @@ function tokenView(app) {
             return places[tf.clamp(place, 0, places.length - 1)];
           },
         },
-        { handle: [1.3, state.p], knobY: "p", colour: "key", text: `p = ${state.p}` },
+        { handle: [1.3, state.p], knobY: "p", colour: "key", text: `p₀ = ${state.p}` },
       ],
       hover: (x, y, mark) =>
         `${mark.label ? `“${mark.label}”, ` : ""}${tf.count(x)}: ${percent(y)}`,
@@ -453,7 +453,7 @@ function beamView(app) {
     const ours = text(tree, finalBeam[0].tokens);
     const same = ours === text(tree, lone.tokens) ? "finds the same" : `has ${tf.fixed(lone.logP)}`;
     app.say(
-      `B = ${state.width}: “${ours.trim().replace(/\s+/g, " ")}” with log p ${tf.fixed(finalBeam[0].logP)}; greedy ${same}.`,
+      `W = ${state.width}: “${ours.trim().replace(/\s+/g, " ")}” with log p ${tf.fixed(finalBeam[0].logP)}; greedy ${same}.`,
     );
   };
 }

@@ -24,7 +24,7 @@ ROOM = {  # as `rem`, by view
 KINDS = {"token": "contexts", "beam": "trees"}
 PROMPTS = {
     "token": "Set p off and k = 10: which beginning loses most now?",
-    "beam": "Move B and α; dashed is greedy's way. When does the search end with another text?",
+    "beam": "Move W and α; dashed is greedy's way. When does the search end with another text?",
     "write": "Type a beginning, press play; then move τ, k and p.",
 }
 
@@ -63,8 +63,8 @@ class Decoding(Explorer):
     which = knob(0, low=0, high=lambda e: max(0, len(e.stored) - 1), label="beginning")
     tau = knob(1.0, low=0.0, high=3.0, step=0.05, label="temperature", letter="τ")
     k = knob(0, of=CUTS, between=True, low=0, high=100_000, label="top-k", letter="k")
-    p = knob(1.0, low=0.0, high=1.0, step=0.01, label="nucleus", letter="p")
-    width = knob(2, low=1, high=WIDEST, label="beam width", letter="B")
+    p = knob(1.0, low=0.0, high=1.0, step=0.01, label="nucleus", letter="p₀")
+    width = knob(2, low=1, high=WIDEST, label="beam width", letter="W")
     alpha = knob(0.0, low=0.0, high=MOST_ALPHA, step=0.25, label="length penalty", letter="α")
     steps = knob(LONGEST, low=1, high=LONGEST, label="tokens written")
     begin = own(t.Unicode("the value of "))

@@ -39,7 +39,7 @@ export default tf.explorer({
     const height = (w) => tf.clamp(w * 0.7, 220, 320);
     const [arcs, bars] = [0, 1].map(() => app.plane({ height, into: both }));
     const drawnSo = app.lines();
-    app.formula("∇J = Σ ∇ log p({draw:a_t} | a_<t) ({reward:R} − b)");
+    app.formula("∇J = Σ ∇ log p({draw:a_t} | a_<t) ({reward:r} − b)");
     app.motion("named", { every: 450 });
     app.knob("learnt", { format: (s) => `${s * every} steps` });
     app.knob("dice");

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
         share,
     )
     from tfviz.priors.hard_coded_gaussian import HardCoded, bell, hard_coded_definition
+    from tfviz.priors.lazyformer import (
+        LazyAttention,
+        lazy_blocks,
+        lazyformer_definition,
+        saved_flops,
+    )
+    from tfviz.priors.realformer import RealFormer, realformer_definition, scores_from_below
     from tfviz.priors.synthesizer import Synthesizer, dense_scores, outer_scores
 else:
     from tfviz._door import lazy
