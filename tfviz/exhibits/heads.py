@@ -9,6 +9,28 @@ from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
 from tfviz.heads.decoupled_head_size import drawn_by
 from tfviz.heads.grouped_query_attention import reads
 from tfviz.heads.multi_query_attention import multi_query_definition
+from tfviz.heads.routing_heads_dynamic import routing_rounds
+from tfviz.heads.routing_heads_em import em_rounds
+
+
+def losing_shares() -> Tensor:
+    """From top to bottom 24 rounds, side by side the shares of 24 heads in an output. Their votes
+    fan out from the middle, and those at the sides point away."""
+    angle = torch.linspace(-2.6, 2.6, N)
+    votes = torch.stack([angle.cos(), angle.sin()], -1)
+    votes = 0.6 * torch.stack([votes, torch.zeros(N, 2)], 1)
+    return torch.stack([shares[:, 0] for shares, _ in routing_rounds(votes, N, squashed=False)])
+
+
+def two_clouds() -> Tensor:
+    """The Gaussians of two outputs in the plane after four rounds. One vote of eight is far off."""
+    votes = 2.2 * drawn(8, 2, 2, seed=4) + torch.tensor([[-5.0, 3.0], [4.0, -3.0]])
+    votes[0, 0] = torch.tensor([9.0, 9.0])
+    fit = em_rounds(votes, 4)[-1]
+    at = torch.linspace(-9, 9, N)
+    places = torch.stack(torch.meshgrid(at, at, indexing="xy"), -1)[..., None, :]
+    far = ((places - fit.mean) ** 2 / (4 * fit.variance)).sum(-1)
+    return spread(torch.exp(-far).sum(-1))
 
 
 def four_questions() -> Tensor:
@@ -30,7 +52,10 @@ def what_three_numbers_draw() -> Tensor:
 
 
 OWN = "its own experiment compares it, in a model with eight heads, where this one has four"
+BESIDE = "it takes the place of W^o: its own experiment trains the same model with both"
 EXHIBITS = {
+    "routing_heads_dynamic": Exhibit(losing_shares, why_not=BESIDE),
+    "routing_heads_em": Exhibit(two_clouds, why_not=BESIDE),
     "multi_query_attention": Exhibit(four_questions, why_not=OWN),
     "grouped_query_attention": Exhibit(groups, why_not=OWN),
     "decoupled_head_size": Exhibit(

@@ -29,6 +29,14 @@ if TYPE_CHECKING:
         multi_query_definition,
         parameters_saved,
     )
+    from tfviz.heads.routing_heads_dynamic import (
+        DynamicRouting,
+        HeadVotes,
+        dynamic_definition,
+        routing_rounds,
+        squash,
+    )
+    from tfviz.heads.routing_heads_em import EMRouting, em_definition, em_rounds
 else:
     from tfviz._door import lazy
 
