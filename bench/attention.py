@@ -37,7 +37,7 @@ from tfviz.compressed.nystromformer import nystrom_attention
 from tfviz.compressed.performer import Performer
 from tfviz.compressed.rfa import RFA
 from tfviz.compressed.rfa_causal import GatedRFA
-from tfviz.cores import Dense, Where
+from tfviz.cores import Dense, Where, given, levels
 from tfviz.dense_attention import CAUSAL
 from tfviz.heads.grouped_query_attention import Grouped
 from tfviz.longer_context.alibi import Alibi
@@ -47,8 +47,10 @@ from tfviz.longer_context.memorizing_transformer import Memorizing
 from tfviz.measure import in_turns, peak_memory, seconds
 from tfviz.models.blocks import Stack
 from tfviz.priors.average_attention import Averages
+from tfviz.priors.camtl_prior import TaskPrior
 from tfviz.priors.hard_coded_gaussian import HardCoded
 from tfviz.priors.lazyformer import lazy_blocks
+from tfviz.priors.predictive_attention import Predictive
 from tfviz.sparse import bigbird, etc, longformer, reformer_lsh
 from tfviz.sparse.bp_transformer import tree_attention, with_spans
 from tfviz.sparse.routing_transformer import routing_attention
@@ -220,12 +222,29 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
 
 # what reads a causal text: name -> (attention, lengths, at most × dense causal SDPA: forward,
 # forward + backward). DA writes its scores down: at 16k they would be several times 4 GiB.
+def with_task(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A new task prior in 16 blocks."""
+    with given(task=torch.ones(64)):
+        made: torch.Tensor = TaskPrior(q.shape[2], 16, 64)(q, k, v, Where(CAUSAL))[0]
+    return made
+
+
+def above_another(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A layer that guesses its scores from those below, which are there already."""
+    with levels():
+        Where().hand_up(torch.zeros(1, HEADS, q.shape[2], q.shape[2]))
+        made: torch.Tensor = Predictive(HEADS)(q, k, v, Where(CAUSAL))[0]
+    return made
+
+
 CAUSAL_TEXT: dict[str, tuple[Attention, list[int], float, float]] = {
     "ALiBi": (core(Alibi(HEADS)), [4096, 16384], 1.5, 1.5),
     "DA": (core(DA(HEADS)), [4096], 26.4, 15.3),
     "LSH, 4 rounds": (core(reformer_lsh.LSH(WIDTH, 64, 4)), [16384], 0.30, 0.45),
     "averages": (core(Averages()), [16384], 0.01, 0.01),
     "hard-coded, spread 1": (core(HardCoded(HEADS)), [16384], 0.02, 0.02),
+    "predictive": (above_another, [2048], 40.0, 40.0),
+    "task prior, 16 blocks": (with_task, [2048], 6.0, 6.0),
 }
 
 

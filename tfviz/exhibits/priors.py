@@ -8,8 +8,10 @@ from torch import Tensor
 from tfviz.dense_attention import CAUSAL
 from tfviz.exhibits.exhibit import STEPS, Exhibit, N, drawn, spread
 from tfviz.priors.average_attention import share
+from tfviz.priors.camtl_prior import task_prior
 from tfviz.priors.hard_coded_gaussian import hard_coded_definition
 from tfviz.priors.lazyformer import lazyformer_definition
+from tfviz.priors.predictive_attention import convolved
 from tfviz.priors.realformer import realformer_definition
 from tfviz.priors.synthesizer import dense_scores
 
@@ -29,6 +31,22 @@ def guessed_rows() -> Tensor:
     """What each of 24 tokens guesses of all places, without a look at one of them."""
     guesses = dense_scores(drawn(N, 4, seed=2), drawn(4, N, seed=1))
     return spread(guesses.softmax(-1).sqrt())
+def smoothed() -> Tensor:
+    """Scores from below, smoothed along the diagonal by a kernel, up to the query."""
+    kernel, mask = torch.diag(torch.tensor([1.0, 1.0, 0.0]))[None, None], CAUSAL.mask(N)
+    image = drawn(1, 1, N, N, seed=4) * mask
+    for _ in range(3):
+        image = convolved(image, kernel, ahead=False) * mask
+    return spread(image[0, 0])
+
+
+def two_priors() -> Tensor:
+    """Six blocks of four: above the query they prefer keys to the left, below it to the right."""
+    away = STEPS[:, None] % 4 - torch.arange(4)
+    A = 2.0 * ((away == 1).float() - (away == -1).float())
+    gamma = torch.tensor([[0.0], [-2.0]]).expand(2, 4)
+    M = task_prior(A, gamma, torch.zeros(2, 4))
+    return spread(torch.cat([M[0, : N // 2], M[1, N // 2 :]]))
 
 
 def four_layers(A: Tensor) -> Tensor:
@@ -63,5 +81,8 @@ EXHIBITS = {
     "synthesizer": Exhibit(
         guessed_rows,
         why_not="its tables are for texts of one length: chapter 27 trains a model with it",
+    "predictive_attention": Exhibit(smoothed, why_not=DEEPER),
+    "camtl_prior": Exhibit(
+        two_priors, why_not="it needs a task: chapter 26 trains one attention for two of them"
     ),
 }
