@@ -31,6 +31,8 @@ def guessed_rows() -> Tensor:
     """What each of 24 tokens guesses of all places, without a look at one of them."""
     guesses = dense_scores(drawn(N, 4, seed=2), drawn(4, N, seed=1))
     return spread(guesses.softmax(-1).sqrt())
+
+
 def smoothed() -> Tensor:
     """Scores from below, smoothed along the diagonal by a kernel, up to the query."""
     kernel, mask = torch.diag(torch.tensor([1.0, 1.0, 0.0]))[None, None], CAUSAL.mask(N)
@@ -81,6 +83,7 @@ EXHIBITS = {
     "synthesizer": Exhibit(
         guessed_rows,
         why_not="its tables are for texts of one length: chapter 27 trains a model with it",
+    ),
     "predictive_attention": Exhibit(smoothed, why_not=DEEPER),
     "camtl_prior": Exhibit(
         two_priors, why_not="it needs a task: chapter 26 trains one attention for two of them"
