@@ -497,17 +497,20 @@ def lazy_steps(L: int) -> None:
     """A training step of four causal layers with a map for each m of them, ÷ m = 1; and that of the
     plain layers, whose fused kernel makes no map."""
     X = torch.randn(1, L, HEADS * WIDTH)
+    told: dict[str, dict[str, Any]] = {f"m = {m}": {"layer": lazy_blocks(m)} for m in (1, 2, 4)}
     ways: dict[str, Callable[[], Any]] = {}
-    for name, told in [("plain", {})] + [
-        (f"m = {m}", {"layer": lazy_blocks(m)}) for m in (1, 2, 4)
-    ]:
-        stack = Stack(4, HEADS * WIDTH, HEADS, pattern=CAUSAL, **told)
-        ways[name] = lambda stack=stack: stack(X).sum().backward()
+    for name, options in {"plain": {}, **told}.items():
+        stack = Stack(4, HEADS * WIDTH, HEADS, pattern=CAUSAL, **options)
+        ways[name] = partial(_step_of, stack, X)
     times = in_turns(ways, ROUNDS)
     print(f"\nlazy blocks of m layers, a training step of four layers of {L} tokens, ÷ m = 1")
     for name, mine in times.items():
         beside = zip(mine, times["m = 1"], strict=True)
         _say(name, median(a / b for a, b in beside), None)
+
+
+def _step_of(stack: Stack, X: torch.Tensor) -> None:
+    stack(X).sum().backward()
 
 
 def beside_packages(L: int) -> None:
@@ -562,6 +565,7 @@ def main() -> None:
     print(f"{HEADS} heads of {WIDTH}, 1 thread, torch {torch.__version__}")
     beside_causal()
     one_step(4096)
+    lazy_steps(1024)
     heads_that_talk(1024)
     beside_packages(4096 if options.quick else 16384)
     limits(4096 if options.quick else 16384, not options.quick)
