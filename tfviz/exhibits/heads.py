@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
 from tfviz.heads.collaborative_heads import blocks
+from tfviz.heads.decoupled_head_size import drawn_by
 from tfviz.heads.disagreement_regularization import cosines
 from tfviz.heads.grouped_query_attention import reads
 from tfviz.heads.multi_query_attention import multi_query_definition
@@ -56,6 +57,11 @@ def groups() -> Tensor:
     return (torch.tensor(reads(N, 6))[:, None] == torch.arange(N) // 4).float()
 
 
+def what_three_numbers_draw() -> Tensor:
+    """A narrow head's attempt at a random map: blocks, where the map has single keys."""
+    return spread(drawn_by((2 * drawn(N, N, seed=6)).softmax(-1), 3).sqrt())
+
+
 def before_and_after_talking() -> Tensor:
     """Above, the maps of two heads; below, a head that negates the first, and how they differ."""
     X, W = drawn(N // 2, 8, seed=3), drawn(2, 8, 8, seed=5)
@@ -74,7 +80,7 @@ def from_blocks_to_shared() -> Tensor:
     return torch.cat([blocks(3, N), shared]).repeat_interleave(N // 6, 0)
 
 
-OWN = "its own experiment compares it, in a model with eight heads, where this one has four"
+OWN = "four heads leave little to share, so `head_sharing` compares it in a model that has eight"
 LOSS = "it is a loss of training, and its own experiment compares it"
 BESIDE = "it takes the place of W^o: its own experiment trains the same model with both"
 EXHIBITS = {
@@ -91,4 +97,8 @@ EXHIBITS = {
     "routing_heads_em": Exhibit(two_clouds, why_not=BESIDE),
     "multi_query_attention": Exhibit(four_questions, why_not=OWN),
     "grouped_query_attention": Exhibit(groups, why_not=OWN),
+    "decoupled_head_size": Exhibit(
+        what_three_numbers_draw,
+        why_not="it is a choice of one size: chapter 29 fits maps with heads of several",
+    ),
 }

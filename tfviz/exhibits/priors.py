@@ -15,6 +15,7 @@ from tfviz.priors.lazyformer import lazyformer_definition
 from tfviz.priors.localness_gaussian import bell_around
 from tfviz.priors.predictive_attention import convolved
 from tfviz.priors.realformer import realformer_definition
+from tfviz.priors.synthesizer import dense_scores
 
 
 def even_shares() -> Tensor:
@@ -26,6 +27,12 @@ def bells() -> Tensor:
     """The maps of a head that looks four places back and of one that looks at itself."""
     A = hard_coded_definition(torch.ones(2, N, 1), CAUSAL.mask(N), [-4, 0], spread=1.5)[1]
     return spread(A.sum(0))
+
+
+def guessed_rows() -> Tensor:
+    """What each of 24 tokens guesses of all places, without a look at one of them."""
+    guesses = dense_scores(drawn(N, 4, seed=2), drawn(4, N, seed=1))
+    return spread(guesses.softmax(-1).sqrt())
 
 
 def wandering_bells() -> Tensor:
@@ -92,6 +99,10 @@ EXHIBITS = {
     ),
     "hard_coded_gaussian": Exhibit(
         bells, why_not="nothing in it is learned: chapter 27 trains a model with it"
+    ),
+    "synthesizer": Exhibit(
+        guessed_rows,
+        why_not="its tables are for texts of one length: chapter 27 trains a model with it",
     ),
     "predictive_attention": Exhibit(smoothed, why_not=DEEPER),
     "camtl_prior": Exhibit(

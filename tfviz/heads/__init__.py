@@ -15,6 +15,12 @@ if TYPE_CHECKING:
         collaborative_definition,
         parafac,
     )
+    from tfviz.heads.decoupled_head_size import (
+        FreeHeads,
+        drawn_by,
+        rank_needed,
+        weights_for,
+    )
     from tfviz.heads.disagreement_regularization import (
         agreement,
         between,

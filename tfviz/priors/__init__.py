@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         predictive_definition,
     )
     from tfviz.priors.realformer import RealFormer, realformer_definition, scores_from_below
+    from tfviz.priors.synthesizer import Synthesizer, dense_scores, outer_scores
 else:
     from tfviz._door import lazy
 
