@@ -8,8 +8,8 @@ from tfviz import stored
 from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.heads.disagreement_regularization import between, disagreement
 
-NAMES = {0: "none", 0.1: "output 0.1", 1: "output 1", 10: "output 10"}
-STRENGTHS = [0, 0.1, 1, 10]
+NAMES = {0.0: "none", 0.1: "output 0.1", 1.0: "output 1", 10.0: "output 10"}
+STRENGTHS = [0.0, 0.1, 1.0, 10.0]
 EVERY, STEPS = 20, 200
 
 
@@ -28,10 +28,10 @@ class HeadsApart(Explorer):
     """Four heads of a layer: the cosine of what each two of them find, while the model learns."""
 
     label = "How alike heads are while a model learns, with and without a loss against it"
-    rem = 57.5, 57.5, 56, 56.5, 87.5
+    rem = 57.5, 57.5, 56, 56.5, 85.5
     data = handed(trained, strengths=STRENGTHS)
 
-    strength = knob(0, of=STRENGTHS, label="strength of the loss", letter="λ")
+    strength = knob(0.0, of=STRENGTHS, label="strength of the loss", letter="λ")
     step = knob(STEPS, low=0, high=STEPS, step=EVERY, label="step of training")
     layer = knob(2, of=[1, 2], label="layer")
     asks = (
