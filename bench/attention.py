@@ -37,16 +37,24 @@ from tfviz.compressed.nystromformer import nystrom_attention
 from tfviz.compressed.performer import Performer
 from tfviz.compressed.rfa import RFA
 from tfviz.compressed.rfa_causal import GatedRFA
-from tfviz.cores import Dense, Where
+from tfviz.cores import Dense, Where, given, levels
 from tfviz.dense_attention import CAUSAL
+from tfviz.dense_attention import attention as dense_attention
 from tfviz.heads.grouped_query_attention import Grouped
+from tfviz.heads.talking_heads import Talking
 from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import DA
 from tfviz.longer_context.memorizing_transformer import Memorizing
 from tfviz.measure import in_turns, peak_memory, seconds
+from tfviz.models.blocks import Stack
 from tfviz.priors.average_attention import Averages
+from tfviz.priors.camtl_prior import TaskPrior
+from tfviz.priors.gaussian_transformer import Gaussian
 from tfviz.priors.hard_coded_gaussian import HardCoded
+from tfviz.priors.lazyformer import lazy_blocks
+from tfviz.priors.localness_gaussian import Localness
+from tfviz.priors.predictive_attention import Predictive
 from tfviz.sparse import bigbird, etc, longformer, reformer_lsh
 from tfviz.sparse.bp_transformer import tree_attention, with_spans
 from tfviz.sparse.routing_transformer import routing_attention
@@ -217,13 +225,33 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
 
 
 # what reads a causal text: name -> (attention, lengths, at most × dense causal SDPA: forward,
-# forward + backward). DA writes its scores down: at 16k they would be several times 4 GiB.
+# forward + backward). DA, localness and the Gaussian prior write L² numbers for each head: at 16k
+# they would be several times 4 GiB.
+def with_task(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A new task prior in 16 blocks."""
+    with given(task=torch.ones(64)):
+        made: torch.Tensor = TaskPrior(q.shape[2], 16, 64)(q, k, v, Where(CAUSAL))[0]
+    return made
+
+
+def above_another(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A layer that guesses its scores from those below, which are there already."""
+    with levels():
+        Where().hand_up(torch.zeros(1, HEADS, q.shape[2], q.shape[2]))
+        made: torch.Tensor = Predictive(HEADS)(q, k, v, Where(CAUSAL))[0]
+    return made
+
+
 CAUSAL_TEXT: dict[str, tuple[Attention, list[int], float, float]] = {
     "ALiBi": (core(Alibi(HEADS)), [4096, 16384], 1.5, 1.5),
     "DA": (core(DA(HEADS)), [4096], 26.4, 15.3),
     "LSH, 4 rounds": (core(reformer_lsh.LSH(WIDTH, 64, 4)), [16384], 0.30, 0.45),
     "averages": (core(Averages()), [16384], 0.01, 0.01),
+    "localness": (core(Localness(WIDTH, HEADS)), [4096], 9.2, 11.0),
+    "Gaussian prior": (core(Gaussian(HEADS)), [4096], 16.5, 9.2),
     "hard-coded, spread 1": (core(HardCoded(HEADS)), [16384], 0.02, 0.02),
+    "predictive": (above_another, [2048], 40.0, 40.0),
+    "task prior, 16 blocks": (with_task, [2048], 6.0, 6.0),
 }
 
 
@@ -434,6 +462,54 @@ def one_step(L: int) -> None:
         _say(name, median(a / b for a, b in beside), None)
 
 
+def heads_that_talk(L: int) -> None:
+    """Talking heads ÷ the same L² scores by hand without mixtures, and ÷ what x-transformers does
+    with them; x-transformers adds the mixture to the scores, which is one addition more."""
+    from x_transformers.attend import Attend
+
+    theirs = Attend(causal=True, heads=HEADS, pre_talking_heads=True, post_talking_heads=True)
+    qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
+    ways: dict[str, Callable[..., Any]] = {
+        "talking": partial(Talking(HEADS), where=Where(CAUSAL)),
+        "scores by hand": partial(dense_attention, pattern=CAUSAL),
+        "fused kernel": partial(F.scaled_dot_product_attention, is_causal=True),
+        "x-transformers": theirs,
+    }
+    print(f"\ntalking heads, {HEADS} of {WIDTH}, L = {L}")
+    for kind, make in (("forward", _forward), ("training", _learns)):
+        times = in_turns({name: make(way, qkv) for name, way in ways.items()}, ROUNDS)
+        for name in ways:
+            if name != "talking":
+                beside = zip(times["talking"], times[name], strict=True)
+                _say(f"talking ÷ {name}, {kind}", median(a / b for a, b in beside), None)
+
+
+def _learns(attend: Callable[..., Any], qkv: list[torch.Tensor]) -> Callable[[], None]:
+    def first(*xs: torch.Tensor) -> torch.Tensor:
+        answer = attend(*xs)
+        out: torch.Tensor = answer[0] if isinstance(answer, tuple) else answer
+        return out
+
+    return training(first, qkv)
+
+
+def lazy_steps(L: int) -> None:
+    """A training step of four causal layers with a map for each m of them, ÷ m = 1; and that of the
+    plain layers, whose fused kernel makes no map."""
+    X = torch.randn(1, L, HEADS * WIDTH)
+    ways: dict[str, Callable[[], Any]] = {}
+    for name, told in [("plain", {})] + [
+        (f"m = {m}", {"layer": lazy_blocks(m)}) for m in (1, 2, 4)
+    ]:
+        stack = Stack(4, HEADS * WIDTH, HEADS, pattern=CAUSAL, **told)
+        ways[name] = lambda stack=stack: stack(X).sum().backward()
+    times = in_turns(ways, ROUNDS)
+    print(f"\nlazy blocks of m layers, a training step of four layers of {L} tokens, ÷ m = 1")
+    for name, mine in times.items():
+        beside = zip(mine, times["m = 1"], strict=True)
+        _say(name, median(a / b for a, b in beside), None)
+
+
 def beside_packages(L: int) -> None:
     """What chooses its keys by content, in turns with the package that others use for it."""
     from reformer_pytorch import LSHAttention
@@ -458,7 +534,7 @@ def beside_packages(L: int) -> None:
             _say(f"{name}, {kind}", ratio, 1 / 1.5 if kind == "forward" else 1.0)
 
 
-def _forward(attend: Attention, qkv: list[torch.Tensor]) -> Callable[[], Any]:
+def _forward(attend: Callable[..., Any], qkv: list[torch.Tensor]) -> Callable[[], Any]:
     return torch.no_grad()(lambda: attend(*qkv))
 
 
@@ -486,6 +562,7 @@ def main() -> None:
     print(f"{HEADS} heads of {WIDTH}, 1 thread, torch {torch.__version__}")
     beside_causal()
     one_step(4096)
+    heads_that_talk(1024)
     beside_packages(4096 if options.quick else 16384)
     limits(4096 if options.quick else 16384, not options.quick)
     if options.quick:

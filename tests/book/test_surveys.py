@@ -20,6 +20,7 @@ SETTLED = {
     *("distance_scores", "recurrence", "span", "depth"),
     *("local", "factorized", "local_global", "hashing", "routing"),
     *("low_rank", "kernels", "prototypes", "memory"),
+    "locality",
 }
 """Chapters whose claims all have their verdict."""
 

@@ -5,9 +5,34 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tfviz.exhibits.exhibit import Exhibit, N, drawn
+from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
+from tfviz.heads.collaborative_heads import blocks
+from tfviz.heads.decoupled_head_size import drawn_by
 from tfviz.heads.grouped_query_attention import reads
 from tfviz.heads.multi_query_attention import multi_query_definition
+from tfviz.heads.routing_heads_dynamic import routing_rounds
+from tfviz.heads.routing_heads_em import em_rounds
+from tfviz.heads.talking_heads import talking_definition
+
+
+def losing_shares() -> Tensor:
+    """From top to bottom 24 rounds, side by side the shares of 24 heads in an output. Their votes
+    fan out from the middle, and those at the sides point away."""
+    angle = torch.linspace(-2.6, 2.6, N)
+    votes = torch.stack([angle.cos(), angle.sin()], -1)
+    votes = 0.6 * torch.stack([votes, torch.zeros(N, 2)], 1)
+    return torch.stack([shares[:, 0] for shares, _ in routing_rounds(votes, N, squashed=False)])
+
+
+def two_clouds() -> Tensor:
+    """The Gaussians of two outputs in the plane after four rounds. One vote of eight is far off."""
+    votes = 2.2 * drawn(8, 2, 2, seed=4) + torch.tensor([[-5.0, 3.0], [4.0, -3.0]])
+    votes[0, 0] = torch.tensor([9.0, 9.0])
+    fit = em_rounds(votes, 4)[-1]
+    at = torch.linspace(-9, 9, N)
+    places = torch.stack(torch.meshgrid(at, at, indexing="xy"), -1)[..., None, :]
+    far = ((places - fit.mean) ** 2 / (4 * fit.variance)).sum(-1)
+    return spread(torch.exp(-far).sum(-1))
 
 
 def four_questions() -> Tensor:
@@ -23,8 +48,46 @@ def groups() -> Tensor:
     return (torch.tensor(reads(N, 6))[:, None] == torch.arange(N) // 4).float()
 
 
+def what_three_numbers_draw() -> Tensor:
+    """A narrow head's attempt at a random map: blocks, where the map has single keys."""
+    return spread(drawn_by((2 * drawn(N, N, seed=6)).softmax(-1), 3).sqrt())
+
+
+def before_and_after_talking() -> Tensor:
+    """Above, the maps of two heads; below, a head that negates the first, and how they differ."""
+    X, W = drawn(N // 2, 8, seed=3), drawn(2, 8, 8, seed=5)
+    Q, V = 0.6 * X @ W, X.expand(2, -1, -1)
+    P_l, both = torch.tensor([[1.0, -1.0], [0.0, 0.0]]), torch.eye(2)
+    plain = talking_definition(Q, X.expand(2, -1, -1), V, both, both)[1]
+    negated = talking_definition(Q, X.expand(2, -1, -1), V, P_l, both)[1]
+    apart = spread(negated[0] - negated[1])
+    maps = [a / a.amax(-1, keepdim=True) for a in (*plain, negated[1])]
+    return torch.cat([torch.cat(maps[:2], 1), torch.cat([maps[2], apart], 1)])
+
+
+def from_blocks_to_shared() -> Tensor:
+    """Mixing vectors of three heads over 24 features: above in blocks, below shared by all."""
+    shared = drawn(3, N, seed=2).abs().clamp(max=2) / 2
+    return torch.cat([blocks(3, N), shared]).repeat_interleave(N // 6, 0)
+
+
 OWN = "its own experiment compares it, in a model with eight heads, where this one has four"
+BESIDE = "it takes the place of W^o: its own experiment trains the same model with both"
 EXHIBITS = {
+    "talking_heads": Exhibit(
+        before_and_after_talking,
+        why_not="its own experiment compares it, with heads of 16 numbers and with heads of 4",
+    ),
+    "collaborative_heads": Exhibit(
+        from_blocks_to_shared,
+        why_not="its own experiment compares it, as what becomes of a trained layer",
+    ),
+    "routing_heads_dynamic": Exhibit(losing_shares, why_not=BESIDE),
+    "routing_heads_em": Exhibit(two_clouds, why_not=BESIDE),
     "multi_query_attention": Exhibit(four_questions, why_not=OWN),
     "grouped_query_attention": Exhibit(groups, why_not=OWN),
+    "decoupled_head_size": Exhibit(
+        what_three_numbers_draw,
+        why_not="it is a choice of one size: chapter 29 fits maps with heads of several",
+    ),
 }

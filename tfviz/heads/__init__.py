@@ -8,6 +8,19 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.heads.collaborative_heads import (
+        Factors,
+        SharedKeys,
+        collaborative,
+        collaborative_definition,
+        parafac,
+    )
+    from tfviz.heads.decoupled_head_size import (
+        FreeHeads,
+        drawn_by,
+        rank_needed,
+        weights_for,
+    )
     from tfviz.heads.grouped_query_attention import (
         Grouped,
         convert,
@@ -23,6 +36,15 @@ if TYPE_CHECKING:
         multi_query_definition,
         parameters_saved,
     )
+    from tfviz.heads.routing_heads_dynamic import (
+        DynamicRouting,
+        HeadVotes,
+        dynamic_definition,
+        routing_rounds,
+        squash,
+    )
+    from tfviz.heads.routing_heads_em import EMRouting, em_definition, em_rounds
+    from tfviz.heads.talking_heads import Talking, residual, talking, talking_definition
 else:
     from tfviz._door import lazy
 

@@ -1,0 +1,115 @@
+// Mixing vectors m_a of four heads over d̃ₖ features; a feature serves (Σ|m|)² / Σm² heads.
+const { mixing, accuracies, blind, sizes, width } = tf.data;
+const h = mixing[String(sizes[0])].length;
+const largest = (rows) => Math.max(...rows.flat().map(Math.abs));
+const ways = [
+  { way: "parafac", name: "PARAFAC", colour: "attention", dy: 26 },
+  { way: "svd", name: "SVD (dashed)", colour: "key", dash: "6 4", dy: 44 },
+];
+// of d_k, the place among the sizes
+const at = (d_k) => sizes.length - 1 - sizes.indexOf(d_k);
+const percent = (x) => tf.percent(x, 0);
+
+export default tf.explorer({
+  numbers({ d_k }) {
+    const m = mixing[String(d_k)];
+    const most = largest(m);
+    const served = tf.range(d_k, (n) => {
+      const column = m.map((row) => row[n]);
+      return tf.sum(column.map(Math.abs)) ** 2 / tf.sum(column.map((x) => x * x));
+    });
+    return {
+      mixing: m.map((row) => row.map((x) => x / most)),
+      served: tf.mean(served),
+      weights: (2 * width + h) * d_k + width * h,
+    };
+  },
+  setup(app) {
+    const matrix = app.matrix({ axes: ["head", "feature"], tall: 130 });
+    const plane = app.plane({ height: (wide) => tf.clamp(wide * 0.36, 200, 260), lead: true });
+    app.formula("head a:   X W̃_q diag({mixing:m_a}) (X W̃_k)ᵀ");
+    app.knob("d_k");
+    const asked = 12;
+    const question = app.ask({
+      name: "accuracy",
+      question: `A trained encoder reads ${percent(accuracies.parafac[0])} of the test digits correctly, with ${sizes[0]} features of queries and keys in each layer. PARAFAC replaces them by ${asked}, and nothing is trained again. What share is still right? Set the ring.`,
+      about: plane,
+      ghost: {
+        first: 0.6,
+        at: (y) => [at(asked), y],
+        to: (_, y) => tf.clamp(Math.round(y * 100) / 100, 0, 1),
+        by: (y, [right, up]) => tf.clamp(y + 0.01 * (right || up), 0, 1),
+        label: `the accuracy with ${asked} features`,
+      },
+      format: percent,
+      near: 0.04,
+      hides: ["fewer", "read correctly"],
+      locks: ["d_k"],
+      truth: () => accuracies.parafac[sizes.indexOf(asked)],
+      then: { d_k: asked },
+      because:
+        "A quarter of the features is almost enough. So most of what 48 features can say is not used by this model.",
+    });
+
+    return (state, numbers) => {
+      const { d_k } = state;
+      const place = sizes.indexOf(d_k);
+      const shares = d_k === sizes[0] ? "as trained: each head has its own" : "after PARAFAC";
+      matrix.show({
+        title: `mixing vectors of ${h} heads, ${d_k} features, ${shares}`,
+        label: `${h} heads weigh ${d_k} features; a feature serves ${tf.fixed(numbers.served, 1)} heads`,
+        rows: h,
+        columns: d_k,
+        signed: true,
+        values: numbers.mixing,
+        most: 1,
+        text: () => "",
+        rowHeads: tf.range(h, String),
+        marks: [{ cells: tf.range(h, (a) => [a, 0]), term: "mixing" }],
+      });
+      const steps = sizes.length - 1;
+      plane.show({
+        title: "digits read correctly, without more training",
+        label: `With ${sizes[0]} features ${percent(accuracies.parafac[0])}`,
+        x: {
+          from: -0.3,
+          to: steps + 0.3,
+          label: "features of queries and keys",
+          ticks: tf.range(sizes.length, (n) => n),
+          format: (n) => String(sizes[steps - n] ?? ""),
+        },
+        y: { from: 0, to: 1, ticks: [0, 0.25, 0.5, 0.75, 1], format: percent },
+        marks: [
+          { rule: { y: blind }, colour: "muted", dash: "2 4", part: "fewer" },
+          { text: "all scores 0", at: [steps, blind], dy: 16, align: "end", part: "fewer" },
+          ways.map(({ way, name, colour, dash }) => ({
+            line: sizes.map((size, n) => [at(size), accuracies[way][n]]),
+            colour,
+            dash,
+            wide: 2,
+            dots: true,
+            part: "fewer",
+          })),
+          ways.map(({ name, colour, dy }) => ({
+            text: name,
+            at: [1, 0.9],
+            dy,
+            colour,
+            bold: true,
+            part: "fewer",
+          })),
+          { points: [[at(sizes[0]), accuracies.parafac[0]]], colour: "attention" },
+          { rule: { x: at(d_k) }, colour: "ink", dash: "3 3" },
+        ],
+      });
+      app.read({
+        "weights for queries, keys and mixing": tf.count(numbers.weights),
+        "heads that a feature serves": tf.fixed(numbers.served, 1),
+        "read correctly": percent(accuracies.parafac[place]),
+      });
+      app.say(
+        `${d_k} features take ${tf.count(numbers.weights)} weights; a feature serves ${tf.fixed(numbers.served, 1)} heads${question.open ? "" : `, and ${percent(accuracies.parafac[place])} of the digits are read correctly`}.`,
+      );
+    };
+  },
+});

@@ -1,0 +1,117 @@
+// M_ij = (1 + γ) P_ic + β_c with c = j mod B inside of the blocks, else 0; all contents score alike.
+const { L, liked } = tf.data;
+const grid = (cell) => tf.range(L, (i) => tf.range(L, (j) => cell(i, j)));
+
+function prior({ r, gamma, beta }) {
+  const B = L / r;
+  return grid((i, j) => {
+    if (Math.floor(i / B) !== Math.floor(j / B)) return 0;
+    const P = i - j === 1 ? liked : j - i === 1 ? -liked : 0;
+    return (1 + gamma) * P + (j % B ? 0 : beta);
+  });
+}
+
+const looks = (gamma) =>
+  gamma > -1 ? "looks left" : gamma < -1 ? "looks right" : "has no side that it prefers";
+
+export default tf.explorer({
+  numbers(state) {
+    const M = prior(state);
+    return { M, weights: M.map((row) => Array.from(tf.softmax(row))) };
+  },
+  setup(app) {
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.36, 200, 240), lead: true });
+    const maps = app.split("1fr 1fr");
+    const pick = (i) => app.set({ i });
+    const axes = ["query", "key"];
+    const left = app.matrix({ axes, pick, tall: 250, into: maps });
+    const right = app.matrix({ axes, pick, tall: 250, into: maps });
+    app.formula("inside of a block:  M  =  {gamma:(1 + γ)} · P  +  {beta:β};   outside:  0");
+    app.knobsOf("r", "gamma", "beta", "i");
+    const asked = { r: 2, gamma: 0, beta: 0, i: 4 };
+    const share = (numbers) => 100 * numbers.weights[asked.i][asked.i - 1];
+    const question = app.ask({
+      name: "edge",
+      question:
+        "This task looks left: query 6 gives key 5 more than half of its weight. Query 4 is the first of the second block, and its left neighbour is in the first one. How much does query 4 give key 3?",
+      about: plane,
+      ghost: {
+        first: 50,
+        at: (y) => [asked.i - 1, y],
+        to: (_, y) => tf.clamp(Math.round(y / 2) * 2, 0, 100),
+        by: (y, [across, up]) => tf.clamp(y + 2 * (up || across), 0, 100),
+        label: "the weight of key 3",
+      },
+      format: (y) => `${tf.fixed(y, 0)} %`,
+      near: 5,
+      hides: ["row", "left neighbour"],
+      locks: ["r", "gamma", "beta", "i"],
+      truth: () => share({ weights: prior(asked).map((row) => Array.from(tf.softmax(row))) }),
+      then: asked,
+      because:
+        "As much as any other key that the prior does not touch: between blocks it adds 0. It neither helps nor forbids.",
+    });
+
+    return (state, { M, weights }) => {
+      const { i, r, gamma } = state;
+      const B = L / r;
+      const task = looks(gamma);
+      plane.show({
+        title: `weights of query ${i} (bars) and of query 6 (dots), all contents alike`,
+        label: `Query ${i} of a task that ${task}`,
+        x: { from: -0.5, to: L - 0.5, whole: true, label: "key" },
+        y: { from: 0, to: 100, ticks: [0, 50, 100], label: "% of the weight" },
+        marks: [
+          { rule: { x: Math.floor(i / B) * B - 0.5 }, colour: "muted", dash: "4 4" },
+          {
+            line: weights[6].map((a) => 100 * a),
+            start: 0,
+            colour: "muted",
+            dash: "2 4",
+            dots: true,
+          },
+          {
+            bars: weights[i].map((a) => 100 * a),
+            start: 0,
+            colour: "attention",
+            part: "row",
+          },
+        ],
+      });
+      const most = tf.percent(Math.max(...weights[i]), 0);
+      const blocks = tf.range(r, (n) => ({
+        from: [n * B, n * B],
+        to: [(n + 1) * B - 1, (n + 1) * B - 1],
+      }));
+      const shared = { rows: L, columns: L, row: i };
+      left.show({
+        title: "the prior M of the task",
+        label: `A prior in ${r === 1 ? "one block" : `${r} blocks`} that ${task}`,
+        values: M,
+        text: (a, b) => tf.short(M[a][b]),
+        signed: true,
+        most: 4,
+        frames: blocks,
+        ...shared,
+      });
+      const hidden = (a) => question.open && a === asked.i;
+      right.show({
+        title: "weights",
+        label: question.open ? "Weights of the other queries" : `Query ${i}: ${most} to one key`,
+        values: weights.map((row, a) => (hidden(a) ? row.map(() => 0) : row)),
+        text: (a, b) => (hidden(a) ? "?" : tf.fixed(weights[a][b], 2).replace("0.", ".")),
+        most: 1,
+        ...shared,
+      });
+      const neighbour = i > 0 ? tf.percent(weights[i][i - 1], 0) : "none";
+      app.read({
+        "left neighbour": neighbour,
+        "the task": task,
+        "numbers in P": String(L * B),
+      });
+      app.say(
+        `In ${r === 1 ? "one block" : `${r} blocks`}, with γ = ${gamma}, the task ${task}${question.open ? "" : `; query ${i} gives one key ${most} of its weight`}.`,
+      );
+    };
+  },
+});
