@@ -32,11 +32,18 @@ from tfviz import sparse_attention
 from tfviz.adaptive.adaptive_span import span_attention
 from tfviz.adaptive.multi_scale_transformer import multi_scale
 from tfviz.compressed.clustered_attention import Clustered
+from tfviz.compressed.informer import Informer
 from tfviz.compressed.linear_transformer import LinearAttention
+from tfviz.compressed.linformer import Linformer
+from tfviz.compressed.lowrank_plus_band import LowRankPlusBand
+from tfviz.compressed.luna import causal_luna_attention, luna_attention
+from tfviz.compressed.memory_compressed_attention import MemoryCompressed
 from tfviz.compressed.nystromformer import nystrom_attention
 from tfviz.compressed.performer import Performer
+from tfviz.compressed.poolingformer import pooled_window_attention
 from tfviz.compressed.rfa import RFA
 from tfviz.compressed.rfa_causal import GatedRFA
+from tfviz.compressed.set_transformer import ISAB
 from tfviz.cores import Dense, Where, given, levels
 from tfviz.dense_attention import CAUSAL
 from tfviz.dense_attention import attention as dense_attention
@@ -46,7 +53,7 @@ from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.compressive_transformer import mean_pool
 from tfviz.longer_context.da_transformer import DA
 from tfviz.longer_context.memorizing_transformer import Memorizing
-from tfviz.measure import in_turns, peak_memory, seconds
+from tfviz.measure import flops, in_turns, peak_memory, seconds
 from tfviz.models.blocks import Stack
 from tfviz.priors.average_attention import Averages
 from tfviz.priors.camtl_prior import TaskPrior
@@ -222,6 +229,105 @@ ROOMS: dict[str, tuple[Callable[[int], Attention], float, float]] = {
     "Performer, 256, causal": (lambda L: core(Performer(WIDTH)), 0.201, 0.148),
     "Nyström, 64 landmarks": (with_landmarks, 0.014, 0.0165),
 }
+
+
+def with_mixed_keys(L: int) -> Attention:
+    """256 mixed keys, by one E and one F for all heads, as the package linformer has them."""
+    return core(Linformer(HEADS, L, 256, "headwise"), P.full())
+
+
+def packed(attend: Callable[..., torch.Tensor]) -> Attention:
+    """Luna's two steps, through 16 vectors; their projections are the model's, as those of X."""
+    R = torch.randn(HEADS, 16, WIDTH)
+    return lambda q, k, v: attend(q, k, v, R)
+
+
+def within_windows(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Poolingformer: 128 tokens on each side, and upon that 512, of which each 5 are pooled."""
+    near = sparse_attention(q, k, v, P.band(radius=128))
+    return near + pooled_window_attention(near, near, near, 512, 5, 5)
+
+
+def through_points(L: int) -> Attention:
+    """An ISAB of 32 points, with its projections and its feed-forward part; the set is q."""
+    isab = ISAB(HEADS * WIDTH, HEADS, 32)
+    return lambda q, k, v: isab(flat(q))
+
+
+def flat(x: torch.Tensor) -> torch.Tensor:
+    """(b, h, L, d_head) → (b, L, h · d_head)."""
+    return x.transpose(1, 2).flatten(2)
+
+
+def package_linformer(L: int) -> Attention:
+    from linformer import LinformerSelfAttention
+
+    layer = LinformerSelfAttention(HEADS * WIDTH, L, k=256, heads=HEADS)
+    layer.to_q = layer.to_k = layer.to_v = layer.to_out = torch.nn.Identity()
+    return lambda q, k, v: layer(flat(q))  # queries = keys = values
+
+
+def package_nystrom(L: int) -> Attention:
+    from nystrom_attention import NystromAttention
+
+    layer = NystromAttention(HEADS * WIDTH, WIDTH, HEADS, num_landmarks=64, residual=False)
+    layer.to_qkv = layer.to_out = torch.nn.Identity()
+    return lambda *qkv: layer(torch.cat([flat(x) for x in qkv], -1))
+
+
+def package_performer(L: int) -> Attention:
+    from performer_pytorch.performer_pytorch import FastAttention
+
+    return FastAttention(WIDTH, 256)
+
+
+def package_elu(L: int) -> Attention:
+    from performer_pytorch.performer_pytorch import linear_attention
+
+    return lambda q, k, v: linear_attention(F.elu(q) + 1, F.elu(k) + 1, v)
+
+
+def package_linear(L: int) -> Attention:
+    from linear_attention_transformer.linear_attention_transformer import linear_attn
+
+    return linear_attn
+
+
+def package_causal_linear(L: int) -> Attention:
+    """In buckets of one token: in longer ones a query does not meet its own bucket."""
+    from linear_attention_transformer.linear_attention_transformer import causal_linear_attn
+
+    return partial(causal_linear_attn, bucket_size=1)
+
+
+# chapters 21 to 24: name -> (attention for L, {package: the same by others})
+SMALLER: dict[str, tuple[Callable[[int], Attention], dict[str, Callable[[int], Attention]]]] = {
+    "Linformer, k = 256": (with_mixed_keys, {"linformer": package_linformer}),
+    "Nyström, 64 landmarks": (with_landmarks, {"nystrom-attention": package_nystrom}),
+    "Performer, 256 features": (
+        ROOMS["Performer, 256 features"][0],
+        {"performer-pytorch": package_performer},
+    ),
+    "linear": (
+        ROOMS["linear"][0],
+        {"linear-attention-transformer": package_linear, "performer-pytorch": package_elu},
+    ),
+    "linear, causal": (
+        ROOMS["linear, causal"][0],
+        {"linear-attention-transformer": package_causal_linear},
+    ),
+    "clustered, 100": (ROOMS["clustered, 100"][0], {}),
+    "Informer, c = 5": (lambda L: core(Informer(), P.full()), {}),
+    "memory-compressed, c = 3": (lambda L: core(MemoryCompressed(WIDTH, HEADS)), {}),
+    "Luna, 16 vectors": (lambda L: packed(lambda *x: luna_attention(*x)[0]), {}),
+    "Luna, 16 vectors, causal": (lambda L: packed(causal_luna_attention), {}),
+    "Poolingformer, ±128, ±512 pooled": (lambda L: within_windows, {}),
+    "ISAB, 32 points": (through_points, {}),
+    "low rank 4 + band ±8": (lambda L: core(LowRankPlusBand(WIDTH, HEADS), P.full()), {}),
+}
+OF_FLOPS = 1.6
+"""A row with packages, and clustered attention, takes at most so many times as long as its FLOPs
+would at the speed of dense attention."""
 
 
 # what reads a causal text: name -> (attention, lengths, at most × dense causal SDPA: forward,
@@ -497,17 +603,20 @@ def lazy_steps(L: int) -> None:
     """A training step of four causal layers with a map for each m of them, ÷ m = 1; and that of the
     plain layers, whose fused kernel makes no map."""
     X = torch.randn(1, L, HEADS * WIDTH)
+    told: dict[str, dict[str, Any]] = {f"m = {m}": {"layer": lazy_blocks(m)} for m in (1, 2, 4)}
     ways: dict[str, Callable[[], Any]] = {}
-    for name, told in [("plain", {})] + [
-        (f"m = {m}", {"layer": lazy_blocks(m)}) for m in (1, 2, 4)
-    ]:
-        stack = Stack(4, HEADS * WIDTH, HEADS, pattern=CAUSAL, **told)
-        ways[name] = lambda stack=stack: stack(X).sum().backward()
+    for name, options in {"plain": {}, **told}.items():
+        stack = Stack(4, HEADS * WIDTH, HEADS, pattern=CAUSAL, **options)
+        ways[name] = partial(_step_of, stack, X)
     times = in_turns(ways, ROUNDS)
     print(f"\nlazy blocks of m layers, a training step of four layers of {L} tokens, ÷ m = 1")
     for name, mine in times.items():
         beside = zip(mine, times["m = 1"], strict=True)
         _say(name, median(a / b for a, b in beside), None)
+
+
+def _step_of(stack: Stack, X: torch.Tensor) -> None:
+    stack(X).sum().backward()
 
 
 def beside_packages(L: int) -> None:
@@ -532,6 +641,42 @@ def beside_packages(L: int) -> None:
             ]
             ratio = median(a for a, _ in pairs) / median(b for _, b in pairs)
             _say(f"{name}, {kind}", ratio, 1 / 1.5 if kind == "forward" else 1.0)
+
+
+def of_smaller_matrices(L: int, only: str = "") -> None:
+    """Each row in turns with packages that do the same, and with dense attention of 4,096 tokens,
+    which says how long its FLOPs would take; and the megabytes of one call."""
+    print(f"\nsmaller matrices, L = {L}: time ÷ FLOPs at dense speed, ÷ each package, and MB")
+    for name, (make, packages) in SMALLER.items():
+        if only not in name:
+            continue
+        qkv, few = ([torch.randn(1, HEADS, n, WIDTH) for _ in range(3)] for n in (L, 4096))
+        attends = {"ours": make(L)} | {other: theirs(L) for other, theirs in packages.items()}
+        for kind, way in (("forward", _forward), ("training", training)):
+            ways = {other: way(attend, qkv) for other, attend in attends.items()}
+            ways["dense"] = way(F.scaled_dot_product_attention, few)
+            times = in_turns(ways, ROUNDS)
+            counted = partial(attends["ours"], *qkv) if kind == "forward" else ways["ours"]
+            work = flops(counted) / flops(ways["dense"])
+            beside = {
+                other: median(a / b for a, b in zip(times["ours"], times[other], strict=True))
+                for other in ways
+            }
+            limit = OF_FLOPS if packages or name.startswith("clustered") else None
+            _say(f"{name}, {kind}", beside["dense"] / work, limit)
+            for other in packages:
+                _say(f"    ÷ {other}", beside[other], 1 / 1.5)
+            print("    MB: " + ", ".join(f"{o} {peak(ways[o]):.0f}" for o in attends), flush=True)
+
+
+def causal_beside_full(L: int) -> None:
+    """Linear attention of a causal text, in turns with that of a whole one."""
+    qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
+    for kind, way in (("forward", _forward), ("training", training)):
+        ways = {name: way(SMALLER[name][0](L), qkv) for name in ("linear", "linear, causal")}
+        times = in_turns(ways, 2 * ROUNDS)
+        both = zip(times["linear, causal"], times["linear"], strict=True)
+        _say(f"linear, causal ÷ full, {kind}", median(a / b for a, b in both), 2.0)
 
 
 def _forward(attend: Callable[..., Any], qkv: list[torch.Tensor]) -> Callable[[], Any]:
@@ -562,8 +707,11 @@ def main() -> None:
     print(f"{HEADS} heads of {WIDTH}, 1 thread, torch {torch.__version__}")
     beside_causal()
     one_step(4096)
+    lazy_steps(1024)
     heads_that_talk(1024)
     beside_packages(4096 if options.quick else 16384)
+    of_smaller_matrices(4096 if options.quick else 16384)
+    causal_beside_full(4096 if options.quick else 16384)
     limits(4096 if options.quick else 16384, not options.quick)
     if options.quick:
         return

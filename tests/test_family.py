@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tfviz_lab
+from tfviz import catalogue
 from tfviz.exhibits import EXHIBITS, Exhibit
 from tfviz_lab import extrapolation, family
 
@@ -20,6 +21,14 @@ def test_who_races_is_measured_and_who_does_not_says_why():
         Exhibit(lambda: torch.zeros(24, 24))
     for name, exhibit in EXHIBITS.items():
         assert exhibit.race or re.match(r"[a-z].{15,90}[a-z]$", exhibit.why_not), name
+        for instead in re.findall(r"`(.+?)`", exhibit.why_not):
+            assert tfviz_lab.load(instead)["provenance"], f"{name} is sent to {instead}"
+
+
+def test_a_smaller_matrix_that_does_not_race_says_where_it_is_measured_instead():
+    for row in catalogue.by_part()["compressed"]:
+        exhibit = EXHIBITS[row.id]
+        assert exhibit.race or "`" in exhibit.why_not, row.id
 
 
 def test_what_the_race_has_trained_is_the_same_model():

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,8 +30,11 @@ from torch import Generator, Tensor
 
 from tfviz import BERT, GPT, attention, implied_map, patterns
 from tfviz.compressed import rfa
+from tfviz.compressed.performer import Performer
+from tfviz.compressed.rfa_causal import GatedRFA
 from tfviz.cores import Where
 from tfviz.models.blocks import MultiHeadAttention
+from tfviz.training import next_token, seeded, train
 
 CAUSAL = Where(patterns.causal())
 
@@ -234,6 +238,54 @@ def test_the_same_seed_draws_the_same_directions_and_redrawing_others() -> None:
     assert not core.W.equal(first)
     core.redraw(Generator().manual_seed(3))
     assert core.W.equal(first)
+
+
+@pytest.mark.parametrize("core", [partial(rfa.RFA, D=4), GatedRFA, partial(Performer, m=4)])
+def test_a_training_redraws_in_every_layer_at_its_steps_and_resumes(
+    core: Any, tmp_path: Path
+) -> None:
+    """Batches are those of a training that keeps its directions, so both agree until the first
+    redrawing. Interrupted, it ends with the same bits."""
+    batch = next_token(torch.arange(60) % 11, 2, 6)
+    seen = list[list[Tensor]]()
+
+    def watched(model: Any, rng: Generator, step: int) -> Tensor:
+        seen.append([x.W.clone() for x in model.modules() if hasattr(x, "redraw")])
+        return batch(model, rng, step)
+
+    def trained(loss: Any, steps: int = 7, file: Path | None = None) -> tuple[GPT, list[float]]:
+        model = seeded(0, lambda: GPT(11, 16, 2, 2, core=core))
+        rate = {"schedule": lambda step, steps: 1.0, "progress": False}
+        return model, train(model, loss, steps, checkpoint=file, every=1, **rate)
+
+    model, losses = trained(rfa.redrawing(watched, 3, seed=5))
+    assert len(seen) == 7 and len(seen[0]) == 2
+    changes = [step for step in range(1, 7) if not seen[step][0].equal(seen[step - 1][0])]
+    assert changes == [3, 6] and not seen[3][1].equal(seen[2][1])
+    assert not seen[6][0].equal(seen[3][0])
+    still = trained(batch)[1]
+    assert still[:3] == losses[:3] and still[3] != losses[3]
+
+    def stopping(model: Any, rng: Generator, step: int) -> Tensor:
+        if step == 5:
+            raise KeyboardInterrupt
+        return batch(model, rng, step)
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(rfa.redrawing(stopping, 3, seed=5), file=tmp_path / "half")
+    resumed, rest = trained(rfa.redrawing(batch, 3, seed=5), file=tmp_path / "half")
+    assert rest == losses
+    for a, b in zip(resumed.state_dict().values(), model.state_dict().values(), strict=True):
+        assert a.equal(b)
+    other = trained(rfa.redrawing(batch, 3, seed=6))[1]
+    assert other[:3] == losses[:3] and other[3] != losses[3]
+
+
+def test_what_has_no_directions_cannot_redraw() -> None:
+    model = GPT(11, 16, 2, 2)
+    refused("no core of this GPT draws directions … core=Performer", rfa.redraw, model)
+    ranges(partial(rfa.redrawing, next_token(torch.arange(60) % 11, 2, 6)), every=(3, 1))
+    ranges(partial(rfa.redrawing, next_token(torch.arange(60) % 11, 2, 6), 3), seed=(0, 0))
 
 
 def test_sigma_learns_and_an_encoder_takes_it() -> None:

@@ -166,7 +166,8 @@ class Block(nn.Module):
 
 
 def defined(core: Any, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    out, A = rooms.lazyformer_definition(*(torch.stack([x, x]) for x in (Q, K, V)), 2, mask)
+    Q, K, V = (torch.stack([x, x]) for x in (Q, K, V))
+    out, A = rooms.lazyformer_definition(Q, K, V, 2, mask)
     return out[1], A[1]
 
 

@@ -35,6 +35,7 @@ from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
 from tfviz.compressed.linear_transformer import KernelAttention
+from tfviz.training import Loss
 
 LEAST = 0.1  # below every true sum of kernels of vectors of length 1
 
@@ -131,8 +132,8 @@ class RFA(_Fourier):
     orthogonal   directions in orthogonal blocks of d_head
     least        a sum of weights is taken as this at the least
 
-    σ is learned, (h, 1, d_head), and begins at 1. `redraw()` draws new directions; what a cache
-    keeps belongs to the directions that it was written with.
+    σ is learned, (h, 1, d_head), and begins at 1. `redraw()` draws new directions, `redrawing`
+    does so in training; what a cache keeps belongs to the directions that it was written with.
     """
 
     def __init__(
@@ -159,3 +160,33 @@ class RFA(_Fourier):
 
     def directions(self, X: Tensor) -> Tensor:
         return self.sigma.to(X) * super().directions(X) / self.tau
+
+
+def redraw(model: nn.Module, rng: Generator | None = None) -> None:
+    """New directions for every core of the model that has random features."""
+    cores = [core for core in model.modules() if callable(getattr(core, "redraw", None))]
+    if not cores:
+        raise ValueError(
+            f"no core of this {type(model).__name__} draws directions at random; give it one that "
+            "does, such as core=Performer or core=RFA"
+        )
+    for core in cores:
+        core.redraw(rng)
+
+
+def redrawing(loss: Loss, every: int, seed: int = 0) -> Loss:
+    """The same loss for `tfviz.training.train`, but before each `every`-th step, the first one
+    excepted, all directions of the model are drawn anew.
+
+    Which ones they are depends on the seed and the step alone: batches stay as they are, and an
+    interrupted training resumes to the last bit.
+    """
+    _arguments.integer("every", every, 1)
+    _arguments.integer("seed", seed, 0)
+
+    def with_new_directions(model: nn.Module, rng: Generator, step: int) -> Tensor:
+        if step and step % every == 0:
+            redraw(model, Generator().manual_seed(seed + step))
+        return loss(model, rng, step)
+
+    return with_new_directions

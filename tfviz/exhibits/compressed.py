@@ -111,7 +111,7 @@ def positive_shares() -> Tensor:
 
 
 def packed_and_unpacked() -> Tensor:
-    """What four rows of P pack, from top to bottom, above the map that comes of reading them."""
+    """What four rows of Z pack, from top to bottom, above the map that comes of reading them."""
     walk = drawn(N, 6, seed=4).cumsum(0)
     R = walk[3::6]
     pack = (R @ walk.T / 6**0.5).softmax(-1)
@@ -159,51 +159,71 @@ def summed(gpt: Gpt) -> dict[str, Any]:
 
 EXHIBITS = {
     "linformer": Exhibit(
-        few_keys, why_not="each row of E mixes all positions: it is made for an encoder"
+        few_keys,
+        why_not="each row of E mixes all positions, "
+        "so `linformer` compares it in an encoder of text",
     ),
     "linformer_sharing": Exhibit(
-        shared_by_heads, why_not="each row of E mixes all positions: it is made for an encoder"
+        shared_by_heads,
+        why_not="each row of E mixes all positions, "
+        "so `linformer_digits` compares it in an encoder",
     ),
     "nystromformer": Exhibit(
-        from_landmarks, why_not="each landmark is a mean of tokens: it is made for an encoder"
+        from_landmarks,
+        why_not="a landmark is a mean of tokens, later ones too, "
+        "so `landmarks` asks it of an encoder",
     ),
     "csalr": Exhibit(
-        own_stretches, why_not="each landmark is a mean of tokens: it is made for an encoder"
+        own_stretches,
+        why_not="a landmark is a mean of tokens, later ones too, "
+        "so `landmarks` asks it of an encoder",
     ),
     "lowrank_plus_band": Exhibit(
         smooth_and_near,
-        why_not="how its parts meet is our guess: what they can fit is measured on trained maps",
+        why_not="how its parts meet is our guess, "
+        "so `band_fit` asks only which trained maps they fit",
     ),
     "linear_transformer": Exhibit(soft_shares, race=summed),
     "clustered_attention": Exhibit(
         shared_rows,
-        why_not="a centroid is a mean of queries from all of a text: it is made for an encoder",
+        why_not="a centroid is a mean of queries, later ones too, "
+        "so `prototypes` has it in an encoder",
     ),
     "informer": Exhibit(
-        few_active, why_not="which queries attend depends on all of a text: it is for an encoder"
+        few_active,
+        why_not="which queries attend depends on later tokens, "
+        "so `prototypes` has it in an encoder",
     ),
     "rfa": Exhibit(
         estimated_shares,
-        why_not="it estimates the softmax: how well is measured on a trained model",
+        why_not="it replaces the softmax of a trained model, "
+        "and `random_features` measures its error",
     ),
     "rfa_causal": Exhibit(
-        faded_shares, why_not="its gate has a measurement of its own, beside the model without one"
+        faded_shares,
+        why_not="what a gate forgets shows in recall, "
+        "so `gated_recall` trains it with a gate and without",
     ),
     "performer": Exhibit(
-        positive_shares, why_not="it estimates the softmax: how well is measured on a trained model"
+        positive_shares,
+        why_not="it replaces the softmax of a trained model, "
+        "and `random_features` measures its error",
     ),
     "luna": Exhibit(
         packed_and_unpacked,
-        why_not="in the paper its P comes from an encoder, which a GPT does not have",
+        why_not="its packed text comes from an encoder, so `luna_digits` compares it in one",
     ),
     "memory_compressed_attention": Exhibit(
         steps_of_three,
-        why_not="its layers alternate with local ones: alone they miss the tokens just before",
+        why_not="alone it misses the last tokens, "
+        "so `memory_compressed` mixes it with local layers",
     ),
     "poolingformer": Exhibit(
-        two_bands, why_not="its groups hold tokens after the query: it is made for an encoder"
+        two_bands,
+        why_not="its groups hold tokens after the query, so `far_copy` compares it in an encoder",
     ),
     "set_transformer": Exhibit(
-        through_points, why_not="it reads a set: it knows no order, and every row reads all others"
+        through_points,
+        why_not="it reads a set and knows no order, so `set_maximum` trains it on sets of numbers",
     ),
 }

@@ -71,7 +71,7 @@ def from_blocks_to_shared() -> Tensor:
     return torch.cat([blocks(3, N), shared]).repeat_interleave(N // 6, 0)
 
 
-OWN = "its own experiment compares it, in a model with eight heads, where this one has four"
+OWN = "four heads leave little to share, so `head_sharing` compares it in a model that has eight"
 BESIDE = "it takes the place of W^o: its own experiment trains the same model with both"
 EXHIBITS = {
     "talking_heads": Exhibit(

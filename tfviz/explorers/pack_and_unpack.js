@@ -1,4 +1,4 @@
-// Rows of P pack six tokens, and the tokens read the packed rows; in matrices: A = A_unpack A_pack.
+// Rows of Z pack six tokens, and the tokens read the packed rows; in matrices: A = A_unpack A_pack.
 const { words, tokens, rows, loud } = tf.data;
 const L = words.length;
 const turned = (angle) => [Math.cos, Math.sin].map((side) => loud * side((angle * Math.PI) / 180));
@@ -29,10 +29,10 @@ export default tf.explorer({
       into: above,
       lead: true,
     });
-    const packs = app.matrix({ axes: ["row of P", "token"], tall: 150, into: above });
+    const packs = app.matrix({ axes: ["row of Z", "token"], tall: 150, into: above });
     const below = app.split("1fr 2fr");
     const pick = (i) => app.set({ query: i });
-    const unpacks = app.matrix({ axes: ["query", "row of P"], tall: 260, pick, into: below });
+    const unpacks = app.matrix({ axes: ["query", "row of Z"], tall: 260, pick, into: below });
     const map = app.matrix({ axes: ["query", "token"], tall: 260, pick, into: below });
     app.formula("{map:A} = {unpack:A_unpack} {pack:A_pack}");
     app.knobsOf("l", "angle", "query");
@@ -57,8 +57,8 @@ export default tf.explorer({
       const hidden = (i, j) => question.open && i === asked.query && j === OF;
       const names = angles.map((_, r) => `p${"₁₂₃"[r]}`);
       plane.show({
-        title: "the directions of six tokens, and of the rows of P",
-        label: `Three colours, three numbers, and ${angles.length} rows of P; the first points to ${state.angle} degrees`,
+        title: "the directions of six tokens, and of the rows of Z",
+        label: `Three colours, three numbers, and ${angles.length} rows of Z; the first points to ${state.angle} degrees`,
         square: true,
         x: { from: -1.45, to: 1.45, bare: true },
         y: { from: -1.45, to: 1.45, bare: true },
@@ -94,14 +94,14 @@ export default tf.explorer({
             handle: turned(state.angle).map((u) => (0.72 * u) / loud),
             knob: "angle",
             text: `${state.angle}°`,
-            label: "the direction of the first row of P",
+            label: "the direction of the first row of Z",
             to: (x, y) => ({ angle: app.snap("angle", degrees([x, Math.max(y, 0)])) }),
           },
         ],
       });
       packs.show({
-        title: "what each row of P packs",
-        label: `${angles.length} rows of P, each with shares of six tokens`,
+        title: "what each row of Z packs",
+        label: `${angles.length} rows of Z, each with shares of six tokens`,
         rows: angles.length,
         columns: L,
         values: pack,
@@ -112,7 +112,7 @@ export default tf.explorer({
       });
       unpacks.show({
         title: "what each token reads",
-        label: `Six tokens, each with shares of ${angles.length} rows of P`,
+        label: `Six tokens, each with shares of ${angles.length} rows of Z`,
         rows: L,
         columns: angles.length,
         values: unpack,

@@ -1,4 +1,4 @@
-"""Luna on six tokens of two numbers: what each row of P packs, and what each token reads of it."""
+"""Luna on six tokens of two numbers: what each row of Z packs, and what each token reads of it."""
 
 import math
 
@@ -21,13 +21,13 @@ def turned(angles: list[int]) -> Tensor:
 
 
 class PackAndUnpack(Explorer):
-    """Three colours and three numbers, and l rows of P; token vectors are queries and keys."""
+    """Three colours and three numbers, and l rows of Z; token vectors are queries and keys."""
 
     label = "Luna: the text is packed into l rows, and every token reads them"
     rem = 58, 59, 57.5, 59.5, 113
     data = handed(words=WORDS, tokens=TOKENS, rows=ROWS, loud=LOUD)
 
-    l = knob(2, low=1, high=3, label="rows of P", letter="l")
+    l = knob(2, low=1, high=3, label="rows of Z", letter="l")
     angle = knob(25, low=0, high=180, step=5, label="direction of the first row, in degrees")
     query = knob(0, low=0, high=5, label="query", letter="i")
     asks = "Turn the first row to the numbers: what do the colours read now? Then take l = 1."
