@@ -65,8 +65,20 @@ def declarations(lines: Iterable[str]) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def named(declared: Iterable[Letter], renderer: Renderer) -> dict[str, str]:
-    """{name of a letter: meaning}: the first letter of each formula is the one that is meant."""
-    return {renderer.letters(tex)[0]: meaning for tex, meaning in declared}
+    """{name of a letter: meaning}: the first letter of each formula is the one that is meant.
+
+    Raises ValueError for a formula that has none.
+    """
+    names = {}
+    for tex, meaning in declared:
+        letters = renderer.letters(tex)
+        if not letters:
+            raise ValueError(
+                f"${tex}$ is declared as {meaning!r} and has no letter, only words or numbers; "
+                "declare a letter, or take the line out"
+            )
+        names[letters[0]] = meaning
+    return names
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from book.conftest import Site
-from book_letters import NOTATION, declarations, meaning_of, named, reserved_letters
+from book_letters import NOTATION, Letter, declarations, meaning_of, named, reserved_letters
 from book_math import Renderer
 
 from tfviz_lessons.lesson import is_lesson
@@ -110,6 +110,13 @@ def test_reserved_letters_are_told_apart_by_their_first_letter(renderer: Rendere
         reserved
     )
     assert len(reserved) == len(reserved_letters(NOTATION.read_text("utf-8"))), "declared twice"
+
+
+def test_a_declaration_without_a_letter_is_named(renderer: Renderer) -> None:
+    with pytest.raises(
+        ValueError, match=r"\$\\text\{loss\}\$ is declared as 'the loss' and has no"
+    ):
+        named([Letter(r"\text{loss}", "the loss")], renderer)
 
 
 def test_every_chapter_declares_its_letters_or_is_listed() -> None:

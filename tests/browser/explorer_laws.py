@@ -85,6 +85,8 @@ HANDLES = """(host) => {
       const down = after.y - before.y;
       if (key === "ArrowUp" && down > 0.5 && Math.abs(across) < down)
         wrong.push(`↑ moves ${name} down`);
+      if (key === "ArrowRight" && find(name).hasAttribute("data-ghost"))
+        if (down > 0.5 && Math.abs(across) < down) wrong.push(`→ moves ${name} down`);
     }
     if (!moves) wrong.push(`${name} is dead, and not marked as locked`);
   }

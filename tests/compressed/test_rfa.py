@@ -255,7 +255,7 @@ def test_a_training_redraws_in_every_layer_at_its_steps_and_resumes(
 
     def trained(loss: Any, steps: int = 7, file: Path | None = None) -> tuple[GPT, list[float]]:
         model = seeded(0, lambda: GPT(11, 16, 2, 2, core=core))
-        rate = {"schedule": lambda step, steps: 1.0, "progress": False}
+        rate: dict[str, Any] = {"schedule": lambda step, steps: 1.0, "progress": False}
         return model, train(model, loss, steps, checkpoint=file, every=1, **rate)
 
     model, losses = trained(rfa.redrawing(watched, 3, seed=5))

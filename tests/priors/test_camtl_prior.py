@@ -81,7 +81,7 @@ def test_only_the_prior_changes_with_the_task() -> None:
     for z in drawn(2, Z):
         with given(task=z):
             A = made(Q, K, V, Where(patterns.full(), need_weights=True))[1]
-        scores.append(A.log() - made.prior(z, L, L))  # type: ignore[union-attr]
+        scores.append(A.log() - made.prior(z, L, L))
     difference = scores[0] - scores[1]
     close(difference, difference[..., :1].expand_as(difference))  # a constant for each row
 

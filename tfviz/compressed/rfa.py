@@ -28,6 +28,8 @@ e^(−2) = 0.135 or more (with σ = τ = 1), so with `least` = 0.1 no true sum i
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
@@ -164,7 +166,7 @@ class RFA(_Fourier):
 
 def redraw(model: nn.Module, rng: Generator | None = None) -> None:
     """New directions for every core of the model that has random features."""
-    cores = [core for core in model.modules() if callable(getattr(core, "redraw", None))]
+    cores: list[Any] = [x for x in model.modules() if callable(getattr(x, "redraw", None))]
     if not cores:
         raise ValueError(
             f"no core of this {type(model).__name__} draws directions at random; give it one that "

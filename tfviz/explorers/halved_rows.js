@@ -87,7 +87,7 @@ export default tf.explorer({
         first: 0.9,
         at: (sum) => [L / 2, sum],
         to: (_, y) => tf.clamp(Math.round(20 * y) / 20, 0, 1.2),
-        by: (sum, [right, up]) => tf.clamp(sum + 0.05 * (right || up), 0, 1.2),
+        by: [0, 0.05],
         draw: (sum) => ({ rule: { y: sum }, colour: "key", dash: "6 4" }),
         label: "what each row sums to without S",
       },

@@ -27,7 +27,7 @@ export default tf.explorer({
         first: 9,
         at: (y) => [ASKED, y],
         to: (_, y) => tf.clamp(Math.round(2 * y) / 2, 0, 12),
-        by: (y, [right, up]) => tf.clamp(y + (up || right) / 2, 0, 12),
+        by: [0, 0.5],
         label: "the mean of all eight tokens",
       },
       near: 0.25,

@@ -48,7 +48,7 @@ export default tf.explorer({
         first: 0.5,
         at: (y) => [BAND, y],
         to: (_, y) => tf.clamp(Math.round(20 * y) / 20, 0, 1),
-        by: (y, [right, up]) => tf.clamp(y + 0.05 * (right || up), 0, 1),
+        by: [0, 0.05],
         draw: (y) => ({ rule: { y }, colour: "key", dash: "6 4" }),
         label: `what rank ${RANK} and ${BAND} diagonals miss`,
       },

@@ -26,7 +26,7 @@ export default tf.explorer({
     const axes = ["query", "key"];
     const left = app.matrix({ axes, pick, tall: 250, into: maps });
     const right = app.matrix({ axes, pick, tall: 250, into: maps });
-    app.formula("inside of a block:  M  =  {gamma:(1 + γ)} · P  +  {beta:β};   outside:  0");
+    app.formula("inside of a block:  T  =  {gamma:(1 + γ)} · U  +  {beta:β};   outside:  0");
     app.knobsOf("r", "gamma", "beta", "i");
     const asked = { r: 2, gamma: 0, beta: 0, i: 4 };
     const share = (numbers) => 100 * numbers.weights[asked.i][asked.i - 1];
@@ -85,7 +85,7 @@ export default tf.explorer({
       }));
       const shared = { rows: L, columns: L, row: i };
       left.show({
-        title: "the prior M of the task",
+        title: "the prior T of the task",
         label: `A prior in ${r === 1 ? "one block" : `${r} blocks`} that ${task}`,
         values: M,
         text: (a, b) => tf.short(M[a][b]),
@@ -107,7 +107,7 @@ export default tf.explorer({
       app.read({
         "left neighbour": neighbour,
         "the task": task,
-        "numbers in P": String(L * B),
+        "numbers in U": String(L * B),
       });
       app.say(
         `In ${r === 1 ? "one block" : `${r} blocks`}, with γ = ${gamma}, the task ${task}${question.open ? "" : `; query ${i} gives one key ${most} of its weight`}.`,

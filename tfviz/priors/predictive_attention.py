@@ -109,7 +109,7 @@ class Predictive(Dense):
                 "a cache cannot keep the scores of attention to another sequence: call the model "
                 "without one"
             )
-        kept, rows, (*pair, above) = [], [], where.state or (None,)
+        kept, rows, (*pair, above) = [], [], where.state or (None,)  # type: ignore[var-annotated]
         joined = replace(where, state=pair or None, keep=where.keep and kept.append)
         K, V = joined.joined(K, V)
 
