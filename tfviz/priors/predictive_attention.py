@@ -157,7 +157,7 @@ class Evolving(Predictive):
         h: int,
         alpha: float = 0.5,
         beta: float = 0.5,
-        phi: Callable[[Tensor], Tensor] = torch.relu,
+        phi: Callable[[Tensor], Tensor] = F.relu,
     ) -> None:
         super().__init__(h, alpha)
         if not callable(phi):
