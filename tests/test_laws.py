@@ -80,8 +80,9 @@ def holds(law: Callable[[Case], None], case: Case) -> bool:
 
 
 def test_the_definitions_are_not_all_one() -> None:
-    """A definition that ignored its core's weights would prove nothing. One pair is the same: with
-    a head of keys for each head of queries, as here, groups are heads."""
+    """A definition that ignored its core's weights would prove nothing. Some are attention here:
+    groups with a head of keys for each head of queries, what has no layer below, and heads that
+    begin with features of their own."""
     X, mask = laws.qkv(), P.causal().mask(laws.L)
     outs = {
         name: case.definition(case.core(), *X, mask)[0]
@@ -90,7 +91,15 @@ def test_the_definitions_are_not_all_one() -> None:
     }
     pairs = itertools.combinations(outs, 2)
     same = {frozenset((a, b)) for a, b in pairs if torch.allclose(outs[a], outs[b])}
-    assert same == {frozenset(("scaled_dot_product_attention", "grouped_query_attention"))}
+    attention = [
+        "scaled_dot_product_attention",
+        "grouped_query_attention",
+        "realformer",
+        "lazyformer",
+        "lazyformer, a lazy layer",
+        "collaborative_heads",
+    ]
+    assert same == {frozenset(pair) for pair in itertools.combinations(attention, 2)}
 
 
 # --- wrong cores ----------------------------------------------------------------------------------

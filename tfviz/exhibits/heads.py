@@ -87,7 +87,7 @@ EXHIBITS = {
     "disagreement_regularization": Exhibit(half_a_turn, why_not=LOSS),
     "talking_heads": Exhibit(
         before_and_after_talking,
-        why_not="its own experiment compares it, with heads of 16 numbers and with heads of 4",
+        why_not="chapter 28 compares it, with heads of 16 and of four numbers",
     ),
     "collaborative_heads": Exhibit(
         from_blocks_to_shared,
