@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tfviz.priors.hard_coded_gaussian import HardCoded, bell, hard_coded_definition
     from tfviz.priors.lazyformer import (
         LazyAttention,
+        Sharing,
         lazy_blocks,
         lazyformer_definition,
         saved_flops,
