@@ -51,7 +51,7 @@ def test_a_reader_finds_and_goes(page: Any, site: Site) -> None:
     field.fill("xyzzyplugh")
     page.wait_for_function("!document.querySelector('.tf-search-results a')")
     assert page.locator(".tf-search-count").inner_text() == "Nothing found."
-    field.fill("multi-head proved")
+    field.fill("multi-head side by side")
     results.first.wait_for()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
