@@ -86,7 +86,7 @@ HANDLES = """(host) => {
       if (key === "ArrowUp" && down > 0.5 && Math.abs(across) < down)
         wrong.push(`↑ moves ${name} down`);
       if (key === "ArrowRight" && find(name).hasAttribute("data-ghost"))
-        if (down > 0.5 && Math.abs(across) < down) wrong.push(`→ moves ${name} down`);
+        if (down > 5 && Math.abs(across) < down) wrong.push(`→ moves ${name} down`);
     }
     if (!moves) wrong.push(`${name} is dead, and not marked as locked`);
   }

@@ -74,7 +74,7 @@ export default tf.explorer({
         first: 0.05,
         at: (error) => [last, error],
         to: (_, y) => tf.clamp(y, 0.01, 3),
-        by: (error, [right, up]) => tf.clamp(error * 1.25 ** (right || up), 0.01, 3),
+        by: ([x, error], [right, up]) => [x, error * 1.25 ** (right || up)],
         label: "what is missed after 20 steps",
       },
       format: (error) => tf.percent(error, 0),

@@ -134,7 +134,10 @@ function handlesOn(app, layer, place) {
         const key = (go[0] ? one.knob : one.knobY) ?? one.knob ?? one.knobY;
         app.step(key, arrow ? facing(one, key, go) : go[0] || go[1]);
       } else {
-        if (typeof one.by === "function") return one.put(one.by(one.handle, go), 0);
+        if (typeof one.by === "function") {
+          const to = one.by(one.handle, go); // a place, or an x alone
+          return Array.isArray(to) ? one.put(...to) : one.put(to, 0);
+        }
         const near = (v, scale) => clamp(v, ...[...scale.ends].sort((a, b) => a - b));
         const [dx, dy] = one.by ?? [1, 1];
         const up = scales.down ? -1 : 1;
