@@ -9,11 +9,11 @@ What most people call stands at the door, and nothing is imported before it is u
     plots, explorers               pictures of all of it, still and live
 
 Behind it are the rooms. The parts hold the mechanisms of the surveys, one module each: `basics`,
-`position`, `longer_context`, `adaptive`, `sparse`, `compressed`, `priors`, `heads`. What they are
-made from: `formula` (formulas of indices, as code, LaTeX and JavaScript), `cores` (what stands
-inside of an attention), `models`, `training`, `data`. `measure` counts what something costs,
-`checks` is for exercises, `exhibits` has what a mechanism shows of itself, `catalogue` lists all
-mechanisms, and `stored` reads the results of experiments. The experiments, and `compare`, are
+`position`, `longer_context`, `adaptive`, `sparse`, `compressed`, `priors`, `heads`, `beyond_text`.
+What they are made from: `formula` (formulas of indices, as code, LaTeX and JavaScript), `cores`
+(what stands inside of an attention), `models`, `training`, `data`. `measure` counts what something
+costs, `checks` is for exercises, `exhibits` has what a mechanism shows of itself, `catalogue` lists
+all mechanisms, and `stored` reads the results of experiments. The experiments, and `compare`, are
 another package: `tfviz_lab`.
 """
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tfviz import (
         adaptive,
         basics,
+        beyond_text,
         compressed,
         cores,
         explorers,

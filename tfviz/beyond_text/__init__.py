@@ -1,0 +1,10 @@
+"""Part IX, beyond text: one module for each mechanism, and here all their names."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
+else:
+    from tfviz._door import lazy
+
+    __getattr__, __dir__, __all__ = lazy(__name__)
