@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -94,6 +95,27 @@ def test_parts_of_a_long_text_go_on_where_the_last_one_ended() -> None:
     whole = attend(X)
     for sizes in (1, [1, 130, 64, 5]):
         torch.testing.assert_close(streamed(attend, X, sizes), whole)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_text_of_several_stretches_is_answered_as_one(
+    causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With gradients, with padding, and for other lengths of queries than of keys."""
+    monkeypatch.setattr(lin, "STRETCH", 6)
+    Q, K, V = (x.requires_grad_() for x in qkv(20))
+    mask = patterns.causal().mask(20) if causal else None
+    out = lin.linear_attention(Q, K, V, causal)
+    agree_with_gradients(out, lin.linear_definition(Q, K, V, mask)[0], (Q, K, V))
+    there = torch.ones(2, 20, dtype=torch.bool)
+    there[1, 13:] = False
+    seen = there[:, None, None] if mask is None else there[:, None, None] & mask
+    where = replace(CAUSAL if causal else Where(), attention_mask=there)
+    out = lin.LinearAttention()(Q, K, V, where)[0]
+    torch.testing.assert_close(out, lin.linear_definition(Q, K, V, seen)[0])
+    if not causal:
+        few = lin.linear_attention(Q[:, :, :7], K, V)
+        torch.testing.assert_close(few, lin.linear_definition(Q[:, :, :7], K, V)[0])
 
 
 def gpt() -> GPT:
@@ -284,9 +306,15 @@ CASE = Case(
     mutants=[
         ("a state that includes the chunk itself", "states[:, :, :-1]", "states[:, :, 1:]"),
         ("pairs of a chunk with the future", "(q @ k.mT).tril_() @ v", "(q @ k.mT) @ v"),
-        ("features that may be negative", "x.clamp(max=0).exp() + x.relu()", "x + 1"),
+        ("features that may be negative", "(x - above).exp() + above", "x + 1"),
+        ("stretches that do not go on", "q), k, v, state)", "q), k, v, None)"),
+        (
+            "a sum over the last stretch alone",
+            "sum(k.mT @ v for k, v in written)",
+            "[k.mT @ v for k, v in written][-1]",
+        ),
         ("a state that forgets what came before", "if state is None else state", "if L else state"),
-        ("answers that nobody divides", "(total + eps).masked_fill(none, 1.0)", "1.0"),
+        ("answers that nobody divides", "(total + eps).masked_fill(total == 0, torch.inf)", "1.0"),
         ("padding that is written down", "k.masked_fill(~keys.mT, 0.0)", "k"),
     ],
 )

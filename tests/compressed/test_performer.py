@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -367,29 +366,6 @@ def test_the_package_draws_its_directions_as_ours_but_for_signs() -> None:
     assert one_sided == [True, False]
     all_alike = theirs.gaussian_orthogonal_random_matrix(8, D, scaling=1)
     torch.testing.assert_close(all_alike.norm(dim=1), torch.full((8,), D**0.5))
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_a_text_of_several_stretches_is_answered_as_one(
-    causal: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With gradients, with padding, and for other lengths of queries than of keys."""
-    monkeypatch.setattr(performer, "STRETCH", 6)
-    Q, K, V = (x.requires_grad_() for x in qkv(20))
-    W, core = drawn(16, D), performer.Performer(D, 16).double()
-    core.W.copy_(W)
-    mask = patterns.causal().mask(20) if causal else None
-    out = performer.performer_attention(Q, K, V, W, causal)
-    agree_with_gradients(out, performer.performer_definition(Q, K, V, W, mask)[0], (Q, K, V))
-    there = torch.ones(2, 20, dtype=torch.bool)
-    there[1, 13:] = False
-    seen = there[:, None, None] if mask is None else there[:, None, None] & mask
-    where = CAUSAL if causal else Where()
-    out = core(Q, K, V, replace(where, attention_mask=there))[0]
-    torch.testing.assert_close(out, performer.performer_definition(Q, K, V, W, seen)[0])
-    if not causal:
-        few = performer.performer_attention(Q[:, :, :7], K, V, W)
-        torch.testing.assert_close(few, performer.performer_definition(Q[:, :, :7], K, V, W)[0])
 
 
 # --- costs and refusals ---------------------------------------------------------------------------

@@ -40,13 +40,15 @@ from tfviz.cores import Where, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
 
 CHUNK = 64  # tokens of a causal text that are compared pair by pair
+STRETCH = 512  # tokens whose features are made at a time
 Features = Callable[[Tensor], Tensor]
 
 
 def positive(x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
     """elu(x) + 1, number by number. Written so that it does not round to 0 below x = −17, as
     `F.elu(x) + 1` does in float32."""
-    return x.clamp(max=0).exp() + x.relu()
+    above = x.relu()
+    return (x - above).exp() + above
 
 
 def linear_definition(
@@ -106,8 +108,7 @@ def _running(
 
 def _divided(x: Tensor, total: Tensor, eps: float) -> Tensor:
     """x / (total + eps), and 0 where the total is 0."""
-    none = total == 0
-    return (x / (total + eps).masked_fill(none, 1.0)).masked_fill(none, 0.0)
+    return x / (total + eps).masked_fill(total == 0, torch.inf)
 
 
 class KernelAttention(nn.Module):
@@ -139,20 +140,42 @@ class KernelAttention(nn.Module):
         state: Any = None,
     ) -> tuple[Float[Tensor, "b h Lq dv"], Any]:
         """The answers, and [S, u] after the last key: u is the sum that a value of 1 for each key
-        makes. `keys` is False at padding; `state` is [S, u] of what came before."""
+        makes. `keys` is False at padding; `state` is [S, u] of what came before.
+
+        One stretch of tokens follows the other: features of a whole text are more numbers than the
+        text, and would leave the processor's cache before they are used.
+        """
         _qkv.check(Q, K, V, self_attention=causal)
         kind = torch.promote_types(V.dtype, torch.float32)
         with torch.autocast(Q.device.type, enabled=False):
-            q, k = self.of_queries(Q.to(kind)), self.of_keys(K.to(kind))
-            if keys is not None:
-                k = k.masked_fill(~keys.mT, 0.0)
-            v = F.pad(V.to(kind), (0, 1), value=1.0)
+            queries, *parts = (X.to(kind).split(STRETCH, 2) for X in (Q, K, V))
+            real = [None] * len(parts[0]) if keys is None else keys.split(STRETCH, -1)
+            written = (self._written(*part) for part in zip(*parts, real, strict=True))
+            answers = []
             if causal:
-                sums, state = _running(q, k, v, state)
+                for q, (k, v) in zip(queries, written, strict=True):
+                    sums, state = _running(self.of_queries(q), k, v, state)
+                    answers.append(self._read(sums))
             else:
-                state = k.mT @ v
-                sums = q @ state
-            return self.divided(sums[..., :-1], sums[..., -1:]).to(V.dtype), state
+                state = sum(k.mT @ v for k, v in written)
+                answers = [self._read(self.of_queries(q) @ state) for q in queries]
+            return torch.cat(answers, 2).to(V.dtype), state
+
+    def _written(
+        self,
+        K: Float[Tensor, "b h L d"],
+        V: Float[Tensor, "b h L dv"],
+        keys: Bool[Tensor, "b 1 1 L"] | None,
+    ) -> tuple[Float[Tensor, "b h L f"], Float[Tensor, "b h L dv+1"]]:
+        """Features of the keys, 0 at padding, and each value followed by a 1."""
+        k = self.of_keys(K)
+        if keys is not None:
+            k = k.masked_fill(~keys.mT, 0.0)
+        return k, F.pad(V, (0, 1), value=1.0)
+
+    def _read(self, sums: Float[Tensor, "b h L dv+1"]) -> Float[Tensor, "b h L dv"]:
+        """The sums of values, divided by the sum of ones beside them."""
+        return self.divided(sums[..., :-1], sums[..., -1:])
 
     def by_pairs(
         self,
@@ -179,7 +202,8 @@ class KernelAttention(nn.Module):
         streams = where.pattern == CAUSAL and not where.crosses
         if not streams:
             K, V = where.joined(K, V)
-        K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
+        if K.shape[1] < Q.shape[1]:  # each head of keys serves several of queries
+            K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
         L, passed = K.shape[2], where.start if streams else 0
         keys = visible(FULL, Q.shape[2], passed + L, where.attention_mask, Q.device)
         if keys is not None and len(keys) not in (1, len(Q)):

@@ -28,18 +28,13 @@ all products of a row round to 0, as they do without a key, the answer is 0.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Generator, Tensor
 
-from tfviz import _arguments, _qkv
+from tfviz import _arguments
 from tfviz.compressed.linear_transformer import KernelAttention
 from tfviz.compressed.rfa import directions
-
-STRETCH = 256  # tokens whose features are made at a time
 
 
 def softmax_features(
@@ -93,39 +88,6 @@ class _Favor(KernelAttention):
         super().__init__()
         self.hyperbolic = hyperbolic
         self.register_buffer("W", W)
-
-    def attend(
-        self,
-        Q: Tensor,
-        K: Tensor,
-        V: Tensor,
-        causal: bool = False,
-        keys: Bool[Tensor, "b 1 1 Lk"] | None = None,
-        state: Any = None,
-    ) -> tuple[Float[Tensor, "b h Lq dv"], Any]:
-        """As in `KernelAttention`, one stretch of tokens after the other: the features of a whole
-        text are far more numbers than the text, and would leave the processor's cache."""
-        _qkv.check(Q, K, V, self_attention=causal)
-        pieces = [*zip(K.split(STRETCH, 2), V.split(STRETCH, 2), strict=True)]
-        real = [None] * len(pieces) if keys is None else keys.split(STRETCH, -1)
-        queries, answers = Q.split(STRETCH, 2), []
-        if causal:
-            for q, (k, v), there in zip(queries, pieces, real, strict=True):
-                answer, state = super().attend(q, k, v, True, there, state)
-                answers.append(answer)
-            return torch.cat(answers, 2), state
-        kind = torch.promote_types(V.dtype, torch.float32)
-        with torch.autocast(Q.device.type, enabled=False):
-            state = 0
-            for (k, v), there in zip(pieces, real, strict=True):
-                features = self.of_keys(k.to(kind))
-                if there is not None:
-                    features = features.masked_fill(~there.mT, 0.0)
-                state = state + features.mT @ F.pad(v.to(kind), (0, 1), value=1.0)
-            for q in queries:
-                sums = self.of_queries(q.to(kind)) @ state
-                answers.append(self.divided(sums[..., :-1], sums[..., -1:]).to(V.dtype))
-        return torch.cat(answers, 2), state
 
     def of_queries(self, Q: Tensor) -> Tensor:
         """Each query's features, divided by the largest of them."""
