@@ -20,7 +20,6 @@ from tfviz_lessons.lesson import is_lesson
 
 ROOT = Path(__file__).parents[2]
 UNDECLARED = {
-    "adaptive/depth",
     "longer_context/recurrence",
 }
 """Chapters that have not declared their letters yet. Take one out when it does; none comes in."""
