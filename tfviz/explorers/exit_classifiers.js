@@ -37,7 +37,7 @@ export default tf.explorer({
     const whole = scores[score].map((row, n) => tf.sum(row) - price * L * (n + 1));
     return {
       exits: mine,
-      means: prices.map((p) => tf.sum(exits(score, sigma, p)) / L),
+      means: prices.map((p) => tf.sum(exits(score, beta, p)) / L),
       whole: tf.best(whole) + 1,
       taken: theirs,
       hit: shows === "oracle" || score !== "LL" ? -1 : hits,
