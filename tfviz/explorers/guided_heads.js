@@ -102,7 +102,7 @@ export default tf.explorer({
       app.read({
         "loss of this head (mean over all pairs)": tf.fixed(numbers.loss, 4),
         "rows that can never be right": String(low),
-        "the least of row 0": tf.fixed(numbers.floors[0], 3),
+        "the least of row 0": tf.fixed(numbers.floors[0], 2),
       });
       app.say(
         `The ${state.pattern} token${state.causal ? " under a causal mask" : ""}: ${low} of ${L} rows cannot follow the pattern; the loss of this head is ${tf.fixed(numbers.loss, 4)}.`,
