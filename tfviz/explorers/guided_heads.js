@@ -15,9 +15,9 @@ export default tf.explorer({
       const reached = seen.some((j) => T[i][j]);
       const best = (j) => (reached ? T[i][j] : 1 / seen.length);
       const A = all.map((j) =>
-        seen.includes(j) ? (1 - learned) * start[seen.indexOf(j)] + learned * best(j) : Number.NaN,
+        seen.includes(j) ? (1 - learned) * start[seen.indexOf(j)] + learned * best(j) : 0,
       );
-      const distance = tf.sum(all.map((j) => ((Number.isNaN(A[j]) ? 0 : A[j]) - T[i][j]) ** 2));
+      const distance = tf.sum(all.map((j) => (A[j] - T[i][j]) ** 2));
       return { A, distance, floor: reached ? 0 : asked + 1 / seen.length };
     });
     return {
@@ -47,7 +47,7 @@ export default tf.explorer({
         first: 0.5,
         at: (y) => [0, y],
         to: (_, y) => tf.clamp(Math.round(y * 24) / 24, 0, 1),
-        by: (y, [right, up]) => tf.clamp(y + (up || right) / 24, 0, 1),
+        by: ([x, y], [right, up]) => [x, y + (up || right) / 24],
         label: "the least loss of row 0",
       },
       near: 0.05,
@@ -95,7 +95,9 @@ export default tf.explorer({
         title: "map A of the head",
         label: `The weights of the head, ${tf.percent(state.learned, 0)} of the way to the best`,
         rows: L,
-        values: numbers.A,
+        values: numbers.A.map((row, i) =>
+          row.map((x, j) => (sees(state.causal, i, j) ? x : Number.NaN)),
+        ),
         most: 1,
         text: () => "",
       });

@@ -18,7 +18,7 @@ class GuidedHeads(Explorer):
     """
 
     label = "A pattern that a head is shown, and how near each row can come to it"
-    rem = 57, 57, 55, 53.5, 103
+    rem = 57, 57, 55, 53.5, 82
 
     pattern = knob("previous", of={name: f"{name} token" for name in PATTERNS}, label="pattern")
     causal = knob(False, label="causal mask")
@@ -31,7 +31,7 @@ class GuidedHeads(Explorer):
         return full.tril() if self.causal else full
 
     def numbers(self) -> Numbers:
-        """The target, the map (NaN where it may not look), and of each row the distance and the
+        """The target, the map (0 where it may not look), and of each row the distance and the
         least that there is."""
         T, visible = targets(self.pattern, self.L).double(), self.visible()
         scores = OWN * torch.eye(self.L, dtype=torch.float64)
@@ -42,7 +42,7 @@ class GuidedHeads(Explorer):
         A = (1 - self.learned) * start + self.learned * best
         return {
             "T": T,
-            "A": A.masked_fill(~visible, torch.nan),
+            "A": A,
             "rows": (A - T).square().sum(-1),
             "floors": floors(T, visible),
             "loss": guided_loss(A, T),
