@@ -94,7 +94,8 @@ HANDLES = """(host) => {
       if (twice) continue;
       press(key);
       const further = place(find(name));
-      twice = after.said !== before.said && further.said !== after.said && further.said !== before.said;
+      const places = new Set([before, after, further].map((one) => one.said));
+      twice = places.size === 3;
     }
     if (!twice) wrong.push(`no arrow key moves ${name} twice`);
     if (!moves) wrong.push(`${name} is dead, and not marked as locked`);
