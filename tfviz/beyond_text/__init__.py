@@ -3,7 +3,15 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    pass
+    from tfviz.beyond_text.decision_transformer import (
+        DecisionTransformer,
+        Walk,
+        act,
+        action_loss,
+        graph_walker,
+        interleaved,
+        returns_to_go,
+    )
 else:
     from tfviz._door import lazy
 
