@@ -38,16 +38,16 @@ from tfviz_lab.graph_walk import FAILURE, GOAL, HORIZON, NAMES, STARTS, GraphWal
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "gymnasium", "numpy"]
-SEEDS, STEPS, RATE, BATCH = (0, 1, 2), 500, 3e-3, 64
+SEEDS, STEPS, RATE, BATCH = (0, 1, 2), 800, 3e-3, 64
 WIDTH, HEADS, LAYERS = 32, 2, 2
 
-WALKS, GRAPH_SCALE, DRAWN = 3000, 2.0, 20
+WALKS, GRAPH_K, GRAPH_SCALE, DRAWN = 10_000, 4, 2.0, 20
 GRAPH: dict[str, dict[str, Any]] = {
-    "asked": {"K": HORIZON},
+    "asked": {"K": GRAPH_K},
     "one step": {"K": 1},
-    "no penalty": {"K": HORIZON, "failure": 0.0},
-    "cloning": {"K": HORIZON, "asks": False},
-    "best tenth": {"K": HORIZON, "asks": False, "share": 0.1},
+    "no penalty": {"K": GRAPH_K, "failure": 0.0},
+    "cloning": {"K": GRAPH_K, "asks": False},
+    "best tenth": {"K": GRAPH_K, "asks": False, "share": 0.1},
 }
 GRAPH_WISHES = [-float(n) for n in range(1, HORIZON + 1)]
 

@@ -1,0 +1,30 @@
+"""What the mechanisms of this part show of themselves: a picture for each."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tfviz.beyond_text.decision_transformer import graph_walker
+from tfviz.exhibits.exhibit import Exhibit, N, spread
+from tfviz.models.use import attention_weights
+from tfviz.training import seeded
+
+
+def eight_steps() -> Tensor:
+    """Weights of a model that has not learned, in eight steps of three tokens; dark: the rows of
+    the states, at which actions are read."""
+    model = seeded(0, lambda: graph_walker(places=5, d=16, h=1, N=1, horizon=8))
+    states = torch.arange(8)[None] % 5
+    given = -torch.arange(8.0).flip(0)[None], states, states.roll(-1, 1), torch.arange(8)[None]
+    A = attention_weights(model, *given)["stack.blocks.0.attend"][0, 0]
+    read = torch.arange(N) % 3 == 1
+    return spread(A.sqrt()) * torch.where(read, 1.0, 0.35)[:, None]
+
+
+EXHIBITS = {
+    "decision_transformer": Exhibit(
+        eight_steps,
+        why_not="it reads returns, states and actions; chapter 31 lets it act",
+    ),
+}
