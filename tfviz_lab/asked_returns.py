@@ -87,7 +87,13 @@ def on_the_graph(variant: dict[str, Any], seed: int, steps: int) -> dict[str, An
     K, asks, failure = variant["K"], variant.get("asks", True), variant.get("failure", FAILURE)
     walks = graph_walk.random_walks(WALKS, seed, failure)
     learnt = best(walks, variant.get("share", 1.0))
-    sizes = {"d": WIDTH, "h": HEADS, "N": LAYERS, "horizon": HORIZON, "scale": GRAPH_SCALE}
+    sizes: dict[str, Any] = {
+        "d": WIDTH,
+        "h": HEADS,
+        "N": LAYERS,
+        "horizon": HORIZON,
+        "scale": GRAPH_SCALE,
+    }
     model = seeded(seed, lambda: graph_walker(len(NAMES), **sizes, asks=asks))
     train(model, action_loss(learnt, K, BATCH), steps, lr=RATE, seed=seed, progress=False)
     pick = drawn_with(Generator().manual_seed(seed))
@@ -141,7 +147,13 @@ def scripted_episodes(count: int, seed: int) -> list[Walk]:
 
 def cart_model(asks: bool) -> DecisionTransformer:
     embed = nn.Linear(4, WIDTH), nn.Embedding(2, WIDTH)
-    sizes = {"d": WIDTH, "h": HEADS, "N": LAYERS, "horizon": LIMIT, "scale": CART_SCALE}
+    sizes: dict[str, Any] = {
+        "d": WIDTH,
+        "h": HEADS,
+        "N": LAYERS,
+        "horizon": LIMIT,
+        "scale": CART_SCALE,
+    }
     return DecisionTransformer(*embed, nn.Linear(WIDTH, 2), **sizes, asks=asks)
 
 

@@ -31,7 +31,7 @@ STARTS = [place for place in range(len(NAMES)) if place != GOAL]
 
 def paths() -> list[tuple[int, int]]:
     """Both ends of each path."""
-    return [(NAMES.index(a), NAMES.index(b)) for a, b in PATHS.split()]
+    return [(NAMES.index(path[0]), NAMES.index(path[1])) for path in PATHS.split()]
 
 
 def neighbours() -> list[list[int]]:

@@ -273,7 +273,8 @@ def theirs_and_ours() -> tuple[Any, DecisionTransformer]:
         for mine, other in pairs:
             assert mine is not None
             mine.load_state_dict(other.state_dict())
-        for block, other in zip(ours.stack.blocks, theirs.encoder.h, strict=True):
+        blocks: Any = ours.stack.blocks
+        for block, other in zip(blocks, theirs.encoder.h, strict=True):
             linear = {
                 "attend.W_qkv": other.attn.c_attn,
                 "attend.W_o": other.attn.c_proj,

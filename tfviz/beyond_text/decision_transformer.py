@@ -183,8 +183,10 @@ def windows(walks: Windows, K: int, b: int, rng: Generator) -> Windows:
     rows = walk[drawn, None], inside
     there = walks.there[rows] & (times == inside)
     # what is over is 0, times are those of the horizon
-    cut = [x[rows] * there.reshape(there.shape + (1,) * (x.dim() - 2)) for x in walks[:3]]
-    return Windows(*cut, inside, there)
+    returns, states, actions = (
+        x[rows] * there.reshape(there.shape + (1,) * (x.dim() - 2)) for x in walks[:3]
+    )
+    return Windows(returns, states, actions, inside, there)
 
 
 def action_loss(walks: Sequence[Walk], K: int, b: int) -> Loss:

@@ -137,7 +137,7 @@ export default tf.explorer({
         ],
       });
       tokens.show({
-        title: "what the model reads, three tokens a step",
+        title: "what the model reads, three tokens a step (✗: no path to the place it named)",
         label: tf
           .range(step, (t) => `${minus(-left[t])}, ${names[walk[t]]}, to ${names[walk[t + 1]]}`)
           .join("; "),
@@ -147,7 +147,8 @@ export default tf.explorer({
         most: 1,
         text: (i, t) => {
           if (t >= step) return "";
-          return i === 0 ? (state.cloning ? "–" : minus(-left[t])) : names[walk[t + (i - 1)]];
+          if (i === 0) return state.cloning ? "–" : minus(-left[t]);
+          return i === 2 && walk[t] === walk[t + 1] ? "✗" : names[walk[t + i - 1]];
         },
         rowHeads: ["wish", "state", "action"],
         columnHeads: tf.range(horizon, (t) => String(t + 1)),
