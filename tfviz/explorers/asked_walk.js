@@ -137,7 +137,7 @@ export default tf.explorer({
         ],
       });
       tokens.show({
-        title: "what the model reads, three tokens a step (✗: no path to the place it named)",
+        title: "what the model reads, three tokens a step; ✗: no such path",
         label: tf
           .range(step, (t) => `${minus(-left[t])}, ${names[walk[t]]}, to ${names[walk[t + 1]]}`)
           .join("; "),

@@ -27,7 +27,7 @@ class AskedWalk(Explorer):
     """
 
     label = "A walk on a graph, asked for a return"
-    rem = 66, 66, 66, 66, 100
+    rem = 61, 61, 61, 56, 84
     data = handed(trained, names=NAMES, horizon=HORIZON, failure=FAILURE)
 
     start = knob("K", of=[name for name in NAMES if name != "O"], label="begins at")
