@@ -67,7 +67,7 @@ def interleaved(*kinds: Float[Tensor, "b K d"]) -> Float[Tensor, "b n*K d"]:
 
 
 class DecisionTransformer(nn.Module):
-    """Returns-to-go, states, actions and times of K steps → what `read` makes of each state's row.
+    """K steps, each a return-to-go, a state, an action and a time → what is read at each state.
 
     Args:
         embed_state, embed_action: modules that make d numbers of a state, and of an action, such as
