@@ -53,11 +53,7 @@ GRAPH_WISHES = [-float(n) for n in range(1, HORIZON + 1)]
 
 LIMIT, EPISODES, CARELESS = 200, 300, (0.6, 1.0)
 CART_STEPS, CART_K, CART_SCALE, TRIES = 300, 10, 50.0, 10
-CART: dict[str, dict[str, Any]] = {
-    "asked": {},
-    "cloning": {"asks": False},
-    "best tenth": {"asks": False, "share": 0.1},
-}
+CART: dict[str, dict[str, Any]] = {"asked": {}, "cloning": {"asks": False}}
 CART_WISHES = [20.0, 40.0, 60.0, 80.0, 100.0, 120.0, 140.0, 160.0, 180.0, 200.0, 300.0]
 
 
@@ -161,7 +157,7 @@ def on_the_cart(variant: dict[str, Any], seed: int, steps: int) -> dict[str, Any
     """The mean return for each wish, and quantiles of those in the data."""
     episodes, asks = scripted_episodes(EPISODES, seed), variant.get("asks", True)
     model = seeded(seed, lambda: cart_model(asks))
-    loss = action_loss(best(episodes, variant.get("share", 1.0)), CART_K, BATCH)
+    loss = action_loss(episodes, CART_K, BATCH)
     train(model, loss, steps, lr=RATE, seed=seed, progress=False)
     wishes = [wish for wish in (CART_WISHES if asks else [0.0]) for _ in range(TRIES)]
     pick = drawn_with(Generator().manual_seed(seed))
