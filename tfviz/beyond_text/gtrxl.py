@@ -12,7 +12,7 @@ U_h. With a large b a gate is the identity; the input gate has no b. Without a g
 paper's TrXL-I: `reordered`. b is learned; it begins at 2 in the GRU gate and at 1 in the others.
 The memory is Transformer-XL's. It keeps LN(X); the paper keeps X and applies today's LN to it.
 
->>> model = gtrxl(vocab=11, d=8, h=2, N=2, m=3)
+>>> model = gated_transformer_xl(vocab=11, d=8, h=2, N=2, m=3)
 >>> model(torch.arange(10)[None]).shape
 torch.Size([1, 10, 11])
 >>> round(passed(b=2.0), 2), round(passed(b=2.0) ** 24, 2)  # through one gate, and through 24
@@ -150,7 +150,7 @@ def gated(gate: str = "gru", b: float | None = None) -> type[Gate]:
     return type("Gate", (Gate,), {"kind": kind, "b": begins})
 
 
-def gtrxl(
+def gated_transformer_xl(
     vocab: int,
     d: int,
     h: int,
