@@ -76,7 +76,8 @@ def in_loops(gate: str, x: list[float], y: list[float], w: dict[str, Any]) -> li
     """One number at a time."""
     sigma = lambda a: 1 / (1 + math.exp(-a))  # noqa: E731
     times = lambda v, M: [sum(v[k] * M[k][c] for k in range(D)) for c in range(D)]  # noqa: E731
-    W, U, b, n = w["W"].tolist(), w["U"].tolist() if "U" in w else None, w.get("b"), range(D)
+    W, U = (w[name].tolist() if name in w else [] for name in "WU")
+    b, n = w.get("b", 0.0), range(D)
     if gate == "input":
         return [sigma(a) * x[c] + y[c] for c, a in enumerate(times(x, W))]
     if gate == "output":
