@@ -35,7 +35,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "depth",
       question:
-        "At the paper's b = 2, a GRU gate passes 88 % of x, so 78 % are left after the two gates of one block. How much of x is left after the 24 gates of twelve blocks?",
+        "At the paper's b = 2, a GRU gate passes 88 % of x, so 78 % is left after the two gates of one block. How much of x is left after the 24 gates of twelve blocks?",
       about: curve,
       ghost: {
         first: 60,
@@ -61,7 +61,7 @@ export default tf.explorer({
       const biased = state.gate === "input" ? "" : `b = ${tf.fixed(b, 1)}: `;
       curve.show({
         title: "share of x that is left, by gates passed",
-        label: `After ${n} gates ${percent(left[n])} of x are left`,
+        label: `After ${n} gates ${percent(left[n])} of x is left`,
         x: { from: 0, to: depth + 0.6, ticks: [0, 2, 4, 8, 12, 16, 20, 24], label: "gates passed" },
         y: { from: 0, to: 1.05, ticks: [0, 0.5, 1], format: (a) => tf.percent(a, 0) },
         marks: [
@@ -84,7 +84,7 @@ export default tf.explorer({
           {
             handle: [Math.min(n, shown), left[Math.min(n, shown)]],
             knob: "n",
-            text: `n = ${n}: ${percent(left[n])}`,
+            text: `k = ${n}: ${percent(left[n])}`,
             to: (at) => ({ n: app.snap("n", at) }),
           },
         ],
@@ -115,7 +115,7 @@ export default tf.explorer({
         g: tf.fixed(of_x + of_y, 2),
       });
       app.say(
-        `${biased}one gate passes ${percent(left[1])} of x and makes ${tf.fixed(of_x + of_y, 2)}${question.open ? "" : `; after 24 gates ${percent(left[depth])} of x are left`}.`,
+        `${biased}one gate passes ${percent(left[1])} of x and makes ${tf.fixed(of_x + of_y, 2)}${question.open ? "" : `; after 24 gates ${percent(left[depth])} of x is left`}.`,
       );
     };
   },

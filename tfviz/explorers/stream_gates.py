@@ -19,7 +19,7 @@ class StreamGates(Explorer):
 
     gate = knob("gru", of=NAMES, label="gate")
     b = knob(2.0, low=-1, high=6, step=0.5, label="bias", letter="b")
-    n = knob(2, low=0, high=DEPTH, label="gates passed", letter="n")
+    n = knob(2, low=0, high=DEPTH, label="gates passed", letter="k")
     x = knob(2.0, low=-3, high=3, step=0.5, label="stream", letter="x")
     y = knob(1.0, low=0, high=3, step=0.5, label="answer of the sublayer", letter="y")
     asks = "Move b: from which b on does half of x survive all 24 gates? Then try the other gates."
