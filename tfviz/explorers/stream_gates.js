@@ -17,7 +17,7 @@ const RULES = {
   input: "g  =  {of_x:x / 2}  +  {of_y:y}",
 };
 const leftAfter = (gate, b) => tf.range(depth + 1, (n) => GATES[gate].share(b) ** n);
-const percent = (share) => tf.percent(share, share < 0.1 ? 1 : 0);
+const percent = (share) => tf.percent(share, share < 0.01 ? 2 : 0);
 
 export default tf.explorer({
   numbers: ({ gate, b, x, y }) => ({
