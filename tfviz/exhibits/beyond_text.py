@@ -6,9 +6,16 @@ import torch
 from torch import Tensor
 
 from tfviz.beyond_text.decision_transformer import graph_walker
+from tfviz.beyond_text.gtrxl import passed
 from tfviz.exhibits.exhibit import Exhibit, N, spread
 from tfviz.models.use import attention_weights
 from tfviz.training import seeded
+
+
+def what_gates_leave() -> Tensor:
+    """From top to bottom 24 gates, side by side biases from 0 to 6: how much of x is left."""
+    shares = torch.tensor([passed(b) for b in torch.linspace(0, 6, N).tolist()])
+    return shares ** torch.arange(1, N + 1)[:, None]
 
 
 def eight_steps() -> Tensor:
@@ -23,6 +30,10 @@ def eight_steps() -> Tensor:
 
 
 EXHIBITS = {
+    "gtrxl": Exhibit(
+        what_gates_leave,
+        why_not="chapter 31 compares it, where an agent learns from rewards",
+    ),
     "decision_transformer": Exhibit(
         eight_steps,
         why_not="it reads returns, states and actions; chapter 31 lets it act",
