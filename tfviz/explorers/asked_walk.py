@@ -27,7 +27,7 @@ class AskedWalk(Explorer):
     """
 
     label = "A walk on a graph, asked for a return"
-    rem = 61, 61, 61, 56, 84
+    rem = 61, 61, 61, 55, 84
     data = handed(trained, names=NAMES, horizon=HORIZON, failure=FAILURE)
 
     start = knob("K", of=[name for name in NAMES if name != "O"], label="begins at")
