@@ -92,7 +92,7 @@ export default tf.explorer({
       one.show({
         title: "one gate: what comes out is a part of x and a part of y",
         label: `x = ${tf.fixed(x, 1)} and y = ${tf.fixed(y, 1)} make ${tf.fixed(of_x + of_y, 2)}`,
-        x: { from: -6.2, to: 6.2, ticks: [-6, -3, 0, 3, 6] },
+        x: { from: -3.2, to: 5.4, ticks: [-3, 0, 3] },
         y: { names: ["g", "y", "x"] },
         marks: [
           { shape: tf.box(0, x, 1.7, 2.3), colour: "key", edge: true, strength: 0.15 },
