@@ -140,7 +140,7 @@ def runs() -> list[Run]:
         for name in VARIANTS
         for seed in SEEDS
     ]
-    return [*patches, Run("reader", {"task": "reader", "steps": READER_STEPS}, READER_SEED)]
+    return [Run("reader", {"task": "reader", "steps": READER_STEPS}, READER_SEED), *patches]
 
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:

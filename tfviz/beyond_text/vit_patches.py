@@ -1,10 +1,10 @@
 """The Vision Transformer: an image is cut into patches, and each is read like a word.
 
-    n = H W / P²          z_0 = [x_class; x_1 E; …; x_n E] + P_pos          logits = LN(z_N)_0 W + b
+    L = H W / P² + 1        Z_0 = [c; x_1 E; …; x_{L−1} E] + P        logits = LN(Z_N)_0 W + b
 
 Dosovitskiy et al. 2020 (arXiv 2010.11929), section 3.1. Images are (C, H, W), as torch has them. A
 patch is a row of C P² numbers: channel by channel, and in each line by line. E has a bias. The
-first row of z_0 is the class token: it is learned, belongs to no patch, and the answer is read from
+first row, c, is the class token: it is learned, belongs to no patch, and the answer is read from
 it. The stack is pre-norm and ends in a norm. As in the authors' code the class token and the last
 layer begin at zero.
 
@@ -133,7 +133,7 @@ class ViT(nn.Module):
         nn.init.zeros_(self.classify.bias)
 
     def tokens(self, images: Images) -> Float[Tensor, "b n+1 d"]:
-        """z_0: the class token, then the patches, with positions."""
+        """Z_0: the class token, then the patches, with positions."""
         if images.shape[1:] != self.size:
             raise ValueError(
                 f"images has shape {tuple(images.shape)}; this model reads "
