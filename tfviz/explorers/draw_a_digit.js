@@ -78,6 +78,7 @@ const read = tf.keep((...pixels) => {
   return { shares: tf.softmax(affine(first, W, "classify", 1)), seen };
 });
 
+const article = (digit) => `${digit === 8 ? "an" : "a"} ${digit}`;
 const likeliest = (shares) => shares.indexOf(Math.max(...shares));
 const without = (drawing, gone) =>
   drawing.map((x, k) => {
@@ -88,7 +89,7 @@ const frame = (n, look) => {
   const [y, x] = [Math.floor(n / ACROSS) * P, (n % ACROSS) * P];
   return { from: [y, x], to: [y + P - 1, x + P - 1], ...look };
 };
-const GONE = [];
+const GONE = [9]; // the left side of the lower loop of the eight
 
 export default tf.explorer({
   numbers({ drawing, block, head }) {
@@ -124,17 +125,10 @@ export default tf.explorer({
       moved(i, j);
       app.set({ drawing });
     };
-    const sides = app.split("1fr 1fr", { keep: 2 });
-    const axes = ["row", "column"];
-    const canvas = app.matrix({
-      paint,
-      move: moved,
-      paints: "drawing",
-      axes,
-      tall: 260,
-      into: sides,
-    });
-    const attention = app.matrix({ axes, tall: 260, most: 60, into: sides });
+    const sides = app.split("1fr 1fr");
+    const size = { bare: true, tall: 230, into: sides };
+    const canvas = app.matrix({ paint, move: moved, paints: "drawing", ...size });
+    const attention = app.matrix({ most: 60, ...size });
     const bars = app.plane({ height: () => 190 });
     app.knob("block");
     app.knob("head", { as: "select" });
@@ -143,7 +137,7 @@ export default tf.explorer({
     const question = app.ask(
       asked && {
         name: "rubbed-out",
-        question: `The model reads a ${BEGIN}. Rub out the two framed patches: which digit does it read then?`,
+        question: `The model reads ${article(BEGIN)}. Rub out the framed patch, the left side of the lower loop: which digit does it read then?`,
         about: bars,
         ghost: {
           first: BEGIN,
@@ -151,11 +145,12 @@ export default tf.explorer({
           to: (x) => tf.clamp(Math.round(x), 0, DIGITS - 1),
           label: "the digit that it reads",
         },
-        format: (digit) => `a ${digit}`,
+        format: article,
         locks: ["drawing"],
         truth: ({ shares }) => likeliest(shares),
         then: { drawing: without(begin, GONE) },
-        because: "",
+        because:
+          "Without its left side the lower loop is open, and what is left looks like a 9. The weights of the class token change, too.",
       },
     );
     const put = (text, action) => app.button(text, action, { into: app.controls });
@@ -174,12 +169,10 @@ export default tf.explorer({
       const flat = weights.flat();
       const most = flat.indexOf(Math.max(...flat));
       const share = tf.percent(shares[digit]);
-      const grid = tf.range(N, (n) => frame(n, { colour: "muted" }));
+      const grid = tf.range(N, (n) => frame(n, { colour: "grid" }));
       canvas.show({
-        title: question.open
-          ? "the image, in patches of 2 × 2"
-          : "draw here: press, or press and pull",
-        label: `An image of ${SIDE} × ${SIDE} pixels, in which it reads a ${digit}. Arrow keys move, the space bar draws or rubs out.`,
+        title: question.open ? "the image, in patches of 2 × 2" : "draw here",
+        label: `An image of ${SIDE} × ${SIDE} pixels, in which it reads ${article(digit)}. Arrow keys move, the space bar draws or rubs out.`,
         rows: SIDE,
         columns: SIDE,
         values: state.drawing,
@@ -189,7 +182,7 @@ export default tf.explorer({
         at: cursor,
         frames: [
           ...grid,
-          ...(question.open ? GONE.map((n) => frame(n, { colour: "key", dash: "5 4" })) : []),
+          ...(question.open ? GONE.map((n) => frame(n, { colour: "attention" })) : []),
           !question.open && { cell: cursor, colour: "key" },
         ].filter(Boolean),
       });
@@ -214,12 +207,12 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "it reads": `a ${digit}, ${share}`,
+        "it reads": `${article(digit)}, ${share}`,
         "patch with most weight": `row ${Math.floor(most / ACROSS)}, column ${most % ACROSS}`,
         "weight on itself": tf.fixed(1 - tf.sum(flat), 2),
       });
       app.say(
-        `It reads a ${digit} with ${share}. In block ${state.block} the class token gives ${tf.percent(flat[most])} to the patch in row ${Math.floor(most / ACROSS)}, column ${most % ACROSS}.`,
+        `It reads ${article(digit)} with ${share}. In block ${state.block} the class token gives ${tf.percent(flat[most])} to the patch in row ${Math.floor(most / ACROSS)}, column ${most % ACROSS}.`,
       );
     };
   },

@@ -12,19 +12,19 @@ from tfviz.explorers.base import Explorer, Numbers, handed, knob, own
 from tfviz.stored import digit_vit as stored
 
 PIXELS = stored.SIDE**2
-BEGIN = 9  # the digit of the first state
+BEGIN = 8  # the digit of the first state
 
 
 class DrawADigit(Explorer):
     """An image of 8 × 8 pixels that the reader draws, and what the stored model makes of it.
 
-    drawing    64 whole numbers from 0 to 16, row by row; the test image of a nine without it
+    drawing    64 whole numbers from 0 to 16, row by row; the test image of an eight without it
     """
 
     uses = ("parts/gpt",)
     data = handed(model=stored.for_page, shown=stored.shown, begin=BEGIN)
     label = "A digit to draw, what a Vision Transformer reads, and where its class token looks"
-    rem = 56, 90
+    rem = 49, 49, 50.5, 49, 97.5
 
     drawing = own(t.List(t.Int()), optional=True)
     block = knob(stored.LAYERS - 1, low=0, high=stored.LAYERS - 1, label="block", letter="n")

@@ -2,8 +2,8 @@
 
 `tfviz_lab.vit_digits` trains it.
 
->>> read(trained(), shown()[3])[0].argmax().item()
-3
+>>> read(trained(), shown()[8])[0].argmax().item()
+8
 """
 
 from __future__ import annotations
