@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tfviz.beyond_text.gtrxl import passed
 from tfviz.beyond_text.vit_patches import images_of, patches
 from tfviz.exhibits.exhibit import Exhibit, N
 
@@ -21,9 +22,19 @@ def cut_ring() -> Tensor:
     return images_of(cut.flatten(2), N, N, P)[0, 0]
 
 
+def what_gates_leave() -> Tensor:
+    """From top to bottom 24 gates, side by side biases from 0 to 6: how much of x is left."""
+    shares = torch.tensor([passed(b) for b in torch.linspace(0, 6, N).tolist()])
+    return shares ** torch.arange(1, N + 1)[:, None]
+
+
 EXHIBITS = {
     "vit_patches": Exhibit(
         cut_ring,
         why_not="it reads images: chapter 30 compares sizes of patches on digits",
+    ),
+    "gtrxl": Exhibit(
+        what_gates_leave,
+        why_not="chapter 31 compares it, where an agent learns from rewards",
     ),
 }
