@@ -22,6 +22,14 @@ if TYPE_CHECKING:
         reordered,
         sigtanh_gate,
     )
+    from tfviz.beyond_text.vit_patches import (
+        ViT,
+        images_of,
+        patches,
+        rearranged,
+        resized,
+        seen_by_class,
+    )
 else:
     from tfviz._door import lazy
 

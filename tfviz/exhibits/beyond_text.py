@@ -6,7 +6,20 @@ import torch
 from torch import Tensor
 
 from tfviz.beyond_text.gtrxl import passed
+from tfviz.beyond_text.vit_patches import images_of, patches
 from tfviz.exhibits.exhibit import Exhibit, N
+
+P = 6
+
+
+def cut_ring() -> Tensor:
+    """A ring, cut into patches that stand a little apart."""
+    at = torch.arange(N) - (N - 1) / 2
+    far = (at[:, None] ** 2 + at**2).sqrt()
+    ring = ((far > 5) & (far < 10)).float()[None, None]
+    cut = patches(ring, P).unflatten(2, (P, P)).clone()
+    cut[..., -1, :] = cut[..., -1] = 0.35  # the gaps
+    return images_of(cut.flatten(2), N, N, P)[0, 0]
 
 
 def what_gates_leave() -> Tensor:
@@ -16,6 +29,10 @@ def what_gates_leave() -> Tensor:
 
 
 EXHIBITS = {
+    "vit_patches": Exhibit(
+        cut_ring,
+        why_not="it reads images: chapter 30 compares sizes of patches on digits",
+    ),
     "gtrxl": Exhibit(
         what_gates_leave,
         why_not="chapter 31 compares it, where an agent learns from rewards",
