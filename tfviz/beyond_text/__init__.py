@@ -3,7 +3,15 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    pass
+    from tfviz.beyond_text.conformer_block import (
+        Conformer,
+        Convolution,
+        conformer,
+        depthwise,
+        half_step,
+        offsets,
+        reach,
+    )
 else:
     from tfviz._door import lazy
 
