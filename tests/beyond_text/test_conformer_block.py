@@ -76,6 +76,7 @@ def test_an_output_sees_what_reach_says(kernel: int, layers: int) -> None:
     stack, X = restless(conformer(layers, D, H, kernel=kernel, parts=parts)), drawn(1, 31, D)
     X.requires_grad_()
     stack(X)[0, 15].sum().backward()
+    assert X.grad is not None
     seen = X.grad[0].abs().amax(-1).nonzero()[:, 0] - 15
     assert (seen.min().item(), seen.max().item()) == room.reach(kernel, layers)
     assert room.reach(31, 17) == (-255, 255)  # by hand: 17 · 15
@@ -203,7 +204,7 @@ def test_bad_input_is_named() -> None:
 # --- the code of others ---------------------------------------------------------------------------
 
 
-def theirs_from(block: Conformer, config: dict[str, Any]) -> tuple[Any, Any]:
+def theirs_from(block: Any, config: dict[str, Any]) -> tuple[Any, Any]:
     """(Hugging Face's layer with the same weights, its table of distances)."""
     hf = pytest.importorskip("transformers.models.wav2vec2_conformer.modeling_wav2vec2_conformer")
     from transformers import Wav2Vec2ConformerConfig
@@ -214,26 +215,25 @@ def theirs_from(block: Conformer, config: dict[str, Any]) -> tuple[Any, Any]:
         intermediate_size=4 * D,
         conv_depthwise_kernel_size=K,
         max_source_positions=64,
-        attn_implementation="eager",
-        **config,
+        **{"attn_implementation": "eager", **config},
     )
     layer = hf.Wav2Vec2ConformerEncoderLayer(told).double().eval()
     ffn1, mhsa, conv, ffn2 = block.parts
     for ours, feed in ((ffn1, layer.ffn1), (ffn2, layer.ffn2)):
-        feed.intermediate_dense.load_state_dict(ours.W_1.state_dict())  # type: ignore[union-attr]
-        feed.output_dense.load_state_dict(ours.W_2.state_dict())  # type: ignore[union-attr]
+        feed.intermediate_dense.load_state_dict(ours.W_1.state_dict())
+        feed.output_dense.load_state_dict(ours.W_2.state_dict())
     attend: Any = layer.self_attn
     for n, linear in enumerate((attend.linear_q, attend.linear_k, attend.linear_v)):
-        linear.weight.data, linear.bias.data = (x.chunk(3)[n] for x in mhsa.W_qkv.parameters())  # type: ignore[union-attr]
-    attend.linear_out.load_state_dict(mhsa.W_o.state_dict())  # type: ignore[union-attr]
+        linear.weight.data, linear.bias.data = (x.chunk(3)[n] for x in mhsa.W_qkv.parameters())
+    attend.linear_out.load_state_dict(mhsa.W_o.state_dict())
     xl: Any = mhsa.core
     attend.linear_pos.weight.data = xl.W_r.transpose(0, 1).flatten(1).T.clone()
     attend.pos_bias_u.data, attend.pos_bias_v.data = xl.u.data, xl.v.data
     module: Any = layer.conv_module
-    module.pointwise_conv1.weight.data = conv.W_1.weight[..., None]  # type: ignore[union-attr]
-    module.pointwise_conv2.weight.data = conv.W_2.weight[..., None]  # type: ignore[union-attr]
-    module.depthwise_conv.load_state_dict(conv.depthwise.state_dict())  # type: ignore[union-attr]
-    module.batch_norm.load_state_dict(conv.norm.state_dict())  # type: ignore[union-attr]
+    module.pointwise_conv1.weight.data = conv.W_1.weight[..., None]
+    module.pointwise_conv2.weight.data = conv.W_2.weight[..., None]
+    module.depthwise_conv.load_state_dict(conv.depthwise.state_dict())
+    module.batch_norm.load_state_dict(conv.norm.state_dict())
     norms = (
         layer.ffn1_layer_norm,
         layer.self_attn_layer_norm,
@@ -276,29 +276,29 @@ def test_hugging_face_lets_the_convolution_see_padding() -> None:
     close(block(X, None, there)[0, :7], block(other, None, there)[0, :7])
 
 
-def lucid(block: Conformer, **told: Any) -> Any:
+def lucid(block: Any, **told: Any) -> Any:
     """lucidrains' block with the same weights."""
     package = pytest.importorskip("conformer")
     told = {"conv_expansion_factor": 1, "conv_kernel_size": K} | told
-    theirs = package.ConformerBlock(dim=D, dim_head=D // H, heads=H, **told).double().eval()
+    theirs: Any = package.ConformerBlock(dim=D, dim_head=D // H, heads=H, **told).double().eval()
     ffn1, mhsa, conv, ffn2 = block.parts
     for ours, half in ((ffn1, theirs.ff1), (ffn2, theirs.ff2)):
-        half.fn.fn.net[0].load_state_dict(ours.W_1.state_dict())  # type: ignore[union-attr]
-        half.fn.fn.net[3].load_state_dict(ours.W_2.state_dict())  # type: ignore[union-attr]
+        half.fn.fn.net[0].load_state_dict(ours.W_1.state_dict())
+        half.fn.fn.net[3].load_state_dict(ours.W_2.state_dict())
     attend: Any = theirs.attn.fn
-    W, b = mhsa.W_qkv.parameters()  # type: ignore[union-attr]
+    W, b = mhsa.W_qkv.parameters()
     b.data.zero_()  # their projections have no bias
     attend.to_q.weight.data, attend.to_kv.weight.data = W[:D].data, W[D:].data
-    attend.to_out.load_state_dict(mhsa.W_o.state_dict())  # type: ignore[union-attr]
+    attend.to_out.load_state_dict(mhsa.W_o.state_dict())
     if isinstance(mhsa.core, Dense) and hasattr(mhsa.core, "P_k"):
         table = attend.rel_pos_emb.weight
         table.data = mhsa.core.P_k.data.flip(0)  # theirs counts i − j, Shaw j − i
     net: Any = theirs.conv.net
     if told["conv_expansion_factor"] == 1:
-        net[2].weight.data = conv.W_1.weight[..., None]  # type: ignore[union-attr]
-        net[4].conv.weight.data = conv.depthwise.weight.data  # type: ignore[union-attr]
-        net[5].load_state_dict(conv.norm.state_dict())  # type: ignore[union-attr]
-        net[7].weight.data = conv.W_2.weight[..., None]  # type: ignore[union-attr]
+        net[2].weight.data = conv.W_1.weight[..., None]
+        net[4].conv.weight.data = conv.depthwise.weight.data
+        net[5].load_state_dict(conv.norm.state_dict())
+        net[7].weight.data = conv.W_2.weight[..., None]
         for module in (net[2], net[4].conv, net[7]):  # ours have no biases
             module.bias.data.zero_()
     norms = (theirs.ff1.fn.norm, theirs.attn.norm, net[0], theirs.ff2.fn.norm, theirs.post_norm)
@@ -331,7 +331,7 @@ def test_lucidrains_widens_the_convolution_to_2d() -> None:
     """By default the depthwise convolution is over 2d channels; here, in fairseq and in Hugging
     Face it is over d."""
     package = pytest.importorskip("conformer")
-    theirs = package.ConformerConvModule(D).net
+    theirs: Any = package.ConformerConvModule(D).net
     assert theirs[4].conv.weight.shape[0] == 2 * D and theirs[2].weight.shape[0] == 4 * D
     assert Convolution(D).depthwise.weight.shape[0] == D
 

@@ -39,7 +39,7 @@ export default tf.explorer({
         first: 17,
         at: (x) => [x, 1.55],
         to: (x) => tf.clamp(Math.round(x), 0, 24),
-        draw: (x) => ({ rule: { x }, dash: true }),
+        draw: (x) => ({ rule: { x }, colour: "ink", dash: true }),
         by: [1, 0],
         label: "the first sample that output 24 sees through three blocks",
       },
@@ -60,7 +60,7 @@ export default tf.explorer({
         title: "the signal (grey), the samples that output i sees, and means of k (line)",
         label: `Output ${i} sees samples ${shown} of ${L} through ${blocks} convolutions`,
         x: samples,
-        y: { from: -0.6, to: 1.8, ticks: [0, 1], label: "" },
+        y: { from: -0.6, to: 1.8, ticks: [0, 0.5, 1] },
         marks: [
           {
             area: [
@@ -70,10 +70,9 @@ export default tf.explorer({
             colour: "attention",
             term: "near",
           },
-          { points: SIGNAL.map((x, j) => [j, x]), colour: "muted" },
           { line: SIGNAL.map((x, j) => [j, x]), colour: "muted" },
           { line: numbers.made.map((x, j) => [j, x]), colour: "attention", wide: 2.5 },
-          { text: "first peak", at: [PEAKS[0], 1.3] },
+          { text: "first peak", at: [PEAKS[0], 1.15] },
           {
             handle: [i, numbers.made[i]],
             knob: "i",
@@ -100,8 +99,8 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "seen through convolutions": `${shown} (${last - first + 1} of ${L})`,
-        "seen through attention": `all ${L}`,
+        "seen through convolutions": shown,
+        "seen through attention": `0 to ${L - 1}`,
       });
       app.say(
         `Through ${blocks} ${blocks > 1 ? "convolutions" : "convolution"} of ${k}, output ${i} sees samples ${shown}. Through attention it sees all ${L}.`,

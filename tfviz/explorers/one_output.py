@@ -29,7 +29,7 @@ class OneOutput(Explorer):
     data = handed(signal=SIGNAL, peaks=list(PEAKS))
 
     blocks = knob(1, low=1, high=5, label="blocks", letter="N")
-    k = knob(9, low=1, high=15, label="kernel size", letter="k")
+    k = knob(9, low=3, high=15, label="kernel size", letter="k")
     i = knob(24, low=0, high=L - 1, label="output", letter="i")
     asks = "Which kernel removes the noise and leaves the narrow peaks high?"
 
