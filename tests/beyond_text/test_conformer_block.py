@@ -290,9 +290,8 @@ def lucid(block: Any, **told: Any) -> Any:
     b.data.zero_()  # their projections have no bias
     attend.to_q.weight.data, attend.to_kv.weight.data = W[:D].data, W[D:].data
     attend.to_out.load_state_dict(mhsa.W_o.state_dict())
-    if isinstance(mhsa.core, Dense) and hasattr(mhsa.core, "P_k"):
-        table = attend.rel_pos_emb.weight
-        table.data = mhsa.core.P_k.data.flip(0)  # theirs counts i − j, Shaw j − i
+    if hasattr(mhsa.core, "P_k"):  # theirs counts i − j, Shaw j − i
+        attend.rel_pos_emb.weight.data = mhsa.core.P_k.data.flip(0)
     net: Any = theirs.conv.net
     if told["conv_expansion_factor"] == 1:
         net[2].weight.data = conv.W_1.weight[..., None]
@@ -325,6 +324,18 @@ def test_lucidrains_has_other_distances() -> None:
     same = {n: x for n, x in block.state_dict().items() if ".core." not in n}
     ours.load_state_dict(same, strict=False)
     assert (theirs(X) - ours(X)).abs().max() > 1e-3
+
+
+def test_lucidrains_has_its_biases_elsewhere() -> None:
+    """In all three convolutions, and in none of the projections to queries, keys and values."""
+    theirs = lucid(with_shaw())
+    net, attend = theirs.conv.net, theirs.attn.fn
+    assert all(x.bias is not None for x in (net[2], net[4].conv, net[7]))
+    assert attend.to_q.bias is None and attend.to_kv.bias is None
+    ours: Any = Conformer(D, H)
+    _, mhsa, conv, _ = ours.parts
+    assert all(x.bias is None for x in (conv.W_1, conv.depthwise, conv.W_2))
+    assert mhsa.W_qkv.bias is not None
 
 
 def test_lucidrains_widens_the_convolution_to_2d() -> None:
