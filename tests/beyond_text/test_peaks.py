@@ -57,3 +57,13 @@ def test_the_stored_result_has_what_the_chapter_says() -> None:
     last = {name: [curve[-1] for curve in curves] for name, curves in stored["F1"].items()}
     assert list(last) == list(peaks.VARIANTS)
     assert stored["steps"][-1] == peaks.STEPS
+    assert 0.89 < min(last["Conformer"]) and max(last["Conformer"]) < 0.912
+    for seed, F1 in enumerate(last["full steps"]):
+        assert abs(F1 - last["Conformer"][seed]) < 0.01
+    assert min(last["kernel 31"]) > 0.9
+    assert sum(F1 < 0.55 for F1 in last["kernel 3"]) == 2
+    assert sum(F1 < 0.5 for F1 in last["attention only"]) == 1
+    assert sorted(F1 > 0.9 for F1 in last["convolution first"]) == [False, False, True]
+    assert max(last["convolution only"]) < 0.54
+    assert all(abs(share - 0.5) < 0.02 for share in stored["far"]["convolution only"])
+    assert min(stored["near"]["convolution only"]) > 0.65
