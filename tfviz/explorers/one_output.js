@@ -103,7 +103,7 @@ export default tf.explorer({
         "seen through attention": `0 to ${L - 1}`,
       });
       app.say(
-        `Through ${blocks} ${blocks > 1 ? "convolutions" : "convolution"} of ${k}, output ${i} sees samples ${shown}. Through attention it sees all ${L}.`,
+        `Through ${blocks} ${blocks > 1 ? "convolutions" : "convolution"} of ${k}, output ${i} sees from sample ${first} to sample ${last}. Through attention it sees all ${L}.`,
       );
     };
   },
