@@ -12,6 +12,7 @@ from tfviz.heads.collaborative_heads import blocks
 from tfviz.heads.decoupled_head_size import drawn_by
 from tfviz.heads.disagreement_regularization import cosines
 from tfviz.heads.grouped_query_attention import reads
+from tfviz.heads.guided_attention import PATTERNS, targets
 from tfviz.heads.multi_query_attention import multi_query_definition
 from tfviz.heads.routing_heads_dynamic import routing_rounds
 from tfviz.heads.routing_heads_em import em_rounds
@@ -42,6 +43,12 @@ def half_a_turn() -> Tensor:
     """The cosines of 24 heads that find vectors over half a circle, each with all others."""
     angles = torch.linspace(0, math.pi, N)
     return spread(cosines(torch.stack([angles.cos(), angles.sin()], -1)[:, None]))
+
+
+def four_targets() -> Tensor:
+    """What a head is shown for the same token, the next, the previous and the first one."""
+    T = [targets(pattern, N // 2) for pattern in PATTERNS]
+    return torch.cat([torch.cat(T[:2], 1), torch.cat(T[2:], 1)])
 
 
 def four_questions() -> Tensor:
@@ -85,6 +92,7 @@ LOSS = "it is a loss of training, and its own experiment compares it"
 BESIDE = "it takes the place of W^o: its own experiment trains the same model with both"
 EXHIBITS = {
     "disagreement_regularization": Exhibit(half_a_turn, why_not=LOSS),
+    "guided_attention": Exhibit(four_targets, why_not=LOSS),
     "talking_heads": Exhibit(
         before_and_after_talking,
         why_not="chapter 28 compares it, with heads of 16 and of four numbers",

@@ -38,7 +38,7 @@ export default tf.explorer({
         first: -0.7,
         at: (y) => [steps, y],
         to: (_, y) => tf.clamp(Math.round(20 * y) / 20, -1, 0.5),
-        by: (y, [right, up]) => tf.clamp(y + (up || right) / 20, -1, 0.5),
+        by: ([x, y], [right, up]) => [x, y + (up || right) / 20],
         label: "the mean cosine after training with λ = 1",
       },
       near: 0.06,

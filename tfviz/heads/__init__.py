@@ -40,6 +40,13 @@ if TYPE_CHECKING:
         reads,
         tiled_order,
     )
+    from tfviz.heads.guided_attention import (
+        floors,
+        guidance,
+        guided_loss,
+        strength,
+        targets,
+    )
     from tfviz.heads.multi_query_attention import (
         matched_d_ff,
         multi_query_definition,
