@@ -1,4 +1,9 @@
-"""Part IX, beyond text: one module for each mechanism, and here all their names."""
+"""Part IX, beyond text: one module for each mechanism, and here all their names.
+
+>>> from tfviz.beyond_text import ViT
+>>> ViT(8, 8, P=2, classes=10, d=8, h=2, N=1).positions.P.shape  # 16 patches and the class token
+torch.Size([17, 8])
+"""
 
 from typing import TYPE_CHECKING
 
@@ -11,6 +16,14 @@ if TYPE_CHECKING:
         half_step,
         offsets,
         reach,
+    )
+    from tfviz.beyond_text.vit_patches import (
+        ViT,
+        images_of,
+        patches,
+        rearranged,
+        resized,
+        seen_by_class,
     )
 else:
     from tfviz._door import lazy

@@ -6,7 +6,20 @@ import torch
 from torch import Tensor
 
 from tfviz.beyond_text.conformer_block import depthwise
+from tfviz.beyond_text.vit_patches import images_of, patches
 from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
+
+P = 6
+
+
+def cut_ring() -> Tensor:
+    """A ring, cut into patches that stand a little apart."""
+    at = torch.arange(N) - (N - 1) / 2
+    far = (at[:, None] ** 2 + at**2).sqrt()
+    ring = ((far > 5) & (far < 10)).float()[None, None]
+    cut = patches(ring, P).unflatten(2, (P, P)).clone()
+    cut[..., -1, :] = cut[..., -1] = 0.35  # the gaps
+    return images_of(cut.flatten(2), N, N, P)[0, 0]
 
 
 def near_and_far() -> Tensor:
@@ -18,6 +31,10 @@ def near_and_far() -> Tensor:
 
 
 EXHIBITS = {
+    "vit_patches": Exhibit(
+        cut_ring,
+        why_not="it reads images: chapter 30 compares sizes of patches on digits",
+    ),
     "conformer_block": Exhibit(
         near_and_far,
         why_not="its convolution looks ahead, so that a GPT cannot have it; `peaks` compares it",
