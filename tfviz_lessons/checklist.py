@@ -92,9 +92,6 @@ def _exercises(lesson: Lesson) -> Iterator[str]:
 
 
 def _order(lesson: Lesson) -> Iterator[str]:
-    """Chapters that have not declared their letters yet are older than this order."""
-    if "```{letters}" not in lesson.text:
-        return
     for section in re.split(r"^## ", lesson.text, flags=re.M)[1:]:
         name, headings = section.partition("\n")[0], re.findall(r"^### (.*)$", section, re.M)
         places = [ORDER.index(heading) for heading in headings if heading in ORDER]

@@ -30,11 +30,11 @@ def test_a_high_price_lets_all_leave_at_once(show: Any) -> None:
     page = show(ExitClassifiers())
     page.get_by_role("button", name="just show me").click()
     page.locator('.tfx-handle[data-name="price"]').press("End")
-    page.get_by_text("At λ = 0.3 the oracle").wait_for()
+    page.get_by_text("At γ = 0.3 the oracle").wait_for()
 
 
 def test_python_side() -> None:
-    n = ExitClassifiers(price=0.3, sigma=10000.0).numbers()
+    n = ExitClassifiers(price=0.3, beta=10000.0).numbers()
     assert set(n["exits"]) == {n["whole"]} or len(set(n["exits"])) <= 2
     assert n["means"] == sorted(n["means"], reverse=True)
     assert ExitLadder(exit=4).numbers()["alike"] == 64

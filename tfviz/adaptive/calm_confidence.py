@@ -1,8 +1,8 @@
-"""CALM: a token leaves behind the first block that is confident enough, and skips the rest.
+"""CALM: a token leaves after the first block that is confident enough, and skips the rest.
 
-    c = p₍₁₎ − p₍₂₎                 softmax response: the lead of the likeliest token
+    c = P₍₁₎ − P₍₂₎                 softmax response: the lead of the likeliest token
     c = cos(h_tⁿ, h_tⁿ⁻¹)           saturation: the block has changed the state little
-    c = σ(h_tⁿ w + b)               a classifier, trained to say: this is the full model's token
+    c = σ(h_tⁿ w + b)               a classifier, trained to say if this is the full model's token
 
     λ_t = λ (9/10 + 1/10 · e^{−τ t/T})      the threshold falls while the text grows
 
@@ -11,8 +11,8 @@ copying and the classifier's balanced loss are those of the authors' code (t5x, 
 also lets no token exit by saturation after block 1. The paper prints another threshold that falls,
 clip₀₁(9/10 λ + 1/10 · e^{−τ t/T}). The classifier may be any function of h.
 
-`read_early` tells for a text that is there what early exits would say, all tokens at once, each in
-all blocks; `write_early` really skips them, and says the same.
+`read_early` predicts what early exits would say in a given text, all tokens at once, each in all
+blocks; `write_early` really skips blocks, and says the same.
 
 >>> from tfviz.models.gpt import GPT
 >>> model = GPT(vocab=11, d=8, h=2, N=3)
@@ -39,7 +39,7 @@ from tfviz.models.blocks import Block, Logits, Seq, Tokens
 from tfviz.models.gpt import GPT
 
 Confidence = Callable[[Seq, Seq | None, Callable[[], Logits]], Float[Tensor, "b L"]]
-"""c(hⁿ, hⁿ⁻¹ or None behind block 1, what gives the logits of this exit if they are wanted)."""
+"""c(hⁿ, hⁿ⁻¹ or None after block 1, what gives the logits of this exit if they are wanted)."""
 
 # --- three measures -------------------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ def softmax_response(X: Seq, before: Seq | None, logits: Callable[[], Logits]) -
 
 
 def saturation(X: Seq, before: Seq | None, logits: Callable[[], Logits]) -> Tensor:
-    """Cosine of the states behind this block and the one below; −1 behind block 1."""
+    """Cosine of the states after this block and after the one below; −1 after block 1."""
     if before is None:
         return torch.full(X.shape[:-1], -1.0)
     return F.cosine_similarity(X, before, dim=-1)
@@ -186,7 +186,7 @@ def write_early(
 def token_flops(
     exit_: Int[Tensor, "..."] | int, N: int, d: int, vocab: int, context: Any, reads: Any = 1
 ) -> Any:
-    """FLOPs of the products for one token that leaves behind block `exit_`.
+    """FLOPs of the products for one token that leaves after block `exit_`.
 
     It meets `context` keys, itself among them, in each block; above its exit only its keys and
     values are made; the classifier over the vocabulary is asked `reads` times.

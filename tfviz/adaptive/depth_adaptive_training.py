@@ -1,11 +1,11 @@
-"""Anytime training: an exit behind every block, so that one network answers at any depth.
+"""Anytime training: an exit after every block, so that one network answers at any depth.
 
-    LLⁿ = Σ_t log p(y_t | h_tⁿ)           what the exit behind block n gives to the right tokens
+    LLⁿ = Σ_t log P(y_t | h_tⁿ)           what the exit after block n gives to the right tokens
 
     𝓛_aligned = −1/Σω_n · Σ_n ω_n LLⁿ     all exits at once, each on states of its own depth
-    𝓛_mixed = −1/M Σ_m Σ_t LL_t^{n_t}     M drawn sequences of exits n_1, n_2, …
+    𝓛_mixed = −1/M Σ_r Σ_t LL_t^{n_t}     M draws of an exit n_t for each token
 
-In mixed training a token that left at block n has no state further up: its last one is copied.
+In mixed training a token that has left has no state further up, so its last one is copied.
 
 Elbayad, Gu, Grave, Auli 2020 (arXiv 1910.10073), where the exits are a decoder's. Where we deviate:
 a GPT in the place of an encoder and a decoder, one norm and the embedding as the classifier of all
@@ -55,7 +55,7 @@ def exit_losses(model: GPT, x: Tokens, y: Tokens) -> Float[Tensor, "N"]:
 def aligned_loss(
     model: GPT, x: Tokens, y: Tokens, omega: Sequence[float] | None = None
 ) -> Float[Tensor, ""]:
-    """The mean of all exits' losses, weighed by ω_n; 1 for each if none are given."""
+    """The mean of all exits' losses, weighted by ω_n; 1 for each if none are given."""
     N = len(model.stack.blocks)
     # in doubles, so that a model in doubles is weighed as exactly as it computes
     weights = torch.as_tensor([1.0] * N if omega is None else omega, dtype=torch.float64)
@@ -70,9 +70,9 @@ def aligned_loss(
 
 
 def leave_at(model: GPT, t: Tokens, n: Int[Tensor, "b L"]) -> Float[Tensor, "b L d"]:
-    """The state with which each token leaves, token by token behind block n_t = 1 … N.
+    """The state with which each token leaves, token by token after block n_t = 1 … N.
 
-    What left lower is copied up: higher blocks make its keys and values from that state.
+    A token that left lower is copied up: higher blocks make its keys and values from that state.
     """
     N = len(model.stack.blocks)
     if n.shape != t.shape or n.min() < 1 or n.max() > N:

@@ -1,14 +1,15 @@
 """Where should a token leave? An oracle knows the answers, and three classifiers learn it.
 
-    q*(n) = δ(argmax_n (LLⁿ − λ n))             the oracle's exit: best after a price λ per block
-    κ(t, t') = exp(−|t − t'|²/σ)                a token's score also counts its neighbours'
+    n* = argmax_n (LLⁿ − γ n)                   the oracle's exit: best after a price γ per block
+    κ(t, t') = exp(−|t − t'|²/β)                a token's score also counts its neighbours'
 
     q(n) = softmax(x̄ W + b)                     (a) one exit for a whole sequence
-    q_t(n) = softmax(h_t¹ W + b)                (b) one for each token, said behind block 1
+    q_t(n) = softmax(h_t¹ W + b)                (b) one for each token, decided after block 1
     q_t(n) = χ_tⁿ Π_{n'<n} (1 − χ_tⁿ')          (c) at each block: stop, or go on?
     χ_tⁿ = σ(h_tⁿ w_n + b_n) for n < N, χ_t^N = 1
 
-Elbayad, Gu, Grave, Auli 2020 (arXiv 1910.10073). C, which counts right tokens, may stand for LL.
+Elbayad, Gu, Grave, Auli 2020 (arXiv 1910.10073). The paper writes λ for the price γ and σ
+for the smoothing β. C, which counts right tokens, may stand in for LL.
 Exits are counted from 1. Where we deviate: a GPT has no encoder, so x̄ is the mean of what leaves
 block 1 for the first `prompt` tokens; and every block has its own w_n and b_n, as Weng's survey
 prints it, where the paper shares one w_h and b_h among all blocks (equation 12).
@@ -38,7 +39,7 @@ States = Float[Tensor, "N b L d"]
 
 
 def smoothed(scores: Float[Tensor, "... N L"], sigma: float) -> Float[Tensor, "... N L"]:
-    """Σ_t' κ(t, t') s_t'. With σ = 0 the scores themselves, with σ = ∞ their sum at every token."""
+    """Σ_t' κ(t, t') s_t'. `sigma` is β: at 0 the scores themselves, at ∞ their sum."""
     _arguments.real("sigma", 0.0 if sigma == math.inf else sigma, 0.0)
     t = torch.arange(scores.shape[-1], dtype=scores.dtype)
     squared = (t[:, None] - t) ** 2
@@ -54,12 +55,12 @@ def _best(scores: Float[Tensor, "... N L"], price: float) -> Int[Tensor, "... L"
 def token_oracle(
     scores: Float[Tensor, "... N L"], price: float, sigma: float = 0.0
 ) -> Int[Tensor, "... L"]:
-    """argmax_n (s̃ⁿ_t − λ n) for scores LLⁿ_t or Cⁿ_t, the lowest of equal ones."""
+    """argmax_n (s̃ⁿ_t − γ n) for scores LLⁿ_t or Cⁿ_t, the lowest of equal ones."""
     return _best(smoothed(scores, sigma), _arguments.real("price", price, 0.0))
 
 
 def sequence_oracle(scores: Float[Tensor, "... N L"], price: float) -> Int[Tensor, "..."]:
-    """argmax_n (Σ_t sⁿ_t − λ n): one exit for all tokens."""
+    """argmax_n (Σ_t sⁿ_t − γ n): one exit for all tokens."""
     return _best(scores.sum(-1, keepdim=True), _arguments.real("price", price, 0.0))[..., 0]
 
 
@@ -96,7 +97,7 @@ class TokenExit(nn.Module):
 
 
 class GeometricExit(nn.Module):
-    """(c): log q_t from the state behind every block but the last."""
+    """(c): log q_t from the state after every block but the last."""
 
     def __init__(self, d: int, N: int) -> None:
         super().__init__()

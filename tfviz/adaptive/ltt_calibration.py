@@ -1,16 +1,17 @@
 """Learn then Test: a threshold whose risk is at most δ, with probability 1 − ε.
 
-    R(λ) = E[D]              what is lost on the mean, D in [0, 1] for each text
-    H_j: R(λ_j) > δ          tested in order, the strictest λ first, each at the whole level ε;
+    R(λ)                     the mean loss of a text, between 0 and 1
+    H_k: R(λ_k) > δ          tested in order, the strictest λ first, each at the whole level ε;
                              the first that cannot be rejected ends it
 
-    p = exp(−2 n max(0, δ − R̂)²)                              Hoeffding
-    p = min(exp(−n h₁(min(R̂, δ), δ)), e · P(Bin(n, δ) ≤ ⌈n R̂⌉))   Hoeffding–Bentkus
-    p = P(Bin(n, δ) ≤ n R̂)                                    exact, where D is 0 or 1
+    p = exp(−2 m max(0, δ − R̂)²)                              Hoeffding
+    p = min(exp(−m h₁(min(R̂, δ), δ)), e · P(Bin(m, δ) ≤ ⌈m R̂⌉))   Hoeffding–Bentkus
+    p = P(Bin(m, δ) ≤ m R̂)                                    exact, for losses of 0 or 1
 
 h₁(a, b) = a ln(a/b) + (1 − a) ln((1 − a)/(1 − b)). Angelopoulos, Bates, Candès, Jordan, Lei 2021
-(arXiv 2110.01052); p-values as in the authors' code (aangelopoulos/ltt, core/bounds.py). The n
-units must be drawn independently, from where the threshold will be used. δ is their α, ε their δ.
+(arXiv 2110.01052); p-values as in the authors' code (aangelopoulos/ltt, core/bounds.py). The m
+texts (`n` in the code) must be drawn independently, from where the threshold will be used. δ is
+their α, ε their δ.
 
 >>> losses = np.array([[0, 0, 1, 1], [0, 0, 0, 1]] * 50)   # 100 texts, four thresholds
 >>> learn_then_test(losses, delta=0.1, epsilon=0.05)       # two are safe: 0 of 100 lost

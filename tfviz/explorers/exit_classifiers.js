@@ -2,11 +2,11 @@
 // Above, a column a letter and a row an exit; below, one letter that is solved and the one after it.
 const { scores, q, text, price: learned, prices } = tf.data;
 const [N, L] = [scores.LL.length, text.length];
-const smoothed = tf.keep((score, sigma) =>
+const smoothed = tf.keep((score, beta) =>
   scores[score].map((row) =>
-    sigma === 0
+    beta === 0
       ? row
-      : row.map((_, t) => tf.sum(row.map((s, u) => s * Math.exp(-((t - u) ** 2) / sigma)))),
+      : row.map((_, t) => tf.sum(row.map((s, u) => s * Math.exp(-((t - u) ** 2) / beta)))),
   ),
 );
 // the exit that a classifier takes: the likeliest; with "stop or go on" the first of χ > ½
@@ -21,23 +21,23 @@ const taken = (kind, t) => {
   return N;
 };
 const exits = tf.keep(
-  (score, sigma, price) =>
+  (score, beta, price) =>
     tf.range(
       L,
-      (t) => tf.best(smoothed(score, sigma).map((row, n) => row[t] - price * (n + 1))) + 1,
+      (t) => tf.best(smoothed(score, beta).map((row, n) => row[t] - price * (n + 1))) + 1,
     ),
   200,
 );
 
 export default tf.explorer({
-  numbers({ score, sigma, price, shows }) {
-    const mine = exits(score, sigma, price);
+  numbers({ score, beta, price, shows }) {
+    const mine = exits(score, beta, price);
     const theirs = tf.range(L, (t) => (shows === "oracle" ? 0 : taken(shows, t)));
     const hits = theirs.filter((n, t) => n === mine[t]).length;
     const whole = scores[score].map((row, n) => tf.sum(row) - price * L * (n + 1));
     return {
       exits: mine,
-      means: prices.map((p) => tf.sum(exits(score, sigma, p)) / L),
+      means: prices.map((p) => tf.sum(exits(score, beta, p)) / L),
       whole: tf.best(whole) + 1,
       taken: theirs,
       hit: shows === "oracle" || score !== "LL" ? -1 : hits,
@@ -51,19 +51,19 @@ export default tf.explorer({
     const pair = app.split("1fr 1fr", { into: below, keep: 2 });
     const [before, one] = [pair, pair].map((into) => app.plane({ height: () => 210, into }));
     const mean = app.plane({ height: () => 210, into: below });
-    app.formula("the oracle takes the exit n with the largest  {score:s_tⁿ} − {price:λ n}");
+    app.formula("the oracle takes the exit n with the largest  {score:score} − {price:γ n}");
     app.motion("token", { every: 400 });
-    app.knobsOf("price", "sigma", "score");
+    app.knobsOf("price", "beta", "score");
     app.knob("shows", { as: "select" });
-    const start = { token: 22, price: 0.1, sigma: 0, score: "LL", shows: "oracle" };
+    const start = { token: 22, price: 0.1, beta: 0, score: "LL", shows: "oracle" };
     const [solved, next] = [start.token - 1, start.token].map((t) => tf.letter(text[t]));
-    const paid = exits(start.score, start.sigma, start.price)[start.token - 1];
+    const paid = exits(start.score, start.beta, start.price)[start.token - 1];
     const [third, fourth] = scores.LL.slice(2).map((row) => row[start.token]);
     const gain = fourth - third;
     let floor = -3; // where the answer is dragged along
     const question = app.ask({
       name: "next-letter",
-      question: `An exit is worth s, its log probability of the right letter (grey), less λ = ${start.price} a block (violet). For “${solved}”, exit ${paid} is worth most. For the next letter, “${next}”, only s is drawn: which exit does the oracle take?`,
+      question: `An exit is worth its score, the log probability of the right letter (grey), less γ = ${start.price} for each block (violet). For “${solved}”, exit ${paid} is worth most. For the next letter, “${next}”, only the score is drawn: which exit does the oracle take?`,
       about: one,
       ghost: {
         first: 1,
@@ -77,7 +77,7 @@ export default tf.explorer({
       truth: (numbers) => numbers.exits[start.token],
       then: start,
       locks: [],
-      because: `Blocks 2 and 3 raise s by more than they cost; block 4 raises it by ${tf.fixed(gain)} and costs ${start.price}.`,
+      because: `Blocks 2 and 3 raise the score by more than they cost; block 4 raises it by ${tf.fixed(gain)} and costs ${start.price}.`,
     });
 
     return (state, numbers) => {
@@ -86,7 +86,7 @@ export default tf.explorer({
       const partOf = (letter) => (letter === start.token ? "asked" : undefined);
       const across = matrix.phone ? 12 : 24;
       from = tf.clamp(state.token - across / 2, 0, L - across);
-      const now = smoothed(state.score, state.sigma);
+      const now = smoothed(state.score, state.beta);
       const price = (e) => state.price * (e + 1);
       const oracle = state.shows === "oracle";
       // a cell's colour: the classifier's q, or the score less its price, from worst to best exit
@@ -99,7 +99,7 @@ export default tf.explorer({
       const row = (i) => N - 1 - i;
       const sign = tf.letter(text[state.token]);
       const told = app.hides(partOf(state.token)) ? "?" : `exit ${numbers.exits[state.token]}`;
-      const theirs = oracle ? "" : `, ○ the classifier's (it learned at λ = ${learned}), ◉ both`;
+      const theirs = oracle ? "" : `, ○ the classifier's (it learned at γ = ${learned}), ◉ both`;
       matrix.show({
         title: `● the oracle's exit of each letter${theirs}; the more colour, the ${oracle ? "better" : "likelier"} the exit`,
         label: `Letter ${state.token}, ${sign}: ${told}; arrow keys move`,
@@ -137,11 +137,11 @@ export default tf.explorer({
           x: { label: "exit", from: 0.8, to: N, ticks: [1, 2, 3, 4] },
           y: { from: low - 0.4 * (high - low), to: high + 0.1 * (high - low) },
           marks: [
-            { line: scores, start: 1, colour: "muted", dots: true, name: "s", term: "score" },
+            { line: scores, start: 1, colour: "muted", dots: true, name: "score", term: "score" },
             {
               line: worth,
               start: 1,
-              name: "s − λ n",
+              name: "score − γ n",
               bold: true,
               colour: "attention",
               dots: true,
@@ -155,15 +155,15 @@ export default tf.explorer({
       const at = prices.indexOf(state.price);
       mean.show({
         title: "mean exit of all letters, by price",
-        label: `λ = ${state.price}: ${tf.fixed(numbers.means[at], 2)}`,
-        x: { label: "λ", from: 0, to: prices.at(-1) },
+        label: `γ = ${state.price}: ${tf.fixed(numbers.means[at], 2)}`,
+        x: { label: "γ", from: 0, to: prices.at(-1) },
         y: { label: "exit", from: 1, to: N, ticks: [1, 2, 3, 4] },
         marks: [
           { line: numbers.means, at: prices, colour: "attention", term: "price" },
           {
             handle: [state.price, numbers.means[at]],
             knob: "price",
-            text: `λ = ${state.price}`,
+            text: `γ = ${state.price}`,
           },
         ],
       });
@@ -175,7 +175,7 @@ export default tf.explorer({
       });
       const choice = told === "?" ? "" : `takes ${told} for letter ${state.token}, “${sign}”; it `;
       app.say(
-        `At λ = ${state.price} the oracle ${choice}takes exit ${tf.fixed(numbers.means[at], 2)} on average over all ${L} letters.`,
+        `At γ = ${state.price} the oracle ${choice}takes exit ${tf.fixed(numbers.means[at], 2)} on average over all ${L} letters.`,
       );
     };
   },

@@ -10,7 +10,7 @@ from tfviz.adaptive.depth_classifiers import sequence_oracle, token_oracle
 from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 
 SHOWS = {
-    "oracle": "the oracle's score less λ n",
+    "oracle": "the oracle's score less γ n",
     "sequence": "q of one exit for the text",
     "token": "q of each letter, at block 1",
     "geometric": "q of stop or go on",
@@ -45,24 +45,24 @@ class ExitClassifiers(Explorer):
     """
 
     label = "Exits: the oracle and three classifiers"
-    rem = 50, 48.5, 48, 49, 106.5
+    rem = 50, 48.5, 49.5, 50, 108
     data = handed(stored_exits, prices=PRICES)
 
     token = knob(22, low=0, high=47, label="letter", letter="t")
-    price = knob(0.1, of=PRICES, label="price of a block", letter="λ")
-    sigma = knob(0.0, of=[0.0, 1.0, 4.0, 16.0, 100.0, 10000.0], label="smoothing", letter="σ")
+    price = knob(0.1, of=PRICES, label="price of a block", letter="γ")
+    beta = knob(0.0, of=[0.0, 1.0, 4.0, 16.0, 100.0, 10000.0], label="smoothing", letter="β")
     score = knob("LL", of={"LL": "log likelihood", "C": "right or wrong"}, label="score")
     shows = knob("oracle", of=SHOWS, label="colours show")
-    asks = "Raise the price λ: which letters still use deep exits? What did the classifiers learn?"
+    asks = "Raise the price γ: which letters still use deep exits? What did the classifiers learn?"
 
     def numbers(self) -> Numbers:
         """The oracle's exit of each letter, their mean at each price, the one exit for all; the
         shown classifier's exits (0: none is shown), and how many are the oracle's (−1: none is
         shown, or the score is not the one from which it learned)."""
         scores = exact(stored_exits()["scores"][self.score])
-        mine = token_oracle(scores, self.price, self.sigma)
+        mine = token_oracle(scores, self.price, self.beta)
         theirs = taken(self.shows) if self.shows != "oracle" else torch.zeros_like(mine)
         hit = (theirs == mine).sum() if theirs.any() and self.score == "LL" else -1
-        means = [token_oracle(scores, p, self.sigma).double().mean() for p in PRICES]
+        means = [token_oracle(scores, p, self.beta).double().mean() for p in PRICES]
         whole = sequence_oracle(scores, self.price * scores.shape[1])
         return {"exits": mine, "means": means, "whole": whole, "taken": theirs, "hit": hit}

@@ -98,7 +98,7 @@ export default tf.explorer({
       app.read({
         "accuracy of this exit": share,
         "same as exit 4": `${numbers.alike} of ${text.length - 1} letters`,
-        "p of the right letter": `${tf.fixed(tenth, 1)} to ${tf.fixed(tenth + 0.1, 1)}`,
+        "P of the right letter": `${tf.fixed(tenth, 1)} to ${tf.fixed(tenth + 0.1, 1)}`,
       });
       const [given, next, mine] = [
         text[state.letter],

@@ -36,8 +36,8 @@ class ExitLadder(Explorer):
     asks = "Press play: which letters does exit 1 already predict as exit 4 does?"
 
     def numbers(self) -> Numbers:
-        """Accuracy of each exit; p of the right letter at this place, in tenths; how many of the
-        64 letters this exit predicts as the last one does."""
+        """Accuracy of each exit; the probability of the right letter here, in tenths; how many of
+        the 64 letters this exit predicts as the last one does."""
         one = stored_depths()["depths"][self.trained][self.seed]
         last, mine = one["said"][-1], one["said"][self.exit - 1]
         alike = sum(a == b for a, b in zip(mine, last, strict=True))

@@ -6,25 +6,25 @@ const truth = [0, ...bits.map((row) => tf.sum([...row]) / WORLD)];
 const drawn = Uint16Array.from(tf.uniforms(7, draws * most), (u) =>
   Math.floor((u / Math.sqrt(12) + 0.5) * WORLD),
 );
-// of each draw and threshold: how many of its first n texts are lost
-const counts = tf.keep((n) =>
+// of each draw and threshold: how many of its first m texts are lost
+const counts = tf.keep((m) =>
   tf.range(draws, (d) => {
-    const mine = drawn.subarray(d * most, d * most + n);
+    const mine = drawn.subarray(d * most, d * most + m);
     return bits.map((row) => mine.reduce((all, text) => all + row[text], 0));
   }),
 );
 // the divergence between two coins, in Hoeffding's and Bentkus' bound
 const h1 = (a, b) => (a > 0 ? a * Math.log(a / b) : 0) + (1 - a) * Math.log((1 - a) / (1 - b));
-// the p-value of every count 0 … n
-const pValues = tf.keep((test, n, delta) => {
-  let [chance, tail] = [(1 - delta) ** n, 0];
-  return tf.range(n + 1, (k) => {
+// the p-value of every count 0 … m
+const pValues = tf.keep((test, m, delta) => {
+  let [chance, tail] = [(1 - delta) ** m, 0];
+  return tf.range(m + 1, (k) => {
     tail += chance;
-    chance *= ((n - k) / (k + 1)) * (delta / (1 - delta));
+    chance *= ((m - k) / (k + 1)) * (delta / (1 - delta));
     const exact = Math.min(1, tail);
     if (test === "exact") return exact;
-    if (test === "Hoeffding") return Math.exp(-2 * n * Math.max(0, delta - k / n) ** 2);
-    return Math.min(Math.exp(-n * h1(Math.min(k / n, delta), delta)), Math.E * exact);
+    if (test === "Hoeffding") return Math.exp(-2 * m * Math.max(0, delta - k / m) ** 2);
+    return Math.min(Math.exp(-m * h1(Math.min(k / m, delta), delta)), Math.E * exact);
   });
 });
 // 1, 0.1, 0.01, 10⁻³, …
@@ -36,12 +36,12 @@ const rejected = (p, epsilon) => {
 };
 
 export default tf.explorer({
-  numbers({ n, delta, epsilon, test, draw }) {
-    const table = pValues(test, n, delta);
-    const p = counts(n).map((row) => row.map((count) => table[count]));
+  numbers({ m, delta, epsilon, test, draw }) {
+    const table = pValues(test, m, delta);
+    const p = counts(m).map((row) => row.map((count) => table[count]));
     const chosen = p.map((row) => rejected(row, epsilon));
     return {
-      risks: counts(n)[draw].map((count) => count / n),
+      risks: counts(m)[draw].map((count) => count / m),
       p: p[draw],
       safe: chosen[draw],
       tally: tf.range(T + 1, (k) => chosen.filter((c) => c === k).length),
@@ -53,17 +53,17 @@ export default tf.explorer({
     const risk = app.plane({ height: () => 250, into: both });
     const tests = app.plane({ height: () => 250, into: both });
     const many = app.plane({ height: (width) => tf.clamp(width * 0.26, 170, 210) });
-    app.formula("reject {hyp:H_j: R(λ_j) > δ} while {p:p_j ≤ ε}; keep the last {chosen:λ}");
+    app.formula("reject {hyp:H_k: R(λ_k) > δ} while {p:p_k ≤ ε}; take the last {chosen:λ_k}");
     app.motion("step", { every: 500, verbs: ["back", "next test"] });
-    app.knobsOf("n", "delta", "epsilon", "draw");
+    app.knobsOf("m", "delta", "epsilon", "draw");
     app.knob("test", { as: "select" });
-    const { n, delta, epsilon, test } = app.first;
+    const { m, delta, epsilon, test } = app.first;
     const few = 25;
     const { broken } = app.spec.numbers(app.first);
     const loosest = levels[T - 1];
     app.ask({
       name: "fewer-texts",
-      question: `The promise: only about ${Math.round(epsilon * draws)} of ${draws} draws choose a threshold whose true risk is above δ = ${delta}. With ${n} texts a draw, ${broken} do (orange). How many do with only ${few} texts?`,
+      question: `The promise: only about ${Math.round(epsilon * draws)} of ${draws} draws choose a threshold whose true risk is above δ = ${delta}. With ${m} texts a draw, ${broken} do (orange). How many do with only ${few} texts?`,
       about: many,
       ghost: {
         first: 40,
@@ -81,9 +81,9 @@ export default tf.explorer({
       unit: "draws",
       near: 3,
       truth: (numbers) => numbers.broken,
-      then: { n: few, delta, epsilon, test, draw: 0, step: T },
-      locks: ["n"],
-      because: `After ${few} texts the p-values are still large, so most walks stop earlier. Fewer texts cost blocks, not the promise.`,
+      then: { m: few, delta, epsilon, test, draw: 0, step: T },
+      locks: ["m"],
+      because: `After ${few} texts the p-values are still large, so most walks stop earlier, at stricter thresholds. Fewer texts cost blocks; they do not break the promise.`,
     });
 
     return (state, numbers) => {

@@ -27,21 +27,21 @@ def world() -> Numbers:
 
 @cache
 def lost() -> Any:
-    """(draws, MOST, thresholds): every draw's texts, of which a state uses the first n."""
+    """(draws, MOST, thresholds): every draw's texts, of which a state uses the first m."""
     table = np.array([[int(bit) for bit in row] for row in world()["lost"]]).T
     dice = uniforms(7, DRAWS * MOST).numpy() / 12**0.5 + 0.5
     return table[np.floor(dice * len(table)).astype(int)].reshape(DRAWS, MOST, -1)
 
 
 class GuaranteedThreshold(Explorer):
-    """Learn then Test on early exits: 20 thresholds, one draw of n texts, and a hundred draws."""
+    """Learn then Test on early exits: 20 thresholds, one draw of m texts, and a hundred draws."""
 
     label = "Learn then Test: a threshold with a guarantee"
     rem = 54.5, 54, 53.5, 59, 120.5
     data = handed(world, draws=DRAWS, most=MOST)
 
     step = knob(20, low=0, high=20, label="tests made")
-    n = knob(200, of=[25, 50, 100, 200, 500], label="calibration texts", letter="n")
+    m = knob(200, of=[25, 50, 100, 200, 500], label="calibration texts", letter="m")
     delta = knob(0.1, low=0.02, high=0.2, step=0.01, label="risk allowed", letter="δ")
     epsilon = knob(0.1, of=[0.01, 0.05, 0.1, 0.2, 0.5], label="chance to fail", letter="ε")
     test = knob("exact", of=list(TESTS), label="p-value")
@@ -53,8 +53,8 @@ class GuaranteedThreshold(Explorer):
     def numbers(self) -> Numbers:
         """This draw's risks and p-values, how many thresholds are safe by it, how often each number
         of them comes out over all draws, and in how many the true risk is above δ."""
-        risks = lost()[:, : self.n].mean(1)
-        p = TESTS[self.test](risks, self.n, self.delta)
+        risks = lost()[:, : self.m].mean(1)
+        p = TESTS[self.test](risks, self.m, self.delta)
         chosen = [ltt.fixed_sequence(row, self.epsilon) for row in p]
         true = [0.0, *(row.count("1") / len(row) for row in world()["lost"])]
         tally = [chosen.count(k) for k in range(len(true))]

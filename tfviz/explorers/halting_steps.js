@@ -1,15 +1,15 @@
-// Halting as in the library: h = σ(logit + b), steps until their sum reaches 1 − ε, then the remainder.
+// Halting as in the library: η = σ(logit + b), steps until their sum reaches 1 − ε, then the remainder.
 const { words, logits } = tf.data;
 const M = logits[0].length;
 const halted = (row, b, eps) => {
   const p = [];
   let before = 0;
   for (let n = 1; n <= M; n++) {
-    const h = 1 / (1 + Math.exp(-row[n - 1] - b));
-    const last = before + h >= 1 - eps || n === M;
-    p.push(last ? 1 - before : h);
+    const eta = 1 / (1 + Math.exp(-row[n - 1] - b));
+    const last = before + eta >= 1 - eps || n === M;
+    p.push(last ? 1 - before : eta);
     if (last) return { N: n, R: 1 - before, p: [...p, ...tf.range(M - n, () => 0)] };
-    before += h;
+    before += eta;
   }
   return { N: M, R: 1 - before, p };
 };
@@ -29,7 +29,7 @@ export default tf.explorer({
   setup(app) {
     const stacks = app.plane({ height: (width) => tf.clamp(width * 0.48, 240, 340) });
     app.formula(
-      "halt at n when {sum:h¹ + … + hⁿ} ≥ {edge:1 − ε};  the last weight is the {rest:remainder R}",
+      "halt at step k when {sum:η¹ + … + ηᵏ} ≥ {edge:1 − ε};  the last weight is the {rest:remainder R}",
     );
     app.motion("step", { every: 900 });
     app.knobsOf("b", "eps", "tau");
@@ -39,25 +39,25 @@ export default tf.explorer({
         ? {
             name: "remainder",
             question:
-              "“man” says h = 0.3, then 0.4, then 0.5. With which weight does its third state count?",
+              "The halting numbers of “man” are 0.3, 0.4 and 0.5. With which weight does its third state count?",
             number: { hint: "The weights of its states must sum to one." },
             format: (x) => tf.fixed(x, 2),
             near: 0.005,
             truth: (numbers) => Number(numbers.p[2][2].toFixed(3)),
             then: { step: 3, b: 0, eps: 0.01 },
             because:
-              "0.3 + 0.4 + 0.5 is more than 0.99, so it halts there; and weights must sum to one: 1 − 0.7 is left.",
+              "0.3 + 0.4 + 0.5 is more than 0.99, so it halts there. The weights must sum to one, so 1 − 0.7 is left.",
           }
         : {
             name: "share",
             question:
-              "All six take their steps together, until the last has halted. What share of the states is computed, if a halted word is left out?",
+              "All six words take their steps together until the last one has halted. If a halted word is not computed any more, what share of all states is computed?",
             chips: ["nearly all", "about half", "about a tenth"],
             truth: ({ N }) =>
               [0.8, 0.3, 0].findIndex((x) => tf.sum(N) > x * N.length * Math.max(...N)),
             then: { step: M, b: bias, eps: gap },
             because:
-              "Each word costs its own number of steps; full steps cost the longest, for all.",
+              "Each word costs its own number of steps. Without halting, every word would cost as many as the longest.",
           },
     );
 
@@ -80,7 +80,7 @@ export default tf.explorer({
       });
       const running = numbers.N.filter((N) => N > state.step).length;
       stacks.show({
-        title: `after step ${state.step}: violet h of each step, orange the remainder`,
+        title: `after step ${state.step}: violet the η of each step, orange the remainder`,
         label: words
           .map((w, i) =>
             numbers.N[i] <= state.step ? `${w} halted at ${numbers.N[i]}` : `${w} runs`,
@@ -106,7 +106,7 @@ export default tf.explorer({
       app.read({
         "steps, word by word": question.tell(numbers.N.join(", ")),
         "computed so far": `${steps} of ${full} states`,
-        "τ · mean of N + R": question.tell(tf.fixed(numbers.price, 3)),
+        "τ · mean of K + R": question.tell(tf.fixed(numbers.price, 3)),
       });
       app.say(
         `After step ${state.step}, ${running} of ${words.length} words still think${longest}.`,

@@ -1,4 +1,4 @@
-"""Adaptive computation time at six words: what each step says, and when the sum is full."""
+"""Adaptive computation time at six words: the halting number of each step, and its sum."""
 
 from functools import cache
 
@@ -14,32 +14,32 @@ H = [
     [0.25, 0.35, 0.45, 0.55, 0.6, 0.65, 0.7, 0.7],
     [0.995, 0.99, 0.99, 0.99, 0.99, 0.99, 0.99, 0.99],
 ]
-"""Chosen by us: h of each word at each of M steps, for b_h = 0."""
+"""Chosen by us: the halting numbers of each word at each of M steps, for b = 0."""
 M = len(H[0])
 
 
 @cache
 def logits() -> list[list[float]]:
-    """W_h s: what a bias is added to."""
+    """s w: what the bias is added to."""
     return exact(H).logit().tolist()
 
 
 class HaltingSteps(Explorer):
-    """Six words that think until Σ h reaches 1 − ε, eight steps at most."""
+    """Six words that think until Σ η reaches 1 − ε, eight steps at most."""
 
     label = "Halting: when each word has thought enough"
-    rem = 43.5, 40.5, 40, 73.5
+    rem = 43.5, 43.5, 42, 41.5, 73
     data = handed(words=WORDS, logits=logits)
 
-    step = knob(1, low=1, high=M, label="step", letter="n")
-    b = knob(0.0, low=-4.0, high=8.0, step=0.1, label="bias of halting", letter="b_h")
+    step = knob(1, low=1, high=M, label="step", letter="k")
+    b = knob(0.0, low=-4.0, high=8.0, step=0.1, label="halting bias", letter="b")
     eps = knob(0.01, low=0.0, high=0.5, step=0.01, label="what may be missing", letter="ε")
     tau = knob(0.01, low=0.0, high=0.5, step=0.01, label="price of a step", letter="τ")
     asks = "Press play from step 1: which word halts first, and which last?"
 
     def numbers(self) -> Numbers:
-        """N and R of each word, its weights, how many words run at each step, and τ times the mean
-        of N + R."""
+        """Steps N and remainder R of each word, its weights, how many words run at each step, and
+        τ times the mean of N + R."""
         h = (exact(logits()) + self.b).sigmoid()
         N, R, p = halting(h, self.eps)
         ran = [(n <= N).sum() for n in range(1, M + 1)]

@@ -17,7 +17,7 @@ export default tf.explorer({
     const both = app.split("1.3fr 1fr");
     const grid = app.matrix({ axes: ["step", "position"], tall: 290, into: both });
     const right = app.plane({ height: (width) => tf.clamp(width * 0.8, 210, 290), into: both });
-    app.formula("Hᵗ = {layer:the same layer} (Hᵗ⁻¹ + Pᵗ),  {moved:how far each state moves}");
+    app.formula("Hᵏ = {layer:the same layer} (Hᵏ⁻¹ + Pᵏ),  {moved:how far each state moves}");
     app.motion("t", { every: 800 });
     app.knob("told", { as: "select" });
     app.knob("seed");
@@ -81,7 +81,7 @@ export default tf.explorer({
           .slice(0, known)
           .map((x, t) => `${t + 1} steps: ${tf.percent(x)}`)
           .join(", "),
-        x: { from: 1, to: rows, whole: true, label: "steps t" },
+        x: { from: 1, to: rows, whole: true, label: "steps k" },
         y: { from: 0, to: 1.1, ticks: [0, 0.25, 0.5, 0.75, 1], format: tf.percent },
         marks: [
           { rule: { x: T }, colour: "muted", dash: "4 4" },
@@ -91,7 +91,7 @@ export default tf.explorer({
           {
             handle: [state.t, 0.05],
             knob: "t",
-            text: `t = ${state.t}`,
+            text: `k = ${state.t}`,
           },
         ],
       });
@@ -99,7 +99,7 @@ export default tf.explorer({
       app.read({
         "queries (start + hops)": tf.range(many, (a) => `${a}+${hops[a]}`).join(", "),
         "must end at": answers.join(", "),
-        "answered after t steps": numbers.says.join(", "),
+        "answered after k steps": numbers.says.join(", "),
         "correct in the test": test,
       });
       app.say(

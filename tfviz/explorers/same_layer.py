@@ -23,7 +23,7 @@ class SameLayer(Explorer):
     rem = 42.5, 43.5, 41.5, 40.5, 89.5
     data = handed(trained=trained, T=TRAINED)
 
-    t = knob(TRAINED, low=1, high=8, label="steps taken", letter="t")
+    t = knob(TRAINED, low=1, high=8, label="steps taken", letter="k")
     told = knob("position and step", of=["position and step", "position alone"], label="signal")
     seed = knob(0, of=[0, 1, 2], label="seed")
     asks = "Go through the steps from the first, with each seed: do five right answers stay right?"

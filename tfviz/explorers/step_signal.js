@@ -22,7 +22,7 @@ export default tf.explorer({
     const table = app.matrix({ ...size, axes, pick: (i) => app.set({ i }) });
     const pick = (i, t) => app.set({ i, t: t + 1 });
     const map = app.matrix({ ...size, axes: ["place", "step"], pick });
-    app.formula("Pᵗᵢ = {place:code of place i} + {step:code of step t}");
+    app.formula("Pᵏᵢ = {place:code of place i} + {step:code of step k}");
     app.motion("t", { every: 700 });
     app.knobsOf("i", "d", "base");
     const question = app.ask({
@@ -36,13 +36,13 @@ export default tf.explorer({
         ) % 4,
       then: { t: 5, i: 3, d: 16, base: 10000 },
       because:
-        "A sum does not know what was added to what. Give the step another base, and the twin is gone.",
+        "A sum does not depend on its order. Give the step another base, and the twin is gone.",
     });
 
     return (state, numbers) => {
       const { open } = question;
       table.show({
-        title: `Pᵗ at step ${state.t}: violet above 0, grey below`,
+        title: `Pᵏ at step ${state.t}: violet above 0, grey below`,
         label: `Codes at step ${state.t}; row of place ${state.i}; arrow keys move it`,
         rows: places,
         columns: state.d,
@@ -60,8 +60,8 @@ export default tf.explorer({
       const [least, j, s] = closest.reduce((a, b) => (b[0] < a[0] ? b : a));
       map.show({
         title: open
-          ? "who is near this code: first answer"
-          : "the stronger, the nearer to place i, step t",
+          ? "which codes are near this one: answer first"
+          : "the stronger, the nearer to place i, step k",
         label: open ? "hidden until the question is answered" : `Nearest: place ${j} at step ${s}`,
         rows: places,
         columns: steps,

@@ -1,4 +1,4 @@
-"""The Universal Transformer's signal of position and step, and who else has the same code."""
+"""The Universal Transformer's signal of position and step, and which others have the same code."""
 
 import torch
 
@@ -10,27 +10,27 @@ PLACES, STEPS = 12, 12
 
 
 class StepSignal(Explorer):
-    """P^t of twelve places at step t, and how far every code lies from that of place i.
+    """P^k of twelve places at step k, and how far every code lies from that of place i.
 
     base    10000 is the paper's, that of the places too
     """
 
     label = "A signal of position and step"
-    rem = 41.5, 37.5, 35.5, 95
+    rem = 41.5, 41.5, 38.5, 35.5, 95
     data = handed(entry=Formula(sinusoid), places=PLACES, steps=STEPS)
 
-    t = knob(1, low=1, high=STEPS, label="step", letter="t")
+    t = knob(1, low=1, high=STEPS, label="step", letter="k")
     i = knob(3, low=0, high=PLACES - 1, label="place", letter="i")
     d = knob(16, of=[8, 16, 32], label="numbers in a code", letter="d")
     base = knob(10_000.0, of=[10_000.0, 1_000.0, 100.0, 20.0], label="base of the step's code")
     asks = "Press play: which numbers of a code change fast from step to step, which hardly?"
 
     def numbers(self) -> Numbers:
-        """The code of each place at step t, and ‖P^t_i − P^t'_i'‖ for each (i', t')."""
+        """The code of each place at step k, and ‖P^k_i − P^k'_i'‖ for each (i', k')."""
         c, places = (torch.arange(n, dtype=torch.float64) for n in (self.d, PLACES))
         steps = torch.arange(1, STEPS + 1, dtype=torch.float64)
         p = sinusoid(places[:, None], c, d=self.d)
         s = sinusoid(steps[:, None], c, d=self.d, base=self.base)
-        codes = p[:, None] + s  # (i', t', c)
+        codes = p[:, None] + s  # (i', k', c)
         mine = codes[self.i, self.t - 1]
         return {"codes": codes[:, self.t - 1], "far": (codes - mine).norm(dim=-1)}

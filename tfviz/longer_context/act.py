@@ -1,14 +1,14 @@
-"""Adaptive computation time: a recurrent network thinks at each input as long as it says.
+"""Adaptive computation time: a recurrent network decides at each input how long to think.
 
-    s^n = S(s^{n−1}, x^n),   x^n = (x, 1) at the first step, (x, 0) at the others
-    h^n = σ(W_h s^n + b_h)
-    N = min{M, min{n' : Σ_{n ≤ n'} h^n ≥ 1 − ε}},   R = 1 − Σ_{n < N} h^n
-    p^n = h^n for n < N,  p^N = R,   s = Σ p^n s^n,   y = Σ p^n y^n
-    loss + τ Σ_t (N(t) + R(t))
+    s^k = S(s^{k−1}, x^k),   x^k = (x, 1) at the first step, (x, 0) at the others
+    η^k = σ(s^k w + b)
+    K = min{M, min{k' : Σ_{k ≤ k'} η^k ≥ 1 − ε}},   R = 1 − Σ_{k < K} η^k
+    p^k = η^k for k < K,  p^K = R,   s = Σ p^k s^k,   y = Σ p^k y^k
+    loss + τ Σ_t (K(t) + R(t))
 
-Graves 2016 (arXiv 1603.08983). Σ p^n = 1, so with y^n = W_y s^n + b_y it is the same to read the
-mean state once: y = W_y s + b_y. N is a whole number and has no gradient; R has −1 by each h^n,
-n < N.
+Graves 2016 (arXiv 1603.08983), who writes n for k, N for K and h for η; so does the code below.
+Σ p^k = 1, so with y^k = s^k W_y + b_y it is the same to read the mean state once: y = s W_y + b_y.
+K is a whole number and has no gradient; the gradient of R is −1 by each η^k, k < K.
 
 >>> halting(torch.tensor([0.3, 0.4, 0.5, 0.9])).p
 tensor([0.3000, 0.4000, 0.3000, 0.0000])
@@ -33,7 +33,7 @@ class Halted(NamedTuple):
 
 
 def halting(h: Float[Tensor, "*n M"], eps: float = 0.01) -> Halted:
-    """Steps, remainder and weights, from what every one of M steps says.
+    """Steps, remainder and weights, from the halting numbers of M steps.
 
     Raises ValueError for an h that is no probability.
     """
@@ -123,7 +123,7 @@ class Thought(NamedTuple):
 class ACT(nn.Module):
     """A recurrent network that takes N(t) steps of its cell at input t.
 
-    cell   torch.nn.GRUCell or RNNCell;  M   the most steps;  bias   b_h at the start
+    cell   torch.nn.GRUCell or RNNCell;  M   the most steps;  bias   b at the start
     """
 
     def __init__(

@@ -1,11 +1,12 @@
 """Universal Transformer: one block, applied T times; recurrence in depth, not in time.
 
-    A^t = LN((H^{t−1} + P^t) + MHA(H^{t−1} + P^t))
-    H^t = LN(A^t + Transition(A^t)),    t = 1 … T, with the same weights
+    U^k = LN((H^{k−1} + P^k) + MHA(H^{k−1} + P^k))
+    H^k = LN(U^k + Transition(U^k)),    k = 1 … T, with the same weights
 
-Dehghani et al. 2018 (arXiv 1807.03819). P^t tells place and step (`ut_time_position_signal`) and is
-added before each step, so it is inside of the skip connection too. Transition is the feed-forward
-part here; the paper also has a separable convolution. The order of LN is the block's: post-norm is
+Dehghani et al. 2018 (arXiv 1807.03819), who write t for the step k, as the code below does, and A
+for U. P^k is a code for place and step (`ut_time_position_signal`). It is added before each step,
+so the skip connection passes it on, too. Transition is the feed-forward part here; the paper also
+has a separable convolution. The order of LN is the block's: post-norm is
 the paper's; tensor2tensor normalises before and once at the end by default.
 
 Any model of blocks becomes one: its stacks keep the first block.
@@ -47,7 +48,7 @@ class Universal(nn.Module):
         self.T = _arguments.integer("T", T, 1)
 
     def told(self, X: Seq, i: Tensor, t: int) -> Seq:
-        """H^{t−1} + P^t."""
+        """H^{k−1} + P^k, where k is `t`."""
         if self.signal is None:
             return X
         return X + self.signal.place(i).to(X) + self.signal.step(t).to(X)
@@ -113,5 +114,5 @@ def universal(
 
 
 def changes(states: list[Seq]) -> Tensor:
-    """‖H^t − H^{t−1}‖ of every position at every step, (b, T, L)."""
+    """‖H^k − H^{k−1}‖ of every position at every step, (b, T, L)."""
     return torch.stack([(b - a).norm(dim=-1) for a, b in pairwise(states)], 1)

@@ -1,16 +1,16 @@
 """Universal Transformer with halting at each position: ready ones stop, others go on reading them.
 
-    h_i^t = σ(H_i^t W_h + b_h) for a position that runs; N(i), R(i), p_i^t as in `act`
-    H_i^t = H_i^{t−1} once i has halted;     out_i = Σ_t p_i^t H_i^t;     until all have, or t = M
+    η_i^k = σ(H_i^k w + b) for a position that runs; K(i), R(i), p_i^k as in `act`
+    H_i^k = H_i^{k−1} once i has halted;     y_i = Σ_k p_i^k H_i^k;     until all have, or k = T
 
 Dehghani et al. 2018 (arXiv 1807.03819). The weighted sum is the output of Graves 2016; Dehghani et
-al. (section 2.2) hand on the last, copied state, and the default of their code, tensor2tensor,
-mixes step by step, s ← p H_i^t + (1 − p) s. There (`universal_transformer_act_accumulated`),
+al. (section 2.2) pass on the last, copied state, and the default of their code, tensor2tensor,
+mixes step by step, y ← p H_i^k + (1 − p) y. There (`universal_transformer_act_accumulated`),
 positions that have halted are transformed further, and others read the moving state:
-`freeze=False`. There h is also asked before the step, of H^{t−1} + P^t, and a position that is cut
-off at M gets no remainder.
+`freeze=False`. There η is also computed before the step, from H^{k−1} + P^k, and a position that is
+cut off at the last step gets no remainder.
 
-Positions that have halted are not computed: their keys and values are copied. P^t is told to them
+Positions that have halted are not computed: their keys and values are copied. P^k is added to them,
 too, but its part by step is one vector for all: keys and values move by one product with it.
 
 >>> from tfviz.models.gpt import GPT
@@ -38,7 +38,7 @@ from tfviz.models.blocks import AttentionMask, Memory, MultiHeadAttention, Seq
 class Halting(Universal):
     """At most T steps of one block, at each position until it halts; `pondered` is the last call's.
 
-    bias     b_h at the start;  freeze   what has halted is copied, not transformed further
+    bias     b at the start;  freeze   what has halted is copied, not transformed further
     compact  only what runs is computed, where that is known to be the same: a post-norm block
              without cross-attention, whose core is Dense itself; False: all, and then discarded
     """

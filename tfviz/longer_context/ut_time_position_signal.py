@@ -1,11 +1,11 @@
-"""A signal of position and step: a layer that is used again and again hears where and when it is.
+"""A signal of position and step, for a layer that is used again and again.
 
-    P^t_{i,2m} = sin(i ω_m) + sin(t ω_m)      P^t_{i,2m+1} = cos(i ω_m) + cos(t ω_m)
+    P^k_{i,2m} = sin(i ω_m) + sin(k ω_m)      P^k_{i,2m+1} = cos(i ω_m) + cos(k ω_m)
 
-Dehghani et al. 2018 (arXiv 1807.03819): the sum of two sinusoidal codes (`sinusoidal_pe`). So it
-does not change when i and t are swapped: position 3 at step 5 looks like position 5 at step 3. In
-tensor2tensor all sines stand before all cosines, t counts from 0, and by default the code of a step
-is a learned vector.
+Dehghani et al. 2018 (arXiv 1807.03819): the sum of two sinusoidal codes (`sinusoidal_pe`). The
+paper and the code below write t for the step k. The sum does not change when i and k are swapped:
+position 3 at step 5 looks like position 5 at step 3. In tensor2tensor all sines stand before all
+cosines, steps count from 0, and by default the code of a step is a learned vector.
 
 >>> code = time_position(torch.arange(8), 5, d=16)
 >>> torch.equal(code[3], time_position(torch.tensor(5), 3, d=16))
@@ -25,12 +25,12 @@ from tfviz.position.sinusoidal_pe import sinusoids, speeds
 def time_position(
     i: Num[Tensor, "*L"], t: float, d: int, base: float = 10_000.0, step_base: float | None = None
 ) -> Float[Tensor, "*L d"]:
-    """P^t_i. Another `step_base` than `base` tells i and t apart; None: the paper's, the same."""
+    """P^k_i, where k is `t`. Another `step_base` than `base` tells the two apart; None: `base`."""
     return sinusoids(i, d, base) + sinusoids(torch.tensor(t), d, step_base or base).to(i.device)
 
 
 class TimePosition(nn.Module):
-    """scale · P^t_i, as the sum of a part by place and a part by step; t counts from 1.
+    """scale · P^k_i, as the sum of a part by place and a part by step; k is `t`, from 1.
 
     steps   False: only the place is told, at every step
     """
