@@ -31,7 +31,7 @@ def test_what_people_draw_is_moved_by_a_pixel_at_most_and_half_of_it_unshaded() 
     places = {(int(y), int(x)) for _, _, y, x in found.nonzero()}
     assert places == {(y, x) for y in (2, 3, 4) for x in (3, 4, 5)}
     bright = found.amax((1, 2, 3))
-    assert set(bright.tolist()) == {1.0, pytest.approx(0.9)}
+    assert {round(x, 5) for x in bright.tolist()} == {1.0, 0.9}
     assert 0.4 < (bright == 1).float().mean() < 0.6
 
 

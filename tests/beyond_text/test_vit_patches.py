@@ -116,7 +116,7 @@ def test_the_class_token_looks_at_the_patches_and_at_itself() -> None:
     model, images = made(), drawn()
     seen = vit.seen_by_class(model, images)
     assert seen.shape == (3, 2, HEADS, 3, 2)
-    first = model.stack.blocks[0]
+    first: Any = model.stack.blocks[0]
     X = first.norms[0](model.tokens(images))
     Q, K, _ = first.attend.project(X)
     A = (Q @ K.mT / (D // HEADS) ** 0.5).softmax(-1)
@@ -124,7 +124,8 @@ def test_the_class_token_looks_at_the_patches_and_at_itself() -> None:
 
 
 def test_a_core_and_another_norm_go_to_the_stack() -> None:
-    assert made(d_ff=5).stack.blocks[0].feed.W_1.out_features == 5
+    block: Any = made(d_ff=5).stack.blocks[0]
+    assert block.feed.W_1.out_features == 5
 
 
 # --- another resolution ---------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def patches(images: Images, P: int) -> Float[Tensor, "b n C*P*P"]:
             f"images has shape {tuple(images.shape)}; give (batch, channels, height, width), "
             "images[None] for one image"
         )
-    grid(*images.shape[-2:], P)
+    grid(*images.shape[-2:], P)  # type: ignore[call-arg]
     cut = images.unflatten(3, (-1, P)).unflatten(2, (-1, P))  # (b, C, rows, P, columns, P)
     return cut.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
 
@@ -83,7 +83,7 @@ def rearranged(images: Images, P: int, order: Int[Tensor, "n"]) -> Images:
             f"order = {order.tolist()}; give each of the {n} patches once, as torch.randperm({n}) "
             "does"
         )
-    return images_of(rows[:, order], *images.shape[-2:], P)
+    return images_of(rows[:, order], *images.shape[-2:], P)  # type: ignore[call-arg]
 
 
 def resized(
