@@ -342,7 +342,7 @@ def test_bad_input_is_named() -> None:
         of_no_kind("R is a list", attend, Q, K, V, [1.0])
     refused("l = 0", rooms.Luna, D, H, 0)
     refused("d = 0", rooms.nested, 3, 0)
-    refused("P has vectors of 16 numbers, the model d = 32; make d=32",
+    refused("packs with vectors of 16 numbers, the model has d = 32; make d=32",
             BERT, 11, 32, 2, 2, core=rooms.nested(4, 16))  # fmt: skip
     of_no_kind("omega = 'elu'; give a positive function", rooms.CausalLuna, D, H, 3, omega="elu")
     core, kept = rooms.CausalLuna(D, H, 3).double(), list[Any]()

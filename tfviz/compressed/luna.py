@@ -165,10 +165,10 @@ class Luna(nn.Module):
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:
-        if where.whole_text("each row of P packs all positions of a text", "a packed text"):
+        if where.whole_text("each of its l vectors packs all positions of a text", "a packed text"):
             raise ValueError(
-                "pattern = causal(): each row of P packs all positions, so every query would read "
-                "what comes after it; give pattern = full(), or take CausalLuna"
+                "pattern = causal(): each of the l vectors packs all positions; every query would "
+                "read what comes after it; give pattern = full(), or take CausalLuna"
             )
         h = Q.shape[1]
         K, V = (X.repeat_interleave(h // X.shape[1], 1) for X in (K, V))
@@ -254,9 +254,11 @@ def drawn(l: int, d: int) -> nn.Parameter:
 
 
 def packer(P: Tensor, d: int) -> nn.Linear:
-    """W^p. Raises ValueError unless P has as many numbers as the heads of the model together."""
+    """W^p. Raises ValueError unless a vector of P is as wide as the heads of the model together."""
     if P.shape[-1] != d:
-        raise ValueError(f"P has vectors of {P.shape[-1]} numbers, the model d = {d}; make d={d}")
+        raise ValueError(
+            f"Luna packs with vectors of {P.shape[-1]} numbers, the model has d = {d}; make d={d}"
+        )
     return nn.Linear(d, d)
 
 
