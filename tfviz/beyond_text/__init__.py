@@ -3,6 +3,9 @@
 >>> from tfviz.beyond_text import ViT
 >>> ViT(8, 8, P=2, classes=10, d=8, h=2, N=1).positions.P.shape  # 16 patches and the class token
 torch.Size([17, 8])
+>>> from tfviz.beyond_text import passed
+>>> round(passed(b=2.0), 2)
+0.88
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +19,20 @@ if TYPE_CHECKING:
         half_step,
         offsets,
         reach,
+    )
+    from tfviz.beyond_text.gtrxl import (
+        GATES,
+        Gate,
+        Kind,
+        gated,
+        gated_transformer_xl,
+        gru_gate,
+        highway_gate,
+        input_gate,
+        output_gate,
+        passed,
+        reordered,
+        sigtanh_gate,
     )
     from tfviz.beyond_text.vit_patches import (
         ViT,

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tfviz.beyond_text.conformer_block import depthwise
+from tfviz.beyond_text.gtrxl import passed
 from tfviz.beyond_text.vit_patches import images_of, patches
 from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
 
@@ -30,6 +31,12 @@ def near_and_far() -> Tensor:
     return spread((near + far).sqrt())
 
 
+def what_gates_leave() -> Tensor:
+    """From top to bottom 24 gates, side by side biases from 0 to 6: how much of x is left."""
+    shares = torch.tensor([passed(b) for b in torch.linspace(0, 6, N).tolist()])
+    return shares ** torch.arange(1, N + 1)[:, None]
+
+
 EXHIBITS = {
     "vit_patches": Exhibit(
         cut_ring,
@@ -38,5 +45,9 @@ EXHIBITS = {
     "conformer_block": Exhibit(
         near_and_far,
         why_not="its convolution looks ahead, so that a GPT cannot have it; `peaks` compares it",
+    ),
+    "gtrxl": Exhibit(
+        what_gates_leave,
+        why_not="chapter 31 compares it, where an agent learns from rewards",
     ),
 }
