@@ -1,8 +1,5 @@
 """Part IX, beyond text: one module for each mechanism, and here all their names.
 
->>> from tfviz.beyond_text import ViT
->>> ViT(8, 8, P=2, classes=10, d=8, h=2, N=1).positions.P.shape  # 16 patches and the class token
-torch.Size([17, 8])
 >>> from tfviz.beyond_text import passed
 >>> round(passed(b=2.0), 2)
 0.88
