@@ -8,6 +8,15 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.beyond_text.conformer_block import (
+        Conformer,
+        Convolution,
+        conformer,
+        depthwise,
+        half_step,
+        offsets,
+        reach,
+    )
     from tfviz.beyond_text.decision_transformer import (
         DecisionTransformer,
         Walk,

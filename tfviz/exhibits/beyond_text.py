@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tfviz.beyond_text.conformer_block import depthwise
 from tfviz.beyond_text.decision_transformer import graph_walker
 from tfviz.beyond_text.gtrxl import passed
 from tfviz.beyond_text.vit_patches import images_of, patches
-from tfviz.exhibits.exhibit import Exhibit, N, spread
+from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
 from tfviz.models.use import attention_weights
 from tfviz.training import seeded
 
@@ -23,6 +24,14 @@ def cut_ring() -> Tensor:
     cut = patches(ring, P).unflatten(2, (P, P)).clone()
     cut[..., -1, :] = cut[..., -1] = 0.35  # the gaps
     return images_of(cut.flatten(2), N, N, P)[0, 0]
+
+
+def near_and_far() -> Tensor:
+    """What each of 24 outputs is made of: its neighbours through a convolution, all samples through
+    attention."""
+    near = depthwise(torch.eye(N), torch.full((N, 7), 1 / 7))
+    far = (1.5 * drawn(N, N, seed=4)).softmax(-1)
+    return spread((near + far).sqrt())
 
 
 def what_gates_leave() -> Tensor:
@@ -46,6 +55,10 @@ EXHIBITS = {
     "vit_patches": Exhibit(
         cut_ring,
         why_not="it reads images: chapter 30 compares sizes of patches on digits",
+    ),
+    "conformer_block": Exhibit(
+        near_and_far,
+        why_not="its convolution looks ahead, so that a GPT cannot have it; `peaks` compares it",
     ),
     "gtrxl": Exhibit(
         what_gates_leave,
