@@ -23,7 +23,7 @@ from tfviz.position.learned_pe import Learned
 from tfviz.position.shaw_relative import shaw
 from tfviz.position.t5_relative_bias import t5_bias
 from tfviz.position.xl_relative import xl
-from tfviz.stored import letter_gpt
+from tfviz.stored import digit_vit, letter_gpt
 from tfviz_lab import head_ablation
 
 Sizes = dict[str, tuple[int, ...]]
@@ -91,6 +91,12 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Sizes]] = {
         {"b": (11,), "embed.weight": (11, 8), "segment.weight": (2, 8)}
         | inside({"stack.blocks.0": block(8, 32), "first_norm": norm(8), "last_norm": norm(8)})
         | {"last.weight": (8, 8), "last.bias": (8,)},
+    ),
+    "ViT": (
+        digit_vit.vit,
+        {"token": (24,), "embed.weight": (24, 4), "embed.bias": (24,), "positions.P": (17, 24)}
+        | inside({f"stack.blocks.{n}": block(24, 48) for n in range(2)} | {"stack.norm": norm(24)})
+        | {"classify.weight": (10, 24), "classify.bias": (10,)},
     ),
     "EncoderDecoder": (
         lambda: EncoderDecoder(11, 8, 2, 1),

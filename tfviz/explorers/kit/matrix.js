@@ -46,10 +46,12 @@ function painter(app) {
 }
 
 // app.matrix({label, axes: ["i", "j"], tall, most: largest cell in pixels, pick(i, j), hover(i, j),
-//   press(), bare: without heads})
+//   press(), paint(i, j, begun), move(i, j), paints: "knob", bare: without heads})
 //   -> {show({title, label, tall, rows, columns, bits | values, signed, most, colour, text(i, j) | true,
 //        rowHeads, rowTails, columnHeads, rowColour, columnColour, row, column, at, over, frames, marks,
 //        handles})}; keys move from (row, column), or from `at` where no row is framed
+// paint is called for the cells under a pointer that is held down, and by the space bar for the cell to
+// which arrow keys have led, which move is told; paints names what a question may keep shut.
 // values, bits: all cells in one list, a list of rows, or (i, j) => number; NaN: a forbidden pair
 // frames: [{row} | {column} | {cell: [i, j]} | {from: [i, j], to: [i, j]} | {}: all, with colour, term]
 // over: [{runs: [[i, first j, last j], …], colour}] are painted over the cells, any number of them.
@@ -66,6 +68,9 @@ function matrix(app, options) {
     pick,
     hover,
     press,
+    paint: draw,
+    move: led,
+    paints,
     bare: headless,
     most: largest = 44,
     tall,
@@ -81,7 +86,7 @@ function matrix(app, options) {
   const paintCells = painter(app);
   let now;
   let at = [0, 0];
-  if (pick) {
+  if (pick || draw) {
     view.root.setAttribute("role", "application");
     view.root.setAttribute("tabindex", "0");
     view.root.dataset.lmSuppressShortcuts = "true";
@@ -108,6 +113,7 @@ function matrix(app, options) {
     };
     const [values, bits] = [filled(spec.values, Float64Array), filled(spec.bits, Uint8Array)];
     const { rowColour = "query", columnColour = "key" } = spec;
+    view.root.toggleAttribute("data-paint", Boolean(draw) && !app.locked.has(paints));
     view.named(spec.title, spec.label);
     const long = Math.max(
       ...(spec.rowHeads ?? [String(rows - 1), axes[0]]).map((text) => text.length),
@@ -324,6 +330,35 @@ function matrix(app, options) {
       if (!moved) return;
       at = moved; // the next key may come before the next frame
       pick(...at);
+    });
+  }
+  if (draw) {
+    let last = "";
+    const drawn = (event, begun) => {
+      const cell = cellAt(event);
+      if (!cell || (!begun && String(cell) === last)) return;
+      if (app.locked.has(paints)) return app.say("Locked until the question above is answered.");
+      [at, last] = [cell, String(cell)];
+      draw(...cell, begun);
+    };
+    view.root.addEventListener("pointerdown", (event) => {
+      if (event.button || !cellAt(event)) return;
+      if (!app.locked.has(paints)) view.root.setPointerCapture(event.pointerId);
+      drawn(event, true);
+    });
+    view.root.addEventListener("pointermove", (event) => {
+      if (view.root.hasPointerCapture(event.pointerId)) drawn(event, false);
+    });
+    view.root.addEventListener("keydown", (event) => {
+      const moved = now && keyed(event, at, now.rows, now.columns);
+      if (moved) {
+        at = moved;
+        led?.(...at);
+      } else if (event.key === " " || event.key === "Enter") {
+        event.preventDefault();
+        if (app.locked.has(paints)) app.say("Locked until the question above is answered.");
+        else draw(...at, true);
+      }
     });
   }
   return Object.assign(view, { canvas, show });

@@ -1,0 +1,71 @@
+"""What the mechanisms of this part show of themselves: a picture for each."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tfviz.beyond_text.conformer_block import depthwise
+from tfviz.beyond_text.decision_transformer import graph_walker
+from tfviz.beyond_text.gtrxl import passed
+from tfviz.beyond_text.vit_patches import images_of, patches
+from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
+from tfviz.models.use import attention_weights
+from tfviz.training import seeded
+
+P = 6
+
+
+def cut_ring() -> Tensor:
+    """A ring, cut into patches that stand a little apart."""
+    at = torch.arange(N) - (N - 1) / 2
+    far = (at[:, None] ** 2 + at**2).sqrt()
+    ring = ((far > 5) & (far < 10)).float()[None, None]
+    cut = patches(ring, P).unflatten(2, (P, P)).clone()
+    cut[..., -1, :] = cut[..., -1] = 0.35  # the gaps
+    return images_of(cut.flatten(2), N, N, P)[0, 0]
+
+
+def near_and_far() -> Tensor:
+    """What each of 24 outputs is made of: its neighbours through a convolution, all samples through
+    attention."""
+    near = depthwise(torch.eye(N), torch.full((N, 7), 1 / 7))
+    far = (1.5 * drawn(N, N, seed=4)).softmax(-1)
+    return spread((near + far).sqrt())
+
+
+def what_gates_leave() -> Tensor:
+    """From top to bottom 24 gates, side by side biases from 0 to 6: how much of x is left."""
+    shares = torch.tensor([passed(b) for b in torch.linspace(0, 6, N).tolist()])
+    return shares ** torch.arange(1, N + 1)[:, None]
+
+
+def eight_steps() -> Tensor:
+    """Weights of a model that has not learned, in eight steps of three tokens; dark: the rows of
+    the states, at which actions are read."""
+    model = seeded(0, lambda: graph_walker(places=5, d=16, h=1, N=1, horizon=8))
+    states = torch.arange(8)[None] % 5
+    given = -torch.arange(8.0).flip(0)[None], states, states.roll(-1, 1), torch.arange(8)[None]
+    A = attention_weights(model, *given)["stack.blocks.0.attend"][0, 0]
+    read = torch.arange(N) % 3 == 1
+    return spread(A.sqrt()) * torch.where(read, 1.0, 0.35)[:, None]
+
+
+EXHIBITS = {
+    "vit_patches": Exhibit(
+        cut_ring,
+        why_not="it reads images: chapter 30 compares sizes of patches on digits",
+    ),
+    "conformer_block": Exhibit(
+        near_and_far,
+        why_not="its convolution looks ahead, so that a GPT cannot have it; `peaks` compares it",
+    ),
+    "gtrxl": Exhibit(
+        what_gates_leave,
+        why_not="chapter 31 compares it, where an agent learns from rewards",
+    ),
+    "decision_transformer": Exhibit(
+        eight_steps,
+        why_not="it reads returns, states and actions; chapter 31 lets it act",
+    ),
+}

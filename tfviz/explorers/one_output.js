@@ -1,0 +1,110 @@
+// N means of k samples on top of each other: what they make of a signal, and whose shares output i holds.
+const { signal: SIGNAL, peaks: PEAKS } = tf.data;
+const L = SIGNAL.length;
+const ASKED = { blocks: 3, k: 9, i: 24 };
+const offsets = (k) => [-Math.floor((k - 1) / 2), Math.floor(k / 2)];
+// y_i is the mean of x_{i + o} over all o from first to last, 0 beyond the ends
+const mean = (values, first, last) =>
+  tf.range(L, (i) =>
+    tf.sum(tf.range(last - first + 1, (n) => (values[i + first + n] ?? 0) / (last - first + 1))),
+  );
+const repeated = (values, first, last, blocks) =>
+  tf.range(blocks).reduce((now) => mean(now, first, last), values);
+const seenBy = (i, k, blocks) => {
+  const [first, last] = offsets(k);
+  return [Math.max(i + blocks * first, 0), Math.min(i + blocks * last, L - 1)];
+};
+const samples = { from: -0.5, to: L - 0.5, whole: true, label: "sample" };
+
+export default tf.explorer({
+  numbers({ blocks, k, i }) {
+    const [first, last] = offsets(k);
+    const alone = tf.range(L, (j) => Number(j === i));
+    return {
+      made: repeated(SIGNAL, first, last, blocks),
+      shares: repeated(alone, -last, -first, blocks),
+      seen: seenBy(i, k, blocks),
+    };
+  },
+  setup(app) {
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.4, 220, 280), lead: true });
+    const shares = app.plane({ height: () => 150 });
+    app.knobsOf("blocks", "k", "i");
+    const question = app.ask({
+      name: "seen",
+      question:
+        "Output 24 of one block sees samples 20 to 28 through its convolution. What is the first sample that it sees through three blocks?",
+      about: plane,
+      ghost: {
+        first: 17,
+        at: (x) => [x, 1.55],
+        to: (x) => tf.clamp(Math.round(x), 0, 24),
+        draw: (x) => ({ rule: { x }, colour: "ink", dash: true }),
+        by: [1, 0],
+        label: "the first sample that output 24 sees through three blocks",
+      },
+      near: 0,
+      format: (x) => `sample ${x}`,
+      locks: ["blocks", "k", "i"],
+      truth: () => seenBy(ASKED.i, ASKED.k, ASKED.blocks)[0],
+      then: ASKED,
+      because:
+        "Each block adds 4 samples on each side: 24 − 3 · 4 = 12. The first peak, at sample 6, is still out of sight. Attention sees it in one block.",
+    });
+
+    return (state, numbers) => {
+      const { blocks, k, i } = state;
+      const [first, last] = numbers.seen;
+      const shown = `${first} to ${last}`;
+      plane.show({
+        title: "the signal (grey), the samples that output i sees, and means of k (line)",
+        label: `Output ${i} sees samples ${shown} of ${L} through ${blocks} convolutions`,
+        x: samples,
+        y: { from: -0.6, to: 1.8, ticks: [0, 0.5, 1] },
+        marks: [
+          {
+            area: [
+              [first - 0.5, -0.6, 1.8],
+              [last + 0.5, -0.6, 1.8],
+            ],
+            colour: "attention",
+            term: "near",
+          },
+          { line: SIGNAL.map((x, j) => [j, x]), colour: "muted" },
+          { line: numbers.made.map((x, j) => [j, x]), colour: "attention", wide: 2.5 },
+          { text: "first peak", at: [PEAKS[0], 1.15] },
+          {
+            handle: [i, numbers.made[i]],
+            knob: "i",
+            text: `output ${i}`,
+            to: (x) => ({ i: app.snap("i", x) }),
+          },
+        ],
+      });
+      shares.show({
+        title: "share of each sample: convolutions (bars), attention with equal scores (line)",
+        label: `The largest share through convolutions is ${tf.fixed(Math.max(...numbers.shares), 2)}`,
+        x: samples,
+        y: { from: 0, to: 0.35, ticks: [0, 0.1, 0.2, 0.3] },
+        marks: [
+          { bars: numbers.shares, start: 0, colour: "attention" },
+          {
+            line: [
+              [0, 1 / L],
+              [L - 1, 1 / L],
+            ],
+            colour: "key",
+            wide: 2,
+          },
+        ],
+      });
+      app.read({
+        "seen through convolutions": shown,
+        "seen through attention": `0 to ${L - 1}`,
+      });
+      app.say(
+        `Through ${blocks} ${blocks > 1 ? "convolutions" : "convolution"} of ${k}, output ${i} sees from sample ${first} to sample ${last}. Through attention it sees all ${L}.`,
+      );
+    };
+  },
+});
