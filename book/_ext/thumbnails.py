@@ -18,9 +18,12 @@ from tfviz.exhibits.exhibit import N
 
 @cache
 def thumbnail(mechanism: str) -> str:
-    """The address of the picture, itself inside of it: a PNG whose opacity is the number."""
+    """The address of the picture, itself inside of it: a PNG whose opacity is the number.
+
+    One of 16 shades: more cannot be seen, and would make the atlas heavier.
+    """
     found = EXHIBITS[mechanism].picture()
-    alpha = (255 * found.clamp(0, 1)).round().to(torch.uint8)
+    alpha = (17 * (15 * found.clamp(0, 1)).round()).to(torch.uint8)
     image = Image.merge("LA", [Image.new("L", (N, N)), Image.fromarray(alpha.numpy())])
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)
