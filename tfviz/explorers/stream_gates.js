@@ -41,7 +41,7 @@ export default tf.explorer({
         first: 60,
         at: (left) => [depth, left / 100],
         to: (_, left) => tf.clamp(Math.round(100 * left), 0, 100),
-        by: [0, 1],
+        by: ([x, y], [right, up]) => [x, y + (up || right) / 50],
         label: "how much of x is left after 24 gates",
       },
       near: 5,
