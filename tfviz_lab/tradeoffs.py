@@ -47,8 +47,8 @@ from tfviz_lab.runner import Done, Run
 PACKAGES = ["torch", "numpy"]
 CLOCKS = ("time", "seconds")
 LENGTHS, ROUNDS = (128, 512, 2048, 4096), 5
-LIMIT, PATIENCE, TEXTS = 5 << 30, 30.0, 4
-STEPS = {"masked_text": 400, "around": 300}
+LIMIT, PATIENCE, TEXTS = 3 << 29, 30.0, 4
+STEPS = {"masked_text": 400, "around": 200}
 
 ENCODERS = {name: exhibit.encoder for name, exhibit in EXHIBITS.items() if exhibit.encoder}
 KINDS = ("causal", "encoder")

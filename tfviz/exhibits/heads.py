@@ -17,7 +17,7 @@ from tfviz.heads.guided_attention import PATTERNS, targets
 from tfviz.heads.multi_query_attention import multi_query_definition
 from tfviz.heads.routing_heads_dynamic import routing_rounds
 from tfviz.heads.routing_heads_em import em_rounds
-from tfviz.heads.talking_heads import Talking, talking_definition
+from tfviz.heads.talking_heads import talking_definition
 
 
 def losing_shares() -> Tensor:
@@ -99,16 +99,15 @@ def two_of_keys(gpt: Gpt) -> dict[str, Any]:
     return {"positions": gpt.positions(), "h_kv": 2, "core": Grouped}
 
 
-def talking(gpt: Gpt) -> dict[str, Any]:
-    return {"positions": gpt.positions(), "core": Talking}
-
-
 LOSS = "it is a loss of training, and its own experiment compares it"
 BESIDE = "it takes the place of W^o: its own experiment trains the same model with both"
 EXHIBITS = {
     "disagreement_regularization": Exhibit(half_a_turn, why_not=LOSS),
     "guided_attention": Exhibit(four_targets, why_not=LOSS),
-    "talking_heads": Exhibit(before_and_after_talking, race=talking),
+    "talking_heads": Exhibit(
+        before_and_after_talking,
+        why_not="chapter 28 compares it, with heads of 16 and of four numbers",
+    ),
     "collaborative_heads": Exhibit(
         from_blocks_to_shared,
         why_not="its own experiment compares it, as what becomes of a trained layer",

@@ -14,7 +14,7 @@ from tfviz.priors.camtl_prior import task_prior
 from tfviz.priors.gaussian_transformer import beside
 from tfviz.priors.hard_coded_gaussian import HardCoded, hard_coded_definition
 from tfviz.priors.lazyformer import lazyformer_definition
-from tfviz.priors.localness_gaussian import Localness, bell_around
+from tfviz.priors.localness_gaussian import bell_around
 from tfviz.priors.predictive_attention import convolved
 from tfviz.priors.realformer import realformer_definition
 from tfviz.priors.synthesizer import Synthesizer, dense_scores
@@ -88,10 +88,6 @@ def maps_used_twice() -> Tensor:
 # --- in the race ----------------------------------------------------------------------------------
 
 
-def predicted_bells(gpt: Gpt) -> dict[str, Any]:
-    return {"positions": gpt.positions(), "core": Localness}
-
-
 def averages(gpt: Gpt) -> dict[str, Any]:
     return {"positions": gpt.positions(), "attend": AverageAttention}
 
@@ -110,7 +106,9 @@ def learned_scores(gpt: Gpt) -> dict[str, Any]:
 
 DEEPER = "the race has two layers: chapter 26 trains it in four, beside the plain model"
 EXHIBITS = {
-    "localness_gaussian": Exhibit(wandering_bells, race=predicted_bells),
+    "localness_gaussian": Exhibit(
+        wandering_bells, why_not="chapter 25 trains it to copy from three places before"
+    ),
     "gaussian_transformer": Exhibit(
         beside_itself, why_not="chapter 25 trains it to add up neighbours"
     ),

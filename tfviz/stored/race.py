@@ -26,8 +26,6 @@ EXACTNESS = {
     "rope": "exact",
     "da_transformer": "exact",
     "alibi": "exact",
-    "localness_gaussian": "exact",
-    "talking_heads": "exact",
     "multi_query_attention": "exact",
     "grouped_query_attention": "exact",
     # fewer keys, and each of these for itself
