@@ -100,10 +100,10 @@ def table(kind: str) -> dict[str, dict[str, Any]]:
 
     Raises ValueError for another kind.
     """
+    _checked(kind)
     results = {name: load(name) for name in SOURCES}
-    costs = results["tradeoffs"]
-    rows = dict[str, dict[str, Any]]()
-    for name, row in costs[_checked(kind)].items():
+    costs, rows = results["tradeoffs"], dict[str, dict[str, Any]]()
+    for name, row in costs[kind].items():
         if kind == "causal":
             measured = _causal_scores(name, results)
         else:
