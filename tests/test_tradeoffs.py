@@ -29,9 +29,9 @@ def test_encoders_are_those_whose_exhibit_says_so_and_the_plain_one_is_first():
 
 @pytest.mark.parametrize(("kind", "name"), ROWS)
 def test_each_line_makes_a_model_that_its_tasks_accept(kind, name):
-    tasks = ("text", "recall") if kind == "causal" else ("masked_text", tradeoffs.AROUND)
+    tasks = compare.TASKS if kind == "causal" else tradeoffs.TASKS
     made = partial(tradeoffs.options, kind, name, TRAIN_LENGTH)
-    for task in map(compare.task_of, tasks):
+    for task in (tasks["text"], tasks["recall"]) if kind == "causal" else tasks.values():
         compare.refuse(compare.model(made, task, 0), task)
     with torch.no_grad():  # sizes that depend on the length fit at the others, too
         for L in tradeoffs.LENGTHS[:2]:

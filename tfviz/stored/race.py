@@ -76,8 +76,8 @@ def plain(kind: str) -> dict[str, list[float]]:
 def table(kind: str) -> dict[str, dict[str, Any]]:
     """{id of a mechanism: its row}, the plain model's, "multi_head_attention", first.
 
-    kind "causal" is a GPT that writes a text, "encoder" a BERT that reads a whole one; some
-    mechanisms are in both. A row holds
+    kind "causal" is a GPT that writes a text; "encoder" the same blocks, which see both sides
+    of each place. Some mechanisms are in both. A row holds
 
         causal       bool: whether it can be in a model that writes
         exactness    "exact": meets every key, each by itself, as full attention does
