@@ -90,8 +90,8 @@ def table(kind: str) -> dict[str, dict[str, Any]]:
         time         of a training step ÷ that of the plain model, at each of `lengths()`
         memory       the largest that torch holds in it ÷ that of the plain model, likewise
         flops        operations of its products, likewise, a count
-        state        bytes that a causal model keeps of a text of each length to go on; None where
-                     it has no cache, and for all encoders
+        state        bytes that a causal model keeps of a text of each length to go on, here also of
+                     a pattern all keys; None where it has no cache, and for all encoders
         error        |A − Â| / |A| for each seed, of what it makes of a trained map; None where it
                      approximates none
         no_error     why it has none, "" where it has
