@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from itertools import product
 
 import pytest
 import torch
 from laws import Case, Function, agree_with_gradients, qkv
 from refusals import ranges, refused
+from torch import Tensor
 
 from tfviz import attention, patterns
 from tfviz.beyond_text.efficiency_tradeoffs import (
@@ -30,9 +32,8 @@ from tfviz.compressed.nystromformer import Nystrom
 from tfviz.compressed.performer import Performer
 from tfviz.compressed.rfa import RFA
 from tfviz.cores import FULL, Dense, Where
-from tfviz.measure import flops, largest_storage, slope
+from tfviz.measure import exponent, flops, largest_storage, slope
 from tfviz.models.blocks import Block
-from tfviz.plots.costs import slope as exponent
 from tfviz.sparse.blockwise_attention import heads, shift
 from tfviz.sparse.routing_transformer import Routing
 
@@ -65,7 +66,7 @@ def test_the_length_is_that_of_the_gain() -> None:
 def test_the_exponent_of_no_product_is_that_of_the_table() -> None:
     assert exponent([128, 512, 2048], [7 * L**2 for L in (128, 512, 2048)]) == pytest.approx(2)
     lengths = [128, 256, 512, 1024, 2048]
-    assert exponent(lengths, [L * math.log(L) for L in lengths]) == pytest.approx(1.163, abs=1e-3)  # type: ignore[misc]
+    assert exponent(lengths, [L * math.log(L) for L in lengths]) == pytest.approx(1.163, abs=1e-3)
 
 
 CORES = {
@@ -159,7 +160,7 @@ def test_the_front_is_what_nothing_beats() -> None:
         ((0.5, 1.0, "any", "exact", True), "sees the future"),
     ],
 )
-def test_each_reason_is_given_in_order(given: tuple, reason: str) -> None:  # type: ignore[type-arg]
+def test_each_reason_is_given_in_order(given: tuple, reason: str) -> None:
     time, memory, exactness, wanted, sees_future = given
     limits = {"at_most": 2.0, "wanted": wanted, "sees_future": sees_future}
     assert objection(time, memory, exactness, **limits) == reason
@@ -181,9 +182,9 @@ def test_three_scores_by_hand() -> None:
 def test_chunks_change_nothing(causal: bool) -> None:
     pattern = patterns.causal() if causal else patterns.full()
     for chunk in range(1, 11):
-        leaves = [X.detach().requires_grad_() for X in qkv()]
-        wanted = attention(*leaves, pattern)[0]
-        agree_with_gradients(streamed(*leaves, chunk, causal=causal), wanted, leaves)
+        Q, K, V = (X.detach().requires_grad_() for X in qkv())
+        wanted = attention(Q, K, V, pattern)[0]
+        agree_with_gradients(streamed(Q, K, V, chunk, causal=causal), wanted, [Q, K, V])
 
 
 def test_large_scores_do_not_overflow() -> None:
@@ -194,11 +195,11 @@ def test_large_scores_do_not_overflow() -> None:
 
 
 def test_the_scores_are_never_all_there() -> None:
-    def at(L: int) -> object:
-        X = torch.randn(3, 1, 1, L, 8)
-        return lambda: streamed(*X, 16)
+    def at(L: int) -> Callable[[], Tensor]:
+        Q, K, V = torch.randn(3, 1, 1, L, 8)
+        return lambda: streamed(Q, K, V, 16)
 
-    assert slope(largest_storage, at, (256, 1024)) < 1.05  # type: ignore[arg-type]
+    assert slope(largest_storage, at, (256, 1024)) < 1.05
 
 
 # --- what it refuses ------------------------------------------------------------------------------
@@ -236,7 +237,7 @@ CASE = Case(
         ("a block without its feed-forward layer", "24 * d * d", "8 * d * d"),
         ("only scores are counted", "4 * met * d", "2 * met * d"),
         ("a gain without the projections", "(6 * d + L) / (6 * d", "(4 * d + L) / (4 * d"),
-        ("operations of one speed", "(6 * d + r * D)", "(6 * d + D)"),
+        ("operations of one speed", "L) / (6 * d + r * D)", "L) / (6 * d + D)"),
         ("the length where it costs as much", "gain * (6 * d + r * D)", "(6 * d + r * D)"),
         (
             "the first crossing",
