@@ -37,6 +37,7 @@ def test_all_pages_of_the_frame_are_there() -> None:
     wanted += ["surveys", "claims", "reference", "after_the_survey"]
     wanted += [
         "paths",
+        "self_test",
         "syllabus",
         "references",
         "instructors",
