@@ -237,7 +237,7 @@ CASE = Case(
         ("a block without its feed-forward layer", "24 * d * d", "8 * d * d"),
         ("only scores are counted", "4 * met * d", "2 * met * d"),
         ("a gain without the projections", "(6 * d + L) / (6 * d", "(4 * d + L) / (4 * d"),
-        ("operations of one speed", "(6 * d + r * D)", "(6 * d + D)"),
+        ("operations of one speed", "L) / (6 * d + r * D)", "L) / (6 * d + D)"),
         ("the length where it costs as much", "gain * (6 * d + r * D)", "(6 * d + r * D)"),
         (
             "the first crossing",

@@ -1,6 +1,5 @@
 """What a pattern costs over the length of the sequence."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
