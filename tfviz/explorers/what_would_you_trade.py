@@ -55,7 +55,7 @@ class WhatWouldYouTrade(Explorer):
     for a length, an amount of memory, a kind of model, and how exact it must be?"""
 
     label = "What would you trade? All methods, and who is left for your case"
-    rem = 59, 60, 56, 57.5, 93
+    rem = 59, 61.5, 57.5, 59, 93
     data = handed(rows=rows, lengths=LENGTHS, reasons=REASONS, plain=PLAIN, hidden=HIDDEN)
 
     kind = knob(
