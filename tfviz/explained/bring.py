@@ -274,9 +274,9 @@ def explain(
     whose tensors the positions look into (documents, padding) becomes a table, and the tensors are
     its `inputs`; tensors that only the batch entry or the head looks into are numbers of each.
 
-    Raises TypeError for anything else; FormulaError, a ValueError, that names the operation which
-    is no formula of the positions, unless L says that a table will do; ValueError for shapes,
-    NaN and sizes that are missing.
+    Raises TypeError for anything else. Raises FormulaError, which names the operation that is no
+    formula of the positions, unless L says that a table will do. Raises ValueError for shapes, NaN
+    and sizes that are missing.
     """
     for name, size in (("L", L), ("heads", heads), ("batch", batch)):
         if size is not None:
