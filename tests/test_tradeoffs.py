@@ -32,7 +32,9 @@ def test_each_line_makes_a_model_that_its_tasks_accept(kind, name):
     tasks = compare.TASKS if kind == "causal" else tradeoffs.TASKS
     made = partial(tradeoffs.options, kind, name, TRAIN_LENGTH)
     for task in (tasks["text"], tasks["recall"]) if kind == "causal" else tasks.values():
-        compare.refuse(compare.model(made, task, 0), task)
+        model = compare.model(made, task, 0)
+        compare.refuse(model, task)
+        assert bool(compare.seeing_ahead(model, task)) == (kind == "encoder")
     with torch.no_grad():  # sizes that depend on the length fit at the others, too
         for L in tradeoffs.LENGTHS[:2]:
             assert tradeoffs.model(kind, name, L)(torch.arange(L)[None] % 50).shape[1] == L
