@@ -7,9 +7,9 @@ digit, and the sound has 0 to 9 beeps. Any one of the three says nothing about t
 read from the question mark. The two questions about an eye or an ear turn the answer round.
 
 joint     one sequence of all three
-unmarked  the same without the vectors of the kinds
-no sound  one sequence of text and image: half of the questions cannot be answered
 masked    a block mask, which is an encoder for each kind
+no sound  one sequence of text and image: half of the questions cannot be answered
+unmarked  one sequence of all three without the vectors of the kinds
 reader    the model that an explorer runs, its weights stored. Half of its batches are of texts
           alone, so that it has also learned how sure to be where it sees nothing but the question
 """
@@ -48,9 +48,9 @@ PERIOD, NOISE = 4, 0.1  # of a beep, in samples; and the noise's standard deviat
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "joint": {},
-    "unmarked": {"marked": False},
-    "no sound": {},
     "masked": {"pattern": same_kind(LENGTHS)},
+    "no sound": {},
+    "unmarked": {"marked": False},
 }
 """What the model of each variant is told; "no sound" is given less."""
 
