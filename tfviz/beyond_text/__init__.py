@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     )
     from tfviz.beyond_text.tokenise_anything import (
         Joint,
-        Kind,
         apart,
         frames,
         same_kind,
