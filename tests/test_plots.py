@@ -537,8 +537,8 @@ def test_a_curve_says_its_seeds() -> None:
 def test_words_for_sets_and_numbers() -> None:
     assert ranges([0, 1, 2, 5, 7, 8]) == "0–2, 5, 7, 8"
     assert ranges([]) == "none"
-    assert [number(v) for v in (0, 0.123456, -2.5, 1234, 2_130_000)] == [
-        "0", "0.123", "−2.5", "1234", "2.13·10⁶",
+    assert [number(v) for v in (0, 0.123456, -2.5, 1234, 2_130_000, 1e7, -1e-4)] == [
+        "0", "0.123", "−2.5", "1234", "2.13×10⁶", "10⁷", "−10⁻⁴",
     ]  # fmt: skip
 
 

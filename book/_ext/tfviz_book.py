@@ -13,6 +13,7 @@ catalogue_directives    cards, atlas, family tree, map, errata
 measured_directives     what was measured of the family
 survey_directives       every heading of the surveys, with the section that answers it
 claims_directives       the ledger of the surveys' claims
+heirs                   the pictures of what came after the surveys
 reference_pages         a page for each room of the library
 instructor_directives   how grading works, its limits, the bad submissions
 """
@@ -38,6 +39,7 @@ PARTS = (
     "measured_directives",
     "survey_directives",
     "claims_directives",
+    "heirs",
     "reference_pages",
     "book_progress",
     "instructor_directives",

@@ -32,7 +32,7 @@ name = lambda path: path.stem  # noqa: E731
 
 def test_all_pages_of_the_frame_are_there() -> None:
     wanted = ["index", "how_to_use", "notation", "progress", "atlas", "errata", "glossary"]
-    wanted += ["surveys", "claims", "reference"]
+    wanted += ["surveys", "claims", "reference", "after_the_survey"]
     wanted += ["references", "instructors", "instructors_grading", "instructors_hub"]
     assert {path.stem for path in BOOK} == set(wanted)
     toc = (ROOT / "_toc.yml").read_text()

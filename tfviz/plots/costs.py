@@ -9,7 +9,7 @@ from tfviz import _arguments
 from tfviz.patterns.pattern import Pattern
 from tfviz.plots.curves import Axes, Line, chart
 from tfviz.plots.figure import Figure
-from tfviz.plots.inputs import number
+from tfviz.plots.inputs import number, scientific
 
 Quantity = Literal["pairs", "flops", "bytes"]
 Patterns = "Mapping[str, Pattern | Callable[[int], Pattern]] | Pattern"
@@ -78,12 +78,7 @@ def amount(value: float, quantity: str) -> str:
 def _tick(value: float, quantity: str) -> str:
     if quantity == "bytes":
         return amount(value, quantity)
-    if value < 1000:
-        return number(value)
-    power = math.floor(math.log10(value) + 1e-9)
-    share = value / 10**power
-    lead = "" if abs(share - 1) < 1e-9 else f"{number(share)}·"
-    return f"{lead}10{str(power).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    return number(value) if value < 1000 else scientific(value)
 
 
 def cost(

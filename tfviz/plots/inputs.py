@@ -159,6 +159,12 @@ def number(value: float) -> str:
     if 1e-3 <= abs(value) < 1e5:
         text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
         return text.replace("-", "−")
+    return scientific(value)
+
+
+def scientific(value: float) -> str:
+    """2.13×10⁶; a one in front is left out, as in 10⁶."""
     mantissa, exponent = f"{value:.2e}".split("e")
     raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{mantissa.rstrip('0').rstrip('.')}·10{raised}".replace("-", "−")
+    lead = {1: "", -1: "−"}.get(float(mantissa), f"{number(float(mantissa))}×")
+    return f"{lead}10{raised}"

@@ -1,0 +1,278 @@
+"""The pictures of *What remains after the survey*: each is computed from the formula beside it.
+
+    ```{heir} differential      a key of `PICTURES`
+
+Nothing here is one of the 93 mechanisms. The numbers are drawn at random, with a fixed seed, unless
+the function says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from catalogue_directives import svg
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from torch import Generator, Tensor
+
+from tfviz import patterns, plots
+from tfviz.plots import Figure
+from tfviz.plots.canvas import SMALL, WIDE, Canvas, fitted
+from tfviz.plots.roles import Role
+from tfviz.plots.shapes import rectangles
+
+
+def drawn(*shape: int, seed: int) -> Tensor:
+    return torch.randn(*shape, generator=Generator().manual_seed(seed), dtype=torch.float64)
+
+
+# --- FlashAttention -------------------------------------------------------------------------------
+
+
+def outputs_so_far(scores: Tensor, values: Tensor, block: int) -> list[float]:
+    """The output o/ℓ of one query after each block of its keys; three numbers are kept."""
+    largest, total, output = torch.tensor(-math.inf, dtype=scores.dtype), 0.0, 0.0
+    found = []
+    for s, v in zip(scores.split(block), values.split(block), strict=True):
+        new = torch.maximum(largest, s.max())
+        fade, weights = (largest - new).exp(), (s - new).exp()
+        total = fade * total + weights.sum()
+        output = fade * output + weights @ v
+        largest = new
+        found.append(float(output / total))
+    return found
+
+
+def flash() -> Figure:
+    scores, values = 2 * drawn(64, seed=3), drawn(64, seed=5)
+    found = outputs_so_far(scores, values, 8)
+    whole = float(torch.softmax(scores, 0) @ values)
+    return plots.curve(
+        range(8, 65, 8),
+        {"output so far": found, "softmax over all keys": [whole] * len(found)},
+        xlabel="keys read so far",
+        ylabel="output of one query",
+        caption="Violet: what a query would answer if its keys ended here. After the last block it "
+        "is the softmax over all keys, although no more than eight scores existed at a time.",
+    )
+
+
+# --- sinks and windows ----------------------------------------------------------------------------
+
+
+def sinks() -> Figure:
+    window = patterns.sliding_window(lookback=7)
+    first = patterns.global_tokens(count=4) & patterns.causal()
+    return plots.mask(
+        {"a window of eight keys": window, "the same, and four sinks": window | first},
+        24,
+        size=204,
+        caption="The sinks are a stripe at the left: every token can still reach the first four.",
+    )
+
+
+# --- multi-head latent attention ------------------------------------------------------------------
+
+HEADS, WIDTH = 128, 128
+CACHED = {
+    "multi-head: 128 keys, 128 values": 2 * HEADS * WIDTH,
+    "eight groups": 2 * 8 * WIDTH,
+    "latent (MLA)": 512 + 64,
+    "multi-query: one key, one value": 2 * WIDTH,
+}
+"""Numbers that a token leaves in the cache of a layer with 128 heads of 128 numbers."""
+
+
+def latent() -> Figure:
+    def draw(room: float) -> Canvas:
+        width = min(room, WIDE) - 70
+        canvas = Canvas(width + 66, 52 * len(CACHED))
+        for n, (name, numbers) in enumerate(CACHED.items()):
+            role: Role = "attention" if "MLA" in name else "muted"
+            length = width * numbers / max(CACHED.values())
+            top = 52 * n + 22
+            canvas.text(1, top - 7, name, "ink", size=SMALL, bold="MLA" in name)
+            canvas.draw(rectangles([(1, top, length, 18)]), "bar", fill=role)
+            canvas.text(length + 6, top + 9, f"{numbers:,}", "ink", size=SMALL, va="middle")
+        return canvas
+
+    sizes = "; ".join(f"{name}: {numbers:,}" for name, numbers in CACHED.items())
+    alt = f"Bars, drawn to scale: numbers that a token leaves in the cache of one layer. {sizes}."
+    return Figure(
+        [fitted(draw, alt)],
+        caption="Numbers that a token leaves in the cache of one layer, with 128 heads of 128 "
+        "numbers. MLA keeps about as little as two heads of keys and values would.",
+    )
+
+
+# --- linear recurrences ---------------------------------------------------------------------------
+
+
+def read_back(keys: Tensor, kept: float, overwritten: float) -> Tensor:
+    """How much of each value a state gives back to the key of each step.
+
+    S_t = kept · (I − overwritten · k_tᵀ k_t) S_{t−1} + k_tᵀ v_t, with v_t the unit vector t.
+    """
+    L, d = keys.shape
+    values, state = torch.eye(L, dtype=keys.dtype), torch.zeros(d, L, dtype=keys.dtype)
+    rows = []
+    for k, v in zip(keys, values, strict=True):
+        state = kept * (state - overwritten * torch.outer(k, k @ state)) + torch.outer(k, v)
+        rows.append(k @ state)
+    return torch.stack(rows)
+
+
+def recurrences() -> Figure:
+    keys = torch.eye(2, dtype=torch.float64).repeat(3, 1)
+    names = [*"ab"] * 3
+    return plots.attention_map(
+        torch.stack([read_back(keys, 1, 0), read_back(keys, 0.8, 0), read_back(keys, 1, 1)]),
+        pattern=patterns.causal(),
+        rows=names,
+        columns=names,
+        xlabel="written with",
+        ylabel="read with",
+        title=["plain sum", "gate 0.8", "delta rule"],
+        of="share given back",
+        caption="Two keys, a and b, take turns. A sum returns all that was ever written under a "
+        "key, a gate lets the old fade, and the delta rule returns the last value alone.",
+    )
+
+
+# --- native sparse attention ----------------------------------------------------------------------
+
+
+def branches(
+    Q: Tensor, K: Tensor, block: int, chosen: int, lookback: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What a query reads in three branches: weights of block means, then the keys of the blocks
+    that fit best, and those of a window, as masks.
+
+    A query sees the means of the blocks that are complete before its own. A mean's weight stands
+    at each key of its block.
+    """
+    L = len(K)
+    i, j = torch.arange(L)[:, None], torch.arange(L)
+    blocks = torch.arange(L // block)
+    earlier, own = blocks < i // block, blocks == i // block
+    fit = Q @ K.unflatten(0, (-1, block)).mean(1).T / math.sqrt(Q.shape[1])
+    fit = fit.masked_fill(~earlier, -math.inf)
+    means = fit.softmax(-1).nan_to_num().repeat_interleave(block, 1)
+    best = torch.zeros_like(earlier).scatter(1, fit.topk(chosen).indices, True) & earlier
+    selected = (best | own).repeat_interleave(block, 1) & (j <= i)
+    return means, selected, (j <= i) & (j >= i - lookback)
+
+
+def native_sparse() -> Figure:
+    Q, K = drawn(24, 16, seed=1), drawn(24, 16, seed=2)
+    means, selected, window = branches(Q, K, block=4, chosen=2, lookback=3)
+    first = plots.attention_map(
+        means,
+        pattern=patterns.causal(),
+        title="means of blocks",
+        of="weight of a mean",
+        size=168,
+    )
+    keys = plots.mask({"the best blocks": selected, "a window": window}, size=168)
+    return Figure(
+        [*first.panels, *keys.panels],
+        caption="Each query reads three lists: one mean for each earlier block of four keys; the "
+        "keys of its own block and of the two blocks that fit best; and its nearest keys.",
+    )
+
+
+# --- differential attention -----------------------------------------------------------------------
+
+
+def start_of_lambda(n: int) -> float:
+    """λ₀ of block n, counted from 0."""
+    return 0.8 - 0.6 * math.exp(-0.3 * n)
+
+
+def noise_and_needle(L: int, needle: int) -> tuple[Tensor, Tensor]:
+    """Two causal maps with the same noise; the first also looks for key `needle`."""
+    noise = 1.5 * drawn(L, L, seed=0)
+    wanted = noise.clone()
+    wanted[:, needle] += 2.5
+    future = torch.ones(L, L, dtype=torch.bool).triu(1)
+    first, second = (scores.masked_fill(future, -math.inf) for scores in (wanted, noise))
+    return first.softmax(-1), second.softmax(-1)
+
+
+def differential() -> Figure:
+    first, second = noise_and_needle(12, 3)
+    much = start_of_lambda(11)
+    maps = plots.attention_map(
+        torch.stack([first, second]),
+        pattern=patterns.causal(),
+        title=["first map", "second map"],
+        size=168,
+    )
+    difference = plots.signed_map(
+        first - much * second,
+        pattern=patterns.causal(),
+        vmax=1,
+        title=f"first − {much:.2f} × second",
+        size=168,
+    )
+    return Figure(
+        [*maps.panels, *difference.panels],
+        caption="Built to show the idea: both maps have the same noise, and the first one also "
+        "looks for key 3. In the difference, its column stands out.",
+    )
+
+
+# --- mixture of experts ---------------------------------------------------------------------------
+
+
+def routed(p: Tensor, k: int) -> Tensor:
+    """The probabilities of each row's k likeliest experts; zero for the others."""
+    best = p.topk(k)
+    return torch.zeros_like(p).scatter(1, best.indices, best.values)
+
+
+def experts() -> Figure:
+    p = drawn(12, 8, seed=11).softmax(-1)
+    kept = routed(p, 2)
+    loads = (kept > 0).sum(0).tolist()
+    return plots.attention_map(
+        kept.T,
+        pattern=kept.T > 0,
+        numbers=False,
+        xlabel="token",
+        ylabel="expert",
+        vmax=0.5,
+        of="weight of the expert",
+        caption="Each token runs two of eight experts; hatched ones cost nothing. With an "
+        f"untrained router, one expert gets {max(loads)} tokens and another {min(loads)}.",
+    )
+
+
+PICTURES: dict[str, Callable[[], Figure]] = {
+    "flash": flash,
+    "sinks": sinks,
+    "latent": latent,
+    "recurrences": recurrences,
+    "native_sparse": native_sparse,
+    "differential": differential,
+    "experts": experts,
+}
+
+
+class Heir(SphinxDirective):
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        if name not in PICTURES:
+            raise self.error(f"no picture {name!r} of an heir; choose one of {', '.join(PICTURES)}")
+        return [svg(PICTURES[name]().html)]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("heir", Heir)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
