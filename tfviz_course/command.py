@@ -229,6 +229,33 @@ def extension(options: argparse.Namespace) -> None:
     print(f"Next: tfviz-course autograde {options.name} --student {options.who}")
 
 
+def export(options: argparse.Namespace) -> None:
+    """Take results to other systems.
+
+    --to canvas, --to moodle: the points of an assignment as a CSV file that the gradebook
+    imports. With --columns FILE.csv, which you export from there, its rows and ids stay.
+
+    The file goes into the folder exports/.
+    """
+    from tfviz_course import gradebooks
+    from tfviz_course.report import count
+
+    course, name, kind = options.course, options.what, options.to
+    done = gradebooks.export(course, name, kind, options.columns, options.title)
+    print(f"Points of {count(len(done.written), 'student')} for {kind.capitalize()}.")
+    left = {
+        "Left out, because answers wait for you": done.waiting,
+        "Left out, because they are not graded yet": done.ungraded,
+        "Left out, because nothing was handed in": done.missing,
+        f"Have points, and no row in {options.columns}": done.absent,
+        f"Have a row in {options.columns}, and are nobody here": done.strangers,
+    }
+    for said, names in left.items():
+        if names:
+            print(f"{said}: {', '.join(names)}")
+    print(*done.notes, f"In {done.file}", sep="\n")
+
+
 def check(options: argparse.Namespace) -> None:
     """Say whether submissions can be graded safely on this machine."""
     from tfviz_course import sandbox
@@ -282,6 +309,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--seed": {"type": int, "help": "draws students' own numbers; default: random"},
     "chapter": {"nargs": "?", "help": "such as basics/attention"},
     "name": {"help": "the assignment, such as hw1"},
+    "what": {"metavar": "name", "help": "the assignment, such as hw1"},
+    "--to": {"required": True, "choices": ["canvas", "moodle"], "help": "which system"},
+    "--columns": {"type": Path, "help": "a CSV file that the gradebook has exported"},
+    "--title": {"default": "", "help": "what the assignment is called there, if not as here"},
     "action": {"choices": ["import"], "help": "import: enter those of a file"},
     "file": {"type": Path, "help": "a CSV file with a column id"},
     "who": {"metavar": "student", "help": "the student's id"},
@@ -312,6 +343,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "report": (report, "name --course --anonymous"),
     "students": (roster, "action file --course"),
     "extension": (extension, "name who --days --hours --course"),
+    "export": (export, "what --to --columns --title --course"),
     "check": (check, ""),
 }
 

@@ -469,11 +469,14 @@ def _csv(file: Path, columns: Mapping[str, Any], *rows: Mapping[str, Any]) -> No
 
 
 def _cell(value: Any) -> Any:
-    """Text that a spreadsheet would run as a formula gets an apostrophe in front."""
     if value is None or isinstance(value, float):
         return number(value)
-    risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if risky else value
+    return harmless(value) if isinstance(value, str) else value
+
+
+def harmless(text: str) -> str:
+    """Text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def figures(found: Results) -> dict[str, Figure]:

@@ -25,8 +25,9 @@ class Imported(NamedTuple):
     absent: list[str]  # in the gradebook, not in the file
 
 
-def read_roster(file: Path) -> dict[str, dict[str, str]]:
-    """What a CSV file says of each student, by id. `CourseError` names the line that is wrong."""
+def read_text(file: Path) -> tuple[str, str]:
+    """What stands in a CSV file, and the sign that separates its columns. `CourseError` where it
+    cannot be read."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -34,7 +35,12 @@ def read_roster(file: Path) -> dict[str, dict[str, str]]:
     except UnicodeDecodeError:
         raise CourseError(f"{file} is not in UTF-8: save it as 'CSV UTF-8'") from None
     first = text.partition("\n")[0]
-    separator = max(",;\t", key=first.count)  # spreadsheets of many countries write ;
+    return text, max(",;\t", key=first.count)  # spreadsheets of many countries write ;
+
+
+def read_roster(file: Path) -> dict[str, dict[str, str]]:
+    """What a CSV file says of each student, by id. `CourseError` names the line that is wrong."""
+    text, separator = read_text(file)
     try:
         rows = list(csv.DictReader(text.splitlines(), delimiter=separator, strict=True))
     except csv.Error as error:

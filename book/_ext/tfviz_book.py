@@ -14,6 +14,7 @@ measured_directives     what was measured of the family
 survey_directives       every heading of the surveys, with the section that answers it
 claims_directives       the ledger of the surveys' claims
 heirs                   the pictures of what came after the surveys
+paths                   reading paths and the syllabus, with minutes
 reference_pages         a page for each room of the library
 instructor_directives   how grading works, its limits, the bad submissions
 """
@@ -40,6 +41,7 @@ PARTS = (
     "survey_directives",
     "claims_directives",
     "heirs",
+    "paths",
     "reference_pages",
     "book_progress",
     "instructor_directives",

@@ -33,7 +33,14 @@ name = lambda path: path.stem  # noqa: E731
 def test_all_pages_of_the_frame_are_there() -> None:
     wanted = ["index", "how_to_use", "notation", "progress", "atlas", "errata", "glossary"]
     wanted += ["surveys", "claims", "reference", "after_the_survey"]
-    wanted += ["references", "instructors", "instructors_grading", "instructors_hub"]
+    wanted += [
+        "paths",
+        "syllabus",
+        "references",
+        "instructors",
+        "instructors_grading",
+        "instructors_hub",
+    ]
     assert {path.stem for path in BOOK} == set(wanted)
     toc = (ROOT / "_toc.yml").read_text()
     for stem in wanted:
@@ -458,3 +465,58 @@ def test_columns_scroll_and_sentences_wrap(printed: str, scrolls: bool) -> None:
     from book_code import COLUMNS
 
     assert (len(COLUMNS.findall(printed)) > 1) == scrolls
+
+
+# --- nothing is left out ------------------------------------------------------------------------
+
+NAMES = """
+non-local means; non-local network; relational network; convolutional network; recurrent network;
+deep belief network; sequence to sequence; behaviour cloning; GAIL; ByteNet; GNMT; ConvS2S;
+mixture of experts; Deep-Att; SASA; HaloNet; LR-Net; SAN; DETR; UNITER; VisualBERT; ViLBERT;
+Visual Transformer; Whisper; connectionist temporal classification; FAISS; ScaNN;
+maximum inner product search; contrastive predictive coding; gradient checkpointing;
+mixed precision; block-sparse kernel; capsule network; feature-wise linear modulation; LIMoE;
+MERLOT Reserve; VATT
+"""
+"""What the surveys name in passing: each has a word in the glossary that leads on."""
+
+IN_THE_TABLE = ("T5's relative bias", "Star-Transformer", "adapters", "BERT's heads", "Augmented")
+
+
+def test_what_the_surveys_name_in_passing_is_in_the_glossary_with_a_link() -> None:
+    known = {row.id for row in catalogue.MECHANISMS}
+    for word in (word.strip() for word in NAMES.split(";")):
+        (place,) = re.findall(r"See also \{ref\}`[^<`]+ <([\w-]+)>`\.", glossary()[word])
+        built = place in known and catalogue.get(place).built
+        assert built or place.removeprefix("atlas-") in known, f"{word}: {place}"
+    table = (ROOT / "book/glossary.md").read_text("utf-8").split("## Names you will meet")[1]
+    for word in IN_THE_TABLE:
+        (line,) = [line for line in table.splitlines() if word in line]
+        places = re.findall(r"\]\((\w+)\)", line)
+        assert places and {*places} <= known | {"t5_relative_bias"}, line
+
+
+@pytest.mark.parametrize("entry", ERRATA, ids=lambda entry: f"E{entry['number']}")
+def test_a_chapter_tells_each_erratum_where_it_is_met(entry: Any) -> None:
+    number, names = entry["number"], entry.get("mechanisms", [])
+    if number == 49:  # numbers of references, all over the article
+        assert not names
+        return
+    assert names
+    texts = [
+        (ROOT / f"{catalogue.get(name).document}.md").read_text("utf-8")
+        for name in names
+        if catalogue.get(name).built
+    ]
+    assert texts and any(re.search(rf"E{number}\b|erratum-e{number}\b", text) for text in texts)
+
+
+def test_each_place_where_a_reader_got_lost_has_its_remedy() -> None:
+    text = (ROOT / "book/surveys.md").read_text("utf-8").split("### Where the reader got lost")[1]
+    rows = re.findall(r"^\| (?!where|---)(.+?) \| (.+?) \| (.+) \|$", text, re.M)
+    assert len(rows) == 12
+    for place, _, helps in rows[1:]:  # the first is the article as a whole
+        names = re.findall(r"\]\((\w+)\)", helps)
+        assert names, place
+        for name in names:  # each has something that moves
+            assert catalogue.get(name).built and catalogue.get(name).explorers, name

@@ -18,7 +18,7 @@ from tfviz_course import command
 from tfviz_course.command import main
 
 COMMANDS = ["new", "list", "assignment", "autograde", "feedback", "report"]
-COMMANDS += ["students", "extension", "check"]
+COMMANDS += ["students", "extension", "export", "check"]
 
 
 def run(*words: str | Path, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
