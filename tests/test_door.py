@@ -17,7 +17,7 @@ from tfviz import _door
 
 DOORS = ["tfviz", *(f"tfviz.{part}" for part in ["basics", "position", "longer_context"])]
 DOORS += ["tfviz.adaptive", "tfviz.sparse", "tfviz.compressed", "tfviz.priors", "tfviz.heads"]
-DOORS += ["tfviz.beyond_text", "tfviz.models"]
+DOORS += ["tfviz.beyond_text", "tfviz.explained", "tfviz.models"]
 
 
 def rooms(package: ModuleType) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from three import Three, three
 from tfviz import measure
 from tfviz.measure import (
     elements_produced,
+    exponent,
     flops,
     in_turns,
     largest_storage,
@@ -70,6 +72,16 @@ def test_only_the_elements_tell_a_loop_that_writes_l_numbers_l_times():
     sizes = (64, 256)
     assert slope(elements_produced, honest, sizes) == 1
     assert slope(largest_storage, loop, sizes) == 1 and slope(elements_produced, loop, sizes) == 2
+
+
+def test_the_exponent_of_several_lengths():
+    lengths = (128, 256, 512, 1024, 2048)
+    assert exponent(lengths, [7 * n**2 for n in lengths]) == pytest.approx(2)
+    assert exponent(lengths, [3.5] * 5) == pytest.approx(0)
+    assert exponent(lengths, [n * math.log(n) for n in lengths]) == pytest.approx(1.163, abs=5e-4)
+    for bad in (((1, 1), (2, 3)), ((1, 2), (2,)), ((1, 2), (0, 3))):
+        with pytest.raises(ValueError, match="as many values as lengths"):
+            exponent(*bad)
 
 
 def test_peak_memory_counts_what_is_held_at_once():

@@ -5,6 +5,7 @@ What most people call stands at the door, and nothing is imported before it is u
     attention, sparse_attention    attention by its definition, and at the cost of a pattern's pairs
     patterns                       who may attend to whom: strided(8) | global_tokens(2)
     GPT, BERT, EncoderDecoder      small models that take every mechanism: GPT(…, core=Rope)
+    explain                        your own mask_mod, score_mod, mask or bias, with all its faces
     implied_map                    the L × L matrix that any core applies, also one that forms none
     plots, explorers               pictures of all of it, still and live
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     )
     from tfviz.cores import implied_map
     from tfviz.dense_attention import attention
+    from tfviz.explained.bring import explain
     from tfviz.models.bert import BERT
     from tfviz.models.blocks import MultiHeadAttention
     from tfviz.models.encoder_decoder import EncoderDecoder

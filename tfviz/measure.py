@@ -8,6 +8,7 @@
     saved_bytes(attention, Q, K, V)            bytes that autograd keeps for the backward pass
     kept_shares(A, meet)                       of pairs and of attention that a sparse choice keeps
     slope(flops, lambda L: (lambda: f(make(L))))    2 for a quadratic mechanism, 1 for a linear one
+    exponent(lengths, values)                  the same of values at more than two lengths
 
 All but `seconds` and `in_turns` count, and so give the same number each time on every machine: what
 is to be held to a bound is held to one of these. The largest tensor says whether a mechanism ever
@@ -27,7 +28,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -241,3 +242,22 @@ def slope(
     if not small > 0:
         raise ValueError(f"measure gave {small} at length {lengths[0]}; nothing was counted")
     return math.log2(large / small) / math.log2(lengths[1] / lengths[0])
+
+
+def exponent(lengths: Sequence[float], values: Sequence[float]) -> float:
+    """p of values ∝ length^p, by least squares on the logarithms.
+
+    >>> round(exponent([128, 256, 512], [7 * L**2 for L in (128, 256, 512)]), 6)
+    2.0
+
+    Raises ValueError for fewer than two lengths, and for what has no logarithm.
+    """
+    if len(lengths) != len(values) or len(set(lengths)) < 2 or min(*lengths, *values) <= 0:
+        raise ValueError(
+            f"lengths = {list(lengths)}, values = {list(values)}; give as many values as lengths, "
+            "at least two lengths that differ, and numbers above 0"
+        )
+    xs, ys = [math.log(v) for v in lengths], [math.log(v) for v in values]
+    mx, my = sum(xs) / len(xs), sum(ys) / len(ys)
+    rise = sum((x - mx) * (y - my) for x, y in zip(xs, ys, strict=True))
+    return rise / sum((x - mx) ** 2 for x in xs)

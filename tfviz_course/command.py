@@ -234,13 +234,29 @@ def export(options: argparse.Namespace) -> None:
 
     --to canvas, --to moodle: the points of an assignment as a CSV file that the gradebook
     imports. With --columns FILE.csv, which you export from there, its rows and ids stay.
+    --to gradescope: an assignment as an autograder of Gradescope, in which the same grader runs.
+    --to anki: the five questions and the letters of a chapter, or of `all`, as cards.
 
-    The file goes into the folder exports/.
+    The file goes into the folder exports/. One for Gradescope holds solutions and the secret of
+    the course: it is for instructors only.
     """
-    from tfviz_course import gradebooks
+    from tfviz_course import gradebooks, gradescope
     from tfviz_course.report import count
 
     course, name, kind = options.course, options.what, options.to
+    if kind not in gradebooks.KNOWN_BY and (options.columns or options.title):
+        raise CourseError(f"--columns and --title are not for {kind}: leave them out")
+    if kind == "gradescope":
+        file, words, rest = gradescope.pack(course, name)
+        print(*gradescope.told(words, rest), f"In {file}", sep="\n")
+        return
+    if kind == "anki":
+        from tfviz_course import anki
+
+        file, questions, letters = anki.export(course, name)
+        print(f"{count(questions, 'question')} and {count(letters, 'letter')} as cards.")
+        print(f"In {file}")
+        return
     done = gradebooks.export(course, name, kind, options.columns, options.title)
     print(f"Points of {count(len(done.written), 'student')} for {kind.capitalize()}.")
     left = {
@@ -309,8 +325,12 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--seed": {"type": int, "help": "draws students' own numbers; default: random"},
     "chapter": {"nargs": "?", "help": "such as basics/attention"},
     "name": {"help": "the assignment, such as hw1"},
-    "what": {"metavar": "name", "help": "the assignment, such as hw1"},
-    "--to": {"required": True, "choices": ["canvas", "moodle"], "help": "which system"},
+    "what": {"metavar": "name", "help": "an assignment, such as hw1; for anki a chapter, or all"},
+    "--to": {
+        "required": True,
+        "choices": ["canvas", "moodle", "gradescope", "anki"],
+        "help": "which system",
+    },
     "--columns": {"type": Path, "help": "a CSV file that the gradebook has exported"},
     "--title": {"default": "", "help": "what the assignment is called there, if not as here"},
     "action": {"choices": ["import"], "help": "import: enter those of a file"},

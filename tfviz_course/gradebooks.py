@@ -68,6 +68,15 @@ class Exported(NamedTuple):
     notes: list[str]
 
 
+class _Filled(NamedTuple):
+    """What became of the rows of a file; as in `Exported`."""
+
+    written: list[str]
+    absent: list[str]
+    strangers: list[str]
+    notes: list[str]
+
+
 def export(
     course: Path, assignment: str, kind: str, columns: Path | None = None, title: str = ""
 ) -> Exported:
@@ -86,20 +95,27 @@ def export(
     mark = b""
     if columns is None:
         rows, separator = _own(kind, found, graded.values(), title, emails), ","
-        written, absent, strangers, notes = list(graded), [], [], []
+        filled = _Filled(list(graded), [], [], [])
     else:
         text, separator = read_text(columns)
         rows = _rows(columns, text, separator)
         if columns.read_bytes().startswith(codecs.BOM_UTF8):
             mark = codecs.BOM_UTF8
         sheet = _Sheet(columns, kind, rows, title)
-        written, absent, strangers, notes = sheet.fill(found, graded, emails)
+        filled = sheet.fill(found, graded, emails)
     file = course / FOLDER / f"{assignment}-{kind}.csv"
     with store.writing(file), written_whole(file) as out:
         out.write(mark + _text(rows, separator).encode())
-    waiting = [one.id for one in found.students if one.waiting]
-    states = [[one.id for one in found.students if one.state == state] for state in (OPEN, MISSING)]
-    return Exported(file, written, waiting, *states, absent, strangers, notes)
+    return Exported(
+        file,
+        filled.written,
+        waiting=[one.id for one in found.students if one.waiting],
+        ungraded=[one.id for one in found.those(OPEN)],
+        missing=[one.id for one in found.those(MISSING)],
+        absent=filled.absent,
+        strangers=filled.strangers,
+        notes=filled.notes,
+    )
 
 
 def _emails(course: Path) -> dict[str, str]:
@@ -196,8 +212,8 @@ class _Sheet:
 
     def fill(
         self, found: Results, graded: Mapping[str, Student], emails: Mapping[str, str]
-    ) -> tuple[list[str], list[str], list[str], list[str]]:
-        """Write points into the rows: who has a row, who has none, rows of strangers, and notes."""
+    ) -> _Filled:
+        """Write points into the rows."""
         names = _names([one.id for one in found.students], emails)
         worth = float(sum(found.exercises.values()))
         places: dict[str, int] = {}
@@ -228,7 +244,7 @@ class _Sheet:
                 if self.comments is not None:
                     row[self.comments] = feedback(found, student)
         absent = [one for one in graded if one not in places]
-        return [one for one in graded if one in places], absent, strangers, notes
+        return _Filled([one for one in graded if one in places], absent, strangers, notes)
 
     def _describes(self, row: Sequence[str]) -> bool:
         """Whether a row is about the assignments, or empty: Canvas has such rows below its head."""

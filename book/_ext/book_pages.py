@@ -72,11 +72,12 @@ PAGE_FILES = (
     (re.compile(r'class="[^"]*\btfv-atlas-box'), "js", "js/atlas.js"),
     (re.compile(r'class="tfviz-explorer"'), "js", "js/tfviz-page.js"),
     (re.compile(r'class="tfviz-plotly"'), "js", "js/figures.js"),
-    (re.compile(r' data-tf-chapter="'), "css", "css/progress.css"),
-    (re.compile(r' data-tf-chapter="'), "js", "js/progress.js"),
+    (re.compile(r' data-tf-(?:chapter|test)="'), "css", "css/progress.css"),
+    (re.compile(r' data-tf-(?:chapter|test)="'), "js", "js/progress.js"),
     (re.compile(r'class="tf-ask"'), "js", "js/asked.js"),
     (re.compile(r'class="tf-legend"'), "js", "js/letters.js"),
     (re.compile(r'class="tf-store"'), "js", "js/progress-page.js"),
+    (re.compile(r' data-tf-test="'), "js", "js/self-test.js"),
 )
 # What of a program has no look of its own needs no element: a tenth of a page with much code.
 PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm)">([^<]*)</span>')

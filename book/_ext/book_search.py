@@ -4,9 +4,10 @@ erratum, with its text. `site.js` loads it when a reader first searches.
 It takes the place of Sphinx's own index, which knows pages and titles, cuts words to their stems
 and drops symbols; without it a build is shorter, too.
 
-A place may have further names: the headings of the surveys that lead there (surveys.py),
-and the names and parameters of the patterns that a section teaches. A name is worth more than any
-words of a text, so that whoever types a heading lands in its section.
+A place may have further names: the headings of the surveys that lead there (surveys.py), the
+names of its mechanism in the catalogue, and the names and parameters of the patterns that it
+teaches. A name is worth more than any words of a text, so that whoever types a heading lands in
+its section.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from catalogue_directives import tag
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from surveys import HEADINGS, OTHER_NAME, load_headings, search_names, taught_patterns
+from surveys import HEADINGS, OTHER_NAME, OWN_NAME, load_headings, search_names, taught_patterns
 
 from tfviz import catalogue, patterns
 
@@ -74,6 +75,8 @@ def entries(doctree: nodes.document) -> list[Entry]:
             sections[-1][-1].append(node.astext())
         elif isinstance(node, nodes.math | nodes.math_block):
             sections[-1][-1].append(f" {symbols(node.astext())} ")
+        elif isinstance(node, tag) and "data_tf_unsearched" in node["html"]:
+            return  # the questions of chapters, which are found there
         elif not isinstance(node, (*LEFT_OUT, nodes.title, nodes.term)):
             if here := own(node):
                 sections.append((*here, around[-1] if len(around) > 1 else "", []))
@@ -151,7 +154,17 @@ def names_of_places(env: BuildEnvironment) -> dict[tuple[str, str], dict[str, in
         here = names.setdefault(places[f"mechanism:{mechanism}"], {})
         for name in (family, *patterns.FAMILIES[family].domains):
             here.setdefault(name, OTHER_NAME)
+    for row in catalogue.MECHANISMS:
+        here = names.setdefault(places[f"mechanism:{row.id}"], {})
+        for name in own_names(row):
+            alike = [other for other in here if other.lower() == name.lower()]
+            here[name] = max([OWN_NAME, *(here.pop(other) for other in alike)])
     return names
+
+
+def own_names(row: catalogue.Mechanism) -> tuple[str, ...]:
+    """What the catalogue calls a mechanism: in full, in a word or two, and by its id."""
+    return row.name, row.short, row.id.replace("_", " ")
 
 
 def own_index(app: Sphinx) -> None:

@@ -1,11 +1,12 @@
-"""What was measured of the family, in the atlas.
+"""What was measured in the race of everything, in the atlas.
 
-```{family-measured}      a table: one row for each mechanism in the result `family`, to be sorted
-```{family-picture}       the same as points: how well against how long a step takes
+```{family-measured}      a table: one row for each mechanism and kind of model, to be sorted
+```{family-picture}       causal models as points: how well against how long a step takes
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import mean
 from typing import Any
 
@@ -13,57 +14,57 @@ from catalogue_directives import Directive, el, svg
 from docutils import nodes
 from sphinx.application import Sphinx
 
-import tfviz_lab
 from tfviz import catalogue, plots, stored
+from tfviz.beyond_text.efficiency_tradeoffs import front
+from tfviz.stored import race
 
-SOURCES = ("family", "extrapolation")
-COLUMNS = {
-    "text": "text, nats per character",
-    "recall": "recall, nats per symbol",
-    "parameters": "parameters",
-}
-
-
-def measured() -> dict[str, dict[str, Any]]:
-    """By mechanism: scores of each seed at the training length, parameters, time, memory."""
-    family, race = (tfviz_lab.load(name) for name in SOURCES)
-    at = family["scored_lengths"].index(family["train_length"])
-    rows = {}
-    for name, row in family["mechanisms"].items():
-        old = family["raced"].get(name)
-        scores = {task: race["tasks"][task][old] if old else row[task] for task in race["tasks"]}
-        rows[name] = row | {task: [seed[at] for seed in losses] for task, losses in scores.items()}
-    return rows
+PLAIN = "multi_head_attention"
+AT = {"time": (128, 2048, 4096), "memory": (4096,)}
+LONGEST = 4096
 
 
-def cell(value: float, text: str, more: str = "") -> nodes.Node:
-    parts = [text, el("small", more)] if more else [text]
-    return el("td", *parts, data_value=f"{value:.6g}")
+def measured() -> list[tuple[str, str, dict[str, float | None]]]:
+    """(kind, mechanism, its numbers by the heading of their column), first all that is causal."""
+    at, found = race.lengths().index, []
+    for kind in race.KINDS:
+        table = race.table(kind)
+        whole = table[PLAIN]["flops"][at(LONGEST)]
+        for name, row in table.items():
+            numbers = {task: mean(row[task]) for task in ("text", "recall")}
+            numbers["parameters, thousands"] = row["parameters"] / 1000
+            for key, lengths in AT.items():
+                numbers |= {f"{key}, L = {L:,}": row[key][at(L)] for L in lengths}
+            flops, state = (row[key] and row[key][at(LONGEST)] for key in ("flops", "state"))
+            numbers["operations"] = flops and flops / whole
+            numbers["state, KB"] = state and state / 1000
+            numbers["error"] = row["error"] and mean(row["error"])
+            found.append((kind, name, numbers))
+    return found
+
+
+def written(number: float | None) -> str:
+    """Two digits behind the point or three in all; "–" for what there is not."""
+    if number is None:
+        return "–"
+    return f"{number:.2f}" if number < 10 else f"{number:.1f}" if number < 100 else f"{number:.0f}"
 
 
 class FamilyMeasured(Directive):
-    """Complete without a script; atlas.js makes the headings buttons that sort."""
+    """Complete without a script; atlas.js makes the headings buttons that sort, and a filter."""
 
     def run(self) -> list[nodes.Node]:
-        for name in SOURCES:
-            self.env.note_dependency(str(stored.RESULTS / f"{name}.json"))
-        lengths = tfviz_lab.load("family")["lengths"]
-        names = ["mechanism", *COLUMNS.values()]
-        names += [f"{what}, L = {L:,}" for what in ("time", "memory") for L in lengths]
+        _depends(self)
+        rows = measured()
+        names = ["mechanism", "model", *rows[0][2]]
         head = el("thead", el("tr", *(el("th", name, scope="col") for name in names)))
         body = el("tbody")
-        for name, row in measured().items():
-            cells = [
-                el("th", *self.link(catalogue.get(name), catalogue.get(name).short), scope="row")
-            ]
-            for task in ("text", "recall"):
-                low, high = min(row[task]), max(row[task])
-                cells.append(
-                    cell(mean(row[task]), f"{mean(row[task]):.2f}", f" {low:.2f}–{high:.2f}")
-                )
-            cells.append(cell(row["parameters"], f"{row['parameters']:,}"))
-            cells += [cell(x, f"{x:.2f} ×") for what in ("time", "memory") for x in row[what]]
-            body += el("tr", *cells)
+        for kind, name, numbers in rows:
+            link = self.link(catalogue.get(name), catalogue.get(name).short)
+            cells = [el("td", written(x)) for x in numbers.values()]
+            row = el("tr", el("th", *link, scope="row"), el("td", kind), *cells)
+            if race.EXACTNESS[name] == "exact":
+                row["html"] = {"class": "tfv-exact"}
+            body += row
         table = el("table", head, body, class_="tfv-measured")
         box = {"role": "region", "tabindex": 0, "aria_label": "Measured, scrolls sideways"}
         return [el("div", table, class_="tfv-measured-box", **box)]
@@ -71,19 +72,39 @@ class FamilyMeasured(Directive):
 
 class FamilyPicture(Directive):
     def run(self) -> list[nodes.Node]:
-        longest = tfviz_lab.load("family")["lengths"][-1]
-        series = {
-            catalogue.get(name).short: (row["time"][-1], row["text"])
-            for name, row in measured().items()
-        }
-        picture = plots.points(
-            series,
-            xlabel=f"time of a training step at L = {longest:,}, ÷ the plain model's",
-            ylabel="nats per character at L = 64",
-            logx=True,
-            caption="Down is better, left is quicker. Each bar spans three runs.",
-        )
-        return [svg(picture.html)]
+        _depends(self)
+        return [svg(pareto().html)]
+
+
+def pareto() -> plots.Figure:
+    """The causal models, with those highlighted that no other beats in time and in text."""
+    L = 2048
+    known = dict(_points(race.table("causal"), race.lengths().index(L)))
+    means = {name: (time, mean(losses)) for name, (time, losses) in known.items()}
+    return plots.points(
+        known,
+        xlabel=f"time of a training step at L = {L:,}, ÷ the plain model's",
+        ylabel="nats per character at L = 64",
+        logx=True,
+        highlight=front(means),
+        alt="Each causal model of the table above as a point: its time to the right, its loss "
+        f"upwards. None beats {', '.join(front(means))} in both.",
+        caption="Down is better, left is quicker. No model beats a coloured one in both. Each bar "
+        "spans three runs.",
+    )
+
+
+def _points(
+    table: dict[str, dict[str, Any]], at: int
+) -> Iterator[tuple[str, tuple[float, list[float]]]]:
+    for name, row in table.items():
+        if row["time"][at] is not None:
+            yield catalogue.get(name).short, (row["time"][at], row["text"])
+
+
+def _depends(directive: Directive) -> None:
+    for name in race.SOURCES:
+        directive.env.note_dependency(str(stored.RESULTS / f"{name}.json"))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -25,8 +25,9 @@ SOURCE_KEYS = {
     "Ghaderi 2023": "ghaderi2023map",
 }
 
-TITLE, OTHER_NAME = 2000, 1000
-"""What a name is worth to the search: a survey's own heading, or another word for it."""
+TITLE, OWN_NAME, OTHER_NAME = 2000, 1500, 1000
+"""What a name is worth to the search: a survey's own heading, the name of a mechanism in the
+catalogue, or another word for it."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ survey_directives       every heading of the surveys, with the section that answ
 claims_directives       the ledger of the surveys' claims
 heirs                   the pictures of what came after the surveys
 paths                   reading paths and the syllabus, with minutes
+self_test               a test of each part, from the five questions of its chapters
 reference_pages         a page for each room of the library
 instructor_directives   how grading works, its limits, the bad submissions
 """
@@ -42,6 +43,7 @@ PARTS = (
     "claims_directives",
     "heirs",
     "paths",
+    "self_test",
     "reference_pages",
     "book_progress",
     "instructor_directives",

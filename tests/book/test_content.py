@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from pybtex.database import parse_file
 
 from tfviz import catalogue
 from tfviz.exhibits import EXHIBITS
+from tfviz.stored import race
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,6 +37,7 @@ def test_all_pages_of_the_frame_are_there() -> None:
     wanted += ["surveys", "claims", "reference", "after_the_survey"]
     wanted += [
         "paths",
+        "self_test",
         "syllabus",
         "references",
         "instructors",
@@ -430,20 +433,62 @@ def test_without_a_script_the_table_is_complete(site: Path, browser: Any) -> Non
     context.close()
 
 
-def test_the_measured_table_holds_the_stored_numbers_and_sorts(atlas: Any) -> None:
-    stored = measured_directives.measured()
+def test_the_measured_table_holds_the_stored_numbers(atlas: Any) -> None:
     rows = atlas.locator(".tfv-measured tbody tr")
-    assert rows.count() == len(stored)
-    first = rows.first.locator("td").all_inner_texts()
-    name, row = next(iter(stored.items()))
-    assert first[2] == f"{row['parameters']:,}" and first[3] == f"{row['time'][0]:.2f} ×", name
-    heading = atlas.locator(".tfv-measured thead button").nth(1)
-    for press, reverse in (("ascending", False), ("descending", True)):
-        heading.press("Enter")
-        assert atlas.locator(".tfv-measured [aria-sort]").get_attribute("aria-sort") == press
-        values = [float(cell.inner_text()[:4]) for cell in rows.locator("td:nth-child(2)").all()]
-        assert values == sorted(values, reverse=reverse) and len(set(values)) > 3
+    shown = rows.evaluate_all("all => all.map(r => [...r.cells].slice(1).map(c => c.textContent))")
+    stored = [
+        [kind, *map(measured_directives.written, numbers.values())]
+        for kind, _, numbers in measured_directives.measured()
+    ]
+    assert shown == stored
+    for kind, name, numbers in measured_directives.measured():
+        row = race.table(kind)[name]
+        assert numbers["text"] == mean(row["text"]), name
+        assert numbers["time, L = 4,096"] == row["time"][-1], name
     assert atlas.locator(".tfviz-figure .tfviz-plotly button").count() == 1
+
+
+def test_the_measured_table_sorts_and_what_is_not_there_comes_last(atlas: Any) -> None:
+    heads = atlas.locator(".tfv-measured thead button")
+    names = heads.all_inner_texts()
+    for name in ("text", "error"):
+        column = names.index(name)
+        for press, sign in (("ascending", 1), ("descending", -1)):
+            heads.nth(column).press("Enter")
+            sorted_by = atlas.locator(".tfv-measured [aria-sort]")
+            assert sorted_by.get_attribute("aria-sort") == press
+            cells = f".tfv-measured tbody tr > :nth-child({column + 1})"
+            texts = atlas.locator(cells).all_text_contents()
+            values = [float(text) for text in texts if text != "–"]
+            assert values == sorted(values, key=lambda x: sign * x) and len(set(values)) > 3
+            assert texts[len(values) :] == ["–"] * (len(texts) - len(values))
+
+
+def test_the_measured_table_shows_one_kind_of_model_or_what_is_exact(atlas: Any) -> None:
+    def shown() -> list[str]:
+        return atlas.locator(".tfv-measured tbody tr:visible th").all_inner_texts()
+
+    def names(*kinds: str) -> list[str]:
+        return [catalogue.get(name).short for kind in kinds for name in race.table(kind)]
+
+    field = atlas.locator("form:has(+ .tfv-atlas-count) [name=kind]")
+    assert shown() == names("causal")
+    field.select_option("encoder")
+    assert shown() == names("encoder")
+    field.select_option("both")
+    assert shown() == names("causal", "encoder")
+    atlas.locator("[name=exact]").check()
+    exact = [
+        catalogue.get(name).short
+        for kind in race.KINDS
+        for name, row in race.table(kind).items()
+        if row["exactness"] == "exact"
+    ]
+    assert shown() == exact
+    assert (
+        f"{len(exact)} of {len(names(*race.KINDS))} rows"
+        in atlas.locator("form:has([name=exact]) + .tfv-atlas-count").inner_text()
+    )
 
 
 def test_a_filter_dims_the_tree(atlas: Any) -> None:

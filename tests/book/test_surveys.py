@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from book.conftest import Site
+from book_search import own_names
 from surveys import CLAIMS, HEADINGS, VERDICTS, load_claims, load_headings, taught_patterns
 
 from tfviz import catalogue, patterns
@@ -138,6 +139,25 @@ def test_every_heading_in_its_own_words_finds_its_section_first(
         if place not in answers[title]
     ]
     assert not lost, f"{len(lost)} of {len(titles)} headings lead elsewhere first: {lost}"
+
+
+def test_every_mechanism_is_found_first_by_its_names(
+    first_place: Callable[[list[str]], list[str]],
+) -> None:
+    """Also those that are not built yet, which have a row of the atlas. A survey's heading wins."""
+    headings = {heading.title.lower() for heading in load_headings(ROOT / HEADINGS)}
+    wanted: dict[str, list[str]] = {}
+    for row in catalogue.MECHANISMS:
+        section = f"{row.document}.html#{row.id.replace('_', '-')}"
+        for name in own_names(row):
+            if name.lower() not in headings:
+                place = section if row.built else f"book/atlas.html#atlas-{row.id}"
+                wanted.setdefault(name.lower(), []).append(place)
+    assert len(wanted) > 200
+    found = dict(zip(wanted, first_place(list(wanted)), strict=True))
+    lost = [f"{name!r} → {found[name]}" for name, places in wanted.items()
+            if found[name] not in places]  # fmt: skip
+    assert not lost, f"{len(lost)} of {len(wanted)} names lead elsewhere first: {lost}"
 
 
 def test_patterns_and_their_parameters_find_the_section_that_teaches_them(

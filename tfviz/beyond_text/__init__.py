@@ -26,6 +26,15 @@ if TYPE_CHECKING:
         interleaved,
         returns_to_go,
     )
+    from tfviz.beyond_text.efficiency_tradeoffs import (
+        block_flops,
+        crossing,
+        front,
+        length_for,
+        objection,
+        speedup,
+        streamed,
+    )
     from tfviz.beyond_text.gtrxl import (
         GATES,
         Gate,

@@ -96,7 +96,7 @@ EXHIBITS = {
         ),
         why_not="it is what every core begins with",
     ),
-    "multi_head_attention": Exhibit(several, race=plain, raced="learned"),
+    "multi_head_attention": Exhibit(several, race=plain, raced="learned", encoder=plain),
     "token_embedding": Exhibit(
         lambda: spread(embed(STEPS % 9, drawn(9, N)).clamp(-2, 2)),
         why_not="it is a part of the block, not the attention",

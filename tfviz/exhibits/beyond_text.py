@@ -7,6 +7,7 @@ from torch import Tensor
 
 from tfviz.beyond_text.conformer_block import depthwise
 from tfviz.beyond_text.decision_transformer import graph_walker
+from tfviz.beyond_text.efficiency_tradeoffs import front
 from tfviz.beyond_text.gtrxl import passed
 from tfviz.beyond_text.tokenise_anything import Joint, image, same_kind, sound, text
 from tfviz.beyond_text.vit_patches import images_of, patches
@@ -67,6 +68,17 @@ def eight_steps() -> Tensor:
     return spread(A.sqrt()) * torch.where(read, 1.0, 0.35)[:, None]
 
 
+def what_nothing_beats() -> Tensor:
+    """Points by time and loss, and dark those that no other beats."""
+    spots = drawn(60, 2, seed=1).sigmoid() * (N - 1)
+    cells = {str(n): (row, column) for n, (row, column) in enumerate(spots.round().int().tolist())}
+    best = set(front({name: (column, N - 1 - row) for name, (row, column) in cells.items()}))
+    picture = torch.zeros(N, N)
+    for name, (row, column) in cells.items():
+        picture[row, column] = 1.0 if name in best else 0.35
+    return picture
+
+
 EXHIBITS = {
     "vit_patches": Exhibit(
         cut_ring,
@@ -87,5 +99,9 @@ EXHIBITS = {
     "decision_transformer": Exhibit(
         eight_steps,
         why_not="it reads returns, states and actions; chapter 31 lets it act",
+    ),
+    "efficiency_tradeoffs": Exhibit(
+        what_nothing_beats,
+        why_not="it is the race itself: chapter 32 compares all the others",
     ),
 }

@@ -7,23 +7,24 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from tfviz.compressed.clustered_attention import clustered_definition, lloyd
-from tfviz.compressed.csalr import csalr_definition
-from tfviz.compressed.informer import informer_definition, measure
+from tfviz.compressed.clustered_attention import Clustered, clustered_definition, lloyd
+from tfviz.compressed.csalr import Csalr, csalr_definition
+from tfviz.compressed.informer import Informer, informer_definition, measure
 from tfviz.compressed.linear_transformer import LinearAttention, linear_definition
-from tfviz.compressed.linformer import linformer_definition, mean_pooling
-from tfviz.compressed.lowrank_plus_band import lowrank_band_definition
-from tfviz.compressed.luna import luna_definition
+from tfviz.compressed.linformer import Linformer, linformer_definition, mean_pooling
+from tfviz.compressed.lowrank_plus_band import LowRankPlusBand, lowrank_band_definition
+from tfviz.compressed.luna import luna_definition, nested, nested_causal
 from tfviz.compressed.memory_compressed_attention import (
+    MemoryCompressed,
     mca_definition,
     mean_kernel,
     mean_shares,
 )
-from tfviz.compressed.nystromformer import nystrom_definition
-from tfviz.compressed.performer import performer_definition
-from tfviz.compressed.poolingformer import mean_pool, pooled_window_definition
-from tfviz.compressed.rfa import directions, rfa_definition
-from tfviz.compressed.rfa_causal import gated_definition
+from tfviz.compressed.nystromformer import Nystrom, nystrom_definition
+from tfviz.compressed.performer import Performer, performer_definition
+from tfviz.compressed.poolingformer import mean_pool, pooled_window_definition, two_levels
+from tfviz.compressed.rfa import RFA, directions, rfa_definition
+from tfviz.compressed.rfa_causal import GatedRFA, gated_definition
 from tfviz.dense_attention import CAUSAL, attention
 from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 from tfviz.patterns import band
@@ -157,11 +158,74 @@ def summed(gpt: Gpt) -> dict[str, Any]:
     return {"positions": gpt.positions(), "core": LinearAttention}
 
 
+def sines(gpt: Gpt) -> dict[str, Any]:
+    core = lambda: RFA(gpt.heads, gpt.d_head, D=64)  # noqa: E731
+    return {"positions": gpt.positions(), "core": core}
+
+
+def gated_sines(gpt: Gpt) -> dict[str, Any]:
+    core = lambda: GatedRFA(gpt.heads, gpt.d_head, D=64)  # noqa: E731
+    return {"positions": gpt.positions(), "core": core}
+
+
+def exponentials(gpt: Gpt) -> dict[str, Any]:
+    """As many features as random feature attention has."""
+    return {"positions": gpt.positions(), "core": lambda: Performer(gpt.d_head, m=128)}
+
+
+def narrow_and_near(gpt: Gpt) -> dict[str, Any]:
+    core = lambda: LowRankPlusBand(gpt.d_head, gpt.heads, r=4, w=8)  # noqa: E731
+    return {"positions": gpt.positions(), "core": core}
+
+
+def threes(gpt: Gpt) -> dict[str, Any]:
+    core = lambda: MemoryCompressed(gpt.d_head, gpt.heads, c=3)  # noqa: E731
+    return {"positions": gpt.positions(), "core": core}
+
+
+def packed_past(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": nested_causal(16, gpt.width)}
+
+
+# --- in the race of encoders ----------------------------------------------------------------------
+
+
+def packed(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": nested(16, gpt.width)}
+
+
+def projected(gpt: Gpt) -> dict[str, Any]:
+    core = lambda: Linformer(gpt.heads, gpt.length, 16)  # noqa: E731
+    return {"positions": gpt.positions(), "core": core}
+
+
+def landmarks(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": lambda: Nystrom(gpt.heads, 16)}
+
+
+def stretches(gpt: Gpt) -> dict[str, Any]:
+    core = lambda: Csalr(16, scale=gpt.d_head**-0.5)  # noqa: E731
+    return {"positions": gpt.positions(), "core": core}
+
+
+def centroids(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": lambda: Clustered(16, k=8)}
+
+
+def active(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": Informer}
+
+
+def levels(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "attend": two_levels(4, 15, 3, 2)}
+
+
 EXHIBITS = {
     "linformer": Exhibit(
         few_keys,
         why_not="each row of E mixes all positions, "
         "so `linformer` compares it in an encoder of text",
+        encoder=projected,
     ),
     "linformer_sharing": Exhibit(
         shared_by_heads,
@@ -170,56 +234,38 @@ EXHIBITS = {
     ),
     "nystromformer": Exhibit(
         from_landmarks,
+        encoder=landmarks,
         why_not="a landmark is a mean of tokens, later ones too, "
         "so `landmarks` asks it of an encoder",
     ),
     "csalr": Exhibit(
         own_stretches,
+        encoder=stretches,
         why_not="a landmark is a mean of tokens, later ones too, "
         "so `landmarks` asks it of an encoder",
     ),
-    "lowrank_plus_band": Exhibit(
-        smooth_and_near,
-        why_not="how its parts meet is our guess, "
-        "so `band_fit` asks only which trained maps they fit",
-    ),
-    "linear_transformer": Exhibit(soft_shares, race=summed),
+    "lowrank_plus_band": Exhibit(smooth_and_near, race=narrow_and_near, encoder=narrow_and_near),
+    "linear_transformer": Exhibit(soft_shares, race=summed, encoder=summed),
     "clustered_attention": Exhibit(
         shared_rows,
+        encoder=centroids,
         why_not="a centroid is a mean of queries, later ones too, "
         "so `prototypes` has it in an encoder",
     ),
     "informer": Exhibit(
         few_active,
+        encoder=active,
         why_not="which queries attend depends on later tokens, "
         "so `prototypes` has it in an encoder",
     ),
-    "rfa": Exhibit(
-        estimated_shares,
-        why_not="it replaces the softmax of a trained model, "
-        "and `random_features` measures its error",
-    ),
-    "rfa_causal": Exhibit(
-        faded_shares,
-        why_not="what a gate forgets shows in recall, "
-        "so `gated_recall` trains it with a gate and without",
-    ),
-    "performer": Exhibit(
-        positive_shares,
-        why_not="it replaces the softmax of a trained model, "
-        "and `random_features` measures its error",
-    ),
-    "luna": Exhibit(
-        packed_and_unpacked,
-        why_not="its packed text comes from an encoder, so `luna_digits` compares it in one",
-    ),
-    "memory_compressed_attention": Exhibit(
-        steps_of_three,
-        why_not="alone it misses the last tokens, "
-        "so `memory_compressed` mixes it with local layers",
-    ),
+    "rfa": Exhibit(estimated_shares, race=sines, encoder=sines),
+    "rfa_causal": Exhibit(faded_shares, race=gated_sines),
+    "performer": Exhibit(positive_shares, race=exponentials, encoder=exponentials),
+    "luna": Exhibit(packed_and_unpacked, race=packed_past, encoder=packed),
+    "memory_compressed_attention": Exhibit(steps_of_three, race=threes, encoder=threes),
     "poolingformer": Exhibit(
         two_bands,
+        encoder=levels,
         why_not="its groups hold tokens after the query, so `far_copy` compares it in an encoder",
     ),
     "set_transformer": Exhibit(

@@ -33,6 +33,10 @@ class Gpt(NamedTuple):
     def d_head(self) -> int:
         return self.width // self.heads
 
+    def near_root(self) -> int:
+        """A power of two near √length, which divides every power of two that is longer."""
+        return 1 << self.length.bit_length() // 2
+
     def positions(self) -> Learned:
         """Learned ones, for what is no encoding of positions itself."""
         return Learned(self.length, self.width)
@@ -45,6 +49,8 @@ class Exhibit:
     race      what the GPT of the race is given; torch's random numbers are seeded
     raced     the name under which `extrapolation` has trained the same model, if it has
     why_not   why it has no line in the race
+    encoder   what the encoder of the race is given, which reads all of a text at once; it may have
+              this line without the other
 
     Raises ValueError unless there is a race or a reason.
     """
@@ -53,6 +59,7 @@ class Exhibit:
     race: Callable[[Gpt], dict[str, Any]] | None = None
     raced: str | None = None
     why_not: str = ""
+    encoder: Callable[[Gpt], dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         if bool(self.race) == bool(self.why_not):

@@ -1,17 +1,18 @@
-"""What the mechanisms of this part show of themselves: a picture for each."""
+"""What the mechanisms of this part show of themselves: a picture, and a line in the race."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
+from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
 from tfviz.heads.collaborative_heads import blocks
 from tfviz.heads.decoupled_head_size import drawn_by
 from tfviz.heads.disagreement_regularization import cosines
-from tfviz.heads.grouped_query_attention import reads
+from tfviz.heads.grouped_query_attention import Grouped, reads
 from tfviz.heads.guided_attention import PATTERNS, targets
 from tfviz.heads.multi_query_attention import multi_query_definition
 from tfviz.heads.routing_heads_dynamic import routing_rounds
@@ -87,7 +88,17 @@ def from_blocks_to_shared() -> Tensor:
     return torch.cat([blocks(3, N), shared]).repeat_interleave(N // 6, 0)
 
 
-OWN = "four heads leave little to share, so `head_sharing` compares it in a model that has eight"
+# --- in the race ----------------------------------------------------------------------------------
+
+
+def one_of_keys(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "h_kv": 1}
+
+
+def two_of_keys(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "h_kv": 2, "core": Grouped}
+
+
 LOSS = "it is a loss of training, and its own experiment compares it"
 BESIDE = "it takes the place of W^o: its own experiment trains the same model with both"
 EXHIBITS = {
@@ -103,8 +114,8 @@ EXHIBITS = {
     ),
     "routing_heads_dynamic": Exhibit(losing_shares, why_not=BESIDE),
     "routing_heads_em": Exhibit(two_clouds, why_not=BESIDE),
-    "multi_query_attention": Exhibit(four_questions, why_not=OWN),
-    "grouped_query_attention": Exhibit(groups, why_not=OWN),
+    "multi_query_attention": Exhibit(four_questions, race=one_of_keys),
+    "grouped_query_attention": Exhibit(groups, race=two_of_keys),
     "decoupled_head_size": Exhibit(
         what_three_numbers_draw,
         why_not="it is a choice of one size: chapter 29 fits maps with heads of several",

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from tfviz.dense_attention import CAUSAL
-from tfviz.exhibits.exhibit import STEPS, Exhibit, N, drawn, spread
-from tfviz.priors.average_attention import share
+from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, drawn, spread
+from tfviz.priors.average_attention import AverageAttention, share
 from tfviz.priors.camtl_prior import task_prior
 from tfviz.priors.gaussian_transformer import beside
-from tfviz.priors.hard_coded_gaussian import hard_coded_definition
+from tfviz.priors.hard_coded_gaussian import HardCoded, hard_coded_definition
 from tfviz.priors.lazyformer import lazyformer_definition
 from tfviz.priors.localness_gaussian import bell_around
 from tfviz.priors.predictive_attention import convolved
 from tfviz.priors.realformer import realformer_definition
-from tfviz.priors.synthesizer import dense_scores
+from tfviz.priors.synthesizer import Synthesizer, dense_scores
 
 
 def even_shares() -> Tensor:
@@ -83,6 +85,25 @@ def maps_used_twice() -> Tensor:
     return four_layers(lazyformer_definition(Q, K, K, 2, CAUSAL.mask(N // 2))[1])
 
 
+# --- in the race ----------------------------------------------------------------------------------
+
+
+def averages(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "attend": AverageAttention}
+
+
+def two_places(gpt: Gpt) -> dict[str, Any]:
+    core = lambda: HardCoded(gpt.heads, offsets=(-1, 0))  # noqa: E731
+    return {"positions": gpt.positions(), "core": core}
+
+
+def learned_scores(gpt: Gpt) -> dict[str, Any]:
+    """From two narrow tables: one of all scores would learn length² numbers a head."""
+    kind = "factorized random"
+    core = lambda: Synthesizer(gpt.d_head, gpt.heads, gpt.length, kind=kind)  # noqa: E731
+    return {"positions": gpt.positions(), "core": core}
+
+
 DEEPER = "the race has two layers: chapter 26 trains it in four, beside the plain model"
 EXHIBITS = {
     "localness_gaussian": Exhibit(
@@ -93,17 +114,9 @@ EXHIBITS = {
     ),
     "realformer": Exhibit(sums_of_scores, why_not=DEEPER),
     "lazyformer": Exhibit(maps_used_twice, why_not=DEEPER),
-    "average_attention": Exhibit(
-        even_shares,
-        why_not="it replaces the whole layer: chapter 27 trains it beside learned heads",
-    ),
-    "hard_coded_gaussian": Exhibit(
-        bells, why_not="nothing in it is learned: chapter 27 trains a model with it"
-    ),
-    "synthesizer": Exhibit(
-        guessed_rows,
-        why_not="its tables are for texts of one length: chapter 27 trains a model with it",
-    ),
+    "average_attention": Exhibit(even_shares, race=averages),
+    "hard_coded_gaussian": Exhibit(bells, race=two_places),
+    "synthesizer": Exhibit(guessed_rows, race=learned_scores),
     "predictive_attention": Exhibit(smoothed, why_not=DEEPER),
     "camtl_prior": Exhibit(
         two_priors, why_not="it needs a task: chapter 26 trains one attention for two of them"

@@ -13,15 +13,16 @@ from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, drawn, mask
 from tfviz.measure import largest_storage
 from tfviz.sparse.bigbird import key_blocks, random_blocks
 from tfviz.sparse.bigbird import mask as blocks_mask
+from tfviz.sparse.blockwise_attention import heads, shift
 from tfviz.sparse.bp_transformer import reads, spans
 from tfviz.sparse.chunked_feedforward import chunked
 from tfviz.sparse.etc import owners
 from tfviz.sparse.longformer import mask as global_words
-from tfviz.sparse.reformer_lsh import directions, meetings, order
+from tfviz.sparse.reformer_lsh import LSH, directions, meetings, order
 from tfviz.sparse.reversible_residual import activations
-from tfviz.sparse.routing_transformer import members, taken, together
+from tfviz.sparse.routing_transformer import Routing, members, taken, together
 from tfviz.sparse.sac import edge_mask
-from tfviz.sparse.sparse_sinkhorn import sinkhorn
+from tfviz.sparse.sparse_sinkhorn import Sinkhorn, sinkhorn
 
 
 def hashed() -> Tensor:
@@ -110,6 +111,41 @@ def summaries(gpt: Gpt) -> dict[str, Any]:
     return {"positions": gpt.positions(), "core": Sparse, "pattern": pattern}
 
 
+# --- in the race of encoders ----------------------------------------------------------------------
+
+
+def window_and_global(gpt: Gpt) -> dict[str, Any]:
+    """A window of near √length in all, and the first token global; one set of projections."""
+    pattern = patterns.longformer(radius=gpt.near_root() // 2, n_global=1)
+    return {"positions": gpt.positions(), "core": Sparse, "pattern": pattern}
+
+
+def blocks_at_random(gpt: Gpt) -> dict[str, Any]:
+    block = gpt.near_root() // 2
+    pattern = patterns.bigbird(block=block, window=1, n_global=1, n_random=1)
+    return {"positions": gpt.positions(), "core": Sparse, "pattern": pattern}
+
+
+def shifted_blocks(gpt: Gpt) -> dict[str, Any]:
+    """A text in four blocks; head m reads the block that stands m further on."""
+    pattern = heads([shift(4, by) for by in range(gpt.heads)])
+    return {"positions": gpt.positions(), "core": Sparse, "pattern": pattern}
+
+
+def buckets(gpt: Gpt) -> dict[str, Any]:
+    core = lambda: LSH(gpt.d_head, gpt.near_root(), rounds=2)  # noqa: E731
+    return {"positions": gpt.positions(), "core": core}
+
+
+def clusters(gpt: Gpt) -> dict[str, Any]:
+    core = lambda: Routing(gpt.heads, gpt.d_head, k=gpt.near_root())  # noqa: E731
+    return {"positions": gpt.positions(), "core": core}
+
+
+def moved_blocks(gpt: Gpt) -> dict[str, Any]:
+    return {"positions": gpt.positions(), "core": lambda: Sinkhorn(gpt.near_root())}
+
+
 EXHIBITS = {
     "atomic_patterns": Exhibit(
         lambda: mask(
@@ -141,20 +177,25 @@ EXHIBITS = {
     "blockwise_attention": Exhibit(
         lambda: mask(patterns.blockwise(permutation=(1, 2, 3, 0))),
         why_not="blocks of a permutation read what is to come: it is made for an encoder",
+        encoder=shifted_blocks,
     ),
     "etc": Exhibit(etc_pieces, why_not="it is an encoder: its global tokens read what is to come"),
     "longformer": Exhibit(
         lambda: global_words(N, radius=2, tokens=[3, 14])[0].float(),
         why_not="it is an encoder: its global tokens read what is to come",
+        encoder=window_and_global,
     ),
     "bigbird": Exhibit(
         lambda: blocks_mask(key_blocks(random_blocks(12, r=1, seed=1)[0]), 2).float(),
         why_not="it is an encoder: its global tokens read what is to come",
+        encoder=blocks_at_random,
     ),
     "bp_transformer": Exhibit(
         coarser, why_not="its rows are words and spans; a GPT and its masks have words alone"
     ),
-    "reformer_lsh": Exhibit(hashed, why_not="where its chunks are cut depends on later tokens"),
+    "reformer_lsh": Exhibit(
+        hashed, why_not="where its chunks are cut depends on later tokens", encoder=buckets
+    ),
     "reversible_residual": Exhibit(
         kept_by_depth, why_not="it changes what is kept for training, not what is computed"
     ),
@@ -162,12 +203,16 @@ EXHIBITS = {
         largest_hidden, why_not="it changes what is kept at a time, not what is computed"
     ),
     "routing_transformer": Exhibit(
-        routed, why_not="later tokens may take the place of an earlier one in a cluster"
+        routed,
+        why_not="later tokens may take the place of an earlier one in a cluster",
+        encoder=clusters,
     ),
     "sac": Exhibit(
         few_edges, why_not="its edges need a predictor, which is trained by reward beside the model"
     ),
     "sparse_sinkhorn": Exhibit(
-        sorted_blocks, why_not="causal, nothing is left in it of Sinkhorn's steps"
+        sorted_blocks,
+        why_not="causal, nothing is left in it of Sinkhorn's steps",
+        encoder=moved_blocks,
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 import re
@@ -18,7 +19,9 @@ from sympy.printing.str import StrPrinter
 from tfviz import _arguments, patterns
 from tfviz.explorers.base import Explorer, Knob, Numbers, given, knob, own
 from tfviz.formula import hash_of, javascript
-from tfviz.patterns import LENGTH, Combined, Leaf, Pattern, PerHead, Table
+from tfviz.patterns import LENGTH, Combined, Family, Leaf, Pattern, PerHead, Table
+from tfviz.patterns.families import described
+from tfviz.patterns.family import OWN
 
 STACKS = {"A": ("left",), "B": ("right",), "AB": ("left", "right"), "BA": ("right", "left")}
 """What the layers use, from the lowest: A in every layer, or A and B in turn, …"""
@@ -131,6 +134,7 @@ class SparseLab(Explorer):
         for side, preset in FIRST.items():
             pattern = said.get(side, patterns.PRESETS[preset])
             said[side] = patterns.from_spec(pattern) if isinstance(pattern, Mapping) else pattern
+        self._own_families = {n: x for side in FIRST for n, x in _brought(said[side]).items()}
         known = next((n for side in FIRST if (n := _table_length(said[side]))), 64)
         L = said["L"] = _arguments.integer("L", said.get("L", known), 2, 512)
         return {"query": L * 2 // 3} | said
@@ -284,6 +288,13 @@ class SparseLab(Explorer):
         }
         return {width: math.ceil(high / 8) / 2 for width, high in pixels.items()}
 
+    @t.default("_esm")
+    def _with_brought(self) -> str:
+        """In a kernel a formula from outside comes with the explorer that shows it."""
+        brought = self._own_families
+        added = f"\nObject.assign(FAMILIES, {json.dumps(brought)});" if brought else ""
+        return f"{self._default_esm()}{added}"
+
     @classmethod
     def data(cls) -> Numbers:
         return _catalogue(tuple(patterns.FAMILIES))
@@ -291,26 +302,42 @@ class SparseLab(Explorer):
 
 @cache
 def _catalogue(families: tuple[str, ...]) -> Numbers:
-    """The library's catalogue, with each formula as Python source and each bound that depends on
-    other values as JavaScript. The names are there so that a new family is noticed."""
+    """The library's catalogue, with what the browser computes by. The names are there so that a
+    new family is noticed."""
     catalogue = patterns.browser_catalogue()
     for name in families:
-        family, entry = patterns.FAMILIES[name], catalogue["families"][name]
-        entry["python"] = python(family.formula.sympy)
-        counted = {
-            symbol: sp.Symbol(symbol.name, integer=True, nonnegative=True)
-            for symbol in family.formula.sympy.free_symbols
-            if symbol.name in family.domains and not symbol.is_positive
-            if not family.domains[symbol.name].is_list and family.domains[symbol.name].low >= 0
-        }
-        entry["rows"] = by_rows(_spelled(family.formula.sympy, counted), entry["args"])
-        for parameter, domain in family.domains.items():
-            if domain.high is not None:
-                names = [n for n in family.formula.parameters if n != LENGTH] + [LENGTH]
-                values = {n: sp.Symbol(n, integer=True) for n in names}
-                high = sp.sympify(domain.high(values))
-                entry["params"][parameter]["high"] = javascript(high, names)
+        catalogue["families"][name] |= _computed(patterns.FAMILIES[name])
     return catalogue
+
+
+def _computed(family: Family) -> Numbers:
+    """The formula of a family as Python source and as JavaScript, and each bound that depends on
+    other values as JavaScript."""
+    entry: Numbers = described(family)
+    entry["python"] = python(family.formula.sympy)
+    counted = {
+        symbol: sp.Symbol(symbol.name, integer=True, nonnegative=True)
+        for symbol in family.formula.sympy.free_symbols
+        if symbol.name in family.domains and not symbol.is_positive
+        if not family.domains[symbol.name].is_list and family.domains[symbol.name].low >= 0
+    }
+    entry["rows"] = by_rows(_spelled(family.formula.sympy, counted), entry["args"])
+    for parameter, domain in family.domains.items():
+        if domain.high is not None:
+            names = [n for n in family.formula.parameters if n != LENGTH] + [LENGTH]
+            values = {n: sp.Symbol(n, integer=True) for n in names}
+            high = sp.sympify(domain.high(values))
+            entry["params"][parameter]["high"] = javascript(high, names)
+    return entry
+
+
+def _brought(pattern: Any) -> dict[str, Numbers]:
+    """The families of a pattern that were brought from outside, as the browser wants them."""
+    if isinstance(pattern, Leaf):
+        own = pattern.name in OWN  # a family of the library is in every lab
+        return {pattern.name: {**_computed(pattern.family), "own": True}} if own else {}
+    parts = getattr(pattern, "parts", ())  # none where it is no pattern: its trait says so
+    return {name: x for part in parts for name, x in _brought(part).items()}
 
 
 class _FloorDivision(sp.Function):  # type: ignore[misc, unused-ignore]

@@ -13,7 +13,7 @@ import inspect
 from typing import Any
 
 from tfviz.formula import Index, hash_of
-from tfviz.patterns.family import FAMILIES, Domain, compound, family
+from tfviz.patterns.family import FAMILIES, Domain, Family, compound, family
 from tfviz.patterns.pattern import LENGTH, Pattern
 
 
@@ -369,27 +369,30 @@ PRESETS: dict[str, Pattern] = {
 """A first position of the sliders for every named pattern."""
 
 
+def described(family_: Family) -> dict[str, Any]:
+    """A family as JSON for the explorers: names, ranges, words."""
+    formula = family_.formula
+    return {
+        "title": family_.title,
+        "doc": inspect.cleandoc(family_.function.__doc__ or ""),
+        "args": formula.indices + formula.parameters,
+        "text": formula.text(),
+        "params": {
+            name: {
+                "min": domain.low,
+                "max": None,
+                "default": list(domain.default)
+                if isinstance(domain.default, tuple)
+                else domain.default,
+                "type": "list" if domain.is_list else "int",
+                "letter": domain.letter,
+            }
+            for name, domain in family_.domains.items()
+        },
+    }
+
+
 def browser_catalogue() -> dict[str, Any]:
-    """All families and presets as JSON for the explorers: names, ranges, words."""
-    families = {}
-    for family_ in FAMILIES.values():
-        formula = family_.formula
-        families[family_.name] = {
-            "title": family_.title,
-            "doc": inspect.cleandoc(family_.function.__doc__ or ""),
-            "args": formula.indices + formula.parameters,
-            "text": formula.text(),
-            "params": {
-                name: {
-                    "min": domain.low,
-                    "max": None,
-                    "default": list(domain.default)
-                    if isinstance(domain.default, tuple)
-                    else domain.default,
-                    "type": "list" if domain.is_list else "int",
-                    "letter": domain.letter,
-                }
-                for name, domain in family_.domains.items()
-            },
-        }
+    """All families and presets as JSON for the explorers."""
+    families = {name: described(family_) for name, family_ in FAMILIES.items()}
     return {"families": families, "presets": {t: p.spec() for t, p in PRESETS.items()}}

@@ -197,6 +197,25 @@ class Family:
 FAMILIES: dict[str, Family] = {}
 """Every pattern with a formula, by name."""
 
+OWN: dict[str, Family] = {}
+"""Formulas that were brought from outside (`tfviz.explain`), by names that no other family has."""
+
+
+def own_family(function: Callable[..., Any], title: str, domains: dict[str, Domain]) -> Family:
+    """A family for a formula from outside. The same formula under the same name is one family;
+    a name that is taken gets the suffix _2, _3, …"""
+    wanted, n = function.__name__, 1
+    while (taken := _BY_NAME.get(function.__name__)) is not None:
+        new = Family(function, title, "", domains)
+        if function.__name__ in OWN and taken.formula.sympy == new.formula.sympy:
+            same = {k: d.low for k, d in taken.domains.items()}
+            if same == {k: d.low for k, d in domains.items()}:
+                return taken
+        n += 1
+        function.__name__ = f"{wanted}_{n}"
+    OWN[function.__name__] = Family(function, title, "", domains)
+    return OWN[function.__name__]
+
 
 def family(
     title: str, bibkey: str = "lin2021survey", **domains: Domain

@@ -1,11 +1,11 @@
 """What a pattern costs over the length of the sequence."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tfviz import _arguments
+from tfviz.measure import exponent
 from tfviz.patterns.pattern import Pattern
 from tfviz.plots.curves import Axes, Line, chart
 from tfviz.plots.figure import Figure
@@ -58,11 +58,8 @@ def counted(
 
 
 def slope(lengths: Sequence[int], values: Sequence[int]) -> float:
-    """Exponent p of cost ∝ L^p, by least squares on the logarithms."""
-    xs, ys = [math.log(v) for v in lengths], [math.log(max(v, 1)) for v in values]
-    mx, my = sum(xs) / len(xs), sum(ys) / len(ys)
-    rise = sum((x - mx) * (y - my) for x, y in zip(xs, ys, strict=True))
-    return rise / sum((x - mx) ** 2 for x in xs)
+    """The exponent of a pattern's cost; one that costs nothing counts as 1."""
+    return exponent(lengths, [max(v, 1) for v in values])
 
 
 def amount(value: float, quantity: str) -> str:

@@ -159,13 +159,50 @@
         const up = head.getAttribute("aria-sort") !== "ascending";
         for (const other of heads) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", up ? "ascending" : "descending");
-        const value = ({ cells }) => cells[column].dataset.value ?? cells[column].textContent;
-        const order = (a, b) => value(a).localeCompare(value(b), "en", { numeric: true });
-        const least = (a, b) => value(a) - value(b) || 0;
-        rows.sort((a, b) => (up ? 1 : -1) * (column ? least(a, b) : order(a, b)));
+        const text = ({ cells }) => cells[column].textContent;
+        const number = (row) => parseFloat(text(row).replaceAll(",", ""));
+        const numbers = rows.some((row) => !isNaN(number(row)));
+        // what was not measured stays at the bottom
+        const missing = (row) => Number(numbers && isNaN(number(row)));
+        const order = (a, b) =>
+          numbers ? number(a) - number(b) || 0 : text(a).localeCompare(text(b), "en");
+        rows.sort((a, b) => missing(a) - missing(b) || (up ? 1 : -1) * order(a, b));
         table.tBodies[0].append(...rows);
       });
     });
+  }
+
+  // Which rows of what was measured are shown: scores of the two kinds of models are not to be
+  // compared, so it begins with one of them.
+  function choosable(table) {
+    const rows = [...table.tBodies[0].rows];
+    const kind = make(
+      "select",
+      { name: "kind" },
+      ...["causal", "encoder", "both"].map((value) => make("option", { value }, value)),
+    );
+    const exact = make("input", { type: "checkbox", name: "exact" });
+    const count = make("p", { className: "tfv-atlas-count" });
+    count.setAttribute("role", "status");
+    const form = make(
+      "form",
+      { className: "tfv-atlas-filter" },
+      make("label", {}, "model", kind),
+      make("label", { className: "tfv-check" }, exact, "every key, each by itself"),
+    );
+    form.setAttribute("aria-label", "Filter what was measured");
+    const show = () => {
+      for (const row of rows) {
+        const other = kind.value !== "both" && row.cells[1].textContent !== kind.value;
+        row.hidden = other || (exact.checked && !row.classList.contains("tfv-exact"));
+      }
+      const shown = rows.filter((row) => !row.hidden).length;
+      count.textContent = `${shown} of ${rows.length} rows`;
+    };
+    form.addEventListener("change", show);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    table.parentElement.before(form, count);
+    show();
   }
 
   function kin(tree) {
@@ -210,6 +247,7 @@
   const start = () => {
     document.querySelectorAll(".tfv-atlas-box").forEach(filter);
     document.querySelectorAll(".tfv-measured").forEach(sortable);
+    document.querySelectorAll(".tfv-measured").forEach(choosable);
     document.querySelectorAll(".tfv-tree").forEach(kin);
     for (const box of document.querySelectorAll(".tfv-tree-box")) {
       // a phone sees three years at a time: begin where the Transformer does

@@ -214,7 +214,8 @@ function expression(spec, inside = false) {
       .join(spec.op === "and" ? " & " : " | ");
     return inside ? `(${text})` : text;
   }
-  return `patterns.${spec.name}(${Object.entries(spec.params)
+  const room = FAMILIES[spec.name].own ? "" : "patterns.";
+  return `${room}${spec.name}(${Object.entries(spec.params)
     .map(([name, value]) => `${name}=${literal(value)}`)
     .join(", ")})`;
 }

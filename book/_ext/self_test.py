@@ -1,0 +1,117 @@
+"""A self-test for each part, from the five questions of its chapters.
+
+```{self-test}      every question with its answer, by part; self-test.js makes tests of them
+
+Without a script all questions are there, their answers folded. What a reader knew is kept with the
+rest of the progress, under the name of the question.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from catalogue_directives import Directive, el
+from docutils import nodes
+from reading_time import ROOT, source, written
+from sphinx.application import Sphinx
+
+from tfviz import catalogue
+from tfviz.catalogue import Chapter, Part
+
+HEADING = "## Five questions\n"
+ITEM = re.compile(r"^\d+\. (.*(?:\n(?!\d+\. |```).+)*)", re.M)
+
+
+class Question(NamedTuple):
+    """A question of a chapter; `name` is what the progress keeps it under."""
+
+    name: str
+    question: str
+    answer: str
+
+
+def questions(lesson: Chapter) -> list[Question]:
+    """The five questions of a chapter with their answers, as Markdown.
+
+    Raises ValueError if it has not as many answers as questions.
+    """
+    text = (source(lesson.document) or "").split(HEADING, 1)[-1].split("\n## ")[0]
+    asked, _, told = text.partition("```{dropdown}")
+    pairs = ITEM.findall(asked), ITEM.findall(told)
+    if not pairs[0] or len(pairs[0]) != len(pairs[1]):
+        raise ValueError(
+            f"{lesson.document}.md has {len(pairs[0])} questions and {len(pairs[1])} answers under "
+            f"{HEADING.strip()!r}; give each question its answer"
+        )
+    return [
+        Question(f"self-test/{lesson.stem}/{n}", question, answer)
+        for n, (question, answer) in enumerate(zip(*pairs, strict=True), 1)
+    ]
+
+
+def of_part(part: Part) -> list[tuple[Chapter, list[Question]]]:
+    """The questions of a part by chapter."""
+    return [(one, questions(one)) for one in written() if one.part == part.id]
+
+
+class SelfTest(Directive):
+    def run(self) -> list[nodes.Node]:
+        parts = [(part, of_part(part)) for part in catalogue.PARTS]
+        for _, chapters in parts:
+            for lesson, _ in chapters:
+                self.env.note_dependency(str(ROOT / f"{lesson.document}.md"))
+        parts = [(part, chapters) for part, chapters in parts if chapters]
+        rows = [self.row(part, chapters) for part, chapters in parts]
+        overview = el("table", el("tbody", *rows), class_="tf-known")
+        return [overview, *(self.part(part, chapters) for part, chapters in parts)]
+
+    def row(self, part: Part, chapters: list[tuple[Chapter, list[Question]]]) -> nodes.Node:
+        names = [question.name for _, asked in chapters for question in asked]
+        dots = [el("i", data_tf_dot=name) for name in names]
+        return el(
+            "tr",
+            el("th", el("a", part.title, href=f"#{anchor(part)}"), scope="row"),
+            el("td", el("span", *dots, class_="tf-dots", aria_hidden="true")),
+            el("td", f"{len(names)} questions", data_tf_known=part.id),
+        )
+
+    def part(self, part: Part, chapters: list[tuple[Chapter, list[Question]]]) -> nodes.Node:
+        section = nodes.section(ids=[anchor(part)])
+        section += nodes.title("", part.title)
+        listed = []
+        for lesson, asked in chapters:
+            items = [self.question(lesson, one) for one in asked]
+            listed += [el("p", *self.lesson(lesson)), el("ol", *items)]
+        fold = el("details", el("summary", "All questions of this part"), *listed)
+        section += el("div", fold, class_="tf-test", data_tf_test=part.id, data_tf_unsearched="")
+        return section
+
+    def question(self, lesson: Chapter, one: Question) -> nodes.Node:
+        return el(
+            "li",
+            el("div", *self.markdown(one.question), class_="tf-question"),
+            el(
+                "details",
+                el("summary", "Answer"),
+                el("div", *self.markdown(one.answer), class_="tf-answer"),
+            ),
+            data_tf_question=one.name,
+            data_tf_title=f"{lesson.number}. {lesson.title}",
+            data_tf_page=self.env.app.builder.get_relative_uri(self.env.docname, lesson.document),
+        )
+
+    def lesson(self, lesson: Chapter) -> list[nodes.Node]:
+        text = f"{lesson.number}. {lesson.title}"
+        if not self.has_page(lesson.document):
+            return [nodes.Text(text)]
+        return self.markdown(f"{{doc}}`{text} </{lesson.document}>`")
+
+
+def anchor(part: Part) -> str:
+    return f"test-{part.id.replace('_', '-')}"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("self-test", SelfTest)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,736 @@
+"""Bring your own attention: what you have, as a pattern with all faces.
+
+    explain(mask_mod)        FlexAttention's mask_mod(b, h, q, k), also as Hugging Face writes it
+    explain(score_mod)       FlexAttention's score_mod(score, b, h, q, k)
+    explain(mask)            a Boolean mask, (L, L) or (h, L, L); True = may attend
+    explain(bias)            what is added to the scores, (L, L) or (h, L, L); −inf = may not attend
+    explain(pattern)         one of ours, or a formula of (i, j)
+
+A callable is run once on symbols in the place of its positions and of the whole numbers in its
+closure (`callables`), and what comes out is compared with the callable itself, pair by pair. A
+tensor is compared with what the library's formulas make (`recognise`).
+
+FlexAttention: https://pytorch.org/blog/flexattention/.
+
+>>> def window(size):
+...     return lambda b, h, q, k: (q >= k) & (q - k < size)
+>>> explain(window(4)).text()
+'i ≥ j and i − j < 4'
+>>> explain(window(4)).same_as
+sliding_window(lookback=3)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy as sp
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from tfviz import _arguments
+from tfviz.dense_attention import attention
+from tfviz.explained import recognise
+from tfviz.explained.callables import (
+    Captured,
+    Read,
+    by_pairs,
+    name_of,
+    plain,
+    read,
+    roles,
+    with_values,
+)
+from tfviz.explained.trees import value
+from tfviz.formula import CONDITIONS, Formula, FormulaError, latex, letter, text
+from tfviz.patterns import Pattern, full, per_head, table
+from tfviz.patterns.cost import Cost
+from tfviz.patterns.family import Domain, Family, own_family
+from tfviz.patterns.reach import Reach
+from tfviz.sub_quadratic import sparse_attention
+
+TRIED = 48
+"""The length at which a formula is compared with its callable, and with the library's families."""
+
+LONGEST = 4096
+"""The longest table that is made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bias:
+    """What is added to the scores before the softmax.
+
+    name        the formula's name, or "table"
+    expression  the formula of i, j (and the head h) in SymPy; None for a table
+    parameters  its numbers; a list where each head has one
+    heads       how many heads it distinguishes, 1 if none
+    table       the numbers themselves, (h, L, L), where there is no formula
+    """
+
+    name: str
+    expression: Any
+    parameters: Mapping[str, Any]
+    heads: int = 1
+    table: Float[Tensor, "h L L"] | None = None
+
+    @property
+    def latex(self) -> str:
+        """LaTeX of the formula; b_ij for a table."""
+        return "b_{ij}" if self.expression is None else latex(self.expression, {})
+
+    def text(self) -> str:
+        """The formula as plain text, with its numbers where all heads share them."""
+        if self.expression is None:
+            return f"a table of {tuple(self.table.shape) if self.table is not None else ()} numbers"
+        shared = {n: v for n, v in self.parameters.items() if not isinstance(v, list)}
+        return text(self.expression, **shared)
+
+    def tensor(self, L: int) -> Float[Tensor, "h L L"]:
+        """The numbers for L positions. Raises ValueError for another length than a table's."""
+        L = _arguments.integer("L", L, 1)
+        if self.table is not None:
+            if self.table.shape[-1] != L:
+                raise ValueError(f"the bias is for L = {self.table.shape[-1]}; L = {L} was asked")
+            return self.table
+        i, j = torch.arange(L)[:, None], torch.arange(L)[None]
+        return torch.stack(
+            [
+                torch.as_tensor(value(self.expression, {"i": i, "j": j, **self._of(h)}))
+                .to(torch.get_default_dtype())
+                .expand(L, L)
+                for h in range(self.heads)
+            ]
+        )
+
+    def _of(self, h: int) -> dict[str, Any]:
+        numbers = {n: v[h] if isinstance(v, list) else v for n, v in self.parameters.items()}
+        return {**numbers, "h": torch.tensor(h)}
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """What was brought, with all faces of a pattern.
+
+    name        of the callable; "mask" or "bias" of a tensor
+    kind        "formula", "table", "bias" (added to the scores) or "scores" (another function of
+                them)
+    patterns    who may attend to whom: one pattern, or one for each batch entry
+    bias        what is added to the scores, or None
+    same_as     the library's pattern that makes the same mask, as far as it was compared, or None
+    parameters  the numbers of the closure: sliders, arguments of `with_values`
+    fixed       numbers that Python itself uses, in a range or a branch: they stay as they are
+    inputs      tensors of the closure on which the pattern depends, arguments of `with_values`
+    expression  the formula in SymPy, with these tensors as indexed symbols; None without one
+    why         a sentence: what it is, and why it is a table if it is one
+    """
+
+    name: str
+    kind: str
+    patterns: tuple[Pattern, ...]
+    why: str
+    bias: Bias | None = None
+    same_as: Pattern | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Tensor] = field(default_factory=dict)
+    expression: Any = None
+    source: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pattern(self) -> Pattern:
+        """The only pattern. Raises ValueError if the batch entries differ."""
+        if len(self.patterns) > 1:
+            raise ValueError(
+                f"{self.name} differs in each of {len(self.patterns)} batch entries; "
+                "choose one: .patterns[0]"
+            )
+        return self.patterns[0]
+
+    @property
+    def latex(self) -> str:
+        """The condition under which i attends to j, or the new score, in LaTeX."""
+        if self.bias is not None and self.kind == "bias":
+            return f"s_{{ij}} + {self.bias.latex}"
+        if self.expression is not None:
+            return latex(self.expression, {"score": "s_{ij}"} | _letters(self.expression))
+        return self.pattern.latex
+
+    def text(self) -> str:
+        """The same as plain text, with the numbers in place."""
+        if self.bias is not None and self.kind == "bias":
+            return f"score + {self.bias.text()}"
+        if self.expression is not None:
+            numbers = {n: v for n, v in self.parameters.items() if not isinstance(v, list)}
+            return text(self.expression, **numbers)
+        named = f"{self.same_as!r}: {self.same_as.text()}" if self.same_as else ""
+        return named or "a table"
+
+    def mask(self, L: int) -> Bool[Tensor, "*b_h L L"]:
+        """True = query i may attend to key j; a first axis for the batch if its entries differ."""
+        masks = [pattern.mask(L) for pattern in self.patterns]
+        return masks[0] if len(masks) == 1 else torch.stack(masks)
+
+    def key_sets(self, L: int) -> list[list[int]]:
+        """The sorted keys of every query."""
+        return self.pattern.key_sets(L)
+
+    def cost(self, L: int, **sizes: int) -> Cost:
+        """Pairs and blocks of one layer; sizes as in `Pattern.cost`."""
+        return self.pattern.cost(L, **sizes)
+
+    def reach(self, L: int, layers: int | None = None) -> Reach:
+        """Hops between all pairs when every layer uses the pattern."""
+        return self.pattern.reach(L, layers)
+
+    def explore(self, L: int | None = None, **options: Any) -> Any:
+        """The pattern in the Sparse Lab, with a slider for each number of the closure. Tables are
+        shown at their own length; L is 64 otherwise."""
+        own = self.pattern._fixed_length()
+        return self.pattern.explore(L or own or 64, **options)
+
+    def attention(
+        self,
+        Q: Float[Tensor, "b h L d"],
+        K: Float[Tensor, "b h L d"],
+        V: Float[Tensor, "b h L dv"],
+    ) -> Float[Tensor, "b h L dv"]:
+        """What FlexAttention computes with it, with gradients, on any device.
+
+        A mask alone costs its allowed pairs (`sparse_attention`); with a bias, or another function
+        of the scores, it is computed by its definition, with all L² scores. Raises ValueError for
+        shapes that do not fit.
+        """
+        L = Q.shape[-2]
+        if self.kind == "scores":
+            return attention(Q, K, V, self.pattern, scores=self._scores)[0]
+        if self.bias is not None:
+            added = self.bias.tensor(L).to(Q.device, Q.dtype)
+            return attention(Q, K, V, self.pattern, bias=added)[0]
+        if len(self.patterns) == 1:
+            return sparse_attention(Q, K, V, self.patterns[0])
+        if Q.dim() != 4 or len(Q) != len(self.patterns):
+            raise ValueError(
+                f"{self.name} has {len(self.patterns)} batch entries, Q has shape "
+                f"{tuple(Q.shape)}; give Q, K, V of shape ({len(self.patterns)}, h, L, d)"
+            )
+        each = zip(Q, K, V, self.patterns, strict=True)
+        return torch.stack([sparse_attention(q, k, v, one) for q, k, v, one in each])
+
+    def _scores(self, scores: Tensor) -> Tensor:
+        i = torch.arange(scores.shape[-2], device=scores.device)[:, None]
+        j = torch.arange(scores.shape[-1], device=scores.device)
+        h = torch.arange(scores.shape[-3] if scores.dim() > 2 else 1, device=scores.device)
+        given = {"i": i, "j": j, "h": h[:, None, None], "score": scores, **self.parameters}
+        changed: Tensor = value(self.expression, given)
+        return changed
+
+    def with_values(self, **values: Any) -> Explained:
+        """The same callable with other numbers or tensors in its closure.
+
+        Raises TypeError for a name that it does not have, or for what is explained as a tensor.
+        """
+        known = [*self.parameters, *self.fixed, *self.inputs]
+        if not callable(self.source) or not {*values} <= {*known}:
+            raise TypeError(
+                f"{self.name} has no {', '.join(sorted({*values} - {*known})) or 'closure'}; "
+                f"its values are {', '.join(known) or 'none'}"
+            )
+        with_others = with_values(plain(self.source), Captured(), values, {})
+        return explain(with_others, **self.options)
+
+    def __repr__(self) -> str:
+        what = f"{self.name}: {self.text()}"
+        named = f"\nthe same as {self.same_as!r}" if self.same_as else ""
+        return f"{what}{named}\n{self.why}"
+
+    def _repr_html_(self) -> str | None:
+        return self.patterns[0]._repr_html_()
+
+
+def explain(
+    what: Callable[..., Any] | Tensor | Pattern | Family,
+    *,
+    L: int | None = None,
+    heads: int | None = None,
+    batch: int | None = None,
+) -> Explained:
+    """What is this attention? A pattern with all faces: formula, keys, cost, reach, explorer.
+
+    Args:
+        what: mask_mod(b, h, q, k), score_mod(score, b, h, q, k), a formula of (i, j), a Boolean
+            mask or a bias of shape (L, L) or (h, L, L), a Pattern or a family of patterns.
+        L: the length of the table, for a callable that is no formula or depends on tensors. Where
+            positions look into a tensor directly, its size is known.
+        heads, batch: how many there are, for a callable that differs by them and does not look
+            them up in a tensor.
+
+    The whole numbers in the closure of a callable become parameters of its formula. A callable
+    whose tensors the positions look into (documents, padding) becomes a table, and the tensors are
+    its `inputs`; tensors that only the batch entry or the head looks into are numbers of each.
+
+    Raises TypeError for anything else. Raises FormulaError, which names the operation that is no
+    formula of the positions, unless L says that a table will do. Raises ValueError for shapes, NaN
+    and sizes that are missing.
+    """
+    for name, size in (("L", L), ("heads", heads), ("batch", batch)):
+        if size is not None:
+            _arguments.integer(name, size, 1, LONGEST if name == "L" else None)
+    if isinstance(what, Pattern):
+        return _of_pattern(what)
+    if isinstance(what, Family):
+        return _of_pattern(what(**{n: d.default for n, d in what.domains.items()}))
+    if isinstance(what, Tensor):
+        return _of_mask(what) if what.dtype == torch.bool else _of_bias(what)
+    if not callable(what):
+        raise TypeError(
+            f"what is {what!r}, a {type(what).__name__}; give mask_mod(b, h, q, k), "
+            "score_mod(score, b, h, q, k), a Boolean mask, a bias or a Pattern"
+        )
+    return _of_callable(what, {"L": L, "heads": heads, "batch": batch})
+
+
+def _of_pattern(pattern: Pattern) -> Explained:
+    expression, numbers = None, {}
+    with suppress(ValueError):  # heads have a formula each
+        expression, numbers = pattern.sympy, pattern.parameters
+    name = pattern.title
+    return Explained(
+        name,
+        "formula" if expression is not None else "table",
+        (pattern,),
+        "One of the library's own.",
+        same_as=pattern,
+        parameters=numbers,
+        expression=expression,
+    )
+
+
+# --- tensors -------------------------------------------------------------------------------------
+
+
+def _square(name: str, x: Tensor) -> Tensor:
+    """(h, L, L), from that or from (L, L)."""
+    if x.dim() not in (2, 3) or x.shape[-1] != x.shape[-2] or not x.numel():
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}; give (L, L) or (h, L, L), one batch entry: "
+            "mask[0]; queries must be the keys"
+        )
+    if x.shape[-1] > LONGEST:
+        raise ValueError(f"{name} is for L = {x.shape[-1]}; give at most {LONGEST} positions")
+    return x.detach().cpu().reshape(-1, *x.shape[-2:])
+
+
+def _of_mask(bits: Tensor) -> Explained:
+    heads = _square("the mask", bits)
+    found = [recognise.family_of_mask(head) for head in heads]
+    alike = bool((heads == heads[:1]).all())
+    if alike:
+        heads, found = heads[:1], found[:1]
+    parts = [one or table(head) for one, head in zip(found, heads, strict=True)]
+    pattern = parts[0] if alike else per_head(*parts)
+    L = heads.shape[-1]
+    if all(found):
+        why = f"A mask of {L} × {L}; the formula was found and makes exactly this mask."
+    else:
+        many = int(heads.sum())
+        why = f"A table: no formula of the library makes these {many} pairs at L = {L}."
+    return Explained(
+        "mask",
+        "formula" if all(found) else "table",
+        (pattern,),
+        why,
+        same_as=pattern if all(found) else None,
+    )
+
+
+def _of_bias(bias: Tensor) -> Explained:
+    if not bias.is_floating_point():
+        raise TypeError(
+            f"the bias is {bias.dtype}; give real numbers, or a mask of truth values: x.bool()"
+        )
+    x = _square("the bias", bias).double()
+    if bool(x.isnan().any()) or bool(x.isposinf().any()):
+        raise ValueError("the bias holds NaN or +inf; give finite numbers, and −inf for no pair")
+    allowed = x > -1e30
+    mask = _of_mask(allowed)
+    L = x.shape[-1]
+    if not bool(x[allowed].any()):
+        return Explained(
+            "bias",
+            mask.kind,
+            mask.patterns,
+            f"Only 0 and −inf: a mask. {mask.why}",
+            same_as=mask.same_as,
+        )
+    values = x.masked_fill(~allowed, 0.0)
+    heads = len(x)
+    formula = recognise.family_of_bias(values, allowed)
+    if formula is not None:
+        name, function, numbers = formula
+        shared = {n: v[0] if len({*v}) == 1 else v for n, v in numbers.items()}
+        read_as = Formula(function, reals=frozenset(numbers))
+        made = Bias(name, read_as.sympy, shared, heads)
+        why = f"The formula of {name} gives these numbers to five digits."
+    else:
+        made = Bias("table", None, {}, heads, values.to(bias.dtype))
+        distances = recognise.by_distance(values, allowed)
+        if distances is None:
+            why = f"A table: no formula of the library gives these {heads} × {L} × {L} numbers."
+        elif recognise.shares_buckets(distances):
+            why = "A table by the distance i − j in T5's buckets: learned numbers, no formula."
+        else:
+            why = f"A table of {2 * L - 1} numbers by the distance i − j, no formula known here."
+    return Explained("bias", "bias", mask.patterns, why, bias=made, same_as=mask.same_as)
+
+
+# --- callables -----------------------------------------------------------------------------------
+
+
+def _of_callable(function: Callable[..., Any], options: dict[str, int | None]) -> Explained:
+    indices = roles(function)
+    try:
+        found = read(function)
+    except FormulaError as error:
+        return _as_table(function, indices, None, str(error), options)
+    if found.tensors:
+        return _as_table(function, indices, found, "", options)
+    return _as_formula(function, found, options)
+
+
+def _letters(expression: Any) -> dict[str, str]:
+    names = {str(s) for s in expression.free_symbols}
+    return {n: letter(n, {}) for n in names}
+
+
+def _is_mask(expression: Any) -> bool:
+    return isinstance(expression, CONDITIONS)
+
+
+def _sizes(
+    found: Read, function: Any, options: Mapping[str, int | None]
+) -> tuple[int | None, int | None]:
+    """How many batch entries and heads differ; None if they do not."""
+    tensors = _tensors(function)
+    sizes: list[int | None] = []
+    for axis, name in (("b", "batch"), ("h", "heads")):
+        known = {
+            tensors[n].shape[axes.index(axis)] for n, axes in found.by_batch.items() if axis in axes
+        }
+        for use in found.expression.atoms(sp.Indexed):
+            for place, index in enumerate(use.indices):
+                if str(index) == axis and str(use.base.label) in tensors:
+                    known.add(tensors[str(use.base.label)].shape[place])
+        if not known and not found.uses(axis):
+            sizes.append(None)
+            continue
+        size = options[name] or (min(known) if known else None)
+        if size is None:
+            raise ValueError(
+                f"{found.name} differs by {'batch entry' if axis == 'b' else 'head'}, and no "
+                f"tensor says how many there are; say explain(…, {name}=…)"
+            )
+        sizes.append(size)
+    return sizes[0], sizes[1]
+
+
+def _tensors(function: Any) -> dict[str, Tensor]:
+    captured = Captured()
+    with_values(plain(function), captured, {}, {})
+    return captured.tensors
+
+
+def _numbers(found: Read, function: Any, b: int, h: int) -> dict[str, Any]:
+    """The parameters of one batch entry and head."""
+    tensors, at = _tensors(function), {"b": b, "h": h}
+    looked_up = {
+        n: tensors[n][tuple(at[axis] for axis in axes)].item() for n, axes in found.by_batch.items()
+    }
+    plain = {axis: at[axis] for axis in ("b", "h") if found.uses(axis)}
+    return {**found.parameters, **looked_up, **plain}
+
+
+def _as_formula(
+    function: Callable[..., Any], found: Read, options: dict[str, int | None]
+) -> Explained:
+    batch, heads = _sizes(found, function, options)
+    if _is_mask(found.expression):
+        return _as_pattern(function, found, batch, heads, options)
+    return _as_scores(function, found, batch, heads, options)
+
+
+def _as_pattern(
+    function: Callable[..., Any],
+    found: Read,
+    batch: int | None,
+    heads: int | None,
+    options: dict[str, int | None],
+) -> Explained:
+    real = {n: v for n, v in found.parameters.items() if not isinstance(v, int)}
+    swap = {s: real[s.name] for s in found.expression.free_symbols if s.name in real}
+    found.expression = found.expression.subs(swap)
+    found.fixed |= real
+    found.parameters = {n: v for n, v in found.parameters.items() if n not in real}
+    every = [
+        [_numbers(found, function, b, h) for h in range(heads or 1)] for b in range(batch or 1)
+    ]
+    domains = {
+        name: _domain(found, name, [int(one[name]) for entry in every for one in entry])
+        for name in every[0][0]
+    }
+    family = _family(found, domains)
+    patterns: list[Pattern] = []
+    for entry in every:
+        parts = [family(**{n: int(v) for n, v in one.items()}) for one in entry]
+        patterns.append(per_head(*parts) if heads else parts[0])
+    for b, pattern in enumerate(patterns):
+        for h in range(heads or 1):
+            _compare(function, found, pattern.parts[h] if heads else pattern, b, h)
+    same = None
+    if not batch and not heads:
+        same = recognise.family_of_formula(family, {n: int(v) for n, v in every[0][0].items()})
+    kinds = "batch entry" if batch else "head"
+    differs = f" It differs by {kinds}." if batch or heads else ""
+    held = f" Numbers that Python itself uses stay: {_listed(found.fixed)}." if found.fixed else ""
+    return Explained(
+        found.name,
+        "formula",
+        tuple(patterns),
+        f"A formula of the two positions.{differs}{held}",
+        same_as=same,
+        parameters=found.parameters,
+        fixed=found.fixed,
+        inputs={n: x for n, x in _tensors(function).items() if n in found.by_batch},
+        expression=found.expression,
+        source=function,
+        options=options,
+    )
+
+
+def _listed(numbers: Mapping[str, Any]) -> str:
+    return ", ".join(f"{n} = {v}" for n, v in numbers.items())
+
+
+def _domain(found: Read, name: str, values: list[int]) -> Domain:
+    """From 1 where the number divides, else from 0 or the smallest that it has."""
+    divisors: set[str] = set()
+    for part in found.expression.atoms(sp.Mod):
+        divisors |= {s.name for s in part.args[1].free_symbols}
+    for part in found.expression.atoms(sp.Pow):
+        if part.exp.is_negative:
+            divisors |= {s.name for s in part.base.free_symbols}
+    low = 1 if name in divisors else min(0, *values, 0)
+    said = f"a number in the closure of {found.name}"
+    return Domain(low, values[0], letter(name, {}), said)
+
+
+def _family(found: Read, domains: dict[str, Domain]) -> Family:
+    def of_positions(i: Any, j: Any, **numbers: Any) -> Any:
+        try:
+            return value(found.expression, {"i": i, "j": j, **numbers})
+        except (RuntimeError, ZeroDivisionError) as error:
+            if "ZeroDivision" not in f"{error!r}":
+                raise
+            raise ValueError(
+                f"{found.name} divides by 0 with {_listed(numbers)}; choose larger numbers"
+            ) from None
+
+    of_positions.__name__ = found.name
+    of_positions.__doc__ = f"The formula of {found.name}, brought from outside."
+    keywords = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in domains]
+    positions = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in ("i", "j")]
+    of_positions.__signature__ = inspect.Signature([*positions, *keywords])  # type: ignore[attr-defined]
+    return own_family(of_positions, found.name, domains)
+
+
+def _compare(function: Any, found: Read, pattern: Pattern, b: int, h: int) -> None:
+    """The formula against the callable itself, pair by pair."""
+    i, j = torch.arange(TRIED)[:, None], torch.arange(TRIED)
+    said = by_pairs(function, found.roles, b=b, h=h)(i, j).bool()
+    wrong = (said != pattern.mask(TRIED)).nonzero()
+    if len(wrong):
+        q, k = wrong[0].tolist()
+        raise FormulaError(
+            f"{found.name} returns {bool(said[q, k])} at q = {q}, k = {k}, its formula "
+            f"{pattern.text()} says otherwise; the function does more than its formula shows"
+        )
+
+
+def _as_scores(
+    function: Callable[..., Any],
+    found: Read,
+    batch: int | None,
+    heads: int | None,
+    options: dict[str, int | None],
+) -> Explained:
+    if batch:
+        raise ValueError(
+            f"{found.name} adds another bias in each batch entry; give the function of one entry"
+        )
+    score = next((s for s in found.expression.free_symbols if s.name == "score"), sp.Integer(0))
+    expression, allowed = _split(found.expression)
+    added = expression - score if score in expression.free_symbols else expression
+    added = sp.expand(added) if score in added.free_symbols else added
+    pattern: Pattern = full()
+    if allowed is not sp.true:
+        masked = Read(
+            found.name, found.roles, allowed, dict(found.parameters), {}, {}, found.by_batch
+        )
+        used = {s.name for s in allowed.free_symbols}
+        masked.parameters = {n: v for n, v in found.parameters.items() if n in used}
+        if used & {"h", "score", *found.by_batch}:
+            raise FormulaError(f"{found.name} masks by the head or the score: {allowed}")
+        domains = {n: _domain(masked, n, [int(v)]) for n, v in masked.parameters.items()}
+        pattern = _family(masked, domains)(**masked.parameters)
+    shared: dict[str, Any] = {"fixed": found.fixed, "source": function, "options": options}
+    if "score" in found.roles and score in added.free_symbols:
+        return Explained(
+            found.name,
+            "scores",
+            (pattern,),
+            "A function of the score: all pairs are met, and none is left out."
+            if allowed is sp.true
+            else "A function of the score, over a mask.",
+            parameters=found.parameters,
+            expression=expression,
+            **shared,
+        )
+    if "score" in found.roles and score not in expression.free_symbols:
+        raise FormulaError(f"{found.name} never uses the score; its value {expression} replaces it")
+    names = {s.name for s in added.free_symbols}
+    every = [_numbers(found, function, 0, h) for h in range(heads or 1)]
+    numbers = {
+        n: [one[n] for one in every] if n in found.by_batch else every[0][n]
+        for n in every[0]
+        if n in names and n not in ("b", "h")
+    }
+    bias = Bias(found.name, added, numbers, heads or 1)
+    _compare_bias(function, found, bias, pattern)
+    return Explained(
+        found.name,
+        "bias",
+        (pattern,),
+        "A formula of the two positions is added to every score.",
+        bias=bias,
+        parameters=found.parameters,
+        inputs={n: x for n, x in _tensors(function).items() if n in found.by_batch},
+        expression=found.expression,
+        **shared,
+    )
+
+
+def _split(expression: Any) -> tuple[Any, Any]:
+    """(the new score, where it is finite) of a score_mod that writes −inf where no pair is."""
+    if not isinstance(expression, sp.Piecewise):
+        return expression, sp.true
+    kept, allowed, before = [], sp.false, sp.true
+    for one, condition in expression.args:
+        if one == -sp.oo:
+            before = sp.And(before, sp.Not(condition))
+            continue
+        here = sp.And(before, condition)
+        kept.append((one, here))
+        allowed, before = sp.Or(allowed, here), sp.And(before, sp.Not(condition))
+    if len(kept) == len(expression.args):
+        return expression, sp.true
+    if len(kept) == 1:
+        return kept[0][0], allowed
+    return sp.Piecewise(*kept[:-1], (kept[-1][0], True)), allowed
+
+
+def _compare_bias(function: Any, found: Read, bias: Bias, pattern: Pattern) -> None:
+    i, j = torch.arange(TRIED)[:, None], torch.arange(TRIED)
+    allowed = pattern.mask(TRIED)
+    for h in range(bias.heads):
+        said = by_pairs(function, found.roles, h=h)(i, j)
+        if not torch.allclose(said[allowed].float(), bias.tensor(TRIED)[h][allowed], atol=1e-4):
+            raise FormulaError(
+                f"{found.name} and its formula {bias.text()} give different numbers; the function "
+                "does more than its formula shows"
+            )
+
+
+def _as_table(
+    function: Callable[..., Any],
+    indices: tuple[str, ...],
+    found: Read | None,
+    error: str,
+    options: dict[str, int | None],
+) -> Explained:
+    """Evaluated pair by pair, as FlexAttention does it."""
+    tensors = _tensors(function)
+    name = name_of(function)
+    if not tensors and options["L"] is None:
+        raise FormulaError(f"{error}. For a table instead of a formula say explain({name}, L=…)")
+    L = options["L"] or (_looked_into(found, tensors) if found else None)
+    if L is None:
+        because = f" ({error})" if error else ""
+        raise ValueError(
+            f"{name} depends on the tensors {', '.join(tensors)}{because}, and none of them says "
+            f"the length; say explain({name}, L=…)"
+        )
+    if found:
+        batch, heads = _sizes(found, function, options)
+    else:
+        batch, heads = options["batch"], options["heads"]
+    i, j = torch.arange(L)[:, None], torch.arange(L)
+    values = []
+    try:
+        for b in range(batch or 1):
+            entry = [by_pairs(function, indices, b=b, h=h)(i, j) for h in range(heads or 1)]
+            values.append(torch.stack(entry))
+    except (RuntimeError, IndexError, TypeError, ValueError) as failure:
+        first = str(failure).splitlines()[0]
+        sizes = ", ".join(f"{n} {tuple(x.shape)}" for n, x in tensors.items())
+        raise FormulaError(
+            f"{name} is no formula and cannot be called for L = {L} queries and {L} keys: {first} "
+            f"{f'(its tensors: {sizes}). ' if sizes else ''}{error or 'Queries must be the keys.'}"
+        ) from failure
+    all_values = torch.stack(values)
+    used = [n for n in tensors if found is None or n in found.tensors or n in found.by_batch]
+    why = (
+        f"A table for L = {L}: it depends on {', '.join(used)}."
+        if used
+        else f"A table for L = {L}. {error}"
+    )
+    common: dict[str, Any] = {
+        "inputs": {n: tensors[n] for n in used},
+        "expression": found.expression if found else None,
+        "parameters": found.parameters if found else {},
+        "fixed": found.fixed if found else {},
+        "source": function,
+        "options": options,
+    }
+    if all_values.dtype != torch.bool:
+        if len(all_values) > 1:
+            raise ValueError(f"{name} adds another bias in each batch entry; give batch=1")
+        if "score" in indices:
+            more = by_pairs(function, indices, score=1)(i, j) - all_values[0, 0]
+            if not torch.allclose(more, torch.ones(()), atol=1e-4):
+                raise FormulaError(
+                    f"{name} does more with the score than to add to it, and depends on the "
+                    f"tensors {', '.join(tensors)}; {error or 'it is no table of what is added'}"
+                )
+        bias = Bias("table", None, {}, heads or 1, all_values[0])
+        return Explained(name, "bias", (full(),), why, bias=bias, **common)
+    patterns: list[Pattern] = []
+    for entry in all_values:
+        parts = [table(head) for head in entry]
+        patterns.append(per_head(*parts) if heads else parts[0])
+    return Explained(name, "table", tuple(patterns), why, **common)
+
+
+def _looked_into(found: Read, tensors: Mapping[str, Tensor]) -> int | None:
+    """The size of the axis that a position itself looks into."""
+    sizes = set()
+    for use in found.expression.atoms(sp.Indexed):
+        if str(use.base.label) in tensors:
+            for place, index in enumerate(use.indices):
+                if str(index) in ("i", "j"):
+                    sizes.add(tensors[str(use.base.label)].shape[place])
+    return min(sizes) if sizes else None

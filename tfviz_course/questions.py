@@ -1,0 +1,116 @@
+"""What a chapter asks and declares, for other programs: its five questions and its letters."""
+
+from __future__ import annotations
+
+import html
+import re
+from functools import cache
+from typing import Any, NamedTuple
+
+import yaml
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from tfviz_course import CourseError
+from tfviz_lessons import clone
+from tfviz_lessons.plain import expand
+
+ALL = "all"
+ANSWERS = re.compile(r"^```\{dropdown\} Answers\n(?P<answers>.*?)^```$", re.M | re.S)
+QUESTIONS = re.compile(r"^## Five questions\n(?P<text>.*?)(?=^## |\Z)", re.M | re.S)
+NUMBERED = re.compile(r"^(\d+)\. (.*?)(?=^\d+\. |\Z)", re.M | re.S)
+LETTERS = re.compile(r"^(`{3,})\{letters\}\n(?P<lines>.*?)^\1$", re.M | re.S)
+LETTER = re.compile(r"(?P<letters>\$[^$]+\$(?:, \$[^$]+\$)*): (?P<meaning>\S.*)")
+DIRECTIVE = re.compile(r"\{[a-z:-]+\}`|^`{3,}", re.M)  # MyST that only the book can read
+
+
+class Question(NamedTuple):
+    number: int
+    question: str  # Markdown, formulas in $…$
+    answer: str
+
+
+class Symbol(NamedTuple):
+    letters: str  # formulas in $…$, separated by commas
+    meaning: str
+
+
+class Asked(NamedTuple):
+    """What is taken from one chapter."""
+
+    chapter: str  # such as basics/attention
+    title: str
+    questions: tuple[Question, ...]
+    symbols: tuple[Symbol, ...]
+
+
+def chosen(name: str) -> list[Asked]:
+    """The chapter of this name, or with "all" every one. Raises `LessonsError` for an unknown one,
+    with the nearest names, `CourseError` for one that cannot be read."""
+    names = list(clone.chapters()) if name == ALL else [name]
+    if name not in clone.chapters() and name != ALL:
+        clone.read(name)  # which says what is near
+    return [read(one) for one in names]
+
+
+def read(chapter: str) -> Asked:
+    """The five questions and the letters of a chapter, in its order."""
+    text = clone.chapters()[chapter].read_text("utf8")
+    title = re.search(r"^# (.+)$", text, re.M)
+    part = QUESTIONS.search(text)
+    answers = ANSWERS.search(part["text"]) if part else None
+    if not (title and part and answers):
+        raise CourseError(f"{chapter} has no section 'Five questions' with '{{dropdown}} Answers'")
+    asked = _numbered(part["text"][: answers.start()])
+    given = _numbered(answers["answers"])
+    if asked.keys() != given.keys() or not asked:
+        raise CourseError(f"{chapter}: its questions and answers have other numbers")
+    questions = [Question(number, asked[number], given[number]) for number in asked]
+    symbols: dict[str, Symbol] = {}
+    for block in LETTERS.finditer(text):
+        for line in re.sub(r"\n\s+(?=\S)", " ", block["lines"]).splitlines():
+            if found := LETTER.fullmatch(line.strip()):
+                symbols.setdefault(found["letters"], Symbol(found["letters"], found["meaning"]))
+    for said in (*asked.values(), *given.values(), *(one.meaning for one in symbols.values())):
+        if wrong := DIRECTIVE.search(said):
+            raise CourseError(f"{chapter}: {wrong[0]!r} in {said[:60]!r} is only for the book")
+    return Asked(chapter, title[1].strip(), tuple(questions), tuple(symbols.values()))
+
+
+def _numbered(text: str) -> dict[int, str]:
+    return {int(number): " ".join(said.split()) for number, said in NUMBERED.findall(text)}
+
+
+@cache
+def macros() -> dict[str, Any]:
+    """The book's own names for parts of formulas."""
+    config = yaml.safe_load((clone.home() / "_config.yml").read_text("utf8"))
+    known: dict[str, Any] = config["sphinx"]["config"]["tfviz_macros"]
+    return known
+
+
+@cache
+def _reader() -> MarkdownIt:
+    return MarkdownIt("commonmark").use(dollarmath_plugin, allow_space=False)
+
+
+def to_html(text: str) -> str:
+    r"""Markdown of one paragraph as HTML. Formulas stand in `\(…\)`, with no macro of the book's;
+    of a link the words stay. Nothing in it is fetched."""
+    out = []
+    for token in _reader().parseInline(text)[0].children or ():
+        if token.type in ("math_inline", "math_inline_double"):
+            out.append(html.escape(rf"\({expand(token.content, macros()).strip()}\)", quote=False))
+        elif token.type == "code_inline":
+            out.append(f"<code>{html.escape(token.content)}</code>")
+        elif token.type in ("strong_open", "em_open", "strong_close", "em_close"):
+            out.append(f"<{'/' if token.nesting < 0 else ''}{token.tag}>")
+        elif token.type in ("softbreak", "hardbreak"):
+            out.append(" ")
+        elif token.type == "text":
+            out.append(html.escape(token.content, quote=False))
+        elif token.type not in ("link_open", "link_close"):
+            raise CourseError(
+                f"{token.type} in {text[:60]!r} cannot be taken over: write it as text"
+            )
+    return "".join(out)
