@@ -201,8 +201,8 @@ CASE = Case(
         ),
         (
             "kinds in the order of the model",
-            "for name, part in parts.items()], 1)",
-            "for name, part in sorted(parts.items())], 1)",
+            "self._rows(name, part) for name, part in parts.items()",
+            "self._rows(name, part) for name, part in sorted(parts.items())",
         ),
     ],
 )
