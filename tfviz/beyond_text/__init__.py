@@ -49,6 +49,12 @@ if TYPE_CHECKING:
         reordered,
         sigtanh_gate,
     )
+    from tfviz.beyond_text.tokenise_anything import (
+        Joint,
+        apart,
+        frames,
+        same_kind,
+    )
     from tfviz.beyond_text.vit_patches import (
         ViT,
         images_of,

@@ -9,6 +9,7 @@ from tfviz.beyond_text.conformer_block import depthwise
 from tfviz.beyond_text.decision_transformer import graph_walker
 from tfviz.beyond_text.efficiency_tradeoffs import front
 from tfviz.beyond_text.gtrxl import passed
+from tfviz.beyond_text.tokenise_anything import Joint, image, same_kind, sound, text
 from tfviz.beyond_text.vit_patches import images_of, patches
 from tfviz.exhibits.exhibit import Exhibit, N, drawn, spread
 from tfviz.models.use import attention_weights
@@ -33,6 +34,21 @@ def near_and_far() -> Tensor:
     near = depthwise(torch.eye(N), torch.full((N, 7), 1 / 7))
     far = (1.5 * drawn(N, N, seed=4)).softmax(-1)
     return spread((near + far).sqrt())
+
+
+def three_kinds() -> Tensor:
+    """Weights of a model that has not learned, over six letters, eight patches and ten frames;
+    darker: pairs of one kind, which is all that separate encoders have."""
+    kinds = {"text": text(9), "image": image(P=2), "sound": sound(width=4)}
+    given = {
+        "text": torch.arange(6)[None],
+        "image": drawn(4, 8, seed=1)[None, None],
+        "sound": drawn(1, 40, seed=2),
+    }
+    model = seeded(0, lambda: Joint(kinds, most=10, d=16, h=1, N=1))
+    A = attention_weights(model, given)["stack.blocks.0.attend"][0, 0]
+    own = same_kind({"text": 6, "image": 8, "sound": 10}).mask(N)
+    return spread(A.sqrt()) * torch.where(own, 1.0, 0.35)
 
 
 def what_gates_leave() -> Tensor:
@@ -71,6 +87,10 @@ EXHIBITS = {
     "conformer_block": Exhibit(
         near_and_far,
         why_not="its convolution looks ahead, so that a GPT cannot have it; `peaks` compares it",
+    ),
+    "tokenise_anything": Exhibit(
+        three_kinds,
+        why_not="it reads text, images and sounds; `see_and_hear` compares it with a block mask",
     ),
     "gtrxl": Exhibit(
         what_gates_leave,

@@ -1,81 +1,24 @@
-// A Vision Transformer in the page: pre-norm blocks over all patches and the class token at once, GELU.
+// A Vision Transformer in the page: all patches and the class token at once.
 
 const { model: MODEL, shown: SHOWN, begin: BEGIN } = tf.data;
-const { d, h, layers, patch: P, levels: LEVELS } = MODEL;
+const { d, patch: P, levels: LEVELS } = MODEL;
 const SIDE = 8;
 const ACROSS = SIDE / P;
 const N = ACROSS * ACROSS;
 const DIGITS = 10;
-const wide = d / h;
-
-// Weights by their names, once.
-const weightsOf = tf.keep((text) => {
-  const numbers = halves(text);
-  const W = {};
-  let at = 0;
-  for (const [name, size] of MODEL.shapes) {
-    W[name] = numbers.subarray(at, at + size);
-    at += size;
-  }
-  return W;
-});
-
-// Rows X (L × the width of the matrix) times a matrix, plus its bias.
-function affine(X, W, name, L) {
-  const bias = W[`${name}.bias`];
-  const p = bias.length;
-  const Y = tf.product(X, W[`${name}.weight`], L, X.length / L, p, { right: true });
-  return Y.map((y, k) => y + bias[k % p]);
-}
-function normed(X, W, name, L) {
-  const [scale, shift] = [W[`${name}.weight`], W[`${name}.bias`]];
-  return tf.layerNorm(X, L, d).Y.map((y, k) => y * scale[k % d] + shift[k % d]);
-}
-// What each head finds, side by side, times W^o; and the first row of each map.
-function attend(X, W, name, L) {
-  const qkv = affine(X, W, `${name}.W_qkv`, L);
-  const row = (i, part, m) => {
-    const start = i * 3 * d + part * d + m * wide;
-    return qkv.subarray(start, start + wide);
-  };
-  const Z = new Float64Array(L * d);
-  const ofClass = tf.range(h, (m) => {
-    const rows = tf.range(L, (i) =>
-      tf.softmax(tf.range(L, (j) => tf.dot(row(i, 0, m), row(j, 1, m)) / Math.sqrt(wide))),
-    );
-    rows.forEach((weights, i) => {
-      for (let j = 0; j < L; j++) {
-        const value = row(j, 2, m);
-        for (let c = 0; c < wide; c++) Z[i * d + m * wide + c] += weights[j] * value[c];
-      }
-    });
-    return rows[0];
-  });
-  return { Y: affine(Z, W, `${name}.W_o`, L), ofClass };
-}
+const model = encoder(MODEL);
 
 // Pixels → the shares of the ten digits, and by block and head what the class token gives each patch.
 const read = tf.keep((...pixels) => {
-  const W = weightsOf(MODEL.weights);
-  const cut = tf.range(N * P * P, (k) => {
-    const [n, inside] = [Math.floor(k / (P * P)), k % (P * P)];
-    const y = Math.floor(n / ACROSS) * P + Math.floor(inside / P);
-    return pixels[y * SIDE + (n % ACROSS) * P + (inside % P)] / LEVELS;
-  });
-  const L = N + 1;
-  const tokens = [...W.token, ...affine(Float64Array.from(cut), W, "embed", N)];
-  let X = Float64Array.from(tokens, (x, k) => x + W["positions.P"][k]);
-  const seen = tf.range(layers, (n) => {
-    const block = `stack.blocks.${n}`;
-    const { Y, ofClass } = attend(normed(X, W, `${block}.norms.0`, L), W, `${block}.attend`, L);
-    X = tf.plus(X, Y);
-    const inner = affine(normed(X, W, `${block}.norms.1`, L), W, `${block}.feed.W_1`, L);
-    const loud = inner.map((x) => x * normalBelow(x));
-    X = tf.plus(X, affine(loud, W, `${block}.feed.W_2`, L));
-    return ofClass.map((weights) => Array.from(weights).slice(1));
-  });
-  const first = normed(X.subarray(0, d), W, "stack.norm", 1);
-  return { shares: tf.softmax(affine(first, W, "classify", 1)), seen };
+  const { W, affine, stack } = model(MODEL.weights);
+  const cut = patchesOf(pixels, SIDE, P).map((x) => x / LEVELS);
+  const tokens = [...W.token, ...affine(Float64Array.from(cut), "embed", N)];
+  const { X, maps } = stack(
+    Float64Array.from(tokens, (x, k) => x + W["positions.P"][k]),
+    N + 1,
+  );
+  const shares = tf.softmax(affine(X.subarray(0, d), "classify", 1));
+  return { shares, seen: maps.map((heads) => heads.map((A) => A[0].slice(1))) };
 });
 
 const article = (digit) => `${digit === 8 ? "an" : "a"} ${digit}`;
