@@ -166,5 +166,5 @@ def scientific(value: float) -> str:
     """2.13×10⁶; a one in front is left out, as in 10⁶."""
     mantissa, exponent = f"{value:.2e}".split("e")
     raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    lead = {1: "", -1: "−"}.get(float(mantissa), f"{number(float(mantissa))}×")
+    lead = {1.0: "", -1.0: "−"}.get(float(mantissa), f"{number(float(mantissa))}×")
     return f"{lead}10{raised}"
