@@ -157,6 +157,13 @@ def line(thing: Any) -> int:
         return 0
 
 
+class _Text(str):
+    """A default that is a text, in double quotes: single ones, around types, are dropped."""
+
+    def __repr__(self) -> str:
+        return f'"{self}"'
+
+
 def signature(name: str, thing: Any) -> str:
     """As it is written in Python, one parameter a line where it does not fit."""
     if isinstance(thing, property):
@@ -165,6 +172,11 @@ def signature(name: str, thing: Any) -> str:
         found = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
+    parameters = [
+        one.replace(default=_Text(one.default)) if isinstance(one.default, str) else one
+        for one in found.parameters.values()
+    ]
+    found = found.replace(parameters=parameters)
     text = re.sub(r"ForwardRef\(([^()]*)\)", r"\1", f"{name}{found}")
     text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text)  # a default that is a class
     text = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)  # or a function
@@ -172,9 +184,9 @@ def signature(name: str, thing: Any) -> str:
     plain = text.replace("'", "").replace("tfviz.", "")
     if len(plain) <= 88:
         return plain
-    parameters = [part for part in _split(plain[len(name) + 1 : plain.rindex(")")])]
     ending = plain[plain.rindex(")") :]
-    return f"{name}(\n" + "".join(f"    {part},\n" for part in parameters) + ending
+    lines = [f"    {part},\n" for part in _split(plain[len(name) + 1 : plain.rindex(")")])]
+    return f"{name}(\n" + "".join(lines) + ending
 
 
 def _split(parameters: str) -> Iterator[str]:
