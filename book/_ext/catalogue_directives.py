@@ -320,10 +320,8 @@ class Atlas(Directive):
 
     def row(self, row: Mechanism) -> tag:
         name = el("span", *self.link(row), class_="tfv-name") if row.built else el("b", row.name)
-        status = el(
-            "span", "ready" if row.built else "planned", class_=f"tfv-status is-{row.status}"
-        )
-        first = el("th", *thumb(row), name, " ", status, el("p", row.idea), scope="row")
+        planned = [] if row.built else [" ", el("span", "planned", class_="tfv-status is-planned")]
+        first = el("th", *thumb(row), name, *planned, el("p", row.idea), scope="row")
         where = el(
             "td",
             el("span", f"{row.chapter_number} · {row.chapter_title}", class_="tfv-chapter"),
@@ -341,7 +339,6 @@ class Atlas(Directive):
             data_part=row.part,
             data_year=row.year,
             data_growth=row.growth,
-            data_status=row.status,
             data_changes=" ".join(row.changes),
             data_formula=str(row.formula).lower(),
             data_text=" ".join((row.id.replace("_", " "), row.short, row.bibkey)).lower(),
@@ -496,6 +493,8 @@ class FamilyTree(Directive):
         key = (
             '<p class="tfv-tree-key"><span class="is-built">ready to read</span>'
             '<span class="is-planned">planned</span></p>'
+            if any(not row.built for row in catalogue.MECHANISMS)
+            else ""
         )
         return svg(
             '<div class="tfv-tree-box" role="region" tabindex="0"'
@@ -526,10 +525,12 @@ class CourseMap(Directive):
             parts.append(el("li", title, el("ol", *chapters)))
         built = [row for row in catalogue.MECHANISMS if row.built]
         ready = {row.chapter_number for row in built}
-        words = (
-            f"{len(built)} of {len(catalogue.MECHANISMS)} mechanisms, in {len(ready)} of"
-            f" {len(catalogue.CHAPTERS)} chapters, are ready. The others are planned."
-        )
+        words = f"{len(built)} mechanisms in {len(ready)} chapters."
+        if len(built) < len(catalogue.MECHANISMS):
+            words = (
+                f"{len(built)} of {len(catalogue.MECHANISMS)} mechanisms, in {len(ready)} of"
+                f" {len(catalogue.CHAPTERS)} chapters, are ready. The others are planned."
+            )
         return [el("p", words), el("ol", *parts, class_="tfv-map")]
 
     def chapter(self, chapter: Chapter) -> tag:
@@ -541,8 +542,6 @@ class CourseMap(Directive):
             title = self.markdown(f"[{chapter.title}](/{chapter.document}.md)")
         else:
             title = [nodes.Text(chapter.title)]
-        if ready:
-            title += [nodes.Text(" "), el("span", "ready", class_="tfv-map-state")]
         pictures = [picture for row in rows if row.built for picture in thumb(row)] if ready else []
         if pictures:
             names = el("span", names, el("span", *pictures, class_="tfv-thumbs"))

@@ -61,7 +61,6 @@
       choice("growth", "time grows", words.growth),
       year("from", "from year", String(first)),
       year("to", "to year", String(last)),
-      choice("status", "status", { built: "ready", planned: "planned" }),
       make(
         "label",
         { className: "tfv-check" },
@@ -91,7 +90,6 @@
         terms.every((term) => r.text.includes(term)) &&
         (!v.part || r.part === v.part) &&
         (!v.growth || r.growth === v.growth) &&
-        (!v.status || r.status === v.status) &&
         (!v.changes || r.changes.split(" ").includes(v.changes)) &&
         (!v.formula || r.formula === "true") &&
         (!v.from || r.year >= Number(v.from)) &&
