@@ -235,7 +235,8 @@ def test_a_key_is_surname_year_and_first_word(key: str) -> None:
     title = title.replace("ö", "o").lower()
     words = [w for w in re.findall(r"[a-z0-9]+", title) if w not in ("a", "an", "on", "the")]
     name = "".join(entry.persons["author"][0].last_names).lower().replace("-", "")
-    assert key == name + entry.fields["year"] + words[0]
+    first, second = (name + entry.fields["year"] + word for word in words[:2])
+    assert key == first or (key == second and first in BIB)  # two of one year that begin alike
     if eprint := entry.fields.get("eprint"):
         first_version = 2000 + int(eprint[:2])
         # the first public version, but for three papers that go by the year of their printing
