@@ -241,7 +241,7 @@ def export(options: argparse.Namespace) -> None:
     the course: it is for instructors only.
     """
     from tfviz_course import gradebooks, gradescope
-    from tfviz_course.report import count
+    from tfviz_course.report import count, results
 
     course, name, kind = options.course, options.what, options.to
     if kind not in gradebooks.KNOWN_BY and (options.columns or options.title):
@@ -269,6 +269,11 @@ def export(options: argparse.Namespace) -> None:
     for said, names in left.items():
         if names:
             print(f"{said}: {', '.join(names)}")
+    if any(one.minutes_late or one.penalty for one in results(course, name).students):
+        print(
+            "Penalties for being late are those of the last grading. After points by hand or an "
+            f"extension: tfviz-course autograde {name}, then this again."
+        )
     print(*done.notes, f"In {done.file}", sep="\n")
 
 

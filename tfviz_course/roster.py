@@ -89,7 +89,10 @@ def extend(course: Path, assignment: str, student: str, time: timedelta) -> Any:
         try:
             entry = book.find_submission(assignment, ids.check(student))
         except MissingEntry:
-            how = f"grade once, 'tfviz-course autograde {assignment}', then give the extension"
+            how = (
+                "look at both names; more time can be given once that student's work is handed in "
+                f"and graded: 'tfviz-course autograde {assignment}', then this again"
+            )
             said = f"the gradebook has no submission of {student} for {assignment!r}"
             raise CourseError(f"{said}: {how}") from None
         if entry.assignment.duedate is None:

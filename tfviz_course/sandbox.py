@@ -252,7 +252,7 @@ def _filter() -> bytes:
 def available() -> str | None:
     """None if the sandbox works on this machine, else why not and what to do, in a sentence."""
     if sys.platform != "linux":
-        where = "grade on a Linux machine (a virtual one, WSL or a container will do)"
+        where = "grade on a Linux machine (a virtual one or WSL will do)"
         return f"The sandbox needs Linux, this is {platform.system()}: {where}."
     if not shutil.which("bwrap"):
         how = "on Debian and Ubuntu: apt-get install bubblewrap"

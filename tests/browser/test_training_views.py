@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from browser.explorer_site import fits
-from playwright.sync_api import expect
+from playwright.sync_api import expect as in_time
 
 from tfviz import patterns
 from tfviz.basics.lm_objectives import drop_spans, prefix_lm
@@ -95,7 +95,7 @@ def test_it_is_asked_how_many_can_copy(show: Any) -> None:
     page.get_by_label("how many rows can then copy").fill("0")
     page.get_by_role("button", name="that is my answer").click()
     page.get_by_text("✓ you said: 0. So it is").wait_for()
-    expect(page.get_by_label("causal mask")).to_be_checked()  # drawn in the next frame
+    in_time(page.get_by_label("causal mask")).to_be_checked()  # drawn in the next frame
 
 
 def test_t5_with_as_many_holes_as_there_can_be_fits(show: Any) -> None:
