@@ -46,51 +46,23 @@ def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     return x if max is None else sp.Min(x, max)
 
 
-def _alike(a: Any, b: Any) -> Any:
-    """Whether two conditions hold or fail together."""
-    return sp.Or(sp.And(a, b), sp.And(sp.Not(a), sp.Not(b)))
-
-
-CONDITIONS = (
-    sp.logic.boolalg.BooleanFunction,
-    sp.logic.boolalg.BooleanAtom,
-    sp.core.relational.Relational,
-)
-"""The kinds of expressions that hold or do not hold."""
-
-
-def _equal(a: Any, b: Any) -> Any:
-    return _alike(a, b) if isinstance(a, CONDITIONS) and isinstance(b, CONDITIONS) else sp.Eq(a, b)
-
-
-def _constant(value: int, *, dtype: Any = None, **more: Any) -> Any:
-    return sp.true if dtype == torch.bool and value else sp.false if dtype == torch.bool else value
-
-
 SYMBOLIC: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "neg", "pow")},
     "getitem": operator.getitem,
-    "getattr": lambda x, name: None if name in ("device", "dtype") else getattr(x, name),
+    "getattr": getattr,
     "abs": sp.Abs,
     "floordiv": lambda a, b: sp.floor(sp.sympify(a) / b),
     "floor_divide": lambda a, b: sp.floor(sp.sympify(a) / b),
     "floor": sp.floor,
     "mod": sp.Mod,
     "remainder": sp.Mod,
-    **{"le": sp.Le, "lt": sp.Lt, "ge": sp.Ge, "gt": sp.Gt, "eq": _equal},
-    "ne": lambda a, b: sp.Not(_equal(a, b)),
+    **{"le": sp.Le, "lt": sp.Lt, "ge": sp.Ge, "gt": sp.Gt, "eq": sp.Eq, "ne": sp.Ne},
     **{"and_": sp.And, "logical_and": sp.And, "or_": sp.Or, "logical_or": sp.Or},
     **{"invert": sp.Not, "logical_not": sp.Not},
-    **dict.fromkeys(("xor", "logical_xor"), lambda a, b: sp.Not(_alike(a, b))),
     **{"exp": sp.exp, "log": sp.log, "sqrt": sp.sqrt, "sin": sp.sin, "cos": sp.cos},
     "tanh": sp.tanh,
-    "exp2": lambda x: 2**x,
-    "square": lambda x: x**2,
     "sigmoid": lambda x: 1 / (1 + sp.exp(-x)),
-    **{"minimum": sp.Min, "maximum": sp.Max, "clamp": _clamp, "clamp_min": sp.Max},
-    **{"new_ones": lambda x, *shape, **kind: _constant(1, **kind)},
-    **{"new_zeros": lambda x, *shape, **kind: _constant(0, **kind)},
-    **dict.fromkeys(("to", "long", "int", "float"), lambda x, *kind, **more: x),
+    **{"minimum": sp.Min, "maximum": sp.Max, "clamp": _clamp},
     "where": lambda c, a, b: sp.Piecewise((a, c), (b, True)),
 }
 """What a formula may call, by name, and its meaning in SymPy."""
@@ -242,8 +214,7 @@ class Formula:
         return graph
 
     def _place(self, error: Exception) -> str:
-        inner = inspect.unwrap(self.function)
-        file = inspect.getfile(inner) if callable(self.function) else ""
+        file = inspect.getfile(self.function) if callable(self.function) else ""
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
         line = linecache.getline(file, frames[-1].lineno or 0).strip() if frames else ""
         where = f" in `{line}`" if line else ""

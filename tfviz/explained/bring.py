@@ -47,7 +47,8 @@ from tfviz.explained.callables import (
     with_values,
 )
 from tfviz.explained.trees import value
-from tfviz.formula import CONDITIONS, Formula, FormulaError, latex, letter, text
+from tfviz.explained.words import CONDITIONS
+from tfviz.formula import Formula, FormulaError, latex, letter, text
 from tfviz.patterns import Pattern, full, per_head, table
 from tfviz.patterns.cost import Cost
 from tfviz.patterns.family import Domain, Family, own_family

@@ -13,6 +13,7 @@ it in its module are treated in the same way.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import keyword
 import math
@@ -27,6 +28,7 @@ import sympy as sp
 import torch
 from torch import Tensor
 
+from tfviz.explained import words  # noqa: F401  # what a formula may call
 from tfviz.formula import Formula, FormulaError
 
 RESERVED = frozenset({"i", "j", "b", "h", "score", "length", "new", "var", "let", "const", "this"})
@@ -35,6 +37,15 @@ RESERVED |= {"function", "delete", "typeof", "void", "switch", "case", "default"
 
 KINDS = {2: ("i", "j"), 4: ("b", "h", "i", "j"), 5: ("score", "b", "h", "i", "j")}
 """What a callable of so many positional arguments is given."""
+
+
+class _Brought(Formula):
+    """A formula in whose function another one is called, which an error quotes."""
+
+    def _place(self, error: Exception) -> str:
+        quoted = copy.copy(self)
+        quoted.function = inspect.unwrap(self.function)
+        return Formula._place(quoted, error)
 
 
 @dataclass
@@ -280,7 +291,7 @@ def _traced(
     if isinstance(inner, types.FunctionType):  # an error quotes its line
         of_indices.__wrapped__ = inner  # type: ignore[attr-defined]
     whole = frozenset(n for n in free if isinstance(captured.numbers[n], int))
-    formula = Formula(
+    formula = _Brought(
         of_indices,
         lists={n: max(1, x.dim()) for n, x in tensors.items()},
         positive=frozenset(n for n in whole if captured.numbers[n] > 0),
