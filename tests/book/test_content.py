@@ -177,7 +177,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (source / "chapters/sparse").mkdir(parents=True)
     for page in ("atlas.md", "errata.md", "references.md", "errata.toml", "references.bib"):
         text = (ROOT / "book" / page).read_text("utf-8")
-        text = text.replace("{ref}`false friends <false-friends>`", "false friends")
+        text = re.sub(r"\{(?:doc|ref)\}`([^<`]+) <[^`]+>`", r"\1", text)  # to other pages
         (source / "book" / page).write_text(text, "utf-8")
     for kind, file in (("css", "catalogue.css"), ("js", "atlas.js")):
         (source / "assets" / kind).mkdir(parents=True)

@@ -186,7 +186,12 @@
       "form",
       { className: "tfv-atlas-filter" },
       make("label", {}, "model", kind),
-      make("label", { className: "tfv-check" }, exact, "only exact: a query may read every single key"),
+      make(
+        "label",
+        { className: "tfv-check" },
+        exact,
+        "only exact: a query may read every single key",
+      ),
     );
     form.setAttribute("aria-label", "Filter what was measured");
     const show = () => {
