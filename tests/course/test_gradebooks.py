@@ -217,6 +217,21 @@ def test_the_command_tells_who_is_left_out(
     assert "hw9" in capsys.readouterr().err
 
 
+def test_penalties_that_may_be_old_are_told(
+    course: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["export", NAME, "--to", "moodle", "--course", str(course)]
+    assert main(words) == 0
+    assert "Penalties" not in capsys.readouterr().out
+    with assignment.api(course).gradebook as book:
+        for notebook in book.find_submission(NAME, "bob").notebooks:
+            notebook.late_submission_penalty = 1
+        book.db.commit()
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert f"tfviz-course autograde {NAME}, then this again." in said
+
+
 def test_nobody_is_told_twice(course: Path) -> None:
     done: Exported = export(course, NAME, "canvas")
     everybody = [*done.written, *done.waiting, *done.ungraded, *done.missing]
