@@ -274,8 +274,8 @@ def export(options: argparse.Namespace) -> None:
         from tfviz_course import qti
 
         print("Reading the lessons …", file=sys.stderr, flush=True)
-        file, scored, words = qti.export(course, name)
-        print(f"{count(scored, 'number')} and {count(words, 'question')} in words.")
+        file, scored, others = qti.export(course, name)
+        print(f"{count(scored, 'number')} and {count(others, 'question')} in words.")
         print(f"In {file}")
         return
     done = gradebooks.export(course, name, kind, options.columns, options.title)

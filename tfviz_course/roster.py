@@ -105,12 +105,11 @@ def extend(course: Path, assignment: str, student: str, time: timedelta) -> Exte
         if due is None:
             how = "tfviz-course assignment … --due, or nbgrader db assignment add … --duedate"
             raise CourseError(f"{assignment!r} has no due date: {how}")
-        known = any(one.id == ids.check(student) for one in book.students)
+        entered = any(one.id == ids.check(student) for one in book.students)
         write_extensions(course, read_extensions(course) | {(assignment, student): time})
         try:
             book.grant_extension(assignment, student, minutes=time.total_seconds() / 60)
             graded = True
         except MissingEntry:
             graded = False
-    known = known or (course / "submitted" / student).is_dir()
-    return Extended(due + time, graded, known)
+    return Extended(due + time, graded, entered or (course / "submitted" / student).is_dir())

@@ -65,7 +65,7 @@ def workflow(name: str) -> dict[str, Any]:
 
 def only_job(name: str) -> dict[str, Any]:
     (job,) = workflow(name)["jobs"].values()
-    return job  # type: ignore[no-any-return]
+    return job
 
 
 def tracked() -> list[str]:
