@@ -95,6 +95,7 @@ def extend(course: Path, assignment: str, student: str, time: timedelta) -> Exte
     from nbgrader.api import MissingEntry
 
     read_course(course)
+    ids.check(student)
     with warnings.catch_warnings(action="ignore"), api(course).gradebook as book:
         try:
             due = book.find_assignment(assignment).duedate
@@ -105,7 +106,7 @@ def extend(course: Path, assignment: str, student: str, time: timedelta) -> Exte
         if due is None:
             how = "tfviz-course assignment … --due, or nbgrader db assignment add … --duedate"
             raise CourseError(f"{assignment!r} has no due date: {how}")
-        entered = any(one.id == ids.check(student) for one in book.students)
+        entered = any(one.id == student for one in book.students)
         write_extensions(course, read_extensions(course) | {(assignment, student): time})
         try:
             book.grant_extension(assignment, student, minutes=time.total_seconds() / 60)

@@ -88,6 +88,7 @@ def test_an_extension_moves_the_date_of_one_student(
 
     handle = assignment.api(course)
     assert "has no due date" in run("bob", "--days", "1")
+    assert "2 tfviz-course: 'a,b' cannot be" in run("a,b", "--days", "1")
     with handle.gradebook as book:
         book.update_or_create_assignment(NAME, duedate=datetime(2026, 12, 1, 18))
     said = run("bob", "--days", "1", "--hours", "2")
