@@ -118,7 +118,7 @@ def create_assignment(
         if progress:
             print(step, file=sys.stderr, flush=True)
 
-    tell("Reading the lessons … (after a change to the book, all of it: about a minute)")
+    tell("Reading the lessons … (a minute, if the book has changed)")
     made = source_notebooks(items, name=name, course=known.name, seed=known.seed, points=points)
     tell("Writing the notebooks …")
     with kept(source), kept(release):
