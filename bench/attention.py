@@ -355,9 +355,9 @@ BARE = {"linear": bare_products}
 """What a row cannot do without, where that alone takes longer than its FLOPs at dense speed times
 OF_FLOPS: with heads of 64 a number that is loaded is used for 64 products only, and each number of
 queries and keys has an exponential. Such a row is held to OF_BARE times the bare operations.
-For full linear attention they take 2.2 times as long as its FLOPs on a processor with AVX-512, and
-0.8 times as long as linear-attention-transformer: what is made of these operations cannot be 1.5
-times as fast as that package."""
+For full linear attention they take 1.8 to 2.2 times as long as its FLOPs on a processor with
+AVX-512, and 0.8 to 0.9 times as long as linear-attention-transformer: what is made of these
+operations cannot be 1.5 times as fast as that package."""
 OF_BARE = 1.6
 
 
