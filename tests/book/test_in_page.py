@@ -205,8 +205,8 @@ def test_every_answer_has_the_verdict_and_the_words_of_a_notebook() -> None:
         assert got["verdict"] == verdict, where
         if verdict == "passed":
             assert got["text"].startswith(words or "✓"), where
-        if verdict == "failed":
-            assert got["text"] == words, where
+        if verdict == "failed":  # a mask that is drawn is not made of characters too
+            assert got["text"] == (words.split("\n")[0] if got["masks"] else words), where
         if verdict == "error":
             assert words in got["text"], where
         assert verdict == {"stub": "empty", "solution": "passed"}.get(name, "failed"), where

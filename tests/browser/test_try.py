@@ -147,22 +147,19 @@ def test_nothing_of_python_is_loaded_before_a_reader_asks(
     visit(server)
     page.locator("#ex-best-k").scroll_into_view_if_needed()
     page.wait_for_timeout(300)
-    assert sorted(url.split("/_static/")[-1] for url in asked) == [
-        "data:,",
-        "js/try.js",
-        server,
-        "tfviz.css",
-    ]
+    loaded = {url.split("/_static/")[-1] for url in asked}
+    assert loaded - {"data:,"} == {server, "js/try.js", "tfviz.css"}
     assert not page.workers
-    begun(page, "ex-before")
     with page.expect_worker():
-        pass
+        begun(page, "ex-before")
     assert page.locator("#ex-before textarea").evaluate("(area) => area === document.activeElement")
 
 
-def test_every_answer_is_judged_as_in_a_notebook(visit: Any, server: str) -> None:
-    """Stubs are empty, solutions pass, and known-wrong answers fail, with the same words."""
-    page = visit(server)
+def test_every_answer_is_judged_as_in_a_notebook(visit: Any, page: Any, server: str) -> None:
+    """Stubs are empty, solutions pass, wrong answers fail in the same words; all is here."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    visit(server)
     for label, (lesson, exercise) in plain().items():
         given = in_page.given(lesson, exercise) or ""
         for name, answer in answers(exercise).items():
@@ -170,32 +167,28 @@ def test_every_answer_is_judged_as_in_a_notebook(visit: Any, server: str) -> Non
             verdict, words = judged(page, label, untouched)
             expected = in_a_notebook(given, answer, exercise.visible_tests)
             assert verdict == expected[0], (label, name, words)
-            if verdict == "failed":
-                assert words == expected[1], (label, name)
+            drawn = page.locator(f"#{label}").get_by_role("img").count()
+            if verdict == "failed":  # a mask that is drawn is not made of characters too
+                wanted = expected[1].split("\n")[0] if drawn else expected[1]
+                assert words == wanted, (label, name)
+    own = ("data:", "blob:", server.removesuffix("page.html"))
+    assert not [url for url in asked if not url.startswith(own)]
+    assert any(url.endswith("vendor/python.js") for url in asked)
 
 
-@pytest.mark.parametrize("where", ["server", "folder"])
-def test_masks_are_drawn_beside_each_other(
-    visit: Any, tried: Path, server: str, where: str
-) -> None:
-    page = visit(server if where == "server" else (tried / "page.html").as_uri())
+def test_masks_are_drawn_beside_each_other_from_a_folder_too(visit: Any, tried: Path) -> None:
+    page = visit((tried / "page.html").as_uri())
     verdict, words = judged(page, "ex-before", "def before(i, j):\n    return j < i\n")
     assert verdict == "failed"
     assert words == ("✗ before: query 0 should attend key 0. It should have 6 pairs: 3 missing.")
     box = page.locator("#ex-before")
     pictures = [p.get_attribute("aria-label") for p in box.get_by_role("img").all()]
-    assert pictures == ["expected (before): 6 of 9 pairs", "yours: 3 of 9 pairs"]
+    assert pictures == ["expected: 6 of 9 pairs", "yours: 3 of 9 pairs"]
     assert box.locator(".is-wrong").count() == 3
-    assert "First wrong: query 0, key 0. 3 differ, marked ×." in box.inner_text()
+    assert "Before: first wrong at query 0, key 0; 3 differ, marked ×." in box.inner_text()
     assert judged(page, "ex-before", RIGHT) == ("passed", "✓ all checks of ex-before hold")
     assert box.locator(".is-wrong").count() == 0
-    assert "The same." in box.inner_text()
-
-
-def test_a_syntax_error_has_its_line(visit: Any, server: str) -> None:
-    verdict, words = judged(visit(server), "ex-before", "def before(i, j):\n    return j <= i)\n")
-    assert verdict == "error"
-    assert words.startswith("✗ Line 2 of your answer: SyntaxError: unmatched ')'.")
+    assert "Before: the same." in box.inner_text()
 
 
 def test_a_loop_without_end_is_stopped_and_python_starts_anew(visit: Any, server: str) -> None:
@@ -208,40 +201,27 @@ def test_a_loop_without_end_is_stopped_and_python_starts_anew(visit: Any, server
     assert judged(page, "ex-before", RIGHT)[0] == "passed"
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        ("def before(i, j):\n    return before(i, j)\n", "RecursionError"),
-        ("def before(i, j):\n    return [0] * 10**12\n", "MemoryError"),
-        ("input()", "EOFError"),
-        ("import sys\nsys.exit()", "SystemExit"),
-        ("import torch", "no torch, NumPy or tfviz"),
-        ("import urllib.request", "No module named 'urllib'"),
-        ("from js import fetch\nfetch('page.html')", "there is no network here"),
-        ("from js import localStorage", "cannot import name 'localStorage'"),
-    ],
-)
-def test_what_an_answer_cannot_do_is_said(
-    visit: Any, page: Any, server: str, answer: str, words: str
-) -> None:
+def test_what_an_answer_cannot_do_is_said(visit: Any, page: Any, server: str) -> None:
     visit(server)
-    asked: list[str] = []
     begun(page, "ex-before")
     page.get_by_text("Python is ready.").wait_for()
-    page.on("request", lambda request: asked.append(request.url))
-    verdict, found = judged(page, "ex-before", answer)
-    assert verdict == "error" and words in found, found
-    assert judged(page, "ex-before", RIGHT)[0] == "passed"
-    assert not asked
-
-
-def test_no_other_host_is_asked(visit: Any, page: Any, server: str) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    judged(visit(server), "ex-before", RIGHT)
-    own = ("data:", "blob:", server.removesuffix("page.html"))
-    assert not [url for url in asked if not url.startswith(own)]
-    assert any(url.endswith("vendor/python.js") for url in asked)
+    for answer, words in {
+        "def before(i, j):\n    return j <= i)\n": "Line 2 of your answer: SyntaxError: unmatched",
+        "def before(i, j):\n    return before(i, j)\n": "RecursionError",
+        "def before(i, j):\n    return [0] * 10**9\n": "MemoryError",
+        "input()": "EOFError",
+        "import sys\nsys.exit()": "SystemExit",
+        "import torch": "no torch, NumPy or tfviz",
+        "import urllib.request": "No module named 'urllib'",
+        "from js import fetch\nfetch('page.html')": "there is no network here",
+        "from js import localStorage": "cannot import name 'localStorage'",
+    }.items():
+        verdict, found = judged(page, "ex-before", answer)
+        assert verdict == "error" and words in found, found
+        assert judged(page, "ex-before", RIGHT)[0] == "passed", answer
+    assert not asked
 
 
 def test_a_file_that_is_missing_is_said(page: Any, server: str) -> None:
@@ -281,16 +261,16 @@ def test_it_is_done_by_the_keyboard_alone(visit: Any, server: str) -> None:
     assert page.locator("#ex-before").get_by_role("status").inner_text() == ""
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
-def test_axe_finds_nothing(visit: Any, server: str, theme: str, width: int) -> None:
+def test_axe_finds_nothing(visit: Any, server: str) -> None:
     page = visit(server)
-    page.set_viewport_size({"width": width, "height": 900})
-    page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
     begun(page, "ex-slopes")
     judged(page, "ex-before", "def before(i, j):\n    return j < i\n")
     page.add_script_tag(path=NPM / "axe-core" / "axe.min.js")
-    found = page.evaluate(
-        "async () => (await axe.run('main')).violations.map((v) => [v.id, v.nodes[0].html])"
-    )
-    assert not found
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for theme, width in (("light", 1280), ("dark", 390)):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        found = page.evaluate(
+            "async () => (await axe.run('main')).violations.map((v) => [v.id, v.nodes[0].html])"
+        )
+        assert not found
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

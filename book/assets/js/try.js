@@ -128,14 +128,15 @@
       return el("figure", {}, el("figcaption", { textContent: title }), picture);
     };
     const first = wrong.length
-      ? `First wrong: query ${wrong[0][0]}, key ${wrong[0][1]}. ${wrong.length} differ, marked ×.`
-      : "The same.";
+      ? `first wrong at query ${wrong[0][0]}, key ${wrong[0][1]}; ${wrong.length} differ, marked ×.`
+      : "the same.";
+    const words = `${what}: ${first} Rows are queries, columns are keys, counted from 0.`;
     return el(
       "div",
       { className: "tf-try-masks" },
-      panel(`expected (${what})`, target, []),
+      panel("expected", target, []),
       panel("yours", yours, wrong),
-      el("p", { textContent: `${first} Rows are queries, columns are keys, counted from 0.` }),
+      el("p", { textContent: words.charAt(0).toUpperCase() + words.slice(1) }),
     );
   }
 
