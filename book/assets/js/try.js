@@ -59,6 +59,7 @@
     if (starting) return starting;
     starting = (async () => {
       const python = await loaded();
+      // From a folder, Chromium starts a module worker from a data: address, but not from a blob: one.
       const text = encodeURIComponent(python.worker);
       worker = new Worker(`data:text/javascript;charset=utf-8,${text}`, { type: "module" });
       await answered({ held: python });
