@@ -27,6 +27,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
 from sphinx.util import logging
 
+from tfviz_lessons import in_page
+
 logger = logging.getLogger(__name__)
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +80,7 @@ PAGE_FILES = (
     (re.compile(r' data-tf-(?:chapter|test)="'), "css", "css/progress.css"),
     (re.compile(r' data-tf-(?:chapter|test)="'), "js", "js/progress.js"),
     (re.compile(r'class="tf-ask"'), "js", "js/asked.js"),
+    (re.compile(r'class="tf-try"'), "js", "js/try.js"),
     (re.compile(r'class="tf-legend"'), "js", "js/letters.js"),
     (re.compile(r'class="tf-store"'), "js", "js/progress-page.js"),
     (re.compile(r' data-tf-test="'), "js", "js/self-test.js"),
@@ -85,7 +88,7 @@ PAGE_FILES = (
 # What of a program has no look of its own needs no element: a tenth of a page with much code.
 PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm)">([^<]*)</span>')
 KEEP = re.compile(
-    r"css/|js/|katex/katex\.css|explorers/|vendor/plotly"
+    r"css/|js/|katex/katex\.css|explorers/|vendor/(?:plotly|python)"
     r"|favicon\.svg|fonts\.css|tfviz\.css|sphinx-design\.min\.css|search\.js"
 )
 
@@ -356,6 +359,7 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     boxes = static / "sphinx-design.min.css"
     boxes.write_text(used_only(boxes.read_text("utf-8"), pages), "utf-8")
     write_explorers(static, work / "explorers")
+    write_python(static, pages)
     for file in sorted(static.rglob("*"), reverse=True):
         name = file.relative_to(static).as_posix()
         if file.is_dir():
@@ -430,6 +434,19 @@ def write_explorers(static: Path, stamp: Path) -> None:
     plotly = NPM / "plotly.js-cartesian-dist-min" / "plotly-cartesian.min.js"
     shutil.copyfile(plotly, static / "vendor" / "plotly.min.js")
     stamp.write_text(digest.hexdigest())
+
+
+def write_python(static: Path, pages: list[Path]) -> None:
+    """Python for the exercises that are tried in a page, where a page has one."""
+    worker, file = static / "js" / "try-worker.js", static / "vendor" / "python.js"
+    if any('class="tf-try"' in page.read_text("utf-8") for page in pages):
+        try:
+            in_page.write_python(NPM, ASSETS / "js" / worker.name, file)
+        except FileNotFoundError as lost:
+            logger.warning("no Python for the pages: %s is missing; `make env`", lost.filename)
+    else:
+        file.unlink(missing_ok=True)
+    worker.unlink(missing_ok=True)  # python.js holds it
 
 
 def moved(page: str, folder: str) -> str:
