@@ -83,6 +83,9 @@ def _product(a: Any, b: Any) -> Any:
 def _either(name: str, plain: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     def chosen(a: Any, b: Any) -> Any:
         if isinstance(a, fx.Proxy) or isinstance(b, fx.Proxy):
+            for one, number in ((a, b), (b, a)):  # torch.minimum takes no plain number
+                if isinstance(number, int | float):
+                    return torch.clamp(one, **{{"minimum": "max", "maximum": "min"}[name]: number})
             return getattr(torch, name)(a, b)
         if isinstance(a, Tensor) or isinstance(b, Tensor):
             device = a.device if isinstance(a, Tensor) else b.device
