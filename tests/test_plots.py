@@ -475,6 +475,17 @@ def test_panels_and_heads_have_their_own_words() -> None:
         _ = figure.svg
 
 
+def test_a_long_key_of_points_stands_in_columns() -> None:
+    def height(count: int) -> float:
+        crowd = {f"method {n}": (1.0, [2.0]) for n in range(count)}
+        drawn = plots.points(crowd, xlabel="x", ylabel="y").svg
+        found = re.search(r'viewBox="0 0 \S+ (\S+)"', drawn)
+        assert found
+        return float(found[1])
+
+    assert height(25) < height(8)
+
+
 def test_the_name_of_a_point_stands_beside_it_in_a_png_too() -> None:
     data = {"one": (1, [2.0, 2.2]), "other": (3, [1.0, 1.1]), "last": (2, [1.9, 1.7])}
     figure = plots.points(data, xlabel="x", ylabel="y", highlight="last")

@@ -29,7 +29,8 @@ PAGE = "book/progress"
 WORDS = {"code": "code", "written": "in words", "explorer": "in the lab"}
 
 SUMMARY = """\
-<p class="tf-sum"><strong data-tf-sum></strong> <span data-tf-next></span></p>
+<p class="tf-sum"><strong data-tf-sum></strong> <span data-tf-next></span>
+<span data-tf-read></span></p>
 <p class="tf-no-script">Your browser runs no JavaScript, so nothing can be ticked and nothing is
 stored. The list of exercises is complete all the same.</p>
 """

@@ -27,9 +27,10 @@ from sphinx.util.docutils import SphinxDirective
 from surveys import CLAIMS, SOURCE_KEYS, SOURCES, load_claims
 from thumbnails import thumbnail
 
-from tfviz import catalogue
+from tfviz import catalogue, stored
 from tfviz.catalogue import CHANGES, GROWTH, PEERS, Chapter, Mechanism
 from tfviz.exhibits import EXHIBITS
+from tfviz.stored import race
 
 CATALOGUE = str(Path(catalogue.__file__).with_suffix(".toml"))
 ERRATA = "book/errata.toml"
@@ -295,6 +296,7 @@ class MechanismCard(Directive):
 
 # --- the atlas ----------------------------------------------------------------------------------
 
+RUNS = {"causal": "a causal model", "encoder": "an encoder"}
 _COLUMNS = ("Mechanism", "Chapter and paper", "Cost", "Found in")
 
 
@@ -303,6 +305,8 @@ class Atlas(Directive):
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(CATALOGUE)
+        for name in race.SOURCES:
+            self.env.note_dependency(str(stored.RESULTS / f"{name}.json"))
         body = el("tbody")
         for row in catalogue.MECHANISMS:
             body += self.row(row)
@@ -314,6 +318,7 @@ class Atlas(Directive):
             "part": {part.id: part.title for part in catalogue.PARTS},
             "changes": dict(CHANGES),
             "growth": dict(GROWTH),
+            "runs": RUNS,
         }
         table = el("table", caption, head, body, class_="tfv-atlas")
         return [el("div", table, class_="tfv-atlas-box", data_words=json.dumps(words))]
@@ -339,6 +344,7 @@ class Atlas(Directive):
             data_part=row.part,
             data_year=row.year,
             data_growth=row.growth,
+            data_runs=" ".join(kind for kind in race.KINDS if row.id in race.table(kind)),
             data_changes=" ".join(row.changes),
             data_formula=str(row.formula).lower(),
             data_text=" ".join((row.id.replace("_", " "), row.short, row.bibkey)).lower(),

@@ -351,6 +351,10 @@ def shown(page: Any) -> set[str]:
             {"part": "sparse", "growth": "linear"},
             lambda r: (r.part, r.growth) == ("sparse", "linear"),
         ),
+        (
+            {"growth": "linear", "runs": "causal"},
+            lambda r: r.growth == "linear" and r.id in race.table("causal"),
+        ),
     ],
 )
 def test_the_filter_shows_what_the_catalogue_says(atlas: Any, fields: Any, wanted: Any) -> None:

@@ -152,6 +152,18 @@ def test_the_next_exercise_is_named_with_one_stop(page: Any, site: Site) -> None
         assert link.endswith(f"#{label}"), f"{label}: {link}"
 
 
+def test_the_next_chapter_is_the_first_that_is_not_read(page: Any, site: Site) -> None:
+    page.goto(site.url(PROGRESS))
+    last = len(LESSONS) - 1
+    for many, wanted in ((0, 0), (1, 1), (last, last), (last + 1, None)):
+        chapters = {name: {"done": "2026-01-02"} for name in LESSONS[:many]}
+        page.evaluate(ELSEWHERE, [KEY, progress(chapters=chapters)])
+        link = page.locator("[data-tf-read] a")
+        assert link.count() == (wanted is not None)
+        if wanted is not None:
+            assert link.get_attribute("href").endswith(f"{LESSONS[wanted]}.html")
+
+
 @pytest.mark.parametrize(
     ("chapter", "which", "way", "width"),
     [  # every two of them meet

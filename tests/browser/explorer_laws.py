@@ -70,6 +70,7 @@ HANDLES = """(host) => {
   for (const name of names) {
     if (find(name).hasAttribute("data-locked")) continue;
     let moves = false;
+    const moved = {};
     let twice = !find(name).hasAttribute("data-ghost");
     const press = (key) => {
       const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
@@ -83,7 +84,8 @@ HANDLES = """(host) => {
       if (!find(name)) continue;
       const after = place(find(name));
       const across = after.x - before.x;
-      moves ||= Math.hypot(across, after.y - before.y) > 0.2 || after.said !== before.said;
+      moved[key] = Math.hypot(across, after.y - before.y) > 0.2 || after.said !== before.said;
+      moves ||= moved[key];
       if (key === "ArrowRight" && across < -0.5) wrong.push(`→ moves ${name} to the left`);
       if (key === "ArrowLeft" && across > 0.5) wrong.push(`← moves ${name} to the right`);
       const down = after.y - before.y;
@@ -96,6 +98,10 @@ HANDLES = """(host) => {
       const further = place(find(name));
       const places = new Set([before, after, further].map((one) => one.said));
       twice = places.size === 3;
+    }
+    if (find(name).hasAttribute("data-ghost")) {
+      if (!moved.ArrowUp && !moved.ArrowDown) wrong.push(`↑ and ↓ do nothing to ${name}`);
+      if (!moved.ArrowLeft && !moved.ArrowRight) wrong.push(`← and → do nothing to ${name}`);
     }
     if (!twice) wrong.push(`no arrow key moves ${name} twice`);
     if (!moves) wrong.push(`${name} is dead, and not marked as locked`);

@@ -94,7 +94,7 @@ export default tf.explorer({
       truth: ({ walk }) => walk[AFTER],
       then: { ...ASKED, step: AFTER },
       because:
-        "The shortest way from K takes four steps, and the model takes it: K, Q, R, S, O. No walk that it learnt from was meant to be short.",
+        "The shortest path from K takes four steps, and the model takes it: K, Q, R, S, O. No walk that it learnt from was meant to be short.",
     });
 
     return (state, { walk, left, achieved, away: least }) => {

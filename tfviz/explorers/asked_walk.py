@@ -34,7 +34,7 @@ class AskedWalk(Explorer):
     wish = knob(8, low=1, high=HORIZON, label="the return that is asked for")
     cloning = knob(False, label="behaviour cloning: it hears no wish")
     step = knob(HORIZON, low=0, high=HORIZON, label="steps taken")
-    asks = "Ask A for −3, where the shortest way takes 6 steps. Then switch to cloning."
+    asks = "Ask A for −3, where the shortest path takes 6 steps. Then switch to cloning."
 
     def numbers(self) -> Numbers:
         """The places of the walk, what is left of the wish before each step, and the return."""

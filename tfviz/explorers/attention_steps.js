@@ -79,6 +79,7 @@ export default tf.explorer({
         first,
         at: (j) => [j + 0.5, first + 0.5],
         to: (x) => tf.clamp(Math.floor(x), 0, start.length - 1),
+        by: [1, 0],
         draw: (j) => ({ cell: [first, j], dash: "4 3" }),
         label: "the word listened to most",
       },

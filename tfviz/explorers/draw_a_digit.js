@@ -86,6 +86,7 @@ export default tf.explorer({
           first: BEGIN,
           at: (digit) => [digit, 0.5],
           to: (x) => tf.clamp(Math.round(x), 0, DIGITS - 1),
+          by: [1, 0],
           label: "the digit that it reads",
         },
         format: article,

@@ -69,6 +69,7 @@ export default tf.explorer({
         first: 1,
         at: (exit) => [exit, floor],
         to: (exit) => tf.clamp(Math.round(exit), 1, N),
+        by: [1, 0],
         draw: (exit) => ({ rule: { x: exit }, colour: "ink", dash: "4 4" }),
         label: `the oracle's exit for ${next}`,
       },

@@ -45,6 +45,7 @@ export default tf.explorer({
         first: 98,
         at: (agree) => [asked[0], agree],
         to: (_, agree) => Math.round(tf.clamp(agree, 78, 100)),
+        by: [0, 1],
         draw: (agree) => ({
           line: [lowest, [asked[0], agree], highest],
           colour: "ink",

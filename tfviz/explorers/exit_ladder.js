@@ -36,6 +36,7 @@ export default tf.explorer({
         first: 10,
         at: (share) => [1, share],
         to: (_, share) => Math.round(tf.clamp(share, 0, 60)),
+        by: [0, 1],
         draw: (share) => ({ line: [share, second], start: 1, colour: "ink", dash: "2 4" }),
         label: "accuracy of exit 1, in %",
       },

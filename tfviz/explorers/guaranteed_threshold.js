@@ -69,6 +69,7 @@ export default tf.explorer({
         first: 40,
         at: (count) => [loosest, count],
         to: (_, count) => Math.round(tf.clamp(count, 0, 80)),
+        by: [0, 1],
         draw: (count) => ({
           shape: tf.box(loosest - 0.02, loosest + 0.02, 0, count),
           edge: true,

@@ -60,6 +60,7 @@ export default tf.explorer({
         first: 4,
         at: (x) => [x, 0.02],
         to: (x) => tf.clamp(Math.round(x), 1, L),
+        by: [1, 0],
         draw: (x) => ({ rule: { x }, colour: "ink", dash: "6 4" }),
         label: "the width that is enough",
       },

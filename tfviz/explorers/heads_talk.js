@@ -44,6 +44,7 @@ export default tf.explorer({
         first: 1,
         at: (j) => [j + 0.2, 0.5],
         to: (x) => tf.clamp(Math.round(x - 0.2), 0, n - 1),
+        by: [1, 0],
         label: "the word with most of head 1's weight",
       },
       format: (j) => `“${words[j]}”`,

@@ -84,6 +84,7 @@ export default tf.explorer({
           first: askedRow,
           at: (y) => [askedColumn + 0.5, y + 0.5],
           to: (_, y) => Math.min(cell(y), askedRow),
+          by: [0, 1],
           draw: (y) => ({
             from: [y, askedColumn],
             to: [askedRow, askedColumn],

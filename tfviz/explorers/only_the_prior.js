@@ -67,6 +67,7 @@ export default tf.explorer({
         first: place[1],
         at: (x) => [x, 0.25],
         to: (x) => tf.clamp(Math.round(x), 0, last),
+        by: [1, 0],
         label: "the highest bar in text 2",
       },
       format: (x) => `place ${x}`,

@@ -68,6 +68,7 @@ const inRow = (row, columns) => ({
   first: 0,
   at: (column) => [column + 0.5, row + 0.5],
   to: (x) => tf.clamp(Math.floor(x), 0, columns - 1),
+  by: [1, 0],
 });
 const QUESTIONS = {
   labels: ({ L, k, row }, { big }) =>

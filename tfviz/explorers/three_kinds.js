@@ -85,7 +85,7 @@ export default tf.explorer({
         at: (x) => [x, 0],
         to: (x) => tf.clamp(Math.round(x * 50) / 50, 0, 1),
         draw: (x) => ({ rule: { x }, colour: "ink", dash: "6 4" }),
-        by: ([x], [right]) => tf.clamp(x + right / 50, 0, 1),
+        by: [0.02, 0],
         label: "the probability of yes under the block mask",
       },
       format: (x) => tf.percent(x),

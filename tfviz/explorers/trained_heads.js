@@ -80,6 +80,7 @@ function question(first, state) {
       first: i,
       at: (j) => [j, 0.95],
       to: (x) => tf.clamp(Math.round(x), 0, i),
+      by: [1, 0],
       draw: (j) => ({ ...bow(i, j, L, 0.3), colour: "ink", dash: "4 4" }),
       label: "the letter looked at most",
     },

@@ -40,6 +40,7 @@ export default tf.explorer({
         first: (read - 1) * L - m,
         at: (token) => [token, 0],
         to: (x) => tf.clamp(Math.round(x), 0, newest()),
+        by: [1, 0],
         draw: (token) => ({ ...frame(token, 0), dash: "5 4" }),
         label: "the first word that is heard",
       },

@@ -18,6 +18,7 @@ from tfviz.plots.roles import LIGHT, Role
 from tfviz.plots.ticks import number_axis, room_for, whole
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+KEY_ROWS, KEY_COLUMN = 8, 160  # a key of more names stands in columns of so many px
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 DASHES: tuple[Any, ...] = ((), (5, 2), (1.5, 1.5), (6, 2, 1.5, 2), (3, 1, 1, 1, 1, 1))
 DASH_NAMES = ("solid", "dash", "dot", "dashdot", "longdashdot")
@@ -529,8 +530,11 @@ def _scatter(
     named_points: Found, chosen: set[str], axes: Axes, width: float, keyed: bool = False
 ) -> Drawing:
     """The points with their names beside them, or numbered with a key where names find no room."""
-    entries = _entries(list(named_points), width) if keyed else []
-    frame = Frame(axes, width, 20, sum(map(len, entries)))
+    columns = int(width // KEY_COLUMN) if keyed and len(named_points) > KEY_ROWS else 1
+    entries = _entries(list(named_points), width / columns) if keyed else []
+    deep = math.ceil(len(entries) / columns)  # entries of a column of the key
+    runs = [entries[n : n + deep] for n in range(0, len(entries), deep or 1)]
+    frame = Frame(axes, width, 20, max((sum(map(len, run)) for run in runs), default=0))
     frame.scales()
     for n, (name, (at, table)) in enumerate(named_points.items()):
         colour = LIGHT["attention" if name in chosen else "ink"]
@@ -564,12 +568,15 @@ def _scatter(
     y = frame.key_top
     for n, (name, entry) in enumerate(zip(named_points, entries, strict=False)):
         colour = LIGHT["attention" if name in chosen else "ink"]
+        column, row = divmod(n, deep)
+        x = 8 + column * width / columns
+        y = y if row else frame.key_top
         frame.sample(
-            y, 16, color=colour, marker=MARKERS[n % len(MARKERS)], linestyle="", markersize=7
+            y, x + 11, color=colour, marker=MARKERS[n % len(MARKERS)], linestyle="", markersize=7
         )
-        frame.words(8, y, labels[name], colour)
+        frame.words(x, y, labels[name], colour)
         for line in entry:
-            frame.words(40, y, line, colour)
+            frame.words(x + 38, y, line, colour)
             y += LINE
     return frame.drawing
 

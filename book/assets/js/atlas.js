@@ -59,6 +59,7 @@
       choice("part", "part of the course", words.part),
       choice("changes", "changes in the block", words.changes),
       choice("growth", "time grows", words.growth),
+      choice("runs", "measured in", words.runs),
       year("from", "from year", String(first)),
       year("to", "to year", String(last)),
       make(
@@ -91,6 +92,7 @@
         (!v.part || r.part === v.part) &&
         (!v.growth || r.growth === v.growth) &&
         (!v.changes || r.changes.split(" ").includes(v.changes)) &&
+        (!v.runs || r.runs.split(" ").includes(v.runs)) &&
         (!v.formula || r.formula === "true") &&
         (!v.from || r.year >= Number(v.from)) &&
         (!v.to || r.year <= Number(v.to));

@@ -22,8 +22,16 @@
     trouble,
   } = window.tfvizProgress;
   const place = (name) => one(`[data-tf-${name}]`);
-  const [sum, next, stored, where, news] = ["sum", "next", "stored", "where", "news"].map(place);
+  const [sum, next, read, stored, where, news] = [
+    "sum",
+    "next",
+    "read",
+    "stored",
+    "where",
+    "news",
+  ].map(place);
   const items = all("[data-tf-exercise]"),
+    chapters = all(".tf-chapter"),
     dialog = one(".tf-clear"),
     file = one(".tf-progress-file");
   const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
@@ -108,6 +116,10 @@
       ...(open
         ? [ready ? "Next: " : "Begin with ", link, /[?!…]\s*$/.test(link.textContent) ? "" : "."]
         : ["Nothing is left to do."]),
+    );
+    const unread = chapters.find((it) => !Object.hasOwn(known().chapters, it.dataset.tfChapter));
+    read.replaceChildren(
+      ...(unread ? ["Read next: ", one("h3 a", unread).cloneNode(true), "."] : []),
     );
     stored.textContent = unreadable() ? localStorage.getItem(KEY) : some ? readable() : "nothing";
     where.textContent =

@@ -140,9 +140,11 @@ function handlesOn(app, layer, place) {
         }
         const near = (v, scale) => clamp(v, ...[...scale.ends].sort((a, b) => a - b));
         const [dx, dy] = one.by ?? [1, 1];
+        // what moves along one axis alone is moved by all arrows: right and up are more
+        const [right, more] = [dy ? go[0] : go[0] || go[1], dx ? go[1] : go[1] || go[0]];
         const up = scales.down ? -1 : 1;
-        const x = clamp(go[0], -1e3, 1e3) * dx + one.handle[0];
-        const y = clamp(go[1], -1e3, 1e3) * dy * up + one.handle[1];
+        const x = clamp(right, -1e3, 1e3) * dx + one.handle[0];
+        const y = clamp(more, -1e3, 1e3) * dy * up + one.handle[1];
         move(one, near(x, scales.x), near(y, scales.y));
       }
     });
