@@ -81,14 +81,16 @@ def test_every_formula_and_every_error_is_pythons(page: Any, address: str) -> No
 def test_random_formulas_are_pythons(page: Any, address: str) -> None:
     """Python's own parser says what binds more tightly."""
     pick = random.Random(3)
-    texts = {made(pick): {} for _ in range(400)}
+    texts: dict[str, dict[str, float]] = {made(pick): {} for _ in range(400)}
     assert sum("table" in in_python(text, {}) for text in texts) > 100
     assert not differing(page, address, texts)
 
 
 def test_slips_of_the_fingers_are_pythons_too(page: Any, address: str) -> None:
     pick = random.Random(4)
-    texts = {mangled(pick, pick.choice([*GOOD, *BAD])): {} for _ in range(800)}
+    texts: dict[str, dict[str, float]] = {
+        mangled(pick, pick.choice([*GOOD, *BAD])): {} for _ in range(800)
+    }
     codes = {in_python(text, {}).get("code") for text in texts}
     assert len(codes) > 15
     assert not differing(page, address, texts)

@@ -574,8 +574,10 @@ class Typed:
             raise ValueError(f"{strange[0]} is no name of {self.text}; its names are {known}")
         for name, value in given.items():
             about = self.names[name]
-            check = _arguments.integer if about.step == 1 else _arguments.real
-            check(name, value, about.low, about.high)  # type: ignore[operator]
+            if about.step == 1:
+                _arguments.integer(name, value, int(about.low), int(about.high))
+            else:
+                _arguments.real(name, value, about.low, about.high)
         values = {n: about.taken(given.get(n)) for n, about in self.names.items()}
         return values | ({"L": L} if self.uses_length else {})
 

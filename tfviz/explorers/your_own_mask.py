@@ -17,7 +17,7 @@ from tfviz.patterns import Pattern
 from tfviz.patterns.reach import Reach
 
 FIRST = "(i >= j) & ((i - j < w) | (j % s == 0))"
-FIRST_VALUES = {"w": 4, "s": 8}
+FIRST_VALUES: dict[str, float] = {"w": 4, "s": 8}
 
 EXAMPLES: list[tuple[str, str, dict[str, float]]] = [
     ("window", "(i >= j) & (i - j < w)", {"w": 4}),
