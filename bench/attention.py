@@ -287,7 +287,25 @@ def package_elu(L: int) -> Attention:
     return lambda q, k, v: linear_attention(F.elu(q) + 1, F.elu(k) + 1, v)
 
 
+def bare_products(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """What linear attention cannot do without: an exponential of each number of queries and keys,
+    and two products. It looks for no NaN, and divides by no sum."""
+    return q.exp() @ (k.exp().mT @ v)
+
+
+def typed_linear(L: int) -> Attention:
+    """`LinearAttention` of fast-transformers, the authors' package, which does not install."""
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        q, k = F.elu(q) + 1, F.elu(k) + 1
+        Z = 1 / (torch.einsum("nhld,nhd->nhl", q, k.sum(2)) + 1e-6)
+        return torch.einsum("nhld,nhmd,nhl->nhlm", q, torch.einsum("nhsd,nhsm->nhmd", k, v), Z)
+
+    return attend
+
+
 def package_linear(L: int) -> Attention:
+    """Less work than ours: softmax features, and no division of a row by its sum."""
     from linear_attention_transformer.linear_attention_transformer import linear_attn
 
     return linear_attn
@@ -310,7 +328,11 @@ SMALLER: dict[str, tuple[Callable[[int], Attention], dict[str, Callable[[int], A
     ),
     "linear": (
         ROOMS["linear"][0],
-        {"linear-attention-transformer": package_linear, "performer-pytorch": package_elu},
+        {
+            "linear-attention-transformer": package_linear,
+            "performer-pytorch": package_elu,
+            "fast-transformers, typed": typed_linear,
+        },
     ),
     "linear, causal": (
         ROOMS["linear, causal"][0],
@@ -328,6 +350,15 @@ SMALLER: dict[str, tuple[Callable[[int], Attention], dict[str, Callable[[int], A
 OF_FLOPS = 1.6
 """A row with packages, and clustered attention, takes at most so many times as long as its FLOPs
 would at the speed of dense attention."""
+
+BARE = {"linear": bare_products}
+"""What a row cannot do without, where that alone takes longer than its FLOPs at dense speed times
+OF_FLOPS: with heads of 64 a number that is loaded is used for 64 products only, and each number of
+queries and keys has an exponential. Such a row is held to OF_BARE times the bare operations.
+For full linear attention they take 1.8 to 2.2 times as long as its FLOPs on a processor with
+AVX-512, and 0.8 to 0.9 times as long as linear-attention-transformer: what is made of these
+operations cannot be 1.5 times as fast as that package."""
+OF_BARE = 1.6
 
 
 # what reads a causal text: name -> (attention, lengths, at most × dense causal SDPA: forward,
@@ -652,6 +683,8 @@ def of_smaller_matrices(L: int, only: str = "") -> None:
             continue
         qkv, few = ([torch.randn(1, HEADS, n, WIDTH) for _ in range(3)] for n in (L, 4096))
         attends = {"ours": make(L)} | {other: theirs(L) for other, theirs in packages.items()}
+        if name in BARE:
+            attends["bare operations"] = BARE[name]
         for kind, way in (("forward", _forward), ("training", training)):
             ways = {other: way(attend, qkv) for other, attend in attends.items()}
             ways["dense"] = way(F.scaled_dot_product_attention, few)
@@ -662,8 +695,12 @@ def of_smaller_matrices(L: int, only: str = "") -> None:
                 other: median(a / b for a, b in zip(times["ours"], times[other], strict=True))
                 for other in ways
             }
-            limit = OF_FLOPS if packages or name.startswith("clustered") else None
-            _say(f"{name}, {kind}", beside["dense"] / work, limit)
+            limited = (packages or name.startswith("clustered")) and name not in BARE
+            _say(f"{name}, {kind}", beside["dense"] / work, OF_FLOPS if limited else None)
+            if name in BARE:
+                alone = beside["dense"] / beside["bare operations"] / work
+                _say("    its bare operations", alone, None)
+                _say("    ÷ its bare operations", beside["bare operations"], OF_BARE)
             for other in packages:
                 _say(f"    ÷ {other}", beside[other], 1 / 1.5)
             print("    MB: " + ", ".join(f"{o} {peak(ways[o]):.0f}" for o in attends), flush=True)

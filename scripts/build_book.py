@@ -30,7 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = {".py", ".js", ".css", ".toml", ".json", ".pt", ".npz"}
 # what any page may be made of; `book` and `chapters` are not all: pages show other files, too
 READ = ("tfviz", "tfviz_lab", "tfviz_lessons", "tfviz_course", "book", "chapters", "hub", "scripts")
-AROUND = ("REPOSITORY", "REPOSITORY_OWNER", "SERVER_URL")  # GitHub's names for where it runs
+# GitHub's names for where it runs
+AROUND = ("REPOSITORY", "REPOSITORY_OWNER", "REF_NAME", "SERVER_URL")
 
 
 def digest(files: Iterable[Path], *more: object) -> str:

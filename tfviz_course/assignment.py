@@ -97,11 +97,13 @@ def create_assignment(
     points: Mapping[str, float] | None = None,
     due: datetime | None = None,
     again: bool = False,
+    progress: bool = False,
 ) -> Path:
     """Write source/<name>, and let nbgrader make release/<name> and enter it in the gradebook.
 
     Returns the release folder. `due` is in UTC. `again` makes an assignment anew that is there
-    already. If anything goes wrong the old source and release stay as they were.
+    already. `progress` says on stderr what is being done. If anything goes wrong the old source and
+    release stay as they were.
     """
     folder = Path(course).resolve()
     known = read_course(folder)
@@ -111,7 +113,14 @@ def create_assignment(
     source, release = folder / "source" / name, folder / "release" / name
     if source.exists() and not again:
         raise CourseError(f"{source} is there already; give --again to make it anew")
+
+    def tell(step: str) -> None:
+        if progress:
+            print(step, file=sys.stderr, flush=True)
+
+    tell("Reading the lessons … (a minute, if the book has changed)")
     made = source_notebooks(items, name=name, course=known.name, seed=known.seed, points=points)
+    tell("Writing the notebooks …")
     with kept(source), kept(release):
         source.mkdir(parents=True)
         for notebook, cells in made.items():

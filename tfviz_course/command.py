@@ -57,15 +57,20 @@ def show(options: argparse.Namespace) -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
+    from tfviz.catalogue import CHAPTERS
+    from tfviz_course.questions import to_words
     from tfviz_lessons import clone
 
+    numbers = {chapter.document: chapter.number for chapter in CHAPTERS}
     for chapter in clone.choose([options.chapter]) if options.chapter else clone.chapters():
         look: dict[str, Any] = {"title_justify": "left", "box": None, "padding": (0, 2, 0, 2)}
-        table = Table(Column("exercise", no_wrap=True), "answer", "title", title=chapter, **look)
-        for task in clone.read(chapter).tasks:
+        heads = Column("exercise", no_wrap=True), Column("no.", justify="right"), "answer", "title"
+        table = Table(*heads, title=chapter, **look)
+        for place, task in enumerate(clone.read(chapter).tasks, 1):
             begin = task.title or task.prose.source.strip().removeprefix("**").split("**")[0]
-            title = textwrap.shorten(begin, 60, placeholder=" …")
-            table.add_row(task.label, getattr(task, "answer", "words"), Text(title))
+            title = textwrap.shorten(to_words(begin), 60, placeholder=" …")
+            number = f"{numbers.get(f'chapters/{chapter}', '')}.{place}"
+            table.add_row(task.label, number, getattr(task, "answer", "words"), Text(title))
         Console().print(table)
 
 
@@ -80,6 +85,7 @@ def assignment(options: argparse.Namespace) -> None:
 
     course, name, due = options.course, options.name, options.due
     more: dict[str, Any] = {"points": dict(options.points), "due": due, "again": options.again}
+    more["progress"] = True
     release = create_assignment(course, name, options.items, **more)
     print(f"For students:    {release}")
     print(f"For instructors: {course / 'source' / name}  (solutions, all tests)")
@@ -217,16 +223,21 @@ def extension(options: argparse.Namespace) -> None:
     """Give one student more time for an assignment.
 
     The time is counted from the date for all, and replaces an earlier extension; without days
-    and hours that one ends. Then grade again, so that the penalty follows.
+    and hours that one ends. It is kept in extensions.csv, so it can be given before anything is
+    handed in. What is graded already is to be graded again, so that the penalty follows.
     """
     from datetime import timedelta
 
     from tfviz_course.roster import extend
 
+    name, who = options.name, options.who
     time = timedelta(days=options.days, hours=options.hours)
-    due = extend(options.course, options.name, options.who, time)
-    print(f"{options.who} has time for {options.name} until {due:%Y-%m-%d %H:%M} UTC")
-    print(f"Next: tfviz-course autograde {options.name} --student {options.who}")
+    done = extend(options.course, name, who, time)
+    print(f"{who} has time for {name} until {done.due:%Y-%m-%d %H:%M} UTC")
+    if done.graded:
+        print(f"Next: tfviz-course autograde {name} --student {who}")
+    if not done.known:
+        print(f"Look: {who} is not in the gradebook, and has handed in nothing so far.")
 
 
 def export(options: argparse.Namespace) -> None:
@@ -236,6 +247,8 @@ def export(options: argparse.Namespace) -> None:
     imports. With --columns FILE.csv, which you export from there, its rows and ids stay.
     --to gradescope: an assignment as an autograder of Gradescope, in which the same grader runs.
     --to anki: the five questions and the letters of a chapter, or of `all`, as cards.
+    --to qti: the short numbers and the five questions of a chapter, or of `all`, as a package of
+    QTI 2.1, the standard for tests.
 
     The file goes into the folder exports/. One for Gradescope holds solutions and the secret of
     the course: it is for instructors only.
@@ -255,6 +268,14 @@ def export(options: argparse.Namespace) -> None:
 
         file, questions, letters = anki.export(course, name)
         print(f"{count(questions, 'question')} and {count(letters, 'letter')} as cards.")
+        print(f"In {file}")
+        return
+    if kind == "qti":
+        from tfviz_course import qti
+
+        print("Reading the lessons …", file=sys.stderr, flush=True)
+        file, scored, others = qti.export(course, name)
+        print(f"{count(scored, 'number')} and {count(others, 'question')} in words.")
         print(f"In {file}")
         return
     done = gradebooks.export(course, name, kind, options.columns, options.title)
@@ -330,10 +351,13 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--seed": {"type": int, "help": "draws students' own numbers; default: random"},
     "chapter": {"nargs": "?", "help": "such as basics/attention"},
     "name": {"help": "the assignment, such as hw1"},
-    "what": {"metavar": "name", "help": "an assignment, such as hw1; for anki a chapter, or all"},
+    "what": {
+        "metavar": "name",
+        "help": "an assignment, such as hw1; for anki and qti a chapter, or all",
+    },
     "--to": {
         "required": True,
-        "choices": ["canvas", "moodle", "gradescope", "anki"],
+        "choices": ["canvas", "moodle", "gradescope", "anki", "qti"],
         "help": "which system",
     },
     "--columns": {"type": Path, "help": "a CSV file that the gradebook has exported"},

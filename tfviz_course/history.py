@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from tfviz._files import written_whole
 from tfviz_course import CourseError, store
 from tfviz_course import students as ids
-from tfviz_course.report import GRADED, LATE, Change, Results, Student, number
+from tfviz_course.report import GRADED, LATE, Change, Results, Student, late_time, number
 
 FOLDER = ".tfviz/points"
 FORMAT = 1
@@ -120,4 +120,4 @@ def _why(before: Seen, after: Seen) -> str:
 
 
 def _late(student: Student) -> str:
-    return f"{student.minutes_late} min late" if student.minutes_late else "in time now"
+    return late_time(student.minutes_late) if student.minutes_late else "in time now"

@@ -34,7 +34,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
 from tfviz_course import store, students
-from tfviz_course.settings import read_course
+from tfviz_course.settings import read_course, read_extensions
 from tfviz_lessons.assignment import gap
 
 ME = "tfviz_course.plugin"
@@ -148,6 +148,15 @@ class Autograde(converters.Autograde):
             said = run.stderr.strip() or f"the judge ended with {run.returncode}"
             self.log.error(said)
             raise NbGraderException(said)
+
+    def init_assignment(self, assignment_id: str, student_id: str) -> None:
+        """As nbgrader's; then the submission is in the gradebook, and can have its extension."""
+        super().init_assignment(assignment_id, student_id)
+        time = read_extensions(self.coursedir.root).get((assignment_id, student_id))
+        if time is not None:
+            with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as book:
+                minutes = time.total_seconds() / 60
+                book.grant_extension(assignment_id, student_id, minutes=minutes)
 
     def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
         resources = super().init_single_notebook_resources(notebook_filename)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ QUESTIONS = re.compile(r"^## Five questions\n(?P<text>.*?)(?=^## |\Z)", re.M | r
 NUMBERED = re.compile(r"^(\d+)\. (.*?)(?=^\d+\. |\Z)", re.M | re.S)
 LETTERS = re.compile(r"^(`{3,})\{letters\}\n(?P<lines>.*?)^\1$", re.M | re.S)
 LETTER = re.compile(r"(?P<letters>\$[^$]+\$(?:, \$[^$]+\$)*): (?P<meaning>\S.*)")
+SIGNS = {"to": "→", "ell": "ℓ", "times": "×", "cdot": "·", "le": "≤", "ge": "≥", "sqrt": "√"}
 DIRECTIVE = re.compile(r"\{[a-z:-]+\}`|^`{3,}", re.M)  # MyST that only the book can read
 
 
@@ -87,6 +89,33 @@ def macros() -> dict[str, Any]:
     config = yaml.safe_load((clone.home() / "_config.yml").read_text("utf8"))
     known: dict[str, Any] = config["sphinx"]["config"]["tfviz_macros"]
     return known
+
+
+def to_words(text: str) -> str:
+    """Markdown of one line as plain text: signs in place of TeX, no marks."""
+    out = []
+    for token in _reader().parseInline(text)[0].children or ():
+        if token.type.startswith("math"):
+            out.append(_signs(expand(token.content, macros())))
+        else:
+            out.append(" " if token.type.endswith("break") else token.content)
+    return "".join(out)
+
+
+def _signs(tex: str) -> str:
+    """TeX of a letter or two: signs for what has one, and no command for a font."""
+
+    def sign(command: re.Match[str]) -> str:
+        name = command[1]
+        if name in SIGNS or name.startswith(("math", "text", "operatorname")):
+            return SIGNS.get(name, "")
+        size = "CAPITAL" if name[0].isupper() else "SMALL"
+        try:
+            return unicodedata.lookup(f"GREEK {size} LETTER {name}")
+        except KeyError:
+            return name
+
+    return re.sub(r"[{}]", "", re.sub(r"\\([A-Za-z]+) ?", sign, tex))
 
 
 @cache

@@ -343,9 +343,19 @@ def solved_words(row: Mapping[str, Any]) -> str:
     return f"{row['solved']} of {row['students']}{empty}"
 
 
+def late_time(minutes: int) -> str:
+    """How late something is, by its two largest units: "3 d 1 h late", "1 h 35 min late"."""
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    units = [(days, "d"), (hours, "h"), (minutes, "min")]
+    while len(units) > 1 and not units[0][0]:
+        units = units[1:]
+    return " ".join(f"{many} {unit}" for many, unit in units[:2] if many) + " late"
+
+
 def late_words(student: Student) -> list[str]:
     """How late somebody was, and what it cost; empty for who was in time."""
-    said = [f"{student.minutes_late} min late"] if student.minutes_late else []
+    said = [late_time(student.minutes_late)] if student.minutes_late else []
     if student.penalty:
         said += [f"{number(student.penalty)} points less for that"]
     return said

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import warnings
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tfviz_course import CourseError
 from tfviz_course import students as ids
 from tfviz_course.assignment import api
-from tfviz_course.settings import read_course
+from tfviz_course.settings import read_course, read_extensions, write_extensions
 
 IDS = ("id", "student_id", "student")  # names that the column of ids may have
 ABOUT = ("first_name", "last_name", "email")
@@ -77,26 +77,40 @@ def import_students(course: Path, file: Path) -> Imported:
     return Imported(new, known, sorted(before - wanted.keys()))
 
 
-def extend(course: Path, assignment: str, student: str, time: timedelta) -> Any:
+class Extended(NamedTuple):
+    """What an extension came to."""
+
+    due: datetime  # of this student, in UTC
+    graded: bool  # the gradebook has this submission, so there may be a penalty to mend
+    known: bool  # the student is in the gradebook, or has handed something in
+
+
+def extend(course: Path, assignment: str, student: str, time: timedelta) -> Extended:
     """Give one student this much more time than the others, in all; none takes it back.
 
-    Returns the student's due date, in UTC. Raises `CourseError` where nothing is graded of it.
+    It stands in the course's extensions.csv, so it can be given before anything is handed in; every
+    grading takes it from there. Raises `CourseError` for an assignment that is not there, or has no
+    due date.
     """
     from nbgrader.api import MissingEntry
 
     read_course(course)
+    ids.check(student)
     with warnings.catch_warnings(action="ignore"), api(course).gradebook as book:
         try:
-            entry = book.find_submission(assignment, ids.check(student))
+            due = book.find_assignment(assignment).duedate
         except MissingEntry:
-            how = (
-                "look at both names; more time can be given once that student's work is handed in "
-                f"and graded: 'tfviz-course autograde {assignment}', then this again"
-            )
-            said = f"the gradebook has no submission of {student} for {assignment!r}"
-            raise CourseError(f"{said}: {how}") from None
-        if entry.assignment.duedate is None:
+            known = ", ".join(one.name for one in book.assignments) or "none"
+            said = f"the gradebook has no assignment {assignment!r}: it has {known}"
+            raise CourseError(said) from None
+        if due is None:
             how = "tfviz-course assignment … --due, or nbgrader db assignment add … --duedate"
             raise CourseError(f"{assignment!r} has no due date: {how}")
-        book.grant_extension(assignment, student, minutes=time.total_seconds() / 60)
-        return book.find_submission(assignment, student).duedate
+        entered = any(one.id == student for one in book.students)
+        write_extensions(course, read_extensions(course) | {(assignment, student): time})
+        try:
+            book.grant_extension(assignment, student, minutes=time.total_seconds() / 60)
+            graded = True
+        except MissingEntry:
+            graded = False
+    return Extended(due + time, graded, entered or (course / "submitted" / student).is_dir())

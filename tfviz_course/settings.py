@@ -1,17 +1,22 @@
-"""What stands in a course's course.toml: name, seed, secret, and what handing in late costs."""
+"""What a course folder says of its course: name, seed, secret, and what handing in late costs, in
+course.toml; who has more time, in extensions.csv."""
 
 from __future__ import annotations
 
+import csv
 import difflib
 import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tfviz._files import written_whole
 from tfviz_course import CourseError
 
+EXTENSIONS = ("assignment", "student", "hours")  # columns of extensions.csv
 HOUR, DAY = 3600, 86_400  # in seconds
 
 
@@ -103,3 +108,35 @@ def _check_keys(table: Mapping[str, Any], known: Sequence[str], prefix: str = ""
             near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
             hint = f"did you mean {prefix}{near[0]}?" if near else f"known are {', '.join(known)}"
             raise CourseError(f"{prefix}{key} is not a setting; {hint}")
+
+
+def read_extensions(course: str | Path) -> dict[tuple[str, str], timedelta]:
+    """How much more time than the others a student has, by assignment and student, as it stands in
+    the course's extensions.csv. `CourseError` names a line that is wrong."""
+    path = Path(course) / "extensions.csv"
+    try:
+        rows = list(csv.DictReader(path.read_text("utf-8-sig").splitlines(), strict=True))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, csv.Error) as error:
+        raise CourseError(f"{path} cannot be read: {error}") from None
+    found = {}
+    for line, row in enumerate(rows, 2):
+        try:
+            assignment, student, hours = (row.pop(name).strip() for name in EXTENSIONS)
+            if None in row:  # a comma in a number
+                raise ValueError("more columns than names")
+            found[assignment, student] = timedelta(hours=float(hours))
+        except (KeyError, AttributeError, ValueError, OverflowError):
+            said = f"{path}, line {line}: it must give {', '.join(EXTENSIONS)}, the last a number"
+            raise CourseError(said) from None
+    return found
+
+
+def write_extensions(course: Path, extensions: Mapping[tuple[str, str], timedelta]) -> None:
+    """Write the course's extensions.csv, whole or not at all."""
+    lines = [",".join(EXTENSIONS)]
+    for (assignment, student), time in sorted(extensions.items()):
+        lines.append(f"{assignment},{student},{time / timedelta(hours=1):.10g}")
+    with written_whole(course / "extensions.csv") as file:
+        file.write("\n".join([*lines, ""]).encode())

@@ -150,7 +150,8 @@ def read_book() -> Path:
 
 def _digest(root: Path) -> str:
     """One number for everything that the book's numbers and words are made of."""
-    total = hashlib.sha256(os.environ.get("GITHUB_REPOSITORY", "").encode())
+    around = [os.environ.get(f"GITHUB_{name}", "") for name in ("REPOSITORY", "REF_NAME")]
+    total = hashlib.sha256("@".join(around).encode())
     for file in sorted({file for pattern in SOURCES for file in root.glob(pattern)}):
         total.update(str(file.relative_to(root)).encode())
         total.update(file.read_bytes())

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from tfviz_lessons import in_page
 from tfviz_lessons.lesson import Block, Exercise, Lesson, Task, Written, shown_points
 
 
@@ -25,7 +26,7 @@ def page_text(lesson: Lesson) -> str:
     for block in lesson.blocks:
         if isinstance(block, Task):
             out += lines[done : block.blocks[0].start]
-            out += _box(lines, block)
+            out += _box(lesson, lines, block)
             out += _model(block) if isinstance(block, Written) else _answer(block)
             done = block.blocks[-1].end
         elif block.folded:
@@ -42,7 +43,7 @@ def _what(source: str) -> str:
     return "how this is drawn" if "plots." in source else "the code"
 
 
-def _box(lines: list[str], task: Task) -> list[str]:
+def _box(lesson: Lesson, lines: list[str], task: Task) -> list[str]:
     """The exercise as it is put to the reader."""
     out = lines[task.blocks[0].start : task.prose.start]
     if task.effort:
@@ -57,6 +58,8 @@ def _box(lines: list[str], task: Task) -> list[str]:
             out += _cell(task.stub, task.solution, ["hide-input"], "Show the code")
         else:
             out += _fenced("python", task.stub)
+            if tried := in_page.box(lesson, task):
+                out += ["", *_fenced("{raw} html", tried)]
         out += [""]
     return [*out, "```{exercise-end}", "```", ""]
 

@@ -15,9 +15,11 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import book_math
 import book_progress
+import lesson_sphinx
 import reference_pages
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -25,11 +27,14 @@ from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
 from sphinx.util import logging
 
+from tfviz_lessons import in_page
+
 logger = logging.getLogger(__name__)
 
 ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "book" / "assets"
 NPM = ROOT / "node_modules"
+WITHOUT_CUDA = "--extra-index-url https://download.pytorch.org/whl/cpu"
 PHONE_LINE = 42  # letters of code that stand side by side on a phone
 FONTS = {
     # file -> family in the style sheet, style, weights from … to, where npm has it
@@ -75,6 +80,7 @@ PAGE_FILES = (
     (re.compile(r' data-tf-(?:chapter|test)="'), "css", "css/progress.css"),
     (re.compile(r' data-tf-(?:chapter|test)="'), "js", "js/progress.js"),
     (re.compile(r'class="tf-ask"'), "js", "js/asked.js"),
+    (re.compile(r'class="tf-try"'), "js", "js/try.js"),
     (re.compile(r'class="tf-legend"'), "js", "js/letters.js"),
     (re.compile(r'class="tf-store"'), "js", "js/progress-page.js"),
     (re.compile(r' data-tf-test="'), "js", "js/self-test.js"),
@@ -82,7 +88,7 @@ PAGE_FILES = (
 # What of a program has no look of its own needs no element: a tenth of a page with much code.
 PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm)">([^<]*)</span>')
 KEEP = re.compile(
-    r"css/|js/|katex/katex\.css|explorers/|vendor/plotly"
+    r"css/|js/|katex/katex\.css|explorers/|vendor/(?:plotly|python)"
     r"|favicon\.svg|fonts\.css|tfviz\.css|sphinx-design\.min\.css|search\.js"
 )
 
@@ -229,13 +235,34 @@ def lesson_links(app: Sphinx, pagename: str, context: dict[str, Any]) -> dict[st
     """Where a lesson's notebook is; nothing for other pages."""
     if "kernelspec" not in app.env.metadata.get(pagename, {}):
         return None
-    home = re.sub(r"^https?://github\.com/", "", app.config.tfviz_home)
-    branch = app.config.tfviz_notebooks_branch
-    return {
-        "notebook": context["pathto"](f"notebooks/{pagename}.ipynb", 1),
-        "colab": home
-        and f"https://colab.research.google.com/github/{home}/blob/{branch}/notebooks/{pagename}.ipynb",
-    }
+    notebook = f"notebooks/{pagename}.ipynb"
+    links = {"notebook": context["pathto"](notebook, 1)}
+    if home := github_name(app):
+        branch = app.config.tfviz_notebooks_branch
+        lab = quote(f"lab/tree/{notebook}", safe="")
+        links["colab"] = f"https://colab.research.google.com/github/{home}/blob/{branch}/{notebook}"
+        links["binder"] = f"https://mybinder.org/v2/gh/{home}/{branch}?urlpath={lab}"
+    return links
+
+
+def github_name(app: Sphinx) -> str:
+    """owner/name of the published course; empty where Colab and Binder could not read it."""
+    home = re.fullmatch(r"https?://github\.com/([^/]+/[^/]+?)(\.git)?", app.config.tfviz_home)
+    return home[1] if home else ""
+
+
+def write_binder(app: Sphinx) -> None:
+    """What Binder installs: the branch of the pages and notebooks is also what Binder opens.
+
+    PyTorch comes without CUDA, which would make the image several times as large.
+    """
+    folder = Path(app.outdir, ".binder")
+    shutil.rmtree(folder, ignore_errors=True)
+    if github_name(app):
+        folder.mkdir()
+        package = lesson_sphinx.with_extra(app.config.tfviz_package)
+        (folder / "requirements.txt").write_text(f"{WITHOUT_CUDA}\n{package}\n", "utf-8")
+        (folder / "runtime.txt").write_text("python-3.11\n", "utf-8")
 
 
 def chapter_end(app: Sphinx, pagename: str, context: dict[str, Any]) -> str:
@@ -332,6 +359,7 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     boxes = static / "sphinx-design.min.css"
     boxes.write_text(used_only(boxes.read_text("utf-8"), pages), "utf-8")
     write_explorers(static, work / "explorers")
+    write_python(static, pages)
     for file in sorted(static.rglob("*"), reverse=True):
         name = file.relative_to(static).as_posix()
         if file.is_dir():
@@ -351,6 +379,7 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     folder = posixpath.dirname(app.config.root_doc)
     (out / "index.html").write_text(moved(landing.read_text("utf-8"), folder), "utf-8")
     (out / ".nojekyll").touch()
+    write_binder(app)
 
 
 def used_only(style: str, pages: list[Path]) -> str:
@@ -405,6 +434,19 @@ def write_explorers(static: Path, stamp: Path) -> None:
     plotly = NPM / "plotly.js-cartesian-dist-min" / "plotly-cartesian.min.js"
     shutil.copyfile(plotly, static / "vendor" / "plotly.min.js")
     stamp.write_text(digest.hexdigest())
+
+
+def write_python(static: Path, pages: list[Path]) -> None:
+    """Python for the exercises that are tried in a page, where a page has one."""
+    worker, file = static / "js" / "try-worker.js", static / "vendor" / "python.js"
+    if any('class="tf-try"' in page.read_text("utf-8") for page in pages):
+        try:
+            in_page.write_python(NPM, ASSETS / "js" / worker.name, file)
+        except FileNotFoundError as lost:
+            logger.warning("no Python for the pages: %s is missing; `make env`", lost.filename)
+    else:
+        file.unlink(missing_ok=True)
+    worker.unlink(missing_ok=True)  # python.js holds it
 
 
 def moved(page: str, folder: str) -> str:

@@ -61,9 +61,14 @@ def addresses(app: Sphinx, config: Config) -> None:
     if home := os.environ.get("GITHUB_REPOSITORY"):
         server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
         options["repository_url"] = f"{server}/{home}"
+        options["repository_branch"] = os.environ.get(
+            "GITHUB_REF_NAME", options["repository_branch"]
+        )
         if not config.html_baseurl and os.environ.get("GITHUB_REPOSITORY_OWNER"):
             owner, name = home.split("/")
-            config.html_baseurl = f"https://{owner.lower()}.github.io/{name}/"
+            host = f"{owner.lower()}.github.io"
+            # a repository named like the host of the owner's pages is their root
+            config.html_baseurl = f"https://{host}/" + f"{name}/" * (name.lower() != host)
     if os.environ.get("TFVIZ_DRAFT"):
         config.nb_execution_raise_on_error = False
     options["repository_url"] = options["repository_url"].rstrip("/")

@@ -337,6 +337,7 @@ def test_late_days(course: Path, instant: Instant) -> None:
         (NAME, "two", "2026-12-02 20:00:01"),
         (NAME, "last", "2026-12-05 20:00:00"),
         (NAME, "over", "2026-12-05 20:00:01"),
+        (NAME, "more", "2026-12-05 20:00:01"),  # who was given a day before anything was graded
     ):
         (hand_in(course, student, RIGHT, name) / "timestamp.txt").write_text(f"{stamp} UTC")
 
@@ -345,10 +346,12 @@ def test_late_days(course: Path, instant: Instant) -> None:
         full = {s.id: sum(mark.points for mark in s.marks) for s in found if s.marks}
         return {s.id: s.penalty / full[s.id] for s in found if s.marks}
 
+    assert command.main(["extension", NAME, "more", "--days", "1", "--course", str(course)]) == 0
     for name in ("hw0", NAME):
         autograde.autograde(course, name)
     assert costs("hw0") == {"spent": 0}
     wanted = {"spent": 0.25, "grace": 0, "free": 0, "two": 0.25, "last": 0.75, "over": 1}
+    wanted["more"] = 0.75
     assert costs() == pytest.approx(wanted)
 
     with assignment.api(course).gradebook as book:  # as formgrader does

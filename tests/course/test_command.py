@@ -16,6 +16,7 @@ from course.classroom import NAME, ROOT, hand_in, points, solution
 
 from tfviz_course import command
 from tfviz_course.command import main
+from tfviz_lessons import clone
 
 COMMANDS = ["new", "list", "assignment", "autograde", "feedback", "report"]
 COMMANDS += ["students", "extension", "export", "check"]
@@ -258,6 +259,12 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     for part in ("basics/attention", "ex-sharpness", "code", "ex-repair", "words", "ex-two-hops"):
         assert part in said
+    row = re.search(r"ex-steep +14\.(\d+) +words +Why does R→0 stop learning\?", said)
+    assert row and not re.search(r"[\\$]", said)
+    labels = [task.label for task in clone.read("adaptive/span").tasks]
+    assert labels[int(row[1]) - 1] == "ex-steep"
+    # as in the book
+    assert clone.told("adaptive/span")["exercises"]["ex-steep"]["name"] == f"Exercise 14.{row[1]}"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")

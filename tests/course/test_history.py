@@ -79,7 +79,7 @@ def test_a_penalty_is_told_once_all_points_are_there(tmp_path: Path) -> None:
     waits = replace(late, marks=with_points(1, waits=True).marks)
     assert not history.update(tmp_path, results(waits))[1]
     _, new = history.update(tmp_path, results(late))
-    assert told(new) == [("ada", LATE, 0, -0.5, "95 min late")]
+    assert told(new) == [("ada", LATE, 0, -0.5, "1 h 35 min late")]
     _, new = history.update(tmp_path, results(ADA))
     assert told(new) == [("ada", LATE, -0.5, 0, "in time now")]
 

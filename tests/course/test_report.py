@@ -302,13 +302,30 @@ def test_the_store_of_verdicts_is_read(tmp_path: Path, monkeypatch: pytest.Monke
 # --- words ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("minutes", "said"),
+    [
+        (1, "1 min late"),
+        (59, "59 min late"),
+        (60, "1 h late"),
+        (95, "1 h 35 min late"),
+        (1439, "23 h 59 min late"),
+        (1441, "1 d late"),
+        (4350, "3 d late"),  # and half an hour
+        (4380, "3 d 1 h late"),
+    ],
+)
+def test_how_late_is_said_in_days_and_hours(minutes: int, said: str) -> None:
+    assert report.late_time(minutes) == said
+
+
 def test_the_table_for_a_terminal(course: Path) -> None:
     text = shown(report.results(course, "hw1"))
     assert "3 of 4 students handed in; 1 has answers that wait for you" in text
     assert "so there is no median yet." in " ".join(text.split())
     lines = {line.split()[0]: line for line in text.splitlines() if line.strip()}
     assert re.search(r"7\s+● ● ◐", lines["Ada"])
-    assert re.search(r"3\s+◐ ● \?\s+95 min late; uses attention", lines["bob"])
+    assert re.search(r"3\s+◐ ● \?\s+1 h 35 min late; uses attention", lines["bob"])
     assert re.search(r"–\s+– – –\s+did not hand in", lines["zoe"])
     assert re.search(r"loops\s+2\s+row 3 sums to 0.5", text)
     assert "To be graded by hand, in formgrader: deaf: 1 of 3" in text
@@ -489,7 +506,7 @@ def test_a_long_id_leaves_the_points_on_the_screen(make: Make, tmp_path: Path) -
     found = report.results(make(tmp_path / "nlp", {name: CLASS["Ada"]}, late={name: 95}), "hw1")
     text = shown(found, 80)
     line = next(line for line in text.splitlines() if line.startswith("xxx"))
-    assert re.search(r"7\s+● ● ◐\s+95 min late", line) and text.count("x") >= 64
+    assert re.search(r"7\s+● ● ◐\s+1 h 35 min late", line) and text.count("x") >= 64
 
 
 @pytest.mark.parametrize(("number", "words"), [(2, "and 1 more remark"), (3, "and 2 more remarks")])
@@ -521,7 +538,7 @@ def test_a_forged_message_stays_beside_its_own_exercise(course: Path, width: int
 
 def test_the_page_says_who_what_and_what_waits(course: Path) -> None:
     html = (written(course) / "report.html").read_text("utf8")
-    said = ("3 of 4 students handed in", "deaf: 1 of 3", "First of Ada", "95 min late")
+    said = ("3 of 4 students handed in", "deaf: 1 of 3", "First of Ada", "1 h 35 min late")
     for part in (*said, "uses attention", "did not hand in", "row 3 sums to 0.5 (2 students)"):
         assert part in html, part
     assert html.count("<figure>") == 2 and html.count('aria-label="waits"') == 1

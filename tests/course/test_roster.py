@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from course import classroom
 from course.classroom import NAME
 
-from tfviz_course import CourseError, assignment
+from tfviz_course import CourseError, assignment, settings
 from tfviz_course.command import main
 from tfviz_course.roster import read_roster
 
@@ -87,15 +87,42 @@ def test_an_extension_moves_the_date_of_one_student(
         return f"{code} {said.out}{said.err}"
 
     handle = assignment.api(course)
-    assert "2 tfviz-course: the gradebook has no submission of bob" in run("bob", "--days", "1")
+    assert "has no due date" in run("bob", "--days", "1")
+    assert "2 tfviz-course: 'a,b' cannot be" in run("a,b", "--days", "1")
+    with handle.gradebook as book:
+        book.update_or_create_assignment(NAME, duedate=datetime(2026, 12, 1, 18))
+    said = run("bob", "--days", "1", "--hours", "2")
+    assert said == (
+        "0 bob has time for hw1 until 2026-12-02 20:00 UTC\n"
+        "Look: bob is not in the gradebook, and has handed in nothing so far.\n"
+    )
+    (course / "submitted" / "bob").mkdir(parents=True)
+    assert run("bob", "--hours", "1.5") == "0 bob has time for hw1 until 2026-12-01 19:30 UTC\n"
+    assert (course / "extensions.csv").read_text() == "assignment,student,hours\nhw1,bob,1.5\n"
     with handle.gradebook as book:
         book.add_student("bob")
         book.add_submission(NAME, "bob")
-    assert "has no due date" in run("bob", "--days", "1")
-    with handle.gradebook as book:
-        book.update_or_create_assignment(NAME, duedate=datetime(2026, 12, 1, 18))
-    assert run("bob", "--days", "1", "--hours", "2").startswith(
-        "0 bob has time for hw1 until 2026-12-02 20:00 UTC\n"
+    assert run("bob", "--hours", "1") == (  # in place of the first
+        "0 bob has time for hw1 until 2026-12-01 19:00 UTC\n"
+        "Next: tfviz-course autograde hw1 --student bob\n"
     )
-    assert "until 2026-12-01 19:00 UTC" in run("bob", "--hours", "1")  # in place of the first
+    with handle.gradebook as book:
+        assert book.find_submission(NAME, "bob").duedate == datetime(2026, 12, 1, 19)
     assert "until 2026-12-01 18:00 UTC" in run("bob")
+    with handle.gradebook as book:
+        assert book.find_submission(NAME, "bob").duedate == datetime(2026, 12, 1, 18)
+    assert main(["extension", "hw2", "bob", "--days", "1", "--course", str(course)]) == 2
+    assert "no assignment 'hw2': it has hw1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "row", ["hw1,bob", "hw1,bob,two", "hw1,bob,inf", "hw1,bob,nan", "hw1,bob,1,2"]
+)
+def test_a_wrong_line_of_extensions_is_named(row: str, tmp_path: Path) -> None:
+    time = {("hw1", "ada"): timedelta(days=1, minutes=3)}
+    settings.write_extensions(tmp_path, time)
+    assert settings.read_extensions(tmp_path) == time
+    with (tmp_path / "extensions.csv").open("a") as file:
+        file.write(f"{row}\n")
+    with pytest.raises(CourseError, match=r"extensions\.csv, line 3: it must give assignment, stu"):
+        settings.read_extensions(tmp_path)

@@ -165,6 +165,7 @@
   // --- an exercise
   const WORDS = {
     code: "I solved it in the notebook",
+    tried: "I solved it, here or in the notebook",
     written: "I wrote an answer and compared it",
   };
   const shows = []; // functions that bring what the page shows up to date
@@ -219,7 +220,8 @@
         onchange: () => mark("exercises", label, tick.checked),
       });
       tick.setAttribute("aria-describedby", title.id);
-      row.append(el("label", {}, tick, WORDS[row.dataset.kind]), note);
+      const kind = one(".tf-try", box) ? "tried" : row.dataset.kind;
+      row.append(el("label", {}, tick, WORDS[kind]), note);
       shows.push(() => {
         tick.checked = Boolean(done(label));
       });

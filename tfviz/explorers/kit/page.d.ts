@@ -10,6 +10,7 @@ interface Window {
   Plotly: any;
   tfvizPage: any;
   tfvizProgress: any;
+  tfvizPython: any;
   tfvizSearch: any;
 }
 // All elements of these pages are of HTML or SVG, and all events come from one.

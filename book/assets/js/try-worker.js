@@ -1,0 +1,57 @@
+// Python in a worker of its own, for try.js. It is started from a text (a data: address), so that it
+// has no origin: what a reader writes reaches neither the site's storage nor a network.
+(function () {
+  "use strict";
+  const unpacked = (text) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).arrayBuffer();
+  };
+  const imported = async (text) => {
+    const module = new Blob([await unpacked(text)], { type: "text/javascript" });
+    return import(URL.createObjectURL(module));
+  };
+  let python;
+
+  async function start(held) {
+    const [wasm, library] = await Promise.all([unpacked(held.wasm), unpacked(held.library)]);
+    const files = {
+      "pyodide.asm.wasm": [wasm, "application/wasm"],
+      "python_stdlib.zip": [library, "application/zip"],
+    };
+    // what Pyodide fetches is here already, and nothing else may be fetched
+    self.fetch = async (address) => {
+      const [bytes, type] = files[String(address).split("/").pop()];
+      return new Response(bytes, { headers: { "content-type": type } });
+    };
+    const { loadPyodide } = await imported(held.loader);
+    python = await loadPyodide({
+      indexURL: "https://python.invalid/",
+      lockFileContents: held.lock,
+      createPyodideModule: (await imported(held.module)).default,
+      stdin: () => undefined,
+    });
+    for (const name of ["fetch", "XMLHttpRequest", "WebSocket", "EventSource", "WebTransport"])
+      self[name] = () => {
+        throw new Error("there is no network here");
+      };
+    python.runPython(held.judge);
+    python.globals.get("start")(held.checks, held.lists);
+  }
+
+  function judged({ answer, given, tests, label }) {
+    const verdict = python.globals.get("judged")(answer, given, tests, label);
+    return verdict.toJs({ dict_converter: Object.fromEntries });
+  }
+
+  self.onmessage = async ({ data }) => {
+    try {
+      if (data.held) {
+        await start(data.held);
+        self.postMessage({ ready: true });
+      } else self.postMessage({ verdict: judged(data) });
+    } catch (error) {
+      self.postMessage({ broken: String(error.message || error) });
+    }
+  };
+})();
