@@ -58,6 +58,7 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "tfviz.explained.public": ("atomic_patterns",),
     "tfviz.explained.recognise": ("atomic_patterns",),
     "tfviz.explained.trees": ("atomic_patterns",),
+    "tfviz.explained.typed": ("atomic_patterns",),
     "tfviz.models.bert": ("lm_objectives",),
     "tfviz.models.blocks": ("multi_head_attention", "residual_connection"),
     "tfviz.models.encoder_decoder": ("encoder_decoder",),

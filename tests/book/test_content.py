@@ -38,6 +38,7 @@ def test_all_pages_of_the_frame_are_there() -> None:
     wanted += [
         "paths",
         "self_test",
+        "your_own_mask",
         "syllabus",
         "references",
         "instructors",

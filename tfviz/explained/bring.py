@@ -518,14 +518,15 @@ def _listed(numbers: Mapping[str, Any]) -> str:
 
 
 def _domain(found: Read, name: str, values: list[int]) -> Domain:
-    """From 1 where the number divides, else from 0 or the smallest that it has."""
+    """From 1 where the number divides and is no 0 itself, as h is in h + 1; else from 0 or the
+    smallest that it has."""
     divisors: set[str] = set()
     for part in found.expression.atoms(sp.Mod):
         divisors |= {s.name for s in part.args[1].free_symbols}
     for part in found.expression.atoms(sp.Pow):
         if part.exp.is_negative:
             divisors |= {s.name for s in part.base.free_symbols}
-    low = 1 if name in divisors else min(0, *values, 0)
+    low = 1 if name in divisors and min(values) > 0 else min(0, *values, 0)
     said = f"a number in the closure of {found.name}"
     return Domain(low, values[0], letter(name, {}), said)
 
@@ -533,7 +534,11 @@ def _domain(found: Read, name: str, values: list[int]) -> Domain:
 def _family(found: Read, domains: dict[str, Domain]) -> Family:
     def of_positions(i: Any, j: Any, **numbers: Any) -> Any:
         try:
-            return value(found.expression, {"i": i, "j": j, **numbers})
+            held = value(found.expression, {"i": i, "j": j, **numbers})
+            if not isinstance(held, bool):
+                return held
+            always = (i >= 0) & (j >= 0)  # its numbers alone decide it
+            return always if held else ~always
         except (RuntimeError, ZeroDivisionError) as error:
             if "ZeroDivision" not in f"{error!r}":
                 raise

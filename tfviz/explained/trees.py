@@ -83,6 +83,10 @@ def _product(a: Any, b: Any) -> Any:
 def _either(name: str, plain: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     def chosen(a: Any, b: Any) -> Any:
         if isinstance(a, fx.Proxy) or isinstance(b, fx.Proxy):
+            for one, number in ((a, b), (b, a)):  # torch.minimum takes no plain number
+                if isinstance(number, int | float):
+                    low, high = (None, number) if name == "minimum" else (number, None)
+                    return torch.clamp(one, min=low, max=high)
             return getattr(torch, name)(a, b)
         if isinstance(a, Tensor) or isinstance(b, Tensor):
             device = a.device if isinstance(a, Tensor) else b.device

@@ -188,14 +188,16 @@ const controls = {
     input.dataset.lmSuppressShortcuts = "true";
     input.dataset.key = key;
     const refused = el("span", { className: "tfx-refused", role: "status" });
+    let shown;
     input.addEventListener("input", () => {
       const good = fine(input.value);
       refused.textContent = good ? "" : why(input.value);
-      if (good) write(input.value);
+      if (!good) return;
+      shown = input.value; // what is typed before the next frame is not overwritten
+      write(input.value);
     });
     const name = el("label", { htmlFor: id }, label);
     into.append(el("div", { className: "tfx-field tfx-select" }, name, input, refused));
-    let shown;
     this.fields.push(() => {
       const value = this.get(key);
       if (value !== shown) {
