@@ -132,7 +132,7 @@ def test_the_page_lists_every_exercise_of_every_lesson(page: Any, site: Site) ->
         title = re.match(r"\*\*(.+?)\.?\*\*", task.prose.source)
         assert title, f"the text of {task.label} begins with its title in bold"
         assert row.locator(".tf-kind").inner_text() == words
-        said = row.locator("a").inner_text().replace("\u00a0", " ")
+        said = row.locator("a").inner_text().replace("\u00a0", " ").replace("’", "'")
         between = re.split(r"\$[^$]+\$", title[1].replace("`", ""))  # words between formulas
         assert re.fullmatch(".+".join(map(re.escape, between)), said, re.S)
         assert not re.search(r"\d %", row.locator("a").inner_text()), "a line may break before %"
