@@ -1,4 +1,4 @@
-"""Look beside yourself: −|w r² + b| of the Gaussian Transformer, and the weights it makes."""
+"""Look to your neighbours: −|w r² + b| of the Gaussian Transformer, and the weights it makes."""
 
 import torch
 

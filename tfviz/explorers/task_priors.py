@@ -1,4 +1,4 @@
-"""One prior for each task: blocks on the diagonal, whose columns FiLM scales and lifts."""
+"""One prior for each task: blocks on the diagonal, whose columns FiLM scales and shifts."""
 
 import torch
 
@@ -24,13 +24,13 @@ class TaskPriors(Explorer):
     beta    β of the first column of each block; that of the others is 0
     """
 
-    label = "A block-diagonal prior that a task scales and lifts"
+    label = "A block-diagonal prior that a task scales and shifts"
     rem = 57, 58.5, 57, 52.5, 108
     data = handed(L=L, liked=LIKED)
 
     r = knob(2, of=[1, 2, 4], label="blocks", letter="r")
     gamma = knob(0.0, of=[-3.0, -2.0, -1.0, 0.0, 1.0], label="scale of the task", letter="γ")
-    beta = knob(0.0, of=[0.0, 1.0, 2.0, 3.0], label="lift of each first column", letter="β")
+    beta = knob(0.0, of=[0.0, 1.0, 2.0, 3.0], label="shift of each first column", letter="β")
     i = knob(4, low=0, high=L - 1, label="query", letter="i")
     asks = "Set γ to −2: what does the other task look at? And what does β do to every block?"
 
