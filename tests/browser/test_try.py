@@ -76,7 +76,8 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tried")
     static = folder / "_static"
     (static / "js").mkdir(parents=True)
-    shutil.copy(ASSETS / "js" / "try.js", static / "js")
+    for script in ("try.js", "try-here.js"):
+        shutil.copy(ASSETS / "js" / script, static / "js")
     styles = (
         ASSETS / "css" / f"{name}.css" for name in ("roles", "page", "article", "boxes", "code")
     )

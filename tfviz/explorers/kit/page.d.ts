@@ -11,6 +11,7 @@ interface Window {
   tfvizPage: any;
   tfvizProgress: any;
   tfvizPython: any;
+  tfvizTryHere: any;
   tfvizSearch: any;
 }
 // All elements of these pages are of HTML or SVG, and all events come from one.
