@@ -49,8 +49,10 @@ TOUR = """(host, states) => {
     return { took, wrong: [...wrong.map(([name]) => name), ...(drawn ?? [])] };
   });
 }"""
-# whether the picture, changed step by step, is the one that is made anew
-ANEW = """(host) => {
+# whether the picture, changed step by step, is the one that is made anew; a frame later, when what
+# the new state has made wider or narrower is drawn for its width
+ANEW = """async (host) => {
+  await new Promise(requestAnimationFrame);
   const all = [...host.querySelectorAll(".tfx-axes, .tfx-marks")];
   const layers = all.filter((layer) => layer.closest("svg").checkVisibility());
   const changed = layers.map((layer) => layer.cloneNode(true));

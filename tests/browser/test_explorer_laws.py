@@ -29,6 +29,7 @@ export default tf.explorer({
         first: 1,
         at: (half) => [half, 1],
         to: (x) => tf.clamp(Math.round(x), 0, 8),
+        by: [1, 0],
       },
       truth: (numbers) => numbers.half,
       then: { n: 8 },
@@ -107,6 +108,7 @@ def test_one_that_keeps_all_laws(looked_at: Any) -> None:
     ("module", "law"),
     [
         (MODULE.replace(PLANE, ""), "nothing is drawn in: the half"),
+        (MODULE.replace("        by: [1, 0],\n", ""), "↑ and ↓ do nothing to your answer"),
         (MODULE.replace('hides: ["half"]', 'hides: ["half", "whole"]'), "all readouts say ?"),
         (MODULE.replace('knob: "n", name: "whole" }', 'name: "whole" }'), "whole is dead"),
         (
