@@ -257,7 +257,7 @@ export default tf.explorer({
     const question = app.ask(
       mine && {
         name: "keys-of-a-row",
-        question: `The formula below makes this mask: a window of ${FIRST.values.w} keys, and every column whose number ${FIRST.values.s} divides. Row ${ASKED} is covered. How many keys does query ${ASKED} have?`,
+        question: `With w = ${FIRST.values.w} and s = ${FIRST.values.s}, this is a window of ${FIRST.values.w} keys and every column whose number ${FIRST.values.s} divides. Row ${ASKED} is covered. How many keys does query ${ASKED} have?`,
         number: { hint: "A key that both sides of | allow is one key." },
         unit: "keys",
         hides: ["row", "keys of the query"],
