@@ -187,7 +187,9 @@ def guessed(body: str) -> str:
         rows = sum(1 + len(re.sub(r"<[^>]*>", "", line)) // PHONE_LINE for line in code)
         text = re.sub(r"<pre.*?</pre>", "", text, flags=re.S)
         letters = len(re.sub(r"<[^>]*>", "", text))
-        tall = 700 + 1.15 * letters + 22 * rows + 1650 * text.count('class="tfviz-explorer"')
+        tall = 1.15 * letters + 22 * rows + 1650 * text.count('class="tfviz-explorer"')
+        tall += 300 if "<h2>" in text else 700
+        tall += 250 * len(re.findall(r'class="exercise\b', text))
         return f'{match[1]} style="--tall: {round(tall, -2):.0f}px"{match[2]}'
 
     named = r'<section\b[^>]*\bid="[^>]*'

@@ -45,8 +45,9 @@
     },
     { rootMargin: "1000px" },
   );
-  const part = ".tf-lesson .tf-article > section > section > section";
-  const drawn = [null, one(part)]; // what stands in no such part, or in the first, is drawn at once
+  const chapter = ".tf-lesson .tf-article > section";
+  const part = `${chapter} > section > section, ${chapter} > section:not(:has(> section)), .tfv-card`;
+  const drawn = [null, ...all(part).slice(0, 2)]; // what stands in no part, or in the first two, is drawn at once
   shrink(all(".katex-display").filter((math) => drawn.includes(math.closest(part))));
   for (const math of all(".katex-display")) if (!measured.has(math)) coming.observe(math);
   document.fonts.ready.then(() => again());
