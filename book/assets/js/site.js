@@ -56,6 +56,17 @@
   const inside = ({ target }) => again((math) => /** @type {Node} */ (target).contains(math));
   document.addEventListener("toggle", inside, true);
 
+  // --- what an address names is seen, though it may fold
+  function reveal() {
+    const named = all("[id]").find((some) => `#${some.id}` === location.hash);
+    let fold = named && named.closest("details:not([open])");
+    if (!fold) return;
+    for (; fold; fold = fold.parentElement.closest("details:not([open])")) fold.open = true;
+    named.scrollIntoView();
+  }
+  addEventListener("hashchange", reveal);
+  if (location.hash) reveal();
+
   // --- contents, where they are a drawer
   const menu = one(".tf-menu"),
     side = one(".tf-side");
