@@ -182,7 +182,7 @@ def closing(body: str, start: int, tag: str) -> int:
 
 EXERCISE = re.compile(
     r'<div class="exercise admonition" id="[^"]*">\s*<p class="admonition-title">\s*'
-    r'<span class="caption-number">(?P<number>[^<]*?)\s*</span>\s*</p>\s*<section>\s*'
+    r'<span class="caption-number">(?P<number>[^<]*?)\s*</span>\s*</p>\s*<section\b[^>]*>\s*'
     r'<div class="tf-effort docutils">\s*<p>(?P<effort>[^<]*· optional)</p>\s*</div>\s*'
     r"<p>\s*<strong>(?P<title>.*?)</strong>",
     re.S,
