@@ -26,7 +26,8 @@ tensor([[0.3333, 0.6667],
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import torch
@@ -111,6 +112,20 @@ def _divided(x: Tensor, total: Tensor, eps: float) -> Tensor:
     return x / (total + eps).masked_fill(total == 0, torch.inf)
 
 
+def _joined(parts: Iterator[Tensor], L: int) -> Tensor:
+    """What comes one after the other along a text of L tokens, as one tensor. Without gradients
+    each part goes to its place as soon as it is made, while the processor's cache holds it."""
+    if torch.is_grad_enabled():
+        return torch.cat(list(parts), 2)
+    first = next(parts)
+    whole = first.new_empty(*first.shape[:2], L, first.shape[3])
+    start = 0
+    for part in chain([first], parts):
+        whole[:, :, start : start + part.shape[2]] = part
+        start += part.shape[2]
+    return whole
+
+
 class KernelAttention(nn.Module):
     """A core whose weights are products of features of queries and of keys, each row divided by
     its sum. A subclass says which features, and perhaps how to divide.
@@ -151,15 +166,19 @@ class KernelAttention(nn.Module):
             queries, *parts = (X.to(kind).split(STRETCH, 2) for X in (Q, K, V))
             real = [None] * len(parts[0]) if keys is None else keys.split(STRETCH, -1)
             written = (self._written(*part) for part in zip(*parts, real, strict=True))
-            answers = []
-            if causal:
+
+            def one_by_one() -> Iterator[Tensor]:
+                nonlocal state
                 for q, (k, v) in zip(queries, written, strict=True):
                     sums, state = _running(self.of_queries(q), k, v, state)
-                    answers.append(self._read(sums))
+                    yield self._read(sums)
+
+            if causal:
+                answers = one_by_one()
             else:
                 state = sum(k.mT @ v for k, v in written)
-                answers = [self._read(self.of_queries(q) @ state) for q in queries]
-            return torch.cat(answers, 2).to(V.dtype), state
+                answers = (self._read(self.of_queries(q) @ state) for q in queries)
+            return _joined(answers, Q.shape[2]).to(V.dtype), state
 
     def _written(
         self,

@@ -44,7 +44,8 @@ def softmax_features(
     u = x @ W.mT
     if hyperbolic:
         u = torch.cat([u, -u], -1)
-    return (u - x.pow(2).sum(-1, keepdim=True) / 2).exp() * u.shape[-1] ** -0.5
+    u -= x.pow(2).sum(-1, keepdim=True) / 2
+    return u.exp_() * u.shape[-1] ** -0.5
 
 
 def performer_definition(
@@ -94,7 +95,8 @@ class _Favor(KernelAttention):
         u = self._scaled(Q) @ self.W.to(Q).mT
         if self.hyperbolic:
             u = torch.cat([u, -u], -1)
-        return (u - u.detach().amax(-1, keepdim=True)).exp()
+        u -= u.detach().amax(-1, keepdim=True)
+        return u.exp_()
 
     def of_keys(self, K: Tensor) -> Tensor:
         return softmax_features(self._scaled(K), self.W.to(K), self.hyperbolic)
