@@ -34,7 +34,7 @@ CHANGES: Mapping[str, str] = MappingProxyType(
         "norm_residual": "normalisation and skip connections",
         "depth": "how many layers are run",
         "memory": "what is remembered beyond the input",
-        "objective": "what is trained for",
+        "objective": "the training objective",
         "decoding": "how an answer is read out",
         "whole": "how the whole model is put together",
     }
