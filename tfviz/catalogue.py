@@ -36,7 +36,7 @@ CHANGES: Mapping[str, str] = MappingProxyType(
         "memory": "what is remembered beyond the input",
         "objective": "the training objective",
         "decoding": "how an answer is read out",
-        "whole": "the arrangement of the whole",
+        "whole": "how the whole model is put together",
     }
 )
 """The parts of a Transformer block that a mechanism can change, in words."""
