@@ -97,8 +97,9 @@ def test_an_optional_exercise_is_one_line(site: Site, name: str) -> None:
         assert len(line.select(".exercise")) == 1
         label = line.select_one(".exercise")["id"]
         assert [one["id"] for one in line.select("details.solution")] == [f"{label}-solution"]
-        assert len(line.select(".cell")) == len(line.select(".cell.tag_hide-cell")) < 2
+        assert len(line.select(":scope > .cell.tag_hide-cell")) < 2
         assert not line.summary.select("a, .tf-math")
+    assert not page.select(".tf-optional + .solution, .tf-optional + .cell.tag_hide-cell")
 
 
 def test_an_address_opens_what_folds(site: Site, browser: Any) -> None:
