@@ -34,6 +34,8 @@ article:first-child { break-before: auto; }
 article hr, article section { border: 0; }
 details:not([data-deeper]), .tf-lesson-links, noscript { display: none !important; }
 details[data-deeper] > summary { list-style: none; }
+.tf-optional > summary { display: none; }
+.tf-optional .exercise :is(.admonition-title, .tf-effort) { display: block !important; }
 .tfviz-explorer button { display: none !important; }
 .tfviz-explorer, figure, .tf-90 { break-inside: avoid; }
 </style>
@@ -76,7 +78,8 @@ def assembled(site: Path, names: Iterable[str]) -> str:
         _, _, body = rest.partition('<article class="tf-article">')
         body, _, _ = body.partition("</article>")
         body = INSIDE.sub(f"url(#{own}-", NAMED.sub(renamed, LINK.sub(address, body)))
-        body = re.sub(r"<details(?=><summary><h\d)", "<details open data-deeper", body)
+        unfolded = r'<details(?=><summary><h\d| class="tf-optional")'
+        body = re.sub(unfolded, "<details open data-deeper", body)
         title = re.search(r"<title>(.*?) · ", head, re.S)
         contents.append(f'<li><a href="#{own}">{title[1] if title else name}</a></li>')
         articles.append(f'<article class="tf-article" id="{own}">{body}</article>')

@@ -101,7 +101,7 @@ def page_context(
 ) -> None:
     """Everything that `layout.html` asks for."""
     env, options = app.env, app.config.html_theme_options
-    body = fold(context.get("body", "") or "")
+    body = fold_optional(fold(context.get("body", "") or ""))
     body = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
     body = re.sub(r' id="(?:exercise|solution)-content"', "", body)
     body = re.sub(r"<th[^>]*>\s*(?:<p></p>)?\s*</th>", EMPTY_HEAD, body)
@@ -158,12 +158,7 @@ def fold(body: str) -> str:
     for match in opening.finditer(body):
         if "dropdown" not in match[1].split() or match.start() < done:
             continue
-        depth, end = 1, match.end()
-        for step in re.finditer(r"<(/?)div\b[^>]*>", body[match.end() :]):
-            depth += -1 if step[1] else 1
-            if depth == 0:
-                end = match.end() + step.start()
-                break
+        end = closing(body, match.end(), "div")
         inner = body[match.end() : end]
         title = re.sub(r"</?a\b[^>]*>", "", match[3])  # a summary is a button: no link in it
         out.append(body[done : match.start()])
@@ -173,6 +168,63 @@ def fold(body: str) -> str:
         )
         done = end + len("</div>")
     return "".join(out) + body[done:]
+
+
+def closing(body: str, start: int, tag: str) -> int:
+    """Where the element whose content begins at `start` is closed."""
+    depth = 1
+    for step in re.compile(rf"<(/?){tag}\b[^>]*>").finditer(body, start):
+        depth += -1 if step[1] else 1
+        if depth == 0:
+            return step.start()
+    return start
+
+
+EXERCISE = re.compile(
+    r'<div class="exercise admonition" id="[^"]*">\s*<p class="admonition-title">\s*'
+    r'<span class="caption-number">(?P<number>[^<]*?)\s*</span>\s*</p>\s*<section\b[^>]*>\s*'
+    r'<div class="tf-effort docutils">\s*<p>(?P<effort>[^<]*· optional)</p>\s*</div>\s*'
+    r"<p>\s*<strong>(?P<title>.*?)</strong>",
+    re.S,
+)
+ITS_OWN = re.compile(
+    r'\s*(?:<(?P<details>details) class="solution\b|<div class="cell tag_hide-cell\b)[^>]*>'
+)
+
+
+def fold_optional(body: str) -> str:
+    """An exercise that is not for every reader becomes one line, which opens: its number, title and
+    effort. Its solution and its checks are in it."""
+    out, done = [], 0
+    for match in EXERCISE.finditer(body):
+        if match.start() < done:
+            continue
+        end = closing(body, body.index(">", match.start()) + 1, "div") + len("</div>")
+        while its_own := ITS_OWN.match(body, end):
+            tag = its_own["details"] or "div"
+            after = closing(body, its_own.end(), tag) + len(f"</{tag}>")
+            if tag == "div" and "Show the checks" not in body[end:after]:
+                break
+            end = after
+        out.append(body[done : match.start()])
+        out.append(
+            f'<details class="tf-optional"><summary>{match["number"]} · {unlinked(match["title"])} '
+            f'<span class="tf-effort">{match["effort"]}</span></summary>'
+            f"{body[match.start() : end]}</details>"
+        )
+        done = end
+    return "".join(out) + body[done:]
+
+
+def unlinked(title: str) -> str:
+    """A title for a summary. That is a button: no links in it, and no hints on its symbols."""
+    title = re.sub(r"</?a\b[^>]*>", "", title)
+    while '<span class="tf-math">' in title:
+        before, math = title.split('<span class="tf-math">', 1)
+        end = closing(math, 0, "span")
+        symbols = re.search(r"<math\b.*?</math>", math[:end], re.S)
+        title = before + (symbols[0] if symbols else "") + math[end + len("</span>") :]
+    return title
 
 
 def guessed(body: str) -> str:
@@ -187,7 +239,9 @@ def guessed(body: str) -> str:
         rows = sum(1 + len(re.sub(r"<[^>]*>", "", line)) // PHONE_LINE for line in code)
         text = re.sub(r"<pre.*?</pre>", "", text, flags=re.S)
         letters = len(re.sub(r"<[^>]*>", "", text))
-        tall = 700 + 1.15 * letters + 22 * rows + 1650 * text.count('class="tfviz-explorer"')
+        tall = 1.15 * letters + 22 * rows + 1650 * text.count('class="tfviz-explorer"')
+        tall += 300 if "<h2>" in text else 700
+        tall += 250 * len(re.findall(r'class="exercise\b', text))
         return f'{match[1]} style="--tall: {round(tall, -2):.0f}px"{match[2]}'
 
     named = r'<section\b[^>]*\bid="[^>]*'

@@ -17,6 +17,7 @@ import tfviz_book
 import yaml
 from book.conftest import ROOT, Site
 from book.visits import DESK, LESSONS, PAGES, PHONE
+from bs4 import BeautifulSoup
 from PIL import Image
 
 from tfviz_lessons.lesson import Exercise, read
@@ -81,6 +82,33 @@ def test_heights_of_what_is_far_away_are_guessed(visits: Any, name: str) -> None
     short = [(guess, height) for guess, height in guesses if height > guess + 300]
     assert len(short) <= 0.15 * len(guesses), short
     assert sum(guess for guess, _ in guesses) < 2.2 * sum(height for _, height in guesses)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_an_optional_exercise_is_one_line(site: Site, name: str) -> None:
+    """It holds all of itself, solution and checks too, and nothing of another."""
+    page = BeautifulSoup((site.folder / f"{name}.html").read_text("utf-8"), "html.parser")
+    lines = page.select("details.tf-optional")
+    said = [
+        box for box in page.select(".exercise") if "optional" in box.select_one(".tf-effort").text
+    ]
+    assert [line.select_one(".exercise") for line in lines] == said
+    for line in lines:
+        assert len(line.select(".exercise")) == 1
+        label = line.select_one(".exercise")["id"]
+        assert [one["id"] for one in line.select("details.solution")] == [f"{label}-solution"]
+        assert len(line.select(":scope > .cell.tag_hide-cell")) < 2
+        assert not line.summary.select("a, .tf-math")
+    assert not page.select(".tf-optional + .solution, .tf-optional + .cell.tag_hide-cell")
+
+
+def test_an_address_opens_what_folds(site: Site, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto(f"{site.url('chapters/heads/behaviour')}#ex-row-floor")
+    assert page.locator("details.tf-optional:has(#ex-row-floor)").get_attribute("open") is not None
+    page.evaluate("location.hash = '#ex-mixing-share'")
+    page.wait_for_selector("details.tf-optional[open] #ex-mixing-share", state="visible")
+    page.close()
 
 
 @pytest.mark.parametrize("name", PAGES)

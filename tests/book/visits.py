@@ -174,8 +174,9 @@ PICTURES = """() => {
 }"""
 DRAWN = """() => [...document.querySelectorAll(".tf-article *")].filter(
   (e) => e.checkVisibility({contentVisibilityAuto: true})).length"""
-GUESSES = """() => [...document.querySelectorAll(".tf-article > section > section > section")].map(
-  (e) => [parseFloat(e.style.getPropertyValue("--tall")), e.getBoundingClientRect().height])"""
+GUESSES = """() => [...document.querySelectorAll(".tf-article > section > section")].flatMap(
+  (e) => e.querySelector(":scope > section") ? [...e.querySelectorAll(":scope > section")] : [e],
+).map((e) => [parseFloat(e.style.getPropertyValue("--tall")), e.getBoundingClientRect().height])"""
 SIDEWAYS = """() => [...document.querySelectorAll(".tf-article pre:not(.cell_output pre)")]
   .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.slice(0, 60))"""
 ALL_DRAWN = ".tf-article * { content-visibility: visible !important }"

@@ -45,8 +45,9 @@
     },
     { rootMargin: "1000px" },
   );
-  const part = ".tf-lesson .tf-article > section > section > section";
-  const drawn = [null, one(part)]; // what stands in no such part, or in the first, is drawn at once
+  const chapter = ".tf-lesson .tf-article > section";
+  const part = `${chapter} > section > section, ${chapter} > section:not(:has(> section)), .tfv-card`;
+  const drawn = [null, ...all(part).slice(0, 2)]; // what stands in no part, or in the first two, is drawn at once
   shrink(all(".katex-display").filter((math) => drawn.includes(math.closest(part))));
   for (const math of all(".katex-display")) if (!measured.has(math)) coming.observe(math);
   document.fonts.ready.then(() => again());
@@ -54,6 +55,17 @@
   addEventListener("beforeprint", () => shrink(all(".katex-display")));
   const inside = ({ target }) => again((math) => /** @type {Node} */ (target).contains(math));
   document.addEventListener("toggle", inside, true);
+
+  // --- what an address names is seen, though it may fold
+  function reveal() {
+    const named = all("[id]").find((some) => `#${some.id}` === location.hash);
+    let fold = named && named.closest("details:not([open])");
+    if (!fold) return;
+    for (; fold; fold = fold.parentElement.closest("details:not([open])")) fold.open = true;
+    named.scrollIntoView();
+  }
+  addEventListener("hashchange", reveal);
+  if (location.hash) reveal();
 
   // --- contents, where they are a drawer
   const menu = one(".tf-menu"),
