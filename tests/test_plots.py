@@ -394,15 +394,15 @@ SUMMARY = patterns.summary_columns(block=4, summary=1)
 def test_a_path_goes_through_the_masks() -> None:
     figure = plots.path([BLOCK, SUMMARY], 16, query=13, key=1)
     assert "13 → 3 → 1" in figure.alt
-    assert "on one way" in figure.alt
+    assert "by one path" in figure.alt
     assert group(figure.svg, "way")
 
 
 def test_the_other_order_has_no_path() -> None:
     figure = plots.path([SUMMARY, BLOCK], 16, query=13, key=1, residual=True)
-    assert "No way leads from token 1 to query 13" in figure.alt
+    assert "No path leads from token 1 to query 13" in figure.alt
     assert not group(figure.svg, "way")
-    assert "no way from 1 to 13" in figure.svg
+    assert "no path from 1 to 13" in figure.svg
 
 
 @pytest.mark.parametrize("stack", [[BLOCK, SUMMARY], [SUMMARY, BLOCK]])
@@ -434,9 +434,9 @@ def test_ways_are_counted_and_the_drawn_one_is_real(residual: bool) -> None:
         count = int(torch.linalg.matrix_power(M.double(), 3)[query, key])
         alt = plots.path(window, 12, query=query, key=key, layers=3, residual=residual).alt
         if not count:
-            assert "No way" in alt
+            assert "No path" in alt
             continue
-        assert f"on {'one way' if count == 1 else f'{count} ways'};" in alt
+        assert f"by {'one path' if count == 1 else f'{count} paths'};" in alt
         way = [int(n) for n in found(r"drawn is ([\d → ]+)", alt).split(" → ")]
         assert (way[0], way[-1], len(way)) == (query, key, 4)
         assert all(M[i, j] for i, j in pairwise(way))

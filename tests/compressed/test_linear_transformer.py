@@ -316,5 +316,8 @@ CASE = Case(
         ("a state that forgets what came before", "if state is None else state", "if L else state"),
         ("answers that nobody divides", "(total + eps).masked_fill(total == 0, torch.inf)", "1.0"),
         ("padding that is written down", "k.masked_fill(~keys.mT, 0.0)", "k"),
+        ("a slope that grows", "dsums @ state.mT, f.clamp_(max=1)", "dsums @ state.mT, f"),
+        ("padding that learns", "f = _features(k, real)", "f = _features(k)"),
+        ("a last stretch that alone learns", "dstate += f.mT", "dstate = f.mT"),
     ],
 )

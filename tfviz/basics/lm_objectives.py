@@ -3,7 +3,7 @@
     GPT         −Σ_i log p(z_i | z_{<i})                       all positions scored
     prefix LM   −Σ_{i ≥ p−1} log p(z_i | z_{<i})               the first p inputs are seen by all
     BERT        −Σ_{i ∈ 𝓜} log p(z_i | z̃)                     z̃: 15 % of the tokens disturbed
-    T5          −Σ_i log p(y_i | y_{<i}, Enc(z̃))               z̃: spans out, sentinels in
+    T5          −Σ_i log p(u_i | u_{<i}, Enc(z̃))               z̃: spans out, sentinels in
 
 Radford et al. 2018; Devlin et al. 2018 (arXiv 1810.04805), section 3.1; Raffel et al. 2019 (arXiv
 1910.10683), sections 3.1.4 and 3.2. Not here: BERT's next-sentence prediction, T5's task prefixes.

@@ -31,7 +31,7 @@ export default tf.explorer({
   setup(app) {
     const bars = app.plane({ height: (width) => tf.clamp(width * 0.38, 210, 270) });
     const far = app.plane({ height: (width) => tf.clamp(width * 0.3, 190, 220) });
-    app.formula("range of a layer = {single:single slots} + c · {squeezed:squeezed slots}");
+    app.formula("reach of a layer = {single:single slots} + c · {squeezed:squeezed slots}");
     app.motion("step", { every: 900, verbs: ["back", "read on"] });
     app.knobsOf("m", "m_c", "c");
     app.knob("f", { as: "choice" });

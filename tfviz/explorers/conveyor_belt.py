@@ -38,7 +38,7 @@ class ConveyorBelt(Explorer):
 
     def numbers(self) -> Numbers:
         """Where the memory begins, the squeezed rows as [first token, value], how far they are off
-        in the mean, and the range of one layer for each c."""
+        in the mean, and the reach of one layer for each c."""
         sizes: Numbers = {"m": self.m, "m_c": self.m_c, "c": self.c}
         belt = squeezing.Compressive(1, 1, compress=FUNCTIONS[self.f], **sizes)
         X = exact(values())[None, : self.step * SEGMENT, None]

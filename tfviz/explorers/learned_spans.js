@@ -27,7 +27,7 @@ export default tf.explorer({
     const nats = (run) => tf.fixed(learned[run].nats[0], 2);
     app.ask({
       name: "priced",
-      question: `Free spans begin at ${learned[FREE].start} tokens and end at ${tf.fixed(freely.at(-1), 1)}, the mean of all twelve heads. Where does the mean end when each span costs λ = ${learned[PRICED].price}?`,
+      question: `Unpriced spans begin at ${learned[FREE].start} tokens and end at ${tf.fixed(freely.at(-1), 1)}, the mean of all twelve heads. Where does the mean end when each span costs λ = ${learned[PRICED].price}?`,
       about: lines,
       ghost: {
         first: learned[PRICED].start,

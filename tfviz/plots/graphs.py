@@ -192,13 +192,13 @@ def path(
     caption: str | None = None,
     alt: str | None = None,
 ) -> Figure:
-    """How token `key` comes to `query` through the layers: i → via → j, or where the way ends.
+    """How token `key` comes to `query` through the layers: i → via → j, or where the path ends.
 
     `patterns` are the layers, the first next to the input (a dict names them). Everything that
-    `query` looks at is drawn layer by layer; the ways that lead to `key` are emphasised, one of
+    `query` looks at is drawn layer by layer; the paths that lead to `key` are emphasised, one of
     them fully (through `via` if given: one position, or one for each layer between, from the
     query down). `residual=True` lets a token stay where it is (dashed).
-    If no way leads to `key` the figure and its alt text say so.
+    If no path leads to `key` the figure and its alt text say so.
     """
     stack = layer_masks(patterns, L, layers)
     length = stack[0][1].shape[-1]
@@ -287,10 +287,10 @@ def _path_words(
         for n in range(depth - 1, -1, -1)
     )
     if way is None:
-        return f"{head}No way leads from token {key} to query {query}: {looks}."
-    ways = "one way" if count == 1 else f"{count} ways"
+        return f"{head}No path leads from token {key} to query {query}: {looks}."
+    paths = "one path" if count == 1 else f"{count} paths"
     return (
-        f"{head}Token {key} reaches query {query} on {ways}; the one drawn is {_way(way)}. "
+        f"{head}Token {key} reaches query {query} by {paths}; the one drawn is {_way(way)}. "
         f"{looks[0].upper()}{looks[1:]}."
     )
 
@@ -317,8 +317,8 @@ def _draw_path(
     left = max(text_width(w, SMALL) for w in [*names, *titles]) + 22 if broad else 16.0
     step = _spacing(length, 31, room - left - 8)
     gap, top = (92, 44) if broad else (118, 62)
-    more = "the only way" if count == 1 else f"one of {count} ways"
-    verdict = f"{_way(way)} · {more}" if way else f"no way from {key} to {query}"
+    more = "the only path" if count == 1 else f"one of {count} paths"
+    verdict = f"{_way(way)} · {more}" if way else f"no path from {key} to {query}"
     lines = wrapped(verdict, room - 16, bold=True)
     canvas = Canvas(
         max(
