@@ -34,9 +34,9 @@ CHANGES: Mapping[str, str] = MappingProxyType(
         "norm_residual": "normalisation and skip connections",
         "depth": "how many layers are run",
         "memory": "what is remembered beyond the input",
-        "objective": "the training objective",
+        "objective": "what is trained for",
         "decoding": "how an answer is read out",
-        "whole": "how the whole model is put together",
+        "whole": "the arrangement of the whole",
     }
 )
 """The parts of a Transformer block that a mechanism can change, in words."""

@@ -113,9 +113,9 @@ EXHIBITS = {
     "encoder_decoder": Exhibit(two_stacks, why_not="it is an arrangement of two models"),
     "causal_masking": Exhibit(lambda: mask(patterns.causal()), why_not="the plain model has it"),
     "lm_objectives": Exhibit(
-        lambda: mask(prefix_lm(prefix=9)), why_not="it changes the training objective"
+        lambda: mask(prefix_lm(prefix=9)), why_not="it changes what is trained for"
     ),
-    "alrfou_auxiliary_losses": Exhibit(losses, why_not="it changes the training objective"),
+    "alrfou_auxiliary_losses": Exhibit(losses, why_not="it changes what is trained for"),
     "kv_cache": Exhibit(with_a_last_row, why_not="it changes how a text is written"),
     "decoding_strategies": Exhibit(hotter, why_not="it changes how a text is written"),
 }
