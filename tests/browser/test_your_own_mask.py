@@ -171,6 +171,7 @@ def test_a_formula_is_typed_and_drawn(show: Show, offline: bool) -> None:
     field.press_sequentially("(i > j) & (i - j <= far)")
     assert state(page)["formula"] == "(i > j) & (i - j <= far)"
     assert state(page)["values"] == {"far": 4}
+    page.locator(".yom-formula math", has_text="far").wait_for()
     said = page.locator(".yom-formula math").text_content().replace("\xa0", " ")
     assert said == "i>j and i−j≤far"
     assert "Row 0 without a key" in page.locator(".yom-verdict").inner_text()
@@ -179,7 +180,7 @@ def test_a_formula_is_typed_and_drawn(show: Show, offline: bool) -> None:
     slider = page.locator("input[data-key='value-far']")
     slider.press("ArrowRight")
     assert state(page)["values"] == {"far": 5}
-    assert "far = 5" in page.locator(".yom-code").inner_text()
+    page.locator(".yom-code", has_text="far = 5").wait_for()  # drawn a frame later
     right = YourOwnMask(formula=state(page)["formula"], values={"far": 5}).numbers()
     there = page.locator(".tfviz-explorer").evaluate("(host) => host.tfviz.numbers()")
     assert there["pairs"] == right["pairs"] and there["empty"] == right["empty"] == [0]
