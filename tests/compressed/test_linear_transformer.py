@@ -97,25 +97,37 @@ def test_parts_of_a_long_text_go_on_where_the_last_one_ended() -> None:
         torch.testing.assert_close(streamed(attend, X, sizes), whole)
 
 
+@pytest.mark.parametrize("phi", [lin.positive, torch.exp], ids=["usual", "own"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_text_of_several_stretches_is_answered_as_one(
-    causal: bool, monkeypatch: pytest.MonkeyPatch
+    causal: bool, phi: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With gradients, with padding, and for other lengths of queries than of keys."""
     monkeypatch.setattr(lin, "STRETCH", 6)
     Q, K, V = (x.requires_grad_() for x in qkv(20))
     mask = patterns.causal().mask(20) if causal else None
-    out = lin.linear_attention(Q, K, V, causal)
-    agree_with_gradients(out, lin.linear_definition(Q, K, V, mask)[0], (Q, K, V))
+    out = lin.linear_attention(Q, K, V, causal, phi)
+    agree_with_gradients(out, lin.linear_definition(Q, K, V, mask, phi)[0], (Q, K, V))
     there = torch.ones(2, 20, dtype=torch.bool)
     there[1, 13:] = False
     seen = there[:, None, None] if mask is None else there[:, None, None] & mask
     where = replace(CAUSAL if causal else Where(), attention_mask=there)
-    out = lin.LinearAttention()(Q, K, V, where)[0]
-    torch.testing.assert_close(out, lin.linear_definition(Q, K, V, seen)[0])
+    out = lin.LinearAttention(phi)(Q, K, V, where)[0]
+    agree_with_gradients(out, lin.linear_definition(Q, K, V, seen, phi)[0], (Q, K, V))
     if not causal:
-        few = lin.linear_attention(Q[:, :, :7], K, V)
-        torch.testing.assert_close(few, lin.linear_definition(Q[:, :, :7], K, V)[0])
+        few = lin.linear_attention(Q[:, :, :7], K, V, phi=phi)
+        torch.testing.assert_close(few, lin.linear_definition(Q[:, :, :7], K, V, phi=phi)[0])
+
+
+def test_second_derivatives_are_those_of_the_definition() -> None:
+    Q, K, V = (x[:, :, :5].requires_grad_() for x in qkv(7))
+    ways = []
+    for out in (lin.linear_attention(Q, K, V), lin.linear_definition(Q, K, V)[0]):
+        first = torch.autograd.grad(out.square().sum(), (Q, K, V), create_graph=True)
+        total = torch.stack([x.square().sum() for x in first]).sum()
+        ways.append(torch.autograd.grad(total, (Q, K, V)))
+    for a, b in zip(*ways, strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def gpt() -> GPT:
@@ -316,5 +328,8 @@ CASE = Case(
         ("a state that forgets what came before", "if state is None else state", "if L else state"),
         ("answers that nobody divides", "(total + eps).masked_fill(total == 0, torch.inf)", "1.0"),
         ("padding that is written down", "k.masked_fill(~keys.mT, 0.0)", "k"),
+        ("a slope that grows", "dsums @ state.mT, f.clamp_(max=1)", "dsums @ state.mT, f"),
+        ("padding that learns", "f = _features(k, real)", "f = _features(k)"),
+        ("a last stretch that alone learns", "dstate += f.mT", "dstate = f.mT"),
     ],
 )

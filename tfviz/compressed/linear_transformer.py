@@ -26,7 +26,8 @@ tensor([[0.3333, 0.6667],
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from tfviz import _arguments, _qkv
+from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
 
@@ -106,9 +107,28 @@ def _running(
     return sums.flatten(2, 3)[:, :, :L], states[:, :, -1]
 
 
+def _divisor(total: Tensor, eps: float) -> Tensor:
+    """total + eps, and ∞ where the total is 0: what is divided by it becomes 0."""
+    return (total + eps).masked_fill(total == 0, torch.inf)
+
+
 def _divided(x: Tensor, total: Tensor, eps: float) -> Tensor:
     """x / (total + eps), and 0 where the total is 0."""
-    return x / (total + eps).masked_fill(total == 0, torch.inf)
+    return x / _divisor(total, eps)
+
+
+def _joined(parts: Iterator[Tensor], L: int) -> Tensor:
+    """What comes one after the other along a text of L tokens, as one tensor. Without gradients
+    each part goes to its place as soon as it is made, while the processor's cache holds it."""
+    if torch.is_grad_enabled():
+        return torch.cat(list(parts), 2)
+    first = next(parts)
+    whole = first.new_empty(*first.shape[:2], L, first.shape[3])
+    start = 0
+    for part in chain([first], parts):
+        whole[:, :, start : start + part.shape[2]] = part
+        start += part.shape[2]
+    return whole
 
 
 class KernelAttention(nn.Module):
@@ -151,15 +171,19 @@ class KernelAttention(nn.Module):
             queries, *parts = (X.to(kind).split(STRETCH, 2) for X in (Q, K, V))
             real = [None] * len(parts[0]) if keys is None else keys.split(STRETCH, -1)
             written = (self._written(*part) for part in zip(*parts, real, strict=True))
-            answers = []
-            if causal:
+
+            def one_by_one() -> Iterator[Tensor]:
+                nonlocal state
                 for q, (k, v) in zip(queries, written, strict=True):
                     sums, state = _running(self.of_queries(q), k, v, state)
-                    answers.append(self._read(sums))
+                    yield self._read(sums)
+
+            if causal:
+                answers = one_by_one()
             else:
                 state = sum(k.mT @ v for k, v in written)
-                answers = [self._read(self.of_queries(q) @ state) for q in queries]
-            return torch.cat(answers, 2).to(V.dtype), state
+                answers = (self._read(self.of_queries(q) @ state) for q in queries)
+            return _joined(answers, Q.shape[2]).to(V.dtype), state
 
     def _written(
         self,
@@ -228,6 +252,74 @@ class KernelAttention(nn.Module):
         return (out if streams else answer), A
 
 
+def _features(x: Tensor, real: Bool[Tensor, "b 1 1 L"] | None = None) -> Tensor:
+    """`positive`, made in place; 0 where `real` is False."""
+    above = x.relu()
+    f = (x - above).exp_().add_(above)
+    return f if real is None else f.masked_fill_(~real.mT, 0.0)
+
+
+class _Full(torch.autograd.Function):
+    """Full linear attention with the features `positive`, and its gradients.
+
+    One stretch of tokens follows the other in both directions. Autograd would keep all features,
+    and what they are made of; here the backward makes them again, and their slope is
+    φ'(x) = min(φ(x), 1).
+    """
+
+    @staticmethod
+    def forward(
+        Q: Tensor, K: Tensor, V: Tensor, keys: Tensor | None, eps: float
+    ) -> tuple[Tensor, Tensor]:
+        state = V.new_zeros(*K.shape[:2], K.shape[-1], V.shape[-1] + 1)
+        for k, v, real in _stretches(K, V, keys=keys):
+            state += _features(k, real).mT @ F.pad(v, (0, 1), value=1.0)
+        answers = V.new_empty(*Q.shape[:-1], V.shape[-1])
+        for q, answer, _ in _stretches(Q, answers):
+            sums = _features(q) @ state
+            torch.div(sums[..., :-1], _divisor(sums[..., -1:], eps), out=answer)
+        return answers, state
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        *qkv, ctx.keys, ctx.eps = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(*qkv, *output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Any) -> Any:
+        Q, K, V, answers, state = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradient is to be differentiated in its turn
+
+            def formula(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+                core = LinearAttention(eps=ctx.eps)
+                return KernelAttention.attend(core, Q, K, V, False, ctx.keys)[0]
+
+            again = _fused.again(formula, (Q, K, V), ctx.needs_input_grad[:3], grad)
+            return *again, None, None
+        dQ, dK, dV, dstate = (torch.empty_like(x) for x in (Q, K, V, state))
+        dstate.zero_()
+        for q, dq, answer, g, _ in _stretches(Q, dQ, answers, grad):
+            f = _features(q)
+            dsums = F.pad(g / _divisor(f @ state[..., -1:], ctx.eps), (0, 1))
+            torch.sum(dsums[..., :-1] * answer, -1, keepdim=True, out=dsums[..., -1:]).neg_()
+            dstate += f.mT @ dsums
+            torch.mul(dsums @ state.mT, f.clamp_(max=1), out=dq)
+        of_values, of_ones = dstate[..., :-1], dstate[..., -1].unsqueeze(-2)
+        for k, dk, v, dv, real in _stretches(K, dK, V, dV, keys=ctx.keys):
+            f = _features(k, real)
+            torch.matmul(f, of_values, out=dv)
+            torch.mul((v @ of_values.mT).add_(of_ones), f.clamp_(max=1), out=dk)
+        return dQ, dK, dV, None, None
+
+
+def _stretches(*X: Tensor, keys: Tensor | None = None) -> Iterator[tuple[Any, ...]]:
+    """The parts of each tensor and of `keys`, one stretch of tokens after the other."""
+    parts = [x.split(STRETCH, 2) for x in X]
+    real = [None] * len(parts[0]) if keys is None else keys.split(STRETCH, -1)
+    return zip(*parts, real, strict=True)
+
+
 class LinearAttention(KernelAttention):
     """Linear attention as a core: `GPT(…, core=LinearAttention)`.
 
@@ -242,6 +334,23 @@ class LinearAttention(KernelAttention):
                 f"phi = {phi!r}; give a function of a tensor (…, d) that returns its features"
             )
         self.phi, self.eps = phi, _arguments.real("eps", eps, 0.0, 1.0)
+
+    def attend(
+        self,
+        Q: Tensor,
+        K: Tensor,
+        V: Tensor,
+        causal: bool = False,
+        keys: Bool[Tensor, "b 1 1 Lk"] | None = None,
+        state: Any = None,
+    ) -> tuple[Float[Tensor, "b h Lq dv"], Any]:
+        if causal or self.phi is not positive or _fused._is_transformed():
+            return super().attend(Q, K, V, causal, keys, state)
+        _qkv.check(Q, K, V, self_attention=False)
+        kind = torch.promote_types(V.dtype, torch.float32)
+        with torch.autocast(Q.device.type, enabled=False):
+            answers, state = _Full.apply(Q.to(kind), K.to(kind), V.to(kind), keys, self.eps)
+        return answers.to(V.dtype), state
 
     def of_queries(self, Q: Tensor) -> Tensor:
         return self.phi(Q)

@@ -28,6 +28,8 @@ all products of a row round to 0, as they do without a key, the answer is 0.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Generator, Tensor
@@ -40,11 +42,13 @@ from tfviz.compressed.rfa import directions
 def softmax_features(
     x: Float[Tensor, "*b d"], W: Float[Tensor, "m d"], hyperbolic: bool = False
 ) -> Float[Tensor, "*b f"]:
-    """The m positive features whose products estimate exp(x yᵀ); 2 m if `hyperbolic`."""
+    """The m positive features whose products estimate exp(x yᵀ); 2 m if `hyperbolic`. Their mean
+    over m directions is a sum, so each is divided by √m, within its exponent."""
     u = x @ W.mT
     if hyperbolic:
         u = torch.cat([u, -u], -1)
-    return (u - x.pow(2).sum(-1, keepdim=True) / 2).exp() * u.shape[-1] ** -0.5
+    u -= (x.pow(2).sum(-1, keepdim=True) + math.log(u.shape[-1])) / 2
+    return u.exp_()
 
 
 def performer_definition(
@@ -94,7 +98,8 @@ class _Favor(KernelAttention):
         u = self._scaled(Q) @ self.W.to(Q).mT
         if self.hyperbolic:
             u = torch.cat([u, -u], -1)
-        return (u - u.detach().amax(-1, keepdim=True)).exp()
+        u -= u.detach().amax(-1, keepdim=True)
+        return u.exp_()
 
     def of_keys(self, K: Tensor) -> Tensor:
         return softmax_features(self._scaled(K), self.W.to(K), self.hyperbolic)
