@@ -21,6 +21,7 @@ from tfviz.catalogue import Chapter, Part
 
 HEADING = "## Five questions\n"
 ITEM = re.compile(r"^\d+\. (.*(?:\n(?!\d+\. |```).+)*)", re.M)
+EXPLAINED = re.compile(r" → \[(?P<number>\d+\.\d+)\]\((?P<label>\w+)\)$")
 
 
 class Question(NamedTuple):
@@ -29,14 +30,18 @@ class Question(NamedTuple):
     name: str
     question: str
     answer: str
+    label: str  # of the section that explains it
+    section: str  # its number and its heading
 
 
 def questions(lesson: Chapter) -> list[Question]:
     """The five questions of a chapter with their answers, as Markdown.
 
-    Raises ValueError if it has not as many answers as questions.
+    Raises ValueError if it has not as many answers as questions, or if an answer does not end with
+    a link to a section of the chapter.
     """
-    text = (source(lesson.document) or "").split(HEADING, 1)[-1].split("\n## ")[0]
+    whole = source(lesson.document) or ""
+    text = whole.split(HEADING, 1)[-1].split("\n## ")[0]
     asked, _, told = text.partition("```{dropdown}")
     pairs = ITEM.findall(asked), ITEM.findall(told)
     if not pairs[0] or len(pairs[0]) != len(pairs[1]):
@@ -45,9 +50,21 @@ def questions(lesson: Chapter) -> list[Question]:
             f"{HEADING.strip()!r}; give each question its answer"
         )
     return [
-        Question(f"self-test/{lesson.stem}/{n}", question, answer)
+        Question(f"self-test/{lesson.stem}/{n}", question, answer, *explained(answer, whole))
         for n, (question, answer) in enumerate(zip(*pairs, strict=True), 1)
     ]
+
+
+def explained(answer: str, chapter: str) -> tuple[str, str]:
+    """The label of the section that an answer links to, and its number and heading."""
+    link = EXPLAINED.search(answer)
+    heading = link and re.search(rf"^\({link['label']}\)=\n+## (.+)$", chapter, re.M)
+    if not (link and heading):
+        raise ValueError(
+            f"the answer {answer!r} must end with a link to the section that explains it, such as "
+            "→ [21.1](linformer)"
+        )
+    return link["label"], f"{link['number']} {heading[1]}"
 
 
 def of_part(part: Part) -> list[tuple[Chapter, list[Question]]]:
@@ -88,6 +105,7 @@ class SelfTest(Directive):
         return section
 
     def question(self, lesson: Chapter, one: Question) -> nodes.Node:
+        page = self.env.app.builder.get_relative_uri(self.env.docname, lesson.document)
         return el(
             "li",
             el("div", *self.markdown(one.question), class_="tf-question"),
@@ -98,7 +116,9 @@ class SelfTest(Directive):
             ),
             data_tf_question=one.name,
             data_tf_title=f"{lesson.number}. {lesson.title}",
-            data_tf_page=self.env.app.builder.get_relative_uri(self.env.docname, lesson.document),
+            data_tf_page=page,
+            data_tf_section=one.section,
+            data_tf_explained=f"{page}#{nodes.make_id(one.label)}",
         )
 
     def lesson(self, lesson: Chapter) -> list[nodes.Node]:

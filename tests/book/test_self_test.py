@@ -29,7 +29,10 @@ def test_a_chapter_has_five_questions_with_answers(lesson: Any) -> None:
     found = self_test.questions(lesson)
     assert len(found) == 5
     text = reading_time.source(lesson.document) or ""
-    for n, (name, question, answer) in enumerate(found, 1):
+    labels = re.findall(r"^(?:\((\w+)\)=\n+)?## (.+)$", text, re.M)
+    for n, (name, question, answer, label, section) in enumerate(found, 1):
+        place = [of for of, _ in labels].index(label)
+        assert section == f"{lesson.number}.{place + 1} {labels[place][1]}"
         assert name == f"self-test/{lesson.stem}/{n}"
         assert f"\n{n}. {question}" in text and f"\n{n}. {answer}" in text
         assert question != answer and len(answer) > 3
@@ -51,6 +54,14 @@ def test_a_question_without_an_answer_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 # --- in a browser ---------------------------------------------------------------------------------
+
+
+def test_an_answer_that_names_no_section_is_refused() -> None:
+    chapter = "(here)=\n## A section\n"
+    assert self_test.explained("So. → [2.1](here)", chapter) == ("here", "2.1 A section")
+    for answer in ("So.", "So. → [2.1](there)", "So. → [2.1](here). More"):
+        with pytest.raises(ValueError, match="must end with a link to the section"):
+            self_test.explained(answer, chapter)
 
 
 @pytest.fixture
@@ -91,7 +102,7 @@ def test_the_page_has_every_question_and_its_answer(taking: Any) -> None:
     assert taking.locator(".tf-question:empty, .tf-answer:empty").count() == 0
 
 
-def test_a_test_is_taken_by_the_keyboard_and_kept(taking: Any) -> None:
+def test_a_test_is_taken_by_the_keyboard_and_kept(taking: Any, site: Site) -> None:
     box = taking.locator('[data-tf-test="heads"]')
     box.get_by_role("button", name="Begin a test").focus()
     taking.keyboard.press("Enter")
@@ -115,9 +126,16 @@ def test_a_test_is_taken_by_the_keyboard_and_kept(taking: Any) -> None:
         assert status == f"{'Not yet' if n == 3 else 'Known'}. {known} of 10 known."
     assert len(set(seen)) == 10
     assert taking.evaluate(focus) == "You knew 9 of 10."
-    assert box.locator(".tf-test-run li a").count() == 1  # the chapter of the one that was missed
+    again = box.locator(".tf-test-run li a")  # the section that explains the one that was missed
+    assert again.count() == 1
+    known_sections = [one.section for _, asked in PARTS["heads"] for one in asked]
+    assert again.inner_text() in known_sections
+    here = again.get_attribute("href")
     assert sorted(kept(taking).values()) == [0, *[1] * 9]
-    taking.reload()
+    again.click()
+    taking.wait_for_url(f"**/{here.removeprefix('../')}")
+    assert taking.locator(f"#{here.split('#')[1]}").is_visible()
+    taking.goto(site.url(PAGE))
     assert taking.locator('[data-tf-known="heads"]').inner_text() == "9 of 10 known"
     assert taking.locator(".tf-dots i.is-known").count() == 9
 

@@ -103,8 +103,11 @@
       function finish() {
         const nodes = [];
         if (missed.length) {
-          const pages = new Map(missed.map(({ dataset: d }) => [d.tfPage, d.tfTitle]));
-          const links = [...pages].map(([href, text]) => el("li", {}, el("a", { href }, text)));
+          const sections = new Map(missed.map(({ dataset: d }) => [d.tfExplained, d.tfSection]));
+          const inOrder = [...sections].sort(([, a], [, b]) =>
+            a.localeCompare(b, "en", { numeric: true }),
+          );
+          const links = inOrder.map(([href, text]) => el("li", {}, el("a", { href }, text)));
           nodes.push(el("p", {}, "Read again:"), el("ul", {}, ...links));
         }
         nodes.push(
