@@ -35,7 +35,8 @@ def test_keys_and_limits(scores: Any) -> None:
     scores.get_by_text("the dot product 1.00 on “noir”").wait_for()
     scores.locator("input[data-key=sharpness]").press("Home")  # v = 0: the mean
     scores.get_by_text("the additive score puts 0.25").wait_for()
-    scores.get_by_role("slider", name="v, times").and_(scores.locator(".tfx-handle")).press("End")
+    dot = scores.get_by_role("slider", name="factor on v").and_(scores.locator(".tfx-handle"))
+    dot.press("End")
     scores.get_by_text("the additive score puts 1.00").wait_for()
 
 

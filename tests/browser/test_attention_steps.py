@@ -97,7 +97,7 @@ def test_a_term_lights_up_its_row_and_its_cell(steps: Any) -> None:
 def test_a_sentence_of_the_readers_own(show: Any) -> None:
     """Its words have cards; the question is the one about the first sentence."""
     page = show(explorer(cards=MORE_CARDS))
-    text = page.get_by_label("your own sentence, of these words: barks, dog, it")
+    text = page.get_by_label("your own sentence, from these words: barks, dog, it")
     answer(page, "ArrowLeft", "ArrowLeft", "ArrowLeft")
     page.get_by_text("✓ you said: “cat”. So it is").wait_for()
     text.fill("it barks dog")

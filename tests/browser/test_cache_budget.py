@@ -43,7 +43,7 @@ def test_the_cache_is_filled_until_it_passes_the_weights(show: Any) -> None:
     page = show(CacheBudget())
     page.get_by_text("keys and values take 1.31 GiB, 0.0762 times the weights").wait_for()
     assert page.locator('input[data-key="batch"]').evaluate("(e) => !!e.closest('[inert]')")
-    guess = page.get_by_role("slider", name="From how many texts")
+    guess = page.get_by_role("slider", name="How many texts")
     guess.press("End")
     page.get_by_role("button", name="that is my answer").click()
     page.get_by_text("✗ you said: 40 texts; it is: 14 texts").wait_for()

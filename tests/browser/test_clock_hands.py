@@ -30,7 +30,7 @@ def numbers(page: Any) -> Any:
 
 
 def test_the_place_is_shut_until_it_was_said_what_changes(lab: Any) -> None:
-    assert "stand apart" not in lab.locator(".tfx-status").inner_text()
+    assert "steps apart" not in lab.locator(".tfx-status").inner_text()
     before = numbers(lab)["product"]
     lab.get_by_role("button", name="none").click()
     lab.get_by_text("✓ you said: none. So it is").wait_for()

@@ -15,7 +15,7 @@ def test_the_first_word_that_is_heard_is_shown_first(show: Any) -> None:
     assert "token 21" not in page.locator(".tfx").inner_text()
     answer(page, *["ArrowLeft"] * 9)  # 28, where N · m would reach
     page.get_by_text("you said: token 28; it is: token 21.").wait_for()
-    page.locator(".tfx-readout", has_text="so far back").get_by_text("19 tokens").wait_for()
+    page.locator(".tfx-readout", has_text="how far back").get_by_text("19 tokens").wait_for()
     page.locator('[data-key="m"]').press("Home")
     page.get_by_text("within its own segment only").wait_for()
 
@@ -36,10 +36,10 @@ def test_keys_within_one_frame_are_all_counted(show: Any) -> None:
 def test_a_message_goes_on_while_segments_are_read(show: Any) -> None:
     page = show(WhoHears())
     page.locator('input[data-key="read"]').press("Home")
-    page.get_by_text("Token 9: not read yet").wait_for()
+    page.get_by_text("Token 9 has not been read yet").wait_for()
     for segments, far in ((2, 15), (3, 23), (4, 31), (5, 31)):
         page.locator('input[data-key="read"]').press("ArrowRight")
-        said = f"{segments} segments read. Token 9: heard in layer 3 up to token {far},"
+        said = f"{segments} segments read. Token 9 is heard in layer 3 up to token {far},"
         page.get_by_text(said).wait_for()
 
 
@@ -50,7 +50,7 @@ def test_rows_wait_until_a_group_is_full(show: Any) -> None:
     page.locator('[data-key="c"]').press("End")
     page.get_by_text("0 to 39 in 5 squeezed rows").wait_for()
     page.locator('[data-key="m_c"]').press("Home")
-    page.get_by_text("12 segments read. Tokens 40 to 47 stand as they were.").wait_for()
+    page.get_by_text("12 segments read. Tokens 40 to 47 are kept as they were.").wait_for()
 
 
 def test_python_side() -> None:

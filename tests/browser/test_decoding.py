@@ -18,7 +18,7 @@ def numbers(page: Any) -> Any:
 
 def test_one_beginning_is_hidden_among_solved_ones(show: Any) -> None:
     page = show(Decoding(which=3, p=0.8))
-    assert "can come;" not in page.locator(".tfx-status").inner_text()
+    assert "can be drawn;" not in page.locator(".tfx-status").inner_text()
     legend = page.locator(".tfx-plane text")
     assert legend.filter(has_text="The value of: 11").count() == 1
     assert legend.filter(has_text="If the object is: ?").count() == 1
@@ -26,7 +26,7 @@ def test_one_beginning_is_hidden_among_solved_ones(show: Any) -> None:
     page.get_by_role("button", name="that is my answer").click()
     kept = Decoding(which=3, p=0.8).numbers()["kept"][3]
     page.get_by_text(f"it is: {kept} tokens").wait_for()
-    page.get_by_text(f"{kept} tokens can come").wait_for()
+    page.get_by_text(f"{kept} tokens can be drawn").wait_for()
     assert legend.filter(has_text=f"If the object is: {kept}").count() == 1
 
 
@@ -39,7 +39,7 @@ def test_the_cuts_are_dragged(show: Any) -> None:
     right = Decoding(which=1, p=0.79, k=1).numbers()
     assert numbers(page)["kept"] == right["kept"] == [1, 1, 1, 1]
     page.locator('select[data-key="which"]').select_option("0")
-    page.get_by_text("1 token can come").wait_for()
+    page.get_by_text("1 token can be drawn").wait_for()
 
 
 def test_the_beam_grows_step_by_step(show: Any) -> None:

@@ -36,10 +36,10 @@ def test_it_is_drawn_on_by_mouse_and_by_keys(show: Callable[..., Any]) -> None:
     assert drawing(page) == first  # locked
     page.get_by_text("Locked until the question above is answered.").wait_for()
     page.get_by_role("button", name="just show me").click()
-    page.get_by_text("It reads a 9").wait_for()
+    page.get_by_text("The model reads a 9").wait_for()
     page.wait_for_timeout(700)  # the picture has gone there
 
-    page.get_by_role("button", name="empty").click()
+    page.get_by_role("button", name="clear").click()
     box = canvas(page).bounding_box()
     page.mouse.move(*middle(1, 3))
     page.mouse.down()

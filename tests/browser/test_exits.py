@@ -21,7 +21,7 @@ def test_the_threshold_follows_its_curve(show: Any) -> None:
 def test_the_walk_stops_by_itself(show: Any) -> None:
     page = show(GuaranteedThreshold())
     page.get_by_role("button", name="just show me").click()
-    page.get_by_text("The walk ends after").wait_for()
+    page.get_by_text("Testing stops after").wait_for()
     page.locator('[data-key="step"]').first.press("Home")
     page.get_by_text("0 tests made").wait_for()
 
@@ -30,7 +30,7 @@ def test_a_high_price_lets_all_leave_at_once(show: Any) -> None:
     page = show(ExitClassifiers())
     page.get_by_role("button", name="just show me").click()
     page.locator('.tfx-handle[data-name="price"]').press("End")
-    page.get_by_text("At γ = 0.3 the oracle").wait_for()
+    page.get_by_text("At γ = 0.3, the oracle").wait_for()
 
 
 def test_python_side() -> None:

@@ -39,7 +39,7 @@ def test_where_an_old_fact_lies(show: Any) -> None:
     page = show(MemoryStrip())
     page.get_by_role("button", name="just show me").click()
     page.get_by_text("it is: 193 tokens back").wait_for()
-    page.get_by_text("asks for an old fact").first.wait_for()
+    page.get_by_text("asks for a far fact").first.wait_for()
 
 
 def test_python_side() -> None:

@@ -21,7 +21,7 @@ def test_how_far_up_the_memory_reaches_is_framed_first(show: Any) -> None:
     assert shown(page, "straight above, 2-D") == "?"
     answer(page, "ArrowUp")
     page.get_by_text("you said: row 5; it is: row 3.").wait_for()
-    page.get_by_text("this one looks 13 back").wait_for()
+    page.get_by_text("the framed pixel looks 13 back").wait_for()
     assert shown(page, "straight above, 2-D") == "up to row 3"
     show(ImageLens(l_m=20))  # no longer as many in both
     assert page.get_by_role("button", name="just show me").count() == 0

@@ -31,7 +31,9 @@ def test_a_block_gives_way_when_columns_count(show: Any) -> None:
 def test_reward_makes_an_edge_frequent(show: Any) -> None:
     page = show(EdgeDraws())
     page.get_by_role("button", name="just show me").click()
-    page.get_by_text("After 120 steps of training 8 edges are drawn, 8 of them 1 to 4.").wait_for()
+    page.get_by_text(
+        "After 120 steps of training: 8 edges drawn, 8 of them from 1 to 4."
+    ).wait_for()
 
 
 def test_python_side() -> None:

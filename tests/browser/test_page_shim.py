@@ -44,4 +44,4 @@ def test_widget_answers_to_python(show: Callable[..., Any]) -> None:
         " model.set('left', { name: 'band', params: { radius: 2 } }); model.set('query', 10); }"
     )
     page.wait_for_timeout(200)
-    assert "query 10 attends keys 8 to 12; 5 of 64" in page.locator(".tfx-status").inner_text()
+    assert "query 10 attends to keys 8 to 12; 5 of 64" in page.locator(".tfx-status").inner_text()

@@ -78,8 +78,8 @@ def test_another_query_is_shut_until_it_was_said_what_its_curve_does(show: Any) 
     page = show(bench(chosen="learned"))  # no loss beyond its table: nothing to draw
     page.emulate_media(reduced_motion="reduce")
     assert page.locator('.tfx-field[inert] [data-key="row"]').count() == 1
-    page.get_by_role("button", name="it keeps its form").click()
-    page.get_by_text("you said: it keeps its form; it is: it gets another form").wait_for()
+    page.get_by_role("button", name="it keeps its shape").click()
+    page.get_by_text("you said: it keeps its shape; it is: it changes shape").wait_for()
     page.get_by_text("learned: query 20 and key 4, 16 apart").wait_for()
     expect(page, bench(chosen="learned", row=20, column=4))
 

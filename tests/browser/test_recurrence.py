@@ -14,12 +14,12 @@ def test_the_remainder_is_said_first(show: Any) -> None:
     page.get_by_role("textbox").fill("0.5")
     page.get_by_role("button", name="that is my answer").click()
     page.get_by_text("you said: 0.50; it is: 0.30").wait_for()
-    page.get_by_text("After step 3, 1 of 6 words still think.").wait_for()
+    page.get_by_text("After step 3, 1 of 6 words still runs.").wait_for()
     page.locator('input[data-key="step"]').press("End")
-    page.get_by_text("0 of 6 words still think; longest took 5 steps").wait_for()
+    page.get_by_text("0 of 6 words still run; the slowest took 5 steps").wait_for()
     page.locator('.tfx-handle[data-name="eps"]').press("End")
     page.locator('input[data-key="b"]').press("End")
-    page.get_by_text("longest took 1 steps").wait_for()
+    page.get_by_text("the slowest took 1 step").wait_for()
     page.get_by_text("6 of 6 states").wait_for()  # who has halted is not computed again
 
 
@@ -27,7 +27,7 @@ def test_another_bias_asks_for_the_share_and_stays(show: Any) -> None:
     page = show(HaltingSteps(b=-1.0))
     page.get_by_role("button", name="about half").click()
     page.get_by_text("So it is").wait_for()
-    page.get_by_text("0 of 6 words still think; longest took 8 steps").wait_for()
+    page.get_by_text("0 of 6 words still run; the slowest took 8 steps").wait_for()
     page.get_by_text("25 of 48 states").wait_for()
     assert page.locator('input[data-key="b"]').input_value() == "-1"
 

@@ -37,10 +37,10 @@ def test_of_one_term_only_the_first_row_is_drawn_before_the_answer(
     show: Callable[..., Any],
 ) -> None:
     page = show(explorer())
-    assert "“it” asks “cat”: q·k 6.04, q·r −2.14, u·k ?, v·r −0.43." in said(page)
+    assert "Query “it”, key “cat”: q·k 6.04, q·r −2.14, u·k ?, v·r −0.43." in said(page)
     answer(page, "ArrowRight")
     page.get_by_text("you said: cat; it is: purrs.").wait_for()
-    page.get_by_text("“it” asks “purrs”: q·k 1.00, q·r 1.82, u·k 1.72").wait_for()
+    page.get_by_text("Query “it”, key “purrs”: q·k 1.00, q·r 1.82, u·k 1.72").wait_for()
     page.locator(".tfx-formula [data-term=term2]").hover()
     assert page.locator(".tfx-some[data-lit]").count() == 1
     page.locator('input[data-key="term1"]').uncheck()
@@ -77,9 +77,9 @@ def test_keys_speak_in_every_view(show: Callable[..., Any]) -> None:
     page.get_by_text("Query 8, key 3: j − i = −5, clipped to −3").wait_for()
     page.locator('input[data-key="causal"]').check()
     page.locator('input[data-key="column"]').press("End")
-    page.get_by_text("after the query, not allowed").wait_for()
+    page.get_by_text("the key comes after the query and is masked").wait_for()
     choose(page, "terms")
-    page.get_by_text("“it” asks “cat”: q·k 6.04").wait_for()
+    page.get_by_text("Query “it”, key “cat”: q·k 6.04").wait_for()
     choose(page, "buckets")
     page.get_by_text("distance 22 is in bucket 13, with the distances 20 to 22").wait_for()
 
@@ -91,10 +91,10 @@ def test_the_stairs_are_drawn_first_and_the_dots_are_dragged(show: Callable[...,
     page.get_by_role("button", name="that is my curve").click()
     page.get_by_text("bucket 13 holds 20 to 22.").wait_for()
     page.get_by_text("distance 22 is in bucket 13, with the distances 20 to 22").wait_for()
-    page.get_by_role("slider", name="the last begins by").last.press("ArrowRight")
+    page.get_by_role("slider", name="last bucket begins by").last.press("ArrowRight")
     assert page.locator(".tfviz-explorer").evaluate("(node) => node.tfvizModel.get('far')") == 48
     choose(page, "labels")
-    page.get_by_role("slider", name="longest label").last.press("ArrowRight")
+    page.get_by_role("slider", name="largest label").last.press("ArrowRight")
     assert page.locator(".tfviz-explorer").evaluate("(node) => node.tfvizModel.get('k')") == 4
     assert not page.locator(".tfx-handle[data-ghost]").count()
 

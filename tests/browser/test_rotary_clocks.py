@@ -44,8 +44,8 @@ def slide(page: Any, key: str, value: float) -> None:
 
 def test_both_may_not_move_until_it_was_said_what_the_score_does(lab: Any) -> None:
     assert lab.locator("input[data-key=shift]").evaluate("(x) => Boolean(x.closest('[inert]'))")
-    lab.get_by_role("button", name="it stays as it is").click()
-    lab.get_by_text("✓ you said: it stays as it is").wait_for()
+    lab.get_by_role("button", name="it stays the same").click()
+    lab.get_by_text("✓ you said: it stays the same").wait_for()
     expect(lab, shift=100)
     slide(lab, "shift", 700)
     lab.get_by_text("Query at 712, key at 709: distance 3, score").wait_for()

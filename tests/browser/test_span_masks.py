@@ -27,7 +27,7 @@ def test_a_closing_bracket_asks_for_more(show: Any) -> None:
     page = show(TokenSpans())
     page.get_by_role("button", name="]", exact=True).click()
     page.get_by_text("So it is").wait_for()
-    page.get_by_text("its bracket stands").wait_for()
+    page.get_by_text("its opening bracket is").wait_for()
 
 
 def test_python_side() -> None:

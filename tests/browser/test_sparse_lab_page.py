@@ -64,7 +64,7 @@ def test_first_state_teaches(show: Show, offline: bool) -> None:
     lab = SparseLab()
     page = show(lab, offline=offline)
     keys = lab.pattern.key_sets(64)[42]
-    assert f"query 42 attends keys 2, 10, 18, 26 and 34 to 42; {len(keys)} of 64" in status(page)
+    assert f"query 42 attends to keys 2, 10, 18, 26 and 34 to 42; {len(keys)} of 64" in status(page)
     reach = P.reach(lab.stacked, 64)
     two = P.reach(lab.stacked, 64, 2).by_layer[-1][42].sum()
     assert readout(page, "query hears of") == f"{two} of 43 tokens"
@@ -117,7 +117,7 @@ def test_it_is_asked_before_it_is_shown(show: Show, asked: dict[str, str]) -> No
     if what == "hops":
         assert readout(page, "hops to the token") == str(right or "never")
     else:
-        assert readout(page, "diameter") == (f"{right} hops" if right else "never all")
+        assert readout(page, "diameter") == (f"{right} hops" if right else "not connected")
 
 
 def test_the_layers_play(page: Any, show: Show) -> None:
@@ -240,8 +240,8 @@ def test_keys_move_slider_and_query(show: Show) -> None:
         page.keyboard.press(pressed)
         settled(page)
     assert (state(page)["query"], state(page)["token"]) == (2, 1)
-    assert "query 2 attends keys 0 to 2; 3 of 64" in status(page)
-    assert "query 2 attends keys 0 to 2" in matrix.get_attribute("aria-label")
+    assert "query 2 attends to keys 0 to 2; 3 of 64" in status(page)
+    assert "query 2 attends to keys 0 to 2" in matrix.get_attribute("aria-label")
     page.keyboard.press("PageDown")
     assert state(page)["query"] == 10
     page.keyboard.press("End")
@@ -308,7 +308,7 @@ def test_compose_and_choose(show: Show) -> None:
     settled(page)
     assert P.from_spec(state(page)["left"]) == P.band(radius=3)
     key(page, "causal").click()
-    assert "query 42 attends keys 39 to 42; 4 of 64" in status(page)
+    assert "query 42 attends to keys 39 to 42; 4 of 64" in status(page)
 
 
 def test_parameters_stay_in_range(show: Show) -> None:

@@ -92,7 +92,7 @@ def test_keyboard_speech_and_hover(lab: Any) -> None:
 
 def test_it_is_asked_how_many_can_copy(show: Any) -> None:
     page = show(explorer(masked=False))
-    page.get_by_label("how many rows can then copy").fill("0")
+    page.get_by_label("how many rows can copy").fill("0")
     page.get_by_role("button", name="that is my answer").click()
     page.get_by_text("✓ you said: 0. So it is").wait_for()
     in_time(page.get_by_label("causal mask")).to_be_checked()  # drawn in the next frame

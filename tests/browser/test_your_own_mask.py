@@ -174,7 +174,7 @@ def test_a_formula_is_typed_and_drawn(show: Show, offline: bool) -> None:
     page.locator(".yom-formula math", has_text="far").wait_for()
     said = page.locator(".yom-formula math").text_content().replace("\xa0", " ")
     assert said == "i>j and i−j≤far"
-    assert "Row 0 without a key" in page.locator(".yom-verdict").inner_text()
+    assert "Row 0 has no key" in page.locator(".yom-verdict").inner_text()
     assert readout(page, "rows without a key") == "0"
     assert readout(page, "keys of the query") == "4 of 24"
     slider = page.locator("input[data-key='value-far']")

@@ -1,11 +1,12 @@
 // Numbers held for the backward pass: 16 N L d; (N + 16) L d; (2 + max(6, 10/c)) L d.
 const D = 512;
 const WAYS = {
-  kept: { name: "all kept", colour: "ink" },
-  checkpointed: { name: "checkpointed", colour: "value" },
+  kept: { name: "keep everything", colour: "ink" },
+  checkpointed: { name: "checkpointing", colour: "value" },
   reversible: { name: "reversible", colour: "attention" },
 };
 const KEYS = Object.keys(WAYS);
+const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 // numbers held by each way, for N blocks on L tokens and c chunks
 const held = {
   kept: (N, L) => N * 16 * L * D,
@@ -21,21 +22,21 @@ export default tf.explorer({
   setup(app) {
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.55, 220, 300) });
     app.formula(
-      "kept: {kept:16 N L d}; checkpointed: {checkpointed:(N + 16) L d}; reversible: {reversible:2 L d plus the larger part of a block}",
+      "keep everything: {kept:16 N L d}; checkpointing: {checkpointed:(N + 16) L d}; reversible: {reversible:2 L d + the larger part of one block}",
     );
-    const table = app.table({ columns: ["method", "held", "share of all kept"] });
+    const table = app.table({ columns: ["method", "peak memory", "share of the first"] });
     for (const key of ["N", "L", "chunks"]) app.knob(key, { format: tf.count });
     const question = app.ask({
       name: "depth",
       question:
-        "With all kept, 24 blocks hold 3 GiB at 4,096 tokens. How much do reversible ones hold at the peak?",
+        "Keeping everything takes 3 GiB for 24 blocks and 4,096 tokens. How much do reversible layers take at the peak?",
       number: {},
       unit: "MiB",
       near: 35,
       truth: (numbers) => numbers.reversible[23] / 2 ** 20,
       then: { N: 24, L: 4096, chunks: 1 },
       because:
-        "Two streams of 8 MiB each, and one feed-forward network, recomputed: the same at any depth.",
+        "They keep two streams of 8 MiB each, and recomputing one feed-forward network takes 80 MiB, at any depth.",
     });
 
     return (state, numbers) => {
@@ -43,7 +44,7 @@ export default tf.explorer({
       const most = numbers.kept[23]; // the scale: all kept, at 24 blocks
       const shown = question.open ? ["kept"] : KEYS;
       plane.show({
-        title: "held for the backward pass, by number of blocks",
+        title: "memory for the backward pass, by number of blocks",
         label: shown.map((way) => `${WAYS[way].name}: ${tf.bytes(heldNow(way))}`).join(", "),
         x: { from: 1, to: 24, whole: true, label: "blocks N" },
         y: { from: 0, to: most, ticks: tf.range(5, (q) => (q * most) / 4), format: tf.bytes },
@@ -59,7 +60,7 @@ export default tf.explorer({
           {
             handle: [state.N, heldNow("kept")],
             knob: "N",
-            text: `${state.N} blocks`,
+            text: plural(state.N, "block"),
             colour: "ink",
           },
         ],
@@ -74,7 +75,7 @@ export default tf.explorer({
         }),
       );
       app.say(
-        `${state.N} blocks, ${tf.count(state.L)} tokens, ${shown.map((way) => `${WAYS[way].name} ${tf.bytes(heldNow(way))}`).join(", ")}.`,
+        `${plural(state.N, "block")}, ${tf.count(state.L)} tokens: ${shown.map((way) => `${WAYS[way].name} ${tf.bytes(heldNow(way))}`).join(", ")}.`,
       );
     };
   },

@@ -29,20 +29,21 @@ export default tf.explorer({
     const question = app.ask({
       name: "longer-states",
       question:
-        "All states grow longer. The dot product's largest weight is drawn: draw the additive score's.",
+        "As state and notes grow longer, the dot product's largest weight follows the dashed curve. Draw the additive score's.",
       about: plane,
       hides: ["additive"],
       curve: { at: SIZES },
       truth: (numbers) => numbers.most_additive,
       locks: ["sharpness"],
-      because: "tanh stays below 1, so no score passes the sum of |v|: the curve has a ceiling.",
+      because:
+        "Since |tanh| < 1, no score exceeds the sum of the |v|, so the largest weight has a ceiling.",
     });
 
     return (state, numbers) => {
       const lengths = tf.range(91, (m) => 10 ** (m / 30 - 1));
       const curve = (kind) =>
         lengths.map((size) => [size, Math.max(...weights(state, size)[kind])]);
-      // tanh of endless states is ±1: there the curve ends
+      // tanh of endlessly long states is ±1: there the curve ends
       const limit = (sharpness) => Math.max(...weights({ ...state, sharpness }, 1e9).additive);
       const ceiling = limit(state.sharpness);
       // the dot on the ceiling: the sharpness whose ceiling is nearest to where it is held
@@ -53,9 +54,9 @@ export default tf.explorer({
       const now = Math.max(...numbers.additive);
       const dot = Math.max(...numbers.dot);
       plane.show({
-        title: "largest weight on one note, against the length of all states",
-        label: `Largest weight at ${state.size} times the length: dot product ${tf.fixed(dot)}${question.tell(`, additive ${tf.fixed(now)}`, "")}`,
-        x: { log: true, from: 0.1, to: 100, label: "length of all states, times" },
+        title: "largest weight of a note, as state and notes grow longer",
+        label: `Largest weight at factor ${state.size}: dot product ${tf.fixed(dot)}${question.tell(`, additive ${tf.fixed(now)}`, "")}`,
+        x: { log: true, from: 0.1, to: 100, label: "factor on state and notes" },
         y: { from: 0, to: 1 },
         marks: [
           { rule: { x: state.size }, colour: "grid" },
@@ -83,16 +84,17 @@ export default tf.explorer({
             knobY: "sharpness",
             to: lift,
             colour: "key",
-            text: `v times ${state.sharpness}`,
+            text: `v × ${state.sharpness}`,
             part: "additive",
           },
           {
             handle: [state.size, question.open ? dot : now],
             knob: "size",
-            text: `${state.size} times the length`,
+            text: `factor ${state.size}`,
           },
         ],
-        hover: (x, y, mark) => `${mark.name ?? "largest weight"} at × ${tf.sig(x)}: ${tf.fixed(y)}`,
+        hover: (x, y, mark) =>
+          `${mark.name ?? "largest weight"} at factor ${tf.sig(x)}: ${tf.fixed(y)}`,
       });
       const bar = (a, colour, part) => ({ bar: a, text: tf.fixed(a, 3), colour, part });
       table.show(
@@ -101,13 +103,13 @@ export default tf.explorer({
           cells: [bar(numbers.additive[j], "attention", "additive"), bar(numbers.dot[j], "muted")],
         })),
       );
-      const best = (a) =>
-        `${tf.fixed(Math.max(...a))} on “${state.names[a.indexOf(Math.max(...a))]}”`;
-      const additiveClause = question.tell(
-        `the additive score puts ${best(numbers.additive)}, `,
-        "",
+      const best = (a) => tf.fixed(Math.max(...a));
+      const where = (a) => `on “${state.names[a.indexOf(Math.max(...a))]}”`;
+      const words = question.tell(
+        `the additive score puts ${best(numbers.additive)} of the weight ${where(numbers.additive)} and the dot product ${best(numbers.dot)} ${where(numbers.dot)}`,
+        `the dot product puts ${best(numbers.dot)} of the weight ${where(numbers.dot)}`,
       );
-      app.say(`States × ${state.size}: ${additiveClause}the dot product ${best(numbers.dot)}.`);
+      app.say(`At factor ${state.size}, ${words}.`);
     };
   },
 });

@@ -24,24 +24,24 @@ EXAMPLES: dict[str, Numbers] = {
 
 
 class AdditiveScores(Explorer):
-    """One state s and n notes H of its width, scored by tanh(s W_a + h U_a) v_aᵀ and by s hᵀ/√d."""
+    """One state s and notes H, as wide, scored by tanh(s W_a + h U_a) v_aᵀ and by s hᵀ/√d."""
 
-    label = "Additive score and dot product while states grow"
+    label = "Additive score and dot product as state and notes grow longer"
     rem = 52, 52.5, 48.5, 60
 
     s = given(t.List(t.Float()))
     H, W_a, U_a = (given(t.List(t.List(t.Float()))) for _ in range(3))
     v_a = given(t.List(t.Float()))
     names = given(t.List(t.Unicode()))
-    size = knob(1.0, of=SIZES, label="length of all states, times")
-    sharpness = knob(1.0, of=SHARPNESS, label="v, times")
+    size = knob(1.0, of=SIZES, label="factor on state and notes")
+    sharpness = knob(1.0, of=SHARPNESS, label="factor on v")
     examples = EXAMPLES
-    asks = "Drag the two dots: which score becomes certain, and what moves the ceiling?"
+    asks = "Drag the two dots. Which score gives one note all the weight? What moves the ceiling?"
 
     def prepare(self, said: Numbers) -> Numbers:
         s, H, v_a, names = said["s"], said["H"], said["v_a"], said["names"]
         if len(H) != len(names) or not 1 <= len(H) <= 8:
-            raise ValueError(f"{len(H)} notes, {len(names)} names; give 1 to 8, as many of each")
+            raise ValueError(f"{len(H)} notes, {len(names)} names; give 1 to 8, with a name each")
         shapes = {"H": (len(H), len(s)), "W_a": (len(s), len(v_a)), "U_a": (len(s), len(v_a))}
         rows = {name: table(name, said[name], *shape) for name, shape in shapes.items()}
         return said | rows | {"s": list(s), "v_a": list(v_a), "names": list(names)}

@@ -65,7 +65,7 @@ export default tf.explorer({
     });
     const matrix = app.matrix({ axes: ["head", "output"], tall: 330, into: both });
     app.formula(
-      "share of head m for A:  dynamic  softmax of Σ {product:ω · vote};   EM  by the {distance:distance to each ellipse}",
+      "share of head m that goes to A:  dynamic: softmax of Σ {product:ω · vote};   EM: by the {distance:distance to each ellipse}",
     );
     app.motion("rounds", { every: 700 });
     app.knob("way", { as: "select" });
@@ -78,8 +78,8 @@ export default tf.explorer({
       name: "moves",
       question:
         way === "em"
-          ? "Vote 0 for A lies to the side of the other votes. In round 1 all count alike, and the mean of A is pulled down. Where will it be after 4 rounds of EM?"
-          : "Vote 0 for A lies across from the other votes. In round 1 all count alike, and A is their mean. Where will A be after 4 rounds?",
+          ? "Vote 0 for A lies far below the other votes. In round 1, all votes count alike, so vote 0 pulls the mean of A down. Where will A be after 4 rounds of EM routing?"
+          : "Vote 0 for A lies opposite the other votes. In round 1, all votes count alike, and A is their mean. Where will A be after 4 rounds of dynamic routing?",
       about: plane,
       ghost: {
         first: routed(begins, 1).out[0],
@@ -96,8 +96,8 @@ export default tf.explorer({
       then: { rounds: last, ...begins },
       because:
         way === "em"
-          ? "Vote 0 is far outside of what A expects, while head 0's other vote fits B. So head 0 gives its share to B, and the ellipse of A shrinks around the other five."
-          : "Vote 0 points away from A, so its product with A is negative. Each round lowers its share, until A is the mean of the others.",
+          ? "Vote 0 is far outside what A expects, while head 0's other vote fits B. So head 0 gives its influence to B, and the ellipse of A shrinks around the other five votes."
+          : "Vote 0 points away from A, so its product with A is negative. Each round lowers its share, until A is the mean of the other five votes.",
     });
 
     return (state, numbers) => {
@@ -106,9 +106,10 @@ export default tf.explorer({
       const name = ["A", "B"];
       const colours = ["query", "key"];
       const at = (r) => tf.percent(r, 0);
+      const rounds = `${state.rounds} round${state.rounds === 1 ? "" : "s"}`;
       plane.show({
-        title: `round ${state.rounds}: each head's two votes (numbers), and outputs (arrows)`,
-        label: `After ${state.rounds} rounds A stands at ${place(a)} and B at ${place(b)}`,
+        title: `round ${state.rounds}: votes (numbers of their heads) and outputs (arrows)`,
+        label: `After ${rounds}, A is at ${place(a)} and B at ${place(b)}`,
         x: { from: -2.7, to: 2.7, whole: true },
         y: { from: -2.7, to: 2.7, whole: true },
         square: true,
@@ -161,8 +162,8 @@ export default tf.explorer({
         hover: false,
       });
       matrix.show({
-        title: "where each head's share goes",
-        label: `Head 0 gives ${at(numbers.shares[0])} to A; heads 1 to 5 give it ${numbers.shares.slice(1).map(at).join(", ")}`,
+        title: "how each head splits its influence",
+        label: `Head 0 gives ${at(numbers.shares[0])} of its influence to A; heads 1 to 5 give A ${numbers.shares.slice(1).map(at).join(", ")}`,
         rows: heads.length,
         columns: 2,
         values: numbers.shares.map((r) => [r, 1 - r]),
@@ -174,10 +175,10 @@ export default tf.explorer({
       });
       app.read({
         "output A": place(a),
-        "share of vote 0 for A": at(numbers.shares[0]),
+        "share of head 0 for A": at(numbers.shares[0]),
       });
       app.say(
-        `After ${state.rounds} round${state.rounds === 1 ? "" : "s"} of ${state.way === "em" ? "EM" : "dynamic"} routing head 0 gives ${at(numbers.shares[0])} of its share to A, which stands at ${place(a)}.`,
+        `After ${rounds} of ${state.way === "em" ? "EM" : "dynamic"} routing, head 0 gives ${at(numbers.shares[0])} of its influence to A, which is at ${place(a)}.`,
       );
     };
   },

@@ -14,7 +14,7 @@ EXAMPLES: dict[str, Numbers] = {"": {}, "em": {"way": "em", "x": 1.2, "y": -2.2}
 
 class Agreement(Explorer):
     """Rounds of dynamic routing, or of EM with its ellipses. Head 0's vote for A is the one that
-    moves; it begins across from the others or, with EM, to their side.
+    moves; it begins opposite the others or, with EM, far below them.
     """
 
     label = "Routing by agreement: votes of six heads, and the two outputs that they make"
@@ -28,10 +28,11 @@ class Agreement(Explorer):
         of={"dynamic": "dynamic routing (products)", "em": "EM routing (distances)"},
         label="routing",
     )
-    x = knob(-1.6, low=-REACH, high=REACH, step=0.1, label="vote of head 0 for A, across")
-    y = knob(-1.2, low=-REACH, high=REACH, step=0.1, label="vote of head 0 for A, up")
+    x = knob(-1.6, low=-REACH, high=REACH, step=0.1, label="head 0's vote for A, horizontal")
+    y = knob(-1.2, low=-REACH, high=REACH, step=0.1, label="head 0's vote for A, vertical")
     asks = (
-        "Drag vote 0 to the side of the others, or further out beyond them, and compare both ways."
+        "Drag vote 0 to one side of the other votes, or far beyond them, and compare both kinds of "
+        "routing."
     )
 
     def numbers(self) -> Numbers:

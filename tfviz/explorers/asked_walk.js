@@ -3,6 +3,7 @@ const { names, places, paths, goal, away, walks, cloned, horizon, failure } = tf
 const starts = [...names].filter((_, n) => n !== goal);
 const spots = places.map(([x, y]) => [x, -y]);
 const minus = (n) => (n > 0 ? `−${n}` : String(-n));
+const stepsOf = (n) => `${n} step${n === 1 ? "" : "s"}`;
 const ASKED = { start: "K", wish: 4, cloning: false };
 const AFTER = 3;
 
@@ -67,7 +68,7 @@ export default tf.explorer({
       long: true,
     });
     const tokens = app.matrix({ axes: ["", "step"], tall: 120 });
-    app.formula("{wish:what is left} of the wish, {state:state} → {action:action}");
+    app.formula("{wish:what is left of the wish}, {state:state} → {action:action}");
     app.motion("step", {
       last: () => numbers(app.values()).walk.length - 1,
       every: 500,
@@ -78,7 +79,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "after three",
       question:
-        "Asked for −8, the model takes a detour from K and reaches O in its eighth step. Now we ask for −4, which leaves no step to waste. Where does it stand after three steps?",
+        "Asked for −8, the model starts at K, makes a detour and reaches O at step eight. Now we ask for −4, so it cannot waste a step. Where is it after three steps?",
       about: graph,
       ghost: {
         first: 11,
@@ -86,7 +87,7 @@ export default tf.explorer({
         to: nearest,
         by: beyond,
         draw: (n) => ({ points: [spots[n]], size: 9, colour: "ink" }),
-        label: "where it stands after three steps",
+        label: "where it is after three steps",
       },
       format: (n) => names[n],
       near: 0,
@@ -94,21 +95,24 @@ export default tf.explorer({
       truth: ({ walk }) => walk[AFTER],
       then: { ...ASKED, step: AFTER },
       because:
-        "The shortest path from K takes four steps, and the model takes it: K, Q, R, S, O. No walk that it learnt from was meant to be short.",
+        "The shortest path from K has four steps, and the model takes it: K, Q, R, S, O. Yet it learned from random walks alone.",
     });
 
     return (state, { walk, left, achieved, away: least }) => {
       const last = walk.length - 1;
       const step = Math.min(state.step, last);
       const here = walk[step];
-      const word = state.cloning ? "cloning hears no wish" : `asked for ${minus(state.wish)}`;
+      const word = state.cloning ? "the clone gets no wish" : `asked for ${minus(state.wish)}`;
+      const walker = state.cloning
+        ? "The clone gets no wish. It"
+        : `Asked for ${minus(state.wish)}, the model`;
       const sofar = walk
         .slice(0, step + 1)
         .map((n) => names[n])
         .join(" ");
       const ended = step === last;
       graph.show({
-        title: `${word}, from ${state.start}: after ${step} ${step === 1 ? "step" : "steps"} it stands at ${names[here]}`,
+        title: `${word}, from ${state.start}: at ${names[here]} after ${stepsOf(step)}`,
         label: `The walk so far: ${sofar}`,
         x: { from: -0.4, to: 4.4, bare: true },
         y: { from: -3.45, to: 0.35, bare: true },
@@ -137,9 +141,14 @@ export default tf.explorer({
         ],
       });
       tokens.show({
-        title: "what the model reads, three tokens a step; ✗: no such path",
+        title: "what the model reads, three tokens per step (✗: no such path)",
         label: tf
-          .range(step, (t) => `${minus(-left[t])}, ${names[walk[t]]}, to ${names[walk[t + 1]]}`)
+          .range(step, (t) => {
+            const wish = state.cloning ? "" : `wish ${minus(-left[t])}, `;
+            const action =
+              walk[t] === walk[t + 1] ? "no such path" : `action ${names[walk[t + 1]]}`;
+            return `${wish}state ${names[walk[t]]}, ${action}`;
+          })
           .join("; "),
         rows: 3,
         columns: horizon,
@@ -156,13 +165,13 @@ export default tf.explorer({
       });
       app.read({
         "asked for": state.cloning ? "nothing" : minus(state.wish),
-        achieved: ended ? minus(-achieved) : "not over",
+        achieved: ended ? minus(-achieved) : "not yet",
         "best possible": minus(least),
       });
       app.say(
         ended
-          ? `${word}, it walks ${sofar} and achieves ${minus(-achieved)}; the best is ${minus(least)}.`
-          : `${word}, it has walked ${sofar} in ${step} steps.`,
+          ? `${walker} walks ${sofar} and achieves a return of ${minus(-achieved)}; the best possible is ${minus(least)}.`
+          : `${walker} has taken ${stepsOf(step)} so far: ${sofar}.`,
       );
     };
   },

@@ -1,4 +1,4 @@
-"""A Decision Transformer walks on a graph, asked for a return; behaviour cloning beside it."""
+"""A Decision Transformer walks on a graph, asked for a return; also behaviour cloning."""
 
 from functools import cache
 
@@ -26,15 +26,15 @@ class AskedWalk(Explorer):
     step   steps taken so far; a walk that is over stays where it is
     """
 
-    label = "A walk on a graph, asked for a return"
+    label = "Walks on a graph by a model that is asked for a return"
     rem = 61, 61, 61, 55, 84
     data = handed(trained, names=NAMES, horizon=HORIZON, failure=FAILURE)
 
-    start = knob("K", of=[name for name in NAMES if name != "O"], label="begins at")
-    wish = knob(8, low=1, high=HORIZON, label="the return that is asked for")
-    cloning = knob(False, label="behaviour cloning: it hears no wish")
+    start = knob("K", of=[name for name in NAMES if name != "O"], label="start")
+    wish = knob(8, low=1, high=HORIZON, label="the return that we ask for")
+    cloning = knob(False, label="behaviour cloning: it gets no wish")
     step = knob(HORIZON, low=0, high=HORIZON, label="steps taken")
-    asks = "Ask A for −3, where the shortest path takes 6 steps. Then switch to cloning."
+    asks = "Start at A, six steps from O, and ask for −3. Then switch to behaviour cloning."
 
     def numbers(self) -> Numbers:
         """The places of the walk, what is left of the wish before each step, and the return."""

@@ -61,7 +61,7 @@ export default tf.explorer({
     const shown = () => wordsOf(app.values());
     const word = { format: (n) => shown()[n], last: () => shown().length - 1 };
     if (Object.keys(cards).length) {
-      const label = `your own sentence, of these words: ${Object.keys(cards).join(", ")}`;
+      const label = `your own sentence, from these words: ${Object.keys(cards).join(", ")}`;
       const write = (yours) => app.set({ yours, row: 0, column: 0 });
       app.text("yours", { label, most: 80, why: (text) => why(text, cards), write });
     }
@@ -72,7 +72,7 @@ export default tf.explorer({
     const heard = tf.best(numbers({ ...app.values(), ...app.first }).weights[first]);
     const question = app.ask({
       name: "listens-most-to",
-      question: `Read the rows of Q and K: to which word does “${start[first]}” listen most?`,
+      question: `Compare the rows of Q and K: to which word does “${start[first]}” give the most weight?`,
       about: weights,
       hides: ["row"],
       ghost: {
@@ -81,14 +81,14 @@ export default tf.explorer({
         to: (x) => tf.clamp(Math.floor(x), 0, start.length - 1),
         by: [1, 0],
         draw: (j) => ({ cell: [first, j], dash: "4 3" }),
-        label: "the word listened to most",
+        label: "the word with the most weight",
       },
       format: (j) => `“${start[j]}”`,
       truth: (numbers) => tf.best(numbers.weights[first]),
       then: { column: heard },
       locks: [],
       because:
-        "Its query and that word's key have the largest product, and the softmax enlarges it.",
+        "Its query and that word's key have the largest dot product, so that word gets the most weight.",
     });
 
     return (state, numbers) => {
@@ -153,17 +153,17 @@ export default tf.explorer({
         `{query:${words[i]}} asks, {key:${words[j]}} is asked: ${products} = ${open ? "?" : tf.fixed(score)}`,
         state.scale && `divided by ${root} = ${tf.fixed(by)}: ${tf.fixed(score / by)}`,
         `softmax over ${seen.length} key${seen.length > 1 ? "s" : ""}: e^${tf.fixed(score / by)} / ${tf.short(all)} = {attention:${weightShown}}`,
-        `{attention:${weightShown}} · {value:${vector(V[j])}} goes into ${vector(numbers.output[i])}, the output of {query:${words[i]}}`,
+        `{attention:${weightShown}} · {value:${vector(V[j])}} is one term of ${vector(numbers.output[i])}, the output of {query:${words[i]}}`,
       ];
-      const shut = ["j > i: forbidden, the score is −∞ and the weight exactly 0"];
+      const shut = ["j > i: forbidden; the score is −∞ and the weight exactly 0"];
       work.show(open ? [lines[0]] : forbidden(i, j) ? [lines[0], ...shut] : lines.filter(Boolean));
       if (pointed) return;
       const best = tf.best(numbers.weights[i]);
       const weightText = forbidden(i, j) ? "forbidden" : `weight ${weightShown}`;
       app.say(
         open
-          ? `“${words[i]}” asks “${words[j]}”: ${products}. The other words' rows are worked out.`
-          : `${words[i]} → ${words[j]}: ${weightText}. “${words[i]}” listens most to “${words[best]}” (${tf.fixed(numbers.weights[i][best])}).`,
+          ? `“${words[i]}” asks “${words[j]}”; their dot product is ${products}. The other words' rows are already computed.`
+          : `${words[i]} → ${words[j]}: ${weightText}. “${words[i]}” gives the most weight to “${words[best]}” (${tf.fixed(numbers.weights[i][best])}).`,
       );
     };
   },

@@ -32,7 +32,7 @@ class AttentionSteps(Explorer):
     """Q Kᵀ, the scale, the mask, the softmax and the blend, with linked cells.
 
     Q, K, V    a row for each of up to 8 words; Q and K of equal width ≤ 4, V of width ≤ 4
-    yours      a sentence of the reader's own instead, of words that have cards
+    yours      a sentence of the reader's own instead, made of words that have cards
     cards      {word: its rows of Q, K and V}
     """
 
@@ -49,7 +49,7 @@ class AttentionSteps(Explorer):
     causal = knob(False, label="causal mask: only j ≤ i")
     cards = given(t.Dict(), optional=True)
     examples = EXAMPLES
-    asks = "Choose any cell of the two large tables to see its numbers."
+    asks = "Choose any cell of the two large tables to see how it is computed."
 
     def prepare(self, said: Numbers) -> Numbers:
         words = list(said["words"])

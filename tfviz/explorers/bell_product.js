@@ -32,7 +32,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "winner",
       question:
-        "Content alone prefers key 4, and the bell stands around place 13. Multiply the two curves. Which key has the most weight then?",
+        "Content alone prefers key 4, and the centre of the bell is at place 13. Multiply the bars by the bell. Which key then has the most weight?",
       about: below,
       ghost: {
         first: 9,
@@ -49,14 +49,14 @@ export default tf.explorer({
       truth: () => tf.best(numbers({ ...ASKED, i: 0 }).product),
       then: ASKED,
       because:
-        "Key 15 is neither the best for content nor the nearest to the centre, but its product is the largest. Key 4 stands 9 places from the centre, three spreads: its weight is multiplied by 0.01.",
+        "Key 15 is neither the best by content nor the nearest to the centre, but its product is the largest. Key 4 is 9 places from the centre, three standard deviations, so its weight is multiplied by 0.01.",
     });
 
     return (state, { bell: curve, product, p, D }) => {
       const best = tf.best(product);
       above.show({
-        title: "what content says (bars), the bell (line) and its window (shaded)",
-        label: `Content gives key ${tf.best(content)} the most; the bell stands around place ${tf.fixed(p, 1)} with a window of ${tf.fixed(D, 1)}`,
+        title: "weights from content (bars), the bell (line), its window (shaded)",
+        label: `Content gives key ${tf.best(content)} the most weight; the bell is centred on place ${tf.fixed(p, 1)} and has a window of ${tf.fixed(D, 1)}`,
         x: keys,
         y: { from: 0, to: 1.05, ticks: [0, 0.5, 1] },
         marks: [
@@ -113,7 +113,9 @@ export default tf.explorer({
         "most weight": `key ${best}: ${tf.percent(product[best], 0)}`,
       });
       app.say(
-        `A bell around place ${tf.fixed(p, 1)} with a window of ${tf.fixed(D, 1)}${question.open ? "" : `: key ${best} has ${tf.percent(product[best], 0)} of the weight`}.`,
+        question.open
+          ? `The bell is centred on place ${tf.fixed(p, 1)} and has a window of ${tf.fixed(D, 1)}.`
+          : `With a bell around place ${tf.fixed(p, 1)} and a window of ${tf.fixed(D, 1)}, key ${best} has ${tf.percent(product[best], 0)} of the weight.`,
       );
     };
   },

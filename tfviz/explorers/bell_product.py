@@ -1,4 +1,4 @@
-"""Localness for one query: what content says, times a bell around a predicted place."""
+"""Localness for one query: the weights from content, times a bell around a predicted place."""
 
 import torch
 
@@ -25,8 +25,8 @@ def given() -> Numbers:
 class BellProduct(Explorer):
     """One row of attention over 24 keys, a bell with a centre and a window, and their product.
 
-    With `trained`, centre and window are those that a trained head predicts for query i; its
-    content is not shown, but that of the hand-made row.
+    With `trained`, centre and window are those that a trained head predicts for query i; the
+    content stays that of the hand-made row.
     """
 
     label = "A row of attention, a bell around a predicted place, and their product"
@@ -36,8 +36,8 @@ class BellProduct(Explorer):
     centre = knob(13.0, low=0.0, high=L - 1.0, step=0.5, label="centre", letter="p")
     window = knob(6.0, low=0.5, high=48.0, step=0.5, label="window", letter="D")
     trained = knob(False, label="centre and window of a trained head")
-    i = knob(12, low=0, high=L - 1, label="its query", letter="i")
-    asks = "Tick the box and move the query: how far from it does the trained head put its bell?"
+    i = knob(12, low=0, high=L - 1, label="query of that head", letter="i")
+    asks = "Tick the box and move the query. How far from it does the trained head put its bell?"
 
     def numbers(self) -> Numbers:
         """The three curves of the row, and the centre and window that are used."""

@@ -44,7 +44,9 @@ export default tf.explorer({
     const both = app.split("3fr 2fr");
     const picture = app.plane({ height: () => 440, into: both });
     const count = app.plane({ height: () => 260, into: both });
-    app.formula("{now:k nodes of a level}, then of the next; {message:a message} takes two layers");
+    app.formula(
+      "{now:k nodes of a level}, then of the next level; {message:a message} takes two layers",
+    );
     const named = (n) => (n < 3 ? steps[n] : `layer 2: up to level ${n - 2}`);
     app.motion("step", { every: 1400, format: named });
     for (const key of ["token", "speaker"]) app.knob(key, { format: (i) => `${i}: ${words[i]}` });
@@ -52,12 +54,13 @@ export default tf.explorer({
     const { token } = app.first;
     const question = app.ask({
       name: "how-many",
-      question: `Sixteen words, k = 1. “${words[token]}” wants to hear of all of them. How many words and spans must it read, itself included?`,
+      question: `There are sixteen words, and k = 1. How many words and spans does “${words[token]}” read to cover all of them, itself included?`,
       number: { hint: "Near words are read one by one, far ones in spans of 2, 4 and 8." },
       near: 0,
       truth: (numbers) => numbers.reads.length,
       then: { step: 5, k: 1, causal: false, token },
-      because: "Spans double in size on the way out, so the number grows like the logarithm.",
+      because:
+        "Spans double in size with distance, so their number grows like the logarithm of the length.",
     });
 
     return (state, numbers) => {
@@ -92,7 +95,7 @@ export default tf.explorer({
       const apart = by && !open && state.speaker !== state.token;
       const message = { colour: "value", wide: 2.5, term: "message" };
       picture.show({
-        title: "words, and spans of 2, 4, 8, 16; violet: read; arrows: what one word says",
+        title: "words, and spans of 2, 4, 8, 16; violet: read so far; arrows: the message",
         label: `“${words[state.token]}”, word ${state.token}, has read ${read.length} nodes, which cover ${heard} of 16 words`,
         x: { from: 0, to: 6.6, bare: true },
         y: { from: 0, to: L, bare: true },
@@ -108,7 +111,7 @@ export default tf.explorer({
       const last = numbers.edges.at(-1);
       const full = lengths.map((l) => (state.causal ? (l * (l + 1)) / 2 : l * l));
       count.show({
-        title: "edges in all, over the length of the text (both log)",
+        title: "total number of edges, by length of the text (log scales)",
         label: `Edges at 1,024 tokens: ${full.at(-1)} in full attention${open ? "" : `, ${last} in the tree`}`,
         x: { from: 16, to: 1024, log: true, label: "words L" },
         y: { from: 100, to: 1.2e6, log: true, format: tf.count },
@@ -126,18 +129,18 @@ export default tf.explorer({
       app.read({
         "nodes read so far": question.tell(read.length),
         "words covered": question.tell(`${heard} of ${wanted}, each once`),
-        "edges of full attention": tf.count(full.at(-1)),
-        "edges at L = 1,024": question.tell(tf.count(last)),
+        "edges at 1,024, full": tf.count(full.at(-1)),
+        "edges at 1,024, tree": question.tell(tf.count(last)),
       });
       const speaker = `“${words[state.speaker]}”`;
       const way =
         b - a === 1
-          ? `${speaker} is read itself`
+          ? `${speaker} is read directly`
           : `${speaker} is heard through a span of ${b - a} words`;
       app.say(
         open
-          ? `“${words[state.token]}” reads words close by and spans further off.`
-          : `${named(state.step)}. “${words[state.token]}” has read ${read.length} nodes, ${heard} of ${wanted} words; ${by ? way : `${speaker} is ahead and never heard`}.`,
+          ? `“${words[state.token]}” reads nearby words one by one, and distant words in spans.`
+          : `${named(state.step)}. “${words[state.token]}” has read ${read.length} nodes, ${heard} of ${wanted} words; ${by ? way : `${speaker} comes later and is never heard`}.`,
       );
     };
   },

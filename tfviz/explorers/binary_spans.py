@@ -1,4 +1,4 @@
-"""A sentence in a binary tree: which spans a token reads, and how a message comes to it."""
+"""A sentence in a binary tree: which spans a token reads, and how a message reaches it."""
 
 from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.sparse import bp_transformer as bpt
@@ -22,25 +22,25 @@ WORDS = [
     "softly",
 ]
 LENGTHS = [16, 32, 64, 128, 256, 512, 1024]
-STEPS = ["the words", "layer 1: spans read", "layer 2: words beside it"]
+STEPS = ["the words", "layer 1: spans read words", "layer 2: words beside it"]
 
 
 class BinarySpans(Explorer):
     """Binary partitioning of sixteen words.
 
-    step    0 the words, 1 spans read their words, 2 to 5 the token reads, level by level
+    step    0: the words; 1: spans read their words; 2 to 5: the token reads, level by level
     """
 
-    label = "Binary partitioning: what a token reads in a tree of spans"
+    label = "Binary partitioning: what a word reads in a tree of spans"
     rem = 52.5, 54, 55, 57.5, 106.5
     data = handed(words=WORDS, lengths=LENGTHS, steps=STEPS)
 
     step = knob(5, low=0, high=5, label="step")
     token = knob(5, low=0, high=15, label="the word that reads", letter="i")
-    speaker = knob(12, low=0, high=15, label="the word that speaks", letter="j")
+    speaker = knob(12, low=0, high=15, label="the word that sends", letter="j")
     k = knob(1, low=1, high=4, label="nodes of each level on each side", letter="k")
-    causal = knob(False, label="causal: the left side only")
-    asks = "Press play: how does the message of one word come to another? Then choose another word."
+    causal = knob(False, label="causal: left side only")
+    asks = "Press play: how does the message of one word reach another? Then choose other words."
 
     def numbers(self) -> Numbers:
         """What the token reads as [first, end, level at which it came], the node that brings the

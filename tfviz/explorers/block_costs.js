@@ -1,4 +1,4 @@
-// Shares of a block's operations over the length: 8 L d², 4 L² d and 4 L d d_ff.
+// Shares of a block's operations, by length: 8 L d², 4 L² d and 4 L d d_ff.
 
 const LENGTHS = tf.declared.knobs.L.of;
 const PARTS = {
@@ -44,7 +44,7 @@ export default tf.explorer({
     const other = 2 * width <= widths.at(-1) ? 2 * width : width / 2;
     app.ask({
       name: "overtake-at-another-width",
-      question: `At width ${tf.count(width)} the scores overtake the feed-forward at ${tf.count(times * width)} tokens. Where do they at width ${tf.count(other)}?`,
+      question: `At width ${tf.count(width)}, scores and feed-forward cost the same at ${tf.count(times * width)} tokens. At what length do they cost the same at width ${tf.count(other)}?`,
       about: plane,
       ghost: {
         first: LENGTHS[0] * 4,
@@ -52,7 +52,7 @@ export default tf.explorer({
         to: (L) => Number(tf.clamp(L, LENGTHS[0], LENGTHS.at(-1)).toPrecision(2)),
         draw: (L) => ({ rule: { x: L }, colour: "ink", dash: "4 4" }),
         by: ([L], [right, up]) => L * 2 ** ((right || up) / 4),
-        label: "where the scores overtake",
+        label: "where they cost the same",
       },
       unit: "tokens",
       near: 0.1 * times * other,
@@ -86,8 +86,8 @@ export default tf.explorer({
       const sharesText = `: ${words.join(", ")}`;
       const all = tf.sum(KEYS.map((key) => numbers[key]));
       plane.show({
-        title: "share of the operations, over the length",
-        label: `Shares at length ${state.L}${sharesText}; ${crossing}`,
+        title: "share of the operations, by length",
+        label: `Shares at length ${tf.count(state.L)}${sharesText}; ${crossing}`,
         x: { log: true, from: LENGTHS[0], to: LENGTHS.at(-1), label: "length L", format: tf.count },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (y) => tf.percent(y) },
         marks: [
@@ -113,9 +113,9 @@ export default tf.explorer({
         }),
       );
       app.read({
-        "scores overtake the feed-forward at": `${tf.count(numbers.crossing)} tokens`,
+        "scores cost as much as feed-forward at": `${tf.count(numbers.crossing)} tokens`,
         "operations of one block": amount(all),
-        "weights in the feed-forward": `${tf.sig(100 * numbers.weights)} % of the block`,
+        "weights of the feed-forward": `${tf.sig(100 * numbers.weights)} % of the block`,
       });
       app.say(`L = ${tf.count(state.L)}, d = ${tf.count(state.d)}${sharesText}.`);
     };

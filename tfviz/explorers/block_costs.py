@@ -1,4 +1,4 @@
-"""Where the operations of a block go: projections, scores and feed-forward over the length."""
+"""Which part of a block takes the operations: projections, scores or feed-forward, by length."""
 
 from tfviz.basics.pointwise_mlp import block_flops, block_weights
 from tfviz.explorers.base import Explorer, Numbers, knob
@@ -9,15 +9,15 @@ FACTORS = [1, 2, 3, 4, 6, 8]
 
 
 class BlockCosts(Explorer):
-    """A block of width d on L tokens, its feed-forward `factor` times as wide."""
+    """A block of width d on L tokens; its feed-forward network is `factor` times as wide."""
 
-    label = "Cost of a block: shares of its operations over the length"
+    label = "Cost of a block: each part's share of the operations, by length"
     rem = 52.5, 52.5, 50.5, 73.5
 
     L = knob(1024, of=LENGTHS, between=True, low=1, label="length", letter="L")
     d = knob(512, of=WIDTHS, between=True, low=1, label="width", letter="d")
-    factor = knob(4, of=FACTORS, between=True, label="feed-forward, times as wide")
-    asks = "Drag both dots and move the factor: what does the crossing depend on?"
+    factor = knob(4, of=FACTORS, between=True, label="width of the feed-forward")
+    asks = "Drag both dots and change the feed-forward width. What does the crossing depend on?"
 
     def numbers(self) -> Numbers:
         """Operations by part, the length where scores and feed-forward cost the same, and the

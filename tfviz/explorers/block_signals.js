@@ -63,21 +63,24 @@ function numbersOf({ seed, gain, depth, order, skips }) {
 const QUESTIONS = {
   gradient: {
     name: "with-skips",
-    question: "With skips, what reaches each layer? Draw the curve that you expect.",
+    question:
+      "With skips, how large is the gradient at each layer? Draw the curve that you expect.",
     curve: { at: [0, 4, 8, 12, 16, 20, 24], log: true },
     truth: (numbers) => numbers.gradient,
     then: { skips: true },
-    because: "A skip hands the gradient down unchanged; what the modules add is small beside it.",
+    because:
+      "A skip passes the gradient on unchanged, and what the modules add to it is comparatively small.",
   },
   weights: {
     name: "where-it-pulls",
-    question: "Pre-norm instead: at which blocks does the first step pull hardest?",
-    chips: ["at the first", "at the last", "at all alike"],
+    question: "With pre-norm instead, in which blocks is this gradient largest?",
+    chips: ["in the first", "in the last", "the same in all"],
     truth: ({ weights }) =>
       weights[0] > 1.5 * weights.at(-1) ? 0 : weights.at(-1) > 1.5 * weights[0] ? 1 : 2,
     hides: ["pre"],
     then: { order: "pre" },
-    because: "The stream grows on the way up, and a normalised entrance divides by its size.",
+    because:
+      "On the way back, the gradient gains a little in each block, so it is largest in the first blocks.",
   },
 };
 
@@ -104,8 +107,8 @@ export default tf.explorer({
       };
       const summary = `${NAMES[state.order]}, ${state.skips ? "with" : "without"} skips, ${state.depth} block${state.depth > 1 ? "s" : ""}`;
       const words = mine.length
-        ? `${WHAT[state.show]} is ${tf.short(mine[0])} at the first and ${tf.short(mine.at(-1))} at the last`
-        : "the stream has grown so large that a computer's gradient is rounding noise: none is shown";
+        ? `the ${WHAT[state.show]} is ${tf.short(mine[0])} at the first and ${tf.short(mine.at(-1))} at the last`
+        : "the stream has grown so large that the computed gradient is rounding noise and is not shown";
       plane.show({
         title: `${WHAT[state.show]}, log scale${state.skips ? "" : ", without skips"}`,
         label: `${summary}: ${words}`,
@@ -130,9 +133,9 @@ export default tf.explorer({
       const ends = mine.length && {
         "at the first layer": tf.short(mine[0]),
         "at the last layer": tf.short(mine.at(-1)),
-        "first : last": tf.short(mine[0] / mine.at(-1)),
+        "first ÷ last": tf.short(mine[0] / mine.at(-1)),
       };
-      app.read({ ...ends, "stream at the end": tf.short(numbers.stream.at(-1)) });
+      app.read({ ...ends, "final stream size": tf.short(numbers.stream.at(-1)) });
       app.say(`${summary}: ${words}.`);
     };
   },

@@ -1,4 +1,4 @@
-"""Signals in a stack of blocks before training: what grows on the way up, what comes back down."""
+"""Signals in a stack of blocks before training: the stream forwards, the gradient backwards."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -30,7 +30,7 @@ EXAMPLES: dict[str, Numbers] = {"": {"depth": 5, "order": "none", "skips": False
 class BlockSignals(Explorer):
     """N blocks of width 24 with one head on 8 tokens, random weights, computed in the page.
 
-    gain    the first weights have variance gain²/fan-in
+    gain    the initial weights have variance gain²/fan-in
     show    "gradient" or "stream": root mean square by layer; "weights": ‖∂/∂W_2‖ by layer
     """
 
@@ -39,13 +39,13 @@ class BlockSignals(Explorer):
     data = handed(d=WIDTH, L=ROWS, loud=LOUD)
 
     depth = knob(12, low=1, high=DEEPEST, label="blocks", letter="N")
-    order = knob("pre", of={"pre": "pre", "post": "post", "none": "never"}, label="normalise")
+    order = knob("pre", of={"pre": "pre", "post": "post", "none": "none"}, label="norm")
     skips = knob(True, label="skip connections")
-    gain = knob(1.0, low=0.1, high=3.0, step=0.1, label="gain of the first weights")
-    seed = knob(0, low=0, high=99, label="other random numbers")
+    gain = knob(1.0, low=0.1, high=3.0, step=0.1, label="gain of the initial weights")
+    seed = knob(0, low=0, high=99, label="seed of random numbers")
     show = knob("gradient", of=SHOW, label="show")
     examples = EXAMPLES
-    asks = "Drag the end of the curve for more or fewer blocks; change the order, gain, numbers."
+    asks = "Drag the end of the curve for more or fewer blocks; change the norm, gain and seed."
 
     def numbers(self) -> Numbers:
         sizes = asdict(self.signals)

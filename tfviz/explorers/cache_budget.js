@@ -30,7 +30,7 @@ export default tf.explorer({
     app.formula("bytes = 2 · {batch:B} · {L:L} · {N:N} · {heads:hₖᵥ} · dₕ · b");
     app.knob("model", {
       as: "select",
-      options: [...models.map((m) => [m.name, m.name]), ["", "sizes of your own"]],
+      options: [...models.map((m) => [m.name, m.name]), ["", "your own sizes"]],
       read: () => publicModel(app.all())?.name ?? "",
       write(name) {
         const m = models.find((x) => x.name === name);
@@ -41,7 +41,7 @@ export default tf.explorer({
     app.knob("L", { format: tf.count });
     app.knob("batch", { format: tf.count });
     const into = tf.el("div"); // what is folded
-    const summary = tf.el("summary", {}, "shared heads, bytes, sizes of your own");
+    const summary = tf.el("summary", {}, "shared heads, bytes, your own sizes");
     app.picture.append(tf.el("details", { className: "tfx-fold" }, summary, into));
     const shares = app.slider("h_kv", {
       label: "key/value heads",
@@ -63,7 +63,7 @@ export default tf.explorer({
     });
     app.knob("d_head", { into });
     app.knob("slide", { into });
-    const table = app.table({ columns: ["who keeps", "bytes"], into });
+    const table = app.table({ columns: ["what is kept", "bytes"], into });
     const first = { ...app.values(), batch: 1 };
     const { own: each, weights } = numbers(first);
     const texts = Math.ceil(weights / each); // that pass the weights
@@ -71,21 +71,21 @@ export default tf.explorer({
       weights > 0 &&
         texts <= app.about.batch.high && {
           name: "passes",
-          question: `${first.model} keeps ${tf.bytes(weights)} of weights, once, and a cache of ${tf.bytes(each)} for each text of ${tf.count(first.L)} tokens that it writes. From how many texts at a time is the cache larger than the weights?`,
+          question: `${first.model} has ${tf.bytes(weights)} of weights, kept once, and a cache of ${tf.bytes(each)} for each text of ${tf.count(first.L)} tokens that it writes. How many texts at a time does it take for the cache to outgrow the weights?`,
           about: gauge,
           ruler: { low: 1, high: Math.max(40, Math.ceil((1.3 * texts) / 10) * 10) },
           format: textsOf,
-          hides: ["as large as the weights at"],
+          hides: ["equals the weights at"],
           near: Math.max(2, Math.round(0.15 * texts)),
           truth: (numbers, state) => Math.ceil(numbers.weights / (numbers.own / state.batch)),
           then: { batch: texts },
-          because: "The weights are kept once, a cache for each text and each of its tokens.",
+          because: "The weights are kept once; each text needs a cache that grows with its tokens.",
         },
     );
 
     return (state, numbers) => {
       const model = publicModel(state);
-      const title = model?.name ?? "sizes of your own";
+      const title = model?.name ?? "your own sizes";
       const list = divisors(state.h);
       shares.limit(0, list.length - 1);
       shares.update();
@@ -134,23 +134,24 @@ export default tf.explorer({
         cells: [{ bar: bytes, of: most, text: tf.bytes(bytes), colour }],
       });
       const group = state.h / state.h_kv;
-      const some = state.h_kv === 1 ? "one for all" : `one for ${group} heads (GQA)`;
+      const kind = group === 1 ? "MHA" : state.h_kv === 1 ? "MQA" : "GQA";
+      const heads = (n) => `${n} key/value head${n === 1 ? "" : "s"}`;
       table.show([
-        row(`each of ${state.h} heads (MHA)`, mha),
-        row(`as set: ${group === 1 ? "each head its own" : some}`, own, "attention"),
-        row("one for all heads (MQA)", mqa),
+        row(`${heads(state.h)} (MHA)`, mha),
+        row(`as set: ${heads(state.h_kv)} (${kind})`, own, "attention"),
+        row(`${heads(1)} (MQA)`, mqa),
         ...(model ? [row(`the weights of ${title}`, weights, "ink")] : []),
-        ...(state.slide ? [row("what the slide computes", numbers.slide)] : []),
+        ...(state.slide ? [row("by the slide's formula", numbers.slide)] : []),
       ]);
       const each = one / state.L;
       app.read({
         cache: tf.bytes(own),
-        "of it for one token": tf.bytes(each),
-        "as large as the weights at": model ? `${tf.count(weights / each)} tokens` : "–",
+        "cache per token": tf.bytes(each),
+        "equals the weights at": model ? `${tf.count(weights / each)} tokens` : "–",
       });
       const times = model ? `, ${tf.sig(own / weights)} times the weights` : "";
       app.say(
-        `${title}, ${textsOf(state.batch)} of ${tf.count(state.L)} tokens, ${state.b} bytes a number: keys and values take ${tf.bytes(own)}${times}.`,
+        `${title}, ${textsOf(state.batch)} of ${tf.count(state.L)} tokens, ${state.b} byte${state.b === 1 ? "" : "s"} per number: keys and values take ${tf.bytes(own)}${times}.`,
       );
     };
   },

@@ -1,4 +1,4 @@
-"""How much memory the past takes: the cache of public models, or of a shape of one's own."""
+"""How much memory the past takes: the cache of public models, or of one's own sizes."""
 
 from dataclasses import asdict
 
@@ -25,7 +25,7 @@ class CacheBudget(Explorer):
     Raises ValueError unless h_kv divides h.
     """
 
-    label = "Cache budget: bytes of keys and values of a model"
+    label = "Cache budget: bytes for the keys and values of a model"
     rem = 36.5, 36.5, 37.5, 41.5, 66
     narrow = 640
     data = handed(models=[asdict(shape) for shape in MODELS.values()])
@@ -35,17 +35,17 @@ class CacheBudget(Explorer):
     h = own(Knob(1, low=1, high=MOST, label="query heads", letter="h"), optional=True)
     h_kv = own(t.Int(1), optional=True)
     d_head = own(
-        Knob(1, of=WIDTHS, between=True, low=1, label="numbers in a head", letter="dₕ"),
+        Knob(1, of=WIDTHS, between=True, low=1, label="width of a head", letter="dₕ"),
         optional=True,
     )
-    L = knob(4096, of=LENGTHS, between=True, low=1, label="tokens kept", letter="L")
+    L = knob(4096, of=LENGTHS, between=True, low=1, label="tokens per text", letter="L")
     batch = knob(1, low=1, high=128, label="texts at a time", letter="B")
-    b = knob(2, of=(4, 2, 1), label="bytes for a number")
-    slide = knob(False, label="formula of a slide (erratum E10)")
+    b = knob(2, of=(4, 2, 1), label="bytes per number")
+    slide = knob(False, label="formula from a slide (erratum E10)")
     examples = EXAMPLES
     asks = (
-        "Choose Llama 2 7B, a smaller model: from how many texts is it there? Then open the fold: "
-        "what shrinks a cache without forgetting a token?"
+        "Choose Llama 2 7B, a smaller model: how many texts outgrow its weights? Then open the "
+        "fold: what shrinks a cache without forgetting a token?"
     )
 
     def prepare(self, said: Numbers) -> Numbers:

@@ -45,17 +45,19 @@ export default tf.explorer({
     app.knob("base", { format: tf.count });
     const question = app.ask({
       name: "both-move",
-      question: "i moves and k stays: which of the violet angles change?",
+      question: "If i moves and k stays the same, which of the violet angles change?",
       chips: ["all of them", "those of the fast clocks", "none"],
       truth: (numbers, state) => {
-        const later = turns(
-          numbersOf({ ...state, place: state.place + (state.place + state.step > 40 ? -9 : 9) }),
-        );
+        const { place, d, base } = state;
+        const j = there(state); // stays within the places where place + step does not
+        const by = j > 40 ? -9 : 9;
+        const later = turns({ p: row(place + by, d, base), q: row(j + by, d, base) });
         const moved = turns(numbers).filter(([, x], m) => Math.abs(x - later[m][1]) > 1e-6).length;
         return moved === later.length ? 0 : moved ? 1 : 2;
       },
       locks: ["place"],
-      because: "An angle tells how long the clock has run between the two hands, not since when.",
+      because:
+        "An angle depends only on k, how long the clock runs between the two places, not on i.",
     });
 
     return (state, numbers) => {
@@ -84,7 +86,7 @@ export default tf.explorer({
       });
       const apart = tf.fixed(j - i, 0);
       dials.show({
-        title: "hand m, m = 0, 1, …: place i, and place i + k",
+        title: "hand m: orange at place i, blue at i + k; violet: angle",
         label: `${d / 2} clocks with the hands of place ${i} and place ${j}`,
         square: true,
         hover: false,
@@ -93,7 +95,7 @@ export default tf.explorer({
         y: { from: -1.25 * (lines(dials.width) - 1) - 0.62, to: 0.44, bare: true },
       });
       table.show({
-        title: "the same as numbers: places across, entries down; violet above 0, grey below",
+        title: "the hands as numbers: a column for each place; violet above 0, grey below 0",
         label: `Rows 0 to ${PLACES - 1} of the table P with ${d} numbers each; place ${i} and place ${j} are framed; arrow keys choose the place`,
         rows: d,
         columns: PLACES,
@@ -141,9 +143,9 @@ export default tf.explorer({
       });
       const anglesText = question.open
         ? ""
-        : `: the ${d / 2} pairs of hands stand apart by k = ${apart} steps each`;
+        : `: the ${d / 2} pairs of hands are k = ${apart} steps apart`;
       app.say(
-        `Places ${i} and ${j}${anglesText}; the product is ${tf.fixed(numbers.product)} of at most ${d / 2}.`,
+        `Places ${i} and ${j}${anglesText}; the product is ${tf.fixed(numbers.product)} (at most ${d / 2}).`,
       );
     };
   },

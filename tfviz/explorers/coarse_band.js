@@ -24,7 +24,7 @@ export default tf.explorer({
     app.ask({
       name: "reach",
       question:
-        "Level 1 reads three tokens on each side of query 32. Level 2 reads four pooled keys of three tokens on each side of the pooled key in the middle, and these are made of what level 1 has found. Which is the last token that query 32 can learn of?",
+        "Level 1 reads three tokens on each side of query 32. Level 2 reads four pooled keys, of three tokens each, on each side of the one in the middle; they are made of the outputs of level 1. Which is the last token that query 32 can learn about?",
       about: plane,
       ghost: {
         first: 60,
@@ -32,16 +32,16 @@ export default tf.explorer({
         to: (x) => Math.round(tf.clamp(x, 33, L - 1)),
         draw: (j) => ({ rule: { x: j }, colour: "query", dash: "6 4" }),
         by: [1, 0],
-        label: "the last token that the query can learn of",
+        label: "the last token that the query can learn about",
       },
       format: (j) => `token ${j}`,
       near: 0,
-      hides: ["reach", "learns of, at most"],
+      hides: ["reach", "reaches at most"],
       locks: [],
       truth: () => asked.query + reachOf(asked),
       then: asked,
       because:
-        "The last pooled key covers the tokens 43 to 45, and what stands at 45 has read up to three tokens more: 32 + 13 + 3.",
+        "The last pooled key covers tokens 43 to 45, and in level 1, token 45 has read three tokens further: 32 + 13 + 3 = 48.",
     });
 
     return (state, numbers) => {
@@ -87,10 +87,10 @@ export default tf.explorer({
       app.read({
         "keys that a query reads": String(keys),
         "window of level 2, each side": plural(w2, "token"),
-        "learns of, at most": `token ${inText(query + reach)}`,
+        "reaches at most": `token ${inText(query + reach)}`,
       });
       app.say(
-        `Query ${query} reads ${plural(2 * w1 + 1, "token")} one by one and ${plural(keys - 2 * w1 - 1, "pooled key")}; a window of single tokens as wide as that of level 2 would read ${2 * w2 + 1}.`,
+        `Query ${query} reads ${plural(tokens.length, "token")} one by one and ${plural(pooled.length, "pooled key")}; a window of single tokens as wide as that of level 2 would have ${plural(2 * w2 + 1, "key")}.`,
       );
     };
   },

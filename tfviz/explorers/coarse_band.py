@@ -17,7 +17,7 @@ class CoarseBand(Explorer):
     w1 = knob(3, low=0, high=16, label="fine window, each side", letter="w₁")
     size = knob(3, of=[1, 3, 5, 7, 9], label="tokens in a pooled key", letter="κ = ξ")
     sides = knob(4, low=0, high=8, label="pooled keys, each side")
-    asks = "Keep the reach and make the pooled keys larger: how does the number of keys change?"
+    asks = "Make the pooled keys larger but keep the reach: how does the number of keys change?"
 
     def numbers(self) -> Numbers:
         """The window of level 2, its slots as [first, last] token, and how many keys are read."""

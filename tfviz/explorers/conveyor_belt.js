@@ -17,6 +17,10 @@ const belt = ({ step, m, m_c, c, f }) => {
   return { begin, groups };
 };
 
+// how far all layers reach, if one reaches `far` tokens: each further layer adds whole segments
+const reachOf = (far) => (layers - 1) * Math.ceil(far / segment) * segment + far;
+const plural = (n, thing) => `${n} ${thing}${n === 1 ? "" : "s"}`;
+
 export default tf.explorer({
   numbers(state) {
     const { begin, groups } = belt(state);
@@ -38,13 +42,14 @@ export default tf.explorer({
     const question = app.ask({
       name: "range",
       question:
-        "Six slots for single rows, five for squeezed ones, three rows become one. All twelve segments are read: how many tokens are in the two memories, whole or squeezed?",
+        "Six slots hold single rows, five hold squeezed ones, and three rows are squeezed into one. After all twelve segments, how many tokens are in the two memories, whole or squeezed?",
       number: {},
       unit: "tokens",
       near: 0,
       truth: (numbers) => numbers.ranges[2],
       then: { step: 12, m: 6, m_c: 5, c: 3 },
-      because: "Six rows as they were, and five slots that stand for three tokens each.",
+      because:
+        "Six rows are kept as they were, and five slots stand for three tokens each: 6 + 5 · 3 = 21.",
     });
 
     return (state, numbers) => {
@@ -60,10 +65,11 @@ export default tf.explorer({
         return { colour: "muted", strength: i < done ? 0.08 : 0.4 };
       };
       bars.show({
-        title: "each bar a token: orange just read, blue in memory, violet squeezed, faint gone",
-        label: `${state.step} segments read: ${done - numbers.begin} single rows, ${numbers.squeezed.length} squeezed ones`,
+        title:
+          "narrow bars: tokens (orange: new, blue: in memory, faint: gone); wide violet: squeezed rows",
+        label: `${plural(state.step, "segment")} read: ${plural(done - numbers.begin, "single row")}, ${plural(numbers.squeezed.length, "squeezed row")}`,
         x: { from: 0, to: x.length, whole: true, label: "token" },
-        y: { from: 0, to: 1.1, label: "its number" },
+        y: { from: 0, to: 1.1, label: "the token's number" },
         // the tokens, then each squeezed row as one wide bar over those that it stands for
         marks: [
           ...x.map((v, i) => ({ shape: bar(i, v), ...look(i) })),
@@ -82,12 +88,17 @@ export default tf.explorer({
       far.show({
         title: "tokens that a layer reaches, at the same number of slots",
         label: open
-          ? "Range against c"
+          ? "Reach against c"
           : `With c = ${state.c}: ${numbers.ranges[state.c - 1]} tokens`,
-        x: { from: 1, to: 8, whole: true, label: "rows that become one, c" },
+        x: { from: 1, to: 8, whole: true, label: "rows squeezed into one, c" },
         y: { from: 0, to: most, label: "tokens" },
         marks: [
-          { line: line(state.m + state.m_c, 0), colour: "muted", dash: "5 3", name: "all single" },
+          {
+            line: line(state.m + state.m_c, 0),
+            colour: "muted",
+            dash: "5 3",
+            name: "all slots single",
+          },
           !open && [
             {
               line: line(state.m, state.m_c),
@@ -103,20 +114,18 @@ export default tf.explorer({
       });
       app.read({
         "slots (the cost)": `${state.m + state.m_c}`,
-        "tokens in them at last": open ? "?" : numbers.ranges[state.c - 1],
-        [`through ${layers} layers`]: open
-          ? "?"
-          : `${layers * numbers.ranges[state.c - 1]}, if L divides it`,
+        "reach of a layer, in tokens": open ? "?" : numbers.ranges[state.c - 1],
+        [`reach of ${layers} layers`]: open ? "?" : reachOf(numbers.ranges[state.c - 1]),
         "squeezed numbers are off by": tf.fixed(numbers.off, 3),
       });
       const whole = done
-        ? `Tokens ${numbers.begin} to ${done - 1} stand as they were`
+        ? `Tokens ${numbers.begin} to ${done - 1} are kept as they were`
         : "Nothing is in memory";
       const small =
         from < numbers.begin
-          ? `, ${from} to ${numbers.begin - 1} in ${numbers.squeezed.length} squeezed rows`
+          ? `, ${from} to ${numbers.begin - 1} in ${plural(numbers.squeezed.length, "squeezed row")}`
           : "";
-      app.say(`${state.step} segments read. ${whole}${small}.`);
+      app.say(`${plural(state.step, "segment")} read. ${whole}${small}.`);
     };
   },
 });

@@ -1,4 +1,4 @@
-"""Two queues: a memory of single rows, and behind it one of squeezed rows."""
+"""Two queues: a memory of single rows, and after it one of squeezed rows."""
 
 import torch
 
@@ -30,15 +30,15 @@ class ConveyorBelt(Explorer):
     data = handed(x=values, segment=SEGMENT, layers=N)
 
     step = knob(0, low=0, high=STEPS, label="segments read")
-    m = knob(8, low=0, high=16, label="slots for single rows", letter="m")
-    m_c = knob(4, low=0, high=8, label="slots for squeezed rows", letter="m_c")
-    c = knob(4, low=1, high=8, label="rows that become one", letter="c")
-    f = knob("mean", of=list(FUNCTIONS), label="how they are squeezed")
-    asks = "Press play and follow one bar until it is forgotten. How large is it on its way?"
+    m = knob(8, low=0, high=16, label="slots for single rows", letter="m_m")
+    m_c = knob(4, low=0, high=8, label="slots for squeezed rows", letter="m_cm")
+    c = knob(4, low=1, high=8, label="rows squeezed into one", letter="c")
+    f = knob("mean", of=list(FUNCTIONS), label="how rows are squeezed")
+    asks = "Press play and follow one bar until it is gone. How high is it at each stage?"
 
     def numbers(self) -> Numbers:
-        """Where the memory begins, the squeezed rows as [first token, value], how far they are off
-        in the mean, and the reach of one layer for each c."""
+        """Where the memory begins, the squeezed rows as [first token, value], their mean error,
+        and the reach of one layer for each c."""
         sizes: Numbers = {"m": self.m, "m_c": self.m_c, "c": self.c}
         belt = squeezing.Compressive(1, 1, compress=FUNCTIONS[self.f], **sizes)
         X = exact(values())[None, : self.step * SEGMENT, None]

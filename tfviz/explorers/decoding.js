@@ -170,7 +170,7 @@ function tokenView(app) {
     p < 1 &&
       kept < V && {
         name: "how-many",
-        question: `So many of ${tf.count(V)} tokens stay with p₀ = ${p}: ${solved.join(", ")}. How many stay after “${stored[first].prompt}”?`,
+        question: `With p₀ = ${p}, this many of ${tf.count(V)} tokens stay: ${solved.join(", ")}. How many stay after “${stored[first].prompt}”?`,
         about: curve,
         ghost: {
           first: 5,
@@ -202,7 +202,7 @@ function tokenView(app) {
     const tell = (text) => (open ? "?" : text);
     const share = tf.count(mine.kept);
     drawnFrom(bars, {
-      title: "the model's p (grey), what is drawn from (violet)",
+      title: "grey: the model's p; violet: after τ and the cuts",
       label: `The likeliest tokens after “${prompt}”: ${names.slice(0, 3).map(visible).join(", ")}`,
       names: names.map(visible),
       plain,
@@ -232,12 +232,12 @@ function tokenView(app) {
       bold: m === state.which,
     }));
     curve.show({
-      title: "share that the n likeliest tokens hold",
+      title: "total probability of the r likeliest tokens",
       label: stored
         .map((s, m) => (asked.open && m === first ? "" : `“${s.prompt}” ${all[m].kept}`))
         .filter(Boolean)
         .join(", "),
-      x: { log: true, from: 1, to: V, label: "n (log)", format: tf.count },
+      x: { log: true, from: 1, to: V, label: "r (log)", format: tf.count },
       y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
       marks: [
         list.map((m) => ({
@@ -294,14 +294,14 @@ function tokenView(app) {
     });
     app.read({
       "the likeliest token": `“${visible(names[0])}”, ${percent(plain[0])}`,
-      "tokens that can come": tell(`${share} of ${tf.count(V)}`),
-      "they held": tell(percent(mine.mass)),
+      "tokens that can be drawn": tell(`${share} of ${tf.count(V)}`),
+      "their share before the cuts": tell(percent(mine.mass)),
       "tokens that matter (e to the entropy)": tell(tf.sig(Math.exp(numbers.entropy))),
     });
     const can = mine.kept === 1 ? "1 token" : `${share} tokens`;
-    const text = `${can} can come; “${visible(names[0])}” comes with ${percent(mine.after[0])}`;
+    const text = `${can} can be drawn; “${visible(names[0])}” has probability ${percent(mine.after[0])}`;
     app.say(
-      `After “${prompt}”, ${open ? `“${visible(names[0])}” is the likeliest token, with ${percent(plain[0])}` : text}.`,
+      `After “${prompt}”, ${open ? `“${visible(names[0])}” is the likeliest token, with probability ${percent(plain[0])}` : text}.`,
     );
   };
 }
@@ -332,7 +332,7 @@ function writeView(app) {
     const drawnChips = said.map((x, m) => [{ text: shown(x), kind: said[m + 1] ? "made" : "new" }]);
     chips.show([[{ text: shown(state.begin) }], ...drawnChips]);
     drawnFrom(bars, {
-      title: "the next letter: the model's p (grey), and what is drawn from (violet)",
+      title: "the next letter; grey: the model's p; violet: after τ and the cuts",
       label: `The next letter, most likely “${shown(LETTERS[order[0]])}”`,
       names: order.map((m) => shown(LETTERS[m])),
       plain: order.map((m) => numbers.p[m]),
@@ -342,7 +342,7 @@ function writeView(app) {
     const had = tokens.map((token, m) => [m + 1, steps[m].p[token]]);
     const lettersText = said.map((x, m) => `${shown(x)} ${percent(had[m][1])}`);
     past.show({
-      title: "what the model gave to each letter that was drawn",
+      title: "the model's p for each letter that was drawn",
       label: `Letters drawn, and the model's p: ${lettersText.join(", ")}`,
       x: { from: 0.4, to: MOST.written + 0.6, whole: true, label: "letters written" },
       y: { from: 0, to: 1.1, ticks: [0, 0.5, 1] },
@@ -353,11 +353,11 @@ function writeView(app) {
       hover: (x, y) => `letter ${x}: ${percent(y)}`,
     });
     app.read({
-      "letters that can come next": `${kept} of ${LETTERS.length}`,
+      "letters that can be drawn": `${kept} of ${LETTERS.length}`,
       "letters that matter (e to the entropy)": tf.sig(Math.exp(numbers.entropy)),
     });
     const next = `“${shown(LETTERS[order[0]])}” with ${percent(numbers.after[order[0]])}`;
-    app.say(`“${state.begin}${said.join("")}” … next ${next}; ${kept} letters can come.`);
+    app.say(`“${state.begin}${said.join("")}” … next letter: ${next}; ${kept} can be drawn.`);
   };
 }
 
@@ -373,7 +373,7 @@ function beamView(app) {
   const text = (tree, tokens) => tokens.map((n) => tree.names[n]).join("");
   const plane = app.plane({ height: (width) => 10 * (width < 480 ? 36 : 42) + 20, long: true });
   const table = app.table({
-    columns: ["place", "text", "log p", "score"],
+    columns: ["rank", "text", "log p", "score"],
     widths: ["4rem", "", "4.5rem", "4.5rem"],
     wrap: true,
   });
@@ -385,12 +385,13 @@ function beamView(app) {
   app.ask(
     width < 6 && {
       name: "wider",
-      question: `“${trees[first].prompt} …”, one beam more: is the best text then likelier?`,
+      question: `After “${trees[first].prompt} …”, is the best text with W = ${width + 1} likelier than with W = ${width}?`,
       chips: ["likelier", "the same", "less likely"],
       truth: (numbers) =>
         Math.abs(numbers.log_p[0] - before) < 1e-9 ? 1 : numbers.log_p[0] > before ? 0 : 2,
       then: { width: width + 1 },
-      because: "A beam keeps what looks best after each token; what it dropped never comes back.",
+      because:
+        "After each token, a beam keeps only the W best beginnings; one that it has dropped never comes back.",
     },
   );
   return (state, numbers) => {
@@ -417,7 +418,7 @@ function beamView(app) {
     const letters = Math.floor(plane.width / state.width / 7.4);
     const short = (w) => (w.length > letters ? `${w.slice(0, Math.max(1, letters - 1))}…` : w);
     plane.show({
-      title: `after “${tree.prompt}”: violet leads to what is left, filled to the best; dashed is greedy's way`,
+      title: `after “${tree.prompt}”; violet: paths still in the beam; filled: the best one; dashed: greedy's path`,
       label: `A beam of ${state.width} after ${history.length - 1} tokens; best: “${tree.prompt}${text(tree, finalBeam[0].tokens)}”`,
       x: { from: 0, to: state.width, bare: true },
       y: { from: -10.5, to: -0.2, bare: true },
@@ -448,10 +449,13 @@ function beamView(app) {
     const asked = history.slice(0, -1).flat();
     app.read({
       "highest log p in the beam": tf.fixed(Math.max(...numbers.log_p), 3),
-      "distributions asked for": asked.filter((y) => !y.complete).length,
+      "distributions computed": asked.filter((y) => !y.complete).length,
     });
     const ours = text(tree, finalBeam[0].tokens);
-    const same = ours === text(tree, lone.tokens) ? "finds the same" : `has ${tf.fixed(lone.logP)}`;
+    const same =
+      ours === text(tree, lone.tokens)
+        ? "finds the same text"
+        : `finds one with ${tf.fixed(lone.logP)}`;
     app.say(
       `W = ${state.width}: “${ours.trim().replace(/\s+/g, " ")}” with log p ${tf.fixed(finalBeam[0].logP)}; greedy ${same}.`,
     );

@@ -23,8 +23,8 @@ ROOM = {  # as `rem`, by view
 }
 KINDS = {"token": "contexts", "beam": "trees"}
 PROMPTS = {
-    "token": "Set p off and k = 10: which beginning loses most now?",
-    "beam": "Move W and α; dashed is greedy's way. When does the search end with another text?",
+    "token": "Set p₀ off and k = 10: which beginning loses most probability?",
+    "beam": "Move W and α; greedy's path is dashed. When does the best text change?",
     "write": "Type a beginning, press play; then move τ, k and p.",
 }
 
@@ -69,7 +69,7 @@ class Decoding(Explorer):
     steps = knob(LONGEST, low=1, high=LONGEST, label="tokens written")
     begin = own(t.Unicode("the value of "))
     written = knob(8, low=0, high=MOST_WRITTEN, label="letters written")
-    seed = knob(1, low=1, high=20, label="other dice")
+    seed = knob(1, low=1, high=20, label="seed")
     stored = given(t.List(), optional=True)
 
     @t.validate("begin")
@@ -112,9 +112,9 @@ class Decoding(Explorer):
 
     def numbers(self) -> Numbers:
         """Of what is written: its letters, the next one's distribution before and after the cuts,
-        how many can come, the entropy in nats. Of the token's view what the likeliest are drawn
-        with, how many can come after each beginning, what they held, the entropy in nats; of the
-        beam's view the hypotheses."""
+        how many can be drawn, the entropy in nats. Of the token's view the probabilities of the
+        likeliest after the cuts, how many can be drawn after each beginning, their share before
+        the cuts, the entropy in nats; of the beam's view the hypotheses."""
         if self.view == "write":
             tokens, log_p = self.text
             after, p = self._cut(log_p), log_p.exp()

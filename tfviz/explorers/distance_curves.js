@@ -49,14 +49,14 @@ export default tf.explorer({
     const question = app.ask({
       name: "floor",
       question:
-        "DA's curve is nearly 0 beyond distance 8, so the 55 keys there score nearly 0. What share of the weight do they keep in total?",
+        "DA's curve is nearly 0 beyond distance 8, so the scores of the 55 keys out there are nearly 0. What share of the weight do these keys keep together?",
       number: {},
       unit: "%",
       near: 6,
       truth: (numbers) => 100 * numbers.far[0],
       then: { content: 4, alpha: -1, beta: -4, length: 64 },
       because:
-        "A score of 0 is not a weight of 0: each of them counts as e⁰ = 1, and there are many.",
+        "A score of 0 is not a weight of 0: each of these keys counts as e⁰ = 1, and there are 55 of them.",
     });
 
     return (state, numbers) => {

@@ -37,13 +37,13 @@ class DistanceCurves(Explorer):
         wave=WAVE,
     )
 
-    content = knob(4.0, low=-4.0, high=8.0, step=0.5, label="content: q·k/√d of every key")
+    content = knob(4.0, low=-4.0, high=8.0, step=0.5, label="content: q·k/√dₕ of every key")
     alpha = knob(-1.0, low=-2.0, high=2.0, step=0.1, label="DA's preference", letter="α")
     beta = knob(-4.0, low=-8.0, high=2.0, step=0.5, label="DA's bend", letter="β")
     head = knob(3, low=1, high=HEADS, label="ALiBi's head")
     length = knob(64, of=[16, 32, 64, 128, 256, 512], label="keys", letter="L")
     beside = knob(False, label="also show Transformer-XL, T5 and rotary")
-    asks = "Drag the two dots. Then add keys: whose share of the weight beyond distance 8 grows?"
+    asks = "Drag both dots. Then add keys: for which method does the share beyond distance 8 grow?"
 
     def numbers(self) -> Numbers:
         """Scores and weights by distance, and the weight of all keys farther than 8, by way."""

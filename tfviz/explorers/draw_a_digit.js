@@ -80,21 +80,21 @@ export default tf.explorer({
     const question = app.ask(
       asked && {
         name: "rubbed-out",
-        question: `The model reads ${article(BEGIN)}. Rub out the framed patch, the left side of the lower loop: which digit does it read then?`,
+        question: `The model reads ${article(BEGIN)}. Rub out the framed patch, the left side of the lower loop: which digit does the model read then?`,
         about: bars,
         ghost: {
           first: BEGIN,
           at: (digit) => [digit, 0.5],
           to: (x) => tf.clamp(Math.round(x), 0, DIGITS - 1),
           by: [1, 0],
-          label: "the digit that it reads",
+          label: "the digit that the model reads",
         },
         format: article,
         locks: ["drawing"],
         truth: ({ shares }) => likeliest(shares),
         then: { drawing: without(begin, GONE) },
         because:
-          "Without its left side the lower loop is open, and what is left looks like a 9. The weights of the class token change, too.",
+          "Without its left side the lower loop is open, and what is left looks like a 9. The weights of the class token change as well.",
       },
     );
     const put = (text, action) => app.button(text, action, { into: app.controls });
@@ -104,7 +104,7 @@ export default tf.explorer({
         next = (next + 1) % SHOWN.length;
         app.set({ drawing: [...SHOWN[next]] });
       }),
-      put("empty", () => app.set({ drawing: SHOWN[0].map(() => 0) })),
+      put("clear", () => app.set({ drawing: SHOWN[0].map(() => 0) })),
     ];
 
     return (state, { shares, weights }) => {
@@ -116,7 +116,7 @@ export default tf.explorer({
       const grid = tf.range(N, (n) => frame(n, { colour: "grid" }));
       canvas.show({
         title: question.open ? "the image, in patches of 2 × 2" : "draw here",
-        label: `An image of ${SIDE} × ${SIDE} pixels, in which it reads ${article(digit)}. Arrow keys move, the space bar draws or rubs out.`,
+        label: `An image of ${SIDE} × ${SIDE} pixels, which the model reads as ${article(digit)}. Arrow keys move, the space bar draws or rubs out.`,
         rows: SIDE,
         columns: SIDE,
         values: state.drawing,
@@ -141,7 +141,7 @@ export default tf.explorer({
         frames: [{ cell: [Math.floor(most / ACROSS), most % ACROSS], colour: "ink" }],
       });
       bars.show({
-        title: "what it reads: the share of each digit",
+        title: "what the model reads: probability of each digit",
         label: shares.map((p, c) => `${c}: ${tf.percent(p)}`).join(", "),
         x: { names: tf.range(DIGITS, String) },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (p) => tf.percent(p) },
@@ -151,12 +151,12 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "it reads": `${article(digit)}, ${share}`,
+        "the model reads": `${article(digit)}, ${share}`,
         "patch with most weight": `row ${Math.floor(most / ACROSS)}, column ${most % ACROSS}`,
         "weight on itself": tf.fixed(1 - tf.sum(flat), 2),
       });
       app.say(
-        `It reads ${article(digit)} with ${share}. In block ${state.block} the class token gives ${tf.percent(flat[most])} to the patch in row ${Math.floor(most / ACROSS)}, column ${most % ACROSS}.`,
+        `The model reads ${article(digit)}, with probability ${share}. In block ${state.block}, the class token gives ${tf.percent(flat[most])} of its weight to the patch in row ${Math.floor(most / ACROSS)}, column ${most % ACROSS}.`,
       );
     };
   },

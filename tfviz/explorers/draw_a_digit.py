@@ -30,7 +30,7 @@ class DrawADigit(Explorer):
     block = knob(stored.LAYERS - 1, low=0, high=stored.LAYERS - 1, label="block", letter="n")
     head = knob(
         "mean",
-        of={"mean": "mean of all", **{str(m): f"head {m}" for m in range(stored.HEADS)}},
+        of={"mean": "mean of all heads", **{str(m): f"head {m}" for m in range(stored.HEADS)}},
         label="weights of",
     )
     asks = "Draw a digit of your own, or rub out other parts."

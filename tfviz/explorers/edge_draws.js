@@ -45,12 +45,12 @@ export default tf.explorer({
     app.knob("dice");
     const question = app.ask({
       name: "right",
-      question: `Untrained, the edge ${reader} → ${mate} is drawn once in 36. After ${every * (first.length - 1)} steps of reward, how many of 8 draws will be it?`,
+      question: `An untrained network draws the edge ${reader} → ${mate} once in 36 draws. After ${every * (first.length - 1)} steps of training, how many of 8 draws will give it?`,
       number: {},
       near: 1,
       truth: (numbers) => numbers.right,
       then: { learnt: first.length - 1, named: 16, dice: 0 },
-      because: "Only that edge lifts the reward above a guess, so its chance grows to nearly 1.",
+      because: "Only this edge earns more reward than a guess, so its chance grows to nearly 1.",
     });
 
     return (state, numbers) => {
@@ -60,7 +60,7 @@ export default tf.explorer({
         title:
           half === undefined
             ? "edges so far (thick: the latest)"
-            : `an edge begins at node ${half}, and goes to …`,
+            : `an edge from node ${half} to …`,
         label: numbers.edges.length
           ? `Edges ${numbers.edges.map(([i, j]) => `${i} to ${j}`).join(", ")}`
           : "No edge yet",
@@ -77,7 +77,7 @@ export default tf.explorer({
           latest && { text: latest.join(" → "), at: namedAt(latest), bold: true },
           { points: tf.range(N, (i) => [i, 0]), colour: "ink", name: "nodes" },
           ...tf.range(N, (i) => ({
-            text: i === reader ? `${i} asks` : i === mate ? `${i} knows` : String(i),
+            text: i === reader ? `${i}: query` : i === mate ? `${i}: answer` : String(i),
             at: [i, -0.35],
             bold: i === reader || i === mate || i === half,
             colour: i === reader ? "query" : i === mate ? "key" : "ink",
@@ -86,7 +86,8 @@ export default tf.explorer({
       });
       drawnSo.show([`Drawn: ${numbers.edges.map((e) => e.join("→")).join(", ") || "none"}`]);
       bars.show({
-        title: half === undefined ? "chance to be named first" : `chance to follow node ${half}`,
+        title:
+          half === undefined ? "chance to be drawn first" : `chance to be drawn after node ${half}`,
         label: numbers.next.map((p, i) => `node ${i}: ${tf.fixed(p, 2)}`).join(", "),
         x: { from: -0.6, to: N - 0.4, whole: true, label: "node" },
         y: { from: 0, to: 1, label: "chance" },
@@ -102,10 +103,10 @@ export default tf.explorer({
       app.read({
         "chance of 1 → 4": question.open && state.learnt ? "?" : tf.fixed(numbers.chance, 3),
         "edges drawn": `${numbers.edges.length}`,
-        "of them 1 → 4": `${numbers.right}`,
+        "of these, 1 → 4": `${numbers.right}`,
       });
       app.say(
-        `After ${state.learnt * every} steps of training ${numbers.edges.length} edges are drawn, ${numbers.right} of them 1 to 4.`,
+        `After ${state.learnt * every} steps of training: ${numbers.edges.length} edge${numbers.edges.length === 1 ? "" : "s"} drawn, ${numbers.right} of them from 1 to 4.`,
       );
     };
   },

@@ -33,11 +33,11 @@ class EdgeDraws(Explorer):
     learnt    which snapshot of training, 15 steps apart
     """
 
-    label = "SAC: one edge, drawn again and again, and what reward does to the next draws"
+    label = "SAC: one edge, drawn again and again, and how the reward changes later draws"
     rem = 44.5, 38.5, 40, 86
     data = handed(learnt, reader=sac.READER, mate=sac.MATE)
 
-    named = knob(4, low=0, high=2 * DRAWS, label="nodes named")
+    named = knob(4, low=0, high=2 * DRAWS, label="nodes drawn")
     learnt = knob(0, low=0, high=STEPS // EVERY, label="trained for")
     dice = knob(0, low=0, high=DICE - 1, label="other draws")
     asks = "Only the edge 1 → 4 earns more than a guess. Press play before and after training."

@@ -63,7 +63,7 @@ export default tf.explorer({
     let floor = -3; // where the answer is dragged along
     const question = app.ask({
       name: "next-letter",
-      question: `An exit is worth its score, the log probability of the right letter (grey), less γ = ${start.price} for each block (violet). For “${solved}”, exit ${paid} is worth most. For the next letter, “${next}”, only the score is drawn: which exit does the oracle take?`,
+      question: `An exit's score (grey) is the log likelihood of the right letter. The exit is worth its score minus γ = ${start.price} for each block (violet). For “${solved}”, exit ${paid} is worth most. For the next letter, “${next}”, only the score is shown. Which exit does the oracle take?`,
       about: one,
       ghost: {
         first: 1,
@@ -100,9 +100,9 @@ export default tf.explorer({
       const row = (i) => N - 1 - i;
       const sign = tf.letter(text[state.token]);
       const told = app.hides(partOf(state.token)) ? "?" : `exit ${numbers.exits[state.token]}`;
-      const theirs = oracle ? "" : `, ○ the classifier's (it learned at γ = ${learned}), ◉ both`;
+      const theirs = oracle ? "" : `, ○ the classifier's (trained at γ = ${learned}), ◉ both`;
       matrix.show({
-        title: `● the oracle's exit of each letter${theirs}; the more colour, the ${oracle ? "better" : "likelier"} the exit`,
+        title: `● the oracle's exit for each letter${theirs}; the stronger the colour, the ${oracle ? "better" : "likelier"} the exit`,
         label: `Letter ${state.token}, ${sign}: ${told}; arrow keys move`,
         rows: N,
         columns: across,
@@ -172,11 +172,12 @@ export default tf.explorer({
         "the oracle's exit": told,
         "mean exit": tf.fixed(numbers.means[at], 2),
         "one exit for all": numbers.whole,
-        "the classifier agrees": numbers.hit < 0 ? "–" : `${numbers.hit} of ${L} letters`,
+        "the classifier agrees on": numbers.hit < 0 ? "–" : `${numbers.hit} of ${L} letters`,
       });
-      const choice = told === "?" ? "" : `takes ${told} for letter ${state.token}, “${sign}”; it `;
+      const choice =
+        told === "?" ? "'s" : ` takes ${told} for letter ${state.token}, “${sign}”; its`;
       app.say(
-        `At γ = ${state.price} the oracle ${choice}takes exit ${tf.fixed(numbers.means[at], 2)} on average over all ${L} letters.`,
+        `At γ = ${state.price}, the oracle${choice} mean exit over all ${L} letters is ${tf.fixed(numbers.means[at], 2)}.`,
       );
     };
   },

@@ -10,10 +10,10 @@ from tfviz.adaptive.depth_classifiers import sequence_oracle, token_oracle
 from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 
 SHOWS = {
-    "oracle": "the oracle's score less γ n",
-    "sequence": "q of one exit for the text",
-    "token": "q of each letter, at block 1",
-    "geometric": "q of stop or go on",
+    "oracle": "the oracle's score − γ n",
+    "sequence": "q: one exit for the text",
+    "token": "q: multinomial, after block 1",
+    "geometric": "q: geometric-like, stop or go on",
 }
 PRICES = [round(0.01 * n, 2) for n in range(31)]
 
@@ -41,7 +41,7 @@ def taken(kind: str) -> Tensor:
 class ExitClassifiers(Explorer):
     """48 letters, four exits: what an oracle decides, and what classifiers have learned of it.
 
-    token    the oracle's reckoning is shown for this letter and the one before it
+    token    the scores of this letter and of the one before it are shown
     """
 
     label = "Exits: the oracle and three classifiers"
@@ -53,7 +53,7 @@ class ExitClassifiers(Explorer):
     beta = knob(0.0, of=[0.0, 1.0, 4.0, 16.0, 100.0, 10000.0], label="smoothing", letter="β")
     score = knob("LL", of={"LL": "log likelihood", "C": "right or wrong"}, label="score")
     shows = knob("oracle", of=SHOWS, label="colours show")
-    asks = "Raise the price γ: which letters still use deep exits? What did the classifiers learn?"
+    asks = "Raise γ: which letters still use deep exits? Then let the colours show a classifier."
 
     def numbers(self) -> Numbers:
         """The oracle's exit of each letter, their mean at each price, the one exit for all; the

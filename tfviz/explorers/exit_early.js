@@ -39,7 +39,7 @@ export default tf.explorer({
     const [lowest, asked, highest] = [points[0], points[level], points.at(-1)];
     app.ask({
       name: "lead",
-      question: `At λ = 0 every letter exits after block 1, and ${tf.fixed(lowest[1], 0)} % of the predictions agree with the full model. At λ = ${levels[RESPONSE][level]} a letter goes on until the likeliest next letter leads by ${levels[RESPONSE][level]}. How many agree then?`,
+      question: `At λ = 0, every letter exits after block 1, and ${tf.fixed(lowest[1], 0)} % of the predictions agree with the full model. At λ = ${levels[RESPONSE][level]}, a letter goes on until the likeliest next letter leads the second by a probability of ${levels[RESPONSE][level]}. What percentage agrees then?`,
       about: plane,
       ghost: {
         first: 98,
@@ -60,7 +60,7 @@ export default tf.explorer({
       then: { measure: RESPONSE, level, seed: 0 },
       locks: ["level"],
       because:
-        "Most predictions are settled after block 1. The lead tells them from those in doubt, and only these go on.",
+        "Most predictions are settled after block 1. The lead separates them from the doubtful ones, and only the doubtful ones go on.",
     });
 
     return (state, numbers) => {
@@ -78,7 +78,7 @@ export default tf.explorer({
       const place = [100 * numbers.flops, 100 * numbers.agree];
       matrix.show({
         title:
-          "violet: computed; hatched: skipped; in the cell the prediction, with ! if the full model's differs",
+          "violet: computed; hatched: skipped; letter: the prediction, with ! if the full model's differs",
         label: `Prediction of letter ${state.letter}: exit ${numbers.exits[state.letter]}; arrow keys move`,
         rows: N,
         columns: ACROSS,
@@ -122,7 +122,7 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "blocks, mean": `${tf.fixed(numbers.depth)} of ${N}`,
+        "blocks per letter": `${tf.fixed(numbers.depth)} of ${N}`,
         FLOPs: flops,
         "agree with the full model": agree,
         accuracy: tf.percent(numbers.right),
@@ -133,7 +133,7 @@ export default tf.explorer({
         full[state.seed][state.letter],
       ].map(tf.letter);
       app.say(
-        `λ = ${tf.short(value)}: the prediction of letter ${state.letter} exits after block ${numbers.exits[state.letter]} and is “${mine}”; the full model predicts “${all}”, and “${comes}” comes.`,
+        `λ = ${tf.short(value)}: the prediction of letter ${state.letter} exits after block ${numbers.exits[state.letter]} and is “${mine}”; the full model predicts “${all}”, and the right letter is “${comes}”.`,
       );
     };
   },

@@ -26,7 +26,7 @@ def stored_runs() -> Numbers:
 class ExitEarly(Explorer):
     """48 letters, four blocks: computed or skipped, at 21 thresholds of three measures."""
 
-    label = "Early exit: blocks that each letter computes"
+    label = "Early exit: blocks computed for each letter"
     rem = 57, 57, 52, 54.5, 86
     data = handed(stored_runs)
 

@@ -30,7 +30,7 @@ export default tf.explorer({
     app.ask({
       name: "first",
       question:
-        "Here every exit was trained (violet). Train exit 4 alone, and read the others all the same: exit 4 gets better, exit 2 worse (dashed). Where is exit 1?",
+        "In the violet model, every exit was trained. If only exit 4 is trained, exit 4 gets better and exit 2 gets worse (dashed). What is the accuracy of exit 1 then?",
       about: plane,
       ghost: {
         first: 10,
@@ -47,14 +47,15 @@ export default tf.explorer({
       then: { trained: LONE, exit: 1, seed: 0 },
       locks: ["trained"],
       because:
-        "No loss ever asked block 1 for a state that the classifier can read, so exit 1 predicts far fewer letters correctly.",
+        "No loss trained block 1 to produce a state that the classifier can read, so exit 1 predicts far fewer letters correctly.",
     });
 
     return (state, numbers) => {
       const { said, tenths } = depths[state.trained][state.seed];
       from = tf.clamp(state.letter - ACROSS / 2, 0, text.length - 1 - ACROSS);
       matrix.show({
-        title: "the letter that each exit predicts; the more colour, the likelier the right one",
+        title:
+          "the letter that each exit predicts; the stronger the colour, the likelier the right one",
         label: `Letter ${state.letter}, exit ${state.exit}; arrow keys move`,
         rows: N,
         columns: ACROSS,
@@ -85,10 +86,10 @@ export default tf.explorer({
         ];
       };
       plane.show({
-        title: "accuracy of each exit, held-out text",
+        title: "accuracy of each exit on held-out text",
         label: `Exit ${state.exit}: ${share}`,
         x: { label: "exit", from: 0.9, to: N, ticks: [1, 2, 3, 4] },
-        y: { label: "right, %", from: 0, to: 60 },
+        y: { label: "right letters, %", from: 0, to: 60 },
         marks: [
           course(rival),
           course(state.trained),
@@ -107,7 +108,7 @@ export default tf.explorer({
         said[state.exit - 1][state.letter],
       ].map(tf.letter);
       app.say(
-        `After “${given}” comes “${next}”; exit ${state.exit} predicts “${mine}”. On held-out text it is right in ${share}.`,
+        `After “${given}” comes “${next}”; exit ${state.exit} predicts “${mine}”. On held-out text, it is right for ${share} of the letters.`,
       );
     };
   },

@@ -6,8 +6,8 @@ from tfviz import stored
 from tfviz.explorers.base import Explorer, Numbers, handed, knob
 
 TRAINED = {
-    "aligned": "all exits alike",
-    "aligned, ω = n": "later exits more",
+    "aligned": "all exits, equal weights",
+    "aligned, ω = n": "all exits, weights ω = n",
     "mixed": "one random exit per letter",
     "last exit alone": "exit 4 alone",
 }
@@ -33,7 +33,7 @@ class ExitLadder(Explorer):
     exit = knob(4, low=1, high=4, label="exit", letter="n")
     trained = knob("aligned", of=TRAINED, label="what was trained")
     seed = knob(0, of=[0, 1, 2], label="seed")
-    asks = "Press play: which letters does exit 1 already predict as exit 4 does?"
+    asks = "Press play: for which letters does exit 1 already agree with exit 4?"
 
     def numbers(self) -> Numbers:
         """Accuracy of each exit; the probability of the right letter here, in tenths; how many of

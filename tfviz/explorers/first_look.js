@@ -16,12 +16,12 @@ export default tf.explorer({
     app.knobsOf("stride", "query");
     app.ask({
       name: "halved",
-      question: "Token 42 looks at 13 tokens. Halve the stride: will it look at fewer?",
+      question: "Token 42 looks at 13 tokens. How many will it look at if you halve the stride?",
       chips: ["fewer", "just as many", "more"],
       truth: (numbers) => 1 + Math.sign(numbers.keys.length - keys(42, 8).length),
       then: { stride: 4, query: 42 },
       because:
-        "The window shrinks, but the single tokens stand closer: 5 and 9 in place of 9 and 4.",
+        "The window shrinks from 9 tokens to 5, but the tokens beyond it are closer together: 9 instead of 4.",
     });
 
     return (state, numbers) => {
@@ -29,7 +29,7 @@ export default tf.explorer({
       const near = numbers.keys.filter((j) => j >= from);
       const far = numbers.keys.filter((j) => j < from);
       matrix.show({
-        title: "rows: the token that looks; columns: what it may look at",
+        title: "row i: the tokens that token i may look at",
         label: `Row ${state.query}, stride ${state.stride}: ${numbers.keys.length} tokens; arrow keys move the row`,
         rows: L,
         bits: (i, j) => strided(i, j, state.stride),
@@ -42,14 +42,14 @@ export default tf.explorer({
           {
             handle: [from, state.query + 0.5],
             knob: "stride",
-            text: `a window of ${state.stride}`,
+            text: `window: ${state.stride} back`,
             to: (x) => ({ stride: app.snap("stride", state.query - x) }),
           },
         ],
       });
       plane.show({
-        title: "pairs of all 64 tokens together, against the stride",
-        label: `Pairs against the stride: ${numbers.pairs[state.stride - 1]} at ${state.stride}`,
+        title: "number of pairs among all 64 tokens, by stride",
+        label: `Number of pairs by stride: ${numbers.pairs[state.stride - 1]} at stride ${state.stride}`,
         x: { label: "stride", from: 0, to: L, whole: true },
         y: { from: 0, to: (L * (L + 1)) / 2 },
         marks: [
@@ -62,11 +62,11 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "tokens it looks at": numbers.keys.length,
-        "pairs in all": `${tf.count(numbers.pairs[state.stride - 1])} of ${tf.count((L * (L + 1)) / 2)}`,
+        "tokens looked at": numbers.keys.length,
+        "pairs in total": `${tf.count(numbers.pairs[state.stride - 1])} of ${tf.count((L * (L + 1)) / 2)}`,
       });
       app.say(
-        `Token ${state.query} looks at ${numbers.keys.length} tokens: ${near.length} near ones, itself among them, and ${far.length} single ones further back.`,
+        `Token ${state.query} looks at ${numbers.keys.length} ${numbers.keys.length === 1 ? "token" : "tokens"}: ${near.length} in its window, including itself, and ${far.length} farther back.`,
       );
     };
   },

@@ -1,4 +1,4 @@
-"""A first look at one pattern: who a token may look at, as a formula, a matrix and a number."""
+"""A first look at one pattern: which tokens a token looks at, as formula, matrix and number."""
 
 from tfviz import patterns as P
 from tfviz.explorers.base import Explorer, Numbers, handed, knob
@@ -14,11 +14,11 @@ class FirstLook(Explorer):
     data = handed(strided=P.FAMILIES["strided"].formula)
 
     stride = knob(P.strided.domains["stride"], high=L, label="stride", letter="s")
-    query = knob(42, low=0, high=L - 1, label="the token that looks", letter="i")
+    query = knob(42, low=0, high=L - 1, label="token", letter="i")
     asks = "Drag the edge of the window, or press on a row."
 
     def numbers(self) -> Numbers:
-        """Who token i looks at, and how many pairs each stride makes."""
+        """The tokens that token i looks at, and how many pairs each stride makes."""
         masks = [P.strided(stride=stride).mask(L) for stride in range(1, L + 1)]
         keys = masks[self.stride - 1][self.query].nonzero().flatten()
         return {"keys": keys, "pairs": [mask.sum() for mask in masks]}

@@ -37,17 +37,17 @@ export default tf.explorer({
     const question = app.ask({
       name: "edge",
       question:
-        "Each row of the hard-coded map is a bell around the place before the query. It is cut at the edge of the text and not divided by its sum. Rows in the middle sum to 100 %. What does the row of query 0 sum to?",
+        "Each row of the hard-coded map is a bell centred one place before the query. It is cut off at the edges of the text and not divided by its sum. Rows in the middle sum to 100 %. What does the row of query 0 sum to?",
       about: plane,
       ruler: { low: 0, high: 100 },
       format: (x) => tf.percent(x / 100, 0),
       near: 8,
-      hides: ["bell", "the row sums to"],
+      hides: ["bell", "hard-coded row sums to"],
       locks: ["i", "offset", "spread", "divided"],
       truth: () => 100 * tf.sum(rowOf(0, asked)),
       then: asked,
       because:
-        "0.24 + 0.05 + 0.005 = 0.30. The centre lies one place before the text, so the peak and the half beyond it are cut off.",
+        "0.24 + 0.05 + 0.005 ≈ 0.30. The bell is centred one place before the text, so its peak and the half before it are cut off.",
     });
 
     return (state, numbers) => {
@@ -55,16 +55,16 @@ export default tf.explorer({
       const { i } = state;
       const heads = { columnHeads: letters, row: i };
       left.show({
-        title: `what content says: a trained head of layer ${state.layer}`,
-        label: `Query ${i} of the trained head gives ${tf.fixed(Math.max(...content[i]), 2)} to one key`,
+        title: `weights by content: a trained head of layer ${state.layer}`,
+        label: `The largest weight of query ${i} in the trained head is ${tf.fixed(Math.max(...content[i]), 2)}`,
         rows: L,
         values: content,
         most: Math.max(...content.flat()),
         ...heads,
       });
       right.show({
-        title: "only the prior: a hard-coded head",
-        label: `Query ${i} looks ${Math.abs(state.offset)} places ${state.offset < 0 ? "back" : "ahead"}`,
+        title: "weights by place: a hard-coded head",
+        label: `The bell of query ${i} is centred at place ${i + state.offset}`,
         rows: L,
         values: prior,
         most: Math.max(...prior.flat()),
@@ -73,7 +73,7 @@ export default tf.explorer({
       const total = tf.percent(numbers.sums[i], 0);
       plane.show({
         title: `weights of query ${i}: hard-coded (bars) and trained (line)`,
-        label: `The trained head of query ${i}${question.open ? "" : `, and a bell that sums to ${total}`}`,
+        label: `Query ${i}: weights of the trained head${question.open ? "" : `, and a bell that sums to ${total}`}`,
         x: { from: -0.5, to: L - 0.5, whole: true, label: "key" },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
         marks: [
@@ -82,11 +82,11 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "the row sums to": total,
-        "in common with the trained head": tf.percent(numbers.common, 0),
+        "hard-coded row sums to": total,
+        "overlap with the trained head": tf.percent(numbers.common, 0),
       });
       app.say(
-        `Δ = ${state.offset}, s = ${state.spread}: ${tf.percent(numbers.common, 0)} of the trained head's weight is covered${question.open ? "" : `; the row of query ${i} sums to ${total}`}.`,
+        `With Δ = ${state.offset} and s = ${state.spread}, the bells cover ${tf.percent(numbers.common, 0)} of the trained head's weight${question.open ? "" : `; the row of query ${i} sums to ${total}`}.`,
       );
     };
   },

@@ -9,7 +9,7 @@ from tfviz.priors.hard_coded_gaussian import FAR, bell, hard_coded_definition
 
 
 class FixedBells(Explorer):
-    """What content says of 32 characters, and the prior: exp(bell) ÷ (s √(2π)), in one picture."""
+    """A trained head's map of 32 characters beside the prior, exp(bell) ÷ (s √(2π))."""
 
     label = "A trained attention map beside a hard-coded one"
     rem = 61.5, 61.5, 57, 55.5, 117
@@ -20,7 +20,7 @@ class FixedBells(Explorer):
     spread = knob(1.0, of=[0.5, 1.0, 2.0, 4.0], label="spread", letter="s")
     divided = knob(False, label="divide each row by its sum")
     layer = knob(1, of=[1, 2], label="layer of the trained head")
-    asks = "Move Δ and s: how much of the trained head's weight can a bell cover?"
+    asks = "Change Δ and s: how much of the trained head's weight can the bells cover?"
 
     def numbers(self) -> Numbers:
         """Both maps, the sums of the prior's rows, and the weight that the two have in common."""

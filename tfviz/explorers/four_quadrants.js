@@ -4,7 +4,7 @@ const MOST = tf.declared.knobs.sentences.of.length;
 const WORDS = Q.length - MOST;
 const PIECES = ["g2g", "g2l", "l2g", "l2l"];
 
-// A row is a token: n global ones first, then the words; the vectors of the words stand behind MOST.
+// A row is a token: n global ones first, then the words; the vectors of the words begin at MOST.
 const at = (t, n) => (t < n ? t : t - n + MOST);
 const owner = (t, n) => (t < n ? t : Math.floor((t - n) / (WORDS / n)));
 const piece = (i, j, n) => 2 * Number(i >= n) + Number(j >= n);
@@ -31,7 +31,7 @@ const rowOf = ({ query, sentences: n }) =>
   query < MOST ? Math.min(query, n - 1) : query - MOST + n;
 const use = (state) => weights(state.sentences, state.radius, state.hard, state.apart);
 
-// after how many layers the last word hears of the first
+// after how many layers the first word has reached the last
 function hops(A, n) {
   let known = new Set([A.length - 1]);
   for (let layers = 0; layers <= A.length; layers += 1) {
@@ -62,19 +62,19 @@ export default tf.explorer({
     const pick = (i) => app.set({ query: at(i, app.get("sentences")) });
     const matrix = app.matrix({ pick, tall: 400 });
     app.formula(
-      "global token: {g2g:global tokens} + {g2l:words}; word: {l2g:global tokens} + {l2l:words near by}",
+      "global token reads {g2g:global tokens} + {g2l:words}; word reads {l2g:global tokens} + {l2l:nearby words}",
     );
     app.knobsOf("sentences", "radius", "hard", "apart");
     app.knob("query", { format: (i) => (i < MOST ? `token ${i}` : `word ${i - MOST}`) });
     const question = app.ask({
       name: "hops",
       question:
-        "Hard masks, w = 0: a word reads itself and its token. After how many layers has the last word heard of the first?",
+        "With hard masks and w = 0, a word reads only itself and its sentence token. After how many layers has the first word reached the last?",
       chips: ["2", "3", "5", "never"],
       truth: ({ hops }) => [2, 3, 5, null].indexOf(hops),
       then: { sentences: 3, radius: 0, hard: true },
       because:
-        "The first word's sentence token reads it, the last word's sentence token reads that one, and the last word reads its own.",
+        "The first word's sentence token reads it, then the last word's sentence token reads that token, and then the last word reads its own sentence token.",
     });
 
     return (state, numbers) => {
@@ -91,7 +91,7 @@ export default tf.explorer({
           .filter(([i, j]) => piece(i, j, g) === p && A[i][j] > 0);
       const heads = tf.range(size, letter);
       matrix.show({
-        title: "weights; hatched: never read; capitals: global tokens",
+        title: "weights; hatched: not read; capitals: global tokens",
         label: `Row of ${name(row)}: ${numbers.keys.length} keys; arrow keys move it`,
         rows: size,
         values: (i, j) => A[i][j] || Number.NaN,
@@ -112,11 +112,11 @@ export default tf.explorer({
           ? "never"
           : `after ${numbers.hops} layer${numbers.hops === 1 ? "" : "s"}`;
       app.read({
-        "last word hears of the first": question.tell(hops),
-        "row's weight on global tokens": tf.fixed(numbers.to_globals, 2),
-        "on words": tf.fixed(numbers.to_words, 2),
+        "first word reaches the last": question.tell(hops),
+        "weight on global tokens": tf.fixed(numbers.to_globals, 2),
+        "weight on words": tf.fixed(numbers.to_words, 2),
         "sum of the row": tf.fixed(numbers.to_globals + numbers.to_words, 2),
-        pairs: `${numbers.pairs.join(" + ")} = ${tf.sum(numbers.pairs)}`,
+        "pairs by piece": `${numbers.pairs.join(" + ")} = ${tf.sum(numbers.pairs)}`,
       });
       app.say(
         `${name(row)} reads ${numbers.keys.length} tokens: ${tf.fixed(numbers.to_globals, 2)} of its weight goes to global tokens, ${tf.fixed(numbers.to_words, 2)} to words.`,

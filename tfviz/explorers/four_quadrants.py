@@ -22,7 +22,7 @@ def vectors() -> dict[str, list[list[float]]]:
 class FourQuadrants(Explorer):
     """ETC's attention of twelve words and one global token for each sentence.
 
-    hard     a global token and its sentence read each other, and no other sentence's
+    hard     a global token and the words of its sentence read each other, and no others
     query    0 to 3: a global token, the last one if there are fewer; from 4 on: a word
     """
 
@@ -31,11 +31,11 @@ class FourQuadrants(Explorer):
     data = handed(vectors)
 
     sentences = knob(3, of=[1, 2, 3, 4], label="sentences", letter="n_g")
-    radius = knob(2, low=0, high=WORDS - 1, label="words seen on each side", letter="w")
-    hard = knob(True, label="hard masks: only its own sentence")
+    radius = knob(2, low=0, high=WORDS - 1, label="neighbours on each side", letter="w")
+    hard = knob(True, label="hard masks: own sentence only")
     apart = knob(False, label="two softmaxes, one for each piece")
     query = knob(9, low=0, high=MOST + WORDS - 1, label="row", letter="i")
-    asks = "Press on a row; make the window narrow; take the masks off; try two softmaxes."
+    asks = "Press on a row, narrow the window, take the hard masks off, or try two softmaxes."
 
     def weights(self) -> torch.Tensor:
         """A, global tokens first; with two softmaxes, rows sum to 2."""
@@ -57,7 +57,7 @@ class FourQuadrants(Explorer):
 
     def numbers(self) -> Numbers:
         """Pairs of each piece, the row with its shares for both kinds, and after how many layers
-        the last word hears of the first; null if never."""
+        the first word has reached the last; None if never."""
         n, A = self.sentences, self.weights()
         kept, sizes = A > 1e-12, [n, WORDS]
         pairs = [x.sum() for half in kept.split(sizes) for x in half.split(sizes, 1)]

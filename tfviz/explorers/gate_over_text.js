@@ -1,4 +1,4 @@
-// A text with the gate of each letter: at 0 the memory speaks alone, at 1 the model.
+// A text with the gate of each letter: at 0 only the memory counts, at 1 only the model.
 const { letters, words, gate, h, m, pushes, text } = tf.data;
 const ACROSS = 16;
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
@@ -38,7 +38,7 @@ export default tf.explorer({
     const worst = curve.at(-1);
     app.ask({
       name: "memory-alone",
-      question: `As it was trained, the gate mixes memory and model: ${tf.fixed(trained, 1)} nats a letter. Pushed to the right until only the model speaks, it costs ${tf.fixed(worst, 1)}. And to the left, where only the memory speaks?`,
+      question: `With the trained gate, which mixes memory and model, the loss is ${tf.fixed(trained, 1)} nats per letter. With the model alone (far right), it is ${tf.fixed(worst, 1)}. What is it with the memory alone (far left)?`,
       about: lost,
       ghost: {
         first: trained,
@@ -61,7 +61,7 @@ export default tf.explorer({
       truth: (numbers) => numbers.curve[0],
       then: { push: pushes[0] },
       because:
-        "Memory and model were only ever trained as a mixture. On this text neither predicts as well alone.",
+        "Memory and model were trained only as a mixture, so on this text neither predicts as well alone.",
     });
 
     return (state, numbers) => {
@@ -69,8 +69,8 @@ export default tf.explorer({
       const retrieved = words[state.token].map((w) => `“${letters[w]}”`);
       const [here, next] = [text[state.token], text[state.token + 1]].map((w) => letters[w]);
       matrix.show({
-        title: "the text; the more colour, the more of the memory is let in (1 − g)",
-        label: `Letter ${state.token}, ${here}; arrow keys move it`,
+        title: "the stronger a letter's colour, the more memory the gate lets in (1 − g)",
+        label: `Letter ${state.token}, ${here}; arrow keys move along the text`,
         rows: gate.length / ACROSS,
         columns: ACROSS,
         most: 1,
@@ -81,7 +81,7 @@ export default tf.explorer({
       });
       const look = { wide: 2.5, term: "gate" };
       lost.show({
-        title: "loss on this text, with every gate pushed alike",
+        title: "loss on this text, with the same push on every gate",
         label: `Push ${state.push}: ${tf.fixed(numbers.nats)} nats`,
         x: { from: -6.5, to: 6.2, label: "push: memory alone ← → model alone", whole: true },
         y: { from: low, to: high, label: "nats" },
@@ -96,7 +96,7 @@ export default tf.explorer({
           {
             handle: [state.push, numbers.nats],
             knob: "push",
-            label: "push of every gate",
+            label: "push on every gate",
             text: `${tf.fixed(numbers.nats)} nats`,
           },
         ],
@@ -104,14 +104,14 @@ export default tf.explorer({
       app.read({
         "loss on this text": `${tf.fixed(numbers.nats)} nats`,
         "next letter": `“${next}”`,
-        "letters retrieved": retrieved.join(" "),
+        "retrieved letters": retrieved.join(" "),
         "gate g": tf.fixed(numbers.gates[state.token]),
-        "p: memory, model, both": [numbers.memory, numbers.alone, numbers.p]
+        "p: memory, model, mixture": [numbers.memory, numbers.alone, numbers.p]
           .map((p) => tf.fixed(p))
           .join(", "),
       });
       app.say(
-        `After “${here}” came “${next}”; the letters retrieved are ${retrieved.join(", ")}. The gate is ${tf.fixed(numbers.gates[state.token])}, so “${next}” gets p = ${tf.fixed(numbers.p)}.`,
+        `After “${here}” comes “${next}”; the retrieved letters are ${retrieved.join(", ")}. The gate is ${tf.fixed(numbers.gates[state.token])}, and “${next}” gets p = ${tf.fixed(numbers.p)}.`,
       );
     };
   },

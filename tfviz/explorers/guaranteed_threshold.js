@@ -1,4 +1,4 @@
-// Learn then Test on stored losses: the same draws, p-values and walk as in the library.
+// Learn then Test on stored losses: the same draws, p-values and tests as in the library.
 const { levels, lost, depth, blocks, draws, most } = tf.data;
 const [T, WORLD] = [levels.length, lost[0].length];
 const bits = lost.map((row) => Uint8Array.from(row, Number));
@@ -53,7 +53,9 @@ export default tf.explorer({
     const risk = app.plane({ height: () => 250, into: both });
     const tests = app.plane({ height: () => 250, into: both });
     const many = app.plane({ height: (width) => tf.clamp(width * 0.26, 170, 210) });
-    app.formula("reject {hyp:H_k: R(λ_k) > δ} while {p:p_k ≤ ε}; take the last {chosen:λ_k}");
+    app.formula(
+      "reject {hyp:H_k: R(λ_k) > δ} while {p:p_k ≤ ε}; choose the last such {chosen:λ_k}",
+    );
     app.motion("step", { every: 500, verbs: ["back", "next test"] });
     app.knobsOf("m", "delta", "epsilon", "draw");
     app.knob("test", { as: "select" });
@@ -63,7 +65,7 @@ export default tf.explorer({
     const loosest = levels[T - 1];
     app.ask({
       name: "fewer-texts",
-      question: `The promise: only about ${Math.round(epsilon * draws)} of ${draws} draws choose a threshold whose true risk is above δ = ${delta}. With ${m} texts a draw, ${broken} do (orange). How many do with only ${few} texts?`,
+      question: `The promise is that at most about ${Math.round(epsilon * draws)} of ${draws} draws choose a threshold whose true risk is above δ = ${delta}. With ${m} texts per draw, ${broken} do (orange). How many do with only ${few} texts per draw?`,
       about: many,
       ghost: {
         first: 40,
@@ -84,7 +86,7 @@ export default tf.explorer({
       truth: (numbers) => numbers.broken,
       then: { m: few, delta, epsilon, test, draw: 0, step: T },
       locks: ["m"],
-      because: `After ${few} texts the p-values are still large, so most walks stop earlier, at stricter thresholds. Fewer texts cost blocks; they do not break the promise.`,
+      because: `With ${few} texts, the p-values are larger, so in most draws the tests stop earlier, at stricter thresholds. Fewer texts cost more blocks, but they do not break the promise.`,
     });
 
     return (state, numbers) => {
@@ -95,7 +97,7 @@ export default tf.explorer({
       const low = (p) => Math.max(p, 1e-6);
       const x = { label: "threshold λ", from: 0, to: 1 };
       risk.show({
-        title: "share of texts that are lost, in this draw and in truth",
+        title: "risk (share of lost texts): this draw's and the true one",
         label: `Tests made: ${done}; δ = ${state.delta}`,
         x,
         y: { label: "risk", from: 0, to: 0.22 },
@@ -123,7 +125,7 @@ export default tf.explorer({
           {
             handle: [0.55, state.delta],
             knobY: "delta",
-            label: "risk allowed",
+            label: "allowed risk",
             by: "y",
             text: `δ = ${state.delta}`,
             to: (_, y) => ({ delta: app.snap("delta", y) }),
@@ -142,8 +144,8 @@ export default tf.explorer({
         ],
       });
       many.show({
-        title: `the threshold of each of ${draws} draws; orange: true risk above δ`,
-        label: `${numbers.broken} of ${draws} draws break the promise`,
+        title: `thresholds that ${draws} draws choose; orange: true risk above δ`,
+        label: `In ${numbers.broken} of ${draws} draws, the true risk is above δ`,
         x,
         y: { label: "draws", from: 0, whole: true },
         marks: numbers.tally.slice(1).map((count, j) => ({
@@ -158,16 +160,16 @@ export default tf.explorer({
       app.read({
         "this draw's choice": settled ? chosen : "not yet",
         "its true risk": settled ? tf.fixed(truth[numbers.safe], 3) : "not yet",
-        "its mean blocks": settled ? `${tf.fixed(mean, 2)} of ${blocks}` : "not yet",
-        "blocks, all draws": `${tf.fixed(all)} of ${blocks}`,
+        "mean blocks, this draw": settled ? `${tf.fixed(mean, 2)} of ${blocks}` : "not yet",
+        "mean blocks, all draws": `${tf.fixed(all)} of ${blocks}`,
         "true risk above δ": `${numbers.broken} of ${draws} draws`,
       });
       app.say(
         settled
-          ? `The walk ends after ${done} ${done === 1 ? "test" : "tests"}: ${chosen}, true risk ${tf.fixed(truth[numbers.safe], 3)}.`
+          ? `Testing stops after ${done} ${done === 1 ? "test" : "tests"}: ${numbers.safe ? `${chosen} is chosen, and its true risk is ${tf.fixed(truth[numbers.safe], 3)}` : "no threshold is shown to be safe, so all blocks run"}.`
           : done
-            ? `${done} ${done === 1 ? "test" : "tests"} made, all rejected: thresholds down to ${tf.short(at(done - 1))} are shown safe.`
-            : "0 tests made: no threshold is shown safe yet.",
+            ? `${done} ${done === 1 ? "test" : "tests"} made: thresholds down to ${tf.short(at(done - 1))} are shown to be safe.`
+            : "0 tests made: no threshold is shown to be safe yet.",
       );
     };
   },

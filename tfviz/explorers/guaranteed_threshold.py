@@ -42,12 +42,13 @@ class GuaranteedThreshold(Explorer):
 
     step = knob(20, low=0, high=20, label="tests made")
     m = knob(200, of=[25, 50, 100, 200, 500], label="calibration texts", letter="m")
-    delta = knob(0.1, low=0.02, high=0.2, step=0.01, label="risk allowed", letter="δ")
-    epsilon = knob(0.1, of=[0.01, 0.05, 0.1, 0.2, 0.5], label="chance to fail", letter="ε")
+    delta = knob(0.1, low=0.02, high=0.2, step=0.01, label="allowed risk", letter="δ")
+    epsilon = knob(0.1, of=[0.01, 0.05, 0.1, 0.2, 0.5], label="chance of failure", letter="ε")
     test = knob("exact", of=list(TESTS), label="p-value")
     draw = knob(0, low=0, high=DRAWS - 1, label="draw")
     asks = (
-        "Press play: the tests go from the strictest threshold down and stop at the first failure."
+        "Press play: the tests start at the strictest threshold and stop at the first one that "
+        "is not shown to be safe."
     )
 
     def numbers(self) -> Numbers:

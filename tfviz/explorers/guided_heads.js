@@ -34,37 +34,37 @@ export default tf.explorer({
     const axes = ["query", "key"];
     const target = app.matrix({ axes, tall: 220, into: both });
     const map = app.matrix({ axes, tall: 220, into: both });
-    app.formula("loss of a row  =  Σⱼ ({map:A} − {target:T})²,   {floor:floor}: the least of it");
+    app.formula("loss of a row  =  Σⱼ ({map:A} − {target:T})²,   {floor:floor}: its least value");
     app.knob("pattern", { as: "select" });
     app.knob("causal");
     app.knobsOf("L", "learned");
     const question = app.ask({
       name: "floor",
       question:
-        "Token 0 has no previous token, so its row of the target is empty. But its six weights must still sum to 1. The head learns on: how low can the bar of row 0 get?",
+        "Token 0 has no previous token, so its row of the target is empty. But its six weights must still sum to 1. If the head learns further, how low can the loss of row 0 get?",
       about: plane,
       ghost: {
         first: 0.5,
         at: (y) => [0, y],
         to: (_, y) => tf.clamp(Math.round(y * 24) / 24, 0, 1),
         by: ([x, y], [right, up]) => [x, y + (up || right) / 24],
-        label: "the least loss of row 0",
+        label: "least loss of row 0",
       },
       near: 0.05,
       format: (y) => tf.fixed(y, 2),
-      hides: ["floor", "the least of row 0"],
+      hides: ["floor", "least loss of row 0"],
       locks: ["learned"],
       truth: (numbers) => numbers.floors[0],
       then: { pattern: "previous", causal: false, L: 6, learned: 1 },
       because:
-        "The squares of six weights that sum to 1 are least where all are equal: 6 · (1/6)² = 1/6. No training removes it, and it pushes nobody once it is reached.",
+        "If six weights sum to 1, the sum of their squares is least when all are equal: 6 · (1/6)² = 1/6. No training can remove this loss, and once it is reached, it has no gradient.",
     });
 
     return (state, numbers) => {
       const { L } = state;
       const low = numbers.floors.filter((x) => x > 0).length;
       plane.show({
-        title: "loss of each row (bars), and the least that any weights could have (lines)",
+        title: "loss of each row (bars), and the least that any weights can reach (lines)",
         label: `Loss of each row: ${numbers.rows.map((x) => tf.fixed(x, 2)).join(", ")}`,
         x: { label: "query", from: -0.6, to: L - 0.4, whole: true },
         y: { from: 0, to: state.causal ? 2.1 : 1.1, ticks: [0, 0.5, 1, 1.5, 2] },
@@ -93,7 +93,7 @@ export default tf.explorer({
       });
       map.show({
         title: "map A of the head",
-        label: `The weights of the head, ${tf.percent(state.learned, 0)} of the way to the best`,
+        label: `The weights of the head, ${tf.percent(state.learned, 0)} of the way to the best map`,
         rows: L,
         values: numbers.A.map((row, i) =>
           row.map((x, j) => (sees(state.causal, i, j) ? x : Number.NaN)),
@@ -103,11 +103,11 @@ export default tf.explorer({
       });
       app.read({
         "loss of this head (mean over all pairs)": tf.fixed(numbers.loss, 4),
-        "rows that can never be right": String(low),
-        "the least of row 0": tf.fixed(numbers.floors[0], 2),
+        "rows that can never match T": String(low),
+        "least loss of row 0": tf.fixed(numbers.floors[0], 2),
       });
       app.say(
-        `The ${state.pattern} token${state.causal ? " under a causal mask" : ""}: ${low} of ${L} rows cannot follow the pattern; the loss of this head is ${tf.fixed(numbers.loss, 4)}.`,
+        `Pattern “${state.pattern} token”${state.causal ? " under a causal mask" : ""}: ${low} of ${L} rows can never match the target; the loss of this head is ${tf.fixed(numbers.loss, 4)}.`,
       );
     };
   },

@@ -1,4 +1,4 @@
-"""The pattern that a guided head is shown, the map it has, and what no map can do better."""
+"""The pattern that a guided head is shown, its map, and the least loss that any map can have."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from tfviz.explorers.base import Explorer, Numbers, knob
 from tfviz.heads.guided_attention import PATTERNS, floors, guided_loss, targets
 
 OWN = 3.0
-"""At first the head looks at the query's own token: a score that is so much higher."""
+"""At first, the head looks mainly at the query's own token, whose score is higher by this much."""
 
 
 class GuidedHeads(Explorer):
@@ -17,22 +17,22 @@ class GuidedHeads(Explorer):
     can do for the pattern.
     """
 
-    label = "A pattern that a head is shown, and how near each row can come to it"
+    label = "A pattern that a head is shown, and how close each row can get to it"
     rem = 57, 57, 55, 53.5, 82
 
     pattern = knob("previous", of={name: f"{name} token" for name in PATTERNS}, label="pattern")
     causal = knob(False, label="causal mask")
     L = knob(6, low=3, high=10, label="tokens", letter="L")
-    learned = knob(0.3, low=0.0, high=1.0, step=0.1, label="how far it has learned")
-    asks = "Choose the next token and the causal mask: which queries can still follow the pattern?"
+    learned = knob(0.3, low=0.0, high=1.0, step=0.1, label="learning progress")
+    asks = "Choose “next token” and the causal mask: which queries can still follow the pattern?"
 
     def visible(self) -> Tensor:
         full = torch.ones(self.L, self.L, dtype=torch.bool)
         return full.tril() if self.causal else full
 
     def numbers(self) -> Numbers:
-        """The target, the map (0 where it may not look), and of each row the distance and the
-        least that there is."""
+        """The target, the map (0 where it may not look), and of each row the loss and its
+        floor."""
         T, visible = targets(self.pattern, self.L).double(), self.visible()
         scores = OWN * torch.eye(self.L, dtype=torch.float64)
         start = scores.masked_fill(~visible, -torch.inf).softmax(-1)

@@ -39,25 +39,25 @@ export default tf.explorer({
         ? {
             name: "remainder",
             question:
-              "The halting numbers of “man” are 0.3, 0.4 and 0.5. With which weight does its third state count?",
+              "The halting numbers of “man” are 0.3, 0.4 and 0.5. With what weight does its third state count in the mean?",
             number: { hint: "The weights of its states must sum to one." },
             format: (x) => tf.fixed(x, 2),
             near: 0.005,
             truth: (numbers) => Number(numbers.p[2][2].toFixed(3)),
             then: { step: 3, b: 0, eps: 0.01 },
             because:
-              "0.3 + 0.4 + 0.5 is more than 0.99, so it halts there. The weights must sum to one, so 1 − 0.7 is left.",
+              "0.3 + 0.4 + 0.5 is more than 0.99, so “man” halts at step 3. The weights must sum to one, so 1 − 0.7 = 0.3 is left.",
           }
         : {
             name: "share",
             question:
-              "All six words take their steps together until the last one has halted. If a halted word is not computed any more, what share of all states is computed?",
+              "All six words take their steps together until the last one has halted. If a word is no longer computed once it has halted, what share of all states is computed?",
             chips: ["nearly all", "about half", "about a tenth"],
             truth: ({ N }) =>
               [0.8, 0.3, 0].findIndex((x) => tf.sum(N) > x * N.length * Math.max(...N)),
             then: { step: M, b: bias, eps: gap },
             because:
-              "Each word costs its own number of steps. Without halting, every word would cost as many as the longest.",
+              "Each word costs only its own number of steps. Without halting, every word would cost as many steps as the slowest.",
           },
     );
 
@@ -80,10 +80,10 @@ export default tf.explorer({
       });
       const running = numbers.N.filter((N) => N > state.step).length;
       stacks.show({
-        title: `after step ${state.step}: violet the η of each step, orange the remainder`,
+        title: `after step ${state.step}; violet: η of each step; orange: remainder`,
         label: words
           .map((w, i) =>
-            numbers.N[i] <= state.step ? `${w} halted at ${numbers.N[i]}` : `${w} runs`,
+            numbers.N[i] <= state.step ? `${w} halted at step ${numbers.N[i]}` : `${w} still runs`,
           )
           .join(", "),
         x: { names: words },
@@ -100,16 +100,18 @@ export default tf.explorer({
           },
         ],
       });
-      const longest = running || open ? "" : `; longest took ${Math.max(...numbers.N)} steps`;
+      const most = Math.max(...numbers.N);
+      const slowest =
+        running || open ? "" : `; the slowest took ${most} ${most === 1 ? "step" : "steps"}`;
       const steps = tf.sum(numbers.N.map((N) => Math.min(N, state.step)));
-      const full = words.length * Math.min(state.step, Math.max(...numbers.N));
+      const full = words.length * Math.min(state.step, most);
       app.read({
-        "steps, word by word": question.tell(numbers.N.join(", ")),
+        "steps of each word": question.tell(numbers.N.join(", ")),
         "computed so far": `${steps} of ${full} states`,
         "τ · mean of K + R": question.tell(tf.fixed(numbers.price, 3)),
       });
       app.say(
-        `After step ${state.step}, ${running} of ${words.length} words still think${longest}.`,
+        `After step ${state.step}, ${running} of ${words.length} words still ${running === 1 ? "runs" : "run"}${slowest}.`,
       );
     };
   },

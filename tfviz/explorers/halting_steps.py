@@ -33,7 +33,7 @@ class HaltingSteps(Explorer):
 
     step = knob(1, low=1, high=M, label="step", letter="k")
     b = knob(0.0, low=-4.0, high=8.0, step=0.1, label="halting bias", letter="b")
-    eps = knob(0.01, low=0.0, high=0.5, step=0.01, label="what may be missing", letter="ε")
+    eps = knob(0.01, low=0.0, high=0.5, step=0.01, label="allowed shortfall", letter="ε")
     tau = knob(0.01, low=0.0, high=0.5, step=0.01, label="price of a step", letter="τ")
     asks = "Press play from step 1: which word halts first, and which last?"
 

@@ -81,7 +81,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "sums",
       question:
-        "With S every row of the map sums to 1: the bars. Take S away. What does each row sum to then? Set the line.",
+        "With S, every row of the map sums to 1, as the bars show. What does each row sum to without S? Set the line.",
       about: sums,
       ghost: {
         first: 0.9,
@@ -98,7 +98,7 @@ export default tf.explorer({
       truth: () => 0.5,
       then: { way: "without", m: 8, layer: 2 },
       because:
-        "M + I turns a column of ones into a column of twos, so its inverse halves it. C_q leaves the half as it is; C_q + S doubles it again.",
+        "M + I doubles a column of ones, so its inverse halves it. The rows of C_q sum to 1, which leaves one half; those of C_q + S sum to 2, which gives 1 again.",
     });
 
     return (state, numbers) => {
@@ -115,21 +115,21 @@ export default tf.explorer({
       });
       product.show({
         title: `CSALR ${names[state.way]}, m = ${state.m}`,
-        label: `What CSALR ${names[state.way]} applies with ${state.m} landmarks`,
+        label: `Map of CSALR ${names[state.way]}, with ${state.m} landmarks`,
         values: numbers.map,
         ...shared,
       });
       sums.show({
-        title: "what each row sums to",
+        title: "sum of each row",
         label: `The rows of the map ${names[state.way]} sum to ${tf.fixed(tf.mean(numbers.sums), 2)}`,
         x: { label: "query", from: -0.5, to: L - 0.5, whole: true, ticks: [0, L - 1] },
         y: { from: 0, to: 1.2, ticks: [0, 0.5, 1] },
         marks: [{ bars: numbers.sums, start: 0, colour: "attention", term: "product" }],
       });
       plane.show({
-        title: "missed of the true map, by landmarks",
-        label: `With ${state.m} landmarks CSALR ${names[state.way]} misses ${error} of the map`,
-        x: { label: "m", from: counts[0], to: L, log: true, ticks: counts },
+        title: "error of the map, by number of landmarks",
+        label: `With ${state.m} landmarks, CSALR ${names[state.way]} has an error of ${error}`,
+        x: { label: "landmarks m", from: counts[0], to: L, log: true, ticks: counts },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (y) => tf.percent(y, 0) },
         marks: [
           {
@@ -156,12 +156,12 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "missed of the map": error,
+        "error of the map": error,
         "each row sums to": tf.fixed(tf.mean(numbers.sums), 2),
         "smallest entry": tf.fixed(Math.min(...numbers.map.flat()), 3),
       });
       app.say(
-        `CSALR ${names[state.way]}, ${state.m} landmarks: rows sum to ${tf.fixed(tf.mean(numbers.sums), 2)}, and the map misses ${error} of the true one.`,
+        `CSALR ${names[state.way]}, ${state.m} landmarks: the rows sum to ${tf.fixed(tf.mean(numbers.sums), 2)}, and the error of the map is ${error}.`,
       );
     };
   },

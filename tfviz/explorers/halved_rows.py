@@ -32,7 +32,7 @@ class HalvedRows(Explorer):
     asks = "Put S back, and go to m = 32. What happens to the error?"
 
     def numbers(self) -> Numbers:
-        """The true map, that of CSALR, its row sums, and what both ways miss at each of COUNTS."""
+        """The true map, that of CSALR, its row sums, and both ways' errors at each of COUNTS."""
         head = trained()["heads"][self.layer - 1]
         Q, K = exact(head["Q"]), exact(head["K"])
         scale = Q.shape[-1] ** -0.5

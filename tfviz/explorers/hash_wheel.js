@@ -59,7 +59,7 @@ export default tf.explorer({
     app
       .lines()
       .show([
-        "{near:Framed}: the query's chunk reads itself and the one before. Hatched: no meeting.",
+        "{near:Framed}: the query's chunk reads itself and the chunk before. Hatched: pairs that do not meet.",
       ]);
     app.motion("stage", { every: 1600, format: (n) => stages[n] });
     app.knobsOf("b", "rounds", "dice", "query");
@@ -73,7 +73,7 @@ export default tf.explorer({
       mates.length > 1 &&
         app.first.stage < 3 && {
           name: "cut",
-          question: `Query ${asked} shares its bucket with ${listed(mates)}. The tokens are sorted by bucket and cut into chunks of ${chunk}; each chunk reads itself and the one before it. How many of these does query ${asked} still meet?`,
+          question: `Query ${asked} shares its bucket with tokens ${listed(mates)}. All tokens are sorted by bucket and cut into chunks of ${chunk}; each chunk reads itself and the one before it. How many of these ${mates.length} does query ${asked} still meet?`,
           chips: tf.range(mates.length + 1, count),
           truth: (_, state) => {
             const last = use(state).at(-1);
@@ -81,8 +81,8 @@ export default tf.explorer({
           },
           then: { stage: 3 },
           because: missed.length
-            ? `Its chunk holds ${listed(own)} beside itself, and ${listed(missed)} of its bucket stand in a chunk that it does not read.`
-            : "The others of its bucket stand in its chunk, or in the one before.",
+            ? `Its chunk holds ${listed(own)} besides query ${asked}. Of its bucket, ${listed(missed)} ${missed.length > 1 ? "are" : "is"} in no chunk that it reads.`
+            : "The others in its bucket are all in its chunk or in the one before.",
         },
     );
 
@@ -100,10 +100,10 @@ export default tf.explorer({
       const longest = Math.max(...last.arrows.map(tf.norm));
       wheel.show({
         title: state.stage
-          ? `sectors: which arrow a vector goes with; violet: the bucket of query ${state.query}`
+          ? `each sector is one bucket; violet: the bucket of query ${state.query}`
           : "sixteen vectors, by their direction",
         label: state.stage
-          ? `Query ${state.query} is in bucket ${mine}, with ${lit.length - 1} others`
+          ? `Query ${state.query} is in bucket ${mine}, with ${lit.length - 1} ${lit.length === 2 ? "other" : "others"}`
           : "The directions of sixteen vectors, in four loose clusters",
         x: axis,
         y: axis,
@@ -153,7 +153,7 @@ export default tf.explorer({
       const first = last.place[state.query] * chunk; // of its chunk
       const end = first + chunk - 1;
       matrix.show({
-        title: `${stages[state.stage]}: weights of full attention${state.stage ? " where a pair meets" : ""}${state.rounds > 1 ? `, round ${state.rounds}` : ""}`,
+        title: `${stages[state.stage]}: weights of full attention${state.stage ? " for pairs that meet" : ""}${state.rounds > 1 ? `, round ${state.rounds}` : ""}`,
         label: `Row of query ${state.query}; arrow keys move it`,
         rows: L,
         values: (i, j) => weight(rows[i], rows[j]),
@@ -165,7 +165,7 @@ export default tf.explorer({
           state.stage === 3 ? [{ from: [first, Math.max(0, first - chunk)], to: [end, end] }] : [],
         marks: [{ cells: met.map((c) => [row, c]), term: state.stage === 3 ? "near" : "same" }],
       });
-      // who meets at this step, in any of the rounds; after the cut, the library's numbers
+      // which pairs meet at this step, in any of the rounds; after the cut, the library's numbers
       const meets = (i, j) => state.stage < 1 || all.some(({ bucket }) => bucket[i] === bucket[j]);
       const pairs = others.filter(([i, j]) => meets(i, j));
       const now =
@@ -185,7 +185,7 @@ export default tf.explorer({
         "attention kept": mass,
       });
       app.say(
-        `${stages[state.stage]}: ${state.b} buckets, ${state.rounds} round${state.rounds > 1 ? "s" : ""}, ${share} of the pairs, ${mass} of the attention.`,
+        `${stages[state.stage]}: ${state.b} buckets, ${state.rounds} round${state.rounds > 1 ? "s" : ""}, ${share} of the pairs meet and keep ${mass} of the attention.`,
       );
     };
   },

@@ -1,4 +1,4 @@
-"""LSH on a circle: who falls into whose bucket, the sorted chunks, and what several rounds keep."""
+"""LSH on a circle: which vectors share a bucket, sorted chunks, and what several rounds keep."""
 
 from functools import cache
 
@@ -9,7 +9,7 @@ from tfviz.sparse import reformer_lsh as lsh
 
 L, CHUNK, ROUNDS, DICE, LOUD = 16, 4, 4, 6, 6.0
 BUCKETS = [2, 4, 8]
-STAGES = ["as they stand", "in buckets", "sorted", "in chunks"]
+STAGES = ["in text order", "in buckets", "sorted", "in chunks"]
 
 
 @cache
@@ -23,7 +23,7 @@ def tokens() -> list[list[float]]:
 
 @cache
 def directions() -> Numbers:
-    """What is thrown for each number of buckets and dice, (rounds, 2, b/2)."""
+    """The random arrows for each number of buckets and each draw, (rounds, 2, b/2)."""
     thrown = {b: [lsh.directions(2, b, ROUNDS, seed=n)[0] for n in range(DICE)] for b in BUCKETS}
     return {str(b): [R.double().tolist() for R in all_dice] for b, all_dice in thrown.items()}
 
@@ -31,7 +31,7 @@ def directions() -> Numbers:
 class HashWheel(Explorer):
     """Sixteen vectors in the plane, hashed.
 
-    stage    0 the text, 1 pairs of one bucket, 2 sorted, 3 cut in chunks of four
+    stage    0 in text order, 1 pairs of one bucket, 2 sorted, 3 cut into chunks of four
     """
 
     label = "LSH attention on a circle: buckets, sorting, chunks, rounds"
@@ -41,13 +41,13 @@ class HashWheel(Explorer):
     stage = knob(1, low=0, high=3, label="step")
     b = knob(4, of=BUCKETS, label="buckets", letter="b")
     rounds = knob(1, low=1, high=ROUNDS, label="rounds of hashing")
-    dice = knob(0, low=0, high=DICE - 1, label="other directions")
+    dice = knob(0, low=0, high=DICE - 1, label="draw of arrows")
     query = knob(5, low=0, high=L - 1, label="query", letter="i")
-    asks = "Play the steps, then add rounds until query 5 meets one of its bucket again."
+    asks = "Play the steps, then add rounds until query 5 meets a vector of its own bucket again."
 
     def numbers(self) -> Numbers:
-        """Buckets by round, the sorted order of the last round, who meets the query in any round,
-        and the shares of all pairs and of full attention's weight that are kept."""
+        """Buckets by round, the sorted order of the last round, the tokens that the query meets in
+        any round, and the shares of all pairs and of full attention's weight that are kept."""
         X = exact(tokens())
         R = exact(directions()[str(self.b)][self.dice])[: self.rounds]
         buckets = lsh.order(X, (R,), CHUNK)

@@ -1,8 +1,9 @@
-// A head of width d_p has scores of rank d_p: the d_p largest singular values of log P, means taken off.
+// A head of width d_p has scores of rank d_p: the d_p largest singular values of log P, centred.
 const { logits, widths } = tf.data;
 const names = Object.keys(logits);
 const L = widths.length;
 const titles = { bell: "bell", trained: "trained", random: "random" };
+const targets = { bell: "bell", trained: "trained head", random: "random weights" };
 const centred = (row) => row.map((x) => x - tf.mean(row));
 // what the softmax of the given numbers is, centred again as the library does
 const scoresOf = tf.keep((name) => logits[name].map(centred), names.length);
@@ -54,7 +55,7 @@ export default tf.explorer({
     const asked = { target: "random", sharp: 1, d_p: L - 1 };
     const question = app.ask({
       name: "enough",
-      question: `A bell around each query is drawn exactly by a head of 2 numbers. How wide must a head be to draw random weights of ${L} tokens exactly?`,
+      question: `A head of 2 numbers draws a bell around each query exactly. How wide must a head be to draw random weights of ${L} tokens exactly?`,
       about: plane,
       ghost: {
         first: 4,
@@ -62,15 +63,15 @@ export default tf.explorer({
         to: (x) => tf.clamp(Math.round(x), 1, L),
         by: [1, 0],
         draw: (x) => ({ rule: { x }, colour: "ink", dash: "6 4" }),
-        label: "the width that is enough",
+        label: "smallest width that is enough",
       },
-      format: (x) => `${x} numbers`,
+      format: (x) => `${x} ${x === 1 ? "number" : "numbers"}`,
       near: 1,
-      hides: ["random", "exact from"],
+      hides: ["random", "smallest exact width"],
       locks: ["target", "d_p", "sharp"],
       truth: () => enough(missedBy("random 1")),
       then: asked,
-      because: `Scores of ${L} tokens have rank up to ${L}, and the softmax drops a constant from each row, so ${L - 1} is enough. Any narrower head misses something.`,
+      because: `Scores of ${L} tokens have rank up to ${L}, but the softmax ignores a constant added to a row, so a width of ${L - 1} is enough. Any narrower head misses something.`,
     });
 
     return (state, numbers) => {
@@ -79,8 +80,8 @@ export default tf.explorer({
       const missed = chosen[d_p - 1];
       const most = Math.max(...numbers.wanted.flat());
       left.show({
-        title: `wanted: ${titles[target]}`,
-        label: `The target, ${titles[target]}`,
+        title: `target: ${targets[target]}`,
+        label: `The target map: ${targets[target]}`,
         rows: L,
         values: numbers.wanted,
         most,
@@ -88,7 +89,7 @@ export default tf.explorer({
       });
       right.show({
         title: `drawn with dₚ = ${d_p}`,
-        label: `What a head of ${d_p} numbers draws`,
+        label: `What a head of width ${d_p} draws`,
         rows: L,
         values: numbers.drawn,
         most,
@@ -96,7 +97,12 @@ export default tf.explorer({
       });
       plane.show({
         title: "what a head misses, by its width",
-        label: names.map((name, n) => `${titles[name]}: ${enough(numbers.missed[n])}`).join("; "),
+        label: `Smallest exact width: ${names
+          .map((name, n) => {
+            const width = String(enough(numbers.missed[n]));
+            return `${targets[name]} ${name === "random" ? question.tell(width) : width}`;
+          })
+          .join("; ")}`,
         x: { from: 1, to: L, whole: true, label: "width dₚ of the head" },
         y: { from: 0, label: "KL in nats" },
         marks: [
@@ -119,10 +125,10 @@ export default tf.explorer({
       });
       app.read({
         "missed, in nats": tf.fixed(missed, 3),
-        "exact from": `dₚ = ${enough(question.open ? numbers.missed[names.indexOf("random")] : chosen)}`,
+        "smallest exact width": `dₚ = ${enough(question.open ? numbers.missed[names.indexOf("random")] : chosen)}`,
       });
       app.say(
-        `A head of ${d_p} ${d_p === 1 ? "number" : "numbers"} misses ${tf.fixed(missed, 3)} nats of the target, ${titles[target]}.`,
+        `A head of ${d_p} ${d_p === 1 ? "number" : "numbers"} misses ${tf.fixed(missed, 3)} nats of the target (${targets[target]}).`,
       );
     };
   },

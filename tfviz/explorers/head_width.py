@@ -1,4 +1,4 @@
-"""A map of weights, and the nearest one that a head of so many numbers can draw."""
+"""A map of weights, and the nearest one that a head of a given width can draw."""
 
 from functools import cache
 
@@ -20,7 +20,7 @@ TARGETS = {
 
 @cache
 def given_logits() -> dict[str, list[list[float]]]:
-    """Scores of each target, the mean of each row taken off."""
+    """Scores of each target, with the mean of each row subtracted."""
     n = torch.arange(float(L), dtype=torch.float64)
     Q, K = (exact(trained()[name][0]) for name in ("Q", "K"))  # without the mask of its model
     dice = torch.Generator().manual_seed(2)
@@ -49,7 +49,7 @@ class HeadWidth(Explorer):
     d_p = knob(2, low=1, high=L, label="width of the head", letter="dₚ")
     target = knob("bell", of=TARGETS, label="target")
     sharp = knob(1.0, of=[0.5, 1.0, 2.0, 3.0], label="sharpness of the target")
-    asks = "Take the trained head: which width misses less than 0.01 nats? And if it is sharper?"
+    asks = "Choose the trained head: which width misses less than 0.01 nats? What if it is sharper?"
 
     def numbers(self) -> Numbers:
         """The target, the map of the head, and for each target what heads of all widths miss."""

@@ -11,7 +11,7 @@ const pools = {
   mean: (rows) => rows[0].map((_, c) => tf.mean(rows.map((row) => row[c]))),
   first: (rows) => rows[0],
 };
-const scheme = (left) => (left === h ? "MHA" : left === 1 ? "MQA" : `GQA, ${left}`);
+const scheme = (left) => (left === h ? "MHA" : left === 1 ? "MQA" : `GQA-${left}`);
 const heads = (left) => `${left} head${left === 1 ? "" : "s"}`;
 // a key head stands in the middle of its share of the width
 const middle = (m, left) => ((m + 0.5) * h) / left - 0.5;
@@ -27,14 +27,16 @@ export default tf.explorer({
     const both = app.split("1fr 1fr");
     const matrix = app.matrix({ axes: ["head of keys", "number"], tall: 130, into: both });
     const bars = app.plane({ height: () => 200, into: both });
-    app.formula("query head m reads key head {reads:⌊m hₖᵥ / h⌋};   kept: 2 · {kept:hₖᵥ} · dₕ");
+    app.formula(
+      "query head m reads key head {reads:⌊m hₖᵥ / h⌋} (tiled: m mod hₖᵥ);   kept: 2 · {kept:hₖᵥ} · dₕ",
+    );
     app.knob("h_kv");
     app.knob("wiring", { as: "select" });
     app.knob("pool", { as: "select" });
-    const begins = app.first.h_kv;
+    const { h_kv: begins, wiring } = app.first;
     const aboutCache = {
       name: "cache",
-      question: `Each of ${h} heads keeps ${2 * dHead} numbers of a token, ${kept[0]} in all. Where does the bar end if all heads share one key and one value?`,
+      question: `Each of ${h} heads keeps ${2 * dHead} numbers for a token, ${kept[0]} in all. How many numbers are kept if all heads share one key and one value?`,
       about: bars,
       ghost: {
         first: kept[1] + 2 * dHead,
@@ -51,11 +53,11 @@ export default tf.explorer({
       truth: (numbers) => numbers.kept.at(-1),
       then: { h_kv: 1 },
       because:
-        "One head in place of eight: the cache is an eighth. All eight queries are still there.",
+        "With one key and value instead of eight, the cache is an eighth as large. All eight queries are still there.",
     };
     const aboutReading = {
       name: "reads",
-      question: `With ${begins} heads of keys, query heads 0 and 1 share the first. Now there are 2. Which is the last query head that reads key head 0?`,
+      question: `With ${begins} heads of keys, query heads 0 and 1 both read key head 0. Now only 2 heads of keys are left. Which is the last query head that reads key head 0?`,
       about: picture,
       ghost: {
         first: 1,
@@ -69,9 +71,11 @@ export default tf.explorer({
       truth: (numbers) => numbers.reads.lastIndexOf(0),
       then: { h_kv: 2, wiring: "neighbours" },
       because:
-        "Neighbours form groups of h / hₖᵥ = 4: heads 0 to 3 read key head 0, heads 4 to 7 key head 1.",
+        "Each group has h / hₖᵥ = 4 neighbours: query heads 0 to 3 read key head 0, and heads 4 to 7 read key head 1.",
     };
-    const question = app.ask(begins === h ? aboutCache : aboutReading);
+    // what the second one says of query heads 0 and 1 holds for four heads of keys in neighbours
+    const reading = begins === h / 2 && wiring === "neighbours" && aboutReading;
+    app.ask(begins === h ? aboutCache : reading);
 
     return (state, numbers) => {
       const left = state.h_kv;
@@ -150,10 +154,10 @@ export default tf.explorer({
       const share = h / left;
       app.read({
         "numbers kept for a token": String(kept[keyHeads.indexOf(left)]),
-        "last to read key head 0": `query head ${numbers.reads.lastIndexOf(0)}`,
+        "last reader of key head 0": `query head ${numbers.reads.lastIndexOf(0)}`,
       });
       app.say(
-        `${scheme(left)}: ${h} query heads read ${heads(left)} of keys and values, ${share} query head${share === 1 ? "" : "s"} each; a token leaves ${kept[keyHeads.indexOf(left)]} numbers in the cache.`,
+        `${scheme(left)}: ${share} query head${share === 1 ? " reads" : "s read"} each head of keys and values; a token leaves ${kept[keyHeads.indexOf(left)]} numbers in the cache.`,
       );
     };
   },

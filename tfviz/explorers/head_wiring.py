@@ -22,9 +22,10 @@ def trained() -> Numbers:
 
 
 class HeadWiring(Explorer):
-    """Eight heads of queries, and as many heads of keys and values as are left.
+    """Eight heads of queries, and the heads of keys and values that they read.
 
-    Begin with eight of them, and the question is what a cache keeps; else it is who reads what.
+    With eight of these at first, the question is what a cache keeps; with four, which heads read
+    which.
     """
 
     label = "Query heads, the key and value heads that they read, and what a cache keeps"
@@ -35,18 +36,21 @@ class HeadWiring(Explorer):
     h_kv = knob(4, of=KEY_HEADS, label="heads of keys and values", letter="hₖᵥ")
     wiring = knob(
         "neighbours",
-        of={"neighbours": "neighbours (Hugging Face)", "tiles": "tiles (x-transformers)"},
-        label="a group is",
+        of={"neighbours": "neighbours (Hugging Face)", "tiles": "tiled (x-transformers)"},
+        label="how groups are formed",
     )
     pool = knob(
         "mean",
         of={"mean": "the mean of its group", "first": "the first of its group"},
         label="a shared key is",
     )
-    asks = "Change neighbours into tiles: which query heads now read other keys? And with one head?"
+    asks = (
+        "Switch to tiled groups: which query heads now read other keys? And what happens with a "
+        "single head of keys?"
+    )
 
     def numbers(self) -> Numbers:
-        """Whom each query head reads, the keys and values that are left, and the numbers kept."""
+        """The key head of each query head, the keys and values left, and the numbers kept."""
         one = [*range(H)]
         order = tiled_order(H, self.h_kv) if self.wiring == "tiles" else one
         read = dict(zip(order, reads(H, self.h_kv), strict=True))

@@ -1,4 +1,4 @@
-// The cosine of what two heads find, for each pair: mean over tokens of a held-out text, step by step.
+// The cosine of the outputs of two heads, for each pair: mean over tokens of a held-out text, step by step.
 const { at, pairs, nats, strengths } = tf.data;
 const h = pairs[0][0][0].length;
 const steps = at.at(-1);
@@ -25,14 +25,14 @@ export default tf.explorer({
   setup(app) {
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.42, 220, 280), lead: true });
     const matrix = app.matrix({ axes: ["head", "head"], tall: 230 });
-    app.formula("loss  =  nats − λ D,   D = −mean {pair:cos(head a, head b)}");
+    app.formula("added to the loss:  −λ D,   D = −mean {pair:cos(head a, head b)}");
     app.knob("strength");
     app.knob("step");
     app.knob("layer");
     const question = app.ask({
       name: "apart",
       question:
-        "Without the loss, what two heads find has a cosine near 0. Now λ = 1: the model is rewarded for every pair of its four heads that points apart. Where does the mean cosine of two heads end?",
+        "Without the added loss, the outputs of two heads have a cosine near 0. With λ = 1, the model is rewarded for each pair of its four heads whose outputs point apart. What is the mean cosine of two heads after training?",
       about: plane,
       ghost: {
         first: -0.7,
@@ -48,7 +48,7 @@ export default tf.explorer({
       truth: (numbers) => numbers.with.at(-1),
       then: { strength: 1, step: steps, layer: 2 },
       because:
-        "Four arrows cannot all point away from each other. Their sum has a length of at least 0, so the mean cosine of two of them is at least −1/(h − 1) = −1/3, and the loss takes them there.",
+        "Four vectors cannot all be opposite to each other. The squared length of their sum is at least 0, so the mean cosine of two of them is at least −1/(h − 1) = −1/3. The added loss takes them nearly that far.",
     });
 
     return (state, numbers) => {
@@ -56,7 +56,7 @@ export default tf.explorer({
       const mean = numbers.with[now];
       const line = (ys) => ys.map((y, n) => [at[n], y]);
       plane.show({
-        title: "mean cosine of what two different heads find",
+        title: "mean cosine of the outputs of two different heads",
         label: `With λ = ${state.strength}, after ${state.step} steps the mean cosine of two heads is ${signed(mean)}`,
         x: { label: "step of training", from: 0, to: steps, ticks: [0, 50, 100, 150, 200] },
         y: { from: -1, to: 0.5, ticks: [-1, -0.5, 0, 0.5] },
@@ -89,8 +89,8 @@ export default tf.explorer({
         ],
       });
       matrix.show({
-        title: `layer ${state.layer}, λ = ${state.strength}, after ${state.step} steps: each pair of heads`,
-        label: `Cosines of ${h} heads with each other in layer ${state.layer}`,
+        title: `layer ${state.layer}, λ = ${state.strength}, after ${state.step} steps: cosine of each pair`,
+        label: `Cosines of the outputs of ${h} heads in layer ${state.layer}`,
         rows: h,
         values: numbers.shown,
         signed: true,
@@ -99,7 +99,7 @@ export default tf.explorer({
       });
       app.read({
         "mean cosine of two heads": signed(mean),
-        "−D, each head with itself too": signed(numbers.agreement),
+        [`−D, mean of all ${h * h} cosines`]: signed(numbers.agreement),
         "nats per character, after training": signed(
           tf.mean(nats[strengths.indexOf(state.strength)]),
           3,

@@ -1,4 +1,4 @@
-"""How alike the heads of a small model are, step by step, with and without a loss against it."""
+"""How alike the heads of a small model are, step by step, with and without disagreement loss."""
 
 from functools import cache
 
@@ -25,9 +25,9 @@ def trained() -> Numbers:
 
 
 class HeadsApart(Explorer):
-    """Four heads of a layer: the cosine of what each two of them find, while the model learns."""
+    """Four heads of a layer: the cosine of the outputs of each pair, while the model learns."""
 
-    label = "How alike heads are while a model learns, with and without a loss against it"
+    label = "How alike heads are while a model learns, with and without disagreement loss"
     rem = 57.5, 57.5, 56, 56.5, 85.5
     data = handed(trained, strengths=STRENGTHS)
 
@@ -35,7 +35,8 @@ class HeadsApart(Explorer):
     step = knob(STEPS, low=0, high=STEPS, step=EVERY, label="step of training")
     layer = knob(2, of=[1, 2], label="layer")
     asks = (
-        "Step back to the beginning with λ = 1: after how many steps is the work of the loss done?"
+        "With λ = 1, go back to step 0 and forward again: after how many steps do the heads stop "
+        "moving apart?"
     )
 
     def pairs(self, strength: float) -> list[Tensor]:

@@ -38,14 +38,14 @@ export default tf.explorer({
     const question = app.ask({
       name: "negated",
       question:
-        "P_l gives head 1 the scores of head 0 with −1, and none of its own. Which word gets most of the weight in head 1? Set the ring.",
+        "P_l gives head 1 the scores of head 0 times −1, and none of its own. Which word gets the most weight in head 1?",
       about: plane,
       ghost: {
         first: 1,
         at: (j) => [j + 0.2, 0.5],
         to: (x) => tf.clamp(Math.round(x - 0.2), 0, n - 1),
         by: [1, 0],
-        label: "the word with most of head 1's weight",
+        label: "the word with the most weight in head 1",
       },
       format: (j) => `“${words[j]}”`,
       hides: ["head 1", "head 1 sums to"],
@@ -53,13 +53,13 @@ export default tf.explorer({
       truth: (numbers) => tf.best(numbers.weights[1]),
       then: { score_01: -1, score_11: 0 },
       because:
-        "The score −1.5 of “red” is the lowest in head 0. With −1 it becomes 1.5, the highest. Head 1 looks where head 0 does not.",
+        "“red” has the lowest score in head 0, −1.5. Times −1, it becomes 1.5, the highest. Head 1 gives the most weight to what head 0 gives the least.",
     });
 
     return (state, numbers) => {
       const heads = { rows: 2, columns: n, signed: true, columnHeads: words, rowHeads: ["0", "1"] };
       before.show({
-        title: "scores of one query, before they talk",
+        title: "scores of one query, before P_l",
         label: `Scores of head 0: ${scores[0].map(entry).join(", ")}; of head 1: ${scores[1].map(entry).join(", ")}`,
         values: scores,
         text: (i, j) => entry(scores[i][j]),
@@ -81,12 +81,12 @@ export default tf.explorer({
           marks: [{ cells: tf.range(4, (k) => [Math.floor(k / 2), k % 2]), term }],
         });
       };
-      mixture(first, scoresOf(state), "P_l: from row to column", "first");
-      mixture(second, weightsOf(state), "P_w: from row to column", "second");
+      mixture(first, scoresOf(state), "P_l, from head to head", "first");
+      mixture(second, weightsOf(state), "P_w, from head to head", "second");
       const W = numbers.weights;
       plane.show({
-        title: "after P_l and the softmax: weights of head 0 (left bars) and head 1 (right bars)",
-        label: `Head 0 gives most to ${words[tf.best(W[0])]}${question.open ? "" : `, head 1 to ${words[tf.best(W[1])]}`}`,
+        title: "weights after P_l and the softmax: head 0 (left bars) and head 1 (right bars)",
+        label: `Head 0 gives the most weight to ${words[tf.best(W[0])]}${question.open ? "" : `, head 1 to ${words[tf.best(W[1])]}`}`,
         x: { names: words },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
         marks: both.map((b) =>
@@ -115,7 +115,7 @@ export default tf.explorer({
         "head 1 sums to": tf.fixed(numbers.sums[1], 2),
       });
       app.say(
-        `Head 0 gives most to “${words[tf.best(W[0])]}”${question.open ? "" : `, head 1 to “${words[tf.best(W[1])]}”`}; after P_w the weights of head 0 sum to ${tf.fixed(numbers.sums[0], 2)}.`,
+        `Head 0 gives the most weight to “${words[tf.best(W[0])]}”${question.open ? "" : `, head 1 to “${words[tf.best(W[1])]}”`}; after P_w the weights of head 0 sum to ${tf.fixed(numbers.sums[0], 2)}.`,
       );
     };
   },

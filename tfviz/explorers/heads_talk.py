@@ -1,4 +1,4 @@
-"""Two heads that talk: what mixtures of scores and of weights make of them."""
+"""Two heads that talk: what mixing their scores and their weights does."""
 
 import torch
 
@@ -21,13 +21,13 @@ class HeadsTalk(Explorer):
     rem = 55.5, 57, 55.5, 59, 103.5
     data = handed(words=WORDS, scores=SCORES)
 
-    score_01 = knob(-1.0, of=STEP, label="scores of head 0 in head 1")
-    score_11 = knob(0.0, of=STEP, label="scores of head 1 in head 1")
-    weight_00 = knob(1.0, of=STEP, label="weights of head 0 in head 0")
-    weight_10 = knob(0.0, of=STEP, label="weights of head 1 in head 0")
+    score_01 = knob(-1.0, of=STEP, label="P_l from head 0 to head 1")
+    score_11 = knob(0.0, of=STEP, label="P_l from head 1 to head 1")
+    weight_00 = knob(1.0, of=STEP, label="P_w from head 0 to head 0")
+    weight_10 = knob(0.0, of=STEP, label="P_w from head 1 to head 0")
     asks = (
-        "Now let head 0 take the weights of head 1 with −1: which words get a negative weight, and "
-        "what do the weights sum to?"
+        "Now set P_w from head 1 to head 0 to −1: which words get a negative weight in head 0, and "
+        "what do its weights sum to?"
     )
 
     def numbers(self) -> Numbers:

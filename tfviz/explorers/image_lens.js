@@ -1,5 +1,5 @@
 // An image of 8 × 8 pixels: what one of them may use, by the library's formulas, with a memory along
-// the row of all pixels and with one in two dimensions; as images, and as matrices.
+// the sequence of all pixels and with one in two dimensions; as images, and as matrices.
 
 // (i, j, l_q, l_m) => allowed, (i, j, width, h_q, w_q, h_m, w_m) => allowed
 const { image_1d: one, image_2d: two } = tf.data;
@@ -78,7 +78,7 @@ export default tf.explorer({
     const above = pairs[0] === pairs[1] &&
       askedRow > 1 && {
         name: "above",
-        question: `Both memories read ${tf.sig(pairs[0] / L)} pixels on average. The 1-D one reaches straight up to row ${highest(line, asked)}. How far up does the 2-D one reach, which reads its block (blue) and ${h_m} more above it?`,
+        question: `Either way, a pixel reads ${tf.sig(pairs[0] / L)} pixels on average. In 1-D, the framed one reads straight up to row ${highest(line, asked)}. In 2-D, it reads its block so far (blue) and ${h_m === 1 ? "the row" : `${h_m} rows`} above the block. How far straight up does it read?`,
         about: image2,
         ghost: {
           first: askedRow,
@@ -98,11 +98,11 @@ export default tf.explorer({
         truth: ({ two, pixel }) => highest(two, pixel),
         then: { place: made },
         locks: [],
-        because: `Two rows up is 16 back in the row of all pixels, and this one looks ${(asked % app.first.l_q) + app.first.l_m} back. A rectangle spends its memory on what is near on the canvas.`,
+        because: `In the sequence of all pixels, two rows up is 16 back, and in 1-D the framed pixel looks ${(asked % app.first.l_q) + app.first.l_m} back. A rectangle spends its memory on pixels that are near on the canvas.`,
       };
     const next = made < L - 1 && {
       name: "next",
-      question: `Blocks of ${h_q} × ${w_q} are made one after the other, line by line in each. The framed pixel was made last: which one is next?`,
+      question: `Blocks of ${h_q} × ${w_q} are made one after the other, and the pixels of each block line by line. The framed pixel was made last. Which pixel is next?`,
       about: image2,
       ghost: {
         first: [askedColumn, askedRow],
@@ -114,8 +114,7 @@ export default tf.explorer({
       format: ([x, y]) => `row ${y}, column ${x}`,
       truth: ({ pixel }) => [column(pixel), row(pixel)],
       then: { place: made + 1 },
-      because:
-        "Line by line, but only as far as the block goes: the blocks to its right come later.",
+      because: "The pixels of one block are made line by line. The blocks to its right come later.",
     };
     const question = app.ask(inOrder ? next : above);
 
@@ -142,7 +141,7 @@ export default tf.explorer({
       const held = app.hides("memory"); // it would tell where the memory's corner is
       const words = `Pixel ${pixel}, row ${y}, column ${x}, is number ${pixel} line by line and number ${place} block by block.`;
       image1.show({
-        title: "1-D: violet is read, hatched not made yet",
+        title: "1-D: violet is read, hatched is not made yet",
         label: `1-D memory in the image. ${words} It reads ${count1} pixels.`,
         ...grid,
         values: shown(bits1, (j) => j <= pixel),
@@ -163,7 +162,7 @@ export default tf.explorer({
             colour: "key",
             name: "block",
             label: "corner of the first block",
-            text: `${state.h_q} rows, ${state.w_q} columns`,
+            text: `rows: ${state.h_q}, columns: ${state.w_q}`,
             to: (u, v) => resized({ w_q: app.snap("w_q", u), h_q: app.snap("h_q", v) }),
           },
           !held && {
@@ -172,7 +171,7 @@ export default tf.explorer({
             knobY: "h_m",
             name: "memory",
             label: "corner of the memory",
-            text: `${state.h_m} rows above, ${state.w_m} columns beside`,
+            text: `rows above: ${state.h_m}, columns beside: ${state.w_m}`,
             to: (u, v) => ({
               w_m: app.snap("w_m", mine[1] - u),
               h_m: app.snap("h_m", mine[0] - v),
@@ -182,7 +181,7 @@ export default tf.explorer({
       });
       const first = start(picked, state.l_q);
       matrix1.show({
-        title: "1-D, every pixel a row",
+        title: "1-D, one row per pixel",
         label: `1-D memory as a matrix, row ${pixel}: ${count1} keys`,
         rows: L,
         bits: (i, j) => bits1[i][j],

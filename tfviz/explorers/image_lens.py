@@ -1,4 +1,4 @@
-"""What a pixel may look at: a memory along the row of all pixels, and one in two dimensions."""
+"""What a pixel may read: a memory along the sequence of all pixels, and one in two dimensions."""
 
 from tfviz import patterns as P
 from tfviz.explorers.base import Explorer, Numbers, handed, knob
@@ -17,11 +17,11 @@ class ImageLens(Explorer):
     place    the pixel, by its place in the order in which the 2-D blocks make them
     """
 
-    label = "Image lens: 1-D and 2-D memory of a pixel, as image and as matrix"
+    label = "Image lens: 1-D and 2-D memory of a pixel, as an image and as a matrix"
     rem = 58, 58, 61, 56.5, 101.5
     data = handed(**{n: P.FAMILIES[n].formula for n in ("image_1d", "image_2d")})
 
-    place = knob(57, low=0, high=L - 1, label="pixels made so far")
+    place = knob(57, low=0, high=L - 1, label="place in the order")
     l_q = knob(ONE["block"], first=4, high=L, label="1-D: block")
     l_m = knob(ONE["memory"], first=12, high=L, label="1-D: memory")
     h_q = knob(TWO["h_q"], first=4, high=SIDE, label="2-D: rows of a block")
@@ -30,10 +30,10 @@ class ImageLens(Explorer):
     w_m = knob(TWO["w_m"], first=1, high=SIDE, label="2-D: columns beside")
     in_order = knob(False, label="2-D matrix in the order of making")
     examples = EXAMPLES
-    asks = "Press on a pixel, drag a dot, or play the order in which the blocks make the image."
+    asks = "Choose a pixel, drag a dot, or play the order in which the image is made."
 
     def numbers(self) -> Numbers:
-        """The pixel, what it may look at in both ways, the order, and all pairs of both."""
+        """The pixel, what it may read in both ways, the order, and the number of pairs of both."""
         order = generation_order(SIDE, SIDE, self.h_q, self.w_q)
         pixel = int(order[self.place])
         sizes = {"h_q": self.h_q, "w_q": self.w_q, "h_m": self.h_m, "w_m": self.w_m}

@@ -53,7 +53,7 @@ export default tf.explorer({
     });
     app.ask({
       name: "larger-store",
-      question: `With ${SIZES[0]} keys in the store, λ = ${tf.fixed(few.best)} is best for these ${rows.length} contexts. The model stays as it is, and the store grows to ${SIZES[last]} keys. Where is the best λ then?`,
+      question: `With ${SIZES[0]} keys in the store, λ = ${tf.fixed(few.best)} is best for these ${rows.length} contexts. The model stays as it is, and the store grows to ${SIZES[last]} keys. Which λ is best then?`,
       about: lost,
       ghost: {
         first: 0.7,
@@ -68,7 +68,7 @@ export default tf.explorer({
       truth: (numbers) => numbers.best[last],
       then: { size: last, share: many.best, k, temperature },
       locks: ["size"],
-      because: `With ${SIZES[0]} keys the neighbours give the letter that came less than 1 % in ${few.unlikely} contexts, and there a large λ is costly. With ${SIZES[last]} keys they do so in ${many.unlikely}.`,
+      because: `With ${SIZES[0]} keys, the neighbours give the letter that came a probability below 1 % in ${few.unlikely} of the ${rows.length} contexts, and a large λ is costly there. With ${SIZES[last]} keys, they do so in ${many.unlikely}.`,
     });
 
     return (state, numbers) => {
@@ -80,7 +80,7 @@ export default tf.explorer({
         ["blend", numbers.both, "attention"],
       ];
       three.show({
-        title: `after “${text.replaceAll("\n", "⏎")}” came “${letters[next]}”`,
+        title: `“${text.replaceAll("\n", "⏎")}” was followed by “${letters[next]}”`,
         label: `The letter that came, ${letters[next]}: model ${tf.fixed(numbers.model[next], 2)}, neighbours ${tf.fixed(numbers.near[next], 2)}, blend ${tf.fixed(numbers.both[next], 2)}`,
         x: { label: "next letter", names },
         y: { from: 0, to: 1, label: "p" },
@@ -95,8 +95,8 @@ export default tf.explorer({
       const [losses, smallest] = [numbers.curve, curve(0, state.k, state.temperature)].map(inside);
       const best = numbers.best[state.size];
       lost.show({
-        title: "loss on all 16 contexts, against λ",
-        label: `Loss at λ = ${tf.fixed(state.share)}: ${tf.fixed(numbers.curve[i])} nats`,
+        title: "mean loss on all 16 contexts, against λ",
+        label: `Mean loss at λ = ${tf.fixed(state.share)}: ${tf.fixed(numbers.curve[i])} nats`,
         x: { from: 0, to: 1, label: "λ" },
         y: { from: LOW, to: HIGH, label: "nats" },
         marks: [
@@ -123,7 +123,7 @@ export default tf.explorer({
       app.read({
         "loss of the blend": `${tf.fixed(numbers.nats, 2)} nats`,
         "loss of the model": `${tf.fixed(-Math.log(rows[state.place].p[next]), 2)} nats`,
-        "best λ of this store": tf.fixed(best),
+        "best λ for this store": tf.fixed(best),
       });
       const [byModel, byNeighbours, byBlend] = [numbers.model, numbers.near, numbers.both].map(
         (p) => tf.fixed(p[next]),

@@ -17,7 +17,7 @@ SIZES = {0: "2,000", 1: "8,000", 2: "30,000", 3: "120,000"}
 def contexts() -> Numbers:
     """Of the stored experiment: 16 contexts, what the model says, and the neighbours in 4 stores.
 
-    Letters of a context are numbered anew, those that model or neighbours say most of first.
+    The letters of each context are numbered anew, the likeliest by model and neighbours first.
     """
     kept = stored.load("near_contexts")["shown"]["contexts"]
     rows, near = [], [{"d2": x["d2"], "words": []} for x in kept["near"]]
@@ -41,7 +41,7 @@ def contexts() -> Numbers:
 
 
 class LambdaMixer(Explorer):
-    """Held-out contexts of a small model of letters, with a store of the text it was trained on."""
+    """Held-out contexts of a small character model, with a store of the text it was trained on."""
 
     label = "λ mixer: the model, its neighbours, and their blend"
     rem = 56.5, 56.5, 51.5, 54, 93
@@ -53,7 +53,8 @@ class LambdaMixer(Explorer):
     k = knob(32, low=1, high=48, label="neighbours", letter="k")
     temperature = knob(1.0, of=[0.3, 1.0, 3.0, 10.0, 30.0], label="temperature", letter="T")
     asks = (
-        "Try the two stores between; then play through the contexts: where do the neighbours help?"
+        "Try the two stores of middle size, then play through the contexts: where do the "
+        "neighbours help?"
     )
 
     def near(self, place: int, size: int) -> torch.Tensor:

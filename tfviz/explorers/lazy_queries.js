@@ -53,14 +53,14 @@ export default tf.explorer({
     });
     const matrix = app.matrix({ axes: ["query", "key"], tall: 330, into: both });
     app.formula(
-      "{exact:ln Σ e^s − mean of s}  over all keys,   {sampled:max of s − mean of s}  over few",
+      "{exact:ln Σ e^s − mean of s}  over all keys,   {sampled:max of s − mean of s}  over sampled keys",
     );
     app.knob("by", { as: "select" });
     app.knobsOf("factor", "draw", "layer");
     const question = app.ask({
       name: "found",
       question:
-        "The violet bars are the 8 queries whose rows are farthest from even, rated with all 32 keys. Informer rates each query with 8 keys drawn at random. How many of these eight queries does it find?",
+        "The violet bars are the 8 queries whose rows are farthest from even, when rated with all 32 keys. Informer rates each query with only 8 keys drawn at random. How many of these 8 are among the 8 that it rates best?",
       about: plane,
       ruler: { low: 0, high: 8, step: 1 },
       format: (x) => `${x} of 8`,
@@ -70,7 +70,7 @@ export default tf.explorer({
       truth: (numbers) => numbers.found,
       then: { by: "sampled", factor: 2, draw: 0, layer: 2 },
       because:
-        "What makes a row uneven is a few large scores, and eight drawn keys may miss them. But look at the bars: no row of this head is near the dashed line, so whichever eight attend, all others lose.",
+        "A few large scores make a row uneven, and eight keys drawn at random may miss them. But no bar is near the dashed line of an even row: whichever 8 queries are active, all the others lose something.",
     });
 
     return (state, values) => {
@@ -80,8 +80,8 @@ export default tf.explorer({
       const estimated = best(sampled, u);
       const top = state.layer === 1 ? 17 : 12;
       plane.show({
-        title: "bars: rating of each query by all keys; dots: by the sampled keys",
-        label: `${u} of ${L} queries attend: ${kept.join(", ")}`,
+        title: "rating of each query: by all keys (bars), by sampled keys (dots)",
+        label: `${u} of ${L} queries are active: ${kept.join(", ")}`,
         x: { label: "query", from: -0.7, to: L - 0.3, ticks: [0, 8, 16, 24, 31] },
         y: { from: 0, to: top },
         marks: [
@@ -102,9 +102,9 @@ export default tf.explorer({
             part: "sampled",
             term: "sampled",
           })),
-          { text: `violet: the ${u} that attend`, at: [L / 2, top * 0.95], colour: "attention" },
+          { text: `violet: the ${u} active queries`, at: [L / 2, top * 0.95], colour: "attention" },
           {
-            text: "large dots: best by the estimate",
+            text: `large dots: the ${u} best by the estimate`,
             at: [L / 2, top * 0.87],
             colour: "key",
             part: "sampled",
@@ -112,7 +112,7 @@ export default tf.explorer({
         ],
       });
       matrix.show({
-        title: "the weights that are applied: rows of a softmax, and even rows",
+        title: "weights applied: rows of a softmax (active), even rows (lazy)",
         label: `${u} rows of a softmax and ${L - u} even rows`,
         rows: L,
         values: values.A,
@@ -120,12 +120,12 @@ export default tf.explorer({
         columnHeads: letters,
       });
       app.read({
-        "queries that attend": `${u} of ${L}`,
+        "active queries": `${u} of ${L}`,
         "found by the estimate": `${values.found} of ${u}`,
         "a row misses, on average": tf.fixed(values.misses),
       });
       app.say(
-        `${u} of ${L} queries attend, the others get the mean of the values.${question.open ? "" : ` The estimate finds ${values.found} of the ${u} best.`}`,
+        `${u} of ${L} queries are active; the others get the mean of the values.${question.open ? "" : ` The estimate finds ${values.found} of the ${u} best queries.`}`,
       );
     };
   },

@@ -29,14 +29,14 @@ class LazyQueries(Explorer):
     data = handed(trained, draws=DRAWS)
 
     by = knob("exact", of={"exact": "all keys", "sampled": "sampled keys"}, label="rated by")
-    factor = knob(2, low=1, high=8, label="factor: 4f queries attend, 4f keys sampled", letter="f")
+    factor = knob(2, low=1, high=8, label="factor: 4f active queries, 4f sampled keys", letter="f")
     draw = knob(0, low=0, high=DRAWS - 1, label="draw of the keys")
     layer = knob(2, of=[1, 2], label="layer")
-    asks = "Draw other keys, then raise f: when does the estimate find the same queries?"
+    asks = "Draw other keys, then raise f: when does the estimate find all of the best queries?"
 
     def numbers(self) -> Numbers:
-        """Both ratings of each query, above that of an even row; who attends; how many of the best
-        the estimate finds; the weights that are applied, and what their rows miss."""
+        """Both ratings of each query, above that of an even row; which are active; how many of the
+        best the estimate finds; the weights that are applied, and what their rows miss."""
         head, drawn = trained()["heads"][self.layer - 1], trained()["drawn"]
         Q, K = exact(head["Q"]), exact(head["K"])
         u = many(self.factor, L)

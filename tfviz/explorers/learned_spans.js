@@ -19,7 +19,7 @@ export default tf.explorer({
     const both = app.split("1fr 1fr");
     const height = (w) => tf.clamp(w * 0.8, 230, 320);
     const [bars, lines] = [0, 1].map(() => app.plane({ height, into: both }));
-    app.formula("loss + {price:λ} · mean of {span:z} over the heads of each layer");
+    app.formula("loss + {price:λ} · (mean {span:z} of the heads, summed over layers)");
     app.motion("time", { every: 500, format: (t) => `${t * every} steps` });
     app.knob("run", { format: (n) => words[n] });
     app.knob("seed");
@@ -27,7 +27,7 @@ export default tf.explorer({
     const nats = (run) => tf.fixed(learned[run].nats[0], 2);
     app.ask({
       name: "priced",
-      question: `Unpriced spans begin at ${learned[FREE].start} tokens and end at ${tf.fixed(freely.at(-1), 1)}, the mean of all twelve heads. Where does the mean end when each span costs λ = ${learned[PRICED].price}?`,
+      question: `Without a price, spans begin at ${learned[FREE].start} tokens and end at a mean of ${tf.fixed(freely.at(-1), 1)} over all twelve heads. What is their mean at the end with a price of λ = ${learned[PRICED].price}?`,
       about: lines,
       ghost: {
         first: learned[PRICED].start,
@@ -42,7 +42,7 @@ export default tf.explorer({
       truth: (numbers) => numbers.means.at(-1).reduce((sum, z) => sum + z, 0) / layers,
       then: { run: PRICED, time: 10, seed: 0 },
       locks: ["run"],
-      because: `A low price makes the heads give up nearly all of their span. The loss falls too, from ${nats(FREE)} to ${nats(PRICED)} nats a letter.`,
+      because: `Even this low price makes the heads give up nearly all of their span. The loss falls, too, from ${nats(FREE)} to ${nats(PRICED)} nats per letter.`,
     });
 
     return (state, numbers) => {
@@ -70,7 +70,7 @@ export default tf.explorer({
         ...look,
       });
       lines.show({
-        title: `mean span while it trains, ${words[state.run]}`,
+        title: `mean span during training, ${words[state.run]}`,
         label: `Mean spans after ${steps}: ${numbers.means[state.time].map((z, l) => `${named(l)} ${tf.fixed(z, 1)}`).join(", ")}`,
         x: { label: "steps", from: 0, to: every * 10 },
         y: { label: "z, tokens", from: 0, to: MOST },
@@ -90,7 +90,7 @@ export default tf.explorer({
       const mean = `${tf.fixed(numbers.mean, 1)} tokens`;
       app.read({
         "mean span": mean,
-        "loss at the end, a letter": `${tf.fixed(numbers.nats, 3)} nats`,
+        "loss at the end, per letter": `${tf.fixed(numbers.nats, 3)} nats`,
       });
       app.say(
         `${words[state.run]}, seed ${state.seed}: after ${steps} the mean span of the twelve heads is ${mean}.`,

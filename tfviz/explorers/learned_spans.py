@@ -1,4 +1,4 @@
-"""Spans that heads of a small GPT have learned, step by step, under several prices."""
+"""Spans that heads of a small GPT have learned, step by step, at several prices."""
 
 from functools import cache
 
@@ -14,7 +14,7 @@ def learned() -> Numbers:
 
 
 def words() -> list[str]:
-    """How the runs are called: the price, and where the spans began if not in the middle."""
+    """The name of each run: the price, and where the spans began if not in the middle."""
     runs, first = learned()["learned"], learned()["learned"][0]["start"]
     return [
         f"λ = {run['price']:g}" + ("" if run["start"] == first else f", from z = {run['start']}")
@@ -28,7 +28,7 @@ class LearnedSpans(Explorer):
     run, time    which of the stored prices λ; how far training has come, in tenths
     """
 
-    label = "Spans that heads have learned, under several prices"
+    label = "Spans that heads have learned, at several prices"
     rem = 42.5, 42, 38.5, 39, 86.5
     data = handed(learned, words=words)
 

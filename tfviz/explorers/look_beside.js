@@ -32,7 +32,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "top",
       question:
-        "The dashed bell is the curve for w = 0.2 and b = 0: the query itself loses nothing. Now take b = −1.8. Which key to the right of the query loses nothing then?",
+        "The dashed bell is the prior for w = 0.2 and b = 0: the query itself loses nothing. Now set b to −1.8. At which distance to the right of the query does a key lose nothing?",
       about: above,
       ghost: {
         first: 6,
@@ -40,7 +40,7 @@ export default tf.explorer({
         to: (x) => Math.round(tf.clamp(x, 0, far)),
         draw: (d) => ({ rule: { x: d }, colour: "attention", dash: "6 4" }),
         by: [1, 0],
-        label: "the distance that loses nothing",
+        label: "the distance at which a key loses nothing",
       },
       format: (d) => `distance ${d}`,
       near: 0,
@@ -49,7 +49,7 @@ export default tf.explorer({
       truth: () => Math.round(top(ASKED)),
       then: ASKED,
       because:
-        "0.2 · 3² − 1.8 = 0. The query itself now loses 1.8, and its neighbours at distance 3 nothing: the curve has the shape of an M.",
+        "At distance 3 the two terms cancel: 0.2 · 3² − 1.8 = 0. The query itself now loses 1.8, so the curve has the shape of an M.",
     });
 
     return (state, { scores, weights, plain, plainWeights }) => {
@@ -57,10 +57,10 @@ export default tf.explorer({
       const x = { from: -far - 0.5, to: far + 0.5, whole: true, label: "distance r = j − i" };
       const best = top(state);
       above.show({
-        title: "what is added to a score: with b (line) and without (dashed)",
+        title: "what is added to a score: with b (solid) and without b (dashed)",
         label: question.open
-          ? `Without b the query loses 0 and a key at distance 3 ${tf.fixed(-plain[far + 3], 1)}`
-          : `The query loses ${tf.fixed(-scores[far], 1)}; nothing is lost at distance ${tf.fixed(best, 1)}`,
+          ? `Without b, the query itself loses 0, and a key at distance 3 loses ${tf.fixed(-plain[far + 3], 1)}`
+          : `The query itself loses ${tf.fixed(-scores[far], 1)}; ${w > 0 ? `a key at distance ${tf.fixed(best, 1)} loses nothing` : "all keys lose the same"}`,
         x,
         y: { from: LOWEST, to: 0.6, ticks: [-8, -6, -4, -2, 0] },
         marks: [
@@ -71,7 +71,7 @@ export default tf.explorer({
             handle: [0, b],
             knobY: "b",
             colour: "attention",
-            label: "b, what the query itself loses",
+            label: "b, minus what the query itself loses",
             text: `b = ${tf.fixed(b, 1)}`,
             shape: "down",
             to: (_, y) => ({ b: app.snap("b", tf.clamp(y, -5, 0)) }),
@@ -80,10 +80,10 @@ export default tf.explorer({
         ],
       });
       below.show({
-        title: "weights of keys that are otherwise alike (bars); without b (line)",
+        title: "weights of keys that fit equally well: with b (bars), without b (dashed)",
         label: question.open
-          ? `Without b the query keeps ${tf.percent(plainWeights[far], 0)}`
-          : `The query itself keeps ${tf.percent(weights[far], 0)}`,
+          ? `Without b, the query itself keeps ${tf.percent(plainWeights[far], 0)} of the weight`
+          : `The query itself keeps ${tf.percent(weights[far], 0)} of the weight`,
         x,
         y: {
           from: 0,
@@ -103,11 +103,11 @@ export default tf.explorer({
       app.read({
         "highest at distance": w > 0 ? tf.fixed(best, 1) : "all alike",
         "weight of the query itself": tf.percent(weights[far], 0),
-        "the same without b": tf.percent(plainWeights[far], 0),
+        "its weight without b": tf.percent(plainWeights[far], 0),
       });
       app.say(
         question.open
-          ? `w = ${tf.fixed(w, 2)}: without b, the query keeps ${tf.percent(plainWeights[far], 0)} of the weight.`
+          ? `w = ${tf.fixed(w, 2)}: without b, the query itself keeps ${tf.percent(plainWeights[far], 0)} of the weight.`
           : `w = ${tf.fixed(w, 2)}, b = ${tf.fixed(b, 1)}: the query itself keeps ${tf.percent(weights[far], 0)} of the weight, and ${w > 0 ? `a key at distance ${tf.fixed(best, 1)} loses nothing` : "all keys lose the same"}.`,
       );
     };

@@ -6,7 +6,7 @@ from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.formula import Formula
 from tfviz.priors.gaussian_transformer import beside
 
-FAR = 8  # places on each side
+FAR = 8  # keys on each side
 
 
 class LookBeside(Explorer):
@@ -16,8 +16,8 @@ class LookBeside(Explorer):
     rem = 54.5, 54.5, 50, 51, 77
     data = handed(far=FAR, beside=Formula(beside, reals=frozenset({"w", "b"})))
 
-    w = knob(0.2, low=0.0, high=1.0, step=0.05, label="loss by the distance", letter="w")
-    b = knob(-1.8, low=-5.0, high=0.0, step=0.2, label="loss of the query", letter="b")
+    w = knob(0.2, low=0.0, high=1.0, step=0.05, label="score lost with distance", letter="w")
+    b = knob(-1.8, low=-5.0, high=0.0, step=0.2, label="added at the query", letter="b")
     asks = "Set b to 0, then w to 0. Which of the two switches the prior off?"
 
     def numbers(self) -> Numbers:

@@ -7,7 +7,7 @@ const isOn = (n, s, N, every) => n === N || (every && 2 * N * s < n * WHOLE);
 const until = (n, N, every) => (n === N ? 1 : every ? n / (2 * N) : 0);
 const percent = (x) => `${Number((100 * x).toFixed(1))} %`;
 
-// forward FLOPs of a window: N blocks with d_ff = 4d, and so many classifiers at so many positions
+// forward FLOPs of a window: N blocks with d_ff = 4d, and the LM heads at the positions that are scored
 const flops = ({ L, d, vocab, N }, classifiers, positions) =>
   N * (24 * L * d * d + 4 * L * L * d) + classifiers * 2 * positions * d * vocab;
 
@@ -56,7 +56,8 @@ export default tf.explorer({
         truth: (numbers) => 100 * numbers.until[asked - 1],
         then: { layer: asked, progress: 5 * Math.ceil((WHOLE * asked) / (2 * most) / 5) },
         locks: ["progress", "layer", "N"],
-        because: "Layer n of N is asked until n/2N: the last one that leaves does so at half-time.",
+        because:
+          "Layer n of N is scored until n/(2N) of training. In the second half, only the last layer is scored.",
       },
     );
 
@@ -81,7 +82,7 @@ export default tf.explorer({
       let about = `Layer ${layer} ${numbers.on[layer - 1] ? "will be" : "was"} scored until ${end}.`;
       if (layer === state.N) about = `Layer ${layer}, the last one, is always scored.`;
       else if (!state.every_layer) about = `Layer ${layer} is never scored.`;
-      const words = `At ${percent(time)} of training ${which}. ${hidden(layer) ? "" : about}`;
+      const words = `At ${percent(time)} of training, ${which}. ${hidden(layer) ? "" : about}`;
       const done = { from: 0, to: 1, ticks: [0, 0.25, 0.5, 0.75, 1], format: percent };
       plane.show({
         title: "how long each layer is scored; play, or drag the dot",
@@ -108,8 +109,8 @@ export default tf.explorer({
         tf.sum(numbers.until.map((_, m) => isOn(m + 1, s, state.N, state.every_layer)));
       const line = tf.range(201, (m) => [m / 200, work(left((m / 200) * WHOLE))]);
       strip.show({
-        title: "work of a step, in steps that score the last layer alone",
-        label: `Work of a step: ${tf.sig(line[0][1], 4)} at first, ${tf.sig(numbers.now, 4)} now`,
+        title: "work of a step ÷ work of a plain step (one LM head, last layer)",
+        label: `Work of a step ÷ work of a plain step: ${tf.sig(line[0][1], 4)} at first, ${tf.sig(numbers.now, 4)} now`,
         x: done,
         y: {},
         marks: [
@@ -122,8 +123,8 @@ export default tf.explorer({
       app.read({
         "layers scored now": `${tf.sum(numbers.on)} of ${state.N}`,
         "predictions per window": tf.count(numbers.predictions),
-        "sum of weights": tf.sig(numbers.weight, 4),
-        "classifiers' share": percent(numbers.share),
+        "sum of loss weights": tf.sig(numbers.weight, 4),
+        "LM heads' share": percent(numbers.share),
         "this step ÷ plain step": tf.sig(numbers.now, 4),
         "all steps ÷ plain steps": tf.sig(numbers.mean, 4),
       });

@@ -30,11 +30,11 @@ class LossSchedule(Explorer):
     vocab = knob(256, of=VOCABULARIES, label="vocabulary", letter="V")
     d = given(Knob(512, low=1, high=65_536))
     L = given(Knob(512, low=1, high=65_536))
-    asks = "Play, or drag the dot: left and right in time, up and down to another layer."
+    asks = "Press play, or drag the dot: left and right in time, up and down to another layer."
 
     def numbers(self) -> Numbers:
-        """Who is scored now, until when each layer is, what all that weighs, and the work of a step
-        now and on average, in steps that score the last layer alone."""
+        """Which layers are scored now, until when each is, what all that weighs, and the work of a
+        step now and on average, divided by that of a step that scores the last layer alone."""
         N, targets, positions = self.N, 1 + self.two_targets, self.L if self.every_position else 1
         on, until, mean = [0] * (N - 1) + [1], [0.0] * (N - 1) + [1.0], 1.0
         if self.every_layer:

@@ -17,8 +17,8 @@ const onFact = tf.keep((token, k, flat) => {
   );
   return tf.sum(shares) / shares.length;
 });
-const KINDS = ["asks nothing", "asks for a fact of the segment before", "asks for an old fact"];
-// where facts about the name were told that token t asks for
+const KINDS = ["asks nothing", "asks for a near fact", "asks for a far fact"];
+// where the facts about the name that token t asks for were stated
 const told = (t) => {
   const places = tf.range(m + t).filter((at) => isFact(at) && about[at] === about[m + t]);
   return places.map((at) => at - m - t);
@@ -37,12 +37,12 @@ export default tf.explorer({
     app.motion("token", { every: 700 });
     app.knob("k");
     app.knob("flat", { format: (x) => tf.fixed(x, 1) });
-    // the first question about an old fact, which both heads find
+    // the first question about a far fact, which head 0 finds
     const old = asking.find((t) => rows[t].kind === 2 && told(t).includes(-rows[t].back[0][0]));
     const height = (t) => asking.length - 1 - asking.indexOf(t); // of its row; the first on top
     const question = app.ask({
       name: "where",
-      question: `“${words[m + old]}” asks for a fact that was told twelve segments of 16 tokens ago. Which place in the past do its heads weigh most?`,
+      question: `“${words[m + old]}” asks for a fact that was stated twelve segments of 16 tokens ago. How far back is the memory to which its heads give the most weight?`,
       about: map,
       hides: ["asked"],
       ghost: {
@@ -51,7 +51,7 @@ export default tf.explorer({
         to: (place) => Math.round(tf.clamp(place, -m - 16, -1)),
         draw: (place) => ({ points: [[place, height(old)]], size: 4, colour: "ink" }),
         by: [4, 0],
-        label: "the memory that it weighs most",
+        label: "the memory with the most weight",
       },
       format: (place) => `${tf.count(-place)} tokens back`,
       near: 15,
@@ -59,7 +59,7 @@ export default tf.explorer({
       then: { token: old },
       locks: [],
       because:
-        "Twelve segments are 192 tokens. No head was told how far to look: the key of its fact is simply the one most like its query.",
+        "That is twelve segments (192 tokens) and one token more. Nobody told the heads how far to look: the key of this fact is simply the one most like the query.",
     });
 
     return (state, numbers) => {
@@ -82,7 +82,7 @@ export default tf.explorer({
       const strongest = (t) => rows[t].back[0][0];
       map.show({
         title:
-          "what eight questions read; framed: where the fact was told; right: the weight on it",
+          "what eight questions read; framed: facts about that name; right: the weight on them",
         label: asking
           .filter((t) => t !== old || !question.open)
           .map(
@@ -98,7 +98,7 @@ export default tf.explorer({
         },
         y: {
           names: asking
-            .map((t) => `${words[m + t]} ${rows[t].kind === 2 ? "old" : "near"}`)
+            .map((t) => `${words[m + t]} ${rows[t].kind === 2 ? "far" : "near"}`)
             .reverse(),
         },
         hover: false,
@@ -161,8 +161,8 @@ export default tf.explorer({
       });
       app.read({
         token: words[at],
-        it: KINDS[kind],
-        "its strongest memory": hidden ? "?" : `${back[0][0]} tokens back`,
+        "this token": KINDS[kind],
+        "head 0's strongest memory": hidden ? "?" : `${back[0][0]} tokens back`,
         "weight on its fact": hidden ? "?" : kind ? tf.fixed(numbers.right[state.token], 2) : "–",
         "gates of the heads": gates.map((g) => tf.fixed(g, 2)).join(", "),
       });

@@ -1,4 +1,4 @@
-"""Which of the far memories each query retrieves, in a trained layer."""
+"""Which far memories each query reads, in a trained layer."""
 
 from functools import cache
 
@@ -10,9 +10,9 @@ ANSWERS = "abcd"
 
 @cache
 def strip() -> Numbers:
-    """Of the stored experiment: two segments of a stream, and what was said before them.
+    """Of the stored experiment: two segments of a stream, and the tokens before them.
 
-    `names` is what each of the tokens is called, the last 32 are those that ask; `about` is the
+    `words` is how each token is written, and the last 32 are those that read; `about` is the
     name that a question asks for or a fact tells, −1 of noise.
     """
     result = stored.load("far_facts")
@@ -29,19 +29,19 @@ def strip() -> Numbers:
 
 
 class MemoryStrip(Explorer):
-    """32 tokens of a stream of facts and questions, and what two heads find for each of them.
+    """32 tokens of a stream of facts and questions, and what two heads read for each of them.
 
     flat    1 as trained, more makes the weights more even
     """
 
-    label = "Memory strip: what each query finds in a long past"
+    label = "Memory strip: what each query reads in a long past"
     rem = 57.5, 57.5, 57.5, 62.5, 92
     data = handed(strip)
 
     token = knob(12, low=0, high=31, label="token", letter="t")
-    k = knob(8, low=1, high=8, label="memories a head reads", letter="k")
+    k = knob(8, low=1, high=8, label="memories that a head reads", letter="k")
     flat = knob(1.0, low=0.5, high=8, step=0.5, label="scores divided by")
-    asks = "Go through the tokens: what do the heads read where nothing is asked?"
+    asks = "Step through the tokens: what do the heads read at tokens that ask nothing?"
 
     def weights(self, token: int) -> list[list[float]]:
         """Of the k memories of each head."""

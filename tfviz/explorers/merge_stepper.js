@@ -35,11 +35,11 @@ function question({ text, merges: done }) {
   if (words.length < 2 || merges <= done) return null;
   return {
     name: "first-word",
-    question: "Which of these becomes a single token first?",
+    question: "Which of these words becomes a single token first?",
     chips: words.map((word) => `“${word}”`),
     truth: () => words.findIndex((word) => whole(history(text)[merges], word)),
     then: { merges },
-    because: `That took ${merges} merges: not only how often it stands there counts, but how long it is.`,
+    because: `That took ${merges} merges: what counts is not only how often a word occurs, but also how long it is.`,
   };
 }
 
@@ -51,9 +51,9 @@ export default tf.explorer({
   numbers,
   setup(app) {
     const last = () => history(app.get("text")).length - 1;
-    const chips = app.chips({ label: "the text in tokens" });
+    const chips = app.chips({ label: "the text, cut into tokens" });
     const curve = app.plane({ height: () => 170, lead: true });
-    const pairs = app.table({ caption: "pairs that stand side by side most often" });
+    const pairs = app.table({ caption: "most frequent pairs of neighbouring tokens" });
     app.motion("merges", { last, verbs: ["undo", "merge"], every: 600 });
     app.text("text", { label: "your own text", most: tf.data.letters, fine });
     const asked = app.ask(question(app.first));
@@ -109,18 +109,18 @@ export default tf.explorer({
           {
             handle: [now, numbers.lengths[now]],
             knob: "merges",
-            text: `${now} merges, ${tokens} tokens`,
+            text: `${now} merge${now === 1 ? "" : "s"}, ${tokens} tokens`,
           },
         ],
-        hover: (x, y) => `${x} merges: ${y} tokens`,
+        hover: (x, y) => `${x} merge${x === 1 ? "" : "s"}: ${y} tokens`,
       });
       app.read({
         tokens: `${numbers.lengths[now]} for ${numbers.lengths[0]} bytes`,
-        "bytes in a token, on average": each,
+        "bytes per token, on average": each,
         "rows of the table (256 + merges)": 256 + now,
       });
       const done = merge
-        ? `Merge ${now}: “${name(merge[0])}” and “${name(merge[1])}”, ${merge[2]} times side by side, became one token.`
+        ? `Merge ${now}: “${name(merge[0])}” and “${name(merge[1])}”, side by side ${merge[2]} times, became one token.`
         : "No merge yet: every byte is a token.";
       app.say(`${done} The text has ${numbers.lengths[now]} tokens of ${each} bytes on average.`);
     };

@@ -25,13 +25,13 @@ class MergeStepper(Explorer):
     text    any text; what the browser's reader types takes its place
     """
 
-    label = "Byte-pair merges: the text in tokens after each merge"
+    label = "Byte-pair merges: the text cut into tokens after each merge"
     data = handed(letters=MOST_LETTERS, shown=SHOWN)
 
     text = own(t.Unicode())
     merges = knob(0, low=0, high=MOST_MERGES, label="merges")
     examples = EXAMPLES
-    asks = "Press play: each step merges the commonest pair of neighbours."
+    asks = "Press play: each step merges the most frequent pair of neighbours."
 
     @t.validate("text")
     def _text(self, proposal: Any) -> str:

@@ -38,6 +38,7 @@ const routed = tf.keep((step, k, decay, even) => {
   const meet = (i, j) => mu.some((_, c) => mine[c].includes(i) && theirs[c].includes(j));
   return { mu, queries: clusters(Q, mu), keys: clusters(K, mu), meet };
 });
+const keysOf = ({ length }) => `${length} key${length === 1 ? "" : "s"}`;
 const use = ({ step, k, decay, even }) => routed(step, k, decay, even);
 
 export default tf.explorer({
@@ -59,21 +60,21 @@ export default tf.explorer({
     let at = (i) => i; // the query in a row of the matrix
     const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 350, into: both });
     app.formula(
-      "{near:nearest centroid: argmax x̂ · μ_c}; {meet:i reads j if one centroid takes both}",
+      "{near:nearest centroid: argmax x̂ · μ_c}; {meet:i and j meet if one centroid takes both}",
     );
     app.motion("step", { every: 700 });
     app.knobsOf("k", "decay", "even", "query");
     const question = app.ask({
       name: "mass",
       question:
-        "Four centroids begin side by side. After 12 steps, which share of the attention will lie on pairs that meet?",
+        "Four centroids begin side by side. After 12 steps, what share of the attention will lie on pairs that meet?",
       ruler: { low: 0, high: 100 },
       format: (x) => tf.percent(x / 100, 1),
       near: 8,
       truth: (numbers) => 100 * numbers.mass,
       then: { step: 12, k: 4, decay: 0.8, even: true },
       because:
-        "Each centroid has come to rest in a group of its own, and most of the weight lies within groups.",
+        "Each centroid now stands in a group of its own, and most of the weight lies within these groups.",
     });
 
     return (state, numbers) => {
@@ -84,8 +85,8 @@ export default tf.explorer({
       const mine = numbers.queries[state.query];
       const percent = (x) => question.tell(tf.percent(x, 1));
       plane.show({
-        title: "numbers: queries; dots: keys; arrows: centroids (thick: the query's)",
-        label: `Query ${state.query} belongs to centroid ${mine}, and meets ${numbers.meets.length} keys`,
+        title: "numbers: queries; dots: keys; arrows: centroids (thick: nearest to query i)",
+        label: `Query ${state.query} is nearest to centroid ${mine} and meets ${keysOf(numbers.meets)}`,
         x: { from: -1.6, to: 1.6, bare: true },
         y: { from: -1.6, to: 1.6, bare: true },
         square: true,
@@ -114,7 +115,7 @@ export default tf.explorer({
       const row = rows.indexOf(state.query);
       const weight = (i, j) => (meet(i, j) ? full[i][j] : Number.NaN);
       matrix.show({
-        title: "weights of full attention where a pair meets, sorted by centroid",
+        title: "weights of full attention for pairs that meet, sorted by centroid",
         label: `Row of query ${state.query}; arrow keys move it`,
         rows: L,
         values: (i, j) => weight(rows[i], columns[j]),
@@ -127,13 +128,13 @@ export default tf.explorer({
       app.read({
         "pairs that meet": percent(numbers.pairs),
         "attention kept": percent(numbers.mass),
-        "query meets": `${numbers.meets.length} keys`,
+        "query i meets": keysOf(numbers.meets),
       });
       const clustersText = question.open
         ? ""
-        : `: ${percent(numbers.pairs)} of the pairs, ${percent(numbers.mass)} of the attention`;
+        : `: ${percent(numbers.pairs)} of the pairs meet and keep ${percent(numbers.mass)} of the attention`;
       app.say(
-        `After ${state.step} step${state.step === 1 ? "" : "s"} of ${state.k} centroids${clustersText}.`,
+        `After ${state.step} step${state.step === 1 ? "" : "s"} with ${state.k} centroids${clustersText}.`,
       );
     };
   },

@@ -29,7 +29,7 @@ def tokens() -> dict[str, list[list[float]]]:
 class MovingCentroids(Explorer):
     """Twelve queries and keys in the plane, routed to k centroids that move step by step.
 
-    even    each takes L/k queries and keys, not all nearest to it
+    even    each takes the L/k queries and keys nearest to it, not all that are nearest to it
     """
 
     label = "Routing: centroids follow queries and keys, and bring pairs together"
@@ -38,14 +38,14 @@ class MovingCentroids(Explorer):
 
     step = knob(0, low=0, high=STEPS, label="steps of training")
     k = knob(4, of=[2, 3, 4], label="centroids", letter="k")
-    decay = knob(0.8, of=[0.0, 0.5, 0.8, 0.95], label="how much of the old stays", letter="λ")
+    decay = knob(0.8, of=[0.0, 0.5, 0.8, 0.95], label="share of old value retained", letter="λ")
     even = knob(True, label="equal clusters: each takes L/k")
     query = knob(0, low=0, high=L - 1, label="query", letter="i")
     asks = "Press play: which centroids move, and how much of the attention do the clusters keep?"
 
     def numbers(self) -> Numbers:
-        """Centroids, the cluster of each query and key, whom the query meets, and the shares of all
-        pairs and of full attention's weight that meet."""
+        """Centroids, the cluster of each query and key, the keys that the query meets, and the
+        shares of all pairs and of full attention's weight that meet."""
         Q, K, start = (exact(x) for x in tokens().values())
         mu, count = start[None, : self.k], torch.ones(1, self.k, dtype=torch.float64)
         for _ in range(self.step):

@@ -1,4 +1,4 @@
-// N means of k samples on top of each other: what they make of a signal, and whose shares output i holds.
+// N means of k samples on top of each other: what they make of a signal, and the share of each sample in output i.
 const { signal: SIGNAL, peaks: PEAKS } = tf.data;
 const L = SIGNAL.length;
 const ASKED = { blocks: 3, k: 9, i: 24 };
@@ -33,7 +33,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "seen",
       question:
-        "Output 24 of one block sees samples 20 to 28 through its convolution. What is the first sample that it sees through three blocks?",
+        "Through the convolution of one block, output 24 sees samples 20 to 28. What is the first sample that it sees through three blocks?",
       about: plane,
       ghost: {
         first: 17,
@@ -57,8 +57,8 @@ export default tf.explorer({
       const [first, last] = numbers.seen;
       const shown = `${first} to ${last}`;
       plane.show({
-        title: "the signal (grey), the samples that output i sees, and means of k (line)",
-        label: `Output ${i} sees samples ${shown} of ${L} through ${blocks} convolutions`,
+        title: "signal (grey), samples that output i sees (shaded), means of k samples (line)",
+        label: `Output ${i} sees samples ${shown} of ${L} through ${blocks} convolution${blocks > 1 ? "s" : ""}`,
         x: samples,
         y: { from: -0.6, to: 1.8, ticks: [0, 0.5, 1] },
         marks: [
@@ -103,7 +103,7 @@ export default tf.explorer({
         "seen through attention": `0 to ${L - 1}`,
       });
       app.say(
-        `Through ${blocks} ${blocks > 1 ? "convolutions" : "convolution"} of ${k}, output ${i} sees from sample ${first} to sample ${last}. Through attention it sees all ${L}.`,
+        `Through ${blocks} convolution${blocks > 1 ? "s" : ""} of size ${k}, output ${i} sees samples ${shown}. Through attention, it sees all ${L}.`,
       );
     };
   },

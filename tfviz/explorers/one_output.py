@@ -31,7 +31,7 @@ class OneOutput(Explorer):
     blocks = knob(1, low=1, high=5, label="blocks", letter="N")
     k = knob(9, low=3, high=15, label="kernel size", letter="k")
     i = knob(24, low=0, high=L - 1, label="output", letter="i")
-    asks = "Which kernel removes the noise and leaves the narrow peaks high?"
+    asks = "Which kernel size removes the noise and leaves the narrow peaks high?"
 
     def numbers(self) -> Numbers:
         """What the convolutions make of the signal, the share of each sample in output i, and the

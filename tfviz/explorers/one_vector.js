@@ -16,12 +16,12 @@ export default tf.explorer({
   setup(app) {
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.45, 230, 300), lead: true });
     const weights = app.plane({ height: () => 150 });
-    app.formula("mean now  =  ({kept:i · mean kept} + {new:value of token i}) / (i + 1)");
+    app.formula("new mean  =  ({kept:i · mean so far} + {new:value of token i}) / (i + 1)");
     app.knobsOf("i", "first");
     const question = app.ask({
       name: "mean",
       question:
-        "The seven tokens so far have the mean 4, and that is all that is kept of them. Token 7 has the value 12. What is the mean now?",
+        "The first seven tokens have the mean 4, and the model keeps only this mean. Token 7 has the value 12. What is the new mean?",
       about: plane,
       ghost: {
         first: 9,
@@ -32,12 +32,12 @@ export default tf.explorer({
       },
       near: 0.25,
       format: (y) => `mean ${tf.fixed(y, 2)}`,
-      hides: ["after", "mean now"],
+      hides: ["after", "new mean"],
       locks: ["i", "first"],
       truth: () => meanUpTo(VALUES, ASKED),
       then: { i: ASKED, first: VALUES[0] },
       because:
-        "(7 · 4 + 12)/8 = 5. The mean of the first seven counts seven times, the new value once. No single earlier value is needed.",
+        "(7 · 4 + 12)/8 = 5. The mean so far counts seven times, the new value once. None of the earlier values is needed.",
     });
 
     return (state, numbers) => {
@@ -72,19 +72,19 @@ export default tf.explorer({
         ],
       });
       weights.show({
-        title: `weights of token ${i}'s answer: 1/${i + 1} each`,
-        label: `${i + 1} tokens with the weight ${tf.fixed(numbers.weights[0], 3)} each`,
+        title: `weights in the mean at token ${i}: 1/${i + 1} each`,
+        label: `${i + 1} ${i ? "tokens, each" : "token"} with the weight ${tf.fixed(numbers.weights[0], 3)}`,
         x: tokens,
         y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
         marks: [{ bars: numbers.weights, start: 0, colour: "attention" }],
       });
       app.read({
-        "mean kept": i ? tf.fixed(kept, 2) : "nothing",
+        "mean so far": i ? tf.fixed(kept, 2) : "none",
         "value of token i": String(numbers.values[i]),
-        "mean now": tf.fixed(now, 2),
+        "new mean": tf.fixed(now, 2),
       });
       app.say(
-        `Token ${i}: ${i + 1} ${i ? "tokens" : "token"} with the weight ${tf.fixed(numbers.weights[0], 3)} ${i ? "each" : ""}, and the mean ${tf.fixed(now, 2)}.`,
+        `Token ${i}: the mean of ${i + 1} ${i ? "tokens, each" : "token,"} with the weight ${tf.fixed(numbers.weights[0], 3)}, is ${tf.fixed(now, 2)}.`,
       );
     };
   },

@@ -12,7 +12,7 @@ VALUES = [6, 0, 3, 9, 2, 5, 3, 12, 1, 4, 7, 8]
 class OneVector(Explorer):
     """Twelve tokens of one number each, with the mean up to each of them."""
 
-    label = "Average attention: the mean of what came before, token by token"
+    label = "Average attention: the mean of all tokens so far, token by token"
     rem = 53, 54, 52.5, 52.5, 73.5
     data = handed(values=VALUES, share=Formula(share))
 
@@ -21,7 +21,7 @@ class OneVector(Explorer):
     asks = "Change the value of token 0: how far does the mean move at token 1, and at token 11?"
 
     def numbers(self) -> Numbers:
-        """The values, the mean up to each token, and the weights of token i's answer."""
+        """The values, the mean up to each token, and the weights in the mean at token i."""
         values = exact([self.first, *VALUES[1:]])
         j = torch.arange(self.i + 1)
         return {

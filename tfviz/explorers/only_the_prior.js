@@ -61,7 +61,7 @@ export default tf.explorer({
     const asked = { text: 2, prior: "random" };
     const question = app.ask({
       name: "highest",
-      question: `The last token asks for a letter's digit. A trained head (line) finds the pair: at place ${place[0]} in text 1, at place ${place[1]} in text 2. A random synthesizer (bars) gives most to place ${highest(mapsOf(0).random[last])} in text 1. Where does its highest bar stand in text 2?`,
+      question: `The last token asks for a letter's digit. A trained head (line) finds the pair: at place ${place[0]} in text 1, at place ${place[1]} in text 2. A random Synthesizer (bars) gives most weight to place ${highest(mapsOf(0).random[last])} in text 1. At which place is its highest bar in text 2?`,
       about: second,
       ghost: {
         first: place[1],
@@ -77,7 +77,7 @@ export default tf.explorer({
       truth: () => highest(mapsOf(asked.text - 1)[asked.prior][last]),
       then: asked,
       because:
-        "It is the same row. A random synthesizer has one table of scores for all texts, so it cannot follow the pair.",
+        "The bars are the same. A random Synthesizer has one table of scores for all texts, so it cannot follow the pair.",
     });
 
     return (state, numbers) => {
@@ -101,7 +101,7 @@ export default tf.explorer({
         const map = numbers.maps[k];
         matrix.show({
           title: name,
-          label: `What a head makes of text ${text}: ${name}`,
+          label: `Weights of a head in text ${text}: ${name}`,
           rows: L,
           values: map,
           most: name === "content" || name === "dense" ? 1 : Math.max(...map[last]) * 1.5,
@@ -117,11 +117,11 @@ export default tf.explorer({
         "highest bar": `place ${at}`,
       });
       const common = numbers.common.map((x) => tf.percent(x, 0));
-      const where = `Text ${text} asks for ${words[n][last]}; its pair stands at place ${place[n]}`;
+      const where = `Text ${text} asks for ${words[n][last]}; its pair is at place ${place[n]}`;
       app.say(
         question.open
           ? `${where}.`
-          : `${where}, and the highest bar at place ${at}. Bars and line have ${common[1]} of their weight in common; in text 1 it is ${common[0]}.`,
+          : `${where}, and the highest bar is at place ${at}. Bars and line have ${common[1]} of their weight in common, and ${common[0]} in text 1.`,
       );
     };
   },

@@ -17,8 +17,8 @@ from tfviz.priors.synthesizer import dense_scores
 PRIORS = {
     "average": "the average, 1/(i + 1)",
     "bell": "a bell, Δ = −1",
-    "random": "a random synthesizer",
-    "dense": "a dense synthesizer",
+    "random": "a random Synthesizer",
+    "dense": "a dense Synthesizer",
 }
 
 
@@ -30,15 +30,15 @@ def trained() -> Numbers:
 
 
 class OnlyThePrior(Explorer):
-    """Four texts of twelve pairs and a letter that is asked for, and five maps of each."""
+    """Four texts, each of twelve pairs and a letter that is asked for, and five maps of each."""
 
     label = "A head that compares tokens, beside four heads that do not, on two texts"
     rem = 57, 57, 57.5, 56.5, 102
     data = handed(trained, priors=list(PRIORS), bell=Formula(bell, reals=frozenset({"spread"})))
 
     text = knob(2, of=[2, 3, 4], label="the other text")
-    prior = knob("random", of=PRIORS, label="bars")
-    asks = "Take other texts, and other bars: does any head but the trained one follow the pair?"
+    prior = knob("random", of=PRIORS, label="bars show")
+    asks = "Try other texts and other bars: do any bars follow the pair, as the trained head does?"
 
     def numbers(self) -> Numbers:
         """The maps of the other text, content first, and the last rows of both texts."""

@@ -18,6 +18,7 @@ const asked = { l: 2, angle: rows[0], query: 0 };
 const OF = 1; // the token whose share is asked for
 const wanted = packed(asked);
 const percent = (x) => tf.percent(x, 0);
+const rowsOfZ = ({ length }) => `${length} row${length === 1 ? "" : "s"} of Z`;
 const degrees = ([x, y]) => (Math.atan2(y, x) * 180) / Math.PI;
 
 export default tf.explorer({
@@ -38,16 +39,16 @@ export default tf.explorer({
     app.knobsOf("l", "angle", "query");
     const question = app.ask({
       name: "share",
-      question: `The first row packs ${percent(wanted.pack[0][OF])} of “${words[OF]}”, the second ${percent(wanted.pack[1][OF])}. “${words[0]}” reads ${percent(wanted.unpack[0][0])} of the first row and ${percent(wanted.unpack[0][1])} of the second. How much of “${words[OF]}” reaches “${words[0]}”?`,
+      question: `The first row of Z gives “${words[OF]}” a weight of ${percent(wanted.pack[0][OF])}, the second ${percent(wanted.pack[1][OF])}. “${words[0]}” gives the first row ${percent(wanted.unpack[0][0])} and the second ${percent(wanted.unpack[0][1])}. What weight does “${words[0]}” end up giving “${words[OF]}”?`,
       about: map,
       ruler: { low: 0, high: 100 },
       format: (x) => percent(x / 100),
       near: 4,
-      hides: ["of “blue” for “red”", "by full attention"],
+      hides: ["weight of “blue” for “red”", "with full attention"],
       locks: [],
       truth: () => 100 * wanted.A[0][OF],
       then: asked,
-      because: `Two ways lead there, one through each row: ${percent(wanted.unpack[0][0])} of ${percent(wanted.pack[0][OF])}, and ${percent(wanted.unpack[0][1])} of ${percent(wanted.pack[1][OF])}. Full attention gives it ${percent(full[0][OF])}.`,
+      because: `One path leads through each row, and the two add up: ${percent(wanted.unpack[0][0])} of ${percent(wanted.pack[0][OF])} and ${percent(wanted.unpack[0][1])} of ${percent(wanted.pack[1][OF])}. Full attention gives “${words[OF]}” ${percent(full[0][OF])}.`,
     });
 
     return (state, numbers) => {
@@ -58,7 +59,7 @@ export default tf.explorer({
       const names = angles.map((_, r) => `p${"₁₂₃"[r]}`);
       plane.show({
         title: "the directions of six tokens, and of the rows of Z",
-        label: `Three colours, three numbers, and ${angles.length} rows of Z; the first points to ${state.angle} degrees`,
+        label: `Three colours, three numbers, and ${rowsOfZ(angles)}; the first row points to ${state.angle} degrees`,
         square: true,
         x: { from: -1.45, to: 1.45, bare: true },
         y: { from: -1.45, to: 1.45, bare: true },
@@ -101,7 +102,7 @@ export default tf.explorer({
       });
       packs.show({
         title: "what each row of Z packs",
-        label: `${angles.length} rows of Z, each with shares of six tokens`,
+        label: `${rowsOfZ(angles)}, each with its weights for six tokens`,
         rows: angles.length,
         columns: L,
         values: pack,
@@ -112,7 +113,7 @@ export default tf.explorer({
       });
       unpacks.show({
         title: "what each token reads",
-        label: `Six tokens, each with shares of ${angles.length} rows of Z`,
+        label: `Six tokens, each with its weights for ${rowsOfZ(angles)}`,
         rows: L,
         columns: angles.length,
         values: unpack,
@@ -123,8 +124,8 @@ export default tf.explorer({
         row: query,
       });
       map.show({
-        title: "the product: what reaches whom",
-        label: `Six queries and the shares of six tokens that reach them`,
+        title: "the product: what reaches each token",
+        label: `Six queries, each with the weights of six tokens that reach it`,
         rows: L,
         columns: L,
         values: (i, j) => (hidden(i, j) ? Number.NaN : A[i][j]),
@@ -137,9 +138,9 @@ export default tf.explorer({
       const own = percent(tf.sum(A[query].slice(query < 3 ? 0 : 3, query < 3 ? 3 : 6)));
       const share = percent(A[0][OF]);
       app.read({
-        "of “blue” for “red”": share,
-        "by full attention": percent(full[0][OF]),
-        "numbers of the shares": `${2 * L * angles.length} of ${L * L}`,
+        "weight of “blue” for “red”": share,
+        "with full attention": percent(full[0][OF]),
+        "scores computed": `${2 * L * angles.length} (full: ${L * L})`,
       });
       app.say(
         `With ${angles.length} ${angles.length === 1 ? "row" : "rows"}, “${words[query]}” gets ${own} of its answer from the ${query < 3 ? "colours" : "numbers"}.`,

@@ -30,7 +30,7 @@ class PackAndUnpack(Explorer):
     l = knob(2, low=1, high=3, label="rows of Z", letter="l")
     angle = knob(25, low=0, high=180, step=5, label="direction of the first row, in degrees")
     query = knob(0, low=0, high=5, label="query", letter="i")
-    asks = "Turn the first row to the numbers: what do the colours read now? Then take l = 1."
+    asks = "Turn the first row to the numbers: what do the colours read now? Then set l = 1."
 
     def numbers(self) -> Numbers:
         """The shares of packing and of unpacking, their product, and those of full attention."""

@@ -76,10 +76,10 @@ const byNumbers = (a, b) => {
 };
 const beats = (a, b) => a.numbers.every((x, k) => x <= b.numbers[k]);
 
-// With fewer keys nobody can: a layer multiplies what a token knows by keys + 1 at most.
+// With fewer keys no pattern can: a layer multiplies what a token knows by keys + 1 at most.
 const least = (L, hops) => Math.ceil(L ** (1 / hops) - 1e-9) - 1;
 
-// What keeps a budget; what beats another stands before it in the list.
+// What fits a budget; what beats another comes before it in the list.
 const answerOf = tf.keep((L, causal, block, most, hops, prefer) => {
   const { tried, found: stacks } = search(L, causal, block);
   const kept = stacks.filter(({ numbers }) => numbers[0] <= most && numbers[1] <= hops);
@@ -104,6 +104,9 @@ const points = (some) => {
   return [...new Map(places).values()];
 };
 
+const keysOf = (n) => `${n} key${n === 1 ? "" : "s"}`;
+const hopsOf = (n) => `${n} hop${n === 1 ? "" : "s"}`;
+
 export default tf.explorer({
   numbers(state) {
     const { tried, found: results, kept, front, best } = answer(state);
@@ -124,14 +127,14 @@ export default tf.explorer({
     both.append(side);
     const masks = [0, 1].map(() => app.matrix({ tall: 190, into: side }));
     const table = app.table({
-      caption: "Nothing is better in one number without being worse in another",
+      caption: "Patterns that no other beats in one number without losing in another",
       wrap: true,
       columns: ["keys", "hops", "blocks", "random", "pattern"],
       widths: ["2.4rem", "2.4rem", "3rem", "3.4rem", ""],
       pick: (n) => choose(front[n]),
     });
     let front = [];
-    let picked; // the point that was pressed on, until a knob is moved
+    let picked; // the point that was selected, until a knob is moved
     const choose = (one) => {
       picked = one;
       app.redraw("picked");
@@ -163,7 +166,7 @@ export default tf.explorer({
       search(64, true, app.first.block).found.find(({ numbers }) => numbers[1] === hops).numbers[0];
     const question = app.ask({
       name: "keys",
-      question: `64 tokens, causal. For three hops the patterns tried here need ${fewest(3)} keys in a row. How many do they need for two?`,
+      question: `64 tokens, causal: to connect them in three hops, the patterns tried here need at least ${fewest(3)} keys in a row. How many do they need for two hops?`,
       about: cloud,
       hides: ["asked"],
       ghost: {
@@ -174,19 +177,19 @@ export default tf.explorer({
         draw: (keys) => ({ points: [[keys, ASKED]], size: 5, colour: "ink" }),
         label: "the fewest keys for two hops",
       },
-      format: (keys) => `${keys} key${keys === 1 ? "" : "s"}`,
+      format: keysOf,
       near: 0,
       truth: ({ best }) => best[0],
       then: { L: 64, causal: true, max_keys: KEYS.high, max_hops: ASKED, prefer: "keys" },
       locks: [],
       because:
-        "8 tokens know of at most 8 each: 8 · 8 = 64. Two patterns in turn do it: first among neighbours, then across.",
+        "Each of 8 keys can have read 8 tokens: 8 · 8 = 64. Two patterns in turn do it: first blocks of 8, then one token of each block.",
     });
 
     return (state, numbers, changed) => {
       const all = answer(state);
       if (Object.keys(state).some((name) => changed.has(name))) picked = undefined;
-      // while the question is open, what needs as many hops as it asks about is not told
+      // while the question is open, what needs as many hops as it asks about is not shown
       const told = (some) =>
         question.open ? some.filter(({ numbers }) => numbers[1] !== ASKED) : some;
       const by = ["keys", "hops", "blocks"].indexOf(state.prefer);
@@ -200,8 +203,8 @@ export default tf.explorer({
       const axis = { from: 1, to: KEYS.high };
       const budget = tf.box(1, state.max_keys, 0.5, state.max_hops);
       cloud.show({
-        title: `${tf.count(numbers.tried)} tried: points are what they need to connect ${state.L} tokens`,
-        label: `Cloud of ${all.found.length} results by keys and hops; ${numbers.kept} keep the budget of ${state.max_keys} keys and ${state.max_hops} hops`,
+        title: `${tf.count(numbers.tried)} tried: the keys and hops they need to connect ${state.L} tokens`,
+        label: `Cloud of ${all.found.length} results by keys and hops; ${numbers.kept} fit the budget of ${keysOf(state.max_keys)} and ${hopsOf(state.max_hops)}`,
         x: { ...axis, label: "most keys in a row", log: true, ticks: [1, 2, 4, 8, 16, 32] },
         y: { label: "hops", from: 0.5, to: HOPS.high, whole: true },
         pick: (keys, hops) =>
@@ -212,7 +215,7 @@ export default tf.explorer({
             const shape = tf.box(1, keys - 0.5, h - 0.5, h + 0.5);
             return { shape, colour: "grid", strength: 1 };
           }),
-          { text: "nobody can", at: [2, 1], colour: "muted" },
+          { text: "no pattern can", at: [2, 1], colour: "muted" },
           { shape: budget, colour: "key", edge: true, strength: 0.08 },
           { points: points(told(all.found)), colour: "muted", size: 3 },
           { points: points(kept), colour: "attention", size: 4 },
@@ -223,7 +226,7 @@ export default tf.explorer({
             knobY: "max_hops",
             colour: "key",
             label: "the budget",
-            text: `${state.max_keys} keys, ${state.max_hops} hops`,
+            text: `${keysOf(state.max_keys)}, ${hopsOf(state.max_hops)}`,
           },
         ],
       });
@@ -250,19 +253,19 @@ export default tf.explorer({
       const most = (state.max_keys + 1) ** state.max_hops;
       const why =
         most < state.L
-          ? `Nobody can: after ${state.max_hops} hops a token has heard of at most (${state.max_keys} + 1)^${state.max_hops} = ${most} of ${state.L} tokens.`
-          : `None of the ${tf.count(numbers.tried)} does; counting does not forbid it.`;
+          ? `No pattern can: after ${hopsOf(state.max_hops)} a token has heard of at most (${state.max_keys} + 1)^${state.max_hops} = ${most} of ${state.L} tokens.`
+          : `None of the ${tf.count(numbers.tried)} tried does, although the bound allows it.`;
       go.disabled = !best;
       app.read({
         tried: tf.count(numbers.tried),
-        "keep the budget": tf.count(kept.length),
+        "fit the budget": tf.count(kept.length),
         "keys, hops": best ? best.numbers.slice(0, 2).join(", ") : "–",
         blocks: best ? String(best.numbers[2]) : "–",
       });
-      const count = `${tf.count(kept.length)} results keep the budget. ${picked ? "Pressed on" : "Best"}`;
+      const count = `${tf.count(kept.length)} result${kept.length === 1 ? " fits" : "s fit"} the budget. ${picked ? "Selected" : "Best"}`;
       const open = question.open && all.kept.length > kept.length && !kept.length;
-      const none = open ? "What two hops need is told when you have answered." : why;
-      app.say(best ? `${count}: ${best.numbers[0]} keys, ${shown(best, state)}.` : none);
+      const none = open ? "What two hops need appears once you have answered." : why;
+      app.say(best ? `${count}: ${keysOf(best.numbers[0])}, ${shown(best, state)}.` : none);
     };
   },
 });

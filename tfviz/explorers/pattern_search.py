@@ -1,4 +1,4 @@
-"""The other way round: a budget of keys and hops, and the patterns of the library that keep it."""
+"""The other way round: a budget of keys and hops, and the patterns of the library that fit it."""
 
 from tfviz.explorers.base import Explorer, Numbers, knob
 from tfviz.explorers.sparse_lab import SparseLab
@@ -8,7 +8,7 @@ KEYS, HOPS = 32, 8  # the edges of the picture
 
 
 class PatternSearch(Explorer):
-    """All patterns that the library tries for a length, by keys and hops, and the one that keeps a
+    """All patterns that the library tries for a length, by keys and hops, and the one that fits a
     budget best.
     """
 
@@ -24,9 +24,9 @@ class PatternSearch(Explorer):
     prefer = knob(
         "keys",
         of={"keys": "keys", "hops": "hops", "blocks": "blocks"},
-        label="best is the one with the fewest",
+        label="best means the fewest",
     )
-    asks = "Now drag the corner of the budget: which pattern keeps it best? Or press on a point."
+    asks = "Now drag the corner of the budget: which pattern fits it best? Or select a point."
 
     @classmethod
     def data(cls) -> Numbers:
@@ -43,7 +43,7 @@ class PatternSearch(Explorer):
         return super().heights() | {356: 130.5}
 
     def numbers(self) -> Numbers:
-        """Every combination of numbers that was found, those that keep the budget, and the best."""
+        """Every combination of numbers that was found, those that fit the budget, and the best."""
         keys, causal = min(KEYS, self.L), self.causal
         every = search(self.L, keys, HOPS, causal=causal, block=self.block)
         kept = every.within(self.max_keys, self.max_hops)

@@ -122,7 +122,7 @@ export default tf.explorer({
       measured
         ? {
             name: `longer-${first}`,
-            question: `Trained on texts of ${trained} tokens: how does the loss with ${named(first)} go on in longer ones?`,
+            question: `Trained on texts of ${trained} tokens: what happens to the loss with ${named(first)} on longer ones?`,
             about: lost,
             curve: { at: longer },
             hides: ["longer", `loss at ${last}`],
@@ -133,14 +133,14 @@ export default tf.explorer({
           }
         : {
             name: `another-query-${first}`,
-            question: `Query ${other} in place of ${row}: does the curve of ${named(first)} keep its form?`,
-            chips: ["it keeps its form", "it gets another form"],
-            hides: ["band", "rows differ at one distance by up to"],
+            question: `With query ${other} in place of ${row}, does the violet curve (${named(first)}) keep its shape?`,
+            chips: ["it keeps its shape", "it changes shape"],
+            hides: ["band", "at one distance, rows differ by up to"],
             truth: (numbers) => Number(numbers.spread > 1e-3),
             then: { chosen: first, row: other, column: Math.max(0, column + other - row) },
             locks: ["row"],
             because:
-              "The grey band spans the rows of all queries: if it has no width, the encoding knows only the distance.",
+              "The grey band spans the rows of all queries. If it has no width, the scores depend only on the distance.",
           },
     );
     const part = (name) => (measured && name === first ? "longer" : undefined);
@@ -158,7 +158,7 @@ export default tf.explorer({
         const past = { from: [0, 0], to: [trained - 1, trained - 1], dash: "4 3" };
         maps[m].show({
           title: titles[m],
-          label: `${named(name)}: scores by place, ${L} queries down, ${L} keys across; query ${i}, key ${j}: ${shown(own[i * L + j])}; arrow keys move`,
+          label: `${named(name)}: scores by place, ${L} queries down, ${L} keys across; query ${i}, key ${j}: ${shown(own[i * L + j])}; arrow keys move the pair`,
           rows: L,
           values: own,
           signed: true,
@@ -243,11 +243,13 @@ export default tf.explorer({
         });
         losses = me ? [me.mean[from], me.mean.at(-1)].map(shown) : [];
       }
+      const peak = values[i * L + i]; // a half of it has a meaning only above 0
+      const half = numbers.half >= 0 ? numbers.half : peak > 0 ? "never" : "–";
       const seen = !(asked.open && part(chosen));
       app.read({
-        "score of i and j by place": said,
-        "rows differ at one distance by up to": tf.fixed(numbers.spread),
-        "first below half its peak at distance": numbers.half < 0 ? "never" : numbers.half,
+        "place-only score of i and j": said,
+        "at one distance, rows differ by up to": tf.fixed(numbers.spread),
+        "first below half its peak at distance": half,
         ...(lost
           ? {
               [`loss at ${trained}`]: losses[0] ?? "not measured",
@@ -256,7 +258,7 @@ export default tf.explorer({
           : {}),
       });
       const where = Number.isNaN(v)
-        ? `has no row for ${Math.max(i, j)}`
+        ? `no row for place ${Math.max(i, j)}`
         : `query ${i} and key ${j}, ${Math.abs(i - j)} apart, score ${said}`;
       const far = losses[1] === "no row" ? "none beyond the table" : losses[1];
       const lossText = losses.length

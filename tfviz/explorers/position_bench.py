@@ -86,7 +86,7 @@ class PositionBench(Explorer):
     race = given(t.Dict(), optional=True)
     task = knob("text", of=lambda e: list(e.race.get("tasks", {})) or ["text"], label="measured on")
     examples = EXAMPLES
-    asks = "Move i, also past the end of the training length, or choose another rival."
+    asks = "Move i, even past the end of the training length, or choose another rival."
 
     def heights(self) -> dict[int, float]:
         """Less on a phone where there is no rival to choose."""

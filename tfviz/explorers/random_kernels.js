@@ -62,7 +62,7 @@ export default tf.explorer({
         to: (x) => tf.clamp(Math.round(x / 7.5) * 7.5, 0, 180),
         draw: (angle) => ({ rule: { x: angle }, colour: "attention", dash: "6 4" }),
         by: [7.5, 0],
-        label: "the angle of the same error",
+        label: "the angle of equal error",
       },
       format: (angle) => `${tf.short(angle)}°`,
       near: 8,
@@ -74,7 +74,7 @@ export default tf.explorer({
       },
       then: { kind: "positive", angle: 90 },
       because:
-        "The two curves are mirror images. Positive features err little where the kernel is small, at the many keys that a query should pass over, and most where it is large.",
+        "The two curves are almost mirror images. Positive features err little where the kernel is small, as for the many keys that a query should ignore, and most where it is large.",
     });
 
     return (state, numbers) => {
@@ -83,8 +83,8 @@ export default tf.explorer({
       const colour = colours[state.kind];
       const negative = tf.sum(numbers.ratios.map((row) => row.filter((x) => x < 0).length));
       scatter.show({
-        title: `estimate ÷ true kernel, ${tf.data.draws} drawings at each angle`,
-        label: `At ${state.angle}° the estimates go from ${tf.fixed(Math.min(...column), 2)} to ${tf.fixed(Math.max(...column), 2)} times the true kernel`,
+        title: `estimate ÷ true kernel, ${tf.data.draws} draws at each angle`,
+        label: `At ${state.angle}° the estimates range from ${tf.fixed(Math.min(...column), 2)} to ${tf.fixed(Math.max(...column), 2)} times the true kernel`,
         x: { label: "angle between x and y", from: -6, to: 186, ticks: [0, 45, 90, 135, 180] },
         y: { from: LOW, to: HIGH, ticks: [-1, 0, 1, 2, 3] },
         hover: false,
@@ -151,7 +151,7 @@ export default tf.explorer({
         "estimates below 0": `${negative} of ${tf.count(angles.length * tf.data.draws)}`,
       });
       app.say(
-        `At ${tf.short(state.angle)}° and with ${state.m} features, sines and cosines err by ${good} of the kernel${question.open ? "" : `, positive features by ${bad}`}.`,
+        `At ${tf.short(state.angle)}°, with ${state.m} features, sines and cosines err by ${good} of the kernel${question.open ? "" : `, positive features by ${bad}`}.`,
       );
     };
   },

@@ -66,8 +66,8 @@ class RandomKernels(Explorer):
     kind = knob("sines", of=KINDS, label="features")
     m = knob(32, of=[16, 32, 64], label="number of features", letter="f")
     orthogonal = knob(False, label="orthogonal directions")
-    angle = knob(30.0, low=0, high=180, step=7.5, label="angle of x and y")
-    asks = "Tick the orthogonal directions: at which angles do the dashed curves gain the most?"
+    angle = knob(30.0, low=0, high=180, step=7.5, label="angle between x and y")
+    asks = "Tick “orthogonal directions” (dashed): at which angles is the error reduced most?"
 
     def numbers(self) -> Numbers:
         """Estimates ÷ the true kernel, of each drawing at each angle, and the expected relative

@@ -42,7 +42,7 @@ export default tf.explorer({
     app.knobsOf("rank", "diagonals", "head");
     app.ask({
       name: "missed",
-      question: `A matrix of rank ${RANK} alone misses ${tf.percent(alone, 0)} of this map. Add a band of ${BAND} diagonals: how much is missed then? Set the line.`,
+      question: `A matrix of rank ${RANK} alone misses ${tf.percent(alone, 0)} of this map. With a band of ${BAND} diagonals added, how much is missed? Set the line.`,
       about: plane,
       ghost: {
         first: 0.5,
@@ -59,7 +59,7 @@ export default tf.explorer({
       truth: () => surface("near")[ranks.indexOf(RANK)][diagonals.indexOf(BAND)],
       then: { rank: RANK, diagonals: BAND, head: "near" },
       because:
-        "This head looks at its neighbours. A diagonal is a matrix of full rank, so few ranks say little of it, and a band says all of it.",
+        "This head looks at its neighbours. Diagonals have a high rank, so a matrix of low rank captures little of them, and a band captures all of them.",
     });
 
     return (state, numbers) => {
@@ -85,7 +85,7 @@ export default tf.explorer({
         ...shared,
       });
       plane.show({
-        title: "missed of the true map, by diagonals in the band",
+        title: "share of the map missed, by diagonals in the band",
         label: `Rank ${state.rank} and ${band} miss ${percent} of the map`,
         x: { label: "diagonals", from: 0, to: 9, ticks: diagonals },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (y) => tf.percent(y, 0) },
@@ -109,7 +109,7 @@ export default tf.explorer({
       });
       app.read({
         "missed of the map": percent,
-        "numbers of the fit": `${tf.count(numbersOf(state))} of ${tf.count(L * L)}`,
+        "numbers stored": `${tf.count(numbersOf(state))} (map: ${tf.count(L * L)})`,
       });
       app.say(`Rank ${state.rank} and ${band} miss ${percent} of the map of ${names[state.head]}.`);
     };

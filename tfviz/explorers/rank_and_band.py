@@ -30,7 +30,7 @@ class RankAndBand(Explorer):
     rank = knob(4, of=RANKS, label="rank", letter="r")
     diagonals = knob(0, of=DIAGONALS, label="diagonals in the band")
     head = knob("near", of=HEADS, label="the head")
-    asks = "Take the head that looks far. Does it need both the band and the matrix of low rank?"
+    asks = "Choose the head that looks far: does it need both the band and the matrix of low rank?"
 
     def numbers(self) -> Numbers:
         """The true map, what is fitted, and the share missed by rank (rows) and diagonals."""

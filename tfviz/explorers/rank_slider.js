@@ -1,4 +1,4 @@
-// A trained map and two of rank k: by singular values, and softmax(Q (E K)ᵀ/√d) E with a mean pooling.
+// A trained map and two of rank k: by singular values, and softmax(Q (E K)ᵀ/√d) E with mean pooling.
 const { heads, ranks, text } = tf.data;
 const L = text.length;
 const letters = [...text].map((x) => (x === " " ? "␣" : x));
@@ -29,7 +29,10 @@ const all = tf.keep((layer) => {
   };
   return { A, maps, errors: (way) => maps[way].map((other) => missed(A, other)) };
 }, 2);
-const names = { best: "the best of rank k", mean: "mean pooling" };
+const names = {
+  best: (k) => `the best matrix of rank ${k}`,
+  mean: (k) => `mean pooling, k = ${k}`,
+};
 
 export default tf.explorer({
   numbers({ k, way, layer }) {
@@ -49,7 +52,7 @@ export default tf.explorer({
     app.knobsOf("k", "way", "layer");
     const question = app.ask({
       name: "pooling",
-      question: `The best matrix of rank 4 misses ${tf.percent(all(2).errors("best")[2], 0)} of this map. How much does Linformer miss with four keys, each the mean of eight neighbours?`,
+      question: `The best matrix of rank 4 misses ${tf.percent(all(2).errors("best")[2], 0)} of the true map. What share does Linformer miss with four keys, each the mean of eight neighbours?`,
       about: plane,
       ruler: { low: 0, high: 100 },
       format: (x) => tf.percent(x / 100, 0),
@@ -59,7 +62,7 @@ export default tf.explorer({
       truth: (numbers) => 100 * numbers.mean[2],
       then: { k: 4, way: "mean", layer: 2 },
       because:
-        "Nearly every query looks at the same few characters, wherever they stand in this text. The best matrix follows them; a mean pooling is the same for all texts and gives eight neighbours one weight.",
+        "Nearly every query looks at the same few characters, wherever they stand in this text. The best matrix follows them; mean pooling is the same for all texts and gives eight neighbours the same weight.",
     });
 
     return (state, numbers) => {
@@ -76,8 +79,8 @@ export default tf.explorer({
         ...heads,
       });
       right.show({
-        title: `${names[state.way]}, k = ${state.k}`,
-        label: `A matrix of rank ${state.k}: ${names[state.way]}`,
+        title: names[state.way](state.k),
+        label: `The map beside it: ${names[state.way](state.k)}`,
         rows: L,
         values: beside,
         most,
@@ -87,7 +90,7 @@ export default tf.explorer({
       const [good, even] = [numbers.best[at], numbers.mean[at]].map((x) => tf.percent(x, 0));
       plane.show({
         title: "what a matrix of rank k misses, as a share of the true map's size",
-        label: `At rank ${state.k} the best misses ${good}${question.open ? "" : `, mean pooling ${even}`}`,
+        label: `At rank ${state.k} the best matrix misses ${good}${question.open ? "" : `, mean pooling ${even}`}`,
         x: { label: "k", from: 1, to: L, log: true, ticks: ranks },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
         marks: [
@@ -95,7 +98,7 @@ export default tf.explorer({
             line: ranks.map((k, n) => [k, numbers.best[n]]),
             colour: "muted",
             dots: true,
-            name: "best of rank k",
+            name: "best matrix",
             term: "few",
           },
           {
@@ -116,9 +119,9 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "best of rank k misses": good,
+        "best matrix misses": good,
         "mean pooling misses": even,
-        "numbers kept": `${tf.count(2 * L * state.k)} of ${tf.count(L * L)}`,
+        "numbers in two factors": `${tf.count(2 * L * state.k)} instead of ${tf.count(L * L)}`,
       });
       const evenText = question.open ? "" : `, mean pooling ${even}`;
       app.say(`With k = ${state.k} of ${L}, the best matrix misses ${good} of the map${evenText}.`);

@@ -53,13 +53,18 @@ const VIEWS = {
 };
 const numbers = (state) => ({ shown: VIEWS[state.view](state) });
 const TERMS = ["q·k", "q·r", "u·k", "v·r"];
-const WHAT = ["content", "content, place", "every query, content", "every query, place"];
+const WHAT = [
+  "query and key",
+  "query and distance",
+  "key, for any query",
+  "distance, for any query",
+];
 const STEPS = [
-  "each query by each distance",
+  "each query times each distance",
   "a zero in front of every row",
-  "the same numbers, cut into rows of 5",
-  "first row dropped",
-  "keys after the query masked",
+  "the same numbers, read in rows of 5",
+  "the first row is dropped",
+  "keys after the query are masked",
 ];
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -85,7 +90,7 @@ const QUESTIONS = {
       truth: ({ shown }) => shown[row].lastIndexOf(shown[row][0]),
       then: { L, k, row, column: row - k },
       locks: [],
-      because: `Key j has the label j − ${row}, but none is below −${k}: keys 0 to ${row - k} all have the label −${k}.`,
+      because: `Key j has the label j − ${row}, but no label is below −${k}, so keys 0 to ${row - k} all have the label −${k}.`,
     },
   terms: (first, { four }, words) => {
     const { row } = first;
@@ -105,14 +110,14 @@ const QUESTIONS = {
         then: { row, column: best },
         locks: [],
         because:
-          "u is the same for every query, so all rows of u·k are the same: it asks only what the key is.",
+          "u is the same for every query, so all rows of u·k are equal: this term depends only on the key.",
       }
     );
   },
   shift: ({ row, step }, { goal }) =>
     step < 2 && {
       name: "own-key",
-      question: `Put a zero in front of every row, read the same numbers on in rows of ${shifted}, and drop the first row. Under which key does q${row}·r0 stand then?`,
+      question: `Put a zero in front of every row, read the same numbers in rows of ${shifted}, and drop the first row. Under which key does q${row}·r0 end up?`,
       about: goal,
       ghost: {
         ...inRow(row, shifted),
@@ -123,7 +128,7 @@ const QUESTIONS = {
       truth: (_, state) => shift({ ...state, step: 3 })[row].indexOf(1 + row * shifted),
       then: { step: 3, row },
       locks: ["step"],
-      because: `r0 belongs to the query's own key. Row ${row} has moved to the left by ${shifted - 1 - row}, so that each number stands under its key.`,
+      because: `r0 belongs to the query's own key. Row ${row} has moved left by ${shifted - 1 - row}, so each of its distances now stands under its key.`,
     },
   buckets: (first, { curve }) => {
     const { buckets, far, future, row } = first;
@@ -133,14 +138,14 @@ const QUESTIONS = {
     return (
       !future && {
         name: "goes-on",
-        question: `The nearest ${alone} distances have a bucket each. How does the number of the bucket go on, if the last one begins by distance ${far}?`,
+        question: `The nearest ${alone} distances have a bucket each, and all distances from ${far} on share the last bucket. How does the bucket number grow in between?`,
         about: curve,
         curve: { at },
         hides: ["stairs", "its bucket holds the distances"],
         truth: () => at.map((n) => bucketOf(n, first)),
         then: row >= 22 ? { row, column: row - 22 } : {},
         locks: [],
-        because: `Each border is farther than the one before by the same factor, so that buckets hold more and more distances: bucket ${bucketOf(22, first)} holds ${mates[0]} to ${mates.at(-1)}.`,
+        because: `The edges of the other buckets grow by a constant factor, so the buckets hold more and more distances: bucket ${bucketOf(22, first)} holds ${mates[0]} to ${mates.at(-1)}.`,
       }
     );
   },
@@ -173,7 +178,7 @@ export default tf.explorer({
     const curve = app.plane({ height: (width) => tf.clamp(width * 0.7, 170, 300), into: beside });
     const leads = { labels: big, terms: four[2], shift: goal, buckets: curve };
     const formula = app.formula(
-      `( ${TERMS.map((name, n) => `{term${n}:${name}}`).join(" + ")} ) / √d`,
+      `( ${TERMS.map((name, n) => `{term${n}:${name}}`).join(" + ")} ) / √dₕ`,
     );
     const names = Object.keys(VIEWS).filter((name) => words.length || name !== "terms");
     app.knob("view", {
@@ -230,7 +235,7 @@ export default tf.explorer({
         });
         const all = tf.range(2 * state.k + 1, (m) => m - state.k);
         strip.show({
-          title: "Pᵏ: one row for each label; hatched: no pair here has it",
+          title: "Pᵏ: one row for each label; hatched: no pair has that label",
           label: `${all.filter(used).length} of ${all.length} labels are in use`,
           rows: 1,
           columns: all.length,
@@ -243,22 +248,24 @@ export default tf.explorer({
         const edge = allowed.flat().filter((m) => Math.abs(m) === state.k).length;
         app.read({
           "rows in each table": all.length,
-          "of them in use here": all.filter(used).length,
-          "pairs with an outermost label": tf.percent(edge / allowed.flat().length),
+          "rows in use here": all.filter(used).length,
+          "pairs with the label −k or k": tf.percent(edge / allowed.flat().length),
         });
         if (held) return `j − i = ${sign(j - i)}; the labels of this query are hidden`;
         const mates = table[i].filter((m, c) => m === n && (!causal || c <= i)).length;
         const clipped = n !== j - i ? `, clipped to ${sign(n)}` : `, label ${sign(n)}`;
         const many = `${mates} keys of this query share that row of the table`;
         const share = mates > 1 ? many : "No other key of this query has that label";
-        return shut ? "after the query, not allowed" : `j − i = ${sign(j - i)}${clipped}. ${share}`;
+        return shut
+          ? "the key comes after the query and is masked"
+          : `j − i = ${sign(j - i)}${clipped}. ${share}`;
       },
       terms(state, all, i, j) {
         const L = words.length;
         const top = Math.max(1e-9, ...all.slice(0, 4).flat(2).map(Math.abs));
         const most = Math.max(1e-9, ...all[4].flat().map(Math.abs));
         big.show({
-          title: `the sum of those that are on, divided by √${state.u.length}`,
+          title: `the sum of the terms that are on, divided by √${state.u.length}`,
           label: `Sum of the terms for ${words.join(", ")}; arrow keys choose a pair`,
           rows: L,
           rowHeads: words,
@@ -299,7 +306,7 @@ export default tf.explorer({
         });
         const best = tf.best(all[4][i]);
         const parts = TERMS.map((name, n) => `${name} ${listed[n]}`);
-        return `“${words[i]}” asks “${words[j]}”: ${parts.join(", ")}. Highest score of “${words[i]}”: “${words[best]}”`;
+        return `Query “${words[i]}”, key “${words[j]}”: ${parts.join(", ")}. Highest score of “${words[i]}”: “${words[best]}”`;
       },
       shift(state, table, i) {
         const { step } = state;
@@ -320,13 +327,13 @@ export default tf.explorer({
             return x && at(x)[0] === i ? 1 - 0.17 * at(x)[1] : 0;
           },
           text: (r, c) => (table[r][c] ? `q${at(table[r][c])[0]}·r${at(table[r][c])[1]}` : "0"),
-          rowHeads: tf.range(rows, (r) => (step === 2 ? (r ? "" : "goes") : `q${r}`)),
+          rowHeads: tf.range(rows, (r) => (step === 2 ? (r ? "" : "drop") : `q${r}`)),
           columnHeads: tf.range(columns, heads),
           frames: step === 2 ? [{ row: 0, colour: "ink", dash: "5 4" }] : [],
         });
         goal.show({
           title: "wanted: each number under its key; hatched: keys after the query",
-          label: `What the shift is for: query ${i} has its distances ${i} to 0 under the keys 0 to ${i}. Up and down choose the query`,
+          label: `The wanted result: query ${i} has distances ${i} to 0 under keys 0 to ${i}. Up and down choose the query`,
           rows: shifted,
           most: 1,
           row: i,
@@ -344,7 +351,7 @@ export default tf.explorer({
           "pairs j ≤ i that stand under their key": `${right.length} of ${(shifted * (shifted + 1)) / 2}`,
         });
         const done = `Query ${i} now has distance ${i} under key 0 and distance 0 under key ${i}`;
-        return `Step ${step} of 4: ${STEPS[step]}. ${step >= 3 ? done : `Query ${i} must move left by ${shifted - 1 - i}`}`;
+        return `Step ${step} of 4: ${STEPS[step]}. ${step >= 3 ? done : `The row of query ${i} must move left by ${shifted - 1 - i}`}`;
       },
       buckets(state, table, i, j) {
         const { buckets, far, future } = state;
@@ -359,7 +366,7 @@ export default tf.explorer({
         const some = next - 1 === low ? `${low} alone` : `${low} to ${next - 1}`;
         const reach = next === undefined ? `${low} and beyond` : some;
         big.show({
-          title: "bucket of each pair: the stronger, the nearer",
+          title: "bucket of each pair; stronger colour: nearer",
           label: `Buckets of ${bucketed} by ${bucketed} pairs; query ${i}, key ${j}. Arrow keys choose a pair`,
           rows: bucketed,
           signed: true,
@@ -376,7 +383,7 @@ export default tf.explorer({
         const stairs = tf.range(8 * end, (m) => stair(m / 8));
         curve.show({
           title: "bucket by distance: drag a dot",
-          label: shut ? "No bucket" : `Distance ${n} is in bucket ${b}`,
+          label: shut ? "A key after the query has no bucket" : `Distance ${n} is in bucket ${b}`,
           x: { from: 0, to: end, label: "distance", whole: true },
           y: { from: side, to: side + half, whole: true },
           marks: [
@@ -399,7 +406,7 @@ export default tf.explorer({
           distance: shut ? "–" : n,
           "its bucket holds the distances": shut ? "–" : reach,
         });
-        if (shut) return "after the query, not allowed";
+        if (shut) return "the key comes after the query and is masked";
         return `distance ${n}${hidden() ? "" : ` is in bucket ${b}, with the distances ${reach}`}`;
       },
     };

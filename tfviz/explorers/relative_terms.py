@@ -29,9 +29,9 @@ HEIGHTS = {
 }
 
 PROMPTS = {
-    "labels": "Move k, or make it causal: which labels does no pair have?",
+    "labels": "Move k, or tick “causal”: which labels does no pair have?",
     "terms": "Switch terms off and see what is left of the sum, or choose a pair.",
-    "shift": "Go back to step 0 and press play: the same numbers, cut into rows anew.",
+    "shift": "Go back to step 0 and press play: the same numbers are cut into new rows.",
     "buckets": "Choose pairs, and change the number of buckets.",
 }
 
@@ -77,13 +77,13 @@ class RelativeTerms(Explorer):
     Q, K, R = (given(t.List(t.List(t.Float())), optional=True) for _ in "QKR")
     u, v = (given(t.List(t.Float()), optional=True) for _ in "uv")
     L = knob(12, low=4, high=LONGEST, label="length", letter="L")
-    k = knob(3, low=0, high=LONGEST, label="longest label", letter="k")
+    k = knob(3, low=0, high=LONGEST, label="largest label", letter="k")
     causal = knob(False, label="causal: keys j ≤ i only")
     terms = own(t.List(t.Bool(), [True] * 4), optional=True)
     step = knob(0, low=0, high=STEPS, label="step")
     buckets = knob(16, low=4, high=32, step=4, label="buckets")
-    far = knob(32, of=FARS, between=True, low=17, label="the last begins by")
-    future = knob(False, label="half of them for keys after the query")
+    far = knob(32, of=FARS, between=True, low=17, label="last bucket begins by")
+    future = knob(False, label="half the buckets for keys after the query")
     row = knob(0, low=0, high=BUCKETED - 1, label="query", letter="i")
     column = knob(0, low=0, high=BUCKETED - 1, label="key", letter="j")
 

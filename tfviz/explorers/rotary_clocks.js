@@ -64,13 +64,13 @@ export default tf.explorer({
     const before = numbers(app.values()).score;
     app.ask({
       name: "both-move",
-      question: "Both positions move by 100: what does the score do?",
-      chips: ["it grows", "it falls", "it stays as it is"],
+      question: "Both positions move by 100. What happens to the score?",
+      chips: ["it rises", "it falls", "it stays the same"],
       truth: (numbers) =>
         Math.abs(numbers.product - before) < 1e-6 ? 2 : numbers.product > before ? 0 : 1,
       then: { shift: app.first.shift === 100 ? 200 : 100 },
       because:
-        "All hands turn, each pair of them together: the angle between them knows only i − j.",
+        "Both hands of each clock turn by the same angle, so the angle between them depends only on i − j.",
     });
 
     return (state, numbers) => {
@@ -105,7 +105,7 @@ export default tf.explorer({
         ];
       });
       faces.show({
-        title: `clock m = 0 … ${many - 1}: hands of query and key, violet the angle between`,
+        title: `clock m = 0 … ${many - 1}: hands of query and key; violet: the angle between them`,
         label: `${many} clocks, query at ${state.i + state.shift}, key at ${state.j + state.shift}`,
         square: true,
         hover: false,
@@ -120,8 +120,8 @@ export default tf.explorer({
       const tall = Math.max(0.3 * all, ...ends.map(([, y]) => 1.15 * Math.abs(y)));
       const format = (x) => tf.fixed(x, 1);
       sum.show({
-        title: "the violet arrows end to end: how far right they get is the score",
-        label: `Arrows of ${many} clocks end to end reach ${tf.fixed(numbers.score)} of at most ${tf.fixed(all)}`,
+        title: "the violet arrows end to end: how far right they reach is the score",
+        label: `Arrows of ${many} clocks end to end reach ${tf.fixed(numbers.score)} to the right, of at most ${tf.fixed(all)}`,
         square: true,
         hover: false,
         x: { from: -1.05 * all, to: 1.05 * all, ticks: [-all, 0, all], format },
@@ -170,7 +170,7 @@ export default tf.explorer({
         "slowest clock: one turn in": `${tf.count((TURN * state.interpolate) / theta.at(-1))} positions`,
       });
       const where = `Query at ${state.i + state.shift}, key at ${state.j + state.shift}`;
-      app.say(`${where}: distance ${tf.fixed(distance, 0)}, score ${tf.fixed(numbers.score)}`);
+      app.say(`${where}: distance ${tf.fixed(distance, 0)}, score ${tf.fixed(numbers.score)}.`);
     };
   },
 });

@@ -32,7 +32,7 @@ class RotaryClocks(Explorer):
     trained    the largest distance seen in training, drawn as a line (0: none)
     """
 
-    label = "Rotary clocks: hands of query and key, and the score of each distance"
+    label = "Rotary clocks: hands of query and key, and the score at each distance"
     rem = 51.5, 51.5, 50.5, 107
     narrow = 640
 
@@ -45,7 +45,7 @@ class RotaryClocks(Explorer):
     interpolate = knob(1.0, low=1.0, high=8.0, step=0.25, label="divide positions by", letter="s")
     trained = given(Knob(0, low=0, high=FARTHEST))
     examples = EXAMPLES
-    asks = "Drag the dot on the curve, or move one of the two, or both."
+    asks = "Drag the dot on the curve, or move the query, the key, or both."
 
     def prepare(self, said: Numbers) -> Numbers:
         known = said["pairs"].items()

@@ -23,7 +23,7 @@ export default tf.explorer({
     app.knob("seed");
     const question = app.ask({
       name: "beyond",
-      question: `With ${T} steps, as in training, all 2,500 queries of the test are answered correctly. Run the same layer ${BEYOND} times: what share is then correct?`,
+      question: `With ${T} steps, as in training, all 2,500 queries of the test are answered correctly. Now run the same layer ${BEYOND} times. What share of the answers is correct?`,
       about: right,
       hides: ["beyond"],
       ghost: {
@@ -32,7 +32,7 @@ export default tf.explorer({
         to: (_, share) => Math.round(100 * tf.clamp(share, 0, 1)) / 100,
         draw: (share) => ({ points: [[BEYOND, share]], size: 4, colour: "ink" }),
         by: [0, 0.02],
-        label: `the share after ${BEYOND} steps`,
+        label: `the share of correct answers after ${BEYOND} steps`,
       },
       format: tf.percent,
       near: 0.05,
@@ -40,7 +40,7 @@ export default tf.explorer({
       then: { t: BEYOND, told: "position and step", seed: 0 },
       locks: [],
       because:
-        "Nothing in training asked for a state that stays once it is right, so the states move on and some answers are lost.",
+        "In training, a state did not have to stay the same once its answer was correct, so the states keep moving and some answers are lost.",
     });
 
     return (state, numbers) => {
@@ -51,8 +51,8 @@ export default tf.explorer({
       const rows = numbers.moved.length;
       const hits = says.map((row) => row.filter((x, n) => x === answers[n]).length);
       grid.show({
-        title: "how far each state moves in a step; right: queries answered",
-        label: `After step ${state.t}: ${numbers.moved[state.t - 1].map((x) => tf.fixed(x, 1)).join(", ")}`,
+        title: "how far each state moves in each step; right: correct answers",
+        label: `Distances that the states move in step ${state.t}: ${numbers.moved[state.t - 1].map((x) => tf.fixed(x, 1)).join(", ")}`,
         rows,
         columns: 2 * many,
         most,
@@ -76,7 +76,7 @@ export default tf.explorer({
       const known = question.open ? T : rows;
       const curve = { colour: "attention", wide: 2.5, dots: true };
       right.show({
-        title: "share of the test that is correct, over the steps",
+        title: "share of correct answers in the test, by step",
         label: numbers.longer
           .slice(0, known)
           .map((x, t) => `${t + 1} steps: ${tf.percent(x)}`)
@@ -98,9 +98,9 @@ export default tf.explorer({
       const test = state.t > known ? "?" : tf.percent(numbers.longer[state.t - 1]);
       app.read({
         "queries (start + hops)": tf.range(many, (a) => `${a}+${hops[a]}`).join(", "),
-        "must end at": answers.join(", "),
-        "answered after k steps": numbers.says.join(", "),
-        "correct in the test": test,
+        "correct answers": answers.join(", "),
+        "answers after k steps": numbers.says.join(", "),
+        "accuracy in the test": test,
       });
       app.say(
         `After ${state.t} step${state.t > 1 ? "s" : ""}, ${numbers.hits} of these ${many} queries are answered correctly.`,

@@ -1,4 +1,4 @@
-"""One trained layer, used again and again: what moves, what it answers, also beyond training."""
+"""One trained layer, applied again and again: how its states move and what it answers."""
 
 from functools import cache
 
@@ -19,18 +19,18 @@ def trained() -> list[Numbers]:
 class SameLayer(Explorer):
     """A Universal Transformer that learned hops with three steps, run for one to eight."""
 
-    label = "One layer, again and again: what its states do"
+    label = "One layer, again and again: how its states move"
     rem = 42.5, 43.5, 41.5, 40.5, 89.5
     data = handed(trained=trained, T=TRAINED)
 
     t = knob(TRAINED, low=1, high=8, label="steps taken", letter="k")
     told = knob("position and step", of=["position and step", "position alone"], label="signal")
     seed = knob(0, of=[0, 1, 2], label="seed")
-    asks = "Go through the steps from the first, with each seed: do five right answers stay right?"
+    asks = "Go through the steps from step 1, with each seed: do five correct answers stay correct?"
 
     def numbers(self) -> Numbers:
-        """How far each of ten states moved in each step, the answers now, and the share of right
-        answers of the test after each number of steps."""
+        """How far each of ten states moved in each step, the answers now, and the share of correct
+        answers in the test after each number of steps."""
         one = trained()[int(self.told == "position alone")]
         row = one["rows"][self.seed]
         says = row["says"][self.t - 1]

@@ -44,7 +44,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "guess",
       question:
-        "The kernel has one weight: each pair takes the score that stands one key further right. From below, query 6 prefers key 4 (bars). Which key does the guess prefer?",
+        "The kernel has a single weight: each pair takes the score of the key to its right. In the scores from below (bars), query 6 prefers key 4. Which key does the guess prefer?",
       about: plane,
       ghost: {
         first: 6,
@@ -55,12 +55,12 @@ export default tf.explorer({
         label: "the key that the guess prefers",
       },
       format: (j) => `key ${j}`,
-      hides: ["guess", "prefers now", "its weight"],
+      hides: ["guess", "preferred now", "its weight"],
       locks: ["kernel", "alpha", "reader", "i", "j"],
       truth: ({ used }) => best(used[asked.i], asked),
       then: { ...asked, j: 3 },
       because:
-        "Key 3 takes over the 5 of key 4, its neighbour to the right. So the layer looks one key further left than the one below.",
+        "Key 3 gets the score of key 4, its neighbour to the right, which is 5. So this layer looks one key further left than the one below.",
     });
 
     return (state, { image, used, weights }) => {
@@ -71,7 +71,7 @@ export default tf.explorer({
       const lower = best(image[i], state);
       plane.show({
         title: `query ${i}: scores from below (bars), scores in use (line)`,
-        label: `From below, query ${i} prefers key ${lower}${question.open ? "" : `, and now key ${preferred}`}`,
+        label: `In the layer below, query ${i} prefers key ${lower}${question.open ? "" : `; now it prefers key ${preferred}`}`,
         x: { from: -0.5, to: L - 0.5, whole: true, label: "key" },
         y: { from: 0, to: 6.5, ticks: [0, 2, 4, 6], label: "score" },
         marks: [
@@ -104,7 +104,7 @@ export default tf.explorer({
       const kernel = kernels[state.kernel];
       const cut = state.reader === "gpt" ? 2 : 3;
       middle.show({
-        title: "kernel: what the framed scores count",
+        title: "kernel: weights of the framed scores",
         label: `The kernel, ${cut} rows of three weights`,
         rows: 3,
         columns: 3,
@@ -127,13 +127,13 @@ export default tf.explorer({
       const weight = tf.percent(weights[i][preferred], 0);
       app.read({
         "preferred below": `key ${lower}`,
-        "prefers now": `key ${preferred}`,
+        "preferred now": `key ${preferred}`,
         "its weight": weight,
       });
       app.say(
         question.open
-          ? `From below, query ${i} prefers key ${lower}.`
-          : `From below, query ${i} prefers key ${lower}; with α = ${state.alpha} it now prefers key ${preferred}, with ${weight} of the weight.`,
+          ? `In the layer below, query ${i} prefers key ${lower}.`
+          : `In the layer below, query ${i} prefers key ${lower}. With α = ${state.alpha} it now prefers key ${preferred} (weight ${weight}).`,
       );
     };
   },

@@ -37,11 +37,11 @@ KERNELS: dict[str, list[list[float]]] = {  # rows: the query before, this one, t
     "next": [[0, 0, 0], [0, 0, 0], [0, 1, 0]],
 }
 NAMES = {
-    "right": "take the score to the right",
-    "middle": "take the score itself",
-    "diagonal": "take it from one query before, one key to the left",
-    "blur": "take a mean of three keys",
-    "next": "take it from the next query",
+    "right": "takes the score to the right",
+    "middle": "takes the score of the same pair",
+    "diagonal": "takes the score one query before, one key to the left",
+    "blur": "takes a weighted mean of three keys",
+    "next": "takes the score of the next query",
 }
 READERS: dict[str, Any] = {"gpt": "hidden (GPT)", "bert": "visible (BERT)"}
 
@@ -56,12 +56,12 @@ class ScoreImage(Explorer):
     rem = 66, 67.5, 66, 63.5, 121
     data = handed(below=BELOW, own=OWN, kernels=KERNELS)
 
-    kernel = knob("right", of=NAMES, label="the kernel says")
+    kernel = knob("right", of=NAMES, label="the kernel")
     alpha = knob(0.0, of=[0.0, 0.25, 0.5, 0.75, 1.0], label="weight of own scores", letter="α")
     reader = knob("gpt", of=READERS, label="the future is")
     i = knob(6, low=0, high=L - 1, label="query", letter="i")
     j = knob(5, low=0, high=L - 1, label="key", letter="j")
-    asks = "Take the score from the next query. What does a GPT see of it, and what a BERT?"
+    asks = "Choose “takes the score of the next query”: what do a GPT and a BERT see of it?"
 
     def numbers(self) -> Numbers:
         """The image that the kernel reads, its guess, the scores in use, and the weights."""

@@ -22,14 +22,14 @@ function usedBy(state) {
 const asked = {
   accumulated: {
     question:
-      "Each layer adds its own score to the sum from below. For “mat” and “cat” the sums so far are 1, 3 and 2. The own score of layer 3 is 2. Where does its sum lie?",
-    because: "2 + 2 = 4. All four layers count alike: 1 + 2 − 1 + 2.",
+      "Each layer adds its own score to the sum from below. For “mat” and “cat”, the sums in layers 0 to 2 are 1, 3 and 2. Layer 3's own score is 2. What is its sum?",
+    because: "2 + 2 = 4. All four layers count equally: 1 + 2 − 1 + 2.",
   },
   reused: {
     question:
-      "Two layers share a map: layer 1 uses that of layer 0, so its score for “mat” and “cat” is still 1. Layer 2 computes a new one, −1. Which score does layer 3 use?",
+      "Every two layers share a map: layer 1 uses that of layer 0, so its score for “mat” and “cat” is still 1. Layer 2 computes a new score, −1. Which score does layer 3 use?",
     because:
-      "−1, as layer 2 does. The own score of layer 3 would be 2, but a lazy layer never computes it.",
+      "Layer 3 reuses the score of layer 2, −1. Its own score would be 2, but a lazy layer never computes it.",
   },
 };
 
@@ -77,8 +77,8 @@ export default tf.explorer({
       const at = (layer) => [layer, used[layer][i][j]];
       const layers = tf.range(TOP + 1);
       plane.show({
-        title: `score of “${words[i]}” for “${words[j]}”: own (bars), and used (line)`,
-        label: `In layer ${n} the own score is ${tf.short(own[n][i][j])}, and ${tf.short(used[n][i][j])} is used`,
+        title: `score of “${words[i]}” for “${words[j]}”: own (bars), in use (line)`,
+        label: `Layer ${n}'s own score is ${tf.short(own[n][i][j])}, and the score in use is ${tf.short(used[n][i][j])}`,
         x: { names: layers.map((layer) => `layer ${layer}`) },
         y: { from: -3.5, to: 7.5, ticks: [-2, 0, 2, 4, 6], label: "score" },
         marks: [
@@ -110,7 +110,7 @@ export default tf.explorer({
       const score = { ...shared, signed: true, most: 6 };
       grids[0].show({
         title: `own scores of layer ${n}`,
-        label: `Layer ${n} by itself scores the pair ${tf.short(own[n][i][j])}`,
+        label: `Layer ${n}'s own score for the pair is ${tf.short(own[n][i][j])}`,
         values: own[n],
         text: (a, b) => tf.short(own[n][a][b]),
         ...score,
@@ -124,7 +124,7 @@ export default tf.explorer({
       });
       grids[2].show({
         title: "weights",
-        label: `Layer ${n} gives “${words[j]}” ${tf.percent(weights[n][i][j], 0)} of “${words[i]}”`,
+        label: `In layer ${n}, “${words[i]}” gives “${words[j]}” ${tf.percent(weights[n][i][j], 0)} of its weight`,
         values: weights[n],
         most: 1,
         text: () => "",

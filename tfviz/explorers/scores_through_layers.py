@@ -42,15 +42,15 @@ OWN = [  # made up: small whole numbers, so that sums can be done in the head
     ],
 ]
 RULES = {
-    "own": "own alone (Transformer)",
-    "accumulated": "own + below (RealFormer)",
-    "reused": "below again (LazyFormer)",
+    "own": "own scores (Transformer)",
+    "accumulated": "own + from below (RealFormer)",
+    "reused": "its block's map (LazyFormer)",
 }
 EXAMPLES: dict[str, Numbers] = {"": {}, "reused": {"rule": "reused"}}
 
 
 def shares(rule: str, m: int) -> tuple[list[float], list[float]]:
-    """What own scores and those from below count in each layer."""
+    """The weights of own scores and of those from below, in each layer."""
     layers = range(LAYERS)
     if rule == "reused":
         own = [float(n % m == 0) for n in layers]
@@ -64,7 +64,7 @@ class ScoresThroughLayers(Explorer):
     i, j   the pair whose score is followed through the layers
     """
 
-    label = "Scores through the layers: own, accumulated or used again"
+    label = "Scores through the layers: own, accumulated or reused"
     rem = 57.5, 57.5, 53.5, 49.5, 102
     data = handed(own=OWN, words=WORDS)
     examples = EXAMPLES
@@ -74,9 +74,7 @@ class ScoresThroughLayers(Explorer):
     m = knob(2, of=[1, 2, 4], label="layers in a lazy block", letter="m")
     i = knob(5, low=0, high=L - 1, label="query", letter="i")
     j = knob(1, low=0, high=L - 1, label="key", letter="j")
-    asks = (
-        "Play the layers with each of the rules: which one makes the sharpest weights at the top?"
-    )
+    asks = "Play the layers with each rule: which one makes the sharpest weights in the top layer?"
 
     def heights(self) -> dict[int, float]:
         """On a phone the page leaves less width than the phone has; its letters are narrower."""

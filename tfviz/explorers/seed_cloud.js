@@ -39,7 +39,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "pooled",
       question:
-        "The arrow is a seed: the further a point lies along it, the larger is its dot, its weight. Where lies the weighted mean that the seed pools?",
+        "The arrow is a seed: the further a point lies in its direction, the larger its weight and its dot. Where is the weighted mean that the seed pools?",
       about: plane,
       ghost: {
         first: [0, 0],
@@ -47,16 +47,16 @@ export default tf.explorer({
         to: (x, y) => [x, y].map((a) => Math.round(100 * tf.clamp(a, -1, 1)) / 100),
         by: [0.1, 0.1],
         draw: (p) => ({ points: [p], size: 4, colour: "ink" }),
-        label: "what the seed pools",
+        label: "the mean that the seed pools",
       },
       format: place,
       near: 0.25,
-      hides: ["pooled", "what the seeds pool"],
+      hides: ["pooled", "pooled vectors"],
       locks: [],
       truth: (numbers) => numbers.pooled[0],
       then: { k: 1, angle: 30, beta: 3, x: -0.5, y: 0.5 },
       because:
-        "Two or three points hold nearly all of the weight, and the mean lies among them. It stays there in whatever order the points are listed.",
+        "Two or three points hold nearly all of the weight, and the mean lies among them. The order in which the points are listed does not matter.",
     });
 
     return (state, numbers) => {
@@ -64,8 +64,8 @@ export default tf.explorer({
       const { seeds, weights, pooled } = numbers;
       const sizes = X.map((_, j) => Math.max(...weights.map((w) => w[j])));
       plane.show({
-        title: "dots: points, as large as their largest weight; squares: pooled",
-        label: `${n} points; ${seeds.map((_, c) => `seed ${c + 1} weighs point ${tf.best(weights[c])} most`).join("; ")}`,
+        title: "dots: points, sized by their largest weight; squares: pooled vectors",
+        label: `${n} points; ${seeds.map((_, c) => `seed ${c + 1} gives point ${tf.best(weights[c])} the most weight`).join("; ")}`,
         x: { from: -1.25, to: 1.25, bare: true },
         y: { from: -1.25, to: 1.25, bare: true },
         square: true,
@@ -121,8 +121,8 @@ export default tf.explorer({
         columnHeads: tf.range(n, String),
       });
       map.show({
-        title: "what points read of points, through the seeds",
-        label: `A matrix of ${n} by ${n} weights of rank ${state.k} at most`,
+        title: "what points read of each other through the seeds",
+        label: `A matrix of ${n} by ${n} weights, of rank ${state.k} at most`,
         rows: n,
         values: numbers.map,
         most: 0.6,
@@ -131,15 +131,15 @@ export default tf.explorer({
       });
       const told = question.tell(pooled.map(place).join(", "));
       app.read({
-        "what the seeds pool": told,
-        "weights, with seeds": `2 · ${n} · ${state.k} = ${2 * n * state.k}`,
-        "all with all": `${n} · ${n} = ${n * n}`,
+        "pooled vectors": told,
+        "weights with seeds": `2 · ${n} · ${state.k} = ${2 * n * state.k}`,
+        "weights without seeds": `${n} · ${n} = ${n * n}`,
       });
       app.say(
         seeds
           .map((_, c) => {
             const best = tf.best(weights[c]);
-            return `Seed ${c + 1} weighs point ${best} most, with ${tf.percent(weights[c][best], 0)}.`;
+            return `Seed ${c + 1} gives point ${best} the most weight: ${tf.percent(weights[c][best], 0)}.`;
           })
           .join(" "),
       );

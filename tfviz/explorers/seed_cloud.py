@@ -1,4 +1,4 @@
-"""A cloud of points that few seeds pool: PMA, and what points read of each other through them."""
+"""A cloud of points that a few seeds pool (PMA); what points read of each other through them."""
 
 import math
 from functools import cache
@@ -20,7 +20,7 @@ def cloud() -> dict[str, list[list[float]]]:
 
 class SeedCloud(Explorer):
     """Nine points without an order. A seed is a direction: the further a point lies along it, the
-    larger is its weight. Projections are left out: points are their own keys and values."""
+    larger its weight. Projections are left out: points are their own keys and values."""
 
     label = "Seeds that pool a cloud of points"
     rem = 45, 46, 46.5, 42.5, 101.5
@@ -28,13 +28,13 @@ class SeedCloud(Explorer):
 
     k = knob(1, of=[1, 2, 3], label="seeds", letter="k")
     angle = knob(30, low=0, high=355, step=5, label="direction of the first seed, in degrees")
-    beta = knob(3.0, of=[0.0, 1.0, 3.0, 8.0], label="length of a seed", letter="β")
-    x = knob(-0.5, low=-1.0, high=1.0, step=0.05, label="the point that you drag, across")
-    y = knob(0.5, low=-1.0, high=1.0, step=0.05, label="and up")
-    asks = "Take three seeds, and drag point 4 through the plane: which seeds notice it?"
+    beta = knob(3.0, of=[0.0, 1.0, 3.0, 8.0], label="length of each seed", letter="β")
+    x = knob(-0.5, low=-1.0, high=1.0, step=0.05, label=f"point {MOVED}, to the right")
+    y = knob(0.5, low=-1.0, high=1.0, step=0.05, label=f"point {MOVED}, upwards")
+    asks = "Choose three seeds, and drag point 4 around: which seeds give it much weight?"
 
     def numbers(self) -> Numbers:
-        """Weights of each seed, what it pools, and what each point reads of each through them."""
+        """Weights of each seed, what it pools, and what points read of each other through them."""
         X = exact(cloud()["points"])
         X[MOVED] = exact([self.x, self.y])
         turn = math.radians(self.angle) + 2 * math.pi * torch.arange(self.k).double() / self.k

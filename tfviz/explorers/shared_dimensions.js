@@ -32,7 +32,7 @@ export default tf.explorer({
     const asked = 12;
     const question = app.ask({
       name: "accuracy",
-      question: `A trained encoder reads ${percent(accuracies.parafac[0])} of the test digits correctly, with ${sizes[0]} features of queries and keys in each layer. PARAFAC replaces them by ${asked}, and nothing is trained again. What share is still right? Set the ring.`,
+      question: `A trained encoder reads ${percent(accuracies.parafac[0])} of the test digits correctly, with ${sizes[0]} features of queries and keys in each layer. A decomposition (PARAFAC) replaces them with ${asked}, and nothing is trained again. What share is still read correctly?`,
       about: plane,
       ghost: {
         first: 0.6,
@@ -48,7 +48,7 @@ export default tf.explorer({
       truth: () => accuracies.parafac[sizes.indexOf(asked)],
       then: { d_k: asked },
       because:
-        "A quarter of the features is almost enough. So most of what 48 features can say is not used by this model.",
+        "A quarter of the features is almost enough. So this model needs only a small part of what 48 features can express.",
     });
 
     return (state, numbers) => {
@@ -70,7 +70,7 @@ export default tf.explorer({
       const steps = sizes.length - 1;
       plane.show({
         title: "digits read correctly, without more training",
-        label: `With ${sizes[0]} features ${percent(accuracies.parafac[0])}`,
+        label: `With ${sizes[0]} features, ${percent(accuracies.parafac[0])} of the digits are read correctly`,
         x: {
           from: -0.3,
           to: steps + 0.3,
@@ -108,7 +108,7 @@ export default tf.explorer({
         "read correctly": percent(accuracies.parafac[place]),
       });
       app.say(
-        `${d_k} features take ${tf.count(numbers.weights)} weights; a feature serves ${tf.fixed(numbers.served, 1)} heads${question.open ? "" : `, and ${percent(accuracies.parafac[place])} of the digits are read correctly`}.`,
+        `${d_k} features need ${tf.count(numbers.weights)} weights; a feature serves ${tf.fixed(numbers.served, 1)} heads${question.open ? "" : `, and ${percent(accuracies.parafac[place])} of the digits are read correctly`}.`,
       );
     };
   },

@@ -32,9 +32,7 @@ class SharedDimensions(Explorer):
     data = handed(compressed, sizes=SIZES, width=WIDTH)
 
     d_k = knob(48, of=SIZES[::-1], label="features of queries and keys", letter="d̃ₖ")
-    asks = (
-        "Go through the sizes: how many heads does a feature serve, and where does accuracy break?"
-    )
+    asks = "Go through the sizes: how many heads does a feature serve, and when does accuracy drop?"
 
     def numbers(self) -> Numbers:
         """The mixing matrix ÷ its largest entry, how many heads a feature serves, and weights."""

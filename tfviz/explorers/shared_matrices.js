@@ -1,4 +1,4 @@
-// Every head of every layer has an E (left half) and an F (right half); cells of one matrix look alike.
+// Every head of every layer has an E (left half) and an F (right half); cells of one matrix have the same shade.
 const { ways } = tf.data;
 const names = Object.keys(ways);
 const ofCell = {
@@ -21,15 +21,15 @@ export default tf.explorer({
       tall: 300,
     });
     const table = app.table({
-      caption: "matrices in the whole model, and their numbers for k = 128 and L = 512",
-      columns: ["how E and F are shared", "matrices", "numbers"],
+      caption: "matrices in the whole model, and their parameters for k = 128 and L = 512",
+      columns: ["how E and F are shared", "matrices", "parameters"],
     });
     app.knob("sharing", { as: "select" });
     app.knobsOf("N", "h");
     const question = app.ask({
       name: "headwise",
       question:
-        "Twelve layers of twelve heads have 288 matrices: an E and an F for each head. The heads of a layer now share theirs. How many are left?",
+        "Twelve layers of twelve heads have 288 matrices: an E and an F for each head. Now all heads of a layer share the same E and the same F. How many matrices are left?",
       number: { hint: "Each layer keeps one E and one F." },
       unit: "matrices",
       near: 0,
@@ -37,7 +37,7 @@ export default tf.explorer({
       locks: ["sharing"],
       truth: (numbers) => numbers.counts[1],
       then: { sharing: "headwise", N: 12, h: 12 },
-      because: "One E and one F in each of twelve layers: 2 · 12.",
+      because: "There is one E and one F in each of the twelve layers: 2 · 12 = 24.",
     });
 
     return (state, numbers) => {
@@ -45,7 +45,7 @@ export default tf.explorer({
       const count = numbers.counts[names.indexOf(state.sharing)];
       const few = state.N * state.h <= 24;
       matrix.show({
-        title: `${ways[state.sharing]}: cells of one matrix have one number${few ? "" : " and shade"}`,
+        title: `${ways[state.sharing]}: cells with the same number${few ? "" : " and shade"} share a matrix`,
         label: `${state.N} layers of ${state.h} heads; each row has an E and an F for each head`,
         rows: state.N,
         columns: 2 * state.h,
@@ -68,7 +68,7 @@ export default tf.explorer({
       );
       app.read({
         "matrices now": tf.count(count),
-        "heads that use one matrix": tf.fixed((2 * state.N * state.h) / count, 0),
+        "times each matrix is used": tf.fixed((2 * state.N * state.h) / count, 0),
       });
       app.say(
         `${ways[state.sharing]}: ${tf.count(count)} ${count === 1 ? "matrix" : "matrices"} for ${state.N * state.h} heads.`,

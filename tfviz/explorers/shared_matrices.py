@@ -1,4 +1,4 @@
-"""Which matrix each head of each layer mixes its keys and values with, for four ways to share."""
+"""Which matrices mix the keys and the values of each head, for four ways of sharing them."""
 
 from tfviz.compressed.linformer import SHARING, matrices
 from tfviz.explorers.base import Explorer, Numbers, handed, knob
@@ -6,7 +6,7 @@ from tfviz.explorers.base import Explorer, Numbers, handed, knob
 WAYS = {
     "none": "nothing is shared",
     "headwise": "headwise",
-    "key-value": "key-value",
+    "key-value": "key–value",
     "layerwise": "layerwise",
 }
 
@@ -21,7 +21,7 @@ class SharedMatrices(Explorer):
     sharing = knob("none", of=WAYS, label="sharing")
     N = knob(12, low=1, high=12, label="layers", letter="N")
     h = knob(12, low=1, high=12, label="heads", letter="h")
-    asks = "Change the layers and the heads: which of the four counts stay as they are?"
+    asks = "Change the number of layers and of heads: which of the four counts stay the same?"
 
     def numbers(self) -> Numbers:
         """The number of the matrix in each cell, and how many there are in each way."""

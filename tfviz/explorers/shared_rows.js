@@ -66,12 +66,12 @@ export default tf.explorer({
       app.matrix({ axes, bare: true, tall: 220, into: three, lead: false }),
     );
     app.formula(
-      "one row for a cluster: softmax({centre:q}ᶜ Kᵀ/√d);  improved on its {best:k best keys}",
+      "one row for each cluster: softmax({centre:q}ᶜ Kᵀ/√dₕ);  improved on its {best:k best keys}",
     );
     app.knobsOf("C", "k", "x", "y");
     app.ask({
       name: "centroid",
-      question: `Queries 0 to ${moved} are one cluster. They share the row of weights of one point, which is hidden. Where does it stand?`,
+      question: `Queries 0 to ${moved} form one cluster. They share one row of weights, that of a point which is hidden. Where is this point?`,
       about: plane,
       ghost: {
         first: [0.5, 0],
@@ -79,7 +79,7 @@ export default tf.explorer({
         to: (x, y) => [x, y].map((c) => Math.round(10 * tf.clamp(c, -reach, reach)) / 10),
         draw: (place) => ({ points: [place], size: 6, colour: "ink" }),
         by: [0.1, 0.1],
-        label: "where the shared row is worked out",
+        label: "the point whose row is shared",
       },
       format: said,
       near: 0.3,
@@ -87,7 +87,7 @@ export default tf.explorer({
       locks: [],
       truth: (numbers) => numbers.centroids[0],
       then: { C: 2, x: app.first.x, y: app.first.y },
-      because: `It is the mean of the four, their centroid. Query ${moved} stands farthest from it, and the row that it shares misses most.`,
+      because: `It is the mean of the four, their centroid. Query ${moved} is farthest from it, and its true row differs most from the shared one.`,
     });
 
     return (state, numbers) => {
@@ -98,7 +98,7 @@ export default tf.explorer({
       const hidden = (i) => (first(i) ? "centroid" : undefined);
       plane.show({
         title: `queries (numbers), keys (dots), centroids (crosses); drag query ${moved}`,
-        label: `Query ${moved} stands at ${tf.fixed(state.x, 1)}, ${tf.fixed(state.y, 1)}; ${used.length} clusters`,
+        label: `Query ${moved} is at ${tf.fixed(state.x, 1)}, ${tf.fixed(state.y, 1)}; ${used.length} clusters`,
         square: true,
         hover: false,
         x: { from: -reach, to: reach, bare: true },
@@ -133,8 +133,8 @@ export default tf.explorer({
       });
       const [shared, better] = [numbers["clustered misses"], numbers["improved misses"]];
       bars.show({
-        title: "how much of its row each query misses (2 is the most there is)",
-        label: `Query ${moved} misses ${tf.fixed(shared[moved])} clustered, ${tf.fixed(better[moved])} improved`,
+        title: "by how much each query's row misses the true one (at most 2)",
+        label: `The row of query ${moved} misses the true one by ${tf.fixed(shared[moved])}; improved, by ${tf.fixed(better[moved])}`,
         x: { label: "query", from: -0.6, to: L - 0.4, ticks: tf.range(L) },
         y: { from: 0, to: 2, ticks: [0, 1, 2] },
         marks: [
@@ -164,14 +164,14 @@ export default tf.explorer({
       });
       app.read({
         "centroid of query 0": said(centre(0)),
-        [`query ${moved} misses, clustered`]: tf.fixed(shared[moved]),
-        [`query ${moved} misses, improved`]: tf.fixed(better[moved]),
+        [`clustered row ${moved} misses by`]: tf.fixed(shared[moved]),
+        [`improved row ${moved} misses by`]: tf.fixed(better[moved]),
         "rows worked out": `${used.length} of ${L}`,
       });
       const mates = members(numbers.cluster, numbers.cluster[moved]).filter((i) => i !== moved);
       app.say(
         mates.length
-          ? `Query ${moved} shares its row with ${mates.join(", ")}, and misses ${tf.fixed(shared[moved])} of it; improved on ${state.k} keys, ${tf.fixed(better[moved])}.`
+          ? `Query ${moved} shares its row with ${mates.join(", ")}. The row misses the true one by ${tf.fixed(shared[moved])}; improved on ${state.k} keys, by ${tf.fixed(better[moved])}.`
           : `Query ${moved} is alone in its cluster, and its row is the true one.`,
       );
     };

@@ -30,7 +30,7 @@ KEYS = [
 class SharedRows(Explorer):
     """Eight queries and eight keys of two numbers: true, clustered and improved maps.
 
-    x, y    where query 3 stands
+    x, y    the place of query 3
     """
 
     label = "Clustered attention: queries that share a row"
@@ -41,7 +41,7 @@ class SharedRows(Explorer):
     k = knob(3, low=0, high=L, label="best keys of a cluster", letter="k")
     x = knob(0.1, low=-REACH, high=REACH, step=0.1, label="query 3, to the right", letter="x")
     y = knob(1.3, low=-REACH, high=REACH, step=0.1, label="query 3, upwards", letter="y")
-    asks = "Drag query 3 to the other cluster. When does it change sides, and whose rows change?"
+    asks = "Drag query 3 towards the other cluster. When does it switch, and whose rows change?"
 
     def numbers(self) -> Numbers:
         """The cluster of each query, the centroids, the three maps, and by how much the rows of the

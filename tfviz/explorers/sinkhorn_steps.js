@@ -33,11 +33,12 @@ export default tf.explorer({
     const question = app.ask({
       name: "place",
       question:
-        "One normalisation of rows is a softmax: blocks 2 and 3 both want block 3. When columns must sum to one as well, which block does block 2 get?",
+        "A softmax over each row lets blocks 2 and 3 both ask for block 3. If the columns must sum to one as well, which block of keys does block 2 get in the end?",
       chips: tf.range(n, (j) => `block ${j}`),
       truth: (numbers) => numbers.most[2],
       then: { step: 20, tau: 0.2, block: 2 },
-      because: "Block 3 gives up more by going elsewhere: 2's second choice is nearly as good.",
+      because:
+        "Block 3 would lose more by giving way: block 2's second choice is nearly as good as its first.",
     });
 
     return (state, numbers) => {
@@ -46,9 +47,9 @@ export default tf.explorer({
         state.step === 0 ? "no normalisation yet" : state.step % 2 ? "rows" : "columns";
       matrix.show({
         title: state.step
-          ? `P after ${state.step}: last came the ${turnOf}`
-          : "exp(R/τ), largest = 1",
-        label: `Row of block ${state.block}; arrow keys move it`,
+          ? `P after ${state.step} step${state.step === 1 ? "" : "s"}; last step: ${turnOf}`
+          : "exp(R/τ), scaled to at most 1",
+        label: `Block ${state.block} is selected; arrow keys select another`,
         rows: n,
         values: P,
         most: 1,
@@ -57,7 +58,7 @@ export default tf.explorer({
         marks: [{ cells: tf.range(n, (j) => [state.block, j]), term: "rows" }],
       });
       sums.show({
-        title: "sums of the columns: how often each block of keys is given away",
+        title: "sums of the columns: how much of each block of keys is given away",
         label: columns.map((x, j) => `block ${j}: ${tf.fixed(x, 2)}`).join(", "),
         x: { from: -0.6, to: n - 0.4, whole: true, label: "keys' block v" },
         y: { from: 0, to: 2.5, label: "sum" },
@@ -68,13 +69,13 @@ export default tf.explorer({
       });
       const off = Math.max(...[...columns, ...numbers.rows].map((x) => Math.abs(x - 1)));
       app.read({
-        "farthest sum from 1": tf.fixed(off, 3),
+        "largest error of a sum": tf.fixed(off, 3),
         "block u gets most of": `block ${numbers.most[state.block]}, ${tf.fixed(Math.max(...P[state.block]), 2)}`,
         "different first choices": `${new Set(numbers.most).size} of ${n}`,
       });
       const mostText = question.open ? "" : ` Block 2 gets most of block ${numbers.most[2]}.`;
       app.say(
-        `${state.step} normalisation${state.step === 1 ? "" : "s"}, the farthest sum is ${tf.fixed(off, 2)} from one.${mostText}`,
+        `After ${state.step} normalisation${state.step === 1 ? "" : "s"}, no sum is further from 1 than ${tf.fixed(off, 2)}.${mostText}`,
       );
     };
   },

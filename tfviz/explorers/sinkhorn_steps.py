@@ -1,4 +1,4 @@
-"""Sinkhorn's steps: rows, columns, rows, … until every block goes to one place."""
+"""Sinkhorn's steps: rows, columns, rows, … until every block of keys goes to one block."""
 
 from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.sparse import sparse_sinkhorn as sk
@@ -23,7 +23,7 @@ class SinkhornSteps(Explorer):
     step = knob(1, low=0, high=STEPS, label="normalisations")
     tau = knob(0.2, of=[0.1, 0.2, 0.4, 1.0, 2.0], label="temperature", letter="τ")
     block = knob(2, low=0, high=N - 1, label="block of queries", letter="u")
-    asks = "Blocks 2 and 3 both want block 3, and 0 and 1 block 0. Press play: who gives way?"
+    asks = "Blocks 0 and 1 both want block 0. Press play: which of them gives way?"
 
     def numbers(self) -> Numbers:
         """P after these steps (at 0, exp(R/τ) over its largest number), the sums of its columns and

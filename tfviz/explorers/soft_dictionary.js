@@ -76,7 +76,7 @@ export default tf.explorer({
     const [wide, high] = ends.map(([from, to]) => to - from || 1);
     app.ask({
       name: "z-without-sharpness",
-      question: `β = ${tf.sig(app.first.beta)}: ${names[loudest]} is loudest. Where does z go for β = 0?`,
+      question: `At β = ${tf.sig(app.first.beta)}, ${names[loudest]} has the largest weight. Where does the answer z lie at β = 0?`,
       about: blends,
       ghost: {
         first: [ends[0][0], room[1][1] - 0.05 * high],
@@ -84,14 +84,14 @@ export default tf.explorer({
         to: (x, y) => [x, y].map((c, n) => Math.round(1e3 * tf.clamp(c, ...room[n])) / 1e3),
         draw: (place) => ({ points: [place], size: 4, colour: "ink" }),
         by: [0.04 * wide, 0.04 * high],
-        label: "where z goes",
+        label: "where z lies",
       },
       format: vector,
       near: 0.12 * Math.hypot(wide, high),
       truth: (numbers) => numbers.answer,
       then: { beta: 0 },
       because:
-        "With β = 0 all scores count the same, so z is the mean of the values. The larger β, the nearer z comes to the loudest one.",
+        "At β = 0 all entries get the same weight, so z is the mean of the values. The larger β is, the nearer z comes to the value with the largest weight.",
     });
 
     return (state, numbers) => {
@@ -139,7 +139,7 @@ export default tf.explorer({
       });
       blends.show({
         title: "values and the answer z",
-        label: `Values of ${names.join(", ")} and the answer z = ${vector(numbers.answer)} inside their hull`,
+        label: `Values of ${names.join(", ")} and the answer z = ${vector(numbers.answer)} inside the shape that they span`,
         x: { label: axes[0] },
         y: { label: axes[1], from: room[1][0], to: room[1][1] },
         marks: [
@@ -185,10 +185,10 @@ export default tf.explorer({
         order.length > 1 ? state.beta * (numbers.scores[order[0]] - numbers.scores[order[1]]) : 0;
       app.read({
         "answer z": vector(numbers.answer),
-        "loudest : second": tf.short(Math.exp(Math.min(lead, 600))),
-        "entries that matter (e to the entropy)": tf.fixed(Math.exp(tf.entropy(numbers.weights))),
+        "largest ÷ second weight": tf.short(Math.exp(Math.min(lead, 600))),
+        "effective entries (e to the entropy)": tf.fixed(Math.exp(tf.entropy(numbers.weights))),
       });
-      const talk = order.map((j) => `${names[j]} answers with ${tf.fixed(numbers.weights[j])}`);
+      const talk = order.map((j) => `${names[j]} has the weight ${tf.fixed(numbers.weights[j])}`);
       app.say(
         `β = ${state.beta.toFixed(1)}: ${talk.slice(0, 2).join(", ")}; z = ${vector(numbers.answer)}`,
       );

@@ -36,13 +36,15 @@ class SoftDictionary(Explorer):
     beta = knob(2.0, low=0.0, high=20.0, step=0.1, label="inverse temperature", letter="β")
     axes = given(t.List(t.Unicode(), ["value 0", "value 1"]), optional=True)
     examples = EXAMPLES
-    asks = "Drag the query to another key and raise β: how near does z come to its value?"
+    asks = "Drag the query to another key and raise β: how near does z come to that key's value?"
 
     def prepare(self, said: Numbers) -> Numbers:
         K, V = (table(name, said[name], range(1, 9), 2) for name in "KV")
         names = list(said.get("names", [f"entry {j}" for j in range(len(K))]))
         if not len(K) == len(V) == len(names):
-            raise ValueError(f"{len(K)} keys, {len(V)} values, {len(names)} names; give as many")
+            raise ValueError(
+                f"{len(K)} keys, {len(V)} values, {len(names)} names; give as many of each"
+            )
         axes = list(said.get("axes", ["value 0", "value 1"]))
         if len(axes) != 2:
             raise ValueError(f"axes = {axes!r}; give two names")

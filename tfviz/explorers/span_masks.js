@@ -10,7 +10,7 @@ const through = {
 };
 const titles = {
   all: "vanilla: every key",
-  ramp: "adaptive: a ramp that is learned",
+  ramp: "adaptive: a learned ramp",
   step: "fixed: a step",
 };
 const passed = (name, k) => loud.map((e, x) => through[name](x, k) * e);
@@ -41,18 +41,18 @@ export default tf.explorer({
     const step = {
       name: "more",
       question:
-        "A window of ω = 14, and a ramp from z = 8 to z + R = 21. Which lets more keys through?",
+        "Which lets more keys through, at least in part: a window of ω = 14, or a ramp from z = 8 to z + R = 21?",
       chips: ["the window", "the ramp"],
       truth: (numbers) => Number(numbers.keys[1] > numbers.keys[2]),
       then: { z: 8, R: 13, scale: 14 },
       locks: [],
       because:
-        "The ramp counts keys up to 20, the last ones for little; the window 15 keys, all in full. Only the ramp can be moved by training.",
+        "The ramp lets 21 keys through, the last ones with little weight; the window lets 15 through, all in full.",
     };
     const learned = {
       name: "who",
       question:
-        "Training asks: would a slightly larger z help? How many of the 32 keys decide that, when z = 8.5 and R = 6?",
+        "Training asks whether a slightly larger z would help. For how many of the 32 keys would it change the mask, when z = 8.5 and R = 6?",
       number: {},
       unit: "keys",
       near: 0,
@@ -60,7 +60,7 @@ export default tf.explorer({
       then: { z: 8.5, R: 6 },
       locks: [],
       because:
-        "Only on the ramp does m change with z: at 9, 10, … 14. A key that passes whole, or not at all, gives z no gradient.",
+        "The mask changes only on the ramp: at the distances 9, 10, … 14. A key that passes in full, or not at all, gives z no gradient.",
     };
     const question = app.ask(wide ? step : learned);
 
@@ -99,7 +99,7 @@ export default tf.explorer({
       const moving = {
         points: on.map((x) => [x, through.ramp(x, state)]),
         colour: "key",
-        name: "keys that move z",
+        name: "keys on the ramp",
         term: "ramp",
       };
       Object.keys(through).forEach((name, place) => {
@@ -109,7 +109,7 @@ export default tf.explorer({
           x: { label: "tokens back, x", from: -0.7, to: L - 0.3, whole: true },
           y: { from: 0, to: 1.12, ticks: [0, 1] },
           marks: [
-            { bars: loud.map((e) => e / most), colour: "grid", name: "exp of the score" },
+            { bars: loud.map((e) => e / most), colour: "grid", name: "before the mask" },
             {
               bars: passed(name, state).map((e) => e / most),
               colour: "attention",
@@ -123,8 +123,8 @@ export default tf.explorer({
         });
       });
       app.read({
-        "keys that pass": numbers.keys.join(", "),
-        "keys that move z": question.tell(on.length),
+        "keys that pass each mask": numbers.keys.join(", "),
+        "keys on the ramp": question.tell(on.length),
         "dy/dz": question.tell(tf.fixed(tf.sum(numbers.pull), 3)),
       });
       app.say(

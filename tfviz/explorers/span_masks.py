@@ -22,17 +22,17 @@ def row() -> dict[str, list[float]]:
 class SpanMasks(Explorer):
     """One query and the 32 keys before it, under three masks side by side."""
 
-    label = "Masks of a row: all keys, a ramp that is learned, a fixed step"
+    label = "Three masks for one query: all keys, a learned ramp, a fixed step"
     rem = 35, 36.5, 36.5, 98
     data = handed(row)
 
     z = knob(8.5, low=0.0, high=24.0, step=0.5, label="span", letter="z")
-    R = knob(6, low=1, high=16, label="width of the ramp", letter="R")
+    R = knob(6, low=1, high=16, label="length of the ramp", letter="R")
     scale = knob(8, low=0, high=L - 1, label="last key of the fixed step", letter="ω")
-    asks = "Drag the ends of the ramp: which keys pass whole, which in part, which not at all?"
+    asks = "Drag the ends of the ramp: which keys pass in full, which in part, which not at all?"
 
     def numbers(self) -> Numbers:
-        """Weights of each key under the three masks, and what each key of the ramp does to dy/dz,
+        """Weights of each key under the three masks, and what each key adds to dy/dz,
         where y is the sum of the weighted values."""
         s, v = (exact(row()[name]) for name in "sv")
         x = torch.arange(L, dtype=torch.float64)

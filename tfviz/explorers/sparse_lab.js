@@ -23,7 +23,9 @@ function questionOf(app) {
   if (!what) return app.ask(null);
   const { query, token } = app.first;
   const turns =
-    stack.length > 1 ? `layers of ${[...stack].join(" and ")} in turn` : `layers of ${stack}`;
+    stack.length > 1
+      ? `layers of ${[...stack].join(" and ")} in turn (${stack[0]} first)`
+      : `layers of ${stack}`;
   const names = SIDES.map((side) => expression(app.first[side]).match(/\w+(?=\()/g)).flat();
   const truth = (_, state) => {
     const { reach } = dataOf({ ...state, stack });
@@ -42,7 +44,7 @@ function questionOf(app) {
     // the state that shows it: the very last layer is the one that it takes
     then: { stack, layers: answer ? Math.min(answer, MOST) : app.first.layers },
     hides: stack === app.first.stack ? ["hops to the token", "diameter", "never connected"] : [],
-    because: "Now let the layers use something else.",
+    because: "In each layer, a message takes at most one step, from a key to its query.",
   });
   // until then so many layers at most are drawn, if these are the ones that it asks about
   const most = stack === app.first.stack ? Math.max(1, (answer || MOST) - 1) : undefined;
@@ -66,7 +68,7 @@ function makeGoal(app) {
       wants.push(
         `every ${goal.causal ? "earlier token" : "token"} in ≤ ${goal.max_hops} ${goal.max_hops === 1 ? "hop" : "hops"}`,
       );
-    if (goal.max_keys !== undefined) wants.push(`≤ ${goal.max_keys} keys a row`);
+    if (goal.max_keys !== undefined) wants.push(`≤ ${goal.max_keys} keys per row`);
     if (goal.max_pairs !== undefined) wants.push(`≤ ${goal.max_pairs} pairs`);
     if (goal.causal) wants.push("causal");
     if (goal.L !== undefined) wants.push(`L = ${goal.L}`);

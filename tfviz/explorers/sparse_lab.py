@@ -76,7 +76,7 @@ class SparseLab(Explorer):
 
     left, right   the patterns A and B: a Pattern, or its spec
     L             length of the sequence, 2 to 512
-    query, token  the row that is followed, and the token that it is followed to
+    query, token  the row that is followed, and the token whose way to this row is shown
     causal        intersect both patterns with j ≤ i
     stack         what the layers use, from the lowest: "A", "B", "AB" (in turn) or "BA"
     layers        how many layers the reach picture shows
@@ -85,7 +85,7 @@ class SparseLab(Explorer):
     panels        which of "depth" and "cost" stand beside the matrices
     panel         the one that is shown at first, if there are both
     goal          None or a dict of some of L, causal, max_hops, max_keys, max_pairs
-    ask           None, or what the reader must say before it is shown, and for which stack:
+    ask           None, or what the reader is asked before it is shown, and for which stack:
                   {"hops": "B"}, from the token to the query, or {"diameter": "B"}, of all pairs
 
     Raises ValueError or TraitError for a value out of range, with the range.
@@ -118,7 +118,7 @@ class SparseLab(Explorer):
     L = own(Knob(64, of=LENGTHS, between=True, label="length", letter="L"), optional=True)
     query = own(Knob(0, low=0, high=L - 1, label="query", letter="i"), optional=True)
     token = knob(0, low=0, high=L - 1, label="token", letter="j")
-    causal = knob(False, label="causal: and j ≤ i")
+    causal = knob(False, label="causal: only j ≤ i")
     stack = knob("A", of={"A": "A", "B": "B", "AB": "A, B, …", "BA": "B, A, …"}, label="layers use")
     layers = knob(2, low=1, high=64, label="layers")
     view = knob("matrix", of=("matrix", "graph"), label="picture")
@@ -142,7 +142,7 @@ class SparseLab(Explorer):
     @t.default("prompt")
     def _first_prompt(self) -> str:
         return (
-            f"How many layers of A until query {self.query} hears of token 0? "
+            f"After how many layers of A does query {self.query} hear of token 0? "
             "Step through the layers, then let A and B take turns."
         )
 
@@ -219,23 +219,28 @@ class SparseLab(Explorer):
         }
         why = []
         if goal.get("L", L) != L:
-            why.append(f"L is {L}, the goal is for L = {goal['L']}")
+            why.append(f"L is {L}, but the goal is for L = {goal['L']}")
         if goal.get("causal") and ahead:
             why.append(f"query {ahead[0][0]} sees token {ahead[0][1]}, which is in its future")
         if keys > goal.get("max_keys", L):
-            why.append(f"query {-row} has {keys} keys, {goal['max_keys']} are allowed")
+            why.append(f"query {-row} has {keys} keys, more than the {goal['max_keys']} allowed")
         if numbers["pairs"] > goal.get("max_pairs", L * L):
-            why.append(f"{numbers['pairs']} pairs are used, {goal['max_pairs']} are allowed")
+            why.append(
+                f"{numbers['pairs']} pairs are used, more than the {goal['max_pairs']} allowed"
+            )
         if "max_hops" in goal and reach.unreachable:
             i, j = (reach.wanted & (reach.hops < 0)).nonzero()[0].tolist()
             what = "pair is" if reach.unreachable == 1 else "pairs are"
             why.append(
-                f"{reach.unreachable} {what} never connected, the first: query {i}, token {j}"
+                f"{reach.unreachable} {what} never connected, "
+                f"the first being query {i} and token {j}"
             )
         elif "max_hops" in goal and int(reach.hops.max()) > goal["max_hops"]:
             far = int(reach.hops.max())
             i, j = (reach.hops == far).nonzero()[0].tolist()
-            why.append(f"query {i} needs {far} hops to token {j}, {goal['max_hops']} are allowed")
+            why.append(
+                f"query {i} needs {far} hops to token {j}, more than the {goal['max_hops']} allowed"
+            )
         message = f"Goal not met: {'; '.join(why)}." if why else "Goal met."
         return GoalReport(not why, message, numbers)
 

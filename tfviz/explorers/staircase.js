@@ -31,12 +31,12 @@ export default tf.explorer({
       tall: 380,
       into: both,
     });
-    app.formula("query i may use key s if  {step:s c ≤ i}");
+    app.formula("without a head start, query i may use key s if  {step:s c ≤ i}");
     app.knobsOf("c", "shift", "query");
     const question = app.ask({
       name: "leak",
       question:
-        "Each step begins where its group has ended. Let every step begin two queries earlier: which is the first query that then reads a token after it?",
+        "Each step begins just after its group of three has ended. Suppose every step began two queries earlier: which query would be the first to read a token that comes after it?",
       about: tokens,
       ghost: {
         first: 7,
@@ -52,7 +52,7 @@ export default tf.explorer({
       truth: (numbers) => numbers.first,
       then: { c: 3, shift: 2, query: 1 },
       because:
-        "Query 1 may then use the key of tokens 0, 1 and 2, and reads token 2 with it. A key is a mixture: it cannot be used in part.",
+        "Query 1 may then use the key of tokens 0, 1 and 2, and so it reads token 2, which comes after it. A key mixes its tokens and cannot be used in part.",
     });
 
     return (state, numbers) => {
@@ -63,8 +63,8 @@ export default tf.explorer({
       const used = ends.filter((s) => uses(query, s, state));
       const told = numbers.first < 0 ? "none" : `query ${numbers.first}`;
       tokens.show({
-        title: "which tokens a query reads; framed: later ones",
-        label: `Query ${query} reads ${plural(mine.length, "token")}, ${numbers.ahead[query]} of them later ones; arrow keys move the query`,
+        title: "which tokens a query reads; framed: later tokens",
+        label: `Query ${query} reads ${plural(mine.length, "token")}, ${numbers.ahead[query]} of which come after it; arrow keys move the query`,
         rows: L,
         bits: (i, j) => reads(i, j, state),
         row: query,
@@ -83,8 +83,8 @@ export default tf.explorer({
         marks: [{ cells: used.map((s) => [query, s]), term: "step" }],
       });
       app.read({
-        "keys of this query": `${used.length} of ${ends.length}`,
-        "later tokens that it reads": numbers.ahead[query],
+        "keys it may use": `${used.length} of ${ends.length}`,
+        "later tokens it reads": numbers.ahead[query],
         "first query that reads ahead": told,
       });
       const whole = used.length - 1;

@@ -15,10 +15,10 @@ class Staircase(Explorer):
     rem = 47.5, 49, 49, 44.5, 96
     data = handed(length=L)
 
-    c = knob(3, of=[2, 3, 6, 9], label="tokens of a group", letter="c")
-    shift = knob(0, low=0, high=2, label="each step begins earlier by")
+    c = knob(3, of=[2, 3, 6, 9], label="tokens in a group", letter="c")
+    shift = knob(0, low=0, high=2, label="head start of each step")
     query = knob(10, low=0, high=L - 1, label="query", letter="i")
-    asks = "Set it to 1: no query reads ahead. What is new, and what is it good for?"
+    asks = "With a head start of 1, nothing leaks. What can query 2 read that it could not before?"
 
     def numbers(self) -> Numbers:
         """Which keys each query may use, the tokens in them, how many of those come later, and the

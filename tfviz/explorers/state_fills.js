@@ -35,7 +35,7 @@ export default tf.explorer({
   }),
   setup(app) {
     const both = app.split("2fr 3fr");
-    const matrix = app.matrix({ axes: ["row of S", "number of a value"], tall: 240, into: both });
+    const matrix = app.matrix({ axes: ["row of S", "column of S"], tall: 240, into: both });
     const bars = app.plane({ height: (w) => tf.clamp(w * 0.6, 200, 260), into: both });
     const curve = app.plane({ height: (w) => tf.clamp(w * 0.32, 190, 230), lead: true });
     app.formula(
@@ -47,7 +47,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "overflow",
       question:
-        "Keys have 8 numbers and are at right angles to each other as long as there is room. Four pairs are written, and each key reads its value exactly. With how many pairs does reading go wrong for the first time?",
+        "Keys have 8 numbers and are at right angles to each other as long as there is room. Four pairs have been written, and each key reads its value exactly. At how many pairs does reading first go wrong?",
       about: curve,
       ghost: {
         first: 16,
@@ -55,15 +55,15 @@ export default tf.explorer({
         to: (x) => tf.clamp(Math.round(x), 1, most),
         draw: (n) => ({ rule: { x: n }, colour: "attention", dash: "6 4" }),
         by: [1, 0],
-        label: "the first number of pairs that is too many",
+        label: "the number of pairs at which reading first goes wrong",
       },
       format: (n) => `${n} pairs`,
-      hides: ["all", "last", "all pairs", "the last four"],
+      hides: ["all", "last", "mean cosine, all pairs", "mean cosine, last four"],
       locks: ["n", "d", "half"],
       truth: (numbers) => counts[numbers.all.findIndex((x) => x < 0.999)],
       then: { n: 9, d: 8, half: 0 },
       because:
-        "Eight directions at right angles fit into eight numbers. The ninth key has a share of earlier ones, so it reads a part of their values, and they read a part of its value.",
+        "Eight numbers have room for only eight directions at right angles. The ninth key overlaps with earlier ones, so it reads a part of their values, and they read a part of its value.",
     });
 
     return (state, numbers) => {
@@ -80,7 +80,7 @@ export default tf.explorer({
       });
       const worst = Math.min(...numbers.read);
       bars.show({
-        title: "what each key reads: 1 is its value, 0 is nothing of it",
+        title: "cosine between what each key reads and its value; 1 is exact",
         label: `${state.n} keys read their values with cosines from ${tf.fixed(worst, 2)} to ${tf.fixed(Math.max(...numbers.read), 2)}`,
         x: { label: "pair, the newest last", from: 0.4, to: most + 0.6, ticks: [1, 8, 16, 24] },
         y: { from: -0.3, to: 1, ticks: [0, 0.5, 1] },
@@ -91,11 +91,11 @@ export default tf.explorer({
       });
       const now = numbers.all[state.n - 1];
       curve.show({
-        title: "mean cosine of what is read, by the number of pairs written",
+        title: "mean cosine of what is read with the value, by pairs written",
         label: question.open
           ? `${state.n} pairs are written, and all are read exactly`
           : `After ${state.n} pairs: ${tf.fixed(now, 2)} for all, ${tf.fixed(numbers.last[state.n - 1], 2)} for the last four`,
-        x: { label: "pairs p", from: 1, to: most, ticks: [1, 4, 8, 12, 16, 20, 24] },
+        x: { label: "pairs written, p", from: 1, to: most, ticks: [1, 4, 8, 12, 16, 20, 24] },
         y: { from: 0, to: 1.05, ticks: [0, 0.5, 1] },
         marks: [
           {
@@ -130,9 +130,9 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "all pairs": question.open ? "?" : tf.fixed(now, 2),
-        "the last four": question.open ? "?" : tf.fixed(numbers.last[state.n - 1], 2),
-        "kept of a pair each step": state.half ? tf.percent(0.5 ** (1 / state.half), 0) : "all",
+        "mean cosine, all pairs": question.open ? "?" : tf.fixed(now, 2),
+        "mean cosine, last four": question.open ? "?" : tf.fixed(numbers.last[state.n - 1], 2),
+        "share kept in each step": state.half ? tf.percent(0.5 ** (1 / state.half), 0) : "all",
         "numbers in the state": state.d * width,
       });
       app.say(

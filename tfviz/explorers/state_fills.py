@@ -28,17 +28,17 @@ def written() -> Numbers:
 class StateFills(Explorer):
     """A state of d × 8 numbers, a gate, and what each key reads.
 
-    half    half-life of a token, in tokens; 0 for no gate
+    half    half-life of a pair, in pairs; 0 for no gate
     """
 
-    label = "A state that fills: pair after pair"
+    label = "A state that fills up, pair after pair"
     rem = 56.5, 56.5, 53.5, 54, 103.5
     data = handed(written, sizes=SIZES, recent=RECENT)
 
     n = knob(4, low=1, high=PAIRS, label="pairs written", letter="p")
-    d = knob(8, of=SIZES, label="numbers of a key", letter="dₕ")
+    d = knob(8, of=SIZES, label="numbers in a key", letter="dₕ")
     half = knob(0, of=[0, 16, 8, 4, 2], label="half-life of a pair")
-    asks = "Give pairs a half-life of 4 and write on: which ones are read well now, and which not?"
+    asks = "Give pairs a half-life of 4 and write more: which are read well now, and which are not?"
 
     def kept(self, n: int) -> Tensor:
         """What is left of each of n pairs."""

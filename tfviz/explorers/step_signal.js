@@ -18,7 +18,7 @@ export default tf.explorer({
   setup(app) {
     const both = app.split("1.2fr 1fr");
     const size = { tall: 300, into: both };
-    const axes = ["place", "number of the code"];
+    const axes = ["place", "column of the code"];
     const table = app.matrix({ ...size, axes, pick: (i) => app.set({ i }) });
     const pick = (i, t) => app.set({ i, t: t + 1 });
     const map = app.matrix({ ...size, axes: ["place", "step"], pick });
@@ -28,7 +28,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "twin",
       question:
-        "Place 3 at step 5, one base for both: does any other place and step have the very same code?",
+        "Place and step use the same base. Which other place and step have exactly the same code as place 3 at step 5?",
       chips: ["no other", "place 5 at step 3", "place 4 at step 4", "place 8 at step 1"],
       truth: (numbers) =>
         [0, numbers.far[5][2], numbers.far[4][3], numbers.far[8][0]].findIndex(
@@ -36,14 +36,14 @@ export default tf.explorer({
         ) % 4,
       then: { t: 5, i: 3, d: 16, base: 10000 },
       because:
-        "A sum does not depend on its order. Give the step another base, and the twin is gone.",
+        "A sum does not depend on the order of its terms. With another base for the step, the two codes differ.",
     });
 
     return (state, numbers) => {
       const { open } = question;
       table.show({
         title: `Pᵏ at step ${state.t}: violet above 0, grey below`,
-        label: `Codes at step ${state.t}; row of place ${state.i}; arrow keys move it`,
+        label: `Codes at step ${state.t}; place ${state.i} is selected; arrow keys select another`,
         rows: places,
         columns: state.d,
         values: numbers.codes,
@@ -60,8 +60,8 @@ export default tf.explorer({
       const [least, j, s] = closest.reduce((a, b) => (b[0] < a[0] ? b : a));
       map.show({
         title: open
-          ? "which codes are near this one: answer first"
-          : "the stronger, the nearer to place i, step k",
+          ? "codes near this one: shown once you answer"
+          : "stronger: nearer to the code of place i, step k",
         label: open ? "hidden until the question is answered" : `Nearest: place ${j} at step ${s}`,
         rows: places,
         columns: steps,

@@ -12,7 +12,7 @@ PLACES, STEPS = 12, 12
 class StepSignal(Explorer):
     """P^k of twelve places at step k, and how far every code lies from that of place i.
 
-    base    10000 is the paper's, that of the places too
+    base    10000 is the paper's; the code of the places always has it
     """
 
     label = "A signal of position and step"
@@ -23,7 +23,7 @@ class StepSignal(Explorer):
     i = knob(3, low=0, high=PLACES - 1, label="place", letter="i")
     d = knob(16, of=[8, 16, 32], label="numbers in a code", letter="d")
     base = knob(10_000.0, of=[10_000.0, 1_000.0, 100.0, 20.0], label="base of the step's code")
-    asks = "Press play: which numbers of a code change fast from step to step, which hardly?"
+    asks = "Press play: which columns change fast from step to step, and which hardly change?"
 
     def numbers(self) -> Numbers:
         """The code of each place at step k, and ‖P^k_i − P^k'_i'‖ for each (i', k')."""

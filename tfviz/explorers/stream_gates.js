@@ -1,4 +1,4 @@
-// Gates of one number, with matrices that say nothing yet: what is left of x, and what enters of y.
+// Gates of one number, with all other weights still 0: what is left of x, and what enters of y.
 const { depth } = tf.data;
 const sigmoid = (a) => 1 / (1 + Math.exp(-a));
 // the share of x that a gate passes, and what it lets in of y
@@ -51,7 +51,7 @@ export default tf.explorer({
       truth: () => 100 * leftAfter("gru", 2)[depth],
       then: { gate: "gru", b: 2, n: depth },
       because:
-        "0.88 to the power of 24 is 0.05. One gate is close to the identity, a stack of gates is not. What one gate lets go does not come back.",
+        "0.88 to the power of 24 is 0.05. One gate is close to the identity, but a stack of gates is not: what one gate drops does not come back.",
     });
 
     return (state, numbers) => {
@@ -61,7 +61,7 @@ export default tf.explorer({
       const biased = state.gate === "input" ? "" : `b = ${tf.fixed(b, 1)}: `;
       curve.show({
         title: "share of x that is left, by gates passed",
-        label: `After ${n} gates ${percent(left[n])} of x is left`,
+        label: `After ${n} gates, ${percent(left[n])} of x is left`,
         x: { from: 0, to: depth + 0.6, ticks: [0, 2, 4, 8, 12, 16, 20, 24], label: "gates passed" },
         y: { from: 0, to: 1.05, ticks: [0, 0.5, 1], format: (a) => tf.percent(a, 0) },
         marks: [
@@ -90,8 +90,8 @@ export default tf.explorer({
         ],
       });
       one.show({
-        title: "one gate: what comes out is a part of x and a part of y",
-        label: `x = ${tf.fixed(x, 1)} and y = ${tf.fixed(y, 1)} make ${tf.fixed(of_x + of_y, 2)}`,
+        title: "one gate: its output g is a part of x plus a part of y",
+        label: `x = ${tf.fixed(x, 1)} and y = ${tf.fixed(y, 1)} give g = ${tf.fixed(of_x + of_y, 2)}`,
         x: { from: -3.2, to: 5.4, ticks: [-3, 0, 3] },
         y: { names: ["g", "y", "x"] },
         marks: [
@@ -110,12 +110,12 @@ export default tf.explorer({
       });
       rule.show([RULES[state.gate]]);
       app.read({
-        "one gate passes": percent(left[1]),
+        "share of x one gate passes": percent(left[1]),
         "left after 24 gates": percent(left[depth]),
         g: tf.fixed(of_x + of_y, 2),
       });
       app.say(
-        `${biased}one gate passes ${percent(left[1])} of x and makes ${tf.fixed(of_x + of_y, 2)}${question.open ? "" : `; after 24 gates ${percent(left[depth])} of x is left`}.`,
+        `${biased}one gate passes ${percent(left[1])} of x and outputs ${tf.fixed(of_x + of_y, 2)}${question.open ? "" : `; after 24 gates, ${percent(left[depth])} of x is left`}.`,
       );
     };
   },

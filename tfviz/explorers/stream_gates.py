@@ -11,9 +11,9 @@ NAMES |= {"input": "input (no b)"}
 
 
 class StreamGates(Explorer):
-    """Before training, with all matrices inside of sigmoids at 0; those inside of a tanh are 1."""
+    """Before training: all matrices inside sigmoids are 0, those inside a tanh are 1."""
 
-    label = "Gates: how much of x is left after one of them, and after many"
+    label = "Gates: how much of x is left after one gate, and after many"
     rem = 54, 54, 52.5, 50.5, 87.5
     data = handed(depth=DEPTH)
 
@@ -22,7 +22,7 @@ class StreamGates(Explorer):
     n = knob(2, low=0, high=DEPTH, label="gates passed", letter="k")
     x = knob(2.0, low=-3, high=3, step=0.5, label="stream", letter="x")
     y = knob(1.0, low=0, high=3, step=0.5, label="answer of the sublayer", letter="y")
-    asks = "Move b: from which b on does half of x survive all 24 gates? Then try the other gates."
+    asks = "Raise b: from which value on does half of x survive 24 gates? Then try the other gates."
 
     def joined(self, x: float, y: float) -> torch.Tensor:
         """What the gate makes of two numbers."""

@@ -1,4 +1,4 @@
-// M_ij = (1 + γ) P_ic + β_c with c = j mod B inside of the blocks, else 0; all contents score alike.
+// M_ij = (1 + γ) P_ic + β_c with c = j mod B inside the blocks, else 0; all scores are equal.
 const { L, liked } = tf.data;
 const grid = (cell) => tf.range(L, (i) => tf.range(L, (j) => cell(i, j)));
 
@@ -12,7 +12,7 @@ function prior({ r, gamma, beta }) {
 }
 
 const looks = (gamma) =>
-  gamma > -1 ? "looks left" : gamma < -1 ? "looks right" : "has no side that it prefers";
+  gamma > -1 ? "looks left" : gamma < -1 ? "looks right" : "prefers neither side";
 
 export default tf.explorer({
   numbers(state) {
@@ -26,14 +26,14 @@ export default tf.explorer({
     const axes = ["query", "key"];
     const left = app.matrix({ axes, pick, tall: 250, into: maps });
     const right = app.matrix({ axes, pick, tall: 250, into: maps });
-    app.formula("inside of a block:  T  =  {gamma:(1 + γ)} · U  +  {beta:β};   outside:  0");
+    app.formula("inside a block:  T  =  {gamma:(1 + γ)} · U  +  {beta:β};   outside:  0");
     app.knobsOf("r", "gamma", "beta", "i");
     const asked = { r: 2, gamma: 0, beta: 0, i: 4 };
     const share = (numbers) => 100 * numbers.weights[asked.i][asked.i - 1];
     const question = app.ask({
       name: "edge",
       question:
-        "This task looks left: query 6 gives key 5 more than half of its weight. Query 4 is the first of the second block, and its left neighbour is in the first one. How much does query 4 give key 3?",
+        "This task looks left: query 6 gives key 5 more than half of its weight. Query 4 is the first of the second block, and its left neighbour, key 3, is in the first. What share of its weight does query 4 give key 3?",
       about: plane,
       ghost: {
         first: 50,
@@ -44,12 +44,12 @@ export default tf.explorer({
       },
       format: (y) => `${tf.fixed(y, 0)} %`,
       near: 5,
-      hides: ["row", "left neighbour"],
+      hides: ["row", "left neighbour's weight"],
       locks: ["r", "gamma", "beta", "i"],
       truth: () => share({ weights: prior(asked).map((row) => Array.from(tf.softmax(row))) }),
       then: asked,
       because:
-        "As much as any other key that the prior does not touch: between blocks it adds 0. It neither helps nor forbids.",
+        "Key 3 gets as much as any other key whose score the prior leaves alone: between blocks it adds 0, which neither helps nor forbids.",
     });
 
     return (state, { M, weights }) => {
@@ -57,8 +57,8 @@ export default tf.explorer({
       const B = L / r;
       const task = looks(gamma);
       plane.show({
-        title: `weights of query ${i} (bars) and of query 6 (dots), all contents alike`,
-        label: `Query ${i} of a task that ${task}`,
+        title: `weights of query ${i} (bars) and query 6 (dots), all contents equal`,
+        label: `Weights of query ${i}; the task ${task}`,
         x: { from: -0.5, to: L - 0.5, whole: true, label: "key" },
         y: { from: 0, to: 100, ticks: [0, 50, 100], label: "% of the weight" },
         marks: [
@@ -86,7 +86,7 @@ export default tf.explorer({
       const shared = { rows: L, columns: L, row: i };
       left.show({
         title: "the prior T of the task",
-        label: `A prior in ${r === 1 ? "one block" : `${r} blocks`} that ${task}`,
+        label: `The prior in ${r === 1 ? "one block" : `${r} blocks`}; the task ${task}`,
         values: M,
         text: (a, b) => tf.short(M[a][b]),
         signed: true,
@@ -97,7 +97,9 @@ export default tf.explorer({
       const hidden = (a) => question.open && a === asked.i;
       right.show({
         title: "weights",
-        label: question.open ? "Weights of the other queries" : `Query ${i}: ${most} to one key`,
+        label: question.open
+          ? "Weights of the other queries"
+          : `Query ${i} gives at most ${most} to one key`,
         values: weights.map((row, a) => (hidden(a) ? row.map(() => 0) : row)),
         text: (a, b) => (hidden(a) ? "?" : tf.fixed(weights[a][b], 2).replace("0.", ".")),
         most: 1,
@@ -105,12 +107,12 @@ export default tf.explorer({
       });
       const neighbour = i > 0 ? tf.percent(weights[i][i - 1], 0) : "none";
       app.read({
-        "left neighbour": neighbour,
+        "left neighbour's weight": neighbour,
         "the task": task,
         "numbers in U": String(L * B),
       });
       app.say(
-        `In ${r === 1 ? "one block" : `${r} blocks`}, with γ = ${gamma}, the task ${task}${question.open ? "" : `; query ${i} gives one key ${most} of its weight`}.`,
+        `With ${r === 1 ? "one block" : `${r} blocks`} and γ = ${tf.fixed(gamma, 0)}, the task ${task}${question.open ? "" : `; query ${i} gives at most ${most} of its weight to one key`}.`,
       );
     };
   },

@@ -32,7 +32,7 @@ class TaskPriors(Explorer):
     gamma = knob(0.0, of=[-3.0, -2.0, -1.0, 0.0, 1.0], label="scale of the task", letter="γ")
     beta = knob(0.0, of=[0.0, 1.0, 2.0, 3.0], label="shift of each first column", letter="β")
     i = knob(4, low=0, high=L - 1, label="query", letter="i")
-    asks = "Set γ to −2: what does the other task look at? And what does β do to every block?"
+    asks = "Set γ to −2: where does this other task look? And what does β do to every block?"
 
     def numbers(self) -> Numbers:
         """The prior, and the weights where the scores of all pairs are equal."""

@@ -78,7 +78,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "blind",
       question:
-        "As one sequence, the model answers the question almost surely. Now a block mask lets each kind see itself only. The answer is still read from the “?”. Where does the lower bar end?",
+        "In one sequence, the model is almost sure of its answer. Now a block mask lets each kind see only itself. The answer is still read at the “?”. Where does the lower bar, the probability of yes, end?",
       about: bars,
       ghost: {
         first: 0.9,
@@ -95,7 +95,7 @@ export default tf.explorer({
       truth: ({ yes }) => yes[1],
       then: { mask: "block", token: ASKED },
       because:
-        "The “?” now sees five letters and itself, and every question is answered with yes half of the time. Where it cannot see is hatched.",
+        "The “?” now sees only five letters and itself. For each question, yes is right half of the time, so about 50 % is the best it can say. What it cannot see is hatched.",
     });
 
     return (state, { yes, weights }) => {
@@ -110,8 +110,8 @@ export default tf.explorer({
         colour: COLOURS[KINDS[n]],
       });
       ribbon.show({
-        title: `${L} tokens: ${KINDS.map((kind) => `${LENGTHS[kind]} of ${kind}`).join(", ")}; shaded, what token ${state.token} attends to`,
-        label: `The tokens in one row. ${names[state.token]} is chosen; its weights: ${shares}. Arrow keys move, Enter chooses.`,
+        title: `${L} tokens: ${KINDS.map((kind) => `${LENGTHS[kind]} of ${kind}`).join(", ")}; shaded: what token ${state.token} attends to`,
+        label: `The tokens of the sequence. ${names[state.token]} is selected; its weights: ${shares}. Arrow keys move, Enter selects.`,
         rows: 1,
         columns: L,
         values: tf.range(L, (j) => (may(j) ? weights[j] : Number.NaN)),
@@ -154,7 +154,7 @@ export default tf.explorer({
         hover: false,
       });
       bars.show({
-        title: `“${state.question}” The probability of yes:`,
+        title: `“${state.question}”: the probability of yes`,
         label: `One sequence: ${tf.percent(yes[0])}. Block mask: ${question.tell(tf.percent(yes[1]))}`,
         x: { from: 0, to: 1.12, ticks: [0, 0.25, 0.5, 0.75, 1], format: (p) => tf.percent(p) },
         y: { names: ["block mask", "one sequence"] },
@@ -186,7 +186,7 @@ export default tf.explorer({
         answer: `${said(now)}, ${tf.percent(sure(now))} sure`,
       });
       app.say(
-        `${blocked ? "Under the block mask" : "In one sequence"} ${names[state.token]} attends to ${blocked ? `its own kind only` : `all ${L} tokens`}: ${shares}. The model says ${said(now)} with ${tf.percent(sure(now))}.`,
+        `${blocked ? "Under the block mask" : "In one sequence"}, ${names[state.token]} attends to ${blocked ? `its own kind only` : `all ${L} tokens`}: ${shares}. The model says ${said(now)} and is ${tf.percent(sure(now))} sure.`,
       );
     };
   },

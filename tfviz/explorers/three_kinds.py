@@ -28,7 +28,7 @@ class ThreeKinds(Explorer):
         alphabet=stored.ALPHABET.letters,
         lengths=stored.LENGTHS,
     )
-    label = "One sequence of text, image and sound: whom a token attends to, and the answer"
+    label = "One sequence of text, image and sound: what a token attends to, and the answer"
     rem = 48, 48, 47.5, 50.5, 83.5
 
     question = knob(
@@ -41,15 +41,15 @@ class ThreeKinds(Explorer):
         },
         label="text",
     )
-    digit = knob(8, low=0, high=9, label="image of")
-    beeps = knob(3, low=0, high=9, label="beeps")
+    digit = knob(8, low=0, high=9, label="digit in the image")
+    beeps = knob(3, low=0, high=9, label="beeps in the sound")
     mask = knob("joint", of=MASKS, label="attention")
     token = knob(stored.ASKED, low=0, high=L - 1, label="token", letter="i")
-    asks = "Ask about the ear: where do the weights of the “?” go now? And whom may a patch see?"
+    asks = "Go back to one sequence and ask about the ear: where do the weights of the “?” go now?"
 
     def numbers(self) -> Numbers:
-        """The share of "yes" without and with the block mask, and the token's mean weights in the
-        last block under the mask that is chosen."""
+        """The probability of "yes" without and with the block mask, and the token's mean weights in
+        the last block under the mask that is chosen."""
         given = (
             self.question,
             torch.tensor(stored.shown()[self.digit]),

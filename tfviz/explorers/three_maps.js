@@ -1,4 +1,4 @@
-// The three attentions of an encoder–decoder: who asks whom, with which shapes, and at which step.
+// The three attentions of an encoder–decoder: which tokens attend to which, with which shapes, at which step.
 
 const PARTS = ["encoder", "decoder", "cross"];
 const TITLES = ["self-attention", "causal self-attention", "cross-attention"];
@@ -33,10 +33,16 @@ export default tf.explorer({
     app.knob("head", { format: (n) => (n < 0 ? "mean" : String(n)) });
     app.knob("part");
     const next = first + 1;
+    const because = () => {
+      const best = numbers({ ...app.values(), ...app.first, step: next }).best;
+      return source[best] === said[next]
+        ? `At step ${next} the decoder must say “${said[next]}”, so it looks at that symbol in the source.`
+        : "This symbol has the largest weight.";
+    };
     app.ask(
       next < Y && {
         name: "looks-at-next",
-        question: `Step ${first} is shown. At step ${next} the decoder reads “${written[next]}”: which symbol of the source does it look at?`,
+        question: `Step ${first} is shown. At step ${next} the decoder reads “${written[next]}”: which symbol of the source does it look at most?`,
         about: reading,
         hides: ["later"],
         ghost: {
@@ -49,12 +55,12 @@ export default tf.explorer({
             dash: "4 4",
           }),
           by: [1 / X, 0],
-          label: "the symbol looked at",
+          label: "the symbol it looks at most",
         },
         format: (j) => `source ${j}: ${source[j]}`,
         truth: (numbers) => numbers.best,
         then: { step: next },
-        because: "Play on: where does its look go from step to step?",
+        because: because(),
       },
     );
 
@@ -64,8 +70,8 @@ export default tf.explorer({
       const weights = numbers.cross[i];
       const x = (j, many) => (j + 0.5) / many;
       reading.show({
-        title: "what the decoder reads while it writes: drag the dot",
-        label: `Step ${i}: looks most at source ${numbers.best}, ${source[numbers.best]}`,
+        title: "where the decoder looks while it writes: drag the dot",
+        label: `Step ${i}: the decoder looks most at source ${numbers.best}, ${source[numbers.best]}`,
         x: { from: 0, to: 1, bare: true },
         y: { from: -0.5, to: 1.3, bare: true },
         hover: false,
@@ -151,25 +157,25 @@ export default tf.explorer({
       });
       const [a, b] = [numbers[state.part].length, numbers[state.part][0].length];
       const seen = [
-        "in both directions",
-        "of which the future is hatched",
-        "and nothing is masked: the whole source is there",
+        "and nothing is masked: each symbol sees all",
+        "and the masked future is hatched",
+        "and nothing is masked: the whole source is known",
       ];
       const share = tf.fixed(weights[numbers.best]);
       const from = (decoder) => `from ${decoder ? "what is written" : "the source"}`;
       lines.show([
         `{query:Q} ${from(part)}: ${a} × ${d};  {key:K}, {value:V} ${from(part === 1)}: ${b} × ${d}`,
-        `${h} heads of ${d / h}; each has weights {attention:A: ${a} × ${b}}, ${seen[part]}`,
-        `Step ${i}: the decoder reads {query:${written[i]}}, looks most at {key:${source[numbers.best]} (source ${numbers.best})} with ${share}, says {value:${said[i]}}`,
+        `${h} heads of width ${d / h}; each has weights {attention:A: ${a} × ${b}}, ${seen[part]}`,
+        `Step ${i}: the decoder reads {query:${written[i]}}, looks most at {key:${source[numbers.best]} (source ${numbers.best})} with weight ${share}, and says {value:${said[i]}}`,
       ]);
       app.read({
         "pairs of this attention": numbers.pairs[part],
-        "of all three": tf.sum(numbers.pairs),
-        "read most at this step": `source ${numbers.best}: ${source[numbers.best]}`,
+        "pairs of all three": tf.sum(numbers.pairs),
+        "looked at most in this step": `source ${numbers.best}: ${source[numbers.best]}`,
       });
-      const which = state.head < 0 ? "mean over heads" : `head ${state.head}`;
+      const which = state.head < 0 ? "mean of the heads" : `head ${state.head}`;
       app.say(
-        `Step ${i}, ${which}: reads “${written[i]}”, looks at source ${numbers.best} “${source[numbers.best]}” with ${share}, says “${said[i]}”.`,
+        `Step ${i}, ${which}: reads “${written[i]}”, looks most at source ${numbers.best}, “${source[numbers.best]}”, with weight ${share}, and says “${said[i]}”.`,
       );
     };
   },

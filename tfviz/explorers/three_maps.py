@@ -29,7 +29,7 @@ class ThreeMaps(Explorer):
 
     said                       what the decoder says at each of its positions
     encoder, decoder, cross    weights (h, L_x, L_x), (h, L_y, L_y), (h, L_y, L_x)
-    head, d                    −1: the mean of the heads; width of the model, for the shapes
+    head, d                    −1 is the mean of the heads; width of the model, for the shapes
     """
 
     label = "The three attentions of an encoder–decoder while it writes"
@@ -40,10 +40,10 @@ class ThreeMaps(Explorer):
     encoder, decoder, cross = (given(t.List()) for _ in KINDS)
     step = knob(0, low=0, high=lambda e: len(e.written) - 1, label="step of writing", letter="i")
     head = knob(-1, low=-1, high=lambda e: len(e.encoder) - 1, label="head")
-    part = knob("cross", of=KINDS, label="explain")
+    part = knob("cross", of=KINDS, label="attention")
     d = given(Knob(64, low=1))
     examples = EXAMPLES
-    asks = "Write on, symbol by symbol: where does its look go?"
+    asks = "Write one symbol after another: where does the decoder look?"
 
     def prepare(self, said: Numbers) -> Numbers:
         L_x = _arguments.integer("number of source tokens", len(said["source"]), 1, MOST_TOKENS)
@@ -64,8 +64,8 @@ class ThreeMaps(Explorer):
         return said | {name: list(said[name]) for name in ("source", "written", "said")}
 
     def numbers(self) -> Numbers:
-        """The maps of the chosen head, or their mean, the pairs each looks at, and the place in the
-        source that is read most at this step."""
+        """The maps of the chosen head, or the mean of all heads; the number of pairs in each; and
+        the place in the source that the decoder looks at most in this step."""
         maps = {part: exact(getattr(self, part)) for part in KINDS}
         shown = {part: A.mean(0) if self.head < 0 else A[self.head] for part, A in maps.items()}
         pairs = pair_counts(len(self.source), len(self.written))

@@ -45,6 +45,7 @@ const all = tf.keep((m, layer) => {
   return { A, left, right, inverses, products, missed: products.map((B) => missed(A, B)) };
 }, 8);
 const most = (A) => Math.max(...A.flat().map(Math.abs));
+const stepsOf = (n) => `${n} step${n === 1 ? "" : "s"}`;
 
 export default tf.explorer({
   numbers({ m, steps, layer }) {
@@ -68,14 +69,14 @@ export default tf.explorer({
     const question = app.ask({
       name: "blow-up",
       question:
-        "The curve falls as Z comes closer to the inverse of M. After 20 steps Z is close to the exact inverse. How much of the map does the product miss then? Set the ring.",
+        "At first the error falls as Z comes closer to the inverse of M. After 20 steps, Z is close to the exact inverse. How large is the product's error then, as a share of the map's size?",
       about: plane,
       ghost: {
         first: 0.05,
         at: (error) => [last, error],
         to: (_, y) => tf.clamp(y, 0.01, 3),
         by: ([x, error], [right, up]) => [x, error * 1.25 ** (right || up)],
-        label: "what is missed after 20 steps",
+        label: "the error after 20 steps",
       },
       format: (error) => tf.percent(error, 0),
       near: 0.6,
@@ -84,7 +85,7 @@ export default tf.explorer({
       truth: () => all(16, 2).missed[last],
       then: { m: 16, steps: last, layer: 2 },
       because:
-        "Several landmarks of this text are nearly alike, so M is nearly without an inverse, and its exact inverse has huge entries. They multiply every small difference between the landmarks' rows and the true ones. Six steps leave the faintest directions of M out.",
+        "Several landmarks of this text are nearly alike, so M is close to a matrix that has no inverse, and its own inverse has huge entries. These multiply every small error in the landmarks' rows. After six steps, Z still leaves out the directions in which M is almost zero.",
     });
 
     return (state, numbers) => {
@@ -103,8 +104,8 @@ export default tf.explorer({
         ...heads,
       });
       product.show({
-        title: `the product, ${state.steps} steps`,
-        label: `The product of the three matrices; ${tf.percent(numbers.negative, 0)} of it is negative`,
+        title: `product after ${stepsOf(state.steps)}`,
+        label: `The product of the three matrices; ${tf.percent(numbers.negative, 0)} of its entries are negative`,
         rows: L,
         values: numbers.product,
         most: strongest,
@@ -113,7 +114,7 @@ export default tf.explorer({
       });
       left.show({
         title: "C_q, L × m",
-        label: `Weights of ${L} queries over ${state.m} landmarks`,
+        label: `Weights of ${L} queries over ${state.m} landmark keys`,
         rows: L,
         columns: state.m,
         values: numbers.left,
@@ -122,7 +123,7 @@ export default tf.explorer({
       });
       middle.show({
         title: "Z, m × m",
-        label: `The pseudo-inverse after ${state.steps} steps; its largest entry is ${tf.short(most(numbers.middle))}`,
+        label: `The estimate of the pseudo-inverse after ${stepsOf(state.steps)}; its largest entry is ${tf.short(most(numbers.middle))}`,
         rows: state.m,
         columns: state.m,
         values: numbers.middle,
@@ -131,7 +132,7 @@ export default tf.explorer({
       });
       right.show({
         title: "C_k, m × L",
-        label: `Weights of ${state.m} landmarks over ${L} keys`,
+        label: `Weights of ${state.m} landmark queries over ${L} keys`,
         rows: state.m,
         columns: L,
         values: numbers.right,
@@ -140,8 +141,8 @@ export default tf.explorer({
       });
       const points = errors.map((y, x) => [x, y]);
       plane.show({
-        title: "what the product misses, as a share of the true map's size (log), by steps",
-        label: `After ${state.steps} steps the product misses ${error} of the map`,
+        title: "error of the product, as a share of the true map's size (log), by steps",
+        label: `After ${stepsOf(state.steps)} the product misses ${error} of the map`,
         x: { label: "steps", from: 0, to: last, whole: true, ticks: [0, 6, 10, last] },
         y: {
           from: 0.01,
@@ -169,19 +170,19 @@ export default tf.explorer({
           {
             handle: [state.steps, errors[Math.min(state.steps, shown)]],
             knob: "steps",
-            text: `${state.steps} steps`,
+            text: stepsOf(state.steps),
             to: (x) => ({ steps: app.snap("steps", x) }),
           },
         ],
       });
       app.read({
-        "missed of the map": error,
+        "error of the product": error,
         "negative entries": tf.percent(numbers.negative, 0),
         "largest entry of Z": tf.short(most(numbers.middle)),
-        "numbers in the three": `${tf.count(2 * L * state.m + state.m ** 2)} of ${tf.count(L * L)}`,
+        "entries of all three": `${tf.count(2 * L * state.m + state.m ** 2)} (map: ${tf.count(L * L)})`,
       });
       app.say(
-        `With ${state.m} landmarks and ${state.steps} steps the product misses ${error} of the map, and ${tf.percent(numbers.negative, 0)} of its entries are negative.`,
+        `With ${state.m} landmarks and ${stepsOf(state.steps)}, the product misses ${error} of the map, and ${tf.percent(numbers.negative, 0)} of the product's entries are negative.`,
       );
     };
   },

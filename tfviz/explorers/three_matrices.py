@@ -22,7 +22,7 @@ def trained() -> Numbers:
 class ThreeMatrices(Explorer):
     """Full attention of a trained head on 32 characters, and Nyström attention with m landmarks."""
 
-    label = "Nyström attention: three thin matrices for a trained map"
+    label = "Nyström attention: three thin matrices in place of a map"
     rem = 72.5, 72.5, 69.5, 66.5, 121.5
     data = handed(trained, counts=COUNTS, last=LAST)
 
@@ -32,7 +32,7 @@ class ThreeMatrices(Explorer):
     asks = "Now try m = 4, then layer 1. Where do more steps help?"
 
     def numbers(self) -> Numbers:
-        """The true map, the three matrices, their product, and what it misses at each step."""
+        """The true map, the three matrices, their product, and its error after each step."""
         head = trained()["heads"][self.layer - 1]
         Q, K = exact(head["Q"]), exact(head["K"])
         Q_m, K_m = landmarks(Q, self.m), landmarks(K, self.m)

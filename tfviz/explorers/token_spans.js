@@ -17,7 +17,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "who",
       question:
-        "At a closing bracket the model must say which sign its opening one carried. ( ) are near, [ ] far apart, and spans cost. Whose mean span is the longest after training?",
+        "At a closing bracket, the model must predict the sign of its opening bracket. ( and ) are close, [ and ] far apart, and long spans cost more. Which tokens have the longest mean span after training?",
       chips: ["dots (noise)", "opening brackets", ")", "]"],
       truth: (numbers, state) => {
         const { words, z } = use(state);
@@ -26,7 +26,7 @@ export default tf.explorer({
         return tf.best(tf.range(4, mean));
       },
       then: { price: "priced", seed: 0 },
-      because: "Only ] needs what stands far back; all others save the price.",
+      because: "Only ] needs a token far back; all others get by with a short, cheap span.",
     });
 
     return (state, numbers) => {
@@ -38,8 +38,8 @@ export default tf.explorer({
       matrix.show({
         title: question.open
           ? "the text, line by line"
-          : "the text; the more colour, the longer the span",
-        label: `Token ${state.token}, ${words[state.token]}; arrow keys move it`,
+          : "the stronger the colour, the longer the token's span",
+        label: `Token ${state.token}, ${words[state.token]}; arrow keys move along the text`,
         rows,
         columns: ACROSS,
         most: 64,
@@ -53,12 +53,12 @@ export default tf.explorer({
         marks: [{ cells: question.open ? [] : seen.map(place), term: "S" }],
       });
       app.read({
-        "token looks back": question.tell(`${tf.fixed(numbers.z, 1)} tokens`),
-        "its bracket is": numbers.back ? `${numbers.back} back` : "none to find",
-        "mean of the text": question.tell(`${tf.fixed(numbers.mean, 1)} tokens`),
+        "this token looks back": question.tell(`${tf.fixed(numbers.z, 1)} tokens`),
+        "its opening bracket": numbers.back ? `${numbers.back} tokens back` : "none",
+        "mean span of the text": question.tell(`${tf.fixed(numbers.mean, 1)} tokens`),
       });
       const spanText = question.open ? "" : ` and looks ${tf.fixed(numbers.z, 1)} tokens back`;
-      const pair = numbers.back ? `; its bracket stands ${numbers.back} tokens back` : "";
+      const pair = numbers.back ? `; its opening bracket is ${numbers.back} tokens back` : "";
       app.say(`Token ${state.token} is ${words[state.token]}${spanText}${pair}.`);
     };
   },

@@ -10,7 +10,7 @@ VARIANTS = {"free": "λ = 0", "priced": "λ = 0.01"}
 
 @cache
 def texts() -> dict[str, list[Numbers]]:
-    """Tokens, z_t, and the distance to the matching bracket, of each variant and seed."""
+    """Tokens, z_t, and the distance to the opening bracket, for each variant and seed."""
     result = stored.load("brackets")
     names = result["names"]
     return {
@@ -35,7 +35,7 @@ class TokenSpans(Explorer):
     asks = "Move along the text: which tokens look far back?"
 
     def numbers(self) -> Numbers:
-        """z of the token, the distance to its bracket (0: it closes none), the mean of all z."""
+        """z of the token, the distance to its opening bracket (0: none), the mean of all z."""
         one = texts()[self.price][self.seed]
         span_and_distance = {name: one[name][self.token] for name in ("z", "back")}
         return span_and_distance | {"mean": sum(one["z"]) / len(one["z"])}

@@ -67,14 +67,15 @@ function bow(i, j, L, a) {
   return { line, colour, wide: 0.75 + 7 * a };
 }
 
-// Where the head looks: only if the letter of the query stood there before.
+// Where the head looks: only if the letter of the query has come before.
 function question(first, state) {
   const [text, L, i] = [textOf(state), lengthOf(state), rowOf(state)];
   const last = text.lastIndexOf(text[i], i - 1);
   if (last < 0 || i < 3) return null;
+  const best = tf.best(numbersOf({ ...state, ...first }).weights);
   return {
     name: "looks-most-at",
-    question: `Layer ${first.layer}, head ${first.head}, letter ${i - 1} is shown. Where does the next one, letter ${i}, ${said(text[i])}, look most?`,
+    question: `Layer ${first.layer}, head ${first.head}: the arcs show letter ${i - 1}. Which letter does the next one, letter ${i}, ${said(text[i])}, look at most?`,
     hides: ["row"],
     ghost: {
       first: i,
@@ -82,11 +83,14 @@ function question(first, state) {
       to: (x) => tf.clamp(Math.round(x), 0, i),
       by: [1, 0],
       draw: (j) => ({ ...bow(i, j, L, 0.3), colour: "ink", dash: "4 4" }),
-      label: "the letter looked at most",
+      label: "the letter it looks at most",
     },
     format: (j) => (j === i ? "itself" : `${said(text[j])} ${i - j} back`),
     truth: (numbers) => tf.best(numbers.weights),
-    because: "Each head has a habit of its own.",
+    because:
+      best > 0 && text[best - 1] === text[i]
+        ? `It looks at the letter that followed an earlier ${said(text[i])}.`
+        : "Each head has learnt to look for something else.",
   };
 }
 
@@ -187,7 +191,7 @@ export default tf.explorer({
       const part = (layer, head) => (r) => (isAsked(state, layer, head, r) ? "row" : "others");
       const weight = (r, c) => tf.fixed(shown(state.layer, state.head)[r * L + c] ** 2);
       big.show({
-        title: `layer ${state.layer}, head ${state.head}: rows ask; the shade is the root of the weight`,
+        title: `layer ${state.layer}, head ${state.head}: a row is a query; shade: square root of the weight`,
         label: `Attention weights of layer ${state.layer}, head ${state.head}, ${L} by ${L}; arrow keys choose the query`,
         rows: L,
         most: 1,
@@ -215,9 +219,9 @@ export default tf.explorer({
         `${tf.fixed(whole[task])} → ${tf.fixed(removed[state.layer][state.head][task])} nats`,
       ]);
       const habits = {
-        "entropy of a row": `${tf.fixed(numbers.entropy)} nats ≈ ${tf.fixed(Math.exp(numbers.entropy), 1)} keys`,
+        "mean entropy of a row": `${tf.fixed(numbers.entropy)} nats ≈ ${tf.fixed(Math.exp(numbers.entropy), 1)} keys`,
         "mean distance": `${tf.fixed(numbers.distance, 1)} letters`,
-        "weight on the letter before": tf.fixed(numbers.before),
+        "mean weight on the letter before": tf.fixed(numbers.before),
       };
       app.read({ ...habits, ...Object.fromEntries(lost) });
       if (pointed === undefined) app.say(words);

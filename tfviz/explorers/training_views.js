@@ -1,7 +1,12 @@
 // One sentence under four objectives: what each position reads, which inputs it sees, what it says.
 
 const NAMES = { gpt: "GPT", prefix: "prefix LM", bert: "BERT", t5: "T5" };
-const FATES = { "": "stays", mask: "⟨mask⟩", other: "a wrong word", same: "itself" };
+const FATES = {
+  "": "not chosen",
+  mask: "⟨mask⟩",
+  other: "a wrong word",
+  same: "chosen, unchanged",
+};
 const { begin: BEGIN, mask: HIDDEN } = tf.data;
 
 // T5: runs of words with a fate leave a sentinel, and the decoder says them.
@@ -56,31 +61,45 @@ function numbers(state) {
   return { scored, mask, sources, leaks: tf.sum(copies.map((copy, i) => copy && scored[i])) };
 }
 
+const HINTS = {
+  prefix: "Count the rows that cannot see their answer.",
+  bert: "Count the chosen words.",
+  t5: "Count the sentinels and the words that the decoder must say.",
+};
+const REASONS = {
+  prefix: "Here, a row is scored only if it cannot see its answer.",
+  bert: "BERT scores the chosen words, even one that is left unchanged.",
+  t5: "T5 scores every row of its decoder: those of the sentinels, too.",
+};
+
 function question({ objective, masked, words }) {
   const name = `after-${objective}`;
   if (objective === "gpt") {
     return {
       name,
-      number: { hint: "Count the rows whose answer is another row's input." },
+      number: { hint: "Count the rows that can see their answer among the inputs." },
       truth: (numbers) => numbers.leaks,
       then: { masked: !masked },
-      question: `${masked ? "Lift the mask" : "Put the mask on"}: how many rows can then copy their answer?`,
-      because: "The answer of a row is the next row's input; the last row's stands nowhere.",
+      question: `${masked ? "Without the mask" : "With the mask on"}, how many rows can copy their answer?`,
+      because: masked
+        ? "A row's answer is the next row's input; only the last row's answer is no input at all."
+        : "A row's answer is the next row's input, and the mask hides that from it.",
     };
   }
   const otherObjective = objective === "bert" ? "t5" : "bert";
   const to = objective === "prefix" ? { prefix: words.length } : { objective: otherObjective };
+  const aim = objective === "prefix" ? "prefix" : otherObjective; // the objective that is asked about
   return {
     name,
-    number: { hint: "Count the rows that must say what they cannot see." },
+    number: { hint: HINTS[aim] },
     truth: (numbers) => tf.sum(numbers.scored),
     then: { ...to, row: 0 },
     locks: Object.keys(to),
     question:
       objective === "prefix"
-        ? `All ${words.length} inputs may be seen by all: how many rows are scored then?`
-        : `The same words are chosen for ${NAMES[otherObjective]}: how many rows are scored?`,
-    because: "Only rows count that must say what they cannot see.",
+        ? `If all rows may see all ${words.length} inputs, how many rows are scored?`
+        : `If the same words are chosen for ${NAMES[otherObjective]}, how many rows are scored?`,
+    because: REASONS[aim],
   };
 }
 
@@ -147,7 +166,7 @@ export default tf.explorer({
       const part = (from, to) => ({ from: [from, from], to: [to, to], colour: "ink" });
       const edge = { handle: [state.prefix, 0.5], knob: "prefix", shape: "across" };
       matrix.show({
-        title: "reads (orange), sees (violet), must say (green)",
+        title: "a row reads (orange), sees (violet), must say (green)",
         label: `${NAMES[state.objective]}: ${many} positions; arrow keys choose one`,
         rows: many,
         rowHeads: inputs,
@@ -165,17 +184,17 @@ export default tf.explorer({
       const count = whole ? `all ${many} inputs` : `${seen.length} of ${many} inputs`;
       const few = seen.length && !whole ? `: ${seen.join(" ")}` : "";
       const wrong = {
-        same: ", which stands there, but any word might be a wrong one",
-        other: ", although another word stands there",
+        same: ", which it also reads, but any word might be a wrong one",
+        other: ", although it reads another word",
       };
       const because = copies[i]
-        ? `, which is its own input ${i + 1}: it can copy`
+        ? `, which it sees as input ${i + 1}: it can copy it`
         : (state.objective === "bert" && wrong[state.fates[i]]) || "";
       const seldom =
         state.objective === "prefix"
-          ? `its answer {value:${targets[i]}} is among its inputs: not scored`
-          : "not chosen: not scored";
-      const reader = "an encoder says nothing; the decoder reads it through cross-attention";
+          ? `its answer {value:${targets[i]}} is among its inputs, so it is not scored`
+          : "not chosen, so not scored";
+      const reader = "the encoder says nothing; the decoder reads it through cross-attention";
       const idle = i < sources ? reader : seldom;
       lines.show([
         `${side}position ${i} reads {query:${inputs[i]}} and sees {key:${count}}${few}`,
@@ -184,7 +203,7 @@ export default tf.explorer({
       app.read({
         scored: `${tf.sum(scored)} of ${many} positions`,
         "pairs allowed": `${tf.sum(numbers.mask)} of ${many * many}`,
-        "scored and seeing the answer": numbers.leaks,
+        "positions that can copy": numbers.leaks,
       });
       const scoredText = scored[i] ? `must say “${targets[i]}”` : "is not scored";
       const leak = numbers.leaks ? ` ${numbers.leaks} positions can copy their answer.` : "";

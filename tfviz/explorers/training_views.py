@@ -1,4 +1,4 @@
-"""One sentence as GPT, a prefix LM, BERT and T5 train on it: who reads what, who must say what."""
+"""One sentence as GPT, a prefix LM, BERT and T5 train on it: what each row reads and must say."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -51,7 +51,7 @@ class TrainingViews(Explorer):
     masked   for "gpt": False lifts the causal mask;  other   the wrong word
     """
 
-    label = "Training views: inputs, mask and targets of three objectives"
+    label = "Training views: inputs, mask and targets of four objectives"
     rem = 48, 48, 46.5, 74
     narrow = 640
     data = handed(
@@ -65,7 +65,7 @@ class TrainingViews(Explorer):
     words = given(t.List(t.Unicode()))
     objective = knob("gpt", of=("gpt", "prefix", "bert", "t5"), label="objective")
     prefix = knob(
-        4, low=0, high=lambda e: len(e.words), label="inputs that all may see", letter="p"
+        4, low=0, high=lambda e: len(e.words), label="inputs all rows may see", letter="p"
     )
     fates = own(t.List(t.Unicode()), optional=True)
     masked = knob(True, label="causal mask")

@@ -1,4 +1,4 @@
-// (φ(Q) φ(K)ᵀ) V takes 2 L² d products, φ(Q) (φ(K)ᵀ V) takes 2 L d²; between stand L² or d² numbers.
+// (φ(Q) φ(K)ᵀ) V takes 2 L² d multiplications, φ(Q) (φ(K)ᵀ V) takes 2 L d²; the matrix in between has L² or d² numbers.
 const { lengths } = tf.data;
 const products = {
   scores: (L, d) => 2 * L * L * d,
@@ -30,7 +30,7 @@ export default tf.explorer({
     const question = app.ask({
       name: "crossing",
       question:
-        "The line shows how many products a head of 64 numbers takes, queries with keys first. At which length does the other order, keys with values first, take just as many?",
+        "The line shows how many multiplications a head of width 64 takes if it multiplies queries with keys first. At which length does the other order, keys with values first, take just as many?",
       about: plane,
       ghost: {
         first: 8192,
@@ -38,16 +38,16 @@ export default tf.explorer({
         to: (x) => app.snap("L", x),
         draw: (L) => ({ rule: { x: L }, colour: "key", dash: "6 4" }),
         by: ([L], [right, up]) => L * 2 ** (right || up),
-        label: "the length at which both cost the same",
+        label: "the length at which both orders cost the same",
       },
       format: (L) => `L = ${tf.count(L)}`,
-      hides: ["state", "products, keys with values first"],
+      hides: ["state", "multiplications, keys with values"],
       locks: ["order"],
       truth: (numbers) =>
         lengths[numbers.scores.indexOf(numbers.state.find((n, k) => n === numbers.scores[k]))],
       then: { order: "state", L: 64, d: 64 },
       because:
-        "2 L²dₕ and 2 L dₕ² products are equal at L = dₕ. Every longer text is cheaper with keys and values first, and a text of twice the length then costs twice as much.",
+        "2 L²dₕ and 2 L dₕ² are equal at L = dₕ. For every longer text, multiplying keys with values first is cheaper, and twice the length then costs only twice as much.",
     });
 
     return (state, numbers) => {
@@ -56,8 +56,8 @@ export default tf.explorer({
       const told = (order) => tf.count(now[order]);
       const open = question.open;
       plane.show({
-        title: "products of two numbers, by length (both log)",
-        label: `At ${tf.count(state.L)} tokens: ${told("scores")} products with queries and keys first${open ? "" : `, ${told("state")} with keys and values first`}`,
+        title: "number of multiplications, by length (both log)",
+        label: `At ${tf.count(state.L)} tokens: ${told("scores")} multiplications with queries and keys first${open ? "" : `, ${told("state")} with keys and values first`}`,
         x: {
           from: lengths[0],
           to: lengths.at(-1),
@@ -96,7 +96,7 @@ export default tf.explorer({
       const side = Math.max(state.L, state.d);
       const square = { scores: corner(state.L, side), state: corner(state.d, side) };
       squares.show({
-        title: "the matrix between the two products, to scale",
+        title: "the matrix in between, in both orders, to scale",
         label: `A square of ${state.L} by ${state.L} numbers and one of ${state.d} by ${state.d}`,
         square: true,
         x: { from: 0, to: side, bare: true },
@@ -119,12 +119,12 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "products, queries with keys first": told("scores"),
-        "products, keys with values first": told("state"),
-        "numbers in between": tf.count(numbers.between),
+        "multiplications, queries with keys": told("scores"),
+        "multiplications, keys with values": told("state"),
+        "numbers in the middle matrix": tf.count(numbers.between),
       });
       app.say(
-        `${tf.count(state.L)} tokens: ${state.order === "scores" ? `${told("scores")} products, and an L × L matrix of ${tf.count(numbers.between)} numbers in between` : `${told("state")} products, and a dₕ × dₕ matrix of ${tf.count(numbers.between)} numbers in between`}.`,
+        `${tf.count(state.L)} tokens: ${state.order === "scores" ? `${told("scores")} multiplications, and an L × L matrix of ${tf.count(numbers.between)} numbers in between` : `${told("state")} multiplications, and a dₕ × dₕ matrix of ${tf.count(numbers.between)} numbers in between`}.`,
       );
     };
   },

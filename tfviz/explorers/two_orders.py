@@ -1,4 +1,4 @@
-"""Three matrices, multiplied in two orders: how many products, and what stands between them."""
+"""Three matrices, multiplied in two orders: how many multiplications, and the matrix between."""
 
 from tfviz.explorers.base import Explorer, Numbers, handed, knob
 
@@ -15,11 +15,11 @@ class TwoOrders(Explorer):
 
     order = knob("scores", of=ORDERS, label="multiply")
     L = knob(1024, of=LENGTHS, label="length", letter="L")
-    d = knob(64, of=[8, 16, 32, 64, 128], label="numbers of a head", letter="dₕ")
+    d = knob(64, of=[8, 16, 32, 64, 128], label="width of the head", letter="dₕ")
     asks = "Change the width of the head: where do the lines cross now?"
 
     def numbers(self) -> Numbers:
-        """Products of two numbers in each order, at each of LENGTHS; and the numbers in between."""
+        """Multiplications in each order, at each of LENGTHS; the size of the matrix in between."""
         d = self.d
         return {
             "scores": [2 * L * L * d for L in LENGTHS],

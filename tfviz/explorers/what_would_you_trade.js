@@ -38,7 +38,7 @@ export default tf.explorer({
     const { time, loss, name } = rows.causal[hidden];
     const question = app.ask({
       name: "linear",
-      question: `One dot is missing. ${name} replaces all keys by a small table of sums. Where does it lie at 2,048 tokens, beside full attention?`,
+      question: `One dot is missing. ${name} replaces all keys by a small table of sums. Where does its dot lie at 2,048 tokens, compared with full attention?`,
       about: plane,
       ghost: {
         first: [4, rows.causal[plain].loss + 0.4],
@@ -54,7 +54,7 @@ export default tf.explorer({
       locks: [],
       truth: () => [time[lengths.indexOf(2048)], loss],
       then: { L: 2048, memory: 2, kind: "causal", exactness: "any" },
-      because: `The sums save most of attention's work at this length. The price is paid in text: the loss is ${tf.fixed(loss - rows.causal[plain].loss, 2)} nats above that of full attention.`,
+      because: `The sums save most of attention's work at this length. But ${name.toLowerCase()} predicts text worse: its loss is ${tf.fixed(loss - rows.causal[plain].loss, 2)} nats above full attention's.`,
     });
 
     return (state, numbers) => {
@@ -75,8 +75,8 @@ export default tf.explorer({
       const crowds = (gap) => gap > 0 && gap < 0.15; // a name that has no room above its dot
       const place = ({ x, loss }) => [Math.min(x, MOST), loss];
       plane.show({
-        title: "violet: left for your case; named: full attention, and those that nothing beats",
-        label: `${some.length} methods by time and loss at ${tf.count(state.L)} tokens; ${best.map((row) => row.name).join(", ") || "none"} on the front`,
+        title: "violet: fits your case; named: full attention, linear attention, best trade-offs",
+        label: `${some.length} methods by time and loss at ${tf.count(state.L)} tokens; best trade-offs: ${best.map((row) => row.name).join(", ") || "none"}`,
         x: {
           from: 0.08,
           to: MOST * 1.2,
@@ -118,8 +118,8 @@ export default tf.explorer({
       ]);
       const better = left.filter((row) => row.time[at] < 1 && row.loss <= shown[plain].loss);
       app.read({
-        left: `${left.length} of ${some.length}`,
-        "faster and no worse in text": String(better.length),
+        "fit your case": `${left.length} of ${some.length} methods`,
+        "faster and no worse on text": String(better.length),
         [name]: question.tell(
           shown[hidden].time[at] === null
             ? "not measured"
@@ -127,7 +127,7 @@ export default tf.explorer({
         ),
       });
       app.say(
-        `At ${tf.count(state.L)} tokens ${left.length} of ${some.length} are left; ${better.length} of these are faster than full attention and no worse in text.`,
+        `At ${tf.count(state.L)} tokens, ${left.length} of ${some.length} methods fit; ${better.length} of these are faster than full attention and no worse on text.`,
       );
     };
   },

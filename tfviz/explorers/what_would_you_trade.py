@@ -1,4 +1,4 @@
-"""Every raced method as a dot, how fast against how good, and who is left of them for your case."""
+"""Every method of the race as a dot, its time against its loss, and which of them fit your case."""
 
 from functools import cache
 from statistics import mean
@@ -14,20 +14,20 @@ TWINS = ("learned_pe",)
 """The plain model under another name."""
 LENGTHS = (128, 512, 2048, 4096)
 REASONS = {
-    "": "left",
+    "": "fits your case",
     "slower": "slower",
     "too much memory": "too much memory",
-    "not measured": "too long for us",
+    "not measured": "not measured",
     "not exact enough": "not exact enough",
     "sees the future": "sees the future",
 }
-"""What `objection` says, and how the lists are headed."""
+"""The heading of each list, by what `objection` says."""
 
 
 @cache
 def rows() -> dict[str, dict[str, dict[str, Any]]]:
-    """{kind: {id: name, time and memory at each length, mean loss, exactness, sees_future}}; beside
-    models that write, the encoders that none of them can have."""
+    """{kind: {id: name, time and memory at each length, mean loss, exactness, sees_future}}; with
+    the models that write, also the encoders that cannot be used there."""
     tables = {kind: race.table(kind) for kind in race.KINDS}
     at = [race.lengths().index(L) for L in LENGTHS]
 
@@ -51,37 +51,37 @@ def rows() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 class WhatWouldYouTrade(Explorer):
-    """A dot for each method: the time of a training step against the loss on text. Which are left
-    for a length, an amount of memory, a kind of model, and how exact it must be?"""
+    """A dot for each method: the time of a training step against the loss on text. Which fit
+    a length, an amount of memory, a kind of model, and how exact it must be?"""
 
-    label = "What would you trade? All methods, and who is left for your case"
+    label = "What would you trade? All methods, and those that fit your case"
     rem = 59, 61.5, 57.5, 59, 93
     data = handed(rows=rows, lengths=LENGTHS, reasons=REASONS, plain=PLAIN, hidden=HIDDEN)
 
     kind = knob(
         "causal", of={"causal": "writes a text", "encoder": "reads a whole text"}, label="the model"
     )
-    L = knob(2048, of=LENGTHS, label="tokens of a text", letter="L")
+    L = knob(2048, of=LENGTHS, label="tokens in a text", letter="L")
     memory = knob(
-        2.0, of=[1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 50.0], label="at most … times the memory"
+        2.0, of=[1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 50.0], label="memory limit, × full attention's"
     )
     exactness = knob(
         "any",
         of={
-            "any": "whatever the method likes",
-            "linear": "keys one by one, not mixtures",
-            "exact": "every key, one by one",
+            "any": "anything (no condition)",
+            "linear": "single keys, not mixtures",
+            "exact": "every single key",
         },
         label="a query must meet",
     )
     asks = (
-        "Set the length to 128, then to 4,096: which dots pass the line of full attention? Then "
-        "allow only 1.1 times its memory."
+        "Set the length to 128, then to 4,096: which dots lie left of full attention's "
+        "line? Then allow only 1.1 times its memory."
     )
 
     def numbers(self) -> Numbers:
-        """By row: the number of the reason in REASONS; of those left, which are on the front, and
-        how many are faster than full attention and no worse."""
+        """By row: the number of the reason in REASONS; of those that fit, which are on the front
+        and how many are faster than full attention and no worse."""
         at, shown = LENGTHS.index(self.L), rows()[self.kind]
         said = {
             name: objection(

@@ -1,4 +1,4 @@
-// Segments of a text with a memory of m rows in each layer: which nodes (token, layer) hear what.
+// Segments of a text with a memory of m rows in each layer: what each token hears in each layer.
 const { segments } = tf.data;
 const begin = (token, L) => Math.floor(token / L) * L; // of a token's segment
 
@@ -19,7 +19,7 @@ export default tf.explorer({
     app
       .lines()
       .show([
-        "A row hears the row below it: its own segment, and the {key:m tokens before that segment}.",
+        "A token hears the layer below: its own segment up to itself, and the {key:m tokens before that segment}.",
       ]);
     const formula = app.formula("{reach:reach} = (N − 1) · ⌈{memory:m} / L⌉ · L + {memory:m}");
     app.motion("read", { every: 1300 });
@@ -32,9 +32,11 @@ export default tf.explorer({
       const corners = box(from, newest() + 1, layer);
       return { line: [...corners, corners[0]], colour: "query", wide: 2, term: "reach" };
     };
+    const whole = (N - 1) * Math.ceil(m / L) * L + m;
+    const only = N * m < whole ? ` N · m would be only ${N * m} tokens.` : "";
     const question = app.ask({
       name: "reach",
-      question: `In layer ${N}, token ${(read - 1) * L} hears the rows below as far as the orange frames reach. Which is the first word that it hears?`,
+      question: `The orange frames show what token ${(read - 1) * L} of layer ${N} hears in each layer below. Which is the first word that it hears?`,
       about: net,
       ghost: {
         first: (read - 1) * L - m,
@@ -42,14 +44,14 @@ export default tf.explorer({
         to: (x) => tf.clamp(Math.round(x), 0, newest()),
         by: [1, 0],
         draw: (token) => ({ ...frame(token, 0), dash: "5 4" }),
-        label: "the first word that is heard",
+        label: "the first word that it hears",
       },
-      hides: ["words", "the first word it hears", "so far back"],
+      hides: ["words", "the first word it hears", "how far back"],
       format: (token) => `token ${token}`,
       truth: (numbers) => numbers.first[0],
       then: { read, m, L, N },
       locks: [],
-      because: `Not N · m = ${N * m} tokens back: a row of memory was computed with the memory of its own segment, so each layer below the top one goes back by whole segments.`,
+      because: `Each row of memory was computed with the memory of its own segment, so every layer below the top one reaches back by whole segments.${only}`,
     });
 
     return (state, numbers) => {
@@ -66,8 +68,8 @@ export default tf.explorer({
       net.show({
         title: `columns: tokens; violet: who hears token ${state.p}; blue: the newest memory; orange: what token ${start} hears`,
         label: spoken
-          ? `Of token ${state.p}, layer ${state.N} hears up to token ${last}`
-          : `Token ${state.p} is not read yet`,
+          ? `In layer ${state.N}, token ${state.p} is heard up to token ${last}`
+          : `Token ${state.p} has not been read yet`,
         x: { from: 0, to: segments * state.L, whole: true, label: "token" },
         y: { names: layers.map(name) },
         marks: [
@@ -106,7 +108,7 @@ export default tf.explorer({
       });
       app.read({
         "the first word it hears": `token ${numbers.first[0]}`,
-        "so far back": clipped
+        "how far back": clipped
           ? `${start} tokens, all there are; ${numbers.back} in a longer text`
           : `${numbers.back} tokens`,
         "N · m": numbers.product,
@@ -115,9 +117,11 @@ export default tf.explorer({
       const own = last < begin(state.p, state.L) + state.L;
       const far = own ? "within its own segment only" : `${last - state.p} tokens later`;
       const heardText = spoken
-        ? `heard in layer ${state.N} up to token ${last}, ${far}`
-        : "not read yet";
-      app.say(`${state.read} segments read. Token ${state.p}: ${heardText}.`);
+        ? `is heard in layer ${state.N} up to token ${last}, ${far}`
+        : "has not been read yet";
+      app.say(
+        `${state.read} ${state.read === 1 ? "segment" : "segments"} read. Token ${state.p} ${heardText}.`,
+      );
     };
   },
 });

@@ -1,4 +1,4 @@
-"""Segments with a memory: who hears of one token, layer by layer and segment by segment."""
+"""Segments with a memory: which tokens hear one token, layer by layer, segment by segment."""
 
 from tfviz.explorers.base import Explorer, Numbers, handed, knob
 from tfviz.longer_context.transformer_xl_recurrence import reach
@@ -12,7 +12,7 @@ class WhoHears(Explorer):
     p    the token whose message is followed
     """
 
-    label = "Segment recurrence: who hears the past"
+    label = "Segment recurrence: how far a token is heard"
     rem = 45, 45.5, 47, 44.5, 82.5
     data = handed(segments=SEGMENTS)
 
@@ -20,13 +20,13 @@ class WhoHears(Explorer):
     m = knob(3, low=0, high=8, label="memory", letter="m")
     L = knob(8, of=[4, 6, 8], label="tokens in a segment", letter="L")
     N = knob(3, low=1, high=4, label="layers", letter="N")
-    p = knob(9, low=0, high=23, label="the token that speaks", letter="p")
-    asks = "Press play: how far does the message of token p travel, and over which memories?"
+    p = knob(9, low=0, high=23, label="the token that is heard", letter="p")
+    asks = "Press play: how far does the message of token p travel, and through which memories?"
 
     def numbers(self) -> Numbers:
         """Of each layer 0 … N: the last token that hears the message (−1: not read yet), and the
         first that the newest segment's first token hears; how far back that is if the text is long
-        enough, and the survey's N m."""
+        enough, and the N m of the survey."""
         L, m, end = self.L, self.m, self.read * self.L
         heard, first = [self.p if self.p < end else -1], [end - L]
         for _ in range(self.N):

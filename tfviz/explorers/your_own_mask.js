@@ -67,7 +67,7 @@ function verdictOf(numbers, L, isMask) {
     : "Causal: no query sees a later key.";
   const all = numbers.pairs === L * L && !isMask ? "Every pair is allowed." : "";
   const rows = numbers.empty.length
-    ? `${numbers.empty.length === 1 ? "Row" : "Rows"} ${listed(numbers.empty, 4)} without a key: a plain softmax gives NaN there, tfviz and FlexAttention give 0.`
+    ? `${numbers.empty.length === 1 ? "Row" : "Rows"} ${listed(numbers.empty, 4)} ${numbers.empty.length === 1 ? "has" : "have"} no key: a plain softmax gives NaN there; tfviz and FlexAttention give 0.`
     : "Every row has a key.";
   return `${causal} ${all || rows}`;
 }
@@ -97,7 +97,7 @@ function makeReading(app, use) {
         set = typed.text;
         return;
       }
-      // the place, with what stands around it
+      // the place, with the text around it
       const room = app.footer.clientWidth < 480 ? 34 : 72;
       const from = clamp(error.at - Math.floor(room / 2), 0, Math.max(0, source.length - room));
       text.textContent = `${from ? "…" : ""}${source.slice(from, from + room)}` || " ";
@@ -257,15 +257,15 @@ export default tf.explorer({
     const question = app.ask(
       mine && {
         name: "keys-of-a-row",
-        question: `With w = ${FIRST.values.w} and s = ${FIRST.values.s}, this is a window of ${FIRST.values.w} keys and every column whose number ${FIRST.values.s} divides. Row ${ASKED} is covered. How many keys does query ${ASKED} have?`,
-        number: { hint: "A key that both sides of | allow is one key." },
+        question: `With w = ${FIRST.values.w} and s = ${FIRST.values.s}, this is a window of ${FIRST.values.w} keys and every column whose number is divisible by ${FIRST.values.s}. Row ${ASKED} is covered. How many keys does query ${ASKED} have?`,
+        number: { hint: "A key that both sides of | allow counts once." },
         unit: "keys",
         hides: ["row", "keys of the query"],
         format: (n) => plural(n, "key"),
         truth: (numbers) => numbers.keys.length,
         then: { query: ASKED },
         locks: [],
-        because: `The window gives 16 to 19, the columns 0, 8 and 16, and 16 is in both.`,
+        because: `The window gives keys 16 to 19, the columns give keys 0, 8 and 16, and 16 is in both.`,
       },
     );
 
@@ -295,7 +295,9 @@ export default tf.explorer({
       const most = bias ? Math.max(1e-9, ...bias.filter(Number.isFinite).map(Math.abs)) : 1;
       const told = covered
         ? `query ${query} is covered by the question`
-        : `query ${query} attends to ${keys.length === 1 ? "key" : "keys"} ${listed(keys)}; ${keys.length} of ${L}`;
+        : keys.length
+          ? `query ${query} attends to ${keys.length === 1 ? "key" : "keys"} ${listed(keys)} (${keys.length} of ${L})`
+          : `query ${query} attends to no key`;
       one.show({
         title: bias
           ? "one layer: what is added to each score (− grey, + violet)"
@@ -309,8 +311,8 @@ export default tf.explorer({
       const heard = (i, j) => reach.hops[i * L + j] >= 0 && reach.hops[i * L + j] <= layers;
       const row = tf.range(L).filter((j) => heard(query, j));
       many.show({
-        title: `${plural(layers, "layer")}: who has heard of whom`,
-        label: `After ${plural(layers, "layer")} query ${query} has heard of ${covered ? "what the question covers" : `${row.length} of ${L} tokens`}.`,
+        title: `${plural(layers, "layer")}: who reaches whom`,
+        label: `Over ${plural(layers, "layer")}, query ${query} ${covered ? "is covered by the question" : `reaches ${row.length} of ${L} tokens`}.`,
         rows: L,
         bits: (i, j) => Number(heard(i, j)),
         row: query,
@@ -324,14 +326,14 @@ export default tf.explorer({
         pairs: `${tf.count(numbers.pairs)}, ${tf.percent(numbers.pairs / L / L)}`,
         [`blocks of ${block}`]: `${numbers.blocks} of ${across * across}`,
         "rows without a key": numbers.empty.length ? listed(numbers.empty, 3) : "none",
-        "keys ahead": numbers.ahead ? plural(numbers.ahead, "pair") : "none: causal",
+        "later keys": numbers.ahead ? plural(numbers.ahead, "pair") : "none: causal",
         "all connected after":
           numbers.diameter < 0 ? "never" : plural(Math.max(1, numbers.diameter), "layer"),
       });
       const shown = typing ? "The picture shows the last formula that could be read. " : "";
       const none = error && !typing ? `The formula has no value: ${error.message} ` : "";
       app.say(
-        `${shown}${none}${told[0].toUpperCase()}${told.slice(1)}. ${plural(numbers.pairs, "pair")} of ${tf.count(L * L)}, ${tf.percent(numbers.block_pairs / L / L)} in blocks of ${block}.`,
+        `${shown}${none}${told[0].toUpperCase()}${told.slice(1)}. ${tf.count(numbers.pairs)} of ${tf.count(L * L)} pairs are allowed; blocks of ${block} cover ${tf.percent(numbers.block_pairs / L / L)}.`,
       );
     };
   },

@@ -1,4 +1,4 @@
-"""A mask or a bias that the reader types, with all its faces: keys, cost, reach, code."""
+"""A mask or a bias that the reader types: its keys, its cost, its reach, and its code."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ FIRST_VALUES: dict[str, float] = {"w": 4, "s": 8}
 EXAMPLES: list[tuple[str, str, dict[str, float]]] = [
     ("window", "(i >= j) & (i - j < w)", {"w": 4}),
     ("window and columns", FIRST, FIRST_VALUES),
-    ("Big Bird, nothing random", "(abs(i - j) <= w) | (i < g) | (j < g)", {"w": 2, "g": 2}),
+    ("Big Bird, no random keys", "(abs(i - j) <= w) | (i < g) | (j < g)", {"w": 2, "g": 2}),
     ("prefix LM", "(i >= j) | (j < p)", {"p": 6}),
     ("dilated", "(abs(i - j) <= w * d) & ((i - j) % d == 0)", {"w": 2, "d": 3}),
     ("equal chunks", "(i >= j) & (i // b == j // b)", {"b": 6}),
     ("checkerboard", "(i + j) % 2 == 0", {}),
     ("ALiBi", "-2.0 ** -(h + 1) * abs(i - j)", {"h": 2}),
-    ("steps of a bias", "-m * min(abs(i - j) // b, n)", {"m": 0.5, "b": 3, "n": 4}),
+    ("bias in steps", "-m * min(abs(i - j) // b, n)", {"m": 0.5, "b": 3, "n": 4}),
 ]
-"""What the page offers to begin with: a name, a formula, its numbers."""
+"""The examples that the page offers: a name, a formula, its numbers."""
 
 MOST_NUMBERS = 16
 
@@ -58,7 +58,7 @@ class YourOwnMask(Explorer):
     query = knob(19, low=0, high=L - 1, label="query", letter="i")
     layers = knob(2, low=1, high=8, label="layers", letter="n")
     block = knob(8, of=(4, 8, 16), label="block size")
-    asks = "Now change a number, take an example, or type a formula of your own."
+    asks = "Now change a number, choose an example, or type a formula of your own."
 
     def heights(self) -> dict[int, float]:
         """On a narrow phone questions and readouts break once more."""
@@ -96,7 +96,7 @@ class YourOwnMask(Explorer):
 
     @property
     def explained(self) -> Explained:
-        """All faces of the formula (`tfviz.explain`). Raises TypedError where a value is none."""
+        """All faces of the formula (`tfviz.explain`). Raises TypedError where it has no value."""
         return self.typed.explain(self.L, **self.taken)
 
     def numbers(self) -> Numbers:

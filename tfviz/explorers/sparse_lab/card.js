@@ -63,7 +63,7 @@ function makeCard(app, side, actions) {
       matrix.box.hidden = view !== "matrix";
       graph.box.hidden = view !== "graph";
       const keys = data.keysOf(query);
-      const words = `query ${query} attends ${spoken(keys)}; ${keys.length} of ${L}`;
+      const words = `query ${query} attends to ${spoken(keys)}; ${keys.length} of ${L}`;
       const label = `Pattern ${letter}, ${view}, ${L} tokens. ${words}. Arrow keys move the query and the token.`;
       if (view === "graph") graph.draw(data, query, token, label, tall);
       else {
@@ -89,12 +89,13 @@ function makeCard(app, side, actions) {
         "}",
         el("small", {}, ` ${keys.length} of ${L} keys`),
       );
-      const limit = causal ? `(${formulaText(spec)}) and i ≥ j` : formulaText(spec);
+      const rule = formulaText(spec);
+      const limit = causal ? `(${rule}) and i ≥ j` : rule;
       formula.replaceChildren(
         el(
           "span",
           { className: "sl-when" },
-          /[≤≥=<>]/.test(limit) ? "j is in it if " : "the rule: ",
+          /[≤≥=<>]/.test(rule) ? "j is in the set if " : "the rule: ",
         ),
         ...termsOf(spec, limit, query),
       );

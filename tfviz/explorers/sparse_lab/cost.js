@@ -44,11 +44,12 @@ function makeCost(app) {
     };
     const rise = ([[L0, p0], [L1, p1]]) => Math.log(p1 / p0) / Math.log(L1 / L0);
     const ends = Object.entries(lines).map(([name, points]) => {
+      if (!points.length) return `${name} fits none of these lengths`;
       const slope = points.length > 1 ? ` with slope ${sig(rise(points.slice(-2)), 2)}` : "";
-      return `${name} ends at ${points.at(-1)?.[1] ?? "nothing"}${slope}`;
+      return `${name} ends at ${points.at(-1)[1]}${slope}`;
     });
     curve.show({
-      label: `Pairs over L with these parameters, both axes logarithmic. ${ends.join("; ")}.`,
+      label: `Pairs for each length L with these parameters; both axes are logarithmic. ${ends.join("; ")}.`,
       x: { label: "L (log scale)", log: true, from: 14, to: 560, ticks: [16, 64, 256, 512] },
       y: {
         label: "pairs (log scale)",
@@ -87,7 +88,7 @@ function makeCost(app) {
         ];
       });
       table.show([...rows, row("full", L * L, tf.count(Math.ceil(L / block) ** 2))]);
-      note.textContent = `L = ${L}, one head of width ${d}, scores in float32. In blocks of ${block}: a block with one allowed pair is computed whole.`;
+      note.textContent = `L = ${L}, one head of width ${d}, scores in float32. In blocks of ${block}, a block with even one allowed pair is computed in full.`;
       const key = JSON.stringify([state.left, state.right, state.causal]);
       const work = () => {
         lines = linesOf(state);

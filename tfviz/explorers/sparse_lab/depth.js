@@ -106,7 +106,7 @@ function makeDepth(app, actions) {
     // `held`: the hops are asked for, so the way to the token is not drawn
     draw(stack, state, reach, held) {
       const { L, query, token, layers } = state;
-      const names = [...state.stack].join(", ");
+      const names = [...state.stack].join(" and ");
       const found = coneOf(stack, layers, query, token);
       if (held) found.path = null;
       const share = influenceOf(stack, layers, query);
@@ -122,7 +122,7 @@ function makeDepth(app, actions) {
       const within = `${layers} ${layers === 1 ? "layer" : "layers"}`;
       map.show({
         title: `Hops within ${within}`,
-        label: `Hops between all pairs, full colour is one hop, blank is not reached after ${within}. Query ${query}, token ${token}: ${held ? "asked for" : far}.`,
+        label: `Hops between all pairs: full colour means one hop, blank means not reached after ${within}. Query ${query}, token ${token}: ${held ? "hidden until you answer" : far}.`,
         rows: L,
         values: shades,
         row: query,
@@ -135,7 +135,7 @@ function makeDepth(app, actions) {
         "hops to the token": hop > layers ? `${far} (more than ${layers})` : far,
         "influence of the token": share[token] ? sig(share[token], 2) : "0",
         diameter:
-          diameter === null ? "never all" : `${diameter} ${diameter === 1 ? "hop" : "hops"}`,
+          diameter === null ? "not connected" : `${diameter} ${diameter === 1 ? "hop" : "hops"}`,
         "never connected": `${tf.count(reach.unreachable)} pairs`,
       });
       const way = found.path && wayOf(found.path);

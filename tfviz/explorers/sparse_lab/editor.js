@@ -205,8 +205,8 @@ function makeEditor(app, side, root) {
           el("span", { className: "sl-with" }, "combine:"),
         );
         root.append(row);
-        app.button("and", () => add("and"), { into: row, title: "only the pairs of both" });
-        app.button("or", () => add("or"), { into: row, title: "the pairs of either" });
+        app.button("and", () => add("and"), { into: row, title: "only the pairs in both" });
+        app.button("or", () => add("or"), { into: row, title: "the pairs in either" });
         if (!spec.op)
           app.button("not", () => change([], (old) => ({ op: "not", parts: [old] })), {
             into: row,

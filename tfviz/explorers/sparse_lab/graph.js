@@ -20,7 +20,7 @@ function makeGraph(app, parent, letter, actions) {
       const row = (y) => tf.range(L, (j) => [j, y]);
       plane.show({
         label,
-        title: skip > 1 ? `One query in ${skip} drawn` : "",
+        title: skip > 1 ? `One query in ${skip} is drawn` : "",
         x: { from: -0.5, to: L - 0.5, bare: true },
         y: { from: -0.14, to: 1.14, bare: true },
         hover: (j, y) => {

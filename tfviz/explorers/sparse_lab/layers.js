@@ -68,20 +68,20 @@ function verdict(goal, L, stack, reach) {
     b.most > a.most || (b.most === a.most && b.row < a.row) ? b : a,
   );
   const pairs = Math.max(...stack.map((p) => p.pairs));
-  if ((goal.L ?? L) !== L) why.push(`L is ${L}, the goal is for L = ${goal.L}`);
+  if ((goal.L ?? L) !== L) why.push(`L is ${L}, but the goal is for L = ${goal.L}`);
   if (goal.causal && ahead)
     why.push(`query ${ahead[0]} sees token ${ahead[1]}, which is in its future`);
   if (worst.most > (goal.max_keys ?? L))
-    why.push(`query ${worst.row} has ${worst.most} keys, ${goal.max_keys} are allowed`);
+    why.push(`query ${worst.row} has ${worst.most} keys, more than the ${goal.max_keys} allowed`);
   if (pairs > (goal.max_pairs ?? L * L))
-    why.push(`${pairs} pairs are used, ${goal.max_pairs} are allowed`);
+    why.push(`${pairs} pairs are used, more than the ${goal.max_pairs} allowed`);
   if (goal.max_hops !== undefined && reach.unreachable) {
     why.push(
-      `${reach.unreachable} ${reach.unreachable === 1 ? "pair is" : "pairs are"} never connected, the first: query ${reach.lost[0]}, token ${reach.lost[1]}`,
+      `${reach.unreachable} ${reach.unreachable === 1 ? "pair is" : "pairs are"} never connected, the first being query ${reach.lost[0]} and token ${reach.lost[1]}`,
     );
   } else if (goal.max_hops !== undefined && reach.far > goal.max_hops) {
     why.push(
-      `query ${reach.farthest[0]} needs ${reach.far} hops to token ${reach.farthest[1]}, ${goal.max_hops} are allowed`,
+      `query ${reach.farthest[0]} needs ${reach.far} hops to token ${reach.farthest[1]}, more than the ${goal.max_hops} allowed`,
     );
   }
   return {

@@ -5,7 +5,7 @@ const STACKS = { A: ["left"], B: ["right"], AB: ["left", "right"], BA: ["right",
 
 // What SparseLab says where it is given no prompt.
 const ownPrompt = (query) =>
-  `How many layers of A until query ${query} hears of token 0? Step through the layers, then let A and B take turns.`;
+  `After how many layers of A does query ${query} hear of token 0? Step through the layers, then let A and B take turns.`;
 
 // What "copy Python" leaves out: it is so without being said.
 const USUAL = {
@@ -93,7 +93,7 @@ function spoken(numbers, most = 8) {
   );
   if (!parts.length) return "no keys";
   if (parts.length > most)
-    return `keys ${parts.slice(0, most - 1).join(", ")} and ${parts.length - most + 1} more runs`;
+    return `keys ${parts.slice(0, most - 1).join(", ")} and ${parts.length - most + 1} more ranges`;
   return `${numbers.length === 1 ? "key" : "keys"} ${parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}` : parts[0]}`;
 }
 
@@ -114,7 +114,7 @@ function formulaText(spec) {
     const said = doc
       .split(/\. | \(/)[0]
       .replace(/`(\w+)`/g, (_, name) => spec.params[name] ?? name);
-    return `it is one of: ${said[0].toLowerCase()}${said.slice(1)}`;
+    return `${said[0].toLowerCase()}${said.slice(1)}`;
   }
   return Object.keys(params).reduce((words, name) => {
     const value = spec.params[name];
@@ -126,7 +126,7 @@ function formulaText(spec) {
 // The same of a part of a whole: shorter.
 function partText(spec) {
   const { text, title } = FAMILIES[spec.name] ?? {};
-  return text?.length > LONG ? `it is in ${title}` : formulaText(spec);
+  return text?.length > LONG ? `j is in ${title}` : formulaText(spec);
 }
 function formulaNodes(text, query) {
   return text
