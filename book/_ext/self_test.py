@@ -21,7 +21,7 @@ from tfviz.catalogue import Chapter, Part
 
 HEADING = "## Five questions\n"
 ITEM = re.compile(r"^\d+\. (.*(?:\n(?!\d+\. |```).+)*)", re.M)
-EXPLAINED = re.compile(r" → \[(?P<number>\d+\.\d+)\]\((?P<label>\w+)\)$")
+EXPLAINED = re.compile(r" → \[(?P<number>\d+\.\d+)\]\(#?(?P<label>\w+)\)$")
 
 
 class Question(NamedTuple):
