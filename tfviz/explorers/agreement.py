@@ -18,7 +18,7 @@ class Agreement(Explorer):
     """
 
     label = "Routing by agreement: votes of six heads, and the two outputs that they make"
-    rem = 46, 48.5, 46, 46, 99
+    rem = 48.5, 50, 46, 46, 100.5
     data = handed(A=A, B=B, floor=FLOOR)
     examples = EXAMPLES
 

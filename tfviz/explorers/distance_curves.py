@@ -23,7 +23,7 @@ class DistanceCurves(Explorer):
     """
 
     label = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
-    rem = 56.5, 56.5, 54, 54.5, 106.5
+    rem = 58, 56.5, 54, 54.5, 108
     data = handed(
         names=NAMES,
         ramp=Formula(ramp),

@@ -29,7 +29,7 @@ class HeadWiring(Explorer):
     """
 
     label = "Query heads, the key and value heads that they read, and what a cache keeps"
-    rem = 49, 50.5, 50.5, 55.5, 88
+    rem = 50.5, 51.5, 53, 54, 90.5
     data = handed(trained, keyHeads=KEY_HEADS)
     examples = EXAMPLES
 

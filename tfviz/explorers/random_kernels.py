@@ -60,7 +60,7 @@ class RandomKernels(Explorer):
     """
 
     label = "Random features: how far the estimates scatter"
-    rem = 43.5, 41, 39, 42, 90.5
+    rem = 43.5, 41, 39, 43, 91.5
     data = handed(drawn, angles=ANGLES, draws=DRAWS, block=D)
 
     kind = knob("sines", of=KINDS, label="features")

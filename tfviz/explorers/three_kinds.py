@@ -29,7 +29,7 @@ class ThreeKinds(Explorer):
         lengths=stored.LENGTHS,
     )
     label = "One sequence of text, image and sound: what a token attends to, and the answer"
-    rem = 48, 48, 47.5, 50.5, 83.5
+    rem = 48, 48, 48.5, 52, 86
 
     question = knob(
         stored.QUESTIONS[0],
