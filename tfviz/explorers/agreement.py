@@ -35,6 +35,10 @@ class Agreement(Explorer):
         "routing."
     )
 
+    def heights(self) -> dict[int, float]:
+        """On a phone the ellipses of EM need one line less."""
+        return super().heights() | ({self.narrow: 99} if self.way == "em" else {})
+
     def numbers(self) -> Numbers:
         """The share of each head that goes to A, the outputs and, with EM, their deviations."""
         votes = exact([[[self.x, self.y], *A], B]).transpose(0, 1)

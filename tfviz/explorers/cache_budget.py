@@ -26,7 +26,7 @@ class CacheBudget(Explorer):
     """
 
     label = "Cache budget: bytes for the keys and values of a model"
-    rem = 36.5, 36.5, 37.5, 41.5, 66
+    rem = 36.5, 36.5, 37.5, 41.5, 67
     narrow = 640
     data = handed(models=[asdict(shape) for shape in MODELS.values()])
 

@@ -32,6 +32,10 @@ class ImageLens(Explorer):
     examples = EXAMPLES
     asks = "Choose a pixel, drag a dot, or play the order in which the image is made."
 
+    def heights(self) -> dict[int, float]:
+        """On a phone, the place in the order needs one line less."""
+        return super().heights() | ({self.narrow: 103} if self.in_order else {})
+
     def numbers(self) -> Numbers:
         """The pixel, what it may read in both ways, the order, and the number of pairs of both."""
         order = generation_order(SIDE, SIDE, self.h_q, self.w_q)

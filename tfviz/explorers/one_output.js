@@ -103,7 +103,7 @@ export default tf.explorer({
         "seen through attention": `0 to ${L - 1}`,
       });
       app.say(
-        `Through ${blocks} convolution${blocks > 1 ? "s" : ""} of size ${k}, output ${i} sees samples ${shown}. Through attention, it sees all ${L}.`,
+        `Through ${blocks} convolution${blocks > 1 ? "s" : ""} of size ${k}, output ${i} sees from sample ${first} to sample ${last}. Through attention, it sees all ${L}.`,
       );
     };
   },

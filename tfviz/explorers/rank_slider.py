@@ -32,9 +32,7 @@ class RankSlider(Explorer):
     data = handed(trained, ranks=RANKS)
 
     k = knob(4, of=RANKS, label="rank", letter="k")
-    way = knob(
-        "best", of={"best": "the best matrix", "mean": "mean pooling"}, label="the map beside it"
-    )
+    way = knob("best", of={"best": "the best", "mean": "mean pooling"}, label="the map beside it")
     layer = knob(2, of=[1, 2], label="layer")
     asks = "Go to k = 16, then to layer 1: does either bring mean pooling near the best matrix?"
 

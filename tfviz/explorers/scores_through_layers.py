@@ -65,7 +65,7 @@ class ScoresThroughLayers(Explorer):
     """
 
     label = "Scores through the layers: own, accumulated or reused"
-    rem = 57.5, 57.5, 53.5, 49.5, 102
+    rem = 57.5, 57.5, 53.5, 49.5, 101
     data = handed(own=OWN, words=WORDS)
     examples = EXAMPLES
 
