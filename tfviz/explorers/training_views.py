@@ -89,7 +89,10 @@ class TrainingViews(Explorer):
 
     def heights(self) -> dict[int, float]:
         more = len(self.view.inputs) > MOST_WORDS  # T5: two sequences, one below the other
-        return {0: 52.5, self.narrow: 78.5} if more else super().heights()
+        if more:
+            return {0: 51, self.narrow: 78.5}
+        prefix = {0: 47, self.narrow: 75} if self.objective == "prefix" else {}
+        return super().heights() | prefix
 
     @property
     def view(self) -> View:

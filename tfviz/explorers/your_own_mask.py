@@ -45,7 +45,7 @@ class YourOwnMask(Explorer):
 
     uses = ("parts/patterns", "parts/typed")
     label = "Your own mask: type a formula of i and j and see who attends to whom"
-    rem = 63, 64, 64.5, 62.5, 131
+    rem = 63, 64, 64.5, 62.5, 133.5
     data = handed(
         language=words,
         first={"formula": FIRST, "values": FIRST_VALUES},
@@ -62,7 +62,7 @@ class YourOwnMask(Explorer):
 
     def heights(self) -> dict[int, float]:
         """On a narrow phone questions and readouts break once more."""
-        return super().heights() | {356: 132.5, 345: 139.5}
+        return super().heights() | {356: 135, 345: 139.5}
 
     def prepare(self, said: Numbers) -> Numbers:
         typed = read_typed(said.get("formula", FIRST))
