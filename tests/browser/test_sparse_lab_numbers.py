@@ -220,7 +220,7 @@ def test_goal_verdict_is_the_librarys(page: Any, address: str) -> None:
     words = " ".join(r.message for r in reports)
     for reason in (
         "is in its future",
-        "keys,",
+        "keys (",
         "pairs are used",
         "never connected",
         "needs",

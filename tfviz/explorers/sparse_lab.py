@@ -223,9 +223,9 @@ class SparseLab(Explorer):
         if goal.get("causal") and ahead:
             why.append(f"query {ahead[0][0]} sees token {ahead[0][1]}, which is in its future")
         if keys > goal.get("max_keys", L):
-            why.append(f"query {-row} has {keys} keys; {goal['max_keys']} are allowed")
+            why.append(f"query {-row} has {keys} keys ({goal['max_keys']} are allowed)")
         if numbers["pairs"] > goal.get("max_pairs", L * L):
-            why.append(f"{numbers['pairs']} pairs are used; {goal['max_pairs']} are allowed")
+            why.append(f"{numbers['pairs']} pairs are used ({goal['max_pairs']} are allowed)")
         if "max_hops" in goal and reach.unreachable:
             i, j = (reach.wanted & (reach.hops < 0)).nonzero()[0].tolist()
             what = "pair is" if reach.unreachable == 1 else "pairs are"
@@ -233,7 +233,7 @@ class SparseLab(Explorer):
         elif "max_hops" in goal and int(reach.hops.max()) > goal["max_hops"]:
             far = int(reach.hops.max())
             i, j = (reach.hops == far).nonzero()[0].tolist()
-            why.append(f"query {i} needs {far} hops to token {j}; {goal['max_hops']} are allowed")
+            why.append(f"query {i} needs {far} hops to token {j} ({goal['max_hops']} are allowed)")
         message = f"Goal not met: {'; '.join(why)}." if why else "Goal met."
         return GoalReport(not why, message, numbers)
 

@@ -72,16 +72,16 @@ function verdict(goal, L, stack, reach) {
   if (goal.causal && ahead)
     why.push(`query ${ahead[0]} sees token ${ahead[1]}, which is in its future`);
   if (worst.most > (goal.max_keys ?? L))
-    why.push(`query ${worst.row} has ${worst.most} keys; ${goal.max_keys} are allowed`);
+    why.push(`query ${worst.row} has ${worst.most} keys (${goal.max_keys} are allowed)`);
   if (pairs > (goal.max_pairs ?? L * L))
-    why.push(`${pairs} pairs are used; ${goal.max_pairs} are allowed`);
+    why.push(`${pairs} pairs are used (${goal.max_pairs} are allowed)`);
   if (goal.max_hops !== undefined && reach.unreachable) {
     why.push(
       `${reach.unreachable} ${reach.unreachable === 1 ? "pair is" : "pairs are"} never connected (first: query ${reach.lost[0]}, token ${reach.lost[1]})`,
     );
   } else if (goal.max_hops !== undefined && reach.far > goal.max_hops) {
     why.push(
-      `query ${reach.farthest[0]} needs ${reach.far} hops to token ${reach.farthest[1]}; ${goal.max_hops} are allowed`,
+      `query ${reach.farthest[0]} needs ${reach.far} hops to token ${reach.farthest[1]} (${goal.max_hops} are allowed)`,
     );
   }
   return {
