@@ -43,7 +43,8 @@ def source_notebooks(
     labels = [label for found in chosen.values() for label in found]
     for label, worth in (points or {}).items():
         if label not in labels:
-            raise CourseError(f"points for {label!r}, but the assignment has {', '.join(labels)}")
+            said = f"points for {label!r}, which is not in the assignment"
+            raise CourseError(f"{said}; choose from {', '.join(labels)}")
         if type(worth) not in (int, float) or not 0 < worth < float("inf"):
             raise CourseError(f"points for {label!r} = {worth!r}; give a number above 0")
     made: dict[str, NotebookNode] = {}
@@ -67,9 +68,9 @@ def create_course(
 
     course = Path(folder).resolve()
     if not name.strip() or not name.isprintable():
-        raise CourseError(f"name = {name!r}; give the course a name of one line")
+        raise CourseError(f"name = {name!r}; give the course a name on one line")
     if not (identifier := re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")):
-        raise CourseError(f"name = {name!r} has no letter or digit; give it one")
+        raise CourseError(f"name = {name!r} has no letter a to z and no digit; add one")
     for taken in ("course.toml", "nbgrader_config.py"):
         if (course / taken).exists():
             raise CourseError(f"{course} has a {taken} already; choose another folder")
@@ -108,11 +109,13 @@ def create_assignment(
     folder = Path(course).resolve()
     known = read_course(folder)
     if not NAME.fullmatch(name):
-        rule = "begins with a letter or digit and has only these and . _ - in it, without spaces"
+        rule = (
+            "begins with a letter or digit and has only letters, digits and . _ -, without spaces"
+        )
         raise CourseError(f"name = {name!r}; an assignment's name {rule}")
     source, release = folder / "source" / name, folder / "release" / name
     if source.exists() and not again:
-        raise CourseError(f"{source} is there already; give --again to make it anew")
+        raise CourseError(f"{source} already exists; give --again to replace it")
 
     def tell(step: str) -> None:
         if progress:
@@ -176,7 +179,7 @@ def failure(result: Mapping[str, Any]) -> str:
     said = f"{result.get('log') or ''}\n{result.get('error') or ''}"
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if FULL.search(said):
-        return "the disk is full: make room, then run this again; what is done is kept"
+        return "the disk is full: make room, then run this again; finished work is kept"
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     errors = [line for line in errors if not VAGUE.search(line)] or errors
     return (errors or lines or ["nbgrader does not say why"])[-1]

@@ -106,7 +106,7 @@ def _load(course: Path, name: str) -> _Assignment:
         said = f"there is no assignment {name!r} in {course}: it has"
         raise CourseError(f"{said} {', '.join(known) or 'none'}")
     if missing := ", ".join(sorted(sources.keys() - releases.keys())):
-        how = f"in formgrader or by 'nbgrader generate_assignment {name}'"
+        how = f"in formgrader or with 'nbgrader generate_assignment {name}'"
         raise CourseError(f"release/{name} lacks {missing}: generate the assignment, {how}")
     releases = {notebook: releases[notebook] for notebook in sources}
     return _Assignment(course, name, secret, sources, releases)
@@ -117,8 +117,8 @@ def _check_gradebook(task: _Assignment) -> None:
     address = api(task.course).coursedir.db_url
     file = Path(address.removeprefix("sqlite:///").partition("?")[0])
     if address.startswith("sqlite:///") and not file.is_file():
-        how = f"make one by 'tfviz-course assignment {task.name} ITEM… --again'"
-        raise CourseError(f"there is no gradebook {file}: put it back from your copy, or {how}")
+        how = f"make one with 'tfviz-course assignment {task.name} ITEM… --again'"
+        raise CourseError(f"there is no gradebook {file}: restore it from your copy, or {how}")
 
 
 def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
@@ -258,7 +258,7 @@ def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
     late = any(map(LATE.fullmatch, judged["remarks"]))
     part["late"] += late
     if late and part["late"] >= TRIES:
-        said = f"so it was in {TRIES} runs, and this is final; --again judges it once more"
+        said = f"this happened in {TRIES} runs, so it is final; --again judges it once more"
         judged, late = judged | {"remarks": [*judged["remarks"], said]}, False
     part |= {"judged": judged, "done": bool(judged["verdicts"]) and not late}
     parts = job.entry["notebooks"]

@@ -141,7 +141,8 @@ def autograde(options: argparse.Namespace) -> None:
             print(f"  {name}: and {said}; tfviz-course report writes them all")
     if names := ", ".join(map(students.shown, found.strange)):
         place = options.course / "submitted"
-        raise CourseError(f"not graded: {names}: {students.RULE}; rename it in {place}")
+        how = f"rename the folder in {place}"
+        raise CourseError(f"not graded: {names}; {students.RULE}; {how}")
 
 
 def feedback(options: argparse.Namespace) -> None:
@@ -159,10 +160,12 @@ def feedback(options: argparse.Namespace) -> None:
     read_course(course)
     there, _ = students.below(course / "autograded", name)
     if not there:
-        raise CourseError(f"nothing of {name!r} is graded: tfviz-course autograde first")
+        how = f"run 'tfviz-course autograde {name}' first"
+        raise CourseError(f"nothing of {name!r} is graded; {how}")
     wanted = options.student or there
     if strangers := [student for student in wanted if student not in there]:
-        raise CourseError(f"{', '.join(strangers)}: not graded for {name!r}")
+        how = f"run 'tfviz-course autograde {name}' first"
+        raise CourseError(f"not graded for {name!r}: {', '.join(strangers)}; {how}")
     handle = api(course)
     done = {student: handle.generate_feedback(name, student) for student in wanted}
     failed = {student: failure(result) for student, result in done.items() if not result["success"]}
@@ -423,7 +426,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 students.check(student)
             options.run(options)
     except KeyboardInterrupt:
-        print("tfviz-course: stopped; what is done is kept, and a new run goes on", file=sys.stderr)
+        print(
+            "tfviz-course: stopped; finished work is kept, and a new run goes on", file=sys.stderr
+        )
         return 130
     except Exception as error:
         ours = type(error).__module__.startswith(("tfviz_course", "tfviz_lessons"))
@@ -431,6 +436,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise  # a mistake of the course's own, which is reported with all of it
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = " … ".join([lines[0], lines[-1]] if len(lines) > 2 else lines)
-        print(f"tfviz-course: {said or 'it does not say why'}", file=sys.stderr)
+        said = said or f"{type(error).__name__} without a reason"
+        print(f"tfviz-course: {said}", file=sys.stderr)
         return 2
     return 0

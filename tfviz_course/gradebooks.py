@@ -155,9 +155,9 @@ def _rows(file: Path, text: str, separator: str) -> list[list[str]]:
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
     except csv.Error as error:
-        raise CourseError(f"{file} is no CSV file: {error}") from None
+        raise CourseError(f"{file} is not a CSV file ({error}); export it again") from None
     if len(rows) < 2:
-        raise CourseError(f"{file} has no row of a student; export the gradebook once more")
+        raise CourseError(f"{file} has no row for a student; export the gradebook again")
     return rows
 
 
@@ -174,8 +174,10 @@ def _names(every: Iterable[str], emails: Mapping[str, str]) -> dict[str, str]:
     for one in every:
         for name in filter(None, (one.casefold(), emails.get(one, "").casefold())):
             if (other := names.setdefault(name, one)) != one:
-                how = "rename a folder in submitted/, or give them addresses of their own"
-                raise CourseError(f"{other} and {one} are both {name!r}, in small letters: {how}")
+                how = "rename a folder in submitted/, or give each an address of their own"
+                raise CourseError(
+                    f"{other} and {one} are both {name!r} in lowercase letters: {how}"
+                )
     return names
 
 
@@ -189,8 +191,9 @@ class _Sheet:
         self.keys = [place for place, head in enumerate(small) if head in KNOWN_BY[kind]]
         if not self.keys:
             known = ", ".join(KNOWN_BY[kind])
-            said = f"{file} has no column by which students are known ({known})"
-            raise CourseError(f"{said}; is it {kind.capitalize()}'s own export, in English?")
+            said = f"{file} has no column that identifies students ({known})"
+            how = f"export it from {kind.capitalize()} again, with the language set to English"
+            raise CourseError(f"{said}; {how}")
         self.worksheet = kind == "moodle" and small[self.keys[0]] == "identifier"
         self.comments = small.index("feedback comments") if "feedback comments" in small else None
         self.grade = self._grade(heads, "Grade" if self.worksheet else title)
@@ -205,7 +208,7 @@ class _Sheet:
             names = " and ".join(plain(heads[place], 60) for place in places)
             raise CourseError(f"{self.file} has several columns for {title!r}: {names}; keep one")
         others = [plain(head, 40) for place, head in enumerate(heads) if place not in self.keys]
-        how = "name the assignment as it is called there: --title"
+        how = "give the assignment's name in that file as --title"
         raise CourseError(
             f"{self.file} has no column {title!r}; {how}. It has {ids.few(others, 12)}"
         )
@@ -227,7 +230,8 @@ class _Sheet:
             known = {names[key] for key in self._known_by(row) if key in names}
             if len(known) > 1:
                 both = " and ".join(sorted(known))
-                raise CourseError(f"{self.file}, line {line}, is {both}: mend the file, or the ids")
+                said = f"{self.file}, line {line}, names both {both}"
+                raise CourseError(f"{said}: correct the line, or the ids of these students")
             if not known:
                 keys = [row[place].strip() for place in self.keys]
                 strangers += [plain(next(filter(None, keys), "") or row[0], 40)]
@@ -235,7 +239,7 @@ class _Sheet:
             (one,) = known
             if one in places:
                 where = f"lines {places[one]} and {line}"
-                raise CourseError(f"{self.file}, {where}, are both {one}: keep one of them")
+                raise CourseError(f"{self.file}, {where}, both name {one}: keep one of them")
             places[one] = line
             if self.most is not None and not notes:
                 notes += self._other_worth(row, self.most, worth)

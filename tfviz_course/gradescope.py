@@ -176,7 +176,7 @@ def run(root: Path) -> int:
         if not isinstance(error, CourseError):
             traceback.print_exc(file=sys.stdout)
         print(f"Not graded: {error}")
-        said = str(error) if isinstance(error, CourseError) else f"an error, {type(error).__name__}"
+        said = str(error) if isinstance(error, CourseError) else f"Error: {type(error).__name__}"
         found = {"output": f"Not graded, so there is no score. {said}"[:LONGEST]}
     found["execution_time"] = round(time.monotonic() - begin)
     found["stdout_visibility"] = "hidden"
@@ -215,7 +215,7 @@ def _whose(metadata: Path, known: Mapping[str, str]) -> tuple[str, str]:
     local = address.partition("@")[0]
     student = known.get(address) or known.get(local) or address
     if not ids.is_id(student):
-        return NOBODY, "somebody whose address Gradescope does not tell"
+        return NOBODY, "somebody whose address Gradescope does not give"
     return student, student
 
 

@@ -87,7 +87,7 @@ def _read(path: Path) -> tuple[dict[str, dict[str, Seen]], list[Change]]:
         return {}, []
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         said = f"{path}, the log of changed points, cannot be read: {error!r}"
-        how = "Put it back from your copy, or move it away, and a new log begins"
+        how = "Restore it from your copy, or move it away to begin a new log"
         raise CourseError(f"{said}. {how}") from None
 
 

@@ -114,8 +114,8 @@ class Gaps(NbGraderPreprocessor):
         if utils.is_solution(cell):
             cell.source = gap(cell.source)
         elif "### BEGIN SOLUTION" in cell.source:
-            said = f"cell {cell_index} holds '### BEGIN SOLUTION' and is no answer cell"
-            how = "Make it one (nbgrader: 'Autograded answer'), or take the mark out."
+            said = f"cell {cell_index} holds '### BEGIN SOLUTION' but is not an answer cell"
+            how = "Make it one (nbgrader: 'Autograded answer'), or remove the mark."
             raise ValueError(f"{said}: students would read it. {how}")
         return cell, resources
 
@@ -226,7 +226,7 @@ class LateDays(LateSubmissionPlugin):
             return super().late_submission_penalty(student_id, score, total_seconds_late)
         if self.penalty_method != "none":
             said = f"penalty_method = {self.penalty_method!r} stands in nbgrader_config.py"
-            raise ValueError(f"{said}, and [late] in course.toml: take one of them out")
+            raise ValueError(f"{said}, and [late] in course.toml: remove one of them")
         book, name = self.parent.gradebook, self.parent.assignment_id
         this = book.find_assignment(name)
         earlier = [

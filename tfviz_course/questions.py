@@ -66,7 +66,8 @@ def read(chapter: str) -> Asked:
     asked = _numbered(part["text"][: answers.start()])
     given = _numbered(answers["answers"])
     if asked.keys() != given.keys() or not asked:
-        raise CourseError(f"{chapter}: its questions and answers have other numbers")
+        said = f"{chapter} has questions {[*asked]} and answers {[*given]}"
+        raise CourseError(f"{said}; give both the same numbers")
     questions = [Question(number, asked[number], given[number]) for number in asked]
     symbols: dict[str, Symbol] = {}
     for block in LETTERS.finditer(text):
@@ -75,7 +76,8 @@ def read(chapter: str) -> Asked:
                 symbols.setdefault(found["letters"], Symbol(found["letters"], found["meaning"]))
     for said in (*asked.values(), *given.values(), *(one.meaning for one in symbols.values())):
         if wrong := DIRECTIVE.search(said):
-            raise CourseError(f"{chapter}: {wrong[0]!r} in {said[:60]!r} is only for the book")
+            where = f"{wrong[0]!r} in {said[:60]!r}"
+            raise CourseError(f"{chapter}: {where} works only in the book; write it as text")
     return Asked(chapter, title[1].strip(), tuple(questions), tuple(symbols.values()))
 
 
@@ -139,7 +141,5 @@ def to_html(text: str) -> str:
         elif token.type == "text":
             out.append(html.escape(token.content, quote=False))
         elif token.type not in ("link_open", "link_close"):
-            raise CourseError(
-                f"{token.type} in {text[:60]!r} cannot be taken over: write it as text"
-            )
+            raise CourseError(f"{token.type} in {text[:60]!r} cannot be exported: write it as text")
     return "".join(out)

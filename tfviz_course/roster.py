@@ -44,12 +44,13 @@ def read_roster(file: Path) -> dict[str, dict[str, str]]:
     try:
         rows = list(csv.DictReader(text.splitlines(), delimiter=separator, strict=True))
     except csv.Error as error:
-        raise CourseError(f"{file} is no CSV file: {error}") from None
+        raise CourseError(f"{file} is not a CSV file ({error}); export it again") from None
     heads = {head.strip().casefold().replace(" ", "_"): head for head in (rows[0] if rows else ())}
     named = next((heads[name] for name in IDS if name in heads), None)
     if named is None:
         columns = ", ".join(heads) or "nothing"
-        raise CourseError(f"{file} has no column 'id'; its first line has {columns}")
+        said = f"{file} has no column 'id'; its first line has {columns}"
+        raise CourseError(f"{said}. Name the column of the ids 'id'")
     found: dict[str, dict[str, str]] = {}
     for line, row in enumerate(rows, 2):
         name = (row[named] or "").strip()
@@ -57,7 +58,7 @@ def read_roster(file: Path) -> dict[str, dict[str, str]]:
             said = f"{ids.shown(name)} cannot be a student's id: {ids.RULE}"
             raise CourseError(f"{file}, line {line}: {said}")
         if name in found:
-            raise CourseError(f"{file}, line {line}: {name} is there twice")
+            raise CourseError(f"{file}, line {line}: {name} appears twice; remove one line")
         found[name] = {
             key: " ".join((row[heads[key]] or "").split()) for key in ABOUT if key in heads
         }
@@ -104,8 +105,8 @@ def extend(course: Path, assignment: str, student: str, time: timedelta) -> Exte
             said = f"the gradebook has no assignment {assignment!r}: it has {known}"
             raise CourseError(said) from None
         if due is None:
-            how = "tfviz-course assignment … --due, or nbgrader db assignment add … --duedate"
-            raise CourseError(f"{assignment!r} has no due date: {how}")
+            how = f"'nbgrader db assignment add {assignment} --duedate …'"
+            raise CourseError(f"{assignment!r} has no due date; set one with {how}")
         entered = any(one.id == student for one in book.students)
         write_extensions(course, read_extensions(course) | {(assignment, student): time})
         try:

@@ -253,7 +253,7 @@ def available() -> str | None:
     """None if the sandbox works on this machine, else why not and what to do, in a sentence."""
     if sys.platform != "linux":
         where = "grade on a Linux machine (a virtual one or WSL will do)"
-        return f"The sandbox needs Linux, this is {platform.system()}: {where}."
+        return f"The sandbox needs Linux, but this is {platform.system()}: {where}."
     if not shutil.which("bwrap"):
         how = "on Debian and Ubuntu: apt-get install bubblewrap"
         return f"bubblewrap is not installed: install it ({how})."
@@ -262,12 +262,12 @@ def available() -> str | None:
             errors = tried.communicate(timeout=GONE)[1]
             said = codec.short(errors.decode(errors="replace").strip().split("\n")[-1])
         except subprocess.TimeoutExpired:
-            said = "it does not come to an end"
+            said = "it does not end"
             tried.kill()
     if tried.returncode == 0:
         return None
     user = (
-        "give it an AppArmor profile that allows `userns`, or, until the next start, say `sudo "
+        "give it an AppArmor profile that allows `userns`, or, until the next boot, run `sudo "
         "sysctl kernel.apparmor_restrict_unprivileged_userns=0` (on other systems `sudo sysctl "
         "user.max_user_namespaces=10000`); "
     )
@@ -278,9 +278,9 @@ def available() -> str | None:
 # --- control groups ------------------------------------------------------------------------------
 
 UNBOUND = (
-    "There are no control groups that this user may make, so memory is added up over the processes "
-    "of a submission some times a second, and what the kernel holds for them (buffers of sockets "
-    "and pipes, tables of pages) is bound by the numbers of processes and open files alone."
+    "This user may make no control groups, so memory is added up over the processes of a "
+    "submission several times a second, and what the kernel holds for them (buffers of sockets and "
+    "pipes, tables of pages) is bounded only by the numbers of processes and open files."
 )
 _BOUNDING = {"memory": ("memory.limit_in_bytes", "memory.max"), "pids": ("pids.max", "pids.max")}
 _COUNTING = "cpuacct"  # of version 1; a group of version 2 counts the processor's time anyway

@@ -64,10 +64,10 @@ def read_course(course: str | Path) -> Course:
         table = tomllib.loads(path.read_text("utf8"))
     except FileNotFoundError:
         said = f"{Path(course).resolve()} is not a course: it has no course.toml"
-        how = "Make one with `tfviz-course new FOLDER`, or name the folder of your course"
+        how = "Make one with `tfviz-course new FOLDER`, or name your course by --course FOLDER"
         raise CourseError(f"{said}. {how}") from None
     except ValueError as error:
-        raise CourseError(f"{path} cannot be read: {error!r}") from None
+        raise CourseError(f"{path} cannot be read: {error!r}. Correct it, or restore it") from None
     try:
         _check_keys(table, Course._fields)
         late = read_rule(table["late"]) if "late" in table else None
@@ -75,7 +75,8 @@ def read_course(course: str | Path) -> Course:
         raise CourseError(f"{path}: {error}") from None
     name, seed, secret = (table.get(key) for key in ("name", "seed", "secret"))
     if not isinstance(name, str) or type(seed) is not int:
-        raise CourseError(f"{path}: name must be a text and seed a whole number")
+        said = "name must be a text and seed a whole number"
+        raise CourseError(f"{path}: name = {name!r}, seed = {seed!r}; {said}")
     if not isinstance(secret, str) or not re.fullmatch("[0-9a-f]{64}", secret):
         raise CourseError(f"{path}: secret must be a text of 64 hexadecimal digits")
     return Course(name, seed, secret, late)
@@ -106,7 +107,11 @@ def _check_keys(table: Mapping[str, Any], known: Sequence[str], prefix: str = ""
     for key in table:
         if key not in known:
             near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"known are {', '.join(known)}"
+            hint = (
+                f"did you mean {prefix}{near[0]}?"
+                if near
+                else f"the settings are {', '.join(known)}"
+            )
             raise CourseError(f"{prefix}{key} is not a setting; {hint}")
 
 
@@ -128,7 +133,7 @@ def read_extensions(course: str | Path) -> dict[tuple[str, str], timedelta]:
                 raise ValueError("more columns than names")
             found[assignment, student] = timedelta(hours=float(hours))
         except (KeyError, AttributeError, ValueError, OverflowError):
-            said = f"{path}, line {line}: it must give {', '.join(EXTENSIONS)}, the last a number"
+            said = f"{path}, line {line}: it must give {', '.join(EXTENSIONS)}; hours is a number"
             raise CourseError(said) from None
     return found
 

@@ -56,7 +56,7 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         said = f"{path} cannot be written: {error.strerror or error}"
-        how = "Mend that, then run this again; what is done is kept"
+        how = "Fix that, then run this again; finished work is kept"
         raise CourseError(f"{said}. {how}") from error
 
 

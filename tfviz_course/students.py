@@ -15,8 +15,8 @@ from pathlib import Path
 from tfviz_course import CourseError
 
 LONGEST = 64
-_HAS = f"letters, digits, spaces and the signs . @ - _ in it, at most {LONGEST}"
-RULE = f"an id has {_HAS}, and begins neither with a dot nor with a space"
+_HAS = f"letters, digits, spaces and the signs . @ - _, at most {LONGEST} in all"
+RULE = f"an id has {_HAS}, no dot at its start, and no space at its start or end"
 
 
 def is_id(name: str) -> bool:
@@ -57,7 +57,7 @@ def look_alikes(names: Iterable[str]) -> list[str]:
         words = [n if n.isascii() else f"{n} (written {ascii(n)[1:-1]})" for n in group]
         if len(group) > 1:
             few_ = f"{', '.join(words[:-1])} and {words[-1]}"
-            said.append(f"the ids {few_} look alike: if they are one student, rename the folder")
+            said.append(f"the ids {few_} look alike: if they are one student, rename a folder")
     return said
 
 

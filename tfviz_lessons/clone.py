@@ -46,8 +46,8 @@ def home() -> Path:
     """The folder of this clone; `LessonsError` where the lessons are not there."""
     if not (HOME / "_toc.yml").is_file() or not (HOME / "chapters").is_dir():
         raise LessonsError(
-            f"the lessons are not at {HOME}: assignments are made in a clone of the course, with "
-            "`make env` and then `.venv/bin/tfviz-course`"
+            f"there are no lessons at {HOME}: assignments are made in a clone of the course; run "
+            "`make env` there, and then `.venv/bin/tfviz-course`"
         )
     return HOME
 
@@ -95,7 +95,7 @@ def _unknown(name: str, known: list[str]) -> str:
     short = {part: full for full in known for part in (full, full.split("/")[-1])}
     near = difflib.get_close_matches(name, short, n=3, cutoff=0.4)
     meant = list(dict.fromkeys(short[part] for part in near))
-    hint = f"did you mean {' or '.join(meant)}?" if meant else f"there are: {', '.join(known)}"
+    hint = f"did you mean {' or '.join(meant)}?" if meant else f"choose from {', '.join(known)}"
     return f"no chapter or exercise is called {name!r}; {hint}"
 
 
@@ -143,7 +143,7 @@ def read_book() -> Path:
                 stamp.write_text(state)
         return place
     raise LessonsError(
-        f"nothing can be written below {root}, nor at {cache}; set XDG_CACHE_HOME to a folder that "
+        f"nothing can be written below {root} or at {cache}; set XDG_CACHE_HOME to a folder that "
         "is yours"
     )
 

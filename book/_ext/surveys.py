@@ -95,14 +95,14 @@ VERDICTS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "reproduced": (
             "reproduced here",
-            "derived, built or measured here, and so it is",
+            "derived, built or measured here, and it holds",
         ),
         "otherwise": (
             "seen otherwise here",
-            "it was derived or measured here, and is not so",
+            "derived or measured here, and it does not hold, or not quite",
         ),
         "paper": ("the paper's figure", "the paper reports it; we did not repeat it"),
-        "unchecked": ("not checked", "with the reason"),
+        "unchecked": ("not checked", "the note says why"),
         "wrong": ("wrong", "an erratum says what is meant"),
         "pending": ("pending", "its section is planned, or has not been gone through yet"),
     }

@@ -116,7 +116,7 @@ def test_markdown_becomes_what_anki_shows(text: str, wanted: str) -> None:
         (
             "5. What a word looks",
             "6. What a word looks",
-            "questions and answers have other numbers",
+            "give both the same numbers",
         ),
         ("5. What a word looks", "5. {cite}`x` What a word", "'{cite}`' in '{cite}`x` What a word"),
     ],

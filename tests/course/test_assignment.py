@@ -233,7 +233,10 @@ def test_points_can_be_overridden_and_keep_their_proportion():
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ({"ex-shifts": 2}, "points for 'ex-shifts', but the assignment has ex-one-row"),
+        (
+            {"ex-shifts": 2},
+            "points for 'ex-shifts', which is not in the assignment; choose from ex-one",
+        ),
         ({"ex-one-row": 0}, "points for 'ex-one-row' = 0; give a number above 0"),
         ({"ex-one-row": "2"}, "points for 'ex-one-row' = '2'; give a number above 0"),
         ({"ex-one-row": float("nan")}, "give a number above 0"),
@@ -254,7 +257,7 @@ def test_points_that_cannot_be_are_refused(points, message):
         (["ex-sharpnes"], "no chapter or exercise is called 'ex-sharpnes'; did you mean ex-sharp"),
         (["attention"], "called 'attention'; did you mean basics/attention"),
         (["sparse/factorised"], "did you mean sparse/factorized"),
-        (["zzzzqqqq"], "there are: adaptive/depth, adaptive/span"),
+        (["zzzzqqqq"], "choose from adaptive/depth, adaptive/span"),
         ([], "no exercises are chosen"),
         ("ex-shifts", "items = 'ex-shifts' is one word; give a list, such as ['ex-shifts']"),
     ],
@@ -543,9 +546,9 @@ def test_two_courses_have_two_secrets(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", "name = ''; give the course a name of one line"),
-        ("a\nb", "give the course a name of one line"),
-        ("!", "has no letter or digit"),
+        ("", "name = ''; give the course a name on one line"),
+        ("a\nb", "give the course a name on one line"),
+        ("!", "has no letter a to z and no digit; add one"),
     ],
 )
 def test_a_course_that_cannot_be_is_refused(tmp_path, name, message):
@@ -592,7 +595,7 @@ def test_the_gradebook_knows_points_and_hidden_tests(course, sources):
 
 
 def test_an_assignment_is_made_again_only_when_asked(course):
-    with pytest.raises(CourseError, match="is there already; give --again to make it anew"):
+    with pytest.raises(CourseError, match="already exists; give --again to replace it"):
         create_assignment(course, "week1", ["ex-shifts"])
     release = create_assignment(course, "week1", ["ex-shifts"], again=True)
     assert [path.name for path in release.iterdir()] == ["factorized.ipynb"]

@@ -89,8 +89,8 @@ def test_the_examples_can_be_read() -> None:
         (["assignment", "hw1", "ex-sharp"], "is not a course"),
         (["list", "basics/atention"], "did you mean basics/attention"),
         (["list", "nowhere/at-all-xyz"], "no chapter or exercise is called"),
-        (["new", "{folder}/x", "--name", " "], "name of one line"),
-        (["new", "{folder}/x", "--name", "?"], "no letter or digit"),
+        (["new", "{folder}/x", "--name", " "], "name on one line"),
+        (["new", "{folder}/x", "--name", "?"], "no letter a to z and no digit"),
     ],
 )
 def test_errors_are_one_line(
@@ -115,7 +115,7 @@ def test_errors_are_one_line(
         (["autograde", "hw9"], "there is no assignment 'hw9'"),
         (["autograde", NAME, "--student", "zoe"], "no submission of zoe"),
         (["assignment", "hw2", "ex-sharpnes"], "did you mean ex-sharpness"),
-        (["assignment", NAME, "ex-sharpness"], "is there already; give --again to make it anew"),
+        (["assignment", NAME, "ex-sharpness"], "already exists; give --again to replace it"),
         (["assignment", "hw 2", "ex-sharpness"], "without spaces"),
         (
             ["assignment", "hw2", "ex-sharpness", "--points", "ex-repair=2"],
@@ -305,7 +305,8 @@ def test_from_new_to_report(
     assert "ada" in run_here("report", NAME)
     assert (course / "reports" / NAME / "matrix.png").is_file()
     assert main(["feedback", NAME, "--student", "zoe"]) == 2
-    assert capsys.readouterr().err == "tfviz-course: zoe: not graded for 'hw1'\n"
+    error = "tfviz-course: not graded for 'hw1': zoe; run 'tfviz-course autograde hw1' first\n"
+    assert capsys.readouterr().err == error
     said = run_here("report", NAME, "--anonymous")
     assert not re.search(r"\b(ada|bob)\b", said.rsplit("\n", 2)[0])
     assert (course / "reports" / NAME / "anonymous" / "students.csv").is_file()

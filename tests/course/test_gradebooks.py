@@ -174,14 +174,14 @@ def test_the_worksheet_of_one_assignment_in_moodle(course: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "has no row of a student; export the gradebook once more"),
-        ("Student,ID,Section,hw1\n", "has no row of a student"),
-        ("Name,hw1\nAda,\n", "has no column by which students are known (id, sis user id"),
-        ("Student,ID,hw0 (1),hw11 (2)\nA,ada,,\n", "has no column 'hw1'; name the assignment as"),
+        ("", "has no row for a student; export the gradebook again"),
+        ("Student,ID,Section,hw1\n", "has no row for a student"),
+        ("Name,hw1\nAda,\n", "has no column that identifies students (id, sis user id"),
+        ("Student,ID,hw0 (1),hw11 (2)\nA,ada,,\n", "has no column 'hw1'; give the assignment's"),
         ("Student,ID,hw1 (1),hw1 (2)\nA,ada,,\n", "columns for 'hw1': hw1 (1) and hw1 (2); keep"),
-        ("Student,ID,SIS User ID,hw1\nA,ada,bob,\n", "line 2, is ada and bob: mend the file"),
-        ("Student,ID,hw1\nA,ada,\nB,ADA,\n", "lines 2 and 3, are both ada: keep one of them"),
-        ('Student,ID,hw1\n"A,ada,\n', "is no CSV file"),
+        ("Student,ID,SIS User ID,hw1\nA,ada,bob,\n", "line 2, names both ada and bob: correct"),
+        ("Student,ID,hw1\nA,ada,\nB,ADA,\n", "lines 2 and 3, both name ada: keep one of them"),
+        ('Student,ID,hw1\n"A,ada,\n', "is not a CSV file"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(course: Path, text: str, said: str) -> None:

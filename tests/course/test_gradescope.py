@@ -213,9 +213,7 @@ def test_any_error_is_told_without_a_score(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert gradescope.run(tmp_path) == 1
-    assert results(tmp_path)["output"].startswith(
-        "Not graded, so there is no score. an error, File"
-    )
+    assert results(tmp_path)["output"].startswith("Not graded, so there is no score. Error: File")
     assert "Traceback" in capsys.readouterr().out  # which only instructors see
 
 

@@ -440,11 +440,12 @@ def numbers_and_words() -> dict[str, bool]:
         f"Code of more than {plugin.COLOURED:,} characters is shown without colours": True,
         f"says *{plugin.PASSED[2:]}*, or *{plugin.FAILED[2:]}*": True,
         "except nbgrader's `timestamp.txt`": len(rebuild.BESIDE) == 2,
-        f"digits, spaces and the signs `. @ - _` in it, at most {students.LONGEST}, and begins "
-        "neither with a dot nor with a space": {s for s in signs if not s.isalnum()} == {*" .@-_"},
+        f"digits, spaces and the signs `. @ - _`, at most {students.LONGEST} in all, no dot at its "
+        "start, and no space at its start or end": {s for s in signs if not s.isalnum()}
+        == {*" .@-_"},
         f"meets the last resort in {autograde.TRIES} runs keeps its verdict": True,
         "such as locks of records in a file, are refused": {6, 7, 37, 38} <= {*sandbox._LOCKING},
-        "The clock is the last resort, many times as long": sandbox.PATIENCE >= 10,
+        "The clock is the last resort, with a limit many times as long": sandbox.PATIENCE >= 10,
         "refused on processors of the kinds x86-64 and ARM64": {*sandbox._MACHINES}
         == {"x86_64", "aarch64"},
         f"The verdicts are kept in `{store.JUDGED}`": True,

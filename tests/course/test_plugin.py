@@ -81,7 +81,7 @@ def cell(notebook: Any, name: str) -> Any:
 def test_names_of_courses(tmp_path: Path) -> None:
     made = assignment.create_course(tmp_path / "made", "NLP 101 (WS '26)")
     assert assignment.api(made).coursedir.course_id == "nlp-101-ws-26"
-    with pytest.raises(assignment.CourseError, match="no letter or digit"):
+    with pytest.raises(assignment.CourseError, match="no letter a to z and no digit"):
         assignment.create_course(tmp_path / "none", "¿?")
 
 
@@ -110,7 +110,7 @@ def test_a_solution_outside_of_answer_cells_is_not_released(course: Path) -> Non
     nbformat.write(notebook, path)
     result = assignment.api(course).generate_assignment(NAME)
     assert not result["success"]
-    assert "is no answer cell: students would read it" in result["log"]
+    assert "is not an answer cell: students would read it" in result["log"]
     assert not list((course / "release" / NAME).glob("attention.ipynb"))
 
 

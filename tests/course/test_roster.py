@@ -43,9 +43,9 @@ def test_a_table_of_students_is_read(text: str, tmp_path: Path) -> None:
         (b"name,mail\nada,x\n", "has no column 'id'; its first line has name, mail"),
         (b"id\nada\n../bob\n", "line 3: '../bob' cannot be a student's id: an id has letters"),
         (b"id,first_name\nada,x\n,y\n", "line 3: '' cannot be a student's id"),
-        (b"id\nada\nbob\nada\n", "line 4: ada is there twice"),
+        (b"id\nada\nbob\nada\n", "line 4: ada appears twice"),
         (b"id\njos\xe9\n", "is not in UTF-8: save it as 'CSV UTF-8'"),
-        (b'id,first_name\nada,"open\n', "is no CSV file"),
+        (b'id,first_name\nada,"open\n', "is not a CSV file"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_named(data: bytes, said: str, tmp_path: Path) -> None:

@@ -64,10 +64,10 @@ def test_the_rule_is_read(tmp_path: Path) -> None:
         ("[late]\nfree_days = 1.5\n", "late.free_days = 1.5; give a whole number of days"),
         ("[late]\nmost_days = -1\n", "late.most_days = -1; give a whole number of days"),
         ("[late]\ngrace = 2\n", "late.grace is not a setting; did you mean late.grace_hours?"),
-        ("[late]\nx = 2\n", "late.x is not a setting; known are grace_hours, free_days, per_day"),
+        ("[late]\nx = 2\n", "late.x is not a setting; the settings are grace_hours, free_days"),
         ("late = 0.1\n", "late = 0.1; write a table: [late], and below it"),
         ("[Late]\nper_day = 0.1\n", "Late is not a setting; did you mean late?"),
-        ("per_day = 0.1\n", "per_day is not a setting; known are name, seed, secret, late"),
+        ("per_day = 0.1\n", "per_day is not a setting; the settings are name, seed, secret"),
     ],
 )
 def test_what_is_wrong_with_it_is_named(text: str, said: str, tmp_path: Path) -> None:

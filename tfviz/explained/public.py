@@ -601,7 +601,7 @@ def _branch() -> Mod:
 REFUSED = {
     "no symbolic form": "it shifts the bits of a position, which no formula does",
     "control flow": "it branches in Python on a position",
-    "queries and": "its keys are not its queries",
+    "queries and": "its queries and keys are different tokens",
 }
 """Words of an error, and what the table says for it."""
 
@@ -624,15 +624,16 @@ def in_words(answer: Explained | Exception) -> str:
         said = str(answer)
         return next(f"refused: {why}" for words, why in REFUSED.items() if words in said)
     names = ", ".join(answer.parameters)
-    sliders = f" with sliders for {names}" if names else ""
-    numbers = f" with the numbers {names}" if names else ""
-    inputs = f" of {', '.join(answer.inputs)}" if answer.inputs else ""
+    several = "s" * (len(answer.parameters) > 1)
+    sliders = f" with {'sliders' if several else 'a slider'} for {names}" if names else ""
+    numbers = f", with the number{several} {names}" if names else ""
+    inputs = f" made from {', '.join(answer.inputs)}" if answer.inputs else ""
     each = f", one for each of {len(answer.patterns)} texts" if len(answer.patterns) > 1 else ""
     if answer.kind == "scores":
         return f"a function of the score{numbers}"
     if answer.kind == "bias":
         formula = answer.bias is not None and answer.bias.expression is not None
-        return f"a formula that is added{numbers}" if formula else f"a table that is added{inputs}"
+        return f"a bias as a formula{numbers}" if formula else f"a bias as a table{inputs}"
     if answer.kind == "table":
         return f"a table{inputs}{each}"
     named = f", the same as `{answer.same_as!r}`" if answer.same_as else ""

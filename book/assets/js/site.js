@@ -56,6 +56,18 @@
   const inside = ({ target }) => again((math) => /** @type {Node} */ (target).contains(math));
   document.addEventListener("toggle", inside, true);
 
+  // --- an exercise that folds is printed whole, and folds again
+  /** @type {HTMLDetailsElement[]} */
+  let unfolded = [];
+  addEventListener("beforeprint", () => {
+    unfolded = all("details.tf-optional:not([open])");
+    for (const fold of unfolded) fold.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const fold of unfolded) fold.open = false;
+    unfolded = [];
+  });
+
   // --- what an address names is seen, though it may fold
   function reveal() {
     const named = all("[id]").find((some) => `#${some.id}` === location.hash);
