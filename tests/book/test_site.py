@@ -109,6 +109,19 @@ def test_an_address_opens_what_folds(site: Site, browser: Any) -> None:
     page.close()
 
 
+def test_an_optional_exercise_is_printed_whole(site: Site, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto(site.url("chapters/basics/attention"))
+    folded = page.locator("details.tf-optional:not([open])")
+    before = folded.count()
+    assert before > 2
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert folded.count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert folded.count() == before
+    page.close()
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_formula_files_come_with_formulas_only(visits: Any, name: str) -> None:
     visit = visits(name)
