@@ -141,8 +141,7 @@ def autograde(options: argparse.Namespace) -> None:
             print(f"  {name}: and {said}; tfviz-course report writes them all")
     if names := ", ".join(map(students.shown, found.strange)):
         place = options.course / "submitted"
-        how = f"rename the folder in {place}"
-        raise CourseError(f"not graded: {names}; {students.RULE}; {how}")
+        raise CourseError(f"not graded: {names}; {students.RULE}; rename the folder in {place}")
 
 
 def feedback(options: argparse.Namespace) -> None:
