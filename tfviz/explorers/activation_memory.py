@@ -18,6 +18,10 @@ class ActivationMemory(Explorer):
     asks = "Drag the dot to fewer blocks. Which curve stays flat?"
     d = 512
 
+    def heights(self) -> dict[int, float]:
+        """On a phone the page leaves less width than the phone has, and lines break once more."""
+        return super().heights() | {356: 69.5}
+
     def numbers(self) -> Numbers:
         """Bytes by way, for 1 to 24 blocks."""
         return {

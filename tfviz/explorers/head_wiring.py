@@ -51,7 +51,7 @@ class HeadWiring(Explorer):
 
     def heights(self) -> dict[int, float]:
         """Where the first question is about the cache, its words are fewer."""
-        return super().heights() | ({0: 49, self.narrow: 88.5} if self.h_kv == 8 else {})
+        return super().heights() | ({0: 49, self.narrow: 88.5, 356: 89.5} if self.h_kv == 8 else {})
 
     def numbers(self) -> Numbers:
         """The key head of each query head, the keys and values left, and the numbers kept."""
