@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -33,6 +34,10 @@ FIRST = (
 LINES = 15
 HERE_ONLY = "MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"  # for the browser
 PATIENCE = 300_000  # milliseconds until a page that hangs is given up; not a measurement
+
+# What a shell runs in the background ignores Ctrl-C, which some tests send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Spent = dict[str, float]
 spent_by: pytest.StashKey[Spent] = pytest.StashKey()

@@ -599,9 +599,6 @@ def test_stopped_in_the_middle(course: Path, how: signal.Signals) -> None:
     command = [sys.executable, "-m", "tfviz_course", *options]
     store = course / ".tfviz/judged" / NAME
 
-    def hears_interrupts() -> None:  # what a shell runs in the background ignores them
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
     def judged() -> int:
         entries = [json.loads(path.read_text()) for path in store.glob("[!.]*.json")]
         return sum(part["done"] for entry in entries for part in entry["notebooks"].values())
@@ -612,7 +609,6 @@ def test_stopped_in_the_middle(course: Path, how: signal.Signals) -> None:
         env=classroom.environment(),
         cwd=ROOT,
         stderr=subprocess.PIPE,
-        preexec_fn=hears_interrupts,
     )
     try:
         below: list[psutil.Process] = []
