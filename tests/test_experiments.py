@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import dask
+import distributed
 import pytest
 import torch
 import toy_experiment as toy
@@ -478,6 +480,22 @@ def until(condition: Any, process: subprocess.Popen[Any] | None = None) -> None:
         assert time.monotonic() < deadline, "waited too long"
         assert process is None or process.poll() is None, "the process ended"
         time.sleep(0.05)
+
+
+def test_a_worker_keeps_the_memory_that_it_frees(monkeypatch):
+    """By Dask's default it gives it back, and what is timed waits for new pages."""
+
+    class StartedError(Exception):
+        pass
+
+    def cluster(**_):
+        raise StartedError(dask.config.get("distributed.nanny.pre-spawn-environ"))
+
+    monkeypatch.setattr(distributed, "LocalCluster", cluster)
+    with pytest.raises(StartedError) as started, runner._executor(1, None):
+        pass
+    (environ,) = started.value.args
+    assert environ and not any("MALLOC" in name for name in environ)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
