@@ -30,7 +30,7 @@ def test_keys_within_one_frame_are_all_counted(show: Any) -> None:
     )
     page.get_by_role("button", name="that is my answer").click()
     page.get_by_text("✗ you said").wait_for()
-    assert "you said: token 28;" in page.locator(".tfx").inner_text()
+    assert "You said: token 28;" in page.locator(".tfx").inner_text()
 
 
 def test_a_message_goes_on_while_segments_are_read(show: Any) -> None:

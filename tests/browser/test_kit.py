@@ -132,7 +132,7 @@ def test_a_question_passed_over_says_what_it_is(page: Any, folder: Path, address
     opened(page, folder, address, MergeStepper(SONG))
     page.get_by_role("button", name="just show me").click()
     verdict = page.locator(".tfx-verdict")
-    assert verdict.inner_text().startswith("it is: “")
+    assert verdict.inner_text().startswith("It is: “")
     page.get_by_role("button", name="ask me again").click()
     page.get_by_role("button", name="“row”").wait_for()
     assert not verdict.inner_text()

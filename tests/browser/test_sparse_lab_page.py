@@ -110,7 +110,7 @@ def test_it_is_asked_before_it_is_shown(show: Show, asked: dict[str, str]) -> No
     page.get_by_role("button", name="that is my answer").click()
     settled(page)
     said = page.locator(".tfx-verdict").inner_text()
-    assert ("✓ you said: never" if not right else f"✓ you said: {right} layer") in said
+    assert ("✓ You said: never" if not right else f"✓ You said: {right} layer") in said
     assert state(page)["stack"] == stack
     assert state(page)["layers"] == right or not right
     assert not page.locator("[inert]").count()

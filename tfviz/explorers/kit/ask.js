@@ -59,11 +59,11 @@ function ask(app, spec) {
   function judged(said) {
     const is = right();
     if (curve) return `${said ? "The dashed line is yours. " : ""}${because}`;
-    if (said === undefined) return `it is: ${shown(is)}. ${because}`;
+    if (said === undefined) return `It is: ${shown(is)}. ${because}`;
     if (chips ? said !== is : far(said, is) > near)
-      return `✗ you said: ${shown(said)}; it is: ${shown(is)}. ${because}`;
+      return `✗ You said: ${shown(said)}; it is: ${shown(is)}. ${because}`;
     const exactly = shown(said) === shown(is);
-    return `✓ you said: ${shown(said)}. ${exactly ? "So it is" : `Near enough: it is ${shown(is)}`}. ${because}`;
+    return `✓ You said: ${shown(said)}. ${exactly ? "So it is" : `Near enough: it is ${shown(is)}`}. ${because}`;
   }
   // the longest that the box may come to say: its room is kept from the start
   function longest() {
