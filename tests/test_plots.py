@@ -665,7 +665,7 @@ def test_the_narrow_form_says_the_same(everything: dict[str, plots.Figure]) -> N
         assert phone.attrib["aria-label"] == wide.attrib["aria-label"] == panel.alt
         for kind in ("line", "tfviz-point", "way", "weights", "nodes"):
             both = [
-                len([g for g in root.iter(f"{SVG}g") if g.get("class") == kind])
+                sum(len(g) for g in root.iter(f"{SVG}g") if g.get("class") == kind)
                 for root in (wide, phone)
             ]
             assert both[0] == both[1], (name, kind)

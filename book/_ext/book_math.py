@@ -221,8 +221,8 @@ class Letters:
         return (self.plain if face == "Main-Regular" else self.all) | digits
 
 
-def write_style(folder: Path, pages: list[Path], work: Path) -> None:
-    """Write katex.css with its fonts inside, each cut to the letters that the pages set in it.
+def katex_style(pages: list[Path], work: Path) -> str:
+    """KaTeX's style sheet with its fonts inside, each cut to the letters that the pages set in it.
 
     Fonts that come with the style sheet are there when the first line is drawn: nothing moves.
     """
@@ -240,9 +240,7 @@ def write_style(folder: Path, pages: list[Path], work: Path) -> None:
 
     style = (KATEX / "katex.min.css").read_text("utf-8")
     style = re.sub(r",url\([^)]*\.(?:woff|ttf)\) format\(\"[a-z]+\"\)", "", style)
-    style = re.sub(r"@font-face\{[^}]*url\(fonts/([^)]+)\)[^}]*\}", inside, style)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "katex.css").write_text(style, "utf-8")
+    return re.sub(r"@font-face\{[^}]*url\(fonts/([^)]+)\)[^}]*\}", inside, style)
 
 
 @cache

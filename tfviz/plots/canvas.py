@@ -118,22 +118,23 @@ class Canvas:
 
     def svg(self, alt: str) -> str:
         root = svg.root(self.width, self.height, alt)
-        style = ""
+        shared: tuple[str, str] | None = None  # what neighbours in one group have in common
         for n, mark in enumerate(self.marks):
-            if isinstance(mark, Text):
-                if mark.style != style:  # neighbours of one style share a group
-                    style = mark.style
-                    texts = svg.element("g", style=style)
-                    root.append(texts)
-                texts.append(_words(mark))
+            if isinstance(mark, Text | Drawn) and not isinstance(mark, Hatched):
+                own = ("text", mark.style) if isinstance(mark, Text) else ("path", mark.name)
+                if own != shared:
+                    shared = own
+                    group = (
+                        svg.group(own[1]) if own[0] == "path" else svg.element("g", style=own[1])
+                    )
+                    root.append(group)
+                group.append(_words(mark) if isinstance(mark, Text) else _path(mark))
                 continue
-            style = ""
+            shared = None
             salt = f"{alt}{self.width}{n}".encode()
             key = "t" + hashlib.sha256(salt).hexdigest()[:10]
             if isinstance(mark, Hatched):
                 root.append(_tiles(mark, key))
-            elif isinstance(mark, Drawn):
-                root.append(_path(mark))
             else:
                 root.extend(_window(mark, key))
         return svg.written(root)
@@ -172,9 +173,7 @@ def _path(mark: Drawn) -> svg.ET.Element:
         if mark.dash:
             dashes = ",".join(svg.decimal(part * mark.width) for part in mark.dash)
             style.append(f"stroke-dasharray:{dashes}")
-    group = svg.group(mark.name)
-    group.append(svg.element("path", d=svg.path_data(mark.shape), style=";".join(style)))
-    return group
+    return svg.element("path", d=svg.path_data(mark.shape), style=";".join(style))
 
 
 def _tiles(mark: Hatched, key: str) -> svg.ET.Element:
@@ -185,7 +184,7 @@ def _tiles(mark: Hatched, key: str) -> svg.ET.Element:
     tile = svg.element(
         "pattern", id=key, x=x, y=y, width=step, height=step, patternUnits="userSpaceOnUse"
     )
-    tile.extend(_path(lines))
+    tile.append(_path(lines))
     group = svg.group(mark.name)
     group.append(tile)
     outline = svg.path_data(rectangles([mark.box]))
