@@ -33,7 +33,8 @@ article { break-before: page; --tf-measure: 100%; }
 article:first-child { break-before: auto; }
 article hr, article section { border: 0; }
 details:not([data-deeper]), .tf-lesson-links, noscript { display: none !important; }
-details[data-deeper] > summary { list-style: none; }
+details[data-deeper] > summary { list-style: none; break-after: avoid; }
+details[data-deeper]::details-content { display: contents; }
 .tf-optional > summary { display: none; }
 .tf-optional .exercise :is(.admonition-title, .tf-effort) { display: block !important; }
 .tfviz-explorer button { display: none !important; }
@@ -43,9 +44,10 @@ details[data-deeper] > summary { list-style: none; }
 
 
 def pages(toc: str) -> list[str]:
-    """What is printed, in the order of the contents: neither progress nor pages for teachers."""
+    """What is printed, in the order of the contents: neither pages for teachers nor those that
+    need a browser."""
     names = re.findall(r"^\s*- file: (\S+)", toc, re.M)
-    return [name for name in names if not re.search(r"progress|instructors", name)]
+    return [name for name in names if not re.search(r"progress|self_test|instructors", name)]
 
 
 def assembled(site: Path, names: Iterable[str]) -> str:
@@ -66,8 +68,8 @@ def assembled(site: Path, names: Iterable[str]) -> str:
             target = number.get(page.removesuffix(".html")) if path else own
             if target:
                 page = f"#{target}-{anchor}" if anchor else f"#{target}"
-            elif anchor:
-                page += f"#{anchor}"
+            elif page.endswith(".html"):
+                return ""  # not printed: it would lead to a file of this machine
             return f' {match["what"]}="{page}"'
 
         def renamed(match: re.Match[str], own: str = own) -> str:
