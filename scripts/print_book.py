@@ -33,13 +33,29 @@ article { break-before: page; --tf-measure: 100%; }
 article:first-child { break-before: auto; }
 article hr, article section { border: 0; }
 details:not([data-deeper]), .tf-lesson-links, noscript { display: none !important; }
-details[data-deeper] > summary { list-style: none; break-after: avoid; }
-details[data-deeper]::details-content { display: contents; }
+[data-deeper] > summary { list-style: none; break-after: avoid; }
+.tf-deeper > [data-deeper] {
+  margin: 1.25rem 0;
+  padding-bottom: 0.9rem;
+  border: 1px solid var(--tf-line);
+  border-radius: 0.5rem;
+}
+.tf-deeper > [data-deeper] > :not(summary) { margin-inline: 1.1rem; }
 .tf-optional > summary { display: none; }
 .tf-optional .exercise :is(.admonition-title, .tf-effort) { display: block !important; }
 .tfviz-explorer button { display: none !important; }
 .tfviz-explorer, figure, .tf-90 { break-inside: avoid; }
 </style>
+"""
+# A title must not stand alone at the foot of a page: inside of details, a summary may.
+UNFOLD = """
+for (const fold of document.querySelectorAll("details[data-deeper]")) {
+  const box = document.createElement("div");
+  box.className = fold.className;
+  box.dataset.deeper = "";
+  box.append(...fold.childNodes);
+  fold.replaceWith(box);
+}
 """
 
 
@@ -112,6 +128,7 @@ def printed(site: Path, names: Iterable[str], browser: str) -> Path:
                 "[...document.querySelectorAll('.tfviz-explorer')]"
                 ".every((e) => !e.checkVisibility() || e.dataset.ready)"
             )
+            page.evaluate(UNFOLD)
             numbers = (
                 '<div style="width:100%;text-align:center;font:8pt sans-serif;color:#555">'
                 '<span class="pageNumber"></span></div>'

@@ -69,14 +69,13 @@ STYLE = (
     "boxes.css",
     "code.css",
     "print.css",
-    "katex.css",
     "catalogue.css",
     "sphinx-design.min.css",
     "progress.css",
 )
 """Joined into one style sheet, in this order. A browser draws nothing before it has the last of
 them, and each file is a connection: with six, Lighthouse's phone painted .4 s later."""
-STYLE_ADDRESS = "_static/tfviz.css?v="
+STYLES = ("tfviz.css", "katex.css")
 
 PAGE_FILES = (
     # what is in a page -> the script that the page needs
@@ -92,7 +91,9 @@ PAGE_FILES = (
 )
 # What of a program has no look of its own needs no element: a tenth of a page with much code.
 PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm)">([^<]*)</span>')
-KEEP = re.compile(r"js/|explorers/|vendor/(?:plotly|python)|favicon\.svg|tfviz\.css|search\.js")
+KEEP = re.compile(
+    r"js/|explorers/|vendor/(?:plotly|python)|favicon\.svg|(?:tfviz|katex)\.css|search\.js"
+)
 
 
 # --- one page -------------------------------------------------------------------------------------
@@ -116,7 +117,9 @@ def page_context(
     everything = body + navigation + context["tf_read"] + context.get("tf_legend", "")
     wanted = ["js/site.js", *(name for what, name in PAGE_FILES if what.search(everything))]
     context["tf_scripts"] = [versioned(app, name) for name in wanted]
-    context["tf_style"] = STYLE_ADDRESS  # build_finished writes its version, which all pages decide
+    # their versions, which all pages decide, are written when the build is finished
+    styles = STYLES if 'class="katex' in everything else STYLES[:1]
+    context["tf_styles"] = [f"_static/{name}?v=" for name in styles]
     context["tf_navigation"] = navigation
     title = env.titles.get(pagename)
     context["tf_title"] = title.astext() if title else context.get("title") or "Search"
@@ -401,7 +404,7 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
         else:
             page.unlink()  # of a document that is no more
     work = out.parent / ".fonts"
-    write_style(static, pages, work)
+    write_styles(static, pages, work)
     write_explorers(static, work / "explorers")
     write_python(static, pages)
     for file in sorted(static.rglob("*"), reverse=True):
@@ -424,22 +427,22 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     write_binder(app)
 
 
-def write_style(static: Path, pages: list[Path], work: Path) -> None:
-    """Write the one style sheet, and its version into every page."""
+def write_styles(static: Path, pages: list[Path], work: Path) -> None:
+    """Write the style sheets, and their versions into every page."""
     made = {
         "fonts.css": fonts_style(pages, work),
-        "katex.css": book_math.katex_style(pages, work),
         BOXES.name: used_only(BOXES.read_text("utf-8"), pages),
     }
-    style = "\n".join(
-        made[name] if name in made else (ASSETS / "css" / name).read_text("utf-8") for name in STYLE
-    )
-    (static / "tfviz.css").write_text(style, "utf-8")
-    digest = hashlib.sha256(style.encode()).hexdigest()[:8]
-    address = re.compile(rf'(?<={re.escape(STYLE_ADDRESS)})\w*(?=">)')
+    joined = (made.get(name) or (ASSETS / "css" / name).read_text("utf-8") for name in STYLE)
+    sheets = dict(zip(STYLES, ("\n".join(joined), book_math.katex_style(pages, work)), strict=True))
+    digests = {}
+    for name, style in sheets.items():
+        (static / name).write_text(style, "utf-8")
+        digests[name] = hashlib.sha256(style.encode()).hexdigest()[:8]
+    address = re.compile(rf'(_static/({"|".join(map(re.escape, STYLES))})\?v=)\w*(?=">)')
     for page in pages:
         before = page.read_text("utf-8")
-        after = address.sub(digest, before, count=1)
+        after = address.sub(lambda match: match[1] + digests[match[2]], before)
         if after != before:
             page.write_text(after, "utf-8")
 
