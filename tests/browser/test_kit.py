@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from browser.explorer_site import ASSETS, write_site
 
-from tfviz.explorers import BlockSignals, LossSchedule, MergeStepper
+from tfviz.explorers import BlockSignals, LossSchedule, MergeStepper, SparseLab
 
 SONG = MergeStepper.examples[""]["text"]
 
@@ -186,3 +187,28 @@ def test_an_end_that_is_another_knob_moves_with_it(page: Any, folder: Path, addr
     assert "layer = 9 cannot be" in page.locator(".tfx-said").inner_text()
     host.evaluate(shown, {"layer": 9, "N": 12})  # in any order
     assert values() == [12, 9] and "layer=9" in host.evaluate("(h) => h.tfviz.python()")
+
+
+def test_cells_stay_under_their_lines_on_paper(page: Any, folder: Path, address: str) -> None:
+    """A browser lays out a sheet, which is narrower, without letting the page draw again."""
+    opened(page, folder, address, SparseLab())
+    page.emulate_media(media="print")
+    found = page.evaluate(
+        """() => {
+          const frame = document.querySelector(".tfx-cells").parentElement;
+          const [cells, lines] = ["canvas", "svg"].map((name) => frame.querySelector(name));
+          const share = () => {
+            const [a, b] = [cells, lines].map((one) => one.getBoundingClientRect());
+            const x = [a.left - b.left, a.width].map((part) => part / b.width);
+            return [...x, ...[a.top - b.top, a.height].map((part) => part / b.height)];
+          };
+          const before = share();
+          const width = frame.clientWidth;
+          frame.style.width = `${0.6 * width}px`;
+          const after = share();
+          const changed = [frame.clientWidth / width, lines.getBoundingClientRect().width / width];
+          return {before, after, changed};
+        }"""
+    )
+    assert found["changed"] == pytest.approx([0.6, 0.6], abs=0.01)
+    assert found["after"] == pytest.approx(found["before"], abs=0.004)

@@ -136,11 +136,13 @@ function matrix(app, options) {
     const ratio = globalThis.devicePixelRatio || 1;
     const size = { width: Math.round(wide * ratio), height: Math.round(high * ratio) };
     if (canvas.width !== size.width || canvas.height !== size.height) Object.assign(canvas, size);
+    // in shares of the frame, so that the cells stay under their lines on a sheet of paper too
+    const share = (part, whole) => `${((100 * part) / whole).toFixed(4)}%`;
     Object.assign(canvas.style, {
-      left: `${left}px`,
-      top: `${up}px`,
-      width: `${wide}px`,
-      height: `${high}px`,
+      left: share(left, view.width),
+      top: share(up, view.height),
+      width: share(wide, view.width),
+      height: share(high, view.height),
     });
     const ctx = canvas.getContext("2d");
     const store = paintCells({ ...spec, columns, values, bits }, [wide, high], ratio);
