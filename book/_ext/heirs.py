@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import matplotlib.pyplot as plt
 import torch
 from catalogue_directives import svg
 from docutils import nodes
@@ -22,7 +23,7 @@ from torch import Generator, Tensor
 from tfviz import patterns, plots
 from tfviz.plots import Figure
 from tfviz.plots.canvas import SMALL, WIDE, Canvas, fitted
-from tfviz.plots.roles import Role
+from tfviz.plots.roles import LIGHT, Role
 from tfviz.plots.shapes import rectangles
 
 
@@ -51,13 +52,18 @@ def flash() -> Figure:
     scores, values = 2 * drawn(64, seed=3), drawn(64, seed=5)
     found = outputs_so_far(scores, values, 8)
     whole = float(torch.softmax(scores, 0) @ values)
-    return plots.curve(
-        range(8, 65, 8),
-        {"output so far": found, "softmax over all keys": [whole] * len(found)},
-        xlabel="keys read so far",
-        ylabel="output of one query",
-        caption="Violet: what a query would answer if its keys ended here. After the last block it "
-        "is the softmax over all keys, although no more than eight scores existed at a time.",
+    with plots.style():
+        drawing, place = plt.subplots(figsize=(6.4, 2.3))
+        place.axhline(whole, color=LIGHT["ink"], lw=1.2, ls="--")
+        place.plot(range(8, 65, 8), found, "o-", color=LIGHT["attention"])
+        place.set(xlabel="keys read so far", ylabel="output of one query", xlim=(4, 68))
+        place.text(67, whole - 0.05, "softmax over all keys", ha="right", va="top")
+    return plots.figure(
+        drawing,
+        alt=f"The output of one query after every eighth of 64 keys: it begins at {found[0]:.2f}, "
+        f"wanders, and ends at {whole:.2f}, the softmax over all keys.",
+        caption="Violet: what the query would answer if its keys ended here. "
+        "No more than eight scores exist at a time.",
     )
 
 
@@ -68,9 +74,9 @@ def sinks() -> Figure:
     window = patterns.sliding_window(lookback=7)
     first = patterns.global_tokens(count=4) & patterns.causal()
     return plots.mask(
-        {"a window of eight keys": window, "the same, and four sinks": window | first},
+        {"eight keys": window, "and four sinks": window | first},
         24,
-        size=204,
+        size=156,
         caption="The sinks are a stripe at the left: every token can still reach the first four.",
     )
 
@@ -137,6 +143,7 @@ def recurrences() -> Figure:
         xlabel="written with",
         ylabel="read with",
         title=["plain sum", "gate 0.8", "delta rule"],
+        size=140,
         of="share given back",
         caption="Two keys, a and b, take turns. A sum returns all that was ever written under a "
         "key, a gate lets the old fade, and the delta rule returns the last value alone.",
@@ -175,9 +182,9 @@ def native_sparse() -> Figure:
         pattern=patterns.causal(),
         title="means of blocks",
         of="weight of a mean",
-        size=168,
+        size=140,
     )
-    keys = plots.mask({"the best blocks": selected, "a window": window}, size=168)
+    keys = plots.mask({"the best blocks": selected, "a window": window}, size=140)
     return Figure(
         [*first.panels, *keys.panels],
         caption="Each query reads three lists: one mean for each earlier block of four keys; the "
@@ -210,14 +217,14 @@ def differential() -> Figure:
         torch.stack([first, second]),
         pattern=patterns.causal(),
         title=["first map", "second map"],
-        size=168,
+        size=160,
     )
     difference = plots.signed_map(
         first - much * second,
         pattern=patterns.causal(),
         vmax=1,
         title=f"first − {much:.2f} × second",
-        size=168,
+        size=160,
     )
     return Figure(
         [*maps.panels, *difference.panels],
@@ -247,6 +254,7 @@ def experts() -> Figure:
         ylabel="expert",
         vmax=0.5,
         of="weight of the expert",
+        size=280,
         caption="Each token runs two of eight experts; hatched ones cost nothing. With an "
         f"untrained router, one expert gets {max(loads)} tokens and another {min(loads)}.",
     )
