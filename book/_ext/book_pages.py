@@ -1,7 +1,7 @@
 """What surrounds the text of a page, and the files beside the pages.
 
 The layout in `book/_templates` takes the place of the theme's own: it links one style sheet and one
-small script, and more scripts only where a page needs more (explorers, the atlas). At the end
+small script, and more only where a page needs more (formulas, explorers, the atlas). At the end
 of a build the files that no page uses are removed, and the landing page is put at the root.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import io
 import json
@@ -328,6 +329,21 @@ def test_no_source_of_the_text_shows(texts: dict[str, Reader]) -> None:
         words = "".join(page.words)
         found = raw.search(words)
         assert not found, f"{name}: {words[max(0, found.start() - 60) : found.end() + 60]!r}"
+
+
+def test_a_changed_style_sheet_is_fetched_again(site: Site) -> None:
+    """Its address has a digest of what is in it, on every page, also one that was not written."""
+    link = re.compile(r'<link rel="stylesheet" href="(?:\.\./)*_static/([\w.-]+)\?v=(\w*)">')
+    digests = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()[:8]
+        for file in (site.folder / "_static").glob("*.css")
+    }
+    assert digests.keys() == {"tfviz.css", "katex.css"}
+    for name in PAGES:
+        text = (site.folder / f"{name}.html").read_text("utf-8")
+        sheets = link.findall(text)
+        assert len(sheets) == text.count('rel="stylesheet"') >= 1, name
+        assert all(digests[sheet] == version for sheet, version in sheets), name
 
 
 def test_formulas_are_rendered_and_coloured(site: Site) -> None:
