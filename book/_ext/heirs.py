@@ -254,7 +254,7 @@ def experts() -> Figure:
         ylabel="expert",
         vmax=0.5,
         of="weight of the expert",
-        size=280,
+        size=224,
         caption="Each token runs two of eight experts; hatched ones cost nothing. With an "
         f"untrained router, one expert gets {max(loads)} tokens and another {min(loads)}.",
     )

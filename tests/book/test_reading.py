@@ -5,6 +5,7 @@ Holds for each chapter whose mechanisms all have their card of 90 seconds.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from html.parser import HTMLParser
@@ -111,3 +112,11 @@ def test_pictures_come_first_and_often(visits: Any, chapter: str) -> None:
     for a, b in [*(p for p in pictures if heads[0][0] < p[0] < end), (end, end)]:
         assert a - last <= 2 * SCREEN, f"no picture between {last} and {a} px"
         last = max(last, b)
+
+
+@pytest.mark.parametrize("page", ["book/after_the_survey"])
+def test_what_came_after_takes_one_screen_each(visits: Any, page: str) -> None:
+    tops = [top for top, _ in visits(page).heads]
+    between = 64  # white space and a line between two sections
+    assert len(tops) == 7
+    assert max(b - a for a, b in itertools.pairwise(tops)) <= SCREEN + between
