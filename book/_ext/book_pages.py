@@ -433,8 +433,11 @@ def write_styles(static: Path, pages: list[Path], work: Path) -> None:
         "fonts.css": fonts_style(pages, work),
         BOXES.name: used_only(BOXES.read_text("utf-8"), pages),
     }
-    joined = (made.get(name) or (ASSETS / "css" / name).read_text("utf-8") for name in STYLE)
-    sheets = dict(zip(STYLES, ("\n".join(joined), book_math.katex_style(pages, work)), strict=True))
+    joined = "\n".join(
+        made[name] if name in made else (ASSETS / "css" / name).read_text("utf-8") for name in STYLE
+    )
+    own = re.sub(r"/\*.*?\*/|^\s+", "", joined, flags=re.S | re.M)  # comments are for us
+    sheets = {"tfviz.css": own, "katex.css": book_math.katex_style(pages, work)}
     digests = {}
     for name, style in sheets.items():
         (static / name).write_text(style, "utf-8")
