@@ -21,7 +21,8 @@ from playwright.sync_api import ViewportSize, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "tfviz.pdf"
-SHEET: ViewportSize = {"width": 642, "height": 970}  # A4 between its margins, in CSS pixels
+SCALE = 0.85  # letters of 9 points; pictures shrink with them, so that more of them fit on a page
+SHEET: ViewportSize = {"width": 755, "height": 1140}  # A4 between its margins / SCALE
 PLACE = "<!-- the course as one PDF -->"
 FILES = re.compile(r'<link rel="stylesheet"[^>]*>|<script defer src="[^"]*"></script>')
 LINK = re.compile(r' (?P<what>href|src)="(?P<to>[^"]*)"')
@@ -31,12 +32,11 @@ STYLE = """
 <style>
 @page { size: A4; margin: 18mm 20mm 20mm; }
 article { break-before: page; --tf-measure: 100%; }
-article.tf-article { font-size: 9.5pt; line-height: 1.4; }
-article.tf-article pre { font-size: 7.5pt; }
 article:first-child { break-before: auto; }
 article hr, article section { border: 0; }
 details:not([data-deeper]), .tf-lesson-links, noscript { display: none !important; }
 [data-deeper] > summary { list-style: none; break-after: avoid; }
+[data-deeper] > summary::before { display: none !important; }
 .tf-deeper > [data-deeper] {
   margin: 1.25rem 0;
   padding-bottom: 0.9rem;
@@ -139,6 +139,7 @@ def printed(site: Path, names: Iterable[str], browser: str) -> Path:
             )
             page.pdf(
                 path=site / NAME,
+                scale=SCALE,
                 prefer_css_page_size=True,
                 print_background=True,
                 display_header_footer=True,
