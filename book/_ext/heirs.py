@@ -57,7 +57,7 @@ def flash() -> Figure:
         place.axhline(whole, color=LIGHT["ink"], lw=1.2, ls="--")
         place.plot(range(8, 65, 8), found, "o-", color=LIGHT["attention"])
         place.set(xlabel="keys read so far", ylabel="output of one query", xlim=(4, 68))
-        place.text(67, whole - 0.05, "softmax over all keys", ha="right", va="top")
+        place.text(18, whole - 0.05, "softmax over all keys", ha="left", va="top")
     return plots.figure(
         drawing,
         alt=f"The output of one query after every eighth of 64 keys: it begins at {found[0]:.2f}, "

@@ -120,23 +120,19 @@ class Canvas:
         root = svg.root(self.width, self.height, alt)
         shared: tuple[str, str] | None = None  # what neighbours in one group have in common
         for n, mark in enumerate(self.marks):
-            if isinstance(mark, Text | Drawn) and not isinstance(mark, Hatched):
-                own = ("text", mark.style) if isinstance(mark, Text) else ("path", mark.name)
-                if own != shared:
-                    shared = own
-                    group = (
-                        svg.group(own[1]) if own[0] == "path" else svg.element("g", style=own[1])
-                    )
-                    root.append(group)
-                group.append(_words(mark) if isinstance(mark, Text) else _path(mark))
+            if isinstance(mark, Hatched | Opacities):
+                shared = None
+                salt = f"{alt}{self.width}{n}".encode()
+                key = "t" + hashlib.sha256(salt).hexdigest()[:10]
+                root.extend(_tiles(mark, key) if isinstance(mark, Hatched) else _window(mark, key))
                 continue
-            shared = None
-            salt = f"{alt}{self.width}{n}".encode()
-            key = "t" + hashlib.sha256(salt).hexdigest()[:10]
-            if isinstance(mark, Hatched):
-                root.append(_tiles(mark, key))
-            else:
-                root.extend(_window(mark, key))
+            own = ("style", mark.style) if isinstance(mark, Text) else ("class", mark.name)
+            if own != shared:
+                shared = own
+                text = isinstance(mark, Text)
+                group = svg.element("g", style=own[1]) if text else svg.group(own[1])
+                root.append(group)
+            group.append(_words(mark) if isinstance(mark, Text) else _path(mark))
         return svg.written(root)
 
     def picture(self, scale: int) -> Image.Image:
@@ -176,7 +172,7 @@ def _path(mark: Drawn) -> svg.ET.Element:
     return svg.element("path", d=svg.path_data(mark.shape), style=";".join(style))
 
 
-def _tiles(mark: Hatched, key: str) -> svg.ET.Element:
+def _tiles(mark: Hatched, key: str) -> list[svg.ET.Element]:
     """One tile of the diagonals, repeated over the box: a path of all would be a hundred lines."""
     x, y = map(svg.decimal, mark.box[:2])
     step = svg.decimal(mark.step, 4)
@@ -189,7 +185,7 @@ def _tiles(mark: Hatched, key: str) -> svg.ET.Element:
     group.append(tile)
     outline = svg.path_data(rectangles([mark.box]))
     group.append(svg.element("path", d=outline, style=f"fill:url(#{key})"))
-    return group
+    return [group]
 
 
 def _corners(step: float) -> Shape:
