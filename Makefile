@@ -68,7 +68,7 @@ lab: $(ENV)  ## open JupyterLab, with everything installed
 
 bench: $(DEV) $(NPM)  ## measure speed, memory and the weight of the pages
 	@$(BIN)/python scripts/system.py --install
-	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests $(BIN)/python $$script || exit 1; done
+	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests:book/_ext $(BIN)/python $$script || exit 1; done
 
 experiments: $(ENV)  ## train the small models whose results are not up to date; SCHEDULER=address
 	@$(BIN)/python -m tfviz_lab $(if $(SCHEDULER),--scheduler $(SCHEDULER))
