@@ -20,9 +20,10 @@ NEW = make new KIND=mechanism NAME=linformer, or KIND=explorer NAME=low_rank_len
 
 ENV := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
+DEVPY := .venv-dev/bin/python
 NPM := node_modules/.installed
 
-.PHONY: help book build chapter new test hub-test pdf assignment lab bench experiments pictures env pins clean
+.PHONY: help book build chapter new test hub-test pdf assignment lab bench sheet experiments pictures env pins clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
@@ -69,6 +70,9 @@ lab: $(ENV)  ## open JupyterLab, with everything installed
 bench: $(DEV) $(NPM)  ## measure speed, memory and the weight of the pages
 	@$(BIN)/python scripts/system.py --install
 	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests:book/_ext $(BIN)/python $$script || exit 1; done
+
+sheet: $(DEV) $(NPM)  ## make contact sheets of all explorers, to look at: _build/sheet; WIDTH=390, DARK=1
+	@PYTHONPATH=scripts:tests $(DEVPY) scripts/sheet.py $(if $(WIDTH),--width $(WIDTH)) $(if $(DARK),--dark)
 
 experiments: $(ENV)  ## train the small models whose results are not up to date; SCHEDULER=address
 	@$(BIN)/python -m tfviz_lab $(if $(SCHEDULER),--scheduler $(SCHEDULER))

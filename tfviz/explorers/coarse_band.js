@@ -77,7 +77,7 @@ export default tf.explorer({
           })),
           { rule: { x: query }, colour: "query" },
           {
-            handle: [query, 2.62],
+            handle: [query, 2.45],
             knob: "query",
             text: `i = ${query}`,
             to: (x) => ({ query: app.snap("query", x) }),

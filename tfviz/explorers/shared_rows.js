@@ -119,7 +119,16 @@ export default tf.explorer({
             term: "centre",
             part: used[n] === numbers.cluster[0] ? "centroid" : undefined,
           })),
-          Q.map((q, i) => i !== moved && { text: String(i), at: q, colour: "query", bold: true }),
+          Q.map(
+            (q, i) =>
+              i !== moved && {
+                text: String(i),
+                at: q,
+                dx: tf.norm([q[0] - centre(i)[0], q[1] - centre(i)[1]]) < 0.2 ? 13 : 0, // beside its cross
+                colour: "query",
+                bold: true,
+              },
+          ),
           {
             handle: Q[moved],
             knob: "x",

@@ -165,7 +165,7 @@ export default tf.explorer({
           {
             text: "z",
             at: numbers.answer,
-            dy: -17,
+            dx: numbers.answer[0] < middle[0] ? 17 : -17, // names of values stand above and below
             colour: "attention",
             bold: true,
             term: "attention",

@@ -145,8 +145,8 @@ export default tf.explorer({
         label: `After ${stepsOf(state.steps)} the product misses ${error} of the map`,
         x: { label: "steps", from: 0, to: last, whole: true, ticks: [0, 6, 10, last] },
         y: {
-          from: 0.01,
-          to: 3,
+          from: Math.min(0.01, ...errors),
+          to: Math.max(3, 1.5 * Math.max(...errors)),
           log: true,
           ticks: [0.01, 0.1, 1],
           format: (y) => tf.percent(y, 0),
