@@ -72,7 +72,7 @@ bench: $(DEV) $(NPM)  ## measure speed, memory and the weight of the pages
 	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests:book/_ext $(BIN)/python $$script || exit 1; done
 
 sheet: $(DEV) $(NPM)  ## make contact sheets of all explorers, to look at: _build/sheet; WIDTH=390, DARK=1
-	@PYTHONPATH=scripts:tests $(DEVPY) scripts/sheet.py $(if $(WIDTH),--width $(WIDTH)) $(if $(DARK),--dark)
+	@PYTHONPATH=scripts:tests:book/_ext $(DEVPY) scripts/sheet.py $(if $(WIDTH),--width $(WIDTH)) $(if $(DARK),--dark)
 
 experiments: $(ENV)  ## train the small models whose results are not up to date; SCHEDULER=address
 	@$(BIN)/python -m tfviz_lab $(if $(SCHEDULER),--scheduler $(SCHEDULER))

@@ -265,6 +265,7 @@ const ruler = document.createElement("canvas").getContext("2d");
 // as wide as a 0.
 function widthOf(app, text, bold = false) {
   ruler.font = `${bold ? 600 : 400} 12px ${app.font}`;
+  text = plainly(text);
   const drawn = ruler.measureText(text.replace(/\d/g, "0")).width;
   return Math.max(drawn, text.length * (LETTER + (bold ? 0.4 : 0)));
 }
