@@ -67,7 +67,6 @@ def test_patterns_masks_and_mechanisms_need_no_extra() -> None:
         ("from tfviz import plots", "pip install 'tfviz[plots]'"),
         ("import tfviz; tfviz.explorers", "tfviz needs anywidget and ipywidgets for this"),
         ("from tfviz.explorers import SparseLab", "pip install 'tfviz[explorers]'"),
-        ("import tfviz_course.command", "pip install 'tfviz[course]'"),
     ],
 )
 def test_what_is_missing_names_its_extra(code: str, said: str) -> None:
