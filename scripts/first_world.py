@@ -56,8 +56,7 @@ def opened(page: Path) -> tuple[str, list[str]]:
         command += ["--window-size=1280,800", "--virtual-time-budget=20000"]
         command += ["--enable-logging=stderr", "--dump-dom", page.resolve().as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    return done.stdout, [line for line in console if "INFO:" not in line or "Error" in line]
+    return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE:" in line]
 
 
 def faults(site: Path) -> Iterator[str]:

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import first_world
 import pytest
-from first_world import strangers
 
 import start
 from tfviz_course.command import COMMANDS as COURSE
@@ -37,7 +37,7 @@ def packages(environment: Path) -> set[str]:
 
 def test_the_first_environment_has_nothing_of_the_second() -> None:
     assert by_the_first("-c", STRANGERS).stdout.strip() == "[]"
-    assert {"nbgrader", "pytest", "playwright"} <= set(strangers())  # here they are
+    assert {"nbgrader", "pytest", "playwright"} <= set(first_world.strangers())  # here they are
 
 
 def test_the_second_environment_holds_only_its_own_and_sees_the_first() -> None:
@@ -190,3 +190,10 @@ def test_nothing_that_builds_the_book_needs_a_unix() -> None:
     files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
     files += [ROOT / "start.py", ROOT / "scripts/build_book.py", ROOT / "scripts/chapter.py"]
     assert not [file for file in files if unix.search(file.read_text("utf8"))]
+
+
+def test_a_page_that_complains_is_heard(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<script>console.warn('here'); console.log(1); nowhere()</script>")
+    dom, complaints = first_world.opened(page)
+    assert "<script>" in dom and len(complaints) == 3
