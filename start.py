@@ -38,20 +38,6 @@ NOT_INSTALLED = (
     "The packages could not be installed; what pip says of it is above. What it has installed "
     "stays, so the same command goes on from there."
 )
-# A module of the second environment, run at each start of its Python.
-LAYER = """\
-\"\"\"This environment is layered over another: it sees that one's packages and Jupyter.\"\"\"
-import os, site
-
-FIRST, PACKAGES = {first!r}, {packages!r}
-site.addsitedir(PACKAGES)
-for name, place in {{"JUPYTER_PATH": "share", "JUPYTER_CONFIG_PATH": "etc"}}.items():
-    folder = os.path.join(FIRST, place, "jupyter")
-    known = [one for one in os.environ.get(name, "").split(os.pathsep) if one]
-    if folder not in known:
-        os.environ[name] = os.pathsep.join([*known, folder])
-os.environ.setdefault("JUPYTERLAB_DIR", os.path.join(FIRST, "share", "jupyter", "lab"))
-"""
 # The second environment gets the first one's programs too, run by its own Python.
 PROGRAMS = """\
 import sys
@@ -92,7 +78,7 @@ def run(*words: object, **environment: str) -> None:
 def wanted() -> dict[Path, str]:
     """What each folder of installed things is to be made of, as one number; its stamp says it."""
     pins = [ROOT / "requirements.txt", ROOT / "pyproject.toml"]
-    more: list[Path | str] = [ROOT / "requirements-dev.txt", LAYER, PROGRAMS]
+    more = [ROOT / "requirements-dev.txt", Path(__file__)]
     modules = [ROOT / "package.json", ROOT / "package-lock.json"]
     return {FIRST: _digest(*pins), SECOND: _digest(*pins, *more), MODULES: _digest(*modules)}
 
@@ -152,10 +138,10 @@ def second() -> None:
     def make() -> None:
         print("Making the second environment, for tests and teaching …", flush=True)
         _create(SECOND, "--without-pip")  # it sees the first one's
-        packages = _packages(SECOND)
-        layer = LAYER.format(first=str(FIRST), packages=str(_packages(FIRST)))
-        (packages / "_first_environment.py").write_text(layer)
-        (packages / "_first_environment.pth").write_text("import _first_environment\n")
+        layer = f"import site; site.addsitedir({str(_packages(FIRST))!r})\n"
+        (_packages(SECOND) / "first_environment.pth").write_text(layer)
+        for data in ("share/jupyter", "etc/jupyter"):  # Jupyter looks beside its own Python
+            shutil.copytree(FIRST / data, SECOND / data, symlinks=True, dirs_exist_ok=True)
         _pip(SECOND, "-r", "requirements-dev.txt", "-c", "requirements.txt")
         run(python(SECOND), "-c", PROGRAMS)
 

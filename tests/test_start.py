@@ -47,7 +47,11 @@ def test_the_second_environment_holds_only_its_own_and_sees_the_first() -> None:
     import torch
 
     assert Path(torch.__file__).is_relative_to(start.FIRST)
-    assert str(start.FIRST / "share/jupyter") in os.environ["JUPYTER_PATH"].split(os.pathsep)
+    kernels = subprocess.run(
+        [sys.executable, "-m", "jupyter", "--paths"], capture_output=True, text=True
+    ).stdout
+    assert str(start.SECOND / "share/jupyter") in kernels
+    assert (start.SECOND / "share/jupyter/lab/static/index.html").is_file()
 
 
 def test_programs_of_the_second_environment_run_in_it() -> None:
