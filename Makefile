@@ -61,7 +61,7 @@ lab:  ## open JupyterLab, with everything installed
 
 bench: env  ## measure speed, memory and the weight of the pages
 	@$(DEV)/python scripts/system.py --install
-	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests $(DEV)/python $$script || exit 1; done
+	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests:book/_ext $(DEV)/python $$script || exit 1; done
 
 experiments: first  ## train the small models whose results are not up to date; SCHEDULER=address
 	@$(BIN)/python -m tfviz_lab $(if $(SCHEDULER),--scheduler $(SCHEDULER))
