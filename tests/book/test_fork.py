@@ -56,7 +56,13 @@ CONTEXT = {
     "github.event.workflow_run.head_branch": BRANCH,
     "github.event.workflow_run.head_sha": "0123abcd",
 }
-STOOD_FOR = {"actions/checkout@v4", "actions/setup-python@v5", "actions/upload-artifact@v4"}
+STOOD_FOR = {
+    "actions/checkout",
+    "actions/setup-python",
+    "actions/cache",
+    "actions/cache/restore",
+    "actions/upload-artifact",
+}
 STAMPS = """
 import start
 for folder, number in start.wanted().items():
@@ -110,6 +116,7 @@ def around(folder: Path, **more: str) -> dict[str, str]:
         "GITHUB_SERVER_URL": "https://github.com",
         "GITHUB_REF_NAME": BRANCH,
         "GITHUB_WORKSPACE": str(folder),
+        "GITHUB_ENV": str(folder.with_name("environment")),
         **more,
     }
 
@@ -137,7 +144,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             workflows.play(step, folder, environment)
             played.append(step.name)
-    assert played == ["make pdf", "Put the pages on gh-pages"]
+    assert played == ["PyTorch without CUDA", "make pdf", "Put the pages on gh-pages"]
     branch = yaml.safe_load((folder / "_config.yml").read_text("utf8"))
     branch = branch["sphinx"]["config"]["tfviz_notebooks_branch"]
     result = place / "branch"
@@ -280,7 +287,7 @@ def test_a_secret_an_unknown_key_and_a_failing_command_are_noticed(tmp_path: Pat
     secret = {"steps": [{"run": "push ${{ secrets.DEPLOY_KEY }}"}]}
     with pytest.raises(workflows.NotInACopyError, match=r"secrets\.DEPLOY_KEY"):
         list(workflows.steps(secret, CONTEXT))
-    given = {"steps": [{"uses": "a/b@v1", "with": {"token": "${{ vars.OWNER }}"}}]}
+    given = {"steps": [{"uses": "a/b@0123", "with": {"token": "${{ vars.OWNER }}"}}]}
     with pytest.raises(workflows.NotInACopyError, match=r"vars\.OWNER"):
         list(workflows.steps(given, CONTEXT))
     with pytest.raises(AssertionError, match="working-directory"):
