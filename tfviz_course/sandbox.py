@@ -105,6 +105,8 @@ _PREFIXES |= {prefix.resolve() for prefix in _PREFIXES}
 _SHOWN = [Path(top, name) for top in ("/", "/usr") for name in _TOPS]
 _SHOWN += map(Path("/etc").joinpath, ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives"))
 _SHOWN += sorted(_PREFIXES - {Path("/"), Path("/usr")})
+# an environment may be layered over another one, whose packages it sees
+_SHOWN += [Path(entry).resolve() for entry in sys.path if Path(entry).name == "site-packages"]
 _SHOWN += [Path(str(package.__file__)).resolve().parent for package in (tfviz, tfviz_lab)]
 
 

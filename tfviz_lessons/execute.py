@@ -205,11 +205,10 @@ class Session:
         with tempfile.TemporaryDirectory() as place:
             work = Path(place, "content")
             work.mkdir()
-            manager = Kernel(
-                connection_file=str(Path(place, "kernel.json")),
-                transport="ipc",
-                ip=str(Path(place, "kernel")),
-            )
+            reached: dict[str, Any] = {"connection_file": str(Path(place, "kernel.json"))}
+            if os.name == "posix":  # elsewhere there are no sockets in files
+                reached |= {"transport": "ipc", "ip": str(Path(place, "kernel"))}
+            manager = Kernel(**reached)
             manager.python = self.python
             # a notebook of one place: the client puts there whatever it is given to execute
             desk = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell()])

@@ -29,6 +29,7 @@ import yaml
 from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
+import start
 from book import workflows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,6 +63,11 @@ STOOD_FOR = {
     "actions/cache/restore",
     "actions/upload-artifact",
 }
+STAMPS = """
+import start
+for folder, number in start.wanted().items():
+    (folder / ".installed").write_text(number)
+"""
 HOME = re.compile(r"https://(?:[\w.-]+@)?github\.com/([\w.-]+/[\w.-]+)")
 
 
@@ -87,13 +93,12 @@ def copied(folder: Path) -> Path:
     for name in tracked():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
-    for place, installed in ((".venv", Path(sys.prefix)), ("node_modules", ROOT / "node_modules")):
-        (folder / place).mkdir()
+    for installed in start.wanted():
+        (folder / installed.name).mkdir()
         for entry in installed.iterdir():
-            if not entry.name.startswith(".installed"):
-                (folder / place / entry.name).symlink_to(entry)
-    for stamp in (".venv/.installed", ".venv/.installed-dev", "node_modules/.installed"):
-        (folder / stamp).touch()
+            if entry.name != ".installed":
+                (folder / installed.name / entry.name).symlink_to(entry)
+    subprocess.run([sys.executable, "-c", STAMPS], cwd=folder, check=True)
     return folder
 
 
@@ -320,7 +325,7 @@ def test_a_release_is_built_and_installed_by_its_workflow(tmp_path: Path) -> Non
     (tmp_path / "temp").mkdir()
     environment = around(
         folder,
-        PATH=os.pathsep.join([str(folder / ".venv/bin"), os.environ["PATH"]]),
+        PATH=os.pathsep.join([str(folder / ".venv-dev/bin"), os.environ["PATH"]]),
         PYTHONPATH=str(others(tmp_path / "others")),
         RUNNER_TEMP=str(tmp_path / "temp"),
         PIP_NO_INDEX="1",

@@ -77,7 +77,7 @@ function matrix(app, options) {
   } = options;
   const view = pictureOn(app, { className: "tfx-grid", ...options });
   const canvas = el("canvas", { className: "tfx-cells", ariaHidden: "true" });
-  view.frame.prepend(canvas);
+  view.sheet.prepend(canvas);
   const [heads, inside, top] = ["axes", "marks", "handles"].map((name) =>
     svg("g", { class: `tfx-${name}` }),
   );
@@ -136,7 +136,7 @@ function matrix(app, options) {
     const ratio = globalThis.devicePixelRatio || 1;
     const size = { width: Math.round(wide * ratio), height: Math.round(high * ratio) };
     if (canvas.width !== size.width || canvas.height !== size.height) Object.assign(canvas, size);
-    // in shares of the frame, so that the cells stay under their lines on a sheet of paper too
+    // in shares of the sheet, so that the cells stay under their lines on narrower paper too
     const share = (part, whole) => `${((100 * part) / whole).toFixed(4)}%`;
     Object.assign(canvas.style, {
       left: share(left, view.width),
@@ -174,23 +174,25 @@ function matrix(app, options) {
     at = [clamp(i, 0, rows - 1), clamp(j, 0, columns - 1)];
 
     const out = [];
-    const write = (text, x, y, anchor, colour, bold, transform) => {
-      const style = `fill: ${paint(colour)}`;
-      const kind = bold ? "tfx-bold" : "";
-      out.push(mark("text", { x, y, "text-anchor": anchor, class: kind, style, transform }, text));
+    const ofRow = (i) => ({ "data-row": i });
+    const ofColumn = (j) => ({ "data-column": j });
+    const write = (text, x, y, anchor, colour, bold, more = {}) => {
+      const look = { class: bold ? "tfx-bold" : "", style: `fill: ${paint(colour)}` };
+      out.push(mark("text", { x, y, "text-anchor": anchor, ...look, ...more }, text));
     };
     // heads: words, or the first and last index, the letters, and the selected ones
     const ri = spec.row === undefined ? -99 : Y.at(spec.row + 0.5);
     const cj = spec.column === undefined ? -99 : X.at(spec.column + 0.5);
     if (spec.rowHeads) {
       spec.rowHeads.forEach((text, i) =>
-        write(text, left - 8, Y.at(i + 0.5) + 4, "end", rowColour, i === spec.row),
+        write(text, left - 8, Y.at(i + 0.5) + 4, "end", rowColour, i === spec.row, ofRow(i)),
       );
     } else {
-      if (ri >= 0) write(String(spec.row), left - 8, ri + 4, "end", "query", true);
+      if (ri >= 0) write(String(spec.row), left - 8, ri + 4, "end", "query", true, ofRow(spec.row));
       for (const i of rows > 1 ? [0, rows - 1] : [0]) {
         const y = Y.at(i + 0.5);
-        if (Math.abs(ri - y) > 14) write(String(i), left - 8, y + 4, "end", "muted");
+        if (Math.abs(ri - y) > 14)
+          write(String(i), left - 8, y + 4, "end", "muted", false, ofRow(i));
       }
       const y = free(up, high, ri, 14);
       if (y && high > 44) write(axes[0], left - 8, y + 4, "end", "query", true);
@@ -199,19 +201,22 @@ function matrix(app, options) {
       spec.columnHeads.forEach((text, j) => {
         const x = X.at(j + 0.5);
         const turn = slanted && `rotate(-45 ${x} ${up - 8})`;
-        write(text, x, up - 8, slanted ? "start" : "middle", "key", j === spec.column, turn);
+        const more = { ...ofColumn(j), transform: turn };
+        write(text, x, up - 8, slanted ? "start" : "middle", "key", j === spec.column, more);
       });
     } else {
-      if (cj >= 0) write(String(spec.column), cj, up - 8, "middle", columnColour, true);
+      if (cj >= 0)
+        write(String(spec.column), cj, up - 8, "middle", columnColour, true, ofColumn(spec.column));
       for (const j of columns > 1 ? [0, columns - 1] : [0]) {
         const x = X.at(j + 0.5);
-        if (Math.abs(cj - x) > 22) write(String(j), x, up - 8, "middle", "muted");
+        if (Math.abs(cj - x) > 22)
+          write(String(j), x, up - 8, "middle", "muted", false, ofColumn(j));
       }
       const x = free(left, wide, cj, 12 + axes[1].length * 3.5);
       if (x && wide > 60) write(axes[1], x, up - 8, "middle", "key", true);
     }
     spec.rowTails?.forEach((text, i) =>
-      write(text, left + wide + 8, Y.at(i + 0.5) + 4, "start", "value", i === spec.row),
+      write(text, left + wide + 8, Y.at(i + 0.5) + 4, "start", "value", i === spec.row, ofRow(i)),
     );
     redrawn(heads, headless ? [] : out);
 
@@ -224,7 +229,8 @@ function matrix(app, options) {
         height: Math.max(1, tallness * cell),
         ...props,
       });
-    nodes.push(rect(0, 0, rows, columns, { class: "tfx-rim" }));
+    const rim = { class: "tfx-rim", "data-rows": rows, "data-columns": columns };
+    nodes.push(rect(0, 0, rows, columns, rim));
     for (const { cells, term, colour, part } of spec.marks ?? []) {
       if (app.hides(part)) continue;
       const style = `fill: ${paint(colour ?? "key")}`;
@@ -328,6 +334,7 @@ function matrix(app, options) {
       if (cell) pick(...cell);
     });
     view.root.addEventListener("keydown", (event) => {
+      app.settle();
       const moved = now && keyed(event, at, now.rows, now.columns);
       if (!moved) return;
       at = moved; // the next key may come before the next frame
@@ -352,6 +359,7 @@ function matrix(app, options) {
       if (view.root.hasPointerCapture(event.pointerId)) drawn(event, false);
     });
     view.root.addEventListener("keydown", (event) => {
+      app.settle();
       const moved = now && keyed(event, at, now.rows, now.columns);
       if (moved) {
         at = moved;

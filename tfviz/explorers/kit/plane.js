@@ -214,8 +214,11 @@ function pictureOn(app, options) {
   box.prepend(title);
   into.append(box);
   const root = svg("svg", { role: "group", "aria-label": label });
-  frame.append(root);
-  const out = { box, frame, root, width: 300, height: 200, phone: false };
+  // The sheet is as high as the drawing, where the frame may keep room for a higher one: what lies under or
+  // over the drawing has its place on the sheet.
+  const sheet = el("div", { className: "tfx-sheet" }, root);
+  frame.append(sheet);
+  const out = { box, frame, sheet, root, width: 300, height: 200, phone: false };
   const measure = () => {
     out.width = Math.max(40, Math.floor(frame.clientWidth || 300));
     out.phone = app.footer.clientWidth <= 640; // as in kit.css
@@ -248,8 +251,8 @@ function pictureOn(app, options) {
   };
   out.named = (text, words) => {
     title.hidden = !text;
-    if (text && title.textContent !== text) title.textContent = text;
-    if (words && root.getAttribute("aria-label") !== words) root.setAttribute("aria-label", words);
+    if (text) tell(title, text);
+    if (words) put(root, "aria-label", words);
   };
   return out;
 }
