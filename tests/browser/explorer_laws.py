@@ -13,9 +13,13 @@ BLANK = 24  # pixels of reserved height that may stay empty
 MOVED = 2  # pixels that a part may move when an answer is shown
 KEYS_ON_A_PHONE = re.compile(r"arrow keys?|press [←→]|or [←→]|\bmouse\b|\bhover\b|point at", re.I)
 
+# four frames later, and all explorers have drawn and said the state that they were on their way to
 AT_REST = """async () => {
   const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const busy = (host) => host.tfviz && !host.tfviz.resting();
+  await document.fonts.ready;
   for (let n = 0; n < 4; n++) await frame();
+  while ([...document.querySelectorAll(".tfviz-explorer")].some(busy)) await frame();
 }"""
 # figures without a mark, matrices of one colour, tables and readouts of "?" alone
 EMPTY = """(host) => {
@@ -143,6 +147,37 @@ PINNED = """(host) => {
   return !asked || Boolean(asked.closest("[data-lead]"));
 }"""
 QUESTIONS = "(host) => host.tfviz.questions()"
+# code, whose width counts nowhere, because it scrolls or is cut, and brackets that grow
+SYSTEM = "code, pre, .yom-bad .tfx-button, mo[stretchy=true]"
+# the nodes that hold a text of their own, kept for `foreign`
+TEXTS = """([host, system]) => {
+  const own = (node) => [...node.childNodes].some((x) => x.nodeType === 3 && x.data.trim());
+  window.tfvizTexts = [...host.querySelectorAll(".tfx *")].filter(
+    (node) => own(node) && node.checkVisibility() && !node.closest(system),
+  );
+  return tfvizTexts.map((node) => node.textContent);
+}"""
+TYPED = re.compile(r"(?<![^\W_])[^\W_]_[^\W_]|[^\W_]\^[^\W_]|\$")  # m_a, e^s, $d$
+# what the pictures, sentences, formulas, tables and readouts say, each with its place; controls and
+# the ticks of axes say numbers of their own
+TOLD = """(host) => {
+  const told = ".tfx-readout dd, .tfx-table td, .tfx-marks text, .tfx p, .tfx li, .tfx code";
+  const beside = ".tfx-questions, .tfx-prompt, .tfx-controls, .tfx-motion, .tfx-footer, .tfx-axes";
+  const tables = [...host.querySelectorAll("table")];
+  const where = (node) => {
+    const label = node.closest(".tfx-readout")?.querySelector("dt").textContent;
+    const row = node.closest("tr")?.rowIndex;
+    if (label) return label;
+    return row && `table ${tables.indexOf(node.closest("table"))}, cell ${row}, ${node.cellIndex}`;
+  };
+  return [...host.querySelectorAll(told)]
+    .filter((node) => node.checkVisibility() && !node.closest(beside))
+    .map((node) => [where(node), node.textContent]);
+}"""
+FIRST = """(host) => {
+  host.dispatchEvent(new CustomEvent("tfviz:show", { detail: {} }));
+  host.tfviz.paint();
+}"""
 
 
 def plain(text: str) -> str:
@@ -171,6 +206,60 @@ def unsaid(question: dict[str, Any], said: str) -> str:
     return ""
 
 
+def foreign(page: Any) -> list[str]:
+    """The texts of the explorer that are set in a face of the system, and those
+    that show mathematics as it is typed."""
+    host = page.locator(".tfviz-explorer").element_handle()
+    texts = page.evaluate(TEXTS, [host, SYSTEM])
+    found = [f"mathematics as it is typed: {text}" for text in texts if TYPED.search(text)]
+    tools = page.context.new_cdp_session(page)
+    for domain in ("DOM", "CSS"):
+        tools.send(f"{domain}.enable")
+    tools.send("DOM.getDocument", {"depth": 0})
+    for n, text in enumerate(texts):
+        node = tools.send("Runtime.evaluate", {"expression": f"tfvizTexts[{n}]"})["result"]
+        asked = tools.send("DOM.requestNode", {"objectId": node["objectId"]})
+        for font in tools.send("CSS.getPlatformFontsForNode", asked)["fonts"]:
+            if not font["isCustomFont"]:
+                found.append(f"set in the system's {font['familyName']}: {text}")
+    tools.detach()
+    return found
+
+
+def given_away(first: Any, answered: Any, questions: Any) -> list[str]:
+    """What is hidden and stands elsewhere all the same: `first` is told while the questions are
+    open, `answered` in the same state once they are answered.
+
+    One digit says nothing, and neither does a number that the question itself names.
+    """
+    hidden = {place for place, text in first if place and text.strip() == "?"}
+    values = {place: text for place, text in answered if place in hidden}
+    values |= {one["name"]: one["text"] for one in questions if one["kind"] != "curve"}
+    asked = " ".join(one["question"] for one in questions)
+    found = []
+    for place, value in values.items():
+        forms = [form for form in written(plain(value)) if not stands(form, asked)]
+        for elsewhere in (plain(text) for _, text in first):
+            if any(stands(form, elsewhere) for form in forms):
+                found.append(f"{place} is hidden, and it says: {elsewhere}")
+    return found
+
+
+def written(value: str) -> list[str]:
+    """The ways to write a value of two or more digits: as it is, or without its unit."""
+    number = re.fullmatch(r"(−?[\d ]*\d(?:\.\d+)?)(?: [^\W\d]+| %)?", value.strip())
+    if len(re.findall(r"\d", value)) < 2:
+        return []
+    if not number:
+        return [value.strip()]
+    share = f"{float(number[1]) / 100:.2f}" if value.endswith("%") else number[1]
+    return [number[1], share, share.removeprefix("0")]
+
+
+def stands(value: str, text: str) -> bool:
+    return bool(re.search(rf"(?<![\d.,−]){re.escape(value)}(?!\d|\.\d)", text))
+
+
 def violations(page: Any) -> list[str]:
     """The laws that the explorer of this page breaks, one sentence each; it is left answered."""
     host, found = page.locator(".tfviz-explorer"), []
@@ -193,7 +282,7 @@ def violations(page: Any) -> list[str]:
                 again.first.click()
         elif not host.evaluate(PINNED):
             found.append("a phone pins another picture than the one to answer in")
-        words = host.evaluate(INSTRUCTIONS)
+        words, first = host.evaluate(INSTRUCTIONS), host.evaluate(TOLD)
         before = {name: (x, y) for name, x, y in host.evaluate(PLACES)}
         while show_me.count():
             show_me.first.click()
@@ -209,6 +298,10 @@ def violations(page: Any) -> list[str]:
             if keys := KEYS_ON_A_PHONE.search(words):
                 found.append(f"a phone is told of keys or a mouse: {keys[0]}")
         else:
+            found += foreign(page)
             said = plain(host.evaluate(SAID))
-            found += filter(None, (unsaid(one, said) for one in host.evaluate(QUESTIONS)))
+            questions = host.evaluate(QUESTIONS)
+            found += filter(None, (unsaid(one, said) for one in questions))
+            host.evaluate(FIRST)
+            found += given_away(first, host.evaluate(TOLD), questions)
     return found

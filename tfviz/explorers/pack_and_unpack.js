@@ -35,7 +35,7 @@ export default tf.explorer({
     const pick = (i) => app.set({ query: i });
     const unpacks = app.matrix({ axes: ["query", "row of Z"], tall: 260, pick, into: below });
     const map = app.matrix({ axes: ["query", "token"], tall: 260, pick, into: below });
-    app.formula("{map:A} = {unpack:A_unpack} {pack:A_pack}");
+    app.formula("{map:𝐀} = {unpack:𝐀_unpack} {pack:𝐀_pack}");
     app.knobsOf("l", "angle", "query");
     const question = app.ask({
       name: "share",
@@ -55,7 +55,8 @@ export default tf.explorer({
       const { pack, unpack, A } = numbers;
       const { query } = state;
       const angles = anglesOf(state);
-      const hidden = (i, j) => question.open && i === asked.query && j === OF;
+      // the column: nearly the same share reaches the neighbours of the one that is asked for
+      const hidden = (j) => question.open && j === OF;
       const names = angles.map((_, r) => `p${"₁₂₃"[r]}`);
       plane.show({
         title: "the directions of six tokens, and of the rows of Z",
@@ -128,9 +129,9 @@ export default tf.explorer({
         label: `Six queries, each with the weights of six tokens that reach it`,
         rows: L,
         columns: L,
-        values: (i, j) => (hidden(i, j) ? Number.NaN : A[i][j]),
+        values: (i, j) => (hidden(j) ? Number.NaN : A[i][j]),
         most: 0.5,
-        text: (i, j) => (hidden(i, j) ? "?" : tf.fixed(A[i][j], 2)),
+        text: (i, j) => (hidden(j) ? "?" : tf.fixed(A[i][j], 2)),
         rowHeads: words,
         columnHeads: words.map((word) => word[0]),
         row: query,

@@ -66,7 +66,7 @@ export default tf.explorer({
       app.matrix({ axes, bare: true, tall: 220, into: three, lead: false }),
     );
     app.formula(
-      "one row for each cluster: softmax({centre:q}ᶜ Kᵀ/√dₕ);  improved on its {best:k best keys}",
+      "one row for each cluster: softmax({centre:𝐪}ᶜ 𝐊ᵀ/√dₕ);  improved on its {best:k best keys}",
     );
     app.knobsOf("C", "k", "x", "y");
     app.ask({

@@ -351,6 +351,7 @@ function matrix(app, options) {
       if (cell) pick(...cell);
     });
     view.root.addEventListener("keydown", (event) => {
+      app.settle();
       const moved = now && keyed(event, at, now.rows, now.columns);
       if (!moved) return;
       at = moved; // the next key may come before the next frame
@@ -375,6 +376,7 @@ function matrix(app, options) {
       if (view.root.hasPointerCapture(event.pointerId)) drawn(event, false);
     });
     view.root.addEventListener("keydown", (event) => {
+      app.settle();
       const moved = now && keyed(event, at, now.rows, now.columns);
       if (moved) {
         at = moved;

@@ -251,8 +251,8 @@ function pictureOn(app, options) {
   };
   out.named = (text, words) => {
     title.hidden = !text;
-    if (text && title.textContent !== text) title.textContent = text;
-    if (words && root.getAttribute("aria-label") !== words) root.setAttribute("aria-label", words);
+    if (text) tell(title, text);
+    if (words) put(root, "aria-label", words);
   };
   return out;
 }
