@@ -3,7 +3,7 @@
 Everybody has an account on the machine and logs in with its password. Two groups decide who may
 come in: `students` and `instructors`. Root starts it, in a folder that keeps its state:
 
-    cd /srv/hub && /opt/tfviz/.venv/bin/jupyterhub -f /opt/tfviz/hub/jupyterhub_config.py
+    cd /srv/hub && /opt/tfviz/.venv-dev/bin/jupyterhub -f /opt/tfviz/hub/jupyterhub_config.py
 
 Without a certificate it can only be reached from the machine itself, so that no password crosses
 a network unencrypted. With HUB_CERT and HUB_KEY, two paths, it serves https to everybody.

@@ -12,7 +12,6 @@ executes them in the Python of somebody who opens a notebook, and tries every ex
 from __future__ import annotations
 
 import argparse
-import fcntl
 import functools
 import hashlib
 import http.server
@@ -25,6 +24,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = {".py", ".js", ".css", ".toml", ".json", ".pt", ".npz"}
@@ -146,8 +147,7 @@ def build(
 def alone(place: Path) -> Iterator[Path]:
     """Two builds of one folder follow one another."""
     place.mkdir(parents=True, exist_ok=True)
-    with (place / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(place / ".lock"):
         yield place
 
 

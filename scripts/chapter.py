@@ -36,7 +36,6 @@ ELSEWHERE = re.compile(
     r"undefined label|cross-reference target not found|term not in glossary|unknown document"
     r"|toctree contains reference to|numfig"
 )
-LINES = 12  # of an error
 
 
 def chapter(name: str) -> Path:
@@ -56,12 +55,22 @@ def chapter(name: str) -> Path:
     )
 
 
-def short_error(problem: str) -> str:
-    """The last lines of what a cell said, from the place where it failed on."""
+def error_of(problem: str) -> str:
+    """What a cell said, from the place where it failed on."""
     lines = [line for line in problem.strip().splitlines() if line.strip()]
     said = lines[0]
     here = max((n for n, line in enumerate(lines) if line.startswith("Cell In[")), default=1)
-    return "\n".join([said, *(f"    {line}" for line in lines[here:][:LINES] if line != said)])
+    return "\n".join([said, *(f"    {line}" for line in lines[here:] if line != said)])
+
+
+def whole_error(output: str) -> str:
+    """What Sphinx says from the first error on: the exception with its causes, none of it cut."""
+    lines = output.strip().splitlines()
+    begin = re.compile(
+        r"Traceback|.*\b(?:ERROR|CRITICAL)\b|(?:Extension|Configuration|Theme) error"
+    )
+    first = next((n for n, line in enumerate(lines) if begin.match(line)), 0)
+    return "\n".join(f"    {line}" for line in lines[first:])
 
 
 def about(document: str, output: str) -> Iterator[str]:
@@ -91,7 +100,7 @@ def write_page(path: Path, out: Path) -> tuple[Path, list[str]]:
     output = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
     said = list(dict.fromkeys(about(document, output)))
     if not page.exists():
-        said.append("no page was written; Sphinx's last words: " + output.strip()[-600:])
+        said.append(f"no page was written. Sphinx says:\n{whole_error(output)}")
     return page, said
 
 
@@ -119,7 +128,7 @@ def main() -> int:
         lessons.run([path])
         problems = lessons.record(path).problems
         if problems:
-            print(f"A cell of {path.relative_to(ROOT)} fails:\n\n{short_error(problems[0])}\n")
+            print(f"A cell of {path.relative_to(ROOT)} fails:\n\n{error_of(problems[0])}\n")
             return 1
         page, said = write_page(path, out)
     for sentence in said:

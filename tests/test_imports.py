@@ -7,6 +7,7 @@ import ast
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -65,3 +66,13 @@ def test_every_name_is_defined(tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text('from jaxtyping import Float\n\n\ndef f(x: Float[T, "d"]) -> None:\n    y\n')
     assert [said.rpartition(" ")[2] for said in undefined(str(bad))] == ["`T`", "`y`"]
+
+
+def test_every_package_tells_type_checkers_that_it_has_types() -> None:
+    """In the folder and in what is installed from it."""
+    setup = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["tool"]
+    data = setup["setuptools"]["package-data"]
+    packages = setup["importlinter"]["root_packages"]
+    assert set(packages) == {path.parent.name for path in ROOT.glob("tfviz*/__init__.py")}
+    for package in packages:
+        assert (ROOT / package / "py.typed").is_file() and "py.typed" in data[package], package

@@ -86,14 +86,23 @@ def test_a_chapter_is_found_by_its_name_and_by_its_path() -> None:
     assert chapter.chapter("chapters/sparse/hashing.md") == path
 
 
-def test_an_error_is_short_and_says_where() -> None:
+def test_an_error_is_whole_and_says_where() -> None:
     error = "NameError: name 'x' is not defined"
-    cell = ["Cell In[3], line 2", "      1 y = 1", "----> 2 x", "", error]
+    cell = ["Cell In[3], line 2", "      1 y = 1", "----> 2 room()", ""]
+    kernel = [f"kernel line {n}" for n in range(40)]
     library = [f"library line {n}" for n in range(40)]
-    trace = [error, "---", "NameError  Traceback (most recent call last)", *library, *cell]
-    said = chapter.short_error("\n".join(trace))
-    assert said.startswith("NameError: name 'x'") and "----> 2 x" in said
-    assert "library" not in said and len(said.splitlines()) <= chapter.LINES + 1
+    trace = [error, "---", "NameError  Traceback (most recent call last)", *kernel, *cell]
+    said = chapter.error_of("\n".join([*trace, *library, error]))
+    assert said.startswith("NameError: name 'x'") and "----> 2 room()" in said
+    assert "kernel" not in said and all(line in said for line in library)
+
+
+def test_where_sphinx_writes_no_page_its_error_is_whole() -> None:
+    error = ["Extension error:", "Handler for event failed", "exception: no such room", "    ^^^^"]
+    cause = [f"  File of the library, line {n}" for n in range(40)]
+    trace = ["Traceback (most recent call last):", *cause, "ImportError: no such room", *error]
+    said = chapter.whole_error("\n".join(["reading sources... [50%] one", *trace]))
+    assert [line.strip() for line in said.splitlines()] == [line.strip() for line in trace]
 
 
 def test_what_sphinx_says_of_the_chapter_is_kept_and_of_all_others_is_not() -> None:

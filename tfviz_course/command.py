@@ -15,11 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from tfviz import _extras
-
-_extras.need("course", "rich", "nbgrader", "psutil")
-
-from rich.console import Console
-
 from tfviz_course import CourseError, students
 
 ABOUT = """\
@@ -35,6 +30,8 @@ The usual way, in this order:
   tfviz-course feedback hw1                          a page for each student
 """
 REMARKS = 5  # on one student that are printed
+CLONE = Path(__file__).resolve().parents[1]
+NEEDED = {"rich", "nbgrader", "psutil", "yaml", "genanki", "sqlalchemy", "traitlets", "nbformat"}
 
 
 def new(options: argparse.Namespace) -> None:
@@ -71,7 +68,7 @@ def show(options: argparse.Namespace) -> None:
             title = textwrap.shorten(to_words(begin), 60, placeholder=" …")
             number = f"{numbers.get(f'chapters/{chapter}', '')}.{place}"
             table.add_row(task.label, number, getattr(task, "answer", "words"), Text(title))
-        Console().print(table)
+        _print(table)
 
 
 def assignment(options: argparse.Namespace) -> None:
@@ -124,12 +121,12 @@ def autograde(options: argparse.Namespace) -> None:
         return
     found, new = update(options.course, results(options.course, options.name))
     # remarks and odd names come below, once; of the changes only the new ones
-    Console().print(table(replace(found, strange=(), changes=()), remarks=False))
+    _print(table(replace(found, strange=(), changes=()), remarks=False))
     judged = sum(seconds > 0 for seconds in took.values())
     known = f"{judged} judged now, {len(took) - judged} known from before"
     print(f"{count(len(took), 'submission')} graded in {time.monotonic() - begin:.0f} s; {known}.")
     if new:
-        Console().print(changed(new, times=False))
+        _print(changed(new, times=False))
     odd = {one.id: one.remarks for one in found.students if one.remarks and one.id in took}
     if odd:
         print("Remarks (students read in their feedback how their file was read):")
@@ -172,7 +169,7 @@ def feedback(options: argparse.Namespace) -> None:
     print(f"Feedback for {count(len(wanted) - len(failed), 'student')}: {place}")
     found, new = update(course, results(course, name))
     if new:
-        Console().print(changed(new, times=False))
+        _print(changed(new, times=False))
     if todo := waiting(found):
         print(f"Not graded yet: {todo}. The pages say so; make them again afterwards.")
     if failed:
@@ -196,7 +193,7 @@ def report(options: argparse.Namespace) -> None:
     if options.anonymous:
         found = reports.without_names(found, read_course(options.course).secret)
         folder /= "anonymous"
-    Console().print(reports.table(found))
+    _print(reports.table(found))
     with writing(folder):
         page.write(found, folder)
     files = sorted(path.name for path in folder.iterdir() if path.is_file())
@@ -309,6 +306,20 @@ def check(options: argparse.Namespace) -> None:
     print("The sandbox works: submissions can be graded on this machine.")
     if said := sandbox.unbound():
         print(said)
+
+
+def _print(table: Any) -> None:
+    from rich.console import Console
+
+    Console().print(table)
+
+
+def _lacks(package: str) -> str:
+    """What to run where a package is missing that only teaching needs."""
+    if (CLONE / "start.py").is_file():
+        there = ".venv-dev/bin/tfviz-course"
+        return f"this needs {package}: run `make env` in {CLONE}, and then {CLONE / there}"
+    return f"this needs {package}: run {_extras.command('course')}"
 
 
 def _points(text: str) -> tuple[str, float]:
@@ -429,6 +440,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "tfviz-course: stopped; finished work is kept, and a new run goes on", file=sys.stderr
         )
         return 130
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package not in NEEDED:
+            raise  # a mistake of the course's own
+        print(f"tfviz-course: {_lacks(package)}", file=sys.stderr)
+        return 2
     except Exception as error:
         ours = type(error).__module__.startswith(("tfviz_course", "tfviz_lessons"))
         if not ours and type(error) not in (FileNotFoundError, ValueError):

@@ -12,6 +12,7 @@ yours, checks or hidden; and of which exercise.
 from __future__ import annotations
 
 import copy
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
@@ -338,8 +339,6 @@ def _wanted(exercise: Exercise, above: list[str]) -> set[str]:
 
 def release(made: NotebookNode) -> NotebookNode:
     """What students get of the instructor's form: gaps, no hidden test, locked cells, checksums."""
-    from nbgrader.utils import compute_checksum
-
     out = copy.deepcopy(made)
     for cell in out.cells:
         known = cell.metadata.nbgrader
@@ -352,5 +351,18 @@ def release(made: NotebookNode) -> NotebookNode:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         if known.grade or known.solution or known.locked:
-            known.checksum = compute_checksum(cell)
+            known.checksum = checksum(cell)
     return out
+
+
+def checksum(cell: NotebookNode) -> str:
+    """By what nbgrader sees that a cell was changed; its own digest, without the package.
+
+    Raises KeyError if the cell has no `metadata.nbgrader`, or is graded and says no points.
+    """
+    known = cell.metadata["nbgrader"]
+    grade, solution = known.get("grade", False), known.get("solution", False)
+    locked = False if solution else True if grade else known.get("locked", False)
+    parts = [cell.source, cell.cell_type, str(grade), str(solution), str(locked), known["grade_id"]]
+    parts += [str(float(known["points"]))] if grade else []
+    return hashlib.md5("".join(parts).encode(), usedforsecurity=False).hexdigest()

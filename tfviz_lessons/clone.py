@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fcntl
 import hashlib
 import json
 import os
@@ -12,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+
+from filelock import FileLock
 
 from tfviz_lessons.assignment import Told
 from tfviz_lessons.lesson import Lesson, is_lesson, parse
@@ -47,7 +48,7 @@ def home() -> Path:
     if not (HOME / "_toc.yml").is_file() or not (HOME / "chapters").is_dir():
         raise LessonsError(
             f"there are no lessons at {HOME}: assignments are made in a clone of the course; run "
-            "`make env` there, and then `.venv/bin/tfviz-course`"
+            "`make env` there, and then `.venv-dev/bin/tfviz-course`"
         )
     return HOME
 
@@ -127,11 +128,10 @@ def read_book() -> Path:
             return place
         try:
             place.mkdir(parents=True, exist_ok=True)
-            lock = (place / ".lock").open("w")
+            held = FileLock(place / ".lock").acquire()  # one reads, others wait for what it finds
         except OSError:  # the clone may belong to somebody else, who installed it for all
             continue
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # one reads, others wait for what it finds
+        with held:
             if not (stamp.exists() and stamp.read_text() == state):
                 stamp.unlink(missing_ok=True)
                 command = [sys.executable, "-c", BUILD, str(root), str(place)]

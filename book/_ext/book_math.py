@@ -36,7 +36,9 @@ function render(tex, display, macros, trusted) {
     });
     const letters = new Set();
     nameLetters(tree, letters);
-    const html = tree.toMarkup().replace(/<annotation .*?<\\/annotation>/s, "");  // the TeX, again
+    const html = tree.toMarkup()
+      .replace(/<annotation .*?<\\/annotation>/s, "")  // the TeX, again
+      .replaceAll(' columnspacing=""', "");  // between columns, of which there is one
     return {html, letters: [...letters]};
   } catch (error) {
     return {error: error.message};

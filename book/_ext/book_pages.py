@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import book_faces
 import book_progress
+import book_share
 import lesson_sphinx
 import reference_pages
 import sphinx_design
@@ -70,10 +71,11 @@ PAGE_FILES = (
     (re.compile(r'class="tf-store"'), "js/progress-page.js"),
     (re.compile(r' data-tf-test="'), "js/self-test.js"),
 )
+UNWRITTEN = {"search": "Search", book_share.LOST: "This page does not exist"}
 # What of a program has no look of its own needs no element: a tenth of a page with much code.
 PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm)">([^<]*)</span>')
 KEEP = re.compile(
-    r"js/|explorers/|vendor/(?:plotly|python)|favicon\.svg|(?:tfviz|katex)\.css|search\.js"
+    r"js/|explorers/|cards/|vendor/(?:plotly|python)|favicon\.svg|(?:tfviz|katex)\.css|search\.js"
 )
 
 
@@ -103,7 +105,7 @@ def page_context(
     context["tf_styles"] = [f"_static/{name}?v=" for name in styles]
     context["tf_navigation"] = navigation
     title = env.titles.get(pagename)
-    context["tf_title"] = title.astext() if title else context.get("title") or "Search"
+    context["tf_title"] = title.astext() if title else context.get("title") or UNWRITTEN[pagename]
     context["tf_landing"] = pagename == app.config.root_doc
     context["tf_repository"] = home = app.config.tfviz_home
     context["tf_eyebrow"] = eyebrow(env, pagename)
@@ -377,7 +379,8 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     out = Path(app.outdir)
     static = out / "_static"
     pages = []
-    names = {*app.env.found_docs, *reference_pages.names(app.env), "index", "search"}
+    made = {*app.env.found_docs, *reference_pages.names(app.env)}
+    names = {*made, "index", "search", book_share.LOST}
     for page in sorted(out.rglob("*.html")):
         name = page.relative_to(out).as_posix().removesuffix(".html")
         if name in names:
@@ -388,6 +391,9 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     write_explorers(static, work / "explorers")
     write_styles(static, pages, work)  # which hold what the explorers draw
     write_python(static, pages)
+    book_share.write_cards(app, static, out.parent / ".cards")
+    book_share.write_sitemap(app, made)
+    book_share.write_lost(app)
     for file in sorted(static.rglob("*"), reverse=True):
         name = file.relative_to(static).as_posix()
         if file.is_dir():

@@ -6,7 +6,6 @@ import functools
 import http.server
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,12 +15,14 @@ from typing import Any
 import pytest
 from book.visits import DESK, Site, Visit, look
 
+import start
 from tfviz_lessons.execute import Lessons, Record
 from tfviz_lessons.lesson import is_lesson
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = Path(os.environ.get("TFVIZ_OUT", ROOT)).resolve()
-BUILD = [sys.executable, str(ROOT / "scripts" / "build_book.py"), "--quiet", "--prove"]
+# as `make build` does: by the environment that reads, which has nothing of the tests' own
+BUILD = [str(start.python(start.FIRST)), str(ROOT / "scripts/build_book.py"), "--quiet", "--prove"]
 LESSONS = {
     str(path.relative_to(ROOT).with_suffix("")): path
     for path in sorted(ROOT.glob("chapters/**/*.md"))

@@ -29,6 +29,7 @@ import yaml
 from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
+import start
 from book import workflows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +56,18 @@ CONTEXT = {
     "github.event.workflow_run.head_branch": BRANCH,
     "github.event.workflow_run.head_sha": "0123abcd",
 }
-STOOD_FOR = {"actions/checkout@v4", "actions/setup-python@v5", "actions/upload-artifact@v4"}
+STOOD_FOR = {
+    "actions/checkout",
+    "actions/setup-python",
+    "actions/cache",
+    "actions/cache/restore",
+    "actions/upload-artifact",
+}
+STAMPS = """
+import start
+for folder, number in start.wanted().items():
+    (folder / ".installed").write_text(number)
+"""
 HOME = re.compile(r"https://(?:[\w.-]+@)?github\.com/([\w.-]+/[\w.-]+)")
 
 
@@ -81,13 +93,12 @@ def copied(folder: Path) -> Path:
     for name in tracked():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
-    for place, installed in ((".venv", Path(sys.prefix)), ("node_modules", ROOT / "node_modules")):
-        (folder / place).mkdir()
+    for installed in start.wanted():
+        (folder / installed.name).mkdir()
         for entry in installed.iterdir():
-            if not entry.name.startswith(".installed"):
-                (folder / place / entry.name).symlink_to(entry)
-    for stamp in (".venv/.installed", ".venv/.installed-dev", "node_modules/.installed"):
-        (folder / stamp).touch()
+            if entry.name != ".installed":
+                (folder / installed.name / entry.name).symlink_to(entry)
+    subprocess.run([sys.executable, "-c", STAMPS], cwd=folder, check=True)
     return folder
 
 
@@ -105,6 +116,7 @@ def around(folder: Path, **more: str) -> dict[str, str]:
         "GITHUB_SERVER_URL": "https://github.com",
         "GITHUB_REF_NAME": BRANCH,
         "GITHUB_WORKSPACE": str(folder),
+        "GITHUB_ENV": str(folder.with_name("environment")),
         **more,
     }
 
@@ -132,7 +144,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             workflows.play(step, folder, environment)
             played.append(step.name)
-    assert played == ["make pdf", "Put the pages on gh-pages"]
+    assert played == ["PyTorch without CUDA", "make pdf", "Put the pages on gh-pages"]
     branch = yaml.safe_load((folder / "_config.yml").read_text("utf8"))
     branch = branch["sphinx"]["config"]["tfviz_notebooks_branch"]
     result = place / "branch"
@@ -275,7 +287,7 @@ def test_a_secret_an_unknown_key_and_a_failing_command_are_noticed(tmp_path: Pat
     secret = {"steps": [{"run": "push ${{ secrets.DEPLOY_KEY }}"}]}
     with pytest.raises(workflows.NotInACopyError, match=r"secrets\.DEPLOY_KEY"):
         list(workflows.steps(secret, CONTEXT))
-    given = {"steps": [{"uses": "a/b@v1", "with": {"token": "${{ vars.OWNER }}"}}]}
+    given = {"steps": [{"uses": "a/b@0123", "with": {"token": "${{ vars.OWNER }}"}}]}
     with pytest.raises(workflows.NotInACopyError, match=r"vars\.OWNER"):
         list(workflows.steps(given, CONTEXT))
     with pytest.raises(AssertionError, match="working-directory"):
@@ -313,7 +325,7 @@ def test_a_release_is_built_and_installed_by_its_workflow(tmp_path: Path) -> Non
     (tmp_path / "temp").mkdir()
     environment = around(
         folder,
-        PATH=os.pathsep.join([str(folder / ".venv/bin"), os.environ["PATH"]]),
+        PATH=os.pathsep.join([str(folder / ".venv-dev/bin"), os.environ["PATH"]]),
         PYTHONPATH=str(others(tmp_path / "others")),
         RUNNER_TEMP=str(tmp_path / "temp"),
         PIP_NO_INDEX="1",

@@ -158,6 +158,26 @@ TEXTS = """([host, system]) => {
   return tfvizTexts.map((node) => node.textContent);
 }"""
 TYPED = re.compile(r"(?<![^\W_])[^\W_]_[^\W_]|[^\W_]\^[^\W_]|\$")  # m_a, e^s, $d$
+# what the pictures, sentences, formulas, tables and readouts say, each with its place; controls and
+# the ticks of axes say numbers of their own
+TOLD = """(host) => {
+  const told = ".tfx-readout dd, .tfx-table td, .tfx-marks text, .tfx p, .tfx li, .tfx code";
+  const beside = ".tfx-questions, .tfx-prompt, .tfx-controls, .tfx-motion, .tfx-footer, .tfx-axes";
+  const tables = [...host.querySelectorAll("table")];
+  const where = (node) => {
+    const label = node.closest(".tfx-readout")?.querySelector("dt").textContent;
+    const row = node.closest("tr")?.rowIndex;
+    if (label) return label;
+    return row && `table ${tables.indexOf(node.closest("table"))}, cell ${row}, ${node.cellIndex}`;
+  };
+  return [...host.querySelectorAll(told)]
+    .filter((node) => node.checkVisibility() && !node.closest(beside))
+    .map((node) => [where(node), node.textContent]);
+}"""
+FIRST = """(host) => {
+  host.dispatchEvent(new CustomEvent("tfviz:show", { detail: {} }));
+  host.tfviz.paint();
+}"""
 
 
 def plain(text: str) -> str:
@@ -206,6 +226,40 @@ def foreign(page: Any) -> list[str]:
     return found
 
 
+def given_away(first: Any, answered: Any, questions: Any) -> list[str]:
+    """What is hidden and stands elsewhere all the same: `first` is told while the questions are
+    open, `answered` in the same state once they are answered.
+
+    One digit says nothing, and neither does a number that the question itself names.
+    """
+    hidden = {place for place, text in first if place and text.strip() == "?"}
+    values = {place: text for place, text in answered if place in hidden}
+    values |= {one["name"]: one["text"] for one in questions if one["kind"] != "curve"}
+    asked = " ".join(one["question"] for one in questions)
+    found = []
+    for place, value in values.items():
+        forms = [form for form in written(plain(value)) if not stands(form, asked)]
+        for elsewhere in (plain(text) for _, text in first):
+            if any(stands(form, elsewhere) for form in forms):
+                found.append(f"{place} is hidden, and it says: {elsewhere}")
+    return found
+
+
+def written(value: str) -> list[str]:
+    """The ways to write a value of two or more digits: as it is, or without its unit."""
+    number = re.fullmatch(r"(−?[\d ]*\d(?:\.\d+)?)(?: [^\W\d]+| %)?", value.strip())
+    if len(re.findall(r"\d", value)) < 2:
+        return []
+    if not number:
+        return [value.strip()]
+    share = f"{float(number[1]) / 100:.2f}" if value.endswith("%") else number[1]
+    return [number[1], share, share.removeprefix("0")]
+
+
+def stands(value: str, text: str) -> bool:
+    return bool(re.search(rf"(?<![\d.,−]){re.escape(value)}(?!\d|\.\d)", text))
+
+
 def violations(page: Any) -> list[str]:
     """The laws that the explorer of this page breaks, one sentence each; it is left answered."""
     host, found = page.locator(".tfviz-explorer"), []
@@ -228,7 +282,7 @@ def violations(page: Any) -> list[str]:
                 again.first.click()
         elif not host.evaluate(PINNED):
             found.append("a phone pins another picture than the one to answer in")
-        words = host.evaluate(INSTRUCTIONS)
+        words, first = host.evaluate(INSTRUCTIONS), host.evaluate(TOLD)
         before = {name: (x, y) for name, x, y in host.evaluate(PLACES)}
         while show_me.count():
             show_me.first.click()
@@ -246,5 +300,8 @@ def violations(page: Any) -> list[str]:
         else:
             found += foreign(page)
             said = plain(host.evaluate(SAID))
-            found += filter(None, (unsaid(one, said) for one in host.evaluate(QUESTIONS)))
+            questions = host.evaluate(QUESTIONS)
+            found += filter(None, (unsaid(one, said) for one in questions))
+            host.evaluate(FIRST)
+            found += given_away(first, host.evaluate(TOLD), questions)
     return found

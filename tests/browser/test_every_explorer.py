@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from browser.explorer_laws import violations
 from browser.explorer_site import served, write_site
+from browser.host_styles import in_a_hostile_page
 
 from tfviz.explorers import ALL, Explorer
 from tfviz.explorers.knobs import Knob
@@ -193,6 +194,12 @@ def test_it_fits_a_phone_and_a_desk(host: Any, one: Explorer, name: str) -> None
             too_high.append(f"at {width} in {theme}: {found['high']} high, {found['kept']} kept")
         assert width > 390 or all(height >= 40 for height in found["targets"])
     assert not too_high
+
+
+@every
+def test_a_style_sheet_around_it_changes_nothing(host: Any, name: str) -> None:
+    """JupyterLab, Colab and VS Code have styles for tags, of which explorers are made, too."""
+    assert not in_a_hostile_page(host)
 
 
 @every

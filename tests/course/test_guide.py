@@ -35,7 +35,7 @@ ADDRESS = "https://github.com/tfviz_course/tfviz"  # in the sources; the book sh
 STAND_INS = {
     f"git clone {ADDRESS} tfviz": "ln -s {checkout} tfviz",
     "make env": "test -f Makefile",  # the environment is there: these tests run in it
-    "source ~/tfviz/.venv/bin/activate": 'export PATH="{bin}:$PATH"',
+    "source ~/tfviz/.venv-dev/bin/activate": 'export PATH="{bin}:$PATH"',
     "jupyter lab": "{python} {formgrader}",
     f"git clone {ADDRESS} my-course": "git clone --quiet {upstream} my-course",
     "git remote add origin git@github.com:you/my-course.git": "git remote add origin {private}",
@@ -295,7 +295,7 @@ def test_all_answers_on_the_page_are_pasted() -> None:
 
 def test_the_makefile_has_what_the_stand_ins_replace() -> None:
     makefile = page("Makefile")
-    assert re.search(r"^env:", makefile, re.M) and "VENV := .venv" in makefile
+    assert re.search(r"^env:", makefile, re.M) and "START := @$(PYTHON) start.py" in makefile
     assert re.search(r"^assignment:", makefile, re.M)
 
 

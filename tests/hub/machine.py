@@ -106,7 +106,7 @@ def main(argv: list[str]) -> int:
     if argv[0] != "--inside":
         return subprocess.run(command(*argv)).returncode
     build()
-    programs = f"{OPT}/.venv/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    programs = f"{OPT}/.venv-dev/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     clean = {"PATH": programs, "LANG": "C.UTF-8", "HOME": "/root", "OMP_NUM_THREADS": "1"}
     child = subprocess.Popen(argv[1:], cwd="/root", env=clean)
     while True:  # the first process of a machine buries those that nobody waits for

@@ -37,7 +37,7 @@ def on_a_machine_of_its_own(story: str, capsys: pytest.CaptureFixture[str]) -> N
             print(f"\nNot tested here: {story}, because it {why}.")
         pytest.skip(why)
     pytest_ = ["-m", "pytest", "-x", "-v", "-p", "no:cacheprovider", "--noconftest"]
-    command = machine.command("/opt/tfviz/.venv/bin/python", *pytest_, f"{INSIDE}/{story}")
+    command = machine.command("/opt/tfviz/.venv-dev/bin/python", *pytest_, f"{INSIDE}/{story}")
     run = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS
     )

@@ -48,7 +48,7 @@ export default tf.explorer({
         label: "the word with the most weight in head 1",
       },
       format: (j) => `“${words[j]}”`,
-      hides: ["head 1", "head 1 sums to"],
+      hides: ["head 1"],
       locks: ["score_01", "score_11"],
       truth: (numbers) => tf.best(numbers.weights[1]),
       then: { score_01: -1, score_11: 0 },

@@ -32,7 +32,7 @@ export default tf.explorer({
       },
       near: 0.25,
       format: (y) => `mean ${tf.fixed(y, 2)}`,
-      hides: ["after", "new mean"],
+      hides: ["after"],
       locks: ["i", "first"],
       truth: () => meanUpTo(VALUES, ASKED),
       then: { i: ASKED, first: VALUES[0] },

@@ -55,7 +55,8 @@ export default tf.explorer({
       const { pack, unpack, A } = numbers;
       const { query } = state;
       const angles = anglesOf(state);
-      const hidden = (i, j) => question.open && i === asked.query && j === OF;
+      // the column: nearly the same share reaches the neighbours of the one that is asked for
+      const hidden = (j) => question.open && j === OF;
       const names = angles.map((_, r) => `p${"₁₂₃"[r]}`);
       plane.show({
         title: "the directions of six tokens, and of the rows of Z",
@@ -128,9 +129,9 @@ export default tf.explorer({
         label: `Six queries, each with the weights of six tokens that reach it`,
         rows: L,
         columns: L,
-        values: (i, j) => (hidden(i, j) ? Number.NaN : A[i][j]),
+        values: (i, j) => (hidden(j) ? Number.NaN : A[i][j]),
         most: 0.5,
-        text: (i, j) => (hidden(i, j) ? "?" : tf.fixed(A[i][j], 2)),
+        text: (i, j) => (hidden(j) ? "?" : tf.fixed(A[i][j], 2)),
         rowHeads: words,
         columnHeads: words.map((word) => word[0]),
         row: query,

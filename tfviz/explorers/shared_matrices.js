@@ -33,7 +33,6 @@ export default tf.explorer({
       number: { hint: "Each layer keeps one E and one F." },
       unit: "matrices",
       near: 0,
-      hides: ["matrices now"],
       locks: ["sharing"],
       truth: (numbers) => numbers.counts[1],
       then: { sharing: "headwise", N: 12, h: 12 },

@@ -58,7 +58,7 @@ export default tf.explorer({
         label: "the number of pairs at which reading first goes wrong",
       },
       format: (n) => `${n} pairs`,
-      hides: ["all", "last", "mean cosine, all pairs", "mean cosine, last four"],
+      hides: ["all", "last"],
       locks: ["n", "d", "half"],
       truth: (numbers) => counts[numbers.all.findIndex((x) => x < 0.999)],
       then: { n: 9, d: 8, half: 0 },
@@ -130,8 +130,8 @@ export default tf.explorer({
         ],
       });
       app.read({
-        "mean cosine, all pairs": question.open ? "?" : tf.fixed(now, 2),
-        "mean cosine, last four": question.open ? "?" : tf.fixed(numbers.last[state.n - 1], 2),
+        "mean cosine, all pairs": tf.fixed(now, 2),
+        "mean cosine, last four": tf.fixed(numbers.last[state.n - 1], 2),
         "share kept in each step": state.half ? tf.percent(0.5 ** (1 / state.half), 0) : "all",
         "numbers in the state": state.d * width,
       });

@@ -80,11 +80,11 @@ export default tf.explorer({
         const [x, loss] = place(row);
         const left = (Math.log(x / ends.from) / Math.log(ends.to / ends.from)) * (plane.width - 55);
         const middle = ((high - loss) / (high - low)) * (plane.height - 62);
-        const long = 9 * row.name.length;
+        const long = 7 * row.name.length + 8;
         const free = (dy) =>
           taken.every(
             (one) =>
-              Math.abs(one.y - middle - dy) >= 14 ||
+              Math.abs(one.y - middle - dy) >= 12 ||
               one.left > left + long ||
               left > one.left + one.long,
           );

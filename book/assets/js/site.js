@@ -144,6 +144,18 @@
     );
   }
 
+  // --- a report of a mistake names the section in view; the form on GitHub has a field of this name
+  for (const link of all("a.tf-report")) {
+    link.addEventListener("click", () => {
+      here();
+      const section = links.filter((place) => place.matches(".is-here")).pop();
+      const address = new URL(link.href);
+      if (section) address.searchParams.set("section", section.textContent.trim());
+      else address.searchParams.delete("section");
+      link.href = address.href;
+    });
+  }
+
   // --- what comes into view: code can be copied; what scrolls sideways is reached by the keyboard
   function copier(block) {
     const button = document.createElement("button");

@@ -226,6 +226,7 @@ function ask(app, spec) {
   // for the tests: what the box names, and what the state at hand makes of it
   q.facts = () => ({
     name,
+    question,
     open: q.open,
     truth: right(),
     text: plainly(shown(right())),
