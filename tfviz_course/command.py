@@ -318,7 +318,9 @@ def _lacks(package: str) -> str:
     if (CLONE / "start.py").is_file():
         there = ".venv-dev/bin/tfviz-course"
         return f"this needs {package}: run `make env` in {CLONE}, and then {CLONE / there}"
-    return f"this needs {package}: run pip install 'tfviz[course]'"
+    from tfviz import _extras
+
+    return f"this needs {package}: run {_extras.command('course')}"
 
 
 def _points(text: str) -> tuple[str, float]:
