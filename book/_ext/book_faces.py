@@ -13,10 +13,10 @@ import hashlib
 import html
 import logging
 import re
-import unicodedata
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from unicodedata import decomposition, normalize
 
 from fontTools import subset
 from fontTools.ttLib import TTFont
@@ -27,6 +27,7 @@ logging.getLogger("fontTools").setLevel(logging.ERROR)
 
 NPM = Path(__file__).parents[2] / "node_modules"
 KATEX = NPM / "katex" / "dist"
+KATEX_STYLE = KATEX / "katex.min.css"
 TEXT = {
     # file -> family in the style sheet, style, weights from … to, where npm has it
     "text.woff2": (
@@ -72,7 +73,7 @@ IN_EXPLORERS = ("Main-Regular", "Main-Bold", "Math-Italic")
 """The faces of KaTeX that the style sheet of explorers names."""
 
 SIGNS = Path(get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")
-"""Of matplotlib: what neither Inter nor KaTeX holds, such as a tick, a cross or a visible space."""
+"""Of matplotlib: arrows, ticks, a visible space and what else explorers say that Inter lacks."""
 
 TOKEN = re.compile(r'<(/?)[a-z]+(?:[^>]*? class="([^"]*)")?[^>]*?(/?)>|([^<]+)')
 
@@ -118,14 +119,16 @@ def explorers(folder: Path) -> set[str]:
 
     A letter that stands higher or lower, an accent and a bold capital are drawn as plain ones."""
     scripts = "".join(file.read_text("utf-8") for file in folder.glob("*.js"))
-    return set(scripts).union(unicodedata.normalize("NFKD", "".join(set(scripts))))
+    return set(scripts).union(normalize("NFKD", "".join(set(scripts))))
 
 
-def text_style(letters: Iterable[str], work: Path) -> str:
-    """The style sheet of the faces of text, cut to printable ASCII and these letters."""
-    wanted = {chr(code) for code in range(0x20, 0x7F)}.union(letters)
+def text_style(letters: Iterable[str], drawn: set[str], work: Path) -> str:
+    """The style sheet of the faces of text, cut to printable ASCII and these letters; Inter also to
+    what explorers have `drawn`."""
+    ascii_and = {chr(code) for code in range(0x20, 0x7F)}.union(letters)
     rules = []
     for name, (family, look, weights, source) in TEXT.items():
+        wanted = ascii_and | (drawn if name == "label.woff2" else set())
         cut(NPM / source, work / name, wanted, weights)
         rules.append(
             f'@font-face {{ font-family: "{family}"; font-style: {look}; '
@@ -137,43 +140,42 @@ def text_style(letters: Iterable[str], work: Path) -> str:
 
 
 def maths_style(pages: Iterable[Path], drawn: set[str], work: Path) -> str:
-    """KaTeX's style sheet, its faces cut to what these pages and explorers (`drawn`) set."""
+    """The style sheet of KaTeX's faces, cut to what these pages and explorers (`drawn`) set."""
     used, formulas = Letters(), re.compile(r'<span class="katex-html".*')
     for line in {line for page in pages for line in formulas.findall(page.read_text("utf-8"))}:
         used.read(line)
 
-    def inside(match: re.Match[str]) -> str:
-        name = match[1]
+    def inside(rule: str, name: str) -> str:
         face = name.removeprefix("KaTeX_").removesuffix(".woff2")
         letters = used.of(face) | (drawn_in(face, drawn) if face in IN_EXPLORERS else set())
         if not letters & held(KATEX / "fonts" / name):
             return ""
         cut(KATEX / "fonts" / name, work / name, letters)
-        return match[0].replace(f"fonts/{name}", address(work / name))
+        return rule.replace(f"fonts/{name}", address(work / name))
 
-    style = (KATEX / "katex.min.css").read_text("utf-8")
-    style = re.sub(r",url\([^)]*\.(?:woff|ttf)\) format\(\"[a-z]+\"\)", "", style)
-    style = re.sub(r"@font-face\{[^}]*url\(fonts/([^)]+)\)[^}]*\}", inside, style)
-    return signs_style(drawn, work) + style
+    style = re.sub(
+        r",url\([^)]*\.(?:woff|ttf)\) format\(\"[a-z]+\"\)", "", KATEX_STYLE.read_text("utf-8")
+    )
+    faces = re.finditer(r"@font-face\{[^}]*url\(fonts/([^)]+)\)[^}]*\}", style)
+    return signs_style(drawn, work) + "".join(inside(face[0], face[1]) for face in faces)
 
 
 def drawn_in(face: str, drawn: set[str]) -> set[str]:
-    """What explorers set in this face of KaTeX: words and signs of formulas, their matrices, their
-    letters, and in each of them what Inter lacks."""
+    """What explorers set in this face of KaTeX: words and signs of formulas, matrices, letters."""
     if face == "Main-Bold":
-        return {x for x in drawn if x.isascii() and x.isalpha()} | lacking(drawn)
-    return {x for x in drawn if x.isalpha()} if face == "Math-Italic" else drawn
-
-
-def lacking(drawn: set[str]) -> set[str]:
-    """What of these letters Inter does not hold."""
-    return drawn - held(NPM / TEXT["label.woff2"][3])
+        return {normalize("NFKC", x) for x in drawn if "\U0001d400" <= x <= "\U0001d433"}
+    if face == "Math-Italic":
+        return {x for x in drawn if x.isalpha()}
+    return drawn.difference("!\"#$%&'*?@\\^_`{}~“”‘’")  # what no formula of an explorer holds
 
 
 def signs_style(drawn: set[str], work: Path) -> str:
-    """The style sheet of the signs that no other face of explorers holds."""
-    maths = [held(KATEX / "fonts" / f"KaTeX_{face}.woff2") for face in IN_EXPLORERS]
-    cut(SIGNS, work / "signs.woff2", lacking(drawn).difference(*maths))
+    """The style sheet of the signs that stand in the words of explorers and that Inter lacks.
+
+    Greek is shown as in formulas; what is written higher or lower is a formula."""
+    lacking = drawn - held(NPM / TEXT["label.woff2"][3])
+    lacking -= held(KATEX / "fonts" / "KaTeX_Math-Italic.woff2") - set("ΔΣ")
+    cut(SIGNS, work / "signs.woff2", {x for x in lacking if "<" not in decomposition(x)})
     return (
         '@font-face{font-family:"tf-signs";font-display:block;'
         f'src:url({address(work / "signs.woff2")}) format("woff2")}}'

@@ -419,14 +419,15 @@ def write_styles(static: Path, pages: list[Path], work: Path) -> None:
     drawn = book_faces.explorers(static / "explorers")
     written = {x for page in pages for x in html.unescape(page.read_text("utf-8"))}
     made = {
-        "fonts.css": book_faces.text_style(written | drawn, work),
+        "fonts.css": book_faces.text_style(written, drawn, work),
         BOXES.name: used_only(BOXES.read_text("utf-8"), pages),
     }
     joined = "\n".join(
         made[name] if name in made else (ASSETS / "css" / name).read_text("utf-8") for name in STYLE
     )
     own = re.sub(r"/\*.*?\*/|^\s+", "", joined, flags=re.S | re.M)  # comments are for us
-    sheets = {"tfviz.css": own, "katex.css": book_faces.maths_style(pages, drawn, work)}
+    rules = used_only(book_faces.KATEX_STYLE.read_text("utf-8"), pages)
+    sheets = {"tfviz.css": own, "katex.css": book_faces.maths_style(pages, drawn, work) + rules}
     digests = {}
     for name, style in sheets.items():
         (static / name).write_text(style, "utf-8")

@@ -60,6 +60,13 @@ def test_code_needs_no_scrolling_on_a_phone(visits: Any, name: str) -> None:
     assert not visits(name, PHONE).sideways
 
 
+@pytest.mark.parametrize("where", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("name", PAGES)
+def test_formulas_have_the_size_of_their_text(visits: Any, name: str, where: Any) -> None:
+    """KaTeX's own style sheet sets them a fifth larger; no displayed one has to be scrolled."""
+    assert not visits(name, where).formulas
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_weight_of_a_page(visits: Any, name: str) -> None:
     visit = visits(name)
@@ -237,7 +244,7 @@ def test_wide_equations_shrink_when_they_come_near(page: Any, site: Site) -> Non
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(site.url("chapters/sparse/hashing"))
     found = page.evaluate(SHRUNK)
-    assert [over for over, size in found if over > 1 and size != "0.7em"] == []
+    assert [over for over, _ in found if over > 1] == []
     assert any(size for _, size in found)
 
 

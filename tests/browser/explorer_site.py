@@ -24,7 +24,7 @@ ASSETS = Path(__file__).parents[2] / "book" / "assets"
 def faces(drawn: frozenset[str]) -> str:
     """The book's faces as a page has them whose explorers draw these letters."""
     with tempfile.TemporaryDirectory() as work:
-        text = book_faces.text_style(drawn, Path(work))
+        text = book_faces.text_style((), set(drawn), Path(work))
         return text + book_faces.maths_style([], set(drawn), Path(work))
 
 

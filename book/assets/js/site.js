@@ -22,7 +22,7 @@
     }
   });
 
-  // --- equations wider than their place shrink, to seven tenths at most; then they can be scrolled.
+  // --- equations wider than their place shrink, to two thirds at most; then they can be scrolled.
   // Each is measured when it comes near: to measure all at once would lay out all of the page.
   const measured = new Set();
   function shrink(some) {
@@ -31,7 +31,9 @@
       math.style.fontSize = "";
       return math.scrollWidth > math.clientWidth;
     });
-    const shares = wide.map((math) => Math.max(0.7, (0.985 * math.clientWidth) / math.scrollWidth));
+    const shares = wide.map((math) =>
+      Math.max(2 / 3, (0.985 * math.clientWidth) / math.scrollWidth),
+    );
     wide.forEach((math, n) => {
       math.style.fontSize = `${shares[n].toFixed(3)}em`;
     });

@@ -229,7 +229,7 @@ function ask(app, spec) {
     question,
     open: q.open,
     truth: right(),
-    text: shown(right()),
+    text: plainly(shown(right())),
     now: truth(app.numbers(), app.values()),
     kind: Object.keys({ chips, ruler, number, curve, ghost }).find((kind) => spec[kind]),
   });
