@@ -64,7 +64,7 @@ bench: env  ## measure speed, memory and the weight of the pages
 	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests:book/_ext $(DEV)/python $$script || exit 1; done
 
 sheet: env  ## make contact sheets of all explorers, to look at: _build/sheet; WIDTH=390, DARK=1
-	@PYTHONPATH=scripts:tests $(DEV)/python scripts/sheet.py $(if $(WIDTH),--width $(WIDTH)) $(if $(DARK),--dark)
+	@PYTHONPATH=scripts:tests:book/_ext $(DEV)/python scripts/sheet.py $(if $(WIDTH),--width $(WIDTH)) $(if $(DARK),--dark)
 
 experiments: first  ## train the small models whose results are not up to date; SCHEDULER=address
 	@$(BIN)/python -m tfviz_lab $(if $(SCHEDULER),--scheduler $(SCHEDULER))

@@ -1,6 +1,6 @@
 """Make contact sheets of all explorers, each in its first state and answered.
 
-    PYTHONPATH=scripts:tests python scripts/sheet.py [--width 390] [--dark] [EXPLORER …]
+    PYTHONPATH=scripts:tests:book/_ext python scripts/sheet.py [--width 390] [--dark] [EXPLORER …]
 
 `make sheet` makes those of a wide screen. Look at them after every change of the kit: tests compare
 numbers and boxes, and only a person sees what contradicts itself.
