@@ -18,7 +18,7 @@ class Agreement(Explorer):
     """
 
     label = "Routing by agreement: votes of six heads, and the two outputs that they make"
-    rem = 48.5, 50, 46, 46, 100.5
+    rem = 46.5, 48.5, 46.5, 46.5, 98
     data = handed(A=A, B=B, floor=FLOOR)
     examples = EXAMPLES
 
@@ -34,10 +34,6 @@ class Agreement(Explorer):
         "Drag vote 0 to one side of the other votes, or far beyond them, and compare both kinds of "
         "routing."
     )
-
-    def heights(self) -> dict[int, float]:
-        """On a phone the ellipses of EM need one line less."""
-        return super().heights() | ({self.narrow: 99} if self.way == "em" else {})
 
     def numbers(self) -> Numbers:
         """The share of each head that goes to A, the outputs and, with EM, their deviations."""

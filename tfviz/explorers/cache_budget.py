@@ -26,7 +26,7 @@ class CacheBudget(Explorer):
     """
 
     label = "Cache budget: bytes for the keys and values of a model"
-    rem = 36.5, 36.5, 37.5, 41.5, 67
+    rem = 37, 37, 37, 41.5, 66
     narrow = 640
     data = handed(models=[asdict(shape) for shape in MODELS.values()])
 
@@ -67,7 +67,7 @@ class CacheBudget(Explorer):
 
     def heights(self) -> dict[int, float]:
         """On a phone the page leaves less width than the phone has, and lines break once more."""
-        return super().heights() | {356: 68}
+        return super().heights() | {356: 67}
 
     def numbers(self) -> Numbers:
         """Bytes of the cache as set, with a pair of keys and values for each head and for all

@@ -23,7 +23,7 @@ class DistanceCurves(Explorer):
     """
 
     label = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
-    rem = 58, 56.5, 54, 54.5, 108
+    rem = 57, 57, 53, 53.5, 106
     data = handed(
         names=NAMES,
         ramp=Formula(ramp),

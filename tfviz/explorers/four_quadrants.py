@@ -27,7 +27,7 @@ class FourQuadrants(Explorer):
     """
 
     label = "Four quadrants: ETC's pieces, masks and softmaxes"
-    rem = 49.5, 50.5, 52, 55, 82
+    rem = 49.5, 49.5, 52, 55, 80.5
     data = handed(vectors)
 
     sentences = knob(3, of=[1, 2, 3, 4], label="sentences", letter="n_g")

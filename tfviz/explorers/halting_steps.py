@@ -28,7 +28,7 @@ class HaltingSteps(Explorer):
     """Six words that think until Σ η reaches 1 − ε, eight steps at most."""
 
     label = "Halting: when each word has thought enough"
-    rem = 43.5, 43.5, 43, 41.5, 74.5
+    rem = 44, 44, 41, 40.5, 72.5
     data = handed(words=WORDS, logits=logits)
 
     step = knob(1, low=1, high=M, label="step", letter="k")

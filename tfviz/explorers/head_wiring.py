@@ -29,7 +29,7 @@ class HeadWiring(Explorer):
     """
 
     label = "Query heads, the key and value heads that they read, and what a cache keeps"
-    rem = 50.5, 51.5, 53, 54, 90.5
+    rem = 49.5, 50.5, 51.5, 54.5, 88.5
     data = handed(trained, keyHeads=KEY_HEADS)
     examples = EXAMPLES
 
@@ -51,7 +51,8 @@ class HeadWiring(Explorer):
 
     def heights(self) -> dict[int, float]:
         """Where the first question is about the cache, its words are fewer."""
-        return super().heights() | ({0: 49, self.narrow: 88.5, 356: 89.5} if self.h_kv == 8 else {})
+        fewer = {1136: 49.5, 980: 50.5, self.narrow: 86, 356: 88.5}
+        return super().heights() | {356: 89.5} | (fewer if self.h_kv == 8 else {})
 
     def numbers(self) -> Numbers:
         """The key head of each query head, the keys and values left, and the numbers kept."""

@@ -18,7 +18,7 @@ class ImageLens(Explorer):
     """
 
     label = "Image lens: 1-D and 2-D memory of a pixel, as an image and as a matrix"
-    rem = 58, 58, 61, 56.5, 104
+    rem = 58, 58, 61, 56, 100
     data = handed(**{n: P.FAMILIES[n].formula for n in ("image_1d", "image_2d")})
 
     place = knob(57, low=0, high=L - 1, label="place in the order")
@@ -31,10 +31,6 @@ class ImageLens(Explorer):
     in_order = knob(False, label="2-D matrix in the order of making")
     examples = EXAMPLES
     asks = "Choose a pixel, drag a dot, or play the order in which the image is made."
-
-    def heights(self) -> dict[int, float]:
-        """On a phone, the place in the order needs one line less."""
-        return super().heights() | ({self.narrow: 103} if self.in_order else {})
 
     def numbers(self) -> Numbers:
         """The pixel, what it may read in both ways, the order, and the number of pairs of both."""

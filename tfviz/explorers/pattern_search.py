@@ -14,7 +14,7 @@ class PatternSearch(Explorer):
 
     uses = ("parts/patterns",)
     label = "Pattern search: from a budget of keys and hops to a pattern"
-    rem = 56.5, 56.5, 61.5, 58, 127.5
+    rem = 56.5, 58, 60, 56, 127.5
 
     max_keys = knob(16, low=1, high=KEYS, label="keys in a row, at most")
     max_hops = knob(3, low=1, high=HOPS, label="hops, at most")
@@ -37,10 +37,6 @@ class PatternSearch(Explorer):
             "space": SPACE,
             "random": list(RANDOM),
         }
-
-    def heights(self) -> dict[int, float]:
-        """On a phone the page leaves less width than the phone has, and lines break once more."""
-        return super().heights() | {356: 131.5}
 
     def numbers(self) -> Numbers:
         """Every combination of numbers that was found, those that fit the budget, and the best."""

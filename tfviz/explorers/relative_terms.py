@@ -22,10 +22,10 @@ STARTS = {  # the pair with which a view opens that the reader turns to
 }
 # as `rem`, for each view
 HEIGHTS = {
-    "labels": (41.5, 42.5, 41.5, 40.5, 86.5),
-    "terms": (48, 48, 44, 40.5, 107.5),
-    "shift": (38, 40.5, 40.5, 40, 86),
-    "buckets": (41.5, 41.5, 41.5, 41.5, 97.5),
+    "labels": (40.5, 40.5, 40, 39.5, 85),
+    "terms": (48, 48, 43.5, 39.5, 106),
+    "shift": (38, 39, 40.5, 38.5, 84.5),
+    "buckets": (41.5, 42.5, 41.5, 41.5, 96),
 }
 
 PROMPTS = {

@@ -65,7 +65,7 @@ class ScoresThroughLayers(Explorer):
     """
 
     label = "Scores through the layers: own, accumulated or reused"
-    rem = 57.5, 57.5, 53.5, 49.5, 101
+    rem = 57.5, 57, 52, 48, 97.5
     data = handed(own=OWN, words=WORDS)
     examples = EXAMPLES
 
@@ -77,8 +77,8 @@ class ScoresThroughLayers(Explorer):
     asks = "Play the layers with each rule: which one makes the sharpest weights in the top layer?"
 
     def heights(self) -> dict[int, float]:
-        """On a phone the page leaves less width than the phone has; its letters are narrower."""
-        return super().heights() | {356: 100}
+        """On a phone the page leaves less width than the phone has, and lines break once more."""
+        return super().heights() | {356: 99.5}
 
     def numbers(self) -> Numbers:
         """The scores that each layer uses, and its weights."""

@@ -28,7 +28,7 @@ class SharedDimensions(Explorer):
     """The mixing vectors of four heads, and what a smaller set of features costs."""
 
     label = "Features of queries and keys that four heads share, and what fewer of them cost"
-    rem = 52, 52, 51.5, 53, 71
+    rem = 52, 52, 49.5, 52, 69.5
     data = handed(compressed, sizes=SIZES, width=WIDTH)
 
     d_k = knob(48, of=SIZES[::-1], label="features of queries and keys", letter="d̃ₖ")

@@ -32,7 +32,7 @@ class StateFills(Explorer):
     """
 
     label = "A state that fills up, pair after pair"
-    rem = 56.5, 56.5, 53.5, 54, 103.5
+    rem = 57, 57, 54, 54, 102
     data = handed(written, sizes=SIZES, recent=RECENT)
 
     n = knob(4, low=1, high=PAIRS, label="pairs written", letter="p")

@@ -16,7 +16,7 @@ class StepSignal(Explorer):
     """
 
     label = "A signal of position and step"
-    rem = 41.5, 41.5, 40, 35.5, 96
+    rem = 42, 42, 38.5, 35.5, 95
     data = handed(entry=Formula(sinusoid), places=PLACES, steps=STEPS)
 
     t = knob(1, low=1, high=STEPS, label="step", letter="k")

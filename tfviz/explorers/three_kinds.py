@@ -29,7 +29,7 @@ class ThreeKinds(Explorer):
         lengths=stored.LENGTHS,
     )
     label = "One sequence of text, image and sound: what a token attends to, and the answer"
-    rem = 48, 48, 48.5, 52, 86
+    rem = 46.5, 46.5, 46, 49, 82
 
     question = knob(
         stored.QUESTIONS[0],

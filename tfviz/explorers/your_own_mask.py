@@ -45,7 +45,7 @@ class YourOwnMask(Explorer):
 
     uses = ("parts/patterns", "parts/typed")
     label = "Your own mask: type a formula of i and j and see who attends to whom"
-    rem = 63, 64, 64.5, 62.5, 133.5
+    rem = 62, 63, 64, 64, 131
     data = handed(
         language=words,
         first={"formula": FIRST, "values": FIRST_VALUES},
@@ -59,10 +59,6 @@ class YourOwnMask(Explorer):
     layers = knob(2, low=1, high=8, label="layers", letter="n")
     block = knob(8, of=(4, 8, 16), label="block size")
     asks = "Now change a number, choose an example, or type a formula of your own."
-
-    def heights(self) -> dict[int, float]:
-        """On a narrow phone questions and readouts break once more."""
-        return super().heights() | {356: 135, 345: 139.5}
 
     def prepare(self, said: Numbers) -> Numbers:
         typed = read_typed(said.get("formula", FIRST))
