@@ -59,6 +59,8 @@ def described(app: Sphinx, pagename: str) -> str:
         room = pagename.removeprefix("reference/")
         said = reference_pages.summary(reference_pages.rooms()[room])
         return f"{room}: {reference_pages.unmarked(said) or 'its functions and classes'}".rstrip()
+    if pagename == "search":
+        return "Search every section, word and symbol of the course."
     first = book_search.kept(app.env).get(pagename, [])[:1]
     course = app.env.titles[app.config.root_doc].astext()
     return "".join(

@@ -33,7 +33,7 @@ WIDEST = 25_000  # bytes of a card
         ("It is so:  a list follows", "It is so: a list follows"),
         ("It is so:", "It is so"),
         ("A sentence with 1.5 nats and e.g. this. Next.", None),
-        (f"Short. {'long ' * 60}.", "Short."),
+        (f"Short. {'Long ' * 60}.", "Short."),
         ("long " * 60, f"{('long ' * 40).strip()} …"),
     ],
 )
