@@ -21,7 +21,7 @@ USAGE = make assignment COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-ho
 NEW = make new KIND=mechanism NAME=linformer, or KIND=explorer NAME=low_rank_lens, or \
   KIND=chapter NAME=compressed/low_rank
 
-.PHONY: help book build chapter new test hub-test pdf assignment lab bench experiments pictures env pins clean first second npm
+.PHONY: help book build chapter new test hub-test pdf assignment lab bench sheet experiments pictures env pins clean first second npm
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
@@ -61,7 +61,10 @@ lab:  ## open JupyterLab, with everything installed
 
 bench: env  ## measure speed, memory and the weight of the pages
 	@$(DEV)/python scripts/system.py --install
-	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests $(DEV)/python $$script || exit 1; done
+	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests:book/_ext $(DEV)/python $$script || exit 1; done
+
+sheet: env  ## make contact sheets of all explorers, to look at: _build/sheet; WIDTH=390, DARK=1
+	@PYTHONPATH=scripts:tests $(DEV)/python scripts/sheet.py $(if $(WIDTH),--width $(WIDTH)) $(if $(DARK),--dark)
 
 experiments: first  ## train the small models whose results are not up to date; SCHEDULER=address
 	@$(BIN)/python -m tfviz_lab $(if $(SCHEDULER),--scheduler $(SCHEDULER))

@@ -1,7 +1,7 @@
 """How long explorers take to redraw in a real browser, and how much their modules weigh.
 
     make bench, or
-    PYTHONPATH=scripts:tests python bench/explorers.py [EXPLORER …]
+    PYTHONPATH=scripts:tests:book/_ext python bench/explorers.py [EXPLORER …]
 
 Every slider of every explorer is moved one step after the other, from where it stands and back
 from its end, while the others stand where the tests put them; the slowest one is shown. The Sparse

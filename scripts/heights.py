@@ -1,6 +1,6 @@
 """Measure how high explorers are, and write the `rem` of their classes: the room that a page keeps.
 
-    PYTHONPATH=scripts:tests python scripts/heights.py [EXPLORER …]
+    PYTHONPATH=scripts:tests:book/_ext python scripts/heights.py [EXPLORER …]
 
 The widths are those that the book gives an explorer on a large screen, a laptop, a tablet and a
 phone. An explorer that works out its `heights` is only reported.

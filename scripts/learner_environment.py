@@ -17,7 +17,8 @@ import sysconfig
 import tempfile
 import tomllib
 import venv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
@@ -149,21 +150,41 @@ def make(place: Path) -> Path:
     return python
 
 
+@contextmanager
+def copied(files: Iterable[Path]) -> Iterator[str]:
+    """The working tree at an address of its own, as pip reads it: `tfviz[lessons] @ …`."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder, "tfviz")
+        for path in files:
+            copy = tree / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+        yield f"tfviz[lessons] @ {tree.as_uri()}"
+
+
 def install(python: Path, files: Sequence[Path]) -> None:
     """Run the install cell of a notebook there; RuntimeError if it fails."""
     from tfviz_lessons.execute import said_by
     from tfviz_lessons.notebook import INSTALL
 
     run(python, "-m", "pip", "uninstall", "-q", "-y", "tfviz")
-    with tempfile.TemporaryDirectory() as folder:
-        tree, constraint = Path(folder, "tfviz"), Path(folder, "torch.txt")
-        for path in files:
-            copy = tree / path.relative_to(ROOT)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copy)
+    with copied(files) as package, tempfile.TemporaryDirectory() as folder:
+        constraint = Path(folder, "torch.txt")
         constraint.write_text(torch_version() + "\n")
-        cell = INSTALL.format(version="none yet", package=f"tfviz[lessons] @ {tree.as_uri()}")
+        cell = INSTALL.format(version="none yet", package=package)
         quiet = {"PIP_ROOT_USER_ACTION": "ignore", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         said = said_by(python, cell, PIP_CONSTRAINT=str(constraint), **quiet)
         if said.problems:
             raise RuntimeError("the install cell fails:\n" + "\n".join(said.problems))
+
+
+def make_newest(place: Path) -> Path:
+    """A new Python in the folder `place` with the newest packages that the install cell accepts."""
+    shutil.rmtree(place, ignore_errors=True)
+    venv.create(place, with_pip=True)
+    python = place / "bin/python"
+    library = Path(sysconfig.get_path("purelib", "venv", {"base": str(place)}))
+    (library / "sitecustomize.py").write_text(OFFLINE)
+    with copied(sources()) as package:
+        run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", package)
+    return python

@@ -1,13 +1,19 @@
 """Make the pictures of the README from the real thing: the built pages and a running JupyterLab.
 
-python scripts/pictures.py [--site FOLDER]
+    python scripts/pictures.py [--site FOLDER]
+
+Beside them, `shown.json` keeps a digest of what each picture shows: of the words of the pictured
+part of the page, the cells of the pictured notebook, the state of the pictured widget. A test works
+them out anew and says which picture is out of date.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import io
+import json
 import os
 import socket
 import subprocess
@@ -28,6 +34,10 @@ from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / ".github" / "pictures"
+SHOWN = PICTURES / "shown.json"
+LANDING, CHAPTER, NOTEBOOK = "index", "chapters/sparse/factorized", "chapters/basics/attention"
+CELLS = 4  # of a notebook, as many as a screen shows
+HERO = ["h1", ".tfv-promise", ".tfv-actions", ".tfviz-explorer"]
 WIDGET = """\
 from tfviz import patterns
 
@@ -51,22 +61,72 @@ def settle(page: Any) -> None:
     page.wait_for_timeout(500)
 
 
-def pages(browser: Any, folder: Path) -> None:
+def words(page: Any, *places: str) -> str:
+    """What the first element of each kind says, as a reader sees it."""
+    texts = [page.locator(place).first.inner_text() for place in places]
+    return "\n".join(" ".join(text.split()) for text in texts)
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def opened(browser: Any, folder: Path, name: str) -> Any:
     page = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme="light")
-    page.goto((folder / "index.html").as_uri())
+    page.goto((folder / f"{name}.html").as_uri())
+    return page
+
+
+def landing(browser: Any, folder: Path) -> tuple[Any, str]:
+    """The pictured page, and what it shows."""
+    page = opened(browser, folder, LANDING)
     settle(page)
-    save(page.screenshot(), "read")
-    page.goto((folder / "chapters" / "sparse" / "factorized.html").as_uri())
-    exercise = page.locator(".exercise").first
-    exercise.locator("summary").first.click()
-    exercise.scroll_into_view_if_needed()
+    return page, words(page, *HERO)
+
+
+def exercise(browser: Any, folder: Path) -> tuple[Any, str]:
+    page = opened(browser, folder, CHAPTER)
+    box = page.locator(".exercise").first
+    box.locator("summary").first.click()
+    box.scroll_into_view_if_needed()
     page.evaluate(
         "top => scrollTo({top, behavior: 'instant'})",
-        exercise.evaluate("node => node.getBoundingClientRect().top + scrollY - 90"),
+        box.evaluate("node => node.getBoundingClientRect().top + scrollY - 90"),
     )
     page.wait_for_timeout(500)
-    save(page.screenshot(), "teach")
-    page.close()
+    return page, words(page, ".exercise")
+
+
+def cells(folder: Path) -> str:
+    """The first cells of the pictured notebook; what they install depends on where it is."""
+    book = nbformat.read(folder / f"notebooks/{NOTEBOOK}.ipynb", as_version=4)
+    return json.dumps([cell.source for cell in book.cells[1 : 1 + CELLS]])
+
+
+def widget() -> str:
+    """The lines of the pictured widget, and the state that they give it."""
+    room: dict[str, Any] = {}
+    exec(WIDGET, room)
+    state = room["lab"].get_state()
+    code = {"_esm", "_css", "layout"} | {name for name in state if name.startswith("_")}
+    kept = {name: value for name, value in state.items() if name not in code}
+    return f"{WIDGET}\n{json.dumps(kept, sort_keys=True, default=str)}"
+
+
+def shown(browser: Any, folder: Path) -> dict[str, str]:
+    """A digest of what each picture would show now."""
+    made = {"run": cells(folder), "tweak": widget()}
+    for name, place in (("read", landing), ("teach", exercise)):
+        page, made[name] = place(browser, folder)
+        page.close()
+    return {name: digest(text) for name, text in sorted(made.items())}
+
+
+def pages(browser: Any, folder: Path) -> None:
+    for name, place in (("read", landing), ("teach", exercise)):
+        page, _ = place(browser, folder)
+        save(page.screenshot(), name)
+        page.close()
 
 
 @contextlib.contextmanager
@@ -76,7 +136,7 @@ def jupyter(folder: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [
-        str(Path(sys.executable).parent / "jupyter-lab"),
+        *(sys.executable, "-m", "jupyterlab"),
         "--no-browser",
         "--allow-root",
         f"--ServerApp.port={port}",
@@ -108,13 +168,13 @@ def jupyter(folder: Path) -> Iterator[str]:
 def notebooks(browser: Any, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
-        lesson = folder / "notebooks" / "chapters" / "basics" / "attention.ipynb"
+        lesson = folder / f"notebooks/{NOTEBOOK}.ipynb"
         (place / "attention.ipynb").write_bytes(lesson.read_bytes())
-        widget = new_notebook(
+        with_widget = new_notebook(
             cells=[new_markdown_cell("# An explorer, from Python"), new_code_cell(WIDGET)],
             metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
         )
-        nbformat.write(widget, place / "widget.ipynb")
+        nbformat.write(with_widget, place / "widget.ipynb")
         quiet = place / f"{NO_NEWS}.jupyterlab-settings"
         quiet.parent.mkdir(parents=True)
         quiet.write_text('{"fetchNews": "false"}')
@@ -149,6 +209,7 @@ def main() -> int:
         browser = playwright.chromium.launch(executable_path=chrome, args=FLAGS)
         pages(browser, folder)
         notebooks(browser, folder)
+        SHOWN.write_text(json.dumps(shown(browser, folder), indent=1) + "\n", "utf8")
         browser.close()
     return 0
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tfviz import _extras
 from tfviz_course import CourseError, students
 
 ABOUT = """\
@@ -318,7 +319,7 @@ def _lacks(package: str) -> str:
     if (CLONE / "start.py").is_file():
         there = ".venv-dev/bin/tfviz-course"
         return f"this needs {package}: run `make env` in {CLONE}, and then {CLONE / there}"
-    return f"this needs {package}: run pip install 'tfviz[course]'"
+    return f"this needs {package}: run {_extras.command('course')}"
 
 
 def _points(text: str) -> tuple[str, float]:

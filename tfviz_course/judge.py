@@ -366,8 +366,7 @@ class _Judging:
         except Exception as error:
             raised = error
         session.check_memory(raised)
-        if session.line.broken:
-            raise session.line.broken
+        session.line.check()
         shown = codec.short(printed.getvalue(), self.limits.output)
         if raised is None:
             return Verdict(True, printed=shown or f"✓ {cell.name}\n")

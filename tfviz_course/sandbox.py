@@ -39,6 +39,7 @@ from tfviz_course import codec
 IDLE = "import signal; print('.', flush=True); signal.pause()"  # what keeps a sandbox there
 POLL = 0.2  # seconds between two looks at the processes, on average
 PATIENCE = 10  # times what it may use: so long a submission may be held up by others
+BLIND = 60.0  # seconds that the grader may wait for an answer while no look comes to its end
 GONE = 300.0  # seconds on the clock, the last resort: until what was killed must be gone
 BASE_UID = 1_900_000_000  # of nobody: behind every range that systems hand out
 
@@ -99,14 +100,15 @@ class Deadline:
 
 _TOPS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec")
 _PREFIXES = {Path(sys.base_prefix), Path(sys.prefix)}
+# an environment can be layered over another, whose packages it then sees
+_PREFIXES |= {Path(place) for place in sys.path if Path(place).name == "site-packages"}
 _PREFIXES |= {prefix.resolve() for prefix in _PREFIXES}
+_PREFIXES -= {Path("/"), Path("/usr")}
 # what the process can read, by the place where it sees it: the system's programs and libraries,
-# Python, its environment, tfviz and its lab
+# Python, its environments, tfviz and its lab
 _SHOWN = [Path(top, name) for top in ("/", "/usr") for name in _TOPS]
 _SHOWN += map(Path("/etc").joinpath, ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives"))
-_SHOWN += sorted(_PREFIXES - {Path("/"), Path("/usr")})
-# an environment may be layered over another one, whose packages it sees
-_SHOWN += [Path(entry).resolve() for entry in sys.path if Path(entry).name == "site-packages"]
+_SHOWN += [prefix for prefix in sorted(_PREFIXES) if _PREFIXES.isdisjoint(prefix.parents)]
 _SHOWN += [Path(str(package.__file__)).resolve().parent for package in (tfviz, tfviz_lab)]
 
 
@@ -439,6 +441,7 @@ class Sandbox:
         self.used = 0.0  # seconds, as `Deadline` counts them
         self._waiting: tuple[list[int], list[int]] | None = None  # the grader, for one of these
         self._crossed = 0  # how often one of them was ready
+        self._unseen = 0.0  # seconds that the grader has waited since the last look
         self._closed = False
         self._group: Group | None = None  # once Python is there
         self.process = _start(limits, IDLE)
@@ -467,9 +470,8 @@ class Sandbox:
         """How many threads this user has: old kernels count them all into one limit."""
         if os.geteuid() == 0:
             return 1  # a user of its own; the process itself
-        found = [one.info for one in psutil.process_iter(["uids", "num_threads"])]
-        mine = [info for info in found if info["uids"] and info["uids"].real == os.getuid()]
-        return sum(info["num_threads"] or 1 for info in mine)
+        mine = [pid for pid in psutil.pids() if _status(pid, "Uid") == os.getuid()]
+        return sum(_status(pid, "Threads") for pid in mine)
 
     def send(self, message: Any, raw: list[bytes], end: Deadline) -> None:
         """One message to the process. Raises Stopped."""
@@ -506,8 +508,7 @@ class Sandbox:
     def _ready(self, end: Deadline | None, reading: list[int], writing: list[int]) -> bool:
         """Wait a while until there is something to read, or room to write, unless its time is over.
         Raises Stopped."""
-        if self.broken:
-            raise self.broken
+        self.check()
         while end:
             if self.used > end.end:
                 said = f"The answer ran longer than {end.seconds:.0f} seconds and was stopped. "
@@ -518,18 +519,37 @@ class Sandbox:
                 raise self.stop(said, "ran out of time: the machine was busy")
             end = end.within
         self._waiting = reading, writing
+        begin = time.monotonic()
         try:
             ready = any(select.select(reading, writing, [], POLL))
             self._crossed += ready
             return ready
         finally:
             self._waiting = None
+            self._unseen += min(time.monotonic() - begin, POLL)
+
+    def check(self) -> None:
+        """Raises Stopped where it has been ended, or where nobody watches any more what it uses."""
+        if not self.broken and not self._watch.is_alive():
+            self.unwatched("the watch has ended")
+        if not self.broken and self._unseen > BLIND:
+            self.unwatched(f"no look at its processes came to an end within {BLIND:.0f} seconds")
+        if self.broken:
+            raise self.broken
 
     def stop(self, reason: str, remark: str) -> Stopped:
         """End it for this reason, unless it has been ended already; gives the first reason."""
         self.broken = self.broken or Stopped(reason, remark)
-        end_all(*self._tops)
+        try:
+            end_all(*self._tops)
+        finally:
+            self.process.kill()  # all in the sandbox end with it, also those that cannot be listed
         return self.broken
+
+    def unwatched(self, why: str) -> Stopped:
+        """Nobody can say any more what it uses: end it."""
+        said = "The answer was stopped, because the grader could no longer see what it used."
+        return self.stop(said, f"could not be watched: {why}")
 
     def nonsense(self, what: str) -> Stopped:
         """It wrote something of its own on the line: end it."""
@@ -559,10 +579,17 @@ class Sandbox:
         self._group = group
 
     def _watching(self) -> None:
+        """Watch it until it is closed. Whatever else ends the watch ends the sandbox too."""
+        try:
+            self._look_on()
+        except BaseException as error:
+            self.unwatched(type(error).__name__)
+
+    def _look_on(self) -> None:
         """Count what it uses, and end it if all its processes together take too much."""
         last, before, known = 0.0, time.monotonic(), set(family(*self._tops))
         dice = random.SystemRandom()  # nobody knows when it looks, to be awake just then
-        while not self._closed and self.process.returncode is None:
+        while not self._closed:
             tree = family(*self._tops)
             asleep = self._asleep(tree)
             now = time.monotonic()
@@ -577,6 +604,7 @@ class Sandbox:
             last, known = spent, {*tree, *self._tops}
             if self._group and not self._closed:
                 self._bound(self._group, tree)
+            self._unseen = 0.0
             time.sleep(POLL * dice.uniform(0.5, 1.5))
 
     def _asleep(self, tree: list[psutil.Process]) -> bool:
@@ -644,17 +672,32 @@ def _turnover(before: set[psutil.Process], now: set[psutil.Process]) -> int:
 
 def _runs(process: psutil.Process) -> bool:
     """Whether one of its threads has the processor, or waits for it."""
-    for file in Path(f"/proc/{process.pid}/task").glob("*/stat"):
-        with suppress(OSError):
-            if file.read_text().rpartition(")")[2].split()[0] == "R":
-                return True
+    tasks = f"/proc/{process.pid}/task"
+    with suppress(OSError):
+        for thread in os.listdir(tasks):
+            with suppress(OSError):
+                stat = Path(tasks, thread, "stat").read_bytes()
+                # before the state stands the thread's name in brackets: any bytes, brackets too
+                if stat.rpartition(b")")[2].split()[:1] == [b"R"]:
+                    return True
     return False
 
 
-def _threads(process: psutil.Process) -> int:
-    with suppress(psutil.Error):
-        return int(process.num_threads())
+def _status(pid: int, key: str) -> int:
+    """A number that the kernel tells of a process; 0 where the process has gone.
+
+    The name of the process, which it chooses, stands there too. It may look like any other line,
+    but cannot begin one.
+    """
+    with suppress(OSError):
+        text = Path(f"/proc/{pid}/status").read_bytes()
+        if found := re.search(rf"^{key}:\t(\d+)".encode(), text, re.MULTILINE):
+            return int(found[1])
     return 0
+
+
+def _threads(process: psutil.Process) -> int:
+    return _status(process.pid, "Threads")
 
 
 def _memory(tree: list[psutil.Process], shared: bool) -> int:
@@ -702,7 +745,8 @@ def end_all(*tops: psutil.Process) -> None:
     end = time.monotonic() + GONE
     while left := [process for process in tree if not gone(process)]:
         if time.monotonic() > end:
-            raise RuntimeError(f"processes of a submission do not end: {left}")
+            numbers = [process.pid for process in left]
+            raise RuntimeError(f"processes of a submission do not end: {numbers}")
         time.sleep(0.02)
 
 

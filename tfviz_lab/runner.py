@@ -48,7 +48,7 @@ from typing import Any
 import torch
 
 import tfviz_lab
-from tfviz import stored
+from tfviz import _extras, stored
 from tfviz_lab import commit_of, keys, proofs, provenance, records, store, write
 from tfviz_lab.records import Done, label
 
@@ -279,8 +279,8 @@ def _executor(workers: int | None, scheduler: str | None) -> Iterator[Finished]:
         from distributed import Client, LocalCluster, as_completed
     except ImportError:
         raise ModuleNotFoundError(
-            "Dask runs the experiments in parallel and is not installed; "
-            "pip install 'tfviz[experiments]', or choose --workers 0 for one after the other"
+            "Dask runs the experiments in parallel and is not installed; choose --workers 0 to run "
+            f"them one after the other, or install it: {_extras.command('experiments')}"
         ) from None
     with ExitStack() as stack:
         if scheduler is None:

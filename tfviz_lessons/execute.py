@@ -191,7 +191,7 @@ class Kernel(AsyncKernelManager):
         return KernelSpec(argv=launch, display_name="Python 3", language="python")
 
 
-class _Run:
+class Session:
     """What is executed in one kernel."""
 
     def __init__(self, python: Path | str = sys.executable) -> None:
@@ -257,7 +257,7 @@ def said_by(python: Path, source: str, **environment: str) -> Record:
     """What became of one cell, executed by this Python."""
 
     async def alone() -> Record:
-        run = _Run(python)
+        run = Session(python)
         async with run.kernel(**environment):
             await run.hidden(source)
         return run.record
@@ -265,7 +265,7 @@ def said_by(python: Path, source: str, **environment: str) -> Record:
     return asyncio.run(alone())
 
 
-class _LessonRun(_Run):
+class _LessonRun(Session):
     """One lesson in one kernel."""
 
     def __init__(self, path: Path, notebook: NotebookNode, proof: Path | None) -> None:

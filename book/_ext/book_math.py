@@ -1,37 +1,27 @@
 """Formulas, rendered while the book is built: a page needs no script to show them.
 
 KaTeX runs inside V8 (`mini-racer`) and writes HTML for eyes and MathML for screen readers. Its
-style sheet and fonts are linked only from pages with a formula, and each font is cut down to the
-characters that the book sets in it. A formula that does not parse is a warning with its place, and
-fails the build.
+style sheet is linked only from pages with a formula or an explorer; `book_faces` cuts its fonts. A
+formula that does not parse is a warning with its place, and fails the build.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
-import logging as python_logging
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from book_faces import KATEX
 from docutils import nodes
-from fontTools import subset
-from fontTools.ttLib import TTFont
-from fontTools.varLib.instancer import instantiateVariableFont
 from py_mini_racer import MiniRacer
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
 logger = logging.getLogger(__name__)
-python_logging.getLogger("fontTools").setLevel(python_logging.ERROR)
 
-ROOT = Path(__file__).parents[2]
-KATEX = ROOT / "node_modules" / "katex" / "dist"
 TRUSTED = "\\htmlClass"
 LETTERS = Path(__file__).with_name("formula_letters.js")
 
@@ -46,7 +36,9 @@ function render(tex, display, macros, trusted) {
     });
     const letters = new Set();
     nameLetters(tree, letters);
-    const html = tree.toMarkup().replace(/<annotation .*?<\\/annotation>/s, "");  // the TeX, again
+    const html = tree.toMarkup()
+      .replace(/<annotation .*?<\\/annotation>/s, "")  // the TeX, again
+      .replaceAll(' columnspacing=""', "");  // between columns, of which there is one
     return {html, letters: [...letters]};
   } catch (error) {
     return {error: error.message};
@@ -156,129 +148,6 @@ def arranged(tex: str) -> str:
 
 def start(app: Sphinx) -> None:
     app.tfviz_katex = Renderer(dict(app.config.tfviz_macros))  # type: ignore[attr-defined]
-
-
-# --- style sheet and fonts ------------------------------------------------------------------------
-
-
-FACES = {
-    # face of KaTeX -> classes of the letters that need it
-    "AMS-Regular": "amsrm|mathbb|textbb",
-    "Caligraphic-Regular": "mathcal|textcal",
-    "Caligraphic-Bold": "mathboldcal",  # a class that KaTeX has not: it sets none in bold
-    "Fraktur-Regular": "mathfrak|textfrak",
-    "Fraktur-Bold": "mathboldfrak|textboldfrak",
-    "SansSerif-Regular": "mathsf|textsf",
-    "SansSerif-Bold": "mathboldsf|textboldsf",
-    "SansSerif-Italic": "mathsfit|mathitsf|textitsf",
-    "Script-Regular": "mathscr|textscr",
-    "Typewriter-Regular": "mathtt|texttt",
-    "Main-Bold": "mathbf|textbf",
-    "Main-BoldItalic": "textit|boldsymbol",
-    "Main-Italic": "mathit|textit",
-    "Math-Italic": "mathnormal|mathit|boldsymbol",
-    "Math-BoldItalic": "boldsymbol",
-}
-"""Main-Regular has what is in none of these classes; the four sizes have all letters."""
-
-
-TOKEN = re.compile(r'<(/?)[a-z]+(?:[^>]*? class="([^"]*)")?[^>]*?(/?)>|([^<]+)')
-
-
-class Letters:
-    """The letters of formulas by the classes that they stand in: their own, and those around."""
-
-    def __init__(self) -> None:
-        self.by_class: dict[str, set[str]] = {}
-        self.plain: set[str] = set()  # in no class of a face
-        self.all: set[str] = set()
-        self.faced = {name for names in FACES.values() for name in names.split("|")}
-
-    def read(self, line: str) -> None:
-        """A line of a page, from the first of its formulas on."""
-        around: list[frozenset[str]] = []  # of each element that is open: its classes, and theirs
-        own: frozenset[str] = frozenset()
-        for closes, classes, alone, text in TOKEN.findall(line):
-            if text:
-                if around:
-                    letters = set(html.unescape(text))
-                    self.all |= letters
-                    self.plain |= letters if not own else set()
-                    for name in around[-1]:
-                        self.by_class.setdefault(name, set()).update(letters)
-            elif closes:
-                around = around[:-1]
-                own = frozenset()
-            elif not alone and (around or "katex-html" in classes):
-                own = frozenset(self.faced.intersection(classes.split()))
-                around.append(own.union(around[-1] if around else ()))
-
-    def of(self, face: str) -> set[str]:
-        """What the font of this face has to hold."""
-        if face in FACES:
-            return {x for name in FACES[face].split("|") for x in self.by_class.get(name, ())}
-        digits = set("0123456789")
-        return (self.plain if face == "Main-Regular" else self.all) | digits
-
-
-def katex_style(pages: list[Path], work: Path) -> str:
-    """KaTeX's style sheet with its fonts inside, each cut to the letters that the pages set in it.
-
-    Fonts that come with the style sheet are there when the first line is drawn: nothing moves.
-    """
-    used, formulas = Letters(), re.compile(r'<span class="katex-html".*')
-    for line in {line for page in pages for line in formulas.findall(page.read_text("utf-8"))}:
-        used.read(line)
-
-    def inside(match: re.Match[str]) -> str:
-        name = match[1]
-        letters = used.of(name.removeprefix("KaTeX_").removesuffix(".woff2"))
-        if not letters & held(KATEX / "fonts" / name):
-            return ""
-        cut_font(KATEX / "fonts" / name, work / name, letters)
-        return match[0].replace(f"fonts/{name}", data_address(work / name))
-
-    style = (KATEX / "katex.min.css").read_text("utf-8")
-    style = re.sub(r",url\([^)]*\.(?:woff|ttf)\) format\(\"[a-z]+\"\)", "", style)
-    return re.sub(r"@font-face\{[^}]*url\(fonts/([^)]+)\)[^}]*\}", inside, style)
-
-
-@cache
-def held(font: Path) -> frozenset[str]:
-    """The letters of a font; one that is cut to none of them cannot be read by a browser."""
-    return frozenset(map(chr, TTFont(font).getBestCmap()))
-
-
-def data_address(font: Path) -> str:
-    """A font as an address that holds it."""
-    return "data:font/woff2;base64," + base64.b64encode(font.read_bytes()).decode()
-
-
-def cut_font(
-    source: Path, target: Path, letters: set[str], weights: tuple[int, int] | None = None
-) -> None:
-    """A copy of a font with these letters only, and if it has many weights, those from … to."""
-    options = subset.Options()
-    options.flavor = "woff2"
-    options.layout_features = ["kern", "liga", "lnum", "tnum"]
-    options.hinting = False  # a third of a small font, for screens of long ago
-    options.notdef_outline = True
-    text = "".join(sorted(letters))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    said = f"{source.stat().st_size} {text} {weights} {options.layout_features} {options.hinting}"
-    digest = hashlib.sha256(said.encode()).hexdigest()
-    stamp = target.with_suffix(".letters")
-    if target.exists() and stamp.exists() and stamp.read_text("utf-8") == digest:
-        return
-    with subset.load_font(str(source), options) as font:
-        cutter = subset.Subsetter(options)
-        cutter.populate(text=text)
-        cutter.subset(font)
-        if weights:
-            first, last = weights
-            font = instantiateVariableFont(font, {"wght": first if first == last else weights})
-        subset.save_font(font, str(target), options)
-    stamp.write_text(digest, "utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import book_math
+import book_faces
 import book_progress
+import book_share
 import lesson_sphinx
 import reference_pages
 import sphinx_design
@@ -38,27 +39,6 @@ NPM = ROOT / "node_modules"
 BOXES = Path(sphinx_design.__file__).parent / "static" / "sphinx-design.min.css"
 WITHOUT_CUDA = "--extra-index-url https://download.pytorch.org/whl/cpu"
 PHONE_LINE = 42  # letters of code that stand side by side on a phone
-FONTS = {
-    # file -> family in the style sheet, style, weights from … to, where npm has it
-    "text.woff2": (
-        "tf-text",
-        "normal",
-        (400, 700),
-        "@fontsource-variable/source-serif-4/files/source-serif-4-latin-wght-normal.woff2",
-    ),
-    "italic.woff2": (
-        "tf-text",
-        "italic",
-        (400, 400),
-        "@fontsource-variable/source-serif-4/files/source-serif-4-latin-wght-italic.woff2",
-    ),
-    "label.woff2": (
-        "tf-label",
-        "normal",
-        (400, 700),
-        "@fontsource-variable/inter/files/inter-latin-wght-normal.woff2",
-    ),
-}
 EMPTY_HEAD = '<th class="head" scope="col"><span class="tf-unseen">Row</span></th>'
 STYLE = (
     "fonts.css",
@@ -75,7 +55,9 @@ STYLE = (
 )
 """Joined into one style sheet, in this order. A browser draws nothing before it has the last of
 them, and each file is a connection: with six, Lighthouse's phone painted .4 s later."""
-STYLES = ("tfviz.css", "katex.css")
+STYLES = ("katex.css", "tfviz.css")
+"""Ours comes last: where both have a rule for formulas, the book's counts."""
+MATHS = re.compile(r'class="(?:katex|tfviz-explorer)')
 
 PAGE_FILES = (
     # what is in a page -> the script that the page needs
@@ -89,10 +71,11 @@ PAGE_FILES = (
     (re.compile(r'class="tf-store"'), "js/progress-page.js"),
     (re.compile(r' data-tf-test="'), "js/self-test.js"),
 )
+UNWRITTEN = {"search": "Search", book_share.LOST: "This page does not exist"}
 # What of a program has no look of its own needs no element: a tenth of a page with much code.
 PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm)">([^<]*)</span>')
 KEEP = re.compile(
-    r"js/|explorers/|vendor/(?:plotly|python)|favicon\.svg|(?:tfviz|katex)\.css|search\.js"
+    r"js/|explorers/|cards/|vendor/(?:plotly|python)|favicon\.svg|(?:tfviz|katex)\.css|search\.js"
 )
 
 
@@ -118,11 +101,11 @@ def page_context(
     wanted = ["js/site.js", *(name for what, name in PAGE_FILES if what.search(everything))]
     context["tf_scripts"] = [versioned(app, name) for name in wanted]
     # their versions, which all pages decide, are written when the build is finished
-    styles = STYLES if 'class="katex' in everything else STYLES[:1]
+    styles = STYLES if MATHS.search(everything) else STYLES[1:]
     context["tf_styles"] = [f"_static/{name}?v=" for name in styles]
     context["tf_navigation"] = navigation
     title = env.titles.get(pagename)
-    context["tf_title"] = title.astext() if title else context.get("title") or "Search"
+    context["tf_title"] = title.astext() if title else context.get("title") or UNWRITTEN[pagename]
     context["tf_landing"] = pagename == app.config.root_doc
     context["tf_repository"] = home = app.config.tfviz_home
     context["tf_eyebrow"] = eyebrow(env, pagename)
@@ -396,7 +379,8 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     out = Path(app.outdir)
     static = out / "_static"
     pages = []
-    names = {*app.env.found_docs, *reference_pages.names(app.env), "index", "search"}
+    made = {*app.env.found_docs, *reference_pages.names(app.env)}
+    names = {*made, "index", "search", book_share.LOST}
     for page in sorted(out.rglob("*.html")):
         name = page.relative_to(out).as_posix().removesuffix(".html")
         if name in names:
@@ -404,9 +388,12 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
         else:
             page.unlink()  # of a document that is no more
     work = out.parent / ".fonts"
-    write_styles(static, pages, work)
     write_explorers(static, work / "explorers")
+    write_styles(static, pages, work)  # which hold what the explorers draw
     write_python(static, pages)
+    book_share.write_cards(app, static, out.parent / ".cards")
+    book_share.write_sitemap(app, made)
+    book_share.write_lost(app)
     for file in sorted(static.rglob("*"), reverse=True):
         name = file.relative_to(static).as_posix()
         if file.is_dir():
@@ -429,15 +416,18 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
 
 def write_styles(static: Path, pages: list[Path], work: Path) -> None:
     """Write the style sheets, and their versions into every page."""
+    drawn = book_faces.explorers(static / "explorers")
+    written = {x for page in pages for x in html.unescape(page.read_text("utf-8"))}
     made = {
-        "fonts.css": fonts_style(pages, work),
+        "fonts.css": book_faces.text_style(written, drawn, work),
         BOXES.name: used_only(BOXES.read_text("utf-8"), pages),
     }
     joined = "\n".join(
         made[name] if name in made else (ASSETS / "css" / name).read_text("utf-8") for name in STYLE
     )
     own = re.sub(r"/\*.*?\*/|^\s+", "", joined, flags=re.S | re.M)  # comments are for us
-    sheets = {"tfviz.css": own, "katex.css": book_math.katex_style(pages, work)}
+    rules = used_only(book_faces.KATEX_STYLE.read_text("utf-8"), pages)
+    sheets = {"tfviz.css": own, "katex.css": book_faces.maths_style(pages, drawn, work) + rules}
     digests = {}
     for name, style in sheets.items():
         (static / name).write_text(style, "utf-8")
@@ -463,26 +453,6 @@ def used_only(style: str, pages: list[Path]) -> str:
         if mine:
             kept.append(",".join(mine) + rule)
     return "".join(kept)
-
-
-def fonts_style(pages: list[Path], work: Path) -> str:
-    """The text fonts, cut to the letters that occur in the book, inside of a style sheet.
-
-    They are there when the first line is drawn, from a folder too, so that no line ever moves.
-    """
-    letters = {chr(code) for code in range(0x20, 0x7F)}
-    for page in pages:
-        letters |= set(html.unescape(page.read_text("utf-8")))
-    rules = []
-    for name, (family, look, weights, source) in FONTS.items():
-        book_math.cut_font(NPM / source, work / name, letters, weights)
-        rules.append(
-            f'@font-face {{ font-family: "{family}"; font-style: {look}; '
-            f"font-weight: {weights[0]} {weights[1]}; "
-            f"font-display: block; "
-            f'src: url({book_math.data_address(work / name)}) format("woff2"); }}\n'
-        )
-    return "".join(rules)
 
 
 def write_explorers(static: Path, stamp: Path) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import reference_pages
 from catalogue_directives import tag
 from docutils import nodes
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from surveys import HEADINGS, OTHER_NAME, OWN_NAME, load_headings, search_names, taught_patterns
@@ -30,6 +31,7 @@ from tfviz import catalogue, patterns
 FILE = "_static/search.js"
 LEFT_OUT = (nodes.literal_block, nodes.raw, nodes.comment, nodes.system_message, nodes.image)
 SIGNS = {"le": "≤", "ge": "≥", "sum": "∑", "infty": "∞", "in": "∈", "to": "→", "times": "×"}
+UNSAID = re.compile(r" ([.,;:])(?= |$)")  # the blank before a sign, where a citation was left out
 GREEK = re.compile(r"\\(var)?([A-Za-z]+)")
 
 MECHANISM_ANCHORS = {nodes.make_id(row.id): row for row in catalogue.MECHANISMS}
@@ -77,6 +79,8 @@ def entries(doctree: nodes.document) -> list[Entry]:
             sections[-1][-1].append(f" {symbols(node.astext())} ")
         elif isinstance(node, tag) and "data_tf_unsearched" in node["html"]:
             return  # the questions of chapters, which are found there
+        elif isinstance(node, pending_xref) and node.get("refdomain") == "cite":
+            return  # the key of a paper, such as tay2020efficient, which no reader sees
         elif not isinstance(node, (*LEFT_OUT, nodes.title, nodes.term)):
             if here := own(node):
                 sections.append((*here, around[-1] if len(around) > 1 else "", []))
@@ -88,7 +92,7 @@ def entries(doctree: nodes.document) -> list[Entry]:
 
     walk(doctree, ())
     return [
-        (anchor, title, above, " ".join("".join(text).split()))
+        (anchor, title, above, UNSAID.sub(r"\1", " ".join("".join(text).split())))
         for anchor, title, above, text in sections
         if title
     ]

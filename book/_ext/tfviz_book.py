@@ -7,6 +7,7 @@ book_boxes    {try}, {differs}, {erratum}, {measured}
 book_code     {source} and {explorer}
 book_search   the index of the search
 book_pages    the assets and the navigation of each page, and what surrounds the pages
+book_share    title, sentence and picture of a shared page; site map; 404.html; reports of mistakes
 lesson_sphinx exercises and notebooks from the source of a lesson
 book_progress  what the reader has done: rows of exercises, counts, the page of progress
 catalogue_directives    cards, atlas, family tree, map, errata
@@ -36,6 +37,7 @@ PARTS = (
     "book_boxes",
     "book_code",
     "book_pages",
+    "book_share",
     "lesson_sphinx",
     "catalogue_directives",
     "measured_directives",
@@ -65,10 +67,7 @@ def addresses(app: Sphinx, config: Config) -> None:
             "GITHUB_REF_NAME", options["repository_branch"]
         )
         if not config.html_baseurl and os.environ.get("GITHUB_REPOSITORY_OWNER"):
-            owner, name = home.split("/")
-            host = f"{owner.lower()}.github.io"
-            # a repository named like the host of the owner's pages is their root
-            config.html_baseurl = f"https://{host}/" + f"{name}/" * (name.lower() != host)
+            config.html_baseurl = pages_of(home)
     if os.environ.get("TFVIZ_DRAFT"):
         config.nb_execution_raise_on_error = False
     options["repository_url"] = options["repository_url"].rstrip("/")
@@ -76,6 +75,23 @@ def addresses(app: Sphinx, config: Config) -> None:
     if config.tfviz_home and not config.tfviz_package:
         branch = options["repository_branch"]
         config.tfviz_package = f"tfviz @ git+{config.tfviz_home}@{branch}"
+
+
+def pages_of(home: str) -> str:
+    """Where GitHub serves the pages of owner/name."""
+    owner, name = home.split("/")
+    host = f"{owner.lower()}.github.io"
+    # a repository named like the host of the owner's pages is their root
+    return f"https://{host}/" + f"{name}/" * (name.lower() != host)
+
+
+def read_online(url: str) -> str:
+    """What the README says, by the repository that `_config.yml` names; its test compares."""
+    home = re.fullmatch(r"https://github\.com/([^/]+/[^/]+?)(?:\.git)?/?", url)
+    if not home or url.rstrip("/") == ADDRESS:
+        listed = "[deployments](../../deployments/github-pages) of this repository"
+        return f"On GitHub, the {listed} name the address"
+    return f"The book is at <{pages_of(home[1])}>"
 
 
 def own_address(app: Sphinx, page: str, source: list[str]) -> None:

@@ -51,6 +51,34 @@ def test_letters_are_told_apart(renderer: Renderer, tex: str, names: list[str]) 
     assert set(named_in_page) == set(names)
 
 
+ROWS = (
+    "aligned",
+    "align*",
+    "split",
+    "gathered",
+    "matrix",
+    "pmatrix",
+    "smallmatrix",
+    "cases",
+    "rcases",
+)
+
+
+@pytest.mark.parametrize(
+    ("environment", "row"),
+    [(name, row) for name in ROWS for row in ("a", "a & b")]
+    + [("array}{r", "a"), ("array}{rl", "a & b"), ("subarray}{l", "a")]
+    + [("alignedat}{2", "a"), ("alignat*}{2", "a & b")],
+)
+def test_mathml_has_no_empty_attribute(renderer: Renderer, environment: str, row: str) -> None:
+    """Firefox complains in the console about an attribute of MathML without a value."""
+    name = environment.partition("}")[0]
+    tex = rf"\begin{{{environment}}} {row} \\ {row} \end{{{name}}}"
+    mathml = re.search(r"<math.*?</math>", renderer(tex, display=True), re.S)
+    assert mathml and "<mtable" in mathml[0]
+    assert '=""' not in mathml[0]
+
+
 def test_naming_letters_moves_nothing(renderer: Renderer) -> None:
     """Without the names, the page has the formula as KaTeX writes it."""
     for tex in (

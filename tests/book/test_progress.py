@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from book.conftest import PREFIX, ROOT, Site, served
+from browser.explorer_laws import AT_REST
 from bs4 import BeautifulSoup
 
 from tfviz_lessons.lesson import Exercise, read
@@ -193,7 +194,8 @@ def test_a_link_to_an_exercise_arrives(
         page.wait_for_url(f"**/{chapter}.html#{label}")
     top = f"document.getElementById('{label}').getBoundingClientRect().top"
     page.wait_for_function(f"Math.abs({top}) < 150")
-    page.wait_for_timeout(800)  # and stays
+    page.wait_for_load_state("networkidle")  # and stays, when all that is near has come
+    page.evaluate(AT_REST)
     assert abs(page.evaluate(top)) < 150
 
 

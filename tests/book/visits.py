@@ -112,6 +112,23 @@ ABRIDGE = """
   axe.configure({rules: [{id: "color-contrast", selector: "[data-look]"}]});
 }
 """
+# where formulas are larger than the text around them, or displayed ones are wider than their place
+FORMULAS = """
+() => {
+  const size = (node) => parseFloat(getComputedStyle(node).fontSize);
+  const faults = [];
+  for (const formula of document.querySelectorAll(":not(.katex-display) > .katex")) {
+    const share = size(formula) / size(formula.parentElement);
+    if (Math.abs(share - 1.01) > 0.01 && !formula.closest(".tfv-atlas"))
+      faults.push(`${share.toFixed(2)} em: ${formula.textContent}`);
+  }
+  for (const place of document.querySelectorAll(".tf-formula")) {
+    if (place.checkVisibility() && place.scrollWidth > place.clientWidth + 1)
+      faults.push(`${place.scrollWidth} in ${place.clientWidth}: ${place.textContent}`);
+  }
+  return faults;
+}
+"""
 HEADING = "parseFloat(getComputedStyle(document.querySelector('h1')).fontSize)"
 TICKS = """
 () => Object.fromEntries([...document.querySelectorAll("[id^=ex-]:has(> .tf-done)")].map(
@@ -207,6 +224,7 @@ class Visit:
     drawn: int = 0  # elements that are laid out before anybody scrolls
     guesses: list[tuple[float, float]] = field(default_factory=list)  # of heights, and they
     sideways: list[str] = field(default_factory=list)  # code that is wider than its box
+    formulas: list[str] = field(default_factory=list)  # too large, or wider than their place
     ticks: dict[str, int] = field(default_factory=dict)  # boxes to tick in each exercise
     picture: bytes = b""
     kinds: set[str] = field(default_factory=set)
@@ -275,6 +293,7 @@ def look(browser: Any, site: Site, name: str, theme: str, width: int) -> Visit:
     visit.heads, visit.pictures = page.evaluate(PICTURES)
     visit.guesses = page.evaluate(GUESSES)
     visit.sideways = page.evaluate(SIDEWAYS)
+    visit.formulas = page.evaluate(FORMULAS)
     visit.figures = figures(page)
     visit.violations = violations(page, again=phone, abridged=True)
     context.close()

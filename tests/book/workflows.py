@@ -27,7 +27,7 @@ class Step:
     """One step of a job, with its expressions worked out."""
 
     name: str  # its name, else its action, else its first line
-    uses: str
+    uses: str  # an action without the commit at which it is pinned
     run: str
 
 
@@ -42,7 +42,11 @@ def value(expression: str, context: Mapping[str, Any]) -> Any:
         return repr(context[match[0]])
 
     python = NAME.sub(known, expression).replace("&&", " and ").replace("||", " or ")
-    functions = {"startsWith": str.startswith, "success": lambda: True}
+    functions = {
+        "startsWith": str.startswith,
+        "success": lambda: True,
+        "hashFiles": lambda *patterns: f"digest-of-{len(patterns)}-patterns",
+    }
     return eval(python, {"__builtins__": {}}, functions)
 
 
@@ -68,7 +72,7 @@ def steps(job: Mapping[str, Any], context: Mapping[str, Any]) -> Iterator[Step]:
         for given in step.get("with", {}).values():
             filled(str(given), context)
         if value(step.get("if", "success()"), context):
-            run, uses = filled(step.get("run", ""), context), step.get("uses", "")
+            run, uses = filled(step.get("run", ""), context), step.get("uses", "").partition("@")[0]
             yield Step(step.get("name") or uses or run.splitlines()[0], uses, run)
 
 

@@ -14,9 +14,13 @@ BLANK = 24  # pixels of reserved height that may stay empty
 MOVED = 2  # pixels that a part may move when an answer is shown
 KEYS_ON_A_PHONE = re.compile(r"arrow keys?|press [←→]|or [←→]|\bmouse\b|\bhover\b|point at", re.I)
 
+# four frames later, and all explorers have drawn and said the state that they were on their way to
 AT_REST = """async () => {
   const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const busy = (host) => host.tfviz && !host.tfviz.resting();
+  await document.fonts.ready;
   for (let n = 0; n < 4; n++) await frame();
+  while ([...document.querySelectorAll(".tfviz-explorer")].some(busy)) await frame();
 }"""
 # figures without a mark, matrices of one colour, tables and readouts of "?" alone
 EMPTY = """(host) => {
@@ -144,6 +148,17 @@ PINNED = """(host) => {
   return !asked || Boolean(asked.closest("[data-lead]"));
 }"""
 QUESTIONS = "(host) => host.tfviz.questions()"
+# code, whose width counts nowhere, because it scrolls or is cut, and brackets that grow
+SYSTEM = "code, pre, .yom-bad .tfx-button, mo[stretchy=true]"
+# the nodes that hold a text of their own, kept for `foreign`
+TEXTS = """([host, system]) => {
+  const own = (node) => [...node.childNodes].some((x) => x.nodeType === 3 && x.data.trim());
+  window.tfvizTexts = [...host.querySelectorAll(".tfx *")].filter(
+    (node) => own(node) && node.checkVisibility() && !node.closest(system),
+  );
+  return tfvizTexts.map((node) => node.textContent);
+}"""
+TYPED = re.compile(r"(?<![^\W_])[^\W_]_[^\W_]|[^\W_]\^[^\W_]|\$")  # m_a, e^s, $d$
 # what the pictures, sentences, formulas, tables and readouts say, each with its place; controls and
 # the ticks of axes say numbers of their own
 TOLD = """(host) => {
@@ -190,6 +205,26 @@ def unsaid(question: dict[str, Any], said: str) -> str:
     if not any(re.search(rf"(?<![\d.]){re.escape(x)}(?![\d])", said) for x in words):
         return f"{name}: nothing beside the box says {text}"
     return ""
+
+
+def foreign(page: Any) -> list[str]:
+    """The texts of the explorer that are set in a face of the system, and those
+    that show mathematics as it is typed."""
+    host = page.locator(".tfviz-explorer").element_handle()
+    texts = page.evaluate(TEXTS, [host, SYSTEM])
+    found = [f"mathematics as it is typed: {text}" for text in texts if TYPED.search(text)]
+    tools = page.context.new_cdp_session(page)
+    for domain in ("DOM", "CSS"):
+        tools.send(f"{domain}.enable")
+    tools.send("DOM.getDocument", {"depth": 0})
+    for n, text in enumerate(texts):
+        node = tools.send("Runtime.evaluate", {"expression": f"tfvizTexts[{n}]"})["result"]
+        asked = tools.send("DOM.requestNode", {"objectId": node["objectId"]})
+        for font in tools.send("CSS.getPlatformFontsForNode", asked)["fonts"]:
+            if not font["isCustomFont"]:
+                found.append(f"set in the system's {font['familyName']}: {text}")
+    tools.detach()
+    return found
 
 
 def given_away(first: Any, answered: Any, questions: Any) -> list[str]:
@@ -271,6 +306,7 @@ def violations(page: Any) -> list[str]:
             if keys := KEYS_ON_A_PHONE.search(words):
                 found.append(f"a phone is told of keys or a mouse: {keys[0]}")
         else:
+            found += foreign(page)
             said = plain(host.evaluate(SAID))
             questions = host.evaluate(QUESTIONS)
             found += filter(None, (unsaid(one, said) for one in questions))

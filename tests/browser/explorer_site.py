@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import book_faces
+
 from tfviz.explorers import write_assets
 
 ASSETS = Path(__file__).parents[2] / "book" / "assets"
+
+
+@cache
+def faces(drawn: frozenset[str]) -> str:
+    """The book's faces as a page has them whose explorers draw these letters."""
+    with tempfile.TemporaryDirectory() as work:
+        text = book_faces.text_style((), set(drawn), Path(work))
+        return text + book_faces.maths_style([], set(drawn), Path(work))
 
 
 def write_site(folder: Path, *bodies: str, name: str = "index.html") -> Path:
@@ -25,6 +36,8 @@ def write_site(folder: Path, *bodies: str, name: str = "index.html") -> Path:
         (static / "js").mkdir()
         shutil.copy(ASSETS / "js" / "tfviz-page.js", static / "js")
         shutil.copy(ASSETS / "css" / "roles.css", static)
+        drawn = frozenset(book_faces.explorers(static / "explorers"))
+        (static / "faces.css").write_text(faces(drawn), "utf-8")
     page = folder / name
     page.write_text(
         f"""<!doctype html>
@@ -33,6 +46,8 @@ def write_site(folder: Path, *bodies: str, name: str = "index.html") -> Path:
 <meta charset="utf-8"><title>test</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,"><link rel="stylesheet" href="_static/roles.css">
+<link rel="stylesheet" href="_static/faces.css">
+<script>document.fonts.forEach((face) => face.load());</script>
 <style>
 body {{ margin: 0; padding: 1rem; font: 16px/1.5 system-ui, sans-serif;
   background: var(--tfviz-page); color: var(--tfviz-ink) }}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from browser.explorer_laws import AT_REST
 
 from tfviz.explorers import DrawADigit
 
@@ -37,7 +38,7 @@ def test_it_is_drawn_on_by_mouse_and_by_keys(show: Callable[..., Any]) -> None:
     page.get_by_text("Locked until the question above is answered.").wait_for()
     page.get_by_role("button", name="just show me").click()
     page.get_by_text("The model reads a 9").wait_for()
-    page.wait_for_timeout(700)  # the picture has gone there
+    page.evaluate(AT_REST)  # the picture has gone there
 
     page.get_by_role("button", name="clear").click()
     box = canvas(page).bounding_box()
@@ -62,7 +63,7 @@ def test_it_is_drawn_on_by_mouse_and_by_keys(show: Callable[..., Any]) -> None:
 def test_a_link_with_another_drawing_is_refused_where_it_is_none(show: Callable[..., Any]) -> None:
     page = show(DrawADigit())
     page.get_by_role("button", name="just show me").click()
-    page.wait_for_timeout(700)
+    page.evaluate(AT_REST)
     right = numbers(page)
     for wrong in ([0] * 63, [17] + [0] * 63, [0.5] + [0] * 63):
         page.locator(".tfviz-explorer").evaluate(

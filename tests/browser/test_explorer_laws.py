@@ -108,6 +108,11 @@ def test_one_that_keeps_all_laws(looked_at: Any) -> None:
     ("module", "law"),
     [
         (MODULE.replace(PLANE, ""), "nothing is drawn in: the half"),
+        (
+            MODULE.replace("app.read({", 'app.status.style.fontFamily = "serif";\n app.read({'),
+            "set in the system's",
+        ),
+        (MODULE.replace("app.read({ whole", "app.read({ n_w: 1, whole"), "as it is typed: n_w"),
         (MODULE.replace("        by: [1, 0],\n", ""), "↑ and ↓ do nothing to your answer"),
         (MODULE.replace('hides: ["half"]', 'hides: ["half", "whole"]'), "all readouts say ?"),
         (MODULE.replace('knob: "n", name: "whole" }', 'name: "whole" }'), "whole is dead"),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from browser.explorer_laws import AT_REST
 from browser.explorer_site import write_site
 
 from tfviz.explorers import SparseLab
@@ -18,7 +19,7 @@ def test_explorers_wait_until_they_are_near(page: Any, folder: Path, address: st
     page.on("request", lambda request: asked.append(request.url))
     page.set_viewport_size({"width": 1000, "height": 700})
     page.goto(f"{address}far.html")
-    page.wait_for_timeout(300)
+    page.wait_for_load_state("networkidle")
     assert not [url for url in asked if "explorers" in url]
     page.locator(".tfviz-explorer").scroll_into_view_if_needed()
     page.locator(".tfviz-explorer[data-ready]").wait_for()
@@ -43,5 +44,5 @@ def test_widget_answers_to_python(show: Callable[..., Any]) -> None:
         "() => { const { tfvizModel: model } = document.querySelector('.tfviz-explorer');"
         " model.set('left', { name: 'band', params: { radius: 2 } }); model.set('query', 10); }"
     )
-    page.wait_for_timeout(200)
+    page.evaluate(AT_REST)
     assert "query 10 attends to keys 8 to 12; 5 of 64" in page.locator(".tfx-status").inner_text()

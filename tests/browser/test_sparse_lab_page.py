@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from browser.explorer_laws import ROOM
+from browser.explorer_laws import AT_REST, ROOM
 from browser.explorer_site import drag
 
 from tfviz import patterns as P
@@ -23,7 +23,7 @@ def state(page: Any, n: int = 0) -> dict[str, Any]:
 
 
 def settled(page: Any) -> None:
-    page.evaluate("() => new Promise((done) => setTimeout(done, 180))")
+    page.evaluate(AT_REST)
 
 
 def status(page: Any, n: int = 0) -> str:

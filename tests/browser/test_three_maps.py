@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from browser.explorer_laws import AT_REST
 
 from tfviz.basics.encoder_decoder import pair_counts, three_maps
 from tfviz.explorers import ThreeMaps
@@ -38,14 +39,17 @@ def test_the_page_writes_step_by_step(lab: Any) -> None:
     assert "Step 1, mean" in lab.locator(".tfx-status").inner_text()
     assert lab.locator("input[data-key=step]").evaluate("(x) => Boolean(x.closest('[inert]'))")
     lab.get_by_role("button", name="just show me").click()
+    lab.evaluate(AT_REST)
     lab.get_by_role("button", name="reset").click()
     said(lab, "Step 1, mean").wait_for()
+    lab.evaluate(AT_REST)
     written = lab.locator(".tfx-plane").first.locator(".tfx-mark-text text")
     assert written.all_text_contents()[5:9] == ["a", "b", "·", "·"]
     for _ in range(2):
         lab.get_by_role("button", name="write →").click()
     lab.locator("input[data-key=head]").press("End")
     lab.get_by_text("Step 3, head 1: reads “c”").wait_for()
+    lab.evaluate(AT_REST)
     assert written.all_text_contents()[5:9] == SAID
     found = lab.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers()")
     right = explorer(step=3, head=1).numbers()

@@ -147,7 +147,7 @@ def test_nothing_of_python_is_loaded_before_a_reader_asks(
     page.on("request", lambda request: asked.append(request.url))
     visit(server)
     page.locator("#ex-best-k").scroll_into_view_if_needed()
-    page.wait_for_timeout(300)
+    page.wait_for_load_state("networkidle")
     loaded = {url.split("/_static/")[-1] for url in asked}
     assert loaded - {"data:,"} == {server, "js/try.js", "tfviz.css"}
     assert not page.workers

@@ -14,6 +14,7 @@ import select
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -641,6 +642,229 @@ for fd in range(3, 40):
     with session() as one, pytest.raises(Stopped):
         run(one, code, seconds=20)
     assert psutil.Process().memory_info().rss < before + 2 * codec.RAW_BYTES
+
+
+# --- who watches, whatever happens ---------------------------------------------------------------
+
+# what a process, a thread, a file, a socket or a variable may be called: any bytes but 0
+NAMES = (
+    b"\xff", b"\xc3", b"\xed\xa0\x80", b"", b" ", b"\t\r\n", b")", b"( (", b") R 1 1", b"a) S (b",
+    b"x\ny: 1", b"Threads:\t1", b"Uid:\t0\t0\t0", b"oom_kill 1", b"\x1b[31m", b"\x7f\x01", b"%s{}$",
+)  # fmt: skip
+NAMED = f"""
+import ctypes, os, shutil, socket, subprocess, threading, time
+names, kept, libc = {NAMES!r}, [], ctypes.CDLL(None)
+libc.mallopt(-8, 1)  # M_ARENA_MAX: threads map little memory,
+threading.stack_size(1 << 16)  # so that many can start
+def call_this(name):
+    libc.prctl(15, name, 0, 0, 0)  # PR_SET_NAME: of this thread
+def thread(name):
+    call_this(name)
+    time.sleep(60)
+for name in names[:4]:
+    threading.Thread(target=thread, args=(name,), daemon=True).start()
+for name in names:
+    folder = b"/tmp/" + name.replace(b"/", b"") + b"!"
+    os.makedirs(folder, exist_ok=True)
+    kept.append(os.open(folder + b"/" + name + b"!", os.O_CREAT))
+    kept.append(socket.socket(socket.AF_UNIX))
+    kept[-1].bind(b"\\0" + name + b"!")
+program = b"/tmp/) R\\xff\\n(Threads:\\t1"
+shutil.copy("/bin/sleep", program)
+subprocess.Popen([program, b"60"], executable=program, env={{b"\\xff (": b"\\xfe\\n"}})
+time.sleep(0.7)  # longer than from one look at it to the next
+"""
+OVER = {  # what goes too far under such names, and what the grader then remarks
+    "time": ("ran longer than it may", "call_this(b'\\xff')\ntime.sleep(60)  # soon"),
+    "work": ("ran longer than it may", "call_this(b') S 1 1')\nwhile True:\n    pass  # soon"),
+    "memory": ("ran out of memory", """
+call_this(b'\\xff')
+for _ in range(4):
+    if os.fork() == 0:
+        call_this(b') \\xff (')
+        held = b'x' * (150 << 20)
+        time.sleep(60)
+        os._exit(0)
+time.sleep(60)
+"""),
+    "files": ("made too many files", """
+call_this(b'\\xff')
+for n in range(30_000):
+    if n % 1000 == 0:
+        os.mkdir(b'/dev/shm/\\xff %d' % n)
+    os.close(os.open(b'/dev/shm/\\xff %d/)\\n%d' % (n - n % 1000, n), os.O_CREAT))
+time.sleep(60)
+"""),
+    "threads": ("started too many processes", """
+call_this(b'Threads:\\t1')
+for _ in range(40):
+    try:
+        threading.Thread(target=thread, args=(b'Threads:\\t1',), daemon=True).start()
+    except RuntimeError:
+        break
+time.sleep(60)
+"""),
+}  # fmt: skip
+WATCHED = """
+import json, sys
+from tfviz_course.line import Session
+from tfviz_course.sandbox import Limits, Sandbox, Stopped
+Sandbox._mine = lambda self: 100  # as for somebody with many processes on an old kernel
+found = []
+for source in sys.argv[1:]:
+    session = Session(Limits(memory=400 << 20, processes=12))
+    try:
+        seconds = 2 if source.endswith("# soon") else 60
+        found.append(repr(session.run(1, source, (), seconds).error))
+    except Stopped as stopped:
+        found.append(stopped.remark)
+    finally:
+        session.line.close()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("user", ["this one", "an ordinary one"])
+def test_no_name_hides_anything_from_the_watch(user: str) -> None:
+    """The names alone cost nothing; under them every limit holds, and is what the remark says."""
+    sources = [NAMED, *(NAMED + source for _, source in OVER.values())]
+    if user == "this one":
+        command = [sys.executable, "-B", "-c", WATCHED, *sources]
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert (said.returncode, said.stderr) == (0, "")
+        remarks = json.loads(said.stdout)
+    elif os.geteuid() == 0:
+        remarks = json.loads(ordinary.run(WATCHED, *sources)[-1])
+    else:
+        pytest.skip("this one is an ordinary one")
+    assert dict(zip(["names", *OVER], remarks, strict=True)) == {
+        "names": "None",
+        **{what: remark for what, (remark, _) in OVER.items()},
+    }
+
+
+def test_names_stand_where_the_watch_reads(shared: Session) -> None:
+    """Thread by thread: whether it runs, and how many there are, whatever it is called."""
+    student = shared.line._tops[-1]
+    shown: set[bytes] = set()
+    for name in NAMES:
+        run(shared, f"import ctypes\nctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)")
+        while student.status() != psutil.STATUS_SLEEPING:
+            time.sleep(0.01)
+        shown.add(Path(f"/proc/{student.pid}/stat").read_bytes())
+        assert not sandbox._runs(student)
+        assert sandbox._threads(student) == len(os.listdir(f"/proc/{student.pid}/task"))
+        assert sandbox._status(student.pid, "Uid") == student.uids().real or b"Uid:" in name
+    assert len(shown) == len(NAMES)
+
+
+def test_who_vanishes_between_listing_and_reading_is_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Processes and threads end while they are looked at, at every step of it."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as started:
+        process = psutil.Process(started.pid)
+        list_, read = os.listdir, Path.read_bytes
+
+        def vanishes(*_: Any) -> Any:
+            raise ProcessLookupError(3, "No such process")
+
+        for place, name in ((os, "listdir"), (Path, "read_bytes")):
+            with monkeypatch.context() as patch:
+                patch.setattr(place, name, vanishes)
+                assert not sandbox._runs(process)
+                assert sandbox._threads(process) == (0 if name == "read_bytes" else 1)
+        assert (os.listdir, Path.read_bytes) == (list_, read)
+        started.communicate(b"\n")
+    tree = [process]
+    assert not sandbox._runs(process) and sandbox._threads(process) == 0
+    assert sandbox._spent(tree) == sandbox._memory(tree, True) == sandbox._memory(tree, False) == 0
+    assert sandbox._inodes([*tree, *tree]) == 0 and sandbox.family(process) == tree
+    sandbox.end_all(process)
+
+
+FAILS: dict[str, BaseException] = {
+    "a name": UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+    "a vanished file": FileNotFoundError(2, "No such file or directory"),
+    "no descriptors": OSError(24, "Too many open files"),
+    "no memory": MemoryError(),
+    "a mistake": AssertionError(),
+    "an exit": SystemExit(),
+}
+SLEEPS = "import time\ntime.sleep(100)"
+
+
+def watch_of(session: Session) -> list[psutil.Process]:
+    """All processes that the watch looks at."""
+    return sandbox.family(*session.line._tops)
+
+
+@pytest.mark.parametrize("what", FAILS)
+def test_whatever_ends_the_watch_ends_the_sandbox(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise FAILS[what]
+
+    with session() as one:
+        processes = watch_of(one)
+        for place in ("_runs", "_threads"):  # now and then the one, and always the other
+            monkeypatch.setattr(sandbox, place, fails)
+        with pytest.raises(Stopped, match="could no longer see what it used") as stopped:
+            run(one, SLEEPS)
+        assert stopped.value.remark == f"could not be watched: {type(FAILS[what]).__name__}"
+        assert len(processes) >= 4 and all(map(sandbox.gone, processes))
+        with pytest.raises(Stopped, match="could no longer see"):  # and it stays so
+            run(one, "1")
+
+
+def test_what_cannot_be_listed_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the kernel's own rules, with the first process of the sandbox."""
+
+    def fails(*_: Any) -> Any:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(threading, "excepthook", lambda failed: None)  # which prints it
+    with session() as one:
+        processes = watch_of(one)
+        with monkeypatch.context() as patch:
+            patch.setattr(sandbox, "family", fails)
+            with pytest.raises(Stopped, match="could no longer see"):
+                run(one, SLEEPS)
+        assert not psutil.wait_procs(processes[1:], timeout=60)[1]
+
+
+def test_a_watch_that_is_gone_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing of its own could say so: as if the thread had never been there."""
+    monkeypatch.setattr(Sandbox, "_watching", lambda self: None)
+    one = Sandbox(SMALL)
+    one._watch.join()
+    try:
+        with pytest.raises(Stopped) as stopped:
+            one.receive(Deadline(60, one))
+        assert stopped.value.remark == "could not be watched: the watch has ended"
+    finally:
+        one.close()
+
+
+def test_a_watch_that_comes_to_no_look_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds count in which the grader waits, so no busy or sleeping machine is to blame."""
+    monkeypatch.setattr(sandbox, "BLIND", 3 * sandbox.POLL)
+    held = threading.Event()
+    with session() as one:
+        monkeypatch.setattr(sandbox, "_threads", lambda process: held.wait() and 0)
+        try:
+            with pytest.raises(Stopped, match="could no longer see") as stopped:
+                run(one, SLEEPS)
+            assert "no look at its processes came to an end" in stopped.value.remark
+        finally:
+            held.set()
+
+
+def test_each_look_is_seen(shared: Session) -> None:
+    shared.line._unseen = sandbox.BLIND / 2
+    while shared.line._unseen:
+        time.sleep(0.01)
 
 
 # --- the end -------------------------------------------------------------------------------------

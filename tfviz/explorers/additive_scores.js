@@ -22,8 +22,8 @@ export default tf.explorer({
   numbers,
   setup(app) {
     const plane = app.plane();
-    app.formula("{additive:additive: tanh(s W + h U) · v}");
-    app.formula("{dot:dot product: s · h / √d}");
+    app.formula("{additive:additive: tanh(𝐬 𝐖 + 𝐡 𝐔) · 𝐯}");
+    app.formula("{dot:dot product: 𝐬 · 𝐡 / √d}");
     const table = app.table({ columns: ["note", "additive", "dot product"] });
     app.knobsOf("size", "sharpness");
     const question = app.ask({

@@ -110,8 +110,8 @@ export default tf.explorer({
       plane.show({
         title: `round ${state.rounds}: votes (numbers of their heads) and outputs (arrows)`,
         label: `After ${rounds}, A is at ${place(a)} and B at ${place(b)}`,
-        x: { from: -2.7, to: 2.7, whole: true },
-        y: { from: -2.7, to: 2.7, whole: true },
+        x: { from: -3, to: 3, whole: true },
+        y: { from: -3, to: 3, whole: true },
         square: true,
         marks: [
           numbers.spread.map((s, c) => ({
@@ -133,15 +133,26 @@ export default tf.explorer({
             wide: 3,
             term: "product",
           })),
-          votes.map((own, c) =>
-            own.map((v, m) => ({
-              text: String(m),
-              at: v,
-              dx: c === 0 && m === 0 ? 16 : 0,
-              colour: colours[c],
-              plain: true,
-            })),
-          ),
+          votes.map((own, c) => {
+            // the numbers stand around their group
+            const still = c === 0 ? own.slice(1) : own;
+            const middle = [0, 1].map((k) => tf.mean(still.map((v) => v[k])));
+            return own.map((v, m) => {
+              const angle = Math.atan2(v[1] - middle[1], v[0] - middle[0]);
+              const far = c === 0 && m === 0 ? 17 : 10;
+              return [
+                { points: [v], size: 2, colour: colours[c] },
+                {
+                  text: String(m),
+                  at: v,
+                  dx: far * Math.cos(angle),
+                  dy: -far * Math.sin(angle),
+                  colour: colours[c],
+                  plain: true,
+                },
+              ];
+            });
+          }),
           numbers.out.map((p, c) => ({
             text: name[c],
             at: p.map((u) => 0.45 * u),

@@ -4,7 +4,7 @@ from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 from tfviz.heads.routing_heads_dynamic import routing_rounds
 from tfviz.heads.routing_heads_em import em_rounds
 
-FLOOR, REACH = 0.01, 3.0
+FLOOR, REACH = 0.01, 2.5
 A = [[1.2, 0.5], [1.5, 0.2], [1.4, 0.7], [1.1, 0.2], [1.6, 0.5]]
 B = [[-0.4, 1.1], [-0.2, 1.4], [-0.6, 1.3], [-0.5, 1.6], [-0.1, 1.1], [-0.3, 1.5]]
 """What heads 1 to 5 vote for output A, and heads 0 to 5 for output B."""

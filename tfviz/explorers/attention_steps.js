@@ -48,7 +48,7 @@ export default tf.explorer({
         app.redraw("glance");
       },
     };
-    app.formula("{attention:A} = softmax( {query:Q} {key:K}ᵀ / √d ), Z = {attention:A} {value:V}");
+    app.formula("{attention:𝐀} = softmax( {query:𝐐} {key:𝐊}ᵀ / √d ), 𝐙 = {attention:𝐀} {value:𝐕}");
     const scored = app.split("minmax(0, 5fr) minmax(0, 4fr)");
     const asked = app.split("1fr 1fr", { into: scored, keep: 2 });
     const [queries, keys] = [0, 1].map(() => app.matrix({ ...small, into: asked, lead: false }));
@@ -152,7 +152,7 @@ export default tf.explorer({
       const lines = [
         `{query:${words[i]}} asks, {key:${words[j]}} is asked: ${products} = ${open ? "?" : tf.fixed(score)}`,
         state.scale && `divided by ${root} = ${tf.fixed(by)}: ${tf.fixed(score / by)}`,
-        `softmax over ${seen.length} key${seen.length > 1 ? "s" : ""}: e^${tf.fixed(score / by)} / ${tf.short(all)} = {attention:${weightShown}}`,
+        `softmax over ${seen.length} key${seen.length > 1 ? "s" : ""}: $e^${tf.fixed(score / by)}$ / ${tf.short(all)} = {attention:${weightShown}}`,
         `{attention:${weightShown}} · {value:${vector(V[j])}} is one term of ${vector(numbers.output[i])}, the output of {query:${words[i]}}`,
       ];
       const shut = ["j > i: forbidden; the score is −∞ and the weight exactly 0"];

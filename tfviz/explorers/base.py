@@ -199,7 +199,7 @@ class Explorer(anywidget.AnyWidget):
         name = json.dumps(cls.module)
         start = f"const tf = tfvizKit({{name: {name}, declared: {about}, data: {{{data}}}}});"
         files = [*(HERE / f"{n}.js" for n in cls.uses), cls.home / f"{cls.module}.js"]
-        script = "\n".join(file.read_text("utf-8") for file in files)
+        script = _plain("\n".join(file.read_text("utf-8") for file in files))
         sheet = cls.home / f"{cls.module}.css"
         return f"{start}\n{script}", sheet.read_text("utf-8") if sheet.exists() else ""
 
@@ -345,9 +345,15 @@ def _has_role(x: Any) -> bool:
 def kit() -> tuple[str, str]:
     """What all modules are written with, as one JavaScript expression, and its style sheet."""
     text = "\n".join((KIT / f"{part}.js").read_text("utf-8") for part in PARTS)
-    text = re.sub(r"^ *//.*\n", "", text, flags=re.M)  # comments are for whoever reads the files
     sheets = [(KIT / f"{name}.css").read_text("utf-8") for name in ("base", "kit")]
-    return f'(() => {{\n"use strict";\n{text}\nreturn kit;\n}})()', "\n".join(sheets)
+    sheet = re.sub(r"/\*.*?\*/|^\s+", "", "\n".join(sheets), flags=re.S | re.M)
+    script = re.sub(r"^ +", "", _plain(text), flags=re.M)  # no text of the kit has two lines
+    return f'(() => {{\n"use strict";\n{script}\nreturn kit;\n}})()', sheet
+
+
+def _plain(script: str) -> str:
+    """A script without lines of comment, which are for whoever reads the files."""
+    return re.sub(r"^ *//.*\n", "", script, flags=re.M)
 
 
 def write_assets(folder: str | Path) -> list[str]:

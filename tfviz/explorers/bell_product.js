@@ -26,7 +26,7 @@ export default tf.explorer({
       height: (width) => tf.clamp(width * 0.33, 190, 240),
       lead: true,
     });
-    app.formula("weight  ∝  {content:exp(q·k/√d)} · {bell:exp(−(j − p)²/(2(D/2)²))}");
+    app.formula("weight  ∝  {content:exp(𝐪·𝐤/√d)} · {bell:exp(−(j − p)²/(2(D/2)²))}");
     for (const key of ["centre", "window"]) app.knob(key, { format: (x) => tf.short(x) });
     app.knobsOf("trained", "i");
     const question = app.ask({

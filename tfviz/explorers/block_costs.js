@@ -58,7 +58,7 @@ export default tf.explorer({
       near: 0.1 * times * other,
       truth: (numbers) => numbers.crossing,
       then: { d: other },
-      because: "4 L² d and 4 L d d_ff are equal where L = d_ff, and d_ff grows with d.",
+      because: "$4 L² d$ and $4 L d d_ff$ are equal where $L = d_ff$, and $d_ff$ grows with $d$.",
     });
     const lengths = tf.range(97, (k) => LENGTHS[0] * (LENGTHS.at(-1) / LENGTHS[0]) ** (k / 96));
 

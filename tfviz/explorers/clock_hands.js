@@ -35,7 +35,7 @@ export default tf.explorer({
     });
     const table = app.matrix({ axes: ["c", "i"], pick: (_, place) => app.set({ place }) });
     const curve = app.plane({ height: () => 170 });
-    app.formula("{query:pᵢ} · {key:pᵢ₊ₖ} = Σ cos( {attention:k ωₘ} )");
+    app.formula("{query:𝐩ᵢ} · {key:𝐩ᵢ₊ₖ} = Σ cos( {attention:k ωₘ} )");
     app.motion("place", { every: 250 });
     app.knob("step", {
       format: (k) => tf.fixed(k, 0),

@@ -18,7 +18,7 @@ export default tf.explorer({
   setup(app) {
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.3, 210, 260) });
     app.formula(
-      "{fine:y = attn(q, K, V)};   {coarse:z = attn(q⁽²⁾, pool(K⁽²⁾), pool(V⁽²⁾))};   y + z",
+      "{fine:𝐲 = attn(𝐪, 𝐊, 𝐕)};   {coarse:𝐳 = attn(𝐪⁽²⁾, pool(𝐊⁽²⁾), pool(𝐕⁽²⁾))};   𝐲 + 𝐳",
     );
     app.knobsOf("query", "w1", "size", "sides");
     app.ask({
@@ -77,7 +77,7 @@ export default tf.explorer({
           })),
           { rule: { x: query }, colour: "query" },
           {
-            handle: [query, 2.62],
+            handle: [query, 2.45],
             knob: "query",
             text: `i = ${query}`,
             to: (x) => ({ query: app.snap("query", x) }),

@@ -415,7 +415,7 @@ function beamView(app) {
     );
     nodes.sort((a, b) => a.wide - b.wide);
     const isGreedy = ({ y }) => !y.old && y.tokens.every((x, m) => x === lone.tokens[m]);
-    const letters = Math.floor(plane.width / state.width / 7.4);
+    const letters = Math.floor(plane.width / state.width / 8.4);
     const short = (w) => (w.length > letters ? `${w.slice(0, Math.max(1, letters - 1))}…` : w);
     plane.show({
       title: `after “${tree.prompt}”; violet: paths still in the beam; filled: the best one; dashed: greedy's path`,

@@ -27,7 +27,7 @@ export default tf.explorer({
     const matrix = app.matrix({ axes: ["block", "t"], pick });
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.38, 230, 290) });
     app.formula(
-      "exit after the first block with {c:c(hⁿ)} ≥ {level:λ}; {copied:above it hⁿ is copied}",
+      "exit after the first block with {c:c(𝐡ⁿ)} ≥ {level:λ}; {copied:above it 𝐡ⁿ is copied}",
     );
     app.motion("letter", { every: 400, verbs: ["back", "next letter"] });
     app.knob("level", { format: (n) => tf.short(levels[app.values().measure][n]) });

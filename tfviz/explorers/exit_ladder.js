@@ -20,7 +20,7 @@ export default tf.explorer({
     const pick = (i, j) => app.set({ exit: N - i, letter: from + j });
     const matrix = app.matrix({ axes: ["exit", "t"], pick });
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.35, 210, 260) });
-    app.formula("exit n: softmax( LN({state:h_tⁿ}) Eᵀ ), with the same {read:E} for all");
+    app.formula("exit n: softmax( LN({state:𝐡_tⁿ}) 𝐄ᵀ ), with the same {read:𝐄} for all");
     app.motion("letter", { every: 400 });
     app.knob("exit");
     app.knob("trained", { as: "select" });

@@ -25,7 +25,7 @@ export default tf.explorer({
     const pick = (i, j) => app.set({ token: ACROSS * i + j });
     const matrix = app.matrix({ pick, bare: true, most: 46 });
     const lost = app.plane({ height: (width) => tf.clamp(width * 0.32, 200, 240) });
-    app.formula("z = {memory:(1 − g) m} + {model:g h},   {gate:g} = σ({model:h} · w + push)");
+    app.formula("𝐳 = {memory:(1 − g) 𝐦} + {model:g 𝐡},   {gate:g} = σ({model:𝐡} · 𝐰 + push)");
     app.motion("token", { every: 400 });
     app.knob("push", { format: (x) => tf.fixed(x, 1) });
     const { curve } = app.spec.numbers({ ...app.values(), ...app.first });

@@ -95,7 +95,7 @@ export default tf.explorer({
       const tested = tf.range(done);
       const settled = done > numbers.safe || done === T;
       const low = (p) => Math.max(p, 1e-6);
-      const x = { label: "threshold λ", from: 0, to: 1 };
+      const x = { label: "threshold λ", from: 0, to: 1.02 }; // with half of the last bar
       risk.show({
         title: "risk (share of lost texts): this draw's and the true one",
         label: `Tests made: ${done}; δ = ${state.delta}`,

@@ -67,7 +67,11 @@ export default tf.explorer({
         title: "loss of each row (bars), and the least that any weights can reach (lines)",
         label: `Loss of each row: ${numbers.rows.map((x) => tf.fixed(x, 2)).join(", ")}`,
         x: { label: "query", from: -0.6, to: L - 0.4, whole: true },
-        y: { from: 0, to: state.causal ? 2.1 : 1.1, ticks: [0, 0.5, 1, 1.5, 2] },
+        y: {
+          from: 0,
+          to: Math.max(state.causal ? 2.1 : 1.1, ...numbers.rows),
+          ticks: [0, 0.5, 1, 1.5, 2],
+        },
         marks: [
           { bars: numbers.rows, start: 0, colour: "attention", term: "map" },
           numbers.floors.map((y, i) => ({

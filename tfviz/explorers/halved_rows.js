@@ -76,7 +76,7 @@ export default tf.explorer({
     const height = (width) => tf.clamp(width * 0.5, 180, 220);
     const sums = app.plane({ height, into: lower, lead: true });
     const plane = app.plane({ height, into: lower });
-    app.formula("{product:A} = ({left:C_q} + {own:S}) ({middle:M + I})⁻¹ {right:C_k}");
+    app.formula("{product:𝐀} = ({left:𝐂_q} + {own:𝐒}) ({middle:𝐌 + 𝐈})⁻¹ {right:𝐂_k}");
     app.knobsOf("way", "m", "layer");
     const question = app.ask({
       name: "sums",
@@ -98,7 +98,7 @@ export default tf.explorer({
       truth: () => 0.5,
       then: { way: "without", m: 8, layer: 2 },
       because:
-        "M + I doubles a column of ones, so its inverse halves it. The rows of C_q sum to 1, which leaves one half; those of C_q + S sum to 2, which gives 1 again.",
+        "$𝐌 + 𝐈$ doubles a column of ones, so its inverse halves it. The rows of $𝐂_q$ sum to 1, which leaves one half; those of $𝐂_q + 𝐒$ sum to 2, which gives 1 again.",
     });
 
     return (state, numbers) => {

@@ -55,7 +55,7 @@ export default tf.explorer({
     const wheel = app.plane({ height: (width) => tf.clamp(width * 0.9, 240, 360), into: both });
     const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 360, into: both });
     let at = (i) => i; // the token in a row of the matrix
-    app.formula("{same:bucket(x)} = argmax [x R; −x R]");
+    app.formula("{same:bucket(𝐱)} = argmax [𝐱 𝐑; −𝐱 𝐑]");
     app
       .lines()
       .show([

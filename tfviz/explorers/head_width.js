@@ -48,7 +48,7 @@ export default tf.explorer({
     const left = app.matrix({ axes, tall: 260, into: both });
     const right = app.matrix({ axes, tall: 260, into: both });
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.45, 210, 280), lead: true });
-    app.formula("rank of the scores {drawn:Q Kᵀ} ≤ {width:dₚ};   softmax → {wanted:map}");
+    app.formula("rank of the scores {drawn:𝐐 𝐊ᵀ} ≤ {width:dₚ};   softmax → {wanted:map}");
     app.knob("d_p");
     app.knob("target", { as: "select" });
     app.knob("sharp");

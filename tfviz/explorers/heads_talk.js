@@ -32,13 +32,13 @@ export default tf.explorer({
     const bottom = app.split("2fr 1fr");
     const after = app.matrix({ axes: ["head", "key"], tall: 110, into: bottom });
     const second = app.matrix({ axes: ["from", "to"], tall: 110, into: bottom });
-    app.formula("S = J {first:P_l};   W = {softmax:softmax(S)};   U = W {second:P_w}");
+    app.formula("𝐒 = 𝐉 {first:𝐏_l};   𝐖 = {softmax:softmax(𝐒)};   𝐔 = 𝐖 {second:𝐏_w}");
     app.knobsOf("score_01", "score_11");
     app.knobsOf("weight_00", "weight_10");
     const question = app.ask({
       name: "negated",
       question:
-        "P_l gives head 1 the scores of head 0 times −1, and none of its own. Which word gets the most weight in head 1?",
+        "$𝐏_l$ gives head 1 the scores of head 0 times −1, and none of its own. Which word gets the most weight in head 1?",
       about: plane,
       ghost: {
         first: 1,
@@ -59,7 +59,7 @@ export default tf.explorer({
     return (state, numbers) => {
       const heads = { rows: 2, columns: n, signed: true, columnHeads: words, rowHeads: ["0", "1"] };
       before.show({
-        title: "scores of one query, before P_l",
+        title: "scores of one query, before $𝐏_l$",
         label: `Scores of head 0: ${scores[0].map(entry).join(", ")}; of head 1: ${scores[1].map(entry).join(", ")}`,
         values: scores,
         text: (i, j) => entry(scores[i][j]),
@@ -81,11 +81,11 @@ export default tf.explorer({
           marks: [{ cells: tf.range(4, (k) => [Math.floor(k / 2), k % 2]), term }],
         });
       };
-      mixture(first, scoresOf(state), "P_l, from head to head", "first");
-      mixture(second, weightsOf(state), "P_w, from head to head", "second");
+      mixture(first, scoresOf(state), "$𝐏_l$, from head to head", "first");
+      mixture(second, weightsOf(state), "$𝐏_w$, from head to head", "second");
       const W = numbers.weights;
       plane.show({
-        title: "weights after P_l and the softmax: head 0 (left bars) and head 1 (right bars)",
+        title: "weights after $𝐏_l$ and the softmax: head 0 (left bars) and head 1 (right bars)",
         label: `Head 0 gives the most weight to ${words[tf.best(W[0])]}${question.open ? "" : `, head 1 to ${words[tf.best(W[1])]}`}`,
         x: { names: words },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
@@ -102,7 +102,7 @@ export default tf.explorer({
       });
       const U = numbers.mixed_weights;
       after.show({
-        title: "weights that meet the values, after P_w",
+        title: "weights that meet the values, after $𝐏_w$",
         label: `The weights of head 0 sum to ${entry(numbers.sums[0])}`,
         values: U,
         text: (i, j) => tf.fixed(U[i][j], 2),
@@ -115,7 +115,7 @@ export default tf.explorer({
         "head 1 sums to": tf.fixed(numbers.sums[1], 2),
       });
       app.say(
-        `Head 0 gives the most weight to “${words[tf.best(W[0])]}”${question.open ? "" : `, head 1 to “${words[tf.best(W[1])]}”`}; after P_w the weights of head 0 sum to ${tf.fixed(numbers.sums[0], 2)}.`,
+        `Head 0 gives the most weight to “${words[tf.best(W[0])]}”${question.open ? "" : `, head 1 to “${words[tf.best(W[1])]}”`}; after $𝐏_w$ the weights of head 0 sum to ${tf.fixed(numbers.sums[0], 2)}.`,
       );
     };
   },

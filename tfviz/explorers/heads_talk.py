@@ -21,13 +21,13 @@ class HeadsTalk(Explorer):
     rem = 55.5, 57, 55.5, 60, 103.5
     data = handed(words=WORDS, scores=SCORES)
 
-    score_01 = knob(-1.0, of=STEP, label="P_l from head 0 to head 1")
-    score_11 = knob(0.0, of=STEP, label="P_l from head 1 to head 1")
-    weight_00 = knob(1.0, of=STEP, label="P_w from head 0 to head 0")
-    weight_10 = knob(0.0, of=STEP, label="P_w from head 1 to head 0")
+    score_01 = knob(-1.0, of=STEP, label="$𝐏_l$ from head 0 to head 1")
+    score_11 = knob(0.0, of=STEP, label="$𝐏_l$ from head 1 to head 1")
+    weight_00 = knob(1.0, of=STEP, label="$𝐏_w$ from head 0 to head 0")
+    weight_10 = knob(0.0, of=STEP, label="$𝐏_w$ from head 1 to head 0")
     asks = (
-        "Now set P_w from head 1 to head 0 to −1: which words get a negative weight in head 0, and "
-        "what do its weights sum to?"
+        "Now set $𝐏_w$ from head 1 to head 0 to −1: which words get a negative weight in head 0, "
+        "and what do its weights sum to?"
     )
 
     def numbers(self) -> Numbers:

@@ -33,7 +33,7 @@ export default tf.explorer({
     const chips = app.chips({ label: "the 32 tokens" });
     const map = app.plane({ height: (width) => tf.clamp(width * 0.42, 270, 300) });
     const strip = app.plane({ height: (width) => tf.clamp(width * 0.24, 140, 160) });
-    app.formula("{m:V_m} = softmax(τ q̂ · {key:k̂ of the k best}) V");
+    app.formula("{m:𝐕_m} = softmax(τ 𝐪̂ · {key:𝐤̂ of the k best}) 𝐕");
     app.motion("token", { every: 700 });
     app.knob("k");
     app.knob("flat", { format: (x) => tf.fixed(x, 1) });

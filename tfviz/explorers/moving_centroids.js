@@ -60,7 +60,7 @@ export default tf.explorer({
     let at = (i) => i; // the query in a row of the matrix
     const matrix = app.matrix({ pick: (i) => app.set({ query: at(i) }), tall: 350, into: both });
     app.formula(
-      "{near:nearest centroid: argmax x̂ · μ_c}; {meet:i and j meet if one centroid takes both}",
+      "{near:nearest centroid: argmax 𝐱̂ · μ_c}; {meet:i and j meet if one centroid takes both}",
     );
     app.motion("step", { every: 700 });
     app.knobsOf("k", "decay", "even", "query");

@@ -35,7 +35,7 @@ export default tf.explorer({
     const pick = (i) => app.set({ query: i });
     const unpacks = app.matrix({ axes: ["query", "row of Z"], tall: 260, pick, into: below });
     const map = app.matrix({ axes: ["query", "token"], tall: 260, pick, into: below });
-    app.formula("{map:A} = {unpack:A_unpack} {pack:A_pack}");
+    app.formula("{map:𝐀} = {unpack:𝐀_unpack} {pack:𝐀_pack}");
     app.knobsOf("l", "angle", "query");
     const question = app.ask({
       name: "share",

@@ -47,7 +47,7 @@ export default tf.explorer({
     const scatter = app.plane({ height, into: both });
     const errors = app.plane({ height, into: both, lead: true });
     app.formula(
-      "{sines:sin, cos (w xᵀ)}: exact at 0°;   {positive:exp(w xᵀ − |x|²/2)}: exact at 180°",
+      "{sines:sin, cos (𝐰 𝐱ᵀ)}: exact at 0°;   {positive:exp(𝐰 𝐱ᵀ − |𝐱|²/2)}: exact at 180°",
     );
     app.knobsOf("kind", "m", "orthogonal");
     app.knob("angle", { format: (x) => `${tf.short(x)}°` });

@@ -38,7 +38,7 @@ export default tf.explorer({
     const sum = app.matrix({ axes, tall: 280, into: both });
     const height = (width) => tf.clamp(width * 0.4, 190, 240);
     const plane = app.plane({ height, lead: true });
-    app.formula("{true:A} ≈ {low:T} + {band:D}");
+    app.formula("{true:𝐀} ≈ {low:𝐓} + {band:𝐃}");
     app.knobsOf("rank", "diagonals", "head");
     app.ask({
       name: "missed",

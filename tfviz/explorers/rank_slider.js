@@ -47,7 +47,7 @@ export default tf.explorer({
     const right = app.matrix({ axes, tall: 300, into: both });
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.35, 190, 240), lead: true });
     app.formula(
-      "best:  {few:k singular values};   Linformer:  softmax(Q ({mix:E} K)ᵀ/√dₕ) {mix:E}",
+      "best:  {few:k singular values};   Linformer:  softmax(𝐐 ({mix:𝐄} 𝐊)ᵀ/√dₕ) {mix:𝐄}",
     );
     app.knobsOf("k", "way", "layer");
     const question = app.ask({

@@ -17,7 +17,7 @@ export default tf.explorer({
     const both = app.split("1.3fr 1fr");
     const grid = app.matrix({ axes: ["step", "position"], tall: 290, into: both });
     const right = app.plane({ height: (width) => tf.clamp(width * 0.8, 210, 290), into: both });
-    app.formula("Hᵏ = {layer:the same layer} (Hᵏ⁻¹ + Pᵏ),  {moved:how far each state moves}");
+    app.formula("𝐇ᵏ = {layer:the same layer} (𝐇ᵏ⁻¹ + 𝐏ᵏ),  {moved:how far each state moves}");
     app.motion("t", { every: 800 });
     app.knob("told", { as: "select" });
     app.knob("seed");

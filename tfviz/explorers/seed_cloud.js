@@ -34,7 +34,7 @@ export default tf.explorer({
       tall: 240,
       into: side,
     });
-    app.formula("{pool:pooled} = Σ_j softmax_j({seed:s} · x_j) x_j");
+    app.formula("{pool:pooled} = Σ_j softmax_j({seed:𝐬} · 𝐱_j) 𝐱_j");
     app.knobsOf("k", "angle", "beta", "x", "y");
     const question = app.ask({
       name: "pooled",

@@ -27,7 +27,7 @@ export default tf.explorer({
   setup(app) {
     const matrix = app.matrix({ axes: ["head", "feature"], tall: 130 });
     const plane = app.plane({ height: (wide) => tf.clamp(wide * 0.36, 200, 260), lead: true });
-    app.formula("head a:   X W̃_q diag({mixing:m_a}) (X W̃_k)ᵀ");
+    app.formula("head a:   𝐗 𝐖̃_q diag({mixing:𝐦_a}) (𝐗 𝐖̃_k)ᵀ");
     app.knob("d_k");
     const asked = 12;
     const question = app.ask({

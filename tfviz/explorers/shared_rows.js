@@ -66,7 +66,7 @@ export default tf.explorer({
       app.matrix({ axes, bare: true, tall: 220, into: three, lead: false }),
     );
     app.formula(
-      "one row for each cluster: softmax({centre:q}ᶜ Kᵀ/√dₕ);  improved on its {best:k best keys}",
+      "one row for each cluster: softmax({centre:𝐪}ᶜ 𝐊ᵀ/√dₕ);  improved on its {best:k best keys}",
     );
     app.knobsOf("C", "k", "x", "y");
     app.ask({
@@ -119,7 +119,16 @@ export default tf.explorer({
             term: "centre",
             part: used[n] === numbers.cluster[0] ? "centroid" : undefined,
           })),
-          Q.map((q, i) => i !== moved && { text: String(i), at: q, colour: "query", bold: true }),
+          Q.map(
+            (q, i) =>
+              i !== moved && {
+                text: String(i),
+                at: q,
+                dx: tf.norm([q[0] - centre(i)[0], q[1] - centre(i)[1]]) < 0.2 ? 13 : 0, // beside its cross
+                colour: "query",
+                bold: true,
+              },
+          ),
           {
             handle: Q[moved],
             knob: "x",

@@ -27,7 +27,7 @@ export default tf.explorer({
     const axes = ["block u", "keys' block v"];
     const matrix = app.matrix({ axes, tall: 330, into: both, pick: (block) => app.set({ block }) });
     const sums = app.plane({ height: (width) => tf.clamp(width * 0.75, 220, 320), into: both });
-    app.formula("P = exp(R/τ),  then {rows:rows ÷ their sums}, {columns:columns ÷ their sums}, …");
+    app.formula("𝐏 = exp(𝐑/τ),  then {rows:rows ÷ their sums}, {columns:columns ÷ their sums}, …");
     app.motion("step", { every: 600 });
     app.knobsOf("tau", "block");
     const question = app.ask({

@@ -31,7 +31,7 @@ export default tf.explorer({
     const tall = { into: pair, height: (width) => Math.min(width, 290) };
     const [asks, blends] = [app.plane(tall), app.plane(tall)];
     app.formula(
-      "{weight:a} = softmax( β {key:K} {query:q} ),   {attention:z} = Σ {weight:a} {value:v}",
+      "{weight:a} = softmax( β {key:𝐊} {query:𝐪} ),   {attention:𝐳} = Σ {weight:a} {value:𝐯}",
     );
     const table = app.table({ columns: ["entry", "score", "β score", "weight"] });
 
@@ -165,7 +165,7 @@ export default tf.explorer({
           {
             text: "z",
             at: numbers.answer,
-            dy: -17,
+            dx: numbers.answer[0] < middle[0] ? 17 : -17, // names of values stand above and below
             colour: "attention",
             bold: true,
             term: "attention",

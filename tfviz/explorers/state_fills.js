@@ -39,7 +39,7 @@ export default tf.explorer({
     const bars = app.plane({ height: (w) => tf.clamp(w * 0.6, 200, 260), into: both });
     const curve = app.plane({ height: (w) => tf.clamp(w * 0.32, 190, 230), lead: true });
     app.formula(
-      "{state:S} ← g {state:S} + (1 − g) {key:k}ᵀ {value:v};   key j reads  {key:k_j} {state:S}",
+      "{state:𝐒} ← g {state:𝐒} + (1 − g) {key:𝐤}ᵀ {value:𝐯};   key j reads  {key:𝐤_j} {state:𝐒}",
     );
     app.motion("n", { every: 500, verbs: ["back", "write"] });
     app.knob("d");

@@ -22,7 +22,7 @@ export default tf.explorer({
     const table = app.matrix({ ...size, axes, pick: (i) => app.set({ i }) });
     const pick = (i, t) => app.set({ i, t: t + 1 });
     const map = app.matrix({ ...size, axes: ["place", "step"], pick });
-    app.formula("Pᵏᵢ = {place:code of place i} + {step:code of step k}");
+    app.formula("𝐏ᵏᵢ = {place:code of place i} + {step:code of step k}");
     app.motion("t", { every: 700 });
     app.knobsOf("i", "d", "base");
     const question = app.ask({

@@ -156,7 +156,12 @@ export default tf.explorer({
       bars.show({
         title: `“${state.question}”: the probability of yes`,
         label: `One sequence: ${tf.percent(yes[0])}. Block mask: ${question.tell(tf.percent(yes[1]))}`,
-        x: { from: 0, to: 1.12, ticks: [0, 0.25, 0.5, 0.75, 1], format: (p) => tf.percent(p) },
+        x: {
+          from: 0,
+          to: bars.width < 480 ? 1.3 : 1.12,
+          ticks: [0, 0.25, 0.5, 0.75, 1],
+          format: (p) => tf.percent(p),
+        },
         y: { names: ["block mask", "one sequence"] },
         marks: yes.map((p, n) => {
           const part = n ? "blind" : undefined;

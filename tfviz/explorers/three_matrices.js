@@ -64,7 +64,7 @@ export default tf.explorer({
       app.matrix({ bare: true, tall: 170, into: three }),
     );
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.35, 190, 240), lead: true });
-    app.formula("{product:A} = {left:C_q} {middle:Z} {right:C_k}");
+    app.formula("{product:𝐀} = {left:𝐂_q} {middle:𝐙} {right:𝐂_k}");
     app.knobsOf("m", "steps", "layer");
     const question = app.ask({
       name: "blow-up",
@@ -113,7 +113,7 @@ export default tf.explorer({
         ...heads,
       });
       left.show({
-        title: "C_q, L × m",
+        title: "$𝐂_q$, $L × m$",
         label: `Weights of ${L} queries over ${state.m} landmark keys`,
         rows: L,
         columns: state.m,
@@ -122,7 +122,7 @@ export default tf.explorer({
         signed: true,
       });
       middle.show({
-        title: "Z, m × m",
+        title: "$𝐙$, $m × m$",
         label: `The estimate of the pseudo-inverse after ${stepsOf(state.steps)}; its largest entry is ${tf.short(most(numbers.middle))}`,
         rows: state.m,
         columns: state.m,
@@ -131,7 +131,7 @@ export default tf.explorer({
         signed: true,
       });
       right.show({
-        title: "C_k, m × L",
+        title: "$𝐂_k$, $m × L$",
         label: `Weights of ${state.m} landmark queries over ${L} keys`,
         rows: state.m,
         columns: L,
@@ -145,8 +145,8 @@ export default tf.explorer({
         label: `After ${stepsOf(state.steps)} the product misses ${error} of the map`,
         x: { label: "steps", from: 0, to: last, whole: true, ticks: [0, 6, 10, last] },
         y: {
-          from: 0.01,
-          to: 3,
+          from: Math.min(0.01, ...errors),
+          to: Math.max(3, 1.5 * Math.max(...errors)),
           log: true,
           ticks: [0.01, 0.1, 1],
           format: (y) => tf.percent(y, 0),

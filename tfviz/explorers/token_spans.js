@@ -11,7 +11,7 @@ export default tf.explorer({
   setup(app) {
     const pick = (i, j) => app.set({ token: ACROSS * i + j });
     const matrix = app.matrix({ pick, bare: true, most: 46 });
-    app.formula("z_t = {S:S} · σ({v:u} · x_t + {v:b})");
+    app.formula("z_t = {S:S} · σ({v:𝐮} · 𝐱_t + {v:b})");
     app.motion("token", { every: 300 });
     app.knobsOf("price", "seed");
     const question = app.ask({

@@ -23,7 +23,7 @@ export default tf.explorer({
       lead: true,
     });
     const squares = app.plane({ height: (width) => tf.clamp(width, 200, 320), into: both });
-    app.formula("{scores:(φ(Q) φ(K)ᵀ) V}  =  {state:φ(Q) (φ(K)ᵀ V)}");
+    app.formula("{scores:(φ(𝐐) φ(𝐊)ᵀ) 𝐕}  =  {state:φ(𝐐) (φ(𝐊)ᵀ 𝐕)}");
     app.knob("order", { as: "select" });
     app.knobsOf("L", "d");
     const cost = (L) => products.scores(L, 64);

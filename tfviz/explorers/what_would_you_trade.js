@@ -72,14 +72,31 @@ export default tf.explorer({
       const [low, high] = [Math.min(...losses) - 0.12, Math.max(...losses) + 0.08];
       const named = ({ id, n }) => id === plain || id === hidden || numbers.front.includes(n);
       const labelled = measured.filter(named);
-      const crowds = (gap) => gap > 0 && gap < 0.15; // a name that has no room above its dot
       const place = ({ x, loss }) => [Math.min(x, MOST), loss];
+      const ends = { from: 0.08, to: MOST * 1.2 };
+      // a name stands above its dot, or where it has room; in pixels, the axes left out
+      const taken = [];
+      const beside = (row) => {
+        const [x, loss] = place(row);
+        const left = (Math.log(x / ends.from) / Math.log(ends.to / ends.from)) * (plane.width - 55);
+        const middle = ((high - loss) / (high - low)) * (plane.height - 62);
+        const long = 7 * row.name.length + 8;
+        const free = (dy) =>
+          taken.every(
+            (one) =>
+              Math.abs(one.y - middle - dy) >= 12 ||
+              one.left > left + long ||
+              left > one.left + one.long,
+          );
+        const dy = (row.id === plain ? [15, -8] : [-8, 15, -22, 29, -36]).find(free) ?? 15;
+        taken.push({ left, long, y: middle + dy });
+        return dy;
+      };
       plane.show({
         title: "violet: fits your case; named: full attention, linear attention, best trade-offs",
         label: `${some.length} methods by time and loss at ${tf.count(state.L)} tokens; best trade-offs: ${best.map((row) => row.name).join(", ") || "none"}`,
         x: {
-          from: 0.08,
-          to: MOST * 1.2,
+          ...ends,
           log: true,
           ticks: [0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
           label: "time of a step ÷ full attention's",
@@ -100,7 +117,7 @@ export default tf.explorer({
             at: place(row),
             align: "start",
             dx: 7,
-            dy: row.id === plain || labelled.some(({ loss }) => crowds(loss - row.loss)) ? 15 : -8,
+            dy: beside(row),
             bold: row.id !== plain,
             colour: row.id === plain ? "ink" : numbers.reasons[row.n] ? "muted" : "attention",
             part: row.id === hidden ? "linear" : undefined,

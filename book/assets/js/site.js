@@ -22,7 +22,7 @@
     }
   });
 
-  // --- equations wider than their place shrink, to seven tenths at most; then they can be scrolled.
+  // --- equations wider than their place shrink, to two thirds at most; then they can be scrolled.
   // Each is measured when it comes near: to measure all at once would lay out all of the page.
   const measured = new Set();
   function shrink(some) {
@@ -31,7 +31,9 @@
       math.style.fontSize = "";
       return math.scrollWidth > math.clientWidth;
     });
-    const shares = wide.map((math) => Math.max(0.7, (0.985 * math.clientWidth) / math.scrollWidth));
+    const shares = wide.map((math) =>
+      Math.max(2 / 3, (0.985 * math.clientWidth) / math.scrollWidth),
+    );
     wide.forEach((math, n) => {
       math.style.fontSize = `${shares[n].toFixed(3)}em`;
     });
@@ -140,6 +142,18 @@
       },
       { passive: true },
     );
+  }
+
+  // --- a report of a mistake names the section in view; the form on GitHub has a field of this name
+  for (const link of all("a.tf-report")) {
+    link.addEventListener("click", () => {
+      here();
+      const section = links.filter((place) => place.matches(".is-here")).pop();
+      const address = new URL(link.href);
+      if (section) address.searchParams.set("section", section.textContent.trim());
+      else address.searchParams.delete("section");
+      link.href = address.href;
+    });
   }
 
   // --- what comes into view: code can be copied; what scrolls sideways is reached by the keyboard

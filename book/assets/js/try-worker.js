@@ -2,14 +2,15 @@
 // has no origin: what a reader writes reaches neither the site's storage nor a network.
 (function () {
   "use strict";
+  // In a worker like this one WebKit reads no Blob and imports no blob: address.
   const unpacked = (text) => {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const stream = new Response(bytes).body.pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).arrayBuffer();
   };
   const imported = async (text) => {
-    const module = new Blob([await unpacked(text)], { type: "text/javascript" });
-    return import(URL.createObjectURL(module));
+    const source = new TextDecoder().decode(await unpacked(text));
+    return import(`data:text/javascript;charset=utf-8,${encodeURIComponent(source)}`);
   };
   let python;
 

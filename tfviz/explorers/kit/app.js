@@ -240,7 +240,7 @@ class App {
   // what to try: above the picture, or after the answer where there is a question
   prompt(text) {
     this.words = text;
-    this.top.textContent = text;
+    tell(this.top, text);
   }
   next() {
     return this.words ?? "";
@@ -250,7 +250,7 @@ class App {
     if (text === this.saying && !this.rehearsing) return;
     this.saying = text;
     if (this.rehearsing) {
-      this.status.textContent = text;
+      tell(this.status, text);
       return;
     }
     const late = 250 - (performance.now() - (this.spoken ?? -1e9));
@@ -261,7 +261,7 @@ class App {
     clearTimeout(this.speech);
     this.speech = undefined;
     this.spoken = performance.now();
-    this.status.textContent = this.saying;
+    tell(this.status, this.saying);
   }
 
   plane(options) {
@@ -444,6 +444,7 @@ function explorer(tf, spec) {
       python: code,
       hash,
       paint: () => app.paint(),
+      resting: () => ![app.frame, app.way, app.speech].some(Boolean), // drawn, arrived and said
       questions: () => app.asked.map((question) => question.facts()),
     };
     host.dataset.ready = "true";

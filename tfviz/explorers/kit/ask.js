@@ -84,7 +84,7 @@ function ask(app, spec) {
       number?.hint,
       locks.length > 0 && `Locked until then: ${locks.map((knob) => app.nameOf(knob)).join(", ")}.`,
     ];
-    how.textContent = ways.filter(Boolean).join(" ");
+    tell(how, ways.filter(Boolean).join(" "));
     how.hidden = !how.textContent;
   }
 
@@ -100,9 +100,9 @@ function ask(app, spec) {
     }
     app.redraw("asked");
     help();
-    turn.dataset.room = longest();
+    turn.dataset.room = plainly(longest());
     verdict.textContent = "";
-    if (!q.open) verdict.append(`${judged(q.said)} `, app.next(), " ", again);
+    if (!q.open) verdict.append(...worded(`${judged(q.said)} ${app.next()} `), again);
   }
   function settle(said) {
     q.open = false;
@@ -117,7 +117,7 @@ function ask(app, spec) {
     ys?.fill(undefined);
     guess = ghost?.first ?? ruler?.first;
     if (give) give.disabled = true;
-    if (output) output.textContent = "not yet";
+    if (output) tell(output, "not yet");
     dispatched("tfviz:answer", null);
     app.set(structuredClone(app.first));
     write();
@@ -131,7 +131,7 @@ function ask(app, spec) {
   const guessed = (value) => {
     guess = value;
     give.disabled = false;
-    output.textContent = format(value);
+    tell(output, format(value));
     app.redraw("guess");
   };
   if (chips) chips.forEach((text, n) => put(text, () => settle(n)));
@@ -229,7 +229,7 @@ function ask(app, spec) {
     question,
     open: q.open,
     truth: right(),
-    text: shown(right()),
+    text: plainly(shown(right())),
     now: truth(app.numbers(), app.values()),
     kind: Object.keys({ chips, ruler, number, curve, ghost }).find((kind) => spec[kind]),
   });

@@ -46,10 +46,7 @@ const controls = {
     input.dataset.key = key;
     const output = el("output", { htmlFor: id });
     const name = el("label", { htmlFor: id }, label);
-    if (letter) {
-      const [main, below] = letter.split("_"); // l_q has an index
-      name.append(" ", el("i", {}, main), below ? el("sub", {}, below) : "");
-    }
+    if (letter) name.append(" ", el("span", { className: "tfx-maths" }, ...typeset(letter)));
     const row = el("div", { className: "tfx-field tfx-slider", title: hint }, name, output, input);
     into.append(row);
     const nearest = (value) => nearestIn(scale, value);
@@ -58,10 +55,7 @@ const controls = {
       const place = String(scale ? nearest(value) : value);
       if (input.value !== place) input.value = place;
       const text = format(value);
-      if (output.textContent !== text) {
-        output.textContent = text;
-        input.setAttribute("aria-valuetext", text);
-      }
+      if (tell(output, text)) input.setAttribute("aria-valuetext", plainly(text));
       const span = input.max - input.min;
       const share = span > 0 ? (100 * (input.value - input.min)) / span : 0;
       input.style.setProperty("--fill", `${share}%`);
@@ -237,10 +231,10 @@ const controls = {
   },
   readout(label, /** @type {any} */ { into = this.readouts, title } = {}) {
     const value = el("dd");
-    into.append(el("dl", { className: "tfx-readout", title }, el("dt", {}, label), value));
-    return (text) => {
-      if (value.textContent !== text) value.textContent = text;
-    };
+    const node = el("dl", { className: "tfx-readout", title }, el("dt", {}, label), value);
+    node.dataset.label = label;
+    into.append(node);
+    return (text) => tell(value, text);
   },
   // All readouts at once: {label: text}; a label that is left out is not shown.
   read(texts) {
@@ -250,7 +244,7 @@ const controls = {
       this.outs.get(label)(this.hides(label) ? "?" : String(text));
     }
     for (const node of this.readouts.children) {
-      const label = node.firstElementChild.textContent;
+      const { label } = node.dataset;
       if (this.outs.has(label)) node.hidden = !(label in texts);
     }
   },

@@ -45,6 +45,9 @@ function painter(app) {
   };
 }
 
+const SMALLEST = 8; // pixels: the size of the smallest numbers in cells
+const EDGE = 8; // pixels beside and below the cells: as many as a handle there needs
+
 // app.matrix({label, axes: ["i", "j"], tall, most: largest cell in pixels, pick(i, j), hover(i, j),
 //   press(), paint(i, j, begun), move(i, j), paints: "knob", bare: without heads})
 //   -> {show({title, label, tall, rows, columns, bits | values, signed, most, colour, text(i, j) | true,
@@ -58,11 +61,14 @@ function painter(app) {
 // marks: [{cells: [[i, j], …], term, colour}] are filled while their term is lit.
 // A handle stands at [column, row] in cells: 3 is the edge before column 3, 3.5 its middle.
 function matrix(app, options) {
-  // where an axis has its name: in the middle, or beside the number that stands there
+  // where an axis has its name: in the middle, or beside the numbers that stand there, or nowhere
   const free = (start, size, taken, room) =>
     [0.5, 0.28, 0.72]
       .map((share) => start + share * size)
-      .find((at) => Math.abs(at - taken) > room);
+      .find((at) => taken.every((one) => Math.abs(at - one) > room));
+  // the first and the last index, where the selected one leaves room
+  const endsOf = (many, scale, selected, room) =>
+    (many > 1 ? [0, many - 1] : [0]).filter((n) => Math.abs(selected - scale.at(n + 0.5)) > room);
   const {
     axes = ["i", "j"],
     pick,
@@ -77,11 +83,11 @@ function matrix(app, options) {
   } = options;
   const view = pictureOn(app, { className: "tfx-grid", ...options });
   const canvas = el("canvas", { className: "tfx-cells", ariaHidden: "true" });
-  view.frame.prepend(canvas);
-  const [heads, inside, top] = ["axes", "marks", "handles"].map((name) =>
+  view.sheet.prepend(canvas);
+  const [outside, inside, top] = ["axes", "marks", "handles"].map((name) =>
     svg("g", { class: `tfx-${name}` }),
   );
-  view.root.append(heads, inside, top);
+  view.root.append(outside, inside, top);
   const hold = handlesOn(app, top, view.place);
   const paintCells = painter(app);
   let now;
@@ -115,28 +121,28 @@ function matrix(app, options) {
     const { rowColour = "query", columnColour = "key" } = spec;
     view.root.toggleAttribute("data-paint", Boolean(draw) && !app.locked.has(paints));
     view.named(spec.title, spec.label);
-    const long = Math.max(
-      ...(spec.rowHeads ?? [String(rows - 1), axes[0]]).map((text) => text.length),
-    );
-    const left = headless
-      ? 3
-      : Math.min(view.width * 0.42, (spec.rowHeads ? 14 : 20) + long * (LETTER + 0.4));
+    const rowHeads = spec.rowHeads ?? [String(rows - 1), axes[0]];
+    const long = Math.max(...rowHeads.map((text) => widthOf(app, text, true)));
+    const left = headless ? 3 : Math.min(view.width * 0.42, (spec.rowHeads ? 14 : 20) + long);
     const slanted = spec.columnHeads && Math.max(...spec.columnHeads.map((t) => t.length)) > 5;
     const up = headless ? 3 : slanted ? 56 : 26;
-    const right = 6 + Math.max(0, ...(spec.rowTails ?? []).map((t) => 8 + t.length * LETTER));
+    const tails = (spec.rowTails ?? []).map((text) => 8 + widthOf(app, text, true));
+    const heads = spec.columnHeads ?? [String(columns - 1)];
+    const half = (widthOf(app, heads.at(-1), true) - (view.width - left) / columns) / 2;
+    const right = Math.max(EDGE, slanted ? 0 : half) + Math.max(0, ...tails);
     const room = view.width - left - right;
     const limit = Math.min(
       spec.tall ?? tall ?? (view.width < 480 ? SMALL : 420),
-      view.phone && app.lead === view.box ? SMALL : 420,
+      view.phone && app.lead === view.box ? SMALL - EDGE : 420,
     );
     const cell = Math.min(room / columns, (limit - up) / rows, largest);
     const [wide, high] = [cell * columns, cell * rows];
-    view.sized(up + high + 8);
+    view.sized(up + high + EDGE);
     // the cells, in whole device pixels
     const ratio = globalThis.devicePixelRatio || 1;
     const size = { width: Math.round(wide * ratio), height: Math.round(high * ratio) };
     if (canvas.width !== size.width || canvas.height !== size.height) Object.assign(canvas, size);
-    // in shares of the frame, so that the cells stay under their lines on a sheet of paper too
+    // in shares of the sheet, so that the cells stay under their lines on narrower paper too
     const share = (part, whole) => `${((100 * part) / whole).toFixed(4)}%`;
     Object.assign(canvas.style, {
       left: share(left, view.width),
@@ -174,46 +180,56 @@ function matrix(app, options) {
     at = [clamp(i, 0, rows - 1), clamp(j, 0, columns - 1)];
 
     const out = [];
-    const write = (text, x, y, anchor, colour, bold, transform) => {
-      const style = `fill: ${paint(colour)}`;
-      const kind = bold ? "tfx-bold" : "";
-      out.push(mark("text", { x, y, "text-anchor": anchor, class: kind, style, transform }, text));
+    const ofRow = (i) => ({ "data-row": i });
+    const ofColumn = (j) => ({ "data-column": j });
+    const write = (text, x, y, anchor, colour, bold, more = {}) => {
+      const look = { class: bold ? "tfx-bold" : "", style: `fill: ${paint(colour)}` };
+      out.push(mark("text", { x, y, "text-anchor": anchor, ...look, ...more }, text));
     };
     // heads: words, or the first and last index, the letters, and the selected ones
     const ri = spec.row === undefined ? -99 : Y.at(spec.row + 0.5);
     const cj = spec.column === undefined ? -99 : X.at(spec.column + 0.5);
+    // those of words that have room, with the selected one
+    const roomy = (texts, room, selected) => {
+      const every = Math.ceil(room / cell);
+      const near = (n) => n !== selected && Math.abs(n - selected) < every;
+      return texts.map((text, n) => (n === selected || (n % every === 0 && !near(n)) ? text : ""));
+    };
     if (spec.rowHeads) {
-      spec.rowHeads.forEach((text, i) =>
-        write(text, left - 8, Y.at(i + 0.5) + 4, "end", rowColour, i === spec.row),
+      roomy(spec.rowHeads, 10, spec.row).forEach((text, i) =>
+        write(text, left - 8, Y.at(i + 0.5) + 4, "end", rowColour, i === spec.row, ofRow(i)),
       );
     } else {
-      if (ri >= 0) write(String(spec.row), left - 8, ri + 4, "end", "query", true);
-      for (const i of rows > 1 ? [0, rows - 1] : [0]) {
-        const y = Y.at(i + 0.5);
-        if (Math.abs(ri - y) > 14) write(String(i), left - 8, y + 4, "end", "muted");
-      }
-      const y = free(up, high, ri, 14);
-      if (y && high > 44) write(axes[0], left - 8, y + 4, "end", "query", true);
+      if (ri >= 0) write(String(spec.row), left - 8, ri + 4, "end", "query", true, ofRow(spec.row));
+      const ends = endsOf(rows, Y, ri, 14);
+      for (const i of ends)
+        write(String(i), left - 8, Y.at(i + 0.5) + 4, "end", "muted", false, ofRow(i));
+      const taken = [ri, ...ends.map((i) => Y.at(i + 0.5))];
+      const y = free(up, high, taken, 12);
+      if (y) write(axes[0], left - 8, y + 4, "end", "query", true);
     }
     if (spec.columnHeads) {
-      spec.columnHeads.forEach((text, j) => {
+      const widest = Math.max(...heads.map((text) => widthOf(app, text)));
+      roomy(heads, slanted ? 10 : widest, spec.column).forEach((text, j) => {
         const x = X.at(j + 0.5);
         const turn = slanted && `rotate(-45 ${x} ${up - 8})`;
-        write(text, x, up - 8, slanted ? "start" : "middle", "key", j === spec.column, turn);
+        const more = { ...ofColumn(j), transform: turn };
+        write(text, x, up - 8, slanted ? "start" : "middle", "key", j === spec.column, more);
       });
     } else {
-      if (cj >= 0) write(String(spec.column), cj, up - 8, "middle", columnColour, true);
-      for (const j of columns > 1 ? [0, columns - 1] : [0]) {
-        const x = X.at(j + 0.5);
-        if (Math.abs(cj - x) > 22) write(String(j), x, up - 8, "middle", "muted");
-      }
-      const x = free(left, wide, cj, 12 + axes[1].length * 3.5);
-      if (x && wide > 60) write(axes[1], x, up - 8, "middle", "key", true);
+      if (cj >= 0)
+        write(String(spec.column), cj, up - 8, "middle", columnColour, true, ofColumn(spec.column));
+      const ends = endsOf(columns, X, cj, 22);
+      for (const j of ends)
+        write(String(j), X.at(j + 0.5), up - 8, "middle", "muted", false, ofColumn(j));
+      const taken = [cj, ...ends.map((j) => X.at(j + 0.5))];
+      const x = free(left, wide, taken, 12 + widthOf(app, axes[1], true) / 2);
+      if (x) write(axes[1], x, up - 8, "middle", "key", true);
     }
-    spec.rowTails?.forEach((text, i) =>
-      write(text, left + wide + 8, Y.at(i + 0.5) + 4, "start", "value", i === spec.row),
+    roomy(spec.rowTails ?? [], 10, spec.row).forEach((text, i) =>
+      write(text, left + wide + 8, Y.at(i + 0.5) + 4, "start", "value", i === spec.row, ofRow(i)),
     );
-    redrawn(heads, headless ? [] : out);
+    redrawn(outside, headless ? [] : out);
 
     const nodes = [];
     const rect = (i, j, tallness, width, props) =>
@@ -224,7 +240,8 @@ function matrix(app, options) {
         height: Math.max(1, tallness * cell),
         ...props,
       });
-    nodes.push(rect(0, 0, rows, columns, { class: "tfx-rim" }));
+    const rim = { class: "tfx-rim", "data-rows": rows, "data-columns": columns };
+    nodes.push(rect(0, 0, rows, columns, rim));
     for (const { cells, term, colour, part } of spec.marks ?? []) {
       if (app.hides(part)) continue;
       const style = `fill: ${paint(colour ?? "key")}`;
@@ -252,21 +269,27 @@ function matrix(app, options) {
           if (Number.isNaN(value) || held(i, j)) continue;
           const ink = Math.abs(value) / most > 0.5 ? "page" : "ink";
           const words = text === true ? sig(value, 2).replace("-", "−") : text(i, j);
-          if (cell < 22 && words.length * LETTER > cell) continue;
-          if (words) written.push({ words, ink, x: (j + 0.5) * cell, y: (i + 0.5) * cell + 4 });
+          if (words) written.push({ words, ink, x: (j + 0.5) * cell, y: (i + 0.5) * cell });
         }
       }
+      // all in one size, in which the widest fits its cell; none where that would be too small to read
+      const different = [...new Set(written.map(({ words }) => words))];
+      const widest = Math.max(0, ...different.map((words) => widthOf(app, words)));
+      const size = Math.min(12, (12 * (cell - 2)) / widest);
+      if (size < SMALLEST) written.length = 0;
+      for (const one of written) one.y += size / 3;
       if (written.length > 64) {
         // into the picture: to place so many words would take longer
-        Object.assign(ctx, { font: `${12 * ratio}px ${app.font}`, textAlign: "center" });
+        Object.assign(ctx, { font: `${size * ratio}px ${app.font}`, textAlign: "center" });
         for (const { words, ink, x, y } of written) {
           ctx.fillStyle = app.colours[ink];
           ctx.fillText(words, x * ratio, y * ratio);
         }
       } else {
         for (const { words, ink, x, y } of written) {
-          const props = { x: left + x, y: up + y, "text-anchor": "middle" };
-          nodes.push(mark("text", { ...props, style: `fill: ${paint(ink)}` }, words));
+          const style = `fill: ${paint(ink)}${size < 12 ? `; font-size: ${size.toFixed(1)}px` : ""}`;
+          const props = { x: left + x, y: up + y, "text-anchor": "middle", style };
+          nodes.push(mark("text", props, words));
         }
       }
     }
@@ -328,6 +351,7 @@ function matrix(app, options) {
       if (cell) pick(...cell);
     });
     view.root.addEventListener("keydown", (event) => {
+      app.settle();
       const moved = now && keyed(event, at, now.rows, now.columns);
       if (!moved) return;
       at = moved; // the next key may come before the next frame
@@ -352,6 +376,7 @@ function matrix(app, options) {
       if (view.root.hasPointerCapture(event.pointerId)) drawn(event, false);
     });
     view.root.addEventListener("keydown", (event) => {
+      app.settle();
       const moved = now && keyed(event, at, now.rows, now.columns);
       if (moved) {
         at = moved;

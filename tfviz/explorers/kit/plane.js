@@ -214,8 +214,11 @@ function pictureOn(app, options) {
   box.prepend(title);
   into.append(box);
   const root = svg("svg", { role: "group", "aria-label": label });
-  frame.append(root);
-  const out = { box, frame, root, width: 300, height: 200, phone: false };
+  // The sheet is as high as the drawing, where the frame may keep room for a higher one: what lies under or
+  // over the drawing has its place on the sheet.
+  const sheet = el("div", { className: "tfx-sheet" }, root);
+  frame.append(sheet);
+  const out = { box, frame, sheet, root, width: 300, height: 200, phone: false };
   const measure = () => {
     out.width = Math.max(40, Math.floor(frame.clientWidth || 300));
     out.phone = app.footer.clientWidth <= 640; // as in kit.css
@@ -248,13 +251,23 @@ function pictureOn(app, options) {
   };
   out.named = (text, words) => {
     title.hidden = !text;
-    if (text && title.textContent !== text) title.textContent = text;
-    if (words && root.getAttribute("aria-label") !== words) root.setAttribute("aria-label", words);
+    if (text) tell(title, text);
+    if (words) put(root, "aria-label", words);
   };
   return out;
 }
 
-const LETTER = 6.3; // pixels, on average, of 12 px text
+const LETTER = 6.3; // pixels, on average, of 12 px text in our faces
+const GRIP = 12; // pixels around the middle of a handle
+const ruler = document.createElement("canvas").getContext("2d");
+
+// How wide a text is in the face at hand, and at least in ours, which may not be there yet. All digits are
+// as wide as a 0.
+function widthOf(app, text, bold = false) {
+  ruler.font = `${bold ? 600 : 400} 12px ${app.font}`;
+  const drawn = ruler.measureText(text.replace(/\d/g, "0")).width;
+  return Math.max(drawn, text.length * (LETTER + (bold ? 0.4 : 0)));
+}
 
 // The marks that are drawn point by point; each gives SVG for the scales x and y.
 const drawn = {
@@ -322,7 +335,7 @@ const drawn = {
       (t) =>
         `${(c + 9 * Math.cos(turn + t)).toFixed(2)} ${(d + 9 * Math.sin(turn + t)).toFixed(2)}`,
     );
-    const long = Math.hypot(c - a, d - b) > 4;
+    const long = !m.held && Math.hypot(c - a, d - b) > 4;
     return [
       mark("line", { x1: a, y1: b, x2: c, y2: d, style, "stroke-dasharray": m.dash }),
       ...(long
@@ -383,6 +396,7 @@ function spanOf(m) {
       [a, c],
     ]);
   if (m.arrow || m.shape) return m.arrow ?? m.shape;
+  if (m.rule) return [[m.rule.x ?? Number.NaN, m.rule.y ?? Number.NaN]];
   return m.handle ? [m.handle] : [];
 }
 
@@ -408,31 +422,26 @@ function plane(app, options) {
     const list = all.filter((m) => !app.hides(m.part));
     const [ax, ay] = [spec.x ?? {}, spec.y ?? {}];
     const names = all.filter((m) => m.name && m.line);
-    // the left margin holds the ticks of y, the right one the names of lines
-    const first = scaleOf(
+    const bare = asked?.spec.ghost || all.some((m) => m.handle) ? GRIP : 8;
+    const up = ay.label ? 24 : 10;
+    const low = height - (ax.bare ? bare : ax.label ? 38 : 22);
+    const y = scaleOf(
       ay,
       points.map((p) => p[1]),
-      [100, 0],
-      100 / 4,
+      [low, up],
+      34,
     );
-    const widest = Math.max(0, ...first.ticks.map(([, text]) => text.length));
-    const left = ay.bare ? 8 : Math.min(width * 0.3, 14 + widest * LETTER);
-    const longest = Math.max(0, ...names.map((m) => m.name.length * (m.bold ? 1.1 : 1)));
-    const right = width - Math.max(12, longest && 10 + longest * LETTER);
-    const up = ay.label ? 24 : 10;
-    const low = height - (ax.bare ? 8 : ax.label ? 38 : 22);
+    // the left margin holds the ticks of y, the right one the names of lines
+    const widest = Math.max(0, ...y.ticks.map(([, text]) => widthOf(app, text)));
+    const left = ay.bare ? bare : Math.min(width * 0.3, 14 + widest);
+    const longest = Math.max(0, ...names.map((m) => widthOf(app, m.name, m.bold)));
+    const right = width - Math.max(12, longest && 10 + longest);
     const box = [left, right, up, low];
     let x = scaleOf(
       ax,
       points.map((p) => p[0]),
       [left, right],
       56,
-    );
-    const y = scaleOf(
-      ay,
-      points.map((p) => p[1]),
-      [low, up],
-      34,
     );
     if (spec.square) {
       // the same length for 1 on both axes, the middle in the middle
@@ -464,20 +473,28 @@ function plane(app, options) {
     }
     if (ay.label) write(ay.label, 2, 12, "start", "tfx-axis");
     if (!ax.bare) {
-      const wide = Math.max(...x.ticks.map(([, text]) => text.length)) * LETTER + 10;
+      const wide = Math.max(...x.ticks.map(([, text]) => widthOf(app, text))) + 10;
       let end = -Infinity;
       for (const [v, text] of x.ticks) {
         const px = x.at(v);
         if (px - end < wide) continue;
         end = px;
         grid.push(mark("line", { x1: px, x2: px, y1: low, y2: low + 4 }));
-        write(text, clamp(px, text.length * 3, width - text.length * 3), low + 16, "middle");
+        const half = widthOf(app, text) / 2;
+        write(text, clamp(px, half, width - half), low + 16, "middle");
       }
       grid.push(mark("line", { x1: left, x2: right, y1: low, y2: low }));
     }
     if (ax.label) write(ax.label, (left + right) / 2, height - 6, "middle", "tfx-axis");
     redrawn(axes, grid);
-    const nodes = together(list.filter((m) => !m.handle)).map((m) => {
+    // where a handle lies on the tip of an arrow, it is the tip
+    const held = list.filter((m) => m.handle).map((m) => m.handle);
+    const onTip = ([a, b], [c, d]) => Math.hypot(x.at(c) - x.at(a), y.at(d) - y.at(b)) < 2;
+    const shown = list.flatMap((m) => {
+      if (m.handle) return [];
+      return m.arrow && held.some((one) => onTip(one, m.arrow[1])) ? { ...m, held: true } : m;
+    });
+    const nodes = together(shown).map((m) => {
       const look = { "data-term": m.term, class: `tfx-mark-${kindOf(m)}` };
       return mark("g", look, ...drawn[kindOf(m)](m, x, y, ay.log, box));
     });
@@ -503,7 +520,7 @@ function plane(app, options) {
         return fine.length ? { m, x: x.at(fine.at(-1)[0]), y: y.at(fine.at(-1)[1]) } : null;
       })
       .filter(Boolean)
-      .sort((a, b) => a.y - b.y);
+      .sort((a, b) => Math.round(a.y) - Math.round(b.y)); // of one height: as they are given
     for (let k = 1; k < ends.length; k++) ends[k].y = Math.max(ends[k].y, ends[k - 1].y + 14);
     for (let k = ends.length - 1, floor = box[3]; k >= 0; k--) {
       ends[k].y = Math.min(ends[k].y, floor);
@@ -548,7 +565,7 @@ function plane(app, options) {
     const words =
       spec.hover?.(a, b, m) ?? `${m.name ? `${m.name}: ` : ""}${fixedTick(a)}, ${short(b)}`;
     const [cx, cy] = [x.at(a), y.at(b)];
-    const half = (words.length * LETTER) / 2 + 4;
+    const half = widthOf(app, words, true) / 2 + 4;
     redrawn(over, [
       mark("circle", { cx, cy, r: 6, style: `stroke: ${paint(m.colour)}` }),
       mark(

@@ -41,16 +41,25 @@ function el(tag, props = {}, ...children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name in node && name !== "list" && !name.includes("-")) node[name] = value;
-    else node.setAttribute(name, value === true ? "" : value);
+    else if (name in node && name !== "list" && !name.includes("-")) node[name] = said(name, value);
+    else node.setAttribute(name, value === true ? "" : said(name, value));
   }
-  node.append(...children);
+  node.append(...children.flatMap(tag === "option" ? (text) => [plainly(text)] : worded));
   return node;
+}
+// Another text in a node that holds nothing else; whether it is another.
+const texts = new WeakMap();
+function tell(node, text) {
+  if (texts.get(node) === text) return false;
+  texts.set(node, text);
+  node.replaceChildren(...worded(text));
+  return true;
 }
 
 function put(node, name, value) {
   if (value === undefined || value === null || value === false) node.removeAttribute(name);
-  else node.setAttribute(name, typeof value === "number" ? Math.round(value * 100) / 100 : value);
+  else if (typeof value === "number") node.setAttribute(name, Math.round(value * 100) / 100);
+  else node.setAttribute(name, said(name, value));
 }
 
 const bare = (tag) => document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -82,7 +91,7 @@ function redrawn(parent, marks) {
     described.set(node, now);
     const [text] = now.children;
     if (typeof text === "object") redrawn(node, now.children);
-    else if (text !== was.children[0]) node.textContent = text;
+    else if (text !== was.children[0]) written(node, text);
   });
   while (parent.childNodes.length > marks.length) parent.lastChild.remove();
 }
@@ -91,31 +100,103 @@ function redrawn(parent, marks) {
 const ROLES = ["query", "key", "value", "attention", "ink", "page", "grid", "muted"];
 const paint = (colour = "ink") => (ROLES.includes(colour) ? `var(--tfx-${colour})` : colour);
 
+// --- mathematics, set as in the text of a page: a letter is slanted, words and signs are upright, and
+// 𝐀 is bold. What follows _ or ^, or is written so in Unicode (dₕ, hⁿ), stands lower or higher.
+const LOW = "[\\u2080-\\u209c\\u1d62-\\u1d6a\\u2c7c]";
+const HIGH = "[\\u00b2\\u00b3\\u00b9\\u2070-\\u207f\\u02b0-\\u02b8\\u1d2c-\\u1d61\\u1d9b-\\u1dbf]";
+const MARKS = { "\u0302": "ˆ", "\u0303": "˜", "\u0304": "ˉ" }; // drawn above the letter before
+const SIGNS = { "·": "⋅", "|": "∣", "‖": "∥" }; // as our face has them
+const PIECE = new RegExp(
+  `(?<low>_<?[A-Za-zα-ω\\d]+|${LOW}+)|(?<high>\\^[−A-Za-zα-ω\\d]+(?:\\.\\d+)?|${HIGH}+)` +
+    "|(?<bold>[\\u{1d400}-\\u{1d433}]+)|(?<word>[A-Za-z]{2,}|(?<=^| )a(?= [a-z]{2}))" +
+    "|(?<letter>[A-Za-zα-ω])|.",
+  "gsu",
+);
+// A text as pieces: {text, face: "i", "b" or "", level: "sub", "sup" or "", mark}
+function pieces(text, level = "") {
+  const out = [];
+  for (const found of text.normalize("NFD").replaceAll("=\u0338", "\ue020=").matchAll(PIECE)) {
+    const { low, high, bold, letter } = found.groups;
+    const plain = SIGNS[found[0]] ?? found[0].normalize("NFKC");
+    const face = bold ? "b" : letter ? "i" : "";
+    if (high && plain === "T") out.push({ text: "⊤", face: "", level: "sup" });
+    else if (low || high) out.push(...pieces(plain.replace(/^[_^]/, ""), low ? "sub" : "sup"));
+    else if (plain in MARKS) out.at(-1).mark = MARKS[plain];
+    else if (out.at(-1)?.face === face && out.at(-1).level === level && !out.at(-1).mark)
+      out.at(-1).text += plain;
+    else out.push({ text: plain, face, level });
+  }
+  return out;
+}
+function typeset(text) {
+  const nodes = [];
+  let before = "";
+  for (const { text: shown, face, level, mark: above } of pieces(text)) {
+    const high = above && shown !== shown.toLowerCase();
+    const marked = { "data-mark": above, "data-high": high };
+    const inner = face || above ? el(face || "span", marked, shown) : shown;
+    const node = level ? el(level, {}, inner) : inner;
+    const both = level && before && level !== before; // one above the other
+    nodes.push(both ? el("span", { className: "tfx-both" }, nodes.pop(), node) : node);
+    before = level;
+  }
+  return nodes;
+}
+
+// A text as nodes. What stands between dollars, and a letter with another one lower or higher, is
+// mathematics.
+const IN_TEXT = new RegExp(`\\$([^$]+)\\$|((?:\\p{L}\\p{M}*|\\d+)(?:${LOW}|${HIGH})+)`, "gu");
+function parted(text) {
+  const parts = [];
+  let end = 0;
+  text = String(text);
+  for (const found of text.matchAll(IN_TEXT)) {
+    parts.push([text.slice(end, found.index)], [found[1] ?? found[2], true]);
+    end = found.index + found[0].length;
+  }
+  return [...parts, [text.slice(end)]].filter(([part]) => part);
+}
+const worded = (text) =>
+  text instanceof Node
+    ? [text]
+    : parted(text).map(([part, set]) =>
+        set ? el("span", { className: "tfx-maths" }, ...typeset(part)) : part,
+      );
+// The same where no node may stand.
+const plainly = (text) => String(text).replace(IN_TEXT, (_, a, b) => (a ?? b).normalize("NFKC"));
+const said = (name, value) =>
+  typeof value === "string" && /^(aria|title$|label$)/.test(name) ? plainly(value) : value;
+// The same in a picture, whose texts have one line of 12 pixels.
+const DOWN = { sub: 3, sup: -4 };
+function written(node, text) {
+  const parts = parted(text);
+  if (!parts.some(([, set]) => set)) return void (node.textContent = text);
+  let now = 0;
+  const drawn = parts.flatMap(([part, set]) =>
+    (set ? pieces(part) : [{ text: part, face: "", level: "" }]).map((piece) => {
+      const down = DOWN[piece.level] ?? 0;
+      const kind = [set && "tfx-maths", set && piece.face, piece.level].filter(Boolean).join(" ");
+      const span = svg("tspan", { class: kind, dy: down - now || null }, piece.text);
+      now = down;
+      return span;
+    }),
+  );
+  node.replaceChildren(...drawn);
+}
+
 // --- terms. `{e:tanh(s W)}` in a text is the term e, printed as tanh(s W); the same name on a mark, a
 // row or a cell, and in the chapter around (data-term), lights up with it, on hover and on focus.
-function termed(text) {
-  return text.split(/(\{\w+:[^{}]*\})/).map((part) => {
+const termed = (text, set) =>
+  text.split(/(\{\w+:[^{}]*\})/).flatMap((part) => {
     const [, name, shown] = /^\{(\w+):(.*)\}$/.exec(part) || [];
-    if (!name) return part;
-    return el("span", { className: "tfx-term", tabIndex: 0, "data-term": name }, shown);
+    if (!name) return set(part);
+    return [el("span", { className: "tfx-term", tabIndex: 0, "data-term": name }, ...set(shown))];
   });
-}
-
-// d_ff in a formula: ff stands lower.
-function lower(node) {
-  for (const child of [...node.childNodes])
-    if (child.nodeType === Node.ELEMENT_NODE) lower(child);
-    else
-      child.replaceWith(
-        ...child.data.split(/_(<?\w+)/).map((part, n) => (n % 2 ? el("sub", {}, part) : part)),
-      );
-}
 
 const terms = {
-  // A formula, or a line of code, with its terms.
-  formula(text, { into = this.picture, code = false } = {}) {
-    const node = el(code ? "code" : "p", { className: "tfx-formula" }, ...termed(text));
-    if (!code) lower(node);
+  // A formula with its terms.
+  formula(text, { into = this.picture } = {}) {
+    const node = el("p", { className: "tfx-formula" }, ...termed(text, typeset));
     into.append(node);
     return node;
   },
@@ -129,7 +210,7 @@ const terms = {
       show(texts) {
         if (texts.join("\n") === known) return;
         known = texts.join("\n");
-        node.replaceChildren(...texts.map((text) => el("li", {}, ...termed(text))));
+        node.replaceChildren(...texts.map((text) => el("li", {}, ...termed(text, worded))));
         for (const term of node.querySelectorAll(".tfx-term")) term.removeAttribute("tabindex");
       },
     };

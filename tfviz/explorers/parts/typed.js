@@ -482,6 +482,8 @@ const MATHML = "http://www.w3.org/1998/Math/MathML";
 const maths = (tag, ...children) => {
   const node = document.createElementNS(MATHML, tag);
   node.append(...children);
+  // a letter alone is slanted by our own face, not by a browser, which would want another letter
+  if (tag === "mi" && children[0].length === 1) node.setAttribute("mathvariant", "normal");
   return node;
 };
 

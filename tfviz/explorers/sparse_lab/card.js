@@ -82,8 +82,12 @@ function makeCard(app, side, actions) {
       );
       const list = shown.length > 6 ? [...shown.slice(0, 3), "…", ...shown.slice(-2)] : shown;
       set.replaceChildren(
-        el("i", {}, "S"),
-        el("sub", { className: "sl-i" }, String(query)),
+        el(
+          "span",
+          { className: "tfx-maths" },
+          el("i", {}, "S"),
+          el("sub", { className: "sl-i" }, query),
+        ),
         " = {",
         el("span", { className: "sl-j" }, list.join(", ")),
         "}",
