@@ -265,7 +265,7 @@ def number_of(form: str) -> float | None:
 
 
 def stands(value: str, text: str) -> bool:
-    return bool(re.search(rf"(?<![\d.,−]){re.escape(value)}(?!\d|\.\d)", text))
+    return bool(re.search(rf"(?<![\d.,−])(?<!\d ){re.escape(value)}(?!\d|\.\d)", text))
 
 
 def violations(page: Any) -> list[str]:

@@ -51,7 +51,16 @@ COMPUTED = """(host, names) => {
 # without faces and colours, which may be the host's, and without sizes, which follow from these
 NAMES = (
     *("grid-auto-flow", "grid-column-start", "order", "align-items", "justify-self", "clip-path"),
-    *("float", "clear", "position", "display", "min-width", "max-width", "max-height"),
+    *(
+        "box-sizing",
+        "float",
+        "clear",
+        "position",
+        "display",
+        "min-width",
+        "max-width",
+        "max-height",
+    ),
     *("margin-left", "margin-right", "margin-top", "margin-bottom"),
     *("padding-left", "padding-right", "padding-top", "padding-bottom"),
     *(
