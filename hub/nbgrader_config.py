@@ -1,5 +1,8 @@
 """nbgrader's settings for everybody on the machine: goes to /etc/jupyter/nbgrader_config.py."""
 
+# Names and titles are text on all pages of nbgrader.
+import tfviz_course.served  # noqa: F401
+
 c = get_config()  # type: ignore[name-defined]  # given by Jupyter
 
 c.CourseDirectory.course_id = "attention"  # the name that you give to `tfviz-course new`

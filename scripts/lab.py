@@ -85,11 +85,12 @@ def contents(root: Path) -> Iterator[Entry]:
     for part in toc["parts"]:
         for chapter in part["chapters"]:
             source = f"{chapter['file']}.md"
-            text = (root / source).read_text("utf8")
+            path = root / source
+            text = path.read_text("utf8") if path.exists() else ""
             if is_lesson(text):
                 number += 1
-                title = next(line for line in text.splitlines() if line.startswith("# "))
-                yield Entry(part["caption"], number, title[2:].strip(), source)
+                titles = (line[2:].strip() for line in text.splitlines() if line.startswith("# "))
+                yield Entry(part["caption"], number, next(titles, path.stem), source)
 
 
 def generated(root: Path, lessons: list[Entry]) -> Path:
@@ -110,7 +111,7 @@ def content(path: Path) -> str | None:
     """One number for what the cells say, whatever they displayed; None for no notebook."""
     try:
         cells = nbformat.read(path, as_version=4).cells
-    except (OSError, ValueError, AttributeError):
+    except Exception:  # nbformat has no error of its own for a file that is no notebook
         return None
     sources = [[cell.cell_type, cell.source] for cell in cells]
     return hashlib.sha256(json.dumps(sources).encode()).hexdigest()
@@ -129,13 +130,14 @@ def hand_out(root: Path, lessons: list[Entry], source: Path) -> list[str]:
     kept, now = [], {}
     for lesson in lessons:
         path, new = folder / lesson.own, content(source / lesson.generated)
-        if path.exists() and content(path) not in (before.get(lesson.own), new):
+        there = content(path)
+        if path.exists() and (there is None or there not in (before.get(lesson.own), new)):
             now[lesson.own] = before.get(lesson.own)
             if new != before.get(lesson.own):
                 kept.append(f"notebooks/{lesson.own}")
             continue
         now[lesson.own] = new
-        if not path.exists() or content(path) != new:
+        if there != new:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes((source / lesson.generated).read_bytes())
     notes.write_text(json.dumps(now, indent=1) + "\n", "utf8")
@@ -210,23 +212,28 @@ class Checkpoints(AsyncFileCheckpoints):
         return str(super().checkpoint_path(checkpoint_id, path))
 
 
-def main(options: list[str]) -> None:
+def options(root: Path) -> list[str]:
+    """What JupyterLab is told on its command line."""
+    place = root / PLACE
+    words = [
+        f"--ServerApp.root_dir={root}",
+        f"--LabApp.default_url=/lab/tree/{START}",
+        f"--LabApp.workspaces_dir={place / 'workspaces'}",
+        "--ServerApp.contents_manager_class=lab.Contents",
+        "--Contents.checkpoints_class=lab.Checkpoints",
+        f"--Checkpoints.root_dir={place / 'checkpoints'}",
+    ]
+    root_user = hasattr(os, "geteuid") and os.geteuid() == 0  # as in a container
+    return [*words, "--allow-root"] if root_user else words
+
+
+def main(more: list[str]) -> None:
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(
-        [str(ROOT / PLACE / "config"), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
+        filter(None, [str(ROOT / PLACE / "config"), os.environ.get("JUPYTER_CONFIG_PATH")])
     )
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     prepare(ROOT)
-    told = [
-        f"--ServerApp.root_dir={ROOT}",
-        f"--LabApp.default_url=/lab/tree/{START}",
-        f"--LabApp.workspaces_dir={ROOT / PLACE / 'workspaces'}",
-        "--ServerApp.contents_manager_class=lab.Contents",
-        "--Contents.checkpoints_class=lab.Checkpoints",
-        f"--Checkpoints.root_dir={ROOT / PLACE / 'checkpoints'}",
-    ]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        told.append("--allow-root")  # in a container nobody else is there
-    LabApp.launch_instance([*told, *options])
+    LabApp.launch_instance([*options(ROOT), *more])
 
 
 if __name__ == "__main__":

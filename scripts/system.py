@@ -1,4 +1,4 @@
-"""Programs of the system that the tests need: a browser, and bubblewrap for the grading.
+"""Programs of the system that the tests need: browsers, and bubblewrap for the grading.
 
 python scripts/system.py             says what is missing
 python scripts/system.py --install   installs it first, where apt-get can (root, or a sudo that
@@ -11,6 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from glob import glob
 
 import chrome
 
@@ -18,6 +20,41 @@ NO_SANDBOX = (
     "The tests of the grading need bubblewrap, and there is no `bwrap`: install it (on Debian and "
     "Ubuntu: apt-get install bubblewrap)."
 )
+NO_FIREFOX = (
+    "One test opens the book in Firefox, and there is none but perhaps a snap: install it "
+    "(on Debian: apt-get install firefox-esr)."
+)
+NO_WEBKIT = (
+    "One test opens the book in WebKitGTK, and there is no `WebKitWebDriver` or no `MiniBrowser`: "
+    "install them (on Debian and Ubuntu: apt-get install webkit2gtk-driver)."
+)
+NO_SCREEN = (
+    "One test opens the book in WebKitGTK on a screen that nobody sees, and there is no `Xvfb`: "
+    "install it (on Debian and Ubuntu: apt-get install xvfb)."
+)
+
+
+def firefox() -> str | None:
+    """Path of a Firefox that may read any folder; Ubuntu's own, a snap, may not."""
+    snap = os.path.exists("/snap/bin/firefox")
+    return shutil.which("firefox-esr") or (None if snap else shutil.which("firefox"))
+
+
+def webkit_driver() -> str | None:
+    """Path of the program that drives WebKitGTK's small browser."""
+    return shutil.which("WebKitWebDriver") if minibrowser() else None
+
+
+def minibrowser() -> str | None:
+    """Path of WebKitGTK's small browser, which is not on the PATH."""
+    places = glob("/usr/lib/*/webkit2gtk-4.*/MiniBrowser")
+    places += glob("/usr/libexec/webkit2gtk-4.*/MiniBrowser")
+    return max(places, default=None)
+
+
+def xvfb() -> str | None:
+    """Path of a screen that nobody sees."""
+    return shutil.which("Xvfb")
 
 
 def install(package: str, what: str) -> None:
@@ -57,19 +94,39 @@ def browser() -> None:
         install("chromium", "browser")
 
 
+# What the tests need on Linux, beside a Chromium: where it is, its package, what to say without it.
+# Elsewhere there is none of it, and its tests are skipped.
+ON_LINUX: tuple[tuple[Callable[[], str | None], str, str], ...] = (
+    (lambda: shutil.which("bwrap"), "bubblewrap", NO_SANDBOX),
+    (firefox, "firefox-esr", NO_FIREFOX),
+    (webkit_driver, "webkit2gtk-driver", NO_WEBKIT),
+    (xvfb, "xvfb", NO_SCREEN),
+)
+# The tests that need these are skipped where they are missing, unless CI asks for all of them.
+SKIPPED = {NO_FIREFOX, NO_WEBKIT, NO_SCREEN}
+
+
+def on_ci() -> bool:
+    """Whether nothing may be skipped."""
+    return os.environ.get("CI", "").lower() == "true"
+
+
+def missing(*packages: str) -> list[str]:
+    """What to say of those programs that are not there."""
+    return [words for find, package, words in ON_LINUX if package in packages and not find()]
+
+
 def main() -> int:
-    missing = []
-    linux = sys.platform == "linux"  # elsewhere there is no bubblewrap; its tests are skipped
+    wanted = [package for _, package, _ in ON_LINUX] if sys.platform == "linux" else []
     if "--install" in sys.argv:
         browser()
-        if linux and not shutil.which("bwrap"):
-            install("bubblewrap", "bubblewrap")
-    if not chrome.find():
-        missing.append(chrome.MISSING)
-    if linux and not shutil.which("bwrap"):
-        missing.append(NO_SANDBOX)
-    print("\n".join(missing), end="\n" if missing else "", file=sys.stderr)
-    return 1 if missing else 0
+        for package in wanted:
+            if missing(package):
+                install(package, package)
+    said = [] if chrome.find() else [chrome.MISSING]
+    said += missing(*wanted)
+    print("\n".join(said), end="\n" if said else "", file=sys.stderr)
+    return 1 if [words for words in said if on_ci() or words not in SKIPPED] else 0
 
 
 if __name__ == "__main__":

@@ -606,7 +606,8 @@ def test_without_dask_the_error_names_both_ways_out(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "distributed", None)
     planned(1)
     assert run(workers=2) == 1
-    assert "pip install 'tfviz[experiments]', or choose --workers 0" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert '"dask>=2024.8"' in said and "choose --workers 0" in said
     assert run(workers=0) == 0
 
 

@@ -2,7 +2,8 @@
 
 A course's ``nbgrader_config.py`` (`config_text`) imports this module, which puts `Autograde` in the
 place of nbgrader's own, and lets it `configure` nbgrader. Whatever a student wrote is shown as text
-and pictures, never as a page's own HTML (`markdown`, and of outputs `tfviz_course.line.clean`).
+and pictures, never as a page's own HTML (`markdown`, and of outputs `tfviz_course.line.clean`), and
+so is any other text from outside (`tfviz_course.served`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 from jinja2 import pass_context
 from jinja2.filters import do_float, do_round
+from markupsafe import Markup
 from nbconvert.filters import Highlight2HTML
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
@@ -33,7 +35,7 @@ from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
-from tfviz_course import store, students
+from tfviz_course import served, store, students
 from tfviz_course.settings import read_course, read_extensions
 from tfviz_lessons.assignment import gap
 
@@ -96,6 +98,7 @@ def configure(c: Any) -> None:
     c.ClearMarkScheme.enforce_metadata = False
     c.Autograde.autograde_preprocessors = RECORD
     c.GenerateFeedback.preprocessors = FEEDBACK
+    c.GenerateFeedback.exporter_class = f"{served.__name__}.Exporter"
     c.AssignLatePenalties.plugin_class = f"{ME}.LateDays"
     filters = {"markdown2html": f"{ME}.markdown", "highlight_code": f"{ME}.highlight"}
     filters |= {"float": f"{ME}.real", "round": f"{ME}.rounded"}
@@ -364,29 +367,33 @@ class _Answer(IPythonRenderer):
         return f"<li>{'☑' if checked else '☐'} {text}</li>\n"
 
 
+def _boxed(html: str) -> Markup:
+    return Markup(BOX.format(html))
+
+
 def _unturned(text: str) -> str:
     """The text with each sign that turns the direction written out: ⟨U+202E⟩."""
     return TURNING.sub(lambda sign: f"⟨U+{ord(sign[0]):04X}⟩", text)
 
 
-def highlight(source: str, language: str | None = None, metadata: Any = None) -> str:
+def highlight(source: str, language: str | None = None, metadata: Any = None) -> Markup:
     """Code as coloured HTML, a long one without colours; a filter for the templates of nbgrader.
 
     Installation and set-up fold, so that in formgrader the answers are next to each other.
     """
     if (metadata or {}).get("tfviz", {}).get("role") in ("install", "setup"):
         code = highlight(source, language)
-        return (
+        return Markup(
             f"<details><summary>Installation and set-up, the same for all</summary>{code}</details>"
         )
     source = _unturned(source)
     if len(source) > COLOURED or BLANK.search(source):
-        return BOX.format(f'<div class="highlight"><pre>{escape(source)}</pre></div>')
-    return BOX.format(Highlight2HTML()(source, language, metadata))
+        return _boxed(f'<div class="highlight"><pre>{escape(source)}</pre></div>')
+    return _boxed(Highlight2HTML()(source, language, metadata))
 
 
 @pass_context
-def markdown(context: Any, source: str) -> str:
+def markdown(context: Any, source: str) -> Markup:
     """Markdown as HTML without anything that acts, as it stands where it cannot be rendered."""
     cell = context.get("cell") or {}
     source = _unturned(source)
@@ -400,7 +407,7 @@ def markdown(context: Any, source: str) -> str:
         html = bleach.clean(html, tags=tags, attributes=ATTRIBUTES, protocols=schemes)
     except Exception:  # whatever a student wrote: missing attachments, deep nesting, length
         html = f"<pre>{escape(source)}</pre>"
-    return BOX.format(html)
+    return _boxed(html)
 
 
 # --- in the place of nbgrader's own --------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,8 @@ from tfviz_course.settings import read_course, read_extensions, write_extensions
 
 IDS = ("id", "student_id", "student")  # names that the column of ids may have
 ABOUT = ("first_name", "last_name", "email")
+# in no name: marks of HTML, control characters, signs that turn the direction of what follows
+NEVER = re.compile("[<>\0-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 class Imported(NamedTuple):
@@ -62,6 +65,11 @@ def read_roster(file: Path) -> dict[str, dict[str, str]]:
         found[name] = {
             key: " ".join((row[heads[key]] or "").split()) for key in ABOUT if key in heads
         }
+        for key, value in found[name].items():
+            if sign := NEVER.search(value):
+                said = f"{key.replace('_', ' ')} {ids.shown(value)} has the sign {sign[0]!r}"
+                how = "names and addresses have no < and >, and no control characters: remove it"
+                raise CourseError(f"{file}, line {line}: {said}; {how}")
     return found
 
 

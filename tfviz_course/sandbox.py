@@ -540,10 +540,9 @@ class Sandbox:
     def stop(self, reason: str, remark: str) -> Stopped:
         """End it for this reason, unless it has been ended already; gives the first reason."""
         self.broken = self.broken or Stopped(reason, remark)
-        try:
+        with suppress(Exception):  # `close` does it again, and says what keeps it from that
             end_all(*self._tops)
-        finally:
-            self.process.kill()  # all in the sandbox end with it, also those that cannot be listed
+        self.process.kill()  # all in the sandbox end with it, also those that cannot be listed
         return self.broken
 
     def unwatched(self, why: str) -> Stopped:

@@ -471,6 +471,7 @@ def write_explorers(static: Path, stamp: Path) -> None:
     (static / "vendor").mkdir(parents=True, exist_ok=True)
     plotly = NPM / "plotly.js-cartesian-dist-min" / "plotly-cartesian.min.js"
     shutil.copyfile(plotly, static / "vendor" / "plotly.min.js")
+    stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(digest.hexdigest())
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from xml.sax.saxutils import escape
 
 import book_search
+import reference_pages
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 from sphinx.application import Sphinx
 
@@ -56,7 +57,10 @@ def described(app: Sphinx, pagename: str) -> str:
     """What a page says of itself, in its first sentences or by what it is."""
     if pagename.startswith("reference/"):
         room = pagename.removeprefix("reference/")
-        return f"{room}: its functions and classes with types, shapes, errors and an example."
+        said = reference_pages.summary(reference_pages.rooms()[room])
+        return f"{room}: {reference_pages.unmarked(said) or 'its functions and classes'}".rstrip()
+    if pagename == "search":
+        return "Search every section, word and symbol of the course."
     first = book_search.kept(app.env).get(pagename, [])[:1]
     course = app.env.titles[app.config.root_doc].astext()
     return "".join(

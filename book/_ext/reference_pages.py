@@ -33,6 +33,7 @@ from tfviz import catalogue, patterns
 
 INDEX = "book/reference"
 ROOT = Path(tfviz.__file__).parents[1]
+CODE = re.compile(r"``?([^`]+)``?")
 LEFT_OUT = ("tfviz.stored",)
 """Not part of the library that people call: it holds the results that pages show."""
 
@@ -205,6 +206,11 @@ def _split(parameters: str) -> Iterator[str]:
 # --- the pages ------------------------------------------------------------------------------------
 
 
+def unmarked(text: str) -> str:
+    """A text without the marks around its `code`."""
+    return CODE.sub(r"\1", text)
+
+
 def docstring_html(text: str, highlight: Any) -> str:
     """Paragraphs with `code`; what is indented or begins with >>> stays as it is typed."""
     parts = []
@@ -219,7 +225,7 @@ def docstring_html(text: str, highlight: Any) -> str:
         elif len(lines) > 1 and any(one.startswith("    ") for one in lines):
             parts.append(f"<pre>{html.escape(block)}</pre>")
         else:
-            words = re.sub(r"``?([^`]+)``?", r"<code>\1</code>", html.escape(" ".join(lines)))
+            words = CODE.sub(r"<code>\1</code>", html.escape(" ".join(lines)))
             parts.append(f"<p>{words}</p>")
     return "".join(parts)
 
@@ -301,10 +307,10 @@ def pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 def search_entries() -> Iterator[tuple[str, str, list[tuple[str, str, str, str, dict[str, int]]]]]:
     """(page, title, its places) as the search wants them."""
     for name, module in rooms().items():
-        about = " ".join((module.__doc__ or "").split())
+        about = unmarked(" ".join((module.__doc__ or "").split()))
         places = [("", "", "", about, dict[str, int]())]
         for one in entries(module):
-            text = " ".join(one.doc.split())
+            text = unmarked(" ".join(one.doc.split()))
             places.append((anchor_of(one.name), one.name, "", text, {}))
         yield page_of(name), name, places
 
@@ -336,8 +342,9 @@ class Reference(Directive):
         link = nodes.reference("", "", nodes.literal(name, name), refuri=address, internal=True)
         functions = ", ".join(one.name for one in entries(module)[:8])
         more = "" if len(entries(module)) <= 8 else " …"
-        text = summary(module) or f"{functions}{more}"
-        return el("div", el("dt", link), el("dd", text, " ", el("small", f"{functions}{more}")))
+        said = CODE.split(summary(module) or f"{functions}{more}")  # every second piece is code
+        words = [nodes.literal(w, w) if n % 2 else nodes.Text(w) for n, w in enumerate(said) if w]
+        return el("div", el("dt", link), el("dd", *words, " ", el("small", f"{functions}{more}")))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -8,19 +8,23 @@ repository to which git is led in place of the new owner's address.
 
 from __future__ import annotations
 
+import functools
 import html
+import http.server
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
+from xml.etree import ElementTree
 
 import book_pages
 import pytest
@@ -28,6 +32,7 @@ import tfviz_book
 import yaml
 from packaging.metadata import Metadata
 from packaging.requirements import Requirement
+from PIL import Image
 
 import start
 from book import workflows
@@ -195,6 +200,104 @@ def test_its_pages_lead_to_its_own_sources_and_address(published: Path, page: st
     assert f"git clone https://github.com/{HERE} tfviz\n" in re.sub(r"<[^>]*>", "", guide)
     assert (published / ".nojekyll").exists(), "Pages would leave out _static"
     assert (published / "tfviz.pdf").read_bytes().startswith(b"%PDF")
+
+
+META = re.compile(r'<meta (?:name|property)="([\w:]+)" content="([^"]*)">')
+
+
+def test_its_pages_are_shared_with_a_picture_of_its_own_address(published: Path) -> None:
+    """Who shows a shared link does not resolve relative addresses."""
+    for name, address in ((f"{LESSON}.html", f"{SITE}/{LESSON}.html"), ("index.html", f"{SITE}/")):
+        said = dict(META.findall((published / name).read_text("utf8").split("</head>")[0]))
+        assert said["og:url"] == address and said["twitter:card"] == "summary_large_image"
+        assert said["og:title"] and said["og:description"]
+        picture = said["og:image"].removeprefix(f"{SITE}/")
+        size = (int(said["og:image:width"]), int(said["og:image:height"]))
+        assert Image.open(published / picture).size == size
+
+
+def test_its_site_map_has_every_page_once(published: Path) -> None:
+    text = (published / "sitemap.xml").read_text("utf8")
+    named = [place.text or "" for place in ElementTree.fromstring(text).iter() if place.text]
+    places = [place.strip() for place in named if place.strip()]
+    pages = {path.relative_to(published).as_posix() for path in published.rglob("*.html")}
+    left_out = {"index.html", "book/index.html", "search.html", "404.html"}
+    assert sorted(places) == sorted([f"{SITE}/", *(f"{SITE}/{one}" for one in pages - left_out)])
+
+
+class Lost(http.server.SimpleHTTPRequestHandler):
+    """Serves a project's pages as GitHub does: below its name, 404.html for what is not there."""
+
+    def translate_path(self, path: str) -> str:
+        inside = path.startswith(f"/{NAME}/")
+        return super().translate_path(path[len(NAME) + 1 :] if inside else "/no such place")
+
+    def send_error(self, code: int, *_: object) -> None:
+        page = Path(self.directory, "404.html").read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def served(published: Path) -> Iterator[str]:
+    handler = functools.partial(Lost, directory=str(published))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{NAME}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("depth", ["gone", "chapters/gone.html", "a/b/c/d/"])
+def test_who_is_lost_finds_back(served: str, page: str, browser: Any, depth: str) -> None:
+    """At any depth: the page has its look, its search finds, and its links lead to pages."""
+    tab = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    answer = tab.goto(f"{served}/{depth}")
+    assert answer.status == 404
+    assert tab.locator("h1").inner_text() == "This page does not exist"
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 30)"
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+    tab.evaluate((ROOT / "node_modules/axe-core/axe.min.js").read_text("utf8"))
+    assert tab.evaluate("axe.run().then((found) => found.violations.map((one) => one.id))") == []
+    tab.locator("article .tf-search-open").click()
+    tab.get_by_role("searchbox", name="Search for").fill("sample")
+    tab.locator(".tf-search-results a").first.wait_for()
+    there = tab.locator(".tf-search-results a").first.get_attribute("href")
+    assert urlsplit(urljoin(tab.url, there)).path.startswith(f"/{NAME}/")
+    tab.keyboard.press("Escape")
+    for link in tab.locator("article a").all():
+        assert tab.request.get(urljoin(tab.url, link.get_attribute("href"))).status == 200
+    tab.locator("article a").first.click()
+    tab.wait_for_url(f"{served}/book/index.html")
+    tab.close()
+
+
+def test_a_report_names_the_page_and_the_section_in_view(served: str, browser: Any) -> None:
+    tab = browser.new_page(viewport={"width": 1280, "height": 800})
+    tab.goto(f"{served}/{LESSON}.html")
+    link = tab.locator("#tf-side a.tf-report")
+    tab.evaluate("document.addEventListener('click', (event) => event.preventDefault())")
+
+    def filled() -> dict[str, list[str]]:
+        link.click()
+        return parse_qs(urlsplit(str(link.get_attribute("href"))).query)
+
+    assert f"({LESSON})" in filled()["page"][0] and "section" not in filled()
+    sections = tab.locator(".tf-article > section > section > h2")
+    assert sections.count() > 1
+    for heading in sections.all()[:2]:
+        heading.evaluate("node => scrollTo({top: node.offsetTop - 60, behavior: 'instant'})")
+        title = heading.evaluate("node => node.firstChild.textContent.trim()")
+        assert filled()["section"] == [title]
+    assert urlsplit(str(link.get_attribute("href"))).path == f"/{HERE}/issues/new"
+    footer = tab.locator(".tf-end a", has_text="Report a mistake")
+    assert "section" not in str(footer.get_attribute("href"))  # who has read to the end means all
+    tab.close()
 
 
 def test_its_notebooks_and_binder_install_its_own_library(published: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_link_that_names_a_chapter_has_its_name(site: Site, name: str) -> None
         for chapter, words in links(name, page)
         if not words[:1].islower() and words != f"Chapter {chapter.number}"
     }
-    assert len(found) >= len(CHAPTERS), "the contents stand on every page"
+    assert len(found) >= len(CHAPTERS) - 1, "the contents stand on every page, but for its own"
     assert not {(said, title) for said, title in found if said != title}
 
 

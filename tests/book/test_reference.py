@@ -80,3 +80,11 @@ def test_no_page_of_the_reference_is_heavy(site: Site) -> None:
     }
     heavy = {room: weight for room, weight in weights.items() if weight > LARGEST}
     assert not heavy, f"the heaviest: {max(weights.values())}"
+
+
+def test_no_mark_of_code_is_left_in_what_readers_see() -> None:
+    """Docstrings write `code` or ``code``; neither the index nor the search shows the marks."""
+    assert reference_pages.unmarked("read from ``a.toml`` by `load`") == "read from a.toml by load"
+    for _, _, places in reference_pages.search_entries():
+        for _, name, _, text, _ in places:
+            assert "``" not in text, name

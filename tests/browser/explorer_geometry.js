@@ -165,6 +165,7 @@ async function rest() {
 // The state at hand; for paper also on a sheet that is narrower, where nothing is drawn anew.
 async function standing(host, paper) {
   for (const fold of host.querySelectorAll("details")) fold.open = true;
+  await document.fonts.ready;
   if (!paper) host.tfviz.paint();
   await rest();
   const wrong = look(host);

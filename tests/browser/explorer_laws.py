@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from typing import Any
@@ -236,9 +237,10 @@ def given_away(first: Any, answered: Any, questions: Any) -> list[str]:
     values = {place: text for place, text in answered if place in hidden}
     values |= {one["name"]: one["text"] for one in questions if one["kind"] != "curve"}
     asked = " ".join(one["question"] for one in questions)
+    named = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", plain(asked))}
     found = []
     for place, value in values.items():
-        forms = [form for form in written(plain(value)) if not stands(form, asked)]
+        forms = [form for form in written(plain(value)) if number_of(form) not in named]
         for elsewhere in (plain(text) for _, text in first):
             if any(stands(form, elsewhere) for form in forms):
                 found.append(f"{place} is hidden, and it says: {elsewhere}")
@@ -256,8 +258,14 @@ def written(value: str) -> list[str]:
     return [number[1], share, share.removeprefix("0")]
 
 
+def number_of(form: str) -> float | None:
+    with contextlib.suppress(ValueError):
+        return float(form.replace(" ", "").replace("−", "-"))
+    return None
+
+
 def stands(value: str, text: str) -> bool:
-    return bool(re.search(rf"(?<![\d.,−]){re.escape(value)}(?!\d|\.\d)", text))
+    return bool(re.search(rf"(?<![\d.,−])(?<!\d ){re.escape(value)}(?!\d|\.\d)", text))
 
 
 def violations(page: Any) -> list[str]:

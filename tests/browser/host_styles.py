@@ -6,8 +6,9 @@ style sheets speak of tags ("dt floats to the left") and mean their own texts.
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from tfviz.explorers import base
 
 # as a host would write them, in front of ours; div and span are nobody's text
 TAGS = (
@@ -30,10 +31,10 @@ AROUND = """.host { font-style: italic; font-weight: 700; letter-spacing: 2px; l
   word-break: break-all; }"""
 HOSTILE = AROUND + "".join(f".host {tag}{RULE}" for tag in TAGS)
 
-# what each element of the explorer computes to, by its way from the root; without sizes, which
-# follow from these and from the room there is, and without faces, which are the host's
-COMPUTED = """(host) => {
-  const names = %s;
+KIT = base.kit()[1]
+
+# what each element of the explorer computes to, by its way from the root
+COMPUTED = """(host, names) => {
   const root = host.matches(".tfx") ? host : host.querySelector(".tfx");
   const found = {};
   const visit = (node, way) => {
@@ -47,8 +48,19 @@ COMPUTED = """(host) => {
   visit(root, "");
   return found;
 }"""
+# without faces and colours, which may be the host's, and without sizes, which follow from these
 NAMES = (
-    *("float", "clear", "position", "display", "min-width", "max-width", "max-height"),
+    *("grid-auto-flow", "grid-column-start", "order", "align-items", "justify-self", "clip-path"),
+    *(
+        "box-sizing",
+        "float",
+        "clear",
+        "position",
+        "display",
+        "min-width",
+        "max-width",
+        "max-height",
+    ),
     *("margin-left", "margin-right", "margin-top", "margin-bottom"),
     *("padding-left", "padding-right", "padding-top", "padding-bottom"),
     *(
@@ -58,40 +70,48 @@ NAMES = (
         "border-top-width",
         "border-top-left-radius",
     ),
-    *("border-collapse", "border-spacing", "background-color", "color", "font-style"),
+    *("border-collapse", "border-spacing", "font-style"),
     *("font-weight", "font-size", "line-height", "letter-spacing", "list-style-type", "opacity"),
     *("table-layout", "text-align", "text-decoration-line", "text-indent", "text-transform"),
     *("vertical-align", "white-space", "word-break", "box-shadow", "caption-side"),
 )
-COMPUTED %= json.dumps(NAMES)
+MORE = ("background-color", "color", "font-family", "width", "height", "grid-template-columns")
+
+Styles = dict[str, dict[str, str]]
 
 
-def computed(host: Any) -> dict[str, list[str]]:
-    """The styles of an explorer's elements; `host` is its host or itself."""
-    styles: dict[str, list[str]] = host.evaluate(COMPUTED)
-    return styles
+def computed(host: Any, *more: str) -> Styles:
+    """The styles of an explorer's elements, by their way from the root; `host` is its host."""
+    names = [*NAMES, *more]
+    return {
+        way: dict(zip(names, values, strict=True))
+        for way, values in host.evaluate(COMPUTED, names).items()
+    }
 
 
-def different(before: dict[str, list[str]], after: dict[str, list[str]]) -> list[str]:
+def different(before: Styles, after: Styles) -> list[str]:
     """What is not as before, a line each."""
     return [
-        f"{way}: {name} is {b}, not {a}"
-        for way, styles in before.items()
-        for name, a, b in zip(NAMES, styles, after.get(way, styles), strict=True)
-        if a != b
+        f"{way}: {name} is {after[way][name]}, not {value}"
+        for way in before.keys() & after.keys()
+        for name, value in before[way].items()
+        if after[way][name] != value
     ]
 
 
 def in_a_hostile_page(host: Any) -> list[str]:
-    """What changes in the explorer when the page around it has a style for every tag."""
-    before = computed(host)
-    handle = host.page.add_style_tag(content=HOSTILE)
-    handle.evaluate("""(style) => {
+    """What changes in the explorer when the page around it has a style for every tag, and when
+    another explorer follows: in JupyterLab each brings the kit's style sheet once more."""
+    before = computed(host, *MORE)
+    around = host.page.add_style_tag(content=HOSTILE)
+    around.evaluate("""(style) => {
       document.head.prepend(style);
       document.body.classList.add("host");
     }""")
-    after = computed(host)
-    handle.evaluate("""(style) => {
+    once_more = host.page.add_style_tag(content=KIT)
+    after = computed(host, *MORE)
+    once_more.evaluate("(style) => style.remove()")
+    around.evaluate("""(style) => {
       style.remove();
       document.body.classList.remove("host");
     }""")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser.explorer_laws import violations
+from browser.explorer_laws import given_away, violations
 from browser.explorer_site import served, write_site
 
 from tfviz.explorers.base import Explorer, Numbers, knob
@@ -161,3 +161,28 @@ def test_reserved_height_and_words_for_a_phone(looked_at: Any) -> None:
     assert any("are kept" in one for one in looked_at(MODULE, rem=(60, 60, 60, 80)))
     keys = looked_at(MODULE, asks="Move the whole with the arrow keys.")
     assert any("a phone is told of keys" in one for one in keys)
+
+
+@pytest.mark.parametrize(
+    ("value", "elsewhere", "found"),
+    [
+        ("288", "nothing is shared: 288 matrices", True),
+        ("4.00", "the mean of 7 tokens is 4.00.", True),
+        ("14 %", ".14", True),  # as cells have it
+        ("35 %", "0.35", True),
+        ("−16.03", "log p −16.03", True),
+        ("1 048 576", "a matrix of 1\u202f048\u202f576 numbers", True),
+        ("13 tokens", "a window of 13", True),
+        ("288", "1 288 and 2880 and 28.8", False),
+        ("4.00", "14.00 and 4.003 and −4.00", False),
+        ("8", "of 8 words", False),  # one digit says nothing
+        ("30 %", "the question names 30", False),
+        ("?", "?", False),
+    ],
+)
+def test_what_is_hidden_stands_nowhere_else(value: str, elsewhere: str, found: bool) -> None:
+    first = [("hidden", "?"), (None, elsewhere)]
+    asked = [{"name": "q", "kind": "chips", "question": "Of 30?", "text": "more"}]
+    assert bool(given_away(first, [("hidden", value)], asked)) == found
+    answer = [{**asked[0], "kind": "number", "text": value}]
+    assert bool(given_away([(None, elsewhere)], [], answer)) == found

@@ -7,6 +7,7 @@ submission tries many answers at once.
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import signal
@@ -24,7 +25,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tfviz import checks
-from tfviz_course import codec, line
+from tfviz_course import codec, line, sandbox
 from tfviz_course.autograde import LATE
 from tfviz_course.child import Child
 from tfviz_course.judge import Judged, Prepared, _alarm, judge, prepare, seed_of
@@ -323,6 +324,39 @@ def test_an_answer_that_ends_its_process_costs_that_exercise_only() -> None:
     for kind in ("checks", "hidden"):
         assert judged.verdicts[f"{names['honest']}-{kind}"].passed
     assert judged.outputs[f"{names['honest']}-yours"][0]["text"] == "hello\n"
+
+
+def test_a_watch_that_fails_is_a_verdict_and_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A right answer gets nothing while nobody sees what it uses, even if the tests ask no more."""
+    watched: list[sandbox.Sandbox] = []
+    blind = threading.Event()
+    sees, made = sandbox._threads, sandbox.Sandbox
+
+    def fails(process: psutil.Process) -> int:
+        if blind.is_set():
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+        return sees(process)
+
+    def watching(*given: Any) -> sandbox.Sandbox:
+        watched.append(made(*given))
+        return watched[-1]
+
+    def waits() -> None:  # as a test that computes for a while
+        blind.set()
+        while not watched[-1].broken:
+            time.sleep(0.01)
+
+    value = "### BEGIN SOLUTION\ny = 2\n### END SOLUTION"
+    prepared = prepare(notebook(exercise("ex-a", value, "expect_equal(y, 2, 'y')", "")))
+    cells = prepared.tasks["ex-a"].cells
+    cells["checks"] = cells["checks"]._replace(source=f"waits()\n{cells['checks'].source}")
+    monkeypatch.setitem(vars(builtins), "waits", waits)
+    monkeypatch.setattr(sandbox, "_threads", fails)
+    monkeypatch.setattr(line, "Sandbox", watching)
+    judged = answered(prepared, {"ex-a": "y = 2"})
+    assert not judged.verdicts["ex-a-checks"].passed
+    assert "could no longer see what it used" in judged.verdicts["ex-a-checks"].message
+    assert judged.remarks == ("ex-a: could not be watched: UnicodeDecodeError",)
 
 
 def test_the_whole_submission_has_a_time_too() -> None:

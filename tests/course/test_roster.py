@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -37,6 +38,16 @@ def test_a_table_of_students_is_read(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["O'Brien", 'Ada "the first"', "A & B", "李雷", "A\u030asa", "علی\u200cرضا", "{{ 7*7 }}"],
+)
+def test_names_have_all_the_signs_that_names_have(name: str, tmp_path: Path) -> None:
+    with (tmp_path / "class.csv").open("w", encoding="utf8", newline="") as file:
+        csv.writer(file).writerows([["id", "first_name"], ["ada", name]])
+    assert read_roster(tmp_path / "class.csv") == {"ada": {"first_name": name}}
+
+
+@pytest.mark.parametrize(
     ("data", "said"),
     [
         (b"", "has no column 'id'; its first line has nothing"),
@@ -46,6 +57,12 @@ def test_a_table_of_students_is_read(text: str, tmp_path: Path) -> None:
         (b"id\nada\nbob\nada\n", "line 4: ada appears twice"),
         (b"id\njos\xe9\n", "is not in UTF-8: save it as 'CSV UTF-8'"),
         (b'id,first_name\nada,"open\n', "is not a CSV file"),
+        (b"id,email\nada,a@x\nbob,Bob <b@x>\n", "line 3: email 'Bob <b@x>' has the sign '<'; nam"),
+        (b"id,last_name\nada,a>b\n", "line 2: last name 'a>b' has the sign '>'; names and addr"),
+        (b"id,first_name\nada,\x1b[31mAda\n", r"line 2: first name '\x1b[31mAda' has the sign"),
+        (b"id,first_name\nada,A\0da\n", r"line 2: first name 'A\x00da' has the sign '\x00'"),
+        ("id,email\nada,a\u202eb\n".encode(), r"line 2: email 'a\u202eb' has the sign"),
+        ("id,email\nada,a\u0080b\n".encode(), r"line 2: email 'a\x80b' has the sign '\x80'"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_named(data: bytes, said: str, tmp_path: Path) -> None:

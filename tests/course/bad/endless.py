@@ -105,6 +105,49 @@ for _ in range(700):
     )
 
 
+# --- names ---------------------------------------------------------------------------------------
+
+# what the kernel tells of a process by such a name is no text; `call(name)` names the thread
+NAMES = r"""
+import ctypes, os, socket, threading, time
+names = (b"\xff", b") R 1 1", b"a (b", b"x\ny", b"Threads:\t1", b"Uid:\t0\t0\t0", b"", b" ")
+def call(name):
+    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+"""
+
+
+@answer("none", remark="ran longer than it may")
+def blinds_the_watch(hand_in: HandIn) -> None:
+    """Gives itself a name that is no text, so that nobody can read how it is, and sleeps."""
+    hand_in.carry(f"{NAMES}call(b'\\xff')\ntime.sleep(60)")
+
+
+@answer("all")
+def names_that_are_no_text(hand_in: HandIn) -> None:
+    """Names threads, processes, folders, files, sockets and variables in bytes that are no text, in
+    brackets and in lines that look like the kernel's own; then answers well."""
+    hand_in.carry(
+        rf"""{NAMES}
+def sleep(name):
+    call(name)
+    time.sleep(5)
+kept = []
+for number, name in enumerate(names):
+    threading.Thread(target=sleep, args=(name,), daemon=True).start()
+    os.makedirs(b"/tmp/" + name + b"!", exist_ok=True)
+    kept.append(open(b"/tmp/" + name + b"!/" + name + b"!", "w"))
+    kept.append(socket.socket(socket.AF_UNIX))
+    kept[-1].bind(b"\0" + name + b"!")
+    os.environb[b"N%d" % number] = name
+if os.fork() == 0:
+    call(b") \xff\n(")
+    time.sleep(5)
+    os._exit(0)
+time.sleep(0.7)
+"""
+    )
+
+
 # --- processes and threads -----------------------------------------------------------------------
 
 

@@ -438,6 +438,8 @@ function explorer(tf, spec) {
     app.linkTerms();
     app.paint();
     app.keepRoom();
+    // words are measured: with faces that come later, once more
+    if (document.fonts.status === "loading") document.fonts.ready.then(() => app.redraw("faces"));
     // for the tests, and for the curious at the console
     host.tfviz = {
       numbers: () => plain(app.numbers()),

@@ -264,10 +264,10 @@ const ruler = document.createElement("canvas").getContext("2d");
 // How wide a text is in the face at hand, and at least in ours, which may not be there yet. All digits are
 // as wide as a 0.
 function widthOf(app, text, bold = false) {
+  const words = plainly(text);
   ruler.font = `${bold ? 600 : 400} 12px ${app.font}`;
-  text = plainly(text);
-  const drawn = ruler.measureText(text.replace(/\d/g, "0")).width;
-  return Math.max(drawn, text.length * (LETTER + (bold ? 0.4 : 0)));
+  const drawn = ruler.measureText(words.replace(/\d/g, "0")).width;
+  return Math.max(drawn, words.length * (LETTER + (bold ? 0.4 : 0)));
 }
 
 // The marks that are drawn point by point; each gives SVG for the scales x and y.

@@ -1,0 +1,170 @@
+"""Make contact sheets of all explorers as they stand in JupyterLab.
+
+    python scripts/lab_sheet.py [--dark] [--out FOLDER] [EXPLORER …]
+
+Look at them after a change of the kit's style sheets: what is around an explorer there is not ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import chrome
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook
+from PIL import Image, ImageDraw, ImageFont
+from playwright.sync_api import sync_playwright
+
+from tfviz.explorers import ALL
+
+ROOT = Path(__file__).resolve().parents[1]
+CALM = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    # all cells are in the page, near or not
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+}
+DARK = {"@jupyterlab/apputils-extension:themes": {"theme": "JupyterLab Dark"}}
+CELL = """\
+from tfviz.explorers import ALL
+
+ALL[{kind!r}].example({view!r})"""
+TILE, ACROSS, TILES, NAME, GAP = 600, 4, 16, 28, 16  # pixels, and tiles in a row and on a sheet
+
+
+@contextlib.contextmanager
+def server(
+    command: Sequence[object], home: Path, **environment: str
+) -> Iterator[Callable[[str], str]]:
+    """Addresses in the JupyterLab that this command starts, each for a path such as
+    `tree/some.ipynb`. What it writes for its user stays in `home`."""
+    around = {name: x for name, x in os.environ.items() if not name.startswith("JUPYTER")}
+    around |= {"HOME": str(home), "JUPYTER_RUNTIME_DIR": str(home / "runtime"), **environment}
+    words = [*map(str, command), "--no-browser", f"--ServerApp.port={free_port()}"]
+    with (home / "log").open("w") as log:
+        process = subprocess.Popen(words, env=around, stdout=log, stderr=log)
+        try:
+            about: dict[str, Any] = {}
+            while not about:
+                if process.poll() is not None:
+                    raise RuntimeError(f"JupyterLab ended:\n{(home / 'log').read_text()[-3000:]}")
+                time.sleep(0.1)
+                for file in (home / "runtime").glob("jpserver-*.json"):
+                    with contextlib.suppress(ValueError):  # it is being written
+                        about = json.loads(file.read_text("utf8"))
+            yield lambda path: f"{about['url']}lab/{path}?token={about['token']}"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def jupyterlab(folder: Path, dark: bool = False) -> Iterator[Callable[[str], str]]:
+    """A plain JupyterLab that shows this folder; its settings and its notes are in there, too."""
+    home = folder / ".home"
+    settings = home / "config" / "labconfig" / "default_setting_overrides.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps(CALM | (DARK if dark else {})), "utf8")
+    command = [sys.executable, "-m", "jupyterlab", "--allow-root", f"--ServerApp.root_dir={folder}"]
+    known = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    with server(
+        command, home, JUPYTER_CONFIG_DIR=str(home / "config"), PYTHONPATH=known
+    ) as address:
+        yield address
+
+
+def hosts(page: Any, address: Callable[[str], str], folder: Path, names: Sequence[str]) -> Any:
+    """Explorers, "name" or "name:view" each, in the cells of a notebook that is opened and run: a
+    locator of their hosts, once all are ready."""
+    cells = []
+    for name in names:
+        kind, _, view = name.partition(":")
+        cells.append(new_code_cell(CELL.format(kind=kind, view=view)))
+    kernel = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(
+        new_notebook(cells=cells, metadata={"kernelspec": kernel}), folder / "explorers.ipynb"
+    )
+    page.goto(address("tree/explorers.ipynb"))
+    page.locator(".jp-Notebook .jp-CodeCell").nth(len(names) - 1).wait_for()
+    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    for n in range(len(names)):
+        page.locator(".jp-OutputArea-output [data-ready]").nth(n).wait_for()
+    return page.locator(".jp-OutputArea-output [data-ready]")
+
+
+def sheet(tiles: Sequence[tuple[str, bytes]], colours: tuple[str, str]) -> Image.Image:
+    """Pictures in rows, each under its name."""
+    images = [Image.open(io.BytesIO(data)).convert("RGB") for _, data in tiles]
+    images = [x.resize((TILE - GAP, round(x.height * (TILE - GAP) / x.width))) for x in images]
+    rows = [images[n : n + ACROSS] for n in range(0, len(images), ACROSS)]
+    tops = [0, *accumulate(max(x.height for x in row) + NAME + GAP for row in rows)]
+    whole = Image.new("RGB", (TILE * ACROSS, tops[-1]), colours[0])
+    pen, font = ImageDraw.Draw(whole), ImageFont.load_default(18)
+    for n, ((name, _), image) in enumerate(zip(tiles, images, strict=True)):
+        left, top = n % ACROSS * TILE + GAP // 2, tops[n // ACROSS]
+        pen.text((left, top + 4), name, fill=colours[1], font=font)
+        whole.paste(image, (left, top + NAME))
+    return whole
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--dark", action="store_true", help="in JupyterLab's dark theme")
+    parser.add_argument("--out", type=Path, default=ROOT / "_build" / "sheet")
+    parser.add_argument("explorers", nargs="*", metavar="EXPLORER", help="those alone, by module")
+    asked = parser.parse_args()
+    if unknown := sorted(set(asked.explorers) - set(ALL)):
+        print(f"no explorer is called {', '.join(unknown)}", file=sys.stderr)
+        return 2
+    path = chrome.find()
+    if path is None:
+        print(chrome.MISSING, file=sys.stderr)
+        return 1
+    wanted = asked.explorers or list(ALL)
+    names = [f"{kind}:{view}".rstrip(":") for kind in wanted for view in ALL[kind].examples]
+    asked.out.mkdir(parents=True, exist_ok=True)
+    theme = "dark" if asked.dark else "light"
+    colours = ("#111111", "#e6edf3") if asked.dark else ("#ffffff", "#1f2328")
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
+        folder = Path(place)
+        browser = playwright.chromium.launch(executable_path=path, args=chrome.FLAGS)
+        with jupyterlab(folder, asked.dark) as address:
+            for number, start in enumerate(range(0, len(names), TILES), 1):
+                some = names[start : start + TILES]
+                # JupyterLab scrolls inside of the window: what is higher would be cut
+                page = browser.new_page(
+                    viewport={"width": 1280, "height": 2400}, reduced_motion="reduce"
+                )
+                page.set_default_timeout(300_000)
+                found = hosts(page, address, folder, some)
+                pictures = [found.nth(n).screenshot() for n in range(len(some))]
+                file = asked.out / f"jupyterlab-{theme}-{number:02}.png"
+                sheet(list(zip(some, pictures, strict=True)), colours).save(file)
+                print(file, flush=True)
+                page.close()
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
