@@ -41,7 +41,7 @@ new: first  ## write the stubs of KIND=mechanism, explorer or chapter: NAME=linf
 	@$(BIN)/python scripts/new.py $(KIND) $(NAME)
 
 pdf: second build  ## the same as one PDF, with outline and page numbers; the landing page then names it
-	@$(DEV)/python scripts/system.py --install
+	@$(DEV)/python scripts/chrome.py --install
 	@$(DEV)/python scripts/print_book.py --out $(OUT)
 
 test:  ## run every test, those in a browser too; JOBS=0 in one process
