@@ -24,6 +24,7 @@ LAYOUTS = (
     "shared_matrices",
     "draw_a_digit",
     "training_views:gpt",
+    "training_views:prefix",  # a second one of its kind
     "your_own_mask",
 )
 OVERLAPS = """(host) => {
@@ -73,3 +74,15 @@ def test_it_looks_as_in_a_page(in_a_notebook: Any, browser: Any, tmp_path: Path,
     page.close()
     assert not found, "\n".join(found[:20])
     assert not there.evaluate(OVERLAPS)
+
+
+def test_explorers_of_one_kind_share_no_id_and_no_choice(in_a_notebook: Any) -> None:
+    """Each has a kit of its own there; with the same names, radio buttons would be one group."""
+    page = in_a_notebook.page
+    ids = page.evaluate("() => [...document.querySelectorAll('.tfx [id]')].map((node) => node.id)")
+    assert len(ids) == len(set(ids))
+    unset = page.evaluate("""() =>
+      [...document.querySelectorAll(".tfx .tfx-segments")]
+        .filter((group) => !group.querySelector("input:checked"))
+        .map((group) => group.textContent)""")
+    assert not unset

@@ -15,7 +15,9 @@ function fits(about, value) {
   return inside && (kind === "number" || Number.isInteger(value));
 }
 
-let instances = 0;
+// how many explorers the document has seen: in a notebook each brings a kit of its own, and all of
+// them need ids and names of their own
+const seen = Symbol.for("tfviz explorers");
 
 class App {
   view; // what setup() gave: it draws
@@ -26,7 +28,7 @@ class App {
     this.tf = tf;
     this.model = model;
     this.spec = spec;
-    this.number = ++instances;
+    this.number = document[seen] = (document[seen] ?? 0) + 1;
     this.changed = new Set();
     this.cleanup = [];
     this.fields = [];
