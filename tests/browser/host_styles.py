@@ -57,7 +57,6 @@ NAMES = (
         "clear",
         "position",
         "display",
-        "min-width",
         "max-width",
         "max-height",
     ),
