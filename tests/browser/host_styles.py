@@ -57,7 +57,6 @@ NAMES = (
         "clear",
         "position",
         "display",
-        "min-width",
         "max-width",
         "max-height",
     ),
@@ -75,7 +74,15 @@ NAMES = (
     *("table-layout", "text-align", "text-decoration-line", "text-indent", "text-transform"),
     *("vertical-align", "white-space", "word-break", "box-shadow", "caption-side"),
 )
-MORE = ("background-color", "color", "font-family", "width", "height", "grid-template-columns")
+MORE = (
+    "min-width",
+    "background-color",
+    "color",
+    "font-family",
+    "width",
+    "height",
+    "grid-template-columns",
+)
 
 Styles = dict[str, dict[str, str]]
 
