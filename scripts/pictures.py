@@ -36,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / ".github" / "pictures"
 SHOWN = PICTURES / "shown.json"
 LANDING, CHAPTER, NOTEBOOK = "index", "chapters/sparse/factorized", "chapters/basics/attention"
+PATIENCE = 300_000  # milliseconds until a page that hangs is given up; not a measurement
 CELLS = 4  # of a notebook, as many as a screen shows
 HERO = ["h1", ".tfv-promise", ".tfv-actions", ".tfviz-explorer"]
 WIDGET = """\
@@ -181,14 +182,17 @@ def notebooks(browser: Any, folder: Path) -> None:
         with jupyter(place) as address:
             page = browser.new_page(viewport={"width": 1280, "height": 860})
             page.goto(f"{address}/doc/tree/attention.ipynb")
-            page.locator(".jp-RenderedMarkdown h1").first.wait_for(timeout=60_000)
+            page.locator(".jp-RenderedMarkdown h1").first.wait_for(timeout=PATIENCE)
             page.wait_for_timeout(3000)
             save(page.screenshot(), "run")
             page.goto(f"{address}/doc/tree/widget.ipynb")
-            page.locator(".jp-RenderedMarkdown h1").first.wait_for(timeout=60_000)
+            page.locator(".jp-RenderedMarkdown h1").first.wait_for(timeout=PATIENCE)
+            page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for(
+                timeout=PATIENCE
+            )
             page.get_by_role("menuitem", name="Run", exact=True).click()
             page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-            page.locator(".jp-OutputArea .sl-card:visible").first.wait_for(timeout=90_000)
+            page.locator(".jp-OutputArea-output [data-ready]").first.wait_for(timeout=PATIENCE)
             page.wait_for_timeout(3000)
             save(page.screenshot(), "tweak")
             page.close()

@@ -278,21 +278,26 @@ def test_who_is_lost_finds_back(served: str, page: str, browser: Any, depth: str
     tab.close()
 
 
+TO_THE_TOP = """
+node => scrollTo({top: node.getBoundingClientRect().top + scrollY - 60, behavior: "instant"})
+"""
+
+
 def test_a_report_names_the_page_and_the_section_in_view(served: str, browser: Any) -> None:
-    tab = browser.new_page(viewport={"width": 1280, "height": 800})
+    tab = browser.new_page(viewport={"width": 1280, "height": 300})
     tab.goto(f"{served}/{LESSON}.html")
     link = tab.locator("#tf-side a.tf-report")
     tab.evaluate("document.addEventListener('click', (event) => event.preventDefault())")
 
     def filled() -> dict[str, list[str]]:
-        link.click()
+        link.click(force=True)
         return parse_qs(urlsplit(str(link.get_attribute("href"))).query)
 
     assert f"({LESSON})" in filled()["page"][0] and "section" not in filled()
     sections = tab.locator(".tf-article > section > section > h2")
     assert sections.count()
     for heading in sections.all()[:2]:
-        heading.evaluate("node => scrollTo({top: node.offsetTop - 60, behavior: 'instant'})")
+        heading.evaluate(TO_THE_TOP)
         title = heading.evaluate("node => node.firstChild.textContent.trim()")
         assert filled()["section"] == [title]
     assert urlsplit(str(link.get_attribute("href"))).path == f"/{HERE}/issues/new"
