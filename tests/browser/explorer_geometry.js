@@ -116,7 +116,8 @@ function crowded(svg) {
   const boxes = words.map((node) => {
     const { left, right, top, bottom } = node.getBoundingClientRect();
     const middle = (top + bottom) / 2;
-    return { left, right, top: middle - 4.5, bottom: middle + 4.5 }; // as high as digits
+    const half = 0.375 * parseFloat(getComputedStyle(node).fontSize); // of the height of a digit
+    return { left, right, top: middle - half, bottom: middle + half };
   });
   return boxes.flatMap((a, n) =>
     boxes.slice(0, n).flatMap((b, m) => {

@@ -182,13 +182,19 @@ function matrix(app, options) {
     const out = [];
     const ofRow = (i) => ({ "data-row": i });
     const ofColumn = (j) => ({ "data-column": j });
-    const write = (text, x, y, anchor, colour, bold, more = {}) => {
-      const look = { class: bold ? "tfx-bold" : "", style: `fill: ${paint(colour)}` };
+    const sized = (colour, size) =>
+      `fill: ${paint(colour)}${size < 12 ? `; font-size: ${size.toFixed(1)}px` : ""}`;
+    const write = (text, x, y, anchor, colour, bold, /** @type {any} */ options = {}) => {
+      const { size = 12, ...more } = options;
+      const look = { class: bold ? "tfx-bold" : "", style: sized(colour, size) };
       out.push(mark("text", { x, y, "text-anchor": anchor, ...look, ...more }, text));
     };
     // heads: words, or the first and last index, the letters, and the selected ones
     const ri = spec.row === undefined ? -99 : Y.at(spec.row + 0.5);
     const cj = spec.column === undefined ? -99 : X.at(spec.column + 0.5);
+    // words that are too large for their cells are set smaller, down to a size that can be read
+    const fitting = (wanted) => clamp((12 * cell) / wanted, SMALLEST, 12);
+    const rowSize = fitting(11);
     // those of words that have room, with the selected one
     const roomy = (texts, room, selected) => {
       const every = Math.ceil(room / cell);
@@ -196,9 +202,11 @@ function matrix(app, options) {
       return texts.map((text, n) => (n === selected || (n % every === 0 && !near(n)) ? text : ""));
     };
     if (spec.rowHeads) {
-      roomy(spec.rowHeads, 10, spec.row).forEach((text, i) =>
-        write(text, left - 8, Y.at(i + 0.5) + 4, "end", rowColour, i === spec.row, ofRow(i)),
-      );
+      roomy(spec.rowHeads, rowSize - 2, spec.row).forEach((text, i) => {
+        const y = Y.at(i + 0.5) + rowSize / 3;
+        const more = { ...ofRow(i), size: rowSize };
+        write(text, left - 8, y, "end", rowColour, i === spec.row, more);
+      });
     } else {
       if (ri >= 0) write(String(spec.row), left - 8, ri + 4, "end", "query", true, ofRow(spec.row));
       const ends = endsOf(rows, Y, ri, 14);
@@ -210,10 +218,12 @@ function matrix(app, options) {
     }
     if (spec.columnHeads) {
       const widest = Math.max(...heads.map((text) => widthOf(app, text)));
-      roomy(heads, slanted ? 10 : widest, spec.column).forEach((text, j) => {
+      const size = slanted ? 12 : fitting(widest);
+      const room = slanted ? 10 : (widest * size) / 12;
+      roomy(heads, Math.floor(room), spec.column).forEach((text, j) => {
         const x = X.at(j + 0.5);
         const turn = slanted && `rotate(-45 ${x} ${up - 8})`;
-        const more = { ...ofColumn(j), transform: turn };
+        const more = { ...ofColumn(j), transform: turn, size };
         write(text, x, up - 8, slanted ? "start" : "middle", "key", j === spec.column, more);
       });
     } else {
@@ -226,9 +236,11 @@ function matrix(app, options) {
       const x = free(left, wide, taken, 12 + widthOf(app, axes[1], true) / 2);
       if (x) write(axes[1], x, up - 8, "middle", "key", true);
     }
-    roomy(spec.rowTails ?? [], 10, spec.row).forEach((text, i) =>
-      write(text, left + wide + 8, Y.at(i + 0.5) + 4, "start", "value", i === spec.row, ofRow(i)),
-    );
+    roomy(spec.rowTails ?? [], rowSize - 2, spec.row).forEach((text, i) => {
+      const y = Y.at(i + 0.5) + rowSize / 3;
+      const more = { ...ofRow(i), size: rowSize };
+      write(text, left + wide + 8, y, "start", "value", i === spec.row, more);
+    });
     redrawn(outside, headless ? [] : out);
 
     const nodes = [];
@@ -287,7 +299,7 @@ function matrix(app, options) {
         }
       } else {
         for (const { words, ink, x, y } of written) {
-          const style = `fill: ${paint(ink)}${size < 12 ? `; font-size: ${size.toFixed(1)}px` : ""}`;
+          const style = sized(ink, size);
           const props = { x: left + x, y: up + y, "text-anchor": "middle", style };
           nodes.push(mark("text", props, words));
         }
