@@ -10,7 +10,7 @@ class ActivationMemory(Explorer):
     """N pre-norm blocks of width 512 on L tokens, with four bytes per number."""
 
     label = "Training memory by depth: keep everything, checkpointing, reversible layers"
-    rem = 47, 48.5, 48.5, 46, 67.5
+    rem = 46.5, 48, 48, 45.5, 67
 
     N = knob(6, low=1, high=24, label="blocks", letter="N")
     L = knob(4096, of=LENGTHS, label="length", letter="L")
@@ -20,7 +20,7 @@ class ActivationMemory(Explorer):
 
     def heights(self) -> dict[int, float]:
         """On a phone the page leaves less width than the phone has, and lines break once more."""
-        return super().heights() | {356: 69.5}
+        return super().heights() | {356: 69}
 
     def numbers(self) -> Numbers:
         """Bytes by way, for 1 to 24 blocks."""

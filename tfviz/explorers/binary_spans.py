@@ -32,7 +32,7 @@ class BinarySpans(Explorer):
     """
 
     label = "Binary partitioning: what a word reads in a tree of spans"
-    rem = 52, 53.5, 55.5, 55.5, 106
+    rem = 51.5, 53, 55, 55, 105
     data = handed(words=WORDS, lengths=LENGTHS, steps=STEPS)
 
     step = knob(5, low=0, high=5, label="step")

@@ -23,7 +23,7 @@ class DistanceCurves(Explorer):
     """
 
     label = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
-    rem = 57.5, 57.5, 54, 54, 106.5
+    rem = 57, 57, 53, 53.5, 106
     data = handed(
         names=NAMES,
         ramp=Formula(ramp),

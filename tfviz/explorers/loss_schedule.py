@@ -18,7 +18,7 @@ class LossSchedule(Explorer):
     """
 
     label = "Schedule of the auxiliary losses: layers against training"
-    rem = 53, 53, 56, 47.5, 87
+    rem = 52.5, 52.5, 55.5, 47, 86.5
     data = handed(weights=list(losses.WEIGHTS), whole=WHOLE)
 
     N = knob(64, low=1, high=64, label="layers", letter="N")

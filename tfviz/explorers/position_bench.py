@@ -70,7 +70,7 @@ class PositionBench(Explorer):
     """
 
     label = "Position encodings side by side"
-    rem = 55.5, 56.5, 54, 54, 120.5
+    rem = 55.5, 56.5, 54, 54, 120
     narrow = 640
     data = handed(words=WORDS, clocks=CLOCKS, known=["learned", *RULES], hand=Formula(hand))
 

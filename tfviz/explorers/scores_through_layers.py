@@ -65,7 +65,7 @@ class ScoresThroughLayers(Explorer):
     """
 
     label = "Scores through the layers: own, accumulated or reused"
-    rem = 57.5, 57, 52, 48, 97.5
+    rem = 57.25, 57, 52, 48, 97.5
     data = handed(own=OWN, words=WORDS)
     examples = EXAMPLES
 
