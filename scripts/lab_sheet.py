@@ -1,6 +1,6 @@
 """Make contact sheets of all explorers as they stand in JupyterLab.
 
-    python scripts/lab_sheet.py [--dark] [--out FOLDER] [EXPLORER …]
+    PYTHONPATH=scripts:tests:book/_ext python scripts/lab_sheet.py [--dark] [EXPLORER …]
 
 Look at them after a change of the kit's style sheets: what is around an explorer there is not ours.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import json
 import os
 import socket
@@ -18,15 +17,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import chrome
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
-from PIL import Image, ImageDraw, ImageFont
 from playwright.sync_api import sync_playwright
+from sheet import TILE, TILES, sheet
 
 from tfviz.explorers import ALL
 
@@ -41,7 +39,6 @@ CELL = """\
 from tfviz.explorers import ALL
 
 ALL[{kind!r}].example({view!r})"""
-TILE, ACROSS, TILES, NAME, GAP = 600, 4, 16, 28, 16  # pixels, and tiles in a row and on a sheet
 
 
 @contextlib.contextmanager
@@ -112,21 +109,6 @@ def hosts(page: Any, address: Callable[[str], str], folder: Path, names: Sequenc
     return page.locator(".jp-OutputArea-output [data-ready]")
 
 
-def sheet(tiles: Sequence[tuple[str, bytes]], colours: tuple[str, str]) -> Image.Image:
-    """Pictures in rows, each under its name."""
-    images = [Image.open(io.BytesIO(data)).convert("RGB") for _, data in tiles]
-    images = [x.resize((TILE - GAP, round(x.height * (TILE - GAP) / x.width))) for x in images]
-    rows = [images[n : n + ACROSS] for n in range(0, len(images), ACROSS)]
-    tops = [0, *accumulate(max(x.height for x in row) + NAME + GAP for row in rows)]
-    whole = Image.new("RGB", (TILE * ACROSS, tops[-1]), colours[0])
-    pen, font = ImageDraw.Draw(whole), ImageFont.load_default(18)
-    for n, ((name, _), image) in enumerate(zip(tiles, images, strict=True)):
-        left, top = n % ACROSS * TILE + GAP // 2, tops[n // ACROSS]
-        pen.text((left, top + 4), name, fill=colours[1], font=font)
-        whole.paste(image, (left, top + NAME))
-    return whole
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--dark", action="store_true", help="in JupyterLab's dark theme")
@@ -159,7 +141,7 @@ def main() -> int:
                 found = hosts(page, address, folder, some)
                 pictures = [found.nth(n).screenshot() for n in range(len(some))]
                 file = asked.out / f"jupyterlab-{theme}-{number:02}.png"
-                sheet(list(zip(some, pictures, strict=True)), colours).save(file)
+                sheet(list(zip(some, pictures, strict=True)), TILE[False], *colours).save(file)
                 print(file, flush=True)
                 page.close()
         browser.close()
