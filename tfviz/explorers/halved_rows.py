@@ -23,7 +23,7 @@ class HalvedRows(Explorer):
     """Full attention of a trained head on 32 characters, and CSALR with m landmarks."""
 
     label = "CSALR: what its rows sum to, with and without S"
-    rem = 56.5, 54.5, 52.5, 50, 114
+    rem = 56.5, 54.5, 52.5, 51.5, 114
     data = handed(trained, counts=COUNTS)
 
     way = knob("with", of=WAYS, label="the left matrix")

@@ -24,7 +24,7 @@ STARTS = {  # the pair with which a view opens that the reader turns to
 HEIGHTS = {
     "labels": (40.5, 40.5, 40, 39.5, 85),
     "terms": (48, 48, 43.5, 39.5, 106),
-    "shift": (38, 39, 40.5, 38.5, 84.5),
+    "shift": (38, 39, 40.5, 38.5, 85.5),
     "buckets": (41.5, 42.5, 41.5, 41.5, 96),
 }
 

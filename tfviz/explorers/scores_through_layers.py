@@ -65,7 +65,7 @@ class ScoresThroughLayers(Explorer):
     """
 
     label = "Scores through the layers: own, accumulated or reused"
-    rem = 57.25, 57, 52, 48, 97.5
+    rem = 57.25, 57, 52, 48, 99
     data = handed(own=OWN, words=WORDS)
     examples = EXAMPLES
 
@@ -78,7 +78,7 @@ class ScoresThroughLayers(Explorer):
 
     def heights(self) -> dict[int, float]:
         """On a phone the page leaves less width than the phone has, and lines break once more."""
-        return super().heights() | {356: 99.5}
+        return super().heights() | {356: 100}
 
     def numbers(self) -> Numbers:
         """The scores that each layer uses, and its weights."""

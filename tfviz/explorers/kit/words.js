@@ -145,7 +145,7 @@ function typeset(text) {
 
 // A text as nodes. What stands between dollars, and a letter with another one lower or higher, is
 // mathematics.
-const IN_TEXT = new RegExp(`\\$([^$]+)\\$|((?:\\p{L}\\p{M}*|\\d+)(?:${LOW}|${HIGH})+)`, "gu");
+const IN_TEXT = new RegExp(`\\$([^$]+)\\$|((?:\\p{L}\\p{M}*|\\d+|[[(])(?:${LOW}|${HIGH})+)`, "gu");
 function parted(text) {
   const parts = [];
   let end = 0;
