@@ -70,7 +70,7 @@ experiments: first  ## train the small models whose results are not up to date; 
 	@$(BIN)/python -m tfviz_lab $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
 pictures: env  ## make the pictures of the README again
-	@$(DEV)/python scripts/pictures.py
+	@PYTHONPATH=. $(DEV)/python scripts/pictures.py
 
 env:  ## only install all that is needed, for teaching and tests too
 	$(START) env

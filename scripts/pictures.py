@@ -1,6 +1,6 @@
 """Make the pictures of the README from the real thing: the built pages and a running JupyterLab.
 
-    python scripts/pictures.py [--site FOLDER]
+    PYTHONPATH=. python scripts/pictures.py [--site FOLDER]
 
 Beside them, `shown.json` keeps a digest of what each picture shows: of the words of the pictured
 part of the page, the cells of the pictured notebook, the state of the pictured widget. A test works
@@ -31,6 +31,8 @@ from chrome import FLAGS, find
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from PIL import Image
 from playwright.sync_api import sync_playwright
+
+import start
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / ".github" / "pictures"
@@ -137,7 +139,7 @@ def jupyter(folder: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [
-        *(sys.executable, "-m", "jupyterlab"),
+        *(str(start.python(start.FIRST)), "-m", "jupyterlab"),  # as `make lab` opens it
         "--no-browser",
         "--allow-root",
         f"--ServerApp.port={port}",

@@ -157,7 +157,7 @@ def maths_style(pages: Iterable[Path], drawn: set[str], work: Path) -> str:
         r",url\([^)]*\.(?:woff|ttf)\) format\(\"[a-z]+\"\)", "", KATEX_STYLE.read_text("utf-8")
     )
     faces = re.finditer(r"@font-face\{[^}]*url\(fonts/([^)]+)\)[^}]*\}", style)
-    return signs_style(drawn, work) + "".join(inside(face[0], face[1]) for face in faces)
+    return "".join(inside(face[0], face[1]) for face in faces)
 
 
 def drawn_in(face: str, drawn: set[str]) -> set[str]:
@@ -170,7 +170,8 @@ def drawn_in(face: str, drawn: set[str]) -> set[str]:
 
 
 def signs_style(drawn: set[str], work: Path) -> str:
-    """The style sheet of the signs that stand in the words of explorers and that Inter lacks.
+    """The style sheet of the signs that stand in the words of explorers and that Inter lacks. It
+    belongs to the sheet of the explorers, so that a page without one does not carry it.
 
     Greek is shown as in formulas; what is written higher or lower is a formula."""
     lacking = drawn - held(NPM / TEXT["label.woff2"][3])

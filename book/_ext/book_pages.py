@@ -37,6 +37,7 @@ ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "book" / "assets"
 NPM = ROOT / "node_modules"
 BOXES = Path(sphinx_design.__file__).parent / "static" / "sphinx-design.min.css"
+SIGNS = "/* signs */"  # what follows in the sheet of the explorers is a face
 WITHOUT_CUDA = "--extra-index-url https://download.pytorch.org/whl/cpu"
 PHONE_LINE = 42  # letters of code that stand side by side on a phone
 EMPTY_HEAD = '<th class="head" scope="col"><span class="tf-unseen">Row</span></th>'
@@ -428,6 +429,9 @@ def write_styles(static: Path, pages: list[Path], work: Path) -> None:
     own = re.sub(r"/\*.*?\*/|^\s+", "", joined, flags=re.S | re.M)  # comments are for us
     rules = used_only(book_faces.KATEX_STYLE.read_text("utf-8"), pages)
     sheets = {"tfviz.css": own, "katex.css": book_faces.maths_style(pages, drawn, work) + rules}
+    kit = static / "explorers" / "kit.css"
+    rules_of_kit = kit.read_text("utf-8").partition(SIGNS)[0]
+    kit.write_text(f"{rules_of_kit}{SIGNS}{book_faces.signs_style(drawn, work)}", "utf-8")
     digests = {}
     for name, style in sheets.items():
         (static / name).write_text(style, "utf-8")

@@ -113,8 +113,9 @@ ABRIDGE = """
 }
 """
 # where formulas are larger than the text around them, or displayed ones are wider than their place
+# when a reader has come near
 FORMULAS = """
-() => {
+async () => {
   const size = (node) => parseFloat(getComputedStyle(node).fontSize);
   const faults = [];
   for (const formula of document.querySelectorAll(":not(.katex-display) > .katex")) {
@@ -122,8 +123,12 @@ FORMULAS = """
     if (Math.abs(share - 1.01) > 0.01 && !formula.closest(".tfv-atlas"))
       faults.push(`${share.toFixed(2)} em: ${formula.textContent}`);
   }
-  for (const place of document.querySelectorAll(".tf-formula")) {
-    if (place.checkVisibility() && place.scrollWidth > place.clientWidth + 1)
+  const wide = (place) => place.checkVisibility() && place.scrollWidth > place.clientWidth + 1;
+  for (const place of [...document.querySelectorAll(".tf-formula")].filter(wide)) {
+    place.scrollIntoView({behavior: "instant"});
+    // what comes into view is told after a frame is drawn
+    for (let k = 0; k < 3; k += 1) await new Promise(requestAnimationFrame);
+    if (wide(place))
       faults.push(`${place.scrollWidth} in ${place.clientWidth}: ${place.textContent}`);
   }
   return faults;

@@ -25,7 +25,8 @@ def faces(drawn: frozenset[str]) -> str:
     """The book's faces as a page has them whose explorers draw these letters."""
     with tempfile.TemporaryDirectory() as work:
         text = book_faces.text_style((), set(drawn), Path(work))
-        return text + book_faces.maths_style([], set(drawn), Path(work))
+        signs = book_faces.signs_style(set(drawn), Path(work))
+        return text + signs + book_faces.maths_style([], set(drawn), Path(work))
 
 
 def write_site(folder: Path, *bodies: str, name: str = "index.html") -> Path:
