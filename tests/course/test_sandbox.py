@@ -758,6 +758,19 @@ def test_names_stand_where_the_watch_reads(shared: Session) -> None:
     assert len(shown) == len(NAMES)
 
 
+def replace(
+    patch: pytest.MonkeyPatch, place: Any, name: str, instead: Any, one: Session | None = None
+) -> None:
+    """Replace a function for this test and for the watch of its session only. The watches of other
+    sessions, such as the shared one, look on meanwhile: what they met would end them."""
+    before, meant = getattr(place, name), [threading.current_thread(), one and one.line._watch]
+
+    def either(*given: Any, **more: Any) -> Any:
+        return (instead if threading.current_thread() in meant else before)(*given, **more)
+
+    patch.setattr(place, name, either)
+
+
 def test_who_vanishes_between_listing_and_reading_is_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -771,7 +784,7 @@ def test_who_vanishes_between_listing_and_reading_is_nobody(
 
         for place, name in ((os, "listdir"), (Path, "read_bytes")):
             with monkeypatch.context() as patch:
-                patch.setattr(place, name, vanishes)
+                replace(patch, place, name, vanishes)
                 assert not sandbox._runs(process)
                 assert sandbox._threads(process) == (0 if name == "read_bytes" else 1)
         assert (os.listdir, Path.read_bytes) == (list_, read)
@@ -819,7 +832,7 @@ def test_whatever_ends_the_watch_ends_the_sandbox(
     with session() as one:
         processes = watch_of(one)
         for place in ("_runs", "_threads"):  # now and then the one, and always the other
-            monkeypatch.setattr(sandbox, place, fails)
+            replace(monkeypatch, sandbox, place, fails, one)
         with pytest.raises(Stopped, match="could no longer see what it used") as stopped:
             run(one, SLEEPS)
         assert stopped.value.remark == f"could not be watched: {type(FAILS[what]).__name__}"
@@ -837,7 +850,7 @@ def test_what_cannot_be_listed_ends_all_the_same(monkeypatch: pytest.MonkeyPatch
     with session() as one:
         processes = watch_of(one)
         with monkeypatch.context() as patch:
-            patch.setattr(sandbox, "family", fails)
+            replace(patch, sandbox, "family", fails, one)
             with pytest.raises(Stopped, match="could no longer see"):
                 run(one, SLEEPS)
         assert not left(processes)
@@ -861,7 +874,7 @@ def test_a_watch_that_comes_to_no_look_is_missed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sandbox, "BLIND", 3 * sandbox.POLL)
     held = threading.Event()
     with session() as one:
-        monkeypatch.setattr(sandbox, "_threads", lambda process: held.wait() and 0)
+        replace(monkeypatch, sandbox, "_threads", lambda process: held.wait() and 0, one)
         try:
             with pytest.raises(Stopped, match="could no longer see") as stopped:
                 run(one, SLEEPS)
