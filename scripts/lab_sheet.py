@@ -88,6 +88,19 @@ def jupyterlab(folder: Path, dark: bool = False) -> Iterator[Callable[[str], str
         yield address
 
 
+KERNEL = """async (name) => {
+  const sessions = await (await fetch("/api/sessions")).json();
+  const { kernel } = sessions.find(({ path }) => path.endsWith(name)) ?? {};
+  return kernel?.connections > 0 && kernel.execution_state === "idle";
+}"""
+
+
+def kernel_waits(page: Any, name: str) -> None:
+    """Wait until the kernel of this notebook is there and idle, by what the server says: JupyterLab
+    shows a notebook as idle before it has a kernel, and what is run then is lost."""
+    page.wait_for_function(KERNEL, arg=name, polling=200)
+
+
 def hosts(page: Any, address: Callable[[str], str], folder: Path, names: Sequence[str]) -> Any:
     """Explorers, "name" or "name:view" each, in the cells of a notebook that is opened and run: a
     locator of their hosts, once all are ready."""
@@ -101,7 +114,7 @@ def hosts(page: Any, address: Callable[[str], str], folder: Path, names: Sequenc
     )
     page.goto(address("tree/explorers.ipynb"))
     page.locator(".jp-Notebook .jp-CodeCell").nth(len(names) - 1).wait_for()
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
+    kernel_waits(page, "explorers.ipynb")
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     for n in range(len(names)):

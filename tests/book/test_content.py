@@ -41,6 +41,7 @@ def test_all_pages_of_the_frame_are_there() -> None:
         "your_own_mask",
         "syllabus",
         "references",
+        "licences",
         "instructors",
         "instructors_grading",
         "instructors_hub",

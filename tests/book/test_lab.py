@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -150,9 +151,10 @@ def test_only_a_changed_cell_changes_the_file(tmp_path: Path, name: str) -> None
             code["source"] += "\n# changed"
         await contents.save(model, path.name)
 
-    asyncio.run(visit(change=False))
-    assert path.read_bytes() == before
-    asyncio.run(visit(change=True))
+    with ThreadPoolExecutor(1) as pool:  # in this one, the browser of other tests may have a loop
+        pool.submit(asyncio.run, visit(change=False)).result()
+        assert path.read_bytes() == before
+        pool.submit(asyncio.run, visit(change=True)).result()
     assert path.read_bytes() != before and "# changed" in path.read_text("utf8")
 
 
@@ -213,8 +215,7 @@ def ready(page: Any, name: str) -> None:
     """This notebook is in front, and its kernel waits."""
     page.locator(".lm-TabBar-tab.lm-mod-current", has_text=name).wait_for()
     page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell").first.wait_for()
-    idle = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook-ExecutionIndicator"
-    page.locator(f"{idle}[data-status=idle]").wait_for()
+    lab_sheet.kernel_waits(page, name)
 
 
 def run_first_cell(page: Any) -> None:

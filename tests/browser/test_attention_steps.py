@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from browser.explorer_laws import AT_REST
 from browser.explorer_site import answer
 
 from tfviz.explorers import AttentionSteps
@@ -22,7 +23,7 @@ def explorer(**options: Any) -> Any:
 def steps(show: Any) -> Any:
     page = show(explorer())
     page.get_by_role("button", name="just show me").click()
-    page.locator(".tfx-lines li").first.wait_for()  # the next frame shows it
+    page.evaluate(AT_REST)  # a later frame shows it
     return page
 
 

@@ -195,7 +195,7 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
 
     def docstring_line(self, name: str) -> str:
         """A line for a docstring: its name, and the values that it may take."""
-        words = f"{self.words['label']} {self.words['letter']}".strip()
+        words = f"{self.words['label']} {self.words['letter']}".replace("$", "").strip()
         low, high = self.low, self.high
         if self.of is not None and not callable(self.of):
             values = list(self.of)
