@@ -13,14 +13,16 @@ import nbformat
 import pytest
 import torch
 from course import assignment_runner
+from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 from nbgrader.nbgraderformat import MetadataValidator
+from nbgrader.utils import compute_checksum
 
 from tfviz_course import CourseError, assignment
 from tfviz_course.assignment import create_assignment, create_course, find_tools, source_notebooks
 from tfviz_course.settings import Course, read_course
 from tfviz_lessons import clone as lessons
-from tfviz_lessons.assignment import gap
+from tfviz_lessons.assignment import checksum, gap
 from tfviz_lessons.assignment import release as release_notebook
 from tfviz_lessons.variants import apart
 
@@ -401,6 +403,22 @@ def test_students_can_change_their_answers_and_nothing_else(chapter):
         assert cell.metadata.deletable is False
         assert cell.metadata.get("editable", True) is answer
         assert len(cell.metadata.nbgrader.checksum) == 32
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_checksum_of_a_cell_is_that_of_nbgrader(chapter):
+    """The book is built without nbgrader, and nbgrader finds by it what was changed."""
+    for cell in [*whole(chapter).cells, *released(chapter).cells]:
+        assert checksum(cell) == compute_checksum(cell)
+
+
+@pytest.mark.parametrize("known", [{}, {"locked": True}, {"grade": True, "points": 2}])
+@pytest.mark.parametrize("solution", [False, True])
+@pytest.mark.parametrize("source", ["", "x = 1\n", "naïve “𝐀”\r\n"])
+def test_every_kind_of_cell_has_the_checksum_of_nbgrader(known, solution, source):
+    for cell in (new_code_cell(source), new_markdown_cell(source)):
+        cell.metadata["nbgrader"] = {"grade_id": "é-1", "solution": solution, **known}
+        assert checksum(cell) == compute_checksum(cell)
 
 
 # --- hidden means hidden -------------------------------------------------------------------------
