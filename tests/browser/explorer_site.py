@@ -53,6 +53,7 @@ def write_site(folder: Path, *bodies: str, name: str = "index.html") -> Path:
 body {{ margin: 0; padding: 1rem; font: 16px/1.5 system-ui, sans-serif;
   background: var(--tfviz-page); color: var(--tfviz-ink) }}
 main {{ max-width: 76rem; margin: auto }}
+@media (max-width: 480px) {{ main {{ padding: 0 0.25rem }} }} /* the book's column on a phone */
 </style>
 <script defer src="_static/js/tfviz-page.js"></script>
 </head>

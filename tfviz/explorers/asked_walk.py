@@ -27,7 +27,7 @@ class AskedWalk(Explorer):
     """
 
     label = "Walks on a graph by a model that is asked for a return"
-    rem = 59.5, 61, 61, 55, 84
+    rem = 59.5, 61, 61, 55, 85
     data = handed(trained, names=NAMES, horizon=HORIZON, failure=FAILURE)
 
     start = knob("K", of=[name for name in NAMES if name != "O"], label="start")

@@ -35,7 +35,7 @@ class BlockSignals(Explorer):
     """
 
     label = "Signals in a deep stack: sizes and gradients by layer"
-    rem = 41, 41, 41, 41.5, 75
+    rem = 41, 41, 41, 41.5, 74.5
     data = handed(d=WIDTH, L=ROWS, loud=LOUD)
 
     depth = knob(12, low=1, high=DEEPEST, label="blocks", letter="N")

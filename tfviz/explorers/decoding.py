@@ -17,7 +17,7 @@ MOST_BEGIN, MOST_WRITTEN = 20, 20  # letters; the model was trained on 40
 ROWS, COMPARED = 14, 40  # how many tokens are drawn, and how many are compared
 CUTS = (*range(21), 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)
 ROOM = {  # as `rem`, by view
-    "token": (43.5, 44.5, 45.5, 45.5, 94.5),
+    "token": (43.5, 44.5, 45.5, 45.5, 95.5),
     "beam": (57, 57, 57, 57, 92.5),
     "write": (40.5, 40.5, 41.5, 41.5, 96),
 }

@@ -24,7 +24,7 @@ class DrawADigit(Explorer):
     uses = ("parts/gpt", "parts/encoder")
     data = handed(model=stored.for_page, shown=stored.shown, begin=BEGIN)
     label = "A digit to draw, what a Vision Transformer reads, and where its class token looks"
-    rem = 49, 49, 50.5, 50, 96
+    rem = 49, 49, 50.5, 50, 97.5
 
     drawing = own(t.List(t.Int()), optional=True)
     block = knob(stored.LAYERS - 1, low=0, high=stored.LAYERS - 1, label="block", letter="n")

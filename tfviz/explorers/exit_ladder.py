@@ -26,7 +26,7 @@ class ExitLadder(Explorer):
     """64 letters of a held-out text, and what four exits predict at each."""
 
     label = "What each exit predicts, for four ways to train exits"
-    rem = 54.5, 55.5, 50, 50, 81.5
+    rem = 54.5, 55.5, 50, 50, 83
     data = handed(stored_depths, trained=TRAINED)
 
     letter = knob(20, low=0, high=63, label="letter", letter="t")

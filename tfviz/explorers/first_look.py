@@ -10,7 +10,7 @@ class FirstLook(Explorer):
     """Strided attention of the Sparse Transformer on 64 tokens."""
 
     label = "Strided attention: which tokens a token looks at"
-    rem = 45, 43.5, 38.5, 35, 80.5
+    rem = 45, 43.5, 38.5, 35, 80
     data = handed(strided=P.FAMILIES["strided"].formula)
 
     stride = knob(P.strided.domains["stride"], high=L, label="stride", letter="s")

@@ -25,7 +25,7 @@ class GateOverText(Explorer):
     """
 
     label = "SPALM: the gate along a text"
-    rem = 51.5, 50.5, 46.5, 48.5, 72.5
+    rem = 51.5, 50.5, 46.5, 48.5, 75
     data = handed(text, pushes=PUSHES)
 
     token = knob(4, low=0, high=47, label="letter", letter="t")

@@ -28,7 +28,7 @@ class HeadsApart(Explorer):
     """Four heads of a layer: the cosine of the outputs of each pair, while the model learns."""
 
     label = "How alike heads are while a model learns, with and without disagreement loss"
-    rem = 58, 58, 56, 56.5, 85
+    rem = 58, 58, 56, 56.5, 87
     data = handed(trained, strengths=STRENGTHS)
 
     strength = knob(0.0, of=STRENGTHS, label="strength of the loss", letter="λ")

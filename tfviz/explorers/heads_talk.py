@@ -18,7 +18,7 @@ class HeadsTalk(Explorer):
     """
 
     label = "Talking heads: two heads exchange scores and weights"
-    rem = 56, 56, 54.5, 57, 102.5
+    rem = 56, 56, 54.5, 57, 104
     data = handed(words=WORDS, scores=SCORES)
 
     score_01 = knob(-1.0, of=STEP, label="$𝐏_l$ from head 0 to head 1")

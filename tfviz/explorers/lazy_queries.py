@@ -25,7 +25,7 @@ class LazyQueries(Explorer):
     """A trained head on 32 characters, of whose queries f ⌈ln 32⌉ = 4f attend."""
 
     label = "Informer: which queries deserve full attention"
-    rem = 45, 46, 41.5, 45, 98.5
+    rem = 45, 46, 41.5, 45, 98
     data = handed(trained, draws=DRAWS)
 
     by = knob("exact", of={"exact": "all keys", "sampled": "sampled keys"}, label="rated by")

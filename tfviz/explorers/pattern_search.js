@@ -160,7 +160,7 @@ export default tf.explorer({
       location.hash = [`${its}=${tf.pack(state())}`, ...rest].join("&");
       lab.scrollIntoView({ block: "nearest" });
     });
-    go.hidden = !lab;
+    go.style.visibility = lab ? "" : "hidden"; // its line is kept
     const ASKED = 2; // hops
     const fewest = (hops) =>
       search(64, true, app.first.block).found.find(({ numbers }) => numbers[1] === hops).numbers[0];

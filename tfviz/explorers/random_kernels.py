@@ -60,7 +60,7 @@ class RandomKernels(Explorer):
     """
 
     label = "Random features: how far the estimates scatter"
-    rem = 44, 41.5, 38, 41, 89.5
+    rem = 44, 41.5, 38, 41, 90
     data = handed(drawn, angles=ANGLES, draws=DRAWS, block=D)
 
     kind = knob("sines", of=KINDS, label="features")

@@ -24,7 +24,7 @@ class RankAndBand(Explorer):
     """A trained map of 24 characters, and the sum of a band and a matrix of rank r beside it."""
 
     label = "Low rank + band: which of the two does a map need?"
-    rem = 58, 58, 59, 50.5, 98
+    rem = 58, 58, 59, 50.5, 98.5
     data = handed(trained, ranks=RANKS, diagonals=DIAGONALS)
 
     rank = knob(4, of=RANKS, label="rank", letter="r")

@@ -28,7 +28,7 @@ class RankSlider(Explorer):
     """Full attention of a trained head on 32 characters, and two matrices of rank k beside it."""
 
     label = "A trained attention map, and maps of rank k"
-    rem = 60.5, 60.5, 57.5, 53.5, 110
+    rem = 60.5, 60.5, 57.5, 53.5, 109
     data = handed(trained, ranks=RANKS)
 
     k = knob(4, of=RANKS, label="rank", letter="k")

@@ -33,7 +33,7 @@ class RotaryClocks(Explorer):
     """
 
     label = "Rotary clocks: hands of query and key, and the score at each distance"
-    rem = 50.5, 52, 52, 49.5, 106
+    rem = 50.5, 52, 52, 49.5, 107
     narrow = 640
 
     pairs = given(t.Dict())

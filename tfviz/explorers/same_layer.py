@@ -20,7 +20,7 @@ class SameLayer(Explorer):
     """A Universal Transformer that learned hops with three steps, run for one to eight."""
 
     label = "One layer, again and again: how its states move"
-    rem = 42.5, 44, 41, 41, 89.5
+    rem = 42.5, 44, 41, 41, 91
     data = handed(trained=trained, T=TRAINED)
 
     t = knob(TRAINED, low=1, high=8, label="steps taken", letter="k")

@@ -65,7 +65,7 @@ class ScoresThroughLayers(Explorer):
     """
 
     label = "Scores through the layers: own, accumulated or reused"
-    rem = 57.25, 57, 52, 48, 99
+    rem = 57.25, 57, 52, 48, 99.5
     data = handed(own=OWN, words=WORDS)
     examples = EXAMPLES
 
@@ -75,10 +75,6 @@ class ScoresThroughLayers(Explorer):
     i = knob(5, low=0, high=L - 1, label="query", letter="i")
     j = knob(1, low=0, high=L - 1, label="key", letter="j")
     asks = "Play the layers with each rule: which one makes the sharpest weights in the top layer?"
-
-    def heights(self) -> dict[int, float]:
-        """On a phone the page leaves less width than the phone has, and lines break once more."""
-        return super().heights() | {356: 100}
 
     def numbers(self) -> Numbers:
         """The scores that each layer uses, and its weights."""

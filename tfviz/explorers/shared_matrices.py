@@ -15,7 +15,7 @@ class SharedMatrices(Explorer):
     """N layers of h heads; each head has a cell for its E and one for its F."""
 
     label = "Linformer: which matrices heads, keys and values, and layers share"
-    rem = 53, 53, 53, 50.5, 68.5
+    rem = 53, 53, 53, 50.5, 68
     data = handed(ways=WAYS)
 
     sharing = knob("none", of=WAYS, label="sharing")

@@ -34,7 +34,7 @@ class SharedRows(Explorer):
     """
 
     label = "Clustered attention: queries that share a row"
-    rem = 61.5, 61.5, 55.5, 55, 98.5
+    rem = 61.5, 61.5, 55.5, 55, 100
     data = handed(queries=QUERIES, keys=KEYS, reach=REACH, moved=MOVED)
 
     C = knob(2, of=[1, 2, 3, 4, 8], label="clusters", letter="C")

@@ -281,7 +281,7 @@ class SparseLab(Explorer):
             1010: 147 + above(125, 120, 98) + max(cards(244), beside(520)),
             814: 198 + above(120, 90, 97) + cards(278) + beside(310),
             674: 892 + above(145, 70, 115) + 44 * one + beside(535),
-            450: 960 + above(215, 43, 135) + 44 * one + beside(530 + 0.4 * tabs),
+            450: 952 + above(215, 43, 135) + 44 * one + beside(530 + 0.4 * tabs),
             340: 1095 + above(310, 33, 160) + 44 * one + beside(550 + 0.4 * tabs),
         }
         return {width: math.ceil(high / 8) / 2 for width, high in pixels.items()}

@@ -33,7 +33,7 @@ class ThreeMaps(Explorer):
     """
 
     label = "The three attentions of an encoder–decoder while it writes"
-    rem = 53.5, 52.5, 54.5, 55.5, 97.5
+    rem = 53.5, 52.5, 55, 55.5, 99.5
     narrow = 640
 
     source, written, said = (given(t.List(t.Unicode())) for _ in range(3))

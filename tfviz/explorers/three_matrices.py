@@ -23,7 +23,7 @@ class ThreeMatrices(Explorer):
     """Full attention of a trained head on 32 characters, and Nyström attention with m landmarks."""
 
     label = "Nyström attention: three thin matrices in place of a map"
-    rem = 72.5, 72.5, 69.5, 65.5, 120.5
+    rem = 72.5, 72.5, 69.5, 65.5, 122
     data = handed(trained, counts=COUNTS, last=LAST)
 
     m = knob(16, of=COUNTS, label="landmarks", letter="m")

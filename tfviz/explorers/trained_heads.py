@@ -42,7 +42,7 @@ class TrainedHeads(Explorer):
     uses = ("parts/gpt",)
     data = handed(model=letter_page.for_page)
     label = "Heads of a trained model: where each of them looks"
-    rem = 56, 56, 55.5, 58, 108
+    rem = 56, 56, 55.5, 58, 107
 
     texts = given(t.List(t.Unicode(), list(TEXTS)), optional=True)
     maps = given(t.List(t.Unicode()), argument=False)

@@ -55,7 +55,7 @@ class WhatWouldYouTrade(Explorer):
     a length, an amount of memory, a kind of model, and how exact it must be?"""
 
     label = "What would you trade? All methods, and those that fit your case"
-    rem = 58, 61.5, 57.5, 58, 90.5
+    rem = 58, 61.5, 57.5, 58, 93
     data = handed(rows=rows, lengths=LENGTHS, reasons=REASONS, plain=PLAIN, hidden=HIDDEN)
 
     kind = knob(

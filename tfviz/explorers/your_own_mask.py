@@ -45,7 +45,7 @@ class YourOwnMask(Explorer):
 
     uses = ("parts/patterns", "parts/typed")
     label = "Your own mask: type a formula of i and j and see who attends to whom"
-    rem = 62, 63, 64, 64, 131
+    rem = 62, 63, 64, 64, 130.5
     data = handed(
         language=words,
         first={"formula": FIRST, "values": FIRST_VALUES},
