@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 from book.conftest import LESSONS, ROOT
 from book.visits import Site
 from nbformat.v4 import new_code_cell, new_notebook
+from playwright.sync_api import TimeoutError
 
 import start
 from tfviz_lessons.clone import LessonsError
@@ -220,7 +223,13 @@ def ready(page: Any, name: str) -> None:
 
 def run_first_cell(page: Any) -> None:
     cell = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell").first
-    cell.locator(".jp-InputArea-editor").click()
-    page.keyboard.press("Shift+Enter")
-    cell.locator(".jp-InputPrompt", has_text="[1]:").wait_for()
+    for _ in range(20):  # a notebook that is still being drawn loses a key
+        cell.locator(".jp-InputArea-editor").click()
+        page.keyboard.press("Shift+Enter")
+        with suppress(TimeoutError):
+            cell.locator(".jp-InputPrompt", has_text=re.compile(r"\[[\d*]+\]:")).wait_for(
+                timeout=9_000
+            )
+            break
+    cell.locator(".jp-InputPrompt", has_text=re.compile(r"\[\d+\]:")).wait_for()
     assert not cell.locator(".jp-OutputArea-output[data-mime-type*=error]").count()

@@ -201,7 +201,7 @@ def test_what_is_wrong_is_shown_with_a_caret_and_a_remedy(show: Show) -> None:
     assert page.locator(".tfx-figure").first.bounding_box()["y"] == top  # and nothing moves
     page.get_by_role("button", name="use (i >= j) & (i - j < w)").click()
     assert state(page)["formula"] == field.input_value() == "(i >= j) & (i - j < w)"
-    assert page.locator(".yom-bad").is_hidden()
+    page.locator(".yom-bad").wait_for(state="hidden")
 
 
 def test_what_has_no_value_at_some_numbers_says_so(show: Show) -> None:

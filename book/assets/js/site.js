@@ -27,16 +27,16 @@
   const measured = new Set();
   function shrink(some) {
     for (const math of some) measured.add(math);
-    const wide = some.filter((math) => {
-      math.style.fontSize = "";
-      return math.scrollWidth > math.clientWidth;
-    });
-    const shares = wide.map((math) =>
-      Math.max(2 / 3, (0.985 * math.clientWidth) / math.scrollWidth),
-    );
-    wide.forEach((math, n) => {
-      math.style.fontSize = `${shares[n].toFixed(3)}em`;
-    });
+    for (const math of some) math.style.fontSize = "";
+    let wide = some.map((math) => ({ math, size: 1 }));
+    // some parts of a formula do not shrink with the rest: what is still too wide shrinks again
+    for (let round = 0; round < 3; round += 1) {
+      wide = wide.filter(({ math }) => math.scrollWidth > math.clientWidth);
+      for (const one of wide)
+        one.size *= Math.min(0.985, (0.985 * one.math.clientWidth) / one.math.scrollWidth);
+      for (const { math, size } of wide)
+        math.style.fontSize = `${Math.max(2 / 3, size).toFixed(3)}em`;
+    }
   }
   const again = (what = (_) => true) => shrink([...measured].filter(what));
   const coming = new IntersectionObserver(
