@@ -204,9 +204,12 @@ def cut(
     options.layout_features = ["kern", "liga", "lnum", "tnum"]
     options.hinting = False  # a third of a small font, for screens of long ago
     options.notdef_outline = True
+    options.name_IDs = []  # names and licences stand on the page of licences
+    options.drop_tables += ["STAT", "BASE", "gasp"]  # what menus and printers ask a font
     text = "".join(sorted(letters & held(source)))
     target.parent.mkdir(parents=True, exist_ok=True)
     said = f"{source.stat().st_size} {text} {weights} {options.layout_features} {options.hinting}"
+    said += f" {options.name_IDs} {options.drop_tables}"
     digest = hashlib.sha256(said.encode()).hexdigest()
     stamp = target.with_suffix(".letters")
     if target.exists() and stamp.exists() and stamp.read_text("utf-8") == digest:
