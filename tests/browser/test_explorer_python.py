@@ -35,7 +35,7 @@ def test_an_explorer_is_imported_without_the_others() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == {
-        f"tfviz.explorers.{name}" for name in ("base", "knobs", "clock_hands")
+        f"tfviz.explorers.{name}" for name in ("base", "knobs", "position", "position.clock_hands")
     }
     assert {kind.__name__ for kind in ALL.values()} <= set(explorers.__all__) <= set(dir(explorers))
     for name in explorers.__all__:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfviz.explorers import GateOverText, LambdaMixer, MemoryStrip
-from tfviz.explorers.memory_strip import strip
+from tfviz.explorers.longer_context.memory_strip import strip
 
 
 def test_the_best_lambda_of_a_larger_store_is_set_in_the_picture(show: Any) -> None:

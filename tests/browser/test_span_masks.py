@@ -9,7 +9,7 @@ import torch
 
 from tfviz.adaptive.adaptive_span import ramp
 from tfviz.explorers import SpanMasks, TokenSpans
-from tfviz.explorers.span_masks import row
+from tfviz.explorers.adaptive.span_masks import row
 
 
 def test_only_the_ramp_moves_z(show: Any) -> None:

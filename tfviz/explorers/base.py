@@ -78,8 +78,8 @@ class Explorer(anywidget.AnyWidget):
     asks         the sentence above the picture, unless another `prompt` is given; or view -> it
     data         constants that the module reads as `tf.data`, as `handed` gives them: formulas,
                  words, what was stored, never a result
-    uses         files of this folder that stand in front of the module: "parts/gpt", which a few
-                 explorers share, or the parts of a large one
+    uses         files that stand in front of the module, by their paths in this folder:
+                 "shared/gpt", which a few explorers share, or the pieces of a large one
     extra        arguments that only `prepare` uses, with their defaults
     examples     arguments to show it with, one set by the name of each view; the tests and the
                  measurements use them
@@ -127,7 +127,9 @@ class Explorer(anywidget.AnyWidget):
         knob_lines = [x.docstring_line(name) for name, x in knobs.items()]
         cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", *knob_lines])
         package, _, cls.module = cls.__module__.rpartition(".")
-        if package == __package__:
+        above, _, part = package.rpartition(".")
+        if above == __package__:
+            cls.home = HERE / part
             ALL[cls.module] = cls
 
     def __init__(self, *values: Any, **named: Any) -> None:

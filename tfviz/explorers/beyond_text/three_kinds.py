@@ -19,7 +19,7 @@ class ThreeKinds(Explorer):
     token    the token whose weights are shown
     """
 
-    uses = ("parts/gpt", "parts/encoder")
+    uses = ("shared/gpt", "shared/encoder")
     data = handed(
         model=stored.for_page,
         shown=stored.shown,

@@ -43,7 +43,7 @@ class YourOwnMask(Explorer):
     values     a number for each name in it
     """
 
-    uses = ("parts/patterns", "parts/typed")
+    uses = ("shared/patterns", "shared/typed")
     label = "Your own mask: type a formula of i and j and see who attends to whom"
     rem = 62, 63, 64, 64, 130.5
     data = handed(

@@ -92,14 +92,14 @@ class SparseLab(Explorer):
     """
 
     uses = (
-        "parts/patterns",
-        "sparse_lab/layers",
-        "sparse_lab/words",
-        "sparse_lab/editor",
-        "sparse_lab/graph",
-        "sparse_lab/card",
-        "sparse_lab/depth",
-        "sparse_lab/cost",
+        "shared/patterns",
+        "sparse/lab/layers",
+        "sparse/lab/words",
+        "sparse/lab/editor",
+        "sparse/lab/graph",
+        "sparse/lab/card",
+        "sparse/lab/depth",
+        "sparse/lab/cost",
     )
     label = "Sparse Lab: two attention patterns compared"
     examples: ClassVar[Mapping[str, Numbers]] = {

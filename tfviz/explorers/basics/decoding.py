@@ -47,7 +47,7 @@ class Decoding(Explorer):
     stored         beginnings as `tfviz.stored.load("decoding")` has them, which are the default
     """
 
-    uses = ("parts/gpt",)
+    uses = ("shared/gpt",)
     label = "Decoding: from a model's probabilities to text"
     examples = EXAMPLES
     asks = PROMPTS

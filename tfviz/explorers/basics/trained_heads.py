@@ -39,7 +39,7 @@ class TrainedHeads(Explorer):
              loses when a head is removed
     """
 
-    uses = ("parts/gpt",)
+    uses = ("shared/gpt",)
     data = handed(model=letter_page.for_page)
     label = "Heads of a trained model: where each of them looks"
     rem = 56, 56, 55.5, 58, 107

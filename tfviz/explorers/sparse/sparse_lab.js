@@ -1,5 +1,5 @@
 // Sparse Lab: two patterns under shared controls. Formulas, ranges and words come from the library
-// (tf.data); `sparse_lab/` holds its parts.
+// (tf.data); `lab/` holds its pieces.
 const { clamp, el, mix, sig } = tf; // for its parts too
 const { high: MOST } = tf.declared.knobs.layers;
 const GAP = [Number.NaN, Number.NaN]; // between lines of one mark

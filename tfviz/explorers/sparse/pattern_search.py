@@ -1,7 +1,7 @@
 """The other way round: a budget of keys and hops, and the patterns of the library that fit it."""
 
 from tfviz.explorers.base import Explorer, Numbers, knob
-from tfviz.explorers.sparse_lab import SparseLab
+from tfviz.explorers.sparse.sparse_lab import SparseLab
 from tfviz.patterns.inverse import RANDOM, SPACE, impossible, search
 
 KEYS, HOPS = 32, 8  # the edges of the picture
@@ -12,7 +12,7 @@ class PatternSearch(Explorer):
     budget best.
     """
 
-    uses = ("parts/patterns",)
+    uses = ("shared/patterns",)
     label = "Pattern search: from a budget of keys and hops to a pattern"
     rem = 56.5, 58, 60, 56, 130.5
 

@@ -21,7 +21,7 @@ class DrawADigit(Explorer):
     drawing    64 whole numbers from 0 to 16, row by row; the test image of an eight without it
     """
 
-    uses = ("parts/gpt", "parts/encoder")
+    uses = ("shared/gpt", "shared/encoder")
     data = handed(model=stored.for_page, shown=stored.shown, begin=BEGIN)
     label = "A digit to draw, what a Vision Transformer reads, and where its class token looks"
     rem = 49, 49, 50.5, 50, 97.5

@@ -3,7 +3,7 @@
 import torch
 
 from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
-from tfviz.explorers.rank_slider import L, trained
+from tfviz.explorers.compressed.rank_slider import L, trained
 from tfviz.formula import Formula
 from tfviz.priors.hard_coded_gaussian import FAR, bell, hard_coded_definition
 
