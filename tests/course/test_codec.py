@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 from tfviz import explorers, patterns
 from tfviz_course import codec
 from tfviz_course.codec import CodecError, Opaque
-from tfviz_lab import head_ablation
+from tfviz_lab.basics import head_ablation
 
 
 def encode(value: Any) -> bytes:

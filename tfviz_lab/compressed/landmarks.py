@@ -25,7 +25,7 @@ from tfviz.compressed.csalr import csalr_definition
 from tfviz.compressed.nystromformer import Nystrom, nystrom_definition
 from tfviz_lab import compare
 from tfviz_lab.compare import TASKS, TRAIN_LENGTH
-from tfviz_lab.linformer import heads_of, held_out
+from tfviz_lab.compressed.linformer import heads_of, held_out
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]

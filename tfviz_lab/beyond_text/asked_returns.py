@@ -33,8 +33,8 @@ from tfviz.beyond_text.decision_transformer import (
 )
 from tfviz.models.use import greedy
 from tfviz.training import seeded, train
-from tfviz_lab import graph_walk
-from tfviz_lab.graph_walk import FAILURE, GOAL, HORIZON, NAMES, STARTS, GraphWalk
+from tfviz_lab.beyond_text import graph_walk
+from tfviz_lab.beyond_text.graph_walk import FAILURE, GOAL, HORIZON, NAMES, STARTS, GraphWalk
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "gymnasium", "numpy"]

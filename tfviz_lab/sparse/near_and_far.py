@@ -22,8 +22,8 @@ from tfviz.patterns import Pattern, band, dilated, longformer
 from tfviz.sparse import etc
 from tfviz.training import seeded
 from tfviz.training import train as fit
-from tfviz_lab import recall
 from tfviz_lab.runner import Done, Run
+from tfviz_lab.sparse import recall
 
 SEEDS, STEPS, LAST = (0, 1, 2), 400, 50
 PACKAGES = ["torch", "numpy"]

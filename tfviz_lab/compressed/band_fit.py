@@ -26,7 +26,7 @@ from tfviz.compressed.lowrank_plus_band import low_rank_and_band
 from tfviz.models.use import attention_weights
 from tfviz.position.rope import Rope
 from tfviz_lab import compare
-from tfviz_lab.linformer import held_out
+from tfviz_lab.compressed.linformer import held_out
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]

@@ -35,7 +35,7 @@ from tfviz.compressed.informer import Informer, informer_definition, many, max_m
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz_lab import compare
 from tfviz_lab.compare import TASKS, TRAIN_LENGTH
-from tfviz_lab.linformer import VARIANTS, heads_of, held_out
+from tfviz_lab.compressed.linformer import VARIANTS, heads_of, held_out
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]

@@ -17,8 +17,8 @@ from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
 from tfviz.position.rope import halves_order
 from tfviz.training import mean_loss, next_token, train
-from tfviz_lab.rotary import BATCH, D_HEAD, LENGTH, RATE, STEPS, Halves, with_positions
-from tfviz_lab.rotary import model as rotary_model
+from tfviz_lab.position.rotary import BATCH, D_HEAD, LENGTH, RATE, STEPS, Halves, with_positions
+from tfviz_lab.position.rotary import model as rotary_model
 from tfviz_lab.runner import Done, Run
 
 

@@ -25,7 +25,7 @@ from tfviz.heads.talking_heads import Talking
 from tfviz.models.gpt import GPT
 from tfviz.position.learned_pe import Learned
 from tfviz.training import next_token, seeded, train
-from tfviz_lab.head_sharing import BATCH, RATE, WIDTH, count
+from tfviz_lab.heads.head_sharing import BATCH, RATE, WIDTH, count
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]

@@ -37,9 +37,9 @@ from tfviz.stored.see_and_hear import (
     unpack,
 )
 from tfviz.training import seeded, train
+from tfviz_lab.beyond_text.vit_digits import pictures
 from tfviz_lab.compare import classes, images
 from tfviz_lab.runner import Done, Run
-from tfviz_lab.vit_digits import pictures
 
 PACKAGES = ["torch", "numpy", "scikit-learn"]
 STEPS, BATCH, RATE, SEEDS = 1200, 64, 4e-3, (0, 1, 2)

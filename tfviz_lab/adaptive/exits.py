@@ -27,7 +27,7 @@ from tfviz.adaptive import depth_classifiers as exits
 from tfviz.longer_context.alibi import Alibi
 from tfviz.models.gpt import GPT
 from tfviz.training import seeded, train
-from tfviz_lab import guarantee
+from tfviz_lab.adaptive import guarantee
 from tfviz_lab.runner import Done, Run
 
 SEEDS, STEPS, HEAD_STEPS = (0, 1, 2), 300, 100

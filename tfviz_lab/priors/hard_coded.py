@@ -13,7 +13,7 @@ from typing import Any
 
 from tfviz.priors.hard_coded_gaussian import HardCoded
 from tfviz_lab.compare import experiment
-from tfviz_lab.prior_only import placed
+from tfviz_lab.priors.prior_only import placed
 
 PACKAGES = ["torch", "numpy"]
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
