@@ -26,6 +26,7 @@ import traitlets as t
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._renamed import EXPLORERS
 from tfviz.explorers.knobs import Knob, given, knob, own
 from tfviz.formula import Formula
 
@@ -62,6 +63,9 @@ PARTS = (
     "app",
 )
 """The files of the kit in the order in which they are joined to one."""
+
+FORMERLY = {new: old for old, new in EXPLORERS.items()}
+"""What a module was called before, and is still called by links and answers of that time."""
 
 ALL: dict[str, type[Explorer]] = {}
 """Every explorer class by the name of its module."""
@@ -260,8 +264,10 @@ class Explorer(anywidget.AnyWidget):
             steps.append(f"clamp({ends[0]}, {sign}999 * ({width}px - 100cqw), {ends[1]})")
             wide = h
         height = f"calc({' + '.join(steps)})"
+        old = FORMERLY.get(self.module)
+        formerly = f' data-formerly="{old}"' if old else ""
         return (
-            f'<div class="tfviz-explorer" data-explorer="{self.module}" role="group" '
+            f'<div class="tfviz-explorer" data-explorer="{self.module}"{formerly} role="group" '
             f'aria-label="{label}" style="container-type: inline-size">'
             f'<script type="application/json">{state}</script>'
             f'<div class="tfviz-explorer-body" style="min-height: {height}">'
@@ -362,7 +368,8 @@ def write_assets(folder: str | Path) -> list[str]:
     """Write `kit.js` and `.css`, which a page loads once, and `<module>.js`, `.css` and `.reg.js`
     of every explorer into folder; return the names of the modules.
 
-    `.reg.js` holds the module as text: a page opened from `file://` may not import modules.
+    `.reg.js` holds the module as text: a page opened from `file://` may not import modules. A page
+    that was kept from before a change of names still finds `<old name>.js`.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -376,4 +383,8 @@ def write_assets(folder: str | Path) -> list[str]:
         (folder / f"{name}.reg.js").write_text(
             f"tfvizPage.define({json.dumps(name)}, {json.dumps(script)});\n", "utf-8"
         )
+        if name in FORMERLY:
+            (folder / f"{FORMERLY[name]}.js").write_text(
+                f'export {{ default }} from "./{name}.js";\n', "utf-8"
+            )
     return list(ALL)

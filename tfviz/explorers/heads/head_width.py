@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
-from tfviz.explorers.priors.only_the_prior import trained
+from tfviz.explorers.priors.synthesizer_maps import trained
 from tfviz.heads.decoupled_head_size import divergence, drawn_by, logits
 
 L = 13
