@@ -236,13 +236,13 @@ EXHIBITS = {
         from_landmarks,
         encoder=landmarks,
         why_not="a landmark is a mean of tokens, later ones too, "
-        "so `landmarks` asks it of an encoder",
+        "so `nystrom_landmarks` asks it of an encoder",
     ),
     "csalr": Exhibit(
         own_stretches,
         encoder=stretches,
         why_not="a landmark is a mean of tokens, later ones too, "
-        "so `landmarks` asks it of an encoder",
+        "so `nystrom_landmarks` asks it of an encoder",
     ),
     "lowrank_plus_band": Exhibit(smooth_and_near, race=narrow_and_near, encoder=narrow_and_near),
     "linear_transformer": Exhibit(soft_shares, race=summed, encoder=summed),
@@ -266,10 +266,11 @@ EXHIBITS = {
     "poolingformer": Exhibit(
         two_bands,
         encoder=levels,
-        why_not="its groups hold tokens after the query, so `far_copy` compares it in an encoder",
+        why_not="its groups hold tokens after the query, so `two_level_copy` compares it in an "
+        "encoder",
     ),
     "set_transformer": Exhibit(
         through_points,
-        why_not="it reads a set and knows no order, so `set_maximum` trains it on sets of numbers",
+        why_not="it reads a set and knows no order, so `set_pooling` trains it on sets of numbers",
     ),
 }
