@@ -18,6 +18,8 @@ from tfviz.explorers.sparse_lab import _brought
 from tfviz.formula import FormulaError
 from tfviz.longer_context.alibi import slopes
 
+RESTS_ON = ("tfviz/**", "tests/**")  # it finds them by their names
+
 L = 24
 
 
