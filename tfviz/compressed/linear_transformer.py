@@ -40,6 +40,8 @@ from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
 
+__all__ = ["LinearAttention", "linear_attention", "linear_definition", "positive"]
+
 CHUNK = 64  # tokens of a causal text that are compared pair by pair
 STRETCH = 512  # tokens whose features are made at a time
 Features = Callable[[Tensor], Tensor]
