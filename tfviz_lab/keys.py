@@ -221,6 +221,8 @@ class Module:
     """{name here: name in full}, from anywhere in the module."""
     stars: list[str] = field(default_factory=list)
     """Modules of which all names are imported."""
+    public: list[str] | None = None
+    """What `__all__` lists and `import *` takes; None if no list is written out."""
     effects: list[Piece] = field(default_factory=list)
     """Statements that bind no name and are executed when the module is loaded."""
     skeleton: Piece | None = None
@@ -268,6 +270,9 @@ def _module(name: str, text: str, whole: bool) -> Module:
     body = tree.body if whole else _essential(tree, module.imports).body
     for statement in body:
         names = _binds(statement)
+        if names == {"__all__"} and isinstance(statement, ast.Assign):
+            module.public = _literal(statement.value)
+            continue
         made = _made(statement, constants, lines)
         for bound in names:
             module.bound.setdefault(bound, []).append(made)
@@ -329,6 +334,14 @@ def _key(node: ast.expr | None, constants: Mapping[str, Any]) -> str | None:
     value = constants.get(node.id) if isinstance(node, ast.Name) else None
     value = node.value if isinstance(node, ast.Constant) else value
     return value if isinstance(value, str) else None
+
+
+def _literal(node: ast.expr) -> Any:
+    """The value of what is written out, None of anything else."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
 
 
 def _binds(statement: ast.stmt) -> set[str]:
@@ -664,7 +677,9 @@ def _homes(source: Source, home: Module, chain: Chain) -> Iterator[tuple[Module,
     else:
         for star in home.stars:
             module = source.module(star)
-            if module is not None and (first in module.bound or first in module.imports):
+            if module is not None and first in (
+                module.bound | module.imports if module.public is None else module.public
+            ):
                 yield module, "", ()
                 yield from _homes(source, module, chain)
                 return
