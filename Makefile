@@ -18,7 +18,7 @@ USAGE = make assignment COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-ho
   [TITLE="name of the course" SEED=number: for a new course]
 
 # for `make new`
-NEW = make new KIND=mechanism NAME=linformer, or KIND=explorer NAME=low_rank_lens, or \
+NEW = make new KIND=mechanism NAME=linformer, or KIND=explorer NAME=compressed/low_rank_lens, or \
   KIND=chapter NAME=compressed/low_rank
 
 .PHONY: help book build chapter new test test-all hub-test pdf assignment lab bench sheet experiments pictures env pins clean first second npm

@@ -11,7 +11,8 @@ import torch
 import tfviz_lab
 from tfviz import catalogue
 from tfviz.exhibits import EXHIBITS, Exhibit
-from tfviz_lab import extrapolation, family
+from tfviz_lab import family
+from tfviz_lab.position import extrapolation
 
 RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/**")  # it finds them by their names
 

@@ -329,7 +329,7 @@ def test_every_control_is_moved_in_some_view(view: str) -> None:
 # --- what must be noticed ------------------------------------------------------------------------
 
 BROKEN_LINES = {
-    "tfviz/explorers/block_costs.js": [
+    "tfviz/explorers/basics/block_costs.js": [
         (
             "costs of the page counted otherwise (JavaScript)",
             "scores: 4 * L * L * d",
