@@ -38,7 +38,7 @@ PRESS = """(host, words) => {
 
 @contextmanager
 def unpainted(page: Any) -> Iterator[None]:
-    """Lay out all of a page as ever, and paint nothing: half of the work of what is only measured."""
+    """Lay out all of a page as ever and paint nothing: what is only measured costs half."""
     style = page.add_style_tag(content=UNPAINTED)
     yield
     style.evaluate("(style) => style.remove()")
