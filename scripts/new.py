@@ -37,6 +37,8 @@ from torch import Tensor, nn
 
 from tfviz.cores import Where
 
+__all__ = ["$Class", "${id}_definition"]
+
 
 def ${id}_definition(
     Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
@@ -52,6 +54,19 @@ class $Class(nn.Module):
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:
         raise NotImplementedError("$id: write its core")
+''')
+
+DOOR = Template('''\
+"""Part $part: one room a mechanism."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from $module import *
+else:
+    from tfviz._door import lazy
+
+    __getattr__, __dir__, __all__ = lazy(__name__)
 ''')
 
 PROOF = Template('''\
@@ -253,18 +268,31 @@ def mechanism(name: str, root: Path = ROOT) -> list[str]:
         "id": name,
         "Class": class_name(name),
         "name": row.name,
+        "part": row.part_title,
         "about": textwrap.fill(f"{row.name}: {row.idea}", 96),
         "bibkey": row.bibkey,
         "module": f"tfviz.{row.part}.{name}",
     }
-    about = f'"""Part {row.part_title}: one room a mechanism."""\n'
+    door = root / f"tfviz/{row.part}/__init__.py"
     files = {
         f"tfviz/{row.part}/{name}.py": ROOM.substitute(values),
         f"tests/{row.part}/test_{name}.py": PROOF.substitute(values),
     }
-    if not (root / "tfviz" / row.part / "__init__.py").exists():
-        files = {f"tfviz/{row.part}/__init__.py": about} | files
+    if door.exists():
+        at_the_door(door, values["module"])
+    else:
+        files = {f"tfviz/{row.part}/__init__.py": DOOR.substitute(values)} | files
     return [*write(root, files), "Next:", *after_a_mechanism(row)]
+
+
+def at_the_door(door: Path, module: str) -> None:
+    """Name a room in the package of its part, which then offers what the room's `__all__` lists."""
+    line, text = f"    from {module} import *\n", door.read_text("utf8")
+    rooms = re.findall(r"^    from [\w.]+ import \*\n", text, re.M)
+    if line in rooms:
+        return
+    after = next((room for room in rooms if room > line), "else:\n")
+    door.write_text(text.replace(after, line + after, 1), "utf8")
 
 
 def after_a_mechanism(row: Mechanism) -> list[str]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import re
 import signal
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import chrome
+import prove
 import psutil
 import pytest
 import torch
@@ -20,6 +24,7 @@ TOGETHER = {
 }
 VISITS = ("book/test_site", "book/test_figures", "book/test_reading")  # a page is opened for all
 PAGE = re.compile(r"\[((?:book|chapters)/[\w/]+|index|search)(?:-\w+)?\]$")
+EXPLORER = re.compile(r"test_every_explorer\.py::\w+\[(\w+)(?::\w+)?\]$")  # with all its views
 # What takes longest goes first, so that no process is left alone with it at the end; the book is
 # built by the first test that wants it.
 FIRST = (
@@ -53,6 +58,8 @@ def group(nodeid: str) -> str:
     file = file_of(nodeid)
     if file in VISITS and (page := PAGE.search(nodeid)):
         return f"{VISITS[0]} {page[1]}"
+    if explorer := EXPLORER.search(nodeid):
+        return f"{file} {explorer[1]}"
     return next((name for name, files in TOGETHER.items() if file in files), file)
 
 
@@ -74,8 +81,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByGroup(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place(item.nodeid))
+    if told := getattr(config, "workerinput", {}).get("plan"):
+        prove.select(prove.Plan(**told), config, items)
 
 
 # --- what took longest ----------------------------------------------------------------------------
@@ -92,6 +101,9 @@ def processor_time() -> float:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if told := os.environ.pop("TFVIZ_PLAN", ""):
+        about, report = json.loads(told)
+        config.pluginmanager.register(prove.Proof(prove.Plan(**about), Path(report)))
     config.stash[spent_by], config.stash[until_now] = {}, processor_time()
 
 

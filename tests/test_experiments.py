@@ -704,3 +704,22 @@ def test_a_stored_run_is_made_again_to_the_last_digit(monkeypatch):
     assert (
         runner.execute(task)["result"]["accuracy"] == stored["accuracy"]["one fixed vector"][0][0]
     )
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz_lab/runner.py": [
+        (
+            "seed not in the key of a run",
+            "what = [run.name, dict(run.config), run.seed, sorted(",
+            "what = [run.name, dict(run.config), sorted(",
+        ),
+        (
+            "changed modules pass for up to date",
+            '        elif done["key"] != task.key:\n',
+            '        elif not done["key"]:\n',
+            "stale or clone or kept",
+        ),
+    ],
+}

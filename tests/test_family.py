@@ -14,6 +14,8 @@ from tfviz.exhibits import EXHIBITS, Exhibit
 from tfviz_lab import family
 from tfviz_lab.position import extrapolation
 
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/**")  # it finds them by their names
+
 
 def test_who_races_is_measured_and_who_does_not_says_why():
     assert set(family.MECHANISMS) == {name for name, exhibit in EXHIBITS.items() if exhibit.race}

@@ -147,6 +147,19 @@ def test_a_run_may_name_code_that_it_finds_in_another_way(tmp_path: Path) -> Non
             source.pieces(file, of=[wrong])
 
 
+def test_a_star_takes_what_its_module_lists(tmp_path: Path) -> None:
+    """Two rooms of a part have a helper of one name, and one of them offers it."""
+    part = tmp_path / "tfviz/part"
+    part.mkdir(parents=True)
+    (part / "__init__.py").write_text("from tfviz.part.a import *\nfrom tfviz.part.b import *\n")
+    (part / "a.py").write_text("__all__ = ['f']\ndef f(): return 1\ndef g(): return 2\n")
+    (part / "b.py").write_text("__all__ = ['g']\ndef f(): return 3\ndef g(): return 4\n")
+    file = tmp_path / "written_here.py"
+    file.write_text("from tfviz.part import f, g\ndef measure(config, seed): return f() + g()\n")
+    reached = {*keys.Source(tmp_path).pieces(file)}
+    assert reached == {"tfviz_lab.written_here:measure", "tfviz.part.a:f", "tfviz.part.b:g"}
+
+
 def test_where_code_stands_does_not_count() -> None:
     here = {"tfviz.a:f": "12", "tfviz.a:ROWS[x]": "34", "tfviz.a:C.g": "56"}
     there = {"tfviz.b:f": "12", "tfviz.c:TABLE[x]": "34", "tfviz.a:C.g": "56"}

@@ -11,6 +11,7 @@ import chapter
 import new
 import pytest
 
+from tfviz._door import names
 from tfviz_lessons.checklist import lacks
 from tfviz_lessons.lesson import read
 
@@ -35,6 +36,17 @@ def test_a_mechanism_has_its_room_and_a_test_that_says_what_is_missing(root: Pat
     room.write_text("mine", "utf8")
     assert "  is there  tfviz/priors/synthesizer.py" in new.mechanism("synthesizer", root)
     assert room.read_text("utf8") == "mine", "what is there is never written over"
+
+
+def test_a_new_room_stands_at_the_door_of_its_part(root: Path) -> None:
+    for name in ("realformer", "synthesizer", "average_attention", "realformer"):
+        new.mechanism(name, root)
+    door = root / "tfviz/priors/__init__.py"
+    classes = ["AverageAttention", "Realformer", "Synthesizer"]
+    assert [name for name in names(str(door)) if name[0].isupper()] == classes
+    assert door.read_text("utf8").count(" import *\n") == 3
+    (root / "tfviz/priors/realformer.py").unlink()
+    assert "Realformer" not in names(str(door)), "a room that is gone stops no other"
 
 
 def test_an_explorer_has_both_files(root: Path) -> None:

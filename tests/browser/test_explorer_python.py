@@ -119,3 +119,17 @@ def test_assets_of_every_explorer(tmp_path: Path) -> None:
             f"{name}.css",
             f"{name}.reg.js",
         }
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/explorers/sparse/sparse_lab.py": [
+        ("the lab overlooks the future", "m.triu(1).nonzero()", "m.triu(2).nonzero()"),
+        (
+            "the second pattern of the lab first",
+            "for side in STACKS[self.stack]]",
+            "for side in STACKS[self.stack][::-1]]",
+        ),
+    ],
+}

@@ -15,22 +15,23 @@ from laws import (
     Function,
     H,
     agree_with_gradients,
-    it_resumes_to_the_last_bit,
     qkv,
-    streamed,
     work_grows_no_faster,
 )
 from random_directions import drawn
 from refusals import refused
+from streams import (
+    CAUSAL,
+    it_writes_and_resumes_with_one_size,
+    parts_of_a_long_text_go_on,
+    small_gpt,
+)
 from three import three
 from torch import Generator, Tensor
 
 from tfviz import BERT, GPT, attention, implied_map, patterns
 from tfviz.compressed import performer, rfa
 from tfviz.cores import Where
-from tfviz.models.blocks import MultiHeadAttention
-
-CAUSAL = Where(patterns.causal())
 
 
 def pair(angle: float, length: float = 1.5, d: int = 2) -> tuple[Tensor, Tensor]:
@@ -45,13 +46,14 @@ def pair(angle: float, length: float = 1.5, d: int = 2) -> tuple[Tensor, Tensor]
 def estimates(
     x: Tensor, y: Tensor, W: Tensor, m: int, features: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """Of e^(x yᵀ), one for each m of the directions."""
-    return torch.stack([features(x, w) @ features(y, w) for w in W.split(m)])
+    """Of e^(x yᵀ), one for each m of the directions, all at once."""
+    W = W.unflatten(0, (-1, m))
+    return torch.linalg.vecdot(features(x, W), features(y, W))
 
 
 def trigonometric(x: Tensor, W: Tensor) -> Tensor:
     """Half as many directions, so that there are as many features."""
-    return rfa.fourier_features(x, W[: len(W) // 2]) * (x @ x / 2).exp()
+    return rfa.fourier_features(x, W[..., : W.shape[-2] // 2, :]) * (x @ x / 2).exp()
 
 
 # --- numbers by hand ------------------------------------------------------------------------------
@@ -109,19 +111,35 @@ def test_the_equations_in_loops() -> None:
 MANY = 20_000
 
 
+def far_from_the_kernel(
+    W: Tensor, angle: float, features: Callable[[Tensor, Tensor], Tensor]
+) -> float:
+    """The mean estimate's distance from exp(x yᵀ), in standard errors; 0 where it is exact."""
+    x, y = pair(angle, 1.0)
+    found = estimates(x, y, W, 2, features)
+    assert (found > 0).all()
+    error = max(float(found.std()) / len(found) ** 0.5, 1e-12)
+    return abs(float(found.mean() - (x @ y).exp())) / error
+
+
 @pytest.mark.parametrize("hyperbolic", [True, False])
 @pytest.mark.parametrize("orthogonal", [True, False])
 def test_the_mean_is_the_softmax_kernel(orthogonal: bool, hyperbolic: bool) -> None:
     """Within four standard errors. Exact at 180°, where the trigonometric ones are worst."""
     W = drawn(2 * MANY, 2, 1, orthogonal)
-    for angle in (0, 60, 120, 180):
-        x, y = pair(angle, 1.0)
-        features = partial(performer.softmax_features, hyperbolic=hyperbolic)
-        found = estimates(x, y, W, 2, features)
-        assert abs(found.mean() - (x @ y).exp()) <= 4 * found.std() / MANY**0.5 + 1e-12
-        assert (found > 0).all()
+    features = partial(performer.softmax_features, hyperbolic=hyperbolic)
+    assert all(far_from_the_kernel(W, angle, features) <= 4 for angle in (0, 60, 120, 180))
     if not hyperbolic:
-        torch.testing.assert_close(found, torch.full_like(found, math.exp(-1)))
+        exact = estimates(*pair(180, 1.0), W, 2, features)
+        torch.testing.assert_close(exact, torch.full_like(exact, math.exp(-1)))
+
+
+def test_these_drawings_are_enough_to_see_a_wrong_mean() -> None:
+    """Directions 5 % too long, or a factor of 1.05, are far more than four errors off."""
+    W = drawn(2 * MANY, 2, 1)
+    right = performer.softmax_features
+    assert far_from_the_kernel(1.05 * W, 60, right) > 6
+    assert far_from_the_kernel(W, 120, lambda x, W: 1.05**0.5 * right(x, W)) > 6
 
 
 def test_the_variance_is_that_of_lemma_2_and_the_two_are_mirror_images() -> None:
@@ -215,32 +233,19 @@ def test_gradients_of_the_masked_definition(length: int) -> None:
     agree_with_gradients(performer.performer_attention(*leaves, W, True), wanted, leaves)
 
 
-def test_parts_of_a_long_text_go_on_where_the_last_one_ended() -> None:
-    torch.manual_seed(0)
-    core = performer.Performer
-    attend = MultiHeadAttention(16, 2, core=core, pattern=patterns.causal()).double()
-    X = torch.randn(2, 200, 16, dtype=torch.float64)
-    for sizes in (1, [1, 130, 64, 5]):
-        torch.testing.assert_close(streamed(attend, X, sizes), attend(X))
-
-
 def gpt() -> GPT:
-    torch.manual_seed(0)
-    return GPT(11, 16, 2, 2, core=partial(performer.Performer, m=20))
+    return small_gpt(partial(performer.Performer, m=20))
 
 
-def test_it_resumes_to_the_last_bit() -> None:
-    t = torch.randint(11, (2, 40), generator=Generator().manual_seed(1))
-    it_resumes_to_the_last_bit(gpt, t, 5)
+def test_what_it_keeps_has_one_size_and_goes_on() -> None:
+    parts_of_a_long_text_go_on(performer.Performer)
+    it_writes_and_resumes_with_one_size(
+        gpt, 2 * 2 * 20 * 9
+    )  # layers, heads, features, values and the sum
 
 
-def test_the_state_has_one_size_and_directions_are_saved() -> None:
-    model, t, cache = gpt().eval(), torch.zeros(1, 3).long(), dict[Any, Any]()
-    sizes = set()
-    for _ in range(20):
-        model(t, cache=cache)
-        sizes.add(sum(kept.state.numel() for kept in cache.values()))
-    assert sizes == {2 * 2 * 20 * 9}  # layers, heads, features, values and the sum
+def test_directions_are_saved() -> None:
+    model, t = gpt().eval(), torch.zeros(1, 3).long()
     torch.manual_seed(5)
     other = GPT(11, 16, 2, 2, core=partial(performer.Performer, m=20)).eval()
     assert not other(t).equal(model(t))

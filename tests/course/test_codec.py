@@ -423,3 +423,16 @@ def test_many_members_of_one_hash_are_refused_before_they_are_put_together(kind:
     members = [[n, 0] for n in members] if kind == "dict" else members
     with pytest.raises(codec.CodecError, match="the same hash"):
         decode(codec.pack([kind, *members], []))
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz_course/codec.py": [
+        (
+            "containers nested without end",
+            "        if depth > DEPTH:\n",
+            "        if depth > 10**9:\n",
+        ),
+    ],
+}
