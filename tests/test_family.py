@@ -13,6 +13,8 @@ from tfviz import catalogue
 from tfviz.exhibits import EXHIBITS, Exhibit
 from tfviz_lab import extrapolation, family
 
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/**")  # it finds them by their names
+
 
 def test_who_races_is_measured_and_who_does_not_says_why():
     assert set(family.MECHANISMS) == {name for name, exhibit in EXHIBITS.items() if exhibit.race}

@@ -16,6 +16,8 @@ from tfviz.explorers import ALL
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, given, knob, own
 
+RESTS_ON = ("tfviz/**", "tests/**")  # it finds them by their names
+
 
 class Machine(Explorer):
     words = given(t.List(t.Unicode()))

@@ -31,6 +31,8 @@ from tfviz.cores import Sparse
 from tfviz.longer_context import Alibi, Memorizing
 from tfviz.position import XL, Learned, Rope, Sinusoidal, T5Bias
 
+RESTS_ON = ("tfviz/**", "tests/**")  # it finds them by their names
+
 TOKENS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
 SIZES = 11, 16, 2, 2
 

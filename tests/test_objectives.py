@@ -15,6 +15,8 @@ from tfviz.basics.encoder_decoder import write
 from tfviz_lab import objectives as o
 from tfviz_lab import runner
 
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/**")  # it finds them by their names
+
 
 def batch() -> torch.Tensor:
     return data.windows(o.TRAINING, 4, o.LENGTH, torch.Generator().manual_seed(0))[0]

@@ -14,7 +14,8 @@ pattern could print. This reaches more than what is executed, and nothing less u
 together while the code runs.
 
 Two versions of a piece are one if they differ in comments, docstrings, annotations, formatting, or
-in what only refuses arguments: `if …: raise`, `assert`, the functions of `tfviz._arguments`.
+in what only refuses arguments: `if …: raise`, `assert`, the functions of `tfviz._arguments`. This
+holds for results; what was *proven* rests on the whole text of a piece: `Source(whole=True)`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import ast
 import hashlib
 import importlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -38,15 +39,38 @@ Chain = tuple[str, ...]
 PACKAGES = ("tfviz", "tfviz_lab")
 """What is read; all that stands elsewhere is taken as it is."""
 
+WRAPPERS = {"abstractmethod", "cache", "cached_property", "classmethod", "contextmanager"}
+WRAPPERS |= {"dataclass", "final", "fixture", "inference_mode", "lru_cache", "no_grad", "overload"}
+WRAPPERS |= {"override", "parametrize", "property", "setter", "staticmethod", "wraps"}
+"""Decorators that hand a function to nobody: it is called by its name."""
+
+PLAIN = {"object", "ABC", "Generic", "Protocol", "NamedTuple", "TypedDict", "Module", "Exception"}
+"""Bases from elsewhere that call methods by names which they have themselves."""
+
 CHECKS = "tfviz._arguments"
 """The module whose functions return their second argument, or raise."""
 
 
 class Source:
-    """The source as it is now; made anew to see it as it is later. `root` holds the packages."""
+    """The source as it is now; made anew to see it as it is later. `root` holds the packages.
 
-    def __init__(self, root: Path | None = None) -> None:
+    With `whole`, the digest of a piece is that of its whole text, and what is found by other ways
+    than its name is reached as well: a module whose name is said, a name that a package hands out.
+    """
+
+    def __init__(
+        self,
+        root: Path | None = None,
+        *,
+        packages: Sequence[str] = PACKAGES,
+        beside: Sequence[Path] = (),
+        whole: bool = False,
+    ) -> None:
         self.root = root or Path(tfviz.__path__[0]).parent
+        self.packages, self.whole = packages, whole
+        self.folders = (self.root, *beside)
+        self._rooms: dict[str, list[str]] = {}
+        self._homes: dict[tuple[str, Chain], list[tuple[Module, str, Chain]]] = {}
         self._reached: dict[tuple[Path, frozenset[str], tuple[str, ...]], dict[str, str]] = {}
         self._modules: dict[str, Module | None] = {}
 
@@ -68,7 +92,7 @@ class Source:
         question = file, frozenset(_strings(config)), tuple(of)
         if question not in self._reached:
             reached = _Reached(self, set(question[1]))
-            reached.bound(_parsed(name, file), "measure", looked_up=False)
+            reached.bound(_parsed(name, file, self.whole), "measure", looked_up=False)
             for wanted in of:
                 module, _, piece = wanted.partition(":")
                 home = self.module(module)
@@ -82,15 +106,64 @@ class Source:
             self._reached[question] = dict(sorted(digests.items()))
         return self._reached[question]
 
+    def reached(self, text: str, name: str = "_") -> tuple[dict[str, str], frozenset[str]]:
+        """{name of a piece: digest} of all that this source may execute, and all that it says."""
+        root = _module(name, text, self.whole)
+        reached = _Reached(self, set())
+        reached.load(root)
+        for bound in root.bound:
+            reached.bound(root, bound, looked_up=False)
+        for target in (*root.imports.values(), *root.stars):
+            reached.named(target)
+        reached.settle()
+        digests = {label: piece.digest for label, piece in reached.pieces.items()}
+        return dict(sorted(digests.items())), frozenset(reached.said)
+
     def module(self, name: str) -> Module | None:
         """A module of the packages by its name in full, None if there is none."""
         if name not in self._modules:
-            parts = name.split(".")
-            place = self.root.joinpath(*parts)
-            files = (place / "__init__.py", place.with_suffix(".py"))
-            file = next((x for x in files if x.is_file()), None) if parts[0] in PACKAGES else None
-            self._modules[name] = _parsed(name, file) if file else None
+            file = self.file(name)
+            self._modules[name] = _parsed(name, file, self.whole) if file else None
         return self._modules[name]
+
+    def file(self, name: str) -> Path | None:
+        """Where a module of the packages stands."""
+        parts = name.split(".")
+        if not all(part.isidentifier() for part in parts):
+            return None
+        if self.packages and parts[0] not in self.packages:
+            return None
+        for folder in self.folders:
+            place = folder.joinpath(*parts)
+            for file in (place / "__init__.py", place.with_suffix(".py")):
+                if file.is_file():
+                    return file
+        return None
+
+    def handed_out(self, package: str, name: str) -> Iterator[Module]:
+        """The modules below a package that bind a name which its `__getattr__` hands out."""
+        if package not in self._rooms:
+            file = self.file(package)
+            package_file = file is not None and file.name == "__init__.py"
+            below = sorted(file.parent.rglob("*.py")) if file and package_file else []
+            self._rooms[package] = [
+                ".".join((package, *x.relative_to(x.parents[-1]).parts[-n:])).removesuffix(".py")
+                for x in below
+                if file and (n := len(x.parts) - len(file.parts) + 1)
+            ]
+        for dotted in self._rooms[package]:
+            module = self.module(dotted)
+            if module is not None and name in module.bound:
+                yield module
+
+    def homes(self, home: Module, chain: Chain) -> list[tuple[Module, str, Chain]]:
+        """`_homes`, found once for a module of the packages."""
+        if self.module(home.name) is not home:
+            return list(_homes(self, home, chain))
+        question = home.name, chain
+        if question not in self._homes:
+            self._homes[question] = list(_homes(self, home, chain))
+        return self._homes[question]
 
 
 def anywhere(pieces: Mapping[str, str]) -> dict[str, str]:
@@ -136,6 +209,8 @@ class Class:
     body: Piece
     methods: Mapping[str, list[Piece]]
     bases: tuple[Chain, ...]
+    handed: frozenset[str] = frozenset()
+    """Methods that a decorator hands to somebody, who may call them."""
 
 
 @dataclass
@@ -150,16 +225,26 @@ class Module:
     """What `__all__` lists and `import *` takes; None if no list is written out."""
     effects: list[Piece] = field(default_factory=list)
     """Statements that bind no name and are executed when the module is loaded."""
+    skeleton: Piece | None = None
+    """All that is executed when it is loaded, whether somebody names it or not."""
+    loads: list[str] = field(default_factory=list)
+    """What is imported then."""
+    handed: list[str] = field(default_factory=list)
+    """Functions that a decorator hands to somebody, who may call them."""
 
 
-def _parsed(name: str, file: Path) -> Module:
+def _parsed(name: str, file: Path, whole: bool = False) -> Module:
     state = file.stat()
-    return _parsed_once(name, file, state.st_mtime_ns, state.st_size)
+    return _parsed_once(name, file, state.st_mtime_ns, state.st_size, whole)
 
 
-@lru_cache(maxsize=2000)
-def _parsed_once(name: str, path: Path, mtime_ns: int, size: int) -> Module:
-    module, tree = Module(name), ast.parse(path.read_text(encoding="utf-8"))
+@lru_cache(maxsize=5000)
+def _parsed_once(name: str, path: Path, mtime_ns: int, size: int, whole: bool) -> Module:
+    return _module(name, path.read_text(encoding="utf-8"), whole)
+
+
+def _module(name: str, text: str, whole: bool) -> Module:
+    module, tree = Module(name), ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -177,39 +262,71 @@ def _parsed_once(name: str, path: Path, mtime_ns: int, size: int) -> Module:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
         for name in _binds(statement)
     }
-    for statement in _essential(tree, module.imports).body:
+    lines = text.splitlines() if whole else None
+    if whole:
+        skeleton = _Skeleton()
+        module.skeleton = _alone(skeleton.visit(ast.parse(text)))
+        module.loads = skeleton.loads
+    body = tree.body if whole else _essential(tree, module.imports).body
+    for statement in body:
         names = _binds(statement)
         if names == {"__all__"} and isinstance(statement, ast.Assign):
             module.public = _literal(statement.value)
             continue
-        made = _made(statement, constants)
+        made = _made(statement, constants, lines)
         for bound in names:
             module.bound.setdefault(bound, []).append(made)
+        module.handed += sorted(names) if _is_handed(statement) else []
         if not names and isinstance(made, Piece) and not _is_import_or_main(statement):
             module.effects.append(made)
     return module
 
 
-def _made(statement: ast.stmt, constants: Mapping[str, Any]) -> Piece | Table | Class:
+def _made(
+    statement: ast.stmt, constants: Mapping[str, Any], lines: Sequence[str] | None
+) -> Piece | Table | Class:
+    """`lines` are those of the module if the whole text of a piece counts."""
     if isinstance(statement, ast.ClassDef):
         functions = [
             x for x in statement.body if isinstance(x, ast.FunctionDef | ast.AsyncFunctionDef)
         ]
         methods: dict[str, list[Piece]] = {}
         for function in functions:
-            methods.setdefault(function.name, []).append(_piece(function))
+            methods.setdefault(function.name, []).append(_piece(function, lines))
         rest = [x for x in statement.body if x not in functions]
         bases = tuple(chain for base in statement.bases if (chain := _chain(_plain(base))))
         body = ast.ClassDef(
             statement.name, statement.bases, statement.keywords, rest, statement.decorator_list
         )
-        return Class(_piece(body), methods, bases)
+        names = sorted(methods)  # a method that is new may stand before one of a base
+        without = None
+        if lines is not None:
+            head = ast.Pass(lineno=statement.lineno, end_lineno=statement.body[0].lineno - 1)
+            decorated = [*statement.decorator_list, head, *rest]
+            without = [line for x in decorated for line in _lines(x, lines)]
+        more = names if lines is not None else []
+        handed = frozenset(x.name for x in functions if _is_handed(x))
+        return Class(_piece(body, without, *more), methods, bases, handed)
     if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
         keys = [_key(key, constants) for key in statement.value.keys]
         if keys and None not in keys and len(_binds(statement)) == 1:
             rows = zip(keys, statement.value.values, strict=True)
-            return Table({str(key): _piece(value) for key, value in rows})
-    return _piece(statement)
+            return Table({str(key): _piece(value, lines) for key, value in rows})
+    return _piece(statement, lines)
+
+
+def _is_handed(node: ast.AST) -> bool:
+    for decorator in getattr(node, "decorator_list", ()):
+        chain = _chain(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if chain is None or chain[-1] not in WRAPPERS:
+            return True
+    return False
+
+
+def _lines(node: ast.AST, lines: Sequence[str] | None) -> Sequence[str]:
+    """The lines of a statement, with those of its decorators."""
+    first = min([node.lineno, *(x.lineno for x in getattr(node, "decorator_list", ()))])  # type: ignore[attr-defined]
+    return (lines or ())[first - 1 : node.end_lineno]  # type: ignore[attr-defined]
 
 
 def _key(node: ast.expr | None, constants: Mapping[str, Any]) -> str | None:
@@ -249,6 +366,42 @@ def _is_import_or_main(statement: ast.stmt) -> bool:
 
 
 # --- what counts of a piece -----------------------------------------------------------------------
+
+
+class _Skeleton(ast.NodeTransformer):
+    """A module without what its functions do, and what is imported when it is loaded."""
+
+    def __init__(self) -> None:
+        self.loads: list[str] = []
+
+    def visit_FunctionDef(self, node: Any) -> ast.AST:
+        node.body = []
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if isinstance(node.value, ast.Constant) else node
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        if "TYPE_CHECKING" in ast.dump(node.test):
+            node.body = []  # what a package offers without loading it
+        return self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        self.loads += [alias.name for alias in node.names]
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        if node.module and not node.level:
+            self.loads += [f"{node.module}.{alias.name}" for alias in node.names]
+        return node
+
+
+def _alone(node: ast.AST) -> Piece:
+    """A piece that reaches nothing."""
+    text = json.dumps(_content(node)).encode()
+    return Piece(hashlib.sha256(text).hexdigest()[:12], frozenset(), frozenset(), frozenset())
 
 
 class _Essential(ast.NodeTransformer):
@@ -307,12 +460,15 @@ def _essential(tree: ast.Module, imports: Mapping[str, str]) -> ast.Module:
     return stripped
 
 
-def _piece(node: ast.AST) -> Piece:
+def _piece(node: ast.AST, lines: Sequence[str] | None = None, *more: str) -> Piece:
     names = _Names()
     names.visit(node)
-    text = json.dumps(_content(node)).encode()
+    content = _content(node)
+    if lines is not None:
+        text = _lines(node, lines) if hasattr(node, "lineno") else lines
+        content = [content, *text, *more]
     return Piece(
-        hashlib.sha256(text).hexdigest()[:12],
+        hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12],
         frozenset(names.uses),
         frozenset(names.looks_up),
         frozenset(names.said),
@@ -405,6 +561,8 @@ class _Reached:
     """With the names of the methods that others call by themselves."""
     tables: dict[str, tuple[Module, Table]] = field(default_factory=dict)
     loaded: set[str] = field(default_factory=set)
+    modules: set[str] = field(default_factory=set)
+    """What was said and has been looked for among the modules."""
 
     def settle(self) -> None:
         """Reach methods and rows that are said, until nothing is new."""
@@ -412,12 +570,24 @@ class _Reached:
         while before != len(self.pieces):
             before = len(self.pieces)
             for name, (home, kind, hooks) in list(self.classes.items()):
-                for method in kind.methods.keys() & (self.said | hooks):
+                handed = kind.handed if self.source.whole else frozenset()
+                for method in kind.methods.keys() & (self.said | hooks | handed):
                     for n, piece in enumerate(kind.methods[method]):
                         self.piece(home, _numbered(f"{name}.{method}", n), piece)
+            for words in self.said - self.modules if self.source.whole else ():
+                self.modules.add(words)
+                if "." not in words:
+                    continue
+                if (module := self.source.module(words)) is None:
+                    self.named(words)
+                else:
+                    self.load(module)
+                    for name in module.bound:
+                        self.bound(module, name, looked_up=False)
             for name, (home, table) in list(self.tables.items()):
                 # a table of which no key is said is read in a way that is not understood here
-                for key in (table.rows.keys() & self.said) or table.rows.keys():
+                said = set() if self.source.whole else table.rows.keys() & self.said
+                for key in said or table.rows.keys():
                     self.piece(home, f"{name}[{key}]", table.rows[key])
 
     def piece(self, home: Module, name: str, piece: Piece) -> None:
@@ -431,16 +601,37 @@ class _Reached:
 
     def name(self, home: Module, chain: Chain, looked_up: bool) -> None:
         """Reach what a name, with attributes, stands for in a module."""
-        for module, name, rest in _homes(self.source, home, chain):
+        for module, name, rest in self.source.homes(home, chain):
             self.load(module)
             if name:
                 self.bound(module, name, looked_up and not rest)
+
+    def named(self, target: str) -> None:
+        """Reach a module by its name, or what an import takes from one."""
+        if (module := self.source.module(target)) is not None:
+            self.load(module)
+            return
+        home, _, name = target.rpartition(".")
+        if (module := self.source.module(home) if home else None) is not None:
+            self.name(Module("", imports={name: target}), (name,), looked_up=False)
 
     def load(self, module: Module) -> None:
         if module.name not in self.loaded:
             self.loaded.add(module.name)
             for n, piece in enumerate(module.effects):
                 self.piece(module, f"{module.name}:effect {n + 1}", piece)
+            if self.source.whole and module.skeleton:
+                self.pieces[f"{module.name}:"] = module.skeleton
+                for name in module.handed:
+                    self.bound(module, name, looked_up=False)
+                # importing a module runs the packages above it, and what it imports
+                for target in (module.name.rpartition(".")[0], *module.loads):
+                    names = target.split(".")
+                    for n in range(len(names), 0, -1):
+                        found = self.source.module(".".join(names[:n]))
+                        if found is not None:
+                            self.load(found)
+                            break
 
     def bound(self, home: Module, name: str, looked_up: bool) -> None:
         label = f"{home.name}:{name}"
@@ -469,7 +660,7 @@ def _homes(source: Source, home: Module, chain: Chain) -> Iterator[tuple[Module,
     The name is "" for a module that is only passed through. Nothing for what is not of tfviz.
     """
     first, *rest = chain
-    if home.name == CHECKS:
+    if home.name == CHECKS and not source.whole:
         return
     if first in home.bound:
         yield home, first, tuple(rest)
@@ -492,18 +683,51 @@ def _homes(source: Source, home: Module, chain: Chain) -> Iterator[tuple[Module,
                 yield module, "", ()
                 yield from _homes(source, module, chain)
                 return
+        if source.whole and "__getattr__" in home.bound:
+            yield home, "__getattr__", ()
+            for module in source.handed_out(home.name, first):
+                yield module, first, tuple(rest)
 
 
 def _hooks(source: Source, home: Module, kind: Class) -> set[str]:
     """Methods that Python calls, and those that bases from elsewhere have and may call."""
     names = {x for x in kind.methods if x.startswith("__") and x.endswith("__")}
     for base in kind.bases:
-        for module, name, _ in _homes(source, home, base):
+        for module, name, _ in source.homes(home, base):
             for value in module.bound.get(name, []):
                 if isinstance(value, Class):
                     names |= _hooks(source, module, value)
         target = home.imports.get(base[0], f"builtins.{base[0]}")
-        if target.split(".")[0] not in PACKAGES and base[0] not in home.bound:
+        inside = source.module(target.split(".")[0]) if source.whole else None
+        known = inside is not None or target.split(".")[0] in PACKAGES
+        if not known and base[0] not in home.bound:
             above, _, last = ".".join((target, *base[1:])).rpartition(".")
+            if source.whole and last not in PLAIN:  # a printer or a visitor puts names together
+                return set(kind.methods)
             names |= set(dir(getattr(importlib.import_module(above), last)))
     return names
+
+
+def labels(name: str, text: str) -> dict[str, str]:
+    """{piece: digest of its whole text} of all that stands in a module, reached or not."""
+    try:
+        module = _module(name, text, whole=True)
+    except (SyntaxError, ValueError):  # then all is another text
+        return {f"{name}:": hashlib.sha256(text.encode()).hexdigest()[:12]}
+    found = {f"{name}:": module.skeleton.digest} if module.skeleton else {}
+    for n, piece in enumerate(module.effects):
+        found[f"{name}:effect {n + 1}"] = piece.digest
+    for bound, values in module.bound.items():
+        for n, value in enumerate(values):
+            label = _numbered(f"{name}:{bound}", n)
+            if isinstance(value, Piece):
+                found[label] = value.digest
+            elif isinstance(value, Table):
+                for key, row in value.rows.items():
+                    found[f"{name}:{bound}[{key}]"] = row.digest
+            else:
+                found[label] = value.body.digest
+                for method, pieces in value.methods.items():
+                    for k, piece in enumerate(pieces):
+                        found[_numbered(f"{name}:{bound}.{method}", k)] = piece.digest
+    return found

@@ -56,7 +56,6 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "tfviz.dense_attention": ("scaled_dot_product_attention",),
     "tfviz.explained.bring": ("atomic_patterns",),
     "tfviz.explained.callables": ("atomic_patterns",),
-    "tfviz.explained.public": ("atomic_patterns",),
     "tfviz.explained.recognise": ("atomic_patterns",),
     "tfviz.explained.trees": ("atomic_patterns",),
     "tfviz.explained.typed": ("atomic_patterns",),

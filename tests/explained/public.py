@@ -1,11 +1,7 @@
 """Masks and score functions that public code uses, each as a small function of its own: what
-`explain` is tried on.
+`explain` is tried on, and what the table of `book/how_to_use.md` lists.
 
 Every entry says whose it is. Each is written anew from what the named code does, none is copied.
-
->>> from tfviz import explain
->>> explain(PUBLIC["sliding window"].make()).same_as
-sliding_window(lookback=4)
 """
 
 from __future__ import annotations
