@@ -14,9 +14,11 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import and_masks, create_mask, flex_attention, noop_mask
 
 from tfviz import attention, explain, patterns
-from tfviz.explorers.sparse_lab import _brought
+from tfviz.explorers.sparse.sparse_lab import _brought
 from tfviz.formula import FormulaError
 from tfviz.longer_context.alibi import slopes
+
+RESTS_ON = ("tfviz/**", "tests/**")  # it finds them by their names
 
 L = 24
 
