@@ -8,7 +8,12 @@ touches. `test_exemplars` fails where a kind is in use that no exemplar has.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
+from pathlib import Path
 
+import yaml
+
+TOC = yaml.safe_load((Path(__file__).resolve().parents[1] / "_toc.yml").read_text("utf-8"))
 ALL = "TFVIZ_ALL" in os.environ
 
 # by module (`tfviz.explorers.ALL`), with all its views
@@ -44,3 +49,36 @@ PAGES = {
     "book/references": "the bibliography",
     **LESSONS,
 }
+FILES = (
+    "tests/book/test_checklist",
+    "tests/book/test_content",
+    "tests/book/test_lesson",
+    "tests/book/test_names",
+    "tests/book/test_notebooks",
+    "tests/book/test_paths",
+    "tests/book/test_readme",
+    "tests/book/test_site",
+    "tests/browser/test_every_explorer",
+    "tests/browser/test_geometry",
+    "tests/browser/test_kit",
+    "tests/browser/test_page_shim",
+)
+"""Files of tests about what all pages and explorers share."""
+
+GROUPS = (
+    *(f"explorer:{name}" for name in EXPLORERS),
+    *(f"lesson:{name}" for name in LESSONS),
+    *(f"page:{name}" for name in PAGES),
+    *FILES,
+)
+"""The groups of tests (`scripts/prove.py`) that run whatever was changed."""
+
+
+def contents(pages: Collection[str]) -> str:
+    """The table of contents of a book of these pages, with the numbers that chapters have in it."""
+    parts = [
+        part | {"chapters": chapters}
+        for part in TOC["parts"]
+        if (chapters := [entry for entry in part["chapters"] if entry["file"] in pages])
+    ]
+    return str(yaml.safe_dump(TOC | {"parts": parts}, sort_keys=False, allow_unicode=True))
