@@ -538,10 +538,10 @@ MUTANTS = [
     ),
     Mutant(
         "containers nested without end",
-        "tfviz_course/codec.py",
+        "teaching/tfviz_course/codec.py",
         "        if depth > DEPTH:\n",
         "        if depth > 10**9:\n",
-        "tests/course/test_codec.py",
+        "teaching/tests/course/test_codec.py",
     ),
     Mutant(
         "pairs of the alt text miscounted",
