@@ -9,7 +9,7 @@ BIN := .venv/bin
 DEV := .venv-dev/bin
 OUT ?= .
 PORT ?= 8000
-TESTS ?= tests teaching/tests
+TESTS ?=
 JOBS ?= 2
 
 # for `make assignment`
@@ -18,10 +18,10 @@ USAGE = make assignment COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-ho
   [TITLE="name of the course" SEED=number: for a new course]
 
 # for `make new`
-NEW = make new KIND=mechanism NAME=linformer, or KIND=explorer NAME=low_rank_lens, or \
+NEW = make new KIND=mechanism NAME=linformer, or KIND=explorer NAME=compressed/low_rank_lens, or \
   KIND=chapter NAME=compressed/low_rank
 
-.PHONY: help book build chapter new test hub-test pdf assignment lab bench sheet experiments pictures env pins clean first second npm
+.PHONY: help book build chapter new test test-all hub-test pdf assignment lab bench sheet experiments pictures env pins clean first second npm
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
@@ -44,8 +44,11 @@ pdf: second build  ## the same as one PDF, with outline and page numbers; the la
 	@$(DEV)/python scripts/chrome.py --install
 	@$(DEV)/python scripts/print_book.py --out $(OUT)
 
-test:  ## run every test, those in a browser too; JOBS=0 in one process
-	@TFVIZ_OUT=$(OUT) $(PYTHON) start.py test $(if $(JOBS),-n $(JOBS)) $(TESTS)
+test:  ## prove the library, one of each kind of page, and all that was changed; FRESH=1 knows nothing
+	@TFVIZ_OUT=$(OUT) $(PYTHON) start.py test -n $(JOBS) $(TESTS)
+
+test-all:  ## prove everything; ONLY=library, pages or teaching; JOBS=0 in one process
+	@TFVIZ_OUT=$(OUT) $(PYTHON) start.py test-all -n $(JOBS) $(if $(ONLY),--only $(ONLY)) $(TESTS)
 
 hub-test: env  ## run a class on a real JupyterHub on this machine, from fetching to feedback
 	@OMP_NUM_THREADS=1 $(DEV)/python -m pytest teaching/tests/hub

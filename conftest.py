@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import re
 import signal
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import chrome
+import prove
 import psutil
 import pytest
 import torch
@@ -74,8 +78,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByGroup(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place(item.nodeid))
+    if told := getattr(config, "workerinput", {}).get("plan"):
+        prove.select(prove.Plan(**told), config, items)
 
 
 # --- what took longest ----------------------------------------------------------------------------
@@ -92,6 +98,9 @@ def processor_time() -> float:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if told := os.environ.pop("TFVIZ_PLAN", ""):
+        about, report = json.loads(told)
+        config.pluginmanager.register(prove.Proof(prove.Plan(**about), Path(report)))
     config.stash[spent_by], config.stash[until_now] = {}, processor_time()
 
 

@@ -205,43 +205,51 @@ def lint() -> None:
     env()
     node = shutil.which("node", path=str(python(FIRST).parent))
     prettier = MODULES / "prettier/bin/prettier.cjs"
+    cached = ("--cache", "--cache-location", "_build/prettier")
+    checked = ("--check", "--log-level=warn", *cached, "tfviz/explorers", "book/assets")
     for words in (
         (python(SECOND), "-m", "ruff", "check", "."),
         (python(SECOND), "-m", "ruff", "format", "--check", "."),
         (python(SECOND), "-m", "mypy"),
-        (node, prettier, "--check", "--log-level=warn", "tfviz/explorers", "book/assets"),
-        (node, MODULES / "typescript/bin/tsc"),
+        (node, prettier, *checked),
+        (node, MODULES / "typescript/bin/tsc", "--incremental", "--tsBuildInfoFile", "_build/tsc"),
     ):
         run(*words)
 
 
 def test(*words: str) -> None:
-    """run every test, those in a browser too: [options and files of pytest]"""
+    """prove the library, one of each kind, and what was changed: [what pytest takes]"""
+    prove(*words)
+
+
+def test_all(*words: str) -> None:
+    """prove everything, those in a browser and of teaching, too: [what pytest takes]"""
+    prove("--all", *words)
+
+
+def prove(*words: str) -> None:
     env()
     subprocess.run([str(python(SECOND)), "scripts/system.py", "--install"], cwd=ROOT)
     lint()
     environment = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", **_path(SECOND)}
-    run(
-        python(SECOND),
-        "-m",
-        "pytest",
-        *(words or ("-n", "2", "tests", "teaching/tests")),
-        **environment,
-    )
+    places = os.pathsep.join(str(ROOT / name) for name in ("", "scripts", "tests"))
+    several = () if any(word.startswith("-n") for word in words) else ("-n", "2")
+    command = (python(SECOND), "scripts/prove.py", *several, *words)
+    run(*command, **environment, PYTHONPATH=places)
 
 
-COMMANDS = (book, test, lab, build, chapter, lint, env, first, second, npm)
+COMMANDS = (book, test, test_all, lab, build, chapter, lint, env, first, second, npm)
 
 
 def main(words: Sequence[str]) -> None:
-    about = "\n".join(f"  {one.__name__:<9} {one.__doc__}" for one in COMMANDS)
+    names = {one.__name__.replace("_", "-"): one for one in COMMANDS}
+    about = "\n".join(f"  {name:<9} {one.__doc__}" for name, one in names.items())
     parser = argparse.ArgumentParser(
         usage="python start.py COMMAND …",
         description=(__doc__ or "").partition("\n")[0],
         epilog=f"commands:\n{about}\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = {one.__name__: one for one in COMMANDS}
     parser.add_argument("command", choices=names, metavar="COMMAND")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="what the command takes")
     given = parser.parse_args(words)

@@ -37,6 +37,8 @@ from torch import Tensor, nn
 
 from tfviz.cores import Where
 
+__all__ = ["$Class", "${id}_definition"]
+
 
 def ${id}_definition(
     Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
@@ -52,6 +54,19 @@ class $Class(nn.Module):
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:
         raise NotImplementedError("$id: write its core")
+''')
+
+DOOR = Template('''\
+"""Part $part: one room a mechanism."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from $module import *
+else:
+    from tfviz._door import lazy
+
+    __getattr__, __dir__, __all__ = lazy(__name__)
 ''')
 
 PROOF = Template('''\
@@ -253,18 +268,31 @@ def mechanism(name: str, root: Path = ROOT) -> list[str]:
         "id": name,
         "Class": class_name(name),
         "name": row.name,
+        "part": row.part_title,
         "about": textwrap.fill(f"{row.name}: {row.idea}", 96),
         "bibkey": row.bibkey,
         "module": f"tfviz.{row.part}.{name}",
     }
-    about = f'"""Part {row.part_title}: one room a mechanism."""\n'
+    door = root / f"tfviz/{row.part}/__init__.py"
     files = {
         f"tfviz/{row.part}/{name}.py": ROOM.substitute(values),
         f"tests/{row.part}/test_{name}.py": PROOF.substitute(values),
     }
-    if not (root / "tfviz" / row.part / "__init__.py").exists():
-        files = {f"tfviz/{row.part}/__init__.py": about} | files
+    if door.exists():
+        at_the_door(door, values["module"])
+    else:
+        files = {f"tfviz/{row.part}/__init__.py": DOOR.substitute(values)} | files
     return [*write(root, files), "Next:", *after_a_mechanism(row)]
+
+
+def at_the_door(door: Path, module: str) -> None:
+    """Name a room in the package of its part, which then offers what the room's `__all__` lists."""
+    line, text = f"    from {module} import *\n", door.read_text("utf8")
+    rooms = re.findall(r"^    from [\w.]+ import \*\n", text, re.M)
+    if line in rooms:
+        return
+    after = next((room for room in rooms if room > line), "else:\n")
+    door.write_text(text.replace(after, line + after, 1), "utf8")
 
 
 def after_a_mechanism(row: Mechanism) -> list[str]:
@@ -273,20 +301,25 @@ def after_a_mechanism(row: Mechanism) -> list[str]:
         f"  2. pytest tests/{row.part}/test_{row.id}.py says what must be proven.",
         f"  3. pytest tests/test_laws.py -k {row.id} takes the core through the laws, by its CASE.",
         f"  4. make new KIND=chapter NAME={row.part}/{row.chapter}, if it is not there; then "
-        "make new KIND=explorer NAME=…",
+        f"make new KIND=explorer NAME={row.part}/…",
         f"  5. Give it an exhibit in tfviz/exhibits/{row.part}.py: picture and race.",
         f'  6. Say status = "built" in the row {row.id} of tfviz/catalogue.toml: '
         "pytest tests/test_catalogue.py says what is still missing.",
     ]
 
 
-def explorer(name: str, root: Path = ROOT) -> list[str]:
+def explorer(place: str, root: Path = ROOT) -> list[str]:
     """An explorer that works, of one knob and one picture."""
-    if not re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", name):
-        raise SystemExit(f"NAME={name} is no name of a module; write it as in low_rank_lens")
+    part, _, name = place.partition("/")
+    parts = [x.id for x in catalogue.PARTS]
+    if part not in parts or not re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", name):
+        raise SystemExit(
+            f"NAME={place} is no part with a module; write it as in compressed/low_rank_lens "
+            f"(the parts are {', '.join(parts)})"
+        )
     files = {
-        f"tfviz/explorers/{name}.py": EXPLORER.substitute(Class=class_name(name)),
-        f"tfviz/explorers/{name}.js": MODULE,
+        f"tfviz/explorers/{part}/{name}.py": EXPLORER.substitute(Class=class_name(name)),
+        f"tfviz/explorers/{part}/{name}.js": MODULE,
     }
     lines = write(root, files)
     return [
@@ -349,7 +382,9 @@ KINDS = {"mechanism": mechanism, "explorer": explorer, "chapter": chapter}
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("kind", choices=list(KINDS))
-    parser.add_argument("name", help="such as linformer, low_rank_lens or compressed/low_rank")
+    parser.add_argument(
+        "name", help="such as linformer, compressed/low_rank_lens or compressed/low_rank"
+    )
     given = parser.parse_args()
     print("\n".join(KINDS[given.kind](given.name)))
     return 0

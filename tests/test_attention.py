@@ -318,3 +318,22 @@ def test_what_the_reference_says_of_vmap_holds() -> None:
     x = torch.randn(3, 2, 8, 4)
     with pytest.raises(RuntimeError, match="data-dependent control flow"):
         torch.vmap(lambda x: attention(x, x, x, P.causal())[0])(x)
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/dense_attention.py": [
+        ("√d missing in attention", " / math.sqrt(Q.shape[-1])", ""),
+        (
+            "a row without keys is NaN",
+            "s.masked_fill(no_key, 0.0).softmax(-1).masked_fill(no_key, 0.0)",
+            "s.softmax(-1)",
+        ),
+        (
+            "softmax over the queries",
+            ".softmax(-1).masked_fill(no_key, 0.0)",
+            ".softmax(-2).masked_fill(no_key, 0.0)",
+        ),
+    ],
+}

@@ -18,76 +18,24 @@ from tfviz.exhibits import EXHIBITS
 ROOT = Path(__file__).parents[1]
 BIB = parse_file(str(ROOT / "book/references.bib")).entries
 
-# chapter number -> ids, typed from the plan of the course
-PLAN = {
-    1: "soft_dictionary additive_attention scaled_dot_product_attention",
-    2: "multi_head_attention",
-    3: "token_embedding pointwise_mlp residual_connection layer_norm_pre_post",
-    4: "encoder_decoder causal_masking lm_objectives",
-    5: "alrfou_auxiliary_losses",
-    6: "kv_cache decoding_strategies",
-    7: "sinusoidal_pe learned_pe",
-    8: "shaw_relative xl_relative",
-    9: "rope",
-    10: "transformer_xl_recurrence compressive_transformer",
-    11: "knn_lm spalm memorizing_transformer",
-    12: "da_transformer alibi",
-    13: "universal_transformer ut_time_position_signal act ut_act",
-    14: "adaptive_span dynamic_span multi_scale_transformer",
-    15: "depth_adaptive_training depth_classifiers calm_confidence ltt_calibration",
-    16: "atomic_patterns image_transformer_1d image_transformer_2d",
-    17: "sparse_transformer_strided sparse_transformer_fixed sparse_transformer_usage"
-    " blockwise_attention",
-    18: "etc longformer bigbird bp_transformer",
-    19: "reformer_lsh reversible_residual chunked_feedforward",
-    20: "routing_transformer sac sparse_sinkhorn",
-    21: "linformer linformer_sharing lowrank_plus_band nystromformer csalr",
-    22: "linear_transformer rfa rfa_causal performer",
-    23: "clustered_attention informer",
-    24: "memory_compressed_attention set_transformer luna poolingformer",
-    25: "localness_gaussian gaussian_transformer",
-    26: "realformer lazyformer predictive_attention camtl_prior",
-    27: "average_attention hard_coded_gaussian synthesizer",
-    28: "disagreement_regularization guided_attention talking_heads collaborative_heads",
-    29: "routing_heads_dynamic routing_heads_em multi_query_attention grouped_query_attention"
-    " decoupled_head_size",
-    30: "vit_patches conformer_block tokenise_anything",
-    31: "gtrxl decision_transformer",
-    32: "efficiency_tradeoffs",
-}
-FOLDERS = {
-    "basics": "attention multi_head block encoder_decoder auxiliary_losses generation",
-    "position": "absolute relative rotary",
-    "longer_context": "context_memory external_memory distance_scores recurrence",
-    "adaptive": "span depth",
-    "sparse": "local factorized local_global hashing routing",
-    "compressed": "low_rank kernels prototypes memory",
-    "priors": "locality layers_and_tasks prior_only",
-    "heads": "behaviour aggregation",
-    "beyond_text": "modalities reinforcement_learning tradeoffs",
-}
+
+def test_every_mechanism_has_one_row_in_the_order_of_the_course() -> None:
+    numbers = [row.chapter_number for row in MECHANISMS]
+    assert len(MECHANISMS) == len({row.id for row in MECHANISMS})
+    assert numbers == sorted(numbers) and {*numbers} == {c.number for c in CHAPTERS}
+    assert [row for rows in catalogue.by_part().values() for row in rows] == [*MECHANISMS]
 
 
-def test_every_mechanism_of_the_plan_has_one_row_in_its_chapter() -> None:
-    found: dict[int, set[str]] = {}
-    for row in MECHANISMS:
-        found.setdefault(row.chapter_number, set()).add(row.id)
-    assert found == {number: set(ids.split()) for number, ids in PLAN.items()}
-    assert len(MECHANISMS) == len({row.id for row in MECHANISMS}) == 93
-    assert [row.chapter_number for row in MECHANISMS] == sorted(
-        row.chapter_number for row in MECHANISMS
-    )
-
-
-def test_chapters_stand_where_the_design_puts_them() -> None:
-    assert [part.id for part in PARTS] == list(FOLDERS)
-    assert [c.number for c in CHAPTERS] == list(range(1, 33))
-    for part, stems in FOLDERS.items():
-        assert [c.stem for c in CHAPTERS if c.part == part] == stems.split()
-    assert {part: len(rows) for part, rows in catalogue.by_part().items()} == {
-        part: sum(len(PLAN[c.number].split()) for c in CHAPTERS if c.part == part)
-        for part in FOLDERS
-    }
+def test_chapters_stand_in_the_folders_of_their_parts() -> None:
+    """Each part's chapters stand together, in the order of the parts; no lesson is without a
+    chapter, and none of a mechanism that is built is missing."""
+    order = [part.id for part in PARTS]
+    assert [c.number for c in CHAPTERS] == [*range(1, len(CHAPTERS) + 1)]
+    assert [c.part for c in CHAPTERS] == sorted((c.part for c in CHAPTERS), key=order.index)
+    assert [*dict.fromkeys(c.part for c in CHAPTERS)] == order
+    lessons = {str(file.relative_to(ROOT)) for file in ROOT.glob("chapters/*/*.md")}
+    assert {f"{m.document}.md" for m in MECHANISMS if m.built} <= lessons
+    assert lessons <= {f"{c.document}.md" for c in CHAPTERS}
 
 
 # --- built means built --------------------------------------------------------------------------

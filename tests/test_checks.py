@@ -488,3 +488,21 @@ def test_numbers_of_an_empty_id_are_those_of_the_hubs_user(monkeypatch):
     monkeypatch.setenv("JUPYTERHUB_USER", "Ada")
     assert numbers("", 20261121, "ex-a", n=list(range(100))) == 18
     assert numbers("grace", 20261121, "ex-a", n=list(range(100))) == 77
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/checks.py": [
+        (
+            "a check that overlooks missing pairs",
+            "    wrong = mine != target\n    if not wrong.any():\n",
+            "    wrong = mine & ~target\n    if not wrong.any():\n",
+        ),
+        (
+            "a tolerance of everything",
+            "rtol=rtol, atol=atol, equal_nan=True",
+            "rtol=rtol, atol=1.0, equal_nan=True",
+        ),
+    ],
+}

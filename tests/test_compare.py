@@ -394,3 +394,57 @@ def test_a_loss_on_the_maps_reaches_the_queries_and_nobody_watches_afterwards():
     model, _ = c.trained(nearer, "recall", 0, 40)
     assert pulled[-1] < pulled[0] / 2
     assert not any(x.watched for x in model.modules() if isinstance(x, c.MultiHeadAttention))
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/models/blocks.py": [
+        (
+            "heads that are watched without gradients",
+            "Seen(A, heads)",
+            "Seen(A, heads.detach())",
+            "disagree",
+        ),
+    ],
+    "tfviz/models/use.py": [
+        (
+            "maps without gradients",
+            "found[name] = module.seen.A",
+            "found[name] = module.seen.A.detach()",
+            "maps",
+        ),
+    ],
+    "tfviz_lab/compare.py": [
+        (
+            "variants begin with weights of their own",
+            "    made.load_state_dict(shared, strict=False)\n",
+            "",
+        ),
+        (
+            "a core that sees the future is trained on a causal task",
+            "    if task.causal and seeing:\n",
+            "    if False:\n",
+            "refused",
+        ),
+        ("a pixel that may read itself", "n if task.own else n + 1", "n", "refused"),
+        (
+            "a core that only looks back is trained as an encoder",
+            "if not task.causal and seeing == []",
+            "if False",
+            "refused",
+        ),
+        (
+            "asking what a model sees counts as a call of it",
+            "copy.deepcopy(model)(inputs)",
+            "model(inputs)",
+            "sees",
+        ),
+        (
+            "a loss of the variant's own that nobody adds",
+            "return loss(model, rng, step) + extra_loss(model)",
+            "return loss(model, rng, step)",
+            "disagree or maps",
+        ),
+    ],
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -13,11 +14,10 @@ from types import ModuleType
 import pytest
 
 import tfviz
-from tfviz import _door
+from tfviz import _door, catalogue
 
-DOORS = ["tfviz", *(f"tfviz.{part}" for part in ["basics", "position", "longer_context"])]
-DOORS += ["tfviz.adaptive", "tfviz.sparse", "tfviz.compressed", "tfviz.priors", "tfviz.heads"]
-DOORS += ["tfviz.beyond_text", "tfviz.explained", "tfviz.models"]
+PARTS = [f"tfviz.{part.id}" for part in catalogue.PARTS]
+DOORS = ["tfviz", *PARTS, "tfviz.explained", "tfviz.models"]
 
 
 def rooms(package: ModuleType) -> list[str]:
@@ -63,7 +63,7 @@ def test_patterns_and_plots_show_what_they_are_for() -> None:
 
 
 def test_every_core_of_a_part_is_at_its_door() -> None:
-    for name in DOORS[1:-1]:
+    for name in DOORS[1:]:
         package = importlib.import_module(name)
         for room in rooms(package):
             module = importlib.import_module(f"{name}.{room}")
@@ -86,9 +86,37 @@ def test_who_asks_at_the_wrong_door_is_sent_to_the_right_one() -> None:
     assert not hasattr(tfviz, "__wrapped__")
 
 
+@pytest.mark.parametrize("part", PARTS)
+def test_a_door_reads_every_room_and_types_no_name_again(part: str) -> None:
+    """But for what another part offers here; and what a type checker sees is what Python finds."""
+    package = importlib.import_module(part)
+    lines = [
+        line
+        for statement in ast.parse(Path(str(package.__file__)).read_text("utf8")).body
+        if isinstance(statement, ast.If)
+        for line in statement.body
+        if isinstance(line, ast.ImportFrom)
+    ]
+    stars = [str(line.module) for line in lines if line.names[0].name == "*"]
+    own = [room for room in rooms(package) if f"{part}.{room}" not in stars]
+    assert {*stars} <= {f"{part}.{room}" for room in rooms(package)}
+    for room in own:
+        assert not hasattr(importlib.import_module(f"{part}.{room}"), "__all__"), room
+    assert not [line for line in lines if line.module not in stars and part in str(line.module)]
+    offered = [(room, name) for room in stars for name in importlib.import_module(room).__all__]
+    assert len({name for _, name in offered}) == len(offered), "two rooms offer one name"
+    for room, name in offered:
+        assert getattr(package, name) is getattr(importlib.import_module(room), name)
+
+
 def test_only_what_stands_under_type_checking_is_offered(tmp_path: Path) -> None:
-    file = tmp_path / "__init__.py"
+    file, room = tmp_path / "__init__.py", tmp_path / "h.py"
     file.write_text(
-        "from a import b\nif TYPE_CHECKING:\n    from c.d import E, f\nelse:\n    from g import h\n"
+        "from a import b\nif TYPE_CHECKING:\n    from c.d import E, f\n    from c.h import *\n"
+        "else:\n    from g import i\n"
     )
-    assert _door.names(str(file)) == {"E": "c.d", "f": "c.d"}
+    room.write_text("import k\n\n__all__ = [\n    'L',\n    'm',\n]\n\nn = ['o']\n")
+    assert _door.names(str(file)) == {"E": "c.d", "f": "c.d", "L": "c.h", "m": "c.h"}
+    room.write_text("L = ['m']\n")
+    with pytest.raises(ImportError, match=r"c\.h has no list __all__; say there"):
+        _door.names(str(file))

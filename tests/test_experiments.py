@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import math
 import os
@@ -24,8 +23,10 @@ import torch
 import toy_experiment as toy
 
 import tfviz_lab
-from tfviz_lab import digits, norm_order, proofs, records, reverse_copy, runner
+from tfviz_lab import proofs, records, runner
+from tfviz_lab.basics import norm_order, reverse_copy
 from tfviz_lab.runner import Run
+from tfviz_lab.sparse import digits
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -402,9 +403,16 @@ def test_the_code_of_a_commit_runs_beside_that_of_today(monkeypatch):
     if commit is None:
         pytest.skip("no clone: there are no commits to compare with")
     config = {"start": "pre-norm", "N": 2}
-    old = proofs.old_result(commit.rstrip("+"), "tfviz_lab.norm_order", config, 0)
+    old = proofs.old_result(commit.rstrip("+"), "tfviz_lab.basics.norm_order", config, 0)
     assert old.keys() == norm_order.measure(config, 0).keys()
-    assert proofs.old_result("0000000", "tfviz_lab.norm_order", config, 0) is None
+    assert proofs.old_result("0000000", "tfviz_lab.basics.norm_order", config, 0) is None
+
+
+def test_an_experiment_is_found_in_a_commit_wherever_it_stood():
+    library = ["tfviz/basics/rotary.py", "tfviz/formula.py"]
+    for home in ("tfviz_lab", "tfviz_lab.basics", "tfviz.experiments"):
+        files = [*library, f"{home.replace('.', '/')}/rotary.py"]
+        assert proofs.place("tfviz_lab.position.rotary", files) == f"{home}.rotary"
 
 
 # --- what is stored -------------------------------------------------------------------------------
@@ -419,7 +427,7 @@ def as_stored(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", runner.all_experiments())
 def test_a_stored_result_is_of_its_runs(name, as_stored):
-    module, stored = importlib.import_module(f"tfviz_lab.{name}"), tfviz_lab.load(name)
+    module, stored = tfviz_lab.module_of(name), tfviz_lab.load(name)
     runs, made = module.runs(), stored["provenance"]
     assert made["seeds"] == sorted({x.seed for x in runs}) and len(made["seeds"]) >= 3
     assert made["steps"] == max(x.config.get("steps", 0) for x in runs) and made["seconds"] > 0
@@ -432,7 +440,7 @@ def test_a_stored_result_is_of_its_runs(name, as_stored):
 
 @pytest.mark.parametrize("name", runner.all_experiments())
 def test_a_stored_result_is_what_the_runner_would_write(name, as_stored, tmp_path):
-    module, record = importlib.import_module(f"tfviz_lab.{name}"), recorded(name)
+    module, record = tfviz_lab.module_of(name), recorded(name)
     labels = [records.label(run) for run in module.runs()]
     assert [records.label(done["run"]) for done in record["runs"]] == labels
     tfviz_lab.write(tmp_path / "again.json", runner.whole(module, record["runs"]))
@@ -442,7 +450,7 @@ def test_a_stored_result_is_what_the_runner_would_write(name, as_stored, tmp_pat
 
 @pytest.mark.parametrize("name", runner.all_experiments())
 def test_a_stored_result_is_up_to_date_or_proven(name, as_stored):
-    reasons = Counter(runner.stale(importlib.import_module(f"tfviz_lab.{name}")).values())
+    reasons = Counter(runner.stale(tfviz_lab.module_of(name)).values())
     assert not reasons, (
         f"{dict(reasons)}; if the change cannot change numbers, "
         f"python -m tfviz_lab --prove {name}  shows it; else make the runs again"
@@ -682,3 +690,22 @@ def test_a_stored_run_is_made_again_to_the_last_digit(monkeypatch):
     assert (
         runner.execute(task)["result"]["accuracy"] == stored["accuracy"]["one fixed vector"][0][0]
     )
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz_lab/runner.py": [
+        (
+            "seed not in the key of a run",
+            "what = [run.name, dict(run.config), run.seed, sorted(",
+            "what = [run.name, dict(run.config), sorted(",
+        ),
+        (
+            "changed modules pass for up to date",
+            '        elif done["key"] != task.key:\n',
+            '        elif not done["key"]:\n',
+            "stale or clone or kept",
+        ),
+    ],
+}

@@ -11,7 +11,10 @@ import torch
 import tfviz_lab
 from tfviz import catalogue
 from tfviz.exhibits import EXHIBITS, Exhibit
-from tfviz_lab import extrapolation, family
+from tfviz_lab import family
+from tfviz_lab.position import extrapolation
+
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/**")  # it finds them by their names
 
 
 def test_who_races_is_measured_and_who_does_not_says_why():

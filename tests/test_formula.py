@@ -207,3 +207,21 @@ def test_sympy_is_the_function(i, j, stride):
     names = zip(("i", "j", "stride"), (i, j, stride), strict=True)
     value = formula.sympy.subs({formula.symbol(name): number for name, number in names})
     assert bool(value) == strided(i, j, stride=stride)
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/formula.py": [
+        (
+            "modulo of a negative number as in C",
+            '"mod": sp.Mod,',
+            '"mod": lambda a, b: a - b * sp.sign(a) * sp.floor(sp.Abs(a) / b),',
+        ),
+        (
+            "and is printed as or",
+            '.replace(r"\\wedge", r"\\land")',
+            '.replace(r"\\wedge", r"\\lor")',
+        ),
+    ],
+}

@@ -120,7 +120,7 @@ def test_what_was_executed_is_kept_from_run_to_run() -> None:
                 if step.get("uses", "").startswith("actions/cache"):
                     kept[file.stem] = step["with"]
     assert kept.keys() == {"test", "publish"} and kept["test"] == kept["publish"]
-    assert kept["test"]["path"].split() == ["_build/.jupyter_cache", "_build/.executed"]
+    assert kept["test"]["path"].split() == ["_build/.jupyter_cache", "_build/kept"]
     for pattern in re.findall(r"'([^']+)'", kept["test"]["key"]):
         assert list(ROOT.glob(pattern)), f"no file is {pattern}"
 

@@ -92,3 +92,21 @@ def test_sizes() -> None:
 def test_bad_input(call, words) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises((ValueError, TypeError), match=words.replace("(", r"\(")):
         call()
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/patterns/inverse.py": [
+        (
+            "search: a random part's pairs count as certain",
+            "sure = bits & torch.tensor([p.name not in RANDOM for p in alone])[:, None, None]",
+            "sure = bits.clone()",
+        ),
+        (
+            "search: two in turn are two together",
+            "known = spread(masks[n % 2], known) | known",
+            "known = spread(masks.any(0), known) | known",
+        ),
+    ],
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 import tfviz
+import tfviz_lab
 from tfviz_lab import family, keys
 
 ROOT = Path(tfviz.__path__[0]).parent
@@ -101,7 +101,7 @@ def change(tmp_path: Path) -> Callable[..., bool]:
         assert old in text, f"{file} has no {old!r} any more"
 
         def now() -> set[str]:
-            home = tmp_path / f"tfviz_lab/{experiment}.py"
+            (home,) = (tmp_path / "tfviz_lab").rglob(f"{experiment}.py")
             return set(keys.anywhere(keys.Source(tmp_path).pieces(home, config, of)).values())
 
         before = now()
@@ -129,7 +129,7 @@ def test_a_run_is_of_the_rooms_that_it_names(change: Callable[..., bool]) -> Non
     assert change("extrapolation", *model, encoding="rotary", task="text")
     assert not change("extrapolation", *printed, encoding="rotary", task="text")
     assert not change("extrapolation", "tfviz/_arguments.py", "operator.index", "int", task="text")
-    row = ("tfviz_lab/digits.py", '"previous pixel": [', '"previous pixel": [*[], ')
+    row = ("tfviz_lab/sparse/digits.py", '"previous pixel": [', '"previous pixel": [*[], ')
     assert change("digits", *row, variant="previous pixel")
     assert not change("digits", *row, variant="full")
 
@@ -145,6 +145,19 @@ def test_a_run_may_name_code_that_it_finds_in_another_way(tmp_path: Path) -> Non
     for wrong in ("tfviz.longer_context.alibis", "tfviz.longer_context.alibi:slope", "numpy"):
         with pytest.raises(ValueError, match=f"of = '{wrong}' is nothing in tfviz"):
             source.pieces(file, of=[wrong])
+
+
+def test_a_star_takes_what_its_module_lists(tmp_path: Path) -> None:
+    """Two rooms of a part have a helper of one name, and one of them offers it."""
+    part = tmp_path / "tfviz/part"
+    part.mkdir(parents=True)
+    (part / "__init__.py").write_text("from tfviz.part.a import *\nfrom tfviz.part.b import *\n")
+    (part / "a.py").write_text("__all__ = ['f']\ndef f(): return 1\ndef g(): return 2\n")
+    (part / "b.py").write_text("__all__ = ['g']\ndef f(): return 3\ndef g(): return 4\n")
+    file = tmp_path / "written_here.py"
+    file.write_text("from tfviz.part import f, g\ndef measure(config, seed): return f() + g()\n")
+    reached = {*keys.Source(tmp_path).pieces(file)}
+    assert reached == {"tfviz_lab.written_here:measure", "tfviz.part.a:f", "tfviz.part.b:g"}
 
 
 def test_where_code_stands_does_not_count() -> None:
@@ -170,7 +183,7 @@ def test_where_code_stands_does_not_count() -> None:
 )
 def test_all_that_a_run_enters_is_in_its_key(name: str, config: dict[str, Any]) -> None:
     """Watched while it runs: the source was not read too narrowly."""
-    experiment, entered = importlib.import_module(f"tfviz_lab.{name}"), set[str]()
+    experiment, entered = tfviz_lab.module_of(name), set[str]()
     packages = tuple(f"{ROOT / package}/" for package in keys.PACKAGES)
 
     def watch(frame: Any, event: str, argument: Any) -> None:

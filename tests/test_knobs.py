@@ -16,6 +16,8 @@ from tfviz.explorers import ALL
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, given, knob, own
 
+RESTS_ON = ("tfviz/**", "tests/**")  # it finds them by their names
+
 
 class Machine(Explorer):
     words = given(t.List(t.Unicode()))
@@ -136,8 +138,8 @@ class Linked(Explorer):
 
 
 def test_what_is_handed_to_the_page_keeps_its_order() -> None:
-    """SharedMatrices names its ways in the order in which its numbers come."""
-    script, _ = ALL["shared_matrices"].sources()
+    """ProjectionSharing names its ways in the order in which its numbers come."""
+    script, _ = ALL["projection_sharing"].sources()
     ways = re.search(r'"ways":(\{.*?\})', script)
     assert ways and list(json.loads(ways[1])) == list(SHARING)
 

@@ -142,3 +142,17 @@ def test_shares_of_pairs_and_of_weight_by_hand():
     assert pairs == 2 / 6 and weight == pytest.approx(1.0 / 1.3)
     with pytest.raises(ValueError, match="give one mask"):
         measure.kept_shares(A, meet[:2])
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/measure.py": [
+        ("fused attention counted as free", "custom_mapping=_CPU_SDPA", "custom_mapping=None"),
+        (
+            "only new tensors counted, not what is written in place",
+            "                if func._schema.is_mutable:\n",
+            "                if False:\n",
+        ),
+    ],
+}

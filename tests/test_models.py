@@ -798,3 +798,49 @@ def test_a_memory_read_in_inference_mode_may_be_trained_on():
         out = model.decode(t[:, 3:], memory.clone(), None, cache)
         grads.append(torch.autograd.grad(out.square().sum(), model.embed.weight)[0])
     assert grads[0].equal(grads[1])
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/cores.py": [
+        (
+            "keys not rotated",
+            "Q, K = self.turn(Q, where.start), self.turn(K, where.start)",
+            "Q, K = self.turn(Q, where.start), K",
+        ),
+    ],
+    "tfviz/models/blocks.py": [
+        (
+            "cached tokens all at place 0",
+            "self.pattern, kept.length, crosses",
+            "self.pattern, 0, crosses",
+        ),
+        (
+            "padding of the source seen",
+            "cross(X, memory, attention_mask, cache)",
+            "cross(X, memory, None, cache)",
+        ),
+        ("post-norm without its skip", "return LN(X + F(X))", "return LN(F(X))"),
+        (
+            "padding of the source in the decoder's own attention",
+            "own, cross = None if self.cross else attention_mask, self.cross",
+            "own, cross = attention_mask, self.cross",
+        ),
+        (
+            "no last norm for orders of one's own",
+            "self.norm = nn.Identity() if order is post_norm else nn.LayerNorm(d)",
+            "self.norm = nn.LayerNorm(d) if order is pre_norm else nn.Identity()",
+        ),
+    ],
+    "tfviz/models/encoder_decoder.py": [
+        ("embedding not scaled", "scale=d**0.5", "scale=1.0"),
+    ],
+    "tfviz/dense_attention.py": [
+        (
+            "queries at the first places of the mask",
+            "torch.arange(Lk - Lq, Lk)",
+            "torch.arange(Lq)",
+        ),
+    ],
+}

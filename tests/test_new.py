@@ -11,6 +11,7 @@ import chapter
 import new
 import pytest
 
+from tfviz._door import names
 from tfviz_lessons.checklist import lacks
 from tfviz_lessons.lesson import read
 
@@ -37,11 +38,24 @@ def test_a_mechanism_has_its_room_and_a_test_that_says_what_is_missing(root: Pat
     assert room.read_text("utf8") == "mine", "what is there is never written over"
 
 
+def test_a_new_room_stands_at_the_door_of_its_part(root: Path) -> None:
+    for name in ("realformer", "synthesizer", "average_attention", "realformer"):
+        new.mechanism(name, root)
+    door = root / "tfviz/priors/__init__.py"
+    classes = ["AverageAttention", "Realformer", "Synthesizer"]
+    assert [name for name in names(str(door)) if name[0].isupper()] == classes
+    assert door.read_text("utf8").count(" import *\n") == 3
+    (root / "tfviz/priors/realformer.py").unlink()
+    assert "Realformer" not in names(str(door)), "a room that is gone stops no other"
+
+
 def test_an_explorer_has_both_files(root: Path) -> None:
-    new.explorer("low_rank_lens", root)
-    kind = (root / "tfviz/explorers/low_rank_lens.py").read_text("utf8")
+    new.explorer("compressed/low_rank_lens", root)
+    kind = (root / "tfviz/explorers/compressed/low_rank_lens.py").read_text("utf8")
     assert "class LowRankLens(Explorer)" in kind, "found by its file: no list names it"
-    assert "tf.explorer(" in (root / "tfviz/explorers/low_rank_lens.js").read_text("utf8")
+    assert "tf.explorer(" in (root / "tfviz/explorers/compressed/low_rank_lens.js").read_text(
+        "utf8"
+    )
 
 
 def test_a_chapter_has_its_sections_and_its_line_in_the_contents(root: Path) -> None:
@@ -69,7 +83,8 @@ def test_a_chapter_has_its_sections_and_its_line_in_the_contents(root: Path) -> 
     [
         (new.mechanism, "linformr", "no mechanism NAME=linformr. Did you mean linformer"),
         (new.chapter, "low_rank", "no chapter NAME=low_rank. Did you mean compressed/low_rank"),
-        (new.explorer, "Low-Rank", "NAME=Low-Rank is no name of a module"),
+        (new.explorer, "compressed/Low-Rank", "NAME=compressed/Low-Rank is no part with a module"),
+        (new.explorer, "low_rank_lens", "write it as in compressed/low_rank_lens .the parts are"),
         (chapter.chapter, "sparse/hashin", "no chapter C=sparse/hashin. Did you mean sparse/hash"),
     ],
 )

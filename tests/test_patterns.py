@@ -578,3 +578,55 @@ def test_faces_made_further_up_are_found_by_name():
             named = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             named += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any("plots" in name or "explorers" in name for name in named)
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/patterns/families.py": [
+        ("window one too short", "(i - j <= lookback)", "(i - j < lookback)"),
+        (
+            "band off by one",
+            "    return abs(i - j) <= radius\n",
+            "    return abs(i - j) <= radius + 1\n",
+        ),
+        ("i and j swapped in causal", "    return i >= j\n", "    return j >= i\n"),
+        (
+            "i and j swapped in blockwise",
+            "permutation[i * blocks // length] == j * blocks // length",
+            "permutation[j * blocks // length] == i * blocks // length",
+        ),
+        (
+            "summary one column early",
+            "(j % block >= block - summary)",
+            "(j % block >= block - summary - 1)",
+        ),
+        (
+            "memory of an image one pixel short",
+            "(j >= i // block * block - memory)",
+            "(j > i // block * block - memory)",
+        ),
+    ],
+    "tfviz/patterns/pattern.py": [
+        (
+            "heads shifted in mask_mod",
+            "enumerate(mods[1:], start=1)",
+            "enumerate(mods[1:], start=2)",
+        ),
+    ],
+    "tfviz/patterns/reach.py": [
+        (
+            "layers composed in the wrong order",
+            "return mask.float() @ known.float() > 0",
+            "return known.float() @ mask.float() > 0",
+        ),
+        ("residual forgotten in influence", "share = (share + mixed) / 2", "share = mixed"),
+    ],
+    "tfviz/patterns/cost.py": [
+        (
+            "ragged blocks counted whole",
+            "int((kept * edges).sum()) * height",
+            "int(kept.sum()) * block * block",
+        ),
+    ],
+}

@@ -51,6 +51,28 @@ def test_a_room_has_an_example(module: str) -> None:
     )
 
 
+# --- one home -------------------------------------------------------------------------------------
+
+ADAPTERS = Path(tfviz.__path__[0]).parent / "book/_ext"
+
+
+def formulas(file: Path) -> list[str]:
+    """The functions of a file that are given a tensor: they work something out."""
+    return [
+        node.name
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        if one.annotation and re.search(r"\bTensor\b", ast.unparse(one.annotation))
+    ]
+
+
+@pytest.mark.parametrize("file", sorted(ADAPTERS.glob("*.py")), ids=lambda f: f.name)
+def test_a_page_shows_a_formula_and_the_library_holds_it(file: Path) -> None:
+    names = sorted({*formulas(file)})
+    assert not names, f"{', '.join(names)}: write a room of tfviz for it, and show it from there"
+
+
 # --- the form of docstrings -----------------------------------------------------------------------
 
 

@@ -433,3 +433,73 @@ def test_a_span_is_a_cores_own_and_full_attention_is_left_to_the_kernel() -> Non
     for core in (Dense(), AdaptiveSpan(H, 4.0, 2.0)):
         assert core.scores is None and core.mix is None
         assert core(*qkv(), Where(full()))[1] is None
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/dense_attention.py": [
+        (
+            "scores that are changed behind the pattern's mask",
+            "    if scores is not None:\n        s = scores(s)\n",
+            "",
+        ),
+        ("weights that values never see mixed", "        A = mix(A)\n", "        mix(A)\n"),
+    ],
+    "tfviz/cores.py": [
+        (
+            "cross-attention that finds what self-attention handed up",
+            "handed[self.crosses] = value",
+            "handed[False] = handed[True] = value",
+        ),
+        (
+            "what is handed up that stays for the next call",
+            "        _BELOW.reset(outside)\n",
+            "        pass\n",
+        ),
+        (
+            "what is given that stays for the next call",
+            "        _GIVEN.reset(outside)\n",
+            "        pass\n",
+        ),
+        (
+            "only what is given last reaches a core",
+            "{**_GIVEN.get(), **tensors}",
+            "{**tensors}",
+            "given",
+        ),
+        (
+            "cross-attention that looks below at self-attention's line",
+            ".get(self.crosses)",
+            ".get(False)",
+            "lines",
+        ),
+    ],
+    "tfviz/models/blocks.py": [
+        (
+            "a memory that is projected at every token",
+            "memory if where.state is None else memory[:, :0]",
+            "memory",
+        ),
+        (
+            "an attention of one's own that no block makes",
+            "self.attend, self.order = attend(d, h, **attention), order",
+            "self.attend, self.order = MultiHeadAttention(d, h, **attention), order",
+            "attention_of_ones",
+        ),
+        (
+            "an order whose weights all sublayers share",
+            "nn.ModuleList(order(d) for _ in self.norms)",
+            "nn.ModuleList([order(d)] * len(self.norms))",
+        ),
+        ("layers that are told nothing of their own", "**more | layer(n)", "**more"),
+    ],
+    "tfviz/models/use.py": [
+        (
+            "a model that is watched for ever",
+            "module.watched = before[name]",
+            "module.watched = True",
+            "watches",
+        ),
+    ],
+}

@@ -555,3 +555,16 @@ CASE = Case(
         )
     },
 )
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/sub_quadratic/merged.py": [
+        ("√d missing in the merged softmax", "plan, 1 / math.sqrt(d))[0]", "plan, 1.0)[0]"),
+        ("only the last part of a union counts", "torch.logaddexp(before, l)", "l"),
+    ],
+    "tfviz/sub_quadratic/windows.py": [
+        ("sparse window off by one", "max(0, right - size + 1)", "0"),
+    ],
+}

@@ -16,6 +16,8 @@ from tfviz.stored import race
 from tfviz_lab import compare, family, tradeoffs
 from tfviz_lab.compare import HEADS, LAYERS, TRAIN_LENGTH, WIDTH
 
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/**")  # it finds them by their names
+
 ROWS = [(kind, name) for kind in tradeoffs.KINDS for name in tradeoffs.names(kind)]
 
 

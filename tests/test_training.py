@@ -406,3 +406,40 @@ def test_groups_point_in_few_directions() -> None:
     assert close.unique(dim=0).shape[0] == 3 and X.norm(dim=-1).mean() == pytest.approx(8, rel=0.1)
     with pytest.raises(ValueError, match="count = 0 is out of range"):
         data.groups(3, 4, count=0)
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/training.py": [
+        ("random numbers not resumed", 'rng.set_state(state["rng"])', "pass"),
+        ("torch's random numbers not resumed", 'torch.set_rng_state(state["torch"])', "pass"),
+        ("optimiser not resumed", 'optimiser.load_state_dict(state["optimiser"])', "pass"),
+        (
+            "step after a bad loss",
+            "if not math.isfinite(value.item()):",
+            "if math.isnan(value.item()):",
+        ),
+        (
+            "step after a gradient that is no number",
+            "if not math.isfinite(length.item()):",
+            "if False:",
+        ),
+        ("another schedule resumed", '        "rates": rates,\n', ""),
+    ],
+    "tfviz/_files.py": [
+        (
+            "file written in place",
+            'new = path.with_name(f"{path.name}.{os.getpid()}.new")',
+            "new = path",
+        ),
+    ],
+    "tfviz/data.py": [
+        (
+            "targets are the inputs",
+            "return rows[:, :-1], rows[:, 1:]",
+            "return rows[:, :-1], rows[:, :-1]",
+        ),
+        ("held-out text is trained on", "return ids[:n], ids[n:]", "return ids, ids[n:]"),
+    ],
+}

@@ -1,9 +1,10 @@
 """Names that a package offers without importing their modules (PEP 562).
 
-The names stand in the package once, as imports that type checkers and editors read:
+Each room of the package says in `__all__` what stands at its door. The package names its rooms
+once, as imports that type checkers and editors read:
 
     if TYPE_CHECKING:
-        from tfviz.position.rope import Rope
+        from tfviz.position.rope import *
     else:
         __getattr__, __dir__, __all__ = lazy(__name__)
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -51,17 +53,42 @@ def lazy(package: str) -> tuple[NameGetter, Callable[[], list[str]], list[str]]:
 
 
 def names(file: str) -> dict[str, str]:
-    """{name: the module that it comes from}, as the file says under `if TYPE_CHECKING:`."""
+    """{name: the module that it comes from}, as the file says under `if TYPE_CHECKING:`.
+
+    A `*` stands for the `__all__` of a room beside the file.
+    """
     with open(file, encoding="utf-8") as source:
         statements = ast.parse(source.read()).body
-    return {
-        alias.name: str(line.module)
+    lines = [
+        line
         for statement in statements
         if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
         for line in statement.body
         if isinstance(line, ast.ImportFrom)
-        for alias in line.names
-    }
+    ]
+    found: dict[str, str] = {}
+    for line in lines:
+        module = str(line.module)
+        for alias in line.names:
+            offered = _all_of(file, module) if alias.name == "*" else [alias.name]
+            found |= dict.fromkeys(offered, module)
+    return found
+
+
+def _all_of(file: str, module: str) -> list[str]:
+    """The `__all__` of a room beside the file, read without importing or parsing the room.
+
+    A room that is not there offers nothing, and the others can be used.
+    """
+    room = os.path.join(os.path.dirname(file), f"{module.rpartition('.')[2]}.py")
+    if not os.path.exists(room):
+        return []
+    with open(room, encoding="utf-8") as source:
+        said = re.search(r"^__all__ = (\[.*?\])", source.read(), re.MULTILINE | re.DOTALL)
+    if said is None:
+        raise ImportError(f"{module} has no list __all__; say there what its package offers")
+    offered: list[str] = ast.literal_eval(said[1])
+    return offered
 
 
 def home(name: str) -> tuple[str, str] | None:

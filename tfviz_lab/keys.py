@@ -39,6 +39,14 @@ Chain = tuple[str, ...]
 PACKAGES = ("tfviz", "tfviz_lab")
 """What is read; all that stands elsewhere is taken as it is."""
 
+WRAPPERS = {"abstractmethod", "cache", "cached_property", "classmethod", "contextmanager"}
+WRAPPERS |= {"dataclass", "final", "fixture", "inference_mode", "lru_cache", "no_grad", "overload"}
+WRAPPERS |= {"override", "parametrize", "property", "setter", "staticmethod", "wraps"}
+"""Decorators that hand a function to nobody: it is called by its name."""
+
+PLAIN = {"object", "ABC", "Generic", "Protocol", "NamedTuple", "TypedDict", "Module", "Exception"}
+"""Bases from elsewhere that call methods by names which they have themselves."""
+
 CHECKS = "tfviz._arguments"
 """The module whose functions return their second argument, or raise."""
 
@@ -61,6 +69,8 @@ class Source:
         self.root = root or Path(tfviz.__path__[0]).parent
         self.packages, self.whole = packages, whole
         self.folders = (self.root, *beside)
+        self._rooms: dict[str, list[str]] = {}
+        self._homes: dict[tuple[str, Chain], list[tuple[Module, str, Chain]]] = {}
         self._reached: dict[tuple[Path, frozenset[str], tuple[str, ...]], dict[str, str]] = {}
         self._modules: dict[str, Module | None] = {}
 
@@ -132,14 +142,28 @@ class Source:
 
     def handed_out(self, package: str, name: str) -> Iterator[Module]:
         """The modules below a package that bind a name which its `__getattr__` hands out."""
-        file = self.file(package)
-        if file is None or file.name != "__init__.py":
-            return
-        for other in sorted(file.parent.rglob("*.py")):
-            dotted = ".".join((package, *other.relative_to(file.parent).with_suffix("").parts))
+        if package not in self._rooms:
+            file = self.file(package)
+            package_file = file is not None and file.name == "__init__.py"
+            below = sorted(file.parent.rglob("*.py")) if file and package_file else []
+            self._rooms[package] = [
+                ".".join((package, *x.relative_to(x.parents[-1]).parts[-n:])).removesuffix(".py")
+                for x in below
+                if file and (n := len(x.parts) - len(file.parts) + 1)
+            ]
+        for dotted in self._rooms[package]:
             module = self.module(dotted)
             if module is not None and name in module.bound:
                 yield module
+
+    def homes(self, home: Module, chain: Chain) -> list[tuple[Module, str, Chain]]:
+        """`_homes`, found once for a module of the packages."""
+        if self.module(home.name) is not home:
+            return list(_homes(self, home, chain))
+        question = home.name, chain
+        if question not in self._homes:
+            self._homes[question] = list(_homes(self, home, chain))
+        return self._homes[question]
 
 
 def anywhere(pieces: Mapping[str, str]) -> dict[str, str]:
@@ -185,6 +209,8 @@ class Class:
     body: Piece
     methods: Mapping[str, list[Piece]]
     bases: tuple[Chain, ...]
+    handed: frozenset[str] = frozenset()
+    """Methods that a decorator hands to somebody, who may call them."""
 
 
 @dataclass
@@ -195,12 +221,16 @@ class Module:
     """{name here: name in full}, from anywhere in the module."""
     stars: list[str] = field(default_factory=list)
     """Modules of which all names are imported."""
+    public: list[str] | None = None
+    """What `__all__` lists and `import *` takes; None if no list is written out."""
     effects: list[Piece] = field(default_factory=list)
     """Statements that bind no name and are executed when the module is loaded."""
     skeleton: Piece | None = None
     """All that is executed when it is loaded, whether somebody names it or not."""
     loads: list[str] = field(default_factory=list)
     """What is imported then."""
+    handed: list[str] = field(default_factory=list)
+    """Functions that a decorator hands to somebody, who may call them."""
 
 
 def _parsed(name: str, file: Path, whole: bool = False) -> Module:
@@ -240,9 +270,13 @@ def _module(name: str, text: str, whole: bool) -> Module:
     body = tree.body if whole else _essential(tree, module.imports).body
     for statement in body:
         names = _binds(statement)
+        if names == {"__all__"} and isinstance(statement, ast.Assign):
+            module.public = _literal(statement.value)
+            continue
         made = _made(statement, constants, lines)
         for bound in names:
             module.bound.setdefault(bound, []).append(made)
+        module.handed += sorted(names) if _is_handed(statement) else []
         if not names and isinstance(made, Piece) and not _is_import_or_main(statement):
             module.effects.append(made)
     return module
@@ -270,13 +304,23 @@ def _made(
             head = ast.Pass(lineno=statement.lineno, end_lineno=statement.body[0].lineno - 1)
             decorated = [*statement.decorator_list, head, *rest]
             without = [line for x in decorated for line in _lines(x, lines)]
-        return Class(_piece(body, without, *(names if lines is not None else ())), methods, bases)
+        more = names if lines is not None else []
+        handed = frozenset(x.name for x in functions if _is_handed(x))
+        return Class(_piece(body, without, *more), methods, bases, handed)
     if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
         keys = [_key(key, constants) for key in statement.value.keys]
         if keys and None not in keys and len(_binds(statement)) == 1:
             rows = zip(keys, statement.value.values, strict=True)
             return Table({str(key): _piece(value, lines) for key, value in rows})
     return _piece(statement, lines)
+
+
+def _is_handed(node: ast.AST) -> bool:
+    for decorator in getattr(node, "decorator_list", ()):
+        chain = _chain(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if chain is None or chain[-1] not in WRAPPERS:
+            return True
+    return False
 
 
 def _lines(node: ast.AST, lines: Sequence[str] | None) -> Sequence[str]:
@@ -290,6 +334,14 @@ def _key(node: ast.expr | None, constants: Mapping[str, Any]) -> str | None:
     value = constants.get(node.id) if isinstance(node, ast.Name) else None
     value = node.value if isinstance(node, ast.Constant) else value
     return value if isinstance(value, str) else None
+
+
+def _literal(node: ast.expr) -> Any:
+    """The value of what is written out, None of anything else."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
 
 
 def _binds(statement: ast.stmt) -> set[str]:
@@ -518,22 +570,24 @@ class _Reached:
         while before != len(self.pieces):
             before = len(self.pieces)
             for name, (home, kind, hooks) in list(self.classes.items()):
-                for method in kind.methods.keys() & (self.said | hooks):
+                handed = kind.handed if self.source.whole else frozenset()
+                for method in kind.methods.keys() & (self.said | hooks | handed):
                     for n, piece in enumerate(kind.methods[method]):
                         self.piece(home, _numbered(f"{name}.{method}", n), piece)
-            for said in self.said - self.modules if self.source.whole else ():
-                self.modules.add(said)
-                if "." not in said:
+            for words in self.said - self.modules if self.source.whole else ():
+                self.modules.add(words)
+                if "." not in words:
                     continue
-                if (module := self.source.module(said)) is None:
-                    self.named(said)
+                if (module := self.source.module(words)) is None:
+                    self.named(words)
                 else:
                     self.load(module)
                     for name in module.bound:
                         self.bound(module, name, looked_up=False)
             for name, (home, table) in list(self.tables.items()):
                 # a table of which no key is said is read in a way that is not understood here
-                for key in (table.rows.keys() & self.said) or table.rows.keys():
+                said = set() if self.source.whole else table.rows.keys() & self.said
+                for key in said or table.rows.keys():
                     self.piece(home, f"{name}[{key}]", table.rows[key])
 
     def piece(self, home: Module, name: str, piece: Piece) -> None:
@@ -547,7 +601,7 @@ class _Reached:
 
     def name(self, home: Module, chain: Chain, looked_up: bool) -> None:
         """Reach what a name, with attributes, stands for in a module."""
-        for module, name, rest in _homes(self.source, home, chain):
+        for module, name, rest in self.source.homes(home, chain):
             self.load(module)
             if name:
                 self.bound(module, name, looked_up and not rest)
@@ -568,6 +622,8 @@ class _Reached:
                 self.piece(module, f"{module.name}:effect {n + 1}", piece)
             if self.source.whole and module.skeleton:
                 self.pieces[f"{module.name}:"] = module.skeleton
+                for name in module.handed:
+                    self.bound(module, name, looked_up=False)
                 # importing a module runs the packages above it, and what it imports
                 for target in (module.name.rpartition(".")[0], *module.loads):
                     names = target.split(".")
@@ -621,7 +677,9 @@ def _homes(source: Source, home: Module, chain: Chain) -> Iterator[tuple[Module,
     else:
         for star in home.stars:
             module = source.module(star)
-            if module is not None and (first in module.bound or first in module.imports):
+            if module is not None and first in (
+                module.bound | module.imports if module.public is None else module.public
+            ):
                 yield module, "", ()
                 yield from _homes(source, module, chain)
                 return
@@ -635,7 +693,7 @@ def _hooks(source: Source, home: Module, kind: Class) -> set[str]:
     """Methods that Python calls, and those that bases from elsewhere have and may call."""
     names = {x for x in kind.methods if x.startswith("__") and x.endswith("__")}
     for base in kind.bases:
-        for module, name, _ in _homes(source, home, base):
+        for module, name, _ in source.homes(home, base):
             for value in module.bound.get(name, []):
                 if isinstance(value, Class):
                     names |= _hooks(source, module, value)
@@ -644,10 +702,32 @@ def _hooks(source: Source, home: Module, kind: Class) -> set[str]:
         known = inside is not None or target.split(".")[0] in PACKAGES
         if not known and base[0] not in home.bound:
             above, _, last = ".".join((target, *base[1:])).rpartition(".")
-            try:
-                names |= set(dir(getattr(importlib.import_module(above), last)))
-            except (ImportError, AttributeError):
-                if not source.whole:
-                    raise
+            if source.whole and last not in PLAIN:  # a printer or a visitor puts names together
                 return set(kind.methods)
+            names |= set(dir(getattr(importlib.import_module(above), last)))
     return names
+
+
+def labels(name: str, text: str) -> dict[str, str]:
+    """{piece: digest of its whole text} of all that stands in a module, reached or not."""
+    try:
+        module = _module(name, text, whole=True)
+    except (SyntaxError, ValueError):  # then all is another text
+        return {f"{name}:": hashlib.sha256(text.encode()).hexdigest()[:12]}
+    found = {f"{name}:": module.skeleton.digest} if module.skeleton else {}
+    for n, piece in enumerate(module.effects):
+        found[f"{name}:effect {n + 1}"] = piece.digest
+    for bound, values in module.bound.items():
+        for n, value in enumerate(values):
+            label = _numbered(f"{name}:{bound}", n)
+            if isinstance(value, Piece):
+                found[label] = value.digest
+            elif isinstance(value, Table):
+                for key, row in value.rows.items():
+                    found[f"{name}:{bound}[{key}]"] = row.digest
+            else:
+                found[label] = value.body.digest
+                for method, pieces in value.methods.items():
+                    for k, piece in enumerate(pieces):
+                        found[_numbered(f"{name}:{bound}.{method}", k)] = piece.digest
+    return found

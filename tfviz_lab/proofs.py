@@ -185,15 +185,21 @@ def _model() -> str:
     return names[0] if names else platform.machine()
 
 
+def place(module: str, files: Iterable[str]) -> str:
+    """The name that a module of an experiment has among these files, wherever it stands there."""
+    ending = f"/{module.rpartition('.')[2]}.py"
+    homes = ("tfviz_lab/", "tfviz/experiments/")
+    there = [file for file in files if file.startswith(homes) and file.endswith(ending)]
+    return there[0].removesuffix(".py").replace("/", ".") if there else module
+
+
 def old_result(commit: str, module: str, config: Mapping[str, Any], seed: int) -> Any:
     """What `measure` gave at that commit, on this machine; None outside of a clone that has it."""
     git = ["git", "-C", str(Path(tfviz.__path__[0]).parent)]
-    tree = subprocess.run(
-        [*git, "ls-tree", "--name-only", commit], capture_output=True, text=True
-    ).stdout.split()
-    folders = [name for name in ("tfviz", "tfviz_lab") if name in tree]
-    if "tfviz_lab" not in folders:  # where the experiments stood before
-        module = module.replace("tfviz_lab.", "tfviz.experiments.")
+    tree = [*git, "ls-tree", "-r", "--name-only", commit, "tfviz", "tfviz_lab"]
+    files = subprocess.run(tree, capture_output=True, text=True).stdout.split()
+    folders = sorted({file.partition("/")[0] for file in files})
+    module = place(module, files)
     packed = subprocess.run([*git, "archive", commit, *folders], capture_output=True)
     if packed.returncode or not folders:
         return None

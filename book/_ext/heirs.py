@@ -1,4 +1,5 @@
-"""The pictures of *What remains after the survey*: each is computed from the formula beside it.
+"""The pictures of *What remains after the survey*: each shows what a room of the library
+computes from the formula beside it.
 
     ```{heir} differential      a key of `PICTURES`
 
@@ -21,10 +22,15 @@ from sphinx.util.docutils import SphinxDirective
 from torch import Generator, Tensor
 
 from tfviz import patterns, plots
+from tfviz.basics.flash_attention import outputs_so_far
+from tfviz.basics.mixture_of_experts import routed
+from tfviz.compressed.delta_rule import read_back
+from tfviz.heads.differential_attention import difference, start_of_lambda
 from tfviz.plots import Figure
 from tfviz.plots.canvas import SMALL, WIDE, Canvas, fitted
 from tfviz.plots.roles import LIGHT, Role
 from tfviz.plots.shapes import rectangles
+from tfviz.sparse.native_sparse import branches
 
 
 def drawn(*shape: int, seed: int) -> Tensor:
@@ -34,23 +40,9 @@ def drawn(*shape: int, seed: int) -> Tensor:
 # --- FlashAttention -------------------------------------------------------------------------------
 
 
-def outputs_so_far(scores: Tensor, values: Tensor, block: int) -> list[float]:
-    """The output o/ℓ of one query after each block of its keys; three numbers are kept."""
-    largest, total, output = torch.tensor(-math.inf, dtype=scores.dtype), 0.0, 0.0
-    found = []
-    for s, v in zip(scores.split(block), values.split(block), strict=True):
-        new = torch.maximum(largest, s.max())
-        fade, weights = (largest - new).exp(), (s - new).exp()
-        total = fade * total + weights.sum()
-        output = fade * output + weights @ v
-        largest = new
-        found.append(float(output / total))
-    return found
-
-
 def flash() -> Figure:
     scores, values = 2 * drawn(64, seed=3), drawn(64, seed=5)
-    found = outputs_so_far(scores, values, 8)
+    found = outputs_so_far(scores, values, 8).tolist()
     whole = float(torch.softmax(scores, 0) @ values)
     with plots.style():
         drawing, place = plt.subplots(figsize=(6.4, 2.3))
@@ -118,20 +110,6 @@ def latent() -> Figure:
 # --- linear recurrences ---------------------------------------------------------------------------
 
 
-def read_back(keys: Tensor, kept: float, overwritten: float) -> Tensor:
-    """How much of each value a state gives back to the key of each step.
-
-    S_t = kept · (I − overwritten · k_tᵀ k_t) S_{t−1} + k_tᵀ v_t, with v_t the unit vector t.
-    """
-    L, d = keys.shape
-    values, state = torch.eye(L, dtype=keys.dtype), torch.zeros(d, L, dtype=keys.dtype)
-    rows = []
-    for k, v in zip(keys, values, strict=True):
-        state = kept * (state - overwritten * torch.outer(k, k @ state)) + torch.outer(k, v)
-        rows.append(k @ state)
-    return torch.stack(rows)
-
-
 def recurrences() -> Figure:
     keys = torch.eye(2, dtype=torch.float64).repeat(3, 1)
     names = [*"ab"] * 3
@@ -151,27 +129,6 @@ def recurrences() -> Figure:
 
 
 # --- native sparse attention ----------------------------------------------------------------------
-
-
-def branches(
-    Q: Tensor, K: Tensor, block: int, chosen: int, lookback: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """What a query reads in three branches: weights of block means, then the keys of the blocks
-    that fit best, and those of a window, as masks.
-
-    A query sees the means of the blocks that are complete before its own. A mean's weight stands
-    at each key of its block.
-    """
-    L = len(K)
-    i, j = torch.arange(L)[:, None], torch.arange(L)
-    blocks = torch.arange(L // block)
-    earlier, own = blocks < i // block, blocks == i // block
-    fit = Q @ K.unflatten(0, (-1, block)).mean(1).T / math.sqrt(Q.shape[1])
-    fit = fit.masked_fill(~earlier, -math.inf)
-    means = fit.softmax(-1).nan_to_num().repeat_interleave(block, 1)
-    best = torch.zeros_like(earlier).scatter(1, fit.topk(chosen).indices, True) & earlier
-    selected = (best | own).repeat_interleave(block, 1) & (j <= i)
-    return means, selected, (j <= i) & (j >= i - lookback)
 
 
 def native_sparse() -> Figure:
@@ -195,11 +152,6 @@ def native_sparse() -> Figure:
 # --- differential attention -----------------------------------------------------------------------
 
 
-def start_of_lambda(n: int) -> float:
-    """λ₀ of block n, counted from 0."""
-    return 0.8 - 0.6 * math.exp(-0.3 * n)
-
-
 def noise_and_needle(L: int, needle: int) -> tuple[Tensor, Tensor]:
     """Two causal maps with the same noise; the first also looks for key `needle`."""
     noise = 1.5 * drawn(L, L, seed=0)
@@ -219,27 +171,21 @@ def differential() -> Figure:
         title=["first map", "second map"],
         size=160,
     )
-    difference = plots.signed_map(
-        first - much * second,
+    rest = plots.signed_map(
+        difference(first, second, much),
         pattern=patterns.causal(),
         vmax=1,
         title=f"first − {much:.2f} × second",
         size=160,
     )
     return Figure(
-        [*maps.panels, *difference.panels],
+        [*maps.panels, *rest.panels],
         caption="Built to show the idea: both maps have the same noise, and the first one also "
         "looks for key 3. In the difference, its column stands out.",
     )
 
 
 # --- mixture of experts ---------------------------------------------------------------------------
-
-
-def routed(p: Tensor, k: int) -> Tensor:
-    """The probabilities of each row's k likeliest experts; zero for the others."""
-    best = p.topk(k)
-    return torch.zeros_like(p).scatter(1, best.indices, best.values)
 
 
 def experts() -> Figure:

@@ -56,7 +56,6 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "tfviz.dense_attention": ("scaled_dot_product_attention",),
     "tfviz.explained.bring": ("atomic_patterns",),
     "tfviz.explained.callables": ("atomic_patterns",),
-    "tfviz.explained.public": ("atomic_patterns",),
     "tfviz.explained.recognise": ("atomic_patterns",),
     "tfviz.explained.trees": ("atomic_patterns",),
     "tfviz.explained.typed": ("atomic_patterns",),
@@ -125,11 +124,12 @@ def entries(module: ModuleType) -> tuple[Entry, ...]:
     if module.__name__ == "tfviz.explorers":
         things = {kind.__name__: kind for kind in module.ALL.values()}
     else:
-        public = getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")])
         things = {
             name: thing
-            for name in public
-            if callable(thing := getattr(module, name, None))
+            for name, thing in vars(module).items()
+            if not name.startswith("_")
+            and name != "load_ipython_extension"  # IPython calls it, no reader does
+            and callable(thing)
             and getattr(thing, "__module__", "") == module.__name__
             and getattr(thing, "__doc__", None)
         }

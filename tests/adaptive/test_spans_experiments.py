@@ -7,7 +7,7 @@ import torch
 
 import tfviz_lab
 from tfviz.adaptive.multi_scale_transformer import multi_scale
-from tfviz_lab import brackets, spans
+from tfviz_lab.adaptive import brackets, spans
 
 
 def test_every_order_has_as_many_pairs() -> None:

@@ -9,8 +9,8 @@ import torch
 from gymnasium.utils.env_checker import check_env
 
 from tfviz.beyond_text.decision_transformer import Walk, act
-from tfviz_lab import asked_returns, graph_walk
-from tfviz_lab.graph_walk import FAILURE, GOAL, HORIZON, NAMES, GraphWalk
+from tfviz_lab.beyond_text import asked_returns, graph_walk
+from tfviz_lab.beyond_text.graph_walk import FAILURE, GOAL, HORIZON, NAMES, GraphWalk
 
 
 @pytest.mark.filterwarnings("ignore:.*render")

@@ -8,7 +8,7 @@ from torch import Generator
 
 import tfviz_lab
 from tfviz.beyond_text.conformer_block import PARTS, reach
-from tfviz_lab import peaks
+from tfviz_lab.beyond_text import peaks
 
 
 def drawn(b: int = 400) -> tuple[Any, ...]:

@@ -877,3 +877,17 @@ def test_a_lesson_that_cannot_be_read_ends_the_build(site, tmp_path):
     run = subprocess.run(command, capture_output=True, text=True, cwd=root)
     assert run.returncode != 0
     assert "does not say why:" in run.stdout + run.stderr
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz_lessons/assignment.py": [
+        (
+            "an exercise's hidden tests in the release",
+            'cell.source = cut(cell.source, "HIDDEN TESTS")',
+            "pass",
+            "students_see_nothing",
+        ),
+    ],
+}

@@ -12,7 +12,7 @@ from docutils.nodes import make_id
 from surveys import HEADINGS, taught_patterns
 
 from tfviz import GPT, catalogue, patterns
-from tfviz.explorers import StreamGates
+from tfviz.explorers import ResidualGates
 
 BUILT = [row for row in catalogue.MECHANISMS if row.built]
 LARGEST = 200_000
@@ -61,8 +61,8 @@ def test_every_pattern_of_the_reference_leads_to_its_section(site: Site) -> None
 def test_defaults_are_written_as_people_write_them() -> None:
     shown = reference_pages.signature("GPT", GPT)
     assert "core: Make = Dense," in shown and "order: Order = pre_norm," in shown
-    assert reference_pages.signature("StreamGates", StreamGates).startswith(
-        'StreamGates(gate="gru", b=2.0'
+    assert reference_pages.signature("ResidualGates", ResidualGates).startswith(
+        'ResidualGates(gate="gru", b=2.0'
     )
     everything = [
         one.signature

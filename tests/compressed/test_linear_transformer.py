@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pytest
 import torch
@@ -15,24 +14,25 @@ from laws import (
     Case,
     D,
     Function,
-    L,
     agree_with_gradients,
-    it_resumes_to_the_last_bit,
     qkv,
-    streamed,
     work_grows_no_faster,
 )
 from refusals import of_no_kind, ranges, refused
+from streams import (
+    CAUSAL,
+    it_refuses_other_texts,
+    it_writes_and_resumes_with_one_size,
+    parts_of_a_long_text_go_on,
+    small_gpt,
+)
 from three import three
 from torch import Tensor
 
 from tfviz import BERT, GPT, attention, implied_map, patterns
 from tfviz.compressed import linear_transformer as lin
 from tfviz.cores import Where
-from tfviz.models.blocks import MultiHeadAttention
-from tfviz.models.use import attention_weights, generate
-
-CAUSAL = Where(patterns.causal())
+from tfviz.models.use import attention_weights
 
 
 def test_three_tokens_by_hand() -> None:
@@ -87,16 +87,6 @@ def test_gradients_of_the_masked_definition(length: int) -> None:
     agree_with_gradients(lin.linear_attention(*leaves, causal=True), wanted, leaves)
 
 
-def test_parts_of_a_long_text_go_on_where_the_last_one_ended() -> None:
-    """Token by token, in parts that do not fit the chunks, and all at once."""
-    torch.manual_seed(0)
-    attend = MultiHeadAttention(16, 2, core=lin.LinearAttention, pattern=patterns.causal()).double()
-    X = torch.randn(2, 200, 16, dtype=torch.float64)
-    whole = attend(X)
-    for sizes in (1, [1, 130, 64, 5]):
-        torch.testing.assert_close(streamed(attend, X, sizes), whole)
-
-
 @pytest.mark.parametrize("phi", [lin.positive, torch.exp], ids=["usual", "own"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_text_of_several_stretches_is_answered_as_one(
@@ -131,23 +121,14 @@ def test_second_derivatives_are_those_of_the_definition() -> None:
 
 
 def gpt() -> GPT:
-    torch.manual_seed(0)
-    return GPT(11, 16, 2, 2, core=lin.LinearAttention)
+    return small_gpt(lin.LinearAttention)
 
 
-def test_it_resumes_to_the_last_bit() -> None:
-    t = torch.randint(11, (2, 40), generator=torch.Generator().manual_seed(1))
-    it_resumes_to_the_last_bit(gpt, t, 5)
-
-
-def test_a_model_writes_with_a_state_of_one_size() -> None:
-    model, t, cache = gpt().eval(), torch.zeros(1, 3).long(), dict[Any, Any]()
-    sizes = set()
-    for _ in range(20):
-        model(t, cache=cache)
-        sizes.add(sum(kept.state.numel() for kept in cache.values()))
-    assert sizes == {2 * 2 * 8 * 9}  # layers, heads, features, values and the sum
-    assert generate(model, t, 9).shape == (1, 12)
+def test_what_it_keeps_has_one_size_and_goes_on() -> None:
+    parts_of_a_long_text_go_on(lin.LinearAttention)
+    it_writes_and_resumes_with_one_size(
+        gpt, 2 * 2 * 8 * 9
+    )  # layers, heads, features, values and the sum
 
 
 def test_rows_are_shares_that_softmax_does_not_have() -> None:
@@ -279,16 +260,9 @@ def test_bad_input_is_named() -> None:
     refused("9 queries and 8 keys", lin.linear_attention, Q, K[:, :, 1:], V[:, :, 1:], causal=True)
     of_no_kind("phi = 'elu'; give a function of a tensor", lin.LinearAttention, "elu")
     ranges(lin.LinearAttention, eps=(1e-6, 0.0, 1.0))
-    core, kept = lin.LinearAttention(), list[Any]()
-    core(Q, K, V, Where(patterns.causal(), keep=kept.append))
-    refused(
-        "the cache is of 2 texts, now there are 1",
-        core,
-        *(x[:1] for x in (Q, K, V)),
-        Where(patterns.causal(), L, state=kept.pop()),
-    )
-    mask = torch.ones(3, L, dtype=torch.bool)
-    refused("attention_mask has 3 rows, Q 2", core, Q, K, V, Where(attention_mask=mask))
+    it_refuses_other_texts(lin.LinearAttention())
+    where = Where(attention_mask=torch.ones(3, Q.shape[2], dtype=torch.bool))
+    refused("attention_mask has 3 rows, Q 2", lin.LinearAttention(), Q, K, V, where)
 
 
 def test_a_model_shows_its_weights_and_an_encoder_takes_it() -> None:

@@ -17,22 +17,24 @@ from laws import (
     H,
     L,
     agree_with_gradients,
-    it_resumes_to_the_last_bit,
     qkv,
-    streamed,
     work_grows_no_faster,
 )
 from refusals import of_no_kind, refused
+from streams import (
+    it_refuses_other_texts,
+    it_writes_and_resumes_with_one_size,
+    parts_of_a_long_text_go_on,
+    small_gpt,
+)
 from three import three
 from torch import Tensor, nn
 
 from tfviz import BERT, GPT, attention, implied_map, patterns
 from tfviz.compressed import luna as rooms
 from tfviz.cores import Where, levels
-from tfviz.models.blocks import MultiHeadAttention, Stack, post_norm
-from tfviz.models.use import attention_weights, generate
-
-CAUSAL = Where(patterns.causal())
+from tfviz.models.blocks import Stack, post_norm
+from tfviz.models.use import attention_weights
 
 
 def packing(l: int = 3, h: int = H, d: int = D) -> Tensor:
@@ -156,34 +158,15 @@ def test_gradients_of_the_masked_definition(length: int) -> None:
     agree_with_gradients(rooms.causal_luna_attention(*leaves, R), wanted, [*leaves, R])
 
 
-def test_token_by_token_is_all_at_once() -> None:
-    torch.manual_seed(0)
-    make = rooms.nested_causal(3, 16)
-    attend = MultiHeadAttention(16, 2, core=make, pattern=patterns.causal()).double()
-    X = torch.randn(2, 200, 16, dtype=torch.float64)
-    whole = attend(X)
-    for sizes in (1, [1, 130, 64, 5]):
-        torch.testing.assert_close(streamed(attend, X, sizes), whole)
-
-
 def gpt() -> GPT:
-    torch.manual_seed(0)
-    return GPT(11, 16, 2, 2, core=rooms.nested_causal(3, 16))
+    return small_gpt(rooms.nested_causal(3, 16))
 
 
-def test_a_model_writes_with_a_state_of_one_size() -> None:
-    model, t, cache = gpt().eval(), torch.zeros(1, 3).long(), dict[Any, Any]()
-    sizes = set()
-    for _ in range(20):
-        model(t, cache=cache)
-        sizes.add(sum(x.numel() for kept in cache.values() for x in kept.state))
-    assert sizes == {2 * (2 * 2 * 3 * 8 + 1)}  # layers; sums, heads, vectors, numbers; the count
-    assert generate(model, t, 9).shape == (1, 12)
-
-
-def test_it_resumes_to_the_last_bit() -> None:
-    t = torch.randint(11, (2, 40), generator=torch.Generator().manual_seed(1))
-    it_resumes_to_the_last_bit(gpt, t, 5)
+def test_what_it_keeps_has_one_size_and_goes_on() -> None:
+    parts_of_a_long_text_go_on(rooms.nested_causal(3, 16))
+    it_writes_and_resumes_with_one_size(
+        gpt, 2 * (2 * 2 * 3 * 8 + 1)
+    )  # layers; sums, heads, vectors, numbers; the count
 
 
 def test_a_causal_model_with_the_softmax_is_refused() -> None:
@@ -345,17 +328,7 @@ def test_bad_input_is_named() -> None:
     refused("packs with vectors of 16 numbers, the model has d = 32; make d=32",
             BERT, 11, 32, 2, 2, core=rooms.nested(4, 16))  # fmt: skip
     of_no_kind("omega = 'elu'; give a positive function", rooms.CausalLuna, D, H, 3, omega="elu")
-    core, kept = rooms.CausalLuna(D, H, 3).double(), list[Any]()
-    core(Q, K, V, Where(patterns.causal(), keep=kept.append))
-    refused(
-        "the cache is of 2 texts, now there are 1",
-        core,
-        *(x[:1] for x in (Q, K, V)),
-        Where(patterns.causal(), L, state=kept.pop()),
-    )
-    mask = torch.ones(3, L, dtype=torch.bool)
-    refused("attention_mask has 3 rows, Q 2", core, Q, K, V, Where(CAUSAL.pattern,
-            attention_mask=mask))  # fmt: skip
+    it_refuses_other_texts(rooms.CausalLuna(D, H, 3).double())
 
 
 def test_a_model_shows_its_weights() -> None:

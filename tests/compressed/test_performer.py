@@ -15,22 +15,23 @@ from laws import (
     Function,
     H,
     agree_with_gradients,
-    it_resumes_to_the_last_bit,
     qkv,
-    streamed,
     work_grows_no_faster,
 )
 from random_directions import drawn
 from refusals import refused
+from streams import (
+    CAUSAL,
+    it_writes_and_resumes_with_one_size,
+    parts_of_a_long_text_go_on,
+    small_gpt,
+)
 from three import three
 from torch import Generator, Tensor
 
 from tfviz import BERT, GPT, attention, implied_map, patterns
 from tfviz.compressed import performer, rfa
 from tfviz.cores import Where
-from tfviz.models.blocks import MultiHeadAttention
-
-CAUSAL = Where(patterns.causal())
 
 
 def pair(angle: float, length: float = 1.5, d: int = 2) -> tuple[Tensor, Tensor]:
@@ -215,32 +216,19 @@ def test_gradients_of_the_masked_definition(length: int) -> None:
     agree_with_gradients(performer.performer_attention(*leaves, W, True), wanted, leaves)
 
 
-def test_parts_of_a_long_text_go_on_where_the_last_one_ended() -> None:
-    torch.manual_seed(0)
-    core = performer.Performer
-    attend = MultiHeadAttention(16, 2, core=core, pattern=patterns.causal()).double()
-    X = torch.randn(2, 200, 16, dtype=torch.float64)
-    for sizes in (1, [1, 130, 64, 5]):
-        torch.testing.assert_close(streamed(attend, X, sizes), attend(X))
-
-
 def gpt() -> GPT:
-    torch.manual_seed(0)
-    return GPT(11, 16, 2, 2, core=partial(performer.Performer, m=20))
+    return small_gpt(partial(performer.Performer, m=20))
 
 
-def test_it_resumes_to_the_last_bit() -> None:
-    t = torch.randint(11, (2, 40), generator=Generator().manual_seed(1))
-    it_resumes_to_the_last_bit(gpt, t, 5)
+def test_what_it_keeps_has_one_size_and_goes_on() -> None:
+    parts_of_a_long_text_go_on(performer.Performer)
+    it_writes_and_resumes_with_one_size(
+        gpt, 2 * 2 * 20 * 9
+    )  # layers, heads, features, values and the sum
 
 
-def test_the_state_has_one_size_and_directions_are_saved() -> None:
-    model, t, cache = gpt().eval(), torch.zeros(1, 3).long(), dict[Any, Any]()
-    sizes = set()
-    for _ in range(20):
-        model(t, cache=cache)
-        sizes.add(sum(kept.state.numel() for kept in cache.values()))
-    assert sizes == {2 * 2 * 20 * 9}  # layers, heads, features, values and the sum
+def test_directions_are_saved() -> None:
+    model, t = gpt().eval(), torch.zeros(1, 3).long()
     torch.manual_seed(5)
     other = GPT(11, 16, 2, 2, core=partial(performer.Performer, m=20)).eval()
     assert not other(t).equal(model(t))

@@ -17,23 +17,23 @@ from laws import (
     Function,
     H,
     agree_with_gradients,
-    it_resumes_to_the_last_bit,
     qkv,
-    streamed,
     work_grows_no_faster,
 )
 from random_directions import drawn
 from refusals import ranges, refused
+from streams import (
+    CAUSAL,
+    it_writes_and_resumes_with_one_size,
+    parts_of_a_long_text_go_on,
+    small_gpt,
+)
 from three import three
-from torch import Generator, Tensor
+from torch import Tensor
 
 from tfviz import GPT, implied_map, patterns
 from tfviz.compressed import rfa, rfa_causal
 from tfviz.cores import Where
-from tfviz.models.blocks import MultiHeadAttention
-from tfviz.models.use import generate
-
-CAUSAL = Where(patterns.causal())
 
 
 def gates(X: Tensor) -> Tensor:
@@ -151,38 +151,19 @@ def test_gradients_of_the_masked_definition(length: int) -> None:
     agree_with_gradients(rfa_causal.gated_attention(Q, K, V, W, log_g)[0], wanted, leaves)
 
 
-def test_parts_of_a_long_text_go_on_where_the_last_one_ended() -> None:
-    torch.manual_seed(0)
-    gated = rfa_causal.GatedRFA
-    attend: Any = MultiHeadAttention(16, 2, core=gated, pattern=patterns.causal()).double()
-    attend.core.w_g.data.normal_()
-    X = torch.randn(2, 200, 16, dtype=torch.float64)
-    for sizes in (1, [1, 130, 64, 5]):
-        torch.testing.assert_close(streamed(attend, X, sizes), attend(X))
-
-
 def gpt() -> GPT:
-    torch.manual_seed(0)
-    model = GPT(11, 16, 2, 2, core=partial(rfa_causal.GatedRFA, D=12))
+    model = small_gpt(partial(rfa_causal.GatedRFA, D=12))
     for x in model.modules():
         if isinstance(x, rfa_causal.GatedRFA):
             x.w_g.data.normal_()
     return model
 
 
-def test_it_resumes_to_the_last_bit() -> None:
-    t = torch.randint(11, (2, 40), generator=Generator().manual_seed(1))
-    it_resumes_to_the_last_bit(gpt, t, 5)
-
-
-def test_a_model_writes_with_a_state_of_one_size() -> None:
-    model, t, cache = gpt().eval(), torch.zeros(1, 3).long(), dict[Any, Any]()
-    sizes = set()
-    for _ in range(20):
-        model(t, cache=cache)
-        sizes.add(sum(x.numel() for kept in cache.values() for x in kept.state))
-    assert sizes == {2 * 2 * (24 * 9 + 1)}  # layers, heads, S and z, the sum of log g
-    assert generate(model, t, 9).shape == (1, 12)
+def test_what_it_keeps_has_one_size_and_goes_on() -> None:
+    parts_of_a_long_text_go_on(rfa_causal.GatedRFA, lambda core: core.w_g.data.normal_())
+    it_writes_and_resumes_with_one_size(
+        gpt, 2 * 2 * (24 * 9 + 1)
+    )  # layers, heads, S and z, the sum of log g
 
 
 def test_the_gate_learns() -> None:

@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 import torch
+from explained.public import PUBLIC, every, table
 from refusals import of_no_kind, refused
 from torch import Tensor
 from torch.nn.attention.flex_attention import and_masks, create_mask, flex_attention, noop_mask
 
 from tfviz import attention, explain, patterns
-from tfviz.explained.public import PUBLIC, every, table
-from tfviz.explorers.sparse_lab import _brought
+from tfviz.explorers.sparse.sparse_lab import _brought
 from tfviz.formula import FormulaError
 from tfviz.longer_context.alibi import slopes
+
+RESTS_ON = ("tfviz/**", "tests/**")  # it finds them by their names
 
 L = 24
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 import tfviz_lab
-from tfviz_lab import far_facts, near_contexts
+from tfviz_lab.longer_context import far_facts, near_contexts
 
 
 def test_every_question_is_about_the_fact_told_so_long_ago() -> None:

@@ -8,7 +8,7 @@ import torch
 
 import tfviz_lab
 from tfviz.longer_context.ut_act import pondered
-from tfviz_lab import hops
+from tfviz_lab.longer_context import hops
 
 
 def test_answers_are_hops() -> None:

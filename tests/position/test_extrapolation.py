@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import tfviz_lab
 from tfviz import data
 from tfviz_lab import compare
-from tfviz_lab import extrapolation as race
+from tfviz_lab.position import extrapolation as race
 
 LENGTHS = list(race.LENGTHS)
 
@@ -148,3 +148,16 @@ def test_what_was_taken_away_is_stored_with_its_seeds() -> None:
     steep, gentle = (table["text", f"alibi, all slopes 1/{n}"] for n in (4, 256))
     assert max(steep[at:]) - min(steep[at:]) < 1e-4 < 0.08 < gentle[-1] - gentle[at]
     assert gentle[at] - steep[at] > 0.4
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz_lab/compare.py": [
+        (
+            "recall asks for the symbol after",
+            "answers[:, BACK:] = rows[:, :-BACK]",
+            "answers[:, BACK:] = rows[:, 1 : 1 - BACK]",
+        ),
+    ],
+}

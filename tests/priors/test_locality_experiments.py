@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 import tfviz_lab
-from tfviz_lab import look_beside, three_left
+from tfviz_lab.priors import look_beside, three_left
 
 
 def test_sums_are_those_of_the_places_beside() -> None:

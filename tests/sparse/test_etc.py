@@ -232,3 +232,12 @@ CASE = Case(
         ),
     ],
 )
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/sub_quadratic/loud.py": [
+        ("labels without gradients", "if ctx.needs_input_grad[3] else None", "if False else None"),
+    ],
+}

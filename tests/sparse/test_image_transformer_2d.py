@@ -137,3 +137,16 @@ CASE = Case(
         ),
     ],
 )
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "tfviz/patterns/families.py": [
+        (
+            "an image seen on the right, beside the block",
+            "    beside = (u >= left - w_m) & (u < left)\n",
+            "    beside = (u >= left - w_m) & (u < left + w_q + w_m) & ~own\n",
+        ),
+    ],
+}

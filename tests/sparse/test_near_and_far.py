@@ -8,7 +8,7 @@ from torch import Tensor
 
 import tfviz_lab
 from tfviz.patterns import reach
-from tfviz_lab import near_and_far as far
+from tfviz_lab.sparse import near_and_far as far
 
 
 def moved(variant: str, at: int) -> Tensor:

@@ -8,36 +8,13 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tfviz.adaptive.adaptive_span import AdaptiveSpan, Span, span_attention, span_definition
-    from tfviz.adaptive.calm_confidence import (
-        Confidence,
-        agreement_loss,
-        classified,
-        falling,
-        read_early,
-        saturation,
-        softmax_response,
-        write_early,
-    )
-    from tfviz.adaptive.depth_adaptive_training import aligned_loss, exit_losses, mixed_loss
-    from tfviz.adaptive.depth_classifiers import (
-        GeometricExit,
-        SequenceExit,
-        TokenExit,
-        exit_loss,
-        geometric,
-        sequence_oracle,
-        token_oracle,
-    )
-    from tfviz.adaptive.dynamic_span import DynamicSpan, dynamic_spans
-    from tfviz.adaptive.ltt_calibration import (
-        binomial,
-        fixed_sequence,
-        hoeffding,
-        hoeffding_bentkus,
-        learn_then_test,
-    )
-    from tfviz.adaptive.multi_scale_transformer import allocation, multi_scale
+    from tfviz.adaptive.adaptive_span import *
+    from tfviz.adaptive.calm_confidence import *
+    from tfviz.adaptive.depth_adaptive_training import *
+    from tfviz.adaptive.depth_classifiers import *
+    from tfviz.adaptive.dynamic_span import *
+    from tfviz.adaptive.ltt_calibration import *
+    from tfviz.adaptive.multi_scale_transformer import *
 else:
     from tfviz._door import lazy
 

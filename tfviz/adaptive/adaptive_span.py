@@ -30,6 +30,8 @@ from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import CAUSAL
 
+__all__ = ["AdaptiveSpan", "Span", "span_attention", "span_definition"]
+
 BLOCK = 64
 """Queries that meet their keys in one product."""
 

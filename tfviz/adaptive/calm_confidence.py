@@ -38,6 +38,17 @@ from tfviz.cores import Dense, Kept, Where
 from tfviz.models.blocks import Block, Logits, Seq, Tokens
 from tfviz.models.gpt import GPT
 
+__all__ = [
+    "Confidence",
+    "agreement_loss",
+    "classified",
+    "falling",
+    "read_early",
+    "saturation",
+    "softmax_response",
+    "write_early",
+]
+
 Confidence = Callable[[Seq, Seq | None, Callable[[], Logits]], Float[Tensor, "b L"]]
 """c(hⁿ, hⁿ⁻¹ or None after block 1, what gives the logits of this exit if they are wanted)."""
 

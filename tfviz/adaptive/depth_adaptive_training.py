@@ -30,6 +30,8 @@ from tfviz import _arguments
 from tfviz.models.blocks import Tokens
 from tfviz.models.gpt import GPT
 
+__all__ = ["aligned_loss", "exit_losses", "mixed_loss"]
+
 
 def states(model: GPT, t: Tokens) -> Float[Tensor, "N b L d"]:
     """What leaves each block, the lowest first: the stream, not yet normalised."""

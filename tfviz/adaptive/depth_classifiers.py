@@ -33,6 +33,16 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 
+__all__ = [
+    "GeometricExit",
+    "SequenceExit",
+    "TokenExit",
+    "exit_loss",
+    "geometric",
+    "sequence_oracle",
+    "token_oracle",
+]
+
 States = Float[Tensor, "N b L d"]
 
 # --- oracles --------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ from tfviz import _arguments
 from tfviz.adaptive.adaptive_span import Span
 from tfviz.cores import Where
 
+__all__ = ["DynamicSpan", "dynamic_spans"]
+
 
 def dynamic_spans(
     Q: Float[Tensor, "b h L d"], v: Float[Tensor, "h d"], b: Float[Tensor, "h"], S: float

@@ -29,6 +29,8 @@ from scipy.stats import binom
 
 from tfviz import _arguments
 
+__all__ = ["binomial", "fixed_sequence", "hoeffding", "hoeffding_bentkus", "learn_then_test"]
+
 PValue = Callable[[Any, int, float], NDArray[np.float64]]
 
 

@@ -24,6 +24,8 @@ import torch
 from tfviz import _arguments, patterns
 from tfviz.patterns.pattern import Pattern
 
+__all__ = ["allocation", "multi_scale"]
+
 
 def allocation(N: int, h: int, scales: Sequence[int], alpha: float) -> list[tuple[int, ...]]:
     """The scale of each head of each layer, lowest layer first. Largest remainders are rounded up.

@@ -26,6 +26,8 @@ from tfviz import _arguments
 from tfviz.cores import Where
 from tfviz.dense_attention import attention, visible
 
+__all__ = ["Additive", "AdditiveAttention", "additive_scores", "bahdanau_attention"]
+
 
 def additive_scores(
     S: Float[Tensor, "*batch Lq ds"],

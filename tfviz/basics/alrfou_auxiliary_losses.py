@@ -33,6 +33,8 @@ from tfviz.models.blocks import Block, Embedding, Logits, Seq, Tokens, post_norm
 from tfviz.patterns import causal
 from tfviz.position.learned_pe import Learned
 
+__all__ = ["DeepCharacterModel", "auxiliary_loss"]
+
 WEIGHTS = (1.0, 0.5)
 """Of the next character, and of the one after it."""
 

@@ -17,6 +17,8 @@ from torch.utils._pytree import tree_leaves
 from tfviz import _arguments
 from tfviz.cores import Cache
 
+__all__ = ["cache_bytes", "kept_bytes", "token_flops"]
+
 
 def cache_bytes(L: int, N: int, h_kv: int, d_head: int, b: int = 2, batch: int = 1) -> int:
     """2 · batch · L · N · h_kv · d_head · b; `b` bytes for each number (2: bfloat16)."""

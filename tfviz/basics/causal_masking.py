@@ -25,6 +25,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 
+__all__ = ["causal_bias", "leaks", "shift_right", "token_losses"]
+
 Model = Callable[[Tensor], Tensor]
 """Tokens (b, L) → logits (b, L, vocab)."""
 

@@ -32,6 +32,16 @@ from tfviz import _arguments
 from tfviz.cores import Cache, Kept
 from tfviz.models.gpt import GPT
 
+__all__ = [
+    "Hypothesis",
+    "beam_search",
+    "length_penalty",
+    "nucleus",
+    "sample",
+    "temperature",
+    "top_k",
+]
+
 Scores = Float[Tensor, "*rows V"]  # logits or log-probabilities; −∞ is a token that cannot come
 Next = Callable[[Tensor, Tensor], Tensor]
 """(rows (n, L), the row of the call before that each continues (n,)) → log-probabilities (n, V)."""

@@ -25,6 +25,8 @@ from tfviz.models.blocks import Block
 from tfviz.models.encoder_decoder import EncoderDecoder
 from tfviz.models.use import attention_weights
 
+__all__ = ["cross_attention", "decoder_block", "encoder_block", "parameter_counts"]
+
 
 def cross_attention(
     Y: Float[Tensor, "*b Ly d"],

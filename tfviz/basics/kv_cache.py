@@ -21,6 +21,8 @@ from torch import Tensor
 
 from tfviz.dense_attention import attention
 
+__all__ = ["attend_next"]
+
 Rows = tuple[Float[Tensor, "t d_k"], Float[Tensor, "t d_v"]]  # K and V of the tokens so far
 
 

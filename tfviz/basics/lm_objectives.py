@@ -28,6 +28,8 @@ from tfviz.basics.causal_masking import token_losses
 from tfviz.formula import Index
 from tfviz.patterns.family import Domain, Family
 
+__all__ = ["drop_spans", "hide", "prefix_lm", "put_back", "random_spans", "scored_loss"]
+
 Span = tuple[int, int]
 """(start, end) of a run of tokens, the end not included."""
 

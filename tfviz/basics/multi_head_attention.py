@@ -28,6 +28,8 @@ from tfviz import _arguments
 from tfviz.dense_attention import attention
 from tfviz.models.blocks import MultiHeadAttention
 
+__all__ = ["head_matrices", "multi_head_definition", "pruned", "without_heads"]
+
 
 def heads(
     X_q: Float[Tensor, "*batch Lq d"],

@@ -23,6 +23,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 
+__all__ = ["block_flops", "block_weights", "feed_forward", "gelu", "memory_lookup"]
+
 Phi = Callable[[Tensor], Tensor]
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from tfviz.basics import cache_cost
 
+__all__ = ["MODELS", "Shape"]
+
 
 @dataclass(frozen=True)
 class Shape:

@@ -20,6 +20,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+__all__ = ["Residual", "skip"]
+
 Layer = Callable[[Tensor], Tensor]
 
 

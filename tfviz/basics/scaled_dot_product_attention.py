@@ -21,6 +21,8 @@ from torch import Tensor, nn
 from tfviz import _arguments
 from tfviz.dense_attention import attention
 
+__all__ = ["SelfAttention", "row_entropy", "self_attention", "softmax_slope"]
+
 
 def self_attention(
     X: Float[Tensor, "*batch L d"],

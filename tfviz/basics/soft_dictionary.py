@@ -22,6 +22,8 @@ from torch import Tensor
 from tfviz import _arguments
 from tfviz.dense_attention import attention
 
+__all__ = ["hard_lookup", "lookup", "noisy_recall"]
+
 
 def lookup(
     q: Float[Tensor, "*batch d"],

@@ -29,6 +29,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 
+__all__ = ["decode", "embed", "encode", "learn", "one_hot_embedding", "read_out", "vocabulary"]
+
 Row = tuple[int, ...]  # the tokens of one piece
 Pair = tuple[int, int]
 

@@ -45,6 +45,8 @@ from tfviz.models.blocks import (
 )
 from tfviz.position.xl_relative import xl
 
+__all__ = ["Conformer", "Convolution", "conformer", "depthwise", "half_step", "offsets", "reach"]
+
 PARTS = ("feed", "attend", "convolve", "feed")
 
 

@@ -37,6 +37,16 @@ from tfviz.models.use import greedy
 from tfviz.patterns import causal
 from tfviz.training import Loss
 
+__all__ = [
+    "DecisionTransformer",
+    "Walk",
+    "act",
+    "action_loss",
+    "graph_walker",
+    "interleaved",
+    "returns_to_go",
+]
+
 
 class Walk(NamedTuple):
     """What happened in one episode: state, action and reward of each of its T steps."""

@@ -29,6 +29,8 @@ from torch import Tensor
 
 from tfviz import _arguments, _qkv
 
+__all__ = ["block_flops", "crossing", "front", "length_for", "objection", "speedup", "streamed"]
+
 Exactness = Literal["any", "linear", "exact"]
 """From what blurs keys, or does not look at them, over what meets fewer keys, each by itself, to
 what compares every query with every key."""

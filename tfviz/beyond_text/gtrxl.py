@@ -33,6 +33,21 @@ from tfviz.longer_context.transformer_xl_recurrence import transformer_xl
 from tfviz.models.blocks import Layer, Seq
 from tfviz.models.gpt import GPT
 
+__all__ = [
+    "GATES",
+    "Gate",
+    "Kind",
+    "gated",
+    "gated_transformer_xl",
+    "gru_gate",
+    "highway_gate",
+    "input_gate",
+    "output_gate",
+    "passed",
+    "reordered",
+    "sigtanh_gate",
+]
+
 Bias = Tensor | float
 
 

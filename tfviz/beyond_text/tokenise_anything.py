@@ -35,6 +35,8 @@ from tfviz.models.blocks import Seq, Stack
 from tfviz.patterns import Pattern
 from tfviz.position.learned_pe import Learned
 
+__all__ = ["Joint", "apart", "frames", "same_kind"]
+
 Parts = Mapping[str, Tensor]
 """What is given of each kind, by its name; the first axis of each is the batch."""
 

@@ -28,6 +28,8 @@ from tfviz.models.blocks import Stack
 from tfviz.models.use import attention_weights
 from tfviz.position.learned_pe import Learned
 
+__all__ = ["ViT", "images_of", "patches", "rearranged", "resized", "seen_by_class"]
+
 Images = Float[Tensor, "b C H W"]
 
 

@@ -42,6 +42,8 @@ from torch import Tensor, nn
 from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, identity
 
+__all__ = ["Clustered", "attention_by_cluster", "clustered_definition", "lloyd"]
+
 BITS, STEPS = 63, 10  # as in the authors' code
 STRETCH = 512  # queries that are compared with all centroids at a time
 

@@ -33,6 +33,8 @@ from tfviz import _arguments, _fused, _qkv
 from tfviz.compressed.nystromformer import between, landmarks
 from tfviz.cores import Where, identity
 
+__all__ = ["Csalr", "csalr_attention", "csalr_definition"]
+
 
 def csalr_definition(
     Q: Float[Tensor, "*b L d"],

@@ -34,6 +34,8 @@ from torch import Tensor, nn
 from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, identity
 
+__all__ = ["Informer", "informer_attention", "informer_definition"]
+
 FACTOR = 5  # c in the authors' code
 AT_A_TIME = 256  # queries whose sampled scores are made at a time
 

@@ -40,6 +40,8 @@ from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
 
+__all__ = ["LinearAttention", "linear_attention", "linear_definition", "positive"]
+
 CHUNK = 64  # tokens of a causal text that are compared pair by pair
 STRETCH = 512  # tokens whose features are made at a time
 Features = Callable[[Tensor], Tensor]
@@ -70,6 +72,16 @@ def linear_definition(
     return (A @ V.to(kind)).to(V.dtype), A.to(V.dtype)
 
 
+def _divided(x: Tensor, total: Tensor, eps: float) -> Tensor:
+    """x / (total + eps), and 0 where the total is 0."""
+    return x / _divisor(total, eps)
+
+
+def _divisor(total: Tensor, eps: float) -> Tensor:
+    """total + eps, and ∞ where the total is 0: what is divided by it becomes 0."""
+    return (total + eps).masked_fill(total == 0, torch.inf)
+
+
 def linear_attention(
     Q: Float[Tensor, "b h Lq d"],
     K: Float[Tensor, "b h Lk d"],
@@ -85,50 +97,7 @@ def linear_attention(
     return LinearAttention(phi, eps).attend(Q, K, V, causal)[0]
 
 
-def _running(
-    q: Float[Tensor, "b h L f"],
-    k: Float[Tensor, "b h L f"],
-    v: Float[Tensor, "b h L dv"],
-    state: Float[Tensor, "b h f dv"] | None,
-) -> tuple[Float[Tensor, "b h L dv"], Float[Tensor, "b h f dv"]]:
-    """Σ_{j ≤ i} (q_i k_jᵀ) v_j for each i, and the state after the last token.
-
-    In chunks: what stands in chunks before comes from their summed kᵀ v, and the pairs within a
-    chunk are multiplied out. Zeros fill the last chunk.
-    """
-    L = q.shape[2]
-    m = min(CHUNK, L)
-    q, k, v = (F.pad(x, (0, 0, 0, -L % m)).unflatten(2, (-1, m)) for x in (q, k, v))
-    written = k.mT @ v
-    first = torch.zeros_like(written[:, :, 0]) if state is None else state
-    states = torch.cat([first.unsqueeze(2), written], 2).cumsum(2)
-    sums = (q @ k.mT).tril_() @ v
-    sums += q @ states[:, :, :-1]
-    return sums.flatten(2, 3)[:, :, :L], states[:, :, -1]
-
-
-def _divisor(total: Tensor, eps: float) -> Tensor:
-    """total + eps, and ∞ where the total is 0: what is divided by it becomes 0."""
-    return (total + eps).masked_fill(total == 0, torch.inf)
-
-
-def _divided(x: Tensor, total: Tensor, eps: float) -> Tensor:
-    """x / (total + eps), and 0 where the total is 0."""
-    return x / _divisor(total, eps)
-
-
-def _joined(parts: Iterator[Tensor], L: int) -> Tensor:
-    """What comes one after the other along a text of L tokens, as one tensor. Without gradients
-    each part goes to its place as soon as it is made, while the processor's cache holds it."""
-    if torch.is_grad_enabled():
-        return torch.cat(list(parts), 2)
-    first = next(parts)
-    whole = first.new_empty(*first.shape[:2], L, first.shape[3])
-    start = 0
-    for part in chain([first], parts):
-        whole[:, :, start : start + part.shape[2]] = part
-        start += part.shape[2]
-    return whole
+# --- the core -------------------------------------------------------------------------------------
 
 
 class KernelAttention(nn.Module):
@@ -149,6 +118,56 @@ class KernelAttention(nn.Module):
     def divided(self, x: Tensor, total: Float[Tensor, "b h L 1"]) -> Tensor:
         """Each row by the sum of its weights."""
         return _divided(x, total, 0.0)
+
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
+        streams = where.pattern == CAUSAL and not where.crosses
+        if not streams:
+            K, V = where.joined(K, V)
+        if K.shape[1] < Q.shape[1]:  # each head of keys serves several of queries
+            K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
+        L, passed = K.shape[2], where.start if streams else 0
+        keys = visible(FULL, Q.shape[2], passed + L, where.attention_mask, Q.device)
+        if keys is not None and len(keys) not in (1, len(Q)):
+            raise ValueError(
+                f"attention_mask has {len(keys)} rows, Q {len(Q)}; give one for each row of the "
+                "batch"
+            )
+        if streams:
+            state = None if where.state is None else outside_inference(where.state)
+            if state is not None:
+                same_texts(tree_leaves(state)[0], K)
+            keys = None if keys is None else keys[..., passed:]
+            out, state = self.attend(Q, K, V, True, keys, state)
+            if where.keep:
+                where.keep(state)
+            if not where.need_weights or passed:
+                return out, None
+        elif where.pattern == FULL and not where.need_weights:
+            return self.attend(Q, K, V, False, keys)[0], None
+        mask = visible(where.pattern, Q.shape[2], L, where.attention_mask, Q.device)
+        answer, A = self.by_pairs(Q, K, V, mask, keys)
+        return (out if streams else answer), A
+
+    def by_pairs(
+        self,
+        Q: Tensor,
+        K: Tensor,
+        V: Tensor,
+        mask: Bool[Tensor, "*#b Lq Lk"] | None,
+        keys: Bool[Tensor, "b 1 1 Lk"] | None,
+    ) -> tuple[Float[Tensor, "b h Lq dv"], Float[Tensor, "b h Lq Lk"]]:
+        """The answers and the weights, from all pairs. `mask` says who may read whom, padding
+        included; `keys` is False at padding."""
+        _qkv.check(Q, K, V, self_attention=False)
+        kind = torch.promote_types(V.dtype, torch.float32)
+        with torch.autocast(Q.device.type, enabled=False):
+            products = self.of_queries(Q.to(kind)) @ self.of_keys(K.to(kind)).mT
+            if mask is not None:
+                products = products.masked_fill(~mask, 0.0)
+            A = self.divided(products, products.sum(-1, keepdim=True))
+            return (A @ V.to(kind)).to(V.dtype), A.to(V.dtype)
 
     def attend(
         self,
@@ -201,62 +220,86 @@ class KernelAttention(nn.Module):
         """The sums of values, divided by the sum of ones beside them."""
         return self.divided(sums[..., :-1], sums[..., -1:])
 
-    def by_pairs(
+
+class LinearAttention(KernelAttention):
+    """Linear attention as a core: `GPT(…, core=LinearAttention)`.
+
+    phi    features of queries and keys, number of features as it likes; `positive` if not given
+    eps    is added to the denominator; the authors' code has 1e-6
+    """
+
+    def __init__(self, phi: Features = positive, eps: float = 0.0) -> None:
+        super().__init__()
+        if not callable(phi):
+            raise TypeError(
+                f"phi = {phi!r}; give a function of a tensor (…, d) that returns its features"
+            )
+        self.phi, self.eps = phi, _arguments.real("eps", eps, 0.0, 1.0)
+
+    def attend(
         self,
         Q: Tensor,
         K: Tensor,
         V: Tensor,
-        mask: Bool[Tensor, "*#b Lq Lk"] | None,
-        keys: Bool[Tensor, "b 1 1 Lk"] | None,
-    ) -> tuple[Float[Tensor, "b h Lq dv"], Float[Tensor, "b h Lq Lk"]]:
-        """The answers and the weights, from all pairs. `mask` says who may read whom, padding
-        included; `keys` is False at padding."""
+        causal: bool = False,
+        keys: Bool[Tensor, "b 1 1 Lk"] | None = None,
+        state: Any = None,
+    ) -> tuple[Float[Tensor, "b h Lq dv"], Any]:
+        if causal or self.phi is not positive or _fused._is_transformed():
+            return super().attend(Q, K, V, causal, keys, state)
         _qkv.check(Q, K, V, self_attention=False)
         kind = torch.promote_types(V.dtype, torch.float32)
         with torch.autocast(Q.device.type, enabled=False):
-            products = self.of_queries(Q.to(kind)) @ self.of_keys(K.to(kind)).mT
-            if mask is not None:
-                products = products.masked_fill(~mask, 0.0)
-            A = self.divided(products, products.sum(-1, keepdim=True))
-            return (A @ V.to(kind)).to(V.dtype), A.to(V.dtype)
+            answers, state = _Full.apply(Q.to(kind), K.to(kind), V.to(kind), keys, self.eps)
+        return answers.to(V.dtype), state
 
-    def forward(
-        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
-    ) -> tuple[Tensor, Tensor | None]:
-        streams = where.pattern == CAUSAL and not where.crosses
-        if not streams:
-            K, V = where.joined(K, V)
-        if K.shape[1] < Q.shape[1]:  # each head of keys serves several of queries
-            K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
-        L, passed = K.shape[2], where.start if streams else 0
-        keys = visible(FULL, Q.shape[2], passed + L, where.attention_mask, Q.device)
-        if keys is not None and len(keys) not in (1, len(Q)):
-            raise ValueError(
-                f"attention_mask has {len(keys)} rows, Q {len(Q)}; give one for each row of the "
-                "batch"
-            )
-        if streams:
-            state = None if where.state is None else outside_inference(where.state)
-            if state is not None:
-                same_texts(tree_leaves(state)[0], K)
-            keys = None if keys is None else keys[..., passed:]
-            out, state = self.attend(Q, K, V, True, keys, state)
-            if where.keep:
-                where.keep(state)
-            if not where.need_weights or passed:
-                return out, None
-        elif where.pattern == FULL and not where.need_weights:
-            return self.attend(Q, K, V, False, keys)[0], None
-        mask = visible(where.pattern, Q.shape[2], L, where.attention_mask, Q.device)
-        answer, A = self.by_pairs(Q, K, V, mask, keys)
-        return (out if streams else answer), A
+    def of_queries(self, Q: Tensor) -> Tensor:
+        return self.phi(Q)
+
+    def divided(self, x: Tensor, total: Tensor) -> Tensor:
+        return _divided(x, total, self.eps)
 
 
-def _features(x: Tensor, real: Bool[Tensor, "b 1 1 L"] | None = None) -> Tensor:
-    """`positive`, made in place; 0 where `real` is False."""
-    above = x.relu()
-    f = (x - above).exp_().add_(above)
-    return f if real is None else f.masked_fill_(~real.mT, 0.0)
+# --- along a causal text --------------------------------------------------------------------------
+
+
+def _running(
+    q: Float[Tensor, "b h L f"],
+    k: Float[Tensor, "b h L f"],
+    v: Float[Tensor, "b h L dv"],
+    state: Float[Tensor, "b h f dv"] | None,
+) -> tuple[Float[Tensor, "b h L dv"], Float[Tensor, "b h f dv"]]:
+    """Σ_{j ≤ i} (q_i k_jᵀ) v_j for each i, and the state after the last token.
+
+    In chunks: what stands in chunks before comes from their summed kᵀ v, and the pairs within a
+    chunk are multiplied out. Zeros fill the last chunk.
+    """
+    L = q.shape[2]
+    m = min(CHUNK, L)
+    q, k, v = (F.pad(x, (0, 0, 0, -L % m)).unflatten(2, (-1, m)) for x in (q, k, v))
+    written = k.mT @ v
+    first = torch.zeros_like(written[:, :, 0]) if state is None else state
+    states = torch.cat([first.unsqueeze(2), written], 2).cumsum(2)
+    sums = (q @ k.mT).tril_() @ v
+    sums += q @ states[:, :, :-1]
+    return sums.flatten(2, 3)[:, :, :L], states[:, :, -1]
+
+
+def _joined(parts: Iterator[Tensor], L: int) -> Tensor:
+    """What comes one after the other along a text of L tokens, as one tensor. Without gradients
+    each part goes to its place as soon as it is made, while the processor's cache holds it."""
+    if torch.is_grad_enabled():
+        return torch.cat(list(parts), 2)
+    first = next(parts)
+    whole = first.new_empty(*first.shape[:2], L, first.shape[3])
+    start = 0
+    for part in chain([first], parts):
+        whole[:, :, start : start + part.shape[2]] = part
+        start += part.shape[2]
+    return whole
+
+
+# --- the fast form of full attention, with gradients of its own -----------------------------------
 
 
 class _Full(torch.autograd.Function):
@@ -313,47 +356,15 @@ class _Full(torch.autograd.Function):
         return dQ, dK, dV, None, None
 
 
+def _features(x: Tensor, real: Bool[Tensor, "b 1 1 L"] | None = None) -> Tensor:
+    """`positive`, made in place; 0 where `real` is False."""
+    above = x.relu()
+    f = (x - above).exp_().add_(above)
+    return f if real is None else f.masked_fill_(~real.mT, 0.0)
+
+
 def _stretches(*X: Tensor, keys: Tensor | None = None) -> Iterator[tuple[Any, ...]]:
     """The parts of each tensor and of `keys`, one stretch of tokens after the other."""
     parts = [x.split(STRETCH, 2) for x in X]
     real = [None] * len(parts[0]) if keys is None else keys.split(STRETCH, -1)
     return zip(*parts, real, strict=True)
-
-
-class LinearAttention(KernelAttention):
-    """Linear attention as a core: `GPT(…, core=LinearAttention)`.
-
-    phi    features of queries and keys, number of features as it likes; `positive` if not given
-    eps    is added to the denominator; the authors' code has 1e-6
-    """
-
-    def __init__(self, phi: Features = positive, eps: float = 0.0) -> None:
-        super().__init__()
-        if not callable(phi):
-            raise TypeError(
-                f"phi = {phi!r}; give a function of a tensor (…, d) that returns its features"
-            )
-        self.phi, self.eps = phi, _arguments.real("eps", eps, 0.0, 1.0)
-
-    def attend(
-        self,
-        Q: Tensor,
-        K: Tensor,
-        V: Tensor,
-        causal: bool = False,
-        keys: Bool[Tensor, "b 1 1 Lk"] | None = None,
-        state: Any = None,
-    ) -> tuple[Float[Tensor, "b h Lq dv"], Any]:
-        if causal or self.phi is not positive or _fused._is_transformed():
-            return super().attend(Q, K, V, causal, keys, state)
-        _qkv.check(Q, K, V, self_attention=False)
-        kind = torch.promote_types(V.dtype, torch.float32)
-        with torch.autocast(Q.device.type, enabled=False):
-            answers, state = _Full.apply(Q.to(kind), K.to(kind), V.to(kind), keys, self.eps)
-        return answers.to(V.dtype), state
-
-    def of_queries(self, Q: Tensor) -> Tensor:
-        return self.phi(Q)
-
-    def divided(self, x: Tensor, total: Tensor) -> Tensor:
-        return _divided(x, total, self.eps)

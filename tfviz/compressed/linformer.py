@@ -42,6 +42,16 @@ from torch import Tensor, nn
 from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, identity
 
+__all__ = [
+    "Linformer",
+    "layerwise",
+    "linformer_attention",
+    "linformer_definition",
+    "matrices",
+    "mean_pooling",
+    "strided_convolution",
+]
+
 SHARING: Mapping[str, Callable[[int, int], int]] = MappingProxyType(
     {
         "none": lambda N, h: 2 * N * h,

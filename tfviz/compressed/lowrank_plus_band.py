@@ -32,6 +32,8 @@ from tfviz import _arguments, patterns
 from tfviz.cores import Dense, Sparse, Where
 from tfviz.dense_attention import attention
 
+__all__ = ["LowRankPlusBand", "low_rank_and_band", "lowrank_band_definition"]
+
 _far, _near = Dense(), Sparse()
 
 

@@ -46,6 +46,18 @@ from tfviz.compressed.linear_transformer import _running
 from tfviz.cores import Where, in_stack, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
 
+__all__ = [
+    "CausalLuna",
+    "Luna",
+    "causal_luna_attention",
+    "causal_luna_definition",
+    "luna_attention",
+    "luna_definition",
+    "nested",
+    "nested_causal",
+    "softplus",
+]
+
 
 def softplus(x: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
     """log₂(1 + 2ˣ), number by number: positive, and 1 at 0."""

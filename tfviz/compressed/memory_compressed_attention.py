@@ -46,6 +46,16 @@ from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, attention
 
+__all__ = [
+    "MemoryCompressed",
+    "mca",
+    "mca_definition",
+    "mean_kernel",
+    "mean_shares",
+    "squeezed",
+    "staircase",
+]
+
 ROWS = 512  # queries that are answered at a time
 
 

@@ -40,6 +40,8 @@ from torch import Tensor, nn
 from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, identity
 
+__all__ = ["Nystrom", "iterated_inverse", "landmarks", "nystrom_attention", "nystrom_definition"]
+
 
 def landmarks(X: Float[Tensor, "*b L d"], m: int) -> Float[Tensor, "*b m d"]:
     """The means of m stretches of L/m neighbours. Raises ValueError unless m divides L."""

@@ -38,6 +38,8 @@ from tfviz import _arguments
 from tfviz.compressed.linear_transformer import KernelAttention
 from tfviz.compressed.rfa import directions
 
+__all__ = ["Performer", "performer_attention", "performer_definition", "softmax_features"]
+
 
 def softmax_features(
     x: Float[Tensor, "*b d"], W: Float[Tensor, "m d"], hyperbolic: bool = False

@@ -44,6 +44,17 @@ from tfviz.models.blocks import AttentionMask, MultiHeadAttention, Seq
 from tfviz.patterns import band, dilated
 from tfviz.sub_quadratic import sparse_attention
 
+__all__ = [
+    "PooledWindow",
+    "Poolingformer",
+    "max_pool",
+    "mean_pool",
+    "pooled_window_attention",
+    "pooled_window_definition",
+    "slots",
+    "two_levels",
+]
+
 Pool = Callable[[Tensor, int], Tensor]
 """Of L vectors, the L + κ − 1 pooled ones whose κ positions are in the text, at least in part."""
 

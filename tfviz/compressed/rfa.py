@@ -39,6 +39,8 @@ from tfviz import _arguments
 from tfviz.compressed.linear_transformer import KernelAttention
 from tfviz.training import Loss
 
+__all__ = ["RFA", "directions", "fourier_features", "rfa_attention", "rfa_definition"]
+
 LEAST = 0.1  # below every true sum of kernels of vectors of length 1
 
 

@@ -40,6 +40,8 @@ from tfviz.compressed.linear_transformer import CHUNK
 from tfviz.compressed.rfa import LEAST, RFA, fourier_features
 from tfviz.cores import Where, sees_ahead
 
+__all__ = ["GatedRFA", "fading", "gated_attention", "gated_definition"]
+
 
 def fading(log_g: Float[Tensor, "*b L"]) -> Float[Tensor, "*b L L"]:
     """f_ij = (1 − g_j) g_{j+1} ⋯ g_i for j ≤ i, else 0, from the logarithms of the gates."""

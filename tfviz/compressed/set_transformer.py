@@ -35,6 +35,8 @@ from torch import Tensor, nn
 from tfviz import _arguments, _fused
 from tfviz.dense_attention import attention
 
+__all__ = ["ISAB", "MAB", "PMA", "SAB", "mab_definition", "row_network"]
+
 Set = Float[Tensor, "b n d"]
 Real = Bool[Tensor, "b n"] | None
 """False where a row is padding, for sets of several sizes in one batch."""

@@ -55,6 +55,8 @@ from tfviz.patterns.family import Domain, Family, own_family
 from tfviz.patterns.reach import Reach
 from tfviz.sub_quadratic import sparse_attention
 
+__all__ = ["Bias", "Explained", "explain"]
+
 TRIED = 48
 """The length at which a formula is compared with its callable, and with the library's families."""
 

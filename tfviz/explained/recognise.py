@@ -27,6 +27,8 @@ from tfviz.patterns.family import Leaf
 from tfviz.position.t5_relative_bias import bucket
 from tfviz.priors.gaussian_transformer import beside
 
+__all__ = ["family_of_bias", "family_of_mask"]
+
 MOST = 2
 """Families with more numbers than these are not tried: images, and those that draw at random."""
 

@@ -8,59 +8,15 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tfviz.heads.collaborative_heads import (
-        Factors,
-        SharedKeys,
-        collaborative,
-        collaborative_definition,
-        parafac,
-    )
-    from tfviz.heads.decoupled_head_size import (
-        FreeHeads,
-        drawn_by,
-        rank_needed,
-        weights_for,
-    )
-    from tfviz.heads.disagreement_regularization import (
-        agreement,
-        between,
-        cosines,
-        disagreement,
-        overlaps,
-        pairs_of,
-        values,
-    )
-    from tfviz.heads.grouped_query_attention import (
-        Grouped,
-        convert,
-        first_of_group,
-        fresh,
-        grouped_definition,
-        mean_of_group,
-        reads,
-        tiled_order,
-    )
-    from tfviz.heads.guided_attention import (
-        floors,
-        guidance,
-        guided_loss,
-        strength,
-        targets,
-    )
-    from tfviz.heads.multi_query_attention import (
-        matched_d_ff,
-        multi_query_definition,
-        parameters_saved,
-    )
-    from tfviz.heads.routing_heads_dynamic import (
-        DynamicRouting,
-        HeadVotes,
-        dynamic_definition,
-        routing_rounds,
-        squash,
-    )
-    from tfviz.heads.routing_heads_em import EMRouting, em_definition, em_rounds
-    from tfviz.heads.talking_heads import Talking, residual, talking, talking_definition
+    from tfviz.heads.collaborative_heads import *
+    from tfviz.heads.decoupled_head_size import *
+    from tfviz.heads.disagreement_regularization import *
+    from tfviz.heads.grouped_query_attention import *
+    from tfviz.heads.guided_attention import *
+    from tfviz.heads.multi_query_attention import *
+    from tfviz.heads.routing_heads_dynamic import *
+    from tfviz.heads.routing_heads_em import *
+    from tfviz.heads.talking_heads import *
 else:
     from tfviz._door import lazy
 

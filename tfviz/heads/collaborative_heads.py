@@ -32,6 +32,8 @@ from tfviz.cores import Dense, Where
 from tfviz.dense_attention import attention
 from tfviz.models.blocks import MultiHeadAttention
 
+__all__ = ["Factors", "SharedKeys", "collaborative", "collaborative_definition", "parafac"]
+
 Model = TypeVar("Model", bound=nn.Module)
 SPREAD = 0.2
 """Of the mixing vectors at the start, as in the official code."""

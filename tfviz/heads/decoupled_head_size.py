@@ -27,6 +27,8 @@ from torch import Tensor, nn
 from tfviz import _arguments
 from tfviz.models.blocks import MultiHeadAttention
 
+__all__ = ["FreeHeads", "drawn_by", "rank_needed", "weights_for"]
+
 
 class FreeHeads(MultiHeadAttention):
     """h heads of `d_p` numbers in a model of width d, which h need not divide:

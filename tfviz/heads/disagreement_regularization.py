@@ -31,6 +31,8 @@ from torch import Tensor, nn
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.use import watched
 
+__all__ = ["agreement", "between", "cosines", "disagreement", "overlaps", "pairs_of", "values"]
+
 
 def cosines(heads: Float[Tensor, "*b h L d"]) -> Float[Tensor, "*b h h"]:
     """The cosine of each pair of heads, mean over tokens. Raises ValueError below three axes."""

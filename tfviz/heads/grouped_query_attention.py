@@ -30,6 +30,17 @@ from tfviz.cores import Dense, Where
 from tfviz.dense_attention import attention, visible
 from tfviz.models.blocks import MultiHeadAttention
 
+__all__ = [
+    "Grouped",
+    "convert",
+    "first_of_group",
+    "fresh",
+    "grouped_definition",
+    "mean_of_group",
+    "reads",
+    "tiled_order",
+]
+
 Model = TypeVar("Model", bound=nn.Module)
 
 

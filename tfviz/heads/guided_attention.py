@@ -30,6 +30,8 @@ from torch import Tensor, nn
 from tfviz import _arguments
 from tfviz.models.use import maps
 
+__all__ = ["floors", "guidance", "guided_loss", "strength", "targets"]
+
 SHIFTS = {"same": 0, "next": 1, "previous": -1}
 PATTERNS = ("same", "next", "previous", "first")
 

@@ -23,6 +23,8 @@ from torch import Tensor
 from tfviz import _arguments
 from tfviz.dense_attention import attention
 
+__all__ = ["matched_d_ff", "multi_query_definition", "parameters_saved"]
+
 
 def multi_query_definition(
     X: Float[Tensor, "*batch L d"],

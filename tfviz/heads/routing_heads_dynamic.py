@@ -32,6 +32,8 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 
+__all__ = ["DynamicRouting", "HeadVotes", "dynamic_definition", "routing_rounds", "squash"]
+
 Votes = Float[Tensor, "*b h outputs d"]
 
 

@@ -37,6 +37,8 @@ from torch import Tensor, nn
 from tfviz import _arguments
 from tfviz.heads.routing_heads_dynamic import HeadVotes, Votes, looked_at
 
+__all__ = ["EMRouting", "em_definition", "em_rounds"]
+
 
 class Fit(NamedTuple):
     """The shares of a round, and the Gaussians that they make of the votes."""

@@ -31,6 +31,8 @@ from tfviz import _arguments
 from tfviz.cores import Dense, Where
 from tfviz.dense_attention import attention
 
+__all__ = ["Talking", "residual", "talking", "talking_definition"]
+
 
 def talking_definition(
     Q: Float[Tensor, "*b h_k Lq d"],

@@ -25,6 +25,8 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 
+__all__ = ["ACT", "halting", "ponder"]
+
 
 class Halted(NamedTuple):
     N: Int[Tensor, "*n"]

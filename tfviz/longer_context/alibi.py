@@ -26,6 +26,8 @@ from tfviz import _arguments, _fused
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import CAUSAL
 
+__all__ = ["Alibi", "key_bias", "slopes"]
+
 
 def slopes(h: int) -> Float[Tensor, "h"]:
     """m of each head: the first looks nearest, the h-th of a power of two has 2⁻⁸."""

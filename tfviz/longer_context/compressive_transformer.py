@@ -39,6 +39,19 @@ from tfviz.models.blocks import MultiHeadAttention, Seq
 from tfviz.models.gpt import GPT
 from tfviz.position.xl_relative import XL
 
+__all__ = [
+    "Compressive",
+    "Conv",
+    "attention_reconstruction",
+    "auto_encoding",
+    "compressive_gpt",
+    "max_pool",
+    "mean_pool",
+    "most_used",
+    "newest",
+    "temporal_range",
+]
+
 Compress = Callable[[Tensor, Any, int], Tensor]
 """f_c(old (b, n, d), usage (b, n), c) → (b, n/c, d)."""
 

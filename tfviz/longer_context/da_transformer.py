@@ -27,6 +27,8 @@ from tfviz import _arguments, _qkv
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import attention
 
+__all__ = ["DA", "da_attention", "da_scores", "rescale"]
+
 
 def curve(i: Any, j: Any, *, alpha: Any, beta: Any) -> Any:
     """f(α|i − j|; β) as the paper writes it: a formula of the indices (tensors)."""

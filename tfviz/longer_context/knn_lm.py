@@ -34,6 +34,8 @@ from tfviz.cores import Cache
 from tfviz.models.blocks import Block, Logits, Seq, Tokens
 from tfviz.models.gpt import GPT
 
+__all__ = ["KnnLM", "Store", "mixed", "open_store", "p_knn", "write_store"]
+
 Search = Callable[[Tensor, int], tuple[Tensor, Tensor]]
 """(queries (n, d), k) → (squared distances (n, k), numbers of the keys (n, k), −1: none found)."""
 

@@ -33,6 +33,8 @@ from tfviz.cores import CAUSAL, Dense, Make, Where, build, outside_inference, sa
 from tfviz.models.gpt import GPT
 from tfviz.position.t5_relative_bias import t5_bias
 
+__all__ = ["Memorizing", "best_of_buckets", "memorizing_gpt", "nearest_pairs"]
+
 Found = tuple[Float[Tensor, "b h L k"], Int[Tensor, "b h L k"]]
 Search = Callable[[Tensor, Tensor, int], Found]
 """(Q (b, h, L, d), memory's K (b, h, m, d), k) → (scores, which of the m)."""

@@ -29,6 +29,8 @@ from tfviz.longer_context.knn_lm import Search, Store, exact, read
 from tfviz.models.blocks import Logits, Seq, Tokens
 from tfviz.models.gpt import GPT
 
+__all__ = ["Spalm", "gated"]
+
 
 def gated(
     h: Float[Tensor, "*n d"], Y: Float[Tensor, "*n k d"], w_g: Float[Tensor, "d"]

@@ -37,6 +37,8 @@ from tfviz.patterns.pattern import Pattern
 from tfviz.position.xl_relative import XL
 from tfviz.training import Loss
 
+__all__ = ["Recurrent", "next_token_in_segments", "transformer_xl"]
+
 
 class Recurrent(MultiHeadAttention):
     """Multi-head attention over [memory; segment]; with a cache it keeps m rows of its input.

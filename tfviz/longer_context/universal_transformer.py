@@ -29,9 +29,10 @@ from torch import Tensor, nn
 from tfviz import _arguments
 from tfviz.cores import Cache, Kept, levels
 from tfviz.longer_context.ut_time_position_signal import TimePosition
-from tfviz.models.blocks import AttentionMask, Block, Memory, Seq, Stack, post_norm
+from tfviz.models.blocks import AttentionMask, Block, Memory, Seq, Stack
+from tfviz.models.blocks import post_norm as post_norm  # for the example above
 
-__all__ = ["Universal", "changes", "post_norm", "universal"]
+__all__ = ["Universal", "universal"]
 
 
 class Universal(nn.Module):

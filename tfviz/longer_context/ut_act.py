@@ -31,8 +31,10 @@ from torch import Tensor, nn
 from tfviz import _arguments, _fused
 from tfviz.cores import CAUSAL, FULL, Cache, Dense, levels
 from tfviz.longer_context.act import Pondered, ponder
-from tfviz.longer_context.universal_transformer import Model, Universal, post_norm, universal
-from tfviz.models.blocks import AttentionMask, Memory, MultiHeadAttention, Seq
+from tfviz.longer_context.universal_transformer import Model, Universal, universal
+from tfviz.models.blocks import AttentionMask, Memory, MultiHeadAttention, Seq, post_norm
+
+__all__ = ["Halting", "halting_universal"]
 
 
 class Halting(Universal):

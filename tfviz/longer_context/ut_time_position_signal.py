@@ -21,6 +21,8 @@ from torch import Tensor, nn
 from tfviz import _arguments
 from tfviz.position.sinusoidal_pe import sinusoids, speeds
 
+__all__ = ["LearnedSteps", "TimePosition", "time_position"]
+
 
 def time_position(
     i: Num[Tensor, "*L"], t: float, d: int, base: float = 10_000.0, step_base: float | None = None

@@ -9,19 +9,11 @@ torch.Size([1, 5])
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tfviz.models.bert import BERT
-    from tfviz.models.blocks import (
-        Block,
-        Embedding,
-        FeedForward,
-        MultiHeadAttention,
-        Stack,
-        post_norm,
-        pre_norm,
-    )
-    from tfviz.models.encoder_decoder import EncoderDecoder
-    from tfviz.models.gpt import GPT
-    from tfviz.models.use import attention_weights, generate, greedy, maps, watched
+    from tfviz.models.bert import *
+    from tfviz.models.blocks import *
+    from tfviz.models.encoder_decoder import *
+    from tfviz.models.gpt import *
+    from tfviz.models.use import *
 else:
     from tfviz._door import lazy
 

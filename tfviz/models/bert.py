@@ -32,6 +32,8 @@ from tfviz.models.blocks import (
 )
 from tfviz.patterns import Pattern
 
+__all__ = ["BERT"]
+
 
 class BERT(nn.Module):
     """Logits of the token that belongs at every position, from both sides of it.

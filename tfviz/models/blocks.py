@@ -33,6 +33,16 @@ from tfviz.cores import (
 )
 from tfviz.patterns import Pattern
 
+__all__ = [
+    "Block",
+    "Embedding",
+    "FeedForward",
+    "MultiHeadAttention",
+    "Stack",
+    "post_norm",
+    "pre_norm",
+]
+
 Tokens = Int[Tensor, "b L"]
 Logits = Float[Tensor, "b L vocab"]
 Seq = Float[Tensor, "b L d"]

@@ -33,6 +33,8 @@ from tfviz.models.blocks import (
 )
 from tfviz.patterns import Pattern, causal
 
+__all__ = ["EncoderDecoder"]
+
 
 class EncoderDecoder(nn.Module):
     """Logits of the target's next token, from its tokens so far and the whole source.

@@ -30,6 +30,8 @@ from tfviz.models.blocks import (
 )
 from tfviz.patterns import Pattern, causal
 
+__all__ = ["GPT"]
+
 
 class GPT(nn.Module):
     """Logits of the next token at every position, from this one and those before it.

@@ -19,6 +19,8 @@ from tfviz.cores import Cache
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
 
+__all__ = ["attention_weights", "generate", "greedy", "maps", "watched"]
+
 
 @contextmanager
 def watched(model: nn.Module) -> Iterator[dict[str, MultiHeadAttention]]:

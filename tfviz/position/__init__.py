@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tfviz.cores import Bias, positions
-    from tfviz.position.learned_pe import Learned, PositionedBlock, positions_in_every_layer
-    from tfviz.position.rope import Rope, halves_order, phasors, rotate, rotate_halves, rotation
-    from tfviz.position.shaw_relative import Shaw, shaw, shaw_attention
-    from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoid, sinusoids, wavelengths
-    from tfviz.position.t5_relative_bias import T5Bias, bucket, t5_bias
-    from tfviz.position.xl_relative import XL, four_terms, rel_shift, xl
+    from tfviz.position.learned_pe import *
+    from tfviz.position.rope import *
+    from tfviz.position.shaw_relative import *
+    from tfviz.position.sinusoidal_pe import *
+    from tfviz.position.t5_relative_bias import *
+    from tfviz.position.xl_relative import *
 else:
     from tfviz._door import lazy
 

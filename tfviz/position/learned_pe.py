@@ -22,6 +22,8 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 
+__all__ = ["Learned", "PositionedBlock", "positions_in_every_layer"]
+
 
 def one_hot_rows(i: Int[Tensor, "L"], P: Float[Tensor, "L_max d"]) -> Float[Tensor, "L d"]:
     """The definition: place i is a one-hot row of length L_max, and P the matrix behind it."""

@@ -26,6 +26,8 @@ from tfviz import _arguments
 from tfviz.cores import Dense, Where
 from tfviz.position import sinusoidal_pe
 
+__all__ = ["Rope", "halves_order", "phasors", "rotate", "rotate_halves", "rotation"]
+
 speeds = partial(sinusoidal_pe.speeds, dtype=torch.float64)
 """θ_m in radians for each position, those of the sinusoids, from 1 down to nearly 1/base."""
 

@@ -24,6 +24,8 @@ from tfviz import _arguments, _qkv
 from tfviz.cores import Dense, positions
 from tfviz.dense_attention import attention
 
+__all__ = ["Shaw", "shaw", "shaw_attention"]
+
 Table = Float[Tensor, "labels d_head"]
 
 

@@ -21,6 +21,8 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 
+__all__ = ["Sinusoidal", "sinusoid", "sinusoids", "wavelengths"]
+
 
 def sinusoid(i: Any, c: Any, *, d: int, base: float = 10_000.0) -> Any:
     """p_{i,c}, entry c of row i, as the paper writes it: a formula of two indices (tensors)."""

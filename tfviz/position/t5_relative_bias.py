@@ -30,6 +30,8 @@ from torch import Tensor, nn
 from tfviz import _arguments
 from tfviz.cores import Dense, Where, positions
 
+__all__ = ["T5Bias", "bucket", "t5_bias"]
+
 
 def edges(buckets: int = 32, far: int = 128) -> list[int]:
     """The smallest distance of every bucket, for one side. In whole numbers, without rounding.

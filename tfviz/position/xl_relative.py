@@ -26,6 +26,8 @@ from tfviz import _arguments
 from tfviz.cores import Dense, Where, sees_ahead
 from tfviz.position.sinusoidal_pe import sinusoids
 
+__all__ = ["XL", "four_terms", "rel_shift", "xl"]
+
 
 def four_terms(
     Q: Float[Tensor, "*heads L d_head"],

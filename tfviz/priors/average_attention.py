@@ -48,6 +48,8 @@ from tfviz.models.blocks import (
 )
 from tfviz.patterns import Pattern
 
+__all__ = ["AverageAttention", "Averages", "averages_definition", "running_mean", "share"]
+
 
 def share(i: Any, j: Any) -> Any:
     """1/(i + 1), the weight of every key j ≤ i: a formula of the indices."""

@@ -28,6 +28,8 @@ from tfviz import _arguments
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import attention, heads_attention
 
+__all__ = ["TaskPrior", "camtl_definition", "task_prior"]
+
 
 def task_prior(
     A: Float[Tensor, "L B"], gamma: Float[Tensor, "*b B"], beta: Float[Tensor, "*b B"]

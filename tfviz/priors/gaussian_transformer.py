@@ -32,6 +32,8 @@ from tfviz import _arguments
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import attention
 
+__all__ = ["Gaussian", "beside", "best_distance", "gaussian_definition"]
+
 SMALLEST = 1e-4
 
 

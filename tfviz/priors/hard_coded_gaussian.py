@@ -34,6 +34,8 @@ from tfviz import _arguments
 from tfviz.cores import Where, outside_inference, positions, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
 
+__all__ = ["HardCoded", "bell", "hard_coded_definition"]
+
 FAR = 6  # spreads from the centre, beyond which a key is left out
 BLOCK = 64  # rows of an answer that one product makes
 MOST = 1024  # places from the query to which an offset may point

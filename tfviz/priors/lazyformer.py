@@ -30,6 +30,8 @@ from tfviz.dense_attention import attention
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.patterns.pattern import Pattern
 
+__all__ = ["LazyAttention", "Sharing", "lazy_blocks", "lazyformer_definition", "saved_flops"]
+
 
 def lazyformer_definition(
     Q: Float[Tensor, "N *b Lq d"],

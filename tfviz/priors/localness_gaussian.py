@@ -38,6 +38,8 @@ from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import CAUSAL, attention, heads_attention, visible
 from tfviz.priors.hard_coded_gaussian import bell
 
+__all__ = ["Localness", "bell_around", "localness_definition"]
+
 KINDS = ("query", "layer", "fixed")
 LEAST = 0.1  # no window is narrower
 WIDEST = 50.0  # a window that a head learns stays below this, as in the authors' code

@@ -36,6 +36,8 @@ from tfviz import _arguments
 from tfviz.cores import Dense, Where, in_stack, sees_ahead
 from tfviz.dense_attention import heads_attention, visible
 
+__all__ = ["Evolving", "Predictive", "convolved", "predictive_definition"]
+
 SIDE = 3
 
 

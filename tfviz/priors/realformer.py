@@ -32,6 +32,8 @@ from tfviz import _arguments
 from tfviz.cores import Dense, Where, in_stack
 from tfviz.dense_attention import attention
 
+__all__ = ["RealFormer", "realformer_definition", "scores_from_below"]
+
 Shares = float | Sequence[float]
 """One number for all layers, or one for each."""
 

@@ -37,6 +37,8 @@ from tfviz import _arguments
 from tfviz.cores import Where
 from tfviz.dense_attention import heads_attention
 
+__all__ = ["Synthesizer", "dense_scores", "outer_scores"]
+
 KINDS = ("random", "factorized random", "dense", "factorized dense")
 START = 0.5
 """Standard deviation of the numbers with which tables begin."""

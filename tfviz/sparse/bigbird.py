@@ -30,6 +30,8 @@ from tfviz.sub_quadratic import merged
 from tfviz.sub_quadratic.merged import Call, Plan, freshened
 from tfviz.sub_quadratic.rows import Gathered, Stepped
 
+__all__ = ["bigbird_attention", "bigbird_definition"]
+
 Lists: TypeAlias = tuple[tuple[int, ...], ...]
 """Blocks of keys, for every block of queries."""
 

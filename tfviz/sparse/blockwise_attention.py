@@ -28,6 +28,8 @@ from torch import Tensor
 from tfviz import _arguments, _fused, _qkv, patterns
 from tfviz.patterns import Pattern
 
+__all__ = ["blockwise_definition", "blockwise_self_attention"]
+
 
 def shift(n: int, by: int) -> tuple[int, ...]:
     """The cyclic shift π(b) = (b + by) mod n; shift(n, 0) is the identity, i.e. block-local."""

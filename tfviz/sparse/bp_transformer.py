@@ -37,6 +37,8 @@ from tfviz.dense_attention import attention
 from tfviz.sub_quadratic.merged import Call, Plan, attend, freshened
 from tfviz.sub_quadratic.rows import Gathered, Stepped
 
+__all__ = ["Tree", "tree_attention", "tree_definition"]
+
 BLOCK, TOGETHER = 32, 4  # neighbours that gather their keys, and levels that go through the text
 
 

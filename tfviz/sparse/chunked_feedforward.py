@@ -23,6 +23,8 @@ from torch.utils.checkpoint import checkpoint
 
 from tfviz import _arguments
 
+__all__ = ["chunked"]
+
 
 def chunked(
     function: Callable[[Tensor], Tensor],

@@ -29,6 +29,8 @@ from torch import Tensor
 from tfviz import _arguments, _qkv
 from tfviz.sub_quadratic.loud import answer
 
+__all__ = ["etc_attention", "etc_definition"]
+
 C = 10_000.0
 
 

@@ -22,6 +22,8 @@ from torch import Tensor
 from tfviz import _arguments, patterns
 from tfviz.sub_quadratic import sparse_attention
 
+__all__ = ["image_attention_1d"]
+
 
 def keys(i: int, block: int, memory: int) -> range:
     """S_i: from l_m pixels before the block of i, or the first pixel, up to i."""

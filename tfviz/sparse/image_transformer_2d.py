@@ -26,6 +26,8 @@ from torch import Tensor
 from tfviz import _arguments, _qkv, patterns
 from tfviz.sub_quadratic import sparse_attention
 
+__all__ = ["image_attention_2d"]
+
 
 def generation_order(height: int, width: int, h_q: int, w_q: int) -> Int[Tensor, " L"]:
     """The pixels, by their number in raster order, in the order in which they are made; blocks at

@@ -30,6 +30,8 @@ from tfviz.sub_quadratic import merged, plan
 from tfviz.sub_quadratic.merged import Call, Plan
 from tfviz.sub_quadratic.rows import Gathered, Stepped
 
+__all__ = ["longformer_attention", "longformer_definition"]
+
 QKV: TypeAlias = tuple[
     Float[Tensor, "b h L d"], Float[Tensor, "b h L d"], Float[Tensor, "b h L dv"]
 ]

@@ -35,6 +35,8 @@ from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, identity
 from tfviz.sub_quadratic.loud import NEVER, answer
 
+__all__ = ["LSH", "directions", "lsh_attention", "lsh_definition"]
+
 SELF = -1e5  # the score of a token with itself
 CACHE = 1 << 17  # numbers that are worked on at a time
 AT_ONCE = 1 << 21  # scores of a round: memory of which is used again and again

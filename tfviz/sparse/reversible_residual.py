@@ -25,6 +25,8 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 
+__all__ = ["Reversible"]
+
 Function = Callable[[Tensor], Tensor]
 Blocks = Sequence[tuple[Function, Function]]
 

@@ -38,6 +38,8 @@ from torch import Tensor, nn
 from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, identity
 
+__all__ = ["Routing", "routing_attention", "routing_definition"]
+
 
 def affinity(X: Float[Tensor, "*b L d"], mu: Float[Tensor, "*c k d"]) -> Float[Tensor, "*b k L"]:
     """x̂ · μ_c of every centroid with every row; the length of a row plays no part."""

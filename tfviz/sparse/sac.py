@@ -32,6 +32,8 @@ from torch import Generator, Tensor, nn
 from tfviz import _arguments, _qkv
 from tfviz.cores import Where, identity
 
+__all__ = ["EdgePredictor", "Edges", "edge_attention", "edge_mask"]
+
 
 def _nodes(edges: Int[Tensor, "*b E 2"], L: int) -> None:
     """Raises TypeError or ValueError unless these are pairs of nodes, 0 … L − 1."""

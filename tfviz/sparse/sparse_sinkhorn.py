@@ -36,6 +36,8 @@ from torch import Tensor, nn
 from tfviz import _arguments, _fused, _qkv
 from tfviz.cores import Where, identity
 
+__all__ = ["Sinkhorn", "sinkhorn", "sinkhorn_attention", "sinkhorn_definition"]
+
 
 def sinkhorn(R: Float[Tensor, "*b n n"], steps: int, tau: float = 1.0) -> Float[Tensor, "*b n n"]:
     """exp(R/τ) after so many normalisations: of rows, of columns, of rows, … In logarithms."""

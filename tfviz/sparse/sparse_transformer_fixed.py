@@ -24,6 +24,8 @@ from tfviz import _arguments, patterns
 from tfviz.patterns import Pattern
 from tfviz.sub_quadratic import sparse_attention
 
+__all__ = ["fixed_attention"]
+
 
 def factors(block: int, summary: int = 1) -> tuple[Pattern, Pattern]:
     """(A⁽¹⁾, A⁽²⁾): the own block of ℓ tokens and its last c columns."""

@@ -28,6 +28,8 @@ from tfviz import _arguments, patterns
 from tfviz.patterns import Pattern
 from tfviz.sub_quadratic import sparse_attention
 
+__all__ = ["best_stride", "strided_attention"]
+
 
 def factors(stride: int) -> tuple[Pattern, Pattern]:
     """(A⁽¹⁾, A⁽²⁾): the sliding window of lookback ℓ and the column of stride ℓ."""

@@ -24,6 +24,8 @@ from operator import or_
 from tfviz import _arguments, patterns
 from tfviz.patterns import Pattern
 
+__all__ = ["by_head", "interleaved", "merged"]
+
 
 def interleaved(factors: Sequence[Pattern], layers: int) -> list[Pattern]:
     """One pattern per layer: the factors take turns, the first one in layer 0."""

@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 from tfviz import explorers, patterns
 from tfviz_course import codec
 from tfviz_course.codec import CodecError, Opaque
-from tfviz_lab import head_ablation
+from tfviz_lab.basics import head_ablation
 
 
 def encode(value: Any) -> bytes:
@@ -155,11 +155,13 @@ def test_an_explorer_arrives_with_its_state(name: str) -> None:
         ),
         "attention_steps": lambda: explorers.AttentionSteps(rows, rows, rows, ["a", "b"], row=1),
         "soft_dictionary": lambda: explorers.SoftDictionary([0.5, 0.5], rows, rows, beta=3.0),
-        "merge_stepper": lambda: explorers.MergeStepper("she sells sea shells", merges=2),
+        "byte_pair_merges": lambda: explorers.BytePairMerges("she sells sea shells", merges=2),
         "rotary_clocks": lambda: explorers.RotaryClocks({"a": rows}, i=3, base=100.0),
-        "three_maps": lambda: explorers.ThreeMaps("ab", "ba", "ba", maps, maps, maps, step=1),
+        "encoder_decoder_maps": lambda: explorers.EncoderDecoderMaps(
+            "ab", "ba", "ba", maps, maps, maps, step=1
+        ),
         "trained_heads": lambda: explorers.TrainedHeads(["ab"], row=0, model=head_ablation.gpt()),
-        "training_views": lambda: explorers.TrainingViews(list("abcdef"), row=1),
+        "training_objectives": lambda: explorers.TrainingObjectives(list("abcdef"), row=1),
     }.get(name, explorers.ALL[name])()
     arrived = decode(encode(made))
     # anywidget makes a class of its own for each instance
@@ -421,3 +423,16 @@ def test_many_members_of_one_hash_are_refused_before_they_are_put_together(kind:
     members = [[n, 0] for n in members] if kind == "dict" else members
     with pytest.raises(codec.CodecError, match="the same hash"):
         decode(codec.pack([kind, *members], []))
+
+
+# --- what must be noticed ------------------------------------------------------------------------
+
+BROKEN_LINES = {
+    "teaching/tfviz_course/codec.py": [
+        (
+            "containers nested without end",
+            "        if depth > DEPTH:\n",
+            "        if depth > 10**9:\n",
+        ),
+    ],
+}

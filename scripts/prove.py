@@ -1,0 +1,502 @@
+"""Prove the project: what is asked of `make test` and of `make test-all`.
+
+    python start.py test [--only library|pages|teaching] [what pytest takes …]
+    python start.py test-all [the same]
+
+There are three clocks: the library, the pages (explorers, lessons, the book) and teaching. `--all`
+runs every test. Without it run all tests of the library; of the rest one fixed exemplar of each
+kind (`tests/exemplars.py`), and what the change touches: what rests on something that is different
+from the state in which this branch has left the default one. Without git these are the exemplars.
+
+Tests belong to groups: those of a file, or of an explorer, a page, a lesson. What a group rests on
+is read from its source (`tfviz_lessons.pieces`). A file of tests that finds things by other ways
+than their names rests on everything, unless it says where it looks:
+
+    RESTS_ON = ("book/assets/**", "tests/book/*.py")
+
+Where all tests of a group have passed, that is kept with the digest of all this in `_build/kept`,
+and they do not run again before the digest is another one. FRESH=1 runs them all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import exemplars
+
+import start
+from tfviz_lab.keys import labels
+from tfviz_lessons.kept import Kept, digest
+from tfviz_lessons.pieces import Pieces
+
+ROOT = Path(__file__).resolve().parents[1]
+BESIDE = ("tests", "teaching", "teaching/tests", "scripts", "book/_ext")
+"""The folders from which tests import, besides the project's own."""
+
+NOTHING_TO_RUN = 5
+"""What pytest ends with where it finds no test."""
+
+PINS = (
+    "requirements*.txt",
+    "teaching/requirements*.txt",
+    "pyproject.toml",
+    "package-lock.json",
+    "conftest.py",
+)
+"""All tests rest on these."""
+
+# how a test finds what its source does not name
+LOOKS = re.compile(
+    r"\b(import_module|iter_modules|rglob|glob|iterdir|subprocess|getsource|runpy|exec|ROOT)\b"
+    r"|\bgetattr\([^()]+, [^\"']"
+)
+LOOKED_THROUGH = {
+    "scripts/chrome.py": (),  # where the browser is
+    "scripts/start.py": (),
+    "start.py": (),
+    "book/_ext/book_faces.py": ("tfviz/explorers/**.js", "package-lock.json"),
+}
+"""What these find by other ways than names."""
+
+APART = {
+    "tests/browser/test_every_explorer": "explorer",
+    "tests/browser/test_geometry": "explorer",
+    "tests/book/test_site": "page",
+    "tests/book/test_figures": "page",
+    "tests/book/test_reading": "page",
+    "tests/book/test_exercises": "lesson",
+}
+"""Files whose tests belong to an explorer, a page or a lesson, which stands in their brackets."""
+
+BROWSER = ("book/assets/**", "book/_ext/book_faces.py", "tests/browser/**")
+PAGE = ("tests/book/*.py", "tests/engines.py")
+LESSON = ("tfviz_lessons/**", "scripts/learner_environment.py", "tests/book/*.py")
+SITE = ("book/**", "tfviz_lessons/**", "tfviz/catalogue.toml", "_config.yml", "_toc.yml")
+"""What all pages are made of."""
+
+
+def clock(file: str) -> str:
+    """library, pages or teaching, of a file of tests: "tests/book/test_site"."""
+    if file.startswith("teaching/"):
+        return "teaching"
+    return "pages" if file.startswith(("tests/book/", "tests/browser/")) else "library"
+
+
+def group_of(nodeid: str) -> str:
+    """The group of a test: its file, or the explorer, page or lesson that it is about."""
+    file, _, rest = nodeid.partition("::")
+    file = file.removesuffix(".py")
+    name = re.search(r"\[([\w/]+)", rest)
+    kind = APART.get(file)
+    if kind is None or name is None:
+        return file
+    known = kind == "explorer" or "/" in name[1] or name[1] in ("index", "search")
+    return f"{kind}:{name[1]}" if known else file
+
+
+class Tree:
+    """The files of the project as they are, and as they were where this branch began."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self.root = root
+        self.found: dict[str, list[str]] = {}
+
+    def git(self, *words: str) -> str | None:
+        command = ["git", "-C", str(self.root), *words]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+        except OSError:
+            return None
+        return done.stdout if done.returncode == 0 else None
+
+    @cached_property
+    def files(self) -> list[str]:
+        """All that is no product: what git knows or would take up; without git what lies here."""
+        said = self.git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        if said is None:
+            found = (x.relative_to(self.root) for x in self.root.rglob("*") if x.is_file())
+            hidden = {"node_modules", "__pycache__", "_build"}
+            said = "\0".join(
+                x.as_posix()
+                for x in found
+                if not hidden & set(x.parts) and not any(p.startswith(".") for p in x.parts[:-1])
+            )
+        names = {name for name in said.split("\0") if name}
+        return sorted(name for name in names if (self.root / name).is_file())
+
+    def matching(self, patterns: Iterable[str]) -> list[str]:
+        """`*` stands for names, `**` for any path."""
+        found: set[str] = set()
+        for pattern in patterns:
+            if pattern not in self.found:
+                parts = (re.escape(x).replace(r"\*", "[^/]*") for x in pattern.split("**"))
+                wanted = re.compile(".*".join(parts))
+                self.found[pattern] = [name for name in self.files if wanted.fullmatch(name)]
+            found.update(self.found[pattern])
+        return sorted(found)
+
+    @cached_property
+    def state(self) -> dict[str, tuple[int, int]]:
+        """When each file was written, and its size."""
+        found = {}
+        for name in self.files:
+            about = (self.root / name).stat()
+            found[name] = (about.st_mtime_ns, about.st_size)
+        return found
+
+    @cached_property
+    def base(self) -> str | None:
+        """The commit in which this branch has left the default one; None without git."""
+        head = (self.git("rev-parse", "HEAD") or "").strip()
+        for name in ("origin/HEAD", "origin/main", "main"):
+            if head and (there := self.git("merge-base", head, name)):
+                return there.strip()
+        return head or None
+
+    @cached_property
+    def changed(self) -> set[str]:
+        """Files that differ from the base, new ones and those that are gone."""
+        if self.base is None:
+            return set()
+        listed = (
+            self.git("diff", "--name-only", "--no-renames", "-z", self.base),
+            self.git("ls-files", "-z", "--others", "--exclude-standard"),
+        )
+        return {name for said in listed if said for name in said.split("\0") if name}
+
+    def before(self, name: str) -> str:
+        """The text of a file in the base, "" if there was none."""
+        return self.git("show", f"{self.base}:{name}") or ""
+
+
+class Groups:
+    """Groups of tests, and what they rest on."""
+
+    def __init__(self, tree: Tree, site: Path | None = None, everything: bool = True) -> None:
+        self.tree, self.site, self.everything = tree, site, everything
+        self.pieces = Pieces(tree.root, [x for x in BESIDE if (tree.root / x).is_dir()])
+        self.digests: dict[str, str] = {}
+
+    def rests_on(self, group: str) -> dict[str, str]:
+        """{piece or file: digest} of all that the tests of a group depend on."""
+        kind, _, name = group.partition(":")
+        if kind == "explorer":
+            return self._explorer(name)
+        if kind == "page":
+            return self._page(name)
+        if kind == "lesson":
+            return self._lesson(name)
+        return self._file(self.tree.root / f"{kind}.py")
+
+    def digest(self, group: str) -> str:
+        whole = self.everything or clock(group) == "library"
+        return digest(self.rests_on(group), sys.version, "whole" if whole else "small")
+
+    def same(self, *patterns: str) -> dict[str, str]:
+        """The digests of whole files."""
+        for name in (found := self.tree.matching(patterns)):
+            if name not in self.digests:
+                self.digests[name] = digest(self.tree.root / name)
+        return {name: self.digests[name] for name in found}
+
+    def _file(self, file: Path) -> dict[str, str]:
+        folders = file.relative_to(self.tree.root).parents
+        fixtures = [self.tree.root / folder / "conftest.py" for folder in folders[:-2]]
+        sources = [file, *(x for x in fixtures if x.is_file())]
+        found = self.same(*PINS, *map(self.pieces.short, sources))
+        for source in sources:
+            found |= self.pieces.of(source.read_text("utf-8"))
+        modules = {label.partition(":")[0] for label in found if ":" in label}
+        homes = {home for module in modules if (home := self.pieces.source.file(module))}
+        ours = {home for home in homes if self.pieces.short(home).startswith(BESIDE)}
+        if named_in(file.read_text("utf-8")) is not None:
+            ours = set()  # it knows what it looks for
+        for source in {*sources, *ours}:
+            text, name = source.read_text("utf-8"), self.pieces.short(source)
+            named = named_in(text)
+            if named is None and LOOKS.search(text):
+                named = LOOKED_THROUGH.get(name, ("**",))
+            found |= self.same(*(named or ()))
+        return found
+
+    def _explorer(self, name: str) -> dict[str, str]:
+        words = "".join(word.capitalize() for word in name.split("_"))
+        source = f"from tfviz.explorers import {words}\n{words}()\n"
+        return self.pieces.of(source) | self.same(*PINS, *BROWSER)
+
+    def _lesson(self, name: str) -> dict[str, str]:
+        path = self.tree.root / f"{name}.md"
+        return self.pieces.of(cells(path)) | self.same(*PINS, *LESSON, f"{name}.md")
+
+    def _page(self, name: str) -> dict[str, str]:
+        """The page as it was built, with all that lies beside the pages."""
+        found = self.same(*PINS, *PAGE)
+        if self.site is None:
+            return found | self.sources(name)
+        files = [self.site / f"{name}.html", *sorted((self.site / "_static").rglob("*"))]
+        if "site" not in self.digests:
+            self.digests["site"] = digest(*files[1:])
+        return found | {"page": digest(files[0]), "static": self.digests["site"]}
+
+    def sources(self, name: str) -> dict[str, str]:
+        """What a page is made from."""
+        path = self.tree.root / f"{name}.md"
+        found = self.same(*SITE, f"{name}.md", "tfviz/explorers/**.js", "tfviz/explorers/**.css")
+        if path.parts[-3:-2] == ("chapters",):
+            part = path.parent.name
+            found |= self.pieces.of(cells(path)) | self.same(f"tfviz/exhibits/{part}*")
+        return found
+
+    # --- all of them ---
+
+    def every(self) -> list[str]:
+        """The groups that may stand apart: explorers, pages, lessons, and all files of tests."""
+        files = self.tree.matching(["tests/**test_*.py", "teaching/tests/**test_*.py"])
+        drawn = self.tree.matching(["tfviz/explorers/**.js"])
+        kit = ("kit", "parts", "shared")
+        names = [Path(x).stem for x in drawn if Path(x).parent.name not in kit]
+        pages = re.findall(r"file: (\S+)", (self.tree.root / "_toc.yml").read_text("utf-8"))
+        lessons = [page for page in pages if page.startswith("chapters/")]
+        return [
+            *(name.removesuffix(".py") for name in files),
+            *(f"explorer:{name}" for name in names),
+            *(f"page:{name}" for name in pages),
+            *(f"lesson:{name}" for name in lessons),
+        ]
+
+    def touched(self) -> set[str]:
+        """The groups that rest on something which was another one in the base."""
+        changed = self.tree.changed
+        if not changed:
+            return set()
+        pieces: set[str] = set()
+        for name in changed:
+            if name.endswith(".py"):
+                module = self.module(name)
+                file = self.tree.root / name
+                now = labels(module, file.read_text("utf-8") if file.exists() else "")
+                was = labels(module, self.tree.before(name))
+                pieces |= {label for label in now if now[label] != was.get(label)}
+        both, found = pieces | changed, set()
+        for group in self.every():
+            kind, _, name = group.partition(":")
+            if clock(group) == "library" and not name:
+                continue  # it runs in any case
+            rests = self.rests_on(group)
+            if kind == "page":
+                rests = rests | self.sources(name)
+            if not both.isdisjoint(rests):
+                found.add(group)
+        return found
+
+    def module(self, name: str) -> str:
+        """The name under which a file is imported."""
+        for folder in sorted(BESIDE, key=len, reverse=True):
+            if name.startswith(f"{folder}/"):
+                name = name.removeprefix(f"{folder}/")
+                break
+        return ".".join(Path(name).with_suffix("").parts).removesuffix(".__init__")
+
+
+def named_in(text: str) -> tuple[str, ...] | None:
+    """What a file of tests says that it rests on; None if it says nothing."""
+    for statement in ast.parse(text).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "RESTS_ON":
+            return tuple(ast.literal_eval(statement.value))
+    return None
+
+
+def cells(lesson: Path) -> str:
+    """The Python of a lesson's cells, and of its exercises."""
+    from tfviz_lessons.lesson import LessonError, read
+
+    try:
+        blocks = read(lesson).blocks
+    except LessonError:
+        return ""
+    found = []
+    for block in blocks:
+        for part in vars(block).values():
+            for source in part if isinstance(part, list | tuple) else [part]:
+                text = source if isinstance(source, str) else getattr(source, "source", "")
+                found += [text] if isinstance(text, str) and parses(text) else []
+    return "\n".join(found)
+
+
+def parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return "\n" in text or "(" in text or "import" in text
+
+
+# --- what pytest is told --------------------------------------------------------------------------
+
+
+@dataclass
+class Plan:
+    """Which groups run."""
+
+    only: str = ""
+    chosen: Collection[str] | None = None  # of pages and teaching; None for all
+    held: Collection[str] = ()
+
+    def runs(self, nodeid: str) -> bool:
+        group, part = group_of(nodeid), clock(nodeid)
+        if group in self.held or (self.only and part != self.only):
+            return False
+        return self.chosen is None or part == "library" or group in self.chosen
+
+    def data(self) -> dict[str, Any]:
+        """It goes from process to process as plain data."""
+        chosen = None if self.chosen is None else sorted(self.chosen)
+        return {"only": self.only, "chosen": chosen, "held": sorted(self.held)}
+
+
+def select(plan: Plan, config: Any, items: list[Any]) -> None:
+    """Leave out the tests that a plan does not run."""
+    left_out = [item for item in items if not plan.runs(item.nodeid)]
+    items[:] = [item for item in items if plan.runs(item.nodeid)]
+    config.hook.pytest_deselected(items=left_out)
+
+
+class Proof:
+    """What pytest's main process does for a plan: it tells the others, and notes what passed."""
+
+    def __init__(self, plan: Plan, report: Path) -> None:
+        self.plan, self.report = plan, report
+        self.wanted: set[str] = set()
+        self.passed: set[str] = set()
+        self.others: set[str] = set()  # that have failed, or were left out
+
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["plan"] = self.plan.data()
+
+    def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
+        """Only where it has no others: they do the same (conftest.py)."""
+        select(self.plan, config, items)
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        self.wanted.update(item.nodeid for item in session.items)
+
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        self.wanted.update(ids)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if not report.passed:
+            self.others.add(report.nodeid)
+        elif report.when == "call":
+            self.passed.add(report.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if not report.passed:
+            self.others.add(report.nodeid)
+
+    def pytest_sessionfinish(self, session: Any) -> None:
+        options = session.config.option
+        alone = options.keyword or options.markexpr or getattr(options, "lf", False)
+        if alone or options.deselect or not all(map(os.path.isdir, session.config.args)):
+            return  # not all tests of a group were asked for
+        missed = {group_of(x) for x in (self.wanted - self.passed) | self.others}
+        proven = {group_of(nodeid) for nodeid in self.passed} - missed
+        self.report.write_text(json.dumps(sorted(proven)), "utf-8")
+
+
+def plan(groups: Groups, kept: Kept, only: str = "", touched: Iterable[str] = ()) -> Plan:
+    """What is to run: all, or the library, the exemplars and what is touched; nothing twice."""
+    chosen = None if groups.everything else {*exemplars.GROUPS, *touched}
+    known = set(kept.groups())
+    held = [
+        group
+        for group in groups.every()
+        if group in known and kept.holds(group, groups.digest(group))
+    ]
+    return Plan(only, chosen, held)
+
+
+def keep(groups: Groups, kept: Kept, proven: Iterable[str], begun: Mapping[str, Any]) -> str:
+    """Note the groups that have passed, unless something was changed meanwhile; what to say."""
+    if Tree(groups.tree.root).state != begun:
+        return "Files were changed while the tests ran: what has passed is not kept."
+    known = set(groups.every())
+    for group in sorted(known.intersection(proven)):
+        kept.keep(group, groups.digest(group))
+    return ""
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--all", action="store_true", help="every test")
+    parser.add_argument("--only", choices=("library", "pages", "teaching"), default="")
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("TFVIZ_OUT", ROOT)))
+    given, more = parser.parse_known_args(words)
+    out, tree = given.out.resolve(), Tree()
+    os.environ.pop("TFVIZ_ALL", None)
+    touched: set[str] = set()
+    if given.all:
+        os.environ["TFVIZ_ALL"] = "yes"
+    else:
+        touched = Groups(tree, everything=False).touched()
+        os.environ["TFVIZ_TOUCHED"] = ",".join(sorted(touched))
+    if "TFVIZ_SITE" not in os.environ and given.only != "library":
+        site = build(out, touched, given.all)
+        if site is None:
+            return 1
+        os.environ["TFVIZ_SITE"] = str(site)
+    site = Path(os.environ["TFVIZ_SITE"]) if "TFVIZ_SITE" in os.environ else None
+    groups = Groups(tree, site, given.all)
+    kept = Kept(out / "_build" / "kept")
+    chosen = plan(groups, kept, given.only, touched)
+    folders = [x for x in ("tests", "teaching/tests") if (ROOT / x).is_dir()]
+    asked = any((ROOT / word.partition("::")[0]).exists() for word in more)
+    begun = dict(tree.state)
+    with tempfile.TemporaryDirectory() as place:
+        report = Path(place, "proven.json")
+        told = json.dumps([chosen.data(), str(report)])
+        command = [sys.executable, "-m", "pytest", *more, *([] if asked else folders)]
+        code = subprocess.run(command, cwd=ROOT, env=os.environ | {"TFVIZ_PLAN": told}).returncode
+        proven = json.loads(report.read_text("utf-8")) if report.exists() else []
+    if said := keep(groups, kept, proven, begun):
+        print(said)
+    if chosen.held:
+        print(f"{len(chosen.held)} groups of tests were proven before, and did not run again.")
+        print("FRESH=1 runs them all the same.")
+    return 0 if code == NOTHING_TO_RUN and chosen.held else code
+
+
+def build(out: Path, touched: Iterable[str], whole: bool) -> Path | None:
+    """The pages that are looked at: all, or of a book of exemplars. None if it does not build."""
+    command = [str(start.python(start.FIRST)), "scripts/build_book.py", "--quiet"]
+    if whole or (out / "_build" / "html" / "index.html").exists():
+        site = out / "_build" / "html"
+        command += ["--out", str(out), *(["--prove"] if whole else [])]
+    else:
+        place = out / "_build" / "exemplars"
+        place.mkdir(parents=True, exist_ok=True)
+        toc = place / "_toc.yml"
+        pages = {group.partition(":")[2] for group in touched if group.startswith("page:")}
+        toc.write_text(exemplars.contents(pages), "utf-8")
+        command += ["--out", str(place), "--toc", str(toc)]
+        site = place / "_build" / "html"
+    done = subprocess.run(command, cwd=ROOT)
+    return site if done.returncode == 0 else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
