@@ -53,7 +53,7 @@ PINS = (
     "teaching/requirements*.txt",
     "pyproject.toml",
     "package-lock.json",
-    "tests/conftest.py",
+    "conftest.py",
 )
 """All tests rest on these."""
 
@@ -385,7 +385,7 @@ class Proof:
         node.workerinput["plan"] = self.plan.data()
 
     def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
-        """Only where it has no others: they do the same (tests/conftest.py)."""
+        """Only where it has no others: they do the same (conftest.py)."""
         select(self.plan, config, items)
 
     def pytest_collection_finish(self, session: Any) -> None:
