@@ -47,11 +47,6 @@ def test_models_are_of_one_size() -> None:
     assert sorted(peaks.BEFORE) == sorted(PARTS) and peaks.BEFORE != PARTS
 
 
-def test_a_few_steps_repeat_exactly() -> None:
-    first, again = (peaks.trained("Conformer", 1, 3) for _ in range(2))
-    assert first == again and len(first["F1"]) == 1
-
-
 def test_the_stored_result_has_what_the_chapter_says() -> None:
     stored = tfviz_lab.load("attention_and_convolution")
     last = {name: [curve[-1] for curve in curves] for name, curves in stored["F1"].items()}

@@ -26,11 +26,6 @@ def test_every_question_is_about_the_fact_told_so_long_ago() -> None:
     assert [(kind == n).sum(-1)[0, -1].item() for n in (1, 2)] == [knn_memory_recall.PER] * 2
 
 
-def test_a_few_steps_repeat_exactly() -> None:
-    found = [knn_memory_recall.measure({"m": 32, "steps": 2}, 1) for _ in range(2)]
-    assert found[0] == found[1] and len(found[0]["sizes"]) == len(knn_memory_recall.SIZES)
-
-
 def test_neighbours_of_the_store_s_own_text_are_not_its_own_contexts(tmp_path: Path) -> None:
     from tfviz import data
     from tfviz.longer_context import knn_lm

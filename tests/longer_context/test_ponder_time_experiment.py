@@ -23,9 +23,7 @@ def test_answers_are_hops() -> None:
             assert at == answers[row, start]
 
 
-def test_a_few_steps_repeat_exactly_and_compute_the_same_as_compact() -> None:
-    config = {"tau": 0.01, "steps": 2}
-    assert hops.measure(config, 1) == hops.measure(config, 1)
+def test_it_computes_the_same_as_compact() -> None:
     model: Any = hops.made(0, hops.MOST, halts=True)
     pi, asked, _ = hops.rows(8, torch.Generator().manual_seed(0))
     one, N = model(pi, asked), pondered(model).N

@@ -26,15 +26,6 @@ def test_a_copier_that_is_right_is_counted_as_right() -> None:
     assert gaussian_localness.right(copies, rows) == 1  # type: ignore[arg-type]
 
 
-def test_a_few_steps_repeat_exactly() -> None:
-    config = {"core": "query", "steps": 2}
-    found = gaussian_localness.measure(config, 1)
-    assert found == gaussian_localness.measure(config, 1)
-    assert len(found["places"]) == len(found["windows"]) == gaussian_localness.LENGTH
-    two = {"task": "neighbours", "core": "prior", "steps": 2}
-    assert gaussian_bias.measure(two, 1) == gaussian_bias.measure(two, 1)
-
-
 def test_bells_are_those_of_the_head() -> None:
     model = gaussian_localness.Copier("layer")
     core: Any = model.stack.blocks[0].attend.core  # type: ignore[union-attr]

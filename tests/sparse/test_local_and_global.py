@@ -40,10 +40,6 @@ def test_distances_go_one_beyond_the_reach(stack: str) -> None:
     assert all(reached) == (stack == "2 layers, global token")
 
 
-def test_a_few_steps_repeat_exactly() -> None:
-    assert far.find("and labels", 1, 3) == far.find("and labels", 1, 3)
-
-
 def test_the_stored_result_has_all_of_it() -> None:
     stored = tfviz_lab.load("local_and_global")
     assert stored["distances"] == {name: list(D) for name, D in far.DISTANCES.items()}

@@ -1,0 +1,112 @@
+"""What every experiment keeps that brings a tiny configuration: a few steps, and all is said.
+
+The same configuration and seed give the same numbers to the last bit; the random numbers outside
+stay alone; what comes out has the form of what is stored. What only one experiment promises stands
+in a test of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+import tfviz_lab
+from tfviz_lab import records, runner
+
+Result = Any
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """A run of a few steps, and what must be true of its result."""
+
+    experiment: str
+    config: Mapping[str, Any]
+    shows: Callable[[Any, Result], bool] = lambda module, result: True
+
+    def __str__(self) -> str:
+        return f"{self.experiment}-{'-'.join(str(x) for x in self.config.values())}"
+
+
+TINY = [
+    Tiny("adaptive_spans", {"price": 0.002, "start": 32, "steps": 2}),
+    Tiny("dynamic_spans", {"variant": "priced", "price": 0.01, "start": 32, "steps": 3}),
+    Tiny(
+        "attention_and_convolution",
+        {"variant": "Conformer", "steps": 3},
+        shows=lambda module, result: len(result["F1"]) == 1,
+    ),
+    Tiny(
+        "gaussian_localness",
+        {"core": "query", "steps": 2},
+        shows=lambda module, result: (
+            len(result["places"]) == len(result["windows"]) == module.LENGTH
+        ),
+    ),
+    Tiny("gaussian_bias", {"task": "neighbours", "core": "prior", "steps": 2}),
+    Tiny(
+        "knn_memory_recall",
+        {"m": 32, "steps": 2},
+        shows=lambda module, result: len(result["sizes"]) == len(module.SIZES),
+    ),
+    Tiny("local_and_global", {"variant": "and labels", "steps": 3}),
+    Tiny("ponder_time", {"tau": 0.01, "steps": 2}),
+    Tiny("see_and_hear", {"task": "variant", "variant": "joint", "steps": 2}),
+]
+
+
+def stored(tiny: Tiny) -> Result:
+    """What is recorded of a run of this seed whose configuration has the same names and texts."""
+    texts = {name: x for name, x in tiny.config.items() if isinstance(x, str)}
+    record = records.load(tiny.experiment)
+    assert record, f"{tiny.experiment} has no record"
+    for done in (one for one in record["runs"] if one["run"]["seed"] == SEED):
+        config = done["run"]["config"]
+        if config.keys() == tiny.config.keys() and texts.items() <= config.items():
+            return done["result"]
+    pytest.fail(f"no run of {tiny.experiment} is recorded with {dict(tiny.config)}")
+
+
+def unlike(one: Any, other: Any, where: str = "result") -> list[str]:
+    """Where two results have other names or other kinds of values; lengths may differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        same = one.keys() & other.keys()
+        more = [line for name in sorted(same) for line in unlike(one[name], other[name], name)]
+        if one.keys() == other.keys():
+            return more
+        return [f"{where}: {sorted(one)} and {sorted(other)}", *more]
+    if isinstance(one, list) and isinstance(other, list):
+        return unlike(one[0], other[0], f"{where}[0]") if one and other else []
+    numbers = (int, float, type(None))
+    alike = type(one) is type(other) or (isinstance(one, numbers) and isinstance(other, numbers))
+    return [] if alike else [f"{where}: {type(one).__name__} and {type(other).__name__}"]
+
+
+@pytest.mark.parametrize("tiny", TINY, ids=str)
+def test_a_few_steps_repeat_exactly_and_have_the_form_that_is_stored(tiny: Tiny) -> None:
+    module = tfviz_lab.module_of(tiny.experiment)
+    state = torch.random.get_rng_state()
+    first, again = (
+        json.loads(json.dumps(module.measure(dict(tiny.config), SEED), allow_nan=False))
+        for _ in range(2)
+    )
+    assert first == again, "the same seed gives other numbers"
+    assert state.equal(torch.random.get_rng_state()), "it draws from the random numbers outside"
+    assert not unlike(first, stored(tiny))
+    assert tiny.shows(module, first)
+
+
+def test_only_experiments_are_asked() -> None:
+    assert {tiny.experiment for tiny in TINY} <= set(runner.all_experiments())
+
+
+def test_another_form_is_found() -> None:
+    assert unlike({"a": [1.0]}, {"a": ["1.0"]}) == ["a[0]: float and str"]
+    assert unlike({"a": 1, "b": 2}, {"a": 1.5}) == ["result: ['a', 'b'] and ['a']"]
+    assert unlike({"a": [None, 1]}, {"a": [0.5]}) == []
