@@ -134,7 +134,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[Site]:
         yield pages
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def whole_book(request: pytest.FixtureRequest) -> None:
     """For a test that asks all pages together, or what leads from one to another."""
     if not whole(request.session.items):

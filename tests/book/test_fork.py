@@ -363,7 +363,7 @@ def test_the_address_stands_in_one_place() -> None:
         "_config.yml",  # the one place
         "book/_ext/tfviz_book.py",  # compares with it, and takes its place in
         "book/instructors.md",  # which names it where readers clone
-        "tests/course/test_guide.py",
+        "teaching/tests/course/test_guide.py",
     }
     named = {
         name
