@@ -301,20 +301,25 @@ def after_a_mechanism(row: Mechanism) -> list[str]:
         f"  2. pytest tests/{row.part}/test_{row.id}.py says what must be proven.",
         f"  3. pytest tests/test_laws.py -k {row.id} takes the core through the laws, by its CASE.",
         f"  4. make new KIND=chapter NAME={row.part}/{row.chapter}, if it is not there; then "
-        "make new KIND=explorer NAME=…",
+        f"make new KIND=explorer NAME={row.part}/…",
         f"  5. Give it an exhibit in tfviz/exhibits/{row.part}.py: picture and race.",
         f'  6. Say status = "built" in the row {row.id} of tfviz/catalogue.toml: '
         "pytest tests/test_catalogue.py says what is still missing.",
     ]
 
 
-def explorer(name: str, root: Path = ROOT) -> list[str]:
+def explorer(place: str, root: Path = ROOT) -> list[str]:
     """An explorer that works, of one knob and one picture."""
-    if not re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", name):
-        raise SystemExit(f"NAME={name} is no name of a module; write it as in low_rank_lens")
+    part, _, name = place.partition("/")
+    parts = [x.id for x in catalogue.PARTS]
+    if part not in parts or not re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", name):
+        raise SystemExit(
+            f"NAME={place} is no part with a module; write it as in compressed/low_rank_lens "
+            f"(the parts are {', '.join(parts)})"
+        )
     files = {
-        f"tfviz/explorers/{name}.py": EXPLORER.substitute(Class=class_name(name)),
-        f"tfviz/explorers/{name}.js": MODULE,
+        f"tfviz/explorers/{part}/{name}.py": EXPLORER.substitute(Class=class_name(name)),
+        f"tfviz/explorers/{part}/{name}.js": MODULE,
     }
     lines = write(root, files)
     return [
@@ -377,7 +382,9 @@ KINDS = {"mechanism": mechanism, "explorer": explorer, "chapter": chapter}
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("kind", choices=list(KINDS))
-    parser.add_argument("name", help="such as linformer, low_rank_lens or compressed/low_rank")
+    parser.add_argument(
+        "name", help="such as linformer, compressed/low_rank_lens or compressed/low_rank"
+    )
     given = parser.parse_args()
     print("\n".join(KINDS[given.kind](given.name)))
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import math
 import os
@@ -24,8 +23,11 @@ import torch
 import toy_experiment as toy
 
 import tfviz_lab
-from tfviz_lab import digits, norm_order, proofs, records, reverse_copy, runner
+from tfviz._renamed import EXPERIMENTS
+from tfviz_lab import proofs, records, runner
+from tfviz_lab.basics import norm_order, reverse_copy
 from tfviz_lab.runner import Run
+from tfviz_lab.sparse import digits
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -402,9 +404,27 @@ def test_the_code_of_a_commit_runs_beside_that_of_today(monkeypatch):
     if commit is None:
         pytest.skip("no clone: there are no commits to compare with")
     config = {"start": "pre-norm", "N": 2}
-    old = proofs.old_result(commit.rstrip("+"), "tfviz_lab.norm_order", config, 0)
+    old = proofs.old_result(commit.rstrip("+"), "tfviz_lab.basics.norm_order", config, 0)
     assert old.keys() == norm_order.measure(config, 0).keys()
-    assert proofs.old_result("0000000", "tfviz_lab.norm_order", config, 0) is None
+    assert proofs.old_result("0000000", "tfviz_lab.basics.norm_order", config, 0) is None
+
+
+def test_an_experiment_is_found_in_a_commit_wherever_it_stood():
+    library = ["tfviz/basics/rotary.py", "tfviz/formula.py"]
+    for home in ("tfviz_lab", "tfviz_lab.basics", "tfviz.experiments"):
+        files = [*library, f"{home.replace('.', '/')}/rotary.py"]
+        assert proofs.place("tfviz_lab.position.rotary", files) == f"{home}.rotary"
+    named_before = ["tfviz/adaptive/brackets.py", "tfviz_lab/brackets.py"]
+    assert proofs.place("tfviz_lab.adaptive.dynamic_spans", named_before) == "tfviz_lab.brackets"
+
+
+@pytest.mark.parametrize(("old", "new"), EXPERIMENTS.items())
+def test_an_old_name_finds_the_experiment_and_its_result(old, new, as_stored, capsys):
+    assert tfviz_lab.module_of(old) is tfviz_lab.module_of(new) is getattr(tfviz_lab, old)
+    assert tfviz_lab.load(old) == tfviz_lab.load(new)
+    assert old not in tfviz_lab.PLACES and old not in runner.all_experiments()
+    assert runner.main([old, "--list"]) == 0
+    assert capsys.readouterr().out.startswith(f"{new} ")
 
 
 # --- what is stored -------------------------------------------------------------------------------
@@ -419,12 +439,14 @@ def as_stored(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", runner.all_experiments())
 def test_a_stored_result_is_of_its_runs(name, as_stored):
-    module, stored = importlib.import_module(f"tfviz_lab.{name}"), tfviz_lab.load(name)
+    module, stored = tfviz_lab.module_of(name), tfviz_lab.load(name)
     runs, made = module.runs(), stored["provenance"]
     assert made["seeds"] == sorted({x.seed for x in runs}) and len(made["seeds"]) >= 3
     assert made["steps"] == max(x.config.get("steps", 0) for x in runs) and made["seconds"] > 0
     assert made["versions"].keys() == {"python", *getattr(module, "PACKAGES", ["torch"])}
-    assert made["command"] == f"python -m tfviz_lab {name}"
+    *_, called = made["command"].split()  # that of the day when it was made
+    assert made["command"] == f"python -m tfviz_lab {called}"
+    assert tfviz_lab.module_of(called) is module
     assert "+" not in str(made["commit"])
     leaves = torch.utils._pytree.tree_leaves(stored)
     assert all(math.isfinite(x) for x in leaves if isinstance(x, float))
@@ -432,7 +454,7 @@ def test_a_stored_result_is_of_its_runs(name, as_stored):
 
 @pytest.mark.parametrize("name", runner.all_experiments())
 def test_a_stored_result_is_what_the_runner_would_write(name, as_stored, tmp_path):
-    module, record = importlib.import_module(f"tfviz_lab.{name}"), recorded(name)
+    module, record = tfviz_lab.module_of(name), recorded(name)
     labels = [records.label(run) for run in module.runs()]
     assert [records.label(done["run"]) for done in record["runs"]] == labels
     tfviz_lab.write(tmp_path / "again.json", runner.whole(module, record["runs"]))
@@ -442,7 +464,7 @@ def test_a_stored_result_is_what_the_runner_would_write(name, as_stored, tmp_pat
 
 @pytest.mark.parametrize("name", runner.all_experiments())
 def test_a_stored_result_is_up_to_date_or_proven(name, as_stored):
-    reasons = Counter(runner.stale(importlib.import_module(f"tfviz_lab.{name}")).values())
+    reasons = Counter(runner.stale(tfviz_lab.module_of(name)).values())
     assert not reasons, (
         f"{dict(reasons)}; if the change cannot change numbers, "
         f"python -m tfviz_lab --prove {name}  shows it; else make the runs again"

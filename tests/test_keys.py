@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 import tfviz
+import tfviz_lab
 from tfviz_lab import family, keys
 
 ROOT = Path(tfviz.__path__[0]).parent
@@ -101,7 +101,7 @@ def change(tmp_path: Path) -> Callable[..., bool]:
         assert old in text, f"{file} has no {old!r} any more"
 
         def now() -> set[str]:
-            home = tmp_path / f"tfviz_lab/{experiment}.py"
+            (home,) = (tmp_path / "tfviz_lab").rglob(f"{experiment}.py")
             return set(keys.anywhere(keys.Source(tmp_path).pieces(home, config, of)).values())
 
         before = now()
@@ -117,8 +117,8 @@ def test_a_run_is_of_the_rooms_that_it_names(change: Callable[..., bool]) -> Non
     room = ("tfviz/longer_context/alibi.py", "def slopes(", "def slopes(more, ")
     model = ("tfviz/models/gpt.py", "def forward(", "def forward(more, ")
     printed = ("tfviz/patterns/pattern.py", "def latex(", "def latex(more, ")
-    assert change("within_five", *room, core="ALiBi")
-    assert not change("within_five", *room, core="near only")
+    assert change("distance_aware_scores", *room, core="ALiBi")
+    assert not change("distance_aware_scores", *room, core="near only")
     of = {run.name: run.of for run in family.runs()}
     picture = ("tfviz/exhibits/longer_context.py", "def eight_ramps(", "def eight_ramps(more, ")
     line = ("tfviz/exhibits/longer_context.py", "def ramps(", "def ramps(more, ")
@@ -129,7 +129,7 @@ def test_a_run_is_of_the_rooms_that_it_names(change: Callable[..., bool]) -> Non
     assert change("extrapolation", *model, encoding="rotary", task="text")
     assert not change("extrapolation", *printed, encoding="rotary", task="text")
     assert not change("extrapolation", "tfviz/_arguments.py", "operator.index", "int", task="text")
-    row = ("tfviz_lab/digits.py", '"previous pixel": [', '"previous pixel": [*[], ')
+    row = ("tfviz_lab/sparse/digits.py", '"previous pixel": [', '"previous pixel": [*[], ')
     assert change("digits", *row, variant="previous pixel")
     assert not change("digits", *row, variant="full")
 
@@ -174,16 +174,16 @@ def test_where_code_stands_does_not_count() -> None:
         ("norm_order", {"start": "post-norm", "N": 2}),
         ("digits", {"variant": "strided, per head", "steps": 1}),
         ("digits", {"variant": "fixed, merged", "steps": 1}),
-        ("within_five", {"core": "learned", "steps": 1}),
-        ("spans", {"order": "short below", "steps": 1}),
-        ("brackets", {"variant": "priced", "price": 0.01, "start": 32, "steps": 1}),
-        ("near_and_far", {"variant": "and labels", "steps": 1}),
+        ("distance_aware_scores", {"core": "learned", "steps": 1}),
+        ("adaptive_spans", {"order": "short below", "steps": 1}),
+        ("dynamic_spans", {"variant": "priced", "price": 0.01, "start": 32, "steps": 1}),
+        ("local_and_global", {"variant": "and labels", "steps": 1}),
         ("segment_memory", {"equal": "16 rows, 16 by convolution", "steps": 1}),
     ],
 )
 def test_all_that_a_run_enters_is_in_its_key(name: str, config: dict[str, Any]) -> None:
     """Watched while it runs: the source was not read too narrowly."""
-    experiment, entered = importlib.import_module(f"tfviz_lab.{name}"), set[str]()
+    experiment, entered = tfviz_lab.module_of(name), set[str]()
     packages = tuple(f"{ROOT / package}/" for package in keys.PACKAGES)
 
     def watch(frame: Any, event: str, argument: Any) -> None:

@@ -138,8 +138,8 @@ class Linked(Explorer):
 
 
 def test_what_is_handed_to_the_page_keeps_its_order() -> None:
-    """SharedMatrices names its ways in the order in which its numbers come."""
-    script, _ = ALL["shared_matrices"].sources()
+    """ProjectionSharing names its ways in the order in which its numbers come."""
+    script, _ = ALL["projection_sharing"].sources()
     ways = re.search(r'"ways":(\{.*?\})', script)
     assert ways and list(json.loads(ways[1])) == list(SHARING)
 

@@ -50,10 +50,12 @@ def test_a_new_room_stands_at_the_door_of_its_part(root: Path) -> None:
 
 
 def test_an_explorer_has_both_files(root: Path) -> None:
-    new.explorer("low_rank_lens", root)
-    kind = (root / "tfviz/explorers/low_rank_lens.py").read_text("utf8")
+    new.explorer("compressed/low_rank_lens", root)
+    kind = (root / "tfviz/explorers/compressed/low_rank_lens.py").read_text("utf8")
     assert "class LowRankLens(Explorer)" in kind, "found by its file: no list names it"
-    assert "tf.explorer(" in (root / "tfviz/explorers/low_rank_lens.js").read_text("utf8")
+    assert "tf.explorer(" in (root / "tfviz/explorers/compressed/low_rank_lens.js").read_text(
+        "utf8"
+    )
 
 
 def test_a_chapter_has_its_sections_and_its_line_in_the_contents(root: Path) -> None:
@@ -81,7 +83,8 @@ def test_a_chapter_has_its_sections_and_its_line_in_the_contents(root: Path) -> 
     [
         (new.mechanism, "linformr", "no mechanism NAME=linformr. Did you mean linformer"),
         (new.chapter, "low_rank", "no chapter NAME=low_rank. Did you mean compressed/low_rank"),
-        (new.explorer, "Low-Rank", "NAME=Low-Rank is no name of a module"),
+        (new.explorer, "compressed/Low-Rank", "NAME=compressed/Low-Rank is no part with a module"),
+        (new.explorer, "low_rank_lens", "write it as in compressed/low_rank_lens .the parts are"),
         (chapter.chapter, "sparse/hashin", "no chapter C=sparse/hashin. Did you mean sparse/hash"),
     ],
 )

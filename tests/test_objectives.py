@@ -12,8 +12,8 @@ import torch
 import tfviz_lab
 from tfviz import data
 from tfviz.basics.encoder_decoder import write
-from tfviz_lab import objectives as o
 from tfviz_lab import runner
+from tfviz_lab.basics import objectives as o
 
 RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/**")  # it finds them by their names
 

@@ -24,7 +24,7 @@ from tfviz.position.shaw_relative import shaw
 from tfviz.position.t5_relative_bias import t5_bias
 from tfviz.position.xl_relative import xl
 from tfviz.stored import digit_vit, letter_gpt
-from tfviz_lab import head_ablation
+from tfviz_lab.basics import head_ablation
 
 Sizes = dict[str, tuple[int, ...]]
 

@@ -4,28 +4,55 @@
     python -m tfviz_lab digits        only this one, → results/digits.json
     load("digits")                    what a lesson plots
 
-Each module that has `runs` is an experiment; `compare` trains one model with each of several
-mechanisms. `runner` does the work and says what the module of an experiment must hold. A result is
-JSON: what was measured, the settings, and a provenance with seeds, steps, versions and seconds, so
-that a reader can tell a number from a wish and make it again.
+Each module that has `runs` is an experiment, and stands in the folder of its part of the course;
+`compare` trains one model with each of several mechanisms. `runner` does the work and says what the
+module of an experiment must hold. A result is JSON: what was measured, the settings, and a
+provenance with seeds, steps, versions and seconds, so that a reader can tell a number from a wish
+and make it again.
 """
 
 from __future__ import annotations
 
+import importlib
 import platform
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tfviz import stored
 from tfviz._files import written_whole
+from tfviz._renamed import EXPERIMENTS
 from tfviz.stored import load
 from tfviz_lab.records import packed
 
-__all__ = ["commit_of", "load", "provenance", "store", "write"]
+__all__ = ["PLACES", "commit_of", "load", "module_of", "provenance", "store", "write"]
+
+_FOLDER = Path(__file__).parent
+PLACES = {
+    file.stem: ".".join((__name__, *file.relative_to(_FOLDER).with_suffix("").parts))
+    for file in sorted([*_FOLDER.glob("*.py"), *_FOLDER.glob("*/*.py")])
+    if not file.stem.startswith("_")
+}
+"""Each module by its own name: "rotary" is "tfviz_lab.position.rotary"."""
+
+
+def module_of(name: str) -> ModuleType:
+    """The module of this name, or once of this name, in whatever part it stands.
+
+    Raises KeyError if there is none.
+    """
+    return importlib.import_module(PLACES[EXPERIMENTS.get(name, name)])
+
+
+def __getattr__(name: str) -> ModuleType:
+    """`from tfviz_lab import rotary`, without its part."""
+    if name in PLACES or name in EXPERIMENTS:
+        return module_of(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def provenance(

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import tfviz
+from tfviz._renamed import EXPERIMENTS
 from tfviz_lab import commit_of, records
 from tfviz_lab.records import Record, label
 
@@ -185,15 +186,22 @@ def _model() -> str:
     return names[0] if names else platform.machine()
 
 
+def place(module: str, files: Iterable[str]) -> str:
+    """The name that a module of an experiment has among these files, wherever it stands there."""
+    name = module.rpartition(".")[2]
+    names = {name, *(old for old, new in EXPERIMENTS.items() if new == name)}
+    homes = ("tfviz_lab/", "tfviz/experiments/")
+    there = [file for file in files if file.startswith(homes) and Path(file).stem in names]
+    return there[0].removesuffix(".py").replace("/", ".") if there else module
+
+
 def old_result(commit: str, module: str, config: Mapping[str, Any], seed: int) -> Any:
     """What `measure` gave at that commit, on this machine; None outside of a clone that has it."""
     git = ["git", "-C", str(Path(tfviz.__path__[0]).parent)]
-    tree = subprocess.run(
-        [*git, "ls-tree", "--name-only", commit], capture_output=True, text=True
-    ).stdout.split()
-    folders = [name for name in ("tfviz", "tfviz_lab") if name in tree]
-    if "tfviz_lab" not in folders:  # where the experiments stood before
-        module = module.replace("tfviz_lab.", "tfviz.experiments.")
+    tree = [*git, "ls-tree", "-r", "--name-only", commit, "tfviz", "tfviz_lab"]
+    files = subprocess.run(tree, capture_output=True, text=True).stdout.split()
+    folders = sorted({file.partition("/")[0] for file in files})
+    module = place(module, files)
     packed = subprocess.run([*git, "archive", commit, *folders], capture_output=True)
     if packed.returncode or not folders:
         return None

@@ -33,7 +33,6 @@ import importlib
 import json
 import logging
 import os
-import pkgutil
 import re
 import sys
 import time
@@ -47,9 +46,19 @@ from typing import Any
 
 import torch
 
-import tfviz_lab
 from tfviz import _extras, stored
-from tfviz_lab import commit_of, keys, proofs, provenance, records, store, write
+from tfviz._renamed import EXPERIMENTS
+from tfviz_lab import (
+    PLACES,
+    commit_of,
+    keys,
+    module_of,
+    proofs,
+    provenance,
+    records,
+    store,
+    write,
+)
 from tfviz_lab.records import Done, label
 
 SHOWN = 5
@@ -115,9 +124,7 @@ class OtherCodeError(RuntimeError):
 
 def all_experiments() -> list[str]:
     """The names of the modules that have runs."""
-    names = [m.name for m in pkgutil.iter_modules(tfviz_lab.__path__)]
-    modules = [importlib.import_module(f"{tfviz_lab.__name__}.{name}") for name in names]
-    return [name for name, m in zip(names, modules, strict=True) if hasattr(m, "runs")]
+    return sorted(name for name in PLACES if hasattr(module_of(name), "runs"))
 
 
 def tasks(module: ModuleType) -> list[Task]:
@@ -434,14 +441,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="show by a few runs that a change of code changed no number, and keep the results",
     )
     options = parser.parse_args(arguments)
-    if unknown := set(options.names) - set(names):
+    if unknown := set(options.names) - {*names, *EXPERIMENTS}:
         parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     if options.workers is not None and options.workers < 0:
         parser.error(f"--workers {options.workers}; choose 0 or more")
-    modules = [
-        importlib.import_module(f"{tfviz_lab.__name__}.{name}") for name in options.names or names
-    ]
-    return run_all(modules, options)
+    return run_all([module_of(name) for name in options.names or names], options)
 
 
 def run_all(modules: Sequence[ModuleType], options: argparse.Namespace) -> int:

@@ -40,8 +40,8 @@ from tfviz.patterns import Pattern
 from tfviz.position.learned_pe import Learned
 from tfviz_lab import compare, family
 from tfviz_lab.compare import HEADS, LAYERS, SEEDS, SYMBOLS, TRAIN_LENGTH, WIDTH, Task
+from tfviz_lab.compressed.random_features import heads_of
 from tfviz_lab.family import PLAIN
-from tfviz_lab.random_features import heads_of
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]

@@ -81,11 +81,12 @@ class ExplorerDirective(SphinxDirective):
         from tfviz import explorers
 
         name = self.arguments[0]
-        kind = explorers.ALL.get(name)
-        if kind is None:
+        try:
+            kind = explorers.explorer(name)
+        except KeyError:
             raise self.error(
                 f"no explorer is called {name!r}; there are: {', '.join(explorers.ALL)}"
-            )
+            ) from None
         text = "\n".join(self.content).strip()
         try:
             explorer = kind(**(json.loads(text) if text else {}))

@@ -7,7 +7,7 @@ import torch
 
 import tfviz_lab
 from tfviz.adaptive.calm_confidence import token_flops
-from tfviz_lab import exits, guarantee
+from tfviz_lab.adaptive import exits, guarantee
 
 
 def test_a_few_steps_repeat_exactly(monkeypatch: pytest.MonkeyPatch) -> None:

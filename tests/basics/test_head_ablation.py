@@ -10,7 +10,7 @@ import torch
 
 import tfviz_lab
 from tfviz.stored import letter_gpt
-from tfviz_lab import head_ablation as experiment
+from tfviz_lab.basics import head_ablation as experiment
 
 close = torch.testing.assert_close
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import tfviz_lab
-from tfviz_lab import reverse_copy
+from tfviz_lab.basics import reverse_copy
 
 close = torch.testing.assert_close
 

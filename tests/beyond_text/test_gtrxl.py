@@ -18,7 +18,7 @@ from tfviz.beyond_text.gtrxl import GATES, gated, gated_transformer_xl, gru_gate
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent
 from tfviz.models.blocks import Block, Stack
 from tfviz.patterns import causal
-from tfviz_lab import gated_policy as lab
+from tfviz_lab.beyond_text import gated_policy as lab
 
 close = partial(torch.testing.assert_close, atol=1e-12, rtol=1e-12)
 D = 5

@@ -10,7 +10,7 @@ import tfviz_lab
 from tfviz.beyond_text.tokenise_anything import lengths
 from tfviz.stored import see_and_hear as stored
 from tfviz.stored.see_and_hear import LENGTHS, QUESTIONS, SeeAndHear
-from tfviz_lab import see_and_hear as experiment
+from tfviz_lab.beyond_text import see_and_hear as experiment
 
 close = torch.testing.assert_close
 

@@ -8,7 +8,7 @@ from torch import Generator
 
 import tfviz_lab
 from tfviz.stored import digit_vit
-from tfviz_lab import vit_digits as experiment
+from tfviz_lab.beyond_text import vit_digits as experiment
 from tfviz_lab.compare import classes, images
 
 close = torch.testing.assert_close

@@ -117,17 +117,19 @@ def shown(browser: Any, site: Site, gallery: str) -> Iterator[Any]:
     yield cache(partial(show, browser, site, gallery))
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_every_explorer_and_every_kind_of_box_is_in_the_gallery(shown: Any) -> None:
     from tfviz.explorers import ALL
 
     found = shown("light", 1280)
-    elsewhere = {"first_look", "your_own_mask"}  # no chapter's: test_site, test_your_own_mask
+    elsewhere = {"strided_pattern", "your_own_mask"}  # no chapter's: test_site, test_your_own_mask
     assert set(found.explorers) == set(ALL) - elsewhere
     for what, count in found.kinds.items():
         assert count, f"no {what} in the gallery"
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.usefixtures("whole_book")
 def test_no_explorer_is_higher_than_the_room_kept_for_it(shown: Any, width: int) -> None:
     """In a column as wide as the book's, with its fonts: else what is below moves."""
     heights = shown("light", width).heights
@@ -137,6 +139,7 @@ def test_no_explorer_is_higher_than_the_room_kept_for_it(shown: Any, width: int)
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.usefixtures("whole_book")
 def test_axe_finds_nothing_in_the_gallery(shown: Any, theme: str, width: int) -> None:
     found = shown(theme, width)
     assert not found.violations

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tfviz.explorers import DistanceCurves
-from tfviz.explorers.distance_curves import NAMES
+from tfviz.explorers.longer_context.distance_curves import NAMES
 
 
 def test_what_the_clip_leaves_is_guessed_first(show: Any) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from tfviz.explorers import ExitClassifiers, ExitEarly, ExitLadder, GuaranteedThreshold
+from tfviz.explorers import ConfidenceExits, ExitClassifiers, LearnThenTest, TrainedExits
 
 
 def test_the_threshold_follows_its_curve(show: Any) -> None:
-    page = show(ExitEarly())
+    page = show(ConfidenceExits())
     page.locator(".tfx-handle[data-ghost]").press("ArrowDown")
     page.get_by_role("button", name="that is my answer").click()
     page.get_by_text("✗ you said: 97 %; it is: 94 %").wait_for()
@@ -19,7 +19,7 @@ def test_the_threshold_follows_its_curve(show: Any) -> None:
 
 
 def test_the_walk_stops_by_itself(show: Any) -> None:
-    page = show(GuaranteedThreshold())
+    page = show(LearnThenTest())
     page.get_by_role("button", name="just show me").click()
     page.get_by_text("Testing stops after").wait_for()
     page.locator('[data-key="step"]').first.press("Home")
@@ -37,10 +37,10 @@ def test_python_side() -> None:
     n = ExitClassifiers(price=0.3, beta=10000.0).numbers()
     assert set(n["exits"]) == {n["whole"]} or len(set(n["exits"])) <= 2
     assert n["means"] == sorted(n["means"], reverse=True)
-    assert ExitLadder(exit=4).numbers()["alike"] == 64
-    early = ExitEarly(level=20).numbers()
+    assert TrainedExits(exit=4).numbers()["alike"] == 64
+    early = ConfidenceExits(level=20).numbers()
     assert set(early["exits"]) == {4} and early["same"] == 48
-    safe = GuaranteedThreshold().numbers()
+    safe = LearnThenTest().numbers()
     p = torch.tensor(safe["p"])
     assert (p[: safe["safe"]] <= 0.1).all() and p[safe["safe"]] > 0.1
     assert sum(safe["tally"]) == 100 and safe["broken"] <= 10

@@ -30,12 +30,13 @@ def test_state_is_json_and_the_same_every_time() -> None:
 def test_an_explorer_is_imported_without_the_others() -> None:
     """Else a lesson would be executed again for each change of an explorer that it has not."""
     code = (
-        "import sys; from tfviz.explorers import ClockHands\n"
+        "import sys; from tfviz.explorers import SinusoidalClocks\n"
         "print(*(name for name in sys.modules if name.startswith('tfviz.explorers.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == {
-        f"tfviz.explorers.{name}" for name in ("base", "knobs", "clock_hands")
+        f"tfviz.explorers.{name}"
+        for name in ("base", "knobs", "position", "position.sinusoidal_clocks")
     }
     assert {kind.__name__ for kind in ALL.values()} <= set(explorers.__all__) <= set(dir(explorers))
     for name in explorers.__all__:
@@ -123,7 +124,7 @@ def test_assets_of_every_explorer(tmp_path: Path) -> None:
 # --- what must be noticed ------------------------------------------------------------------------
 
 BROKEN_LINES = {
-    "tfviz/explorers/sparse_lab.py": [
+    "tfviz/explorers/sparse/sparse_lab.py": [
         ("the lab overlooks the future", "m.triu(1).nonzero()", "m.triu(2).nonzero()"),
         (
             "the second pattern of the lab first",

@@ -19,12 +19,12 @@ from tfviz.explorers import ALL
 # all that follow.
 LAYOUTS = (
     "sparse_lab:layers",
-    "first_look",
-    "heads_talk",
-    "shared_matrices",
-    "draw_a_digit",
-    "training_views:gpt",
-    "training_views:prefix",  # a second one of its kind
+    "strided_pattern",
+    "talking_heads",
+    "projection_sharing",
+    "vision_transformer",
+    "training_objectives:gpt",
+    "training_objectives:prefix",  # a second one of its kind
     "your_own_mask",
 )
 OVERLAPS = """(host) => {

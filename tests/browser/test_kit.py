@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from browser.explorer_site import ASSETS, write_site
 
-from tfviz.explorers import BlockSignals, LossSchedule, MergeStepper, SparseLab
+from tfviz.explorers import AuxiliaryLossSchedule, BlockSignals, BytePairMerges, SparseLab
 
-SONG = MergeStepper.examples[""]["text"]
+SONG = BytePairMerges.examples[""]["text"]
 
 MERGES = "(node) => node.tfvizModel.get('merges')"
 
@@ -29,7 +29,7 @@ def stopped(page: Any) -> None:
 
 def test_play_pause_and_steps(page: Any, folder: Path, address: str) -> None:
     page.clock.install()
-    opened(page, folder, address, MergeStepper("ab ab b ab abc abc"))
+    opened(page, folder, address, BytePairMerges("ab ab b ab abc abc"))
     stopped(page)
     host = page.locator(".tfviz-explorer")
     page.get_by_role("button", name="play").click()
@@ -46,7 +46,7 @@ def test_play_pause_and_steps(page: Any, folder: Path, address: str) -> None:
 
 def test_with_reduced_motion_it_is_stepped(page: Any, folder: Path, address: str) -> None:
     page.emulate_media(reduced_motion="reduce")
-    opened(page, folder, address, MergeStepper("ab ab b"))
+    opened(page, folder, address, BytePairMerges("ab ab b"))
     assert not page.get_by_role("button", name="play").count()
     page.get_by_role("button", name="merge →").wait_for()
 
@@ -81,7 +81,7 @@ def test_the_address_follows_the_state(page: Any, folder: Path, address: str) ->
 def test_two_explorers_share_the_address(page: Any, folder: Path, address: str) -> None:
     """Each keeps its own part; the one that was moved last stands first, and is scrolled to."""
     room = "<p style='height: 3000px'></p>"
-    makers = [BlockSignals(3), MergeStepper("ab ab b ab abc abc"), BlockSignals(5)]
+    makers = [BlockSignals(3), BytePairMerges("ab ab b ab abc abc"), BlockSignals(5)]
     write_site(folder, *(e.html() + room for e in makers), name="kit.html")
     page.goto(f"{address}kit.html")
     for place, key in ((0, "depth"), (1, "merges"), (2, "depth")):
@@ -92,10 +92,10 @@ def test_two_explorers_share_the_address(page: Any, folder: Path, address: str) 
         if skip.count():
             skip.click()
         host.locator(f"input[data-key={key}]").press("ArrowRight")
-        name = ["block_signals", "merge_stepper", "block_signals-2"][place]
+        name = ["block_signals", "byte_pair_merges", "block_signals-2"][place]
         page.wait_for_function("(name) => location.hash.startsWith(`#${name}=`)", arg=name)
     parts = [part.split("=")[0] for part in page.url.split("#")[1].split("&")]
-    assert parts == ["block_signals-2", "merge_stepper", "block_signals"]
+    assert parts == ["block_signals-2", "byte_pair_merges", "block_signals"]
     depths = "() => [...document.querySelectorAll('.tfviz-explorer')].map((x) => x.tfviz?.hash())"
     before, link = page.evaluate(depths), page.url
     page.goto("about:blank")
@@ -108,14 +108,14 @@ def test_two_explorers_share_the_address(page: Any, folder: Path, address: str) 
     assert page.evaluate(depths) == before
     page.get_by_role("button", name="reset").last.click()
     page.wait_for_function("() => !location.hash.includes('block_signals-2')")
-    assert "merge_stepper=" in page.url and "block_signals=" in page.url
+    assert "byte_pair_merges=" in page.url and "block_signals=" in page.url
 
 
 def test_an_answer_is_kept_with_the_progress(page: Any, folder: Path, address: str) -> None:
     script = (ASSETS / "js" / "progress.js").read_text("utf-8")
     (folder / "progress.js").write_text(script, "utf-8")
     more = "<script defer src='progress.js'></script>"
-    opened(page, folder, address, MergeStepper(SONG), more=more)
+    opened(page, folder, address, BytePairMerges(SONG), more=more)
     page.get_by_role("button", name="“row”").click()
     page.get_by_text("you said: “row”").wait_for()
     page.goto("about:blank")
@@ -130,7 +130,7 @@ def test_an_answer_is_kept_with_the_progress(page: Any, folder: Path, address: s
 
 
 def test_a_question_passed_over_says_what_it_is(page: Any, folder: Path, address: str) -> None:
-    opened(page, folder, address, MergeStepper(SONG))
+    opened(page, folder, address, BytePairMerges(SONG))
     page.get_by_role("button", name="just show me").click()
     verdict = page.locator(".tfx-verdict")
     assert verdict.inner_text().startswith("It is: “")
@@ -166,7 +166,7 @@ def test_what_stays_in_a_picture_is_not_made_anew(page: Any, folder: Path, addre
 
 def test_an_end_that_is_another_knob_moves_with_it(page: Any, folder: Path, address: str) -> None:
     """`layer` ends at N: keys, links and the slider know it."""
-    host = opened(page, folder, address, LossSchedule(layer=20)).locator(".tfviz-explorer")
+    host = opened(page, folder, address, AuxiliaryLossSchedule(layer=20)).locator(".tfviz-explorer")
     page.get_by_role("button", name="just show me").click()
 
     def values() -> list[int]:

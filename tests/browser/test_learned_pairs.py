@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tfviz.explorers import EdgeDraws, MovingCentroids, SinkhornSteps
+from tfviz.explorers import PredictedEdges, RoutingCentroids, SinkhornSteps
 
 STATE = "(node, names) => names.map((name) => node.tfvizModel.get(name))"
 
 
 def test_what_is_asked_is_not_told_before_and_then_played(show: Any) -> None:
-    page = show(MovingCentroids())
+    page = show(RoutingCentroids())
     host = page.locator(".tfviz-explorer")
     assert page.get_by_text("of the attention.").count() == 0
     page.get_by_role("button", name="just show me").click()
@@ -29,7 +29,7 @@ def test_a_block_gives_way_when_columns_count(show: Any) -> None:
 
 
 def test_reward_makes_an_edge_frequent(show: Any) -> None:
-    page = show(EdgeDraws())
+    page = show(PredictedEdges())
     page.get_by_role("button", name="just show me").click()
     page.get_by_text(
         "After 120 steps of training: 8 edges drawn, 8 of them from 1 to 4."
@@ -37,12 +37,12 @@ def test_reward_makes_an_edge_frequent(show: Any) -> None:
 
 
 def test_python_side() -> None:
-    begin, end = (MovingCentroids(step=step).numbers() for step in (0, 12))
+    begin, end = (RoutingCentroids(step=step).numbers() for step in (0, 12))
     assert set(begin["queries"]) == {2, 3} and set(end["queries"]) == {0, 1, 2, 3}
     assert begin["mass"] < 0.4 and end["mass"] > 0.9 and end["pairs"] == 0.25
     first, last = (SinkhornSteps(step=step).numbers() for step in (1, 20))
     assert first["most"] == [0, 0, 3, 3, 2] and last["most"] == [1, 0, 4, 3, 2]
     assert last["columns"] == pytest.approx([1.0] * 5) and max(first["columns"]) > 1.8
-    drawn = EdgeDraws(learnt=8, named=15).numbers()
+    drawn = PredictedEdges(learnt=8, named=15).numbers()
     assert len(drawn["edges"]) == 7 and drawn["chance"] > 0.9
-    assert drawn["next"] == EdgeDraws.data()["second"][8][1]
+    assert drawn["next"] == PredictedEdges.data()["second"][8][1]

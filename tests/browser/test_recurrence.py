@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tfviz.explorers import HaltingSteps, SameLayer, StepSignal
+from tfviz.explorers import HaltingSteps, LayerRecurrence, TimePositionSignal
 
 
 def test_the_remainder_is_said_first(show: Any) -> None:
@@ -33,14 +33,14 @@ def test_another_bias_asks_for_the_share_and_stays(show: Any) -> None:
 
 
 def test_codes_have_twins_until_the_base_differs(show: Any) -> None:
-    page = show(StepSignal())
+    page = show(TimePositionSignal())
     page.get_by_role("button", name="place 5 at step 3").click()
     page.get_by_text("So it is").wait_for()
     page.get_by_text("the nearest other code is place 5 at step 3, 0.00 away").wait_for()
 
 
 def test_a_loop_goes_on_beyond_training(show: Any) -> None:
-    page = show(SameLayer())
+    page = show(LayerRecurrence())
     page.get_by_role("button", name="just show me").click()
     page.get_by_text("After 6 steps,").wait_for()
     page.locator('input[data-key="t"]').press("Home")
@@ -53,8 +53,8 @@ def test_python_side() -> None:
     assert n["ran"] == [6, 5, 3, 1, 1, 0, 0, 0]
     assert sum(HaltingSteps(b=-1.0).numbers()["N"]) == 25
     assert HaltingSteps(b=8.0).numbers()["N"] == [1] * 6
-    n = StepSignal(t=5, i=3).numbers()
+    n = TimePositionSignal(t=5, i=3).numbers()
     assert n["far"][5][2] == pytest.approx(0) and n["far"][4][3] > 0.1
-    assert StepSignal(t=5, i=3, base=20.0).numbers()["far"][5][2] > 0.1
-    n = SameLayer(t=3).numbers()
+    assert TimePositionSignal(t=5, i=3, base=20.0).numbers()["far"][5][2] > 0.1
+    n = LayerRecurrence(t=3).numbers()
     assert n["hits"] <= 5 and len(n["moved"]) == len(n["longer"]) == 8

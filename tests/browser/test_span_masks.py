@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tfviz.adaptive.adaptive_span import ramp
-from tfviz.explorers import SpanMasks, TokenSpans
-from tfviz.explorers.span_masks import row
+from tfviz.explorers import DynamicSpans, SpanMasks
+from tfviz.explorers.adaptive.span_masks import row
 
 
 def test_only_the_ramp_moves_z(show: Any) -> None:
@@ -24,7 +24,7 @@ def test_only_the_ramp_moves_z(show: Any) -> None:
 
 
 def test_a_closing_bracket_asks_for_more(show: Any) -> None:
-    page = show(TokenSpans())
+    page = show(DynamicSpans())
     page.get_by_role("button", name="]", exact=True).click()
     page.get_by_text("So it is").wait_for()
     page.get_by_text("its opening bracket is").wait_for()
@@ -40,5 +40,5 @@ def test_python_side() -> None:
     loud = ramp(torch.arange(32), z, 6) * s.exp()
     slope = torch.autograd.grad((loud * v).sum() / loud.sum(), z)[0].item()
     assert sum(SpanMasks().numbers()["pull"]) == pytest.approx(slope)
-    one = TokenSpans().numbers()
+    one = DynamicSpans().numbers()
     assert one["back"] == 0 or one["z"] + 4 > one["back"]

@@ -16,7 +16,7 @@ from torch.nn.attention.flex_attention import create_mask
 from tfviz import explain
 from tfviz.explained.typed import HEADS, TypedError, read_typed
 from tfviz.explorers import YourOwnMask
-from tfviz.explorers.your_own_mask import EXAMPLES
+from tfviz.explorers.sparse.your_own_mask import EXAMPLES
 
 Show = Callable[..., Any]
 L = 11

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import and_masks, create_mask, flex_attention, noop_mask
 
 from tfviz import attention, explain, patterns
-from tfviz.explorers.sparse_lab import _brought
+from tfviz.explorers.sparse.sparse_lab import _brought
 from tfviz.formula import FormulaError
 from tfviz.longer_context.alibi import slopes
 

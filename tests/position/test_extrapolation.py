@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import tfviz_lab
 from tfviz import data
 from tfviz_lab import compare
-from tfviz_lab import extrapolation as race
+from tfviz_lab.position import extrapolation as race
 
 LENGTHS = list(race.LENGTHS)
 

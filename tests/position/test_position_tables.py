@@ -9,8 +9,8 @@ from torch import nn
 
 import tfviz_lab
 from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoids
-from tfviz_lab import position_tables as tables
-from tfviz_lab.position_tables import WanderingStart, look_back, probe, right_at
+from tfviz_lab.position import position_tables as tables
+from tfviz_lab.position.position_tables import WanderingStart, look_back, probe, right_at
 
 close = torch.testing.assert_close
 

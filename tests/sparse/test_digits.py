@@ -14,7 +14,8 @@ import tfviz_lab
 from tfviz import patterns
 from tfviz.sparse import sparse_transformer_fixed as fixed
 from tfviz.sparse import sparse_transformer_strided as strided
-from tfviz_lab import compare, digits, recall
+from tfviz_lab import compare
+from tfviz_lab.sparse import digits, recall
 
 
 def test_a_few_steps_learn_and_repeat_exactly() -> None:

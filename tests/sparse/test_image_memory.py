@@ -7,7 +7,8 @@ import torch
 
 import tfviz_lab
 from tfviz.sparse.image_transformer_2d import generation_order
-from tfviz_lab import compare, image_memory
+from tfviz_lab import compare
+from tfviz_lab.sparse import image_memory
 
 
 @pytest.mark.parametrize("name", image_memory.VARIANTS)

@@ -7,7 +7,7 @@ never executed.
 The language has whole and real numbers, i (or q), j (or k), the length L, the head h, other names
 for numbers, + − * / // % **, comparisons, & | ^ ~ for conditions, and the functions of `FUNCTIONS`.
 Python's own parser reads the text, and what is not in this list is refused with the place and the
-remedy. A page has the same language in JavaScript (`explorers/parts/typed.js`); the words of the
+remedy. A page has the same language in JavaScript (`explorers/shared/typed.js`); the words of the
 errors are only here.
 
 >>> mask = read_typed("(i >= j) & (i - j < w)")

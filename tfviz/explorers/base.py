@@ -26,6 +26,7 @@ import traitlets as t
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._renamed import EXPLORERS
 from tfviz.explorers.knobs import Knob, given, knob, own
 from tfviz.formula import Formula
 
@@ -63,6 +64,9 @@ PARTS = (
 )
 """The files of the kit in the order in which they are joined to one."""
 
+FORMERLY = {new: old for old, new in EXPLORERS.items()}
+"""What a module was called before, and is still called by links and answers of that time."""
+
 ALL: dict[str, type[Explorer]] = {}
 """Every explorer class by the name of its module."""
 
@@ -78,8 +82,8 @@ class Explorer(anywidget.AnyWidget):
     asks         the sentence above the picture, unless another `prompt` is given; or view -> it
     data         constants that the module reads as `tf.data`, as `handed` gives them: formulas,
                  words, what was stored, never a result
-    uses         files of this folder that stand in front of the module: "parts/gpt", which a few
-                 explorers share, or the parts of a large one
+    uses         files that stand in front of the module, by their paths in this folder:
+                 "shared/gpt", which a few explorers share, or the pieces of a large one
     extra        arguments that only `prepare` uses, with their defaults
     examples     arguments to show it with, one set by the name of each view; the tests and the
                  measurements use them
@@ -127,7 +131,9 @@ class Explorer(anywidget.AnyWidget):
         knob_lines = [x.docstring_line(name) for name, x in knobs.items()]
         cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", *knob_lines])
         package, _, cls.module = cls.__module__.rpartition(".")
-        if package == __package__:
+        above, _, part = package.rpartition(".")
+        if above == __package__:
+            cls.home = HERE / part
             ALL[cls.module] = cls
 
     def __init__(self, *values: Any, **named: Any) -> None:
@@ -258,8 +264,10 @@ class Explorer(anywidget.AnyWidget):
             steps.append(f"clamp({ends[0]}, {sign}999 * ({width}px - 100cqw), {ends[1]})")
             wide = h
         height = f"calc({' + '.join(steps)})"
+        old = FORMERLY.get(self.module)
+        formerly = f' data-formerly="{old}"' if old else ""
         return (
-            f'<div class="tfviz-explorer" data-explorer="{self.module}" role="group" '
+            f'<div class="tfviz-explorer" data-explorer="{self.module}"{formerly} role="group" '
             f'aria-label="{label}" style="container-type: inline-size">'
             f'<script type="application/json">{state}</script>'
             f'<div class="tfviz-explorer-body" style="min-height: {height}">'
@@ -360,7 +368,8 @@ def write_assets(folder: str | Path) -> list[str]:
     """Write `kit.js` and `.css`, which a page loads once, and `<module>.js`, `.css` and `.reg.js`
     of every explorer into folder; return the names of the modules.
 
-    `.reg.js` holds the module as text: a page opened from `file://` may not import modules.
+    `.reg.js` holds the module as text: a page opened from `file://` may not import modules. A page
+    that was kept from before a change of names still finds `<old name>.js`.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -374,4 +383,8 @@ def write_assets(folder: str | Path) -> list[str]:
         (folder / f"{name}.reg.js").write_text(
             f"tfvizPage.define({json.dumps(name)}, {json.dumps(script)});\n", "utf-8"
         )
+        if name in FORMERLY:
+            (folder / f"{FORMERLY[name]}.js").write_text(
+                f'export {{ default }} from "./{name}.js";\n', "utf-8"
+            )
     return list(ALL)

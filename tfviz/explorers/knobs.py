@@ -1,6 +1,6 @@
 """Knobs: the parameters of an explorer, each declared once.
 
-    class ClockHands(Explorer):
+    class SinusoidalClocks(Explorer):
         place = knob(5, low=0, high=63, label="place", letter="i")
         base = knob(10_000.0, of=BASES, label="base of the speeds")
         names = given(t.List(t.Unicode()))
@@ -19,10 +19,10 @@ another knob, declared above it, or so much more or less than that:
 
 Where N becomes smaller than `layer`, `layer` goes with it, in Python and in the page.
 
->>> from tfviz.explorers import ClockHands
->>> ClockHands(d=8)
-ClockHands(place=5, step=3, d=8, base=10000.0)
->>> ClockHands(place=64)
+>>> from tfviz.explorers import SinusoidalClocks
+>>> SinusoidalClocks(d=8)
+SinusoidalClocks(place=5, step=3, d=8, base=10000.0)
+>>> SinusoidalClocks(place=64)
 Traceback (most recent call last):
 ValueError: place = 64 is out of range; choose 0 <= place <= 63
 """

@@ -1,6 +1,6 @@
 """A tiny Vision Transformer that reads digits of 8 × 8 pixels: how it is built, and trained.
 
-`tfviz_lab.vit_digits` trains it.
+`tfviz_lab.beyond_text.vit_digits` trains it.
 
 >>> read(trained(), shown()[8])[0].argmax().item()
 8

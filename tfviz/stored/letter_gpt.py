@@ -1,6 +1,6 @@
 """A small GPT that reads letters: how it is built and kept, and the one that was trained.
 
-`tfviz_lab.head_ablation` trains it and measures its heads.
+`tfviz_lab.basics.head_ablation` trains it and measures its heads.
 
 >>> model = trained()
 >>> of_text(model, "the cat sat").shape  # layers, heads, queries, keys

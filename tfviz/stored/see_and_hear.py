@@ -1,6 +1,6 @@
 """A tiny model that sees a digit, hears beeps and answers a question about one of them.
 
-`tfviz_lab.see_and_hear` trains it.
+`tfviz_lab.beyond_text.see_and_hear` trains it.
 
 >>> yes, A = read(trained(), QUESTIONS[0], shown()[8], heard()[3])
 >>> yes > 0.5, A.shape  # is the 8 that it sees more than 4?

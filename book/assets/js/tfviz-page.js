@@ -121,7 +121,9 @@
     // a link to a state: bring its explorer into view
     const linked = /^#([a-z_]+)(?:-(\d+))?=/.exec(location.hash);
     if (linked) {
-      const kin = hosts.filter((host) => host.dataset.explorer === linked[1]);
+      const kin = hosts.filter(({ dataset }) =>
+        [dataset.explorer, dataset.formerly].includes(linked[1]),
+      );
       const host = kin[Number(linked[2] || 1) - 1];
       if (host) {
         mountExplorer(host);

@@ -46,6 +46,7 @@ class App {
     this.hanging = Object.keys(this.about).filter((key) => moves(this.about[key]));
     const body = host.querySelector(":scope > .tfviz-explorer-body");
     this.host = host;
+    this.formerly = host.dataset.formerly ? [host.dataset.formerly] : []; // its name before
     this.root = el("div", { className: `tfx tfx-${tf.name}` });
     this.root.dataset.lmSuppressShortcuts = "true";
     this.root.dataset.jpSuppressContextMenu = "true";
@@ -312,8 +313,11 @@ function explorer(tf, spec) {
     // which of its kind on this page: two explorers do not share an address
     const kin = [...document.querySelectorAll(`[data-explorer="${tf.name}"]`)];
     const place = kin.indexOf(host);
-    const address = place > 0 ? `${tf.name}-${place + 1}` : tf.name;
-    const mine = (part) => part.startsWith(`${address}=`);
+    const called = (name) => (place > 0 ? `${name}-${place + 1}` : name);
+    const address = called(tf.name);
+    // a link may be older than the explorer's name
+    const addresses = [address, ...app.formerly.map(called)];
+    const mine = (part) => addresses.some((name) => part.startsWith(`${name}=`));
     const show = (state) => {
       const known = (key) => key in state && typeof state[key] === typeof first[key];
       const some = {};
@@ -332,9 +336,10 @@ function explorer(tf, spec) {
     let notice = "";
     let known; // what the address says of it, as far as it has read or written that
     const restore = () => {
-      const text = linked().find(mine)?.split("=")[1];
+      const part = linked().find(mine);
+      const text = part?.split("=")[1];
       if (!text) return;
-      known = `${address}=${text}`;
+      known = part;
       try {
         show(unpack(text));
       } catch (error) {

@@ -28,7 +28,8 @@ function ask(app, spec) {
   turn.append(el("div", {}, how, answers), verdict);
   box.append(el("p", { className: "tfx-question" }, question), turn);
   app.questions.append(box);
-  const key = `${app.tf.name}/${name}`;
+  // the name of the answer, and the one that it had when the explorer was called otherwise
+  const [key, ...before] = [app.tf.name, ...app.formerly].map((place) => `${place}/${name}`);
   const q = {
     open: true,
     said: undefined,
@@ -39,8 +40,8 @@ function ask(app, spec) {
   };
   const ys = curve ? curve.at.map(() => undefined) : null;
   let guess = ghost?.first ?? ruler?.first; // where the ghost stands, or the ruler's thumb
-  const dispatched = (type, said) => {
-    const detail = { name: key, said };
+  const dispatched = (type, said, named = key) => {
+    const detail = { name: named, said };
     app.host.dispatchEvent(new CustomEvent(type, { bubbles: true, detail }));
     return detail.said;
   };
@@ -118,7 +119,7 @@ function ask(app, spec) {
     guess = ghost?.first ?? ruler?.first;
     if (give) give.disabled = true;
     if (output) tell(output, "not yet");
-    dispatched("tfviz:answer", null);
+    for (const named of [key, ...before]) dispatched("tfviz:answer", null, named);
     app.set(structuredClone(app.first));
     write();
     app.keepRoom();
@@ -234,7 +235,9 @@ function ask(app, spec) {
     kind: Object.keys({ chips, ruler, number, curve, ghost }).find((kind) => spec[kind]),
   });
   q.start = () => {
-    const said = dispatched("tfviz:asked");
+    const said = [key, ...before]
+      .map((named) => dispatched("tfviz:asked", undefined, named))
+      .find((answer) => answer !== undefined);
     const many = [curve ? ys : (ghost?.first ?? 0)].flat().length;
     const fine = [said].flat().length === many && [said].flat().every(Number.isFinite);
     if (fine && (!chips || chips[said] !== undefined)) {

@@ -1,0 +1,1 @@
+"""Explorers of part I, Transformer basics."""

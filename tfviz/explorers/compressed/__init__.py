@@ -1,0 +1,1 @@
+"""Explorers of part VI, smaller matrices."""

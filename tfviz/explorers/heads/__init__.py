@@ -1,0 +1,1 @@
+"""Explorers of part VIII, the multi-head mechanism."""

@@ -1,0 +1,1 @@
+"""Explorers of part III, longer context."""

@@ -1,0 +1,1 @@
+"""Explorers of part V, sparse attention."""

@@ -1,0 +1,1 @@
+"""Experiments of part VIII, the multi-head mechanism."""

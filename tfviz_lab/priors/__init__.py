@@ -1,0 +1,1 @@
+"""Experiments of part VII, attention with prior."""
