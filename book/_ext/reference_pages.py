@@ -71,6 +71,7 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "tfviz.patterns.reach": ("atomic_patterns",),
     "tfviz.position.t5_relative_bias": ("shaw_relative",),
     "tfviz.sub_quadratic": ("atomic_patterns",),
+    "tfviz.sub_quadratic.planner": ("atomic_patterns",),
 }
 """Rooms that hold no mechanism of their own → the mechanisms whose sections speak of them."""
 
