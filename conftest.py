@@ -24,6 +24,7 @@ TOGETHER = {
 }
 VISITS = ("book/test_site", "book/test_figures", "book/test_reading")  # a page is opened for all
 PAGE = re.compile(r"\[((?:book|chapters)/[\w/]+|index|search)(?:-\w+)?\]$")
+EXPLORER = re.compile(r"test_every_explorer\.py::\w+\[(\w+)(?::\w+)?\]$")  # with all its views
 # What takes longest goes first, so that no process is left alone with it at the end; the book is
 # built by the first test that wants it.
 FIRST = (
@@ -57,6 +58,8 @@ def group(nodeid: str) -> str:
     file = file_of(nodeid)
     if file in VISITS and (page := PAGE.search(nodeid)):
         return f"{VISITS[0]} {page[1]}"
+    if explorer := EXPLORER.search(nodeid):
+        return f"{file} {explorer[1]}"
     return next((name for name, files in TOGETHER.items() if file in files), file)
 
 

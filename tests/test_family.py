@@ -22,6 +22,10 @@ def test_who_races_is_measured_and_who_does_not_says_why():
     assert set(family.RACED.values()) <= set(extrapolation.ENCODINGS)
     with pytest.raises(ValueError, match="give one of the two"):
         Exhibit(lambda: torch.zeros(24, 24))
+    with pytest.raises(ValueError, match="exactness = None of an exhibit with a line"):
+        Exhibit(lambda: torch.zeros(24, 24), race=lambda gpt: {})
+    with pytest.raises(ValueError, match="exactness = 'any' of an exhibit without a line"):
+        Exhibit(lambda: torch.zeros(24, 24), why_not="it has no cache", exactness="any")
     for name, exhibit in EXHIBITS.items():
         assert exhibit.race or re.match(r"[a-z].{15,90}[a-z]$", exhibit.why_not), name
         for instead in re.findall(r"`(.+?)`", exhibit.why_not):

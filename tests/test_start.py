@@ -159,8 +159,8 @@ def test_make_and_start_do_the_same() -> None:
         recipe = re.search(rf"^{command}:.*\n((?:\t.*\n)+)", makefile, re.M)
         assert recipe and f"$(START) {command}" in recipe[1], command
     for command in ("test", "test-all"):
-        recipe = rf"^{command}:.*\n\t@TFVIZ_OUT=\$\(OUT\) \$\(PYTHON\) start\.py {command} "
-        assert re.search(recipe, makefile, re.M), command
+        line = rf"^{command}:.*\n\t@TFVIZ_OUT=\$\(OUT\) \$\(PYTHON\) start\.py {command} "
+        assert re.search(line, makefile, re.M), command
     said = subprocess.run(
         [sys.executable, "start.py", "--help"], capture_output=True, text=True, cwd=ROOT
     )

@@ -16,6 +16,7 @@ from sphinx.application import Sphinx
 
 from tfviz import catalogue, plots, stored
 from tfviz.beyond_text.efficiency_tradeoffs import front
+from tfviz.exhibits import EXHIBITS
 from tfviz.stored import race
 
 PLAIN = "multi_head_attention"
@@ -62,7 +63,7 @@ class FamilyMeasured(Directive):
             link = self.link(catalogue.get(name), catalogue.get(name).short)
             cells = [el("td", written(x)) for x in numbers.values()]
             row = el("tr", el("th", *link, scope="row"), el("td", kind), *cells)
-            if race.EXACTNESS[name] == "exact":
+            if EXHIBITS[name].exactness == "exact":
                 row["html"] = {"class": "tfv-exact"}
             body += row
         table = el("table", head, body, class_="tfv-measured")

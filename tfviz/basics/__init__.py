@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from tfviz.basics.causal_masking import *
     from tfviz.basics.decoding_strategies import *
     from tfviz.basics.encoder_decoder import *
+    from tfviz.basics.flash_attention import *
     from tfviz.basics.kv_cache import *
     from tfviz.basics.layer_norm_pre_post import *
     from tfviz.basics.lm_objectives import *
+    from tfviz.basics.mixture_of_experts import *
     from tfviz.basics.multi_head_attention import *
     from tfviz.basics.pointwise_mlp import *
     from tfviz.basics.public_models import *

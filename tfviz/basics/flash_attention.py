@@ -29,6 +29,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 
+__all__ = ["outputs_so_far"]
+
 
 def outputs_so_far(
     scores: Float[Tensor, "L"], values: Float[Tensor, "L"], block: int

@@ -21,6 +21,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 
+__all__ = ["routed"]
+
 
 def routed(p: Float[Tensor, "*tokens experts"], k: int) -> Float[Tensor, "*tokens experts"]:
     """The probabilities of each token's k likeliest experts; zero for the others.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tfviz.compressed.clustered_attention import *
     from tfviz.compressed.csalr import *
+    from tfviz.compressed.delta_rule import *
     from tfviz.compressed.informer import *
     from tfviz.compressed.linear_transformer import *
     from tfviz.compressed.linformer import *

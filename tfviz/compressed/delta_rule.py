@@ -28,6 +28,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 
+__all__ = ["read_back"]
+
 
 def read_back(keys: Float[Tensor, "L d"], kept: float, overwritten: float) -> Float[Tensor, "L L"]:
     """How much of each value the state gives back to the key of each step.

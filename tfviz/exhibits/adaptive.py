@@ -72,7 +72,9 @@ def scales(gpt: Gpt) -> dict[str, Any]:
 
 
 EXHIBITS = {
-    "adaptive_span": Exhibit(lambda: soft_edge(torch.tensor(5.0), R=7), race=span_of_a_head),
+    "adaptive_span": Exhibit(
+        lambda: soft_edge(torch.tensor(5.0), R=7), race=span_of_a_head, exactness="linear"
+    ),
     "dynamic_span": Exhibit(
         lambda: soft_edge(
             dynamic_spans(
@@ -81,8 +83,9 @@ EXHIBITS = {
             R=2,
         ),
         race=span_of_a_token,
+        exactness="linear",
     ),
-    "multi_scale_transformer": Exhibit(windows_by_head, race=scales),
+    "multi_scale_transformer": Exhibit(windows_by_head, race=scales, exactness="linear"),
     "depth_adaptive_training": Exhibit(
         exits, why_not="it says where a token leaves the model, whose attention it does not change"
     ),

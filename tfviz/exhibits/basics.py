@@ -89,6 +89,7 @@ EXHIBITS = {
             )[1]
         ),
         race=additive,
+        exactness="exact",
     ),
     "scaled_dot_product_attention": Exhibit(
         lambda: spread(
@@ -96,7 +97,9 @@ EXHIBITS = {
         ),
         why_not="it is what every core begins with",
     ),
-    "multi_head_attention": Exhibit(several, race=plain, raced="learned", encoder=plain),
+    "multi_head_attention": Exhibit(
+        several, race=plain, raced="learned", encoder=plain, exactness="exact"
+    ),
     "token_embedding": Exhibit(
         lambda: spread(embed(STEPS % 9, drawn(9, N)).clamp(-2, 2)),
         why_not="it is a part of the block, not the attention",

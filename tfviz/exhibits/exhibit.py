@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Generator, Tensor
@@ -51,8 +51,12 @@ class Exhibit:
     why_not   why it has no line in the race
     encoder   what the encoder of the race is given, which reads all of a text at once; it may have
               this line without the other
+    exactness how its model of the race meets the keys; needed by what has a line in a race
+              "exact"   every key of full attention, each with a weight of its own from a softmax
+              "linear"  fewer keys, and each of these by itself, so that it blurs none
+              "any"     means of keys or of queries, features, or weights without a look at the keys
 
-    Raises ValueError unless there is a race or a reason.
+    Raises ValueError unless there is a race or a reason, and an exactness where there is a race.
     """
 
     picture: Callable[[], Tensor]
@@ -60,12 +64,19 @@ class Exhibit:
     raced: str | None = None
     why_not: str = ""
     encoder: Callable[[Gpt], dict[str, Any]] | None = None
+    exactness: Literal["exact", "linear", "any"] | None = None
 
     def __post_init__(self) -> None:
         if bool(self.race) == bool(self.why_not):
             raise ValueError(
                 f"race = {self.race}, why_not = {self.why_not!r}: give one of the two, what the "
                 "GPT is given or why it has no line in the race"
+            )
+        if bool(self.race or self.encoder) != bool(self.exactness):
+            raise ValueError(
+                f"exactness = {self.exactness!r} of an exhibit with"
+                f"{'' if self.race or self.encoder else 'out'} a line in a race; say there, and "
+                'nowhere else, "exact", "linear" or "any"'
             )
 
 

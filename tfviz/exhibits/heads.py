@@ -114,8 +114,8 @@ EXHIBITS = {
     ),
     "routing_heads_dynamic": Exhibit(losing_shares, why_not=BESIDE),
     "routing_heads_em": Exhibit(two_clouds, why_not=BESIDE),
-    "multi_query_attention": Exhibit(four_questions, race=one_of_keys),
-    "grouped_query_attention": Exhibit(groups, race=two_of_keys),
+    "multi_query_attention": Exhibit(four_questions, race=one_of_keys, exactness="exact"),
+    "grouped_query_attention": Exhibit(groups, race=two_of_keys, exactness="exact"),
     "decoupled_head_size": Exhibit(
         what_three_numbers_draw,
         why_not="it is a choice of one size: chapter 29 fits maps with heads of several",

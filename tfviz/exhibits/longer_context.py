@@ -135,8 +135,8 @@ EXHIBITS = {
         far_memories,
         why_not=NO_MEMORY,
     ),
-    "da_transformer": Exhibit(near_and_far, race=rescaled, raced="da"),
-    "alibi": Exhibit(eight_ramps, race=ramps, raced="alibi"),
+    "da_transformer": Exhibit(near_and_far, race=rescaled, raced="da", exactness="exact"),
+    "alibi": Exhibit(eight_ramps, race=ramps, raced="alibi", exactness="exact"),
     "universal_transformer": Exhibit(
         looped,
         why_not=NO_ATTENTION,

@@ -46,18 +46,27 @@ def rotary(gpt: Gpt) -> dict[str, Any]:
 
 EXHIBITS = {
     "sinusoidal_pe": Exhibit(
-        lambda: spread(sinusoids(STEPS, N, base=100.0)), race=sinusoidal, raced="sinusoidal"
+        lambda: spread(sinusoids(STEPS, N, base=100.0)),
+        race=sinusoidal,
+        raced="sinusoidal",
+        exactness="exact",
     ),
     "learned_pe": Exhibit(
-        lambda: spread(table_rows(STEPS, drawn(N, N)).clamp(-2, 2)), race=learned, raced="learned"
+        lambda: spread(table_rows(STEPS, drawn(N, N)).clamp(-2, 2)),
+        race=learned,
+        raced="learned",
+        exactness="exact",
     ),
-    "shaw_relative": Exhibit(lambda: spread(labels(N, N, 4).float()), race=clipped, raced="shaw"),
+    "shaw_relative": Exhibit(
+        lambda: spread(labels(N, N, 4).float()), race=clipped, raced="shaw", exactness="exact"
+    ),
     "xl_relative": Exhibit(
         lambda: spread(
             rel_shift(similarity(STEPS.flip(0), 12, base=50.0).expand(N, N).contiguous())
         ).tril(),
         race=four_terms,
         raced="xl",
+        exactness="exact",
     ),
-    "rope": Exhibit(turned, race=rotary, raced="rotary"),
+    "rope": Exhibit(turned, race=rotary, raced="rotary", exactness="exact"),
 }

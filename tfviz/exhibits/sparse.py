@@ -157,15 +157,19 @@ EXHIBITS = {
         why_not="it is the parts of which other patterns are made",
     ),
     "image_transformer_1d": Exhibit(
-        lambda: mask(patterns.image_1d(block=6, memory=5)), race=blocks_with_memory
+        lambda: mask(patterns.image_1d(block=6, memory=5)),
+        race=blocks_with_memory,
+        exactness="linear",
     ),
     "image_transformer_2d": Exhibit(
         lambda: mask(patterns.image_2d(width=6, h_q=2, w_q=3, h_m=2, w_m=1)),
         why_not="a text has no rows above",
     ),
-    "sparse_transformer_strided": Exhibit(lambda: mask(patterns.strided(stride=5)), race=strides),
+    "sparse_transformer_strided": Exhibit(
+        lambda: mask(patterns.strided(stride=5)), race=strides, exactness="linear"
+    ),
     "sparse_transformer_fixed": Exhibit(
-        lambda: mask(patterns.fixed(block=6, summary=1)), race=summaries
+        lambda: mask(patterns.fixed(block=6, summary=1)), race=summaries, exactness="linear"
     ),
     "sparse_transformer_usage": Exhibit(
         lambda: (
@@ -178,23 +182,29 @@ EXHIBITS = {
         lambda: mask(patterns.blockwise(permutation=(1, 2, 3, 0))),
         why_not="blocks of a permutation read what is to come: it is made for an encoder",
         encoder=shifted_blocks,
+        exactness="linear",
     ),
     "etc": Exhibit(etc_pieces, why_not="it is an encoder: its global tokens read what is to come"),
     "longformer": Exhibit(
         lambda: global_words(N, radius=2, tokens=[3, 14])[0].float(),
         why_not="it is an encoder: its global tokens read what is to come",
         encoder=window_and_global,
+        exactness="linear",
     ),
     "bigbird": Exhibit(
         lambda: blocks_mask(key_blocks(random_blocks(12, r=1, seed=1)[0]), 2).float(),
         why_not="it is an encoder: its global tokens read what is to come",
         encoder=blocks_at_random,
+        exactness="linear",
     ),
     "bp_transformer": Exhibit(
         coarser, why_not="its rows are words and spans; a GPT and its masks have words alone"
     ),
     "reformer_lsh": Exhibit(
-        hashed, why_not="where its chunks are cut depends on later tokens", encoder=buckets
+        hashed,
+        why_not="where its chunks are cut depends on later tokens",
+        encoder=buckets,
+        exactness="linear",
     ),
     "reversible_residual": Exhibit(
         kept_by_depth, why_not="it changes what is kept for training, not what is computed"
@@ -206,6 +216,7 @@ EXHIBITS = {
         routed,
         why_not="later tokens may take the place of an earlier one in a cluster",
         encoder=clusters,
+        exactness="linear",
     ),
     "sac": Exhibit(
         few_edges, why_not="its edges need a predictor, which is trained by reward beside the model"
@@ -214,5 +225,6 @@ EXHIBITS = {
         sorted_blocks,
         why_not="causal, nothing is left in it of Sinkhorn's steps",
         encoder=moved_blocks,
+        exactness="any",
     ),
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tfviz.heads.collaborative_heads import *
     from tfviz.heads.decoupled_head_size import *
+    from tfviz.heads.differential_attention import *
     from tfviz.heads.disagreement_regularization import *
     from tfviz.heads.grouped_query_attention import *
     from tfviz.heads.guided_attention import *

@@ -24,6 +24,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 
+__all__ = ["difference", "start_of_lambda"]
+
 
 def start_of_lambda(n: int) -> float:
     """λ_0 of block n, counted from 0. Raises ValueError unless n is a whole number from 0."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tfviz.sparse.image_transformer_1d import *
     from tfviz.sparse.image_transformer_2d import *
     from tfviz.sparse.longformer import *
+    from tfviz.sparse.native_sparse import *
     from tfviz.sparse.reformer_lsh import *
     from tfviz.sparse.reversible_residual import *
     from tfviz.sparse.routing_transformer import *

@@ -23,6 +23,8 @@ from torch import Tensor
 
 from tfviz import _arguments
 
+__all__ = ["branches"]
+
 
 def branches(
     Q: Float[Tensor, "L d"], K: Float[Tensor, "L d"], block: int, chosen: int, lookback: int

@@ -9,56 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tfviz.exhibits import EXHIBITS
 from tfviz.stored import load
 
 KINDS = ("causal", "encoder")
 SOURCES = ("family", "extrapolation", "tradeoffs")
 COSTS = ("time", "memory", "flops", "state", "error", "no_error", "stopped")
-
-EXACTNESS = {
-    # every key of full attention, each with a weight of its own from a softmax over all of them
-    "additive_attention": "exact",
-    "multi_head_attention": "exact",
-    "sinusoidal_pe": "exact",
-    "learned_pe": "exact",
-    "shaw_relative": "exact",
-    "xl_relative": "exact",
-    "rope": "exact",
-    "da_transformer": "exact",
-    "alibi": "exact",
-    "multi_query_attention": "exact",
-    "grouped_query_attention": "exact",
-    # fewer keys, and each of these for itself
-    "image_transformer_1d": "linear",
-    "sparse_transformer_strided": "linear",
-    "sparse_transformer_fixed": "linear",
-    "blockwise_attention": "linear",
-    "longformer": "linear",
-    "bigbird": "linear",
-    "reformer_lsh": "linear",
-    "routing_transformer": "linear",
-    "adaptive_span": "linear",
-    "dynamic_span": "linear",
-    "multi_scale_transformer": "linear",
-    # means of keys or of queries, features, or weights without a look at the keys
-    "sparse_sinkhorn": "any",
-    "linformer": "any",
-    "nystromformer": "any",
-    "csalr": "any",
-    "lowrank_plus_band": "any",
-    "linear_transformer": "any",
-    "clustered_attention": "any",
-    "informer": "any",
-    "rfa": "any",
-    "rfa_causal": "any",
-    "performer": "any",
-    "luna": "any",
-    "memory_compressed_attention": "any",
-    "poolingformer": "any",
-    "average_attention": "any",
-    "hard_coded_gaussian": "any",
-    "synthesizer": "any",
-}
 
 
 def lengths() -> list[int]:
@@ -80,9 +36,7 @@ def table(kind: str) -> dict[str, dict[str, Any]]:
     of each place. Some mechanisms are in both. A row holds
 
         causal       bool: whether it can be in a model that writes
-        exactness    "exact": meets every key, each by itself, as full attention does
-                     "linear": meets fewer keys, each by itself, so that it blurs none
-                     "any": blurs keys or queries, or gives weights without a look at the keys
+        exactness    how it meets the keys, as its exhibit says: "exact", "linear" or "any"
         text         nats for each of three seeds, least is best, asked with 64 tokens: of a
                      character (causal), of a hidden character (encoder)
         recall       nats of a symbol that stood 12 places before, for each seed; guessing has ln 8
@@ -109,7 +63,7 @@ def table(kind: str) -> dict[str, dict[str, Any]]:
         else:
             measured = {"text": row["masked_text"], "recall": row["around"]}
             measured["parameters"] = row["parameters"]
-        told = {"causal": name in costs["causal"], "exactness": EXACTNESS[name]}
+        told = {"causal": name in costs["causal"], "exactness": EXHIBITS[name].exactness}
         rows[name] = told | measured | {key: row[key] for key in COSTS}
     return rows
 

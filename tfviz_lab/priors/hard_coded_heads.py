@@ -1,6 +1,6 @@
 """Heads that are hard-coded at the places −1 and 0, in the small GPT of `prior_only`.
 
-    python -m tfviz_lab hard_coded    → results/hard_coded.json
+    python -m tfviz_lab hard_coded_heads    → results/hard_coded_heads.json
 
 The same model, budget and seeds; `prior_only` has the same with learned heads and with averages.
 """

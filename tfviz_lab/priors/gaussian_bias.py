@@ -10,7 +10,7 @@ the number itself.
 Each with the prior −|w (i − j)² + b|, which begins at w = 0.1 and b = −0.1; the first also without
 a prior.
 
-python -m tfviz_lab look_beside    → results/look_beside.json
+python -m tfviz_lab gaussian_bias    → results/gaussian_bias.json
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ for each place which symbol stands AWAY places before it. Variants:
     layer            the centre predicted, one learned window
     fixed            the centre predicted, a window of 10
 
-python -m tfviz_lab three_left    → results/three_left.json
+python -m tfviz_lab gaussian_localness    → results/gaussian_localness.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Does it help to guess a layer's scores from those below, and what do the kernels learn?
 
-    python -m tfviz_lab score_images    → results/score_images.json
+    python -m tfviz_lab predicted_scores    → results/predicted_scores.json
 
 A GPT of four layers reads 32 characters of English text at a time. The score is nats per character
 on held-out text, in two ways: of whole rows at once, as in training, and of rows that are cut

@@ -1,6 +1,6 @@
 """Maps of neighbouring layers, and models that use what a lower layer found.
 
-    python -m tfviz_lab lower_layers    → results/lower_layers.json
+    python -m tfviz_lab attention_across_layers    → results/attention_across_layers.json
 
 A GPT of LAYERS layers reads 64 characters of English text at a time. A variant says what becomes
 of the scores of the layer below: nothing, they are added (RealFormer), or the map is used again in

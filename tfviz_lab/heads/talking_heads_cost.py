@@ -1,6 +1,6 @@
 """What it takes that heads talk: time beside the same scores made by hand, and the fused kernel.
 
-    python -m tfviz_lab talking_cost    → results/talking_cost.json
+    python -m tfviz_lab talking_heads_cost    → results/talking_heads_cost.json
 
 Causal attention of one text in float32 on one thread, 64 numbers a token in all heads together.
 

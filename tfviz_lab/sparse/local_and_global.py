@@ -5,7 +5,7 @@ copy        name the symbol D tokens back, through N layers of a window of w/2 o
 sentence    which of eight sentences holds the X? Read where each sentence begins, or at a
             global token for each, with and without masks or labels that say which is whose
 
-python -m tfviz_lab near_and_far    → results/near_and_far.json
+python -m tfviz_lab local_and_global    → results/local_and_global.json
 """
 
 from __future__ import annotations

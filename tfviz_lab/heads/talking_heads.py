@@ -1,6 +1,6 @@
 """Are heads of size 4 better if they talk? A small GPT that reads English text.
 
-    python -m tfviz_lab small_heads    → results/small_heads.json
+    python -m tfviz_lab talking_heads    → results/talking_heads.json
 
 The same width, budget and seeds, with 4 heads of 16 numbers or with 16 heads of 4. The score is
 nats per character on held-out text, 32 characters at a time.

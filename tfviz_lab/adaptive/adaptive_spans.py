@@ -5,7 +5,7 @@ held        the same three layers with all spans held at 0, and at 64: plain att
 scales      four layers, the windows of SCALES: shortest lowest, shortest highest, or all in every
             layer. 16 heads, four of each scale, so the pairs are as many
 
-python -m tfviz_lab spans    → results/spans.json
+python -m tfviz_lab adaptive_spans    → results/adaptive_spans.json
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import torch
 from gymnasium.utils.env_checker import check_env
 
 from tfviz.beyond_text.decision_transformer import Walk, act
-from tfviz_lab.beyond_text import asked_returns, graph_walk
+from tfviz_lab.beyond_text import graph_walk, return_conditioning
 from tfviz_lab.beyond_text.graph_walk import FAILURE, GOAL, HORIZON, NAMES, GraphWalk
 
 
@@ -58,7 +58,8 @@ def test_the_best_share_has_the_highest_returns() -> None:
     walks = [
         Walk(torch.tensor([n]), torch.tensor([n]), torch.tensor([float(n)])) for n in (3, 9, 1)
     ]
-    assert [asked_returns.the_return(x) for x in asked_returns.best(walks, 2 / 3)] == [9.0, 3.0]
+    best = return_conditioning.best(walks, 2 / 3)
+    assert [return_conditioning.the_return(x) for x in best] == [9.0, 3.0]
 
 
 def test_who_walks_as_wished_is_counted() -> None:
@@ -67,20 +68,20 @@ def test_who_walks_as_wished_is_counted() -> None:
     one = ["A" for _ in start]
     for name, way in {"J": "JO", "S": "SO", "T": "TST"}.items():
         one[list(start).index(name)] = way
-    assert asked_returns.as_wished([one])[0] == [2, 3]
-    assert asked_returns.arrived(one) == 2
+    assert return_conditioning.as_wished([one])[0] == [2, 3]
+    assert return_conditioning.arrived(one) == 2
 
 
 def test_a_careless_script_falls_early() -> None:
-    episodes = asked_returns.scripted_episodes(20, seed=0)
-    returns = [asked_returns.the_return(x) for x in episodes]
-    assert min(returns) < 30 < 60 < max(returns) <= asked_returns.LIMIT
+    episodes = return_conditioning.scripted_episodes(20, seed=0)
+    returns = [return_conditioning.the_return(x) for x in episodes]
+    assert min(returns) < 30 < 60 < max(returns) <= return_conditioning.LIMIT
     assert all(len(x.states) == len(x.actions) == y for x, y in zip(episodes, returns, strict=True))
 
 
 @torch.no_grad()
 def test_the_cart_model_acts() -> None:
-    model = asked_returns.cart_model(asks=True)
-    pick = asked_returns.drawn_with(torch.Generator().manual_seed(0))
-    walks = act(model, [asked_returns.cart()], [20.0], asked_returns.CART_K, pick)
-    assert 5 < walks[0].rewards.sum() <= asked_returns.LIMIT
+    model = return_conditioning.cart_model(asks=True)
+    pick = return_conditioning.drawn_with(torch.Generator().manual_seed(0))
+    walks = act(model, [return_conditioning.cart()], [20.0], return_conditioning.CART_K, pick)
+    assert 5 < walks[0].rewards.sum() <= return_conditioning.LIMIT

@@ -1,6 +1,6 @@
 """The largest number of a set: which pooling finds it, for sets larger than those of the training?
 
-    python -m tfviz_lab set_maximum    → results/set_maximum.json
+    python -m tfviz_lab set_pooling    → results/set_pooling.json
 
 A set is 1 to LARGEST whole numbers from 1 to 100, drawn at random and read as x/100; the answer is
 the largest (the paper's section 5.1). Each row goes through a network, then

@@ -1,6 +1,6 @@
 """Rotary weights trained with one pairing of the features, and run with the other.
 
-    python -m tfviz_lab pairings     trains again and rewrites the stored result
+    python -m tfviz_lab rotary_pairings     trains again and rewrites the stored result
 
 The model of `rotary`, trained with neighbours, (2m, 2m + 1). Its weights then run in code that
 pairs (m, m + d/2), as they are and with the columns of W^q and W^k in the other order.

@@ -1,6 +1,6 @@
 """Heads that are rewarded for being different: how alike are they, and does the model get better?
 
-    python -m tfviz_lab heads_apart    → results/heads_apart.json
+    python -m tfviz_lab head_disagreement    → results/head_disagreement.json
 
 A small causal GPT with four heads in each of two layers reads LENGTH characters of English text at
 a time, for STEPS. λ times the agreement of its heads is added to the loss. VARIANTS names the kind

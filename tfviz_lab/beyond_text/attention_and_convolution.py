@@ -1,6 +1,6 @@
 """Which peaks of a noisy signal are like the first? Attention, a convolution, or both.
 
-    python -m tfviz_lab peaks    → results/peaks.json
+    python -m tfviz_lab attention_and_convolution    → results/attention_and_convolution.json
 
 A signal has LENGTH samples: a first peak, OTHERS more at random places at least GAP apart, each
 narrow or wide, and noise. A model reads all samples and says of each whether it lies in the middle

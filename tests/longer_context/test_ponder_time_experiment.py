@@ -8,7 +8,7 @@ import torch
 
 import tfviz_lab
 from tfviz.longer_context.ut_act import pondered
-from tfviz_lab.longer_context import hops
+from tfviz_lab.longer_context import ponder_time as hops
 
 
 def test_answers_are_hops() -> None:
@@ -35,7 +35,7 @@ def test_a_few_steps_repeat_exactly_and_compute_the_same_as_compact() -> None:
 
 
 def test_stored_result_has_all_of_it() -> None:
-    found = tfviz_lab.load("hops")
+    found = tfviz_lab.load("ponder_time")
     assert [x["config"]["tau"] for x in found["ponder"]] == list(hops.TAUS)
     kinds = [(x["config"]["T"], x["config"]["signal of steps"]) for x in found["fixed"]]
     assert kinds == list(hops.FIXED)

@@ -8,7 +8,7 @@ told      nats of near and of far answers, of one layer that remembers and of on
 sizes     the trained layer asked with other memories
 shown     what the chapter's explorer shows: where each head's memories lie
 
-python -m tfviz_lab far_facts    → results/far_facts.json
+python -m tfviz_lab knn_memory_recall    → results/knn_memory_recall.json
 """
 
 from __future__ import annotations

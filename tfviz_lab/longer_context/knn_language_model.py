@@ -7,7 +7,7 @@ gate      SPALM, trained whole with the neighbours of a frozen reader: nats, and
           whose neighbours are in the store and with neighbours drawn at random
 shown     what the chapter's explorers show, of seed 0
 
-python -m tfviz_lab near_contexts    → results/near_contexts.json
+python -m tfviz_lab knn_language_model    → results/knn_language_model.json
 """
 
 from __future__ import annotations

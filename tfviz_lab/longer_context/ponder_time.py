@@ -7,7 +7,7 @@ ponder   a stack that halts at each position, by τ: share of right answers and 
 fixed    T steps at all positions, with the signal's part by step and without; the same weights with
          other T than in training; and how states move, for a row of the test
 
-python -m tfviz_lab hops    → results/hops.json
+python -m tfviz_lab ponder_time    → results/ponder_time.json
 """
 
 from __future__ import annotations

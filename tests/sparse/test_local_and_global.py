@@ -8,7 +8,7 @@ from torch import Tensor
 
 import tfviz_lab
 from tfviz.patterns import reach
-from tfviz_lab.sparse import near_and_far as far
+from tfviz_lab.sparse import local_and_global as far
 
 
 def moved(variant: str, at: int) -> Tensor:
@@ -45,7 +45,7 @@ def test_a_few_steps_repeat_exactly() -> None:
 
 
 def test_the_stored_result_has_all_of_it() -> None:
-    stored = tfviz_lab.load("near_and_far")
+    stored = tfviz_lab.load("local_and_global")
     assert stored["distances"] == {name: list(D) for name, D in far.DISTANCES.items()}
     for name, rows in stored["copy"].items():
         assert [len(row) for row in rows] == [len(far.DISTANCES[name])] * 3

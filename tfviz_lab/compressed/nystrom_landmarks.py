@@ -1,6 +1,6 @@
 """Landmarks for trained maps: what Nyström attention and CSALR miss, and how the first trains.
 
-    python -m tfviz_lab landmarks    → results/landmarks.json
+    python -m tfviz_lab nystrom_landmarks    → results/nystrom_landmarks.json
 
 score     nats per hidden character of English text, 64 characters at a time (`masked_text` of
           `compare`), of a model with full attention, and with Nyström attention, m = 16

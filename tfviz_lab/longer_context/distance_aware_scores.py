@@ -9,7 +9,7 @@ at most FAR places apart. Nothing tells positions but the core; every distance i
     no distance    α = 0: clipped scores, and no position at all
     ALiBi          its four slopes, not learned
 
-python -m tfviz_lab within_five    → results/within_five.json
+python -m tfviz_lab distance_aware_scores    → results/distance_aware_scores.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Two tasks, one attention: the answer is the symbol to the left, or the one to the right.
 
-    python -m tfviz_lab two_tasks    → results/two_tasks.json
+    python -m tfviz_lab task_priors    → results/task_priors.json
 
 An encoder of one layer reads 16 random symbols. Nothing in the text says which task it is. The
 score is the share of right answers on new texts, by position.

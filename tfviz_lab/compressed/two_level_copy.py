@@ -1,6 +1,6 @@
 """Copy from far away: which symbol stood forty places before? One window, or two levels.
 
-    python -m tfviz_lab far_copy
+    python -m tfviz_lab two_level_copy
 
 A text is a row of random symbols; at each place from BACK on, the encoder names the symbol BACK
 places before. Two layers with windows of w₁ tokens on each side reach 2 w₁. Level 2 adds a window

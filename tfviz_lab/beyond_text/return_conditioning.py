@@ -1,6 +1,6 @@
 """A Decision Transformer is asked for a return: what does it achieve, and what does cloning?
 
-    python -m tfviz_lab asked_returns    → results/asked_returns.json
+    python -m tfviz_lab return_conditioning    → results/return_conditioning.json
 
 graph      learns from WALKS random walks on a graph of 20 places (`graph_walk`), then begins in
            each. "asked" is told the return that is wanted, and the likeliest action is taken;

@@ -8,7 +8,7 @@ from torch import Generator
 
 import tfviz_lab
 from tfviz.beyond_text.conformer_block import PARTS, reach
-from tfviz_lab.beyond_text import peaks
+from tfviz_lab.beyond_text import attention_and_convolution as peaks
 
 
 def drawn(b: int = 400) -> tuple[Any, ...]:
@@ -53,7 +53,7 @@ def test_a_few_steps_repeat_exactly() -> None:
 
 
 def test_the_stored_result_has_what_the_chapter_says() -> None:
-    stored = tfviz_lab.load("peaks")
+    stored = tfviz_lab.load("attention_and_convolution")
     last = {name: [curve[-1] for curve in curves] for name, curves in stored["F1"].items()}
     assert list(last) == list(peaks.VARIANTS)
     assert stored["steps"][-1] == peaks.STEPS

@@ -3,7 +3,7 @@
 A row is noise with pairs in it: an opening bracket carries one of four symbols, and at the closing
 one the model must say which. Round ones close 1 to 4 tokens later, square ones 17 to 31.
 
-python -m tfviz_lab brackets    → results/brackets.json
+python -m tfviz_lab dynamic_spans    → results/dynamic_spans.json
 """
 
 from __future__ import annotations
