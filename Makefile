@@ -52,7 +52,7 @@ test-all:  ## prove everything; ONLY=library, pages or teaching; JOBS=0 in one p
 	@TFVIZ_OUT=$(OUT) $(PYTHON) start.py test-all -n $(JOBS) $(if $(ONLY),--only $(ONLY)) $(TESTS)
 
 hub-test: env  ## run a class on a real JupyterHub on this machine, from fetching to feedback
-	@OMP_NUM_THREADS=1 $(DEV)/python -m pytest tests/hub
+	@OMP_NUM_THREADS=1 $(DEV)/python -m pytest teaching/tests/hub
 
 assignment: second  ## for instructors: COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-hops"
 	@test -n "$(COURSE)" && test -n "$(NAME)" && test -n "$(ITEMS)" || { echo '$(USAGE)' >&2; exit 2; }
@@ -65,7 +65,7 @@ lab:  ## open JupyterLab, with everything installed
 
 bench: env  ## measure speed, memory and the weight of the pages
 	@$(DEV)/python scripts/system.py --install
-	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests:book/_ext $(DEV)/python $$script || exit 1; done
+	@for script in bench/*.py teaching/bench/*.py; do echo "== $$script"; PYTHONPATH=scripts:tests:book/_ext $(DEV)/python $$script || exit 1; done
 
 sheet: env  ## make contact sheets of all explorers, to look at: _build/sheet; WIDTH=390, DARK=1
 	@PYTHONPATH=scripts:tests:book/_ext $(DEV)/python scripts/sheet.py $(if $(WIDTH),--width $(WIDTH)) $(if $(DARK),--dark)
@@ -79,7 +79,7 @@ pictures: env  ## make the pictures of the README again
 env:  ## only install all that is needed, for teaching and tests too
 	$(START) env
 
-pins: second  ## pin the versions that are installed: requirements.txt and requirements-dev.txt
+pins: second  ## pin the versions that are installed: requirements.txt, teaching/requirements.txt, requirements-dev.txt
 	@$(DEV)/python scripts/pins.py
 
 first second npm:

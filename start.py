@@ -78,7 +78,8 @@ def run(*words: object, **environment: str) -> None:
 def wanted() -> dict[Path, str]:
     """What each folder of installed things is to be made of, as one number; its stamp says it."""
     pins = [ROOT / "requirements.txt", ROOT / "pyproject.toml"]
-    more = [ROOT / "requirements-dev.txt", Path(__file__)]
+    teaching = [ROOT / "teaching/requirements.txt", ROOT / "teaching/pyproject.toml"]
+    more = [ROOT / "requirements-dev.txt", *teaching, Path(__file__)]
     modules = [ROOT / "package.json", ROOT / "package-lock.json"]
     return {FIRST: _digest(*pins), SECOND: _digest(*pins, *more), MODULES: _digest(*modules)}
 
@@ -143,6 +144,7 @@ def second() -> None:
         for data in ("share/jupyter", "etc/jupyter"):  # Jupyter looks beside its own Python
             shutil.copytree(FIRST / data, SECOND / data, symlinks=True, dirs_exist_ok=True)
         _pip(SECOND, "-r", "requirements-dev.txt", "-c", "requirements.txt")
+        _pip(SECOND, "--no-deps", "--editable", "teaching")
         run(python(SECOND), "-c", PROGRAMS)
 
     _once(SECOND, make)

@@ -15,9 +15,8 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import median
 from typing import Any
@@ -481,12 +480,19 @@ def peak(function: Callable[[], Any]) -> float:
     return peak_memory(function) / 2**20
 
 
-def training(attend: Attention, qkv: list[torch.Tensor]) -> Callable[[], None]:
+def forward(attend: Callable[..., Any], qkv: list[torch.Tensor]) -> Callable[[], Any]:
+    return torch.no_grad()(lambda: attend(*qkv))
+
+
+def training(attend: Callable[..., Any], qkv: list[torch.Tensor]) -> Callable[[], None]:
     def run() -> None:
-        xs = [x.detach().requires_grad_() for x in qkv]
-        attend(*xs).sum().backward()
+        answer = attend(*(x.detach().requires_grad_() for x in qkv))
+        (answer[0] if isinstance(answer, tuple) else answer).sum().backward()
 
     return run
+
+
+KINDS: dict[str, Callable[..., Callable[[], Any]]] = {"forward": forward, "training": training}
 
 
 def measure(make: Callable[[int], Attention], lengths: list[int]) -> dict[str, list[float] | str]:
@@ -494,7 +500,7 @@ def measure(make: Callable[[int], Attention], lengths: list[int]) -> dict[str, l
     measured: dict[str, Any] = {"forward": [], "training": [], "MB": [], "training MB": []}
     for L in lengths:
         torch.manual_seed(0)
-        qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
+        qkv = drawn(L)
         attend = make(L)
         with torch.no_grad():
             measured["forward"].append(best(lambda: attend(*qkv)))  # noqa: B023
@@ -517,69 +523,65 @@ def row(name: str, x: dict[str, Any], dense: dict[str, Any], lengths: list[int])
     return f"{name:26}{ms}{slope:7.2f}{fraction:9.3f}{trained:9.3f}{memory}"
 
 
-def spent(function: Callable[[], Any]) -> float:
-    """Seconds of processor time of one call."""
-    start = time.process_time()
-    function()
-    return time.process_time() - start
+def drawn(L: int) -> list[torch.Tensor]:
+    return [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
+
+
+def compared(
+    ways: Mapping[str, Callable[..., Any]],
+    qkv: list[torch.Tensor],
+    verdicts: Mapping[tuple[str, str], tuple[float | None, ...]],
+    kinds: Mapping[str, Callable[..., Callable[[], Any]]] = KINDS,
+    rounds: int = ROUNDS,
+    work: Callable[[str], float | None] = lambda name: None,
+) -> None:
+    """All ways in turns; {(one, another): limits} says what is divided by what, and may be how
+    large for each kind. The median of the rounds counts."""
+    for n, (kind, way) in enumerate(kinds.items()):
+        times = in_turns({name: way(attend, qkv) for name, attend in ways.items()}, rounds)
+        for (one, another), most in verdicts.items():
+            _say(f"{one} ÷ {another}, {kind}", ratio(times, one, another), most[n], work(one))
+
+
+def ratio(times: Mapping[str, list[float]], one: str, another: str) -> float:
+    return median(a / b for a, b in zip(times[one], times[another], strict=True))
 
 
 def limits(L: int, limited: bool) -> None:
     """Every pattern ÷ dense, forward and training, in turns; and the first call ÷ the second."""
     torch.manual_seed(0)
-    qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
+    qkv, rows = drawn(L), {**CONTENT, **ROOMS}
     ways: dict[str, Attention] = {name: ours(name, L) for name in PATTERNS}
-    ways |= {name: make(L) for name, (make, *_) in {**CONTENT, **ROOMS}.items()}
-    first: dict[str, float] = {}
-    with torch.no_grad():
-        for name, attend in ways.items():
-            one, two = spent(lambda: attend(*qkv)), spent(lambda: attend(*qkv))  # noqa: B023
-            first[name] = one / two
-    ways["dense"] = F.scaled_dot_product_attention
-    times: dict[tuple[str, str], list[float]] = {}
-    for _ in range(ROUNDS):
-        for name, attend in ways.items():
-            with torch.no_grad():
-                forward = spent(lambda: attend(*qkv))  # noqa: B023
-            times.setdefault((name, "forward"), []).append(forward)
-            times.setdefault((name, "training"), []).append(spent(training(attend, qkv)))
+    ways |= {name: make(L) for name, (make, *_) in rows.items()}
     print(f"\nL = {L}, ÷ dense SDPA, medians of {ROUNDS} rounds in turns")
     print("last: how many times as long as its FLOPs would take at the speed of dense attention")
-    for name, (_, *most) in {**PATTERNS, **CONTENT, **ROOMS}.items():
-        for kind, limit in zip(("forward", "training"), most, strict=True):
-            ratio = median(times[name, kind]) / median(times["dense", kind])
-            _say(f"{name}, {kind}", ratio, limit if limited else None, share_of_flops(name, L))
-        _say(f"{name}, first call ÷ second", first[name], 2.0 if limited else None)
+    for name, attend in ways.items():
+        one, two = (seconds(forward(attend, qkv), repeats=1) for _ in range(2))
+        _say(f"{name}, first call ÷ second", one / two, 2.0 if limited else None)
+    most = {
+        (name, "dense"): (one, two) if limited else (None, None)
+        for name, (_, one, two) in {**PATTERNS, **rows}.items()
+    }
+    ways["dense"] = F.scaled_dot_product_attention
+    compared(ways, qkv, most, work=lambda name: share_of_flops(name, L))
 
 
 def beside_flex(lengths: list[int]) -> None:
     """Big Bird in turns with FlexAttention, compiled."""
     for L in lengths:
-        qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
-        theirs, mine = flex("Big Bird", L), ours("Big Bird", L)
-        with torch.no_grad():
-            theirs(*qkv), mine(*qkv)
-            pairs = [
-                (spent(lambda: mine(*qkv)), spent(lambda: theirs(*qkv)))  # noqa: B023
-                for _ in range(4 * ROUNDS)
-            ]
-        ratio = median(a for a, _ in pairs) / median(b for _, b in pairs)
-        _say(f"Big Bird ÷ FlexAttention, L = {L}", ratio, BESIDE_FLEX.get(L, math.inf))
+        ways = {"Big Bird": ours("Big Bird", L), "FlexAttention": flex("Big Bird", L)}
+        print(f"\nL = {L}")
+        most = {("Big Bird", "FlexAttention"): (BESIDE_FLEX.get(L, math.inf),)}
+        compared(ways, drawn(L), most, {"forward": forward}, 4 * ROUNDS)
 
 
 def beside_causal() -> None:
     """What changes the scores of every pair, in turns with dense causal attention."""
-    dense: Attention = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
+    dense = partial(F.scaled_dot_product_attention, is_causal=True)
     for name, (attend, lengths, *most) in CAUSAL_TEXT.items():
         for L in lengths:
-            qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
-            for kind, limit in zip(("forward", "training"), most, strict=True):
-                make = training if kind == "training" else _forward
-                pairs = [
-                    (spent(make(attend, qkv)), spent(make(dense, qkv))) for _ in range(ROUNDS + 1)
-                ][1:]
-                ratio = median(a for a, _ in pairs) / median(b for _, b in pairs)
-                _say(f"{name} ÷ dense causal, L = {L}, {kind}", ratio, limit)
+            base = f"dense causal, L = {L}"
+            compared({name: attend, base: dense}, drawn(L), {(name, base): (*most,)})
 
 
 def one_step(L: int) -> None:
@@ -591,12 +593,9 @@ def one_step(L: int) -> None:
         k, v = torch.randn(2, 1, h_kv, L, 128)
         for name, made in (("Grouped", Grouped()), ("torch", Dense())):
             ways[f"{name}, {h_kv} heads of keys"] = partial(made.attend, q, k, v, last)
-    with torch.no_grad():
-        times = in_turns(ways, ROUNDS)
     print(f"\none step after {L} tokens, ÷ multi-head attention")
-    for name, mine in times.items():
-        beside = zip(mine, times["torch, 32 heads of keys"], strict=True)
-        _say(name, median(a / b for a, b in beside), None)
+    base = "torch, 32 heads of keys"
+    compared(ways, [], {(name, base): (None,) for name in ways}, {"a step": forward})
 
 
 def heads_that_talk(L: int) -> None:
@@ -604,50 +603,30 @@ def heads_that_talk(L: int) -> None:
     with them; x-transformers adds the mixture to the scores, which is one addition more."""
     from x_transformers.attend import Attend
 
-    theirs = Attend(causal=True, heads=HEADS, pre_talking_heads=True, post_talking_heads=True)
-    qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
     ways: dict[str, Callable[..., Any]] = {
-        "talking": partial(Talking(HEADS), where=Where(CAUSAL)),
         "scores by hand": partial(dense_attention, pattern=CAUSAL),
         "fused kernel": partial(F.scaled_dot_product_attention, is_causal=True),
-        "x-transformers": theirs,
+        "x-transformers": Attend(
+            causal=True, heads=HEADS, pre_talking_heads=True, post_talking_heads=True
+        ),
     }
     print(f"\ntalking heads, {HEADS} of {WIDTH}, L = {L}")
-    for kind, make in (("forward", _forward), ("training", _learns)):
-        times = in_turns({name: make(way, qkv) for name, way in ways.items()}, ROUNDS)
-        for name in ways:
-            if name != "talking":
-                beside = zip(times["talking"], times[name], strict=True)
-                _say(f"talking ÷ {name}, {kind}", median(a / b for a, b in beside), None)
-
-
-def _learns(attend: Callable[..., Any], qkv: list[torch.Tensor]) -> Callable[[], None]:
-    def first(*xs: torch.Tensor) -> torch.Tensor:
-        answer = attend(*xs)
-        out: torch.Tensor = answer[0] if isinstance(answer, tuple) else answer
-        return out
-
-    return training(first, qkv)
+    most = {("talking", name): (None, None) for name in ways}
+    compared({"talking": partial(Talking(HEADS), where=Where(CAUSAL)), **ways}, drawn(L), most)
 
 
 def lazy_steps(L: int) -> None:
     """A training step of four causal layers with a map for each m of them, ÷ m = 1; and that of the
     plain layers, whose fused kernel makes no map."""
-    X = torch.randn(1, L, HEADS * WIDTH)
-    told: dict[str, dict[str, Any]] = {f"m = {m}": {"layer": lazy_blocks(m)} for m in (1, 2, 4)}
-    ways: dict[str, Callable[[], Any]] = {}
-    for name, options in {"plain": {}, **told}.items():
-        stack = Stack(4, HEADS * WIDTH, HEADS, pattern=CAUSAL, **options)
-        ways[name] = partial(_step_of, stack, X)
-    times = in_turns(ways, ROUNDS)
-    print(f"\nlazy blocks of m layers, a training step of four layers of {L} tokens, ÷ m = 1")
-    for name, mine in times.items():
-        beside = zip(mine, times["m = 1"], strict=True)
-        _say(name, median(a / b for a, b in beside), None)
-
-
-def _step_of(stack: Stack, X: torch.Tensor) -> None:
-    stack(X).sum().backward()
+    options: dict[str, dict[str, Any]] = {"plain": {}}
+    options |= {f"m = {m}": {"layer": lazy_blocks(m)} for m in (1, 2, 4)}
+    ways = {
+        name: Stack(4, HEADS * WIDTH, HEADS, pattern=CAUSAL, **more)
+        for name, more in options.items()
+    }
+    print(f"\nlazy blocks of m layers, a step of four layers of {L} tokens, ÷ m = 1")
+    most = {(name, "m = 1"): (None,) for name in ways}
+    compared(ways, [torch.randn(1, L, HEADS * WIDTH)], most, {"training": training})
 
 
 def beside_packages(L: int) -> None:
@@ -657,67 +636,47 @@ def beside_packages(L: int) -> None:
 
     LSH = LSHAttention(bucket_size=64, n_hashes=4, causal=True).eval()
     KMEANS = KmeansAttention(128, 128, HEADS, WIDTH, causal=True).eval()
-    ways: dict[str, tuple[Attention, Attention]] = {
-        "LSH, 4 rounds ÷ reformer-pytorch": (
-            CAUSAL_TEXT["LSH, 4 rounds"][0],
-            lambda q, k, v: LSH(q.flatten(0, 1), v.flatten(0, 1))[0],
-        ),
-        "routing ÷ routing-transformer": (routed(L), lambda q, k, v: KMEANS(q, k, v)[0]),
+    ways: dict[str, Attention] = {
+        "LSH, 4 rounds": CAUSAL_TEXT["LSH, 4 rounds"][0],
+        "reformer-pytorch": lambda q, k, v: LSH(q.flatten(0, 1), v.flatten(0, 1))[0],
+        "routing": routed(L),
+        "routing-transformer": lambda q, k, v: KMEANS(q, k, v)[0],
     }
-    qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
-    for name, (mine, theirs) in ways.items():
-        for kind, make in (("forward", _forward), ("training", training)):
-            pairs = [(spent(make(mine, qkv)), spent(make(theirs, qkv))) for _ in range(ROUNDS + 1)][
-                1:
-            ]
-            ratio = median(a for a, _ in pairs) / median(b for _, b in pairs)
-            _say(f"{name}, {kind}", ratio, 1 / 1.5 if kind == "forward" else 1.0)
+    pairs = [("LSH, 4 rounds", "reformer-pytorch"), ("routing", "routing-transformer")]
+    compared(ways, drawn(L), {pair: (1 / 1.5, 1.0) for pair in pairs})
 
 
-def of_smaller_matrices(L: int, only: str = "") -> None:
+def of_smaller_matrices(L: int) -> None:
     """Each row in turns with packages that do the same, and with dense attention of 4,096 tokens,
     which says how long its FLOPs would take; and the megabytes of one call."""
     print(f"\nsmaller matrices, L = {L}: time ÷ FLOPs at dense speed, ÷ each package, and MB")
     for name, (make, packages) in SMALLER.items():
-        if only not in name:
-            continue
-        qkv, few = ([torch.randn(1, HEADS, n, WIDTH) for _ in range(3)] for n in (L, 4096))
+        qkv, few = drawn(L), drawn(4096)
         attends = {"ours": make(L)} | {other: theirs(L) for other, theirs in packages.items()}
         if name in BARE:
             attends["bare operations"] = BARE[name]
-        for kind, way in (("forward", _forward), ("training", training)):
+        for kind, way in KINDS.items():
             ways = {other: way(attend, qkv) for other, attend in attends.items()}
             ways["dense"] = way(F.scaled_dot_product_attention, few)
             times = in_turns(ways, ROUNDS)
             counted = partial(attends["ours"], *qkv) if kind == "forward" else ways["ours"]
             work = flops(counted) / flops(ways["dense"])
-            beside = {
-                other: median(a / b for a, b in zip(times["ours"], times[other], strict=True))
-                for other in ways
-            }
             limited = (packages or name.startswith("clustered")) and name not in BARE
-            _say(f"{name}, {kind}", beside["dense"] / work, OF_FLOPS if limited else None)
+            share = ratio(times, "ours", "dense") / work
+            _say(f"{name}, {kind}", share, OF_FLOPS if limited else None)
             if name in BARE:
-                alone = beside["dense"] / beside["bare operations"] / work
-                _say("    its bare operations", alone, None)
-                _say("    ÷ its bare operations", beside["bare operations"], OF_BARE)
+                bare = ratio(times, "bare operations", "dense") / work
+                _say("    its bare operations", bare, None)
+                _say("    ÷ its bare operations", ratio(times, "ours", "bare operations"), OF_BARE)
             for other in packages:
-                _say(f"    ÷ {other}", beside[other], 1 / 1.5)
+                _say(f"    ÷ {other}", ratio(times, "ours", other), 1 / 1.5)
             print("    MB: " + ", ".join(f"{o} {peak(ways[o]):.0f}" for o in attends), flush=True)
 
 
 def causal_beside_full(L: int) -> None:
     """Linear attention of a causal text, in turns with that of a whole one."""
-    qkv = [torch.randn(1, HEADS, L, WIDTH) for _ in range(3)]
-    for kind, way in (("forward", _forward), ("training", training)):
-        ways = {name: way(SMALLER[name][0](L), qkv) for name in ("linear", "linear, causal")}
-        times = in_turns(ways, 2 * ROUNDS)
-        both = zip(times["linear, causal"], times["linear"], strict=True)
-        _say(f"linear, causal ÷ full, {kind}", median(a / b for a, b in both), 2.0)
-
-
-def _forward(attend: Callable[..., Any], qkv: list[torch.Tensor]) -> Callable[[], Any]:
-    return torch.no_grad()(lambda: attend(*qkv))
+    ways = {name: SMALLER[name][0](L) for name in ("linear", "linear, causal")}
+    compared(ways, drawn(L), {("linear, causal", "linear"): (2.0, 2.0)}, rounds=2 * ROUNDS)
 
 
 def share_of_flops(name: str, L: int) -> float | None:

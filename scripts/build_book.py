@@ -30,7 +30,7 @@ from filelock import FileLock
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = {".py", ".js", ".css", ".toml", ".json", ".pt", ".npz"}
 # what any page may be made of; `book` and `chapters` are not all: pages show other files, too
-READ = ("tfviz", "tfviz_lab", "tfviz_lessons", "tfviz_course", "book", "chapters", "hub", "scripts")
+READ = ("tfviz", "tfviz_lab", "tfviz_lessons", "book", "chapters", "teaching/hub", "scripts")
 # GitHub's names for where it runs
 AROUND = ("REPOSITORY", "REPOSITORY_OWNER", "REF_NAME", "SERVER_URL")
 
@@ -55,7 +55,7 @@ def in_folder(folder: str, endings: set[str] | None = None) -> list[Path]:
 
 def everything() -> Iterator[Path]:
     """All that a build reads."""
-    for folder in (*READ, "tests/course/bad"):
+    for folder in READ:
         yield from in_folder(folder)
     yield from (file for file in ROOT.iterdir() if file.is_file() and file.name[0] != ".")
 

@@ -33,7 +33,8 @@ def normal(name: str) -> str:
 
 def strangers() -> list[str]:
     """Packages that only the second environment may have, and that are here."""
-    pins = (ROOT / "requirements-dev.txt").read_text("utf8")
+    files = (ROOT / "requirements-dev.txt", ROOT / "teaching/requirements.txt")
+    pins = "".join(file.read_text("utf8") for file in files)
     only_there = {normal(name) for name in re.findall(r"^([\w.-]+)==", pins, re.M)}
     here = {normal(package.metadata["Name"]) for package in distributions()}
     return sorted(only_there & here)

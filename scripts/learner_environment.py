@@ -25,6 +25,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
+HOMES = {"tfviz": ".", "tfviz-course": "teaching"}  # our packages, and their folders
 OFFLINE = """
 import os, socket
 
@@ -54,13 +55,21 @@ def asked_for() -> list[str]:
 
 
 def of_the_library(*extras: str) -> list[str]:
-    """What tfviz asks for with these extras, by pyproject.toml; its extras may name each other."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
-    wanted: list[str] = [*project["dependencies"]]
+    """What tfviz asks for with these extras."""
+    return of_ours("tfviz", *extras)
+
+
+def of_ours(name: str, *extras: str) -> list[str]:
+    """What a package of this repository asks for with these extras, by its pyproject.toml; its
+    requirements may name packages of this repository."""
+    project = tomllib.loads((ROOT / HOMES[name] / "pyproject.toml").read_text("utf8"))["project"]
+    stated: list[str] = [*project["dependencies"]]
     for extra in extras:
-        for text in project["optional-dependencies"][extra]:
-            asked = Requirement(text)
-            wanted += of_the_library(*asked.extras) if asked.name == "tfviz" else [text]
+        stated += project["optional-dependencies"][extra]
+    wanted: list[str] = []
+    for text in stated:
+        asked = Requirement(text)
+        wanted += of_ours(asked.name, *asked.extras) if asked.name in HOMES else [text]
     return list(dict.fromkeys(wanted))
 
 

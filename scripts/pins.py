@@ -1,12 +1,13 @@
 """Write the pinned requirements anew, from what is installed here.
 
-    python scripts/pins.py            requirements.txt and requirements-dev.txt
+    python scripts/pins.py            write the files of FILES
     python scripts/pins.py --check    say only whether they are what would be written
 
 requirements.txt is what the book, its notebooks and JupyterLab need: the extra `book` of
-pyproject.toml and all that it asks for. requirements-dev.txt adds what tests, grading, a hub and
-benchmarks need, the extra `dev`. No package stands in both. Bring the environment to the versions
-that you want first, and run all the tests with it. A comment after a pin stays.
+pyproject.toml and all that it asks for. teaching/requirements.txt adds what grading and a hub need,
+and requirements-dev.txt what tests and benchmarks need, the extra `dev`. No package stands in two
+of them. Bring the environment to the versions that you want first, and run all the tests with it. A
+comment after a pin stays.
 """
 
 from __future__ import annotations
@@ -17,9 +18,15 @@ import sys
 from collections.abc import Iterable
 from importlib.metadata import Distribution
 
-from learner_environment import ROOT, closure, of_the_library
+from learner_environment import ROOT, closure, of_ours
+from packaging.requirements import Requirement
 
-FILES = {"requirements.txt": "book", "requirements-dev.txt": "dev"}
+# each file adds to those above it what this package needs
+FILES = {
+    "requirements.txt": "tfviz[book]",
+    "teaching/requirements.txt": "tfviz-course[hub]",
+    "requirements-dev.txt": "tfviz[dev]",
+}
 
 
 def normal(name: str) -> str:
@@ -27,9 +34,10 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def installed(extra: str) -> dict[str, Distribution]:
-    """All packages that tfviz with an extra needs, by their normal name."""
-    packages = closure(of_the_library(extra)).values()
+def installed(ours: str) -> dict[str, Distribution]:
+    """All packages that a package of ours, such as tfviz[book], needs, by their normal name."""
+    asked = Requirement(ours)
+    packages = closure(of_ours(asked.name, *asked.extras)).values()
     return {normal(package.metadata["Name"]): package for package in packages}
 
 
@@ -56,8 +64,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="change nothing")
     given = parser.parse_args()
     before, stale = set[str](), list[str]()
-    for file, extra in FILES.items():
-        path, packages = ROOT / file, installed(extra)
+    for file, ours in FILES.items():
+        path, packages = ROOT / file, installed(ours)
         text = path.read_text("utf8")
         new = pinned(text, [package for name, package in packages.items() if name not in before])
         before |= set(packages)

@@ -45,6 +45,9 @@ ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ("tests", "teaching", "teaching/tests", "scripts", "book/_ext")
 """The folders from which tests import, besides the project's own."""
 
+SMALL_CLASSES = "teaching/tests/course/"
+"""Where tests take one student, door or chapter of each kind unless all are asked for."""
+
 NOTHING_TO_RUN = 5
 """What pytest ends with where it finds no test."""
 
@@ -53,7 +56,7 @@ PINS = (
     "teaching/requirements*.txt",
     "pyproject.toml",
     "package-lock.json",
-    "tests/conftest.py",
+    "conftest.py",
 )
 """All tests rest on these."""
 
@@ -72,7 +75,6 @@ LOOKED_THROUGH = {
 
 APART = {
     "tests/browser/test_every_explorer": "explorer",
-    "tests/browser/test_geometry": "explorer",
     "tests/book/test_site": "page",
     "tests/book/test_figures": "page",
     "tests/book/test_reading": "page",
@@ -265,7 +267,7 @@ class Groups:
         """The groups that may stand apart: explorers, pages, lessons, and all files of tests."""
         files = self.tree.matching(["tests/**test_*.py", "teaching/tests/**test_*.py"])
         drawn = self.tree.matching(["tfviz/explorers/**.js"])
-        kit = ("kit", "parts", "shared")
+        kit = ("kit", "shared")
         names = [Path(x).stem for x in drawn if Path(x).parent.name not in kit]
         pages = re.findall(r"file: (\S+)", (self.tree.root / "_toc.yml").read_text("utf-8"))
         lessons = [page for page in pages if page.startswith("chapters/")]
@@ -386,7 +388,7 @@ class Proof:
         node.workerinput["plan"] = self.plan.data()
 
     def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
-        """Only where it has no others: they do the same (tests/conftest.py)."""
+        """Only where it has no others: they do the same (conftest.py)."""
         select(self.plan, config, items)
 
     def pytest_collection_finish(self, session: Any) -> None:
@@ -418,6 +420,8 @@ class Proof:
 def plan(groups: Groups, kept: Kept, only: str = "", touched: Iterable[str] = ()) -> Plan:
     """What is to run: all, or the library, the exemplars and what is touched; nothing twice."""
     chosen = None if groups.everything else {*exemplars.GROUPS, *touched}
+    if chosen is not None:  # teaching has its exemplars inside of its files
+        chosen.update(group for group in groups.every() if group.startswith(SMALL_CLASSES))
     known = set(kept.groups())
     held = [
         group
@@ -454,12 +458,12 @@ def main(words: Sequence[str] | None = None) -> int:
     else:
         touched = Groups(tree, everything=False).touched()
         os.environ["TFVIZ_TOUCHED"] = ",".join(sorted(touched))
-    if "TFVIZ_SITE" not in os.environ and given.only != "library":
+    site = Path(os.environ["TFVIZ_SITE"]) if "TFVIZ_SITE" in os.environ else None
+    if site is None and given.only in ("", "pages"):
         site = build(out, touched, given.all)
         if site is None:
             return 1
-        os.environ["TFVIZ_SITE"] = str(site)
-    site = Path(os.environ["TFVIZ_SITE"]) if "TFVIZ_SITE" in os.environ else None
+        os.environ["TFVIZ_SITE" if given.all else "TFVIZ_PART"] = str(site)
     groups = Groups(tree, site, given.all)
     kept = Kept(out / "_build" / "kept")
     chosen = plan(groups, kept, given.only, touched)
@@ -482,20 +486,18 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def build(out: Path, touched: Iterable[str], whole: bool) -> Path | None:
     """The pages that are looked at: all, or of a book of exemplars. None if it does not build."""
-    command = [str(start.python(start.FIRST)), "scripts/build_book.py", "--quiet"]
-    if whole or (out / "_build" / "html" / "index.html").exists():
-        site = out / "_build" / "html"
-        command += ["--out", str(out), *(["--prove"] if whole else [])]
+    command = [str(start.python(start.FIRST)), "scripts/build_book.py", "--quiet", "--prove"]
+    if whole:
+        command += ["--out", str(out)]
     else:
-        place = out / "_build" / "exemplars"
-        place.mkdir(parents=True, exist_ok=True)
-        toc = place / "_toc.yml"
         pages = {group.partition(":")[2] for group in touched if group.startswith("page:")}
-        toc.write_text(exemplars.contents(pages), "utf-8")
-        command += ["--out", str(place), "--toc", str(toc)]
-        site = place / "_build" / "html"
+        out = out / "_build" / "exemplars"
+        out.mkdir(parents=True, exist_ok=True)
+        toc = out / "_toc.yml"
+        toc.write_text(exemplars.contents(pages.union(exemplars.PAGES)), "utf-8")
+        command += ["--out", str(out), "--toc", str(toc), "--draft"]
     done = subprocess.run(command, cwd=ROOT)
-    return site if done.returncode == 0 else None
+    return out / "_build" / "html" if done.returncode == 0 else None
 
 
 if __name__ == "__main__":

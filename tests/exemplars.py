@@ -1,33 +1,53 @@
-"""One fixed exemplar of each kind: what `make test` proves besides the library and the change.
+"""One exemplar of each kind of explorer, lesson and page: what is proven when nothing was touched.
 
-`make test-all` proves all of them. Which kinds there are, and that each has its exemplar, is tested
-in tests/test_exemplars.py.
+The tests of explorers, lessons and pages are many times the same questions. `TFVIZ_ALL` in the
+environment asks them of everything; without it they are asked of these, and of what a change
+touches. `test_exemplars` fails where a kind is in use that no exemplar has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Collection
 from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[1]
+TOC = yaml.safe_load((Path(__file__).resolve().parents[1] / "_toc.yml").read_text("utf-8"))
+ALL = "TFVIZ_ALL" in os.environ
 
+# by module (`tfviz.explorers.ALL`), with all its views
 EXPLORERS = {
-    "sparse_lab": "several pictures, a formula, goals, a pattern brought along",
-    "rotary_clocks": "something that moves",
-    "decoding": "a trained model's numbers",
-    "draw_a_digit": "what a hand draws",
-    "soft_dictionary": "handles to drag",
+    "first_look": "the smallest: one matrix, one question with answers to choose from",
+    "attention_steps": "a player: matrices and a table, step by step, a word to type",
+    "draw_a_digit": "drawn by hand, judged by trained weights",
+    "relative_terms": "four views; a menu of boxes, what is hidden, a prompt of its own",
+    "training_views": "a button and a menu of choices",
+    "decoding": "text that is written, chips, bars",
+    "cache_budget": "a question with a ruler, sliders of its own, a table",
+    "bell_product": "a plot: lines, areas and a handle that is dragged",
+    "hash_wheel": "a drawing of its own: arrows, an arc, points on a wheel",
+    "lambda_mixer": "a question whose answer is a curve",
+    "sparse_lab": "an answer that an exercise judges",
+    "your_own_mask": "a formula that the reader types",
 }
 LESSONS = {
-    "chapters/basics/attention": "the first of all: explorers, an answer that is a widget's state",
-    "chapters/compressed/low_rank": "measured results, curves, proofs in folds",
-    "chapters/sparse/local": "patterns as formulas, exercises with a check of a mask",
+    "chapters/basics/attention": "the first one: code, exercises in code and in words",
+    "chapters/sparse/factorized": "an exercise that is answered in the lab",
+    "chapters/sparse/local_global": "an exercise that is answered in the page",
 }
 PAGES = {
-    "book/index": "the landing page",
-    "book/atlas": "the catalogue, filtered and searched",
+    "index": "the address of the book, which leads to the landing page",
+    "search": "the page of results",
+    "book/index": "the landing page: the map of the course",
+    "book/notation": "formulas in a table",
+    "book/glossary": "terms",
+    "book/atlas": "a table and a tree from the catalogue, with filters",
+    "book/progress": "what is kept on the reader's device",
+    "book/self_test": "a dialogue without an explorer",
+    "book/your_own_mask": "one explorer as a page",
+    "book/references": "the bibliography",
+    **LESSONS,
 }
 FILES = (
     "tests/book/test_checklist",
@@ -43,21 +63,22 @@ FILES = (
     "tests/browser/test_kit",
     "tests/browser/test_page_shim",
 )
-"""Files of tests that run whenever something may be wrong that no exemplar shows."""
+"""Files of tests about what all pages and explorers share."""
 
 GROUPS = (
     *(f"explorer:{name}" for name in EXPLORERS),
     *(f"lesson:{name}" for name in LESSONS),
-    *(f"page:{name}" for name in (*LESSONS, *PAGES, "index", "search")),
+    *(f"page:{name}" for name in PAGES),
     *FILES,
 )
+"""The groups of tests (`scripts/prove.py`) that run whatever was changed."""
 
 
-def contents(more: Iterable[str] = ()) -> str:
-    """The table of contents of a book of exemplars, and of these pages."""
-    whole = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
-    wanted = {*LESSONS, *PAGES, *more}
-    for part in whole["parts"]:
-        part["chapters"] = [entry for entry in part["chapters"] if entry["file"] in wanted]
-    whole["parts"] = [part for part in whole["parts"] if part["chapters"]]
-    return yaml.safe_dump(whole, sort_keys=False)
+def contents(pages: Collection[str]) -> str:
+    """The table of contents of a book of these pages, with the numbers that chapters have in it."""
+    parts = [
+        part | {"chapters": chapters}
+        for part in TOC["parts"]
+        if (chapters := [entry for entry in part["chapters"] if entry["file"] in pages])
+    ]
+    return str(yaml.safe_dump(TOC | {"parts": parts}, sort_keys=False, allow_unicode=True))

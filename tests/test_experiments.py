@@ -23,6 +23,7 @@ import torch
 import toy_experiment as toy
 
 import tfviz_lab
+from tfviz._renamed import EXPERIMENTS
 from tfviz_lab import proofs, records, runner
 from tfviz_lab.basics import norm_order, reverse_copy
 from tfviz_lab.runner import Run
@@ -413,6 +414,17 @@ def test_an_experiment_is_found_in_a_commit_wherever_it_stood():
     for home in ("tfviz_lab", "tfviz_lab.basics", "tfviz.experiments"):
         files = [*library, f"{home.replace('.', '/')}/rotary.py"]
         assert proofs.place("tfviz_lab.position.rotary", files) == f"{home}.rotary"
+    named_before = ["tfviz/adaptive/brackets.py", "tfviz_lab/brackets.py"]
+    assert proofs.place("tfviz_lab.adaptive.dynamic_spans", named_before) == "tfviz_lab.brackets"
+
+
+@pytest.mark.parametrize(("old", "new"), EXPERIMENTS.items())
+def test_an_old_name_finds_the_experiment_and_its_result(old, new, as_stored, capsys):
+    assert tfviz_lab.module_of(old) is tfviz_lab.module_of(new) is getattr(tfviz_lab, old)
+    assert tfviz_lab.load(old) == tfviz_lab.load(new)
+    assert old not in tfviz_lab.PLACES and old not in runner.all_experiments()
+    assert runner.main([old, "--list"]) == 0
+    assert capsys.readouterr().out.startswith(f"{new} ")
 
 
 # --- what is stored -------------------------------------------------------------------------------
@@ -432,7 +444,9 @@ def test_a_stored_result_is_of_its_runs(name, as_stored):
     assert made["seeds"] == sorted({x.seed for x in runs}) and len(made["seeds"]) >= 3
     assert made["steps"] == max(x.config.get("steps", 0) for x in runs) and made["seconds"] > 0
     assert made["versions"].keys() == {"python", *getattr(module, "PACKAGES", ["torch"])}
-    assert made["command"] == f"python -m tfviz_lab {name}"
+    *_, called = made["command"].split()  # that of the day when it was made
+    assert made["command"] == f"python -m tfviz_lab {called}"
+    assert tfviz_lab.module_of(called) is module
     assert "+" not in str(made["commit"])
     leaves = torch.utils._pytree.tree_leaves(stored)
     assert all(math.isfinite(x) for x in leaves if isinstance(x, float))

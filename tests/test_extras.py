@@ -19,7 +19,7 @@ from pathlib import Path
 import learner_environment
 import pytest
 from packaging.requirements import Requirement
-from pins import installed, pinned
+from pins import FILES, installed, pinned
 
 from tfviz import _extras
 
@@ -86,19 +86,24 @@ def test_what_is_missing_names_its_extra(code: str, said: str) -> None:
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"][
     "optional-dependencies"
 ]
-PACKAGES = ("tfviz", "tfviz_lab", "tfviz_lessons", "tfviz_course", "hub", "scripts")
+PACKAGES = (
+    "tfviz",
+    "tfviz_lab",
+    "tfviz_lessons",
+    "teaching/tfviz_course",
+    "teaching/hub",
+    "scripts",
+)
 OPTION = {"-q", "-e", "--upgrade", "--quiet"}
 COMMAND = re.compile(r"pip install ((?:\"[^\"]*\"|'[^']*'|[\w.<>=\[\]@-]+| )+)")
-PLACE = re.compile(r"[A-Z]+(-[A-Z]+)+(\[\w+\])?$|\.$|tfviz(\[\w+\])? ?@ ")  # a clone, or an address
+PLACE = re.compile(
+    r"[A-Z]+(-[A-Z]+)+(/teaching)?(\[\w+\])?$|\.$|tfviz(\[\w+\])? ?@ "
+)  # a clone, or an address
 
 
 def pinned_names() -> set[str]:
     """The packages that the project itself installs from a registry."""
-    lines = [
-        line
-        for name in ("requirements.txt", "requirements-dev.txt")
-        for line in (ROOT / name).read_text("utf8").splitlines()
-    ]
+    lines = [line for name in FILES for line in (ROOT / name).read_text("utf8").splitlines()]
     return {re.sub(r"[_.]", "-", line.partition("==")[0].lower()) for line in lines if "==" in line}
 
 
@@ -177,19 +182,6 @@ def lost(words: str) -> list[str]:
     return unknown(f"pip install '{fixed[0]}'") if fixed else []
 
 
-def test_the_module_is_the_script() -> None:
-    """`python -m tfviz_course` and `tfviz-course` say the same and end alike."""
-    script = Path(sys.executable).with_name("tfviz-course")
-    for words in (["--help"], ["report"], ["report", "hw1", "--course", "/nowhere"]):
-        environment = {**os.environ, "PYTHONWARNINGS": "ignore", "COLUMNS": "100"}
-        runs = [
-            subprocess.run([*command, *words], capture_output=True, text=True, env=environment)
-            for command in ([sys.executable, "-m", "tfviz_course"], [str(script)])
-        ]
-        module, own = ((run.returncode, run.stdout, run.stderr) for run in runs)
-        assert module == own
-
-
 # --- the pins of the book's environment -----------------------------------------------------------
 
 
@@ -204,13 +196,13 @@ def test_every_package_is_pinned_once_and_as_it_is_installed() -> None:
 
 
 def test_the_book_needs_nothing_of_what_only_tests_need() -> None:
-    book, dev = installed("book"), installed("dev")
+    book, hub, dev = map(installed, ("tfviz[book]", "tfviz-course[hub]", "tfviz[dev]"))
     assert book.keys() < dev.keys()
     only_tests = {"pytest", "playwright", "transformers", "nbgrader", "jupyterhub", "mypy"}
-    assert only_tests <= dev.keys() - book.keys()
+    assert only_tests <= (hub.keys() | dev.keys()) - book.keys()
 
 
 def test_a_pin_keeps_its_comment_and_its_place() -> None:
-    (numpy,) = (one for name, one in installed("book").items() if name == "numpy")
+    (numpy,) = (one for name, one in installed("tfviz[book]").items() if name == "numpy")
     text = "# head\nnumpy==0.1  # because\nother==1\n"
     assert pinned(text, [numpy]) == f"# head\nnumpy=={numpy.version}  # because\n"

@@ -139,8 +139,11 @@ def test_dependabot_looks_after_everything_that_is_pinned() -> None:
     updates = data(GITHUB / "dependabot.yml")["updates"]
     assert {one["package-ecosystem"] for one in updates} == {"github-actions", "pip", "npm"}
     for one in updates:
-        assert one["directory"] == "/" and one["schedule"]["interval"]
+        assert one["schedule"]["interval"]
     (pip,) = (one for one in updates if one["package-ecosystem"] == "pip")
+    assert all(one["directory"] == "/" for one in updates if one is not pip)
+    pinned = [*ROOT.glob("requirements*.txt"), *ROOT.glob("*/requirements*.txt")]
+    assert {file.parent for file in pinned} == {ROOT / name[1:] for name in pip["directories"]}
     pins = (ROOT / "requirements.txt").read_text("utf8").lower()
     for name in (entry["dependency-name"] for entry in pip["ignore"]):
         assert re.search(rf"^{re.escape(name)}==", pins, re.M), f"{name} is not pinned"
@@ -171,6 +174,8 @@ LINK = re.compile(r"\]\((?!https?:|#|\.\./\.\./)([^)#]+)")  # ../../ is GitHub's
         "SECURITY.md",
         "CODE_OF_CONDUCT.md",
         "CHANGELOG.md",
+        "teaching/README.md",
+        "teaching/hub/README.md",
         ".github/pull_request_template.md",
     ],
 )

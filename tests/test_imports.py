@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 LINT = Path(sys.executable).parent / "lint-imports"
@@ -26,7 +31,8 @@ layers =
 
 def lint(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [str(LINT), "--no-cache", *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "teaching")))}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=here)
 
 
 def test_imports_run_one_way() -> None:
@@ -44,6 +50,34 @@ def test_an_import_inside_of_a_function_counts(tmp_path: Path) -> None:
     (house / "below.py").write_text("def f():\n    from house import above\n    return above\n")
     done = lint(tmp_path, "--config", "walls.ini")
     assert done.returncode == 1 and "house.below -> house.above" in done.stdout
+
+
+TEACHING = ("tfviz_course", "hub", "course")  # modules of teaching, and of its tests
+READERS = ("tfviz", "tfviz_lab", "tfviz_lessons", "book", "scripts", "bench", "tests", "start.py")
+
+
+def taught(source: str) -> list[str]:
+    """What of teaching a source imports, inside of functions too."""
+    return re.findall(rf"^\s*(?:from|import) (?:{'|'.join(TEACHING)})\b.*", source, re.M)
+
+
+def read_by_others() -> Iterator[Path]:
+    for name in READERS:
+        yield from (ROOT / name).rglob("*.py") if (ROOT / name).is_dir() else [ROOT / name]
+
+
+def test_nothing_imports_teaching() -> None:
+    """Library, experiments, lessons, book and scripts do without it, and so do their tests."""
+    sources = {file: file.read_text("utf8") for file in read_by_others()}
+    assert len(sources) > 500
+    assert not {file.relative_to(ROOT): said for file in sources if (said := taught(sources[file]))}
+
+
+@pytest.mark.parametrize(
+    "source", ["def f():\n    from tfviz_course import sandbox\n", "import course.bad"]
+)
+def test_such_an_import_would_be_noticed(source: str) -> None:
+    assert taught(source)
 
 
 def undefined(*where: str) -> list[str]:
@@ -70,9 +104,12 @@ def test_every_name_is_defined(tmp_path: Path) -> None:
 
 def test_every_package_tells_type_checkers_that_it_has_types() -> None:
     """In the folder and in what is installed from it."""
+    found = set()
+    for home in (ROOT, ROOT / "teaching"):
+        setup = tomllib.loads((home / "pyproject.toml").read_text("utf8"))["tool"]
+        data = setup["setuptools"]["package-data"]
+        for package in (path.parent.name for path in home.glob("tfviz*/__init__.py")):
+            assert (home / package / "py.typed").is_file() and "py.typed" in data[package], package
+            found.add(package)
     setup = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["tool"]
-    data = setup["setuptools"]["package-data"]
-    packages = setup["importlinter"]["root_packages"]
-    assert set(packages) == {path.parent.name for path in ROOT.glob("tfviz*/__init__.py")}
-    for package in packages:
-        assert (ROOT / package / "py.typed").is_file() and "py.typed" in data[package], package
+    assert found == set(setup["importlinter"]["root_packages"])

@@ -117,8 +117,8 @@ def test_a_run_is_of_the_rooms_that_it_names(change: Callable[..., bool]) -> Non
     room = ("tfviz/longer_context/alibi.py", "def slopes(", "def slopes(more, ")
     model = ("tfviz/models/gpt.py", "def forward(", "def forward(more, ")
     printed = ("tfviz/patterns/pattern.py", "def latex(", "def latex(more, ")
-    assert change("within_five", *room, core="ALiBi")
-    assert not change("within_five", *room, core="near only")
+    assert change("distance_aware_scores", *room, core="ALiBi")
+    assert not change("distance_aware_scores", *room, core="near only")
     of = {run.name: run.of for run in family.runs()}
     picture = ("tfviz/exhibits/longer_context.py", "def eight_ramps(", "def eight_ramps(more, ")
     line = ("tfviz/exhibits/longer_context.py", "def ramps(", "def ramps(more, ")
@@ -174,10 +174,10 @@ def test_where_code_stands_does_not_count() -> None:
         ("norm_order", {"start": "post-norm", "N": 2}),
         ("digits", {"variant": "strided, per head", "steps": 1}),
         ("digits", {"variant": "fixed, merged", "steps": 1}),
-        ("within_five", {"core": "learned", "steps": 1}),
-        ("spans", {"order": "short below", "steps": 1}),
-        ("brackets", {"variant": "priced", "price": 0.01, "start": 32, "steps": 1}),
-        ("near_and_far", {"variant": "and labels", "steps": 1}),
+        ("distance_aware_scores", {"core": "learned", "steps": 1}),
+        ("adaptive_spans", {"order": "short below", "steps": 1}),
+        ("dynamic_spans", {"variant": "priced", "price": 0.01, "start": 32, "steps": 1}),
+        ("local_and_global", {"variant": "and labels", "steps": 1}),
         ("segment_memory", {"equal": "16 rows, 16 by convolution", "steps": 1}),
     ],
 )

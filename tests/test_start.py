@@ -13,7 +13,6 @@ import first_world
 import pytest
 
 import start
-from tfviz_course.command import COMMANDS as COURSE
 
 ROOT = Path(__file__).parents[1]
 FIRST = start.python(start.FIRST)
@@ -58,28 +57,6 @@ def test_programs_of_the_second_environment_run_in_it() -> None:
     for name in ("jupyter", "jupyter-lab", "nbgrader", "tfviz-course", "pytest"):
         program = start.python(start.SECOND).with_name(name)
         assert program.read_text().startswith(f"#!{start.python(start.SECOND)}"), name
-
-
-@pytest.mark.parametrize("name", COURSE)
-def test_where_a_package_is_missing_a_command_says_what_to_run(name: str, tmp_path: Path) -> None:
-    """In the first environment each command says its help; it works, or one sentence says why."""
-    assert by_the_first("-m", "tfviz_course", name, "--help").returncode == 0
-    given = {
-        "new": ("course", "--name", "x"),
-        "list": (),
-        "assignment": ("hw1", "basics/attention"),
-        "students": ("import", "class.csv"),
-        "extension": ("hw1", "ada"),
-        "export": ("all", "--to", "anki"),
-        "check": (),
-    }
-    done = by_the_first("-m", "tfviz_course", name, *given.get(name, ("hw1",)))
-    if done.returncode:
-        (sentence,) = done.stderr.strip().splitlines()
-        assert re.fullmatch(
-            r"tfviz-course: this needs \w+: run `make env` in .+, and then .+", sentence
-        )
-        assert sentence.endswith(str(start.python(start.SECOND).with_name("tfviz-course")))
 
 
 def test_an_old_python_is_told_so() -> None:
@@ -137,19 +114,22 @@ def test_a_folder_is_filled_once_and_again_when_its_pins_change(
 def test_each_pin_and_the_place_of_the_project_count(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in ("requirements.txt", "requirements-dev.txt", "pyproject.toml", "package.json"):
-        (tmp_path / name).write_text("one")
-    (tmp_path / "package-lock.json").write_text("one")
-    (tmp_path / "moved").mkdir()
-    monkeypatch.setattr(start, "ROOT", tmp_path)
-    before = start.wanted()
-    for name, stale in {
+    stale_by_file = {
         "requirements.txt": {start.FIRST, start.SECOND},
         "pyproject.toml": {start.FIRST, start.SECOND},
         "requirements-dev.txt": {start.SECOND},
+        "teaching/requirements.txt": {start.SECOND},
+        "teaching/pyproject.toml": {start.SECOND},
         "package.json": {start.MODULES},
         "package-lock.json": {start.MODULES},
-    }.items():
+    }
+    for folder in ("teaching", "moved"):
+        (tmp_path / folder).mkdir()
+    for name in stale_by_file:
+        (tmp_path / name).write_text("one")
+    monkeypatch.setattr(start, "ROOT", tmp_path)
+    before = start.wanted()
+    for name, stale in stale_by_file.items():
         (tmp_path / name).write_text("two")
         now = start.wanted()
         assert {folder for folder in now if now[folder] != before[folder]} == stale, name
@@ -179,8 +159,8 @@ def test_make_and_start_do_the_same() -> None:
         recipe = re.search(rf"^{command}:.*\n((?:\t.*\n)+)", makefile, re.M)
         assert recipe and f"$(START) {command}" in recipe[1], command
     for command in ("test", "test-all"):
-        recipe = rf"^{command}:.*\n\t@TFVIZ_OUT=\$\(OUT\) \$\(PYTHON\) start\.py {command} "
-        assert re.search(recipe, makefile, re.M), command
+        line = rf"^{command}:.*\n\t@TFVIZ_OUT=\$\(OUT\) \$\(PYTHON\) start\.py {command} "
+        assert re.search(line, makefile, re.M), command
     said = subprocess.run(
         [sys.executable, "start.py", "--help"], capture_output=True, text=True, cwd=ROOT
     )

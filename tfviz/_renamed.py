@@ -55,3 +55,29 @@ EXPLORERS = {
     "who_hears": "segment_recurrence",
 }
 """Modules of explorers; a class is called as its module."""
+
+EXPERIMENTS = {
+    "asked_returns": "return_conditioning",
+    "brackets": "dynamic_spans",
+    "far_copy": "two_level_copy",
+    "far_facts": "knn_memory_recall",
+    "hard_coded": "hard_coded_heads",
+    "heads_apart": "head_disagreement",
+    "hops": "ponder_time",
+    "landmarks": "nystrom_landmarks",
+    "look_beside": "gaussian_bias",
+    "lower_layers": "attention_across_layers",
+    "near_and_far": "local_and_global",
+    "near_contexts": "knn_language_model",
+    "pairings": "rotary_pairings",
+    "peaks": "attention_and_convolution",
+    "score_images": "predicted_scores",
+    "set_maximum": "set_pooling",
+    "small_heads": "talking_heads",
+    "spans": "adaptive_spans",
+    "talking_cost": "talking_heads_cost",
+    "three_left": "gaussian_localness",
+    "two_tasks": "task_priors",
+    "within_five": "distance_aware_scores",
+}
+"""Experiments of `tfviz_lab` and their stored results."""

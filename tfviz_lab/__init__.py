@@ -25,6 +25,7 @@ from typing import Any
 
 from tfviz import stored
 from tfviz._files import written_whole
+from tfviz._renamed import EXPERIMENTS
 from tfviz.stored import load
 from tfviz_lab.records import packed
 
@@ -40,13 +41,16 @@ PLACES = {
 
 
 def module_of(name: str) -> ModuleType:
-    """The module of this name, in whatever part it stands. Raises KeyError if there is none."""
-    return importlib.import_module(PLACES[name])
+    """The module of this name, or once of this name, in whatever part it stands.
+
+    Raises KeyError if there is none.
+    """
+    return importlib.import_module(PLACES[EXPERIMENTS.get(name, name)])
 
 
 def __getattr__(name: str) -> ModuleType:
     """`from tfviz_lab import rotary`, without its part."""
-    if name in PLACES:
+    if name in PLACES or name in EXPERIMENTS:
         return module_of(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

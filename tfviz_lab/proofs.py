@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import tfviz
+from tfviz._renamed import EXPERIMENTS
 from tfviz_lab import commit_of, records
 from tfviz_lab.records import Record, label
 
@@ -187,9 +188,10 @@ def _model() -> str:
 
 def place(module: str, files: Iterable[str]) -> str:
     """The name that a module of an experiment has among these files, wherever it stands there."""
-    ending = f"/{module.rpartition('.')[2]}.py"
+    name = module.rpartition(".")[2]
+    names = {name, *(old for old, new in EXPERIMENTS.items() if new == name)}
     homes = ("tfviz_lab/", "tfviz/experiments/")
-    there = [file for file in files if file.startswith(homes) and file.endswith(ending)]
+    there = [file for file in files if file.startswith(homes) and Path(file).stem in names]
     return there[0].removesuffix(".py").replace("/", ".") if there else module
 
 

@@ -47,6 +47,7 @@ from typing import Any
 import torch
 
 from tfviz import _extras, stored
+from tfviz._renamed import EXPERIMENTS
 from tfviz_lab import (
     PLACES,
     commit_of,
@@ -440,7 +441,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="show by a few runs that a change of code changed no number, and keep the results",
     )
     options = parser.parse_args(arguments)
-    if unknown := set(options.names) - set(names):
+    if unknown := set(options.names) - {*names, *EXPERIMENTS}:
         parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     if options.workers is not None and options.workers < 0:
         parser.error(f"--workers {options.workers}; choose 0 or more")

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ("tfviz", "tfviz_lab")
 CODE = {".py", ".js", ".css", ".pyc", ".typed"}
 KIT = "tfviz/explorers/"
-SHARED = ("kit",)  # folders of what explorers share, below KIT
+SHARED = ("kit", "shared")  # folders of what explorers share, below KIT
 
 
 class Pieces:

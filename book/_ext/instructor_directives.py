@@ -1,4 +1,7 @@
-"""What the pages for instructors take from the code, so that they cannot say something else.
+"""What the pages for instructors take from the grading, so that they cannot say something else.
+
+The book imports nothing of `teaching`: that house writes `book/grading.json`, and tests that it is
+up to date.
 
 ```{grading-figure}       how a submission travels, as a picture
 ```{grading-limits}       what a submission may use: the defaults of the sandbox
@@ -7,13 +10,10 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from docutils import nodes
@@ -25,26 +25,7 @@ from tfviz.plots.canvas import SMALL, WIDE, Canvas, fitted
 from tfviz.plots.roles import Role
 from tfviz.plots.shapes import Box, polygons, rectangles, segments
 
-TESTS = Path(__file__).resolve().parents[2] / "tests"
-LIMITS = {
-    "seconds": "one notebook of a submission",
-    "cell_seconds": "one answer cell; one cell of tests, with all that it calls",
-    "call_seconds": "one call of a student's function",
-    "memory": "memory of all its processes, beyond what Python and torch take",
-    "processes": "processes and threads",
-    "output": "what one cell, of answers or of tests, prints and shows",
-    "file_size": "one file",
-    "disk": "all files together; they vanish with the sandbox",
-    "inodes": "files and folders that there are at one time",
-}
-HEADINGS = {
-    "honest": "Honest work, also where it is wrong or was saved by an odd program",
-    "endless": "Work that does not end, or takes all there is",
-    "reaching": "Work that reaches for what is not its own",
-    "notebooks": "Files that are not what they should be",
-    "values": "Answers that lie to the tests",
-    "doors": "Names and texts for the instructor's pages",
-}
+DATA = Path(__file__).resolve().parents[1] / "grading.json"
 
 
 # --- the figure ----------------------------------------------------------------------------------
@@ -202,6 +183,12 @@ class GradingFigure(SphinxDirective):
 # --- tables --------------------------------------------------------------------------------------
 
 
+def stored() -> dict[str, Any]:
+    """What the grading says of itself: the rows of its limits, and of the bad submissions."""
+    known: dict[str, Any] = json.loads(DATA.read_text("utf8"))
+    return known
+
+
 def _table(heads: Sequence[str], rows: Sequence[Sequence[nodes.Node | str]]) -> nodes.table:
     group = nodes.tgroup(cols=len(heads))
     group += [nodes.colspec(colwidth=1) for _ in heads]
@@ -216,71 +203,17 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[nodes.Node | str]]) -> 
     return nodes.table("", group)
 
 
-def amount(name: str, value: float) -> str:
-    """A limit as people say it: 180 s, 2 GiB, 32."""
-    if name.endswith("seconds"):
-        return f"{value:g} s"
-    if name == "output":
-        return f"{value:,} characters"
-    units = [(30, "GiB"), (20, "MiB")] if name in ("memory", "file_size", "disk") else []
-    return next((f"{value / 2**n:g} {unit}" for n, unit in units if value >= 2**n), f"{value:g}")
-
-
 class GradingLimits(SphinxDirective):
     def run(self) -> list[nodes.Node]:
-        from tfviz_course import sandbox
-
-        self.env.note_dependency(inspect.getfile(sandbox))
-        limits = sandbox.Limits()
-        known = {field.name: getattr(limits, field.name) for field in fields(limits)}
-        rows = [(amount(name, known[name]), what) for name, what in LIMITS.items()]
-        return [_table(("at most", "for"), rows)]
-
-
-def gets(expectation: Mapping[str, str], attempted: Sequence[str]) -> str:
-    """What a kind of submission gets, in words, over the exercises that it answers."""
-    results = {label: expectation[label] for label in attempted}
-    lost = [label for label, result in results.items() if result in ("none", "checks")]
-    if not lost:
-        return "all points"
-    waits = [label for label, result in results.items() if result == "waits"]
-    if len(lost) + len(waits) == len(results):
-        return "no points for code, the answer in words waits for you" if waits else "no points"
-    if all(results[label] == "checks" for label in lost):
-        return "only the points of the visible tests for one answer, the others kept"
-    several = f"{len(lost)} answers" if len(lost) > 1 else "one answer"
-    return f"{several} lost, the others kept"
-
-
-def bad_submissions() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """(heading, rows of what it does and what it gets), family by family."""
-    course = ModuleType("course")  # a folder of the tests, which nobody installs
-    course.__path__ = [str(TESTS / "course")]
-    sys.modules.setdefault("course", course)
-    from course.bad import KINDS
-
-    for family, heading in HEADINGS.items():
-        rows = [
-            (kind.sentence, gets(kind.expectation, _attempted(kind)))
-            for kind in KINDS
-            if kind.change.__module__.endswith(f".{family}")
-        ]
-        if rows:
-            yield heading, rows
-
-
-def _attempted(kind: Any) -> list[str]:
-    """Its exercises, without those of the second notebook where that is not handed in."""
-    second = "ex-two-hops" if "factorized" not in kind.notebooks else None
-    return [label for label in kind.expectation if label != second]
+        self.env.note_dependency(str(DATA))
+        return [_table(("at most", "for"), stored()["limits"])]
 
 
 class BadSubmissions(SphinxDirective):
     def run(self) -> list[nodes.Node]:
-        for file in sorted((TESTS / "course" / "bad").glob("*.py")):
-            self.env.note_dependency(str(file))
+        self.env.note_dependency(str(DATA))
         made: list[nodes.Node] = []
-        for heading, rows in bad_submissions():
+        for heading, rows in stored()["bad submissions"].items():
             summary = f"<details><summary>{heading} ({len(rows)})</summary>"
             made += [
                 nodes.raw("", summary, format="html"),

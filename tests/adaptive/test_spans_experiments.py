@@ -7,7 +7,8 @@ import torch
 
 import tfviz_lab
 from tfviz.adaptive.multi_scale_transformer import multi_scale
-from tfviz_lab.adaptive import brackets, spans
+from tfviz_lab.adaptive import adaptive_spans as spans
+from tfviz_lab.adaptive import dynamic_spans as brackets
 
 
 def test_every_order_has_as_many_pairs() -> None:
@@ -39,7 +40,7 @@ def test_a_few_steps_repeat_exactly() -> None:
 
 
 def test_stored_spans_have_all_of_it() -> None:
-    stored = tfviz_lab.load("spans")
+    stored = tfviz_lab.load("adaptive_spans")
     for row, config in zip(stored["learned"], spans.LEARNED, strict=True):
         assert config.items() <= row.items() and len(row["nats"]) == len(row["spans"]) == 3
         times = torch.tensor(row["spans"])
@@ -52,7 +53,7 @@ def test_stored_spans_have_all_of_it() -> None:
 
 
 def test_stored_brackets_have_all_of_it() -> None:
-    found = tfviz_lab.load("brackets")["found"]
+    found = tfviz_lab.load("dynamic_spans")["found"]
     assert list(found) == list(brackets.VARIANTS) and all(len(x) == 3 for x in found.values())
     assert all(one["right"] == pytest.approx([1, 1], abs=0.01) for one in found["free"])
     for one in found["priced"]:

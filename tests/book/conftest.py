@@ -7,13 +7,15 @@ import http.server
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import exemplars
 import pytest
-from book.visits import DESK, Site, Visit, look
+from book.visits import DESK, PAGES, Site, Visit, look
+from filelock import FileLock
 
 import start
 from tfviz_lessons.execute import Lessons, Record
@@ -21,6 +23,8 @@ from tfviz_lessons.lesson import is_lesson
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = Path(os.environ.get("TFVIZ_OUT", ROOT)).resolve()
+PART = OUT / "_build" / "exemplars"  # where the book of few pages is built
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")  # what the processes of one run share
 # as `make build` does: by the environment that reads, which has nothing of the tests' own
 BUILD = [str(start.python(start.FIRST)), str(ROOT / "scripts/build_book.py"), "--quiet", "--prove"]
 LESSONS = {
@@ -61,32 +65,80 @@ def built(*arguments: str) -> None:
         pytest.fail(f"the book does not build:\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}")
 
 
+def named(items: list[pytest.Item], names: Iterable[str]) -> set[str]:
+    """Those of these names that the tests to be run are parametrised with."""
+    specs = [spec for item in items if (spec := getattr(item, "callspec", None))]
+    return {str(value) for spec in specs for value in spec.params.values()} & set(names)
+
+
+def few(items: list[pytest.Item]) -> list[str]:
+    """The pages of the book under test: all, or the exemplars and those that tests name."""
+    if exemplars.ALL:
+        return PAGES
+    wanted = named(items, PAGES) | set(exemplars.PAGES)
+    return [page for page in PAGES if page in wanted]
+
+
+def whole(items: list[pytest.Item]) -> bool:
+    return "TFVIZ_SITE" in os.environ or len(few(items)) == len(PAGES)
+
+
+def exemplar_site(items: list[pytest.Item]) -> Path:
+    """A book of few pages, whose links to the others lead nowhere; built once in a run of tests.
+
+    TFVIZ_PART says that it is built already, and where."""
+    if "TFVIZ_PART" in os.environ:
+        return Path(os.environ["TFVIZ_PART"])
+    toc, stamp = PART / "_toc.yml", PART / ".run"
+    PART.mkdir(parents=True, exist_ok=True)
+    with FileLock(PART / ".lock"):
+        if not RUN or not stamp.exists() or stamp.read_text() != RUN:
+            toc.write_text(exemplars.contents(few(items)), "utf8")
+            built("--out", str(PART), "--toc", str(toc), "--draft")
+            stamp.write_text(RUN)
+    return PART / "_build" / "html"
+
+
 @pytest.fixture(scope="session")
 def proofs(request: pytest.FixtureRequest) -> dict[str, Record]:
     """What became of the lessons that the tests to be run name, executed as a learner would.
 
     They are executed once for the book and for this: several at once, and only what has changed.
     """
-    params = [getattr(item, "callspec", None) for item in request.session.items]
-    wanted = {str(spec.params.get("name")) for spec in params if spec} & set(LESSONS)
+    items = request.session.items
+    wanted = named(items, LESSONS)
     wanted = wanted or {min(LESSONS)}  # somebody asks for the environment alone
     paths = [str(LESSONS[name]) for name in sorted(wanted)]
-    built("--out", str(OUT), "--execute", *paths)
-    lessons = Lessons(OUT / "_build")
+    place = OUT if whole(items) else PART
+    built("--out", str(place), "--execute", *paths)
+    lessons = Lessons(place / "_build")
     return {name: lessons.record(LESSONS[name]) for name in wanted}
 
 
 @pytest.fixture(scope="session")
-def site() -> Iterator[Site]:
+def site(request: pytest.FixtureRequest) -> Iterator[Site]:
     """The book as `make build` leaves it, its exercises tried on the way.
 
-    TFVIZ_OUT builds it in another folder; TFVIZ_SITE takes a folder of pages as they are.
+    With TFVIZ_ALL it is whole, else of few pages. TFVIZ_OUT builds it in another folder; TFVIZ_SITE
+    takes a folder of pages as they are.
     """
-    folder = Path(os.environ.get("TFVIZ_SITE", OUT / "_build" / "html")).resolve()
-    if "TFVIZ_SITE" not in os.environ:
+    items = request.session.items
+    if "TFVIZ_SITE" in os.environ:
+        folder = Path(os.environ["TFVIZ_SITE"]).resolve()
+    elif whole(items):
         built("--out", str(OUT))
+        folder = OUT / "_build" / "html"
+    else:
+        folder = exemplar_site(items)
     with served(folder) as pages:
         yield pages
+
+
+@pytest.fixture(scope="session")
+def whole_book(request: pytest.FixtureRequest) -> None:
+    """For a test that asks all pages together, or what leads from one to another."""
+    if not whole(request.session.items):
+        pytest.skip("asks the whole book: TFVIZ_ALL=1")
 
 
 @pytest.fixture(scope="session")

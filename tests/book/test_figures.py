@@ -35,6 +35,7 @@ def test_every_figure_fits_and_can_be_read(
     assert not bad, f"{len(bad)} of {len(figures)} figures:\n" + "\n".join(bad)
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_every_axis_has_the_numbers_that_it_needs(site: Site) -> None:
     """Three or more where it is logarithmic, whole ones where it counts; in both forms."""
     texts = {name: source(site, name) for name in PAGES}
@@ -57,6 +58,7 @@ def test_every_axis_has_the_numbers_that_it_needs(site: Site) -> None:
     assert not bad, "\n".join(bad)
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_a_figure_is_explored_without_another_host(page: Any, site: Site) -> None:
     """Nothing of plotly before a reader asks for it; then it comes from the site itself."""
     asked: list[str] = []

@@ -117,6 +117,7 @@ def shown(browser: Any, site: Site, gallery: str) -> Iterator[Any]:
     yield cache(partial(show, browser, site, gallery))
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_every_explorer_and_every_kind_of_box_is_in_the_gallery(shown: Any) -> None:
     from tfviz.explorers import ALL
 
@@ -128,6 +129,7 @@ def test_every_explorer_and_every_kind_of_box_is_in_the_gallery(shown: Any) -> N
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.usefixtures("whole_book")
 def test_no_explorer_is_higher_than_the_room_kept_for_it(shown: Any, width: int) -> None:
     """In a column as wide as the book's, with its fonts: else what is below moves."""
     heights = shown("light", width).heights
@@ -137,6 +139,7 @@ def test_no_explorer_is_higher_than_the_room_kept_for_it(shown: Any, width: int)
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.usefixtures("whole_book")
 def test_axe_finds_nothing_in_the_gallery(shown: Any, theme: str, width: int) -> None:
     found = shown(theme, width)
     assert not found.violations

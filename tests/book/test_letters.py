@@ -233,6 +233,7 @@ def test_a_tap_beside_a_letter_finds_it(browser: Any, site: Site) -> None:
     context.close()
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_the_arrow_keys_go_through_the_letters_of_an_equation(page: Any, site: Site) -> None:
     page.goto(site.url("chapters/position/rotary"))
     equation = page.locator(EQUATION).first

@@ -93,6 +93,7 @@ def links(name: str, page: str) -> Iterator[tuple[Chapter, str]]:
 
 
 @pytest.mark.parametrize("name", PAGES)
+@pytest.mark.usefixtures("whole_book")
 def test_a_link_that_names_a_chapter_has_its_name(site: Site, name: str) -> None:
     """Prose may say "the first chapter" or "chapter 17": what begins with a small letter."""
     page = (site.folder / f"{name}.html").read_text("utf8")
@@ -107,6 +108,7 @@ def test_a_link_that_names_a_chapter_has_its_name(site: Site, name: str) -> None
 
 
 @pytest.mark.parametrize("name", LISTS)
+@pytest.mark.usefixtures("whole_book")
 def test_a_list_names_every_chapter(site: Site, name: str) -> None:
     page = (site.folder / f"{name}.html").read_text("utf8")
     said = {re.sub(r"^\d+(?:\.| ·) ", "", text(words)) for words in re.findall(LISTS[name], page)}
@@ -114,6 +116,7 @@ def test_a_list_names_every_chapter(site: Site, name: str) -> None:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.stem)
+@pytest.mark.usefixtures("whole_book")
 def test_a_page_says_its_name_and_its_part(site: Site, chapter: Chapter) -> None:
     page = (site.folder / f"{chapter.document}.html").read_text("utf8")
     part = next(part.title for part in PARTS if part.id == chapter.part)
@@ -127,6 +130,7 @@ def test_a_page_says_its_name_and_its_part(site: Site, chapter: Chapter) -> None
     assert text(above) == f"Chapter {chapter.number} · {part}"
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_the_search_and_the_self_test_know_the_same_names(site: Site) -> None:
     script = (site.folder / "_static/search.js").read_text("utf8")
     index = json.loads(script.removeprefix("window.tfvizSearch = ").rstrip().removesuffix(";"))
@@ -139,6 +143,7 @@ def test_the_search_and_the_self_test_know_the_same_names(site: Site) -> None:
     assert asked == {f"{chapter.number}. {chapter.title}" for chapter in CHAPTERS}
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_no_key_of_a_paper_is_in_what_the_search_shows(site: Site) -> None:
     keys = re.findall(r"^@\w+\{([^,]+),", (ROOT / "book/references.bib").read_text("utf8"), re.M)
     keys = [key for key in keys if re.search(r"\d{4}", key)]
@@ -152,6 +157,7 @@ def test_no_key_of_a_paper_is_in_what_the_search_shows(site: Site) -> None:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.stem)
+@pytest.mark.usefixtures("whole_book")
 def test_a_notebook_begins_with_the_name(site: Site, chapter: Chapter) -> None:
     file = Path(site.folder, "notebooks", f"{chapter.document}.ipynb")
     cells = json.loads(file.read_text("utf8"))["cells"]

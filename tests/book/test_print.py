@@ -8,10 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import print_book
+import pytest
 from book.conftest import ROOT, Site
 from chrome import MISSING, find
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_links_lead_inside_and_names_are_used_once(site: Site) -> None:
     names = print_book.pages((ROOT / "_toc.yml").read_text("utf-8"))
     assert "chapters/basics/attention" in names and "book/progress" not in names
@@ -29,6 +31,7 @@ def test_links_lead_inside_and_names_are_used_once(site: Site) -> None:
     assert {to for to in leads if not re.match(r"#|https?:|mailto:", to)} == set()
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_it_is_printed_with_an_outline_and_offered(site: Site, tmp_path: Path) -> None:
     browser = find()
     assert browser, MISSING

@@ -128,6 +128,7 @@ def violations(page: Any) -> list[str]:
 # --- which exercises ------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_the_page_lists_every_exercise_of_every_lesson(page: Any, site: Site) -> None:
     page.goto(site.url(PROGRESS))
     rows = page.locator("[data-tf-exercise]")
@@ -147,6 +148,7 @@ def test_the_page_lists_every_exercise_of_every_lesson(page: Any, site: Site) ->
         assert row.locator("a").get_attribute("href").endswith(f".html#{task.label}")
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_the_next_exercise_is_named_with_one_stop(page: Any, site: Site) -> None:
     labels = [task.label for tasks in TASKS.values() for task in tasks]
     page.goto(site.url(PROGRESS))
@@ -159,6 +161,7 @@ def test_the_next_exercise_is_named_with_one_stop(page: Any, site: Site) -> None
         assert link.endswith(f"#{label}"), f"{label}: {link}"
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_the_next_chapter_is_the_first_that_is_not_read(page: Any, site: Site) -> None:
     page.goto(site.url(PROGRESS))
     last = len(LESSONS) - 1
@@ -271,6 +274,7 @@ def test_a_link_to_an_answer_does_not_count(page: Any, short: Site) -> None:
     assert kept(page) is None
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_a_tick_is_kept_over_a_reload_and_shown_on_the_other_pages(page: Any, short: Site) -> None:
     tick(page, short)
     heard(page).get_by_text("Kept in your progress on this device.").wait_for()
@@ -563,6 +567,7 @@ def test_axe_finds_nothing_where_something_is_done(page: Any, short: Site, theme
     assert not violations(page)
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_paper_and_a_page_without_scripts_show_no_controls(
     browser: Any, page: Any, short: Site
 ) -> None:

@@ -91,6 +91,7 @@ def test_without_the_extra_all_but_the_last_line_work_as_it_says() -> None:
     assert said.startswith("ModuleNotFoundError: ") and 'pip install "' in said
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_its_pictures_show_what_is_there_today(browser: Any, site: Site) -> None:
     """`make pictures` makes them again, and notes what they show."""
     named = {Path(name).stem for name in re.findall(r"\(\.github/pictures/([\w.]+)\)", README)}

@@ -24,6 +24,7 @@ def links(site: Site, page: str) -> str:
 
 
 @pytest.mark.parametrize("row", BUILT, ids=lambda row: row.id)
+@pytest.mark.usefixtures("whole_book")
 def test_a_card_leads_to_its_page_and_the_page_back_to_the_section(
     site: Site, row: catalogue.Mechanism
 ) -> None:
@@ -38,6 +39,7 @@ def test_a_card_leads_to_its_page_and_the_page_back_to_the_section(
     assert f'href="../{row.document}.html#{make_id(row.id)}"' in links(site, page)
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_rooms_without_a_mechanism_say_where_they_are_taught(site: Site) -> None:
     rooms = reference_pages.rooms()
     for room, mechanisms in reference_pages.TAUGHT.items():
@@ -47,6 +49,7 @@ def test_rooms_without_a_mechanism_say_where_they_are_taught(site: Site) -> None
             assert f'href="../{row.document}.html#{make_id(row.id)}"' in text, room
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_every_pattern_of_the_reference_leads_to_its_section(site: Site) -> None:
     page = links(site, reference_pages.page_of("tfviz.patterns.families"))
     for name, mechanism in taught_patterns(reference_pages.ROOT / HEADINGS).items():
@@ -73,6 +76,7 @@ def test_defaults_are_written_as_people_write_them() -> None:
     assert not [text for text in everything if " at 0x" in text or "<class" in text]
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_no_page_of_the_reference_is_heavy(site: Site) -> None:
     weights = {
         room: len(gzip.compress(links(site, reference_pages.page_of(room)).encode()))

@@ -18,6 +18,7 @@ def pages(site: Site) -> dict[str, list[list[str]]]:
     }
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_every_entry_has_a_place_that_the_page_has(site: Site, pages: Any) -> None:
     for name, entries in pages.items():
         page = (site.folder / f"{name}.html").read_text("utf-8")
@@ -37,6 +38,7 @@ def test_words_terms_rows_and_symbols_are_in_it(pages: Any) -> None:
     assert around["Derive it"] and around["Derive it"] in around
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_a_reader_finds_and_goes(page: Any, site: Site) -> None:
     page.goto(site.url("book/notation"))
     page.keyboard.press("/")

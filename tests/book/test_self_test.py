@@ -94,6 +94,7 @@ def reply(box: Any, knew: bool) -> None:
     box.get_by_role("button", name="I knew it" if knew else "Not yet").click()
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_the_page_has_every_question_and_its_answer(taking: Any) -> None:
     for part, chapters in PARTS.items():
         listed = taking.locator(f'[data-tf-test="{part}"] [data-tf-question]')
@@ -164,6 +165,7 @@ def test_what_was_not_known_comes_first_and_can_be_mended(taking: Any) -> None:
     assert taking.evaluate("document.activeElement.textContent") == "Begin a test"
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_a_part_with_more_questions_mixes_its_chapters(taking: Any) -> None:
     box = begin(taking, "basics")
     chapters = set()

@@ -52,6 +52,7 @@ def test_a_page_says_its_title_and_a_sentence(site: Site, name: str) -> None:
     assert not re.search(r"\\[a-z]|\$|\w+\d{4}[a-z]", said["og:description"]), "no TeX, no keys"
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_no_page_names_a_picture_or_a_form_that_nobody_can_reach(site: Site) -> None:
     """Both need the public address of the course."""
     if (site.folder / "sitemap.xml").exists():
@@ -115,6 +116,7 @@ def test_the_page_for_lost_readers_has_addresses_from_the_root() -> None:
     assert 'href="/book/a.html#b"' in book_share.rooted(page, "")
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_lost_readers_find_every_part(site: Site) -> None:
     page = (site.folder / "404.html").read_text("utf8")
     article = page.split("<article")[1].split("</article>")[0]

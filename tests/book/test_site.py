@@ -108,6 +108,7 @@ def test_an_optional_exercise_is_one_line(site: Site, name: str) -> None:
     assert not page.select(".tf-optional + .solution, .tf-optional + .cell.tag_hide-cell")
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_an_address_opens_what_folds(site: Site, browser: Any) -> None:
     page = browser.new_page()
     page.goto(f"{site.url('chapters/heads/behaviour')}#ex-row-floor")
@@ -240,6 +241,7 @@ async () => {
 """
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_wide_equations_shrink_when_they_come_near(page: Any, site: Site) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(site.url("chapters/sparse/hashing"))
@@ -293,11 +295,13 @@ def texts(site: Site) -> dict[str, Reader]:
     return {p.relative_to(site.folder).as_posix(): Reader(p.read_text("utf-8")) for p in pages}
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_all_pages_of_the_contents_are_there(texts: dict[str, Reader]) -> None:
     rooms = {reference_pages.page_of(room) for room in reference_pages.rooms()}
     assert set(texts) == {f"{name}.html" for name in {*PAGES, *rooms, "404"}}
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_links_and_anchors_lead_somewhere(site: Site, texts: dict[str, Reader]) -> None:
     dead = []
     lost = (site.folder / "404.html").read_text("utf-8")
@@ -343,6 +347,7 @@ def test_no_source_of_the_text_shows(texts: dict[str, Reader]) -> None:
         assert not found, f"{name}: {words[max(0, found.start() - 60) : found.end() + 60]!r}"
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_a_changed_style_sheet_is_fetched_again(site: Site) -> None:
     """Its address has a digest of what is in it, on every page, also one that was not written."""
     link = re.compile(r'<link rel="stylesheet" href="(?:\.\./)*_static/([\w.-]+)\?v=(\w*)">')
@@ -368,6 +373,7 @@ def test_formulas_are_rendered_and_coloured(site: Site) -> None:
     assert "<math " in text, "screen readers need MathML"
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_equations_carry_the_number_of_the_chapter(site: Site, texts: dict[str, Reader]) -> None:
     from tfviz import catalogue
 
@@ -407,6 +413,7 @@ def test_nothing_leads_to_an_address_that_nobody_has_set(site: Site) -> None:
     assert not [path for path in files if tfviz_book.ADDRESS in path.read_text("utf-8")]
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_boxes_and_sources_are_marked(site: Site) -> None:
     text = "".join((site.folder / f"{name}.html").read_text("utf-8") for name in LESSONS)
     for kind in ("try", "differs", "erratum", "measured"):

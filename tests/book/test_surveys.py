@@ -76,6 +76,7 @@ def test_a_claim_is_pending_as_long_as_its_mechanism_is_planned() -> None:
         assert (claim.verdict == "pending") != built, f"{claim.id}: {claim.verdict}"
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_the_places_of_verdicts_are_in_the_pages(site: Site) -> None:
     page = (site.folder / "book/claims.html").read_text("utf-8")
     for claim in load_claims(ROOT / CLAIMS):
@@ -114,6 +115,7 @@ def first_place(browser: Any, site: Site) -> Callable[[list[str]], list[str]]:
     return ask
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_every_heading_in_its_own_words_finds_its_section_first(
     first_place: Callable[[list[str]], list[str]], site: Site
 ) -> None:
@@ -141,6 +143,7 @@ def test_every_heading_in_its_own_words_finds_its_section_first(
     assert not lost, f"{len(lost)} of {len(titles)} headings lead elsewhere first: {lost}"
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_every_mechanism_is_found_first_by_its_names(
     first_place: Callable[[list[str]], list[str]],
 ) -> None:
@@ -160,6 +163,7 @@ def test_every_mechanism_is_found_first_by_its_names(
     assert not lost, f"{len(lost)} of {len(wanted)} names lead elsewhere first: {lost}"
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_patterns_and_their_parameters_find_the_section_that_teaches_them(
     first_place: Callable[[list[str]], list[str]],
 ) -> None:
@@ -170,6 +174,7 @@ def test_patterns_and_their_parameters_find_the_section_that_teaches_them(
     assert not lost
 
 
+@pytest.mark.usefixtures("whole_book")
 def test_some_of_the_words_are_better_than_nothing(page: Any, site: Site) -> None:
     page.goto(site.url("book/notation"))
     page.keyboard.press("/")

@@ -150,13 +150,22 @@ PINNED = """(host) => {
 QUESTIONS = "(host) => host.tfviz.questions()"
 # code, whose width counts nowhere, because it scrolls or is cut, and brackets that grow
 SYSTEM = "code, pre, .yom-bad .tfx-button, mo[stretchy=true]"
-# the nodes that hold a text of their own, kept for `foreign`
+# the nodes that hold a text of their own, kept for `foreign`: what they say, and whether it is the
+# first of its look that has one of its letters
 TEXTS = """([host, system]) => {
-  const own = (node) => [...node.childNodes].some((x) => x.nodeType === 3 && x.data.trim());
+  const own = (node) =>
+    [...node.childNodes].map((x) => (x.nodeType === 3 ? x.data : "")).join("").trim();
   window.tfvizTexts = [...host.querySelectorAll(".tfx *")].filter(
     (node) => own(node) && node.checkVisibility() && !node.closest(system),
   );
-  return tfvizTexts.map((node) => node.textContent);
+  const seen = new Set();
+  return tfvizTexts.map((node) => {
+    const { font, fontVariant, fontFeatureSettings, textTransform } = getComputedStyle(node);
+    const look = [font, fontVariant, fontFeatureSettings, textTransform].join();
+    const before = seen.size;
+    for (const letter of own(node)) seen.add(look + letter);
+    return [node.textContent, seen.size > before];
+  });
 }"""
 TYPED = re.compile(r"(?<![^\W_])[^\W_]_[^\W_]|[^\W_]\^[^\W_]|\$")  # m_a, e^s, $d$
 # what the pictures, sentences, formulas, tables and readouts say, each with its place; controls and
@@ -212,12 +221,12 @@ def foreign(page: Any) -> list[str]:
     that show mathematics as it is typed."""
     host = page.locator(".tfviz-explorer").element_handle()
     texts = page.evaluate(TEXTS, [host, SYSTEM])
-    found = [f"mathematics as it is typed: {text}" for text in texts if TYPED.search(text)]
+    found = [f"mathematics as it is typed: {text}" for text, _ in texts if TYPED.search(text)]
     tools = page.context.new_cdp_session(page)
     for domain in ("DOM", "CSS"):
         tools.send(f"{domain}.enable")
     tools.send("DOM.getDocument", {"depth": 0})
-    for n, text in enumerate(texts):
+    for n, text in ((n, text) for n, (text, first) in enumerate(texts) if first):
         node = tools.send("Runtime.evaluate", {"expression": f"tfvizTexts[{n}]"})["result"]
         asked = tools.send("DOM.requestNode", {"objectId": node["objectId"]})
         for font in tools.send("CSS.getPlatformFontsForNode", asked)["fonts"]:

@@ -1,7 +1,7 @@
 """What every explorer keeps, in a real browser: the library's numbers, links, refusals, limits.
 
-Each explorer that says its numbers has a page of its own, which all its tests share. An explorer's
-own tests hold only what is special about it.
+All its tests share one visit to an explorer, in a page on which all stand one after the other. An
+explorer's own tests hold only what is special about it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import itertools
 import math
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from browser.explorer_geometry import misplaced, unpainted
 from browser.explorer_laws import violations
 from browser.explorer_site import served, write_site
 from browser.host_styles import in_a_hostile_page
@@ -97,18 +99,32 @@ def one(name: str) -> Explorer:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Any, one: Explorer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The explorer's page, at rest."""
-    folder = tmp_path_factory.mktemp("one")
-    write_site(folder, one.html())
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    found: list[str] = []
-    page.on("pageerror", lambda error: found.append(str(error)))
+def stage(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A page in a context of its own, and the folder that is served to it with its address."""
+    folder: Path = tmp_path_factory.mktemp("explorers")
+    page = browser.new_page()
     with served(folder) as url:
-        page.goto(f"{url}index.html")
-        page.locator(".tfviz-explorer[data-ready]").wait_for()
-        yield page
+        yield page, folder, url
     page.close()
+
+
+@pytest.fixture(scope="module")
+def page(stage: Any, one: Explorer) -> Iterator[Any]:
+    """The page on which this explorer stands, at rest, as a reader finds it."""
+    page, folder, url = stage
+    found: list[str] = []
+
+    def failed(error: Any) -> None:
+        found.append(str(error))
+
+    page.emulate_media(media="null", reduced_motion="null")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    write_site(folder, one.html())
+    page.on("pageerror", failed)
+    page.goto(f"{url}index.html")
+    page.locator(".tfviz-explorer[data-ready]").wait_for()
+    yield page
+    page.remove_listener("pageerror", failed)
     assert not found, found
 
 
@@ -205,12 +221,13 @@ def test_a_style_sheet_around_it_changes_nothing(host: Any, name: str) -> None:
 @every
 def test_random_states_give_the_librarys_numbers(host: Any, one: Explorer, name: str) -> None:
     pick = random.Random(name)
-    for _ in range(STATES):
-        state = drawn(pick, one)
-        show(host, state)
-        right = example(name, **state)
-        same(numbers(host), right.numbers())
-        assert host.evaluate(ANEW), f"the picture of {state}"
+    with unpainted(host.page):
+        for _ in range(STATES):
+            state = drawn(pick, one)
+            show(host, state)
+            right = example(name, **state)
+            same(numbers(host), right.numbers())
+            assert host.evaluate(ANEW), f"the picture of {state}"
 
 
 @every
@@ -316,6 +333,12 @@ def test_its_controls_move_it(host: Any, one: Explorer, name: str) -> None:
                 key,
             )
             assert model == value or (last and model == float(last))
+
+
+@every
+def test_every_drawing_is_in_its_place(page: Any, name: str) -> None:
+    """In every state: on a phone, on a desk, on fine screens and on paper, each control moved."""
+    assert not misplaced(page)
 
 
 @pytest.mark.parametrize("view", sorted({x.split(":")[0] for x in NAMES if ":" in x}))

@@ -1,4 +1,7 @@
-"""Every explorer keeps its drawings in place in every state; a small one breaks each law."""
+"""A small explorer breaks each law of where drawings stand (`explorer_geometry`) once.
+
+That every explorer of the library keeps them is asked in `test_every_explorer`.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,8 @@ import pytest
 from browser.explorer_geometry import misplaced
 from browser.explorer_site import served, write_site
 
-from tfviz.explorers import ALL
 from tfviz.explorers.base import Explorer, knob
 
-# one with several views has an example of each, "name:view"
-NAMES = [f"{n}:{view}".rstrip(":") for n, kind in ALL.items() for view in kind.examples]
 MODULE = """
 export default tf.explorer({
   numbers: ({ n }) => ({ n }),
@@ -73,26 +73,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]
         yield folder, url
 
 
-@pytest.fixture(scope="module")
-def shared(browser: Any) -> Iterator[Any]:
-    """The page on which all stand, one after the other."""
-    page = browser.new_page()
-    yield page
-    page.close()
-
-
 def opened(page: Any, site: tuple[Path, str], explorer: Explorer) -> Any:
     folder, url = site
     write_site(folder, explorer.html())
     page.goto(f"{url}index.html")
     page.locator(".tfviz-explorer[data-ready]").wait_for()
     return page
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_drawing_is_in_its_place(shared: Any, site: tuple[Path, str], name: str) -> None:
-    kind, _, view = name.partition(":")
-    assert not misplaced(opened(shared, site, ALL[kind].example(view)))
 
 
 @pytest.fixture

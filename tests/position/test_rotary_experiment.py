@@ -14,7 +14,6 @@ from tfviz.cores import Dense
 from tfviz.models.use import attention_weights
 from tfviz.position.rope import Rope, speeds
 from tfviz_lab.position import rotary
-from tfviz_lab.position.pairings import reordered
 from tfviz_lab.position.rotary import (
     D_HEAD,
     RECIPES,
@@ -25,6 +24,7 @@ from tfviz_lab.position.rotary import (
     last_loss,
     model,
 )
+from tfviz_lab.position.rotary_pairings import reordered
 
 close = torch.testing.assert_close
 VOCAB = 11

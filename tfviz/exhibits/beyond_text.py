@@ -86,7 +86,7 @@ EXHIBITS = {
     ),
     "conformer_block": Exhibit(
         near_and_far,
-        why_not="its convolution looks ahead, so that a GPT cannot have it; `peaks` compares it",
+        why_not="its convolution looks ahead, so `attention_and_convolution` compares it instead",
     ),
     "tokenise_anything": Exhibit(
         three_kinds,

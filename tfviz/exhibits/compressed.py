@@ -237,14 +237,14 @@ EXHIBITS = {
         from_landmarks,
         encoder=landmarks,
         why_not="a landmark is a mean of tokens, later ones too, "
-        "so `landmarks` asks it of an encoder",
+        "so `nystrom_landmarks` asks it of an encoder",
         exactness="any",
     ),
     "csalr": Exhibit(
         own_stretches,
         encoder=stretches,
         why_not="a landmark is a mean of tokens, later ones too, "
-        "so `landmarks` asks it of an encoder",
+        "so `nystrom_landmarks` asks it of an encoder",
         exactness="any",
     ),
     "lowrank_plus_band": Exhibit(
@@ -275,11 +275,12 @@ EXHIBITS = {
     "poolingformer": Exhibit(
         two_bands,
         encoder=levels,
-        why_not="its groups hold tokens after the query, so `far_copy` compares it in an encoder",
+        why_not="its groups hold tokens after the query, so `two_level_copy` compares it in an "
+        "encoder",
         exactness="any",
     ),
     "set_transformer": Exhibit(
         through_points,
-        why_not="it reads a set and knows no order, so `set_maximum` trains it on sets of numbers",
+        why_not="it reads a set and knows no order, so `set_pooling` trains it on sets of numbers",
     ),
 }

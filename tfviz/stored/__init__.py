@@ -13,11 +13,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tfviz._renamed import EXPERIMENTS
+
 RESULTS = Path(__file__).parents[2] / "tfviz_lab" / "results"
 
 
 def load(name: str) -> dict[str, Any]:
     """The stored result. Raises FileNotFoundError that names the command which makes it."""
+    name = EXPERIMENTS.get(name, name)
     path = RESULTS / f"{name}.json"
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in RESULTS.glob("*.json"))) or "none"

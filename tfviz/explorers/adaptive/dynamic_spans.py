@@ -11,7 +11,7 @@ VARIANTS = {"free": "λ = 0", "priced": "λ = 0.01"}
 @cache
 def texts() -> dict[str, list[Numbers]]:
     """Tokens, z_t, and the distance to the opening bracket, for each variant and seed."""
-    result = stored.load("brackets")
+    result = stored.load("dynamic_spans")
     names = result["names"]
     return {
         variant: [

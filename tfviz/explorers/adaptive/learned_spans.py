@@ -9,7 +9,7 @@ from tfviz.explorers.base import Explorer, Numbers, handed, knob
 @cache
 def learned() -> Numbers:
     """The stored experiment."""
-    result = stored.load("spans")
+    result = stored.load("adaptive_spans")
     return {name: result[name] for name in ("longest", "every", "learned")}
 
 

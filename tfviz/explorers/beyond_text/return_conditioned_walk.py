@@ -12,7 +12,7 @@ HORIZON, FAILURE = 10, 10
 @cache
 def trained() -> Numbers:
     """The graph, and the walk for each wish and start, as letters, from the experiment."""
-    shown: Numbers = stored.load("asked_returns")["shown"]
+    shown: Numbers = stored.load("return_conditioning")["shown"]
     return shown
 
 

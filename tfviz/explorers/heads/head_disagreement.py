@@ -16,7 +16,7 @@ EVERY, STEPS = 20, 200
 @cache
 def trained() -> Numbers:
     """Cosines of each pair of heads, by λ, step and layer, and the loss, from the experiment."""
-    kept = stored.load("heads_apart")
+    kept = stored.load("head_disagreement")
     return {
         "at": kept["at"],
         "pairs": [kept["pairs"][NAMES[x]] for x in STRENGTHS],

@@ -19,7 +19,7 @@ def contexts() -> Numbers:
 
     The letters of each context are numbered anew, the likeliest by model and neighbours first.
     """
-    kept = stored.load("near_contexts")["shown"]["contexts"]
+    kept = stored.load("knn_language_model")["shown"]["contexts"]
     rows, near = [], [{"d2": x["d2"], "words": []} for x in kept["near"]]
     for n, row in enumerate(kept["contexts"]):
         p = exact(row["p"])

@@ -15,7 +15,7 @@ def strip() -> Numbers:
     `words` is how each token is written, and the last 32 are those that read; `about` is the
     name that a question asks for or a fact tells, −1 of noise.
     """
-    result = stored.load("far_facts")
+    result = stored.load("knn_memory_recall")
     shown, (values, names, _) = result["shown"], result["symbols"]
     words, about = [], []
     for t in shown["past"]:

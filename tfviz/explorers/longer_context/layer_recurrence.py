@@ -11,7 +11,7 @@ TRAINED = 3
 @cache
 def trained() -> list[Numbers]:
     """The stored models of three steps: with the step in their signal, and without."""
-    models = [x for x in stored.load("hops")["fixed"] if x["config"]["T"] == TRAINED]
+    models = [x for x in stored.load("ponder_time")["fixed"] if x["config"]["T"] == TRAINED]
     models.sort(key=lambda x: not x["config"]["signal of steps"])
     return [{"rows": x["row"], "longer": x["longer"]} for x in models]
 

@@ -13,7 +13,7 @@ PUSHES = [n / 2 for n in range(-12, 13)]
 @cache
 def text() -> Numbers:
     """Of the stored experiment: letters, neighbours' letters, scores of h, of m and of the gate."""
-    shown = stored.load("near_contexts")["shown"]
+    shown = stored.load("knn_language_model")["shown"]
     letters = [{" ": "␣", "\n": "⏎"}.get(x, x) for x in shown["contexts"]["letters"]]
     return {"letters": letters, **shown["text"]}
 

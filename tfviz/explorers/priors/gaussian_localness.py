@@ -13,8 +13,8 @@ SCORES = [FAVOURED.get(j, 0.0) for j in range(L)]
 
 
 def learned() -> Numbers:
-    """p and D by place, of a head that copies three places to the left (`three_left`, seed 0)."""
-    found = stored.load("three_left")
+    """p and D by place, of a head that learned to copy three places to the left (seed 0)."""
+    found = stored.load("gaussian_localness")
     return {what: found[what]["query"][0] for what in ("places", "windows")}
 
 
