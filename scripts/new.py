@@ -110,7 +110,7 @@ class $Class(Explorer):
     """TODO: what is drawn, and of which size."""
 
     label = "TODO: the picture in a few words, for those who hear it"
-    rem = 38, 52
+    rem = 31, 31, 31, 26, 32
 
     n = knob(8, low=1, high=24, label="keys", letter="n")
     asks = "TODO: what the reader should try first."
@@ -463,7 +463,7 @@ def chapter(name: str, root: Path = ROOT) -> list[str]:
         "  in        _toc.yml",
         "Next:",
         f"  1. make chapter C={name} builds it, says where it is, and what it still lacks.",
-        "  2. An exercise: see CONTRIBUTING.md; chapters/basics/attention.md has one of each kind.",
+        "  2. An exercise: see docs/reference.md; chapters/basics/attention.md has each kind.",
     ]
 
 
