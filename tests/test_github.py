@@ -174,6 +174,8 @@ LINK = re.compile(r"\]\((?!https?:|#|\.\./\.\./)([^)#]+)")  # ../../ is GitHub's
     [
         "README.md",
         "CONTRIBUTING.md",
+        "docs/walk.md",
+        "docs/reference.md",
         "SECURITY.md",
         "CODE_OF_CONDUCT.md",
         "CHANGELOG.md",
