@@ -395,7 +395,7 @@ def test_what_no_kind_touches_is_right(graded: Class) -> None:
             if exercise not in touched:
                 seen += 1
                 assert graded.scores[student][exercise] == points(exercise, gets, graded), student
-    assert seen > len(students()) / 2
+    assert seen > (40 if classroom.EVERYTHING else 1)
 
 
 def told(graded: Class, kind: Kind) -> str:
@@ -642,7 +642,7 @@ def test_nothing_in_an_answer_covers_the_feedback(
 
 
 PAIRS = {
-    "covers_the_points": "invalid_json",
+    "covers_the_points": "format_3",
     "honest_helper_functions": "kills_itself",
     "honest_windows_line_ends": "no_file",
     "leaves_by_sys_exit": "honest_newer_format",

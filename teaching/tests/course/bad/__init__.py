@@ -22,7 +22,7 @@ def door(kind: Kind) -> str:
 _CHOSEN = {
     "honest_all_right": "all points, and the one whose work others are after",
     "honest_stub_only": "no points, and the feedback that others are compared with",
-    "invalid_json": "a file that is no notebook",
+    "format_3": "a file that is not read, of which the instructor is told",
     "covers_the_points": "a written answer that acts in the feedback",
     "reads_the_home": "code that looks around and shows scripts; two doors share this student",
     "exits_inside_a_callback": "code that stops, renames and lies; four doors share this student",
