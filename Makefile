@@ -52,7 +52,7 @@ test-all:  ## prove everything; ONLY=library, pages or teaching; JOBS=0 in one p
 	@TFVIZ_OUT=$(OUT) $(PYTHON) start.py test-all -n $(JOBS) $(if $(ONLY),--only $(ONLY)) $(TESTS)
 
 hub-test: env  ## run a class on a real JupyterHub on this machine, from fetching to feedback
-	@OMP_NUM_THREADS=1 $(DEV)/python -m pytest teaching/tests/hub
+	@OMP_NUM_THREADS=1 TFVIZ_ALL=yes $(DEV)/python -m pytest teaching/tests/hub
 
 assignment: second  ## for instructors: COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-hops"
 	@test -n "$(COURSE)" && test -n "$(NAME)" && test -n "$(ITEMS)" || { echo '$(USAGE)' >&2; exit 2; }

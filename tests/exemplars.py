@@ -18,16 +18,16 @@ ALL = "TFVIZ_ALL" in os.environ
 
 # by module (`tfviz.explorers.ALL`), with all its views
 EXPLORERS = {
-    "first_look": "the smallest: one matrix, one question with answers to choose from",
+    "strided_pattern": "the smallest: one matrix, one question with answers to choose from",
     "attention_steps": "a player: matrices and a table, step by step, a word to type",
-    "draw_a_digit": "drawn by hand, judged by trained weights",
+    "vision_transformer": "drawn by hand, judged by trained weights",
     "relative_terms": "four views; a menu of boxes, what is hidden, a prompt of its own",
-    "training_views": "a button and a menu of choices",
+    "training_objectives": "a button and a menu of choices",
     "decoding": "text that is written, chips, bars",
     "cache_budget": "a question with a ruler, sliders of its own, a table",
-    "bell_product": "a plot: lines, areas and a handle that is dragged",
-    "hash_wheel": "a drawing of its own: arrows, an arc, points on a wheel",
-    "lambda_mixer": "a question whose answer is a curve",
+    "gaussian_localness": "a plot: lines, areas and a handle that is dragged",
+    "lsh_buckets": "a drawing of its own: arrows, an arc, points on a wheel",
+    "knn_interpolation": "a question whose answer is a curve",
     "sparse_lab": "an answer that an exercise judges",
     "your_own_mask": "a formula that the reader types",
 }
