@@ -19,7 +19,8 @@ USAGE = make assignment COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-ho
 
 # for `make new`
 NEW = make new KIND=mechanism NAME=linformer, or KIND=explorer NAME=compressed/low_rank_lens, or \
-  KIND=chapter NAME=compressed/low_rank
+  KIND=chapter NAME=compressed/low_rank; of a mechanism without a row in the catalogue too \
+  IN=compressed/low_rank BIBKEY=wang2020linformer
 
 .PHONY: help book build chapter new test test-all hub-test pdf assignment lab bench sheet experiments pictures env pins clean first second npm
 
@@ -36,9 +37,9 @@ chapter:  ## build one chapter and say what it lacks: C=sparse/hashing
 	@test -n "$(C)" || { echo 'make chapter C=sparse/hashing' >&2; exit 2; }
 	$(START) chapter $(C) --out $(OUT)
 
-new: first  ## write the stubs of KIND=mechanism, explorer or chapter: NAME=linformer
+new: second  ## write the stubs of KIND=mechanism, explorer or chapter: NAME=linformer
 	@test -n "$(KIND)" && test -n "$(NAME)" || { echo '$(NEW)' >&2; exit 2; }
-	@$(BIN)/python scripts/new.py $(KIND) $(NAME)
+	@$(DEV)/python scripts/new.py $(KIND) $(NAME) $(if $(IN),--in $(IN)) $(if $(BIBKEY),--bibkey $(BIBKEY))
 
 pdf: second build  ## the same as one PDF, with outline and page numbers; the landing page then names it
 	@$(DEV)/python scripts/chrome.py --install
@@ -51,7 +52,7 @@ test-all:  ## prove everything; ONLY=library, pages or teaching; JOBS=0 in one p
 	@TFVIZ_OUT=$(OUT) $(PYTHON) start.py test-all -n $(JOBS) $(if $(ONLY),--only $(ONLY)) $(TESTS)
 
 hub-test: env  ## run a class on a real JupyterHub on this machine, from fetching to feedback
-	@OMP_NUM_THREADS=1 $(DEV)/python -m pytest teaching/tests/hub
+	@OMP_NUM_THREADS=1 TFVIZ_ALL=yes $(DEV)/python -m pytest teaching/tests/hub
 
 assignment: second  ## for instructors: COURSE=folder NAME=hw1 ITEMS="basics/attention ex-two-hops"
 	@test -n "$(COURSE)" && test -n "$(NAME)" && test -n "$(ITEMS)" || { echo '$(USAGE)' >&2; exit 2; }

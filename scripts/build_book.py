@@ -4,16 +4,16 @@
     python scripts/build_book.py [--out FOLDER] [--prove] --execute LESSON …   writes no page
 
 The pages are in FOLDER/_build/html. First the lessons are executed, several at once, and what they
-displayed is kept there too; a lesson is executed again only where its code has changed, or a file
-of the library that it reads (`tfviz_lessons.execute`). Then Sphinx writes the pages. --prove
-executes them in the Python of somebody who opens a notebook, and tries every exercise on the way.
+displayed is kept there too; a lesson is executed again only where its code has changed, or what it
+reaches of the library (`tfviz_lessons.execute`). Then Sphinx reads and writes the pages whose text
+or whose answers have changed (`book/_ext/book_rests.py`). --prove executes the lessons in the
+Python of somebody who opens a notebook, and tries every exercise on the way.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import hashlib
 import http.server
 import os
 import re
@@ -27,8 +27,12 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from tfviz_lessons import kept
+
 ROOT = Path(__file__).resolve().parents[1]
-LIBRARY = {".py", ".js", ".css", ".toml", ".json", ".pt", ".npz"}
+PAGES, PROVEN, ADAPTERS = "pages", "lessons proven", "adapters of pages"
+OURS = (PAGES, PROVEN, ADAPTERS, "lesson ", "notebook ")
+"""How the names of what a build keeps begin; the tests keep more in the same store."""
 # what any page may be made of; `book` and `chapters` are not all: pages show other files, too
 READ = ("tfviz", "tfviz_lab", "tfviz_lessons", "book", "chapters", "teaching/hub", "scripts")
 # GitHub's names for where it runs
@@ -37,11 +41,8 @@ AROUND = ("REPOSITORY", "REPOSITORY_OWNER", "REF_NAME", "SERVER_URL")
 
 def digest(files: Iterable[Path], *more: object) -> str:
     """One number for names and contents of all these files, and for what else is said."""
-    total = hashlib.sha256(repr(more).encode())
-    for file in sorted(files):
-        total.update(str(file.relative_to(ROOT)).encode())
-        total.update(file.read_bytes())
-    return total.hexdigest()
+    files = sorted(files)
+    return kept.digest(repr(more), *(str(file.relative_to(ROOT)) for file in files), *files)
 
 
 def in_folder(folder: str, endings: set[str] | None = None) -> list[Path]:
@@ -58,10 +59,6 @@ def everything() -> Iterator[Path]:
     for folder in READ:
         yield from in_folder(folder)
     yield from (file for file in ROOT.iterdir() if file.is_file() and file.name[0] != ".")
-
-
-def same(stamp: Path, value: str) -> bool:
-    return stamp.exists() and stamp.read_text() == value
 
 
 def lessons(toc: Path) -> list[Path]:
@@ -89,37 +86,32 @@ def build(
     with alone(place):
         around = [os.environ.get(f"GITHUB_{name}") for name in AROUND]
         whole = digest(everything(), sys.version, toc and toc.read_text("utf8"), around)
-        built, proven = place / ".built", place / ".proven"
-        there = (place / "html/index.html").exists() and same(built, whole)
-        if there and not (fresh or draft) and (not prove or same(proven, whole)):
+        known, doctrees = kept.Kept(place / "kept"), place / ".doctrees"
+        there = (place / "html/index.html").exists() and known.holds(PAGES, whole)
+        if there and not (fresh or draft) and (not prove or known.holds(PROVEN, whole)):
             return 0
-        built.unlink(missing_ok=True)
-        library = digest(
-            [
-                *in_folder("tfviz", LIBRARY),
-                *in_folder("tfviz_lab", LIBRARY),
-                ROOT / "requirements.txt",
-            ]
-        )
         machine = digest(
             [
                 *in_folder("book/_ext", {".py"}),
+                *in_folder("book/_templates"),
                 *in_folder("tfviz_lessons", {".py"}),
-                ROOT / "_config.yml",
-                ROOT / "package-lock.json",
-            ]
+                *(ROOT / name for name in ("_config.yml", "package-lock.json", "requirements.txt")),
+            ],
+            sys.version,
+            around,
+            draft,  # which let warnings pass
         )
-        doctrees = place / ".doctrees"
         if fresh:
-            for kept in ("html", ".jupyter_cache", ".executed", ".doctrees"):
-                shutil.rmtree(place / kept, ignore_errors=True)
-        if not same(place / ".library", library) or not same(place / ".machine", machine):
+            for group in list(known.groups()):
+                known.forget(group) if group.startswith(OURS) else None
+            for folder in ("html", ".jupyter_cache"):
+                shutil.rmtree(place / folder, ignore_errors=True)
+        if fresh or not known.holds(ADAPTERS, machine):
+            # nothing that was read holds, or Sphinx was stopped between reading and writing
             shutil.rmtree(doctrees, ignore_errors=True)
-        (place / ".library").write_text(library)
-        (place / ".machine").write_text(machine)
-        for path in execute(place, lessons(toc or ROOT / "_toc.yml"), prove=prove, quiet=quiet):
-            page = path.relative_to(ROOT).with_suffix(".doctree")
-            (doctrees / page).unlink(missing_ok=True)  # it has outputs that are no more
+        for group in (PAGES, ADAPTERS):
+            known.forget(group)  # until the build has ended well
+        execute(place, lessons(toc or ROOT / "_toc.yml"), prove=prove, quiet=quiet)
         command = [str(Path(sys.executable).parent / "jupyter-book"), "build", str(ROOT)]
         command += [] if draft else ["-W"]
         command += ["--keep-going", "--path-output", str(out)] + (
@@ -133,13 +125,12 @@ def build(
             "JUPYTER_PREFER_ENV_PATH": "1",
         }
         code = subprocess.run(command, env=environment, cwd=ROOT).returncode
-        if code:
-            # what was wrong must be found again: Sphinx would skip the pages it has written
-            shutil.rmtree(doctrees, ignore_errors=True)
-        elif not draft:
-            built.write_text(whole)
+        if not code:
+            known.keep(ADAPTERS, machine)
+        if not code and not draft:
+            known.keep(PAGES, whole)
             if prove:
-                proven.write_text(whole)
+                known.keep(PROVEN, whole)
         return code
 
 

@@ -1,6 +1,7 @@
 """Write the stubs of a mechanism, an explorer or a chapter, and say what comes next.
 
     python scripts/new.py mechanism linformer
+    python scripts/new.py mechanism skyformer --in compressed/low_rank --bibkey chen2021skyformer
     python scripts/new.py explorer low_rank_lens
     python scripts/new.py chapter compressed/low_rank
 
@@ -21,9 +22,10 @@ from pathlib import Path
 from string import Template
 
 from tfviz import catalogue
-from tfviz.catalogue import Chapter, Mechanism
+from tfviz.catalogue import Chapter
 
 ROOT = Path(__file__).resolve().parents[1]
+NAME = r"[a-z]+(_[a-z0-9]+)*"
 
 ROOM = Template('''\
 """$about
@@ -108,7 +110,7 @@ class $Class(Explorer):
     """TODO: what is drawn, and of which size."""
 
     label = "TODO: the picture in a few words, for those who hear it"
-    rem = 38, 52
+    rem = 31, 31, 31, 26, 32
 
     n = knob(8, low=1, high=24, label="keys", letter="n")
     asks = "TODO: what the reader should try first."
@@ -145,6 +147,41 @@ export default tf.explorer({
   },
 });
 """
+
+ROW = Template("""\
+[[mechanism]]
+id = "$id"
+name = "$name"
+short = "$name"
+year = $year
+bibkey = "$bibkey"
+chapter = $number
+changes = ["scores"]
+growth = "quadratic"
+formula = false
+time = 'O(L^2)'
+memory = 'O(L^2)'
+provenance = "recalled"
+idea = "TODO."
+status = "built"
+explorers = ["$id"]
+exercises = []
+""")
+
+PAPER = Template("""\
+@misc{$bibkey,
+  author = {TODO},
+  title = {TODO},
+  year = {$year},
+}
+""")
+
+EXHIBIT = Template("""\
+    "$id": Exhibit(
+        lambda: torch.zeros(N, N),  # TODO: a picture from the mechanism's own code
+        why_not="TODO: why it has no line in the race, or race=… and exactness=…",
+    ),
+""")
 
 OPENING = Template("""\
 ---
@@ -254,35 +291,100 @@ def unknown(kind: str, name: str, known: Sequence[str]) -> SystemExit:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known[:5]
     return SystemExit(
         f"The course has no {kind} NAME={name}. Did you mean {' or '.join(near)}? "
-        "All are in tfviz/catalogue.toml; what is not planned there gets a row first."
+        "All are in tfviz/catalogue.toml; a mechanism that is not there yet needs its chapter and "
+        "the key of its paper: IN=compressed/low_rank BIBKEY=wang2020linformer"
     )
 
 
-def mechanism(name: str, root: Path = ROOT) -> list[str]:
-    """The room of a mechanism and its proof. `name` is an id of the catalogue."""
+def mechanism(
+    name: str, root: Path = ROOT, chapter: str | None = None, bibkey: str | None = None
+) -> list[str]:
+    """All that a mechanism touches: its room with its line at the door of the part, its proof, its
+    exhibit, an explorer, and its section.
+
+    `name` is an id of the catalogue. What the catalogue does not know yet gets a row there, in this
+    chapter, and its paper an entry in the bibliography.
+    """
     rows = {row.id: row for row in catalogue.MECHANISMS}
-    if name not in rows:
+    if name in rows:
+        row = rows[name]
+        lines, own = [], next(x for x in catalogue.CHAPTERS if x.number == row.chapter_number)
+        values = {"name": row.name, "about": f"{row.name}: {row.idea}", "bibkey": row.bibkey}
+    elif chapter and bibkey:
+        own = planned(chapter)
+        year = re.search(r"^[a-z]+(\d{4})[a-z]+$", bibkey)
+        if not year or not re.fullmatch(NAME, name):
+            raise SystemExit(
+                f"NAME={name} BIBKEY={bibkey}: write the name as in low_rank_lens, and the key as "
+                "surname, year and first word of the title, such as wang2020linformer"
+            )
+        title = name.replace("_", " ").capitalize()
+        values = {"name": title, "about": f"{title}: TODO.", "bibkey": bibkey, "year": year[1]}
+        lines = planned_row(root, own, values | {"id": name})
+    else:
         raise unknown("mechanism", name, list(rows))
-    row = rows[name]
-    values = {
+    values |= {
         "id": name,
         "Class": class_name(name),
-        "name": row.name,
-        "part": row.part_title,
-        "about": textwrap.fill(f"{row.name}: {row.idea}", 96),
-        "bibkey": row.bibkey,
-        "module": f"tfviz.{row.part}.{name}",
+        "about": textwrap.fill(values["about"], 96),
+        "part": next(part.title for part in catalogue.PARTS if part.id == own.part),
+        "module": f"tfviz.{own.part}.{name}",
     }
-    door = root / f"tfviz/{row.part}/__init__.py"
+    door = root / f"tfviz/{own.part}/__init__.py"
     files = {
-        f"tfviz/{row.part}/{name}.py": ROOM.substitute(values),
-        f"tests/{row.part}/test_{name}.py": PROOF.substitute(values),
+        f"tfviz/{own.part}/{name}.py": ROOM.substitute(values),
+        f"tests/{own.part}/test_{name}.py": PROOF.substitute(values),
     }
     if door.exists():
         at_the_door(door, values["module"])
     else:
-        files = {f"tfviz/{row.part}/__init__.py": DOOR.substitute(values)} | files
-    return [*write(root, files), "Next:", *after_a_mechanism(row)]
+        files = {f"tfviz/{own.part}/__init__.py": DOOR.substitute(values)} | files
+    if not (name in rows and rows[name].explorers):
+        files |= explorer_files(own.part, name)
+    lines += write(root, files)
+    lines += put(
+        root / f"tfviz/exhibits/{own.part}.py", f'    "{name}": ', EXHIBIT.substitute(values), "}\n"
+    )
+    lines += section(root, own, values)
+    return [*lines, "Next:", *after_a_mechanism(own, name)]
+
+
+def planned_row(root: Path, own: Chapter, values: dict[str, str]) -> list[str]:
+    """A row of the catalogue, after the last one of its chapter or of those before, and an entry of
+    the bibliography."""
+    file = root / "tfviz/catalogue.toml"
+    later = [row.id for row in catalogue.MECHANISMS if row.chapter_number > own.number]
+    row = ROW.substitute(values, number=own.number)
+    next_one = rf'(# .*\n\n)?\[\[mechanism\]\]\nid = "{later[0]}"\n' if later else r"\Z"
+    found = re.search(next_one, file.read_text("utf8")) if file.exists() else None
+    before = found[0] if found else ""
+    lines = put(file, f'\nid = "{values["id"]}"\n', f"{row}\n", before)
+    papers = root / "book/references.bib"
+    paper = f"\n{PAPER.substitute(values)}"
+    return lines + put(papers, f"{{{values['bibkey']},", paper)
+
+
+def put(file: Path, known: str, text: str, before: str = "") -> list[str]:
+    """Write `text` into a file that lacks `known`: before the last `before`, or at the end."""
+    name = "/".join(file.parts[-3:] if "chapters" in file.parts else file.parts[-2:])
+    if not file.exists():
+        return [f"  lacks     {name}, which is not there"]
+    whole = file.read_text("utf8")
+    if known in whole:
+        return [f"  is there  in {name}"]
+    at = whole.rindex(before) if before else len(whole)
+    file.write_text(whole[:at] + text + whole[at:], "utf8")
+    return [f"  written   in {name}"]
+
+
+def section(root: Path, own: Chapter, values: dict[str, str]) -> list[str]:
+    """The section of a mechanism at the end of its chapter, which is written if it is not there."""
+    text = SECTION.substitute(values)
+    name = f"{own.document}.md"
+    if (root / name).exists():
+        return put(root / name, f"({values['id']})=\n", text + "\n", "## More exercises\n")
+    contents(own, root / "_toc.yml")
+    return write(root, {name: OPENING.substitute(title=own.title) + text + ENDING})
 
 
 def at_the_door(door: Path, module: str) -> None:
@@ -295,33 +397,38 @@ def at_the_door(door: Path, module: str) -> None:
     door.write_text(text.replace(after, line + after, 1), "utf8")
 
 
-def after_a_mechanism(row: Mechanism) -> list[str]:
+def after_a_mechanism(own: Chapter, name: str) -> list[str]:
     return [
-        f"  1. Write tfviz/{row.part}/{row.id}.py: the definition, then the core.",
-        f"  2. pytest tests/{row.part}/test_{row.id}.py says what must be proven.",
-        f"  3. pytest tests/test_laws.py -k {row.id} takes the core through the laws, by its CASE.",
-        f"  4. make new KIND=chapter NAME={row.part}/{row.chapter}, if it is not there; then "
-        f"make new KIND=explorer NAME={row.part}/…",
-        f"  5. Give it an exhibit in tfviz/exhibits/{row.part}.py: picture and race.",
-        f'  6. Say status = "built" in the row {row.id} of tfviz/catalogue.toml: '
-        "pytest tests/test_catalogue.py says what is still missing.",
+        f"  1. Write tfviz/{own.part}/{name}.py: the definition, then the core.",
+        f"  2. pytest tests/{own.part}/test_{name}.py says what must be proven.",
+        f"  3. pytest tests/test_laws.py -k {name} takes the core through the laws, by its CASE.",
+        f"  4. Its row in tfviz/catalogue.toml, its paper in book/references.bib, its exhibit in "
+        f"tfviz/exhibits/{own.part}.py: write what says TODO.",
+        f"  5. Its explorer, tfviz/explorers/{own.part}/…, in `make lab`.",
+        f"  6. Its section, and an exercise: make chapter C={own.part}/{own.stem} builds it and "
+        "says what it lacks.",
+        f"  7. pytest tests/test_catalogue.py tests/test_family.py -k '{name} or races' says what "
+        "is still missing.",
     ]
+
+
+def explorer_files(part: str, name: str) -> dict[str, str]:
+    return {
+        f"tfviz/explorers/{part}/{name}.py": EXPLORER.substitute(Class=class_name(name)),
+        f"tfviz/explorers/{part}/{name}.js": MODULE,
+    }
 
 
 def explorer(place: str, root: Path = ROOT) -> list[str]:
     """An explorer that works, of one knob and one picture."""
     part, _, name = place.partition("/")
     parts = [x.id for x in catalogue.PARTS]
-    if part not in parts or not re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", name):
+    if part not in parts or not re.fullmatch(NAME, name):
         raise SystemExit(
             f"NAME={place} is no part with a module; write it as in compressed/low_rank_lens "
             f"(the parts are {', '.join(parts)})"
         )
-    files = {
-        f"tfviz/explorers/{part}/{name}.py": EXPLORER.substitute(Class=class_name(name)),
-        f"tfviz/explorers/{part}/{name}.js": MODULE,
-    }
-    lines = write(root, files)
+    lines = write(root, explorer_files(part, name))
     return [
         *lines,
         "Next:",
@@ -332,13 +439,18 @@ def explorer(place: str, root: Path = ROOT) -> list[str]:
     ]
 
 
-def chapter(name: str, root: Path = ROOT) -> list[str]:
-    """A chapter with a section for each of its mechanisms that has a room, or for all where none
-    has one yet, and its line in the contents."""
+def planned(name: str) -> Chapter:
+    """The chapter of the course with this name, such as compressed/low_rank."""
     chapters = {f"{x.part}/{x.stem}": x for x in catalogue.CHAPTERS}
     if name not in chapters:
         raise unknown("chapter", name, list(chapters))
-    own = chapters[name]
+    return chapters[name]
+
+
+def chapter(name: str, root: Path = ROOT) -> list[str]:
+    """A chapter with a section for each of its mechanisms that has a room, or for all where none
+    has one yet, and its line in the contents."""
+    own = planned(name)
     rows = [row for row in catalogue.MECHANISMS if row.chapter_number == own.number]
     ready = [row for row in rows if (root / f"tfviz/{row.part}/{row.id}.py").exists()]
     rows = ready or rows
@@ -351,7 +463,7 @@ def chapter(name: str, root: Path = ROOT) -> list[str]:
         "  in        _toc.yml",
         "Next:",
         f"  1. make chapter C={name} builds it, says where it is, and what it still lacks.",
-        "  2. An exercise: see CONTRIBUTING.md; chapters/basics/attention.md has one of each kind.",
+        "  2. An exercise: see docs/reference.md; chapters/basics/attention.md has each kind.",
     ]
 
 
@@ -376,17 +488,25 @@ def contents(own: Chapter, file: Path) -> None:
     file.write_text(text, "utf8")
 
 
-KINDS = {"mechanism": mechanism, "explorer": explorer, "chapter": chapter}
+KINDS = {"explorer": explorer, "chapter": chapter}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("kind", choices=list(KINDS))
+    parser.add_argument("kind", choices=["mechanism", *KINDS])
     parser.add_argument(
         "name", help="such as linformer, compressed/low_rank_lens or compressed/low_rank"
     )
+    parser.add_argument(
+        "--in", dest="chapter", help="of a new mechanism, such as compressed/low_rank"
+    )
+    parser.add_argument("--bibkey", help="of its paper, such as wang2020linformer")
     given = parser.parse_args()
-    print("\n".join(KINDS[given.kind](given.name)))
+    if given.kind == "mechanism":
+        lines = mechanism(given.name, chapter=given.chapter, bibkey=given.bibkey)
+    else:
+        lines = KINDS[given.kind](given.name)
+    print("\n".join(lines))
     return 0
 
 

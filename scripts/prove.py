@@ -45,6 +45,9 @@ ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ("tests", "teaching", "teaching/tests", "scripts", "book/_ext")
 """The folders from which tests import, besides the project's own."""
 
+SMALL_CLASSES = "teaching/tests/course/"
+"""Where tests take one student, door or chapter of each kind unless all are asked for."""
+
 NOTHING_TO_RUN = 5
 """What pytest ends with where it finds no test."""
 
@@ -417,6 +420,8 @@ class Proof:
 def plan(groups: Groups, kept: Kept, only: str = "", touched: Iterable[str] = ()) -> Plan:
     """What is to run: all, or the library, the exemplars and what is touched; nothing twice."""
     chosen = None if groups.everything else {*exemplars.GROUPS, *touched}
+    if chosen is not None:  # teaching has its exemplars inside of its files
+        chosen.update(group for group in groups.every() if group.startswith(SMALL_CLASSES))
     known = set(kept.groups())
     held = [
         group

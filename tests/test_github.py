@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -19,7 +20,7 @@ GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 PINNED = re.compile(r"uses: ([\w.-]+/[\w./-]+)@([0-9a-f]{40}) # v\d+\.\d+\.\d+$")
 WRITES = {("publish", "contents")}  # (workflow, what its jobs may write)
-MINUTES = {"test": 90, "weekly": 90, "publish": 40, "release": 20}  # limits of their jobs
+MINUTES = {"test": 60, "weekly": 90, "publish": 40, "release": 20}  # limits of their jobs
 
 
 def data(file: Path) -> Any:
@@ -119,7 +120,9 @@ def test_what_was_executed_is_kept_from_run_to_run() -> None:
             for step in job["steps"]:
                 if step.get("uses", "").startswith("actions/cache"):
                     kept[file.stem] = step["with"]
-    assert kept.keys() == {"test", "publish"} and kept["test"] == kept["publish"]
+    assert kept.keys() == {"test", "publish"}
+    one = json.dumps(kept["test"]).replace("${{ matrix.part }}", "pages")
+    assert json.loads(one) == kept["publish"]
     assert kept["test"]["path"].split() == ["_build/.jupyter_cache", "_build/kept"]
     for pattern in re.findall(r"'([^']+)'", kept["test"]["key"]):
         assert list(ROOT.glob(pattern)), f"no file is {pattern}"
@@ -171,6 +174,8 @@ LINK = re.compile(r"\]\((?!https?:|#|\.\./\.\./)([^)#]+)")  # ../../ is GitHub's
     [
         "README.md",
         "CONTRIBUTING.md",
+        "docs/walk.md",
+        "docs/reference.md",
         "SECURITY.md",
         "CODE_OF_CONDUCT.md",
         "CHANGELOG.md",

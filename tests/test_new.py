@@ -6,11 +6,14 @@ import ast
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import chapter
 import new
 import pytest
+from pybtex.database import parse_file
 
+from tfviz import catalogue
 from tfviz._door import names
 from tfviz_lessons.checklist import lacks
 from tfviz_lessons.lesson import read
@@ -32,7 +35,7 @@ def test_a_mechanism_has_its_room_and_a_test_that_says_what_is_missing(root: Pat
         ast.parse(file.read_text("utf8"))
     assert 'pytest.fail("synthesizer: work out one small case' in proof.read_text("utf8")
     assert "\nCASE = Case(" in proof.read_text("utf8"), "the laws find it by this"
-    assert any('status = "built"' in line for line in said)
+    assert any("tests/test_catalogue.py" in line for line in said)
     room.write_text("mine", "utf8")
     assert "  is there  tfviz/priors/synthesizer.py" in new.mechanism("synthesizer", root)
     assert room.read_text("utf8") == "mine", "what is there is never written over"
@@ -47,6 +50,48 @@ def test_a_new_room_stands_at_the_door_of_its_part(root: Path) -> None:
     assert door.read_text("utf8").count(" import *\n") == 3
     (root / "tfviz/priors/realformer.py").unlink()
     assert "Realformer" not in names(str(door)), "a room that is gone stops no other"
+
+
+def test_a_mechanism_that_nobody_planned_is_written_into_every_place_once(root: Path) -> None:
+    """What it touches, from the row in the catalogue to the section: twice asked, once written."""
+    shared = ["tfviz/catalogue.toml", "tfviz/exhibits/priors.py", "tfviz/priors/__init__.py"]
+    shared += ["book/references.bib", "chapters/priors/locality.md"]
+    for name in shared:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    was = {name: (root / name).read_text("utf8") for name in shared}
+    own = ["tfviz/priors/twice_gaussian.py", "tests/priors/test_twice_gaussian.py"]
+    own += [f"tfviz/explorers/priors/twice_gaussian.{kind}" for kind in ("py", "js")]
+
+    def asked() -> list[str]:
+        return new.mechanism("twice_gaussian", root, "priors/locality", "nobody2031gaussian")
+
+    said = asked()
+    for name in own:
+        assert (root / name).exists() and f"  written   {name}" in said
+    for name in shared:
+        text = (root / name).read_text("utf8")
+        added = [line for line in text.splitlines() if line not in was[name].splitlines()]
+        assert added, f"{name} does not know it"
+    now = {name: (root / name).read_text("utf8") for name in [*own, *shared]}
+    assert not [line for line in asked() if "written" in line]
+    assert now == {name: (root / name).read_text("utf8") for name in now}, "once is enough"
+    rows = catalogue.load(now["tfviz/catalogue.toml"])[2]
+    numbers = [row.chapter_number for row in rows]
+    assert numbers == sorted(numbers) and "twice_gaussian" in [row.id for row in rows]
+    assert parse_file(str(root / "book/references.bib")).entries["nobody2031gaussian"]
+    assert read(root / "chapters/priors/locality.md"), "the lesson can still be read"
+
+
+@pytest.mark.parametrize("part", [part.id for part in catalogue.PARTS])
+def test_the_stub_of_an_exhibit_is_one_in_the_file_of_every_part(part: str, root: Path) -> None:
+    file = root / "tfviz/exhibits" / f"{part}.py"
+    file.parent.mkdir(parents=True)
+    shutil.copy(ROOT / file.relative_to(root), file)
+    new.put(file, '    "x": ', new.EXHIBIT.substitute(id="x"), "}\n")
+    there: dict[str, Any] = {}
+    exec(file.read_text("utf8"), there)
+    assert there["EXHIBITS"]["x"].picture().shape == (24, 24)
 
 
 def test_an_explorer_has_both_files(root: Path) -> None:
@@ -83,6 +128,7 @@ def test_a_chapter_has_its_sections_and_its_line_in_the_contents(root: Path) -> 
     [
         (new.mechanism, "linformr", "no mechanism NAME=linformr. Did you mean linformer"),
         (new.chapter, "low_rank", "no chapter NAME=low_rank. Did you mean compressed/low_rank"),
+        (lambda name: new.mechanism(name, ROOT, "priors/locality", "nobody"), "x", "surname, year"),
         (new.explorer, "compressed/Low-Rank", "NAME=compressed/Low-Rank is no part with a module"),
         (new.explorer, "low_rank_lens", "write it as in compressed/low_rank_lens .the parts are"),
         (chapter.chapter, "sparse/hashin", "no chapter C=sparse/hashin. Did you mean sparse/hash"),

@@ -91,6 +91,33 @@ def test_what_is_found_in_other_ways_than_by_its_name_is_reached(
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "name", "old"),
+    [
+        ("from tfviz.explorers import HashWheel\nHashWheel()", "lsh_buckets.js", "\n"),
+        ("from tfviz_lab import load\nload('hops')", "ponder_time.json", "{"),
+        ("from tfviz_lab import near_and_far as f\nf.texts", "local_and_global.py", "def texts("),
+        (
+            "from tfviz_lab import reverse_copy\nreverse_copy.measure",
+            "reverse_copy.py",
+            "def measure(",
+        ),
+    ],
+)
+def test_what_is_named_as_before_or_without_its_part_is_reached(
+    notices: Callable[..., bool], source: str, name: str, old: str
+) -> None:
+    (file,) = (
+        x
+        for p in ("tfviz", "tfviz_lab")
+        for x in (ROOT / p).rglob(name)
+        if "records" not in x.parts
+    )
+    place = file.relative_to(ROOT).as_posix()
+    assert notices(source, place, old, f"{old} ")
+    assert not notices("from tfviz_lab import load\nload('rotary')", place, old, f"{old} ")
+
+
 def test_what_is_executed_when_a_module_is_loaded_counts(notices: Callable[..., bool]) -> None:
     """Whether somebody names it or not: it may fail, or enter itself in a list."""
     file, room = "tfviz/dense_attention.py", "from tfviz.dense_attention import attention\n"

@@ -1,83 +1,23 @@
-"""Names of before, and those of today: old links, states and notebooks still open."""
+"""Names of before, and those of today, from `renamed.toml`: what carries an old one still opens."""
 
-EXPLORERS = {
-    "agreement": "routing_by_agreement",
-    "asked_walk": "return_conditioned_walk",
-    "bell_product": "gaussian_localness",
-    "binary_spans": "binary_partitioning",
-    "clock_hands": "sinusoidal_clocks",
-    "coarse_band": "two_level_pooling",
-    "conveyor_belt": "compressive_memory",
-    "draw_a_digit": "vision_transformer",
-    "edge_draws": "predicted_edges",
-    "exit_early": "confidence_exits",
-    "exit_ladder": "trained_exits",
-    "first_look": "strided_pattern",
-    "fixed_bells": "hard_coded_heads",
-    "four_quadrants": "global_local_attention",
-    "gate_over_text": "spalm_gate",
-    "guaranteed_threshold": "learn_then_test",
-    "halved_rows": "csalr_matrices",
-    "hash_wheel": "lsh_buckets",
-    "head_wiring": "grouped_query_heads",
-    "heads_apart": "head_disagreement",
-    "heads_talk": "talking_heads",
-    "image_lens": "image_memory_blocks",
-    "lambda_mixer": "knn_interpolation",
-    "lazy_queries": "probsparse_queries",
-    "look_beside": "gaussian_bias",
-    "loss_schedule": "auxiliary_loss_schedule",
-    "memory_strip": "knn_memory",
-    "merge_stepper": "byte_pair_merges",
-    "moving_centroids": "routing_centroids",
-    "one_output": "conformer_receptive_field",
-    "one_vector": "cumulative_average",
-    "only_the_prior": "synthesizer_maps",
-    "position_bench": "position_encodings",
-    "random_kernels": "random_features",
-    "rank_slider": "low_rank_map",
-    "same_layer": "layer_recurrence",
-    "score_image": "predicted_scores",
-    "seed_cloud": "seed_pooling",
-    "shared_matrices": "projection_sharing",
-    "shared_rows": "clustered_queries",
-    "staircase": "compressed_keys",
-    "state_fills": "state_capacity",
-    "step_signal": "time_position_signal",
-    "stream_gates": "residual_gates",
-    "three_kinds": "multimodal_tokens",
-    "three_maps": "encoder_decoder_maps",
-    "three_matrices": "nystrom_matrices",
-    "token_spans": "dynamic_spans",
-    "training_views": "training_objectives",
-    "two_orders": "multiplication_order",
-    "what_would_you_trade": "efficiency_tradeoffs",
-    "who_hears": "segment_recurrence",
-}
-"""Modules of explorers; a class is called as its module."""
+import tomllib
+from pathlib import Path
 
-EXPERIMENTS = {
-    "asked_returns": "return_conditioning",
-    "brackets": "dynamic_spans",
-    "far_copy": "two_level_copy",
-    "far_facts": "knn_memory_recall",
-    "hard_coded": "hard_coded_heads",
-    "heads_apart": "head_disagreement",
-    "hops": "ponder_time",
-    "landmarks": "nystrom_landmarks",
-    "look_beside": "gaussian_bias",
-    "lower_layers": "attention_across_layers",
-    "near_and_far": "local_and_global",
-    "near_contexts": "knn_language_model",
-    "pairings": "rotary_pairings",
-    "peaks": "attention_and_convolution",
-    "score_images": "predicted_scores",
-    "set_maximum": "set_pooling",
-    "small_heads": "talking_heads",
-    "spans": "adaptive_spans",
-    "talking_cost": "talking_heads_cost",
-    "three_left": "gaussian_localness",
-    "two_tasks": "task_priors",
-    "within_five": "distance_aware_scores",
-}
-"""Experiments of `tfviz_lab` and their stored results."""
+_TABLES = tomllib.loads(Path(__file__).with_name("renamed.toml").read_text("utf-8"))
+EXPLORERS: dict[str, str] = _TABLES["explorers"]
+EXPERIMENTS: dict[str, str] = _TABLES["experiments"]
+
+
+def class_name(module: str) -> str:
+    """The name of the class in the module of an explorer: "low_rank_lens" has LowRankLens."""
+    return "".join(word.capitalize() for word in module.split("_"))
+
+
+CLASSES = {class_name(old): class_name(new) for old, new in EXPLORERS.items()}
+
+
+def today(name: str) -> frozenset[str]:
+    """What is meant by a name: itself, and what an explorer or an experiment of it is today."""
+    return frozenset(
+        {name, *(table.get(name, name) for table in (EXPLORERS, EXPERIMENTS, CLASSES))}
+    )

@@ -32,6 +32,7 @@ from types import ModuleType
 from typing import Any
 
 import tfviz
+from tfviz._renamed import today
 
 Chain = tuple[str, ...]
 """A name with attributes as it stands in the code: `patterns.strided` → ("patterns", "strided")."""
@@ -140,8 +141,9 @@ class Source:
                     return file
         return None
 
-    def handed_out(self, package: str, name: str) -> Iterator[Module]:
-        """The modules below a package that bind a name which its `__getattr__` hands out."""
+    def handed_out(self, package: str, name: str) -> Iterator[tuple[Module, str]]:
+        """What the `__getattr__` of a package hands out by a name, of before or of today: the
+        modules below it that bind the name, and with "" those that are called so."""
         if package not in self._rooms:
             file = self.file(package)
             package_file = file is not None and file.name == "__init__.py"
@@ -151,10 +153,16 @@ class Source:
                 for x in below
                 if file and (n := len(x.parts) - len(file.parts) + 1)
             ]
+        names = sorted(today(name))
         for dotted in self._rooms[package]:
             module = self.module(dotted)
-            if module is not None and name in module.bound:
-                yield module
+            if module is not None:
+                called = dotted.rpartition(".")[2]
+                for known in names:
+                    if known in module.bound:
+                        yield module, known
+                    if known == called:
+                        yield module, ""
 
     def homes(self, home: Module, chain: Chain) -> list[tuple[Module, str, Chain]]:
         """`_homes`, found once for a module of the packages."""
@@ -685,8 +693,10 @@ def _homes(source: Source, home: Module, chain: Chain) -> Iterator[tuple[Module,
                 return
         if source.whole and "__getattr__" in home.bound:
             yield home, "__getattr__", ()
-            for module in source.handed_out(home.name, first):
-                yield module, first, tuple(rest)
+            for module, name in source.handed_out(home.name, first):
+                yield module, name, tuple(rest) if name else ()
+                if rest and not name and module is not home:
+                    yield from _homes(source, module, tuple(rest))
 
 
 def _hooks(source: Source, home: Module, kind: Class) -> set[str]:

@@ -1,8 +1,9 @@
 """Lessons executed: several at once, each in a kernel of its own, only those that have changed.
 
 What a page shows goes into the cache that the book's builder reads (`jupyter_cache`), before Sphinx
-begins. A lesson is executed again when its code has changed, or a file of the library that it read
-when it last ran, be it a module, a stored result or weights: see `Record`.
+begins. A lesson is executed again when its code has changed, or a piece of the library that this
+code reaches (`pieces`), or a file that its last run read in another way: stored results, weights, a
+module whose pieces nobody has seen, or whose source was read as a text. See `Record`.
 
 With `proof=` the same run also proves the exercises and the learner's notebook. At each exercise,
 the notebook's own cells are executed: the stub, which the checks must refuse, and the solution,
@@ -14,7 +15,6 @@ pressed. So one run, in whatever Python `proof` names, is that of the book and t
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import os
 import re
@@ -23,6 +23,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,11 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from tfviz_lessons import variants
+from tfviz_lessons.kept import Kept, digest
 from tfviz_lessons.lesson import Exercise, Lesson, Written, assigned, read, unmark
 from tfviz_lessons.notebook import INSTALL
 from tfviz_lessons.page import page_text
+from tfviz_lessons.pieces import LIBRARY, Pieces
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 1800  # for one cell; so that what hangs ends some day, not a measurement
@@ -65,7 +68,12 @@ class Record:
     """What is kept of the last run of a lesson, beside its outputs."""
 
     code: str = ""  # hash of the page's cells and of what all lessons depend on
-    files: dict[str, str] = field(default_factory=dict)  # read from the library: path -> hash
+    library: str = ""  # hash of all files of the library: while it is the same, so is all below
+    pieces: dict[str, str] = field(default_factory=dict)  # that the code reaches -> hash of each
+    files: dict[str, str] = field(default_factory=dict)  # read as a whole: path -> hash
+    outputs: str = ""  # hash of what the cells displayed
+    loaded: list[str] = field(default_factory=list)  # modules, and files read as a text or as data:
+    opened: list[str] = field(default_factory=list)  # from the run, until `rests` has read them
     seconds: float = 0  # of processor time, of the kernel and of its copies
     problems: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)  # mime types that the cells displayed
@@ -78,12 +86,9 @@ class Record:
     exercises: dict[str, list[dict[str, str]]] = field(default_factory=dict)
 
 
-def digest(*parts: str | bytes) -> str:
-    total = hashlib.sha256()
-    for part in parts:
-        total.update(part.encode() if isinstance(part, str) else part)
-        total.update(b"\0")
-    return total.hexdigest()[:24]
+def group(path: Path) -> str:
+    """What the last run of a lesson is called in the store."""
+    return f"lesson {'-'.join(path.with_suffix('').parts[-2:])}"
 
 
 def page(path: Path) -> NotebookNode:
@@ -95,21 +100,19 @@ class Lessons:
     """The lessons of one build: `folder` is its `_build`, `library` where tfviz and its lab lie."""
 
     def __init__(self, folder: Path, library: Path = ROOT) -> None:
-        self.folder, self.library = folder, library
+        self.library, self.kept, self.pieces = library, Kept(folder / "kept"), Pieces(library)
         self.cache = get_cache(folder / ".jupyter_cache")
         versions = (ROOT / "requirements.txt").read_bytes()
         self.common = digest(versions, sys.version)
 
-    def place(self, path: Path) -> Path:
-        """Where the record of a lesson is."""
-        name = "-".join(path.with_suffix("").parts[-2:])
-        return self.folder / ".executed" / f"{name}.json"
-
     def record(self, path: Path) -> Record:
         """What is known of the last run, whether it still holds or not."""
+        known = self.kept.record(group(path)) or {}
         try:
-            return Record(**json.loads(self.place(path).read_text("utf8")))
-        except (FileNotFoundError, json.JSONDecodeError, TypeError):
+            return Record(
+                **{name: known[name] for name in known if name not in ("group", "digest")}
+            )
+        except TypeError:
             return Record()
 
     def code(self, notebook: NotebookNode) -> str:
@@ -120,22 +123,64 @@ class Lessons:
         prover = [Path(name).read_bytes() for name in (__file__, variants.__file__)]
         return digest(path.read_bytes(), *prover)
 
+    @cached_property
+    def version(self) -> str:
+        """One number for all files of the library."""
+        folders = [self.library / package for package in LIBRARY]
+        files = sorted(x for folder in folders for x in folder.rglob("*") if x.is_file())
+        there = [x for x in files if x.suffix != ".pyc"]
+        return digest(*(part for x in there for part in (str(x.relative_to(self.library)), x)))
+
+    def reached(self, path: Path, notebook: NotebookNode) -> dict[str, str] | None:
+        """The pieces that a lesson reaches, in its page and its exercises; None if none can say."""
+        exercises = [told(block) for block in read(path).blocks if isinstance(block, Exercise)]
+        sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+        for each in exercises:
+            sources += [each[name] for name in ("right", "stub", "hidden")]
+            sources += [*each["draws"], *(source for _, source in each["wrong"])]
+        try:
+            return self.pieces.of("\n".join(sources))
+        except SyntaxError:
+            return None
+
+    def rests(self, path: Path, notebook: NotebookNode, record: Record) -> None:
+        """Note what this run rests on: pieces where the source says them, else whole files."""
+        pieces = self.reached(path, notebook)
+        seen = {name.partition(":")[0] for name in pieces or ()}
+        modules = {
+            x.removesuffix(".py").removesuffix("/__init__").replace("/", "."): x
+            for x in record.loaded
+        }
+        whole = {file for module, file in modules.items() if module not in seen}
+        record.pieces = pieces or {}
+        record.files = {name: self.file(name) for name in sorted(whole.union(record.opened))}
+        record.loaded = record.opened = []
+
     def file(self, name: str) -> str:
-        path = self.library / name
-        return digest(path.read_bytes()) if path.is_file() else ""
+        return digest(self.library / name)
 
     def holds(self, path: Path, *, proven: bool) -> bool:
         """Whether the last run of a lesson is still what a new one would be."""
         record, notebook = self.record(path), page(path)
         if record.code != self.code(notebook) or (proven and record.lesson != self.whole(path)):
             return False
-        if record.problems or any(self.file(name) != of for name, of in record.files.items()):
+        if record.problems:
             return False
+        if record.library != self.version:
+            if any(self.file(name) != of for name, of in record.files.items()):
+                return False
+            if record.pieces != (self.reached(path, notebook) or {}):
+                return False
+            record.library = self.version
+            self.keep(path, record)
         try:
             self.cache.match_cache_notebook(notebook)
         except KeyError:
             return False
         return True
+
+    def keep(self, path: Path, record: Record) -> None:
+        self.kept.keep(group(path), record.code, **asdict(record))
 
     def run(
         self,
@@ -163,21 +208,20 @@ class Lessons:
             async with free:
                 notebook = page(path)
                 record = await _LessonRun(path, notebook, proof).done()
-            record.code = self.code(notebook)
-            record.files = {name: self.file(name) for name in record.files}
+            record.code, record.library = self.code(notebook), self.version
+            self.rests(path, notebook, record)
             record.lesson = self.whole(path) if proof else ""
+            record.outputs = digest(json.dumps(notebook.cells))
             if not record.problems:
                 bundle = CacheBundleIn(
                     notebook, str(path), data={"execution_seconds": record.seconds}
                 )
                 self.cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-            place = self.place(path)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(json.dumps(asdict(record), ensure_ascii=False, indent=1), "utf8")
+            self.keep(path, record)
 
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as tasks:
             for path in paths:
-                group.create_task(one(path))
+                tasks.create_task(one(path))
 
 
 class Kernel(AsyncKernelManager):
@@ -298,9 +342,9 @@ class _LessonRun(Session):
             elif not isinstance(block, Written) and block.kind == "code":
                 await self.shown(waiting.pop(0), block.source)
         assert not waiting, "a page has the cells of its lesson and no others"
-        last = await self.hidden(f"print({_json(f'[{INSIDE}.reads.files(), {INSIDE}.spent()]')})")
-        files, self.record.seconds = json.loads(last or "[[], 0]")
-        self.record.files = dict.fromkeys(files, "")
+        asked = _json(f"[{INSIDE}.reads.loaded(), {INSIDE}.reads.files(), {INSIDE}.spent()]")
+        last = json.loads(await self.hidden(f"print({asked})") or "[[], [], 0]")
+        self.record.loaded, self.record.opened, self.record.seconds = last
 
     async def prove(self, exercise: Exercise) -> None:
         """Stub and solution as in the learner's notebook, then every variant."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from tfviz._renamed import today
 from tfviz_lab.keys import Source
 from tfviz_lessons.kept import digest
 
@@ -35,7 +36,8 @@ class Pieces:
 
         Raises SyntaxError if it is no Python.
         """
-        pieces, said = self.source.reached(text, name)
+        pieces, words = self.source.reached(text, name)
+        said = {name for word in words for name in today(word)}
         files = [file for file in self.data if file.name in said or file.stem in said]
         modules = {label.partition(":")[0] for label in pieces}
         homes = {file for module in modules if (file := self.source.file(module))}

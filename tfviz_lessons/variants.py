@@ -16,7 +16,7 @@ import random
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
@@ -220,7 +220,7 @@ def silent() -> None:
 
 
 class Reads:
-    """Which files of the library a lesson's cells read: modules, stored results, weights."""
+    """What of the library a lesson's cells read: modules, stored results, weights."""
 
     def __init__(self) -> None:
         self.opened: set[str] = set()
@@ -228,17 +228,26 @@ class Reads:
 
     def _heard(self, event: str, values: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(values[0], str | os.PathLike):
-            self.opened.add(os.fspath(values[0]))
+            by_import = sys._getframe(1).f_code.co_filename.startswith("<frozen importlib")
+            if not by_import:
+                self.opened.add(os.fspath(values[0]))
+
+    def loaded(self) -> list[str]:
+        """The modules of tfviz and its lab."""
+        files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        return self._ours(path for path in files if path)
 
     def files(self) -> list[str]:
-        """Paths of tfviz and its lab, from the folder where both lie, as in any copy of them."""
+        """What was opened of tfviz and its lab in another way than by `import`."""
+        return self._ours(self.opened)
+
+    def _ours(self, paths: Iterable[str]) -> list[str]:
+        """Paths from the folder where both lie, as in any copy of them."""
         if "tfviz" not in sys.modules:
             return []
         home = os.path.dirname(os.path.dirname(str(sys.modules["tfviz"].__file__))) + os.sep
         packages = tuple(home + name + os.sep for name in ("tfviz", "tfviz_lab"))
-        modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-        every = {str(path) for path in [*modules, *self.opened] if path}
-        below = {path[len(home) :] for path in every if path.startswith(packages)}
+        below = {path[len(home) :] for path in map(str, paths) if path.startswith(packages)}
         return sorted(path for path in below if not path.endswith(".pyc"))
 
 

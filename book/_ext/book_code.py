@@ -15,6 +15,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from book_rests import answers, shown
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -73,6 +74,14 @@ class Source(SphinxDirective):
         return nodes.container("", caption, block, classes=["tf-source"])
 
 
+@answers("explorer")
+def explorer(name: str, traits: str) -> str:
+    """What a page shows of an explorer with these traits, as JSON."""
+    from tfviz import explorers
+
+    return explorers.ALL[name](**(json.loads(traits) if traits else {})).html()
+
+
 class ExplorerDirective(SphinxDirective):
     required_arguments = 1
     has_content = True
@@ -89,11 +98,11 @@ class ExplorerDirective(SphinxDirective):
             ) from None
         text = "\n".join(self.content).strip()
         try:
-            explorer = kind(**(json.loads(text) if text else {}))
+            drawn = shown("explorer", name, text)
         except Exception as error:
             raise self.error(f"explorer {name!r} does not take {text!r}: {error}") from None
         self.env.note_dependency(str(inspect.getsourcefile(kind)))
-        wrapped = f'<div class="tf-wide tf-explorer-page">{explorer.html()}</div>'
+        wrapped = f'<div class="tf-wide tf-explorer-page">{drawn}</div>'
         return [nodes.raw("", wrapped, format="html")]
 
 

@@ -83,6 +83,16 @@ KEEP = re.compile(
 # --- one page -------------------------------------------------------------------------------------
 
 
+def without_theme(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Nothing of what the theme sets around a page: it would draw its contents, which take longest,
+    only to see whether they are empty, and `layout.html` asks for none of it."""
+    for name in context:
+        if name == "sidebars" or re.match(r"theme_.*_(start|center|persistent|end|items)$", name):
+            context[name] = []
+
+
 def page_context(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
@@ -96,12 +106,12 @@ def page_context(
     body = re.sub(r"<table\b.*?</table>", scrollable, body, flags=re.S)
     context["tf_lesson"] = lesson_links(app, pagename, context)
     context["body"] = body = guessed(body) if context["tf_lesson"] else body
-    navigation = navigation_html(context, pagename) if "toctree" in context else ""
+    navigation = contents(app, context, pagename) if "toctree" in context else ""
     context["tf_read"] = chapter_end(app, pagename, context) if context["tf_lesson"] else ""
     everything = body + navigation + context["tf_read"] + context.get("tf_legend", "")
     wanted = ["js/site.js", *(name for what, name in PAGE_FILES if what.search(everything))]
-    context["tf_scripts"] = [versioned(app, name) for name in wanted]
-    # their versions, which all pages decide, are written when the build is finished
+    # the versions of style sheets and scripts are written when the build is finished
+    context["tf_scripts"] = [f"_static/{name}?v=" for name in wanted]
     styles = STYLES if MATHS.search(everything) else STYLES[1:]
     context["tf_styles"] = [f"_static/{name}?v=" for name in styles]
     context["tf_navigation"] = navigation
@@ -115,17 +125,6 @@ def page_context(
         if home and pagename in env.found_docs
         else ""
     )
-
-
-def versioned(app: Sphinx, name: str) -> str:
-    """Address of a static file, with a short digest so that browsers notice a change."""
-    digest = app.tfviz_digests.get(name)  # type: ignore[attr-defined]
-    if digest is None:
-        file = ASSETS / name
-        known = file.read_bytes() if file.exists() else name.encode()
-        digest = hashlib.sha256(known).hexdigest()[:8]
-        app.tfviz_digests[name] = digest  # type: ignore[attr-defined]
-    return f"_static/{name}?v={digest}"
 
 
 def fold(body: str) -> str:
@@ -232,6 +231,16 @@ def guessed(body: str) -> str:
 def scrollable(match: re.Match[str]) -> str:
     """A table that may be wider than a phone scrolls in its own box."""
     return f'<div class="tf-table">{match[0]}</div>'
+
+
+def contents(app: Sphinx, context: dict[str, Any], pagename: str) -> str:
+    """The navigation of a page; all pages of a folder that no table of contents names share it."""
+    if pagename in app.env.found_docs:
+        return navigation_html(context, pagename)
+    folder, known = posixpath.dirname(pagename), app.tfviz_contents  # type: ignore[attr-defined]
+    if folder not in known:
+        known[folder] = navigation_html(context, pagename)
+    return str(known[folder])
 
 
 def navigation_html(context: dict[str, Any], pagename: str) -> str:
@@ -355,23 +364,13 @@ def chapter_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
         "course": course,
         "figures": figures,
     }
-    renumber(env, course)
-    TocTreeCollector().assign_figure_numbers(env)
+    if plain != course:
+        renumber(env, course)
+        TocTreeCollector().assign_figure_numbers(env)  # which reads all pages
     return list(env.found_docs) if changed else []
 
 
 # --- the whole site -------------------------------------------------------------------------------
-
-
-def assets_changed(app: Sphinx, env: BuildEnvironment, *_: object) -> list[str]:
-    """Sphinx copies files only when it writes a page: let a changed asset write the first one."""
-    digest = hashlib.sha256()
-    for file in sorted(ASSETS.rglob("*")):
-        if file.is_file():
-            digest.update(file.read_bytes())
-    known = getattr(env, "tfviz_assets", None)
-    env.tfviz_assets = digest.hexdigest()  # type: ignore[attr-defined]
-    return list(env.found_docs) if known and known != env.tfviz_assets else []  # type: ignore[attr-defined]
 
 
 def build_finished(app: Sphinx, problem: Exception | None) -> None:
@@ -416,7 +415,7 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
 
 
 def write_styles(static: Path, pages: list[Path], work: Path) -> None:
-    """Write the style sheets, and their versions into every page."""
+    """Write the style sheets, and the versions of style sheets and scripts into every page."""
     drawn = book_faces.explorers(static / "explorers")
     written = {x for page in pages for x in html.unescape(page.read_text("utf-8"))}
     made = {
@@ -436,7 +435,9 @@ def write_styles(static: Path, pages: list[Path], work: Path) -> None:
     for name, style in sheets.items():
         (static / name).write_text(style, "utf-8")
         digests[name] = hashlib.sha256(style.encode()).hexdigest()[:8]
-    address = re.compile(rf'(_static/({"|".join(map(re.escape, STYLES))})\?v=)\w*(?=">)')
+    for script in sorted((ASSETS / "js").glob("*.js")):
+        digests[f"js/{script.name}"] = hashlib.sha256(script.read_bytes()).hexdigest()[:8]
+    address = re.compile(rf'(_static/({"|".join(map(re.escape, digests))})\?v=)\w*(?=">)')
     for page in pages:
         before = page.read_text("utf-8")
         after = address.sub(lambda match: match[1] + digests[match[2]], before)
@@ -508,13 +509,13 @@ def moved(page: str, folder: str) -> str:
 
 
 def started(app: Sphinx) -> None:
-    app.tfviz_digests = {}  # type: ignore[attr-defined]
+    app.tfviz_contents = {}  # type: ignore[attr-defined]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", started)
+    app.connect("html-page-context", without_theme, priority=100)
     app.connect("html-page-context", page_context, priority=900)
-    app.connect("env-get-outdated", assets_changed)
     app.connect("env-before-read-docs", plain_numbers)
     app.connect("env-get-updated", chapter_numbers, priority=900)
     app.connect("build-finished", build_finished, priority=900)

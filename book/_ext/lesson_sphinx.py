@@ -17,6 +17,7 @@ from typing import Any
 
 import nbformat
 import pybtex.database
+from book_rests import answered, said
 from docutils import nodes
 from packaging.requirements import Requirement
 from pybtex.plugin import find_plugin, register_plugin
@@ -28,11 +29,14 @@ from sphinx.util import logging
 
 from tfviz_lessons.assignment import release, tell
 from tfviz_lessons.assignment import source as assignment_source
+from tfviz_lessons.kept import Kept, digest
 from tfviz_lessons.lesson import Lesson, LessonError, is_lesson, parse
 from tfviz_lessons.notebook import Course, notebook
 from tfviz_lessons.page import page_text
 
 logger = logging.getLogger(__name__)
+USED = ("tfviz_", "html_", "numfig", "math_", "author", "project", "copyright")
+"""How the names of what notebooks take from `_config.yml` begin."""
 # found once: pybtex reads what all installed packages say of themselves, at each citation
 BACKENDS = ("text", "plaintext", "docutils")
 
@@ -167,7 +171,8 @@ def with_extra(package: str) -> str:
 
 
 def write_notebooks(app: Sphinx) -> list[Path]:
-    """One notebook for each lesson, at notebooks/<document>.ipynb in the output."""
+    """One notebook for each lesson, at notebooks/<document>.ipynb in the output; beside pages only
+    where something has changed that it rests on. Which were written."""
     lessons = {}
     for docname in sorted(app.env.found_docs):
         text = Path(app.env.doc2path(docname)).read_text("utf8")
@@ -182,8 +187,17 @@ def write_notebooks(app: Sphinx) -> list[Path]:
         macros=dict(app.config.tfviz_macros),
         entry=cache(bibliography.entry),
     )
-    written = []
+    written, config = [], app.config
+    kept = Kept(Path(app.outdir).parent / "kept")
+    named = {name: repr(config[name]) for name in config.values if name.startswith(USED)}
+    common = digest(named, said(app.env), answered(("code", "lesson_sphinx")), course.version)
     for docname, text in lessons.items():
+        path = Path(app.outdir, "notebooks", f"{docname}.ipynb")
+        group, rests = f"notebook {docname}", digest(common, text)
+        whole = app.builder.format == "html" and path.exists()
+        if whole and path_of_assignment(app, docname).exists() and kept.holds(group, rests):
+            continue
+        kept.forget(group)
         book = SphinxBook(app, docname, bibliography)
         title = app.env.titles[docname].astext()
         try:
@@ -196,12 +210,17 @@ def write_notebooks(app: Sphinx) -> list[Path]:
                 logger.warning(fault)
                 continue
             raise LessonFaultError(fault) from None
-        path = Path(app.outdir, "notebooks", f"{docname}.ipynb")
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(generated, path)
+        if app.builder.format == "html":
+            kept.keep(group, rests)
         written.append(path)
     logger.info("notebooks: %s written", len(written))
     return written
+
+
+def path_of_assignment(app: Sphinx, docname: str) -> Path:
+    return Path(app.outdir, "assignments", f"{docname}.ipynb")
 
 
 def write_assignment(
@@ -220,7 +239,7 @@ def write_assignment(
     source = assignment_source(
         lesson, every, settings, name=Path(docname).name, course=str(app.config.html_title), seed=0
     )
-    path = Path(app.outdir, "assignments", f"{docname}.ipynb")
+    path = path_of_assignment(app, docname)
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(release(source), path)
     if app.builder.name == "notebooks":

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from book_rests import answers, shown
 from catalogue_directives import Directive, el
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -71,6 +72,7 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "tfviz.patterns.reach": ("atomic_patterns",),
     "tfviz.position.t5_relative_bias": ("shaw_relative",),
     "tfviz.sub_quadratic": ("atomic_patterns",),
+    "tfviz.sub_quadratic.planner": ("atomic_patterns",),
 }
 """Rooms that hold no mechanism of their own → the mechanisms whose sections speak of them."""
 
@@ -324,27 +326,36 @@ def summary(module: ModuleType) -> str:
     return re.split(r"(?<=\.)\s", first)[0].removesuffix(":")
 
 
+@answers("rooms")
+def told() -> list[tuple[str, str, str]]:
+    """What the index says of each room: its name, its first sentence, the names in it."""
+    return [
+        (
+            name,
+            summary(module),
+            ", ".join(one.name for one in entries(module)[:8])
+            + (" …" if len(entries(module)) > 8 else ""),
+        )
+        for name, module in rooms().items()
+    ]
+
+
 class Reference(Directive):
     def run(self) -> list[nodes.Node]:
         listed: list[nodes.Node] = []
+        listed_rooms = shown("rooms")
         for package, title in GROUPS.items():
-            items = [
-                self.item(name, module)
-                for name, module in rooms().items()
-                if group_of(name) == package
-            ]
+            items = [self.item(*one) for one in listed_rooms if group_of(one[0]) == package]
             if items:
                 listed += [el("h2", title), el("dl", *items, class_="tfv-rooms")]
         return listed
 
-    def item(self, name: str, module: ModuleType) -> nodes.Node:
+    def item(self, name: str, about: str, functions: str) -> nodes.Node:
         address = self.env.app.builder.get_relative_uri(self.env.docname, page_of(name))
         link = nodes.reference("", "", nodes.literal(name, name), refuri=address, internal=True)
-        functions = ", ".join(one.name for one in entries(module)[:8])
-        more = "" if len(entries(module)) <= 8 else " …"
-        said = CODE.split(summary(module) or f"{functions}{more}")  # every second piece is code
+        said = CODE.split(about or functions)  # every second piece is code
         words = [nodes.literal(w, w) if n % 2 else nodes.Text(w) for n, w in enumerate(said) if w]
-        return el("div", el("dt", link), el("dd", *words, " ", el("small", f"{functions}{more}")))
+        return el("div", el("dt", link), el("dd", *words, " ", el("small", functions)))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

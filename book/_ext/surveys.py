@@ -10,8 +10,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tfviz import catalogue
 
@@ -60,9 +62,14 @@ def load_headings(path: Path) -> list[Heading]:
     return headings
 
 
+@cache
+def _read(text: str) -> dict[str, Any]:
+    return tomllib.loads(text)
+
+
 def taught_patterns(path: Path) -> dict[str, str]:
     """Name of each pattern → the mechanism whose section teaches it."""
-    taught: dict[str, str] = tomllib.loads(path.read_text("utf-8"))["patterns"]
+    taught: dict[str, str] = _read(path.read_text("utf-8"))["patterns"]
     for mechanism in taught.values():
         catalogue.get(mechanism)
     return taught

@@ -5,6 +5,7 @@ book_letters  what each letter of a formula means, said by the formula
 book_layers   cards of 90 seconds, and what is folded because it goes deeper
 book_boxes    {try}, {differs}, {erratum}, {measured}
 book_code     {source} and {explorer}
+book_rests    what a page rests on, and so when it is read again
 book_search   the index of the search
 book_pages    the assets and the navigation of each page, and what surrounds the pages
 book_share    title, sentence and picture of a shared page; site map; 404.html; reports of mistakes
@@ -31,6 +32,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 PARTS = (
+    "book_rests",
     "book_math",
     "book_letters",
     "book_layers",

@@ -10,18 +10,23 @@ import io
 from functools import cache
 
 import torch
+from book_rests import answers
 from PIL import Image
 
 from tfviz.exhibits import EXHIBITS
 from tfviz.exhibits.exhibit import N
 
 
+@answers("thumbnail")
 @cache
 def thumbnail(mechanism: str) -> str:
-    """The address of the picture, itself inside of it: a PNG whose opacity is the number.
+    """The address of the picture, itself inside of it: a PNG whose opacity is the number. Empty for
+    a mechanism that exhibits nothing.
 
     One of 16 shades: more cannot be seen, and would make the atlas heavier.
     """
+    if mechanism not in EXHIBITS:
+        return ""
     found = EXHIBITS[mechanism].picture()
     alpha = (17 * (15 * found.clamp(0, 1)).round()).to(torch.uint8)
     image = Image.merge("LA", [Image.new("L", (N, N)), Image.fromarray(alpha.numpy())])

@@ -14,11 +14,11 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -71,23 +71,37 @@ def autograde(
     took = dict.fromkeys(_chosen(task, students), 0.0)
     if why := sandbox.available():
         raise CourseError(f"submissions are not judged without a sandbox: {why}")
-    books = (*task.sources.items(), *task.releases.items())
-    known = [(name, c.cell_type, c.source, c.metadata) for name, book in books for c in book.cells]
-    code = [Path(__file__).with_name(f"{name}.py").read_text("utf8") for name in JUDGING]
-    state = store.hashed([code, asdict(limits), task.secret, task.name, known])
+    state = _state(task, limits)
     with store.alone(task.course):
-        jobs = [job for name in took for job in _jobs(task, name, state, again)]
+        entries: dict[str, dict[str, Any]] = {}
+        jobs: list[Job] = []
+        for student in took:
+            submission = _collect(task, student, state)
+            old = store.read_entry(task.course, task.name, student) or {}
+            if again or not _is_judged(task, submission, old):
+                rebuilt, remarks = _rebuild(task, submission)
+                entries[student] = _begun(task, submission, rebuilt, remarks, old, again)
+                store.write_entry(task.course, task.name, entries[student])
+                jobs += _jobs(student, rebuilt)
         workers = workers or len(os.sched_getaffinity(0))
-        for number, (job, seconds) in enumerate(_judged(task, jobs, workers, limits), 1):
-            took[job.student] += seconds
-            if progress:
-                print(f"judged {number} of {len(jobs)}: {job.student}", file=sys.stderr)
+        with contextlib.closing(_judge(task, jobs, workers, limits)) as judging:
+            for number, verdicts in enumerate(judging, 1):
+                student = verdicts.job.student
+                if verdicts.judged is not None:
+                    entries[student] = _with(entries[student], verdicts.job, verdicts.judged)
+                    store.write_entry(task.course, task.name, entries[student])
+                took[student] += verdicts.seconds
+                if progress:
+                    print(f"judged {number} of {len(jobs)}: {student}", file=sys.stderr)
         if not judge_only:
             _record_all(task, list(took))
     return took
 
 
-class _Assignment(NamedTuple):
+@dataclass(frozen=True)
+class Assignment:
+    """What there is to grade, and with what."""
+
     course: Path
     name: str
     secret: str
@@ -95,7 +109,35 @@ class _Assignment(NamedTuple):
     releases: dict[str, NotebookNode]
 
 
-def _load(course: Path, name: str) -> _Assignment:
+@dataclass(frozen=True)
+class Submission:
+    """What a student handed in, as it was read."""
+
+    student: str
+    files: Mapping[str, bytes]
+    remarks: Sequence[str]  # on what was not read
+    seen: str  # a mark of all that its verdicts depend on
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook of one submission, which a process judges."""
+
+    student: str
+    notebook: str
+    answers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What came of a job: what the judge says, None where its process did not start."""
+
+    job: Job
+    judged: Mapping[str, Any] | None
+    seconds: float
+
+
+def _load(course: Path, name: str) -> Assignment:
     secret = read_course(course).secret
     sources, releases = (
         {path.stem: nbformat.read(path, as_version=4) for path in sorted(folder.glob("*.ipynb"))}
@@ -109,10 +151,10 @@ def _load(course: Path, name: str) -> _Assignment:
         how = f"in formgrader or with 'nbgrader generate_assignment {name}'"
         raise CourseError(f"release/{name} lacks {missing}: generate the assignment, {how}")
     releases = {notebook: releases[notebook] for notebook in sources}
-    return _Assignment(course, name, secret, sources, releases)
+    return Assignment(course, name, secret, sources, releases)
 
 
-def _check_gradebook(task: _Assignment) -> None:
+def _check_gradebook(task: Assignment) -> None:
     """Raises `CourseError` where nbgrader would make an empty one and fail in it."""
     address = api(task.course).coursedir.db_url
     file = Path(address.removeprefix("sqlite:///").partition("?")[0])
@@ -121,7 +163,7 @@ def _check_gradebook(task: _Assignment) -> None:
         raise CourseError(f"there is no gradebook {file}: restore it from your copy, or {how}")
 
 
-def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
+def _chosen(task: Assignment, students: Iterable[str] | None) -> list[str]:
     there, _ = ids.below(task.course / "submitted", task.name)
     wanted = there if students is None else sorted(map(ids.check, set(students)))
     if strangers := [student for student in wanted if student not in there]:
@@ -130,49 +172,84 @@ def _chosen(task: _Assignment, students: Iterable[str] | None) -> list[str]:
     return wanted
 
 
-class _Job(NamedTuple):
-    """One notebook of one submission; `entry` is what the store has on that submission."""
-
-    student: str
-    notebook: str
-    answers: dict[str, str]
-    entry: dict[str, Any]
-    seen: str  # what the entry says when all of it is judged
+def _state(task: Assignment, limits: sandbox.Limits) -> str:
+    """A mark of what all verdicts depend on: the code that judges, limits, and the assignment."""
+    books = (*task.sources.items(), *task.releases.items())
+    known = [(name, c.cell_type, c.source, c.metadata) for name, book in books for c in book.cells]
+    code = [Path(__file__).with_name(f"{name}.py").read_text("utf8") for name in JUDGING]
+    return store.hashed([code, asdict(limits), task.secret, task.name, known])
 
 
-def _jobs(task: _Assignment, name: str, state: str, again: bool) -> list[_Job]:
-    """Rebuild what a student handed in, if it changed; gives what is to be judged of it."""
-    files, told = read_files(task.course / "submitted" / name / task.name, task.releases)
+# --- one submission: collected, rebuilt ----------------------------------------------------------
+
+
+def _collect(task: Assignment, student: str, state: str) -> Submission:
+    files, remarks = read_files(task.course / "submitted" / student / task.name, task.releases)
     sums = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
-    seen = store.hashed([state, name, sums, told])
-    final = task.course / store.REBUILT / name / task.name
-    old = store.read_entry(task.course, task.name, name) or {}
-    if old.get("seen") == seen and old.get("rebuilt") == _sums(final) and not again:
-        return []
+    return Submission(student, files, remarks, store.hashed([state, student, sums, remarks]))
+
+
+def _place(task: Assignment, student: str) -> Path:
+    """Where a rebuilt submission stands."""
+    return task.course / store.REBUILT / student / task.name
+
+
+def _is_judged(task: Assignment, submission: Submission, entry: Mapping[str, Any]) -> bool:
+    """Whether the store has all verdicts on a submission as it is, and what they are on."""
+    rebuilt = _sums(_place(task, submission.student))
+    return entry.get("seen") == submission.seen and entry.get("rebuilt") == rebuilt
+
+
+def _rebuild(
+    task: Assignment, submission: Submission
+) -> tuple[Mapping[str, Rebuilt], Sequence[str]]:
+    """The release with the student's answers, written too; and remarks on what lies beside it."""
+    student, files = submission.student, submission.files
     try:
-        rebuilt = read_submission(files, told, task.releases, name)
+        rebuilt = read_submission(files, submission.remarks, task.releases, student)
     except Exception as error:  # odder than was thought of; the class is to get its points
-        told = [f"the submission cannot be read: {type(error).__name__}"]
-        rebuilt = {one: rebuild(release, (), told) for one, release in task.releases.items()}
-    with store.writing(final), kept(final):
-        odd = _write_rebuilt(final, rebuilt, files)
-    entry = {"format": store.FORMAT, "student": name, "seen": "", "recorded": old.get("recorded")}
-    entry["rebuilt"] = _sums(final)
-    entry["aim"] = seen
-    late = {} if again or old.get("aim") != seen else old.get("notebooks", {})
-    entry["notebooks"] = {
-        notebook: {
-            "done": False,
-            "late": late.get(notebook, {}).get("late", 0),
-            "answers": store.digest(found.notebook),
-            "remarks": [*(() if number else odd), *found.remarks],
-            "judged": NOTHING,
-        }
-        for number, (notebook, found) in enumerate(rebuilt.items())
+        said = [f"the submission cannot be read: {type(error).__name__}"]
+        rebuilt = {one: rebuild(release, (), said) for one, release in task.releases.items()}
+    place = _place(task, student)
+    with store.writing(place), kept(place):
+        remarks = _write_rebuilt(place, rebuilt, files)
+    return rebuilt, remarks
+
+
+def _begun(
+    task: Assignment,
+    submission: Submission,
+    rebuilt: Mapping[str, Rebuilt],
+    remarks: Sequence[str],
+    old: Mapping[str, Any],
+    again: bool,
+) -> dict[str, Any]:
+    """The store's entry on a submission that is rebuilt and not judged; `old` is the one before."""
+    late = {} if again or old.get("aim") != submission.seen else old.get("notebooks", {})
+    return {
+        "format": store.FORMAT,
+        "student": submission.student,
+        "seen": "",
+        "recorded": old.get("recorded"),
+        "rebuilt": _sums(_place(task, submission.student)),
+        "aim": submission.seen,
+        "notebooks": {
+            notebook: {
+                "done": False,
+                "late": late.get(notebook, {}).get("late", 0),
+                "answers": store.digest(found.notebook),
+                "remarks": [*(() if number else remarks), *found.remarks],
+                "judged": NOTHING,
+            }
+            for number, (notebook, found) in enumerate(rebuilt.items())
+        },
     }
-    store.write_entry(task.course, task.name, entry)
-    return [  # where nothing is answered no process need start
-        _Job(name, notebook, found.answers if found.found else {}, entry, seen)
+
+
+def _jobs(student: str, rebuilt: Mapping[str, Rebuilt]) -> list[Job]:
+    """What is to be judged; where nothing is answered no process need start."""
+    return [
+        Job(student, notebook, found.answers if found.found else {})
         for notebook, found in rebuilt.items()
     ]
 
@@ -206,10 +283,13 @@ def _write_rebuilt(
     return remarks
 
 
-def _judged(
-    task: _Assignment, jobs: Sequence[_Job], workers: int, limits: sandbox.Limits
-) -> Iterator[tuple[_Job, float]]:
-    """Judge each job in a child process, `workers` at a time, and store what comes back.
+# --- judged ---------------------------------------------------------------------------------------
+
+
+def _judge(
+    task: Assignment, jobs: Sequence[Job], workers: int, limits: sandbox.Limits
+) -> Generator[Verdicts, None, None]:
+    """Judge each job in a child process, `workers` at a time.
 
     Whose process does not start is judged again in the next run: `CourseError` says so when all
     others are judged, or at once when nobody's does.
@@ -222,7 +302,7 @@ def _judged(
             place = f"source/{task.name}/{name}.ipynb"
             raise CourseError(f"{place} does not run with its own answers: {error}") from error
     queue = list(reversed(jobs))
-    running: dict[Child, tuple[_Job, float]] = {}
+    running: dict[Child, tuple[Job, float]] = {}
     dead: dict[str, str] = {}  # whose process did not start, and why
     good = False
     try:
@@ -236,16 +316,17 @@ def _judged(
             for child in [child for child in running if child.done()]:
                 job, begin = running.pop(child)
                 seconds = round(time.monotonic() - begin, 3)
+                judged: Mapping[str, Any] | None = None
                 try:
-                    _store(task, job, asdict(child.result()))
+                    judged = asdict(child.result())
                     good = True
                 except sandbox.Unavailable as error:
                     dead[job.student] = str(error)
                     if not good and len(dead) > workers:
                         queue = []
                 except RuntimeError as error:
-                    _store(task, job, {**NOTHING, "remarks": [f"could not be judged: {error}"]})
-                yield job, seconds
+                    judged = {**NOTHING, "remarks": [f"could not be judged: {error}"]}
+                yield Verdicts(job, judged, seconds)
     finally:
         for child in running:
             child.end()
@@ -253,21 +334,26 @@ def _judged(
         raise CourseError(f"not judged: {ids.together(dead)}; run this again")
 
 
-def _store(task: _Assignment, job: _Job, judged: dict[str, Any]) -> None:
-    part = job.entry["notebooks"][job.notebook]
+def _with(entry: Mapping[str, Any], job: Job, judged: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with what the judge says of one of its notebooks. Where that met the last resort, it
+    is judged again next time, but for the last of `TRIES` runs."""
+    part = entry["notebooks"][job.notebook]
     late = any(map(LATE.fullmatch, judged["remarks"]))
-    part["late"] += late
-    if late and part["late"] >= TRIES:
+    runs = part["late"] + late
+    if late and runs >= TRIES:
         said = f"this happened in {TRIES} runs, so it is final; --again judges it once more"
-        judged, late = judged | {"remarks": [*judged["remarks"], said]}, False
-    part |= {"judged": judged, "done": bool(judged["verdicts"]) and not late}
-    parts = job.entry["notebooks"]
-    if all(part["done"] for part in parts.values()):  # else again, next time
-        job.entry["seen"] = job.seen
-    store.write_entry(task.course, task.name, job.entry)
+        judged, late = {**judged, "remarks": [*judged["remarks"], said]}, False
+    done = bool(judged["verdicts"]) and not late
+    parts = {**entry["notebooks"]}
+    parts[job.notebook] = {**part, "late": runs, "judged": judged, "done": done}
+    whole = all(one["done"] for one in parts.values())  # else again, next time
+    return {**entry, "notebooks": parts, "seen": entry["aim"] if whole else entry["seen"]}
 
 
-def _record_all(task: _Assignment, students: Sequence[str]) -> None:
+# --- recorded -------------------------------------------------------------------------------------
+
+
+def _record_all(task: Assignment, students: Sequence[str]) -> None:
     """Write the stored verdicts into the gradebook, by nbgrader's own Autograde. One that cannot be
     recorded does not keep the others from it; `CourseError` names it at the end."""
     failed: dict[str, str] = {}

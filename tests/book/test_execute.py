@@ -71,7 +71,8 @@ def test_a_run_proves_the_exercises_and_the_notebook(samples: dict[str, Record])
     assert record.problems == []
     assert set(record.exercises) == {"ex-shift", "ex-state", "ex-far"}
     assert record.empty["ex-shift"].startswith("○") and "✓" in record.solved["ex-shift"]
-    assert set(record.files) == {f"tfviz/{name}.py" for name in ("__init__", "_door", "checks")}
+    assert set(record.files) <= {"tfviz/__init__.py", "tfviz/checks.py"}  # where messages come from
+    assert any(piece.startswith("tfviz.checks:") for piece in record.pieces)
     assert record.seconds > 0 and record.install == ""
 
 
@@ -86,34 +87,86 @@ def test_nothing_rests_on_the_answer_to_an_exercise(samples: dict[str, Record]) 
     assert problem.startswith("NotImplementedError")
 
 
-def counted(log: Path) -> str:
-    """A cell that notes that it was executed, and reads what the library holds."""
-    return f"with open({str(log)!r}, 'a') as f:\n    _ = f.write('x')\nimport tfviz.formula"
+ROOM = '''"""A room."""
+def seen(x):
+    """What a reader calls."""
+    if x < 0:
+        raise ValueError("x is at least 0")
+    return x + helped()
+def helped():
+    return 1
+def unseen():
+    return 2
+'''
 
 
-def test_what_has_not_changed_is_not_executed_again(tmp_path: Path) -> None:
-    log, library = tmp_path / "log", tmp_path / "tfviz"
-    for name in ("__init__.py", "formula.py", "other.py"):
-        source = ROOT / "tfviz" / name
-        (library / name).parent.mkdir(parents=True, exist_ok=True)
-        (library / name).write_text(source.read_text("utf8") if source.exists() else "")
-    one, two = tmp_path / "one.md", tmp_path / "two.md"
-    one.write_text(HEAD + cell(counted(log)), "utf8")
-    two.write_text(HEAD + cell("print('two')"), "utf8")
+def small(root: Path) -> Path:
+    """A library of one room, with a result that is found by a name put together, and a kernel
+    that loads this library."""
+    for package in ("tfviz", "tfviz_lab"):
+        (root / package).mkdir(parents=True)
+        (root / package / "__init__.py").write_text("")
+    (root / "tfviz/room.py").write_text(ROOM)
+    (root / "tfviz/strange.py").write_text("value = 3\n")
+    (root / "tfviz/found.json").write_text("[1]")
+    return root
 
-    def ran() -> list[str]:
-        return run(tmp_path / "_build", [one, two], library=tmp_path)[0]
 
-    assert ran() == ["one", "two"]
-    assert ran() == [] and log.read_text() == "x"
-    one.write_text(one.read_text("utf8") + "\nSome more prose.\n", "utf8")
-    (library / "other.py").write_text("changed = True\n")  # which no lesson reads
-    assert ran() == []
-    (library / "formula.py").write_text("# changed, and `one` has read it\n")
-    assert ran() == ["one"] and log.read_text() == "xx"
-    two.write_text(HEAD + cell("print('too')"), "utf8")
-    assert ran() == ["two"] and log.read_text() == "xx"
-    assert ran() == []
+READS = """from pathlib import Path
+import importlib, inspect, sys
+sys.path.insert(0, {root!r})
+for name in [x for x in sys.modules if x.partition(".")[0] == "tfviz"]:
+    del sys.modules[name]
+from tfviz import room
+importlib.import_module("tfviz." + "strang" + "e")
+Path(room.__file__).with_name("fou" + "nd.json").read_text()
+_ = room.seen(1)
+"""
+CHANGES = {
+    # what is changed -> (file, what stands there, what shall), and whether the lesson runs again
+    "the code of a function": ("tfviz/room.py", "x + helped()", "2 * x + helped()", True),
+    "that of one which it calls": ("tfviz/room.py", "return 1", "return 3", True),
+    "a docstring": ("tfviz/room.py", "What a reader calls", "What readers call", True),
+    "a refusal": ("tfviz/room.py", "x is at least 0", "x is too small", True),
+    "a result": ("tfviz/found.json", "1", "2", True),
+    "a module that no name says": ("tfviz/strange.py", "3", "4", True),
+    "a function that it does not reach": ("tfviz/room.py", "return 2", "return 5", False),
+    "a docstring of the room": ("tfviz/room.py", "A room.", "Another room.", True),
+    "a cell": ("lesson.md", "seen(1)", "seen(2)", True),
+    "a sentence": ("lesson.md", "# A lesson", "# This lesson", False),
+}
+
+
+def test_a_lesson_is_executed_again_when_what_it_rests_on_has_changed(tmp_path: Path) -> None:
+    """For every kind of thing that may change, told by what decides, from one real run."""
+    root = small(tmp_path / "library")
+    path = root / "lesson.md"
+    path.write_text(HEAD + cell(READS.format(root=str(root))), "utf8")
+    ran, records = run(tmp_path / "_build", [path], library=root)
+    assert ran == ["lesson"] and records["lesson"].problems == []
+
+    def holds() -> bool:
+        return elsewhere(lambda: Lessons(tmp_path / "_build", root).holds(path, proven=False))
+
+    assert holds()
+    told = {}
+    for what, (name, before, after, _) in CHANGES.items():
+        text = (root / name).read_text("utf8")
+        assert before in text, what
+        (root / name).write_text(text.replace(before, after), "utf8")
+        told[what] = not holds()
+        (root / name).write_text(text, "utf8")
+    assert told == {what: again for what, (*_, again) in CHANGES.items()}
+    assert holds()
+
+
+def test_whoever_reads_a_source_as_a_text_rests_on_all_of_it(tmp_path: Path) -> None:
+    root = small(tmp_path / "library")
+    path = root / "lesson.md"
+    shows = READS.format(root=str(root)) + "_ = inspect.getsource(room.helped)\n"
+    path.write_text(HEAD + cell(shows), "utf8")
+    record = run(tmp_path / "_build", [path], library=root)[1]["lesson"]
+    assert "tfviz/room.py" in record.files and "tfviz/found.json" in record.files
 
 
 def test_what_fails_is_not_kept(tmp_path: Path) -> None:

@@ -9,11 +9,7 @@ import pytest
 from browser.explorer_site import ASSETS, write_site
 
 from tfviz import explorers
-from tfviz._renamed import EXPLORERS
-
-
-def class_name(module: str) -> str:
-    return "".join(word.capitalize() for word in module.split("_"))
+from tfviz._renamed import EXPLORERS, class_name
 
 
 @pytest.mark.parametrize(("old", "new"), EXPLORERS.items())

@@ -126,9 +126,8 @@ def gpt() -> GPT:
 
 def test_what_it_keeps_has_one_size_and_goes_on() -> None:
     parts_of_a_long_text_go_on(lin.LinearAttention)
-    it_writes_and_resumes_with_one_size(
-        gpt, 2 * 2 * 8 * 9
-    )  # layers, heads, features, values and the sum
+    # layers, heads, features, values and the sum
+    it_writes_and_resumes_with_one_size(gpt, 2 * 2 * 8 * 9)
 
 
 def test_rows_are_shares_that_softmax_does_not_have() -> None:

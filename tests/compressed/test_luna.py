@@ -164,9 +164,8 @@ def gpt() -> GPT:
 
 def test_what_it_keeps_has_one_size_and_goes_on() -> None:
     parts_of_a_long_text_go_on(rooms.nested_causal(3, 16))
-    it_writes_and_resumes_with_one_size(
-        gpt, 2 * (2 * 2 * 3 * 8 + 1)
-    )  # layers; sums, heads, vectors, numbers; the count
+    # layers; sums, heads, vectors, numbers; the count
+    it_writes_and_resumes_with_one_size(gpt, 2 * (2 * 2 * 3 * 8 + 1))
 
 
 def test_a_causal_model_with_the_softmax_is_refused() -> None:

@@ -161,9 +161,8 @@ def gpt() -> GPT:
 
 def test_what_it_keeps_has_one_size_and_goes_on() -> None:
     parts_of_a_long_text_go_on(rfa_causal.GatedRFA, lambda core: core.w_g.data.normal_())
-    it_writes_and_resumes_with_one_size(
-        gpt, 2 * 2 * (24 * 9 + 1)
-    )  # layers, heads, S and z, the sum of log g
+    # layers, heads, S and z, the sum of log g
+    it_writes_and_resumes_with_one_size(gpt, 2 * 2 * (24 * 9 + 1))
 
 
 def test_the_gate_learns() -> None:

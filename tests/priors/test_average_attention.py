@@ -19,6 +19,7 @@ from laws import (
     work_grows_no_faster,
 )
 from refusals import ranges, refused
+from streams import CAUSAL, it_refuses_other_texts
 from torch import Tensor, nn
 
 from tfviz import GPT, attention, implied_map, patterns
@@ -29,8 +30,6 @@ from tfviz.models.use import attention_weights
 from tfviz.position.rope import Rope
 from tfviz.priors import average_attention as aan
 from tfviz.training import next_token, train
-
-CAUSAL = Where(patterns.causal())
 
 
 def test_three_rows_by_hand() -> None:
@@ -235,17 +234,9 @@ def test_half_precision_sums_in_float32() -> None:
 
 def test_bad_input_is_named() -> None:
     Q, K, V = (x.detach() for x in qkv())
-    core, kept = aan.Averages(), list[Any]()
+    core = aan.Averages()
     refused("9 queries and 8 values", core, Q, K[:, :, 1:], V[:, :, 1:], CAUSAL)
-    core(Q, K, V, Where(patterns.causal(), keep=kept.append))
-    refused(
-        "the cache is of 2 texts, now there are 1",
-        core,
-        *(x[:1] for x in (Q, K, V)),
-        Where(patterns.causal(), L, state=kept.pop()),
-    )
-    mask = torch.ones(3, L, dtype=torch.bool)
-    refused("attention_mask has 3 rows, Q 2", core, Q, K, V, Where(attention_mask=mask))
+    it_refuses_other_texts(core)
     ranges(partial(aan.AverageAttention, 4), d_ff=(8, 1))
     refused("leave out core, project, join", aan.AverageAttention, 16, 2, core=Rope)
     refused("leave cross-attention as it is", aan.AverageAttention(16), *2 * [torch.ones(1, 2, 16)])

@@ -101,7 +101,7 @@ def test_flat_numbers_leave_attention_as_it_is() -> None:
 
 
 def test_the_core_of_the_guide_is_this_one_with_fixed_numbers() -> None:
-    """CONTRIBUTING follows this mechanism from its formula to its section."""
+    """docs/walk.md follows such a mechanism from its formula to its section."""
     Q, K, V = qkv()
     guide: Any = case_of_the_guide().make
     theirs = guide()

@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from laws import (
     Case,
     H,
-    L,
     agree_with_gradients,
     it_resumes_to_the_last_bit,
     qkv,
@@ -21,6 +20,7 @@ from laws import (
     work_grows_no_faster,
 )
 from refusals import of_no_kind, ranges, refused
+from streams import CAUSAL, it_refuses_other_texts
 from three import three
 from torch import Tensor
 
@@ -31,7 +31,6 @@ from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.use import attention_weights
 from tfviz.priors import hard_coded_gaussian as hard
 
-CAUSAL = Where(patterns.causal())
 ONE = 1 / math.sqrt(2 * math.pi)  # 0.3989, at the centre
 AT = {n: ONE * math.exp(-n * n / 2) for n in range(9)}
 
@@ -224,15 +223,11 @@ def test_bad_input_is_named() -> None:
     ranges(partial(hard.HardCoded, offsets=[0]), h=(2, 1))
     refused("offsets = 0.5", hard.HardCoded, 1, [0.5])
     ranges(partial(hard.HardCoded, 1, [0]), spread=(1.0, 1e-3, 1024.0), radius=(4, 0))
-    core, kept = hard.HardCoded(H), list[Any]()
+    core = hard.HardCoded(H)
     refused("offsets are for 4 heads, Q has 2", core, *(x[:, :2] for x in (Q, K, V)), CAUSAL)
     refused("9 queries and 8 values", core, Q, K[:, :, 1:], V[:, :, 1:], CAUSAL)
     refused("leave cross-attention learned", core, Q, K, V, Where(crosses=True))
-    core(Q, K, V, Where(patterns.causal(), keep=kept.append))
-    again = Where(patterns.causal(), L, state=kept.pop())
-    refused("the cache is of 2 texts, now there are 1", core, *(x[:1] for x in (Q, K, V)), again)
-    mask = torch.ones(3, L, dtype=torch.bool)
-    refused("attention_mask has 3 rows, Q 2", core, Q, K, V, Where(attention_mask=mask))
+    it_refuses_other_texts(core)
 
 
 # --- what it brings to the laws and the mutants ---------------------------------------------------

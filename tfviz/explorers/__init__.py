@@ -3,7 +3,7 @@
 An explorer is found by its files, `compressed/low_rank_lens.py` with `low_rank_lens.js` beside it,
 in the folder of its part; its class is called alike, `LowRankLens`. It is imported when somebody
 asks for it: a lesson rests on its own explorers, not on those of all others. An old name, of
-`tfviz._renamed`, finds it too.
+`tfviz/renamed.toml`, finds it too.
 """
 
 from importlib import import_module
@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from tfviz import _extras
-from tfviz._renamed import EXPLORERS
+from tfviz._renamed import CLASSES, EXPLORERS, class_name
 
 _extras.need("explorers", "anywidget", "ipywidgets")
 
@@ -23,25 +23,16 @@ _FILES = [x for x in Path(__file__).parent.glob("*/*.js") if x.with_suffix(".py"
 _PARTS = {file.stem: file.parent.name for file in sorted(_FILES, key=lambda file: file.stem)}
 """The part of each module."""
 
-
-def _class(module: str) -> str:
-    """The name of the class of a module."""
-    return "".join(word.capitalize() for word in module.split("_"))
-
-
-HOMES = {_class(name): name for name in _PARTS}
+HOMES = {class_name(name): name for name in _PARTS}
 HOMES["GoalReport"] = "sparse_lab"
 """The module of each class."""
-
-_NOW = {_class(old): _class(new) for old, new in EXPLORERS.items()}
-"""Old names of classes, which are not listed, and those of today."""
 
 __all__ = sorted([*HOMES, *BASE])
 
 
 def __getattr__(name: str) -> Any:
     """A class from its module; for what speaks of every explorer, all are imported."""
-    name = _NOW.get(name, name)
+    name = CLASSES.get(name, name)  # one of before is not listed
     if name in HOMES:
         return getattr(_imported(HOMES[name]), name)
     if name in BASE:

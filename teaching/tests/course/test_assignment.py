@@ -13,6 +13,7 @@ import nbformat
 import pytest
 import torch
 from course import assignment_runner
+from course.classroom import EVERYTHING
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 from nbgrader.nbgraderformat import MetadataValidator
@@ -27,7 +28,8 @@ from tfviz_lessons.assignment import release as release_notebook
 from tfviz_lessons.variants import apart
 
 ROOT = Path(__file__).resolve().parents[3]
-CHAPTERS = list(lessons.chapters())
+# one exemplar of a chapter has all kinds of exercises: numbers of one's own, words, an explorer
+CHAPTERS = list(lessons.chapters()) if EVERYTHING else ["basics/attention"]
 EXERCISES = [(c, e.label) for c in CHAPTERS for e in lessons.read(c).exercises]
 
 

@@ -1,0 +1,216 @@
+"""What has passed is kept for as long as nothing is different on which it rests."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import exemplars
+import prove
+import pytest
+
+from tfviz_lessons.kept import Kept
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOM, LAWS = "tests/compressed/test_linformer", "tests/test_laws"
+LESSON, PAGE = "lesson:chapters/compressed/low_rank", "page:chapters/compressed/low_rank"
+OTHER = "lesson:chapters/position/rotary"
+LAB, CLOCKS = "explorer:sparse_lab", "explorer:rotary_clocks"
+SITE = "tests/book/test_names"
+EVERY = (ROOM, LAWS, LESSON, PAGE, OTHER, LAB, CLOCKS, SITE)
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
+    subprocess.run(["git", "-C", str(folder), *who, *words], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's files as a repository of their own."""
+    folder = tmp_path_factory.mktemp("copy")
+    for name in prove.Tree().files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, folder / name)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "all")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def before(copy: Path) -> dict[str, str]:
+    groups = prove.Groups(prove.Tree(copy))
+    return {group: groups.digest(group) for group in EVERY}
+
+
+def at(pattern: str) -> str:
+    """The only file of this name, wherever it stands."""
+    (found,) = ROOT.glob(pattern)
+    return found.relative_to(ROOT).as_posix()
+
+
+LINFORMER, ROTARY = "tfviz/compressed/linformer.py", "chapters/position/rotary.md"
+DRAWN, BREAK = "tfviz/explorers", "\n\n\n"
+CHANGES = {
+    # what: (file, old text, new text, groups that must notice, groups that must not)
+    "a function": (LINFORMER, "    return ", "    return +", (ROOM, LAWS, LESSON), (OTHER, CLOCKS)),
+    "a refusal that is gone": (LINFORMER, "raise ValueError", "print", (ROOM, LAWS), (OTHER, LAB)),
+    "a doctest": (LINFORMER, ">>> ", ">>> 1 / 0 or ", (ROOM, LAWS), (OTHER, CLOCKS)),
+    "data": ("tfviz_lab/results/linformer.json", "{", "{ ", (LESSON, PAGE), (OTHER, LAB)),
+    "a script": (at(f"{DRAWN}/*/rotary_clocks.js"), "\n", "\n\n", (CLOCKS, OTHER), (ROOM, LAB)),
+    "the kit": (f"{DRAWN}/kit/app.js", "\n", "\n\n", (CLOCKS, LAB), (ROOM,)),
+    "a style sheet": ("book/assets/css/article.css", "\n", "\n\n", (PAGE, SITE), (ROOM, LESSON)),
+    "a template": (at("book/_templates/layout.html"), "\n", "\n\n", (PAGE, SITE), (ROOM, LESSON)),
+    "an adapter": ("book/_ext/book_pages.py", "\n", "\n\n", (PAGE, SITE), (ROOM,)),
+    "a pin": ("requirements.txt", "\n", "\n\n", EVERY, ()),
+    "a test": (f"{ROOM}.py", "assert", "assert 1 and", (ROOM, LAWS), (LESSON, OTHER)),
+    "a fixture": ("conftest.py", "\n", "\n\n", EVERY, ()),
+    "a sentence": (ROTARY, "\n\n", "\n\nMore.\n\n", (OTHER,), (ROOM, LESSON, PAGE)),
+    "a comment": ("tfviz/cores.py", BREAK, f"{BREAK}# why\n", (LAWS, SITE), (ROOM, LESSON, OTHER)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_every_kind_of_change_is_noticed_where_it_matters(
+    copy: Path, before: dict[str, str], what: str
+) -> None:
+    name, old, new, notice, do_not = CHANGES[what]
+    text = (copy / name).read_text("utf-8")
+    assert old in text
+    try:
+        (copy / name).write_text(text.replace(old, new, 1), "utf-8")
+        groups = prove.Groups(prove.Tree(copy))
+        now = {group: groups.digest(group) for group in (*notice, *do_not)}
+    finally:
+        (copy / name).write_text(text, "utf-8")
+    assert {group for group in now if now[group] != before[group]} == set(notice)
+
+
+def test_a_change_touches_what_rests_on_it(copy: Path) -> None:
+    assert prove.Groups(prove.Tree(copy)).touched() == set()
+    room, sentence = copy / LINFORMER, copy / ROTARY
+    texts = {file: file.read_text("utf-8") for file in (room, sentence)}
+    try:
+        room.write_text(texts[room].replace("    return ", "    return +", 1), "utf-8")
+        sentence.write_text(texts[sentence] + "\nMore.\n", "utf-8")
+        git(copy, "switch", "--quiet", "--create", "branch")
+        git(copy, "commit", "--quiet", "--all", "--message", "a sentence")  # a change all the same
+        (copy / "tests/book/test_new_one.py").write_text("def test_it() -> None: ...\n")
+        touched = prove.Groups(prove.Tree(copy)).touched()
+    finally:
+        git(copy, "switch", "--quiet", "main")
+        (copy / "tests/book/test_new_one.py").unlink()
+    assert {
+        LESSON,
+        PAGE,
+        OTHER,
+        "page:chapters/position/rotary",
+        "tests/book/test_new_one",
+    } < touched
+    assert not touched & {CLOCKS, "lesson:chapters/sparse/local", "page:book/notation"}
+
+
+def test_without_git_nothing_is_touched_and_all_is_found(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_one.py").write_text("def test_it(): ...\n")
+    (tmp_path / "_build").mkdir()
+    (tmp_path / "_build/made.py").touch()
+    tree = prove.Tree(tmp_path)
+    if tree.git("rev-parse", "HEAD") is None:  # temporary folders may lie inside of a repository
+        assert tree.files == ["tests/test_one.py"] and tree.changed == set()
+
+
+def test_a_plan_runs_the_library_the_exemplars_and_what_is_touched() -> None:
+    plan = prove.Plan(chosen={*exemplars.GROUPS, "explorer:hash_wheel"}, held=["tests/test_kept"])
+    runs = {
+        "tests/sparse/test_longformer.py::test_it": True,
+        "tests/test_kept.py::test_it": False,
+        "tests/browser/test_every_explorer.py::test_it[sparse_lab]": True,
+        "tests/browser/test_every_explorer.py::test_it[sparse_lab:asked-3]": True,
+        "tests/browser/test_every_explorer.py::test_it[hash_wheel]": True,
+        "tests/browser/test_every_explorer.py::test_it[rank_slider]": False,
+        "tests/browser/test_every_explorer.py::test_its_own": True,
+        "tests/book/test_site.py::test_it[chapters/basics/attention-phone]": True,
+        "tests/book/test_site.py::test_it[chapters/heads/behaviour-phone]": False,
+        "tests/book/test_exercises.py::test_it[chapters/heads/behaviour-ex-1]": False,
+        "tests/book/test_exercises.py::test_it[chapters/basics/attention-ex-1]": True,
+        "teaching/tests/course/test_autograde.py::test_it": False,
+    }
+    assert {nodeid: plan.runs(nodeid) for nodeid in runs} == runs
+    assert {x for x in runs if prove.Plan(only="teaching").runs(x)} == {
+        "teaching/tests/course/test_autograde.py::test_it"
+    }
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
+    """run(tests, *words): what pytest ends with, and which groups it says are proven."""
+
+    def tried(tests: str, *words: str, **plan: object) -> tuple[int, list[str]]:
+        folder, report = tmp_path / "tests", tmp_path / "proven.json"
+        folder.mkdir(exist_ok=True)
+        (folder / "test_one.py").write_text(tests)
+        (folder / "test_two.py").write_text("def test_it(): ...\n")
+        (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text("utf-8"))
+        report.unlink(missing_ok=True)
+        told = json.dumps([prove.Plan(**plan).data(), str(report)])  # type: ignore[arg-type]
+        places = [str(ROOT / x) for x in ("", "scripts", "tests")]
+        environment = os.environ | {"TFVIZ_PLAN": told, "PYTHONPATH": os.pathsep.join(places)}
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--rootdir",
+            str(tmp_path),
+            "-p",
+            "no:cacheprovider",
+        ]
+        done = subprocess.run(
+            [*command, *(words or ("tests",))],
+            cwd=tmp_path, env=environment, capture_output=True, text=True,
+        )  # fmt: skip
+        return done.returncode, json.loads(report.read_text()) if report.exists() else []
+
+    return tried
+
+
+def test_only_what_has_passed_whole_is_proven(run: Callable[..., tuple[int, list[str]]]) -> None:
+    one, two = "tests/test_one", "tests/test_two"
+    good = "def test_a(): ...\ndef test_b(): ...\n"
+    for words in (("tests",), ("-n", "2", "tests")):
+        assert run(good, *words) == (0, [one, two])
+        assert run(f"{good}def test_c(): assert 0\n", *words) == (1, [two])
+        skipped = f"import pytest\n{good}def test_c(): pytest.skip()\n"
+        assert run(skipped, *words) == (0, [two])
+        fixture = "@pytest.fixture\ndef f():\n    yield\n    1 / 0\n"
+        broken = f"import pytest\n{good}{fixture}def test_c(f): ...\n"
+        assert run(broken, *words) == (1, [two])
+        assert run(good, *words, held=[one]) == (0, [two])
+        assert run(good, *words, held=[one, two]) == (5, [])
+    assert run("import nothing\n")[1] == []
+    assert run("import os\ndef test_a(): os._exit(3)\n")[1] == []  # no word of the end
+    for words in (
+        ("tests/test_one.py",),
+        ("tests", "-k", "test_a"),
+        ("tests/test_one.py::test_a",),
+    ):
+        assert run(good, *words) == (0, [])
+
+
+def test_what_was_changed_meanwhile_is_not_kept(copy: Path, tmp_path: Path) -> None:
+    groups, kept = prove.Groups(prove.Tree(copy)), Kept(tmp_path / "kept")
+    begun = dict(groups.tree.state)
+    assert prove.keep(groups, kept, [ROOM, "tests/of_another_project"], begun) == ""
+    assert list(kept.groups()) == [ROOM] and kept.holds(ROOM, groups.digest(ROOM))
+    assert ROOM in prove.plan(groups, kept).held
+    kept.forget(ROOM)
+    (copy / "README.md").touch()
+    assert "is not kept" in prove.keep(groups, kept, [ROOM], begun)
+    assert not list(kept.groups())
