@@ -83,8 +83,8 @@ APART = {
 """Files whose tests belong to an explorer, a page or a lesson, which stands in their brackets."""
 
 BROWSER = ("book/assets/**", "book/_ext/book_faces.py", "tests/browser/**")
-PAGE = ("tests/book/*.py", "tests/engines.py")
-LESSON = ("tfviz_lessons/**", "scripts/learner_environment.py", "tests/book/*.py")
+PAGE = tuple(f"tests/book/{x}.py" for x in ("conftest", "visits", "test_site", "test_figures"))
+LESSON = ("tfviz_lessons/**", "scripts/learner_environment.py", "tests/book/test_exercises.py")
 SITE = ("book/**", "tfviz_lessons/**", "tfviz/catalogue.toml", "_config.yml", "_toc.yml")
 """What all pages are made of."""
 

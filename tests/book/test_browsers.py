@@ -16,6 +16,19 @@ from book.conftest import Site, served
 from book.test_in_page import plain
 from engines import Tab
 
+RESTS_ON = (
+    "book/assets/**",
+    "book/_ext/**",
+    "book/_templates/**",
+    "_config.yml",
+    "tests/book/*.py",
+    "tests/*.py",
+    "tfviz/explorers/kit/**",
+    "tfviz/explorers/shared/**",
+    "chapters/sparse/local_global.md",
+    "book/*.md",
+)
+
 LANDING, MASK, TEST = "book/index", "book/your_own_mask", "book/self_test"
 LESSON, EXERCISE = "chapters/sparse/local_global", "ex-pair-rule"
 PAGES = [LANDING, LESSON, MASK, TEST]

@@ -13,6 +13,13 @@ from book.conftest import ROOT
 
 from tfviz_lessons.execute import Lessons, Record
 
+RESTS_ON = (
+    "tfviz_lessons/**",
+    "scripts/*.py",
+    "tests/book/*.py",
+    "tests/*.py",
+)
+
 SAMPLE = Path(__file__).with_name("sample_lesson.md")
 HEAD = """---
 kernelspec:

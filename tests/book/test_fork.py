@@ -40,6 +40,19 @@ from PIL import Image
 import start
 from book import workflows
 
+RESTS_ON = (
+    "book/assets/**",
+    "book/_ext/**",
+    "book/_templates/**",
+    "_config.yml",
+    "tests/book/*.py",
+    "tests/*.py",
+    "scripts/*.py",
+    "tfviz_lessons/**",
+    "book/**",
+    "README.md",
+)
+
 ROOT = Path(__file__).resolve().parents[2]
 OWNER, NAME, BRANCH = "Ada-University", "nlp-101", "trunk"
 HERE = f"{OWNER}/{NAME}"

@@ -15,6 +15,17 @@ import pytest
 from book.conftest import LESSONS, Site
 from book.visits import LAZY, PATIENCE, SCROLL, violations
 
+RESTS_ON = (
+    "book/assets/**",
+    "book/_ext/**",
+    "book/_templates/**",
+    "_config.yml",
+    "tests/book/*.py",
+    "tests/*.py",
+    "tfviz/explorers/kit/**",
+    "tfviz/plots/**",
+)
+
 FRAME = "chapters/gallery/page"  # as deep as the chapters: their addresses hold
 COLLECT = """
 (texts) => {

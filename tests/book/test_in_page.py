@@ -22,6 +22,16 @@ import tfviz.checks
 from tfviz_lessons import in_page
 from tfviz_lessons.lesson import Exercise, Lesson, parse, read
 
+RESTS_ON = (
+    "book/assets/**",
+    "book/_ext/**",
+    "book/_templates/**",
+    "_config.yml",
+    "tests/book/*.py",
+    "tests/*.py",
+    "tfviz_lessons/**",
+)
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tfviz_lessons" / "in_page"
 

@@ -25,6 +25,16 @@ from playwright.sync_api import TimeoutError
 import start
 from tfviz_lessons.clone import LessonsError
 
+RESTS_ON = (
+    "tfviz_lessons/**",
+    "scripts/*.py",
+    "start.py",
+    "tests/book/*.py",
+    "tests/*.py",
+    "chapters/sparse/hashing.md",
+    "chapters/sparse/routing.md",
+)
+
 ENTRIES = [
     lab.Entry("Sparse", 1, "Hashing", "chapters/sparse/hashing.md"),
     lab.Entry("Sparse", 2, "Routing", "chapters/sparse/routing.md"),

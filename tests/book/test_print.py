@@ -12,6 +12,18 @@ import pytest
 from book.conftest import ROOT, Site
 from chrome import MISSING, find
 
+RESTS_ON = (
+    "book/assets/**",
+    "book/_ext/**",
+    "book/_templates/**",
+    "_config.yml",
+    "tests/book/*.py",
+    "tests/*.py",
+    "scripts/**",
+    "chapters/basics/attention.md",
+    "book/*.md",
+)
+
 
 @pytest.mark.usefixtures("whole_book")
 def test_links_lead_inside_and_names_are_used_once(site: Site) -> None:

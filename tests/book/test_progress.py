@@ -22,6 +22,18 @@ from bs4 import BeautifulSoup
 
 from tfviz_lessons.lesson import Exercise, read
 
+RESTS_ON = (
+    "book/assets/**",
+    "book/_ext/**",
+    "book/_templates/**",
+    "_config.yml",
+    "tests/book/*.py",
+    "tests/*.py",
+    "chapters/sparse/factorized.md",
+    "chapters/basics/attention.md",
+    "book/progress.md",
+)
+
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 LAB, LAB_EXERCISE = "chapters/sparse/factorized", "ex-two-hops"
 CODE, CODE_EXERCISE = "chapters/basics/attention", "ex-sharpness"

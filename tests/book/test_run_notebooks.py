@@ -10,6 +10,14 @@ import pytest
 import run_notebooks
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+RESTS_ON = (
+    "tfviz_lessons/**",
+    "scripts/*.py",
+    "tests/book/*.py",
+    "tests/*.py",
+    ".github/**",
+)
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -8,6 +8,17 @@ from typing import Any
 import pytest
 from book.conftest import Site
 
+RESTS_ON = (
+    "book/assets/**",
+    "book/_ext/**",
+    "book/_templates/**",
+    "_config.yml",
+    "tests/book/*.py",
+    "tests/*.py",
+    "book/*.md",
+    "chapters/basics/*.md",
+)
+
 
 @pytest.fixture(scope="module")
 def pages(site: Site) -> dict[str, list[list[str]]]:

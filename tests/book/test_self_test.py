@@ -16,6 +16,17 @@ from book.test_progress import AXE
 
 from tfviz import catalogue
 
+RESTS_ON = (
+    "book/assets/**",
+    "book/_ext/**",
+    "book/_templates/**",
+    "_config.yml",
+    "tests/book/*.py",
+    "tests/*.py",
+    "book/self_test.md",
+    "chapters/**",
+)
+
 PAGE = "book/self_test"
 KEY = f"tfviz-progress/1:{PREFIX}/"
 PARTS = {part.id: self_test.of_part(part) for part in catalogue.PARTS}

@@ -23,6 +23,13 @@ from browser.host_styles import in_a_hostile_page
 from tfviz.explorers import ALL, Explorer
 from tfviz.explorers.knobs import Knob
 
+RESTS_ON = (
+    "tfviz/explorers/kit/**",
+    "tfviz/explorers/*.py",
+    "tests/browser/**",
+    "tests/*.py",
+)
+
 KINDS = [n for n, kind in ALL.items() if kind.numbers is not Explorer.numbers]
 # one with several views has an example of each, "name:view"
 NAMES = [f"{n}:{view}".rstrip(":") for n in KINDS for view in ALL[n].examples]

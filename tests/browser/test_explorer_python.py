@@ -15,6 +15,12 @@ from tfviz import explorers
 from tfviz import patterns as P
 from tfviz.explorers import ALL, SparseLab, write_assets
 
+RESTS_ON = (
+    "tfviz/explorers/**",
+    "tests/browser/**",
+    "tests/*.py",
+)
+
 
 def test_state_is_json_and_the_same_every_time() -> None:
     lab = SparseLab(P.band(radius=2) | P.causal(), L=32, goal={"max_hops": 3})

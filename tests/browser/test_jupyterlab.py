@@ -14,6 +14,14 @@ from browser.host_styles import computed, different
 
 from tfviz.explorers import ALL
 
+RESTS_ON = (
+    "tfviz/explorers/kit/**",
+    "tfviz/explorers/*.py",
+    "tests/browser/**",
+    "tests/*.py",
+    "scripts/*.py",
+)
+
 # One of each layout: cards with a style sheet of their own, picture and controls, pictures beside
 # each other, a table, an image, lines of text, a text field. The first meets the style sheets of
 # all that follow.

@@ -9,6 +9,13 @@ from browser.explorer_site import served, write_site
 from tfviz import patterns as P
 from tfviz.explorers import PatternSearch, SparseLab
 
+RESTS_ON = (
+    "tfviz/explorers/sparse/**",
+    "tfviz/patterns/**",
+    "tests/browser/**",
+    "tests/*.py",
+)
+
 
 def test_what_is_found_is_one_click_from_the_lab(browser: Any, tmp_path: Any) -> None:
     one = PatternSearch(max_keys=6, max_hops=2, L=16, block=4)

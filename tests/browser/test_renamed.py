@@ -11,6 +11,14 @@ from browser.explorer_site import ASSETS, write_site
 from tfviz import explorers
 from tfviz._renamed import EXPLORERS, class_name
 
+RESTS_ON = (
+    "tfviz/renamed.toml",
+    "tfviz/explorers/**",
+    "tests/browser/**",
+    "tests/*.py",
+    "book/assets/**",
+)
+
 
 @pytest.mark.parametrize(("old", "new"), EXPLORERS.items())
 def test_an_old_name_finds_the_explorer(old: str, new: str) -> None:

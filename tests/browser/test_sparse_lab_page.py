@@ -13,6 +13,12 @@ from browser.explorer_site import drag
 from tfviz import patterns as P
 from tfviz.explorers import SparseLab
 
+RESTS_ON = (
+    "tfviz/explorers/sparse/**",
+    "tests/browser/**",
+    "tests/*.py",
+)
+
 Show = Callable[..., Any]
 
 

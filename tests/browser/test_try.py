@@ -14,6 +14,13 @@ from browser.explorer_site import ASSETS, served
 from tfviz_lessons import in_page
 from tfviz_lessons.lesson import parse
 
+RESTS_ON = (
+    "book/assets/**",
+    "tfviz_lessons/**",
+    "tests/browser/**",
+    "tests/*.py",
+)
+
 ROOT = Path(__file__).parents[2]
 NPM = ROOT / "node_modules"
 PATIENCE = 240_000  # milliseconds; Python starts slowly where others work too

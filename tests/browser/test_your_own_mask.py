@@ -18,6 +18,13 @@ from tfviz.explained.typed import HEADS, TypedError, read_typed
 from tfviz.explorers import YourOwnMask
 from tfviz.explorers.sparse.your_own_mask import EXAMPLES
 
+RESTS_ON = (
+    "tfviz/explorers/shared/**",
+    "tfviz/explained/**",
+    "tests/browser/**",
+    "tests/*.py",
+)
+
 Show = Callable[..., Any]
 L = 11
 
