@@ -33,3 +33,9 @@ def thumbnail(mechanism: str) -> str:
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+@answers("exactness")
+def exactness(mechanism: str) -> str | None:
+    """Whether what a mechanism computes is exact, as its exhibit says."""
+    return EXHIBITS[mechanism].exactness

@@ -66,7 +66,6 @@ CHANGES = {
         "def matrices( sharing",
         False,
     ),
-    "a style sheet": ("tfviz/explorers/kit/kit.css", "{", "{ ", False),
 }
 
 
