@@ -38,7 +38,9 @@ import exemplars
 
 import start
 from tfviz_lab.keys import labels
+from tfviz_lessons.execute import page, sources
 from tfviz_lessons.kept import Kept, digest
+from tfviz_lessons.lesson import LessonError
 from tfviz_lessons.pieces import Pieces
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -190,6 +192,8 @@ class Groups:
         self.tree, self.site, self.everything = tree, site, everything
         self.pieces = Pieces(tree.root, [x for x in BESIDE if (tree.root / x).is_dir()])
         self.digests: dict[str, str] = {}
+        self.looked: dict[Path, tuple[str, ...]] = {}
+        self.lessons: dict[str, dict[str, str]] = {}
 
     def rests_on(self, group: str) -> dict[str, str]:
         """{piece or file: digest} of all that the tests of a group depend on."""
@@ -223,15 +227,27 @@ class Groups:
         modules = {label.partition(":")[0] for label in found if ":" in label}
         homes = {home for module in modules if (home := self.pieces.source.file(module))}
         ours = {home for home in homes if self.pieces.short(home).startswith(BESIDE)}
-        if named_in(file.read_text("utf-8")) is not None:
+        if "RESTS_ON = " in file.read_text("utf-8"):
             ours = set()  # it knows what it looks for
         for source in {*sources, *ours}:
-            text, name = source.read_text("utf-8"), self.pieces.short(source)
+            found |= self.same(*self.looks(source))
+        return found
+
+    def looks(self, source: Path) -> tuple[str, ...]:
+        """Where a file of tests looks for what it does not name."""
+        if source not in self.looked:
+            text = source.read_text("utf-8")
             named = named_in(text)
             if named is None and LOOKS.search(text):
-                named = LOOKED_THROUGH.get(name, ("**",))
-            found |= self.same(*(named or ()))
-        return found
+                named = LOOKED_THROUGH.get(self.pieces.short(source), ("**",))
+            self.looked[source] = named or ()
+        return self.looked[source]
+
+    def cells(self, name: str) -> dict[str, str]:
+        """What the cells of a lesson rest on."""
+        if name not in self.lessons:
+            self.lessons[name] = self.pieces.of(cells(self.tree.root / f"{name}.md"))
+        return self.lessons[name]
 
     def _explorer(self, name: str) -> dict[str, str]:
         words = "".join(word.capitalize() for word in name.split("_"))
@@ -239,8 +255,7 @@ class Groups:
         return self.pieces.of(source) | self.same(*PINS, *BROWSER)
 
     def _lesson(self, name: str) -> dict[str, str]:
-        path = self.tree.root / f"{name}.md"
-        return self.pieces.of(cells(path)) | self.same(*PINS, *LESSON, f"{name}.md")
+        return self.cells(name) | self.same(*PINS, *LESSON, f"{name}.md")
 
     def _page(self, name: str) -> dict[str, str]:
         """The page as it was built, with all that lies beside the pages."""
@@ -258,7 +273,7 @@ class Groups:
         found = self.same(*SITE, f"{name}.md", "tfviz/explorers/**.js", "tfviz/explorers/**.css")
         if path.parts[-3:-2] == ("chapters",):
             part = path.parent.name
-            found |= self.pieces.of(cells(path)) | self.same(f"tfviz/exhibits/{part}*")
+            found |= self.cells(name) | self.same(f"tfviz/exhibits/{part}*")
         return found
 
     # --- all of them ---
@@ -314,6 +329,8 @@ class Groups:
 
 def named_in(text: str) -> tuple[str, ...] | None:
     """What a file of tests says that it rests on; None if it says nothing."""
+    if "RESTS_ON = " not in text:
+        return None
     for statement in ast.parse(text).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "RESTS_ON":
             return tuple(ast.literal_eval(statement.value))
@@ -321,28 +338,11 @@ def named_in(text: str) -> tuple[str, ...] | None:
 
 
 def cells(lesson: Path) -> str:
-    """The Python of a lesson's cells, and of its exercises."""
-    from tfviz_lessons.lesson import LessonError, read
-
+    """The Python of a lesson's cells, and of its exercises; "" if it cannot be read."""
     try:
-        blocks = read(lesson).blocks
+        return "\n".join(sources(lesson, page(lesson)))
     except LessonError:
         return ""
-    found = []
-    for block in blocks:
-        for part in vars(block).values():
-            for source in part if isinstance(part, list | tuple) else [part]:
-                text = source if isinstance(source, str) else getattr(source, "source", "")
-                found += [text] if isinstance(text, str) and parses(text) else []
-    return "\n".join(found)
-
-
-def parses(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError):
-        return False
-    return "\n" in text or "(" in text or "import" in text
 
 
 # --- what pytest is told --------------------------------------------------------------------------

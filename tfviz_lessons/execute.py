@@ -96,6 +96,17 @@ def page(path: Path) -> NotebookNode:
     return read_myst_markdown_notebook(page_text(read(path)), path=path)
 
 
+def sources(path: Path, notebook: NotebookNode) -> list[str]:
+    """The Python of a lesson: the cells of its page, and all that is tried in its exercises."""
+    found = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    for block in read(path).blocks:
+        if isinstance(block, Exercise):
+            each = told(block)
+            found += [each[name] for name in ("right", "stub", "hidden")]
+            found += [*each["draws"], *(source for _, source in each["wrong"])]
+    return found
+
+
 class Lessons:
     """The lessons of one build: `folder` is its `_build`, `library` where tfviz and its lab lie."""
 
@@ -133,13 +144,8 @@ class Lessons:
 
     def reached(self, path: Path, notebook: NotebookNode) -> dict[str, str] | None:
         """The pieces that a lesson reaches, in its page and its exercises; None if none can say."""
-        exercises = [told(block) for block in read(path).blocks if isinstance(block, Exercise)]
-        sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-        for each in exercises:
-            sources += [each[name] for name in ("right", "stub", "hidden")]
-            sources += [*each["draws"], *(source for _, source in each["wrong"])]
         try:
-            return self.pieces.of("\n".join(sources))
+            return self.pieces.of("\n".join(sources(path, notebook)))
         except SyntaxError:
             return None
 
