@@ -68,7 +68,8 @@ def built(*arguments: str) -> None:
 def named(items: list[pytest.Item], names: Iterable[str]) -> set[str]:
     """Those of these names that the tests to be run are parametrised with."""
     specs = [spec for item in items if (spec := getattr(item, "callspec", None))]
-    return {str(value) for spec in specs for value in spec.params.values()} & set(names)
+    values = [value for spec in specs for value in spec.params.values()]
+    return {value for value in values if isinstance(value, str)} & set(names)
 
 
 def few(items: list[pytest.Item]) -> list[str]:
