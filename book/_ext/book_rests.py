@@ -177,6 +177,8 @@ def outdated(
     """What must be read again. The first page always is: else Sphinx would end before it copies
     style sheets and scripts."""
     begin(app, env, [])
+    if app.builder.name == "notebooks":  # it takes what was read for pages
+        return []
     pages: dict[str, dict[Question, str]] = {
         p: r for p, r in rests(env).items() if p not in removed
     }

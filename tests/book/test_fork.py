@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import html
 import http.server
+import itertools
 import json
 import os
 import re
@@ -391,9 +392,10 @@ def test_its_workflows_ask_for_nothing_that_only_the_owner_has() -> None:
     assert names == ["publish", "release", "test", "weekly"]
     for name in names:
         for job in workflow(name)["jobs"].values():
-            versions = job.get("strategy", {}).get("matrix", {"python": [""]})["python"]
-            for version in versions:
-                found = list(workflows.steps(job, {**CONTEXT, "matrix.python": version}))
+            matrix = job.get("strategy", {}).get("matrix", {})
+            for values in itertools.product(*matrix.values()):
+                one = {f"matrix.{key}": x for key, x in zip(matrix, values, strict=True)}
+                found = list(workflows.steps(job, {**CONTEXT, **one}))
                 assert found and {step.uses for step in found} <= {"", *STOOD_FOR}, name
 
 

@@ -44,7 +44,7 @@ def test_the_running_softmax_ends_at_the_softmax(block: int) -> None:
         whole = torch.softmax(scores[read], 0) @ values[read]
         assert output == pytest.approx(float(whole), abs=1e-12)
     huge = heirs.outputs_so_far(scores + 2000, values, block)  # exp(2000) would be infinite
-    assert huge[-1] == pytest.approx(found[-1], abs=1e-9)
+    assert huge[-1] == pytest.approx(float(found[-1]), abs=1e-9)
 
 
 def test_sums_gates_and_the_delta_rule_read_back_what_the_caption_says() -> None:

@@ -11,6 +11,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -158,18 +159,22 @@ def knobs_of(kind: type[Explorer]) -> dict[str, Knob]:
 class Beside:
     """An explorer with some of its knobs at other places."""
 
-    def __init__(self, one: Explorer, state: dict[str, Any]) -> None:
-        self.one, self.state = one, state
+    def __init__(self, name: str, one: Explorer, state: dict[str, Any]) -> None:
+        self.name, self.one, self.state = name, one, state
 
     def __getattr__(self, name: str) -> Any:
-        return self.state[name] if name in self.state else getattr(self.one, name)
+        if name in self.state:
+            return self.state[name]
+        if isinstance(getattr(type(self.one), name, None), property | cached_property):
+            return getattr(example(self.name, **self.state), name)  # it follows from the knobs
+        return getattr(self.one, name)
 
 
-def drawn(pick: random.Random, one: Explorer) -> dict[str, Any]:
+def drawn(pick: random.Random, one: Explorer, of: str) -> dict[str, Any]:
     """A state of its knobs; an end that is another knob is that of this state."""
     state: dict[str, Any] = {}
     for name, knob in knobs_of(type(one)).items():
-        state[name] = pick.choice(knob.values(Beside(one, state)))
+        state[name] = pick.choice(knob.values(Beside(of, one, state)))
     return state
 
 
@@ -230,7 +235,7 @@ def test_random_states_give_the_librarys_numbers(host: Any, one: Explorer, name:
     pick = random.Random(name)
     with unpainted(host.page):
         for _ in range(STATES):
-            state = drawn(pick, one)
+            state = drawn(pick, one, name)
             show(host, state)
             right = example(name, **state)
             same(numbers(host), right.numbers())
@@ -240,7 +245,7 @@ def test_random_states_give_the_librarys_numbers(host: Any, one: Explorer, name:
 @every
 def test_copied_python_and_the_link_bring_it_back(host: Any, one: Explorer, name: str) -> None:
     pick = random.Random(f"{name} again")
-    state = drawn(pick, one)
+    state = drawn(pick, one, name)
     show(host, state)
     python = host.evaluate("(host) => host.tfviz.python()")
     again = pasted(python)
