@@ -23,6 +23,7 @@ sliding_window(lookback=3)
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -62,6 +63,10 @@ TRIED = 48
 
 LONGEST = 4096
 """The longest table that is made."""
+
+
+LEFT_BEHIND = "the function that was explained could not be pickled"
+"""Stands for the function in an explanation that comes out of a pickle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,6 +244,11 @@ class Explained:
         Raises TypeError for a name that it does not have, or for what is explained as a tensor.
         """
         known = [*self.parameters, *self.fixed, *self.inputs]
+        if self.source == LEFT_BEHIND:
+            raise TypeError(
+                f"the function of {self.name} could not be pickled and was left behind; use "
+                "with_values before, or define the function at the top of a module"
+            )
         if not callable(self.source) or not {*values} <= {*known}:
             raise TypeError(
                 f"{self.name} has no {', '.join(sorted({*values} - {*known})) or 'closure'}; "
@@ -246,6 +256,21 @@ class Explained:
             )
         with_others = with_values(plain(self.source), Captured(), values, {})
         return explain(with_others, **self.options)
+
+    def __copy__(self) -> Explained:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Explained:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle takes along: all, but for a function that none can hold, which only
+        `with_values` would need."""
+        try:
+            pickle.dumps(self.source)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return self.__dict__ | {"source": LEFT_BEHIND}
+        return self.__dict__
 
     def __repr__(self) -> str:
         what = f"{self.name}: {self.text()}"
@@ -534,9 +559,15 @@ def _domain(found: Read, name: str, values: list[int]) -> Domain:
 
 
 def _family(found: Read, domains: dict[str, Domain]) -> Family:
+    return _family_of(found.name, found.name, found.expression, domains)
+
+
+def _family_of(name: str, title: str, expression: Any, domains: dict[str, Domain]) -> Family:
+    """The family of a formula; the same again for a pickle."""
+
     def of_positions(i: Any, j: Any, **numbers: Any) -> Any:
         try:
-            held = value(found.expression, {"i": i, "j": j, **numbers})
+            held = value(expression, {"i": i, "j": j, **numbers})
             if not isinstance(held, bool):
                 return held
             always = (i >= 0) & (j >= 0)  # its numbers alone decide it
@@ -545,15 +576,19 @@ def _family(found: Read, domains: dict[str, Domain]) -> Family:
             if "ZeroDivision" not in f"{error!r}":
                 raise
             raise ValueError(
-                f"{found.name} divides by 0 with {_listed(numbers)}; choose larger numbers"
+                f"{title} divides by 0 with {_listed(numbers)}; choose larger numbers"
             ) from None
 
-    of_positions.__name__ = found.name
-    of_positions.__doc__ = f"The formula of {found.name}, brought from outside."
+    of_positions.__name__ = name
+    of_positions.__doc__ = f"The formula of {title}, brought from outside."
     keywords = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in domains]
     positions = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in ("i", "j")]
     of_positions.__signature__ = inspect.Signature([*positions, *keywords])  # type: ignore[attr-defined]
-    return own_family(of_positions, found.name, domains)
+    family = own_family(of_positions, title, domains)
+    if family.function is of_positions:
+        again = (_family_of, (family.name, title, expression, domains))
+        of_positions.again = again  # type: ignore[attr-defined]
+    return family
 
 
 def _compare(function: Any, found: Read, pattern: Pattern, b: int, h: int) -> None:

@@ -152,9 +152,13 @@ class TypedError(ValueError):
     """
 
     def __init__(self, code: str, text: str, at: int, **said: Any) -> None:
-        self.code, self.text, self.at = code, text, at
+        self.code, self.text, self.at, self.said = code, text, at, said
         self.message = WORDS[code].format(**said)
         super().__init__(f"{self.message}\n{text}\n{' ' * at}^" if text.strip() else self.message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """So that a worker can raise it in the process that it works for."""
+        return partial(TypedError, **self.said), (self.code, self.text, self.at)
 
 
 class Token(NamedTuple):
@@ -542,6 +546,15 @@ def _scores_of(_tree: Bare, _score: Any, _b: Any, _h: Any, _i: Any, _j: Any, **n
     return changed(_tree)
 
 
+def _mask_mod(bound: Callable[..., Any], b: Any, h: Any, q: Any, k: Any) -> Any:
+    """FlexAttention counts the arguments, and would count keywords too."""
+    return bound(b, h, q, k)
+
+
+def _score_mod(bound: Callable[..., Any], score: Any, b: Any, h: Any, q: Any, k: Any) -> Any:
+    return bound(score, b, h, q, k)
+
+
 NEVER: Bare = ("neg", None, ("number", math.inf))
 """−inf, as it is typed."""
 
@@ -619,10 +632,7 @@ class Typed:
 
     def function(self, L: int, **given: Any) -> Callable[..., Any]:
         """FlexAttention's mask_mod(b, h, q, k), or score_mod(score, b, h, q, k) of a bias."""
-        bound = self._bound(L, given)
-        if self.is_mask:
-            return lambda b, h, q, k: bound(b, h, q, k)
-        return lambda score, b, h, q, k: bound(score, b, h, q, k)
+        return partial(_mask_mod if self.is_mask else _score_mod, self._bound(L, given))
 
     def _bound(self, L: int, given: Mapping[str, Any]) -> Callable[..., Any]:
         """The same with its numbers as keywords, which `explain` makes parameters of."""

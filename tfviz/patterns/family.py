@@ -10,6 +10,8 @@ The formulas themselves are in `families`.
 from __future__ import annotations
 
 import inspect
+import pickle
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -81,6 +83,9 @@ class FamilyFormula(Formula):
         if i is QUERY and j is KEY:
             return self.family(**parameters)
         return super().__call__(i, j, **parameters)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.family, "formula")
 
 
 _BY_NAME: dict[str, Family] = {}
@@ -193,6 +198,26 @@ class Family:
     def __repr__(self) -> str:
         return f"<family {self.name}({', '.join(self.domains)})>"
 
+    def __copy__(self) -> Family:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Family:
+        return self
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By its name, where its module has it; a formula that was brought is made again from what
+        it was made of. Raises PicklingError for one that no other process could find."""
+        home = sys.modules.get(self.__module__)
+        if getattr(home, self.__qualname__, None) is self:
+            return self.__qualname__
+        again: tuple[Any, ...] | None = getattr(self.function, "again", None)
+        if again is not None:
+            return again
+        raise pickle.PicklingError(
+            f"{self!r} cannot be pickled: {self.__module__} has no {self.__qualname__}; make the "
+            "family at the top of a module, under the name of its function"
+        )
+
 
 FAMILIES: dict[str, Family] = {}
 """Every pattern with a formula, by name."""
@@ -296,8 +321,8 @@ class Leaf(Pattern):
         if self.depends_on_length and LENGTH not in self.values:
             raise ValueError(f"{self!r} depends on the length; use pattern.at(L).mask_mod")
         # lists become tensors here: a compiled function may use tensors, but not make them of data
-        function, values = self.family.function, self.family.formula.tensors(self.values)
-        return lambda b, h, q_idx, kv_idx: function(q_idx, kv_idx, **values)
+        values = self.family.formula.tensors(self.values)
+        return self.family.formula.mask_mod(**values)
 
     @cached_property
     def _symbolic(self) -> Symbolic:
