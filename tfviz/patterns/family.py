@@ -35,6 +35,7 @@ class Domain:
     meaning: str = ""
     high: Callable[[Mapping[str, Any]], int] | None = None  # of the other values and the length
     is_list: bool = False
+    all_beyond: bool = False  # more than high says the same as high: the text is only shorter
 
     def check(self, name: str, value: Any) -> int | tuple[int, ...]:
         if not self.is_list:
@@ -54,7 +55,7 @@ class Domain:
         """A line of a docstring: range, letter and meaning."""
         if self.is_list:
             values = "each number from 0 to n - 1 once"
-        elif self.high is None:
+        elif self.high is None or self.all_beyond:
             values = f"{self.low} or more"
         else:
             symbols = {other: sp.Symbol(other, integer=True) for other in (*others, LENGTH)}
@@ -188,12 +189,18 @@ class Family:
 
     def _check_high(self, values: Mapping[str, Any]) -> None:
         for name, domain in self.domains.items():
-            if domain.high is not None:
-                try:
-                    high = domain.high(values)
-                except KeyError:  # the bound is a matter of the length, which comes with .mask(L)
-                    continue
-                _arguments.integer(name, values[name], domain.low, high)
+            if domain.high is None or domain.all_beyond:
+                continue
+            try:
+                high = domain.high(values)
+            except KeyError:  # the bound is a matter of the length, which comes with .mask(L)
+                continue
+            if LENGTH in values and values[name] > high:
+                raise ValueError(
+                    f"{name} = {values[name]} is out of range for L = {values[LENGTH]}; choose "
+                    f"{domain.low} <= {name} <= {high}, or a longer text"
+                )
+            _arguments.integer(name, values[name], domain.low, high)
 
     def __repr__(self) -> str:
         return f"<family {self.name}({', '.join(self.domains)})>"
