@@ -11,6 +11,8 @@ import pytest
 import torch
 from refusals import of_no_kind, refused
 from torch import Tensor
+from torch.nn.attention.bias import causal_lower_right
+from torch.nn.attention.flex_attention import create_block_mask
 from torch.nn.functional import scaled_dot_product_attention
 
 from tfviz import attention, explain
@@ -429,6 +431,43 @@ def test_a_callable_without_a_value_at_some_positions_is_a_table_or_a_sentence()
         refused("divides by 0 … L=", explain, mod)
         assert explain(mod, L=4).patterns[0].mask(4).shape == (4, 4)
         refused("cannot be called for L = 12 … ZeroDivision", explain, mod, L=12)
+
+
+def no_end(b: Any, h: Any, q: Any, k: Any) -> Any:
+    return no_end(b, h, q, k)
+
+
+EMPTY: dict[str, int] = {}
+
+STRANGE: dict[str, tuple[str, Any]] = {
+    "nothing": ("returns a NoneType … q >= k", lambda b, h, q, k: None),
+    "two": ("returns a tuple … q >= k", lambda b, h, q, k: (q, k)),
+    "a text": ("returns a str … q >= k", lambda b, h, q, k: "q >= k"),
+    "// 0": ("divides by 0 … not 0", lambda b, h, q, k: q // 0 > k),
+    "/ 0": ("divides by 0 … not 0", lambda b, h, q, k: q / 0 > k),
+    "% 0": ("divides by 0 … not 0", lambda b, h, q, k: q % 0 > k),
+    "a text beside": ("own … L=", lambda b, h, q, k: q > "a"),
+    "too large": ("int too big … tensors of positions", lambda b, h, q, k: q > 10**30),
+    "shifted back": ("lshift … L=", lambda b, h, q, k: (q << -1) > k),
+    "no end": ("recursion", no_end),
+    "another error": ("'x' … L=", lambda b, h, q, k: EMPTY["x"]),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_callable_that_says_nothing_usable_is_answered_by_a_sentence(name: str) -> None:
+    says, mod = STRANGE[name]
+    refused(says, explain, mod)
+
+
+def test_what_is_no_mask_at_all_is_named_in_one_line() -> None:
+    of_no_kind("{'full': tensor … a dict; give mask_mod", explain, {"full": FUTURE})
+    block_mask = create_block_mask(P.causal().mask_mod, None, None, L, L, device="cpu")
+    of_no_kind("BlockMask; give its .mask_mod", explain, block_mask)
+    of_no_kind("a CausalBias … tril().bool()", explain, causal_lower_right(L, L))
+    of_no_kind("a tuple", explain, (FUTURE, FUTURE))
+    tiny = explain(ZEROS.masked_fill(FUTURE, -1e-9))
+    assert tiny.bias is not None and tiny.bias.name == "table", "alike to five digits of its own"
 
 
 @pytest.mark.parametrize("over", [0, 1, LARGEST // 2, LARGEST - 1])

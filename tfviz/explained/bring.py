@@ -34,6 +34,7 @@ import sympy as sp
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.attention.bias import CausalBias
 
 from tfviz import _arguments
 from tfviz.dense_attention import attention
@@ -324,11 +325,18 @@ def explain(
         return _of_pattern(what(**{n: d.default for n, d in what.domains.items()}))
     if isinstance(what, list | tuple | np.ndarray):
         what = _as_tensor(what)
+    if isinstance(what, CausalBias):
+        raise TypeError(
+            "what is a CausalBias of torch, which holds no numbers; give a mask such as "
+            "torch.ones(L, L).tril().bool()"
+        )
     if isinstance(what, Tensor):
         return _of_mask(what) if what.dtype == torch.bool else _of_bias(what)
     if not callable(what):
+        short = f"{repr(what).splitlines()[0]:.60}"
+        mod = "its .mask_mod, " if hasattr(what, "mask_mod") else ""
         raise TypeError(
-            f"what is {what!r}, a {type(what).__name__}; give mask_mod(b, h, q, k), "
+            f"what is {short}, a {type(what).__name__}; give {mod}mask_mod(b, h, q, k), "
             "score_mod(score, b, h, q, k), a Boolean mask, a bias or a Pattern"
         )
     return _of_callable(what, {"L": L, "heads": heads, "batch": batch})
@@ -504,7 +512,20 @@ def _formula_of(x: Tensor, allowed: Tensor) -> tuple[str, Any, dict[str, list[fl
 
 
 def _of_callable(function: Callable[..., Any], options: dict[str, int | None]) -> Explained:
-    indices = roles(function)
+    try:
+        return _of_indices(function, roles(function), options)
+    except (ValueError, TypeError):
+        raise
+    except Exception as error:  # a number that no tensor holds, an operation that SymPy breaks at
+        raise FormulaError(
+            f"{name_of(function)} cannot be explained: {type(error).__name__}: {error}; say what "
+            "holds for tensors of positions, as in lambda b, h, q, k: q >= k"
+        ) from error
+
+
+def _of_indices(
+    function: Callable[..., Any], indices: tuple[str, ...], options: dict[str, int | None]
+) -> Explained:
     try:
         found = read(function)
     except FormulaError as error:

@@ -300,7 +300,13 @@ def _traced(
         values = {n: named[n] for n in (*free, *tensors)} | truths
         same = with_values(plain(function), Captured(), values, {})
         given = {"i": i, "j": j} | {n: named[n] for n in others}
-        return same(*(given[name] for name in indices))
+        answer = same(*(given[name] for name in indices))
+        if answer is None or isinstance(answer, str | tuple | list | dict):
+            raise FormulaError(
+                f"{name_of(function)} returns a {type(answer).__name__}; return "
+                "truth values or numbers, such as q >= k"
+            )
+        return answer
 
     of_indices.__name__ = name_of(function)
     parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in ("i", "j")]
@@ -321,11 +327,19 @@ def _traced(
         reals=frozenset(free) - whole | {"score"},
     )
     try:
-        return formula.sympy
+        expression = formula.sympy
     except FormulaError:
         raise
+    except ZeroDivisionError:
+        raise FormulaError(f"{formula.name} divides by 0; {NONZERO}") from None
     except Exception as error:  # SymPy: a tensor with too few indices, a comparison of truths, …
         raise FormulaError(f"{formula.name} cannot be read as a formula: {error}") from error
+    if expression.has(sp.zoo):
+        raise FormulaError(f"{formula.name} divides by 0; {NONZERO}")
+    return expression
+
+
+NONZERO = "write a divisor that is not 0 at any position"
 
 
 def _numbers_by_batch(expression: Any, tensors: Mapping[str, Tensor]) -> tuple[Any, dict[str, Any]]:

@@ -309,7 +309,9 @@ def family_of_bias(
         by_name = {k: [float(n[k]) for n in numbers if n] for k in numbers[0] or {}}
         for h, (x, ok) in enumerate(zip(values, allowed, strict=True)):
             made = formula(i, j, **{k: v[h] for k, v in by_name.items()}).double().expand(L, L)
-            if not torch.allclose(made[ok], x.double()[ok], rtol=near, atol=near):
+            given = x.double()[ok]
+            small = near * min(1.0, float(given.abs().max())) if len(given) else near
+            if not torch.allclose(made[ok], given, rtol=near, atol=small):
                 break
         else:
             return name, formula, by_name
