@@ -10,6 +10,7 @@ The formulas themselves are in `families`.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -192,6 +193,11 @@ class Family:
 
     def __repr__(self) -> str:
         return f"<family {self.name}({', '.join(self.domains)})>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """A family that stands in a module is stored and copied by its name, as functions are."""
+        stands = getattr(sys.modules.get(self.__module__), self.name, None) is self
+        return self.name if stands else super().__reduce__()
 
 
 FAMILIES: dict[str, Family] = {}
