@@ -52,6 +52,14 @@ def measure(config: dict[str, int], seed: int = 0) -> int:
         assert list(written(tmp_path, plain).values()) != list(written(tmp_path, other).values())
 
 
+def test_how_an_object_is_stored_counts_for_what_was_proven_alone(tmp_path: Path) -> None:
+    text = "class A:\n    def f(self): return 1\ndef measure(config, seed): return A().f()\n"
+    stored = text.replace("    def f", "    def __reduce__(self): return 'A'\n    def f")
+    assert written(tmp_path, text) == written(tmp_path, stored)
+    named = [keys.Source(whole=True).reached(x)[0] for x in (text, stored)]
+    assert named[0] != named[1]
+
+
 def test_what_is_named_is_reached_and_nothing_else(tmp_path: Path) -> None:
     text = """
 import torch
@@ -202,8 +210,12 @@ def test_all_that_a_run_enters_is_in_its_key(name: str, config: dict[str, Any]) 
         sys.setprofile(None)
     pieces = keys.Source().pieces(experiment, config)
     named = {x for x in entered if "<" not in x and not x.startswith("tfviz._arguments:")}
-    assert len(named) > 25 and named - pieces.keys() <= ONLY_REFUSE
+    named = {x for x in named if x.rpartition(".")[2] not in keys.STORED}
+    assert len(named) > 25 and named - pieces.keys() <= ONLY_REFUSE | ONLY_STORE
 
 
 ONLY_REFUSE = {"tfviz.patterns.family:Domain.check", "tfviz.cores:sees_ahead"}
 """Entered for a refusal alone."""
+
+ONLY_STORE = {"tfviz.cores:stored"}
+"""Entered where an object is stored or copied."""

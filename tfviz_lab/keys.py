@@ -14,8 +14,9 @@ pattern could print. This reaches more than what is executed, and nothing less u
 together while the code runs.
 
 Two versions of a piece are one if they differ in comments, docstrings, annotations, formatting, or
-in what only refuses arguments: `if …: raise`, `assert`, the functions of `tfviz._arguments`. This
-holds for results; what was *proven* rests on the whole text of a piece: `Source(whole=True)`.
+in what only refuses arguments: `if …: raise`, `assert`, the functions of `tfviz._arguments`. How an
+object is stored and copied does not count either: `__reduce__`, `__getstate__`. This holds for
+results; what was *proven* rests on the whole text of a piece: `Source(whole=True)`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ WRAPPERS |= {"override", "parametrize", "property", "setter", "staticmethod", "w
 
 PLAIN = {"object", "ABC", "Generic", "Protocol", "NamedTuple", "TypedDict", "Module", "Exception"}
 """Bases from elsewhere that call methods by names which they have themselves."""
+
+STORED = {"__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
+"""Methods that say how an object is stored and copied: the copy is the same object."""
 
 CHECKS = "tfviz._arguments"
 """The module whose functions return their second argument, or raise."""
@@ -702,6 +706,7 @@ def _homes(source: Source, home: Module, chain: Chain) -> Iterator[tuple[Module,
 def _hooks(source: Source, home: Module, kind: Class) -> set[str]:
     """Methods that Python calls, and those that bases from elsewhere have and may call."""
     names = {x for x in kind.methods if x.startswith("__") and x.endswith("__")}
+    names -= set() if source.whole else STORED
     for base in kind.bases:
         for module, name, _ in source.homes(home, base):
             for value in module.bound.get(name, []):
@@ -714,7 +719,7 @@ def _hooks(source: Source, home: Module, kind: Class) -> set[str]:
             above, _, last = ".".join((target, *base[1:])).rpartition(".")
             if source.whole and last not in PLAIN:  # a printer or a visitor puts names together
                 return set(kind.methods)
-            names |= set(dir(getattr(importlib.import_module(above), last)))
+            names |= set(dir(getattr(importlib.import_module(above), last))) - STORED
     return names
 
 

@@ -29,6 +29,7 @@ from tfviz.cores import (
     build,
     levels,
     outside_inference,
+    stored,
     stored_before_cores,
 )
 from tfviz.patterns import Pattern
@@ -115,6 +116,9 @@ class MultiHeadAttention(nn.Module):
         if cache is not None:
             cache[self] = kept.followed_by(new, X.shape[1])
         return self.join(heads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return stored(self)
 
     def attended(self, X: Seq, memory: Memory, where: Where) -> tuple[Tensor, Tensor | None]:
         """(heads, A), before W^o."""
