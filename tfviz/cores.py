@@ -183,6 +183,13 @@ def stored(module: nn.Module) -> dict[str, Any]:
     return {**bare}
 
 
+class Seen(NamedTuple):
+    """What an attention did in its last call: A, if its core made one, and what each head found."""
+
+    A: Float[Tensor, "b h Lq Lk"] | None
+    heads: Float[Tensor, "b h Lq d_head"]
+
+
 class Core(Protocol):
     """Q (b, h, Lq, d_head); K and V (b, h_kv, Lk, d_head), where h_kv divides h; out as Q, A
     (b, h, Lq, Lk). With `where.need_weights` A must be made; a core that has none gives None."""

@@ -44,6 +44,7 @@ PACKAGES = ("tfviz", "tfviz_lab")
 WRAPPERS = {"abstractmethod", "cache", "cached_property", "classmethod", "contextmanager"}
 WRAPPERS |= {"dataclass", "final", "fixture", "inference_mode", "lru_cache", "no_grad", "overload"}
 WRAPPERS |= {"override", "parametrize", "property", "setter", "staticmethod", "wraps"}
+WRAPPERS |= {"begun_alone", "each_text_alone", "encoded_alone", "written_alone"}
 """Decorators that hand a function to nobody: it is called by its name."""
 
 PLAIN = {"object", "ABC", "Generic", "Protocol", "NamedTuple", "TypedDict", "Module", "Exception"}
@@ -52,8 +53,9 @@ PLAIN = {"object", "ABC", "Generic", "Protocol", "NamedTuple", "TypedDict", "Mod
 STORED = {"__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
 """Methods that say how an object is stored and copied: the copy is the same object."""
 
-CHECKS = "tfviz._arguments"
-"""The module whose functions return their second argument, or raise."""
+CHECKS = ("tfviz._arguments", "tfviz.models.padding")
+"""Modules whose functions return their second argument, or raise. Their decorators hand on every
+call that was right without them: one without padding."""
 
 
 class Source:
@@ -424,7 +426,10 @@ class _Essential(ast.NodeTransformer):
 
     def is_check(self, node: ast.AST) -> bool:
         """`_arguments.integer("n", n, 1)`, or `integer("n", n, 1)` if it is imported from there."""
-        chain = _chain(node.func) if isinstance(node, ast.Call) else None
+        return isinstance(node, ast.Call) and self.is_checking(node.func)
+
+    def is_checking(self, name: ast.AST) -> bool:
+        chain = _chain(name)
         return chain is not None and chain[0] in self.checks
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
@@ -432,6 +437,8 @@ class _Essential(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
+        decorators = [x for x in node.decorator_list if not self.is_checking(x)]
+        node.decorator_list = decorators
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
@@ -466,7 +473,11 @@ class _Essential(ast.NodeTransformer):
 
 
 def _essential(tree: ast.Module, imports: Mapping[str, str]) -> ast.Module:
-    checks = {name for name, full in imports.items() if f"{full}.".startswith(f"{CHECKS}.")}
+    checks = {
+        name
+        for name, full in imports.items()
+        if any(f"{full}.".startswith(f"{module}.") for module in CHECKS)
+    }
     stripped = _Essential(checks).visit(tree)
     assert isinstance(stripped, ast.Module)
     return stripped
@@ -672,7 +683,7 @@ def _homes(source: Source, home: Module, chain: Chain) -> Iterator[tuple[Module,
     The name is "" for a module that is only passed through. Nothing for what is not of tfviz.
     """
     first, *rest = chain
-    if home.name == CHECKS and not source.whole:
+    if home.name in CHECKS and not source.whole:
         return
     if first in home.bound:
         yield home, first, tuple(rest)

@@ -34,6 +34,7 @@ from tfviz import _arguments
 from tfviz.cores import Cache
 from tfviz.models.blocks import Block, Logits, Seq, Tokens
 from tfviz.models.gpt import GPT
+from tfviz.models.padding import each_text_alone
 
 __all__ = ["KnnLM", "Store", "mixed", "open_store", "p_knn", "write_store"]
 
@@ -230,6 +231,7 @@ class KnnLM(nn.Module):
         self.share = _arguments.real("share", share, 0.0, 1.0)
 
     @torch.no_grad()
+    @each_text_alone
     def forward(self, t: Tokens, cache: Cache = None) -> Logits:
         logits, f = read(self.model, t, cache)
         d2, at = self.search(f.flatten(0, 1), self.k)

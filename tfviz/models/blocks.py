@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +25,7 @@ from tfviz.cores import (
     Dense,
     Kept,
     Make,
+    Seen,
     Where,
     build,
     levels,
@@ -53,13 +54,6 @@ Layer = Callable[[Tensor], Tensor]
 Order = Callable[..., Any]  # (X, F, LN) → Y, or a class of such modules, made from d
 Positions = Callable[[Int[Tensor, "L"]], Float[Tensor, "L d"]] | None
 Project = Callable[[Seq, Memory], tuple[Tensor, Tensor, Tensor]]
-
-
-class Seen(NamedTuple):
-    """What an attention did in its last call: A, if its core made one, and what each head found."""
-
-    A: Float[Tensor, "b h Lq Lk"] | None
-    heads: Float[Tensor, "b h Lq d_head"]
 
 
 class MultiHeadAttention(nn.Module):
