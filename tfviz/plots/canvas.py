@@ -20,6 +20,7 @@ from PIL import Image, ImageFont
 
 from tfviz.plots import svg
 from tfviz.plots.figure import NARROW, Panel
+from tfviz.plots.fonts import in_font
 from tfviz.plots.marks import Drawn, Hatched, Opacities, Text
 from tfviz.plots.replay import draw_into, drawn, replay
 from tfviz.plots.roles import Role, css
@@ -38,8 +39,8 @@ def _font(bold: bool) -> ImageFont.FreeTypeFont:
 
 
 def text_width(words: str, size: float = NORMAL, *, bold: bool = False) -> float:
-    """Of matplotlib's font, which is broader than those of pages."""
-    return _font(bold).getlength(words) * size / 100
+    """Of matplotlib's font, which is broader than those of pages, as it draws the words."""
+    return _font(bold).getlength(in_font(words)) * size / 100
 
 
 def wrapped(
@@ -106,7 +107,7 @@ class Canvas:
 
     def widen(self, x: float, words: str, size: float = NORMAL, *, bold: bool = False) -> None:
         """So wide that words from x on are not cut off."""
-        self.width = max(self.width, math.ceil(x + text_width(words, size, bold=bold) + 3))
+        self.width = max(self.width, math.ceil(x + text_width(words, size, bold=bold) + 6))
 
     def draw(
         self,
