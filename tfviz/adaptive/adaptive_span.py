@@ -21,6 +21,7 @@ tensor([1.0000, 1.0000, 1.0000, 0.7500, 0.5000, 0.2500, 0.0000])
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -137,6 +138,10 @@ class Span(Dense):
             raise ValueError("S = 0 lets no head look back, and nothing is learned; choose S > 0")
         self.z = torch.zeros(())
         check(self.z, R)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy of the module, or one in a file, has no part in the graph that made z."""
+        return self.__dict__ | {"z": self.z.detach()}
 
     def spans(self, Q: Float[Tensor, "b h L d"]) -> Float[Tensor, "*#b h #L"]:
         """(h, 1), or (b, h, L): what is to be learned."""
