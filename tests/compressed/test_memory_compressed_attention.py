@@ -249,6 +249,13 @@ def test_bad_input_is_named() -> None:
     refused("a cache cannot keep slots that", core, Q, K, V, Where(keep=lambda state: None))
 
 
+def test_kernels_begin_as_a_convolution_does() -> None:
+    """Uniform up to 1/√(c d): a slot sums c d numbers."""
+    core = room.MemoryCompressed(16, 4, c=4)
+    for kernel in (core.keys, core.values):
+        assert 0.95 / 8 < kernel.detach().abs().max() <= 1 / 8
+
+
 # --- what it brings to the laws and the mutants ---------------------------------------------------
 
 
@@ -305,6 +312,7 @@ CASE = Case(
         ),
     },
     mutants=[
+        ("kernels that begin without their c", "1 / math.sqrt(c * d)", "1 / math.sqrt(d)"),
         ("a staircase two queries to the left", "* c <= i[:, None]", "* c <= i[:, None] + 2"),
         ("a group that counts before it is over", "return (L - 1) // c", "return L // c"),
         ("a cache that forgets the rest", "rest[:, :, full:]", "rest[:, :, :0]"),
