@@ -14,6 +14,9 @@
   };
   let python;
 
+  // What ends Python is said in the page; Pyodide would ask the reader to report it.
+  self.console.error = () => {};
+
   async function start(held) {
     const [wasm, library] = await Promise.all([unpacked(held.wasm), unpacked(held.library)]);
     const files = {
