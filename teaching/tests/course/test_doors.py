@@ -76,6 +76,23 @@ def test_look_alikes_are_told_when_collecting_and_in_the_report(course: Path) ->
     assert report.without_names(found, "secret").alike == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *IDS,
+        *NO_IDS,
+        "\udc80x\ud800",
+        "\ud800",
+        "\udcff",
+        "\udcc3\udca9",
+        "\udbff\udc00",
+        "\U0010ffff",
+    ],
+)
+def test_any_name_can_be_shown(name: str) -> None:
+    assert shown(name).encode("utf-8").decode().isprintable() and len(shown(name)) < 90
+
+
 @pytest.mark.parametrize("words", [["autograde", NAME], ["feedback", NAME]])
 def test_every_command_checks_the_ids_that_it_is_given(
     words: list[str], course: Path, capsys: pytest.CaptureFixture[str]
