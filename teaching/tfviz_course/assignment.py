@@ -170,6 +170,7 @@ def api(course: Path) -> Any:
 
 
 FULL = re.compile("No space left on device|database or disk is full|Disk quota exceeded")
+NO_ROOM = "the disk is full: make room, then run this again; finished work is kept"
 # what nbgrader says of every error: to look at a traceback that is not shown, to upgrade a database
 VAGUE = re.compile("NbGraderException: (Please see the |There was an error accessing )")
 
@@ -179,7 +180,7 @@ def failure(result: Mapping[str, Any]) -> str:
     said = f"{result.get('log') or ''}\n{result.get('error') or ''}"
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if FULL.search(said):
-        return "the disk is full: make room, then run this again; finished work is kept"
+        return NO_ROOM
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     errors = [line for line in errors if not VAGUE.search(line)] or errors
     return (errors or lines or ["nbgrader does not say why"])[-1]
@@ -198,4 +199,5 @@ def _generate(course: Path, name: str, due: datetime | None) -> None:
                 path.chmod(mode)
     if not result["success"]:
         said = "\n".join(filter(None, [result.get("log"), result.get("error")]))
+        said = failure(result) if FULL.search(said) else said
         raise CourseError(f"nbgrader could not make the assignment {name!r}:\n{said}")
