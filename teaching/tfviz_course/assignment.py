@@ -18,7 +18,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from tfviz_course import CourseError
+from tfviz_course import CourseError, store
+from tfviz_course.rebuild import Version, version
 from tfviz_course.settings import read_course
 from tfviz_lessons import clone
 from tfviz_lessons.assignment import source
@@ -129,7 +130,20 @@ def create_assignment(
         for notebook, cells in made.items():
             nbformat.write(cells, source / f"{notebook}.ipynb")
         _generate(folder, name, due)
+    released(folder, name)
     return release
+
+
+def released(course: Path, name: str) -> dict[str, list[Version]]:
+    """What students were given under this name, each version of each notebook. What lies in
+    release/ now is kept for later: nbgrader writes over it when a test is corrected."""
+    paths = sorted((course / "release" / name).glob("*.ipynb"))
+    now = {path.stem: version(nbformat.read(path, as_version=4))._asdict() for path in paths}
+    found: dict[str, list[Version]] = {}
+    for books in store.remember(course, name, now):
+        for notebook, book in books.items():
+            found.setdefault(notebook, []).append(Version(**book))
+    return found
 
 
 @contextlib.contextmanager

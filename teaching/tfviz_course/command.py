@@ -238,8 +238,6 @@ def extension(options: argparse.Namespace) -> None:
     print(f"{who} has time for {name} until {done.due:%Y-%m-%d %H:%M} UTC")
     if done.graded:
         print(f"Next: tfviz-course autograde {name} --student {who}")
-    if not done.known:
-        print(f"Look: {who} is not in the gradebook, and has handed in nothing so far.")
 
 
 def export(options: argparse.Namespace) -> None:
@@ -261,6 +259,9 @@ def export(options: argparse.Namespace) -> None:
     course, name, kind = options.course, options.what, options.to
     if kind not in gradebooks.KNOWN_BY and (options.columns or options.title):
         raise CourseError(f"--columns and --title are not for {kind}: leave them out")
+    if kind in ("anki", "qti") and (course / "source" / name).is_dir():
+        said = f"{name!r} is an assignment, and --to {kind} takes a chapter"
+        raise CourseError(f"{said}, such as basics/attention, or all (see tfviz-course list)")
     if kind == "gradescope":
         file, words, rest = gradescope.pack(course, name)
         print(*gradescope.told(words, rest), f"In {file}", sep="\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import re
 import warnings
@@ -119,7 +120,6 @@ class Extended(NamedTuple):
 
     due: datetime  # of this student, in UTC
     graded: bool  # the gradebook has this submission, so there may be a penalty to mend
-    known: bool  # the student is in the gradebook, or has handed something in
 
 
 def extend(course: Path, assignment: str, student: str, time: timedelta) -> Extended:
@@ -127,7 +127,7 @@ def extend(course: Path, assignment: str, student: str, time: timedelta) -> Exte
 
     It stands in the course's extensions.csv, so it can be given before anything is handed in; every
     grading takes it from there. Raises `CourseError` for an assignment that is not there, or has no
-    due date.
+    due date, and for somebody whom nobody has heard of.
     """
     from nbgrader.api import MissingEntry
 
@@ -143,11 +143,23 @@ def extend(course: Path, assignment: str, student: str, time: timedelta) -> Exte
         if due is None:
             how = f"'nbgrader db assignment add {assignment} --duedate …'"
             raise CourseError(f"{assignment!r} has no due date; set one with {how}")
-        entered = any(one.id == student for one in book.students)
-        write_extensions(course, read_extensions(course) | {(assignment, student): time})
+        heard_of = {one.id for one in book.students} | {one.name for one in _handed_in(course)}
+        given = read_extensions(course)
+        if student not in heard_of and (assignment, student) not in given:
+            near = difflib.get_close_matches(student, heard_of, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            said = f"{student} is not in the gradebook, and has handed in nothing.{hint}"
+            how = "`tfviz-course students import`, or `nbgrader db student add`, enters students"
+            raise CourseError(f"{said} {how}")
+        write_extensions(course, given | {(assignment, student): time})
         try:
             book.grant_extension(assignment, student, minutes=time.total_seconds() / 60)
             graded = True
         except MissingEntry:
             graded = False
-    return Extended(due + time, graded, entered or (course / "submitted" / student).is_dir())
+    return Extended(due + time, graded)
+
+
+def _handed_in(course: Path) -> list[Path]:
+    """The students' folders."""
+    return list((course / "submitted").glob("[!.]*"))

@@ -126,6 +126,14 @@ def test_errors_are_one_line(
         ),
         (["feedback", NAME], "nothing of 'hw1' is graded"),
         (["report", "hw9"], "hw9"),
+        (
+            ["export", NAME, "--to", "qti"],
+            "'hw1' is an assignment, and --to qti takes a chapter, su",
+        ),
+        (
+            ["export", NAME, "--to", "anki"],
+            "and --to anki takes a chapter, such as basics/attentio",
+        ),
     ],
 )
 def test_errors_in_a_course(
@@ -303,7 +311,7 @@ def test_a_gradebook_that_is_gone_is_named_before_anything_is_judged(
     assert main(["autograde", NAME, "--course", str(course)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and f"there is no gradebook {course / 'gradebook.db'}" in err
-    assert not (course / ".tfviz").exists() and not (course / "gradebook.db").exists()
+    assert not (course / ".tfviz" / "judged").exists() and not (course / "gradebook.db").exists()
 
 
 def test_check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -381,5 +389,5 @@ def test_from_new_to_report(
     assert (course / "reports" / NAME / "anonymous" / "students.csv").is_file()
     run_here("assignment", NAME, *items, "--points", "ex-sharpness=6", "--again")
     said = run_here("autograde", NAME, "--student", "ada")
-    assert "edited, missing or of an earlier version" in said
+    assert "earlier version" not in said  # who worked in the release of before has edited nothing
     assert sum(points(course, "ada").values()) == 6

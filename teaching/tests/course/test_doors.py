@@ -282,6 +282,7 @@ def test_a_broken_archive_is_named_and_the_others_are_read(course: Path) -> None
     assert collected(course) == {"bob": notebook(course)}
     for name in ("a.zip", "b.gz"):
         assert f"Left out '{name}': it cannot be read as an archive" in said
+    assert "method" not in said  # each is one sentence, without what tarfile tried
     assert "Left out 'ada_attention.ipynb' of the upload 'ada_attention.ipynb' in c.zip" in said
 
 

@@ -136,11 +136,19 @@ def test_an_extension_moves_the_date_of_one_student(
     assert "2 tfviz-course: 'a,b' cannot be" in run("a,b", "--days", "1")
     with handle.gradebook as book:
         book.update_or_create_assignment(NAME, duedate=datetime(2026, 12, 1, 18))
-    said = run("bob", "--days", "1", "--hours", "2")
-    assert said == (
-        "0 bob has time for hw1 until 2026-12-02 20:00 UTC\n"
-        "Look: bob is not in the gradebook, and has handed in nothing so far.\n"
+        book.add_student("bobby")
+    assert run("bobb", "--days", "1") == (
+        "2 tfviz-course: bobb is not in the gradebook, and has handed in nothing. Did you mean "
+        "bobby? `tfviz-course students import`, or `nbgrader db student add`, enters students\n"
     )
+    assert not (course / "extensions.csv").exists()
+    settings.write_extensions(course, {(NAME, "typo"): timedelta(hours=1)})
+    assert run("typo").startswith("0 typo has time")  # what is there can be taken back
+    settings.write_extensions(course, {})
+    said = run("bobby", "--days", "1", "--hours", "2")
+    assert said == "0 bobby has time for hw1 until 2026-12-02 20:00 UTC\n"
+    assert run("bobby").startswith("0 ")
+    settings.write_extensions(course, {})
     (course / "submitted" / "bob").mkdir(parents=True)
     assert run("bob", "--hours", "1.5") == "0 bob has time for hw1 until 2026-12-01 19:30 UTC\n"
     assert (course / "extensions.csv").read_text() == "assignment,student,hours\nhw1,bob,1.5\n"
