@@ -51,6 +51,7 @@ UNREADABLE = (
 # What a Mac, Jupyter or a spreadsheet's folder adds; nobody has handed it in. A Mac packs a file
 # ._NAME beside each file, which ends like it and holds no notebook.
 SHADOWS = {"__MACOSX", ".DS_Store", ".ipynb_checkpoints", "__pycache__", "Thumbs.db", "desktop.ini"}
+NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
 EXPORT = re.compile(r"assignment_\d+_export")  # the folder in which Gradescope packs submissions
 SUBMITTERS = "submission_metadata.yml"  # Gradescope's, which says whose each of them is
 # what a browser, a Mac or Google Drive adds to the name of an archive
@@ -80,7 +81,8 @@ class Uploads(ExtractorPlugin):
         top = Path(archive_path)
         said = self.parent.collector_plugin_inst.upload_of
         for path in sorted(top.iterdir()):
-            opened = path.suffix in self.zip_ext and path.is_file() and not path.is_symlink()
+            packed = path.suffix.lower() in self.zip_ext
+            opened = packed and path.is_file() and not path.is_symlink()
             if opened and (student := said(path.name)):
                 # from mail, or from an archive that was unpacked by hand: its names are a student's
                 self.log.warning(
@@ -114,7 +116,7 @@ class Uploads(ExtractorPlugin):
         top = next(iter(tops), "")
         if len(tops) != 1 or any(len(PurePosixPath(one.name).parts) < 2 for one in members):
             return members
-        stem = archive.removesuffix(".gz").rpartition(".")[0] or archive
+        stem = archive.removesuffix(".gz").rpartition(".")[0]
         ours = EXPORT.fullmatch(top) or AGAIN.sub("", top) == AGAIN.sub("", stem)
         if not ours or self.parent.collector_plugin_inst.upload_of(f"{top}/x.ipynb"):
             return members
@@ -156,14 +158,14 @@ class Uploads(ExtractorPlugin):
             place = f"{students.shown(name)} in {archive}" if archive else students.shown(name)
             notebooks = [one for one in mine if one.name.endswith(kinds)]
             others = [one.name for one in mine if not one.name.endswith(kinds)]
-            if closed := [one for one in others if one.endswith(ARCHIVES)]:
+            if closed := [one for one in others if one.lower().endswith(ARCHIVES)]:
                 self.log.warning(
                     "The upload %s holds archives, which are not opened: %s. Take the notebooks "
                     "out of them yourself",
                     place,
                     students.few(list(map(students.shown, closed))),
                 )
-            if plain := [one for one in others if not one.endswith(ARCHIVES)]:
+            if plain := [one for one in others if one not in closed]:
                 listed = students.few(list(map(students.shown, plain)))
                 self.log.warning("Left out of the upload %s, no notebooks: %s", place, listed)
             if why := _refused(notebooks):
@@ -217,8 +219,10 @@ class Member(NamedTuple):
 
 def _handed_in(members: Sequence[Member]) -> list[Member]:
     """The files that somebody handed in, by names in one form: a Mac takes letters apart, é into e
-    and an accent."""
-    named = [one._replace(name=unicodedata.normalize("NFC", one.name)) for one in members]
+    and an accent, Windows writes capitals, and browsers add .txt or .json to a notebook."""
+    plain = [unicodedata.normalize("NFC", one.name) for one in members]
+    plain = [NOTEBOOK.sub(".ipynb", name) for name in plain]
+    named = [one._replace(name=name) for one, name in zip(members, plain, strict=True)]
     parts = [PurePosixPath(one.name).parts for one in named]
     return [
         one

@@ -284,6 +284,13 @@ def test_an_archive_that_was_downloaded_again_is_the_same(name: str, course: Pat
     assert handed_in(course).keys() == {"Li Chen", "Ann"}
 
 
+@pytest.mark.parametrize("name", ["attention.IPYNB", "attention.ipynb.txt", "attention.ipynb.json"])
+def test_what_windows_and_browsers_make_of_a_notebooks_name(name: str, course: Path) -> None:
+    collect_files(course, {"X.ZIP": packed({f"ada_{name}": b"{}"}), f"bob_{name}": b"{}"}, MAIL)
+    found = {path.parts[-3]: path.name for path in (course / "submitted").glob("*/*/*")}
+    assert found == dict.fromkeys(("ada", "bob"), "attention.ipynb")
+
+
 def test_one_student_can_hand_in_several_notebooks(course: Path) -> None:
     files = {
         canvas("Chen, Li", 8841, 220417, "attention.ipynb"): b"{}",

@@ -269,6 +269,12 @@ def _(document: Document) -> None:
     find(document, "ex-a-yours")["source"] = MINE_A.replace("x", "x\x00").replace("2", "2\x1b")
 
 
+@case("an attachment named in no encoding", w=MINE_W)
+def _(document: Document) -> None:
+    pictures = {name: {"image/png": PNG} for name in ("\udc80x\ud800", "\ud800", "\udcff")}
+    find(document, "ex-w-yours")["attachments"] = pictures
+
+
 @case("half a surrogate", "ex-a: signs that cannot be printed", a=f"{MINE_A}  # ?")
 def _(document: Document) -> None:
     find(document, "ex-a-yours")["source"] = f"{MINE_A}  # \ud800"
