@@ -65,7 +65,8 @@
       // From a folder, Chromium starts a module worker from a data: address, but not from a blob: one.
       const text = encodeURIComponent(python.worker);
       worker = new Worker(`data:text/javascript;charset=utf-8,${text}`, { type: "module" });
-      await answered({ held: python });
+      const { memory } = await answered({ held: python });
+      python.snapshot ??= memory;
       ready = true;
     })();
     starting.catch(() => {
