@@ -219,12 +219,7 @@ def before(i, j):
         x = [x]
     return repr(x)
 """,
-    "no limit": """\
-import sys
-sys.setrecursionlimit(10**6)
-def before(i, j):
-    return before(i, j)
-""",
+    "list(map(…))": "def f(x):\n    return list(map(f, [x]))\ndef before(i, j):\n    return f(1)\n",
 }
 
 
