@@ -39,6 +39,7 @@ def test_all_pages_of_the_frame_are_there() -> None:
         "paths",
         "self_test",
         "your_own_mask",
+        "examine_yours",
         "syllabus",
         "references",
         "licences",
