@@ -3,7 +3,7 @@ r"""Any text that a token can be, as a label shows it: one rule for all renderer
 What nobody could see, or what would act instead of being shown, is written as Python writes it in a
 string: `\n`, `\x00`, `\u202e`. A space at an end, or beside another one, is written ␣. All else
 stays as it is. Two texts that differ never look the same: a backslash that would read as such an
-escape is doubled, and a line that goes on with a small letter is written `\x0a`, so that `\nu` stays.
+escape is doubled; a line that goes on with a small letter is written `\x0a`, so that `\nu` stays.
 
 >>> print(shown(" a\nB"), shown("\\n"), shown("\u202eabc"), shown("<br>"), shown(r"$\nu_1$"))
 ␣a\nB \\n \u202eabc <br> $\nu_1$

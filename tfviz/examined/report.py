@@ -104,10 +104,8 @@ class Examined:
         )
         head = "".join(f"<th scope='col'>{x}</th>" for x in ("law", "verdict", "what was found"))
         shown = "".join(figure.html for figure in self.figures().values())
-        return (
-            f"<table class='table'><caption>{escape(self.name)}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{rows}</tbody></table>{shown}"
-        )
+        table = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+        return f"<table class='table'><caption>{escape(self.name)}</caption>{table}</table>{shown}"
 
 
 def _data(example: Example) -> dict[str, Any]:
