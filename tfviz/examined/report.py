@@ -37,7 +37,8 @@ __all__ = ["Examined", "examine"]
 NOTHING = 1e-9
 """A dependence below this is rounding."""
 
-MARKS = {"holds": "✓", "broken": "✗", "noted": "·", "not asked": "–"}
+MARKS = {"broken": "✗", "noted": "·", "holds": "✓", "not asked": "–"}
+"""In the order in which verdicts are shown."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,14 @@ class Examined:
     def broken(self) -> tuple[Verdict, ...]:
         return tuple(x for x in self.verdicts if x.status == "broken")
 
+    @property
+    def shown(self) -> list[Verdict]:
+        """What is broken comes first."""
+        return sorted(self.verdicts, key=lambda x: list(MARKS).index(x.status))
+
     def __repr__(self) -> str:
         width = max(len(x.law) for x in self.verdicts)
-        lines = [f"{MARKS[x.status]} {x.law:{width}}  {x.says}" for x in self.verdicts]
+        lines = [f"{MARKS[x.status]} {x.law:{width}}  {x.says}" for x in self.shown]
         drawn = [grid(x.example) for x in self.broken if x.example and x.example.matrix is not None]
         return "\n".join([self.name, *lines, *drawn])
 
@@ -100,7 +106,7 @@ class Examined:
         rows = "".join(
             f"<tr><th scope='row'>{x.law}</th><td>{MARKS[x.status]}\u00a0{x.status}</td>"
             f"<td>{escape(x.says)}</td></tr>"
-            for x in self.verdicts
+            for x in self.shown
         )
         head = "".join(f"<th scope='col'>{x}</th>" for x in ("law", "verdict", "what was found"))
         shown = "".join(figure.html for figure in self.figures().values())
