@@ -93,6 +93,14 @@ def like(name: str, value: Any, Q: Tensor, shape: str) -> Tensor:
     return finite(name, value)
 
 
+def only_zeros_and_ones(x: Tensor) -> bool:
+    """Whether numbers look like truth values: 0 and 1, both of them, and no other."""
+    if x.is_meta or x.dtype == torch.bool:
+        return False
+    zeros, ones = x == 0, x == 1
+    return bool((zeros | ones).all()) and bool(zeros.any()) and bool(ones.any())
+
+
 def _range(name: str, low: float | None, high: float | None) -> str:
     if low is None and high is None:
         return f"give {name} a number"
