@@ -76,6 +76,14 @@ def tensor(name: str, value: Any, shape: str) -> Tensor:
     return value
 
 
+def only_zeros_and_ones(x: Tensor) -> bool:
+    """Whether numbers look like truth values: 0 and 1, both of them, and no other."""
+    if x.is_meta or x.dtype == torch.bool:
+        return False
+    zeros, ones = x == 0, x == 1
+    return bool((zeros | ones).all()) and bool(zeros.any()) and bool(ones.any())
+
+
 def finite(name: str, value: Tensor) -> Tensor:
     """`value` if it holds neither NaN nor infinity. Raises ValueError otherwise; on the meta device
     there is nothing to look at."""
@@ -91,14 +99,6 @@ def like(name: str, value: Any, Q: Tensor, shape: str) -> Tensor:
     if tensor(name, value, shape).dtype != Q.dtype:
         raise TypeError(f"{name} has dtype {value.dtype}, Q {Q.dtype}; give {name}.to(Q.dtype)")
     return finite(name, value)
-
-
-def only_zeros_and_ones(x: Tensor) -> bool:
-    """Whether numbers look like truth values: 0 and 1, both of them, and no other."""
-    if x.is_meta or x.dtype == torch.bool:
-        return False
-    zeros, ones = x == 0, x == 1
-    return bool((zeros | ones).all()) and bool(zeros.any()) and bool(ones.any())
 
 
 def _range(name: str, low: float | None, high: float | None) -> str:

@@ -28,7 +28,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
-from tfviz.cores import Dense, Where, positions
+from tfviz.cores import Dense, Where, positions, stored
 from tfviz.dense_attention import CAUSAL
 
 __all__ = ["AdaptiveSpan", "Span", "span_attention", "span_definition"]
@@ -140,8 +140,7 @@ class Span(Dense):
         check(self.z, R)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy of the module, or one in a file, has no part in the graph that made z."""
-        return self.__dict__ | {"z": self.z.detach()}
+        return stored(self)
 
     def spans(self, Q: Float[Tensor, "b h L d"]) -> Float[Tensor, "*#b h #L"]:
         """(h, 1), or (b, h, L): what is to be learned."""
