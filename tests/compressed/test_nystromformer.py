@@ -281,8 +281,8 @@ CASE = Case(
         ),
         (
             "landmarks of queries for those of keys",
-            "_fused.attention(Q, K_m, answers",
-            "_fused.attention(Q, Q_m, answers",
+            "_fused.attention(q, K_m, Z",
+            "_fused.attention(q, Q_m, Z",
         ),
     ],
 )

@@ -196,7 +196,7 @@ CASE = Case(
         ),
         (
             "edges that look at no query, key or value",
-            "    _qkv.check(Q, K, V, self_attention=True)\n",
+            "    _qkv.check(Q, K, V, self_attention=True, reads_values=True)\n",
             "",
         ),
         (
