@@ -52,6 +52,14 @@ def measure(config: dict[str, int], seed: int = 0) -> int:
         assert list(written(tmp_path, plain).values()) != list(written(tmp_path, other).values())
 
 
+def test_how_an_object_is_stored_counts_for_what_was_proven_alone(tmp_path: Path) -> None:
+    text = "class A:\n    def f(self): return 1\ndef measure(config, seed): return A().f()\n"
+    stored = text.replace("    def f", "    def __reduce__(self): return 'A'\n    def f")
+    assert written(tmp_path, text) == written(tmp_path, stored)
+    named = [keys.Source(whole=True).reached(x)[0] for x in (text, stored)]
+    assert named[0] != named[1]
+
+
 def test_what_is_named_is_reached_and_nothing_else(tmp_path: Path) -> None:
     text = """
 import torch
@@ -201,9 +209,23 @@ def test_all_that_a_run_enters_is_in_its_key(name: str, config: dict[str, Any]) 
     finally:
         sys.setprofile(None)
     pieces = keys.Source().pieces(experiment, config)
-    named = {x for x in entered if "<" not in x and not x.startswith("tfviz._arguments:")}
-    assert len(named) > 25 and named - pieces.keys() <= ONLY_REFUSE
+    named = {x for x in entered if "<" not in x and x.partition(":")[0] not in keys.CHECKS}
+    named = {x for x in named if x.rpartition(".")[2] not in keys.STORED}
+    assert len(named) > 25 and named - pieces.keys() <= ONLY_REFUSE | ONLY_STORE
 
 
 ONLY_REFUSE = {"tfviz.patterns.family:Domain.check", "tfviz.cores:sees_ahead"}
 """Entered for a refusal alone."""
+
+ONLY_STORE = {"tfviz.cores:stored"}
+"""Entered where an object is stored or copied."""
+
+
+def test_a_decorator_that_cuts_padding_out_counts_for_no_run_for_none_pads(tmp_path: Path) -> None:
+    text = "def measure(config, seed): return 1\n"
+    wrapped = "from tfviz.models.padding import each_text_alone\n@each_text_alone\n" + text
+    other = "from tfviz.training import seeded\n@seeded\n" + text
+    plain, *pieces = (list(written(tmp_path, x).values()) for x in (text, wrapped, other))
+    assert pieces[0] == plain != pieces[1]
+    for file in (ROOT / "tfviz_lab").rglob("*.py"):
+        assert "attention_mask=" not in file.read_text().replace("no attention_mask=", "")

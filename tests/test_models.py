@@ -708,7 +708,7 @@ def test_an_order_of_ones_own_ends_with_a_norm_and_is_called():
 def test_padding_is_boolean_or_refused(attention_mask):
     with pytest.raises(TypeError, match=f"attention_mask is {attention_mask.dtype}; give Booleans"):
         BERT(VOCAB, D, H, N)(tokens(5, 1), attention_mask)
-    with pytest.raises(ValueError, match="attention_mask has 2 rows, Q 3"):
+    with pytest.raises(ValueError, match=r"attention_mask has shape \(2, 5\), t \(3, 5\)"):
         BERT(VOCAB, D, H, N)(tokens(5), attention_mask.expand(2, -1) > 0)
 
 

@@ -176,6 +176,20 @@ def outside_inference(state: Any) -> Any:
     return tree_map_only(Tensor, lambda x: x.clone() if x.is_inference() else x, state)
 
 
+def stored(module: nn.Module) -> dict[str, Any]:
+    """What is stored and copied of a module that keeps something of its last call, for its
+    `__getstate__`: the numbers, without the graph that made them, which torch cannot copy."""
+    bare = tree_map_only(Tensor, lambda x: x if x.is_leaf else x.detach(), vars(module))
+    return {**bare}
+
+
+class Seen(NamedTuple):
+    """What an attention did in its last call: A, if its core made one, and what each head found."""
+
+    A: Float[Tensor, "b h Lq Lk"] | None
+    heads: Float[Tensor, "b h Lq d_head"]
+
+
 class Core(Protocol):
     """Q (b, h, Lq, d_head); K and V (b, h_kv, Lk, d_head), where h_kv divides h; out as Q, A
     (b, h, Lq, Lk). With `where.need_weights` A must be made; a core that has none gives None."""
@@ -404,7 +418,15 @@ class Dense(nn.Module):
         K, V = where.joined(K, V)
         self.check(Q, K, where)
         out, A = self.attend(Q, K, V, where)
-        return out + self.values(A) if self.reads_weights and A is not None else out, A
+        if not self.reads_weights or A is None:
+            return out, A
+        more = self.values(A)
+        if more.shape[-1] != out.shape[-1]:
+            raise ValueError(
+                f"V has values of {out.shape[-1]} numbers, and {type(self).__name__} adds vectors "
+                f"of {more.shape[-1]} to them; give values as wide as these"
+            )
+        return out + more, A
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         """What is left when queries and keys are turned and the kept keys are there."""

@@ -14,8 +14,9 @@ pattern could print. This reaches more than what is executed, and nothing less u
 together while the code runs.
 
 Two versions of a piece are one if they differ in comments, docstrings, annotations, formatting, or
-in what only refuses arguments: `if …: raise`, `assert`, the functions of `tfviz._arguments`. This
-holds for results; what was *proven* rests on the whole text of a piece: `Source(whole=True)`.
+in what only refuses arguments: `if …: raise`, `assert`, the functions of `tfviz._arguments`. How an
+object is stored and copied does not count either: `__reduce__`, `__getstate__`. This holds for
+results; what was *proven* rests on the whole text of a piece: `Source(whole=True)`.
 """
 
 from __future__ import annotations
@@ -43,13 +44,18 @@ PACKAGES = ("tfviz", "tfviz_lab")
 WRAPPERS = {"abstractmethod", "cache", "cached_property", "classmethod", "contextmanager"}
 WRAPPERS |= {"dataclass", "final", "fixture", "inference_mode", "lru_cache", "no_grad", "overload"}
 WRAPPERS |= {"override", "parametrize", "property", "setter", "staticmethod", "wraps"}
+WRAPPERS |= {"begun_alone", "each_text_alone", "encoded_alone", "written_alone"}
 """Decorators that hand a function to nobody: it is called by its name."""
 
 PLAIN = {"object", "ABC", "Generic", "Protocol", "NamedTuple", "TypedDict", "Module", "Exception"}
 """Bases from elsewhere that call methods by names which they have themselves."""
 
-CHECKS = "tfviz._arguments"
-"""The module whose functions return their second argument, or raise."""
+STORED = {"__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
+"""Methods that say how an object is stored and copied: the copy is the same object."""
+
+CHECKS = ("tfviz._arguments", "tfviz.models.padding")
+"""Modules whose functions return their second argument, or raise. Their decorators hand on every
+call that was right without them: one without padding."""
 
 
 class Source:
@@ -429,7 +435,10 @@ class _Essential(ast.NodeTransformer):
 
     def is_check(self, node: ast.AST) -> bool:
         """`_arguments.integer("n", n, 1)`, or `integer("n", n, 1)` if it is imported from there."""
-        chain = _chain(node.func) if isinstance(node, ast.Call) else None
+        return isinstance(node, ast.Call) and self.is_checking(node.func)
+
+    def is_checking(self, name: ast.AST) -> bool:
+        chain = _chain(name)
         return chain is not None and chain[0] in self.checks
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
@@ -437,6 +446,8 @@ class _Essential(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
+        decorators = [x for x in node.decorator_list if not self.is_checking(x)]
+        node.decorator_list = decorators
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
@@ -471,7 +482,11 @@ class _Essential(ast.NodeTransformer):
 
 
 def _essential(tree: ast.Module, imports: Mapping[str, str]) -> ast.Module:
-    checks = {name for name, full in imports.items() if f"{full}.".startswith(f"{CHECKS}.")}
+    checks = {
+        name
+        for name, full in imports.items()
+        if any(f"{full}.".startswith(f"{module}.") for module in CHECKS)
+    }
     stripped = _Essential(checks).visit(tree)
     assert isinstance(stripped, ast.Module)
     return stripped
@@ -677,7 +692,7 @@ def _homes(source: Source, home: Module, chain: Chain) -> Iterator[tuple[Module,
     The name is "" for a module that is only passed through. Nothing for what is not of tfviz.
     """
     first, *rest = chain
-    if home.name == CHECKS and not source.whole:
+    if home.name in CHECKS and not source.whole:
         return
     if first in home.bound:
         yield home, first, tuple(rest)
@@ -711,6 +726,7 @@ def _homes(source: Source, home: Module, chain: Chain) -> Iterator[tuple[Module,
 def _hooks(source: Source, home: Module, kind: Class) -> set[str]:
     """Methods that Python calls, and those that bases from elsewhere have and may call."""
     names = {x for x in kind.methods if x.startswith("__") and x.endswith("__")}
+    names -= set() if source.whole else STORED
     for base in kind.bases:
         for module, name, _ in source.homes(home, base):
             for value in module.bound.get(name, []):
@@ -723,7 +739,7 @@ def _hooks(source: Source, home: Module, kind: Class) -> set[str]:
             above, _, last = ".".join((target, *base[1:])).rpartition(".")
             if source.whole and last not in PLAIN:  # a printer or a visitor puts names together
                 return set(kind.methods)
-            names |= set(dir(getattr(importlib.import_module(above), last)))
+            names |= set(dir(getattr(importlib.import_module(above), last))) - STORED
     return names
 
 

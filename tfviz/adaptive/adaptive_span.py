@@ -21,13 +21,14 @@ tensor([1.0000, 1.0000, 1.0000, 0.7500, 0.5000, 0.2500, 0.0000])
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
-from tfviz.cores import Dense, Where, positions
+from tfviz.cores import Dense, Where, positions, stored
 from tfviz.dense_attention import CAUSAL
 
 __all__ = ["AdaptiveSpan", "Span", "span_attention", "span_definition"]
@@ -137,6 +138,9 @@ class Span(Dense):
             raise ValueError("S = 0 lets no head look back, and nothing is learned; choose S > 0")
         self.z = torch.zeros(())
         check(self.z, R)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return stored(self)
 
     def spans(self, Q: Float[Tensor, "b h L d"]) -> Float[Tensor, "*#b h #L"]:
         """(h, 1), or (b, h, L): what is to be learned."""

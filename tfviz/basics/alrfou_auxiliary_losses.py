@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz.models.blocks import Block, Embedding, Logits, Seq, Tokens, post_norm, pre_norm
+from tfviz.models.padding import each_text_alone
 from tfviz.patterns import causal
 from tfviz.position.learned_pe import Learned
 
@@ -101,6 +102,7 @@ class DeepCharacterModel(nn.Module):
             X = block(X + self.P[n](i) if n < len(self.P) else X)
             yield X
 
+    @each_text_alone
     def forward(self, t: Tokens) -> Logits:
         """Of the next character, from the last layer: the only prediction that is used."""
         *_, X = self.states(t)

@@ -31,6 +31,7 @@ from torch.utils._pytree import tree_map_only
 from tfviz import _arguments
 from tfviz.cores import Cache, Kept
 from tfviz.models.gpt import GPT
+from tfviz.models.padding import begun_alone
 
 __all__ = [
     "Hypothesis",
@@ -111,6 +112,7 @@ def length_penalty(n: int, alpha: float) -> float:
 
 
 @torch.no_grad()
+@begun_alone
 def beam_search(
     next_log_p: Next,
     prompt: Int[Tensor, "L"],

@@ -21,9 +21,10 @@ torch.Size([1, 10, 11])
 
 from __future__ import annotations
 
+import copyreg
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -97,7 +98,8 @@ def _check(X: Seq, Y: Seq, *count: int, **matrices: Tensor) -> None:
 
 def passed(b: float) -> float:
     """1 − σ(−b): the share of x that a GRU gate passes where its matrices give 0."""
-    return 1 / (1 + math.exp(-_arguments.real("b", b)))
+    b = _arguments.real("b", b)
+    return 1 / (1 + math.exp(-b)) if b > -700 else math.exp(b)  # e^700 is nearly the largest number
 
 
 def reordered(X: Seq, F: Layer, LN: Layer) -> Seq:
@@ -123,7 +125,22 @@ GATES = {
 """The five gates of the paper."""
 
 
-class Gate(nn.Module):
+class _Kinds(type):
+    """Gates that `gated` makes are stored and copied by what it was given: see `copyreg` below."""
+
+    kind: Kind
+    b: float | None
+
+    def stored(cls) -> Any:
+        if "kind" not in vars(cls):
+            return cls.__name__
+        return gated, (next(name for name in GATES if GATES[name] is cls.kind), cls.b)
+
+
+copyreg.pickle(_Kinds, _Kinds.stored)
+
+
+class Gate(nn.Module, metaclass=_Kinds):
     """An order with weights, of which a block makes one for each sublayer. `gated` makes the class.
 
     Matrices begin as Xavier's do, and b is a learned number for each column.
@@ -134,6 +151,8 @@ class Gate(nn.Module):
 
     def __init__(self, d: int) -> None:
         super().__init__()
+        if not hasattr(self, "kind"):
+            raise TypeError("Gate has no kind; make a class that has one: gated('gru')(d)")
         d = _arguments.integer("d", d, 1)
         self.weights = nn.ParameterDict()
         for name, count in self.kind.matrices.items():
@@ -162,7 +181,8 @@ def gated(gate: str = "gru", b: float | None = None) -> type[Gate]:
     if b is not None and kind.b is None:
         raise ValueError(f"b = {b!r}, but the {gate} gate has no bias; leave out b")
     begins = kind.b if b is None else _arguments.real("b", b)
-    return type("Gate", (Gate,), {"kind": kind, "b": begins})
+    made: Any = _Kinds("Gate", (Gate,), {"kind": kind, "b": begins})
+    return cast(type[Gate], made)
 
 
 def gated_transformer_xl(

@@ -50,7 +50,11 @@ class Kind(NamedTuple):
 
 def text(vocab: int) -> Kind:
     """Numbers of characters or words, (b, L), are pieces already."""
-    return Kind(lambda t: _arguments.indices("text", t, 2), partial(nn.Embedding, vocab))
+    return Kind(_as_it_is, partial(nn.Embedding, vocab))
+
+
+def _as_it_is(t: Tensor) -> Tensor:
+    return _arguments.indices("text", t, 2)
 
 
 def image(P: int, channels: int = 1) -> Kind:

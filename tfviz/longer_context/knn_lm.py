@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from tfviz import _arguments
 from tfviz.cores import Cache
 from tfviz.models.blocks import Block, Logits, Seq, Tokens
 from tfviz.models.gpt import GPT
+from tfviz.models.padding import each_text_alone
 
 __all__ = ["KnnLM", "Store", "mixed", "open_store", "p_knn", "write_store"]
 
@@ -154,21 +156,21 @@ def open_store(path: Path, model: nn.Module) -> Store:
 
 def exact(keys: np.ndarray, rows: int = 65_536) -> Search:
     """Every key is looked at, `rows` of them at a time: the definition; it needs torch alone."""
+    return partial(_nearest, keys, rows)
 
-    def search(Q: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        _arguments.integer("k", k, 1, len(keys))
-        d2, at = Q.new_full((len(Q), 0), torch.inf), torch.zeros(len(Q), 0, dtype=torch.long)
-        for first in range(0, len(keys), rows):
-            near = torch.from_numpy(np.array(keys[first : first + rows]))
-            kind = torch.promote_types(Q.dtype, near.dtype)
-            part = torch.cdist(Q.to(kind), near.to(kind)).square()
-            d2 = torch.cat([d2, part], 1)
-            at = torch.cat([at, first + torch.arange(part.shape[1]).expand_as(part)], 1)
-            d2, order = d2.topk(min(k, d2.shape[1]), largest=False)
-            at = at.gather(1, order)
-        return again(keys, Q, at)
 
-    return search
+def _nearest(keys: np.ndarray, rows: int, Q: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    _arguments.integer("k", k, 1, len(keys))
+    d2, at = Q.new_full((len(Q), 0), torch.inf), torch.zeros(len(Q), 0, dtype=torch.long)
+    for first in range(0, len(keys), rows):
+        near = torch.from_numpy(np.array(keys[first : first + rows]))
+        kind = torch.promote_types(Q.dtype, near.dtype)
+        part = torch.cdist(Q.to(kind), near.to(kind)).square()
+        d2 = torch.cat([d2, part], 1)
+        at = torch.cat([at, first + torch.arange(part.shape[1]).expand_as(part)], 1)
+        d2, order = d2.topk(min(k, d2.shape[1]), largest=False)
+        at = at.gather(1, order)
+    return again(keys, Q, at)
 
 
 def with_faiss(
@@ -229,6 +231,7 @@ class KnnLM(nn.Module):
         self.share = _arguments.real("share", share, 0.0, 1.0)
 
     @torch.no_grad()
+    @each_text_alone
     def forward(self, t: Tokens, cache: Cache = None) -> Logits:
         logits, f = read(self.model, t, cache)
         d2, at = self.search(f.flatten(0, 1), self.k)

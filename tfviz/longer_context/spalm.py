@@ -28,6 +28,7 @@ from tfviz.cores import Cache, Kept
 from tfviz.longer_context.knn_lm import Search, Store, exact, read
 from tfviz.models.blocks import Logits, Seq, Tokens
 from tfviz.models.gpt import GPT
+from tfviz.models.padding import each_text_alone
 
 __all__ = ["Spalm", "gated"]
 
@@ -75,6 +76,7 @@ class Spalm(nn.Module):
             cache.update(own or {})
         return h
 
+    @each_text_alone
     def forward(self, t: Tokens, cache: Cache = None, words: Tensor | None = None) -> Logits:
         """Logits. `words`: of a search that was made before, as in training."""
         words = self.words(t, cache) if words is None else words

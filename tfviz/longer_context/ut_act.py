@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused
-from tfviz.cores import CAUSAL, FULL, Cache, Dense, levels
+from tfviz.cores import CAUSAL, FULL, Cache, Dense, levels, stored
 from tfviz.longer_context.act import Pondered, ponder
 from tfviz.longer_context.universal_transformer import Model, Universal, universal
 from tfviz.models.blocks import AttentionMask, Memory, MultiHeadAttention, Seq, post_norm
@@ -55,6 +55,9 @@ class Halting(Universal):
         self.halt = nn.Linear(d, 1)
         nn.init.constant_(self.halt.bias, _arguments.real("bias", bias))
         self.pondered: Pondered | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return stored(self)
 
     @levels()
     def forward(

@@ -30,6 +30,7 @@ from tfviz.models.blocks import (
     alike,
     post_norm,
 )
+from tfviz.models.padding import encoded_alone
 from tfviz.patterns import Pattern
 
 __all__ = ["BERT"]
@@ -83,6 +84,7 @@ class BERT(nn.Module):
         self.first_norm, self.last_norm = nn.LayerNorm(d), nn.LayerNorm(d)
         self.last, self.b = nn.Linear(d, d), nn.Parameter(torch.zeros(vocab))
 
+    @encoded_alone
     def forward(
         self, t: Tokens, attention_mask: AttentionMask = None, segment: Tokens | int = 0
     ) -> Logits:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -25,10 +25,12 @@ from tfviz.cores import (
     Dense,
     Kept,
     Make,
+    Seen,
     Where,
     build,
     levels,
     outside_inference,
+    stored,
     stored_before_cores,
 )
 from tfviz.patterns import Pattern
@@ -52,13 +54,6 @@ Layer = Callable[[Tensor], Tensor]
 Order = Callable[..., Any]  # (X, F, LN) → Y, or a class of such modules, made from d
 Positions = Callable[[Int[Tensor, "L"]], Float[Tensor, "L d"]] | None
 Project = Callable[[Seq, Memory], tuple[Tensor, Tensor, Tensor]]
-
-
-class Seen(NamedTuple):
-    """What an attention did in its last call: A, if its core made one, and what each head found."""
-
-    A: Float[Tensor, "b h Lq Lk"] | None
-    heads: Float[Tensor, "b h Lq d_head"]
 
 
 class MultiHeadAttention(nn.Module):
@@ -115,6 +110,9 @@ class MultiHeadAttention(nn.Module):
         if cache is not None:
             cache[self] = kept.followed_by(new, X.shape[1])
         return self.join(heads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return stored(self)
 
     def attended(self, X: Seq, memory: Memory, where: Where) -> tuple[Tensor, Tensor | None]:
         """(heads, A), before W^o."""

@@ -31,6 +31,7 @@ from tfviz.models.blocks import (
     alike,
     post_norm,
 )
+from tfviz.models.padding import encoded_alone
 from tfviz.patterns import Pattern, causal
 
 __all__ = ["EncoderDecoder"]
@@ -80,6 +81,7 @@ class EncoderDecoder(nn.Module):
         self.encoder = Stack(N, d, h, pattern=pattern, **options)
         self.decoder = Stack(N, d, h, crosses=True, pattern=causal(), **options)
 
+    @encoded_alone
     def encode(self, s: Tokens, attention_mask: AttentionMask = None) -> Seq:
         return self.encoder(self.embed(s), None, attention_mask)
 

@@ -28,6 +28,7 @@ from tfviz.models.blocks import (
     alike,
     pre_norm,
 )
+from tfviz.models.padding import each_text_alone
 from tfviz.patterns import Pattern, causal
 
 __all__ = ["GPT"]
@@ -93,5 +94,6 @@ class GPT(nn.Module):
             join=join,
         )
 
+    @each_text_alone
     def forward(self, t: Tokens, cache: Cache = None) -> Logits:
         return self.stack(self.embed(t, cache), None, None, cache) @ self.embed.weight.T

@@ -18,6 +18,7 @@ from tfviz import _arguments
 from tfviz.cores import Cache
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
+from tfviz.models.padding import written_alone
 
 __all__ = ["attention_weights", "generate", "greedy", "maps", "watched"]
 
@@ -82,6 +83,7 @@ def greedy(logits: Float[Tensor, "b vocab"]) -> Int[Tensor, "b"]:
 
 
 @torch.no_grad()
+@written_alone
 def generate(
     model: GPT,
     t: Int[Tensor, "b L"],
