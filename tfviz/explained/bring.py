@@ -2,8 +2,9 @@
 
     explain(mask_mod)        FlexAttention's mask_mod(b, h, q, k), also as Hugging Face writes it
     explain(score_mod)       FlexAttention's score_mod(score, b, h, q, k)
-    explain(mask)            a Boolean mask, (L, L) or (h, L, L); True = may attend
-    explain(bias)            what is added to the scores, (L, L) or (h, L, L); −inf = may not attend
+    explain(mask)            a Boolean mask, (L, L), (h, L, L) or (b, h, L, L); True = may attend
+    explain(bias)            what is added to the scores; −inf, or a number of which softmax leaves
+                             nothing, such as −1e9, = may not attend
     explain(pattern)         one of ours, or a formula of (i, j)
 
 A callable is run once on symbols in the place of its positions and of the whole numbers in its
