@@ -378,15 +378,16 @@ def test_search_and_the_box_for_formulas(atlas: Any) -> None:
     assert shown(atlas) == {row.id for row in catalogue.MECHANISMS if row.formula}
 
 
-ADDRESSES = ["%", "%E9", "%%", "atlas?q=%", "atlas?q=%E9&part=%", "atlas-%", "a%2", "=%", "\ud800"]
+ADDRESSES = ["%", "%E9", "%%", "atlas?q=%", "atlas?q=%E9&part=%", "atlas-%", "a%2", "=%"]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_any_address_opens_the_atlas(atlas: Any, address: str) -> None:
-    atlas.evaluate("(address) => { location.hash = address; location.reload(); }", address)
-    atlas.wait_for_load_state()
-    count = atlas.locator(".tfv-atlas-count").first
-    assert count.inner_text().endswith(f"{len(catalogue.MECHANISMS)} mechanisms")
+    page = atlas.url
+    atlas.goto("about:blank")
+    atlas.goto(f"{page}#{address}")
+    every = f"{len(catalogue.MECHANISMS)} mechanisms"
+    atlas.locator(".tfv-atlas-count", has_text=every).first.wait_for()
 
 
 @pytest.mark.parametrize("words", ["100%", "50%25", "a&b=c", "ü 李", "+1", "#", "%41"])
