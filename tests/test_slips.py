@@ -120,7 +120,7 @@ SAID: list[tuple[str, Callable[[], Any]]] = [
 ]
 OF_NO_KIND: list[tuple[str, Callable[[], Any]]] = [
     ("t is a list; give a tensor of shape (b, L)", lambda: generate(GPT_, T.tolist(), 1)),
-    ("model is the class GPT; give a GPT", lambda: generate(GPT, T, 1)),  # type: ignore[arg-type]
+    ("model is the class GPT; give a GPT", lambda: generate(GPT, T, 1)),
     ("phi = ReLU() is made already; give its class", lambda: GPT(VOCAB, D, H, 1, phi=nn.ReLU())),
     ("order = 'pre'; give", lambda: Block(D, H, "pre")),  # type: ignore[arg-type]
     ("cache is a list; give a dict", lambda: GPT_(T, [])),
