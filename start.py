@@ -93,9 +93,17 @@ def _digest(*parts: Path | str) -> str:
 
 
 def _once(folder: Path, make: Callable[[], None]) -> None:
-    """Fill a folder, unless it was filled with the same before."""
+    """Fill a folder, unless it was filled with the same before.
+
+    One that is a link belongs to another copy of the project, which must not lose it.
+    """
     stamp, number = folder / ".installed", wanted()[folder]
     if not stamp.exists() or stamp.read_text() != number:
+        if folder.is_symlink():
+            sys.exit(
+                f"{folder.name} is a link to {os.readlink(folder)}, which was not made for this "
+                "place; remove the link, and the same command makes one here."
+            )
         stamp.unlink(missing_ok=True)
         make()
         stamp.write_text(number)

@@ -38,10 +38,10 @@ import exemplars
 
 import start
 from tfviz_lab.keys import labels
-from tfviz_lessons.execute import page, sources
+from tfviz_lessons.execute import code
 from tfviz_lessons.kept import Kept, digest
 from tfviz_lessons.lesson import LessonError
-from tfviz_lessons.pieces import Pieces
+from tfviz_lessons.pieces import Pieces, Shelf
 
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ("tests", "teaching", "teaching/tests", "scripts", "book/_ext")
@@ -188,9 +188,13 @@ class Tree:
 class Groups:
     """Groups of tests, and what they rest on."""
 
-    def __init__(self, tree: Tree, site: Path | None = None, everything: bool = True) -> None:
-        self.tree, self.site, self.everything = tree, site, everything
-        self.pieces = Pieces(tree.root, [x for x in BESIDE if (tree.root / x).is_dir()])
+    def __init__(self, tree: Tree, kept: Kept | None = None) -> None:
+        self.tree, self.kept = tree, kept or Kept(tree.root / "_build/kept")
+        self.site: Path | None = None  # where the pages are that will be looked at
+        self.everything = True
+        self.shelf = Shelf(self.kept)
+        beside = [x for x in BESIDE if (tree.root / x).is_dir()]
+        self.pieces = Pieces(tree.root, beside, self.shelf)
         self.digests: dict[str, str] = {}
         self.looked: dict[Path, tuple[str, ...]] = {}
         self.lessons: dict[str, dict[str, str]] = {}
@@ -246,7 +250,7 @@ class Groups:
     def cells(self, name: str) -> dict[str, str]:
         """What the cells of a lesson rest on."""
         if name not in self.lessons:
-            self.lessons[name] = self.pieces.of(cells(self.tree.root / f"{name}.md"))
+            self.lessons[name] = self.pieces.of(cells(self.tree.root / f"{name}.md", self.kept))
         return self.lessons[name]
 
     def _explorer(self, name: str) -> dict[str, str]:
@@ -337,10 +341,10 @@ def named_in(text: str) -> tuple[str, ...] | None:
     return None
 
 
-def cells(lesson: Path) -> str:
+def cells(lesson: Path, kept: Kept) -> str:
     """The Python of a lesson's cells, and of its exercises; "" if it cannot be read."""
     try:
-        return "\n".join(sources(lesson, page(lesson)))
+        return "\n".join(code(lesson, kept).sources)
     except LessonError:
         return ""
 
@@ -451,12 +455,15 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("TFVIZ_OUT", ROOT)))
     given, more = parser.parse_known_args(words)
     out, tree = given.out.resolve(), Tree()
+    kept = Kept(out / "_build" / "kept")
+    groups = Groups(tree, kept)
     os.environ.pop("TFVIZ_ALL", None)
     touched: set[str] = set()
     if given.all:
         os.environ["TFVIZ_ALL"] = "yes"
     else:
-        touched = Groups(tree, everything=False).touched()
+        groups.everything = False
+        touched = groups.touched()
         os.environ["TFVIZ_TOUCHED"] = ",".join(sorted(touched))
     site = Path(os.environ["TFVIZ_SITE"]) if "TFVIZ_SITE" in os.environ else None
     if site is None and given.only in ("", "pages"):
@@ -464,9 +471,9 @@ def main(words: Sequence[str] | None = None) -> int:
         if site is None:
             return 1
         os.environ["TFVIZ_SITE" if given.all else "TFVIZ_PART"] = str(site)
-    groups = Groups(tree, site, given.all)
-    kept = Kept(out / "_build" / "kept")
+    groups.site = site
     chosen = plan(groups, kept, given.only, touched)
+    groups.shelf.save()
     folders = [x for x in ("tests", "teaching/tests") if (ROOT / x).is_dir()]
     asked = any((ROOT / word.partition("::")[0]).exists() for word in more)
     begun = dict(tree.state)

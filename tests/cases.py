@@ -42,7 +42,7 @@ def _case(file: Path) -> Case:
     spec = importlib.util.spec_from_file_location(f"case_of_{file.stem}", file)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # what a case brings can be pickled
+    sys.modules[spec.name] = module  # pickle and torch.compile look there for what it brings
     spec.loader.exec_module(module)
     case: Case = module.CASE
     return case

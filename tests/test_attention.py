@@ -252,7 +252,7 @@ good = torch.ones(2, 4, 3)
         ((good, good, good, torch.ones(5, 4).bool()), ValueError, r"pattern has shape \(5, 4\)"),
         ((good, good, good, torch.ones(7, 2, 4, 4).bool()), ValueError, "one that broadcasts"),
         ((good, good, good, P.per_head(*[P.causal()] * 3)), ValueError, "has 3 heads"),
-        ((good, good, good, P.global_tokens(count=5)), ValueError, "choose 1 <= count <= 4"),
+        ((good, good, good, P.random_keys(count=5)), ValueError, "choose 1 <= count <= 4"),
         ((good, good, good, None, torch.ones(3, 4)), ValueError, r"bias has shape \(3, 4\)"),
         ((good, good, good, None, good[0, 0] > 0), TypeError, "bias is Boolean"),
         ((good, good, good, None, 1.0), TypeError, "bias is a float"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -12,7 +12,8 @@ import laws
 import pytest
 import torch
 from cases import cases, functions
-from laws import COMMON, LAWS, Case, Function, Out, Reasons, Way
+from laws import COMMON, LAWS, ONCE, Case, Function, Out, Reasons, Way
+from three import three
 from torch import Tensor, nn
 
 from tfviz import attention
@@ -29,10 +30,15 @@ def each_way(law: Callable[[Way], None], subject: Case | Function) -> None:
         law(way)
 
 
+def first_way(law: Callable[[Way], None], subject: Case | Function) -> None:
+    law(next(iter(subject.ways())))
+
+
 def all_laws(name: str) -> Mapping[str, Callable[[], None]]:
     """Of this core or function, by name."""
     subject: Any = CORES.get(name) or FUNCTIONS[name]
     own = {law.__name__: partial(law, subject) for law in LAWS} if name in CORES else {}
+    own |= {law.__name__: partial(first_way, law, subject) for law in ONCE}
     return own | {law.__name__: partial(each_way, law, subject) for law in COMMON}
 
 
@@ -58,7 +64,7 @@ def test_a_reason_is_true(name: str, law: str) -> None:
 
 
 def test_a_reason_names_a_law() -> None:
-    known = {law.__name__ for law in (*LAWS, *COMMON)}
+    known = {law.__name__ for law in (*LAWS, *COMMON, *ONCE)}
     assert known >= {law for _, laws_ in laws.FACTS.values() for law in laws_}
     for name in (*CORES, *FUNCTIONS):
         assert known >= reasons(name).keys(), name
@@ -218,6 +224,12 @@ def one_row_more(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
     return torch.cat([out, out[:, :, :1]], 2), A
 
 
+def by_torch(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
+    """torch stores all scores where values are not as wide as keys."""
+    causal = where.pattern == P.causal()
+    return torch.nn.functional.scaled_dot_product_attention(Q, K, V, is_causal=causal), None
+
+
 class Slow(nn.Module):
     """A vector for every pair and a third index: L³."""
 
@@ -308,6 +320,25 @@ def any_number(Q: Tensor, K: Tensor, V: Tensor, pattern: Tensor | None = None) -
     return plainly(Q, K, V, None if pattern is None else pattern != 0)
 
 
+def elsewhere(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+    return plainly(Q * torch.ones(Q.shape[2], 1, dtype=Q.dtype), K, V)
+
+
+def other_when_compiled(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+    return plainly(Q * (2 if torch.compiler.is_compiling() else 1), K, V)
+
+
+def within_one_another(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+    """A generator that reads another one: torch.compile stops with an error of its own."""
+    inner = (x for x in (Q, K, V))
+
+    def outer() -> Iterator[Tensor]:
+        for x, _ in zip(inner, range(3), strict=True):
+            yield x
+
+    return plainly(*three(outer()))
+
+
 WRONG_CALLS: list[tuple[Callable[[Way], None], Callable[..., Tensor]]] = [
     (laws.memory_may_lie_anyhow, as_if_contiguous),
     (laws.memory_may_lie_anyhow, one_gradient_short),
@@ -321,6 +352,9 @@ WRONG_CALLS: list[tuple[Callable[[Way], None], Callable[..., Tensor]]] = [
     (laws.any_length_is_right_or_refused, drops_what_is_over),
     (laws.any_length_is_right_or_refused, raw_at_one),
     (laws.numbers_are_no_mask, any_number),
+    (laws.everything_is_made_on_its_device, elsewhere),
+    (laws.compiled_it_is_the_same, other_when_compiled),
+    (laws.compiled_it_is_the_same, within_one_another),
 ]
 
 
@@ -356,6 +390,7 @@ WRONG: list[tuple[Callable[[Case], None], Callable[[], Core], float]] = [
     (laws.what_was_answered_cannot_change, lambda: any_cache, 2),
     (laws.it_grows_no_faster_than_it_says, lambda: all_pairs, 1),
     (laws.it_grows_no_faster_than_it_says, Slow, 2),
+    (laws.values_of_another_width_store_no_scores, lambda: by_torch, 2),
     (laws.a_model_takes_it, lambda: one_row_more, 2),
     (laws.it_wants_a_whole_text, Dense, 2),
 ]
@@ -375,4 +410,4 @@ def test_a_wrong_core_is_found_out(
 
 def test_every_law_has_a_core_or_a_call_that_breaks_it() -> None:
     assert {law for law, _, _ in WRONG} == set(LAWS)
-    assert {law for law, _ in WRONG_CALLS} == set(COMMON)
+    assert {law for law, _ in WRONG_CALLS} == {*COMMON, *ONCE}

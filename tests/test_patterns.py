@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch.nn.attention.flex_attention import create_block_mask, create_mask
 
 from tfviz import patterns as P
+from tfviz.measure import elements_produced, largest_storage
 from tfviz.patterns.family import KEY, QUERY
 
 
@@ -396,6 +397,51 @@ def test_reach_of_windows_grows_by_the_window():
     assert not P.band(radius=2).reach(21).causal
 
 
+def test_reach_goes_on_until_no_layer_adds_anything():
+    """Of two patterns in turn the first adds nothing, and only a whole round may end it."""
+    own, before = P.sliding_window(lookback=0), P.sliding_window(lookback=1)
+    for order in ([own, before], [own, own, before], [before, own]):
+        reach = P.reach(order, 8)
+        assert reach.unreachable == 0
+        assert reach.diameter == 7 * len(order) - (len(order) - 1 - order.index(before))
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_reach_is_the_product_of_the_layers(residual):
+    """Of patterns drawn at random, in turn: the search, layer by layer."""
+    torch.manual_seed(0)
+    for L, n in itertools.product((1, 5, 16), (1, 2, 3)):
+        for diagonal in (False, True):
+            bits = torch.rand(n, L, L) < 2.5 / L
+            bits |= torch.eye(L, dtype=torch.bool) & torch.tensor(diagonal)
+            reach = P.reach([P.table(m) for m in bits], L, 7, residual)
+            known = torch.eye(L, dtype=torch.bool)
+            for layer, got in enumerate(reach.by_layer):
+                step = (bits[layer % n].double() @ known.double()) > 0
+                known = step | known if residual else step
+                assert got.equal(known)
+            assert len(reach.by_layer) == 7 and reach.by_layer[-1].equal(known)
+            assert len(reach.by_layer[2:5]) == 3
+
+
+def test_reach_and_cost_do_little_for_each_pair():
+    """A window of one token needs as many layers as there are tokens, each of which hands on what
+    is new; a product of matrices in each would write 1,000 times as much."""
+    for pattern in (P.sliding_window(lookback=1), P.band(radius=2)):
+        for L in (256, 512):
+            written = elements_produced(lambda p=pattern, L=L: p.reach(L))
+            assert written < 100 * L**2
+    assert P.sliding_window(lookback=1).reach(1024).diameter == 1023
+    assert elements_produced(lambda: P.causal().cost(2048)) < 1.5 * 2048**2
+    assert largest_storage(lambda: P.sliding_window(lookback=1).reach(512)) <= 8 * 512**2
+
+
+def test_blocks_that_are_long_are_counted_alike():
+    for block in (255, 256, 300):
+        assert P.full().cost(600, block=block).pairs == 600**2
+        assert P.strided(7).cost(600, block=block).pairs == int(P.strided(7).mask(600).sum())
+
+
 def test_unreachable_pairs_are_counted():
     reach = P.block_local(block=4).reach(12)
     assert reach.diameter is None
@@ -430,8 +476,10 @@ def test_influence_is_the_product_of_the_layers():
         ("fixed(block=4, summary=5)", "summary = 5 is out of range; choose 1 <= summary <= 4"),
         ("blockwise(permutation=(0, 0))", r"permutation = \(0, 0\) is not a permutation"),
         ("blockwise(permutation=())", "is not a permutation"),
-        ("global_tokens(count=9).mask(8)", "choose 1 <= count <= 8"),
-        ("random_keys(count=9, seed=0).mask(8)", "choose 1 <= count <= 8"),
+        (
+            "random_keys(count=9, seed=0).mask(8)",
+            "count = 9 is out of range for L = 8; choose 1 <= count <= 8",
+        ),
         (
             "bigbird(block=4, window=1, n_global=1, n_random=3, seed=0).mask(8)",
             "choose 1 <= n_random <= 2",
@@ -619,6 +667,12 @@ BROKEN_LINES = {
             "layers composed in the wrong order",
             "return mask.float() @ known.float() > 0",
             "return known.float() @ mask.float() > 0",
+        ),
+        ("what is new is handed on once", "maxlen=len(masks))", "maxlen=1)"),
+        (
+            "stops when the first pattern adds nothing",
+            "quiet < len(masks)):\n        mask,",
+            "quiet < 1):\n        mask,",
         ),
         ("residual forgotten in influence", "share = (share + mixed) / 2", "share = mixed"),
     ],

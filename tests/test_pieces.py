@@ -16,7 +16,8 @@ import tfviz
 from tfviz import cores, patterns
 from tfviz.compressed import linformer
 from tfviz.sparse import longformer
-from tfviz_lessons.pieces import Pieces
+from tfviz_lessons.kept import Kept
+from tfviz_lessons.pieces import Pieces, Shelf
 
 ROOT = Path(tfviz.__path__[0]).parent
 
@@ -180,3 +181,26 @@ tfviz.patterns.strided(4).plot(12)
             label = ".".join(module.parts).removesuffix(".__init__") + f":{name}"
             missing |= {label} - reached
     assert len(entered) > 300 and not missing, missing
+
+
+def test_what_was_read_serves_the_next_process(
+    tmp_path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, alone = Kept(tmp_path), Pieces(copy).of(ONE)
+    first = Shelf(kept)
+    assert Pieces(copy, shelf=first).of(ONE) == alone
+    first.save()
+
+    def nothing(*_: object, **__: object) -> None:
+        raise AssertionError("it is read again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tfviz_lab.keys.read_module", nothing)
+        assert Pieces(copy, shelf=Shelf(kept)).of(ONE) == alone
+        with pytest.raises(AssertionError, match="read again"):  # another text is another module
+            Pieces(copy, shelf=Shelf(kept)).of(ONE + "1\n")
+        patch.setenv("FRESH", "1")
+        with pytest.raises(AssertionError, match="read again"):
+            Pieces(copy, shelf=Shelf(Kept(tmp_path))).of(ONE)
+    first.file.write_bytes(first.file.read_bytes()[:1000])
+    assert Pieces(copy, shelf=Shelf(kept)).of(ONE) == alone

@@ -444,7 +444,7 @@ def test_a_unit_beyond_the_sequence_goes_by_rows() -> None:
         ([(4, 3), (5, 3), (5, 3)], "causal()", ValueError, "4 queries and 5 keys"),
         ([(4, 3), (4, 2), (4, 2)], "causal()", ValueError, "queries have width 3, keys 2"),
         ([(4, 3), (4, 3), (4, 0)], "causal()", ValueError, "V has shape .* is empty"),
-        ([(4, 3)] * 3, "global_tokens(count=5)", ValueError, "choose 1 <= count <= 4"),
+        ([(4, 3)] * 3, "random_keys(count=5)", ValueError, "choose 1 <= count <= 4"),
         ([(4, 3)] * 3, "causal().at(4) & random_keys(count=1, seed=0).at(5)", ValueError, "L = 4"),
         ([(4, 3)] * 3, "per_head(causal(), full())", ValueError, "2 heads, Q has shape"),
         ([(3, 4, 3)] * 3, "per_head(causal(), full())", ValueError, r"give .* \(…, 2, L, d\)"),

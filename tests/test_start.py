@@ -111,6 +111,19 @@ def test_a_folder_is_filled_once_and_again_when_its_pins_change(
     assert made == ["1", "broken", "1"]
 
 
+def test_a_link_to_the_environment_of_another_copy_is_not_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, link = tmp_path / "other", tmp_path / ".venv"
+    other.mkdir()
+    (other / "torch").touch()
+    link.symlink_to(other, target_is_directory=True)
+    monkeypatch.setattr(start, "wanted", lambda: {link: "another"})
+    with pytest.raises(SystemExit, match=r"\.venv is a link to .*; remove the link"):
+        start._once(link, lambda: pytest.fail("it fills what is not its own"))
+    assert (other / "torch").exists()
+
+
 def test_each_pin_and_the_place_of_the_project_count(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ What most people call stands at the door, and nothing is imported before it is u
     patterns                       who may attend to whom: strided(8) | global_tokens(2)
     GPT, BERT, EncoderDecoder      small models that take every mechanism: GPT(…, core=Rope)
     explain                        your own mask_mod, score_mod, mask or bias, with all its faces
+    examine                        any attention, asked whether it obeys the laws that ours obey
     implied_map                    the L × L matrix that any core applies, also one that forms none
     plots, explorers               pictures of all of it, still and live
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     )
     from tfviz.cores import implied_map
     from tfviz.dense_attention import attention
+    from tfviz.examined.report import examine
     from tfviz.explained.bring import explain
     from tfviz.models.bert import BERT
     from tfviz.models.blocks import MultiHeadAttention

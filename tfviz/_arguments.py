@@ -82,6 +82,18 @@ def tokens(name: str, value: Tensor, vocab: int, of: str = "vocab") -> Tensor:
     return value
 
 
+def numbers_of(name: str, value: Tensor, n: int) -> Tensor:
+    """`value` as int64, if it holds whole numbers from 0 to n − 1. Raises TypeError for what are no
+    whole numbers, and ValueError beyond."""
+    found = indices(name, value).long()
+    low, high = (int(found.min()), int(found.max())) if found.numel() else (0, 0)
+    if low < 0 or high >= n:
+        raise ValueError(
+            f"{name} holds numbers from {low} to {high}; choose 0 <= {name} <= {n - 1}"
+        )
+    return found
+
+
 def tensor(name: str, value: Any, shape: str) -> Tensor:
     """`value` if it is a tensor of real numbers, `shape` says of which sizes. Raises TypeError for
     everything else: an array, a text, a number, whole numbers."""
@@ -91,6 +103,31 @@ def tensor(name: str, value: Any, shape: str) -> Tensor:
     if not value.is_floating_point():
         raise TypeError(f"{name} has dtype {value.dtype}; give real numbers, e.g. {name}.float()")
     return value
+
+
+def only_zeros_and_ones(x: Tensor) -> bool:
+    """Whether numbers look like truth values: 0 and 1, both of them, and no other."""
+    if x.is_meta or x.dtype == torch.bool:
+        return False
+    zeros, ones = x == 0, x == 1
+    return bool((zeros | ones).all()) and bool(zeros.any()) and bool(ones.any())
+
+
+def finite(name: str, value: Tensor) -> Tensor:
+    """`value` if it holds neither NaN nor infinity. Raises ValueError otherwise; on the meta device
+    there is nothing to look at."""
+    # one pass without a temporary; the slower look only if the sum overflowed or is not finite
+    if value.is_meta or torch.isfinite(value.detach().sum()) or torch.isfinite(value).all():
+        return value
+    raise ValueError(f"{name} holds NaN or infinity; look where it was computed")
+
+
+def like(name: str, value: Any, Q: Tensor, shape: str) -> Tensor:
+    """`value` if it is a tensor of finite numbers of the type of the queries; `shape` says of which
+    sizes. Raises TypeError or ValueError otherwise."""
+    if tensor(name, value, shape).dtype != Q.dtype:
+        raise TypeError(f"{name} has dtype {value.dtype}, Q {Q.dtype}; give {name}.to(Q.dtype)")
+    return finite(name, value)
 
 
 def _range(name: str, low: float | None, high: float | None) -> str:

@@ -16,12 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+from tfviz import _arguments
 
 FORWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
@@ -80,7 +83,9 @@ def formula(
     if bias is not None:
         s = s + bias
     if causal:
-        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
+        s = s.masked_fill(
+            torch.ones(s.shape[-2:], dtype=torch.bool, device=s.device).triu(1), -math.inf
+        )
     none = s.isneginf().all(-1, keepdim=True)
     z = s.masked_fill(none, 0.0).logsumexp(-1, keepdim=True)
     return ((s - z).exp() @ v.to(kind)).to(q.dtype), z.squeeze(-1)
@@ -139,8 +144,24 @@ def attention(
     serves h / h_kv heads of queries. What torch computes in another way than by the kernel of a
     CPU is left to it: by products it differentiates twice.
 
-    Raises NotImplementedError for the second derivative of another fused kernel.
+    The kernels take values as wide as keys, and for others torch stores all scores. Where these are
+    more than twice as many numbers as the rows, zeros make the narrower side as wide as the other:
+    as numbers of queries and keys they add nothing to a score, and those of values are cut off.
+
+    On a CPU the kernel answers 0 where a score is NaN, so Q, K and V are looked at before.
+
+    Raises ValueError for NaN or infinity in them, and NotImplementedError for the second derivative
+    of another fused kernel.
     """
+    if Q.device.type == "cpu" and not _is_transformed():
+        for name, X in (("Q", Q), ("K", K), ("V", V)):
+            _arguments.finite(name, X)
+    d, dv = Q.shape[-1], V.shape[-1]
+    wide = max(d, dv)
+    if d != dv and d == K.shape[-1] and min(Q.shape[-2], K.shape[-2]) > 2 * wide > 0:
+        scale = 1.0 / math.sqrt(d) if scale is None else scale
+        Q, K, V = (F.pad(X, (0, wide - X.shape[-1])) for X in (Q, K, V))
+        return attention(Q, K, V, mask, causal, scale)[..., :dv]
     if not _learns_by_the_kernel(Q, K, V, mask):
         share = Q.dim() > 2 and Q.shape[-3] != K.shape[-3]
         out = F.scaled_dot_product_attention(
@@ -176,6 +197,14 @@ def _learns_by_the_kernel(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None) 
     if not (Q.dim() == K.dim() == 4 and K.shape == V.shape and Q.numel() and K.numel()):
         return False
     return len(Q) == len(K) and Q.shape[1] % K.shape[1] == 0 and Q.shape[-1] == K.shape[-1]
+
+
+def full_precision(x: Tensor) -> AbstractContextManager[Any]:
+    """While this lasts, nothing on the device of x goes to half precision by itself. On a device
+    that has no such thing, meta for one, there is nothing to switch off."""
+    kind = x.device.type
+    known = torch.amp.is_autocast_available(kind)
+    return torch.autocast(kind, enabled=False) if known else nullcontext()
 
 
 def _is_transformed() -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
+
+from tfviz import _arguments
 
 
 def check(
@@ -26,11 +27,7 @@ def check(
                 f"{name} is on the meta device, which holds shapes and no numbers, and numbers "
                 "decide here who meets whom; give tensors on a CPU"
             )
-        if x.is_meta:
-            continue
-        # one pass without a temporary; the slower look only if the sum overflowed or is not finite
-        if not torch.isfinite(x.detach().sum()) and not torch.isfinite(x).all():
-            raise ValueError(f"{name} holds NaN or infinity; look where it was computed")
+        _arguments.finite(name, x)
     if not Q.dtype == K.dtype == V.dtype:
         raise TypeError(f"Q, K, V have dtypes {Q.dtype}, {K.dtype}, {V.dtype}; make them the same")
     if Q.shape[-1] != K.shape[-1]:

@@ -421,7 +421,15 @@ class Dense(nn.Module):
         K, V = where.joined(K, V)
         self.check(Q, K, where)
         out, A = self.attend(Q, K, V, where)
-        return out + self.values(A) if self.reads_weights and A is not None else out, A
+        if not self.reads_weights or A is None:
+            return out, A
+        more = self.values(A)
+        if more.shape[-1] != out.shape[-1]:
+            raise ValueError(
+                f"V has values of {out.shape[-1]} numbers, and {type(self).__name__} adds vectors "
+                f"of {more.shape[-1]} to them; give values as wide as these"
+            )
+        return out + more, A
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         """What is left when queries and keys are turned and the kept keys are there."""

@@ -15,6 +15,7 @@ out_i = Σ_j a_ij v_j
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from tfviz import _fused, _qkv, patterns
+from tfviz import _arguments, _fused, _qkv, patterns
 from tfviz.patterns.pattern import Pattern
 
 __all__ = ["attention", "heads_attention", "visible"]
@@ -49,8 +50,9 @@ def attention(
         scores, mix: functions of the scores, before the pattern and the softmax, and of A.
 
     Rows of A sum to 1; a query without any key has a row of zeros and the output 0. Half precision
-    is computed in float32, as the fused kernel does. Raises TypeError or ValueError for shapes,
-    dtypes or lengths that do not fit, and for NaN.
+    is computed in float32, as the fused kernel does. A bias of nothing but 0 and 1 is added with a
+    warning, unless it is learned: it may be meant as a mask. Raises TypeError or ValueError for
+    shapes, dtypes or lengths that do not fit, and for NaN.
     """
     _qkv.check(Q, K, V, self_attention=isinstance(pattern, Pattern))
     dtype = Q.dtype
@@ -161,7 +163,10 @@ def _mask(pattern: Any, scores: Tensor) -> Tensor:
         return mask.to(scores.device)
     if not isinstance(pattern, Tensor) or pattern.dtype != torch.bool:
         kind = pattern.dtype if isinstance(pattern, Tensor) else type(pattern).__name__
-        raise TypeError(f"pattern is {kind}; give a Pattern or a Boolean mask, True = allowed")
+        raise TypeError(
+            f"pattern is {kind}; give a Pattern or a Boolean mask, True = allowed: mask.bool() if "
+            "1 = allowed, mask == 0 if 1 = masked; numbers to add to the scores are a bias"
+        )
     return _fitting("pattern", pattern, scores)
 
 
@@ -173,6 +178,12 @@ def _bias(bias: Any, scores: Tensor) -> Tensor:
         bias = torch.as_tensor(bias(i[:, None], j[None, :]), device=scores.device)
     if bias.dtype == torch.bool:
         raise TypeError("bias is Boolean; a mask of who may attend to whom goes to pattern")
+    if not bias.requires_grad and _arguments.only_zeros_and_ones(bias):
+        warnings.warn(
+            "bias holds only 0 and 1, and 1 added to a score masks nothing; if it is a mask, give "
+            "truth values: pattern=mask.bool() if 1 = allowed, pattern=mask == 0 if 1 = masked",
+            stacklevel=3,
+        )
     if not bias.is_meta and (bias.isnan() | bias.isposinf()).any():
         raise ValueError("bias holds NaN or +infinity; only numbers and -infinity can be added")
     return _fitting("bias", bias, scores).to(scores.dtype)

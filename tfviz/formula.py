@@ -23,7 +23,7 @@ import operator
 import re
 import traceback
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import sympy as sp
@@ -231,11 +231,11 @@ class Formula:
 
     def mask_mod(self, **parameters: Any) -> Callable[[Index, Index, Index, Index], Any]:
         """The formula as FlexAttention's mask_mod(b, h, q_idx, kv_idx)."""
-        return lambda b, h, q_idx, kv_idx: self.function(q_idx, kv_idx, **parameters)
+        return partial(_mask_mod, self, parameters)
 
     def score_mod(self, **parameters: Any) -> Callable[..., Any]:
         """A real-valued formula as FlexAttention's score_mod: added to the score."""
-        return lambda score, b, h, q_idx, kv_idx: score + self.function(q_idx, kv_idx, **parameters)
+        return partial(_score_mod, self, parameters)
 
     def latex(self, **values: Any) -> str:
         """LaTeX; keyword arguments put numbers in the place of parameters or indices."""
@@ -252,6 +252,28 @@ class Formula:
 
     def __repr__(self) -> str:
         return f"Formula({self.name}({', '.join(self.indices + self.parameters)}))"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle takes along: all but what is recorded again when it is asked."""
+        return {n: v for n, v in self.__dict__.items() if n not in ("graph", "sympy")}
+
+
+def _mask_mod(
+    formula: Formula, parameters: dict[str, Any], b: Index, h: Index, q_idx: Index, kv_idx: Index
+) -> Any:
+    return formula.function(q_idx, kv_idx, **parameters)
+
+
+def _score_mod(
+    formula: Formula,
+    parameters: dict[str, Any],
+    score: Any,
+    b: Index,
+    h: Index,
+    q_idx: Index,
+    kv_idx: Index,
+) -> Any:
+    return score + formula.function(q_idx, kv_idx, **parameters)
 
 
 # --- printers ------------------------------------------------------------------------------------

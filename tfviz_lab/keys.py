@@ -25,7 +25,7 @@ import ast
 import hashlib
 import importlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -63,6 +63,7 @@ class Source:
 
     With `whole`, the digest of a piece is that of its whole text, and what is found by other ways
     than its name is reached as well: a module whose name is said, a name that a package hands out.
+    `read` makes a module of its name and its text, and may remember it; it reads what is whole.
     """
 
     def __init__(
@@ -72,9 +73,11 @@ class Source:
         packages: Sequence[str] = PACKAGES,
         beside: Sequence[Path] = (),
         whole: bool = False,
+        read: Callable[[str, str], Module] | None = None,
     ) -> None:
         self.root = root or Path(tfviz.__path__[0]).parent
         self.packages, self.whole = packages, whole
+        self.read = read
         self.folders = (self.root, *beside)
         self._rooms: dict[str, list[str]] = {}
         self._homes: dict[tuple[str, Chain], list[tuple[Module, str, Chain]]] = {}
@@ -99,7 +102,7 @@ class Source:
         question = file, frozenset(_strings(config)), tuple(of)
         if question not in self._reached:
             reached = _Reached(self, set(question[1]))
-            reached.bound(_parsed(name, file, self.whole), "measure", looked_up=False)
+            reached.bound(self.parsed(name, file), "measure", looked_up=False)
             for wanted in of:
                 module, _, piece = wanted.partition(":")
                 home = self.module(module)
@@ -115,7 +118,7 @@ class Source:
 
     def reached(self, text: str, name: str = "_") -> tuple[dict[str, str], frozenset[str]]:
         """{name of a piece: digest} of all that this source may execute, and all that it says."""
-        root = _module(name, text, self.whole)
+        root = self.read(name, text) if self.read else read_module(name, text, self.whole)
         reached = _Reached(self, set())
         reached.load(root)
         for bound in root.bound:
@@ -130,8 +133,13 @@ class Source:
         """A module of the packages by its name in full, None if there is none."""
         if name not in self._modules:
             file = self.file(name)
-            self._modules[name] = _parsed(name, file, self.whole) if file else None
+            self._modules[name] = self.parsed(name, file) if file else None
         return self._modules[name]
+
+    def parsed(self, name: str, file: Path) -> Module:
+        if self.read:
+            return self.read(name, file.read_text(encoding="utf-8"))
+        return _parsed(name, file, self.whole)
 
     def file(self, name: str) -> Path | None:
         """Where a module of the packages stands."""
@@ -254,10 +262,11 @@ def _parsed(name: str, file: Path, whole: bool = False) -> Module:
 
 @lru_cache(maxsize=5000)
 def _parsed_once(name: str, path: Path, mtime_ns: int, size: int, whole: bool) -> Module:
-    return _module(name, path.read_text(encoding="utf-8"), whole)
+    return read_module(name, path.read_text(encoding="utf-8"), whole)
 
 
-def _module(name: str, text: str, whole: bool) -> Module:
+def read_module(name: str, text: str, whole: bool) -> Module:
+    """A module by its name and its text; `whole` as in `Source`."""
     module, tree = Module(name), ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -737,7 +746,7 @@ def _hooks(source: Source, home: Module, kind: Class) -> set[str]:
 def labels(name: str, text: str) -> dict[str, str]:
     """{piece: digest of its whole text} of all that stands in a module, reached or not."""
     try:
-        module = _module(name, text, whole=True)
+        module = read_module(name, text, whole=True)
     except (SyntaxError, ValueError):  # then all is another text
         return {f"{name}:": hashlib.sha256(text.encode()).hexdigest()[:12]}
     found = {f"{name}:": module.skeleton.digest} if module.skeleton else {}

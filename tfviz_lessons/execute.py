@@ -43,7 +43,7 @@ from tfviz_lessons.kept import Kept, digest
 from tfviz_lessons.lesson import Exercise, Lesson, Written, assigned, read, unmark
 from tfviz_lessons.notebook import INSTALL
 from tfviz_lessons.page import page_text
-from tfviz_lessons.pieces import LIBRARY, Pieces
+from tfviz_lessons.pieces import LIBRARY, Pieces, Shelf
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 1800  # for one cell; so that what hangs ends some day, not a measurement
@@ -107,11 +107,40 @@ def sources(path: Path, notebook: NotebookNode) -> list[str]:
     return found
 
 
+@dataclass
+class Code:
+    """The Python of a lesson as its text gives it."""
+
+    notebook: NotebookNode  # of the page, without its prose
+    sources: list[str]
+
+
+MAKERS = sorted(Path(__file__).parent.rglob("*.py"))
+
+
+def code(path: Path, kept: Kept) -> Code:
+    """The Python of a lesson, from what is kept if its text is the same.
+
+    Raises LessonError where the lesson cannot be read.
+    """
+    text = digest(path, ROOT / "requirements.txt", *MAKERS)
+    about = f"code of {group(path)}"
+    if kept.holds(about, text) and (record := kept.record(about)):
+        return Code(nbformat.from_dict(record["notebook"]), record["sources"])
+    notebook = page(path)
+    found = sources(path, notebook)
+    notebook.cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    kept.keep(about, text, notebook=notebook, sources=found)
+    return Code(notebook, found)
+
+
 class Lessons:
     """The lessons of one build: `folder` is its `_build`, `library` where tfviz and its lab lie."""
 
     def __init__(self, folder: Path, library: Path = ROOT) -> None:
-        self.library, self.kept, self.pieces = library, Kept(folder / "kept"), Pieces(library)
+        self.library, self.kept = library, Kept(folder / "kept")
+        self.shelf = Shelf(self.kept)
+        self.pieces = Pieces(library, shelf=self.shelf)
         self.cache = get_cache(folder / ".jupyter_cache")
         versions = (ROOT / "requirements.txt").read_bytes()
         self.common = digest(versions, sys.version)
@@ -142,16 +171,16 @@ class Lessons:
         there = [x for x in files if x.suffix != ".pyc"]
         return digest(*(part for x in there for part in (str(x.relative_to(self.library)), x)))
 
-    def reached(self, path: Path, notebook: NotebookNode) -> dict[str, str] | None:
+    def reached(self, path: Path) -> dict[str, str] | None:
         """The pieces that a lesson reaches, in its page and its exercises; None if none can say."""
         try:
-            return self.pieces.of("\n".join(sources(path, notebook)))
+            return self.pieces.of("\n".join(code(path, self.kept).sources))
         except SyntaxError:
             return None
 
-    def rests(self, path: Path, notebook: NotebookNode, record: Record) -> None:
+    def rests(self, path: Path, record: Record) -> None:
         """Note what this run rests on: pieces where the source says them, else whole files."""
-        pieces = self.reached(path, notebook)
+        pieces = self.reached(path)
         seen = {name.partition(":")[0] for name in pieces or ()}
         modules = {
             x.removesuffix(".py").removesuffix("/__init__").replace("/", "."): x
@@ -167,7 +196,7 @@ class Lessons:
 
     def holds(self, path: Path, *, proven: bool) -> bool:
         """Whether the last run of a lesson is still what a new one would be."""
-        record, notebook = self.record(path), page(path)
+        record, notebook = self.record(path), code(path, self.kept).notebook
         if record.code != self.code(notebook) or (proven and record.lesson != self.whole(path)):
             return False
         if record.problems:
@@ -175,7 +204,7 @@ class Lessons:
         if record.library != self.version:
             if any(self.file(name) != of for name, of in record.files.items()):
                 return False
-            if record.pieces != (self.reached(path, notebook) or {}):
+            if record.pieces != (self.reached(path) or {}):
                 return False
             record.library = self.version
             self.keep(path, record)
@@ -205,6 +234,7 @@ class Lessons:
         stale = [path for path in paths if not self.holds(path, proven=proven)]
         longest = sorted(stale, key=lambda path: (-self.record(path).seconds, -path.stat().st_size))
         asyncio.run(self._all(longest, jobs or os.cpu_count() or 1, proof))
+        self.shelf.save()
         return stale
 
     async def _all(self, paths: Iterable[Path], jobs: int, proof: Path | None) -> None:
@@ -215,7 +245,7 @@ class Lessons:
                 notebook = page(path)
                 record = await _LessonRun(path, notebook, proof).done()
             record.code, record.library = self.code(notebook), self.version
-            self.rests(path, notebook, record)
+            self.rests(path, record)
             record.lesson = self.whole(path) if proof else ""
             record.outputs = digest(json.dumps(notebook.cells))
             if not record.problems:

@@ -58,20 +58,24 @@ class Kept:
         return record is not None and record.get("digest") == digest
 
     def keep(self, group: str, digest: str, **more: Any) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"group": group, "digest": digest, **more}, ensure_ascii=False, indent=1)
+        self.write(self.place(group), text.encode())
+        self.mine.add(group)
+
+    def write(self, place: Path, data: bytes) -> None:
+        """A file of the store, in one step."""
+        self.folder.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(name, self.place(group))
+            os.replace(name, place)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
-        self.mine.add(group)
 
     def forget(self, group: str) -> None:
         self.place(group).unlink(missing_ok=True)

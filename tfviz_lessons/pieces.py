@@ -8,13 +8,17 @@ asks must know, and take whole folders (`files`).
 
 from __future__ import annotations
 
+import contextlib
+import pickle
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from tfviz._renamed import today
-from tfviz_lab.keys import Source
-from tfviz_lessons.kept import digest
+from tfviz_lab import keys
+from tfviz_lessons.kept import Kept, digest
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ("tfviz", "tfviz_lab")
@@ -23,19 +27,61 @@ KIT = "tfviz/explorers/"
 SHARED = ("kit", "shared")  # folders of what explorers share, below KIT
 
 
-class Pieces:
-    """The source as it is now. `root` holds the packages; other modules lie in folders `beside`."""
+class Shelf:
+    """Modules as they were read, from one process to the next: reading takes most of the time.
 
-    def __init__(self, root: Path = ROOT, beside: Sequence[str] = ()) -> None:
+    A module is known by its name and its whole text, to the code that has read it.
+    """
+
+    def __init__(self, kept: Kept) -> None:
+        self.kept, self.file = kept, kept.folder / "modules.pickle"
+        self.reader = digest(Path(keys.__file__), sys.version)
+        self.known: dict[str, Any] = {}
+        self.used: dict[str, Any] = {}
+        if not kept.fresh:
+            with contextlib.suppress(Exception):  # what cannot be loaded is read again
+                self.known = pickle.loads(self.file.read_bytes())
+
+    def read(self, name: str, text: str) -> Any:
+        about = digest(self.reader, name, text)
+        if about not in self.used:
+            known = self.known.get(about)
+            self.used[about] = known or keys.read_module(name, text, whole=True)
+        return self.used[about]
+
+    def save(self) -> None:
+        """Keep what was used now, and as much again of what was used before."""
+        if self.used.keys() - self.known.keys():
+            others = [x for x in self.known if x not in self.used][: max(len(self.used), 1000)]
+            self.known = self.used | {x: self.known[x] for x in others}
+            self.kept.write(self.file, pickle.dumps(self.known))
+
+
+class Pieces:
+    """The source as it is now. `root` holds the packages; other modules lie in folders `beside`.
+
+    With a `shelf`, modules are taken from there; who gives it saves it.
+    """
+
+    def __init__(
+        self, root: Path = ROOT, beside: Sequence[str] = (), shelf: Shelf | None = None
+    ) -> None:
         self.root = root
         folders = [root / folder for folder in beside]
-        self.source = Source(root, packages=(), beside=folders, whole=True)
+        read = shelf.read if shelf else None
+        self.source = keys.Source(root, packages=(), beside=folders, whole=True, read=read)
+        self.known: dict[tuple[str, str], dict[str, str]] = {}
 
     def of(self, text: str, name: str = "_") -> dict[str, str]:
         """{piece or file: digest of its whole text} of all that this source rests on.
 
         Raises SyntaxError if it is no Python.
         """
+        if (text, name) not in self.known:
+            self.known[text, name] = self.now(text, name)
+        return dict(self.known[text, name])
+
+    def now(self, text: str, name: str) -> dict[str, str]:
         pieces, words = self.source.reached(text, name)
         said = {name for word in words for name in today(word)}
         files = [file for file in self.data if file.name in said or file.stem in said]

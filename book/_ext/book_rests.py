@@ -26,7 +26,7 @@ from sphinx.environment import BuildEnvironment
 
 from tfviz_lessons.execute import group
 from tfviz_lessons.kept import Kept, digest
-from tfviz_lessons.pieces import LIBRARY, Pieces
+from tfviz_lessons.pieces import LIBRARY, Pieces, Shelf
 
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = Path(__file__).resolve().parent
@@ -40,6 +40,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {}
 """By the first word of a question, what answers it: from files of the library alone."""
 
 _asked: dict[Question, str] = {}  # since the page that is being read began
+_shelf: Shelf | None = None  # of the build that goes on
 
 
 def answers(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -83,7 +84,7 @@ def changed(
 @answers("code")
 def code(adapter: str) -> dict[str, str]:
     """The pieces of the library that an adapter, and those that it imports, may run."""
-    return pieces().of(
+    return pieces(_shelf).of(
         "\n".join((ADAPTERS / f"{x}.py").read_text("utf-8") for x in with_others(adapter))
     )
 
@@ -94,8 +95,8 @@ def file(name: str) -> str:
 
 
 @cache
-def pieces() -> Pieces:
-    return Pieces(ROOT)
+def pieces(shelf: Shelf | None = None) -> Pieces:
+    return Pieces(ROOT, shelf=shelf)
 
 
 def with_others(adapter: str) -> list[str]:
@@ -137,7 +138,9 @@ def rests(env: BuildEnvironment) -> dict[str, dict[Question, str]]:
 
 
 def begin(app: Sphinx, _: BuildEnvironment, __: list[str]) -> None:
+    global _shelf
     kept = Kept(Path(app.outdir).parent / "kept")
+    _shelf = _shelf or Shelf(kept)
 
     @answers("outputs")
     def outputs(page: str) -> str:
@@ -206,6 +209,8 @@ def said(env: BuildEnvironment) -> str:
 
 def written(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
     """All pages if what they show of one another has changed."""
+    if _shelf:
+        _shelf.save()
     before, now = getattr(env, "tfviz_said", ""), said(env)
     env.tfviz_said = now  # type: ignore[attr-defined]
     return list(env.found_docs) if before != now else []

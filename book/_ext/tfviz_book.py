@@ -5,6 +5,7 @@ book_letters  what each letter of a formula means, said by the formula
 book_layers   cards of 90 seconds, and what is folded because it goes deeper
 book_boxes    {try}, {differs}, {erratum}, {measured}
 book_code     {source} and {explorer}
+book_examined {examined}: what the laws say of a broken attention
 book_rests    what a page rests on, and so when it is read again
 book_search   the index of the search
 book_pages    the assets and the navigation of each page, and what surrounds the pages
@@ -38,6 +39,7 @@ PARTS = (
     "book_layers",
     "book_boxes",
     "book_code",
+    "book_examined",
     "book_pages",
     "book_share",
     "lesson_sphinx",

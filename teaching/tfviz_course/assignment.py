@@ -18,7 +18,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from tfviz_course import CourseError
+from tfviz_course import CourseError, store
+from tfviz_course.rebuild import Version, version
 from tfviz_course.settings import read_course
 from tfviz_lessons import clone
 from tfviz_lessons.assignment import source
@@ -129,7 +130,20 @@ def create_assignment(
         for notebook, cells in made.items():
             nbformat.write(cells, source / f"{notebook}.ipynb")
         _generate(folder, name, due)
+    released(folder, name)
     return release
+
+
+def released(course: Path, name: str) -> dict[str, list[Version]]:
+    """What students were given under this name, each version of each notebook. What lies in
+    release/ now is kept for later: nbgrader writes over it when a test is corrected."""
+    paths = sorted((course / "release" / name).glob("*.ipynb"))
+    now = {path.stem: version(nbformat.read(path, as_version=4))._asdict() for path in paths}
+    found: dict[str, list[Version]] = {}
+    for books in store.remember(course, name, now):
+        for notebook, book in books.items():
+            found.setdefault(notebook, []).append(Version(**book))
+    return found
 
 
 @contextlib.contextmanager
@@ -170,6 +184,7 @@ def api(course: Path) -> Any:
 
 
 FULL = re.compile("No space left on device|database or disk is full|Disk quota exceeded")
+NO_ROOM = "the disk is full: make room, then run this again; finished work is kept"
 # what nbgrader says of every error: to look at a traceback that is not shown, to upgrade a database
 VAGUE = re.compile("NbGraderException: (Please see the |There was an error accessing )")
 
@@ -179,7 +194,7 @@ def failure(result: Mapping[str, Any]) -> str:
     said = f"{result.get('log') or ''}\n{result.get('error') or ''}"
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if FULL.search(said):
-        return "the disk is full: make room, then run this again; finished work is kept"
+        return NO_ROOM
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     errors = [line for line in errors if not VAGUE.search(line)] or errors
     return (errors or lines or ["nbgrader does not say why"])[-1]
@@ -198,4 +213,5 @@ def _generate(course: Path, name: str, due: datetime | None) -> None:
                 path.chmod(mode)
     if not result["success"]:
         said = "\n".join(filter(None, [result.get("log"), result.get("error")]))
+        said = failure(result) if FULL.search(said) else said
         raise CourseError(f"nbgrader could not make the assignment {name!r}:\n{said}")

@@ -28,9 +28,16 @@ from sqlalchemy.exc import OperationalError
 
 from tfviz_course import CourseError, judge, sandbox, store
 from tfviz_course import students as ids
-from tfviz_course.assignment import api, failure, kept
+from tfviz_course.assignment import api, failure, kept, released
 from tfviz_course.child import Child
-from tfviz_course.rebuild import BESIDE, Rebuilt, read_files, read_submission, rebuild
+from tfviz_course.rebuild import (
+    BESIDE,
+    Rebuilt,
+    Version,
+    read_files,
+    read_submission,
+    rebuild,
+)
 from tfviz_course.settings import read_course
 
 JUDGING = ("rebuild", "judge", "line", "asked", "child", "inside", "sandbox", "codec")
@@ -107,6 +114,7 @@ class Assignment:
     secret: str
     sources: dict[str, NotebookNode]
     releases: dict[str, NotebookNode]
+    earlier: dict[str, list[Version]]  # the releases of all times, by notebook
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,7 @@ def _load(course: Path, name: str) -> Assignment:
         how = f"in formgrader or with 'nbgrader generate_assignment {name}'"
         raise CourseError(f"release/{name} lacks {missing}: generate the assignment, {how}")
     releases = {notebook: releases[notebook] for notebook in sources}
-    return Assignment(course, name, secret, sources, releases)
+    return Assignment(course, name, secret, sources, releases, released(course, name))
 
 
 def _check_gradebook(task: Assignment) -> None:
@@ -206,7 +214,8 @@ def _rebuild(
     """The release with the student's answers, written too; and remarks on what lies beside it."""
     student, files = submission.student, submission.files
     try:
-        rebuilt = read_submission(files, submission.remarks, task.releases, student)
+        known = (submission.remarks, task.releases, student, task.earlier)
+        rebuilt = read_submission(files, *known)
     except Exception as error:  # odder than was thought of; the class is to get its points
         said = [f"the submission cannot be read: {type(error).__name__}"]
         rebuilt = {one: rebuild(release, (), said) for one, release in task.releases.items()}

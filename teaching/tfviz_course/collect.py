@@ -12,6 +12,7 @@ only, files them under the account that owns them, goes on. It needs an account 
 from __future__ import annotations
 
 import contextlib
+import logging
 import lzma
 import os
 import pwd
@@ -20,6 +21,7 @@ import secrets
 import struct
 import sys
 import tarfile
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +30,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+import yaml
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 from nbgrader.utils import parse_utc
@@ -45,6 +48,15 @@ UNREADABLE = (
     *(OSError, EOFError, RuntimeError, ValueError, NotImplementedError, zlib.error, lzma.LZMAError),
     *(zipfile.BadZipFile, tarfile.TarError, struct.error),
 )
+# What a Mac, Jupyter or a spreadsheet's folder adds; nobody has handed it in. A Mac packs a file
+# ._NAME beside each file, which ends like it and holds no notebook.
+SHADOWS = {"__MACOSX", ".DS_Store", ".ipynb_checkpoints", "__pycache__", "Thumbs.db", "desktop.ini"}
+NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
+EXPORT = re.compile(r"assignment_\d+_export")  # the folder in which Gradescope packs submissions
+SUBMITTERS = "submission_metadata.yml"  # Gradescope's, which says whose each of them is
+# what a browser, a Mac or Google Drive adds to the name of an archive
+AGAIN = re.compile(r"(-\d{8}T\d{6}Z(-\d+)*| \(?\d+\)?)$")
+MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[-_ ](\d\d)-(\d\d)-(\d\d)")  # as Blackboard writes it
 SECRET = "submission_secret.txt"  # nbgrader's: by it the student finds the feedback
 TIME = "timestamp.txt"
 
@@ -56,18 +68,21 @@ class Uploads(ExtractorPlugin):
     they are. What is in the top level of an archive, or in that folder, was named by the platform;
     all below it by one student, whose *upload* it is. So archives in archives stay closed, an
     upload has limits, and whatever is odd about one is told and does not touch the others.
+    A folder that is called like the archive and holds all of it is no level of its own.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.opened: set[str] = set()  # archives; what comes out lies in a folder of this name
+        self.log.addFilter(_shown)  # nbgrader logs names as they are
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
         """Called by nbgrader once, with the folders to read and to fill."""
         top = Path(archive_path)
         said = self.parent.collector_plugin_inst.upload_of
         for path in sorted(top.iterdir()):
-            opened = path.suffix in self.zip_ext and path.is_file() and not path.is_symlink()
+            packed = path.suffix.lower() in self.zip_ext
+            opened = packed and path.is_file() and not path.is_symlink()
             if opened and (student := said(path.name)):
                 # from mail, or from an archive that was unpacked by hand: its names are a student's
                 self.log.warning(
@@ -80,17 +95,58 @@ class Uploads(ExtractorPlugin):
                 self.opened.add(path.name)
                 try:
                     with _members(path) as members:
-                        self._take(members, Path(extracted_path) / path.name, path.name)
+                        inside = self._named(self._unfolded(members, path.name), path.name)
+                        self._take(inside, Path(extracted_path) / path.name, path.name)
                 except UNREADABLE as error:
                     self.log.warning(
                         "Left out %s: it cannot be read as an archive (%s). Download it again",
                         students.shown(path.name),
-                        error,
+                        _one_line(error),
                     )
             else:
                 here = [path] if not path.is_dir() else sorted(path.rglob("*"))
                 plain = [_plain_member(top, file) for file in here if not file.is_dir()]
-                self._take(plain, Path(extracted_path), "")
+                self._take(_handed_in(plain), Path(extracted_path), "")
+
+    def _unfolded(self, members: Sequence[Member], archive: str) -> list[Member]:
+        """The files of an archive, without the one folder around all of them that no student made:
+        one that is called like the archive, or Gradescope's."""
+        members = _handed_in(members)
+        tops = {PurePosixPath(one.name).parts[0] for one in members}
+        top = next(iter(tops), "")
+        if len(tops) != 1 or any(len(PurePosixPath(one.name).parts) < 2 for one in members):
+            return members
+        stem = archive.removesuffix(".gz").rpartition(".")[0]
+        ours = EXPORT.fullmatch(top) or AGAIN.sub("", top) == AGAIN.sub("", stem)
+        if not ours or self.parent.collector_plugin_inst.upload_of(f"{top}/x.ipynb"):
+            return members
+        return [one._replace(name=one.name.removeprefix(f"{top}/")) for one in members]
+
+    def _named(self, members: Sequence[Member], archive: str) -> list[Member]:
+        """The files of an archive. Gradescope names each folder by the number of a submission, and
+        says in a file beside them whose it is: the number gives way to the student's id, or to
+        each of them in a group."""
+        listed = [one for one in members if one.name == SUBMITTERS]
+        if not listed:
+            return list(members)
+        try:
+            whose = _submitters(listed[0].read(MOST_BYTES))
+        except (*UNREADABLE, yaml.YAMLError) as error:
+            said = "Left out %s: its %s cannot be read (%s)"
+            self.log.warning(said, students.shown(archive), SUBMITTERS, _one_line(error))
+            return []
+        found: list[Member] = []
+        for one in members:
+            top, _, rest = one.name.partition("/")
+            if not rest:
+                continue
+            if top not in whose:
+                said = "Left out %s in %s: %s does not say whose it is"
+                self.log.warning(
+                    said, students.shown(one.name), students.shown(archive), SUBMITTERS
+                )
+            found += [one._replace(name=f"submission_{who}/{rest}") for who in whose.get(top, ())]
+        return found
 
     def _take(self, members: Sequence[Member], to: Path, archive: str) -> None:
         """Write the notebooks of one archive, upload by upload."""
@@ -102,14 +158,14 @@ class Uploads(ExtractorPlugin):
             place = f"{students.shown(name)} in {archive}" if archive else students.shown(name)
             notebooks = [one for one in mine if one.name.endswith(kinds)]
             others = [one.name for one in mine if not one.name.endswith(kinds)]
-            if closed := [one for one in others if one.endswith(ARCHIVES)]:
+            if closed := [one for one in others if one.lower().endswith(ARCHIVES)]:
                 self.log.warning(
                     "The upload %s holds archives, which are not opened: %s. Take the notebooks "
                     "out of them yourself",
                     place,
                     students.few(list(map(students.shown, closed))),
                 )
-            if plain := [one for one in others if not one.endswith(ARCHIVES)]:
+            if plain := [one for one in others if one not in closed]:
                 listed = students.few(list(map(students.shown, plain)))
                 self.log.warning("Left out of the upload %s, no notebooks: %s", place, listed)
             if why := _refused(notebooks):
@@ -126,12 +182,53 @@ class Uploads(ExtractorPlugin):
                     self.log.warning("Left out %s of the upload %s: %s", what, place, error)
 
 
+def _shown(record: logging.LogRecord) -> bool:
+    """Write out, in what is logged, what steers a terminal or turns the direction of writing."""
+    record.msg, record.args = students.visible(record.getMessage()), ()
+    return True
+
+
+def _one_line(error: BaseException) -> str:
+    """What an error says, in its first line, which is one sentence."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(":") if lines else type(error).__name__
+
+
+def _submitters(text: bytes) -> dict[str, list[str]]:
+    """Whose each folder of a Gradescope export is: the student ids that the class list there has,
+    or the addresses where it has none. Raises ValueError where that cannot be found."""
+    table = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # the fast one, if any
+    if not isinstance(table, dict):
+        raise ValueError("it is no table")
+    found: dict[str, list[str]] = {}
+    for folder, about in table.items():
+        people = about.get(":submitters") if isinstance(about, dict) else None
+        every = [one for one in people or () if isinstance(one, dict)]
+        names = [one.get(":sid") or one.get(":email") for one in every]
+        found[str(folder)] = [str(name).strip().replace("/", " ") for name in names if name]
+    return found
+
+
 class Member(NamedTuple):
     """A file in an archive: its name there, its size in bytes, and what reads that much of it."""
 
     name: str
     size: int
     read: Callable[[int], bytes]
+
+
+def _handed_in(members: Sequence[Member]) -> list[Member]:
+    """The files that somebody handed in, by names in one form: a Mac takes letters apart, é into e
+    and an accent, Windows writes capitals, and browsers add .txt or .json to a notebook."""
+    plain = [unicodedata.normalize("NFC", one.name) for one in members]
+    plain = [NOTEBOOK.sub(".ipynb", name) for name in plain]
+    named = [one._replace(name=name) for one, name in zip(members, plain, strict=True)]
+    parts = [PurePosixPath(one.name).parts for one in named]
+    return [
+        one
+        for one, folders in zip(named, parts, strict=True)
+        if SHADOWS.isdisjoint(folders) and not folders[-1].startswith("._")
+    ]
 
 
 def _plain_member(folder: Path, file: Path) -> Member:
@@ -168,7 +265,7 @@ def _members(archive: Path) -> Iterator[list[Member]]:
             packed = stack.enter_context(zipfile.ZipFile(archive))
             for info in packed.infolist():
                 read = partial(_read_zipped, packed, info)
-                found += [Member(info.filename, info.file_size, read)] * (not info.is_dir())
+                found += [Member(_written(info), info.file_size, read)] * (not info.is_dir())
         else:
             taped = stack.enter_context(tarfile.open(archive))
             for part in taped:
@@ -180,6 +277,14 @@ def _members(archive: Path) -> Iterator[list[Member]]:
         if len(found) > MOST_MEMBERS:
             raise OSError(0, f"it holds {len(found):,} files; at most {MOST_MEMBERS:,} are read")
         yield found
+
+
+def _written(info: zipfile.ZipInfo) -> str:
+    """The name of a file in a zip archive. A Mac writes UTF-8 and does not say so."""
+    with contextlib.suppress(UnicodeError):
+        if not info.flag_bits & 0x800:
+            return info.filename.encode("cp437").decode("utf-8")
+    return info.filename
 
 
 def _read_zipped(packed: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
@@ -223,7 +328,15 @@ class NamedFiles(FileNameCollectorPlugin):
             for said in students.look_alikes([*known, *(student for student, _ in self.claims)]):
                 self.log.warning("Look: %s", said)
         files = self.claims.get((student, _notebook(name, submitted_file)), [])
-        if len(files) > 1:
+        if when := info.get("timestamp"):
+            info["timestamp"] = MOMENT.sub(r"\1 \2:\3:\4", when)  # else read as a time zone
+        newest = self._newest(files)
+        if newest and submitted_file != newest:
+            said = "Left out %s of %s: %s is a later attempt"
+            about = (submitted_file, student, newest)
+            self.log.warning(said, *map(students.shown, (Path(one).name for one in about)))
+            return None
+        if len(files) > 1 and not newest:
             if submitted_file == files[0]:  # once for all of them
                 self.log.warning(
                     "Left out %s of %s: %d files say that they are it: %s. Find out which one is, "
@@ -237,6 +350,16 @@ class NamedFiles(FileNameCollectorPlugin):
         if student not in self.replaced:
             self.replaced[student] = self._may_replace(student)
         return info if self.replaced[student] else None
+
+    def _newest(self, files: Sequence[str]) -> str:
+        """Which of these files is the last attempt, by what the pattern calls `order`, such as the
+        time on the platform's own clock; empty if that says nothing."""
+        by: dict[str, str] = {}
+        for file in files:
+            match = re.match(self.named_regexp, file)
+            if match and (order := match.groupdict().get("order")):
+                by[order] = file
+        return by[max(by)] if len(by) == len(files) > 1 else ""
 
     @property
     def _folder(self) -> Path:
@@ -256,7 +379,7 @@ class NamedFiles(FileNameCollectorPlugin):
             return f"it is in the upload {students.shown(upload)}; {inside}"
         if when := info.get("timestamp"):
             try:
-                parse_utc(when)
+                parse_utc(MOMENT.sub(r"\1 \2:\3:\4", when))
             except (ValueError, OverflowError):
                 return f"the time in its name, {students.shown(when)}, cannot be read"
         return ""

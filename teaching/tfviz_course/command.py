@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import inspect
 import sys
 import textwrap
@@ -211,6 +212,9 @@ def roster(options: argparse.Namespace) -> None:
     found = import_students(options.course, options.file)
     everybody = [*found.new, *found.known]
     print(f"{count(len(everybody), 'student')}: {len(found.new)} new, {len(found.known)} known")
+    if found.unread:
+        known = "id, first_name, last_name and email"
+        print(f"Columns that are not read: {', '.join(found.unread)} (those that are: {known})")
     if found.absent:
         print(f"In the gradebook, and not in {options.file.name}: {students.few(found.absent)}")
     for said in students.look_alikes([*everybody, *found.absent]):
@@ -234,8 +238,6 @@ def extension(options: argparse.Namespace) -> None:
     print(f"{who} has time for {name} until {done.due:%Y-%m-%d %H:%M} UTC")
     if done.graded:
         print(f"Next: tfviz-course autograde {name} --student {who}")
-    if not done.known:
-        print(f"Look: {who} is not in the gradebook, and has handed in nothing so far.")
 
 
 def export(options: argparse.Namespace) -> None:
@@ -257,6 +259,9 @@ def export(options: argparse.Namespace) -> None:
     course, name, kind = options.course, options.what, options.to
     if kind not in gradebooks.KNOWN_BY and (options.columns or options.title):
         raise CourseError(f"--columns and --title are not for {kind}: leave them out")
+    if kind in ("anki", "qti") and (course / "source" / name).is_dir():
+        said = f"{name!r} is an assignment, and --to {kind} takes a chapter"
+        raise CourseError(f"{said}, such as basics/attention, or all (see tfviz-course list)")
     if kind == "gradescope":
         file, words, rest = gradescope.pack(course, name)
         print(*gradescope.told(words, rest), f"In {file}", sep="\n")
@@ -319,6 +324,21 @@ def _lacks(package: str) -> str:
         there = ".venv-dev/bin/tfviz-course"
         return f"this needs {package}: run `make env` in {CLONE}, and then {CLONE / there}"
     return f'this needs {package}: run pip install "PATH-OF-YOUR-CLONE/teaching"'
+
+
+NO_PLACE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+
+
+def _place(error: BaseException) -> str:
+    """What to do where something cannot be read or written; empty for any other error."""
+    from tfviz_course.assignment import FULL, NO_ROOM
+
+    if FULL.search(str(error)):
+        return NO_ROOM
+    if not isinstance(error, OSError) or error.errno not in NO_PLACE:
+        return ""
+    what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return f"{what}. Fix that, then run this again; finished work is kept"
 
 
 def _points(text: str) -> tuple[str, float]:
@@ -447,6 +467,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except Exception as error:
         ours = type(error).__module__.startswith(("tfviz_course", "tfviz_lessons"))
+        if not ours and (why := _place(error)):  # of the machine's, whatever was being done
+            print(f"tfviz-course: {why}", file=sys.stderr)
+            return 2
         if not ours and type(error) not in (FileNotFoundError, ValueError):
             raise  # a mistake of the course's own, which is reported with all of it
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

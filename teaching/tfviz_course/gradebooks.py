@@ -33,7 +33,6 @@ from tfviz_course.report import (
     OPEN,
     Results,
     Student,
-    harmless,
     late_words,
     number,
     plain,
@@ -41,6 +40,7 @@ from tfviz_course.report import (
     short,
 )
 from tfviz_course.roster import read_text
+from tfviz_course.sheets import harmless
 
 FOLDER = "exports"  # in the course folder
 # by these columns of a gradebook's file a student is known, by none else: names are not unique

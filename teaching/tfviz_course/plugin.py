@@ -8,6 +8,9 @@ so is any other text from outside (`tfviz_course.served`).
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import io
 import re
 import subprocess
 import sys
@@ -28,15 +31,17 @@ from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_markdown_cell, new_output
 from nbgrader import converters, utils
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.converters.base import NbGraderException
-from nbgrader.plugins import LateSubmissionPlugin
+from nbgrader.plugins import CsvExportPlugin, LateSubmissionPlugin
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
+from tfviz._files import written_whole
 from tfviz_course import served, store, students
 from tfviz_course.settings import read_course, read_extensions
+from tfviz_course.sheets import harmless
 from tfviz_lessons.assignment import gap
 
 ME = "tfviz_course.plugin"
@@ -103,9 +108,50 @@ def configure(c: Any) -> None:
     filters = {"markdown2html": f"{ME}.markdown", "highlight_code": f"{ME}.highlight"}
     filters |= {"float": f"{ME}.real", "round": f"{ME}.rounded"}
     c.HTMLExporter.filters = filters
+    c.ExportApp.plugin_class = f"{ME}.Grades"
     # files named by students: ids are checked, and nobody's work is replaced without a question
     c.ZipCollectApp.extractor_plugin = "tfviz_course.collect.Uploads"
     c.ZipCollectApp.collector_plugin = "tfviz_course.collect.NamedFiles"
+
+
+class Grades(CsvExportPlugin):
+    """nbgrader's own table of all grades, for `nbgrader export`, as a CSV file: commas and quotes
+    in names are quoted, and no text is a formula."""
+
+    def export(self, gradebook: Gradebook) -> None:
+        """Write the rows into the file `to`; nbgrader's own puts the texts between commas."""
+        wanted: Any = {str(one) for one in self.student}, {str(one) for one in self.assignment}
+        file = Path(self.to or "grades.csv")
+        self.log.info("Exporting grades to %s", file)
+        text = io.StringIO()
+        sheet = csv.writer(text, lineterminator="\n")
+        sheet.writerow(GRADES)
+        for assignment in gradebook.assignments:
+            for student in gradebook.students:
+                of = student.id, assignment.name
+                if all(one in some or not some for one, some in zip(of, wanted, strict=True)):
+                    sheet.writerow(_grades(gradebook, assignment, student))
+        with written_whole(file) as out:
+            out.write(text.getvalue().encode())
+
+
+# the columns, which other people's programs read
+GRADES = (
+    *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
+    *("raw_score", "late_submission_penalty", "score", "max_score"),
+)
+
+
+def _grades(gradebook: Gradebook, assignment: Any, student: Any) -> list[str]:
+    """A row of these columns; who did not hand in has 0."""
+    time, score, penalty = "", 0.0, 0.0
+    with contextlib.suppress(MissingEntry):
+        found = gradebook.find_submission(assignment.name, student.id)
+        time, score, penalty = found.timestamp, found.score, found.late_submission_penalty or 0.0
+    about = student.id, student.last_name, student.first_name, student.email
+    texts = (assignment.name, assignment.duedate, time, *about)
+    numbers = score, penalty, max(0.0, score - penalty), assignment.max_score
+    return [*(harmless(str(one or "")) for one in texts), *map(str, numbers)]
 
 
 class Gaps(NbGraderPreprocessor):

@@ -38,6 +38,19 @@ NO_FILE = "no file for this notebook was found: all answers are empty"
 SUFFIXES = {"", ".ipynb", ".json", ".txt"}
 
 MARKER = re.compile(r"^[ \t]*(?:#|<!--)[ \t]*exercise:[ \t]*([\w.-]+)", re.MULTILINE)
+_UNPACK = "Unpack it, and hand in the notebook inside"
+# how files begin that are no notebooks, whatever they are called
+OTHERS = {
+    b"PK\3\4": f"a zip archive. {_UNPACK}",
+    b"\x1f\x8b": f"a gzip archive. {_UNPACK}",
+    b"7z\xbc\xaf": f"a 7z archive. {_UNPACK}",
+    b"Rar!": f"a RAR archive. {_UNPACK}",
+    b"%PDF": "a PDF. Hand in the notebook itself, the .ipynb file",
+    b"<": "a web page. Hand in the notebook itself, the .ipynb file",
+    b"\xef\xbb\xbf<": "a web page. Hand in the notebook itself, the .ipynb file",
+    b"\x89PNG": "a picture. Hand in the notebook itself, the .ipynb file",
+    b"\xff\xd8\xff": "a picture. Hand in the notebook itself, the .ipynb file",
+}
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 STUDENT = re.compile(r"""^STUDENT\s*=.*?(["'])([^"'\n]*)\1\s*(?:#.*)?$""", re.MULTILINE)
 PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
@@ -80,10 +93,32 @@ def _squeezed(source: str) -> str:
     return "".join(source.split())
 
 
+class Version(NamedTuple):
+    """What students were given as a notebook at some time."""
+
+    cells: Mapping[str, Sequence[Any]]  # by grade_id: type, source without blanks, points
+    sources: Collection[str]  # of all its cells, without blanks
+
+
+def version(release: NotebookNode) -> Version:
+    """A released notebook as it is told from its later versions."""
+    graded = [(cell.metadata.get("nbgrader", {}), cell) for cell in release.cells]
+    cells = {
+        info["grade_id"]: [cell.cell_type, _squeezed(cell.source), info.get("points")]
+        for info, cell in graded
+        if info.get("grade_id")
+    }
+    return Version(cells, [_squeezed(cell.source) for cell in release.cells])
+
+
 def rebuild(
-    release: NotebookNode, cells: Sequence[Cell] = (), told: Sequence[str] = (NO_FILE,)
+    release: NotebookNode,
+    cells: Sequence[Cell] = (),
+    told: Sequence[str] = (NO_FILE,),
+    earlier: Sequence[Version] = (),
 ) -> Rebuilt:
-    """The release with the answers of a file, as `read_notebook` gives them; else of no file."""
+    """The release with the answers of a file, as `read_notebook` gives them; else of no file. Who
+    worked in one of the `earlier` versions has not edited what was different in it."""
     remarks = list(told)
     graded = ((cell.metadata.get("nbgrader", {}).get("grade_id"), cell) for cell in release.cells)
     ours = {name: cell for name, cell in graded if name}
@@ -106,10 +141,10 @@ def rebuild(
     if cells:
         if lost := [_label(stub) for name, stub in stubs.items() if name not in chosen]:
             remarks.append(f"{few(lost)}: its answer cell was not found, it counts as empty")
-        if changed := _changed(ours, there):
+        if changed := _changed(ours, there, earlier):
             said = "edited, missing or of an earlier version; the assignment's own cells and points"
             remarks.append(f"{few(changed)}: {said} count")
-    remarks += _unread(there.get(None, ()), release)
+    remarks += _unread(there.get(None, ()), release, earlier)
     made, count = copy.deepcopy(release), 0
     sources: dict[str, str] = {}
     for cell in made.cells:
@@ -153,26 +188,33 @@ def _taken_over(cell: NotebookNode, answer: Cell, remarks: list[str]) -> str:
 
 
 def _changed(
-    ours: Mapping[str, NotebookNode], there: Mapping[str | None, Sequence[Cell]]
+    ours: Mapping[str, NotebookNode],
+    there: Mapping[str | None, Sequence[Cell]],
+    earlier: Sequence[Version],
 ) -> list[str]:
     """The cells of the release that are not in the submission as they were, or with other points;
-    of an answer's only the points count."""
+    of an answer's only the points count. As they were is how any version had them."""
     kept = {_squeezed(cell.source) for cells in there.values() for cell in cells}
     found = []
     for name, cell in ours.items():
-        info, source = cell.metadata.nbgrader, _squeezed(cell.source)
+        info = cell.metadata.nbgrader
+        before = [one.cells[name] for one in earlier if name in one.cells]
+        given = [(kind, source) for kind, source, _ in before]
+        given.append((cell.cell_type, _squeezed(cell.source)))
         mine = {(c.kind, _squeezed(c.source)) for c in there.get(name, ())}
-        points = (None, info.get("points")) if info.get("grade") else ()
-        lost = info.get("grade") and not mine and source not in kept
-        edited = not info.get("solution") and (lost or mine - {(cell.cell_type, source)})
+        worth = [points for _, _, points in before]
+        points = (None, info.get("points"), *worth) if info.get("grade") else ()
+        lost = info.get("grade") and not mine and kept.isdisjoint(source for _, source in given)
+        lost = lost and len(before) == len(earlier)  # a version without it cannot have lost it
+        edited = not info.get("solution") and (lost or mine.difference(given))
         if edited or any(points and c.points not in points for c in there.get(name, ())):
             found.append(name)
     return found
 
 
-def _unread(cells: Sequence[Cell], release: NotebookNode) -> list[str]:
+def _unread(cells: Sequence[Cell], release: NotebookNode, earlier: Sequence[Version]) -> list[str]:
     """Say which code and which words of the student's own were not read."""
-    ours = {"", *(_squeezed(cell.source) for cell in release.cells)}
+    ours = {"", *version(release).sources}.union(*(one.sources for one in earlier))
     own = [cell for cell in cells if _squeezed(cell.source) not in ours]
     told = []
     for what in ("code", "text"):
@@ -201,8 +243,12 @@ def read_files(folder: Path, wanted: Collection[str] = ()) -> tuple[dict[str, by
             paths += sorted(path.iterdir()) if below and path.name[:1] not in "._" else []
     except OSError as error:
         remarks.append(f"the submission cannot be read: {error.strerror}")
-    paths = [path for path in paths if path.suffix.lower() in SUFFIXES]
     paths = [path for path in paths if not path.name.startswith((".", "__"))]
+    others = [path for path in paths if path.suffix.lower() not in SUFFIXES]
+    paths = [path for path in paths if path not in others]
+    if others and all(path.name in BESIDE for path in paths):
+        names = few([shown(path.name) for path in others])
+        remarks.append(f"{names}: not read, since only notebooks are: hand in the .ipynb file")
     first = {*BESIDE, *(f"{name}.ipynb" for name in wanted)}
     paths.sort(key=lambda path: (path.name not in first, path.suffix != ".ipynb"))
     if len(paths) > FILES:
@@ -243,19 +289,21 @@ def read_submission(
     remarks: Sequence[str],
     releases: Mapping[str, NotebookNode],
     student: str,
+    earlier: Mapping[str, Sequence[Version]] | None = None,
 ) -> dict[str, Rebuilt]:
     """What a student handed in, rebuilt: for each notebook of the release, by name.
 
     The file with the notebook's own name is read, unless it has no answer at all and another file
     has some: then the file with most answers, whatever it is called. `files` and `remarks` are
-    what `read_files` gives.
+    what `read_files` gives; `earlier` are older versions of the notebooks.
     """
     cells = {name: read_notebook(data) for name, data in files.items() if name not in BESIDE}
     made = {}
     unread = {name for name in cells if name.endswith(".ipynb")}
     for notebook, release in releases.items():
         exact = f"{notebook}.ipynb"
-        tries = {name: rebuild(release, *cells[name]) for name in cells}
+        before = (earlier or {}).get(notebook, ())
+        tries = {name: rebuild(release, *cells[name], before) for name in cells}
         if exact in tries and tries[exact].found:
             tries = {exact: tries[exact]}
         best = max(tries, key=lambda name: (tries[name].found, name == exact), default=exact)
@@ -288,6 +336,9 @@ def read_notebook(data: bytes) -> tuple[list[Cell], list[str]]:
     """The cells of a notebook, and remarks."""
     remarks = []
     raw, why = None, "it holds no cells. Open it in Jupyter and save it again"
+    head = data[:1000].lstrip()
+    if kind := next((kind for begin, kind in OTHERS.items() if head.startswith(begin)), ""):
+        return [], [f"the file is no notebook of format 4: it is {kind}"]
     try:
         try:
             document = json.loads(data)
@@ -295,6 +346,8 @@ def read_notebook(data: bytes) -> tuple[list[Cell], list[str]]:
             remarks.append(f"the file is not valid {error.encoding}; signs may be wrong")
             document = json.loads(data.decode("cp1252", "replace"))
         raw = document.get("cells") if isinstance(document, dict) else None
+        if isinstance(document, dict) and isinstance(document.get("worksheets"), list):
+            why = "it is one of format 3, from before 2015. Open it in Jupyter and save it again"
     except RecursionError:
         why = "it is nested without end"
     except ValueError as error:

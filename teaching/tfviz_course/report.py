@@ -28,6 +28,7 @@ from sqlalchemy.orm import Session
 from tfviz_course import store
 from tfviz_course import students as ids
 from tfviz_course.settings import read_course
+from tfviz_course.sheets import harmless
 
 if TYPE_CHECKING:
     from tfviz.plots import Figure
@@ -482,11 +483,6 @@ def _cell(value: Any) -> Any:
     if value is None or isinstance(value, float):
         return number(value)
     return harmless(value) if isinstance(value, str) else value
-
-
-def harmless(text: str) -> str:
-    """Text that a spreadsheet would run as a formula gets an apostrophe in front."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def figures(found: Results) -> dict[str, Figure]:

@@ -206,6 +206,7 @@ _REFUSED = {  # call: its number on each of the machines
     "pidfd_getfd": (438, 438), "io_uring_setup": (425, 425), "shmget": (29, 194),
     "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180), "io_setup": (206, 0),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    "sync": (162, 81), "syncfs": (306, 267),  # the disks of the whole machine would have to follow
 }  # fmt: skip
 _CLONE, _MMAP, _SOCKETS = (56, 220), (9, 222), ((41, 198), (53, 199))  # socket, socketpair
 _CLONE3 = 435
@@ -215,11 +216,15 @@ _FCNTL, _LOCKING = (72, 25), (6, 7, 37, 38)
 # flags of clone: a user namespace, and a child of one's own parent: not below what is watched
 _NEW_USER, _PARENT = 0x10000000, 0x8000
 _SHARED_ANONYMOUS = 0x21
-_FAMILIES = (1, 2, 10)  # of sockets: AF_UNIX, AF_INET, AF_INET6; there is no network behind them
+# Of sockets: AF_UNIX, by which the processes of a submission may speak to each other. There is no
+# network behind any other family, and what waits in a connection of TCP to oneself is memory of the
+# kernel that no group counts.
+_FAMILIES = (1,)
 
 
 def _filter() -> bytes:
-    """A seccomp program: calls that make memory nobody counts, or new namespaces, are refused.
+    """A seccomp program: calls that make memory nobody counts, new namespaces, or work for the
+    disks of the whole machine are refused.
 
     Empty on a machine whose numbers are not known here; a sandbox then does without.
     """

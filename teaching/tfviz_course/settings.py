@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tfviz._files import written_whole
 from tfviz_course import CourseError
+from tfviz_course.sheets import harmless
 
 EXTENSIONS = ("assignment", "student", "hours")  # columns of extensions.csv
 HOUR, DAY = 3600, 86_400  # in seconds
@@ -129,6 +130,7 @@ def read_extensions(course: str | Path) -> dict[tuple[str, str], timedelta]:
     for line, row in enumerate(rows, 2):
         try:
             assignment, student, hours = (row.pop(name).strip() for name in EXTENSIONS)
+            student = student.removeprefix("'")  # as it is written where an id begins with - or @
             if None in row:  # a comma in a number
                 raise ValueError("more columns than names")
             found[assignment, student] = timedelta(hours=float(hours))
@@ -142,6 +144,6 @@ def write_extensions(course: Path, extensions: Mapping[tuple[str, str], timedelt
     """Write the course's extensions.csv, whole or not at all."""
     lines = [",".join(EXTENSIONS)]
     for (assignment, student), time in sorted(extensions.items()):
-        lines.append(f"{assignment},{student},{time / timedelta(hours=1):.10g}")
+        lines.append(f"{assignment},{harmless(student)},{time / timedelta(hours=1):.10g}")
     with written_whole(course / "extensions.csv") as file:
         file.write("\n".join([*lines, ""]).encode())

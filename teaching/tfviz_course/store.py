@@ -1,5 +1,6 @@
 """What grading keeps in a course folder, between judging and recording.
 
+.tfviz/released/<assignment>/<digest>.json               what students were given, each version
 .tfviz/rebuilt/<student>/<assignment>/<notebook>.ipynb   what is graded of a submission
 .tfviz/judged/<assignment>/<student>.json                its verdicts; a file is there whole
 """
@@ -21,6 +22,7 @@ from nbgrader.utils import is_solution
 from tfviz._files import written_whole
 from tfviz_course import CourseError, students
 
+RELEASED = ".tfviz/released"
 REBUILT = ".tfviz/rebuilt"
 JUDGED = ".tfviz/judged"
 FORMAT = 2  # of the files with verdicts
@@ -83,6 +85,20 @@ def write_entry(course: Path, assignment: str, entry: Mapping[str, Any]) -> None
     path = _entry_path(course, assignment, entry["student"])
     with writing(path), written_whole(path) as file:
         file.write(json.dumps(entry, indent=1).encode())
+
+
+def remember(course: Path, assignment: str, versions: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Keep what students are given, by notebook; returns this and all that was kept before."""
+    folder = Path(course) / RELEASED / assignment
+    path = folder / f"{hashed(versions)[:16]}.json"
+    if not path.exists():
+        with writing(path), written_whole(path) as file:
+            file.write(json.dumps(versions).encode())
+    found = []
+    for kept in sorted(folder.glob("*.json")):
+        with contextlib.suppress(OSError, ValueError):  # it only says less
+            found.append(json.loads(kept.read_text("utf8")))
+    return found
 
 
 def digest(notebook: NotebookNode) -> str:

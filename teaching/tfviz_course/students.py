@@ -6,6 +6,7 @@ It comes from file names that students choose.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import unicodedata
@@ -61,11 +62,25 @@ def look_alikes(names: Iterable[str]) -> list[str]:
     return said
 
 
+# what steers a terminal, turns the direction of what follows, or cannot be written at all
+STEERS = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """Text of several lines, with each sign written out that is not seen but acts: \\u202e."""
+    return STEERS.sub(lambda sign: ascii(sign[0])[1:-1], text)
+
+
 def shown(name: str) -> str:
     """A name that can be anything, for a message: short, printable, on one line."""
-    raw = os.fsencode(name) if any("\udc80" <= sign <= "\udcff" for sign in name) else b""
-    if raw:  # an old archive's, most often in Latin-1
-        return f"{shown(raw.decode('latin-1'))} (not written in UTF-8)"
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        with contextlib.suppress(UnicodeEncodeError):  # an old archive's, most often in Latin-1
+            raw = name.encode("utf-8", "surrogateescape")
+            return f"{shown(raw.decode('latin-1'))} (not written in UTF-8)"
     text = repr(name)
     return text if len(text) <= 60 else f"{text[:59]}…"
 

@@ -184,8 +184,20 @@ def test_bad_input_is_named() -> None:
     of_no_kind("text is torch.float64", model, {"text": parts["sound"]})
 
 
+def test_vectors_of_the_kinds_begin_small_and_differ() -> None:
+    """With vectors of 0, no kind could be told from another before the first step."""
+    torch.manual_seed(0)
+    kinds = {name: Kind(lambda x: x, lambda d: nn.Identity()) for name in ("a", "b")}
+    marks = Joint(kinds, 4, 256, 2, 1).marks
+    assert marks is not None
+    a, b = marks["a"].detach(), marks["b"].detach()
+    for mark in (a, b, (a - b) / 2**0.5):
+        assert 0.015 < mark.std() < 0.025
+
+
 CASE = Case(
     mutants=[
+        ("kinds that begin without a mark", "0.02 * torch.randn(d)", "torch.zeros(d)"),
         (
             "places count from 1",
             "torch.arange(X.shape[1], device",

@@ -39,6 +39,7 @@ def test_all_pages_of_the_frame_are_there() -> None:
         "paths",
         "self_test",
         "your_own_mask",
+        "examine_yours",
         "syllabus",
         "references",
         "licences",
@@ -375,6 +376,25 @@ def test_search_and_the_box_for_formulas(atlas: Any) -> None:
     atlas.locator(".tfv-atlas-filter [name=q]").fill("")
     atlas.locator(".tfv-atlas-filter [name=formula]").check()
     assert shown(atlas) == {row.id for row in catalogue.MECHANISMS if row.formula}
+
+
+ADDRESSES = ["%", "%E9", "%%", "atlas?q=%", "atlas?q=%E9&part=%", "atlas-%", "a%2", "=%", "\ud800"]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_any_address_opens_the_atlas(atlas: Any, address: str) -> None:
+    atlas.evaluate("(address) => { location.hash = address; location.reload(); }", address)
+    atlas.wait_for_load_state()
+    count = atlas.locator(".tfv-atlas-count").first
+    assert count.inner_text().endswith(f"{len(catalogue.MECHANISMS)} mechanisms")
+
+
+@pytest.mark.parametrize("words", ["100%", "50%25", "a&b=c", "ü 李", "+1", "#", "%41"])
+def test_any_words_of_the_search_are_kept_by_the_address(atlas: Any, words: str) -> None:
+    field = atlas.locator(".tfv-atlas-filter [name=q]")
+    field.fill(words)
+    atlas.reload()
+    assert field.input_value() == words
 
 
 def test_the_address_keeps_the_filter(atlas: Any) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote_from_bytes
 
 import pytest
 from book.conftest import Site
@@ -69,3 +72,46 @@ def test_a_reader_finds_and_goes(page: Any, site: Site) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url("**/chapters/basics/multi_head.html*")
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+# what a mail program, a chat or somebody's hand makes of a link: no UTF-8, cut off, nobody's state
+ADDRESSES = ["#%", "#%E9", "#a%2", "?q=%&x=%E9", "#strided_pattern=%", "#strided_pattern-2=abc"]
+ADDRESSES += ["#attention_steps=e30", "#atlas?q=%25", "#claim-%", "#%00", "#=%E9&%"]
+OPENED = ["search", "book/atlas", "book/claims", "book/glossary", "book/progress", "book/self_test"]
+OPENED += ["book/your_own_mask", "chapters/sparse/factorized", "chapters/sparse/hashing"]
+
+
+@pytest.fixture
+def troubles(page: Any) -> list[str]:
+    found: list[str] = []
+    page.on("pageerror", lambda error: found.append(str(error)))
+    page.on("console", lambda said: found.append(said.text) if said.type == "error" else None)
+    return found
+
+
+def _is_there(site: Site, name: str) -> None:
+    if not (site.folder / f"{name}.html").exists():
+        pytest.skip("asks the whole book: TFVIZ_ALL=1")
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_no_address_breaks_a_page(name: str, page: Any, site: Site, troubles: list[str]) -> None:
+    _is_there(site, name)
+    for address in ADDRESSES:
+        page.goto("about:blank")
+        page.goto(f"{site.url(name)}{address}")
+        page.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go)))")
+        assert not troubles, address
+
+
+def test_a_folder_named_in_another_encoding_opens(
+    page: Any, site: Site, troubles: list[str], tmp_path: Path
+) -> None:
+    """Its address is %E9, which is no UTF-8."""
+    _is_there(site, "book/progress")
+    folder = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.symlink(os.fsencode(site.folder), folder)
+    page.goto(f"file://{quote_from_bytes(folder)}/book/progress.html")
+    assert page.evaluate("() => Boolean(window.tfvizProgress)") and not troubles

@@ -209,6 +209,81 @@ def test_a_loop_without_end_is_stopped_and_python_starts_anew(visit: Any, server
     assert judged(page, "ex-before", RIGHT)[0] == "passed"
 
 
+# calls without end that Python's own limit does not meet, since they go through code written in C
+NESTED = {
+    "max(key=…)": "def f(x):\n    return max([x], key=f)\ndef before(i, j):\n    return f(1)\n",
+    "a list in a list": """\
+def before(i, j):
+    x = []
+    for _ in range(100_000):
+        x = [x]
+    return repr(x)
+""",
+    "list(map(…))": "def f(x):\n    return list(map(f, [x]))\ndef before(i, j):\n    return f(1)\n",
+}
+
+
+@pytest.mark.parametrize("how", NESTED)
+def test_calls_without_end_are_stopped_and_python_starts_anew(
+    how: str, visit: Any, server: str
+) -> None:
+    page = visit(server)
+    assert judged(page, "ex-before", NESTED[how]) == (
+        "error",
+        "✗ Stopped: calls are nested too deeply. Does something call itself without end?",
+    )
+    assert judged(page, "ex-before", RIGHT)[0] == "passed"
+
+
+# what an answer can change outside of its own names; each line would spoil the right answer
+LEFT_BEHIND = """\
+import builtins, collections, decimal, functools, gc, linecache, math, operator, random, sys
+import types, warnings
+import tfviz, tfviz.checks
+def before(i, j):
+    return j < i
+def nothing(*given, **named):
+    raise RuntimeError("left behind by the answer before")
+for module in (math, operator, random, functools, linecache, tfviz.checks):
+    for name in [name for name in vars(module) if not name.startswith("__")]:
+        setattr(module, name, nothing)
+tfviz.checks.CheckFailed = KeyError
+collections.OrderedDict.__init__ = nothing
+types.SimpleNamespace = decimal.Decimal = None
+decimal.setcontext = nothing
+sys.modules["math"] = sys.modules["tfviz.checks"] = types.ModuleType("math")
+sys.modules["torch"] = types.ModuleType("torch")
+sys.path[:] = sys.meta_path[:] = sys.path_hooks[:] = []
+sys.setrecursionlimit(100)
+sys.settrace(nothing)
+warnings.simplefilter("error")
+sys.stdout = sys.stderr = sys.displayhook = sys.excepthook = None
+sys._getframe(3).f_globals.update(_checks=None, judged=nothing, _run=nothing, _place=nothing)
+gc.callbacks.append(nothing)
+import js
+js.self.postMessage = js.Object.fromEntries = nothing
+for name in "len abs range sum print isinstance compile exec list str type __import__".split():
+    setattr(builtins, name, nothing)
+"""
+
+
+def test_each_answer_begins_with_a_fresh_python(visit: Any, server: str) -> None:
+    """Whatever the answer before has changed, of modules, classes or Python itself."""
+    page = visit(server)
+    assert judged(page, "ex-before", LEFT_BEHIND)[0] in ("error", "failed")
+    passed = ("passed", "✓ all checks of ex-before hold")
+    assert judged(page, "ex-before", RIGHT) == passed
+    for line in (
+        "import math; math.log = lambda x: 0",
+        "import builtins; builtins.len = lambda x: 0",
+        "import tfviz.checks as c; c._compare = c.passed = None",
+        "import sys; sys.modules['tfviz.checks'].CheckFailed = ValueError",
+        "import sys; del sys.modules['tfviz']",
+    ):
+        judged(page, "ex-before", f"{line}\ndef before(i, j):\n    return j < i\n")
+        assert judged(page, "ex-before", RIGHT) == passed, line
+
+
 def test_what_an_answer_cannot_do_is_said(visit: Any, page: Any, server: str) -> None:
     visit(server)
     begun(page, "ex-before")

@@ -126,6 +126,15 @@ def test_bad_input_is_named() -> None:
     of_no_kind("K", csalr.csalr_attention, X[0], [1.0], X[2], 3)
 
 
+def test_landmarks_that_exchange_all_their_weight_are_inverted_as_far_as_they_can_be() -> None:
+    """M exchanges two landmarks, and M + I, all ones, has no inverse; its pseudo-inverse is ¼ in
+    each place, so that either token gets half of both values."""
+    Q = torch.tensor([[[[1e4], [-1e4]]]], dtype=torch.float64)
+    V = torch.tensor([[[[2.0], [6.0]]]], dtype=torch.float64)
+    out = csalr.csalr_attention(Q, -Q, V, 2)
+    torch.testing.assert_close(out, torch.full_like(V, 4.0))
+
+
 # --- what it brings to the laws and the mutants ---------------------------------------------------
 
 
@@ -155,6 +164,11 @@ CASE = Case(
         )
     },
     mutants=[
+        (
+            "CSALR that inverts M where M + I has no inverse",
+            "torch.linalg.pinv(M + one)",
+            "torch.linalg.pinv(M)",
+        ),
         (
             "CSALR without its identity",
             "torch.linalg.solve_ex(M + one,",

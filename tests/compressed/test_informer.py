@@ -254,6 +254,16 @@ def test_bad_input_is_named() -> None:
     ranges(partial(inf.many, 2), L=(5, 1))
 
 
+def test_a_seed_draws_other_keys_and_they_rate_the_queries() -> None:
+    torch.manual_seed(0)
+    Q, K = torch.randn(2, 1, H, 60, D, dtype=torch.float64)
+    rated = [inf.Informer(1, seed).kept(Q, K) for seed in (0, 1)]
+    assert not rated[0].equal(rated[1])
+    for seed, kept in enumerate(rated):
+        at = inf.samples(60, 60, 1, seed)
+        assert kept.equal(inf.max_mean(Q, K, at).topk(inf.many(1, 60), -1).indices)
+
+
 # --- what it brings to the laws and the mutants ---------------------------------------------------
 
 
@@ -283,6 +293,7 @@ CASE = Case(
     grows=1.25,
     functions={"Informer": every_third(False), "masked Informer": every_third(True)},
     mutants=[
+        ("Informer that ignores its seed", "self.c, self.seed)", "self.c)"),
         ("Informer that rates by the sum of exponentials", "s.amax(-1) - s.sum(-1)", "s.amax(-1)"),
         (
             "Informer that keeps the most even queries",

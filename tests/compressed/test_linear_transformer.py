@@ -272,6 +272,14 @@ def test_a_model_shows_its_weights_and_an_encoder_takes_it() -> None:
     assert BERT(11, 16, 2, 2, core=lin.LinearAttention)(torch.zeros(1, 6).long()).isfinite().all()
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_added_to_the_denominator_is_in_the_gradients_too(causal: bool) -> None:
+    leaves = three(x.requires_grad_() for x in qkv(20))
+    mask = patterns.causal().mask(20) if causal else None
+    out = lin.linear_attention(*leaves, causal, eps=0.5)
+    agree_with_gradients(out, lin.linear_definition(*leaves, mask, eps=0.5)[0], leaves)
+
+
 # --- what it brings to the laws and the mutants ---------------------------------------------------
 
 
@@ -289,6 +297,7 @@ CASE = Case(
     forgets=True,
     functions={"linear attention": of_all(False), "causal linear attention": of_all(True)},
     mutants=[
+        ("gradients without eps", "f @ state[..., -1:], ctx.eps)", "f @ state[..., -1:], 0.0)"),
         ("a state that includes the chunk itself", "states[:, :, :-1]", "states[:, :, 1:]"),
         ("pairs of a chunk with the future", "(q @ k.mT).tril_() @ v", "(q @ k.mT) @ v"),
         ("features that may be negative", "(x - above).exp() + above", "x + 1"),

@@ -213,6 +213,13 @@ def test_bad_input_is_named() -> None:
     refused("h = 0", lin.matrices, "none", 2, 0)
 
 
+def test_a_matrix_begins_as_a_linear_layer_of_its_length_does() -> None:
+    """Uniform up to 1/√length, so that a mixed key is as large for every k."""
+    for k in (4, 64):
+        E = lin.drawn(4, k, 100).detach()
+        assert 0.09 < E.abs().max() <= 0.1 and abs(E.std().item() - 0.1 / 3**0.5) < 0.01
+
+
 # --- what it brings to the laws and the mutants ---------------------------------------------------
 
 
@@ -269,6 +276,7 @@ CASE = Case(
         )
     },
     mutants=[
+        ("a matrix that begins by k", "1 / math.sqrt(length)", "1 / math.sqrt(k)"),
         (
             "values mixed by the matrix of the keys",
             "_fused.attention(Q, E @ K, F @ V)",

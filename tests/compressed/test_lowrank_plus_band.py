@@ -142,6 +142,15 @@ def test_bad_input_is_named() -> None:
     refused("Q has 3 heads, the core 4", made(2, 1), Q[:, :3], K[:, :3], V[:, :3], Where())
 
 
+def test_the_first_guess_for_the_band_is_the_mean_of_the_row() -> None:
+    """So rows that are even outside of a band are found at once, and not after many rounds."""
+    A = torch.tensor([[5.0, 1.0, 1.0], [2.0, -7.0, 2.0], [3.0, 3.0, 0.0]], dtype=torch.float64)
+    R, B = low_rank_and_band(A, 1, 0, rounds=1)
+    rows = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)[:, None].expand(3, 3)
+    torch.testing.assert_close(R, rows)
+    torch.testing.assert_close(B, (A - rows) * torch.eye(3, dtype=torch.float64))
+
+
 # --- what it brings to the laws and the mutants ---------------------------------------------------
 
 
@@ -157,6 +166,7 @@ CASE = Case(
     defined,
     patterns=CAUSAL + OPEN,
     mutants=[
+        ("a first guess of 0", "R = mean.expand_as(A)", "R = 0 * mean.expand_as(A)"),
         (
             "low rank and band, each with the other's share",
             "out = g * far + (1 - g) * near",

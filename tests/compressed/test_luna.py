@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import laws
 import pytest
 import torch
 import torch.nn.functional as F
@@ -335,6 +336,18 @@ def test_a_model_shows_its_weights() -> None:
     assert all((A.triu(1) == 0).all() and (A.tril() >= 0).all() for A in maps.values())
 
 
+@pytest.mark.parametrize("place", laws.places(L))
+def test_padding_anywhere_is_not_counted(place: str) -> None:
+    """A mean is over the tokens that are there, wherever padding stands."""
+    core, X = rooms.CausalLuna(D, H, 3).double(), qkv()
+    there = torch.ones(2, L, dtype=torch.bool)
+    there[0, laws.places(L)[place]] = False
+    mask = patterns.causal().mask(L) & there[:, None, None]
+    out = core(*X, Where(patterns.causal(), attention_mask=there))[0]
+    R = core.W_p(core.P).unflatten(-1, (H, -1)).transpose(-2, -3)
+    torch.testing.assert_close(out, rooms.causal_luna_definition(*X, R, mask)[0])
+
+
 # --- what it brings to the laws and the mutants ---------------------------------------------------
 
 
@@ -385,6 +398,7 @@ CASE = Case(
         ),
     },
     mutants=[
+        ("padding that counts", "there.masked_fill(~keys.mT, 0.0)", "there"),
         (
             "Luna that unpacks keys where values are due",
             "_fused.attention(Q, pack @ K, packed)",

@@ -249,6 +249,13 @@ def test_bad_input_is_named() -> None:
     refused("a cache cannot keep slots that", core, Q, K, V, Where(keep=lambda state: None))
 
 
+def test_kernels_begin_as_a_convolution_does() -> None:
+    """Uniform up to 1/√(c d): a slot sums c d numbers."""
+    core = room.MemoryCompressed(16, 4, c=4)
+    for kernel in (core.keys, core.values):
+        assert 0.95 / 8 < kernel.detach().abs().max() <= 1 / 8
+
+
 # --- what it brings to the laws and the mutants ---------------------------------------------------
 
 
@@ -257,7 +264,7 @@ def defined(
 ) -> tuple[Tensor, Any]:
     """A is there for means only; of one token the mask says that it is not causal."""
     causal = not bool(mask.all())
-    out, B = room.mca_definition(Q, K, V, *core.kernels(Q), causal=causal)
+    out, B = room.mca_definition(Q, K, V, *core.kernels(K, V), causal=causal)
     return out, None if core.learned else B @ room.mean_shares(Q.shape[2], core.c, causal).to(B)
 
 
@@ -271,6 +278,7 @@ def of_24(Q: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
 
 
 MIXES = "a learned kernel mixes the numbers of a value: there is no matrix A"
+SQUARE = "its kernels mix as many numbers of a value as a key has"
 ONE = "the mask of a single token does not say whether the text is causal"
 CASE = Case(
     lambda: room.MemoryCompressed(D, H),
@@ -278,7 +286,11 @@ CASE = Case(
     patterns=(P.causal(), P.full()),
     resumes=True,
     shares_sum_to_one=False,
-    but={"its_map_is_what_it_applies": MIXES, "any_length_is_right_or_refused": ONE},
+    but={
+        "its_map_is_what_it_applies": MIXES,
+        "any_length_is_right_or_refused": ONE,
+        "values_of_another_width_store_no_scores": SQUARE,
+    },
     variants={
         "mean": Case(
             lambda: room.MemoryCompressed(D, H, 4, learned=False),
@@ -300,6 +312,7 @@ CASE = Case(
         ),
     },
     mutants=[
+        ("kernels that begin without their c", "1 / math.sqrt(c * d)", "1 / math.sqrt(d)"),
         ("a staircase two queries to the left", "* c <= i[:, None]", "* c <= i[:, None] + 2"),
         ("a group that counts before it is over", "return (L - 1) // c", "return L // c"),
         ("a cache that forgets the rest", "rest[:, :, full:]", "rest[:, :, :0]"),

@@ -448,7 +448,7 @@ def test_bad_input() -> None:
     of_no_kind("3 positional arguments", explain, lambda a, b, c: a)
     of_no_kind("int64", explain, torch.ones(4, 4).long())
     refused("(4, 5) … queries must be the keys", explain, torch.ones(4, 5).bool())
-    refused("(2, 1, 4, 4)", explain, torch.ones(2, 1, 4, 4).bool())
+    refused("(1, 2, 1, 4, 4) … (b, h, L, L)", explain, torch.ones(1, 2, 1, 4, 4).bool())
     refused("NaN", explain, torch.full((4, 4), torch.nan))
     refused("L = 0", explain, window(3), L=0)
     refused("heads = 0", explain, window(3), heads=0)

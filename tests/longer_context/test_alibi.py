@@ -186,7 +186,7 @@ def by_distances(
 
 
 def falling(i: Tensor, j: Tensor) -> Tensor:
-    return -(0.5 ** torch.arange(1, H + 1)[:, None, None]) * (i - j).abs()
+    return -(0.5 ** torch.arange(1, H + 1, device=i.device)[:, None, None]) * (i - j).abs()
 
 
 def biased(core: Bias, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

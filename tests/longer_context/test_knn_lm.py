@@ -180,7 +180,7 @@ def test_without_faiss_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_writes_with_a_cache(tmp_path: Path) -> None:
     model = gpt()
     both = room.KnnLM(model, room.write_store(model, IDS, tmp_path, L=32), share=0.5)
-    written: Tensor = generate(both, IDS[None, :5], 6)  # type: ignore[arg-type]
+    written: Tensor = generate(both, IDS[None, :5], 6)
     t = IDS[None, :5]
     for _ in range(6):
         t = torch.cat([t, both(t)[:, -1:].argmax(-1)], 1)

@@ -92,7 +92,7 @@ def test_segments_and_writing_with_two_models_in_one_cache(spalm: Spalm) -> None
     assert len(cache) == 4 and got.shape == wanted.shape
     h = spalm.states(IDS[None, :8], {m: k for m, k in cache.items()})
     torch.testing.assert_close(h @ spalm.model.embed.weight.T, spalm.model(IDS[None, :8], own))
-    assert generate(spalm, t[:, :4], 5).shape == (1, 9)  # type: ignore[arg-type]
+    assert generate(spalm, t[:, :4], 5).shape == (1, 9)
 
 
 def test_errors(tmp_path: Path, spalm: Spalm) -> None:

@@ -221,7 +221,10 @@ def all_vectors(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
 CASE = Case(
     lambda: Shaw(D, 2),
     by_the_definition,
-    but={"its_map_is_what_it_applies": "it adds a vector of the distance to every value"},
+    but={
+        "its_map_is_what_it_applies": "it adds a vector of the distance to every value",
+        "values_of_another_width_store_no_scores": "its vectors are as wide as keys",
+    },
     variants={"keys only": Case(lambda: Shaw(D, 2, values=False), by_the_definition)},
     functions={
         "Shaw": Function(lambda Q, K, V: shaw_attention(Q, K, V, P_K.to(Q), P_V.to(Q)), all_vectors)

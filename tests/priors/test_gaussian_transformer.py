@@ -144,10 +144,26 @@ def defined(core: Any, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[T
     return A @ V, A
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_distances_far_along_a_text_are_exact_in_half_precision(kind: torch.dtype) -> None:
+    """bfloat16 cannot tell place 513 from 512, and float16 has no 300²: distances are those of
+    whole numbers."""
+    core = room.Gaussian(2)
+    half, exact = (
+        core.bias(X, X) for X in (torch.zeros(1, 2, 600, 4, dtype=kind), torch.zeros(1, 2, 600, 4))
+    )
+    torch.testing.assert_close(half.float(), exact, atol=1e-3, rtol=0.01)
+
+
 CASE = Case(
     lambda: room.Gaussian(H),
     defined,
     mutants=[
+        (
+            "distances in the type of Q",
+            "return beside(i, j, w=w, b=b)",
+            "return beside(i.to(Q.dtype), j.to(Q.dtype), w=w, b=b)",
+        ),
         ("a Gaussian without its square", "(i - j) ** 2 + b)", "abs(i - j) + b)"),
         ("a negative score that lifts", "return -abs(w", "return (w"),
         ("b that lifts the query", "return -F.softplus(self.beta)", "return F.softplus(self.beta)"),

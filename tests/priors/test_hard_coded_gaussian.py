@@ -230,6 +230,21 @@ def test_bad_input_is_named() -> None:
     it_refuses_other_texts(core)
 
 
+@pytest.mark.parametrize("offset", [-3, 0])
+def test_the_oldest_value_that_is_kept_still_counts(offset: int) -> None:
+    """Within a radius of 1 all weights are large, the farthest one, too."""
+    Q, K, V = qkv(12)
+    core, state = hard.HardCoded(H, [offset], spread=3.0, radius=1), None
+    whole = core(Q, K, V, CAUSAL)[0]
+    for n in range(12):
+        kept = list[Any]()
+        where = Where(CAUSAL.pattern, n, state=state, keep=kept.append)
+        part = core(*three(x[:, :, n : n + 1] for x in (Q, K, V)), where)[0]
+        torch.testing.assert_close(part, whole[:, :, n : n + 1])
+        state = kept.pop()
+        assert state.shape[2] == 1 - offset
+
+
 # --- what it brings to the laws and the mutants ---------------------------------------------------
 
 
@@ -247,6 +262,11 @@ CASE = Case(
         "divided": Case(lambda: hard.HardCoded(H, [-1, 0], spread=2.5, renormalise=True), defined)
     },
     mutants=[
+        (
+            "a cache that is one row short",
+            "values.shape[2] - back :",
+            "values.shape[2] - back + 1 :",
+        ),
         ("a bell of half the spread", "(2 * spread**2)", "spread**2"),
         ("a bell that is not squared", "(j - i - offset) ** 2", "(j - i - offset).abs()"),
         ("offsets to the other side", "(j - i - offset) ** 2", "(j - i + offset) ** 2"),

@@ -73,7 +73,7 @@ def softmax_response(X: Seq, before: Seq | None, logits: Callable[[], Logits]) -
 def saturation(X: Seq, before: Seq | None, logits: Callable[[], Logits]) -> Tensor:
     """Cosine of the states after this block and after the one below; −1 after block 1."""
     if before is None:
-        return torch.full(X.shape[:-1], -1.0)
+        return torch.full(X.shape[:-1], -1.0, device=X.device)
     return F.cosine_similarity(X, before, dim=-1)
 
 

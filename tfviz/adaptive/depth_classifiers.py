@@ -52,14 +52,14 @@ States = Float[Tensor, "N b L d"]
 def smoothed(scores: Float[Tensor, "... N L"], sigma: float) -> Float[Tensor, "... N L"]:
     """Σ_t' κ(t, t') s_t'. `sigma` is β: at 0 the scores themselves, at ∞ their sum."""
     _arguments.real("sigma", 0.0 if sigma == math.inf else sigma, 0.0)
-    t = torch.arange(scores.shape[-1], dtype=scores.dtype)
+    t = torch.arange(scores.shape[-1], dtype=scores.dtype, device=scores.device)
     squared = (t[:, None] - t) ** 2
     kappa = (squared == 0).to(scores) if sigma == 0 else (-squared / sigma).exp()
     return scores @ kappa
 
 
 def _best(scores: Float[Tensor, "... N L"], price: float) -> Int[Tensor, "... L"]:
-    n = torch.arange(1, scores.shape[-2] + 1, dtype=scores.dtype)
+    n = torch.arange(1, scores.shape[-2] + 1, dtype=scores.dtype, device=scores.device)
     return (scores - price * n[:, None]).argmax(-2) + 1
 
 

@@ -105,7 +105,8 @@ def _check(X: Seq, Y: Seq, *count: int, **matrices: Tensor) -> None:
 @named
 def passed(b: float) -> float:
     """1 − σ(−b): the share of x that a GRU gate passes where its matrices give 0."""
-    return 1 / (1 + math.exp(-_arguments.real("b", b)))
+    b = _arguments.real("b", b)
+    return 1 / (1 + math.exp(-b)) if b > -700 else math.exp(b)  # e^700 is nearly the largest number
 
 
 @named

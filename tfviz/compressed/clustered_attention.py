@@ -180,13 +180,14 @@ def attention_by_cluster(
     """The same in O(C Lk d), and O(k Lq d) more with k > 0; no Lq × Lk matrix is made."""
     _qkv.check(Q, K, V, self_attention=False, reads_values=True)
     _arguments.integer("k", k, 0, K.shape[2])
+    cluster = _arguments.numbers_of("cluster", cluster, Q.shape[2])
     if cluster.shape != Q.shape[:-1]:
         raise ValueError(
             f"cluster has shape {tuple(cluster.shape)}, Q {tuple(Q.shape)}; give a number for each "
             f"query, {tuple(Q.shape[:-1])}"
         )
     kind = torch.promote_types(V.dtype, torch.float32)
-    with torch.autocast(Q.device.type, enabled=False):
+    with _fused.full_precision(Q):
         q, key, value = (x.to(kind) for x in (Q, K, V))
         C = int(cluster.max()) + 1
         total, count = _gathered(q, cluster, C)
@@ -279,6 +280,7 @@ class Clustered(nn.Module):
                 "pattern = full()"
             )
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
+        _qkv.check(Q, K, V, self_attention=False, reads_values=True)
         cluster, k = self.clusters(Q), min(self.k, K.shape[2])
 
         def attend(V: Tensor) -> Tensor:

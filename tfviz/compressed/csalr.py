@@ -70,16 +70,20 @@ def csalr_attention(
 ) -> Float[Tensor, "b h L dv"]:
     """The same in O(L m d + m³): E hands each token the answer of its own stretch."""
     _qkv.check(Q, K, V, self_attention=True)
-    Q_m, K_m = landmarks(Q, m), landmarks(K, m)
-    M = between(Q_m, K_m, scale).to(torch.promote_types(V.dtype, torch.float32))
-    one = torch.eye(m, dtype=M.dtype, device=M.device)
-    heard = _fused.attention(Q_m, K, V, scale=scale)
-    answers, singular = torch.linalg.solve_ex(M + one, heard.to(M.dtype))
-    if singular.any():  # landmarks that exchange all their weight: no inverse in floating point
-        answers = torch.linalg.pinv(M + one) @ heard.to(M.dtype)
-    answers = answers.to(V.dtype)
-    out = _fused.attention(Q, K_m, answers, scale=scale)
-    return out + answers.repeat_interleave(Q.shape[2] // m, 2) if E else out
+    _arguments.real("scale", scale)
+    with _fused.full_precision(Q):
+        kind = torch.promote_types(V.dtype, torch.float32)
+        q, k, v = (X.to(kind) for X in (Q, K, V))
+        Q_m, K_m = landmarks(q, m), landmarks(k, m)
+        M = between(Q_m, K_m, scale)
+        one = torch.eye(m, dtype=M.dtype, device=M.device)
+        heard = _fused.attention(Q_m, k, v, scale=scale)
+        answers, singular = torch.linalg.solve_ex(M + one, heard)
+        # landmarks that exchange all their weight: no inverse in floating point
+        if not singular.is_meta and singular.any():
+            answers = torch.linalg.pinv(M + one) @ heard
+        out = _fused.attention(q, K_m, answers, scale=scale)
+        return (out + answers.repeat_interleave(Q.shape[2] // m, 2) if E else out).to(V.dtype)
 
 
 class Csalr(nn.Module):
@@ -96,7 +100,7 @@ class Csalr(nn.Module):
     def __init__(self, m: int, E: bool = True, scale: float = 1.0) -> None:
         super().__init__()
         self.m = _arguments.integer("m", m, 1)
-        self.E, self.scale = E, scale
+        self.E, self.scale = E, _arguments.real("scale", scale)
 
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where

@@ -48,7 +48,7 @@ def read_back(keys: Float[Tensor, "L d"], kept: float, overwritten: float) -> Fl
     _arguments.real("kept", kept, 0, 1)
     _arguments.real("overwritten", overwritten, 0, 1)
     L, d = keys.shape
-    values, state = torch.eye(L, dtype=keys.dtype), torch.zeros(d, L, dtype=keys.dtype)
+    values, state = torch.eye(L, dtype=keys.dtype, device=keys.device), keys.new_zeros(d, L)
     rows = []
     for k, v in zip(keys, values, strict=True):
         state = kept * (state - overwritten * torch.outer(k, k @ state)) + torch.outer(k, v)

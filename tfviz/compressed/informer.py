@@ -116,6 +116,7 @@ def informer_attention(
 ) -> Float[Tensor, "b h Lq dv"]:
     """The same in O(u Lk d): only the u queries `kept` are compared with all keys."""
     _qkv.check(Q, K, V, self_attention=causal, reads_values=True)
+    kept = _arguments.numbers_of("kept", kept, Q.shape[2])
     if kept.shape[:-1] != Q.shape[:-2] or not 0 < kept.shape[-1] <= Q.shape[-2]:
         raise ValueError(
             f"kept has shape {tuple(kept.shape)}, Q {tuple(Q.shape)}; give the numbers of the "
@@ -123,7 +124,7 @@ def informer_attention(
         )
     Lk, dv, kind = K.shape[2], V.shape[-1], torch.promote_types(V.dtype, torch.float32)
     wide = kept.unsqueeze(-1)
-    with torch.autocast(Q.device.type, enabled=False):
+    with _fused.full_precision(Q):
         q = Q.gather(2, wide.expand(*kept.shape, Q.shape[-1]))
         mask = wide >= torch.arange(Lk, device=Q.device) if causal else None
         top = _fused.attention(q.to(kind), K.to(kind), V.to(kind), mask)

@@ -27,7 +27,6 @@ tensor([[0.3333, 0.6667],
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Any
 
 import torch
@@ -166,7 +165,7 @@ class KernelAttention(nn.Module):
         included; `keys` is False at padding."""
         _qkv.check(Q, K, V, self_attention=False)
         kind = torch.promote_types(V.dtype, torch.float32)
-        with torch.autocast(Q.device.type, enabled=False):
+        with _fused.full_precision(Q):
             products = self.of_queries(Q.to(kind)) @ self.of_keys(K.to(kind)).mT
             if mask is not None:
                 products = products.masked_fill(~mask, 0.0)
@@ -190,23 +189,25 @@ class KernelAttention(nn.Module):
         """
         _qkv.check(Q, K, V, self_attention=causal)
         kind = torch.promote_types(V.dtype, torch.float32)
-        with torch.autocast(Q.device.type, enabled=False):
-            queries, *parts = (X.to(kind).split(STRETCH, 2) for X in (Q, K, V))
+        with _fused.full_precision(Q):
+            queries, *parts = [X.to(kind).split(STRETCH, 2) for X in (Q, K, V)]
             real = [None] * len(parts[0]) if keys is None else keys.split(STRETCH, -1)
-            written = (self._written(*part) for part in zip(*parts, real, strict=True))
+            written = list(zip(*parts, real, strict=True))
+            if not causal:
+                state = 0
+                for part in written:
+                    k, v = self._written(*part)
+                    state = state + k.mT @ v
 
-            def one_by_one() -> Iterator[Tensor]:
+            def answer(n: int) -> Tensor:
                 nonlocal state
-                for q, (k, v) in zip(queries, written, strict=True):
-                    sums, state = _running(self.of_queries(q), k, v, state)
-                    yield self._read(sums)
+                q = self.of_queries(queries[n])
+                if not causal:
+                    return self._read(q @ state)
+                sums, state = _running(q, *self._written(*written[n]), state)
+                return self._read(sums)
 
-            if causal:
-                answers = one_by_one()
-            else:
-                state = sum(k.mT @ v for k, v in written)
-                answers = (self._read(self.of_queries(q) @ state) for q in queries)
-            return _joined(answers, Q.shape[2]).to(V.dtype), state
+            return _joined(answer, len(queries), Q.shape[2]).to(V.dtype), state
 
     def _written(
         self,
@@ -254,7 +255,7 @@ class LinearAttention(KernelAttention):
             return super().attend(Q, K, V, causal, keys, state)
         _qkv.check(Q, K, V, self_attention=False)
         kind = torch.promote_types(V.dtype, torch.float32)
-        with torch.autocast(Q.device.type, enabled=False):
+        with _fused.full_precision(Q):
             answers, state = _Full.apply(Q.to(kind), K.to(kind), V.to(kind), keys, self.eps)
         return answers.to(V.dtype), state
 
@@ -290,17 +291,20 @@ def _running(
     return sums.flatten(2, 3)[:, :, :L], states[:, :, -1]
 
 
-def _joined(parts: Iterator[Tensor], L: int) -> Tensor:
-    """What comes one after the other along a text of L tokens, as one tensor. Without gradients
-    each part goes to its place as soon as it is made, while the processor's cache holds it."""
+def _joined(part: Callable[[int], Tensor], n: int, L: int) -> Tensor:
+    """What n parts along a text of L tokens are, made in their order, as one tensor. Without
+    gradients each goes to its place as soon as it is made, while the processor's cache holds it.
+    No generators: torch.compile does not follow one within another."""
     if torch.is_grad_enabled():
-        return torch.cat(list(parts), 2)
-    first = next(parts)
+        return torch.cat([part(i) for i in range(n)], 2)
+    first = part(0)
     whole = first.new_empty(*first.shape[:2], L, first.shape[3])
-    start = 0
-    for part in chain([first], parts):
-        whole[:, :, start : start + part.shape[2]] = part
-        start += part.shape[2]
+    whole[:, :, : first.shape[2]] = first
+    start = first.shape[2]
+    for i in range(1, n):
+        one = part(i)
+        whole[:, :, start : start + one.shape[2]] = one
+        start += one.shape[2]
     return whole
 
 

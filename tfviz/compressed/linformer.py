@@ -129,6 +129,7 @@ def linformer_attention(
     _qkv.check(Q, K, V, self_attention=False)
     for name, matrix in (("E", E), ("F", F)):
         _mixes(name, matrix, K.shape[2], K.shape[1])
+        _arguments.like(name, matrix, Q, "(k, L) or (h, k, L)")
     if E.shape[-2] != F.shape[-2]:
         raise ValueError(
             f"E makes {E.shape[-2]} keys, F makes {F.shape[-2]} values; give both the same k"

@@ -72,6 +72,9 @@ def low_rank_and_band(
     >>> low_rank_and_band(torch.eye(2), 0, 0)[1].tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
+    if _arguments.tensor("A", A, "(…, L, L)").dim() < 2 or A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"A has shape {tuple(A.shape)}; give square matrices, (…, L, L)")
+    _arguments.finite("A", A)
     _arguments.integer("r", r, 0, A.shape[-1])
     _arguments.integer("w", w, -1)
     _arguments.integer("rounds", rounds, 1)

@@ -141,7 +141,7 @@ def _streamed(
     _packs(R, K)
     kind = torch.promote_types(V.dtype, torch.float32)
     kept_keys, kept_values, passed = state or (None, None, 0)
-    with torch.autocast(Q.device.type, enabled=False):
+    with _fused.full_precision(Q):
         q, k, r = (X.to(kind) / math.sqrt(X.shape[-1]) ** 0.5 for X in (Q, K, R))
         pack = omega(k @ r.mT)
         there = torch.ones_like(pack[:, :1, :, :1])
@@ -156,7 +156,7 @@ def _streamed(
 
 def _packs(R: Tensor, K: Tensor) -> None:
     """Raises TypeError or ValueError unless R are packing queries for these keys."""
-    _arguments.tensor("R", R, "(h, l, d) or (b, h, l, d)")
+    _arguments.like("R", R, K, "(h, l, d) or (b, h, l, d)")
     wanted = (*K.shape[:-2], R.shape[-2] if R.dim() > 1 else 1, K.shape[-1])
     if R.dim() not in (3, 4) or R.shape[-3:] != wanted[-3:] or R.shape[:-3] not in ((), (len(K),)):
         raise ValueError(
@@ -192,7 +192,7 @@ class Luna(nn.Module):
         h = Q.shape[1]
         K, V = (X.repeat_interleave(h // X.shape[1], 1) for X in (K, V))
         P = self.norm(self.P if where.below is None else where.below)
-        R = _heads(self.W_p(P), h)
+        R = _heads(self.W_p(P), h).to(K.dtype)
         out, packed = luna_attention(Q, K, V, R)
         if in_stack():
             where.hand_up(P + packed.transpose(1, 2).flatten(2))
@@ -229,7 +229,7 @@ class CausalLuna(nn.Module):
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:
         h, L = Q.shape[1:3]
-        R = _heads(self.W_p(self.P), h)
+        R = _heads(self.W_p(self.P), h).to(K.dtype)
         streams = where.pattern == CAUSAL and not where.crosses
         if not streams:
             K, V = where.joined(K, V)

@@ -145,7 +145,7 @@ def mca(
 
 def _check_kernel(name: str, kernel: Tensor, X: Tensor) -> None:
     """Raises TypeError or ValueError unless the kernel mixes groups of vectors as wide as X's."""
-    _arguments.tensor(name, kernel, "(c, d, d) or (h, c, d, d)")
+    _arguments.like(name, kernel, X, "(c, d, d) or (h, c, d, d)")
     h, d = X.shape[1], X.shape[-1]
     fits = kernel.dim() in (3, 4) and kernel.shape[-2:] == (d, d) and kernel.shape[-3] > 0
     if not fits or kernel.shape[:-3] not in ((), (1,), (h,)):
@@ -200,12 +200,14 @@ class MemoryCompressed(nn.Module):
             self.keys = nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
             self.values = nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
 
-    def kernels(self, Q: Tensor) -> tuple[Tensor, Tensor]:
-        """Those of keys and of values, in the type of Q."""
-        if self.learned:
-            return self.keys.to(Q.dtype), self.values.to(Q.dtype)
-        mean = mean_kernel(self.c, Q.shape[-1]).to(Q)
-        return mean, mean
+    def kernels(self, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of keys and of values, in their types. Raises ValueError for other widths."""
+        if not self.learned:
+            return mean_kernel(self.c, K.shape[-1]).to(K), mean_kernel(self.c, V.shape[-1]).to(V)
+        keys, values = self.keys.to(K.dtype), self.values.to(V.dtype)
+        _check_kernel("keys", keys, K)
+        _check_kernel("values", values, V)
+        return keys, values
 
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
@@ -215,7 +217,7 @@ class MemoryCompressed(nn.Module):
             "a slot mixes all tokens of a group", "slots that later tokens would change"
         )
         K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
-        kernels, L = self.kernels(Q), where.start + K.shape[2]
+        kernels, L = self.kernels(K, V), where.start + K.shape[2]
         if not causal:
             out, keys = mca(Q, K, V, *kernels), squeezed(K, kernels[0])
         else:

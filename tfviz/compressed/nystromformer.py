@@ -59,6 +59,9 @@ def landmarks(X: Float[Tensor, "*b L d"], m: int) -> Float[Tensor, "*b m d"]:
 def iterated_inverse(M: Float[Tensor, "*b m m"], steps: int = 6) -> Float[Tensor, "*b m m"]:
     """The pseudo-inverse of each matrix after so many steps; 0 steps give the first guess."""
     _arguments.integer("steps", steps, 0)
+    if _arguments.tensor("M", M, "(…, m, m)").dim() < 2 or M.shape[-1] != M.shape[-2]:
+        raise ValueError(f"M has shape {tuple(M.shape)}; give square matrices, (…, m, m)")
+    _arguments.finite("M", M)
     size = M.abs().sum(-1).amax(-1) * M.abs().sum(-2).amax(-1)
     Z = M.mT / size[..., None, None]
     one = torch.eye(M.shape[-1], dtype=M.dtype, device=M.device)
@@ -107,10 +110,12 @@ def nystrom_attention(
 ) -> Float[Tensor, "b h L dv"]:
     """The same in O(L m d + m³): the landmarks attend to all, are mixed, and all attend to them."""
     _qkv.check(Q, K, V, self_attention=True)
-    Q_m, K_m = landmarks(Q, m), landmarks(K, m)
-    Z = _inverse(between(Q_m, K_m, 1 / math.sqrt(Q.shape[-1])), steps)
-    answers = Z @ _fused.attention(Q_m, K, V).to(Z.dtype)
-    return _fused.attention(Q, K_m, answers.to(Q.dtype)).to(V.dtype)
+    with _fused.full_precision(Q):  # the inverse makes small errors large
+        kind = torch.promote_types(Q.dtype, torch.float32)
+        q, k, v = (X.to(kind) for X in (Q, K, V))
+        Q_m, K_m = landmarks(q, m), landmarks(k, m)
+        Z = _inverse(between(Q_m, K_m, 1 / math.sqrt(Q.shape[-1])), steps)
+        return _fused.attention(q, K_m, Z @ _fused.attention(Q_m, k, v)).to(V.dtype)
 
 
 class Nystrom(nn.Module):

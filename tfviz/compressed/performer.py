@@ -86,7 +86,9 @@ def performer_attention(
     hyperbolic: bool = False,
 ) -> Float[Tensor, "b h Lq dv"]:
     """The same in O(L m d_v): keys and values are multiplied first."""
-    return _Favor(W, hyperbolic).attend(Q, K, V, causal)[0]
+    return _Favor(_arguments.finite("W", _arguments.tensor("W", W, "(m, d)")), hyperbolic).attend(
+        Q, K, V, causal
+    )[0]
 
 
 class _Favor(KernelAttention):
@@ -96,6 +98,10 @@ class _Favor(KernelAttention):
 
     def __init__(self, W: Float[Tensor, "m d"], hyperbolic: bool) -> None:
         super().__init__()
+        if _arguments.tensor("W", W, "(m, d)").dim() != 2:
+            raise ValueError(
+                f"W has shape {tuple(W.shape)}; give the directions of all heads, (m, d)"
+            )
         self.hyperbolic = hyperbolic
         self.register_buffer("W", W)
 

@@ -74,6 +74,12 @@ def max_pool(X: Float[Tensor, "*b L d"], kernel: int) -> Float[Tensor, "*b centr
     return _windows(X, kernel, -math.inf).amax(-1)
 
 
+def _pooled(pool: Pool) -> Pool:
+    if not callable(pool):
+        raise TypeError(f"pool = {pool!r}; give a function of vectors and a width: mean_pool")
+    return pool
+
+
 def _windows(X: Tensor, kernel: int, fill: float) -> Float[Tensor, "*b centres d kernel"]:
     """All runs of `kernel` positions that meet the text, without a copy."""
     return F.pad(X, (0, 0, kernel - 1, kernel - 1), value=fill).unfold(-2, kernel, 1)
@@ -137,6 +143,7 @@ def pooled_window_attention(
     """The same in O(L · slots · d): the slots that queries read are a band with holes."""
     sides = slots(w2, kernel, stride) // 2
     _qkv.check(Q, K, V, self_attention=True)
+    _pooled(pool)
     half = kernel // 2
     queries = F.pad(Q, (0, 0, half, half))  # one for each slot: those before and after are no rows
     pattern = dilated(radius=sides, dilation=stride)
@@ -157,7 +164,7 @@ class PooledWindow(nn.Module):
     def __init__(self, w2: int, kernel: int, stride: int, pool: Pool = mean_pool) -> None:
         super().__init__()
         slots(w2, kernel, stride)
-        self.w2, self.kernel, self.stride, self.pool = w2, kernel, stride, pool
+        self.w2, self.kernel, self.stride, self.pool = w2, kernel, stride, _pooled(pool)
 
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where

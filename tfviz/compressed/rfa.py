@@ -104,7 +104,9 @@ def rfa_attention(
     least: float = LEAST,
 ) -> Float[Tensor, "b h Lq dv"]:
     """The same in O(L m d_v): keys and values are multiplied first."""
-    return _Fourier(W, least).attend(Q, K, V, causal)[0]
+    return _Fourier(
+        _arguments.finite("W", _arguments.tensor("W", W, "(m, d) or (h, m, d)")), least
+    ).attend(Q, K, V, causal)[0]
 
 
 class _Fourier(KernelAttention):
@@ -115,6 +117,8 @@ class _Fourier(KernelAttention):
     def __init__(self, W: Float[Tensor, "*#h m d"], least: float) -> None:
         super().__init__()
         self.least = _arguments.real("least", least, 1e-6, 1.0)
+        if _arguments.tensor("W", W, "(m, d) or (h, m, d)").dim() not in (2, 3):
+            raise ValueError(f"W has shape {tuple(W.shape)}; give directions, (m, d) or (h, m, d)")
         self.register_buffer("W", W)
 
     def directions(self, X: Tensor) -> Float[Tensor, "*#h m d"]:

@@ -35,7 +35,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from tfviz import _arguments, _qkv
+from tfviz import _arguments, _fused, _qkv
 from tfviz._arguments import named
 from tfviz.compressed.linear_transformer import CHUNK
 from tfviz.compressed.rfa import LEAST, RFA, fourier_features
@@ -86,8 +86,18 @@ def gated_attention(
 ) -> tuple[Float[Tensor, "b h L dv"], Any]:
     """The same in O(L m d_v), and the state after the last token: [S, z], and the sum of log g."""
     _qkv.check(Q, K, V, self_attention=True)
+    _arguments.real("least", least, 1e-6, 1.0)
+    _gates(log_g, K)
+    if _arguments.tensor("W", W, "(m, d) or (h, m, d)").dim() not in (2, 3) or (
+        W.shape[-1] != Q.shape[-1] or (W.dim() == 3 and len(W) not in (1, Q.shape[1]))
+    ):
+        raise ValueError(
+            f"W has shape {tuple(W.shape)}, Q {tuple(Q.shape)}; give directions, (m, "
+            f"{Q.shape[-1]}) or ({Q.shape[1]}, m, {Q.shape[-1]})"
+        )
+    _arguments.finite("W", W)
     kind = torch.promote_types(V.dtype, torch.float32)
-    with torch.autocast(Q.device.type, enabled=False):
+    with _fused.full_precision(Q):
         log_g = log_g.to(kind)
         q, k = (fourier_features(F.normalize(x.to(kind), dim=-1), W.to(kind)) for x in (Q, K))
         v = F.pad(V.to(kind), (0, 1), value=1.0)
@@ -96,6 +106,22 @@ def gated_attention(
         passed = before + log_g.cumsum(-1)
         total = _raised(sums[..., -1:], -passed.expm1()[..., None], least)
         return (sums[..., :-1] / total).to(V.dtype), (S, passed[..., -1:])
+
+
+def _gates(log_g: Tensor, K: Tensor) -> None:
+    """Raises TypeError or ValueError unless log_g has a gate between 0 and 1, 0 excluded, for each
+    key: what a gate of 0 forgets would be divided by nothing."""
+    _arguments.tensor("log_g", log_g, "(b, h, L)")
+    if log_g.shape != K.shape[:-1]:
+        raise ValueError(
+            f"log_g has shape {tuple(log_g.shape)}, K {tuple(K.shape)}; give a number for each "
+            f"key, {tuple(K.shape[:-1])}"
+        )
+    _arguments.finite("log_g", log_g)
+    if not log_g.is_meta and (highest := float(log_g.detach().max())) > 0:
+        raise ValueError(
+            f"log_g holds {highest:.3g}, a gate above 1; give logarithms of gates: log_g <= 0"
+        )
 
 
 def _fade(
@@ -174,7 +200,7 @@ class GatedRFA(RFA):
         keys: Bool[Tensor, "b 1 1 Lk"] | None = None,
         state: Any = None,
     ) -> tuple[Tensor, Any]:
-        with torch.autocast(Q.device.type, enabled=False):
+        with _fused.full_precision(Q):
             W, log_g = self.directions(K), self.log_gates(K, keys)
         return gated_attention(Q, K, V, W, log_g, self.least, state)
 
@@ -187,7 +213,7 @@ class GatedRFA(RFA):
         keys: Bool[Tensor, "b 1 1 Lk"] | None,
     ) -> tuple[Tensor, Tensor]:
         _qkv.check(Q, K, V, self_attention=False)
-        with torch.autocast(Q.device.type, enabled=False):
+        with _fused.full_precision(Q):
             W, log_g = self.directions(K), self.log_gates(K, keys)
             return gated_definition(Q, K, V, W, log_g, mask, self.least)
 

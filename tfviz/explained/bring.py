@@ -23,27 +23,32 @@ sliding_window(lookback=3)
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import sympy as sp
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.attention.bias import CausalBias
 
 from tfviz import _arguments
 from tfviz.dense_attention import attention
-from tfviz.explained import recognise
+from tfviz.explained import recognise, truths
 from tfviz.explained.callables import (
     Captured,
     Read,
     by_pairs,
+    entries_of,
     name_of,
     plain,
     read,
     roles,
+    uses,
     with_values,
 )
 from tfviz.explained.trees import value
@@ -51,7 +56,7 @@ from tfviz.explained.words import CONDITIONS
 from tfviz.formula import Formula, FormulaError, latex, letter, text
 from tfviz.patterns import Pattern, full, per_head, table
 from tfviz.patterns.cost import Cost
-from tfviz.patterns.family import Domain, Family, own_family
+from tfviz.patterns.family import Domain, Family, Leaf, own_family
 from tfviz.patterns.reach import Reach
 from tfviz.sub_quadratic import sparse_attention
 
@@ -62,6 +67,10 @@ TRIED = 48
 
 LONGEST = 4096
 """The longest table that is made."""
+
+
+LEFT_BEHIND = "the function that was explained could not be pickled"
+"""Stands for the function in an explanation that comes out of a pickle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +180,11 @@ class Explained:
         if self.expression is not None:
             numbers = {n: v for n, v in self.parameters.items() if not isinstance(v, list)}
             return text(self.expression, **numbers)
-        named = f"{self.same_as!r}: {self.same_as.text()}" if self.same_as else ""
-        return named or "a table"
+        if self.same_as is None:
+            return "a table"
+        with suppress(ValueError):  # heads have a condition each
+            return f"{self.same_as!r}: {self.same_as.text()}"
+        return repr(self.same_as)
 
     def mask(self, L: int) -> Bool[Tensor, "*b_h L L"]:
         """True = query i may attend to key j; a first axis for the batch if its entries differ."""
@@ -239,6 +251,11 @@ class Explained:
         Raises TypeError for a name that it does not have, or for what is explained as a tensor.
         """
         known = [*self.parameters, *self.fixed, *self.inputs]
+        if self.source == LEFT_BEHIND:
+            raise TypeError(
+                f"the function of {self.name} could not be pickled and was left behind; use "
+                "with_values before, or define the function at the top of a module"
+            )
         if not callable(self.source) or not {*values} <= {*known}:
             raise TypeError(
                 f"{self.name} has no {', '.join(sorted({*values} - {*known})) or 'closure'}; "
@@ -247,9 +264,26 @@ class Explained:
         with_others = with_values(plain(self.source), Captured(), values, {})
         return explain(with_others, **self.options)
 
+    def __copy__(self) -> Explained:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Explained:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle takes along: all, but for a function that none can hold, which only
+        `with_values` would need."""
+        try:
+            pickle.dumps(self.source)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return self.__dict__ | {"source": LEFT_BEHIND}
+        return self.__dict__
+
     def __repr__(self) -> str:
         what = f"{self.name}: {self.text()}"
         named = f"\nthe same as {self.same_as!r}" if self.same_as else ""
+        if self.kind in ("bias", "scores") and self.same_as == full():
+            named = "\nno pair is left out"
         return f"{what}{named}\n{self.why}"
 
     def _repr_html_(self) -> str | None:
@@ -257,7 +291,7 @@ class Explained:
 
 
 def explain(
-    what: Callable[..., Any] | Tensor | Pattern | Family,
+    what: Callable[..., Any] | Tensor | np.ndarray[Any, Any] | list[Any] | Pattern | Family,
     *,
     L: int | None = None,
     heads: int | None = None,
@@ -267,7 +301,8 @@ def explain(
 
     Args:
         what: mask_mod(b, h, q, k), score_mod(score, b, h, q, k), a formula of (i, j), a Boolean
-            mask or a bias of shape (L, L) or (h, L, L), a Pattern or a family of patterns.
+            mask or a bias of shape (L, L), (h, L, L) or (b, h, L, L), where 1 stands for "all
+            alike" in the place of h and of the queries; a Pattern or a family of patterns.
         L: the length of the table, for a callable that is no formula or depends on tensors. Where
             positions look into a tensor directly, its size is known.
         heads, batch: how many there are, for a callable that differs by them and does not look
@@ -288,11 +323,20 @@ def explain(
         return _of_pattern(what)
     if isinstance(what, Family):
         return _of_pattern(what(**{n: d.default for n, d in what.domains.items()}))
+    if isinstance(what, list | tuple | np.ndarray):
+        what = _as_tensor(what)
+    if isinstance(what, CausalBias):
+        raise TypeError(
+            "what is a CausalBias of torch, which holds no numbers; give a mask such as "
+            "torch.ones(L, L).tril().bool()"
+        )
     if isinstance(what, Tensor):
         return _of_mask(what) if what.dtype == torch.bool else _of_bias(what)
     if not callable(what):
+        short = f"{repr(what).splitlines()[0]:.60}"
+        mod = "its .mask_mod, " if hasattr(what, "mask_mod") else ""
         raise TypeError(
-            f"what is {what!r}, a {type(what).__name__}; give mask_mod(b, h, q, k), "
+            f"what is {short}, a {type(what).__name__}; give {mod}mask_mod(b, h, q, k), "
             "score_mod(score, b, h, q, k), a Boolean mask, a bias or a Pattern"
         )
     return _of_callable(what, {"L": L, "heads": heads, "batch": batch})
@@ -317,71 +361,137 @@ def _of_pattern(pattern: Pattern) -> Explained:
 # --- tensors -------------------------------------------------------------------------------------
 
 
-def _square(name: str, x: Tensor) -> Tensor:
-    """(h, L, L), from that or from (L, L)."""
-    if x.dim() not in (2, 3) or x.shape[-1] != x.shape[-2] or not x.numel():
+def _as_tensor(numbers: Any) -> Tensor:
+    try:
+        return torch.as_tensor(numbers)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"what is a {type(numbers).__name__} of which torch makes no tensor ({error}); give "
+            "rows of one length, of numbers or of truth values"
+        ) from None
+
+
+def _entries(name: str, x: Tensor) -> list[Tensor]:
+    """(h, L, L) for each batch entry, one if all are alike; from (L, L), (h, L, L), (b, h, L, L),
+    or with 1 in the place of the queries."""
+    if x.is_meta or x.layout != torch.strided:
+        where = "on meta and holds no numbers" if x.is_meta else f"stored as {x.layout}"
+        raise ValueError(f"{name} is {where}; give the numbers themselves, mask.to_dense() on CPU")
+    shape, L = tuple(x.shape), x.shape[-1] if x.dim() else 0
+    keys_alone = x.dim() in (3, 4) and shape[-2] == 1
+    if x.dim() not in (2, 3, 4) or not (keys_alone or shape[-2] == L) or not x.numel():
+        remedy = "queries must be the keys"
+        if x.dim() in (1, 2) and x.numel():
+            remedy += "; if it says which keys are no padding, give mask[…, None, None, :]"
         raise ValueError(
-            f"{name} has shape {tuple(x.shape)}; give (L, L) or (h, L, L), one batch entry: "
-            "mask[0]; queries must be the keys"
+            f"{name} has shape {shape}; give (L, L), (h, L, L) or (b, h, L, L): {remedy}"
         )
-    if x.shape[-1] > LONGEST:
-        raise ValueError(f"{name} is for L = {x.shape[-1]}; give at most {LONGEST} positions")
-    return x.detach().cpu().reshape(-1, *x.shape[-2:])
+    if L > LONGEST:
+        raise ValueError(f"{name} is for L = {L}; give at most {LONGEST} positions")
+    x = x.detach().cpu().expand(*shape[:-2], L, L)
+    x = x.reshape(-1, *x.shape[-3:]) if x.dim() > 2 else x[None, None]
+    alike = all(one.equal(x[0]) for one in x[1:])
+    return [x[0]] if alike else [*x]
 
 
 def _of_mask(bits: Tensor) -> Explained:
-    heads = _square("the mask", bits)
+    entries = [_of_heads(heads) for heads in _entries("the mask", bits)]
+    patterns, same, why = zip(*entries, strict=True)
+    found = all(one is not None for one in same)
+    differs = f" It differs in {len(entries)} batch entries." if len(entries) > 1 else ""
+    return Explained(
+        "mask",
+        "formula" if found else "table",
+        patterns,
+        " ".join(dict.fromkeys(why)) + differs,
+        same_as=same[0] if len(entries) == 1 else None,
+    )
+
+
+def _of_heads(heads: Tensor) -> tuple[Pattern, Pattern | None, str]:
+    """(the pattern, the same if it is one of the library's, what it is) of a mask (h, L, L)."""
+    if bool((heads == heads[:1]).all()):
+        heads = heads[:1]
     found = [recognise.family_of_mask(head) for head in heads]
-    alike = bool((heads == heads[:1]).all())
-    if alike:
-        heads, found = heads[:1], found[:1]
     parts = [one or table(head) for one, head in zip(found, heads, strict=True)]
-    pattern = parts[0] if alike else per_head(*parts)
+    pattern = parts[0] if len(parts) == 1 else per_head(*parts)
     L = heads.shape[-1]
     if all(found):
         why = f"A mask of {L} × {L}; the formula was found and makes exactly this mask."
     else:
         many = int(heads.sum())
         why = f"A table: no formula of the library makes these {many} pairs at L = {L}."
-    return Explained(
-        "mask",
-        "formula" if all(found) else "table",
-        (pattern,),
-        why,
-        same_as=pattern if all(found) else None,
-    )
+    said = [truths.in_words(head, one) for one, head in zip(found, heads, strict=True)]
+    words = " ".join([why, *dict.fromkeys(one for one in said if one)])
+    return pattern, pattern if all(found) else None, words
 
 
 def _of_bias(bias: Tensor) -> Explained:
     if not bias.is_floating_point():
-        raise TypeError(
-            f"the bias is {bias.dtype}; give real numbers, or a mask of truth values: x.bool()"
+        remedy = "x.float()"
+        if not bias.is_complex() and not bias.is_meta and bool(((bias == 0) | (bias == 1)).all()):
+            remedy = "truth values, x.bool() if 1 = may attend, x == 0 if 1 = masked"
+        raise TypeError(f"the bias is {bias.dtype}; give real numbers or a Boolean mask: {remedy}")
+    entries = [x if x.element_size() > 1 else x.float() for x in _entries("the bias", bias)]
+    if any(truths.only_zeros_and_ones(x) for x in entries):
+        raise ValueError(
+            "the bias holds only 0 and 1, and 1 added to a score masks nothing; give truth values: "
+            "x.bool() if 1 = may attend, x == 0 if 1 = masked. For a bias of 0 and 1 give the "
+            "score_mod lambda score, b, h, q, k: score + x[q, k]"
         )
-    x = _square("the bias", bias).double()
+    explained = [of_numbers("bias", x) for x in entries]
+    if len(explained) == 1:
+        return explained[0]
+    if any(one.bias is not None for one in explained):
+        raise ValueError(
+            f"the bias differs in {len(explained)} batch entries; give that of one: bias[0]"
+        )
+    why = " ".join(dict.fromkeys(one.why for one in explained))
+    return Explained(
+        "bias",
+        "table" if any(one.kind == "table" for one in explained) else "formula",
+        tuple(one.pattern for one in explained),
+        f"{why} It differs in {len(explained)} batch entries.",
+    )
+
+
+def of_numbers(name: str, x: Float[Tensor, "h L L"]) -> Explained:
+    """What is added to the scores, and a mask where softmax leaves nothing."""
     if bool(x.isnan().any()) or bool(x.isposinf().any()):
-        raise ValueError("the bias holds NaN or +inf; give finite numbers, and −inf for no pair")
-    allowed = x > -1e30
-    mask = _of_mask(allowed)
-    L = x.shape[-1]
-    if not bool(x[allowed].any()):
-        return Explained(
-            "bias",
-            mask.kind,
-            mask.patterns,
-            f"Only 0 and −inf: a mask. {mask.why}",
-            same_as=mask.same_as,
+        raise ValueError(
+            f"the {name} holds NaN or +inf; give finite numbers, and −inf for no pair (0 · −inf is "
+            "NaN: write torch.zeros(L, L).masked_fill(~mask, -torch.inf))"
         )
+    allowed, heads, L = ~x.isneginf(), len(x), x.shape[-1]
+    formula = _formula_of(x, allowed)
+    finite = ""
+    if formula is None and bool((never := truths.left_out(x)).ne(~allowed).any()):
+        highest = float(x[never & allowed].max())
+        allowed = ~never
+        finite = f"{highest:g} and less is a mask: softmax leaves nothing there. "
+        no_key = (never.all(-1) & ~x.isneginf().all(-1)).any(0).nonzero().flatten().tolist()
+        if no_key:
+            finite += (
+                f"There is nothing else in {truths.rows_named(no_key)}: here no key, in torch's "
+                "softmax all keys alike. "
+            )
+        formula = _formula_of(x, allowed)
+    pattern, same, said = _of_heads(allowed)
+    kind = "formula" if same is not None else "table"
     values = x.masked_fill(~allowed, 0.0)
-    heads = len(x)
-    formula = recognise.family_of_bias(values, allowed)
+    if not bool(values.any()):
+        infinite = "Only 0: it changes nothing. " if allowed.all() else "Only 0 and −inf: a mask. "
+        never_is = finite or infinite
+        return Explained(name, kind, (pattern,), f"{never_is}{said}", same_as=same)
     if formula is not None:
-        name, function, numbers = formula
+        called, function, numbers = formula
         shared = {n: v[0] if len({*v}) == 1 else v for n, v in numbers.items()}
         read_as = Formula(function, reals=frozenset(numbers))
-        made = Bias(name, read_as.sympy, shared, heads)
-        why = f"The formula of {name} gives these numbers to five digits."
+        made = Bias(called, read_as.sympy, shared, heads)
+        precise = "five digits" if recognise.closeness(x.dtype) == 1e-4 else f"what {x.dtype} holds"
+        why = f"The formula of {called} gives these numbers to {precise}."
     else:
-        made = Bias("table", None, {}, heads, values.to(bias.dtype))
+        made = Bias("table", None, {}, heads, values)
         distances = recognise.by_distance(values, allowed)
         if distances is None:
             why = f"A table: no formula of the library gives these {heads} × {L} × {L} numbers."
@@ -389,21 +499,45 @@ def _of_bias(bias: Tensor) -> Explained:
             why = "A table by the distance i − j in T5's buckets: learned numbers, no formula."
         else:
             why = f"A table of {2 * L - 1} numbers by the distance i − j, no formula known here."
-    return Explained("bias", "bias", mask.patterns, why, bias=made, same_as=mask.same_as)
+        why += truths.nearly_a_mask(x[allowed])
+    return Explained(name, "bias", (pattern,), finite + why, bias=made, same_as=same)
+
+
+def _formula_of(x: Tensor, allowed: Tensor) -> tuple[str, Any, dict[str, list[float]]] | None:
+    values = x.masked_fill(~allowed, 0.0)
+    return recognise.family_of_bias(values, allowed) if bool(values.any()) else None
 
 
 # --- callables -----------------------------------------------------------------------------------
 
 
 def _of_callable(function: Callable[..., Any], options: dict[str, int | None]) -> Explained:
-    indices = roles(function)
+    try:
+        return _of_indices(function, roles(function), options)
+    except (ValueError, TypeError):
+        raise
+    except Exception as error:  # a number that no tensor holds, an operation that SymPy breaks at
+        raise FormulaError(
+            f"{name_of(function)} cannot be explained: {type(error).__name__}: {error}; say what "
+            "holds for tensors of positions, as in lambda b, h, q, k: q >= k"
+        ) from error
+
+
+def _of_indices(
+    function: Callable[..., Any], indices: tuple[str, ...], options: dict[str, int | None]
+) -> Explained:
     try:
         found = read(function)
     except FormulaError as error:
         return _as_table(function, indices, None, str(error), options)
     if found.tensors:
         return _as_table(function, indices, found, "", options)
-    return _as_formula(function, found, options)
+    try:
+        return _as_formula(function, found, options)
+    except FormulaError as error:
+        if options["L"] is None:
+            raise
+        return _as_table(function, indices, None, str(error), options)
 
 
 def _letters(expression: Any) -> dict[str, str]:
@@ -497,14 +631,14 @@ def _as_pattern(
     same = None
     if not batch and not heads:
         same = recognise.family_of_formula(family, {n: int(v) for n, v in every[0][0].items()})
-    kinds = "batch entry" if batch else "head"
+    kinds = " and ".join(n for n, size in (("batch entry", batch), ("head", heads)) if size)
     differs = f" It differs by {kinds}." if batch or heads else ""
     held = f" Numbers that Python itself uses stay: {_listed(found.fixed)}." if found.fixed else ""
     return Explained(
         found.name,
         "formula",
         tuple(patterns),
-        f"A formula of the two positions.{differs}{held}",
+        f"A formula of the two positions.{differs}{held}{truths.opposite(same)}",
         same_as=same,
         parameters=found.parameters,
         fixed=found.fixed,
@@ -534,9 +668,15 @@ def _domain(found: Read, name: str, values: list[int]) -> Domain:
 
 
 def _family(found: Read, domains: dict[str, Domain]) -> Family:
+    return _family_of(found.name, found.name, found.expression, domains)
+
+
+def _family_of(name: str, title: str, expression: Any, domains: dict[str, Domain]) -> Family:
+    """The family of a formula; the same again for a pickle."""
+
     def of_positions(i: Any, j: Any, **numbers: Any) -> Any:
         try:
-            held = value(found.expression, {"i": i, "j": j, **numbers})
+            held = value(expression, {"i": i, "j": j, **numbers})
             if not isinstance(held, bool):
                 return held
             always = (i >= 0) & (j >= 0)  # its numbers alone decide it
@@ -545,21 +685,38 @@ def _family(found: Read, domains: dict[str, Domain]) -> Family:
             if "ZeroDivision" not in f"{error!r}":
                 raise
             raise ValueError(
-                f"{found.name} divides by 0 with {_listed(numbers)}; choose larger numbers"
+                f"{title} divides by 0 with {_listed(numbers)}; choose larger numbers"
             ) from None
 
-    of_positions.__name__ = found.name
-    of_positions.__doc__ = f"The formula of {found.name}, brought from outside."
+    of_positions.__name__ = name
+    of_positions.__doc__ = f"The formula of {title}, brought from outside."
     keywords = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in domains]
     positions = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in ("i", "j")]
     of_positions.__signature__ = inspect.Signature([*positions, *keywords])  # type: ignore[attr-defined]
-    return own_family(of_positions, found.name, domains)
+    family = own_family(of_positions, title, domains)
+    if family.function is of_positions:
+        again = (_family_of, (family.name, title, expression, domains))
+        of_positions.again = again  # type: ignore[attr-defined]
+    return family
+
+
+def _said(function: Any, found: Read, b: int, h: int) -> Tensor:
+    """What the callable says of all pairs of the length that is tried."""
+    i, j = torch.arange(TRIED)[:, None], torch.arange(TRIED)
+    try:
+        return by_pairs(function, found.roles, b=b, h=h)(i, j)
+    except RuntimeError as error:
+        if "ZeroDivision" not in f"{error!r}":
+            raise
+        raise FormulaError(
+            f"{found.name} divides by 0 at some positions below {TRIED}; add 1 to what divides, or "
+            f"say explain({found.name}, L=…) for a length at which it does not"
+        ) from None
 
 
 def _compare(function: Any, found: Read, pattern: Pattern, b: int, h: int) -> None:
     """The formula against the callable itself, pair by pair."""
-    i, j = torch.arange(TRIED)[:, None], torch.arange(TRIED)
-    said = by_pairs(function, found.roles, b=b, h=h)(i, j).bool()
+    said = _said(function, found, b, h).bool()
     wrong = (said != pattern.mask(TRIED)).nonzero()
     if len(wrong):
         q, k = wrong[0].tolist()
@@ -581,9 +738,10 @@ def _as_scores(
             f"{found.name} adds another bias in each batch entry; give the function of one entry"
         )
     score = next((s for s in found.expression.free_symbols if s.name == "score"), sp.Integer(0))
-    expression, allowed = _split(found.expression)
+    expression, allowed = _split(_with_low_numbers(found))
     added = expression - score if score in expression.free_symbols else expression
-    added = sp.expand(added) if score in added.free_symbols else added
+    if score in added.free_symbols:
+        added = sp.expand(sp.piecewise_fold(added))
     pattern: Pattern = full()
     if allowed is not sp.true:
         masked = Read(
@@ -603,7 +761,8 @@ def _as_scores(
             (pattern,),
             "A function of the score: all pairs are met, and none is left out."
             if allowed is sp.true
-            else "A function of the score, over a mask.",
+            else f"A function of the score, where {pattern.text()}.",
+            same_as=_same(pattern),
             parameters=found.parameters,
             expression=expression,
             **shared,
@@ -619,12 +778,19 @@ def _as_scores(
     }
     bias = Bias(found.name, added, numbers, heads or 1)
     _compare_bias(function, found, bias, pattern)
+    if "score" not in found.roles:
+        _refuse_truths(found.name, bias.tensor(TRIED))
+    if not bool(bias.tensor(TRIED)[:, pattern.mask(TRIED)].any()) and allowed is not sp.true:
+        return _named(found, pattern, shared)
+    where = "every score" if allowed is sp.true else f"the scores where {pattern.text()}"
     return Explained(
         found.name,
         "bias",
         (pattern,),
-        "A formula of the two positions is added to every score.",
+        f"A formula of the two positions is added to {where}."
+        + truths.nearly_a_mask(bias.tensor(TRIED)[:, pattern.mask(TRIED)]),
         bias=bias,
+        same_as=_same(pattern),
         parameters=found.parameters,
         inputs={n: x for n, x in _tensors(function).items() if n in found.by_batch},
         expression=found.expression,
@@ -632,13 +798,66 @@ def _as_scores(
     )
 
 
+def _refuse_truths(name: str, values: Tensor) -> None:
+    if truths.only_zeros_and_ones(values):
+        raise ValueError(
+            f"{name} returns the numbers 0 and 1, and 1 added to a score masks nothing; return "
+            "truth values, such as q >= k. A bias of 0 and 1 is written "
+            "lambda score, b, h, q, k: score + …"
+        )
+
+
+def _same(pattern: Pattern) -> Pattern | None:
+    """The library's pattern that a formula from outside is."""
+    if not isinstance(pattern, Leaf) or pattern.family.bibkey:
+        return None
+    return recognise.family_of_formula(pattern.family, pattern.parameters)
+
+
+def _named(found: Read, pattern: Pattern, more: Mapping[str, Any]) -> Explained:
+    """A score_mod that adds nothing where it does not mask: its mask."""
+    same = _same(pattern)
+    return Explained(
+        found.name,
+        "formula",
+        (pattern,),
+        "A mask: nothing is added to the scores that it leaves." + truths.opposite(same),
+        same_as=same,
+        parameters=pattern.parameters,
+        expression=pattern.sympy,
+        **more,
+    )
+
+
+def _with_low_numbers(found: Read) -> Any:
+    """The expression, with a number in the place of its name if softmax leaves nothing of it: as
+    in torch.where(q >= k, score, low). Such numbers are no parameters."""
+    low = {n: v for n, v in found.parameters.items() if v <= -truths.GAP}
+    swap = {s: sp.Float(low[s.name]) for s in found.expression.free_symbols if s.name in low}
+    changed = found.expression.xreplace(swap)
+    if swap and _split(changed)[1] is not sp.true:
+        found.expression = changed
+        found.fixed |= low
+        found.parameters = {n: v for n, v in found.parameters.items() if n not in low}
+    return found.expression
+
+
+def _is_never(value: Any) -> bool:
+    """−inf, or so much less than a score that softmax leaves nothing of it."""
+    constant = value.as_coeff_Add()[0]
+    return value == -sp.oo or bool(constant.is_real and constant <= -truths.GAP)
+
+
 def _split(expression: Any) -> tuple[Any, Any]:
-    """(the new score, where it is finite) of a score_mod that writes −inf where no pair is."""
+    """(the new score, where any weight is left) of a score_mod that writes −inf, or a number that
+    is as good, where no pair is."""
+    if expression.has(sp.Piecewise) and any(x <= -truths.GAP for x in expression.atoms(sp.Number)):
+        expression = sp.piecewise_fold(expression)
     if not isinstance(expression, sp.Piecewise):
         return expression, sp.true
     kept, allowed, before = [], sp.false, sp.true
     for one, condition in expression.args:
-        if one == -sp.oo:
+        if _is_never(one):
             before = sp.And(before, sp.Not(condition))
             continue
         here = sp.And(before, condition)
@@ -652,14 +871,19 @@ def _split(expression: Any) -> tuple[Any, Any]:
 
 
 def _compare_bias(function: Any, found: Read, bias: Bias, pattern: Pattern) -> None:
-    i, j = torch.arange(TRIED)[:, None], torch.arange(TRIED)
+    said = [_said(function, found, 0, h) for h in range(bias.heads)]
     allowed = pattern.mask(TRIED)
-    for h in range(bias.heads):
-        said = by_pairs(function, found.roles, h=h)(i, j)
-        if not torch.allclose(said[allowed].float(), bias.tensor(TRIED)[h][allowed], atol=1e-4):
+    for one, h in zip(said, range(bias.heads), strict=True):
+        if not torch.allclose(one[allowed].float(), bias.tensor(TRIED)[h][allowed], atol=1e-4):
             raise FormulaError(
                 f"{found.name} and its formula {bias.text()} give different numbers; the function "
                 "does more than its formula shows"
+            )
+        if bool((endless := (one.isnan() | one.isposinf()) & allowed).any()):
+            q, k = endless.nonzero()[0].tolist()
+            raise ValueError(
+                f"{found.name} is {float(one[q, k])} at q = {q}, k = {k}; give finite numbers, and "
+                "−inf for no pair"
             )
 
 
@@ -671,9 +895,13 @@ def _as_table(
     options: dict[str, int | None],
 ) -> Explained:
     """Evaluated pair by pair, as FlexAttention does it."""
-    tensors = _tensors(function)
-    name = name_of(function)
+    captured = Captured()
+    with_values(plain(function), captured, {}, {})
+    tensors, name = captured.tensors, name_of(function)
+    held = captured.in_words()
     if not tensors and options["L"] is None:
+        if held and not _can_be_called(function, indices):
+            raise FormulaError(f"{name} cannot be called with tensors: {held}")
         raise FormulaError(f"{error}. For a table instead of a formula say explain({name}, L=…)")
     L = options["L"] or (_looked_into(found, tensors) if found else None)
     if L is None:
@@ -684,6 +912,8 @@ def _as_table(
         )
     if found:
         batch, heads = _sizes(found, function, options)
+    elif _can_be_called(function, indices):
+        batch, heads = _sizes_asked(function, indices, L, options)
     else:
         batch, heads = options["batch"], options["heads"]
     i, j = torch.arange(L)[:, None], torch.arange(L)
@@ -692,11 +922,13 @@ def _as_table(
         for b in range(batch or 1):
             entry = [by_pairs(function, indices, b=b, h=h)(i, j) for h in range(heads or 1)]
             values.append(torch.stack(entry))
-    except (RuntimeError, IndexError, TypeError, ValueError) as failure:
-        first = str(failure).splitlines()[0]
+    except Exception as failure:
+        if held:
+            raise FormulaError(f"{name} cannot be called with tensors: {held}") from failure
+        first = (str(failure).splitlines() or [type(failure).__name__])[0]
         sizes = ", ".join(f"{n} {tuple(x.shape)}" for n, x in tensors.items())
         raise FormulaError(
-            f"{name} is no formula and cannot be called for L = {L} queries and {L} keys: {first} "
+            f"{name} is no formula and cannot be called for L = {L} queries and {L} keys: {first}; "
             f"{f'(its tensors: {sizes}). ' if sizes else ''}{error or 'Queries must be the keys.'}"
         ) from failure
     all_values = torch.stack(values)
@@ -717,20 +949,58 @@ def _as_table(
     if all_values.dtype != torch.bool:
         if len(all_values) > 1:
             raise ValueError(f"{name} adds another bias in each batch entry; give batch=1")
-        if "score" in indices:
-            more = by_pairs(function, indices, score=1)(i, j) - all_values[0, 0]
-            if not torch.allclose(more, torch.ones(()), atol=1e-4):
-                raise FormulaError(
-                    f"{name} does more with the score than to add to it, and depends on the "
-                    f"tensors {', '.join(tensors)}; {error or 'it is no table of what is added'}"
-                )
-        bias = Bias("table", None, {}, heads or 1, all_values[0])
-        return Explained(name, "bias", (full(),), why, bias=bias, **common)
+        added = all_values[0] if all_values.is_floating_point() else all_values[0].float()
+        if "score" not in indices:
+            _refuse_truths(name, added)
+        else:
+            allowed = ~truths.left_out(added)
+            for h in range(heads or 1):
+                more = by_pairs(function, indices, score=1, h=h)(i, j) - added[h]
+                if not torch.allclose(more[allowed[h]], torch.ones(()), atol=1e-4):
+                    because = error or "it is no table of what is added"
+                    raise FormulaError(
+                        f"{name} does more with the score than to add to it, and depends on the "
+                        f"tensors {', '.join(tensors)}; {because}"
+                    )
+        numbers = of_numbers(name, added)
+        bias = numbers.bias and Bias("table", None, {}, heads or 1, numbers.bias.tensor(L))
+        kind = "bias" if bias else "table"
+        return Explained(
+            name, kind, numbers.patterns, f"{why} {numbers.why}", bias, numbers.same_as, **common
+        )
     patterns: list[Pattern] = []
     for entry in all_values:
         parts = [table(head) for head in entry]
         patterns.append(per_head(*parts) if heads else parts[0])
     return Explained(name, "table", tuple(patterns), why, **common)
+
+
+def _can_be_called(function: Any, indices: tuple[str, ...]) -> bool:
+    try:
+        by_pairs(function, indices)(torch.arange(2)[:, None], torch.arange(2))
+    except Exception:
+        return False
+    return True
+
+
+def _sizes_asked(
+    function: Any, indices: tuple[str, ...], L: int, options: Mapping[str, int | None]
+) -> tuple[int | None, int | None]:
+    """How many batch entries and heads differ, of a function that is no formula: what it does with
+    b and h is watched, and where it looks them up, an entry too many is an error. Raises ValueError
+    where it uses one of them and nothing says how many there are."""
+    sizes = []
+    for axis, name in (("b", "batch"), ("h", "heads")):
+        size = options[name]
+        if size is None and axis in indices and uses(function, indices, axis, L):
+            size = entries_of(function, indices, axis)
+            if size is None:
+                raise ValueError(
+                    f"{name_of(function)} differs by {'batch entry' if axis == 'b' else 'head'}, "
+                    f"and nothing says how many there are; say explain(…, {name}=…)"
+                )
+        sizes.append(size if options[name] or size != 1 else None)
+    return sizes[0], sizes[1]
 
 
 def _looked_into(found: Read, tensors: Mapping[str, Tensor]) -> int | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 import keyword
 import math
 import types
@@ -24,9 +25,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import sympy as sp
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from tfviz.explained import words  # noqa: F401  # what a formula may call
 from tfviz.formula import Formula, FormulaError
@@ -34,6 +37,8 @@ from tfviz.formula import Formula, FormulaError
 RESERVED = frozenset({"i", "j", "b", "h", "score", "length", "new", "var", "let", "const", "this"})
 RESERVED |= {"function", "delete", "typeof", "void", "switch", "case", "default", "do", "catch"}
 """Names that a number of a closure may not have: those of the indices, and JavaScript's words."""
+
+CONTAINERS = (list, tuple, dict, set, frozenset, np.ndarray)
 
 KINDS = {2: ("i", "j"), 4: ("b", "h", "i", "j"), 5: ("score", "b", "h", "i", "j")}
 """What a callable of so many positional arguments is given."""
@@ -54,6 +59,16 @@ class Captured:
 
     numbers: dict[str, int | float] = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)
+    containers: dict[str, Any] = field(default_factory=dict)
+    """Lists, dictionaries and arrays, which no position can look into."""
+
+    def in_words(self) -> str:
+        """What to give in the place of the containers: sentences, none if there are none."""
+        return "".join(
+            f"{name} is a {type(x).__name__}, and positions are tensors, which cannot look into "
+            f"it; give a tensor, torch.tensor({_listed(name, x)}). "
+            for name, x in self.containers.items()
+        )
 
     def named(self, where: dict[str, Any], name: str, value: Any) -> str:
         """The name for this value: as it is written, with _2, _3, … if others have it."""
@@ -65,6 +80,12 @@ class Captured:
             fresh = f"{wanted}_{n}"
         where[fresh] = value
         return fresh
+
+
+def _listed(name: str, container: Any) -> str:
+    if isinstance(container, Mapping):
+        return f"[{name}[n] for n in range({len(container)})]"
+    return name if isinstance(container, list | tuple | np.ndarray) else f"sorted({name})"
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -90,6 +111,8 @@ def with_values(
             return types.MethodType(inner, other(name, value.__self__))
         if _is_ours(value):
             return with_values(value, captured, values, seen)
+        if isinstance(value, CONTAINERS) and len(value):
+            captured.containers[name] = value
         return like(value) if _holds_values(value) else value
 
     def like(thing: Any) -> Any:
@@ -277,7 +300,13 @@ def _traced(
         values = {n: named[n] for n in (*free, *tensors)} | truths
         same = with_values(plain(function), Captured(), values, {})
         given = {"i": i, "j": j} | {n: named[n] for n in others}
-        return same(*(given[name] for name in indices))
+        answer = same(*(given[name] for name in indices))
+        if answer is None or isinstance(answer, str | tuple | list | dict):
+            raise FormulaError(
+                f"{name_of(function)} returns a {type(answer).__name__}; return "
+                "truth values or numbers, such as q >= k"
+            )
+        return answer
 
     of_indices.__name__ = name_of(function)
     parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in ("i", "j")]
@@ -298,11 +327,19 @@ def _traced(
         reals=frozenset(free) - whole | {"score"},
     )
     try:
-        return formula.sympy
+        expression = formula.sympy
     except FormulaError:
         raise
+    except ZeroDivisionError:
+        raise FormulaError(f"{formula.name} divides by 0; {NONZERO}") from None
     except Exception as error:  # SymPy: a tensor with too few indices, a comparison of truths, …
         raise FormulaError(f"{formula.name} cannot be read as a formula: {error}") from error
+    if expression.has(sp.zoo):
+        raise FormulaError(f"{formula.name} divides by 0; {NONZERO}")
+    return expression
+
+
+NONZERO = "write a divisor that is not 0 at any position"
 
 
 def _numbers_by_batch(expression: Any, tensors: Mapping[str, Tensor]) -> tuple[Any, dict[str, Any]]:
@@ -339,3 +376,56 @@ def by_pairs(function: Callable[..., Any], indices: tuple[str, ...], **given: in
         return torch.vmap(of_pair)(i.flatten(), j.flatten()).reshape(i.shape)
 
     return of_pairs
+
+
+class _Watched(Tensor):
+    """An index that notes whether anything is computed with it."""
+
+    used: bool
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name not in MAKERS:
+            for x in pytree.tree_leaves((args, kwargs)):
+                if isinstance(x, cls):
+                    x.used = True
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+
+MAKERS = frozenset(["new_ones", "new_zeros", "new_full", "new_tensor", "new_empty", "__get__"])
+"""What asks a tensor for its kind alone, and not for its value."""
+
+
+def uses(function: Callable[..., Any], indices: tuple[str, ...], axis: str, L: int) -> bool:
+    """Whether a callable computes anything with its batch entry or head, at the first, middle or
+    last positions."""
+    some = sorted({0, L // 2, L - 1})
+    for q, k in itertools.product(some, some):
+        given = {"i": q, "j": k, "b": 0, "h": 0, "score": 0.0}
+        index = torch.tensor(0).as_subclass(_Watched)
+        index.used = False
+        pair = {n: index if n == axis else torch.tensor(given[n]) for n in indices}
+        with suppress(Exception):  # the call itself says what is wrong
+            function(*(pair[n] for n in indices))
+        if index.used:
+            return True
+    return False
+
+
+def entries_of(function: Callable[..., Any], indices: tuple[str, ...], axis: str) -> int | None:
+    """How many batch entries or heads a callable knows, by the first that it has none for; None if
+    it knows `MANY` of them."""
+    for n in range(1, MANY):
+        try:
+            function(*(torch.tensor(n if name == axis else 0) for name in indices))
+        except (IndexError, KeyError):
+            return n
+        except Exception:
+            return None
+    return None
+
+
+MANY = 1024
+"""More heads and texts than anybody has."""

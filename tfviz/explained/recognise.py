@@ -22,8 +22,9 @@ from torch import Tensor
 
 from tfviz.basics.lm_objectives import prefix_lm
 from tfviz.longer_context.alibi import ramp
-from tfviz.patterns import FAMILIES, LENGTH, Family, Pattern, causal
+from tfviz.patterns import FAMILIES, LENGTH, Family, Pattern, causal, full
 from tfviz.patterns.family import Leaf
+from tfviz.patterns.pattern import Combined
 from tfviz.position.t5_relative_bias import bucket
 from tfviz.priors.gaussian_transformer import beside
 
@@ -48,35 +49,52 @@ def families() -> list[Family]:
 
 
 def family_of_mask(bits: Bool[Tensor, "L L"], unions: bool = True) -> Pattern | None:
-    """The pattern of the library that makes exactly this mask, None if none was found; without
-    `unions` only families alone are tried, with and without the future.
+    """The pattern of the library that makes exactly this mask, None if none was found: a family
+    alone, with or without the future; the opposite of one; or, with `unions`, two together.
 
     Raises ValueError for masks longer than 4096.
     """
     L = len(bits)
     if L > LARGEST:
         raise ValueError(f"bits is {L} × {L}; give at most {LARGEST}, a corner of the mask")
+    if not bool(bits.any()):
+        return ~full()
     rows = _rows(L)
     no_future = not bool(bits.triu(1).any())
     within = torch.arange(L) <= rows[:, None] if no_future else torch.tensor(True)
     wanted = bits[rows]
     past: list[Made] = []
+    opposite: list[Made] = []
+    beyond: list[Made] = []
     inside: list[tuple[Made, Tensor]] = []
     for family, values, found in _candidates(bits, rows):
         cut = found & within
-        for n in (found == wanted).flatten(1).all(1).nonzero().flatten().tolist():
-            if one := _exact((family, values[n]), bits):
+        equal = (found == wanted).flatten(1)
+        for n in equal.all(1).nonzero().flatten().tolist():
+            if one := _exact(_pattern((family, values[n]), L), bits):
                 return one
         same = (cut == wanted).flatten(1).all(1)
         past += [(family, values[n]) for n in same.nonzero().flatten().tolist()]
+        none = ~equal.any(1)
+        opposite += [(family, values[n]) for n in none.nonzero().flatten().tolist()]
+        if no_future:
+            rest = ((~found & within) == wanted).flatten(1).all(1)
+            beyond += [(family, values[n]) for n in rest.nonzero().flatten().tolist()]
         if not unions:
             continue
         fits = ~(cut & ~wanted).flatten(1).any(1) & cut.flatten(1).any(1) & ~same
         for n in fits.nonzero().flatten().tolist():
             inside.append(((family, values[n]), cut[n]))
-    for made in past:
-        if one := _exact(made, bits, causal_too=True):
-            return one
+    shapes = (
+        (past, lambda pattern: pattern & causal()),
+        (opposite, lambda pattern: ~pattern),
+        (beyond, lambda pattern: ~pattern & causal()),
+    )
+    for every, shaped in shapes:
+        for made in every:
+            pattern = _pattern(made, L)
+            if pattern and (one := _exact(shaped(pattern), bits)):
+                return one
     return _union(inside, wanted, bits, no_future)
 
 
@@ -94,13 +112,10 @@ def _pattern(made: Made, L: int) -> Pattern | None:
     return pattern
 
 
-def _exact(made: Made, bits: Tensor, causal_too: bool = False) -> Pattern | None:
-    """The pattern if it makes exactly this mask, by itself or `causal_too`."""
-    pattern = _pattern(made, len(bits))
-    if pattern is None:
-        return None
-    pattern = pattern & causal() if causal_too else pattern
-    return pattern if bool((pattern.mask(len(bits)) == bits).all()) else None
+def _exact(pattern: Pattern | None, bits: Tensor) -> Pattern | None:
+    """The pattern if it makes exactly this mask."""
+    same = pattern is not None and bool((pattern.mask(len(bits)) == bits).all())
+    return pattern if same else None
 
 
 def _union(
@@ -211,10 +226,10 @@ def _named(
             return None
         found.append((small, one))
     (first, one), (second, other) = found
-    a, b = (x if isinstance(x, Leaf) else x.parts[0] for x in (one, other))
-    if not isinstance(a, Leaf) or not isinstance(b, Leaf) or type(one) is not type(other):
+    a, b = _leaf(one), _leaf(other)
+    if a is None or b is None or a.family is not b.family:
         return None
-    if a.family is not b.family:
+    if _with_leaf(one, a) != _with_leaf(other, a):  # of another shape
         return None
     values: dict[str, int] = {}
     for name in a.family.domains:
@@ -223,14 +238,28 @@ def _named(
             return None
         values[name] = meant
     try:
-        leaf = a.family(**values)
-        whole = leaf if isinstance(one, Leaf) else leaf & causal()
+        whole = _with_leaf(one, a.family(**values))
         L = min(LARGEST, max(96, 2 * max(numbers.values(), default=0) + 8))
         some = torch.linspace(0, L - 1, 64).round().long().unique()
         same = bool((whole.rows(some, L) == made(**numbers).rows(some, L)).all())
     except ValueError:
         return None
     return whole if same else None
+
+
+def _leaf(pattern: Pattern) -> Leaf | None:
+    """The family with its numbers of which `family_of_mask` made a pattern."""
+    while pattern.parts:
+        pattern = pattern.parts[0]
+    return pattern if isinstance(pattern, Leaf) else None
+
+
+def _with_leaf(pattern: Pattern, leaf: Pattern) -> Pattern:
+    """The same with another one in its place."""
+    if not isinstance(pattern, Combined):
+        return leaf
+    first, *others = pattern.parts
+    return pattern.with_parts((_with_leaf(first, leaf), *others))
 
 
 def _number(
@@ -257,34 +286,73 @@ def family_of_bias(
     values: Float[Tensor, "h L L"], allowed: Bool[Tensor, "h L L"]
 ) -> tuple[str, Any, dict[str, list[float]]] | None:
     """(name, formula of i and j, its numbers for each head) that gives these values wherever they
-    are allowed; None if no formula of the library does.
+    are allowed, as precisely as their type is; None if no formula of the library does.
 
-    ALiBi's −m |i − j| and the Gaussian Transformer's −|w (i − j)² + b| are known.
+    ALiBi's −m |i − j|, the same without the mask of the future, m (j − i), as BLOOM adds it, m j,
+    and the Gaussian Transformer's −|w (i − j)² + b| are known.
     """
     L = values.shape[-1]
+    near = closeness(values.dtype)
     i, j = torch.arange(L)[:, None], torch.arange(L)
-    apart = (i - j).abs().double()
-    known: list[tuple[str, Callable[..., Any], Callable[..., dict[str, float] | None]]]
-    known = [("alibi", ramp, _slope), ("gaussian_transformer", beside, _bell)]
-    for name, formula, fitted in known:
-        numbers = [fitted(x.double(), apart, ok) for x, ok in zip(values, allowed, strict=True)]
+    apart, key = (i - j).abs().double(), j.double().expand(L, L)
+    known: list[tuple[str, Callable[..., Any], Callable[..., dict[str, float] | None], Tensor]]
+    known = [
+        ("alibi", ramp, _slope, apart),
+        ("alibi with its sign", by_sign, _rise, (j - i).double()),
+        ("alibi by key", by_key, _rise, key),
+        ("gaussian_transformer", beside, _bell, apart),
+    ]
+    for name, formula, fitted, along in known:
+        numbers = [fitted(x.double(), along, ok) for x, ok in zip(values, allowed, strict=True)]
         if any(n is None for n in numbers):
             continue
         by_name = {k: [float(n[k]) for n in numbers if n] for k in numbers[0] or {}}
         for h, (x, ok) in enumerate(zip(values, allowed, strict=True)):
-            made = formula(i, j, **{k: v[h] for k, v in by_name.items()}).double()
-            if not torch.allclose(made[ok], x.double()[ok], rtol=1e-4, atol=1e-4):
+            made = formula(i, j, **{k: v[h] for k, v in by_name.items()}).double().expand(L, L)
+            given = x.double()[ok]
+            small = near * min(1.0, float(given.abs().max())) if len(given) else near
+            if not torch.allclose(made[ok], given, rtol=near, atol=small):
                 break
         else:
             return name, formula, by_name
     return None
 
 
+def closeness(dtype: torch.dtype) -> float:
+    """How far a number of this type may be from what it was computed from: two roundings of a
+    half-precision number, 1e-4 of all others."""
+    return max(1e-4, 2 * torch.finfo(dtype).eps)
+
+
+def by_sign(i: Any, j: Any, *, m: float) -> Any:
+    """ALiBi as it is where the future is masked elsewhere: more than 0 for keys after the query."""
+    return m * (j - i)
+
+
+def by_key(i: Any, j: Any, *, m: float) -> Any:
+    """ALiBi as BLOOM adds it: more for later keys. It differs from −m (i − j) by m i, which is the
+    same for all keys of a query, so that the softmax is the same."""
+    return m * j
+
+
+STEEPEST = 1000
+"""From this slope on, the next key has no weight: a mask, and no ramp."""
+
+
 def _slope(x: Tensor, apart: Tensor, ok: Tensor) -> dict[str, float] | None:
-    far = ok & (apart > 0)
+    rise = _rise(x, apart, ok)
+    return None if rise is None else {"m": -rise["m"]}
+
+
+def _rise(x: Tensor, along: Tensor, ok: Tensor) -> dict[str, float] | None:
+    """m of m · along: the mean, or what the smallest step says, which rounding met once."""
+    far = ok & (along != 0)
     if not bool(far.any()):
         return None
-    return {"m": float((-x[far] / apart[far]).mean())}
+    steps, rises = along[far], x[far] / along[far]
+    first = rises[steps.abs() == steps.abs().min()][0]
+    m = min(rises.mean(), first, key=lambda m: float((m * steps - x[far]).abs().max()))
+    return {"m": float(m)} if abs(float(m)) < STEEPEST else None
 
 
 def _bell(x: Tensor, apart: Tensor, ok: Tensor) -> dict[str, float] | None:
@@ -296,7 +364,8 @@ def _bell(x: Tensor, apart: Tensor, ok: Tensor) -> dict[str, float] | None:
     square, loss = apart[far] ** 2, -x[far]
     centred = square - square.mean()
     w = float((centred * loss).sum() / (centred**2).sum())
-    return {"w": w, "b": float(loss.mean()) - w * float(square.mean())}
+    b = float(loss.mean()) - w * float(square.mean())
+    return {"w": w, "b": b} if abs(w) * float(square.max()) > 1e-6 * abs(b) else None
 
 
 def by_distance(
@@ -304,14 +373,14 @@ def by_distance(
 ) -> Float[Tensor, "h distances"] | None:
     """One number for each distance i − j from −(L − 1) to L − 1, 0 where none is allowed; None if
     the values are no matter of the distance alone."""
-    L = values.shape[-1]
+    L, near = values.shape[-1], closeness(values.dtype)
     numbers = torch.zeros(len(values), 2 * L - 1)
     for h, (x, ok) in enumerate(zip(values, allowed, strict=True)):
         for distance in range(1 - L, L):
             line, fine = x.diagonal(-distance), ok.diagonal(-distance)
             if bool(fine.any()):
                 numbers[h, distance + L - 1] = line[fine][0]
-                if not torch.allclose(line[fine], line[fine][0], rtol=1e-4, atol=1e-5):
+                if not torch.allclose(line[fine], line[fine][0], rtol=near, atol=near / 10):
                     return None
     return numbers
 

@@ -41,8 +41,10 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from tfviz import _arguments
-from tfviz.explained.bring import Explained, explain
+from tfviz._arguments import only_zeros_and_ones
+from tfviz.explained.bring import Explained, explain, of_numbers
 from tfviz.explained.trees import ONE
+from tfviz.explained.truths import left_out
 from tfviz.patterns import Pattern
 from tfviz.patterns.pattern import PerHead
 
@@ -152,9 +154,13 @@ class TypedError(ValueError):
     """
 
     def __init__(self, code: str, text: str, at: int, **said: Any) -> None:
-        self.code, self.text, self.at = code, text, at
+        self.code, self.text, self.at, self.said = code, text, at, said
         self.message = WORDS[code].format(**said)
         super().__init__(f"{self.message}\n{text}\n{' ' * at}^" if text.strip() else self.message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """So that a worker can raise it in the process that it works for."""
+        return partial(TypedError, **self.said), (self.code, self.text, self.at)
 
 
 class Token(NamedTuple):
@@ -542,6 +548,15 @@ def _scores_of(_tree: Bare, _score: Any, _b: Any, _h: Any, _i: Any, _j: Any, **n
     return changed(_tree)
 
 
+def _mask_mod(bound: Callable[..., Any], b: Any, h: Any, q: Any, k: Any) -> Any:
+    """FlexAttention counts the arguments, and would count keywords too."""
+    return bound(b, h, q, k)
+
+
+def _score_mod(bound: Callable[..., Any], score: Any, b: Any, h: Any, q: Any, k: Any) -> Any:
+    return bound(score, b, h, q, k)
+
+
 NEVER: Bare = ("neg", None, ("number", math.inf))
 """−inf, as it is typed."""
 
@@ -619,10 +634,7 @@ class Typed:
 
     def function(self, L: int, **given: Any) -> Callable[..., Any]:
         """FlexAttention's mask_mod(b, h, q, k), or score_mod(score, b, h, q, k) of a bias."""
-        bound = self._bound(L, given)
-        if self.is_mask:
-            return lambda b, h, q, k: bound(b, h, q, k)
-        return lambda score, b, h, q, k: bound(score, b, h, q, k)
+        return partial(_mask_mod if self.is_mask else _score_mod, self._bound(L, given))
 
     def _bound(self, L: int, given: Mapping[str, Any]) -> Callable[..., Any]:
         """The same with its numbers as keywords, which `explain` makes parameters of."""
@@ -633,18 +645,27 @@ class Typed:
     def explain(self, L: int, **given: Any) -> Explained:
         """All faces of it (`tfviz.explain`), of all heads where it differs by head. What is no
         formula for SymPy, or another one in 32 bits, is a table for L positions and one head.
-        Raises TypedError where a value is none.
+        Raises TypedError where a value is none, ValueError for a bias of nothing but 0 and 1.
         """
         table = self.table(L, **given)
+        if only_zeros_and_ones(table):
+            raise ValueError(
+                f"{self.text} has only the values 0 and 1, and 1 added to a score masks nothing; "
+                "for a mask type the condition alone, such as i >= j"
+            )
+        return self._explained(table, given)
+
+    def _explained(self, table: Tensor, given: Mapping[str, Any]) -> Explained:
+        L = len(table)
         with suppress(ValueError):
             one = explain(self._bound(L, given), heads=HEADS if "h" in self.names else None)
             if _says(one, table, int(given.get("h", 0))):
                 return one
-        return explain(table)
+        return explain(table) if table.dtype == torch.bool else of_numbers("bias", table[None])
 
     def pattern(self, L: int, **given: Any) -> Pattern:
         """Who may attend to whom, at the head h."""
-        pattern = self.explain(L, **given).pattern
+        pattern = self._explained(self.table(L, **given), given).pattern
         return pattern.parts[int(given.get("h", 0))] if isinstance(pattern, PerHead) else pattern
 
 
@@ -654,9 +675,11 @@ def _says(one: Explained, table: Tensor, h: int) -> bool:
     mask = mask if mask.dim() == 2 else mask[h]
     if table.dtype == torch.bool:
         return bool((mask == table).all())
-    allowed = table > -math.inf
-    if one.bias is None or not bool((mask == allowed).all()):
+    allowed = ~left_out(table[None])[0]
+    if not bool((mask == allowed).all()):
         return False
+    if one.bias is None:
+        return one.kind == "formula" and not bool(table[allowed].any())
     values = one.bias.tensor(L)[h if one.bias.heads > 1 else 0].double()
     return torch.allclose(values[allowed], table[allowed], rtol=1e-4, atol=1e-5)
 

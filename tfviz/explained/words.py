@@ -40,6 +40,7 @@ WORDS: dict[str, Callable[..., Any]] = {
     "eq": _equal,
     "ne": lambda a, b: sp.Not(_equal(a, b)),
     **dict.fromkeys(("xor", "logical_xor"), lambda a, b: sp.Not(_alike(a, b))),
+    "bool": lambda x: x if isinstance(x, CONDITIONS) else sp.Ne(x, 0),
     "exp2": lambda x: 2**x,
     "square": lambda x: x**2,
     "clamp_min": sp.Max,

@@ -12,8 +12,8 @@ import html
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,8 +26,9 @@ import traitlets as t
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._labels import json_in_html
 from tfviz._renamed import EXPLORERS
-from tfviz.explorers.knobs import Knob, given, knob, own
+from tfviz.explorers.knobs import Knob, RefusedError, given, guarded, knob, own, plain
 from tfviz.formula import Formula
 
 __all__ = [
@@ -107,7 +108,8 @@ class Explorer(anywidget.AnyWidget):
     given: ClassVar[dict[str, t.TraitType]] = {}
     __signature__: ClassVar[inspect.Signature]
 
-    prompt = t.Unicode().tag(sync=True)
+    prompt = guarded(t.Unicode()).tag(sync=True)
+    _begun = False  # from then on values are assigned, and checked together
     _esm = t.Unicode().tag(sync=True)
     _css = t.Unicode().tag(sync=True)
 
@@ -148,9 +150,9 @@ class Explorer(anywidget.AnyWidget):
         self._begin_inside(prepared)
         # what is given comes first: the ends of a knob may depend on it
         order = [*self.given, *self.moved, "prompt"]
+        self._extra = {name: said[name] for name in self.extra if said.get(name) is not None}
         super().__init__(**{name: prepared[name] for name in order if name in prepared})
-        for name in {leader for follower in self._hanging() for leader in follower.hangs_on}:
-            self.observe(self._keep_ends, names=name)
+        self._begun = True
 
     def _hanging(self) -> list[Knob]:
         """The knobs whose ends are other knobs, in the order in which they are declared."""
@@ -165,12 +167,80 @@ class Explorer(anywidget.AnyWidget):
                 if name not in prepared:
                     first[name] = prepared[name] = follower.kept(SimpleNamespace(**first))
 
-    def _keep_ends(self, change: object) -> None:
-        """Where a knob has moved the end of another, that one goes with it."""
-        for follower in self._hanging():
-            value = follower.kept(self)
-            if value != getattr(self, str(follower.name)):
-                setattr(self, str(follower.name), value)
+    @contextmanager
+    def hold_trait_notifications(self) -> Iterator[None]:
+        """Several values are assigned as one: they are checked together at the end, and if they do
+        not fit, all stay as they were."""
+        with super().hold_trait_notifications():
+            if not self._begun or self._settling:
+                yield
+                return
+            before, self._settling = dict(self._trait_values), True
+            try:
+                yield
+                self._settle(before)
+            except t.TraitError:
+                self._trait_values.clear()
+                self._trait_values.update(before)
+                raise
+            finally:
+                self._settling = False
+
+    _settling = False
+
+    def _settle(self, before: Mapping[str, Any]) -> None:
+        """What was assigned, checked as the constructor checks it, with what follows from it.
+        Raises RefusedError with its words."""
+        every = {**self.given, **self.moved}
+        new = [n for n in every if n in self._trait_values and self._differs(n, before.get(n))]
+        if not new:
+            return
+        if derived := [n for n in new if every[n].metadata["role"] == "derived"]:
+            arguments = ", ".join(n for n in every if every[n].metadata["role"] != "derived")
+            raise RefusedError(f"{derived[0]} is worked out by the explorer; assign {arguments}")
+        values = {n: getattr(self, n) for n, x in every.items() if x.metadata["role"] != "derived"}
+        said = {n: x for n, x in values.items() if x is not None}
+        try:
+            for name, value in self.prepare(said | self._extra).items():
+                self._follows(name, value)
+            for one in self.moved.values():  # where an end has moved, the knob goes with it
+                if isinstance(one, Knob) and (callable(one.low) or callable(one.high)):
+                    self._follows(str(one.name), one.kept(self))
+            for name, trait in every.items():
+                value = getattr(self, name)
+                if isinstance(trait, Knob):
+                    trait.validate(self, value)
+                self._follows(name, trait._cross_validate(self, value))
+        except t.TraitError:
+            raise
+        except ValueError as error:
+            raise RefusedError(str(error)) from None
+        except (TypeError, LookupError, AttributeError, RuntimeError) as error:
+            last = new[-1]
+            raise RefusedError(
+                f"{last} = {getattr(self, last)!r:.80} does not fit: {error}"
+            ) from None
+
+    def _differs(self, name: str, value: Any) -> bool:
+        """Whether a trait has another value, or another kind of it: True is not 1."""
+        if name not in {*self.given, *self.moved}:
+            return False
+        now, then = plain(getattr(self, name)), plain(value)
+        return bool(now != then) or repr(now) != repr(then)
+
+    def _follows(self, name: str, value: Any) -> None:
+        if self._differs(name, value):
+            self.set_trait(name, value)
+
+    def set_state(self, sync_data: Mapping[str, Any]) -> None:
+        """What the page has changed. If it does not fit, the page is told what is held here."""
+        order = [*self.given, *self.moved, *sync_data]  # an end before what hangs on it
+        names = [name for name in dict.fromkeys(order) if name in sync_data]
+        try:
+            super().set_state({name: sync_data[name] for name in names})
+        except t.TraitError:
+            self.send_state([name for name in names if name in self.keys])
+            raise
 
     def prepare(self, said: dict[str, Any]) -> dict[str, Any]:
         """The arguments as they were given, checked together and as they travel to the page."""
@@ -180,6 +250,10 @@ class Explorer(anywidget.AnyWidget):
     def _first_prompt(self) -> str:
         asks = self.asks
         return asks if isinstance(asks, str) else asks[self.view]
+
+    @t.validate("prompt")
+    def _or_first_prompt(self, proposal: Any) -> Any:
+        return proposal["value"] or self._first_prompt()
 
     data: ClassVar[Callable[[], Mapping[str, Any]]] = dict
 
@@ -231,7 +305,7 @@ class Explorer(anywidget.AnyWidget):
     def state(self) -> dict[str, Any]:
         """What is given, the knobs and the prompt, JSON-ready."""
         values = self.get_state({*self.given, *self.moved, "prompt"})
-        return {name: values[name] for name in sorted(values)}
+        return {name: plain(values[name]) for name in sorted(values)}
 
     @classmethod
     def example(cls, view: str = "", /, **others: Any) -> Explorer:
@@ -252,7 +326,7 @@ class Explorer(anywidget.AnyWidget):
     def html(self) -> str:
         """The mount point for pages without a kernel."""
         label = html.escape(self.label)
-        state = json.dumps(self.state, sort_keys=True, ensure_ascii=False).replace("<", "\\u003c")
+        state = json_in_html(self.state)
         # Steps in the width without a media query: the difference to the width, times much, is
         # below zero where there is more room and above every height where there is less.
         (_, wide), *narrower = self.heights().items()
@@ -315,7 +389,10 @@ def table(name: str, given: Any, many: int | range, width: int | range) -> list[
 
     Raises ValueError unless there are so many of one such width.
     """
-    rows = [[round(_arguments.real(name, float(x)), 6) for x in row] for row in given]
+    rows = [
+        [round(_arguments.real(name, x if isinstance(x, str | bool) else float(x)), 6) for x in row]
+        for row in given
+    ]
     widths = sorted({len(row) for row in rows})
     many, width = (x if isinstance(x, range) else range(x, x + 1) for x in (many, width))
     if len(rows) not in many or len(widths) != 1 or widths[0] not in width:

@@ -19,6 +19,10 @@ another knob, declared above it, or so much more or less than that:
 
 Where N becomes smaller than `layer`, `layer` goes with it, in Python and in the page.
 
+What is assigned later is checked as in the constructor, together with all other values. If it does
+not fit, `RefusedError` is raised and nothing has changed. Lists and dicts are held as they were
+given; another one is assigned to change them.
+
 >>> from tfviz.explorers import SinusoidalClocks
 >>> SinusoidalClocks(d=8)
 SinusoidalClocks(place=5, step=3, d=8, base=10000.0)
@@ -29,18 +33,125 @@ ValueError: place = 64 is out of range; choose 0 <= place <= 63
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import traitlets as t
+from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._labels import legal
 from tfviz.patterns import Domain
 
 Bound: TypeAlias = "float | Callable[[Any], float] | Knob | None"
 """A number, another knob, or what an explorer's other values make of it, such as
 `lambda e: len(e.words) - 1`; the module says the last in its `ends`."""
+
+
+class RefusedError(t.TraitError, ValueError):  # type: ignore[misc, unused-ignore]
+    """A value that an explorer does not take; it keeps the one that it had."""
+
+
+def _fixed(*_: Any, **__: Any) -> Any:
+    raise TypeError(
+        "what an explorer holds is not changed in place: the picture would not follow. Assign "
+        "another list or dict: explorer.name = …"
+    )
+
+
+class FixedList(list[Any]):
+    """A list that only a new one can replace."""
+
+    append = extend = insert = remove = pop = clear = sort = reverse = _fixed
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _fixed
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return list, (list(self),)
+
+
+class FixedDict(dict[Any, Any]):
+    """A dict that only a new one can replace."""
+
+    update = pop = popitem = clear = setdefault = _fixed
+    __setitem__ = __delitem__ = __ior__ = _fixed
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return dict, (dict(self),)
+
+
+def held(name: str, value: Any) -> Any:
+    """A value as an explorer holds it: lists and dicts as copies that stay as they are.
+
+    Raises RefusedError for what cannot travel to the page: NaN, infinity, half a character.
+    """
+    if isinstance(value, Mapping):
+        for key in value:
+            held(name, key)
+        return FixedDict((key, held(name, x)) for key, x in value.items())
+    if isinstance(value, list | tuple):
+        return FixedList(held(name, x) for x in value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RefusedError(f"{name} holds {value}; give finite numbers")
+    if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+        raise RefusedError(f"{name} holds {legal(value)!r}, half a character; give whole ones")
+    return value
+
+
+def numbers_of(value: Any) -> Any:
+    """Tensors and arrays, also in a list, as lists and numbers."""
+    if isinstance(value, list | tuple):
+        return [numbers_of(x) for x in value]
+    return value.tolist() if isinstance(value, Tensor | np.ndarray | np.generic) else value
+
+
+def plain(value: Any) -> Any:
+    """What is held as lists and dicts that are somebody's own."""
+    if isinstance(value, Mapping):
+        return {key: plain(x) for key, x in value.items()}
+    return [plain(x) for x in value] if isinstance(value, list | tuple) else value
+
+
+def guarded(trait: t.TraitType) -> Any:
+    """The trait; what is assigned to it later is checked as in the constructor, or refused."""
+    kind = type(trait)
+
+    def checked(check: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+        def checks(obj: Any, value: Any) -> Any:
+            try:
+                return check(trait, obj, value)
+            except (ValueError, TypeError, OverflowError) as error:
+                begun = getattr(obj, "_begun", False)
+                if begun and not isinstance(error, t.TraitError):
+                    raise RefusedError(str(error)) from None
+                if isinstance(error, RefusedError) and not begun:  # as the constructor says it
+                    raise ValueError(str(error)) from None
+                raise
+
+        return checks
+
+    def validate(_: Any, obj: Any, value: Any) -> Any:
+        value = numbers_of(value) if isinstance(trait, t.List) else value
+        if isinstance(trait, t.List) and not isinstance(value, list | tuple):
+            raise RefusedError(
+                f"{trait.name} = {value!r:.80} is a {type(value).__name__}; give a list"
+            )
+        return held(str(trait.name), kind.validate(trait, obj, value))
+
+    def assign(obj: Any, value: Any) -> None:
+        if isinstance(trait, t.List) and isinstance(value, str):
+            trait.validate(obj, value)  # else traitlets makes a list of it
+        if not getattr(obj, "_begun", False) or obj._cross_validation_lock:
+            return kind.set(trait, obj, value)
+        with obj.hold_trait_notifications():
+            kind.set(trait, obj, value)
+
+    trait.validate = checked(validate)
+    trait._cross_validate = checked(kind._cross_validate)
+    trait.set = assign
+    return trait
 
 
 @dataclass(frozen=True)
@@ -102,7 +213,7 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
             raise TypeError("first stands beside the domain of a family; else it is the default")
         default = default if first is None else first
         super().__init__(default)
-        self.tag(sync=True, role="knob")
+        guarded(self).tag(sync=True, role="knob")
         self.of, self.between = of, between
         self.low, self.high = (End(x) if isinstance(x, Knob) else x for x in (low, high))
         self.words = {"label": label, "letter": letter} | ({} if step is None else {"step": step})
@@ -156,16 +267,17 @@ class Knob(t.TraitType):  # type: ignore[misc, unused-ignore]
         if listed is not None and self.between:
             low, high = listed[0] if low is None else low, listed[-1] if high is None else high
         elif listed is not None:
-            if isinstance(value, bool) or value not in listed:
+            single = isinstance(value, str | int | float | np.number)
+            if isinstance(value, bool | np.bool_) or not single or value not in listed:
                 known = ", ".join(map(str, listed))
-                raise ValueError(f"{name} = {value!r}; choose one of {known}")
+                raise ValueError(f"{name} = {value!r:.80}; choose one of {known}")
             return self.kind(value)
         if self.kind is int:
             return _arguments.integer(name, value, low, high)  # type: ignore[arg-type]
         if self.kind is float:
             return _arguments.real(name, value, low, high)
         if not isinstance(value, self.kind):
-            raise ValueError(f"{name} = {value!r} is no {self.kind.__name__}")
+            raise ValueError(f"{name} = {value!r:.80} is no {self.kind.__name__}")
         return value
 
     def values(self, explorer: Any) -> list[Any]:
@@ -219,7 +331,7 @@ knob: Callable[..., Any] = Knob  # in a class it declares a trait, and reads as 
 
 def own(trait: t.TraitType, *, optional: bool = False) -> Any:
     """A parameter that the reader moves by a control of the explorer's own: a list, a point."""
-    return trait.tag(sync=True, role="own", optional=optional)
+    return guarded(trait).tag(sync=True, role="own", optional=optional)
 
 
 def given(trait: t.TraitType, *, optional: bool = False, argument: bool = True) -> Any:
@@ -229,4 +341,4 @@ def given(trait: t.TraitType, *, optional: bool = False, argument: bool = True) 
     neither the constructor nor "copy Python" has it.
     """
     role = "given" if argument else "derived"
-    return trait.tag(sync=True, role=role, optional=optional)
+    return guarded(trait).tag(sync=True, role=role, optional=optional)

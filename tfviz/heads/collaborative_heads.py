@@ -211,11 +211,12 @@ def svd(T: Float[Tensor, "h d d"], d_k: int, seed: int = 0) -> Factors:
     W_q, W_k = (
         nn.functional.pad((X * root[:, None]).T, (0, short)) for X in (U[i, :, n], Vh[i, n])
     )
-    m = nn.functional.pad((i == torch.arange(len(T))[:, None]).to(T), (0, short))
+    m = nn.functional.pad((i == torch.arange(len(T), device=T.device)[:, None]).to(T), (0, short))
     return Factors(W_q, m, W_k)
 
 
 def _layer(T: Tensor) -> Tensor:
+    _arguments.finite("T", _arguments.tensor("T", T, "(h, d, d)"))
     if T.dim() != 3 or T.shape[1] != T.shape[2]:
         raise ValueError(f"T has shape {tuple(T.shape)}; give W_i^q W_i^kᵀ of each head, (h, d, d)")
     return T

@@ -48,8 +48,12 @@ class Round(NamedTuple):
 @named
 def squash(s: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
     """The same direction, and a length below 1: |s|² / (1 + |s|²). Zero stays zero."""
-    square = (s * s).sum(-1, keepdim=True)
-    return s * (square + torch.finfo(s.dtype).tiny).sqrt() / (1 + square)
+    kind = torch.promote_types(s.dtype, torch.float32)  # squares of halves overflow at 256
+    x = s.to(kind)
+    # beyond this length the answer has length 1 to the last digit; squares must not overflow
+    x = x / (x.detach().abs().amax(-1, keepdim=True) / torch.finfo(kind).max ** 0.25).clamp(min=1)
+    square = (x * x).sum(-1, keepdim=True)
+    return (x * (square + torch.finfo(kind).tiny).sqrt() / (1 + square)).to(s.dtype)
 
 
 @named
@@ -94,6 +98,7 @@ def looked_at(votes: Tensor) -> None:
     _arguments.tensor("votes", votes, shape)
     if votes.dim() < 3:
         raise ValueError(f"votes has shape {tuple(votes.shape)}; give {shape}")
+    _arguments.finite("votes", votes)
 
 
 # --- in a model -----------------------------------------------------------------------------------

@@ -73,11 +73,22 @@ def em_rounds(
     _arguments.real("sharpness", sharpness, 0.0)
     if _arguments.real("floor", floor, 0.0) == 0:
         raise ValueError("floor = 0 divides by the variance of equal votes, which is 0; give 1e-4")
+    if counts is not None:
+        _arguments.finite("counts", _arguments.tensor("counts", counts, "(…, heads)"))
     if counts is not None and counts.shape != votes.shape[:-2]:
         raise ValueError(
             f"counts has shape {tuple(counts.shape)}, votes {tuple(votes.shape)}; give a number "
             f"for each head, {tuple(votes.shape[:-2])}"
         )
+    kind, dtype = torch.promote_types(votes.dtype, torch.float32), votes.dtype
+    votes = votes.to(kind)  # squares of halves overflow at 256
+    if counts is not None:
+        counts = counts.to(kind)
+        if not counts.is_meta and (counts < 0).any():
+            raise ValueError(f"counts holds {float(counts.min()):.3g}; choose counts >= 0")
+    beta_s, beta_p = _beta("beta_s", beta_s, kind), _beta("beta_p", beta_p, kind)
+    if isinstance(beta_s, Tensor):
+        beta_s = beta_s[..., None]
     shares, made = torch.full_like(votes[..., 0], 1 / votes.shape[-2]), list[Fit]()
     for _ in range(_arguments.integer("rounds", rounds, 1)):
         heard = shares if counts is None else shares * counts[..., None]
@@ -87,14 +98,22 @@ def em_rounds(
         apart = votes - mean[..., None, :, :]
         variance = (weights * apart**2).sum(-3) + floor
         spread = torch.log(variance) / 2  # ln σ
-        cost = (torch.as_tensor(beta_s)[..., None] + spread).sum(-1) * total
+        cost = (beta_s + spread).sum(-1) * total
         log_sure = F.logsigmoid(sharpness * (beta_p - cost))
-        made.append(Fit(shares, mean, variance, log_sure.exp()))
+        made.append(Fit(*(x.to(dtype) for x in (shares, mean, variance, log_sure.exp()))))
         far = (apart**2 / (2 * variance[..., None, :, :])).sum(-1)
         normal = spread.sum(-1) + votes.shape[-1] / 2 * math.log(2 * math.pi)
         log_joint = log_sure[..., None, :] - far - normal[..., None, :]
         shares = (log_joint - log_joint.logsumexp(-1, keepdim=True)).exp()
     return made
+
+
+def _beta(name: str, beta: Tensor | float, kind: torch.dtype) -> Tensor | float:
+    """β as it is used. Raises TypeError or ValueError unless it is one number, or one for each
+    output."""
+    if isinstance(beta, Tensor):
+        return _arguments.finite(name, _arguments.tensor(name, beta, "(outputs,)")).to(kind)
+    return _arguments.real(name, beta)
 
 
 @named

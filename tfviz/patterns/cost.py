@@ -83,13 +83,15 @@ def count(pattern: HasRows, L: int, d: int, h: int, block: int) -> Cost:
     if d % h:
         raise ValueError(f"d = {d} is not divisible by h = {h}; choose h that divides d")
     edges = torch.tensor([min(block, L - s) for s in range(0, L, block)])
+    small = torch.uint8 if block < 256 else torch.int32  # holds a count up to `block`
     heads, pairs, blocks, block_pairs = 1, 0, 0, 0
     for start, height in zip(range(0, L, block), edges.tolist(), strict=True):
         rows = pattern.rows(torch.arange(start, start + height), L)
         heads = rows.shape[0] if rows.dim() == 3 else 1
-        pairs += int(rows.sum())
-        padded = torch.nn.functional.pad(rows, (0, len(edges) * block - L))
-        kept = padded.unflatten(-1, (len(edges), block)).any(-1).any(-2)  # (*h, blocks)
+        columns = rows.view(torch.uint8).sum(-2, dtype=small)  # (*h, L): keys, over these queries
+        pairs += int(columns.sum())
+        padded = torch.nn.functional.pad(columns, (0, len(edges) * block - L))
+        kept = padded.unflatten(-1, (len(edges), block)).any(-1)  # (*h, blocks)
         blocks += int(kept.sum())
         block_pairs += int((kept * edges).sum()) * height
     if heads > 1 and heads != h:

@@ -21,9 +21,16 @@ def _count(default: int, letter: str, meaning: str) -> Domain:
     return Domain(1, default, letter, meaning)
 
 
-def _blocks(letter: str, meaning: str) -> Domain:
+def _tokens(default: int, letter: str, meaning: str) -> Domain:
+    """From one on; as many as the sequence has are all, and so are more."""
+    return Domain(1, default, letter, meaning, high=lambda v: v[LENGTH], all_beyond=True)
+
+
+def _blocks(letter: str, meaning: str, all_beyond: bool = False) -> Domain:
     """From one to as many as the sequence has blocks."""
-    return Domain(1, 1, letter, meaning, high=lambda v: -(-v[LENGTH] // v["block"]))
+    return Domain(
+        1, 1, letter, meaning, high=lambda v: -(-v[LENGTH] // v["block"]), all_beyond=all_beyond
+    )
 
 
 _RADIUS = "how many keys are allowed on each side of the query"
@@ -31,7 +38,9 @@ _BLOCK = "how many tokens a block has"
 _SUMMARY = "how many positions at the end of a block all later queries read"
 _GLOBAL = "how many of the first tokens are global"
 _WINDOW = Domain(0, 1, "w", "how many blocks are allowed on each side of the query's own")
-_GLOBAL_BLOCKS = _blocks("g", "how many blocks are global at the beginning, and as many at the end")
+_GLOBAL_BLOCKS = _blocks(
+    "g", "how many blocks are global at the beginning, and as many at the end", True
+)
 _RANDOM_BLOCKS = _blocks("r", "how many random blocks of keys each block of queries has")
 _SEED = Domain(0, 0, r"\mathrm{seed}", "which of the random patterns it is")
 
@@ -112,7 +121,7 @@ def block_local(i: Index, j: Index, *, block: int) -> Index:
 
 @family(
     "global tokens",
-    count=Domain(1, 2, "g", _GLOBAL, high=lambda v: v[LENGTH]),
+    count=_tokens(2, "g", _GLOBAL),
 )
 def global_tokens(i: Index, j: Index, *, count: int) -> Index:
     """The first `count` tokens see all and are seen by all."""
@@ -247,7 +256,7 @@ def fixed(i: Index, j: Index, *, block: int, summary: int) -> Index:
     "Longformer",
     "beltagy2020longformer",
     radius=Domain(0, 4, "w", _RADIUS),
-    n_global=Domain(1, 1, "g", _GLOBAL, high=lambda v: v[LENGTH]),
+    n_global=_tokens(1, "g", _GLOBAL),
 )
 def longformer(i: Index, j: Index, *, radius: int, n_global: int) -> Index:
     """A band and global tokens. The paper's window w counts both sides: radius = w / 2."""
@@ -258,7 +267,7 @@ def longformer(i: Index, j: Index, *, radius: int, n_global: int) -> Index:
     "ETC",
     "ainslie2020etc",
     radius=Domain(0, 4, "w", _RADIUS),
-    n_global=Domain(1, 4, "n_g", _GLOBAL, high=lambda v: v[LENGTH]),
+    n_global=_tokens(4, "n_g", _GLOBAL),
 )
 def etc(i: Index, j: Index, *, radius: int, n_global: int) -> Index:
     """A separate global input of `n_global` tokens, here the first ones, and a long input with a

@@ -10,6 +10,7 @@ The formulas themselves are in `families`.
 from __future__ import annotations
 
 import inspect
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ class Domain:
     meaning: str = ""
     high: Callable[[Mapping[str, Any]], int] | None = None  # of the other values and the length
     is_list: bool = False
+    all_beyond: bool = False  # more than high says the same as high: the text is only shorter
 
     def check(self, name: str, value: Any) -> int | tuple[int, ...]:
         if not self.is_list:
@@ -53,7 +55,7 @@ class Domain:
         """A line of a docstring: range, letter and meaning."""
         if self.is_list:
             values = "each number from 0 to n - 1 once"
-        elif self.high is None:
+        elif self.high is None or self.all_beyond:
             values = f"{self.low} or more"
         else:
             symbols = {other: sp.Symbol(other, integer=True) for other in (*others, LENGTH)}
@@ -82,6 +84,9 @@ class FamilyFormula(Formula):
         if i is QUERY and j is KEY:
             return self.family(**parameters)
         return super().__call__(i, j, **parameters)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.family, "formula")
 
 
 _BY_NAME: dict[str, Family] = {}
@@ -184,20 +189,41 @@ class Family:
 
     def _check_high(self, values: Mapping[str, Any]) -> None:
         for name, domain in self.domains.items():
-            if domain.high is not None:
-                try:
-                    high = domain.high(values)
-                except KeyError:  # the bound is a matter of the length, which comes with .mask(L)
-                    continue
-                _arguments.integer(name, values[name], domain.low, high)
+            if domain.high is None or domain.all_beyond:
+                continue
+            try:
+                high = domain.high(values)
+            except KeyError:  # the bound is a matter of the length, which comes with .mask(L)
+                continue
+            if LENGTH in values and values[name] > high:
+                raise ValueError(
+                    f"{name} = {values[name]} is out of range for L = {values[LENGTH]}; choose "
+                    f"{domain.low} <= {name} <= {high}, or a longer text"
+                )
+            _arguments.integer(name, values[name], domain.low, high)
 
     def __repr__(self) -> str:
         return f"<family {self.name}({', '.join(self.domains)})>"
 
+    def __copy__(self) -> Family:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Family:
+        return self
+
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """A family that stands in a module is stored and copied by its name, as functions are."""
-        stands = getattr(sys.modules.get(self.__module__), self.name, None) is self
-        return self.name if stands else super().__reduce__()
+        """By its name, where its module has it; a formula that was brought is made again from what
+        it was made of. Raises PicklingError for one that no other process could find."""
+        home = sys.modules.get(self.__module__)
+        if getattr(home, self.__qualname__, None) is self:
+            return self.__qualname__
+        again: tuple[Any, ...] | None = getattr(self.function, "again", None)
+        if again is not None:
+            return again
+        raise pickle.PicklingError(
+            f"{self!r} cannot be pickled: {self.__module__} has no {self.__qualname__}; make the "
+            "family at the top of a module, under the name of its function"
+        )
 
 
 FAMILIES: dict[str, Family] = {}
@@ -302,8 +328,8 @@ class Leaf(Pattern):
         if self.depends_on_length and LENGTH not in self.values:
             raise ValueError(f"{self!r} depends on the length; use pattern.at(L).mask_mod")
         # lists become tensors here: a compiled function may use tensors, but not make them of data
-        function, values = self.family.function, self.family.formula.tensors(self.values)
-        return lambda b, h, q_idx, kv_idx: function(q_idx, kv_idx, **values)
+        values = self.family.formula.tensors(self.values)
+        return self.family.formula.mask_mod(**values)
 
     @cached_property
     def _symbolic(self) -> Symbolic:

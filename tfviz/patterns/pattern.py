@@ -19,7 +19,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
@@ -224,6 +224,10 @@ class Pattern(ABC):
     def _key(self) -> str:
         return json.dumps(self.spec(), sort_keys=True)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle takes along: all but what is found again from it."""
+        return {n: v for n, v in self.__dict__.items() if n not in ("_key", "_symbolic")}
+
     # --- pictures ---
 
     def plot(self, L: int, **options: Any) -> Any:
@@ -283,8 +287,7 @@ class Combined(Pattern):
 
     @property
     def mask_mod(self) -> Callable[[Index, Index, Index, Index], Any]:
-        op, mods = self.op, [part.mask_mod for part in self.parts]
-        return lambda b, h, q_idx, kv_idx: _joined(op, [mod(b, h, q_idx, kv_idx) for mod in mods])
+        return partial(_mask_mod_of_parts, self.op, tuple(part.mask_mod for part in self.parts))
 
     @cached_property
     def _symbolic(self) -> Symbolic:
@@ -353,15 +356,7 @@ class PerHead(Pattern):
 
     @property
     def mask_mod(self) -> Callable[[Index, Index, Index, Index], Any]:
-        mods = [p.mask_mod for p in self.parts]
-
-        def by_head(b: Index, h: Index, q_idx: Index, kv_idx: Index) -> Any:
-            allowed = mods[0](b, h, q_idx, kv_idx) & (h == 0)
-            for head, mod in enumerate(mods[1:], start=1):
-                allowed = allowed | (mod(b, h, q_idx, kv_idx) & (h == head))
-            return allowed
-
-        return by_head
+        return partial(_mask_mod_of_heads, tuple(p.mask_mod for p in self.parts))
 
     @property
     def _symbolic(self) -> Symbolic:
@@ -407,8 +402,7 @@ class Table(Pattern):
 
     @property
     def mask_mod(self) -> Callable[[Index, Index, Index, Index], Any]:
-        bits = self.bits
-        return lambda b, h, q_idx, kv_idx: bits[q_idx, kv_idx]
+        return partial(_mask_mod_of_table, self.bits)
 
     @cached_property
     def _symbolic(self) -> Symbolic:
@@ -429,6 +423,30 @@ class Table(Pattern):
     def spec(self) -> dict[str, Any]:
         packed = np.packbits(self.bits.numpy().astype(np.uint8).ravel()).tobytes()
         return {"table": base64.b64encode(packed).decode(), "shape": list(self.bits.shape)}
+
+
+# --- mask_mods: functions that a pickle can name, with what they need bound to them --------------
+
+Mod = Callable[[Index, Index, Index, Index], Any]
+
+
+def _mask_mod_of_parts(
+    op: str, mods: tuple[Mod, ...], b: Index, h: Index, q_idx: Index, kv_idx: Index
+) -> Any:
+    return _joined(op, [mod(b, h, q_idx, kv_idx) for mod in mods])
+
+
+def _mask_mod_of_heads(
+    mods: tuple[Mod, ...], b: Index, h: Index, q_idx: Index, kv_idx: Index
+) -> Any:
+    allowed = mods[0](b, h, q_idx, kv_idx) & (h == 0)
+    for head, mod in enumerate(mods[1:], start=1):
+        allowed = allowed | (mod(b, h, q_idx, kv_idx) & (h == head))
+    return allowed
+
+
+def _mask_mod_of_table(bits: Tensor, b: Index, h: Index, q_idx: Index, kv_idx: Index) -> Any:
+    return bits[q_idx, kv_idx]
 
 
 def _heads(pattern: Pattern) -> set[int]:

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, overload
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -29,12 +30,12 @@ class Reach:
     """Who hears of whom, and after how many layers.
 
     hops[i, j] is the first number of layers after which position i depends on position j; 0 on the
-    diagonal, -1 if never. A pair counts as wanted if some token may ever need it: all pairs, or
-    j <= i if every pattern is causal.
+    diagonal, -1 if never. by_layer[n] says who has heard of whom after layer n + 1. A pair counts
+    as wanted if some token may ever need it: all pairs, or j <= i if every pattern is causal.
     """
 
     hops: Int[Tensor, "L L"]
-    by_layer: list[Bool[Tensor, "L L"]]
+    by_layer: Sequence[Bool[Tensor, "L L"]]
     causal: bool
 
     @property
@@ -76,13 +77,15 @@ def reach(
     masks = _masks(patterns, L)
     layers = None if layers is None else _arguments.integer("layers", layers, 0)
     is_causal = all(not m.triu(1).any() for m in masks)
+    if residual or all(bool(m.diagonal().all()) for m in masks):  # nothing is forgotten
+        hops, count = _first_heard(masks, L, layers)
+        return Reach(hops, _Layers(hops, count), is_causal)
     known = torch.eye(L, dtype=torch.bool)
     hops = torch.full((L, L), -1).masked_fill(known, 0)
     by_layer: list[Bool[Tensor, "L L"]] = []
     quiet = n = 0
     while n != layers and (layers is not None or quiet < len(masks)):
-        step = spread(masks[n % len(masks)], known)
-        known = step | known if residual else step
+        known = spread(masks[n % len(masks)], known)
         fresh = known & (hops < 0)
         hops[fresh] = n + 1
         quiet = 0 if fresh.any() else quiet + 1
@@ -91,6 +94,70 @@ def reach(
         if layers is None and n > L * len(masks):
             break
     return Reach(hops, by_layer, is_causal)
+
+
+def _first_heard(
+    masks: list[Bool[Tensor, "L L"]], L: int, layers: int | None
+) -> tuple[Int[Tensor, "L L"], int]:
+    """The hops of all pairs where nothing is forgotten, and the layers it took, by breadth-first
+    search from all positions at once: a layer hands on only what was new since it came last."""
+    hops = torch.full((L, L), -1).fill_diagonal_(0)
+    flat = hops.view(-1)
+    readers = [_readers(mask) for mask in masks]
+    recent = deque([(hops == 0).view(-1).nonzero().flatten()], maxlen=len(masks))
+    quiet = n = 0
+    while n != layers and (layers is not None or quiet < len(masks)):
+        mask, (starts, queries) = masks[n % len(masks)], readers[n % len(masks)]
+        handed_on = torch.cat([*recent])  # of k and j, as the number k L + j
+        k, j = handed_on // L, handed_on % L
+        many = starts[k + 1] - starts[k]
+        if int(many.sum()) * DENSE > L**3:
+            told = torch.zeros(L * L, dtype=torch.bool).index_fill_(0, handed_on, True)
+            heard = spread(mask, told.view(L, L)).view(-1).nonzero().flatten()
+        else:
+            ends = many.cumsum(0)
+            nth = torch.arange(int(many.sum())) - (ends - many).repeat_interleave(many)
+            heard = queries[starts[k].repeat_interleave(many) + nth] * L
+            heard = heard + j.repeat_interleave(many)
+        fresh = heard[flat[heard] < 0].unique()
+        flat[fresh] = n + 1
+        quiet = 0 if len(fresh) else quiet + 1
+        recent.append(fresh)
+        n += 1
+    return hops, n
+
+
+DENSE = 512
+"""One number of a list costs as much time as so many of a product of matrices."""
+
+
+def _readers(mask: Bool[Tensor, "L L"]) -> tuple[Int[Tensor, " L+1"], Int[Tensor, " pairs"]]:
+    """(starts, queries): the queries of which k is a key are queries[starts[k]:starts[k + 1]]."""
+    keys, queries = mask.T.nonzero(as_tuple=True)
+    many = torch.bincount(keys, minlength=len(mask))
+    return torch.nn.functional.pad(many.cumsum(0), (1, 0)), queries
+
+
+class _Layers(Sequence[Tensor]):
+    """Who has heard of whom after each of `many` layers, L × L truth values that are made of the
+    hops when they are asked."""
+
+    def __init__(self, hops: Int[Tensor, "L L"], many: int) -> None:
+        self.hops, self.many = hops, many
+
+    def __len__(self) -> int:
+        return self.many
+
+    @overload
+    def __getitem__(self, n: int) -> Tensor: ...
+
+    @overload
+    def __getitem__(self, n: slice) -> list[Tensor]: ...
+
+    def __getitem__(self, n: int | slice) -> Tensor | list[Tensor]:
+        if isinstance(n, slice):
+            return [self[m] for m in range(self.many)[n]]
+        return (self.hops >= 0) & (self.hops <= range(self.many)[n] + 1)
 
 
 def influence(patterns: Sequence[HasMask], L: int, layers: int) -> Float[Tensor, "L L"]:

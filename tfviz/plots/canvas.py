@@ -7,7 +7,8 @@ import base64
 import functools
 import hashlib
 import io
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from PIL import Image, ImageFont
 
 from tfviz.plots import svg
 from tfviz.plots.figure import NARROW, Panel
+from tfviz.plots.fonts import in_font
 from tfviz.plots.marks import Drawn, Hatched, Opacities, Text
 from tfviz.plots.replay import draw_into, drawn, replay
 from tfviz.plots.roles import Role, css
@@ -37,19 +39,36 @@ def _font(bold: bool) -> ImageFont.FreeTypeFont:
 
 
 def text_width(words: str, size: float = NORMAL, *, bold: bool = False) -> float:
-    """Of matplotlib's font, which is broader than those of pages."""
-    return _font(bold).getlength(words) * size / 100
+    """Of matplotlib's font, which is broader than those of pages, as it draws the words."""
+    return _font(bold).getlength(in_font(words)) * size / 100
 
 
-def wrapped(words: str, room: float, size: float = NORMAL, *, bold: bool = False) -> list[str]:
-    """Words in lines that fit the room, where no single word is broader."""
+def wrapped(
+    words: str, room: float, size: float = NORMAL, *, bold: bool = False, whole: bool = True
+) -> list[str]:
+    """Words in lines that fit the room, where no single word is broader; or, unless words stay
+    `whole`, in pieces of it."""
     lines: list[str] = []
-    for word in words.split():
+    parts = words.split()
+    if not whole:
+        parts = [piece for word in parts for piece in _pieces(word, room, size, bold)]
+    for word in parts:
         if lines and text_width(f"{lines[-1]} {word}", size, bold=bold) <= room:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
     return lines
+
+
+def _pieces(word: str, room: float, size: float, bold: bool) -> Iterator[str]:
+    """A word, or what of it fits the room and then the rest."""
+    while len(word) > 1 and text_width(word, size, bold=bold) > room:
+        end = len(word) - 1
+        while end > 1 and text_width(word[:end], size, bold=bold) > room:
+            end -= 1
+        yield word[:end]
+        word = word[end:]
+    yield word
 
 
 class Canvas:
@@ -85,6 +104,10 @@ class Canvas:
             style += f";paint-order:stroke;stroke:{css('page')};stroke-width:2.5px"
             style += ";stroke-opacity:.8"
         self.marks.append(Text(x, y, words, style, role, size, ha, bold, upright, halo))
+
+    def widen(self, x: float, words: str, size: float = NORMAL, *, bold: bool = False) -> None:
+        """So wide that words from x on are not cut off."""
+        self.width = max(self.width, math.ceil(x + text_width(words, size, bold=bold) + 6))
 
     def draw(
         self,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tfviz import _arguments
+from tfviz._labels import named
 from tfviz.measure import exponent
 from tfviz.patterns.pattern import Pattern
 from tfviz.plots.curves import Axes, Line, chart
@@ -38,12 +39,13 @@ def counted(
     lengths = [_arguments.integer("lengths", L, 1, 1 << 16) for L in lengths]
     if len(lengths) < 2 or sorted(set(lengths)) != lengths:
         raise ValueError(f"lengths = {lengths}; give at least two different lengths, rising")
-    named = {patterns.title: patterns} if isinstance(patterns, Pattern) else dict(patterns)
-    if not named:
+    single = isinstance(patterns, Pattern)
+    by_name = named("patterns", {patterns.title: patterns} if single else patterns)
+    if not by_name:
         raise ValueError("patterns is empty; give a Pattern or name → Pattern")
     costs_by_pattern: list[Costs] = []
     full: list[int] = []
-    for name, pattern in named.items():
+    for name, pattern in by_name.items():
         exact, blocks, full = [], [], []
         for L in lengths:
             at_length = pattern if isinstance(pattern, Pattern) else pattern(L)

@@ -9,6 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
+from tfviz._labels import for_plotly, label, named
+from tfviz._labels import line as title_line
 from tfviz.plots import live
 from tfviz.plots.canvas import NORMAL, SMALL, WIDE, text_width, wrapped
 from tfviz.plots.figure import NARROW, Figure, Panel, style
@@ -29,6 +31,8 @@ LEADER = {
     "shrinkA": 0,
     "shrinkB": 0,
 }
+PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
+"""Words are words, also between two dollars."""
 PLOT_WIDTH, PLOT_HEIGHT, LEFT, LINE = 400, 228, 62, 17
 LEAST_PLOT = 300
 """Where labels leave less width than this to a plot, they stand below it."""
@@ -76,8 +80,8 @@ class Frame:
     def __init__(self, axes: Axes, width: float, right: float, key: int = 0) -> None:
         narrow = width <= NARROW
         self.says, self.width, self.right = axes, width, right
-        self.above = wrapped(axes.ylabel, width - 16)
-        self.below = wrapped(axes.xlabel, width - 16)
+        self.above = wrapped(axes.ylabel, width - 16, whole=False)
+        self.below = wrapped(axes.xlabel, width - 16, whole=False)
         self.left = 36.0 if narrow else LEFT
         self.top = 16 + LINE * len(self.above)
         self.plot_height = 210 if narrow else PLOT_HEIGHT
@@ -156,7 +160,7 @@ class Frame:
         ha: str = "left",
     ) -> None:
         place = (x / self.width, 1 - y / self.height)
-        self.drawing.text(*place, words, color=color, fontsize=size, ha=ha)
+        self.drawing.text(*place, words, color=color, fontsize=size, ha=ha, **PLAIN)
 
     def sample(self, y: float, x: float = 8, **look: Any) -> None:
         """A piece of a line before its words in the key; y is the base line of the words."""
@@ -239,7 +243,7 @@ def _look(line: Line) -> dict[str, Any]:
 
 def _entries(labels: Sequence[str], width: float) -> list[list[str]]:
     """The labels of a key, each in as many lines as it needs."""
-    return [wrapped(label, width - 48) for label in labels]
+    return [wrapped(label, width - 48, whole=False) or [""] for label in labels]
 
 
 def _plain(value: float) -> str:
@@ -277,6 +281,7 @@ def _end_labels(frame: Frame, lines: Sequence[Line]) -> None:
             color=LIGHT[line.role],
             fontsize=NORMAL,
             annotation_clip=False,
+            **PLAIN,
         )
 
 
@@ -314,7 +319,8 @@ def _table(name: str, values: Any, length: int) -> np.ndarray:
 def _highlighted(names: Sequence[str], highlight: "str | Sequence[str] | None") -> set[str]:
     if highlight is None:
         return {names[0]}
-    chosen = {highlight} if isinstance(highlight, str) else set(highlight)
+    several = isinstance(highlight, Sequence | set | frozenset) and not isinstance(highlight, str)
+    chosen = {label("highlight", name) for name in (highlight if several else [highlight])}
     if unknown := chosen - set(names):
         raise ValueError(f"highlight = {sorted(unknown)} is not in series; choose from {names}")
     return chosen
@@ -349,7 +355,10 @@ def curve(
         raise ValueError(f"band = {band!r}; choose 'range' or 'std'")
     if not series:
         raise ValueError("series is empty; give name → values")
-    tables = {name: _table(name, values, len(xs)) for name, values in series.items()}
+    xlabel, ylabel = title_line("xlabel", xlabel), title_line("ylabel", ylabel)
+    tables = {
+        name: _table(name, values, len(xs)) for name, values in named("series", series).items()
+    }
     if logx and xs[0] <= 0:
         raise ValueError(f"x begins with {xs[0]}; a log axis needs x > 0, or logx=False")
     if logy and (low := min(table.min() for table in tables.values())) <= 0:
@@ -421,7 +430,7 @@ def line_spec(lines: Sequence[Line], axes: Axes) -> dict[str, Any]:
                     "fillcolor": f"{colour}/0.18",
                     "line": {"width": 0},
                     "hoverinfo": "skip",
-                    "legendgroup": line.label,
+                    "legendgroup": for_plotly(line.label),
                     "showlegend": False,
                 }
             )
@@ -432,8 +441,8 @@ def line_spec(lines: Sequence[Line], axes: Axes) -> dict[str, Any]:
             {
                 "type": "scatter",
                 "mode": "lines+markers" if marked else "lines",
-                "name": line.label,
-                "legendgroup": line.label,
+                "name": for_plotly(line.label),
+                "legendgroup": for_plotly(line.label),
                 "x": x,
                 "y": [_round(v) for v in line.y],
                 "line": {"color": colour, "dash": DASH_NAMES[dash], "width": 2},
@@ -447,7 +456,7 @@ def _layout(axes: Axes) -> dict[str, Any]:
     xkind, ykind = ("log" if log else "linear" for log in (axes.logx, axes.logy))
     return {
         "height": live.HEIGHT,
-        "title": {"text": axes.ylabel, "x": 0, "font": {"size": 13}},
+        "title": {"text": for_plotly(axes.ylabel), "x": 0, "font": {"size": 13}},
         "xaxis": live.axis(axes.xlabel, type=xkind),
         "yaxis": live.axis("", type=ykind, hoverformat=".3~g"),
         "legend": {"orientation": "h", "y": -0.22},
@@ -488,6 +497,8 @@ def points(
     """
     if not series:
         raise ValueError("series is empty; give name → (x, [y per seed])")
+    xlabel, ylabel = title_line("xlabel", xlabel), title_line("ylabel", ylabel)
+    series = named("series", series)
     chosen = _highlighted(list(series), highlight)
     named_points = {}
     for name, entry in series.items():
@@ -624,6 +635,7 @@ def _point_labels(
             fontsize=NORMAL,
             ha="left" if left else "right",
             annotation_clip=False,
+            **PLAIN,
             color=LIGHT["attention" if name in chosen else "ink"],
         )
     return all_fit
@@ -639,7 +651,7 @@ def _point_spec(named_points: Found, chosen: set[str], axes: Axes) -> dict[str, 
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": name,
+                "name": for_plotly(name),
                 "x": [_round(at)],
                 "y": [_round(mean)],
                 "error_y": {

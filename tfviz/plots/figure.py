@@ -7,6 +7,7 @@ import base64
 import html
 import io
 import pickle
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,9 @@ from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure as Drawing
 from PIL import Image
 
+from tfviz._labels import legal
 from tfviz.plots import live, svg
+from tfviz.plots.fonts import drawable
 from tfviz.plots.plot import Plot
 from tfviz.plots.roles import LIGHT
 
@@ -103,14 +106,16 @@ class Figure:
     ) -> None:
         if not panels:
             raise ValueError("a figure needs at least one panel; give a drawing")
+        for name, words in (("alt", alt), ("caption", caption)):
+            if words is not None and not isinstance(words, str):
+                raise TypeError(f"{name} = {words!r:.80} is a {type(words).__name__}; give a text")
         if alt is not None and not alt.strip():
             raise ValueError(f"alt = {alt!r} is empty; say in one sentence what the data are")
-        self.panels = tuple(panels)
-        self.caption = caption
+        self.caption = None if caption is None else legal(caption)
         self.spec = spec
-        self._own_alt = alt
-        if alt is not None and len(panels) == 1:
-            self.panels = (replace(panels[0], alt=alt),)
+        self._own_alt = None if alt is None else legal(alt)
+        one = self._own_alt if len(panels) == 1 else None
+        self.panels = tuple(replace(panel, alt=one or legal(panel.alt)) for panel in panels)
 
     @property
     def alt(self) -> str:
@@ -149,7 +154,8 @@ class Figure:
         words = ""
         if self._own_alt and len(self.panels) > 1:  # one picture to those who listen
             words = f' role="img" aria-label="{html.escape(self._own_alt)}"'
-            drawings = drawings.replace(' role="img"', ' role="presentation" aria-hidden="true"')
+            silent = r'\1 role="presentation" aria-hidden="true"'
+            drawings = re.sub(r'(<svg [^>]*?) role="img"', silent, drawings)
         rules = "".join(dict.fromkeys(panel.css() for panel in self.panels))
         still = f'<div class="tfviz-panels" style="{PANELS}"{words}>{drawings}</div>'
         return live.framed(still, rules, self.alt, self.caption, self.spec)
@@ -173,7 +179,9 @@ class Figure:
         elif path.suffix == ".pdf":
             with PdfPages(path) as pdf:
                 for panel in self.panels:
-                    pdf.savefig(panel.drawing.page(), facecolor=LIGHT["page"])
+                    page = panel.drawing.page()
+                    with drawable(page):
+                        pdf.savefig(page, facecolor=LIGHT["page"])
         else:
             raise ValueError(
                 f"path = {str(path)!r} ends in {path.suffix!r}; use .svg, .png or .pdf"
@@ -265,6 +273,7 @@ def style() -> Any:
             "figure.dpi": 72,
             "figure.constrained_layout.use": True,
             "text.color": ink,
+            "text.usetex": False,
             "axes.labelcolor": ink,
             "axes.edgecolor": muted,
             "axes.linewidth": 1,

@@ -86,7 +86,9 @@ def _draw_key_set(
     for n, (name, keys) in enumerate(strips):
         y = (22 if named else 30) + n * each
         if named:
-            canvas.text(left, y + 14, f"{name}: {len(keys)} keys", size=TITLE, bold=True)
+            heading = f"{name}: {len(keys)} keys"
+            canvas.text(left, y + 14, heading, size=TITLE, bold=True)
+            canvas.widen(left, heading, TITLE, bold=True)
             y += 26
         tip = [(centre - 5, y - 10), (centre + 5, y - 10), (centre, y - 4)]
         canvas.draw(polygons([tip]), "query-pointer", fill="query")
@@ -315,7 +317,7 @@ def _draw_path(
     names = [f"after layer {n}" if n else "input" for n in range(depth + 1)]
     titles = [title if title != f"layer {n}" else "" for n, (title, _) in enumerate(stack, 1)]
     left = max(text_width(w, SMALL) for w in [*names, *titles]) + 22 if broad else 16.0
-    step = _spacing(length, 31, room - left - 8)
+    step = _spacing(length, 31, max(room - left - 8, 200))  # also beside long names
     gap, top = (92, 44) if broad else (118, 62)
     more = "the only path" if count == 1 else f"one of {count} paths"
     verdict = f"{_way(way)} · {more}" if way else f"no path from {key} to {query}"
@@ -403,6 +405,7 @@ def _draw_path(
     )
     for above, words in labels:
         canvas.text(8, above, words, "muted", size=SMALL, halo=True)
+        canvas.widen(8, words, SMALL)
     for n, words in enumerate(reversed(lines)):
         canvas.text(8, canvas.height - 6 - 16 * n, words, size=NORMAL, bold=True)
     return canvas

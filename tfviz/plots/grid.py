@@ -41,7 +41,10 @@ class Matrix:
         self.cell = min(36, side / max(rows, columns))
         if row_names or column_names:
             self.cell = max(int(self.cell), 22)
-        self.cell = min(self.cell, (room - self.left - 6) / columns)
+        space = room - self.left - 6
+        if self.left > room / 2:  # long names: each column keeps room for its own
+            space = max(space, columns * (SMALL + 1))
+        self.cell = min(self.cell, space / columns)
         if self.cell >= 1:
             self.cell = int(self.cell)
         wide = column_names is not None and any(
@@ -242,4 +245,5 @@ class Matrix:
             else:
                 self.canvas.draw(dots([(x + 5.5, y)], 4.5), "legend", stroke="ink", width=1.5)
             self.canvas.text(x + 17, y, words, va="middle")
+            self.canvas.widen(x + 17, words)
             x += 17 + text_width(words) + 14

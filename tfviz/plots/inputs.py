@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._labels import label, named
 from tfviz.patterns.pattern import Pattern
 
 MaskLike = Pattern | Tensor | Sequence[Sequence[int]] | np.ndarray
@@ -53,7 +54,7 @@ def named_masks(patterns: Any, L: int | None, name: str = "patterns") -> list[tu
     """One pattern, a list of them, or title → pattern, as a list of (title, mask (L, L)); a
     pattern with heads counts as several."""
     if isinstance(patterns, Mapping):
-        items = [(str(title), value) for title, value in patterns.items()]
+        items = list(named(name, patterns).items())
     elif _is_several(patterns):
         items = [(title_of(value, f"pattern {n}"), value) for n, value in enumerate(patterns, 1)]
     else:
@@ -78,7 +79,7 @@ def named_masks(patterns: Any, L: int | None, name: str = "patterns") -> list[tu
 def layer_masks(patterns: Any, L: int | None, layers: int | None) -> list[tuple[str, Tensor]]:
     """The layers of a network as (title, mask), heads of one layer joined, cycled to `layers`."""
     if isinstance(patterns, Mapping):
-        items = [(str(title), value) for title, value in patterns.items()]
+        items = list(named("patterns", patterns).items())
     elif _is_several(patterns):
         items = [(f"layer {n}", value) for n, value in enumerate(patterns, 1)]
     else:
@@ -109,7 +110,7 @@ def _is_several(patterns: Any) -> bool:
 
 
 def title_of(value: Any, otherwise: str = "") -> str:
-    return value.title if isinstance(value, Pattern) else otherwise
+    return label("title of the pattern", value.title) if isinstance(value, Pattern) else otherwise
 
 
 def as_weights(values: Any, name: str) -> Tensor:

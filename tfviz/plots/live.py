@@ -8,13 +8,13 @@ seen. In a notebook the same specification, in light colours, is plotly's at onc
 """
 
 import html
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.colors import to_rgb
 
+from tfviz._labels import for_plotly, json_in_html, legal
 from tfviz.plots.roles import LIGHT, ROLES, Role, notebook_css
 
 HEIGHT = 380
@@ -29,13 +29,10 @@ def framed(
     """A `<figure>`: the picture, the button with the specification behind it, the caption."""
     more = ""
     if spec is not None:
-        # "</script>" in a label must not end the script
-        data = json.dumps(spec, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-        data = data.replace("<", "\\u003c")
         more = (
             f'<div class="tfviz-plotly" data-alt="{html.escape(alt)}" hidden>'
             f'<button type="button">{BUTTON}</button>'
-            f'<script type="application/json">{data}</script></div>'
+            f'<script type="application/json">{json_in_html(spec)}</script></div>'
         )
     words = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
     container = ".tfviz-figure{container-type:inline-size}" if rules else ""
@@ -112,10 +109,12 @@ def specification(data: Sequence[Any], layout: Mapping[str, Any]) -> dict[str, A
     look = plotly_style()
     del look["template"]
     own = {key: value for key, value in layout.items() if key != "template"}
-    figure: dict[str, Any] = swapped({"data": list(data), "layout": look | own}, in_roles)
+    figure: dict[str, Any] = swapped(
+        {"data": list(data), "layout": look | own}, lambda words: in_roles(legal(words))
+    )
     return figure
 
 
 def axis(title: str, role: Role = "ink", **more: Any) -> dict[str, Any]:
     base = plotly_style()["xaxis"]
-    return base | {"title": {"text": title, "font": {"color": LIGHT[role]}}} | more
+    return base | {"title": {"text": for_plotly(title), "font": {"color": LIGHT[role]}}} | more

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._labels import LONGEST_LINE, label, labels, line
 from tfviz.patterns import Pattern, table
 from tfviz.patterns import reach as follow
 from tfviz.plots.canvas import SMALL, fitted, text_width
@@ -86,16 +87,17 @@ def mask(
     A pattern with heads (h, L, L) gives one panel per head. `query` frames that row together
     with its key set and prints S_i below. `size` is the side of a matrix in px.
     """
+    title = line("title", title)
     masks = named_masks(pattern, L, "pattern")
     length = masks[0][1].shape[-1]
     if query is not None:
         query = position("query", query, length)
     if overlay:
-        panels = [_overlay(masks, query, title or "", _side(size, 1))]
+        panels = [_overlay(masks, query, title, _side(size, 1))]
     else:
         panels = []
         for name, cells in masks:
-            head = title or "" if len(masks) == 1 else name
+            head = title if len(masks) == 1 else name
             panels.append(_mask_panel(cells, query, head, name, _side(size, len(masks))))
     return Figure(panels, alt=alt, caption=caption)
 
@@ -169,19 +171,17 @@ def _shapes(drawn: Matrix, masks: Sequence[tuple[str, Tensor]]) -> None:
 def _titles(title: "str | Sequence[str] | None", heads: int) -> list[str]:
     if title is None:
         return [""] if heads == 1 else [f"head {n}" for n in range(heads)]
-    if isinstance(title, str):
+    if not isinstance(title, Sequence) or isinstance(title, str | bytes):
+        title = line("title", title)
         return [title] if heads == 1 else [f"{title}, head {n}" for n in range(heads)]
     if len(title) != heads:
         raise ValueError(f"title has {len(title)} entries for {heads} heads; give one for each")
-    return list(title)
+    return [label(f"title[{n}]", one, LONGEST_LINE) for n, one in enumerate(title)]
 
 
-def _names(names: Sequence[str] | None, length: int, argument: str) -> list[str] | None:
-    if names is None:
-        return None
-    if len(names) != length:
-        raise ValueError(f"{argument} has {len(names)} labels for {length} positions")
-    return [str(name) for name in names]
+def names(given: Any, length: int, argument: str) -> list[str] | None:
+    """The labels of rows or columns, or None."""
+    return None if given is None else labels(argument, given, length)
 
 
 def allowed_pairs(pattern: "MaskLike | None", shape: Sequence[int]) -> Tensor:
@@ -249,7 +249,8 @@ def attention_map(
         )
     if query is not None:
         query = position("query", query, n)
-    row_names, column_names = _names(rows, n, "rows"), _names(columns, m, "columns")
+    row_names, column_names = names(rows, n, "rows"), names(columns, m, "columns")
+    xlabel, ylabel, of = line("xlabel", xlabel), line("ylabel", ylabel), label("of", of)
     shown = max(n, m) <= NUMBERS_UP_TO if numbers is None else numbers
     roles = _axis_roles(xlabel, ylabel)
     panels = []
@@ -280,7 +281,7 @@ def attention_map(
             _scale(drawn, "0", number(vmax), of)
             return drawn
 
-        panels.append(fitted(draw, _weight_facts(A_h, S, name, query, rows, columns, of)))
+        panels.append(fitted(draw, _weight_facts(A_h, S, name, query, row_names, column_names, of)))
     return Figure(panels, alt=alt, caption=caption)
 
 
@@ -423,7 +424,8 @@ def signed_map(
     allowed = allowed_pairs(pattern, numbers_.shape)
     largest = float(numbers_[allowed].abs().max()) if bool(allowed.any()) else 0.0
     vmax = largest or 1.0 if vmax is None else _arguments.real("vmax", vmax, 1e-12)
-    row_names, column_names = _names(rows, n, "rows"), _names(columns, m, "columns")
+    row_names, column_names = names(rows, n, "rows"), names(columns, m, "columns")
+    xlabel, ylabel = line("xlabel", xlabel), line("ylabel", ylabel)
     shown = max(n, m) <= NUMBERS_UP_TO if numbers is None else numbers
     panels = []
     for head, name in enumerate(_titles(title, heads)):
@@ -499,6 +501,7 @@ def hops(
     With several patterns layer n uses `patterns[n % len(patterns)]`, the first next to the input.
     Without `layers` it goes on until nothing new is reached.
     """
+    title = line("title", title)
     relay = _follow(patterns, L, layers, residual)
     counts, wanted = relay.hops, relay.wanted
     length = counts.shape[-1]
@@ -509,7 +512,7 @@ def hops(
     tally = {n: int((wanted & (counts == n)).sum()) for n in range(1, most + 1)}
 
     def draw(room: float) -> Matrix:
-        drawn = Matrix(length, length, title=title or "", side=_side(size, 1), below=26, room=room)
+        drawn = Matrix(length, length, title=title, side=_side(size, 1), below=26, room=room)
         drawn.hatch(backdrop=wanted)
         drawn.ramp(strength, "attention", "weights")
         drawn.borders()
@@ -592,6 +595,7 @@ def reach(
 
     With several patterns layer n uses `patterns[n % len(patterns)]`, the first next to the input.
     """
+    title = line("title", title)
     relay = _follow(patterns, L, layers, residual)
     wanted = relay.wanted
     length = wanted.shape[-1]
@@ -667,6 +671,7 @@ def image_neighbourhood(
     row = position("pixel[0]", pixel[0], height)
     column = position("pixel[1]", pixel[1], width)
     query = row * width + column
+    title = line("title", title)
     masks = named_masks(pattern, height * width, "pattern")
     groups = [masks] if overlay else [[one] for one in masks]
     if overlay and len(masks) > 3:
@@ -676,7 +681,7 @@ def image_neighbourhood(
     for group in groups:
         grids = [(name, cells[query].unflatten(0, (height, width))) for name, cells in group]
         union = torch.stack([grid for _, grid in grids]).any(0)
-        head = title or "" if len(groups) == 1 else group[0][0]
+        head = title if len(groups) == 1 else group[0][0]
         named = len(group) > 1
 
         def draw(

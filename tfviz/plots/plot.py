@@ -11,7 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from PIL import Image
 
+from tfviz._labels import legal
 from tfviz.plots import svg
+from tfviz.plots.fonts import drawable
 from tfviz.plots.roles import LIGHT, ROLES, css
 
 HREF = "{http://www.w3.org/1999/xlink}href"
@@ -32,16 +34,20 @@ class Plot:
     def svg(self, alt: str) -> str:
         buffer = io.StringIO()
         salt = hashlib.sha256(alt.encode()).hexdigest()
-        with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
+        with (
+            mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}),
+            drawable(self.drawing, as_text=True),
+        ):
             # dpi 72 makes one point of matplotlib one CSS pixel
             self.drawing.savefig(
                 buffer, format="svg", dpi=72, transparent=True, metadata={"Date": None}
             )
-        return inline(buffer.getvalue(), alt)
+        return inline(legal(buffer.getvalue()), alt)
 
     def picture(self, scale: int) -> Image.Image:
         buffer = io.BytesIO()
-        self.drawing.savefig(buffer, format="png", dpi=72 * scale, facecolor=LIGHT["page"])
+        with drawable(self.drawing):
+            self.drawing.savefig(buffer, format="png", dpi=72 * scale, facecolor=LIGHT["page"])
         return Image.open(buffer).convert("RGB")
 
     def page(self) -> Drawing:

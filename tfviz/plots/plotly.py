@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tfviz._labels import for_plotly, legal
 from tfviz.patterns.pattern import Pattern
 from tfviz.plots import costs, live, matrices
 from tfviz.plots.figure import Figure
@@ -27,7 +28,8 @@ class PlotlyFigure:
     def __init__(
         self, spec: dict[str, Any], alt: str, caption: str | None, fallback: Figure | None
     ) -> None:
-        self.spec, self.alt, self.caption, self.fallback = spec, alt, caption, fallback
+        self.spec, self.alt, self.fallback = spec, legal(alt), fallback
+        self.caption = None if caption is None else legal(caption)
 
     @property
     def html(self) -> str:
@@ -89,11 +91,13 @@ def hover_attention_map(
         [round(a, 4) if ok else None for a, ok in zip(line, oks, strict=True)]
         for line, oks in zip(weights.tolist(), allowed.tolist(), strict=True)
     ]
-    row_names = [f"{i} {rows[i]}" if rows else str(i) for i in range(n)]
-    column_names = [f"{j} {columns[j]}" if columns else str(j) for j in range(m)]
+    named_rows = matrices.names(rows, n, "rows")
+    named_columns = matrices.names(columns, m, "columns")
+    row_names = [f"{i} {named_rows[i]}" if named_rows else str(i) for i in range(n)]
+    column_names = [f"{j} {named_columns[j]}" if named_columns else str(j) for j in range(m)]
     words = [
         [
-            f"query {r} → key {c}: " + ("not allowed" if w is None else f"{w:.3f}")
+            for_plotly(f"query {r} → key {c}: ") + ("not allowed" if w is None else f"{w:.3f}")
             for c, w in zip(column_names, line, strict=True)
         ]
         for r, line in zip(row_names, table, strict=True)
@@ -141,9 +145,10 @@ def hover_attention_map(
         ),
         "margin": {"l": 56, "r": 8, "t": 56, "b": 12},
     }
-    for axis, names, count in (("xaxis", columns, m), ("yaxis", rows, n)):
+    for axis, names in (("xaxis", named_columns), ("yaxis", named_rows)):
         if names:
-            layout[axis] |= {"tickvals": list(range(count)), "ticktext": list(names)}
+            ticks = {"tickvals": list(range(len(names))), "ticktext": list(map(for_plotly, names))}
+            layout[axis] |= ticks | {"automargin": True}
     data = [grid, forbidden] if out else [grid]
     spec = {"data": data, "layout": layout}
     return plotly_figure(spec, alt=still.alt, caption=caption, fallback=still)
@@ -182,7 +187,7 @@ def hover_cost(
         return {
             "type": "scatter",
             "mode": "lines+markers",
-            "name": name,
+            "name": for_plotly(name),
             "x": list(xs),
             "y": list(ys),
             "line": {"color": LIGHT[role], "dash": dash, "width": 2},

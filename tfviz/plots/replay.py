@@ -13,6 +13,7 @@ from matplotlib.path import Path
 from matplotlib.patheffects import Normal, Stroke
 from PIL import Image
 
+from tfviz.plots.fonts import drawable
 from tfviz.plots.marks import Drawn, Mark, Text
 from tfviz.plots.roles import LIGHT
 from tfviz.plots.shapes import Shape
@@ -29,7 +30,8 @@ def replay(marks: Sequence[Mark], width: float, height: float, scale: int) -> Im
     """A canvas on the light page, `scale` pixels for one."""
     file = io.BytesIO()
     drawing = drawn(marks, width, height)
-    drawing.savefig(file, format="png", dpi=72 * scale, facecolor=LIGHT["page"])
+    with drawable(drawing):
+        drawing.savefig(file, format="png", dpi=72 * scale, facecolor=LIGHT["page"])
     return Image.open(file).convert("RGB")
 
 
@@ -50,6 +52,8 @@ def draw_into(axes: Axes, marks: Sequence[Mark], width: float, height: float) ->
                 mark.x,
                 mark.y,
                 mark.words,
+                parse_math=False,
+                usetex=False,
                 color=LIGHT[mark.role],
                 fontsize=mark.size,
                 ha=mark.ha,

@@ -1,7 +1,9 @@
 """A mechanism as a line of tensors drawn to scale, with what happens between them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from tfviz._labels import label, named
 from tfviz.plots.canvas import NORMAL, SMALL, Canvas, fitted, text_width
 from tfviz.plots.figure import Figure
 from tfviz.plots.roles import ROLES, Role
@@ -30,6 +32,8 @@ def schematic(
     """
     if not steps:
         raise ValueError("steps is empty; give at least one tensor")
+    sizes = named("sizes", sizes)
+    steps = [_labelled(n, step) for n, step in enumerate(steps)]
     for step in steps:
         if isinstance(step, str):
             continue
@@ -40,6 +44,16 @@ def schematic(
         if role not in ROLES:
             raise ValueError(f"role = {role!r} of {name}; choose one of {', '.join(ROLES)}")
     return Figure([fitted(lambda room: _draw(steps, sizes, room), alt)], caption=caption)
+
+
+def _labelled(n: int, step: Any) -> Step:
+    """A step with its words as labels. Raises ValueError for what is no step."""
+    if isinstance(step, str):
+        return label(f"steps[{n}]", step)
+    if not isinstance(step, Sequence) or len(step) != 4:
+        raise ValueError(f"steps[{n}] = {step!r:.80}; give a text, or (name, rows, columns, role)")
+    name, rows, columns = (label(f"steps[{n}]", words) for words in step[:3])
+    return name, rows, columns, step[3]
 
 
 def _draw(steps: Sequence[Step], sizes: Mapping[str, int], room: float) -> Canvas:
@@ -77,9 +91,15 @@ def _shape(step: Tensor) -> str:
 
 def _width(step: Step, sizes: Mapping[str, int]) -> float:
     if isinstance(step, str):
-        return text_width(step.strip("[]"), NORMAL) + (16 if step.startswith("[") else 0)
+        return text_width(_inside(step), NORMAL) + (16 if _inside(step) != step else 0)
     words = max(text_width(step[0], NORMAL), text_width(_shape(step), SMALL))
     return max(CELL * _cells(step, sizes)[1], words)
+
+
+def _inside(step: str) -> str:
+    """An operation without the brackets that make it a box."""
+    boxed = len(step) > 2 and step.startswith("[") and step.endswith("]")
+    return step[1:-1] if boxed else step
 
 
 def _height(step: Step, sizes: Mapping[str, int]) -> float:
@@ -87,9 +107,9 @@ def _height(step: Step, sizes: Mapping[str, int]) -> float:
 
 
 def _operation(canvas: Canvas, step: str, x: float, middle: float, width: float) -> None:
-    if step.startswith("["):
+    if _inside(step) != step:
         canvas.draw(rectangles([(x, middle - 13, width, 26)]), "box", stroke="ink")
-    canvas.text(x + width / 2, middle, step.strip("[]"), ha="center", va="middle")
+    canvas.text(x + width / 2, middle, _inside(step), ha="center", va="middle")
 
 
 def _tensor(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from tfviz._labels import label, labels, named
 from tfviz.plots.canvas import NORMAL, SMALL, WIDE, Canvas, fitted, text_width
 from tfviz.plots.figure import Figure
 from tfviz.plots.inputs import number
@@ -10,6 +11,8 @@ from tfviz.plots.shapes import dots, segments
 
 Model = Mapping[tuple[str, ...], Mapping[str, float]]
 ROW, STEP, INDENT, TOP = 26, 132, 26, 34
+BEFORE = 74
+"""Room for a token and its probability before its node, in px."""
 
 
 def tree(
@@ -26,6 +29,13 @@ def tree(
     `ways` are complete sequences by name, written at their leaves; the one to `highlight` is
     violet, the others have a dash each. Nodes that were `looked_at` are filled, the others hollow.
     """
+    model = {
+        tuple(labels("tokens of model", node)): named(f"model[{node!r:.80}]", shares)
+        for node, shares in model.items()
+    }
+    ways = {name: labels(f"ways[{name!r}]", way) for name, way in named("ways", ways).items()}
+    looked_at = [labels("looked_at", node) for node in looked_at]
+    highlight = label("highlight", highlight)
     for tokens, given in model.items():
         if abs(sum(given.values()) - 1) > 1e-6:
             raise ValueError(
@@ -80,13 +90,20 @@ def _spread(
 ) -> tuple[Canvas, Places]:
     """From the left to the right, a line for each leaf, each node in the middle of what follows."""
     depth = max(map(len, ends))
-    canvas = Canvas(16 + STEP * depth + _right(names), TOP + ROW * len(ends) + 6)
+    step = _step(model)
+    canvas = Canvas(16 + step * depth + _right(names), TOP + ROW * len(ends) + 6)
     y = {leaf: TOP + ROW * (n + 0.5) for n, leaf in enumerate(ends)}
     for node in sorted(model, key=len, reverse=True):
         below = [y[(*node, token)] for token in model[node]]
         y[node] = sum(below) / len(below)
-    canvas.text(16 + STEP * depth + 14, 18, "p of all", "muted", size=SMALL)
-    return canvas, {node: (16 + STEP * len(node), y[node]) for node in y}
+    canvas.text(16 + step * depth + 14, 18, "p of all", "muted", size=SMALL)
+    return canvas, {node: (16 + step * len(node), y[node]) for node in y}
+
+
+def _step(model: Model) -> float:
+    """From one node to the next in px: STEP, or as much more as the longest token needs."""
+    tokens = [_token_width(model, (*node, token)) for node in model for token in model[node]]
+    return STEP + max(0.0, max(tokens) + 8 - BEFORE)
 
 
 def _outline(
@@ -125,6 +142,7 @@ def _draw_edges(
 ) -> None:
     """From each node to what may follow, with the token; ways are drawn over it."""
     named = sorted(ways, key=lambda name: name == highlight)
+    before = BEFORE + _step(model) - STEP
     for node, shares in model.items():
         for token, share in shares.items():
             child = (*node, token)
@@ -133,8 +151,8 @@ def _draw_edges(
                 words = 10.0 + INDENT * len(child) + (12 if child in model else 6)
                 edge = segments([(x, y, x, end), (x, end, x + INDENT, end)])
             else:
-                words = at[child][0] - 74
-                edge = segments([(x, y, at[child][0] - 78, end)])
+                words = at[child][0] - before
+                edge = segments([(x, y, words - 4, end)])
             canvas.draw(edge, "edge", stroke="muted", width=1, opacity=0.45)
             for k, name in enumerate(named):
                 if tuple(ways[name][: len(child)]) == child:

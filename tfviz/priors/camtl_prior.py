@@ -39,6 +39,7 @@ def task_prior(
     """M: each block of A, its columns times 1 + γ plus β, on the diagonal; 0 outside of blocks."""
     L, B = A.shape
     for name, x in (("gamma", gamma), ("beta", beta)):
+        _arguments.finite(name, _arguments.tensor(name, x, f"(…, {B})"))
         if x.shape[-1:] != (B,):
             raise ValueError(
                 f"{name} has shape {tuple(x.shape)}, blocks of A {B} columns; give {B} numbers"
@@ -108,6 +109,7 @@ class TaskPrior(Dense):
                 f"the text has {Lk} positions, the prior {self.L}; make TaskPrior(L={Lk}, …) or "
                 "shorten the text"
             )
+        _arguments.finite("task", _arguments.tensor("task", task, f"(…, {self.z})"))
         if task.shape[-1:] != (self.z,):
             raise ValueError(
                 f"task has shape {tuple(task.shape)}, and z = {self.z}; give vectors of {self.z} "
@@ -125,6 +127,7 @@ class TaskPrior(Dense):
         task = where.given.get("task")
         if task is None:
             raise ValueError("no task is given; call the model within `with given(task=z):`")
+        _arguments.tensor("task", task, f"(…, {self.z})")
         if task.dim() > 1 and len(task) not in (1, len(Q)):
             raise ValueError(
                 f"task has {len(task)} rows, the batch {len(Q)}; give one for each text, or one row"

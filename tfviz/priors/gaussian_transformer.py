@@ -59,7 +59,9 @@ def gaussian_definition(
     b: float | Float[Tensor, "h 1 1"],
 ) -> tuple[Float[Tensor, "*b h Lq d_v"], Float[Tensor, "*b h Lq Lk"]]:
     """softmax(Q Kᵀ/√d_head − |w (i − j)² + b|) V over the mask, and the weights."""
-    return attention(Q, K, V, mask, bias=beside(*positions(Q.shape[-2], K.shape[-2]), w=w, b=b))
+    return attention(
+        Q, K, V, mask, bias=beside(*positions(Q.shape[-2], K.shape[-2], Q.device), w=w, b=b)
+    )
 
 
 class Gaussian(Dense):

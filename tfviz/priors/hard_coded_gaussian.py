@@ -30,7 +30,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _fused
 from tfviz._arguments import named
 from tfviz.cores import Where, outside_inference, positions, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
@@ -185,7 +185,7 @@ class HardCoded(nn.Module):
         distances = torch.arange(-back, ahead + 1, device=V.device)
         placed = self.by_head.to(V.device, dtype)
         kernel = weights(torch.zeros_like(distances), distances, placed, self.spread, self.radius)
-        with torch.autocast(V.device.type, enabled=False):
+        with _fused.full_precision(V):
             out = _by_blocks(values, kernel, L)
         if self.renormalise:
             total = out[..., -1:]

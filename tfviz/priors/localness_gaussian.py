@@ -33,7 +33,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from tfviz import _arguments
+from tfviz import _arguments, _fused
 from tfviz._arguments import named
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import CAUSAL, attention, heads_attention, visible
@@ -110,7 +110,7 @@ class Localness(Dense):
         """
         dtype = torch.promote_types(Q.dtype, torch.float32)  # places need more than half precision
         last = last.to(dtype)
-        with torch.autocast(Q.device.type, enabled=False):
+        with _fused.full_precision(Q):
             if hasattr(self, "shared"):
                 rows = Q.transpose(1, 2).flatten(2).to(dtype)
                 hidden = torch.tanh(_linear(self.shared, rows))

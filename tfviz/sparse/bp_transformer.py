@@ -123,10 +123,12 @@ def tree_definition(
     N, L = Q.shape[2], length(Q.shape[2])
     table, (first, end) = reads(L, k, causal), spans(L).T[..., None]
     table = table.where(table >= 0, N)  # a column that is cut off
-    mask = torch.zeros(N, N + 1, dtype=torch.bool)
+    table, first, end = (x.to(Q.device) for x in (table, first, end))
+    i = torch.arange(L, device=Q.device)
+    mask = torch.zeros(N, N + 1, dtype=torch.bool, device=Q.device)
     mask[:L].scatter_(1, table, True)
-    mask[L:, :L] = (first <= torch.arange(L))[L:] & (torch.arange(L) < end)[L:]
-    bias = torch.zeros(*Q.shape[:2], N, N + 1, dtype=Q.dtype)
+    mask[L:, :L] = (first <= i)[L:] & (i < end)[L:]
+    bias = torch.zeros(*Q.shape[:2], N, N + 1, dtype=Q.dtype, device=Q.device)
     if a is not None:
         told = Q[:, :, :L] @ a[: table.shape[1]].mT / Q.shape[-1] ** 0.5
         told = bias[:, :, :L].scatter(-1, table.expand_as(told), told)
@@ -224,7 +226,8 @@ def tree_attention(
     out = []
     for block, *rest in _gathers(L, k, causal):
         q = Q[:, :, block.first : block.first + block.rows].unflatten(2, (-1, block.size))
-        for part, *these in zip(q.split(32, 2), *(x.split(32) for x in rest), strict=True):
+        parts = (x.to(Q.device).split(32) for x in rest)
+        for part, *these in zip(q.split(32, 2), *parts, strict=True):
             call = partial(_typed, part, K, V, a, *these)
             out.append(checkpoint(call, use_reentrant=False).flatten(2, 3))
     return torch.cat([*out, merged[:, :, L:]], 2)

@@ -103,7 +103,8 @@ def etc_definition(
     """(global out, long out, A) from all pairs; A has the n_g global tokens first."""
     _check(Q_global, Q_long, K, V, radius, labels, P, masks)
     n_l = Q_long.shape[2]
-    i, j = torch.arange(n_l)[:, None], torch.arange(n_l)
+    j = torch.arange(n_l, device=Q_long.device)
+    i = j[:, None]
     column = (j - i + radius).clamp(0, 2 * radius)
     labels, masks = (x and x._replace(l2l=x.l2l.gather(1, column)) for x in (labels, masks))
 
@@ -182,8 +183,8 @@ def _band(Q: Tensor, K: Tensor, V: Tensor, bias: Tensor, w: int) -> tuple[Tensor
     more = n_blocks * block - n
     q = F.pad(Q, (0, 0, 0, more)).flatten(0, 1).unflatten(1, (n_blocks, block))
     k, v = (F.pad(x, (0, 0, w, w + more)).flatten(0, 1).unfold(1, width, block).mT for x in (K, V))
-    i = torch.arange(n + more)[:, None]
-    key = i + torch.arange(-w, w + 1)
+    i = torch.arange(n + more, device=Q.device)[:, None]
+    key = i + torch.arange(-w, w + 1, device=Q.device)
     outside = (i < n) & ((key < 0) | (key >= n))
     band = F.pad(bias.expand(-1, -1, n, 2 * w + 1), (0, 0, 0, more))
     band = band.masked_fill(outside, -math.inf).unflatten(2, (n_blocks, block))

@@ -50,8 +50,8 @@ def branches(
         raise ValueError(f"block = {block} does not divide L = {L}; choose one that does")
     _arguments.integer("chosen", chosen, 1, L // block)
     _arguments.integer("lookback", lookback, 0)
-    i, j = torch.arange(L)[:, None], torch.arange(L)
-    blocks = torch.arange(L // block)
+    j = torch.arange(L, device=Q.device)
+    i, blocks = j[:, None], j[: L // block]
     earlier, own = blocks < i // block, blocks == i // block
     fit = Q @ K.unflatten(0, (-1, block)).mean(1).T / math.sqrt(Q.shape[1])
     fit = fit.masked_fill(~earlier, -math.inf)

@@ -105,7 +105,7 @@ def routing_attention(
     causal: bool = False,
 ) -> Float[Tensor, "b h L dv"]:
     """The same from what each centroid takes, in O(L k d + k w² d)."""
-    _qkv.check(Q, K, V, self_attention=True)
+    _qkv.check(Q, K, V, self_attention=True, reads_values=True)
     i, j = members(Q, mu, w), members(K, mu, w)  # (b, h, k, w)
     (b, h, L, _), (k, dv) = Q.shape, (mu.shape[-2], V.shape[-1])
 

@@ -64,10 +64,12 @@ def edge_attention(
 
     One list may serve all heads, or all rows of a batch.
     """
-    _qkv.check(Q, K, V, self_attention=True)
+    _qkv.check(Q, K, V, self_attention=True, reads_values=True)
     b, h, L, d = Q.shape
     if edges.ndim != 4 or edges.shape[-1] != 2:
         raise ValueError(f"edges has shape {tuple(edges.shape)}; give (b, h, E, 2)")
+    if edges.device != Q.device:
+        raise ValueError(f"edges are on {edges.device}, Q on {Q.device}; give edges.to(Q.device)")
     _nodes(edges, L)
     dtype, kind = Q.dtype, torch.promote_types(Q.dtype, torch.float32)
     Q, K, V = Q.to(kind), K.to(kind), V.to(kind)  # products of large halves overflow
@@ -126,7 +128,9 @@ class EdgePredictor(nn.Module):
             _nodes(given, L)
             if self.causal and bool((given[..., 1] > given[..., 0]).any()):
                 raise ValueError("given looks ahead, but the predictor is causal: give j <= i")
-            if self.every_node and bool((given[..., 0] != torch.arange(count) % L).any()):
+            if self.every_node and bool(
+                (given[..., 0] != torch.arange(count, device=given.device) % L).any()
+            ):
                 raise ValueError("given names other first nodes; every_node gives 0, 1, … in turn")
         last, state = self.start.expand(b, -1), None
         nodes: list[Tensor] = []
@@ -148,7 +152,7 @@ class EdgePredictor(nn.Module):
             if not fixed:
                 log_p = log_p + chance.gather(-1, a.unsqueeze(-1)).squeeze(-1)
             nodes.append(a)
-            last = X[torch.arange(b), a]
+            last = X[torch.arange(b, device=X.device), a]
         return Drawn(torch.stack(nodes, -1).unflatten(-1, (count, 2)), log_p)
 
 

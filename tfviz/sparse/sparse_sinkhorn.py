@@ -155,6 +155,7 @@ class Sinkhorn(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         causal = where.whole_text("Sinkhorn attention chooses the pairs itself", "sorted blocks")
         K, V = (X.repeat_interleave(Q.shape[1] // X.shape[1], 1) for X in (K, V))
+        _qkv.check(Q, K, V, self_attention=True, reads_values=True)
         L = Q.shape[2]
         if self.m < L and L % self.m:
             raise ValueError(

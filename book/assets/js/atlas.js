@@ -119,7 +119,7 @@
       history.replaceState(history.state, "", here + (query ? "#atlas?" + query : ""));
     };
     const read = () => {
-      const hash = decodeURI(location.hash);
+      const { hash } = location;
       const known = hash.startsWith("#atlas?")
         ? new URLSearchParams(hash.slice(7))
         : new URLSearchParams();

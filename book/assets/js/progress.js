@@ -8,7 +8,15 @@
     NAME = /^[A-Za-z0-9][\w./-]{0,99}$/,
     DAY = /^\d{4}-\d\d-\d\d$/;
   const site = new URL(document.documentElement.dataset.content_root || "./", location.href);
-  const KEY = `tfviz-progress/${VERSION}:${decodeURI(site.pathname)}`;
+  /** An address as people read it; as it stands, where its bytes are no UTF-8. */
+  function readable(address) {
+    try {
+      return decodeURI(address);
+    } catch {
+      return address;
+    }
+  }
+  const KEY = `tfviz-progress/${VERSION}:${readable(site.pathname)}`;
   const all = (what, within = document) => [...within.querySelectorAll(what)];
   const one = (what, within = document) => within.querySelector(what);
   const names = (node) => (node.dataset.tfLabels || "").split(" ").filter(Boolean);

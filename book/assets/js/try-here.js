@@ -16,8 +16,10 @@
     return node;
   };
 
-  // --- Python: one worker for all exercises of the page
+  // --- Python: one worker at a time, for one check. An answer can change whatever a module, a class
+  // or Python itself holds, so the next one begins with another Python, which starts meanwhile.
   let held, worker, starting, ready, busy;
+  const DEEP = /call stack|too much recursion|stack overflow/i; // as browsers say it
   const loaded = () =>
     (held ??= new Promise((done, failed) => {
       const script = el("script", { src: `${root}vendor/python.js` });
@@ -29,12 +31,16 @@
       document.head.append(script);
     }));
 
+  function end() {
+    worker?.terminate();
+    worker = starting = ready = null;
+  }
+
   /** The next message of the worker; after `seconds` it is ended, and so is what it does. */
   function answered(message, seconds = 0) {
     return new Promise((done, failed) => {
       const ended = (error) => {
-        worker.terminate();
-        worker = starting = ready = null;
+        end();
         failed(error);
       };
       const limit = seconds && setTimeout(() => ended(new Error("too long")), seconds * 1000);
@@ -59,7 +65,8 @@
       // From a folder, Chromium starts a module worker from a data: address, but not from a blob: one.
       const text = encodeURIComponent(python.worker);
       worker = new Worker(`data:text/javascript;charset=utf-8,${text}`, { type: "module" });
-      await answered({ held: python });
+      const { memory } = await answered({ held: python });
+      python.snapshot ??= memory;
       ready = true;
     })();
     starting.catch(() => {
@@ -76,13 +83,16 @@
     }
     try {
       return (await answered(task, SECONDS)).verdict;
-    } catch (error) {
-      started().catch(() => {}); // anew, for the next try
-      const text =
-        error.message === "too long"
-          ? `✗ Stopped after ${SECONDS} seconds. Is there a loop that never ends?`
-          : `✗ Python broke down: ${error.message}.`;
+    } catch ({ message }) {
+      let text = `✗ Python broke down: ${message}.`;
+      if (message === "too long")
+        text = `✗ Stopped after ${SECONDS} seconds. Is there a loop that never ends?`;
+      else if (DEEP.test(message))
+        text = "✗ Stopped: calls are nested too deeply. Does something call itself without end?";
       return { verdict: "error", text, masks: [] };
+    } finally {
+      end();
+      started().catch(() => {}); // for the next check
     }
   }
 

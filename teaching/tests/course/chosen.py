@@ -87,6 +87,12 @@ EXEMPLARS = {
         "test_no_spreadsheet_takes_text_for_a_formula",
         "test_the_page_says_who_what_and_what_waits",
     ),
+    # one zip of files, one of folders; the others are the same with other names
+    "course/test_platforms": (
+        "test_each_platforms_zip_is_collected[canvas, by number-packed by a Mac]",
+        "test_each_platforms_zip_is_collected[gradescope-as downloaded]",
+        "test_the_examples_of_the_table_are_what_its_patterns_take",
+    ),
     # what needs no class and no container
     "course/test_gradescope": (
         "test_whose_a_submission_is",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from course import classroom
 from course.classroom import NAME, ROOT, hand_in, points, solution
+from sqlalchemy.exc import OperationalError
 
 from tfviz_course import command
 from tfviz_course.command import main
@@ -123,6 +126,14 @@ def test_errors_are_one_line(
         ),
         (["feedback", NAME], "nothing of 'hw1' is graded"),
         (["report", "hw9"], "hw9"),
+        (
+            ["export", NAME, "--to", "qti"],
+            "'hw1' is an assignment, and --to qti takes a chapter, su",
+        ),
+        (
+            ["export", NAME, "--to", "anki"],
+            "and --to anki takes a chapter, such as basics/attentio",
+        ),
     ],
 )
 def test_errors_in_a_course(
@@ -180,6 +191,72 @@ def test_an_error_of_many_lines_is_told_in_one(
         main(["check"])
 
 
+SPACE = OSError(errno.ENOSPC, "No space left on device", "/x/class.csv")
+NO_PLACE: dict[str, tuple[Exception, str]] = {
+    "full": (SPACE, "the disk is full: make room, then run this again"),
+    "quota": (OSError(errno.EDQUOT, "Disk quota exceeded"), "the disk is full: make room"),
+    "gradebook": (
+        OperationalError("INSERT", {}, Exception("database or disk is full")),
+        "the disk is full: make room",
+    ),
+    "read-only": (
+        OSError(errno.EROFS, "Read-only file system", "/x/y"),
+        "/x/y: Read-only file system. Fix that, then run this again",
+    ),
+    "closed": (PermissionError(errno.EACCES, "Permission denied", "/x/y"), "/x/y: Permission deni"),
+}
+
+
+@pytest.mark.parametrize("what", NO_PLACE)
+@pytest.mark.parametrize("name", command.COMMANDS)
+def test_where_nothing_can_be_written_every_command_says_it_in_one_sentence(
+    name: str, what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error, said = NO_PLACE[what]
+
+    def fail(options: object) -> None:
+        """Do it."""
+        raise error
+
+    words = {"new": ["x", "--name", "X"], "students": ["import", "x.csv"], "list": [], "check": []}
+    more = {"assignment": ["ex-a"], "extension": ["ada"], "export": ["--to", "moodle"]}
+    monkeypatch.setitem(command.COMMANDS, name, (fail, command.COMMANDS[name][1]))
+    assert main([name, *words.get(name, [NAME]), *more.get(name, [])]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"tfviz-course: {said}") and err.count("\n") == 1
+
+
+def test_a_full_disk_while_an_assignment_is_made_is_one_sentence(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours and nbgrader's part of it; the assignment of before stays."""
+    from tfviz_course import assignment
+
+    before = {path: path.read_bytes() for path in course.rglob("*.ipynb")}
+    words = ["assignment", NAME, "ex-sharpness", "--again", "--course", str(course)]
+    log = "[ERROR] Traceback\n[ERROR] x\nOSError: [Errno 28] No space left on device: 'x'\n"
+
+    class Full:
+        coursedir = SimpleNamespace(groupshared=False)
+
+        def generate_assignment(self, name: str) -> dict[str, object]:
+            return {"success": False, "log": log, "error": "NbGraderException: Please see the"}
+
+    def full(*given: object) -> None:
+        raise SPACE
+
+    for where, name, broken in (
+        (assignment, "api", lambda course: Full()),
+        (assignment.nbformat, "write", full),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(where, name, broken)
+            assert main(words) == 2
+        *_, error = capsys.readouterr().err.splitlines()
+        assert "the disk is full: make room, then run this again" in error, name
+        assert before == {path: path.read_bytes() for path in course.rglob("*.ipynb")}
+
+
 def test_feedback_says_once_what_ails_all(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,7 +311,7 @@ def test_a_gradebook_that_is_gone_is_named_before_anything_is_judged(
     assert main(["autograde", NAME, "--course", str(course)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and f"there is no gradebook {course / 'gradebook.db'}" in err
-    assert not (course / ".tfviz").exists() and not (course / "gradebook.db").exists()
+    assert not (course / ".tfviz" / "judged").exists() and not (course / "gradebook.db").exists()
 
 
 def test_check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -312,5 +389,5 @@ def test_from_new_to_report(
     assert (course / "reports" / NAME / "anonymous" / "students.csv").is_file()
     run_here("assignment", NAME, *items, "--points", "ex-sharpness=6", "--again")
     said = run_here("autograde", NAME, "--student", "ada")
-    assert "edited, missing or of an earlier version" in said
+    assert "earlier version" not in said  # who worked in the release of before has edited nothing
     assert sum(points(course, "ada").values()) == 6

@@ -76,6 +76,23 @@ def test_look_alikes_are_told_when_collecting_and_in_the_report(course: Path) ->
     assert report.without_names(found, "secret").alike == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *IDS,
+        *NO_IDS,
+        "\udc80x\ud800",
+        "\ud800",
+        "\udcff",
+        "\udcc3\udca9",
+        "\udbff\udc00",
+        "\U0010ffff",
+    ],
+)
+def test_any_name_can_be_shown(name: str) -> None:
+    assert shown(name).encode("utf-8").decode().isprintable() and len(shown(name)) < 90
+
+
 @pytest.mark.parametrize("words", [["autograde", NAME], ["feedback", NAME]])
 def test_every_command_checks_the_ids_that_it_is_given(
     words: list[str], course: Path, capsys: pytest.CaptureFixture[str]
@@ -265,6 +282,7 @@ def test_a_broken_archive_is_named_and_the_others_are_read(course: Path) -> None
     assert collected(course) == {"bob": notebook(course)}
     for name in ("a.zip", "b.gz"):
         assert f"Left out '{name}': it cannot be read as an archive" in said
+    assert "method" not in said  # each is one sentence, without what tarfile tried
     assert "Left out 'ada_attention.ipynb' of the upload 'ada_attention.ipynb' in c.zip" in said
 
 

@@ -356,32 +356,6 @@ def test_the_exercises_to_copy_are_right(tmp_path: Path) -> None:
     assert "model-answer" in examples()[1]
 
 
-PATTERN = re.compile(r"^\| `(?P<file>[^`|]+\.ipynb)` \| `(?P<pattern>\.\*/[^`]+)` \|$", re.M)
-
-
-@pytest.mark.parametrize("row", PATTERN.findall(page(GUIDE[0])))
-def test_patterns_for_zip_collect(row: tuple[str, str]) -> None:
-    file, pattern = row
-    found = re.match(pattern, f"/home/you/nlp101/downloaded/hw1/extracted/submissions/{file}")
-    assert found, pattern
-    name = found["file_id"].removesuffix(".ipynb")
-    assert name == "attention" and re.fullmatch(r"chen|48213|chenli", found["student_id"])
-
-
-@pytest.mark.parametrize(
-    "file", ["chenli_8841_220417_attention.ipynb", "chenli_late_8841_220417_attention-1.ipynb"]
-)
-def test_the_pattern_that_takes_the_number_of_canvas(file: str) -> None:
-    (pattern,) = re.findall(r"^`(\.\*/[^`]+)`\. Then \[", page(GUIDE[0]), re.M)
-    found = re.match(pattern, f"/home/you/nlp101/downloaded/hw1/extracted/submissions/{file}")
-    assert found and found["student_id"] == "8841"
-    assert found["file_id"].removesuffix(".ipynb") == "attention"
-
-
-def test_there_are_patterns() -> None:
-    assert len(PATTERN.findall(page(GUIDE[0]))) == 4
-
-
 # --- what the pages take from the code -----------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import gzip
 import itertools
 import json
 import os
@@ -268,6 +269,12 @@ def _(document: Document) -> None:
     find(document, "ex-a-yours")["source"] = MINE_A.replace("x", "x\x00").replace("2", "2\x1b")
 
 
+@case("an attachment named in no encoding", w=MINE_W)
+def _(document: Document) -> None:
+    pictures = {name: {"image/png": PNG} for name in ("\udc80x\ud800", "\ud800", "\udcff")}
+    find(document, "ex-w-yours")["attachments"] = pictures
+
+
 @case("half a surrogate", "ex-a: signs that cannot be printed", a=f"{MINE_A}  # ?")
 def _(document: Document) -> None:
     find(document, "ex-a-yours")["source"] = f"{MINE_A}  # \ud800"
@@ -363,7 +370,9 @@ def _(document: Document) -> None:
     find(document, "ex-a-yours")["cell_type"] = "markdown"
 
 
-@case("format 3", "it holds no cells. Open it in Jupyter and save it again", a=A, b=B, w=W)
+@case(
+    "format 3", "it is one of format 3, from before 2015. Open it in Jupyter and s", a=A, b=B, w=W
+)
 def _(document: Document) -> None:
     document["worksheets"] = [{"cells": document.pop("cells")}]
     document["nbformat"] = 3
@@ -443,8 +452,18 @@ FILES: dict[str, tuple[bytes, str]] = {
     "deep": (b'{"cells": ' + b"[" * 100_000, "nested without end"),
     "deep and closed": (b"[" * 100_000 + b"]" * 100_000, "nested without end"),
     "a long number": (b'{"cells": [' + b"9" * 10_000 + b"]}", "is no notebook"),
-    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "its JSON is broken"),
-    "a zip": (b"PK\x03\x04" + bytes(100), "its JSON is broken"),
+    "a picture": (
+        b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+        "it is a picture. Hand in the notebook",
+    ),
+    "a zip": (
+        b"PK\x03\x04" + bytes(100),
+        "it is a zip archive. Unpack it, and hand in the notebook",
+    ),
+    "a gzip": (gzip.compress(json.dumps(solved()).encode()), "it is a gzip archive. Unpack it"),
+    "a PDF": (b"%PDF-1.7\n", "it is a PDF. Hand in the notebook itself, the .ipynb file"),
+    "a page": (b"\n <!DOCTYPE html><html>", "it is a web page. Hand in the notebook itself"),
+    "a page of Windows": (b"\xef\xbb\xbf<html>", "it is a web page"),
     "many cells": (
         json.dumps({"nbformat": 4, "cells": [code("1")] * 6000}).encode(),
         "has 6000 cells; 5000 were read",
@@ -459,6 +478,51 @@ def test_a_file_that_is_no_notebook(name: str) -> None:
     check(made, STUBS)
     assert made.found == 0
     assert remark in " | ".join(made.remarks)
+
+
+def version(release: Any) -> list[rebuilding.Version]:
+    """As the store gives it back."""
+    return [rebuilding.Version(**json.loads(json.dumps(rebuilding.version(release)._asdict())))]
+
+
+def corrected() -> Any:
+    """The release after a test was corrected, points changed, a cell added and a text rewritten."""
+    made = copy.deepcopy(RELEASE)
+    by = {one.id: one for one in made.cells}
+    by["ex-a-checks"].source = "assert half(5) == 2.5"
+    by["ex-a-hidden"].metadata.nbgrader.points = 7
+    by["ex-w-yours"].metadata.nbgrader.points = 8
+    by["setup-1"].source = "scale = 4"
+    by["end"].source = "The end, at last."
+    made.cells.insert(7, cell("code", "assert half(1) == 0.5", "ex-a-more", "hidden", 1))
+    return made
+
+
+def test_who_worked_in_an_earlier_version_has_edited_nothing() -> None:
+    data = json.dumps(solved()).encode()
+    now, before = corrected(), version(RELEASE)
+    told = rebuilding.rebuild(now, *read_notebook(data)).remarks
+    assert "ex-a-checks" in told[0] and "edited, missing or of an earlier version" in told[0]
+    colab = solved()
+    strip(colab)
+    for file in (data, json.dumps(colab).encode()):
+        made = rebuilding.rebuild(now, *read_notebook(file), before)
+        assert made.remarks == () and made.found == 3
+        assert {one.id: one.source for one in made.notebook.cells}["setup-1"] == "scale = 4"
+        newest = version(now) + before
+        assert rebuilding.rebuild(now, *read_notebook(file), newest).remarks == ()
+
+
+def test_what_no_version_had_is_told_all_the_same() -> None:
+    document = solved()
+    find(document, "ex-a-checks")["source"] = "pass"
+    document["cells"].remove(find(document, "ex-b-checks"))
+    find(document, "ex-b-hidden")["metadata"]["nbgrader"]["points"] = 99
+    document["cells"].append(code("helper = 1"))
+    found = read_notebook(json.dumps(document).encode())
+    said = rebuilding.rebuild(corrected(), *found, version(RELEASE)).remarks
+    assert said[0].startswith("ex-a-checks, ex-b-checks, ex-b-hidden: edited, missing or of an")
+    assert "not read (code: 'helper = 1')" in said[1]
 
 
 def test_no_file() -> None:
@@ -515,6 +579,16 @@ def read_submission(folder: Path, releases: dict[str, Any]) -> dict[str, Rebuilt
 
 def write(path: Path, document: Document) -> None:
     path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("name", ["attention.py", "answers.docx", "attention.pdf", "work.zip"])
+def test_a_lone_file_of_another_kind_is_named(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"x")
+    (folder / "timestamp.txt").write_text("2026-11-30 18:00:00 UTC")
+    said = read_submission(folder, RELEASES)["one"].remarks
+    assert said[0] == (f"'{name}': not read, since only notebooks are: hand in the .ipynb file")
+    write(folder / "one.ipynb", solved())  # beside a notebook it is nobody's concern
+    assert not read_submission(folder, RELEASES)["one"].remarks
 
 
 def test_a_folder_with_both_notebooks(folder: Path) -> None:

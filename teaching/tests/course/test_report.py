@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from course.classroom import environment
 from PIL import Image
 from rich.console import Console
 
 from tfviz_course import page, report
+from tfviz_course.plugin import config_text
 from tfviz_course.report import Change, Mark, Results, Student
 
 with warnings.catch_warnings():
@@ -383,11 +385,64 @@ def test_exercises_csv(course: Path) -> None:
     assert (goal["hidden_share"], deaf["waiting"], deaf["mean_points"]) == ("", "1", "")
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@sum", "\tx"])
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@sum",
+    "\tx",
+    "\rx",
+    "\n=1",
+    " =1",
+    "\u00a0+1",
+    "\uff1d1",
+    "\uff20x",
+]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
 def test_no_spreadsheet_takes_text_for_a_formula(text: str) -> None:
     assert report._cell(text) == f"'{text}"
     assert report._cell(-1) == -1
-    assert report._cell("a=1") == "a=1"
+    for plain in ("a=1", "1-1", "", " ", "O'Brien", "Å+", "李雷"):
+        assert report._cell(plain) == plain
+
+
+def test_one_place_knows_what_a_formula_is() -> None:
+    """Whatever writes a CSV file here asks `sheets.harmless`; who writes another one must, too."""
+    package = Path(report.__file__).parent
+    writes = re.compile(r"csv\.(writer|DictWriter)|extensions\.csv\"\) as")
+    found = {path.stem for path in package.glob("*.py") if writes.search(path.read_text("utf8"))}
+    assert found == {"report", "gradebooks", "plugin", "settings"}
+    for name in found:
+        assert "from tfviz_course.sheets import harmless" in (package / f"{name}.py").read_text()
+
+
+def test_nbgraders_export_is_a_table_without_formulas(course: Path) -> None:
+    """By the command that the guide gives; names with commas, quotes and lines stay in one cell."""
+    names = {"ada": '=HYPERLINK("http://x","y")', "bob": 'L, "Bob"', "chen": "+1\n2"}
+    with api.Gradebook(f"sqlite:///{course}/gradebook.db") as book:
+        for student, last in names.items():
+            mail = {"email": "@sum(1+1)", "first_name": "\uff0d1"}
+            book.update_or_create_student(student, last_name=last, **mail)
+        book.update_or_create_student("-1")
+    (course / "nbgrader_config.py").write_text(config_text("nlp"), "utf8")
+    command = [sys.executable, "-m", "nbgrader", "export", "--to", "out.csv"]
+    told: Any = {"env": environment(), "capture_output": True, "timeout": 120}
+    subprocess.run(command, cwd=course, check=True, **told)
+    found = {row["student_id"]: row for row in rows(course / "out.csv")}
+    assert {name: found[name]["last_name"] for name in names} == {
+        "ada": "'" + names["ada"],
+        "bob": names["bob"],
+        "chen": "'" + names["chen"],
+    }
+    assert found["ada"]["email"] == "'@sum(1+1)" and found["ada"]["first_name"] == "'\uff0d1"
+    assert found["'-1"]["score"] == "0.0" and float(found["ada"]["max_score"]) > 0
+    head = (course / "out.csv").read_text("utf8").partition("\n")[0]
+    assert head == (
+        "assignment,duedate,timestamp,student_id,last_name,first_name,email,raw_score,"
+        "late_submission_penalty,score,max_score"
+    )
 
 
 def test_nbgrader_exports_beside_it(course: Path) -> None:

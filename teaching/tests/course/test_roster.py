@@ -38,6 +38,24 @@ def test_a_table_of_students_is_read(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["id,email\n\nada,x\n,\nbob,y,\n,,,\n", "id;email\nada\nbob;;\n;;;\n"]
+)
+def test_rows_of_nothing_are_no_students(text: str, tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text(text, "utf8")
+    assert list(read_roster(tmp_path / "class.csv")) == ["ada", "bob"]
+
+
+def test_columns_that_are_not_read_are_named(
+    course: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (course / "class.csv").write_text("id,Firstname,email,Group\nada,Ada,a@x,3\n", "utf8")
+    assert main(["students", "import", str(course / "class.csv"), "--course", str(course)]) == 0
+    assert "Columns that are not read: Firstname, Group (those that are: id, first_name, last" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
     "name",
     ["O'Brien", 'Ada "the first"', "A & B", "李雷", "A\u030asa", "علی\u200cرضا", "{{ 7*7 }}"],
 )
@@ -52,6 +70,16 @@ def test_names_have_all_the_signs_that_names_have(name: str, tmp_path: Path) -> 
     [
         (b"", "has no column 'id'; its first line has nothing"),
         (b"name,mail\nada,x\n", "has no column 'id'; its first line has name, mail"),
+        (b"id\n", "names nobody: below its first line there is no student"),
+        (b"\xef\xbb\xbfid;first_name\n;;\n", "names nobody"),
+        (b"id,last_name\nada,Lovelace, Ada\n", "line 2: 3 values, and the first line names 2 colu"),
+        (b"id,last_name\nada,x\nbob,L, B\n", "line 3: 3 values, and the first line names 2 col"),
+        (b"id,email\nada,x,,y\n", "put names that hold a ',' in quotes, as in \"Lovelace, Ada\""),
+        (b"id;email\nada;x;y\n", "put names that hold a ';' in quotes"),
+        (b'id,first_name\nada,"A\nB"\nbob,x,y\n', "line 4: 3 values"),
+        (b"id,student,email\nada,Ada,x\n", "has several columns for 'id': id, student. Keep the"),
+        (b"id,Student ID\nada,1\n", "has several columns for 'id': id, Student ID"),
+        (b"id,email,E-Mail,Email\nada,x,y,z\n", "several columns for 'email': email, Email"),
         (b"id\nada\n../bob\n", "line 3: '../bob' cannot be a student's id: an id has letters"),
         (b"id,first_name\nada,x\n,y\n", "line 3: '' cannot be a student's id"),
         (b"id\nada\nbob\nada\n", "line 4: ada appears twice"),
@@ -108,11 +136,19 @@ def test_an_extension_moves_the_date_of_one_student(
     assert "2 tfviz-course: 'a,b' cannot be" in run("a,b", "--days", "1")
     with handle.gradebook as book:
         book.update_or_create_assignment(NAME, duedate=datetime(2026, 12, 1, 18))
-    said = run("bob", "--days", "1", "--hours", "2")
-    assert said == (
-        "0 bob has time for hw1 until 2026-12-02 20:00 UTC\n"
-        "Look: bob is not in the gradebook, and has handed in nothing so far.\n"
+        book.add_student("bobby")
+    assert run("bobb", "--days", "1") == (
+        "2 tfviz-course: bobb is not in the gradebook, and has handed in nothing. Did you mean "
+        "bobby? `tfviz-course students import`, or `nbgrader db student add`, enters students\n"
     )
+    assert not (course / "extensions.csv").exists()
+    settings.write_extensions(course, {(NAME, "typo"): timedelta(hours=1)})
+    assert run("typo").startswith("0 typo has time")  # what is there can be taken back
+    settings.write_extensions(course, {})
+    said = run("bobby", "--days", "1", "--hours", "2")
+    assert said == "0 bobby has time for hw1 until 2026-12-02 20:00 UTC\n"
+    assert run("bobby").startswith("0 ")
+    settings.write_extensions(course, {})
     (course / "submitted" / "bob").mkdir(parents=True)
     assert run("bob", "--hours", "1.5") == "0 bob has time for hw1 until 2026-12-01 19:30 UTC\n"
     assert (course / "extensions.csv").read_text() == "assignment,student,hours\nhw1,bob,1.5\n"
@@ -130,6 +166,16 @@ def test_an_extension_moves_the_date_of_one_student(
         assert book.find_submission(NAME, "bob").duedate == datetime(2026, 12, 1, 18)
     assert main(["extension", "hw2", "bob", "--days", "1", "--course", str(course)]) == 2
     assert "no assignment 'hw2': it has hw1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("student", ["-1", "@sum", "-x.y"])
+def test_an_id_that_looks_like_a_formula_has_its_extension(student: str, tmp_path: Path) -> None:
+    time = {("hw1", student): timedelta(hours=2)}
+    settings.write_extensions(tmp_path, time)
+    assert f"hw1,'{student},2" in (tmp_path / "extensions.csv").read_text("utf8")
+    assert settings.read_extensions(tmp_path) == time
+    (tmp_path / "extensions.csv").write_text(f"assignment,student,hours\nhw1,{student},2\n")
+    assert settings.read_extensions(tmp_path) == time
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import platform
 import select
 import socket
 import subprocess
@@ -130,6 +131,58 @@ found.append([line.split(":")[0].strip() for line in open("/proc/net/dev").readl
         with pytest.raises(TimeoutError):
             server.accept()
     assert found == ["refused", "refused", ["lo"]]
+
+
+def test_sockets_are_those_between_ones_own_processes(shared: Session) -> None:
+    """What waits in a connection of TCP to oneself is memory that no group counts."""
+    error, (made, paired, said) = value(
+        shared,
+        """
+import asyncio, multiprocessing, os, socket, subprocess, sys
+made, paired = [], []
+for family in range(64):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET, socket.SOCK_RAW):
+        for list_, make in ((made, socket.socket), (paired, socket.socketpair)):
+            try:
+                make(family, kind)
+                list_.append(family)
+            except OSError:
+                pass
+async def twice(x):
+    process = await asyncio.create_subprocess_exec("/bin/cat", stdin=-1, stdout=-1)
+    return (await process.communicate(x))[0] * 2
+def answer(line):
+    line.send(os.getpid() > 0)
+said = [asyncio.run(twice(b"ab")).decode()]
+ours, theirs = multiprocessing.Pipe()
+one = multiprocessing.get_context("fork").Process(target=answer, args=(theirs,))
+one.start()
+said += [ours.recv()]
+one.join()
+said += [subprocess.run(["/bin/echo", "x"], capture_output=True).stdout.decode()]
+found = None, [sorted(set(made)), sorted(set(paired)), said]
+""",
+    )
+    assert error is None
+    assert (made, paired) == ([socket.AF_UNIX], [socket.AF_UNIX])
+    assert said == ["abab", True, "x\n"]  # what notebooks need of them
+
+
+def test_the_disks_of_the_machine_are_not_made_to_follow(shared: Session) -> None:
+    """`sync` waits for all that the machine has to write; it cannot fail, so it does nothing."""
+    found = value(
+        shared,
+        """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+folder = os.open("/usr", os.O_RDONLY)
+found = [libc.syncfs(folder), errno.errorcode[ctypes.get_errno()]]
+ctypes.set_errno(0)
+found += [libc.syscall(NUMBER), errno.errorcode.get(ctypes.get_errno())]
+os.sync()
+""".replace("NUMBER", str(sandbox._REFUSED["sync"][platform.machine() == "aarch64"])),
+    )
+    assert found == [-1, "EPERM", -1, "EPERM"]
 
 
 def test_it_reads_neither_the_course_nor_the_chapters_nor_a_home(

@@ -39,6 +39,7 @@ export default tf.explorer({
         "Since |tanh| < 1, no score exceeds the sum of the |v|, so the largest weight has a ceiling.",
     });
 
+    const names = app.get("names").map(tf.token);
     return (state, numbers) => {
       const lengths = tf.range(91, (m) => 10 ** (m / 30 - 1));
       const curve = (kind) =>
@@ -98,13 +99,13 @@ export default tf.explorer({
       });
       const bar = (a, colour, part) => ({ bar: a, text: tf.fixed(a, 3), colour, part });
       table.show(
-        state.names.map((name, j) => ({
+        names.map((name, j) => ({
           head: name,
           cells: [bar(numbers.additive[j], "attention", "additive"), bar(numbers.dot[j], "muted")],
         })),
       );
       const best = (a) => tf.fixed(Math.max(...a));
-      const where = (a) => `on “${state.names[a.indexOf(Math.max(...a))]}”`;
+      const where = (a) => `on “${names[a.indexOf(Math.max(...a))]}”`;
       const words = question.tell(
         `the additive score puts ${best(numbers.additive)} of the weight ${where(numbers.additive)} and the dot product ${best(numbers.dot)} ${where(numbers.dot)}`,
         `the dot product puts ${best(numbers.dot)} of the weight ${where(numbers.dot)}`,

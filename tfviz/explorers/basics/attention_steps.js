@@ -7,7 +7,7 @@ const cardsOf = ({ yours, cards, Q, K, V }) =>
   split(yours).length ? tf.range(3, (n) => split(yours).map((word) => cards[word][n])) : [Q, K, V];
 function why(text, cards) {
   const strange = split(text).find((word) => !Object.hasOwn(cards, word));
-  if (strange) return `no cards for “${strange}”`;
+  if (strange) return `no cards for “${tf.token(strange)}”`;
   return split(text).length > MOST ? `${MOST} words at most` : "";
 }
 
@@ -36,7 +36,7 @@ export default tf.explorer({
   numbers,
   setup(app) {
     const { Q: asking, cards, row: first } = app.values();
-    const start = wordsOf(app.values());
+    const start = wordsOf(app.values()).map(tf.token);
     const root = `√${asking[0].length}`;
     let pointed; // the cell under the mouse: looked at, not chosen
     const small = { most: 34, axes: ["i", "c"] };
@@ -58,10 +58,10 @@ export default tf.explorer({
     const handed = app.split("1fr 1fr", { into: blended, keep: 2 });
     const [values, outputs] = [0, 1].map(() => app.matrix({ ...small, into: handed }));
     const work = app.lines();
-    const shown = () => wordsOf(app.values());
+    const shown = () => wordsOf(app.values()).map(tf.token);
     const word = { format: (n) => shown()[n], last: () => shown().length - 1 };
     if (Object.keys(cards).length) {
-      const label = `your own sentence, from these words: ${Object.keys(cards).join(", ")}`;
+      const label = `your own sentence, from these words: ${Object.keys(cards).map(tf.token).join(", ")}`;
       const write = (yours) => app.set({ yours, row: 0, column: 0 });
       app.text("yours", { label, most: 80, why: (text) => why(text, cards), write });
     }
@@ -92,7 +92,7 @@ export default tf.explorer({
     });
 
     return (state, numbers) => {
-      const [words, [Q, K, V]] = [wordsOf(state), cardsOf(state)];
+      const [words, [Q, K, V]] = [wordsOf(state).map(tf.token), cardsOf(state)];
       const L = words.length;
       const [i, j] = (pointed ?? [state.row, state.column]).map((x) => Math.min(x, L - 1));
       const by = state.scale ? Math.sqrt(Q[0].length) : 1;

@@ -4,7 +4,8 @@ const PIECE = / ?[\p{L}\p{N}_]+| ?[^\p{L}\p{N}_\s]+|\s+/gu;
 const pieces = (text) => text.match(PIECE) || [];
 const utf8 = new TextEncoder();
 const size = (text) => utf8.encode(text).length;
-const fine = (text) => size(text) >= 1 && size(text) <= tf.data.letters;
+const wellFormed = (text) => text.isWellFormed?.() ?? true; // no half of a character
+const fine = (text) => size(text) >= 1 && size(text) <= tf.data.letters && wellFormed(text);
 
 const history = tf.keep((text) =>
   tf.bytePairs(
@@ -36,7 +37,7 @@ function question({ text, merges: done }) {
   return {
     name: "first-word",
     question: "Which of these words becomes a single token first?",
-    chips: words.map((word) => `“${word}”`),
+    chips: words.map((word) => `“${tf.token(word)}”`),
     truth: () => words.findIndex((word) => whole(history(text)[merges], word)),
     then: { merges },
     because: `That took ${merges} merges: what counts is not only how often a word occurs, but also how long it is.`,
@@ -66,8 +67,7 @@ export default tf.explorer({
         bytes.push(step.merge.slice(0, 2).flatMap((token) => bytes[token]));
       const name = (token) => {
         const text = new TextDecoder().decode(new Uint8Array(bytes[token]));
-        if (!text.includes("\ufffd"))
-          return text.replaceAll(" ", "␣").replaceAll("\n", "↵").replaceAll("\t", "⇥");
+        if (!text.includes("\ufffd")) return tf.token(text);
         return bytes[token].map((b) => b.toString(16).toUpperCase().padStart(2, "0")).join(" ");
       };
       const kind = (token) => (token < 256 ? null : token === 255 + now ? "new" : "made");

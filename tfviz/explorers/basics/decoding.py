@@ -22,6 +22,8 @@ ROOM = {  # as `rem`, by view
     "write": (40.5, 40.5, 41.5, 41.5, 96),
 }
 KINDS = {"token": "contexts", "beam": "trees"}
+PARTS = {"token": "log_p", "beam": "nodes"}
+"""What each entry has, by view."""
 PROMPTS = {
     "token": "Set p₀ off and k = 10: which beginning loses most probability?",
     "beam": "Move W and α; greedy's path is dashed. When does the best text change?",
@@ -81,6 +83,11 @@ class Decoding(Explorer):
         stored = [] if view == "write" else said.get("stored")
         if stored is None and view in KINDS:
             stored = results.load("decoding")[KINDS[view]]
+        if view in KINDS and not all(PARTS[view] in one for one in stored or [()]):
+            raise ValueError(
+                f"stored does not hold what view = {view!r} shows; give stored, as "
+                f"tfviz.stored.load('decoding')[{KINDS[view]!r}] has it"
+            )
         return said | {"stored": list(stored or ())}
 
     def heights(self) -> dict[int, float]:

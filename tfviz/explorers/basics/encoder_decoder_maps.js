@@ -20,7 +20,10 @@ export default tf.explorer({
   }),
   numbers,
   setup(app) {
-    const { source, written, said, d, encoder, step: first } = app.values();
+    const { d, encoder, step: first, ...given } = app.values();
+    const [source, written, said] = [given.source, given.written, given.said].map((words) =>
+      words.map(tf.token),
+    );
     const [X, Y, h] = [source.length, written.length, encoder.length];
     const above = app.split("3fr 2fr");
     const reading = app.plane({ into: above, height: () => 190 });

@@ -18,7 +18,8 @@ export default tf.explorer({
   },
   numbers,
   setup(app) {
-    const { K, V, names, axes } = app.values();
+    const { K, V, ...given } = app.values();
+    const [names, axes] = [given.names, given.axes].map((words) => words.map(tf.token));
     const most = longest(K);
     const ends = [0, 1].map((c) => [Math.min, Math.max].map((of) => of(...V.map((v) => v[c]))));
     const middle = ends.map(tf.mean);

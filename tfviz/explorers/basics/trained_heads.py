@@ -60,7 +60,16 @@ class TrainedHeads(Explorer):
     examples = EXAMPLES
     asks = "Choose another head, then move along the text."
 
+    _stands: list[str] | None = None  # the texts whose maps came with a state
+
     def prepare(self, said: Numbers) -> Numbers:
+        if self._stands is not None:
+            if list(said["texts"]) != self._stands:
+                raise ValueError(
+                    f"texts = {list(said['texts'])!r:.80}, but the maps of this explorer came with "
+                    "its state; make another one: TrainedHeads(texts)"
+                )
+            return said
         texts = said.pop("texts", TEXTS)
         texts = [texts] if isinstance(texts, str) else list(texts)
         _arguments.integer("number of texts", len(texts), 1, 6)
@@ -84,8 +93,10 @@ class TrainedHeads(Explorer):
         """What a model gave is taken as it stands there, whatever model it was."""
         given = ("texts", "text", "layer", "head", "yours", "row", "prompt")
         one = cls(**{name: state[name] for name in given if name in state})
+        one._begun = False
         for name in state.keys() - set(given):
             one.set_trait(name, state[name])
+        one._begun, one._stands = True, list(one.texts)
         return one
 
     @t.validate("yours")

@@ -153,7 +153,8 @@ export default tf.explorer({
 
     return (state, numbers) => {
       const view = viewOf(state);
-      const { inputs, targets, scored, sources, copies } = view;
+      const { scored, sources, copies } = view;
+      const [inputs, targets] = [view.inputs, view.targets].map((words) => words.map(tf.token));
       const many = inputs.length;
       const i = Math.min(pointed ?? rowNow(view), many - 1);
       const open = (r, c) => numbers.mask[r * many + c] > 0;

@@ -307,7 +307,27 @@ function explorer(tf, spec) {
     return `${kind}(${names.map((name) => `${name}=${python(app.get(name))}`).join(", ")})`;
   };
 
+  // What is given, or the prompt, changes only from outside: the explorer is set up anew.
   function render({ model, el: host }) {
+    let undo = mount({ model, el: host });
+    let waiting;
+    const again = () => {
+      clearTimeout(waiting); // several come one after the other
+      waiting = setTimeout(() => {
+        undo();
+        undo = mount({ model, el: host });
+      });
+    };
+    const events = [...given, "prompt"].map((name) => `change:${name}`);
+    for (const event of events) model.on(event, again);
+    return () => {
+      clearTimeout(waiting);
+      for (const event of events) model.off(event, again);
+      undo();
+    };
+  }
+
+  function mount({ model, el: host }) {
     const app = new App(model, host, spec, tf);
     const first = app.first;
     // which of its kind on this page: two explorers do not share an address
@@ -417,7 +437,7 @@ function explorer(tf, spec) {
     }
 
     const names = spec.keys.concat(given, "prompt");
-    const watchers = names.map((name) => {
+    const watchers = spec.keys.map((name) => {
       const call = () => {
         app.stale = true;
         app.redraw(name);
@@ -511,6 +531,7 @@ const kit = (about) => {
     short,
     percent,
     letter,
+    token,
     bytes,
     pack,
     python,

@@ -185,7 +185,7 @@ const controls = {
     let shown;
     input.addEventListener("input", () => {
       const good = fine(input.value);
-      refused.textContent = good ? "" : why(input.value);
+      refused.textContent = good ? "" : plainly(why(input.value));
       if (!good) return;
       shown = input.value; // what is typed before the next frame is not overwritten
       write(input.value);

@@ -16,6 +16,32 @@ const percent = (x, digits = 0) => `${fixed(100 * x, digits)} %`;
 // A letter of a text, seen also where it is a space.
 const letter = (c) => ({ " ": "␣", "\n": "⏎" })[c] ?? c;
 
+// A text that somebody gave or typed, such as a token, as a label: by the rule of Python's
+// `tfviz._labels`, and never read as mathematics or as a term.
+const HELD = "\u2060"; // stands around it, is not seen, and no label has one inside
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Zs}\p{Noncharacter_Code_Point}␣]/u;
+const READ_AS_ESCAPE = "[ntr](?![a-z])|x[\\da-f]{2}|u[\\da-f]{4}|U[\\da-f]{8}";
+const UNSEEN = new RegExp(`(\\\\*)([^!-~])|(\\\\+)(?=${READ_AS_ESCAPE})`, "gsu");
+const SHORT = { "\n": "\\n", "\t": "\\t", "\r": "\\r" };
+function code(c) {
+  const n = c.codePointAt(0);
+  const [sign, many] = n < 256 ? ["x", 2] : n < 65536 ? ["u", 4] : ["U", 8];
+  return `\\${sign}${n.toString(16).padStart(many, "0")}`;
+}
+function shown(text) {
+  return text.replace(UNSEEN, (all, slashes, c, doubled, at) => {
+    if (doubled) return doubled + doubled;
+    const before = [...text.slice(0, at + slashes.length)].at(-1) ?? "";
+    const after = [...text.slice(at + all.length)][0] ?? "";
+    const apart = (x) => x === "" || x === " ";
+    if (c === " ") return slashes + (apart(before) || apart(after) ? "␣" : " ");
+    const joins = [before, after].every((x) => x > "\x7f" && !HIDDEN.test(x));
+    if (!HIDDEN.test(c) || ("\u200c\u200d".includes(c) && joins)) return all;
+    return slashes + slashes + ((!/^[a-z]/.test(after) && SHORT[c]) || code(c));
+  });
+}
+const token = (text) => (text === "" ? "" : `${HELD}${shown(String(text))}${HELD}`);
+
 function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let k = 0;
@@ -31,6 +57,11 @@ function python(x) {
   if (x === null || x === undefined) return "None";
   if (typeof x === "boolean") return x ? "True" : "False";
   if (Array.isArray(x)) return `[${x.map(python).join(", ")}]`;
+  if (typeof x === "number" && !Number.isFinite(x)) return `float("${x}")`;
+  if (typeof x === "string")
+    return JSON.stringify(x).replace(/./gsu, (c) =>
+      c !== " " && c !== "␣" && HIDDEN.test(c) ? code(c) : c,
+    );
   if (typeof x !== "object") return JSON.stringify(x);
   const pairs = Object.entries(x).map(([key, value]) => `${python(key)}: ${python(value)}`);
   return `{${pairs.join(", ")}}`;
@@ -147,14 +178,20 @@ function typeset(text) {
 // mathematics.
 const IN_TEXT = new RegExp(`\\$([^$]+)\\$|((?:\\p{L}\\p{M}*|\\d+|[[(])(?:${LOW}|${HIGH})+)`, "gu");
 function parted(text) {
-  const parts = [];
-  let end = 0;
-  text = String(text);
-  for (const found of text.matchAll(IN_TEXT)) {
-    parts.push([text.slice(end, found.index)], [found[1] ?? found[2], true]);
-    end = found.index + found[0].length;
-  }
-  return [...parts, [text.slice(end)]].filter(([part]) => part);
+  /** @type {any[][]} */
+  const parts = String(text)
+    .split(HELD)
+    .flatMap((piece, n) => {
+      if (n % 2) return [[piece]];
+      const found = [...piece.matchAll(IN_TEXT)];
+      const ends = [0, ...found.map((one) => one.index + one[0].length)];
+      const between = [...found.map((one) => one.index), piece.length];
+      return between.flatMap((to, k) => [
+        [piece.slice(ends[k], to)],
+        ...(k < found.length ? [[found[k][1] ?? found[k][2], true]] : []),
+      ]);
+    });
+  return parts.filter(([part]) => part);
 }
 const worded = (text) =>
   text instanceof Node
@@ -163,14 +200,18 @@ const worded = (text) =>
         set ? el("span", { className: "tfx-maths" }, ...typeset(part)) : part,
       );
 // The same where no node may stand.
-const plainly = (text) => String(text).replace(IN_TEXT, (_, a, b) => (a ?? b).normalize("NFKC"));
+const plainly = (text) =>
+  parted(text)
+    .map(([part, set]) => (set ? part.normalize("NFKC") : part))
+    .join("");
 const said = (name, value) =>
   typeof value === "string" && /^(aria|title$|label$)/.test(name) ? plainly(value) : value;
 // The same in a picture, whose texts have one line of 12 pixels.
 const DOWN = { sub: 3, sup: -4 };
 function written(node, text) {
   const parts = parted(text);
-  if (!parts.some(([, set]) => set)) return void (node.textContent = text);
+  if (!parts.some(([, set]) => set))
+    return void (node.textContent = parts.map(([part]) => part).join(""));
   let now = 0;
   const drawn = parts.flatMap(([part, set]) =>
     (set ? pieces(part) : [{ text: part, face: "", level: "" }]).map((piece) => {
@@ -186,12 +227,18 @@ function written(node, text) {
 
 // --- terms. `{e:tanh(s W)}` in a text is the term e, printed as tanh(s W); the same name on a mark, a
 // row or a cell, and in the chapter around (data-term), lights up with it, on hover and on focus.
+const TERM = new RegExp(
+  `(\\{\\w+:(?:${HELD}[^${HELD}]*${HELD}|[^{}${HELD}])*\\})|(${HELD}[^${HELD}]*${HELD})`,
+);
 const termed = (text, set) =>
-  text.split(/(\{\w+:[^{}]*\})/).flatMap((part) => {
-    const [, name, shown] = /^\{(\w+):(.*)\}$/.exec(part) || [];
-    if (!name) return set(part);
-    return [el("span", { className: "tfx-term", tabIndex: 0, "data-term": name }, ...set(shown))];
-  });
+  text
+    .split(TERM)
+    .filter(Boolean)
+    .flatMap((part) => {
+      const [, name, shown] = /^\{(\w+):(.*)\}$/s.exec(part) || [];
+      if (!name) return set(part);
+      return [el("span", { className: "tfx-term", tabIndex: 0, "data-term": name }, ...set(shown))];
+    });
 
 const terms = {
   // A formula with its terms.

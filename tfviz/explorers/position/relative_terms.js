@@ -159,7 +159,8 @@ export default tf.explorer({
   },
   numbers,
   setup(app) {
-    const { words, view: first } = app.values();
+    const { words: given, view: first } = app.values();
+    const words = given.map(tf.token);
     const own = app.get("prompt");
     const side = () =>
       ({ terms: words.length, shift: shifted, buckets: bucketed, labels: app.get("L") })[

@@ -60,7 +60,8 @@ export default tf.explorer({
     app.motion("shift", { every: 80, format: (x) => `+${x}` });
     app.knob("base", { format: tf.count });
     app.knob("interpolate", { format: tf.sig });
-    if (names.length > 1) app.knob("pair", { as: "select", options: names.map((x) => [x, x]) });
+    if (names.length > 1)
+      app.knob("pair", { as: "select", options: names.map((x) => [x, tf.token(x)]) });
     const before = numbers(app.values()).score;
     app.ask({
       name: "both-move",

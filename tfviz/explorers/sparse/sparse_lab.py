@@ -130,6 +130,8 @@ class SparseLab(Explorer):
     goal = given(t.Dict(default_value=None, allow_none=True), optional=True)
     ask = given(t.Dict(default_value=None, allow_none=True), optional=True)
 
+    _with: Any = None  # families in the module that the page has, once it has one
+
     def prepare(self, said: Numbers) -> Numbers:
         for side, preset in FIRST.items():
             pattern = said.get(side, patterns.PRESETS[preset])
@@ -152,6 +154,12 @@ class SparseLab(Explorer):
     def _fits(self, proposal: Any) -> Pattern:
         proposal["value"].check_length(self.L)
         return proposal["value"]
+
+    @t.observe("left", "right")
+    def _brought(self, change: Any) -> None:
+        """A formula from outside comes along when it is assigned, too."""
+        if self._begun and self._own_families != self._with:
+            self._with, self._esm = self._own_families, self._with_brought()
 
     @t.validate("L")
     def _length(self, proposal: Any) -> int:
@@ -289,7 +297,7 @@ class SparseLab(Explorer):
     @t.default("_esm")
     def _with_brought(self) -> str:
         """In a kernel a formula from outside comes with the explorer that shows it."""
-        brought = self._own_families
+        brought = self._with = self._own_families
         added = f"\nObject.assign(FAMILIES, {json.dumps(brought)});" if brought else ""
         return f"{self._default_esm()}{added}"
 

@@ -246,8 +246,9 @@ if attempt(lambda: socket.create_connection(("192.0.2.1", 80), timeout=0.5)):
     tell("connected")
 if attempt(lambda: socket.getaddrinfo("example.org", 80)):
     tell("looked up")
-datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-if attempt(lambda: datagram.sendto(b"answers, please", ("192.0.2.1", 53))):
+def datagram():
+    return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+if attempt(lambda: datagram().sendto(b"answers, please", ("192.0.2.1", 53))):
     tell("sent")
 """
     )
@@ -255,14 +256,14 @@ if attempt(lambda: datagram.sendto(b"answers, please", ("192.0.2.1", 53))):
 
 @answer("all")
 def sockets_of_other_families(hand_in: HandIn) -> None:
-    """Makes sockets that reach past the network: to the machine below a virtual one, to the kernel.
+    """Makes sockets of the network, of the machine below a virtual one, of the kernel.
 
-    Addresses and names of this machine are no way out; every other family is.
+    Only between its own processes are there any.
     """
     hand_in.carry(
         f"""{TELL}
 import socket
-for family in set(range(64)) - {{socket.AF_UNIX, socket.AF_INET, socket.AF_INET6}}:
+for family in set(range(64)) - {{socket.AF_UNIX}}:
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET, socket.SOCK_RAW):
         if attempt(lambda: socket.socket(family, kind)):
             tell([family, kind])
