@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import math
 import numbers
 import operator
+import os
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 import torch
+from jaxtyping import jaxtyped
 from torch import Tensor
+
+HERE, TORCH = (os.path.dirname(str(file)) + os.sep for file in (__file__, torch.__file__))
 
 
 def integer(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
@@ -49,6 +59,25 @@ def indices(name: str, value: Tensor, dim: int | None = None) -> Tensor:
         raise ValueError(
             f"{name} has shape {tuple(value.shape)}; give {dim} dimensions, e.g. "
             + (f"{name}[None] for one row" if value.dim() < dim else f"{name}[0], one row of it")
+        )
+    return value
+
+
+def tokens(name: str, value: Tensor, vocab: int, of: str = "vocab") -> Tensor:
+    """`value` if it holds numbers of tokens, 0 to vocab − 1. Raises ValueError for others, and
+    looks at them only where it can: not on the meta device, nor while torch compiles."""
+    value = value.long() if value.dtype == torch.int16 else value  # which torch looks nothing up by
+    if torch.compiler.is_compiling() or value.is_meta or not value.numel():
+        return value
+    least, most = (int(x) for x in value.aminmax())
+    if least < 0 or most >= vocab:
+        wrong = least if least < 0 else most
+        remedy = f"a larger {of} has more"
+        if wrong == -100:
+            remedy = "-100 marks labels that a loss ignores, and no token is read so"
+        raise ValueError(
+            f"{name} holds {wrong}, and {of} = {vocab}: give numbers from 0 to {vocab - 1}; "
+            f"{remedy}"
         )
     return value
 
@@ -107,3 +136,159 @@ def _range(name: str, low: float | None, high: float | None) -> str:
     if high is None:
         return f"choose {name} >= {low}"
     return f"choose {'' if low is None else f'{low} <= '}{name} <= {high}"
+
+
+# --- errors from within, told by the argument that is to blame ------------------------------------
+
+
+F = typing.TypeVar("F", bound=Callable[..., Any])
+
+
+def named(function: F) -> F:
+    """Decorator: where torch or Python stop on an argument, the error says which one and why.
+
+    Looks at nothing before something has gone wrong. Then it tells the first argument that is not
+    what its annotation says, with its value or shape; if all are, the values or shapes of all.
+    Errors that a room raises itself, and those of functions that were given, stay as they are.
+
+    Raises TypeError for an argument of another kind, ValueError for everything else.
+    """
+
+    @wraps(function)
+    def call(*given: Any, **more: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return function(*given, **more)
+        try:
+            return function(*given, **more)
+        except _FROM_WITHIN as error:
+            told = _told(function, given, more, error) if _is_raw(error) else None
+            if told is None:
+                raise
+            raise told from error
+
+    return typing.cast(F, call)
+
+
+_FROM_WITHIN = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+def _is_raw(error: Exception) -> bool:
+    """Whether it was raised by torch or Python on a line of the library that raises nothing."""
+    if isinstance(error, torch.OutOfMemoryError | RecursionError):
+        return False
+    if "unexpected keyword argument" in str(error):  # Python has said which
+        return False
+    trace, last = error.__traceback__, None
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(TORCH):
+            last = trace
+        trace = trace.tb_next
+    if last is None or not last.tb_frame.f_code.co_filename.startswith(HERE):
+        return False
+    line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
+    return not line.lstrip().startswith("raise")
+
+
+def _told(
+    function: Callable[..., Any],
+    given: tuple[Any, ...],
+    more: Mapping[str, Any],
+    error: Exception,
+) -> Exception | None:
+    """A better error, None if there is none."""
+    try:
+        bound = inspect.signature(function).bind(*given, **more).arguments
+    except TypeError:
+        return None  # Python has said which argument is missing
+    try:
+        hints = typing.get_type_hints(function)
+    except (NameError, TypeError):
+        hints = {}
+    values = {n: x for n, x in bound.items() if n != "self"}
+    with jaxtyped("context"):  # a size that two shapes name is one size
+        for name, value in values.items():
+            wrong = _misfit(name, value, hints.get(name, Any))
+            if wrong is not None:
+                return _beside(wrong, name, values)
+    meta = [n for n, x in values.items() if isinstance(x, Tensor) and x.is_meta]
+    if meta:
+        return ValueError(
+            f"{', '.join(meta)}: on the meta device, which holds shapes and no numbers, and "
+            f"{function.__qualname__} needs numbers; give tensors on a CPU"
+        )
+    if not values:
+        return None
+    told = ", ".join(f"{name} {_in_words(x)}" for name, x in values.items())
+    why = str(error).partition("\n")[0] or type(error).__name__
+    return ValueError(f"{function.__qualname__} cannot answer to {told}; look at these: {why}")
+
+
+def _beside(wrong: Exception, name: str, values: Mapping[str, Any]) -> Exception:
+    """With the shapes of the tensors before, if a shape does not fit to those."""
+    before = [n for n, x in values.items() if isinstance(x, Tensor)]
+    before = before[: before.index(name)] if name in before else []
+    if isinstance(wrong, TypeError) or not before:
+        return wrong
+    shapes = ", ".join(f"{n} {_in_words(values[n])}" for n in before)
+    return ValueError(f"{wrong}, with the same sizes as {shapes}")
+
+
+def _misfit(name: str, value: Any, hint: Any) -> Exception | None:
+    """What is wrong with a value by its annotation, None if nothing is known to be."""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        found = [_misfit(name, value, one) for one in typing.get_args(hint)]
+        return None if None in found else found[0]
+    if hasattr(hint, "dim_str"):
+        return _no_such_tensor(name, value, hint)
+    kinds = {int: ((int,), "a whole number"), float: ((float, int), "a number")}
+    if hint in kinds:
+        kind, remedy = kinds[hint]
+        fits = isinstance(value, kind) and not isinstance(value, bool)
+    else:
+        kind = typing.get_origin(hint) or hint
+        remedy = f"a {getattr(kind, '__name__', kind)}"
+        remedy = "something that can be called" if kind is Callable else remedy
+        if kind is Any or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+            return None
+        fits = isinstance(value, kind)
+    return None if fits else TypeError(f"{name} {_in_words(value)}; give {remedy}")
+
+
+def _no_such_tensor(name: str, value: Any, hint: Any) -> Exception | None:
+    shape = f"({', '.join(hint.dim_str.split())})"
+    if not isinstance(value, Tensor):
+        kind = type(value).__name__
+        return TypeError(f"{name} is a {kind}; give a tensor of shape {shape}: torch.as_tensor")
+    dtype = str(value.dtype).removeprefix("torch.")
+    if hint.dtypes and dtype not in {str(x) for x in hint.dtypes}:
+        real = any("float" in str(x) for x in hint.dtypes)
+        remedy = f"real numbers, {name}.float()" if real else f"whole numbers, {name}.long()"
+        remedy = f"Booleans, {name} != 0" if "bool" in hint.dtypes else remedy
+        return TypeError(f"{name} has dtype {value.dtype}; give {remedy}")
+    try:
+        fits = isinstance(value, hint)
+    except Exception:  # the shape is said by sizes that are not known yet
+        return None
+    if fits:
+        return None
+    few = "..." not in shape and "*" not in shape and value.dim() + 1 == len(hint.dim_str.split())
+    one = f", {name}[None] for one" if few else ""
+    return ValueError(f"{name} has shape {tuple(value.shape)}; give {shape}{one}")
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"of shape {tuple(value.shape)}"
+    if value is None or isinstance(value, numbers.Number | str):
+        return f"= {value!r}"
+    if isinstance(value, type):
+        return f"is the class {value.__name__}"
+    return f"is a {type(value).__name__}"

@@ -219,6 +219,7 @@ def _no_maker(core: Any) -> str:
     )
 
 
+@_arguments.named
 def build(core: Make, d_head: int, h: int) -> Core:
     """The core of one attention with h heads of d_head numbers, made by a class or a function.
 
@@ -275,6 +276,7 @@ def sees_ahead(pattern: Pattern, Lq: int, Lk: int) -> bool:
     return (mask is None and Lk > 1) or (mask is not None and bool(mask.triu(Lk - Lq + 1).any()))
 
 
+@_arguments.named
 def positions(
     Lq: int, Lk: int, device: Any = None
 ) -> tuple[Int[Tensor, "Lq 1"], Int[Tensor, "Lk"]]:
@@ -290,6 +292,7 @@ def identity(V: Float[Tensor, "b h L dv"]) -> Float[Tensor, "b h L L"]:
     return torch.eye(L, dtype=V.dtype, device=V.device).expand(*V.shape[:2], L, L)
 
 
+@_arguments.named
 def implied_map(
     core: Core, Q: Tensor, K: Tensor, V: Tensor, where: Where = Where()
 ) -> Float[Tensor, "b h Lq Lk"]:

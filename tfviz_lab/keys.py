@@ -44,7 +44,7 @@ PACKAGES = ("tfviz", "tfviz_lab")
 WRAPPERS = {"abstractmethod", "cache", "cached_property", "classmethod", "contextmanager"}
 WRAPPERS |= {"dataclass", "final", "fixture", "inference_mode", "lru_cache", "no_grad", "overload"}
 WRAPPERS |= {"override", "parametrize", "property", "setter", "staticmethod", "wraps"}
-WRAPPERS |= {"begun_alone", "each_text_alone", "encoded_alone", "written_alone"}
+WRAPPERS |= {"begun_alone", "each_text_alone", "encoded_alone", "named", "written_alone"}
 """Decorators that hand a function to nobody: it is called by its name."""
 
 PLAIN = {"object", "ABC", "Generic", "Protocol", "NamedTuple", "TypedDict", "Module", "Exception"}

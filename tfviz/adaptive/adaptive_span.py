@@ -28,6 +28,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, positions, stored
 from tfviz.dense_attention import CAUSAL
 
@@ -48,6 +49,7 @@ def log_ramp(x: Tensor, z: Tensor, R: float) -> Tensor:
     return m.where(m > 0, 1).log().masked_fill(m <= 0, -math.inf)
 
 
+@named
 def span_definition(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -65,6 +67,7 @@ def span_definition(
     return A @ V, A
 
 
+@named
 def span_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -131,6 +134,7 @@ def _head(q: Tensor, k: Tensor, v: Tensor, z: Tensor, R: float) -> Tensor:
 class Span(Dense):
     """A core whose heads look back as far as `spans` says; `z` is what it said last."""
 
+    @named
     def __init__(self, S: float, R: float) -> None:
         super().__init__()
         self.S, self.R = _arguments.real("S", S, 0), _arguments.real("R", R, 0)
@@ -167,6 +171,7 @@ class AdaptiveSpan(Span):
     S   the longest span;  R   the width of the ramp;  start   z at the beginning
     """
 
+    @named
     def __init__(self, h: int, S: float, R: float, start: float = 0.0) -> None:
         super().__init__(S, R)
         share = _arguments.real("start", start, 0, self.S) / self.S

@@ -33,6 +33,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.adaptive.depth_adaptive_training import read, states
 from tfviz.cores import Dense, Kept, Where
 from tfviz.models.blocks import Block, Logits, Seq, Tokens
@@ -55,6 +56,7 @@ Confidence = Callable[[Seq, Seq | None, Callable[[], Logits]], Float[Tensor, "b 
 # --- three measures -------------------------------------------------------------------------------
 
 
+@named
 def softmax_response(X: Seq, before: Seq | None, logits: Callable[[], Logits]) -> Tensor:
     """The likeliest token's probability, less that of the second.
 
@@ -67,6 +69,7 @@ def softmax_response(X: Seq, before: Seq | None, logits: Callable[[], Logits]) -
     return two[..., 0] - two[..., 1]
 
 
+@named
 def saturation(X: Seq, before: Seq | None, logits: Callable[[], Logits]) -> Tensor:
     """Cosine of the states after this block and after the one below; −1 after block 1."""
     if before is None:
@@ -74,11 +77,13 @@ def saturation(X: Seq, before: Seq | None, logits: Callable[[], Logits]) -> Tens
     return F.cosine_similarity(X, before, dim=-1)
 
 
+@named
 def classified(head: nn.Module) -> Confidence:
     """σ of what `head` makes of the state, (…, d) → (…, 1)."""
     return lambda X, before, logits: head(X)[..., 0].sigmoid()
 
 
+@named
 def agreement_loss(model: GPT, head: nn.Module, t: Tokens) -> Float[Tensor, ""]:
     """Does exit n name the full model's token? Both answers weigh the same in each block."""
     with torch.no_grad():
@@ -93,6 +98,7 @@ def agreement_loss(model: GPT, head: nn.Module, t: Tokens) -> Float[Tensor, ""]:
 # --- thresholds and exits -------------------------------------------------------------------------
 
 
+@named
 def falling(threshold: float, T: int, tau: float = 4.0) -> Float[Tensor, "T"]:
     """λ_t for t = 0 … T − 1."""
     t = torch.arange(_arguments.integer("T", T, 1))
@@ -100,6 +106,7 @@ def falling(threshold: float, T: int, tau: float = 4.0) -> Float[Tensor, "T"]:
 
 
 @torch.no_grad()
+@named
 def read_early(
     model: GPT, t: Tokens, confidence: Confidence, threshold: float | Float[Tensor, "L"]
 ) -> tuple[Logits, Int[Tensor, "b L"]]:
@@ -160,6 +167,7 @@ def next_logits(
 
 
 @torch.no_grad()
+@named
 def write_early(
     model: GPT,
     t: Int[Tensor, "1 L"],

@@ -27,6 +27,7 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.models.blocks import Tokens
 from tfviz.models.gpt import GPT
 
@@ -48,12 +49,14 @@ def read(model: GPT, X: Float[Tensor, "... d"]) -> Float[Tensor, "... vocab"]:
     return logits
 
 
+@named
 def exit_losses(model: GPT, x: Tokens, y: Tokens) -> Float[Tensor, "N"]:
     """−LLⁿ of each exit, in nats per token."""
     logits = read(model, states(model, x))
     return torch.stack([F.cross_entropy(exit_.flatten(0, 1), y.flatten()) for exit_ in logits])
 
 
+@named
 def aligned_loss(
     model: GPT, x: Tokens, y: Tokens, omega: Sequence[float] | None = None
 ) -> Float[Tensor, ""]:
@@ -88,6 +91,7 @@ def leave_at(model: GPT, t: Tokens, n: Int[Tensor, "b L"]) -> Float[Tensor, "b L
     return X
 
 
+@named
 def mixed_loss(model: GPT, x: Tokens, y: Tokens, rng: Generator, M: int = 1) -> Float[Tensor, ""]:
     """Nats per token, each token read at an exit that is drawn for it, M times over."""
     N, total = len(model.stack.blocks), torch.zeros(())

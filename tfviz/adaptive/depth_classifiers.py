@@ -32,6 +32,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = [
     "GeometricExit",
@@ -62,6 +63,7 @@ def _best(scores: Float[Tensor, "... N L"], price: float) -> Int[Tensor, "... L"
     return (scores - price * n[:, None]).argmax(-2) + 1
 
 
+@named
 def token_oracle(
     scores: Float[Tensor, "... N L"], price: float, sigma: float = 0.0
 ) -> Int[Tensor, "... L"]:
@@ -69,6 +71,7 @@ def token_oracle(
     return _best(smoothed(scores, sigma), _arguments.real("price", price, 0.0))
 
 
+@named
 def sequence_oracle(scores: Float[Tensor, "... N L"], price: float) -> Int[Tensor, "..."]:
     """argmax_n (Σ_t sⁿ_t − γ n): one exit for all tokens."""
     return _best(scores.sum(-1, keepdim=True), _arguments.real("price", price, 0.0))[..., 0]
@@ -77,6 +80,7 @@ def sequence_oracle(scores: Float[Tensor, "... N L"], price: float) -> Int[Tenso
 # --- classifiers ----------------------------------------------------------------------------------
 
 
+@named
 def geometric(stop: Float[Tensor, "... N-1"]) -> Float[Tensor, "... N"]:
     """log q(n) for logits of χ¹ … χ^{N−1}: stop at n, and go on at all before it."""
     go_on = F.pad(F.logsigmoid(-stop).cumsum(-1), (1, 0))  # log Π_{n'<n} (1 − χ)
@@ -86,10 +90,12 @@ def geometric(stop: Float[Tensor, "... N-1"]) -> Float[Tensor, "... N"]:
 class SequenceExit(nn.Module):
     """(a): log q, the same for all tokens; from the first `prompt` of them."""
 
+    @named
     def __init__(self, d: int, N: int, prompt: int) -> None:
         super().__init__()
         self.prompt, self.W = _arguments.integer("prompt", prompt, 1), nn.Linear(d, N)
 
+    @named
     def forward(self, X: States) -> Float[Tensor, "b L N"]:
         mean = X[0, :, : self.prompt].mean(1, keepdim=True)
         return self.W(mean).log_softmax(-1).expand(-1, X.shape[2], -1)
@@ -98,10 +104,12 @@ class SequenceExit(nn.Module):
 class TokenExit(nn.Module):
     """(b): log q_t from what leaves block 1."""
 
+    @named
     def __init__(self, d: int, N: int) -> None:
         super().__init__()
         self.W = nn.Linear(d, N)
 
+    @named
     def forward(self, X: States) -> Float[Tensor, "b L N"]:
         return self.W(X[0]).log_softmax(-1)
 
@@ -109,6 +117,7 @@ class TokenExit(nn.Module):
 class GeometricExit(nn.Module):
     """(c): log q_t from the state after every block but the last."""
 
+    @named
     def __init__(self, d: int, N: int) -> None:
         super().__init__()
         self.w = nn.Parameter(torch.randn(_arguments.integer("N", N, 2) - 1, d) * d**-0.5)
@@ -118,10 +127,12 @@ class GeometricExit(nn.Module):
         """Logits of χ_tⁿ."""
         return torch.einsum("nbld,nd->bln", X[:-1], self.w) + self.b
 
+    @named
     def forward(self, X: States) -> Float[Tensor, "b L N"]:
         return geometric(self.stop(X))
 
 
+@named
 def exit_loss(log_q: Float[Tensor, "b L N"], n: Int[Tensor, "b L"]) -> Float[Tensor, ""]:
     """H(q*, q) in nats per token, for an oracle's exits n = 1 … N."""
     if n.shape != log_q.shape[:-1] or n.min() < 1 or n.max() > log_q.shape[-1]:

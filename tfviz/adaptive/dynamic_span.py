@@ -20,12 +20,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.adaptive.adaptive_span import Span
 from tfviz.cores import Where
 
 __all__ = ["DynamicSpan", "dynamic_spans"]
 
 
+@named
 def dynamic_spans(
     Q: Float[Tensor, "b h L d"], v: Float[Tensor, "h d"], b: Float[Tensor, "h"], S: float
 ) -> Float[Tensor, "b h L"]:
@@ -39,6 +41,7 @@ class DynamicSpan(Span):
     S   the longest span;  R   the width of the ramp;  start   z_t at the beginning, 0 < start < S
     """
 
+    @named
     def __init__(self, h: int, d_head: int, S: float, R: float, start: float = 1.0) -> None:
         super().__init__(S, R)
         share = _arguments.real("start", start, 0, self.S) / self.S

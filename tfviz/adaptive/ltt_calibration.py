@@ -28,17 +28,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["binomial", "fixed_sequence", "hoeffding", "hoeffding_bentkus", "learn_then_test"]
 
 PValue = Callable[[Any, int, float], NDArray[np.float64]]
 
 
+@named
 def hoeffding(risk: ArrayLike, n: int, delta: float) -> NDArray[np.float64]:
     """For losses anywhere in [0, 1]; 1 where the risk is δ or more."""
     return np.exp(-2 * n * np.maximum(0, delta - np.asarray(risk, float)) ** 2)
 
 
+@named
 def binomial(risk: ArrayLike, n: int, delta: float) -> NDArray[np.float64]:
     """Exact, for losses that are 0 or 1: so few or fewer of n, if each came with probability δ."""
     lost = np.asarray(risk, float) * n
@@ -49,6 +52,7 @@ def binomial(risk: ArrayLike, n: int, delta: float) -> NDArray[np.float64]:
     return np.asarray(binom.cdf(np.round(lost), n, delta))
 
 
+@named
 def hoeffding_bentkus(risk: ArrayLike, n: int, delta: float) -> NDArray[np.float64]:
     """For losses anywhere in [0, 1], and never above `hoeffding`."""
     r = np.minimum(np.asarray(risk, float), delta)
@@ -60,6 +64,7 @@ def hoeffding_bentkus(risk: ArrayLike, n: int, delta: float) -> NDArray[np.float
     return np.minimum(np.exp(-n * h1), tail)
 
 
+@named
 def fixed_sequence(p: ArrayLike, epsilon: float) -> int:
     """How many hypotheses are rejected before the first with p > ε, in the order given."""
     _arguments.real("epsilon", epsilon, 0.0)
@@ -67,6 +72,7 @@ def fixed_sequence(p: ArrayLike, epsilon: float) -> int:
     return int(kept.argmax()) if kept.any() else len(kept)
 
 
+@named
 def learn_then_test(
     losses: ArrayLike, delta: float, epsilon: float, p_value: PValue = binomial
 ) -> int:

@@ -22,11 +22,13 @@ from collections.abc import Sequence
 import torch
 
 from tfviz import _arguments, patterns
+from tfviz._arguments import named
 from tfviz.patterns.pattern import Pattern
 
 __all__ = ["allocation", "multi_scale"]
 
 
+@named
 def allocation(N: int, h: int, scales: Sequence[int], alpha: float) -> list[tuple[int, ...]]:
     """The scale of each head of each layer, lowest layer first. Largest remainders are rounded up.
 
@@ -45,6 +47,7 @@ def allocation(N: int, h: int, scales: Sequence[int], alpha: float) -> list[tupl
     return found
 
 
+@named
 def multi_scale(scales: Sequence[int], causal: bool = True) -> Pattern:
     """The pattern of a layer whose heads have these scales."""
     if causal:

@@ -23,12 +23,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Where
 from tfviz.dense_attention import attention, visible
 
 __all__ = ["Additive", "AdditiveAttention", "additive_scores", "bahdanau_attention"]
 
 
+@named
 def additive_scores(
     S: Float[Tensor, "*batch Lq ds"],
     H: Float[Tensor, "*batch Lk dh"],
@@ -52,6 +54,7 @@ def additive_scores(
     return hidden @ v_a
 
 
+@named
 def bahdanau_attention(
     S: Float[Tensor, "*batch Lq ds"],
     H: Float[Tensor, "*batch Lk dh"],
@@ -74,6 +77,7 @@ def _blend(scores: Tensor, V: Tensor, pattern: Any) -> tuple[Tensor, Tensor]:
 class AdditiveAttention(nn.Module):
     """The same with trained W_a, U_a, v_a: S (…, L_q, d_s), H (…, L_k, d_h) → (c, α)."""
 
+    @named
     def __init__(self, d_s: int, d_h: int, d_a: int) -> None:
         super().__init__()
         for name, size in (("d_s", d_s), ("d_h", d_h), ("d_a", d_a)):
@@ -82,6 +86,7 @@ class AdditiveAttention(nn.Module):
         self.U_a = nn.Parameter(torch.randn(d_h, d_a) / d_h**0.5)
         self.v_a = nn.Parameter(torch.randn(d_a) / d_a**0.5)
 
+    @named
     def forward(
         self, S: Float[Tensor, "*batch Lq ds"], H: Float[Tensor, "*batch Lk dh"]
     ) -> tuple[Float[Tensor, "*batch Lq dh"], Float[Tensor, "*batch Lq Lk"]]:
@@ -92,6 +97,7 @@ class Additive(AdditiveAttention):
     """The same score as a core of models, for heads of d_head numbers: q_i asks in the place of
     s_{i−1}, k_j is asked in the place of h_j, v_j answers. All heads share W_a, U_a, v_a."""
 
+    @named
     def __init__(self, d_head: int, d_a: int) -> None:
         super().__init__(d_head, d_head, d_a)
 

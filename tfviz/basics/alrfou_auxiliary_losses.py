@@ -29,6 +29,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.models.blocks import Block, Embedding, Logits, Seq, Tokens, post_norm, pre_norm
 from tfviz.models.padding import each_text_alone
 from tfviz.patterns import causal
@@ -81,6 +82,7 @@ class Classifiers(nn.Module):
 class DeepCharacterModel(nn.Module):
     """N causal blocks, positions P⁽ⁿ⁾ added before each, classifiers behind each."""
 
+    @named
     def __init__(
         self, vocab: int, d: int, h: int, N: int, max_length: int, *, targets: int = 2,
         positions_per_layer: bool = True, order: Any = pre_norm,
@@ -103,6 +105,7 @@ class DeepCharacterModel(nn.Module):
             yield X
 
     @each_text_alone
+    @named
     def forward(self, t: Tokens) -> Logits:
         """Of the next character, from the last layer: the only prediction that is used."""
         *_, X = self.states(t)
@@ -122,6 +125,7 @@ def ahead(
     return tokens[:, :-targets], tokens[:, 1:].unfold(1, targets, 1)
 
 
+@named
 def auxiliary_loss(
     model: DeepCharacterModel,
     tokens: Int[Tensor, "b L+M"],

@@ -15,11 +15,13 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Cache
 
 __all__ = ["cache_bytes", "kept_bytes", "token_flops"]
 
 
+@named
 def cache_bytes(L: int, N: int, h_kv: int, d_head: int, b: int = 2, batch: int = 1) -> int:
     """2 · batch · L · N · h_kv · d_head · b; `b` bytes for each number (2: bfloat16)."""
     sizes = {"L": L, "N": N, "h_kv": h_kv, "d_head": d_head, "b": b, "batch": batch}
@@ -29,12 +31,14 @@ def cache_bytes(L: int, N: int, h_kv: int, d_head: int, b: int = 2, batch: int =
     return total
 
 
+@named
 def kept_bytes(cache: Cache) -> int:
     """What the cache of a model holds, counted tensor by tensor."""
     states = [kept.state for kept in (cache or {}).values()]
     return sum(x.numel() * x.element_size() for x in tree_leaves(states) if isinstance(x, Tensor))
 
 
+@named
 def token_flops(t: int, N: int, d: int, h: int, h_kv: int, d_ff: int, cached: bool = True) -> int:
     """Operations for the token at position t of a model of N blocks; t tokens stand before it.
 

@@ -24,6 +24,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["causal_bias", "leaks", "shift_right", "token_losses"]
 
@@ -31,12 +32,14 @@ Model = Callable[[Tensor], Tensor]
 """Tokens (b, L) → logits (b, L, vocab)."""
 
 
+@named
 def causal_bias(L: int) -> Float[Tensor, "L L"]:
     """M: 0 where query i may use key j, −∞ where j lies ahead of it."""
     i = torch.arange(_arguments.integer("L", L, 1))
     return torch.where(i[None, :] <= i[:, None], 0.0, -math.inf)
 
 
+@named
 def shift_right(z: Int[Tensor, "b L"], begin: int) -> Int[Tensor, "b L"]:
     """What the model reads while it must say z: a token that means "begin", then z without its
     last."""
@@ -44,6 +47,7 @@ def shift_right(z: Int[Tensor, "b L"], begin: int) -> Int[Tensor, "b L"]:
     return torch.cat([torch.full_like(z[:, :1], begin), z[:, :-1]], 1)
 
 
+@named
 def token_losses(logits: Float[Tensor, "b L vocab"], z: Int[Tensor, "b L"]) -> Float[Tensor, "b L"]:
     """−log p(z_i) of every position, in nats."""
     return F.cross_entropy(logits.transpose(1, 2), z, reduction="none")
@@ -76,6 +80,7 @@ def listens_to(f: Callable[[Tensor], Tensor], X: Float[Tensor, "L d"]) -> Float[
     return J.reshape(J.shape[0], -1, L, d).norm(dim=(1, 3))
 
 
+@named
 def leaks(f: Callable[[Tensor], Tensor], X: Float[Tensor, "L d"]) -> list[tuple[int, int]]:
     """The pairs (i, j), j > i, for which output i listens to a later input; none if f is causal."""
     i, j = listens_to(f, X).triu(1).nonzero(as_tuple=True)

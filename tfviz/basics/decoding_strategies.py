@@ -29,6 +29,7 @@ from torch import Generator, Tensor
 from torch.utils._pytree import tree_map_only
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Cache, Kept
 from tfviz.models.gpt import GPT
 from tfviz.models.padding import begun_alone
@@ -48,6 +49,7 @@ Next = Callable[[Tensor, Tensor], Tensor]
 """(rows (n, L), the row of the call before that each continues (n,)) → log-probabilities (n, V)."""
 
 
+@named
 def temperature(logits: Scores, tau: float) -> Scores:
     """logits / τ; at τ = 0 all weight is on the likeliest token.
 
@@ -62,12 +64,14 @@ def temperature(logits: Scores, tau: float) -> Scores:
     return (below / tau).to(logits.dtype)
 
 
+@named
 def top_k(logits: Scores, k: int) -> Scores:
     """−∞ for all but the k largest."""
     _arguments.integer("k", k, 1)
     return _keep(logits, torch.arange(logits.shape[-1], device=logits.device) < k)
 
 
+@named
 def nucleus(logits: Scores, p: float) -> Scores:
     """−∞ for all but the smallest set of the likeliest tokens that holds a share p or more."""
     _arguments.real("p", p, 0.0, 1.0)
@@ -85,6 +89,7 @@ def _keep(logits: Tensor, kept: Tensor) -> Tensor:
     return logits.masked_fill(~allowed, -math.inf)
 
 
+@named
 def sample(logits: Scores, rng: Generator | None = None) -> Int[Tensor, "*rows"]:
     """A token for each row, drawn with probabilities softmax(logits)."""
     p = logits.softmax(-1)
@@ -106,6 +111,7 @@ class Hypothesis:
     row: int = 0  # of the call before, which it continues
 
 
+@named
 def length_penalty(n: int, alpha: float) -> float:
     """((5 + n) / 6)^α: 1 for one token or for α = 0."""
     return float(((5 + _arguments.integer("n", n, 0)) / 6) ** _arguments.real("alpha", alpha, 0.0))
@@ -113,6 +119,7 @@ def length_penalty(n: int, alpha: float) -> float:
 
 @torch.no_grad()
 @begun_alone
+@named
 def beam_search(
     next_log_p: Next,
     prompt: Int[Tensor, "L"],

@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Cache
 from tfviz.dense_attention import attention
 from tfviz.models.blocks import Block
@@ -28,6 +29,7 @@ from tfviz.models.use import attention_weights
 __all__ = ["cross_attention", "decoder_block", "encoder_block", "parameter_counts"]
 
 
+@named
 def cross_attention(
     Y: Float[Tensor, "*b Ly d"],
     H: Float[Tensor, "*b Lx d_h"],
@@ -49,12 +51,14 @@ def cross_attention(
     return attention(Y @ W_q, H @ W_k, H @ W_v)
 
 
+@named
 def encoder_block(X: Float[Tensor, "b Lx d"], block: Block) -> Float[Tensor, "b Lx d"]:
     """The two lines of an encoder's block, in the order of 2017 (normalise after adding)."""
     H = block.norms[0](X + block.attend(X))
     return block.norms[1](H + block.feed(H))
 
 
+@named
 def decoder_block(
     Y: Float[Tensor, "b Ly d"], H: Float[Tensor, "b Lx d"], block: Block
 ) -> Float[Tensor, "b Ly d"]:
@@ -98,6 +102,7 @@ def write(
 # --- what it weighs ------------------------------------------------------------------------------
 
 
+@named
 def parameter_counts(vocab: int, d: int, d_ff: int, N: int) -> dict[str, int]:
     """How many numbers are trained, by part; N layers in each stack, post-norm, one shared table.
 

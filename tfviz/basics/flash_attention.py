@@ -28,10 +28,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["outputs_so_far"]
 
 
+@named
 def outputs_so_far(
     scores: Float[Tensor, "L"], values: Float[Tensor, "L"], block: int
 ) -> Float[Tensor, "blocks"]:

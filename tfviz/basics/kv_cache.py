@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from tfviz._arguments import named
 from tfviz.dense_attention import attention
 
 __all__ = ["attend_next"]
@@ -26,6 +27,7 @@ __all__ = ["attend_next"]
 Rows = tuple[Float[Tensor, "t d_k"], Float[Tensor, "t d_v"]]  # K and V of the tokens so far
 
 
+@named
 def attend_next(
     x: Float[Tensor, "d"],
     W_q: Float[Tensor, "d d_k"],

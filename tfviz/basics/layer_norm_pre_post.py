@@ -21,6 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.models.blocks import Layer, Stack
 from tfviz.models.blocks import post_norm as post_norm  # two of the orders of this room
 from tfviz.models.blocks import pre_norm as pre_norm
@@ -31,6 +32,7 @@ __all__ = ["layer_norm", "layer_norm_jacobian", "rms_norm", "signals"]
 HALF = (torch.float16, torch.bfloat16)  # computed in float32: a square of 256 overflows float16
 
 
+@named
 def layer_norm(
     X: Float[Tensor, "*L d"],
     gamma: Float[Tensor, "d"] | float = 1.0,
@@ -50,6 +52,7 @@ def layer_norm(
     return gamma * centred / (variance + eps).sqrt() + beta
 
 
+@named
 def rms_norm(
     X: Float[Tensor, "*L d"], gamma: Float[Tensor, "d"] | float = 1.0, eps: float = 1e-5
 ) -> Float[Tensor, "*L d"]:
@@ -71,6 +74,7 @@ def _columns(X: Tensor, **given: Tensor | float) -> None:
             )
 
 
+@named
 def layer_norm_jacobian(x: Float[Tensor, "d"], eps: float = 1e-5) -> Float[Tensor, "d d"]:
     """∂LN(x)/∂x at γ = 1: (I − 1/d − x̂ᵀx̂/d)/σ, σ = √(Var + ε).
 
@@ -119,6 +123,7 @@ class Signals:
     weights: list[float]
 
 
+@named
 def signals(stack: Stack, X: Float[Tensor, "b L d"], G: Float[Tensor, "b L d"]) -> Signals:
     """Run X through the stack and send G back. Gradients of the stack's weights are left alone."""
     states = [X.detach().requires_grad_()]

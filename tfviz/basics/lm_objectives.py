@@ -24,6 +24,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.basics.causal_masking import token_losses
 from tfviz.formula import Index
 from tfviz.patterns.family import Domain, Family
@@ -59,6 +60,7 @@ def scored_after(L: int, prefix: int) -> Bool[Tensor, "L"]:
     )
 
 
+@named
 def scored_loss(
     logits: Float[Tensor, "b L vocab"],
     targets: Int[Tensor, "b L"],
@@ -81,6 +83,7 @@ def scored_loss(
 # --- BERT ----------------------------------------------------------------------------------------
 
 
+@named
 def hide(
     z: Int[Tensor, "b L"], vocab: int, mask: int, rng: Generator, share: float = 0.15
 ) -> tuple[Int[Tensor, "b L"], Bool[Tensor, "b L"]]:
@@ -105,6 +108,7 @@ def hide(
 # --- T5 ------------------------------------------------------------------------------------------
 
 
+@named
 def random_spans(L: int, rng: Generator, share: float = 0.15, mean: float = 3.0) -> list[Span]:
     """Spans that hide round(share · L) of L tokens, `mean` tokens long on average.
 
@@ -128,6 +132,7 @@ def _cut(total: int, parts: int, rng: Generator) -> list[int]:
     return [b - a for a, b in zip([0, *cuts], [*cuts, total], strict=True)]
 
 
+@named
 def drop_spans(
     z: Sequence[int], spans: Sequence[Span], sentinels: Sequence[int]
 ) -> tuple[list[int], list[int]]:
@@ -159,6 +164,7 @@ def drop_spans(
     return inputs + list(z[at:]), [*targets, marks[-1]]
 
 
+@named
 def put_back(inputs: Sequence[int], targets: Sequence[int], sentinels: Sequence[int]) -> list[int]:
     """The tokens z again: every sentinel of the inputs is replaced by what follows it in the
     targets.

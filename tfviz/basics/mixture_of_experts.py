@@ -20,10 +20,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["routed"]
 
 
+@named
 def routed(p: Float[Tensor, "*tokens experts"], k: int) -> Float[Tensor, "*tokens experts"]:
     """The probabilities of each token's k likeliest experts; zero for the others.
 

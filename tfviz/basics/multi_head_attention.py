@@ -25,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.dense_attention import attention
 from tfviz.models.blocks import MultiHeadAttention
 
@@ -62,6 +63,7 @@ def heads(
     return attention(Q, K, V, pattern)  # each head divides by the root of its own width d_k
 
 
+@named
 def multi_head_definition(
     X_q: Float[Tensor, "*batch Lq d"],
     X_k: Float[Tensor, "*batch Lk d"],
@@ -87,6 +89,7 @@ def contributions(
     return H @ _blocks(W_o, *H.shape[-3::2])
 
 
+@named
 def pruned(
     W_o: Float[Tensor, "h*dv d_out"], h: int, without: Sequence[int]
 ) -> Float[Tensor, "h*dv d_out"]:
@@ -111,6 +114,7 @@ def _blocks(W_o: Tensor, h: int, d_v: int) -> Float[Tensor, "h dv d_out"]:
 # --- heads of a model ----------------------------------------------------------------------------
 
 
+@named
 def head_matrices(module: MultiHeadAttention) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(W_q, W_k, W_v, W_o) of a model's attention, as the functions above take them.
 

@@ -22,12 +22,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["block_flops", "block_weights", "feed_forward", "gelu", "memory_lookup"]
 
 Phi = Callable[[Tensor], Tensor]
 
 
+@named
 def feed_forward(
     X: Float[Tensor, "*L d"],
     W_1: Float[Tensor, "d dff"],
@@ -51,6 +53,7 @@ def feed_forward(
     return phi(X @ W_1 + b_1) @ W_2 + b_2
 
 
+@named
 def memory_lookup(
     x: Float[Tensor, "d"],
     K: Float[Tensor, "dff d"],
@@ -73,6 +76,7 @@ def memory_lookup(
     return torch.einsum("u,ud->d", a, V) + b_2, a
 
 
+@named
 def gelu(X: Float[Tensor, "*L"]) -> Float[Tensor, "*L"]:
     """x Φ(x), Φ the distribution function of the normal distribution: a ReLU with a soft knee."""
     return X * 0.5 * (1 + torch.erf(X / math.sqrt(2)))
@@ -81,12 +85,14 @@ def gelu(X: Float[Tensor, "*L"]) -> Float[Tensor, "*L"]:
 # --- what a block costs ---------------------------------------------------------------------------
 
 
+@named
 def block_weights(d: int, d_ff: int | None = None) -> dict[str, int]:
     """Numbers in the matrices of one block; biases and norms are left out. d_ff: by default 4d."""
     d, d_ff = _sizes(d, d_ff)
     return {"attention": 4 * d * d, "feed-forward": 2 * d * d_ff}
 
 
+@named
 def block_flops(L: int, d: int, d_ff: int | None = None) -> dict[str, int]:
     """Operations of one block on L tokens, two for each multiplication with its addition.
 

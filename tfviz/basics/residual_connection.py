@@ -20,11 +20,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tfviz._arguments import named
+
 __all__ = ["Residual", "skip"]
 
 Layer = Callable[[Tensor], Tensor]
 
 
+@named
 def skip(X: Float[Tensor, "*L d"], F: Layer) -> Float[Tensor, "*L d"]:
     """X + F(X). Raises ValueError if F changes the shape."""
     added = F(X)
@@ -39,10 +42,12 @@ def skip(X: Float[Tensor, "*L d"], F: Layer) -> Float[Tensor, "*L d"]:
 class Residual(nn.Module):
     """`skip` around a module."""
 
+    @named
     def __init__(self, F: nn.Module) -> None:
         super().__init__()
         self.F = F
 
+    @named
     def forward(self, X: Float[Tensor, "*L d"]) -> Float[Tensor, "*L d"]:
         return skip(X, self.F)
 

@@ -19,11 +19,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.dense_attention import attention
 
 __all__ = ["SelfAttention", "row_entropy", "self_attention", "softmax_slope"]
 
 
+@named
 def self_attention(
     X: Float[Tensor, "*batch L d"],
     W_q: Float[Tensor, "d dk"],
@@ -53,6 +55,7 @@ def self_attention(
 class SelfAttention(nn.Module):
     """The same with trained matrices, X (…, L, d) → (…, L, d_v). One head, no bias, no W^o."""
 
+    @named
     def __init__(self, d: int, d_k: int, d_v: int) -> None:
         super().__init__()
         for name, size in (("d", d), ("d_k", d_k), ("d_v", d_v)):
@@ -61,15 +64,18 @@ class SelfAttention(nn.Module):
         self.W_k = nn.Parameter(torch.randn(d, d_k) / d**0.5)
         self.W_v = nn.Parameter(torch.randn(d, d_v) / d**0.5)
 
+    @named
     def forward(self, X: Float[Tensor, "*batch L d"], pattern: Any = None) -> Tensor:
         return self_attention(X, self.W_q, self.W_k, self.W_v, pattern)[0]
 
 
+@named
 def row_entropy(A: Float[Tensor, "*batch L"]) -> Float[Tensor, "*batch"]:
     """−Σ_j a_j ln a_j of each row in nats: 0 for one-hot, ln n for n equal weights (0 ln 0 = 0)."""
     return -torch.special.xlogy(A, A).sum(-1)
 
 
+@named
 def softmax_slope(A: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
     """‖∂a/∂s‖_F for a = softmax(s): how much the weights still answer to the scores.
 

@@ -20,11 +20,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.dense_attention import attention
 
 __all__ = ["hard_lookup", "lookup", "noisy_recall"]
 
 
+@named
 def lookup(
     q: Float[Tensor, "*batch d"],
     K: Float[Tensor, "*#batch n d"],
@@ -50,6 +52,7 @@ def lookup(
     return z.squeeze(-2), a.squeeze(-2)
 
 
+@named
 def hard_lookup(
     q: Float[Tensor, "*batch d"],
     K: Float[Tensor, "*batch n d"],
@@ -61,6 +64,7 @@ def hard_lookup(
     return torch.einsum("...n,...nv->...v", best / best.sum(-1, keepdim=True), V)
 
 
+@named
 def noisy_recall(
     slots: int, d_k: int, noise: float = 1.0, trials: int = 512, seed: int = 0
 ) -> tuple[Float[Tensor, "trials"], Bool[Tensor, "trials"]]:

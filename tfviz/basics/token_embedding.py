@@ -28,6 +28,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["decode", "embed", "encode", "learn", "one_hot_embedding", "read_out", "vocabulary"]
 
@@ -85,6 +86,7 @@ def learn_literally(words: str, merges: int) -> list[Pair]:
 # --- the same without counting anew ---------------------------------------------------------------
 
 
+@named
 def learn(words: str, merges: int) -> list[Pair]:
     """The same merges; only pieces that hold the merged pair are counted again."""
     found = Counter(tuple(piece.encode()) for piece in pieces(words))
@@ -110,6 +112,7 @@ def learn(words: str, merges: int) -> list[Pair]:
     return learned
 
 
+@named
 def encode(words: str, merges: Sequence[Pair]) -> Int[Tensor, "L"]:
     """The text in tokens: in every piece the earliest learned merge first, until none fits."""
     rank = {pair: n for n, pair in enumerate(merges)}
@@ -125,6 +128,7 @@ def encode(words: str, merges: Sequence[Pair]) -> Int[Tensor, "L"]:
     return torch.tensor(ids, dtype=torch.long)
 
 
+@named
 def vocabulary(merges: Sequence[Pair]) -> list[bytes]:
     """The bytes that each token stands for."""
     table = [bytes([n]) for n in range(256)]
@@ -138,6 +142,7 @@ def vocabulary(merges: Sequence[Pair]) -> list[bytes]:
     return table
 
 
+@named
 def decode(ids: Int[Tensor, "L"], merges: Sequence[Pair]) -> str:
     """Back to text; bytes that are no UTF-8, as a young model writes, become �.
 
@@ -155,11 +160,13 @@ def decode(ids: Int[Tensor, "L"], merges: Sequence[Pair]) -> str:
 # --- from tokens to vectors and back --------------------------------------------------------------
 
 
+@named
 def one_hot_embedding(t: Int[Tensor, "*L"], E: Float[Tensor, "V d"]) -> Float[Tensor, "*L d"]:
     """The definition: a row with a single 1, times the table."""
     return F.one_hot(t, len(E)).to(E.dtype) @ E
 
 
+@named
 def embed(
     t: Int[Tensor, "*L"], E: Float[Tensor, "V d"], scale: float = 1.0
 ) -> Float[Tensor, "*L d"]:
@@ -172,6 +179,7 @@ def embed(
     return scale * E[t.long()]
 
 
+@named
 def read_out(H: Float[Tensor, "*L d"], E: Float[Tensor, "V d"]) -> Float[Tensor, "*L V"]:
     """Tied logits: how well each row of H fits the row of each token."""
     return H @ E.T

@@ -29,6 +29,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Make, sees_ahead
 from tfviz.models.blocks import (
     AttentionMask,
@@ -50,11 +51,13 @@ __all__ = ["Conformer", "Convolution", "conformer", "depthwise", "half_step", "o
 PARTS = ("feed", "attend", "convolve", "feed")
 
 
+@named
 def half_step(X: Tensor, F: Layer, LN: Layer) -> Tensor:
     """The pre-norm order with half of what the layer says."""
     return X + F(LN(X)) / 2
 
 
+@named
 def offsets(kernel: int) -> tuple[int, int]:
     """(first, last): an output sees the samples from so many places before it to so many after it.
 
@@ -64,6 +67,7 @@ def offsets(kernel: int) -> tuple[int, int]:
     return -((kernel - 1) // 2), kernel // 2
 
 
+@named
 def reach(kernel: int, layers: int) -> tuple[int, int]:
     """The same for so many convolutions on top of each other.
 
@@ -75,6 +79,7 @@ def reach(kernel: int, layers: int) -> tuple[int, int]:
     return layers * first, layers * last
 
 
+@named
 def depthwise(
     X: Float[Tensor, "*batch L d"], taps: Float[Tensor, "d kernel"]
 ) -> Float[Tensor, "*batch L d"]:
@@ -91,6 +96,7 @@ def depthwise(
 class Convolution(nn.Module):
     """Pointwise to 2d, GLU, depthwise, BatchNorm, swish, pointwise. It normalises nothing first."""
 
+    @named
     def __init__(self, d: int, kernel: int = 31) -> None:
         super().__init__()
         first, last = offsets(kernel)
@@ -99,6 +105,7 @@ class Convolution(nn.Module):
         self.depthwise = nn.Conv1d(d, d, kernel, groups=d, bias=False)
         self.norm = nn.BatchNorm1d(d)
 
+    @named
     def forward(self, X: Seq, attention_mask: AttentionMask = None) -> Seq:
         X = F.glu(self.W_1(X))  # the second half is the gate
         if attention_mask is not None:
@@ -119,6 +126,7 @@ class Conformer(nn.Module):
     cache.
     """
 
+    @named
     def __init__(
         self,
         d: int,
@@ -153,6 +161,7 @@ class Conformer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in parts)
         self.norm, self.step = nn.LayerNorm(d), step
 
+    @named
     def forward(
         self,
         X: Seq,
@@ -187,6 +196,7 @@ class Conformer(nn.Module):
                 )
 
 
+@named
 def conformer(N: int, d: int, h: int, **options: Any) -> Stack:
     """N blocks; each ends with its own norm, so none comes after them."""
     return Stack(N, d, h, post_norm, block=Conformer, **options)

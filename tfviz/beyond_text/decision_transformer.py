@@ -32,6 +32,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.models.blocks import Order, Stack, pre_norm
 from tfviz.models.use import greedy
 from tfviz.patterns import causal
@@ -66,6 +67,7 @@ class Windows(NamedTuple):
     there: Bool[Tensor, "b K"]
 
 
+@named
 def returns_to_go(rewards: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T"]:
     """R̂_t: the sum of the rewards from step t to the end."""
     return rewards.flip(-1).cumsum(-1).flip(-1)
@@ -89,6 +91,7 @@ class DecisionTransformer(nn.Module):
         asks: False leaves the returns out, and makes two tokens a step.
     """
 
+    @named
     def __init__(
         self,
         embed_state: nn.Module,
@@ -115,6 +118,7 @@ class DecisionTransformer(nn.Module):
         self.norm = nn.LayerNorm(d)
         self.stack = Stack(N, d, h, order, pattern=causal(), **more)
 
+    @named
     def forward(
         self,
         returns: Float[Tensor, "b K"],
@@ -159,6 +163,7 @@ class DecisionTransformer(nn.Module):
         return K
 
 
+@named
 def graph_walker(places: int, d: int, h: int, N: int, **more: Any) -> DecisionTransformer:
     """For walks where the state is one of some places, and the action is the place to go to."""
     embed = nn.Embedding(places, d), nn.Embedding(places, d)
@@ -199,6 +204,7 @@ def windows(walks: Windows, K: int, b: int, rng: Generator) -> Windows:
     return Windows(returns, states, actions, inside, there)
 
 
+@named
 def action_loss(walks: Sequence[Walk], K: int, b: int) -> Loss:
     """Of all actions of b windows: cross-entropy for whole numbers, squared error for real ones."""
     everything = together(walks)
@@ -216,6 +222,7 @@ def action_loss(walks: Sequence[Walk], K: int, b: int) -> Loss:
 
 
 @torch.no_grad()
+@named
 def act(
     model: DecisionTransformer,
     worlds: Sequence[Any],

@@ -28,6 +28,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, _qkv
+from tfviz._arguments import named
 
 __all__ = ["block_flops", "crossing", "front", "length_for", "objection", "speedup", "streamed"]
 
@@ -37,6 +38,7 @@ what compares every query with every key."""
 ORDER: tuple[Exactness, ...] = ("any", "linear", "exact")
 
 
+@named
 def block_flops(L: int, d: int, D: int | None = None) -> int:
     """Operations of a block for one token that meets D things, or, if D is None, all L tokens."""
     _arguments.integer("L", L, 1)
@@ -45,6 +47,7 @@ def block_flops(L: int, d: int, D: int | None = None) -> int:
     return 24 * d * d + 4 * met * d
 
 
+@named
 def speedup(L: float, d: int, D: float, r: float = 1.0) -> float:
     """How many times less time a block takes, if time is operations, and r for a cheap one."""
     for name, value in {"L": L, "d": d, "D": D, "r": r}.items():
@@ -52,6 +55,7 @@ def speedup(L: float, d: int, D: float, r: float = 1.0) -> float:
     return (6 * d + L) / (6 * d + r * D)
 
 
+@named
 def length_for(gain: float, d: int, D: float, r: float = 1.0) -> float:
     """The length from which on `speedup` is at least `gain`."""
     for name, value in {"gain": gain, "d": d, "D": D, "r": r}.items():
@@ -59,6 +63,7 @@ def length_for(gain: float, d: int, D: float, r: float = 1.0) -> float:
     return gain * (6 * d + r * D) - 6 * d
 
 
+@named
 def crossing(lengths: Sequence[float], ratios: Sequence[float | None]) -> float | None:
     """The length from which on a method is faster: its time ÷ full attention's stays below 1.
 
@@ -84,6 +89,7 @@ def crossing(lengths: Sequence[float], ratios: Sequence[float | None]) -> float 
     return last
 
 
+@named
 def front(points: Mapping[str, tuple[float, float]]) -> list[str]:
     """The names that no other is at least as small as in both numbers, and smaller in one."""
     for name, pair in points.items():
@@ -97,6 +103,7 @@ def front(points: Mapping[str, tuple[float, float]]) -> list[str]:
     return [name for name in points if not beaten(name)]
 
 
+@named
 def objection(
     time: float | None,
     memory: float | None,
@@ -127,6 +134,7 @@ def objection(
     return "slower" if time > 1 else ""
 
 
+@named
 def streamed(
     Q: Float[Tensor, "b h Lq d"],
     K: Float[Tensor, "b h Lk d"],

@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.longer_context.transformer_xl_recurrence import transformer_xl
 from tfviz.models.blocks import Layer, Seq
 from tfviz.models.gpt import GPT
@@ -52,27 +53,32 @@ __all__ = [
 Bias = Tensor | float
 
 
+@named
 def input_gate(X: Seq, Y: Seq, W: Tensor) -> Seq:
     _check(X, Y, W=W)
     return (X @ W).sigmoid() * X + Y
 
 
+@named
 def output_gate(X: Seq, Y: Seq, W: Tensor, b: Bias) -> Seq:
     _check(X, Y, W=W)
     return X + (X @ W - b).sigmoid() * Y
 
 
+@named
 def highway_gate(X: Seq, Y: Seq, W: Tensor, b: Bias) -> Seq:
     _check(X, Y, W=W)
     s = (X @ W + b).sigmoid()
     return s * X + (1 - s) * Y
 
 
+@named
 def sigtanh_gate(X: Seq, Y: Seq, W: Tensor, U: Tensor, b: Bias) -> Seq:
     _check(X, Y, W=W, U=U)
     return X + (Y @ W - b).sigmoid() * (Y @ U).tanh()
 
 
+@named
 def gru_gate(X: Seq, Y: Seq, W: Tensor, U: Tensor, b: Bias) -> Seq:
     """W and U are (3, d, d): the matrices for r, for z and for H."""
     _check(X, Y, 3, W=W, U=U)
@@ -96,12 +102,14 @@ def _check(X: Seq, Y: Seq, *count: int, **matrices: Tensor) -> None:
             )
 
 
+@named
 def passed(b: float) -> float:
     """1 − σ(−b): the share of x that a GRU gate passes where its matrices give 0."""
     b = _arguments.real("b", b)
     return 1 / (1 + math.exp(-b)) if b > -700 else math.exp(b)  # e^700 is nearly the largest number
 
 
+@named
 def reordered(X: Seq, F: Layer, LN: Layer) -> Seq:
     """Identity map reordering, TrXL-I: pre-norm, a ReLU on what the sublayer answers, and a sum."""
     return X + F(LN(X)).relu()
@@ -149,6 +157,7 @@ class Gate(nn.Module, metaclass=_Kinds):
     kind: Kind
     b: float | None
 
+    @named
     def __init__(self, d: int) -> None:
         super().__init__()
         if not hasattr(self, "kind"):
@@ -163,6 +172,7 @@ class Gate(nn.Module, metaclass=_Kinds):
         if self.b is not None:
             self.weights["b"] = nn.Parameter(torch.full((d,), self.b))
 
+    @named
     def forward(self, X: Seq, F: Layer, LN: Layer) -> Seq:
         return self.joined(X, F(LN(X)).relu())
 
@@ -170,6 +180,7 @@ class Gate(nn.Module, metaclass=_Kinds):
         return self.kind.joined(X, Y, **self.weights)
 
 
+@named
 def gated(gate: str = "gru", b: float | None = None) -> type[Gate]:
     """The order of a block with this gate, whose bias begins at b, or where the paper's begins.
 
@@ -185,6 +196,7 @@ def gated(gate: str = "gru", b: float | None = None) -> type[Gate]:
     return cast(type[Gate], made)
 
 
+@named
 def gated_transformer_xl(
     vocab: int,
     d: int,

@@ -30,6 +30,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, patterns
+from tfviz._arguments import named
 from tfviz.beyond_text.vit_patches import patches
 from tfviz.models.blocks import Seq, Stack
 from tfviz.patterns import Pattern
@@ -67,6 +68,7 @@ def sound(width: int) -> Kind:
     return Kind(partial(frames, width=width), partial(nn.Linear, width, bias=False))
 
 
+@named
 def frames(waves: Float[Tensor, "b T"], width: int) -> Float[Tensor, "b n width"]:
     """The samples of each sound in rows of `width`, one after the other."""
     width = _arguments.integer("width", width, 1)
@@ -100,6 +102,7 @@ def spans(lengths: Mapping[str, int]) -> dict[str, slice]:
     return found
 
 
+@named
 def same_kind(lengths: Mapping[str, int]) -> Pattern:
     """The block mask: a token attends to all tokens of its own kind, and to no other."""
     if not lengths:
@@ -117,6 +120,7 @@ class Joint(nn.Module):
     block    goes to the stack; pattern=same_kind(…) makes as many encoders as there are kinds
     """
 
+    @named
     def __init__(
         self,
         kinds: Mapping[str, Kind],
@@ -153,10 +157,12 @@ class Joint(nn.Module):
         X = X + self.positions(torch.arange(X.shape[1], device=X.device))
         return X if self.marks is None else X + self.marks[name]
 
+    @named
     def forward(self, parts: Parts) -> Seq:
         return self.stack(self.tokens(parts))
 
 
+@named
 def apart(model: Joint, parts: Parts) -> Seq:
     """The rows that leave the stack if each kind goes through it alone, as in VATT."""
     return torch.cat([model({name: part}) for name, part in parts.items()], 1)

@@ -24,6 +24,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.models.blocks import Stack
 from tfviz.models.use import attention_weights
 from tfviz.position.learned_pe import Learned
@@ -52,6 +53,7 @@ def length(height: int, width: int, P: int) -> int:
     return rows * columns + 1
 
 
+@named
 def patches(images: Images, P: int) -> Float[Tensor, "b n C*P*P"]:
     """The patches from left to right, row by row, each as a row of numbers."""
     if images.dim() != 4:
@@ -64,6 +66,7 @@ def patches(images: Images, P: int) -> Float[Tensor, "b n C*P*P"]:
     return cut.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
 
 
+@named
 def images_of(rows: Float[Tensor, "b n C*P*P"], height: int, width: int, P: int) -> Images:
     """The images again: nothing is lost in cutting."""
     down, across = grid(height, width, P)
@@ -76,6 +79,7 @@ def images_of(rows: Float[Tensor, "b n C*P*P"], height: int, width: int, P: int)
     return cut.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
 
 
+@named
 def rearranged(images: Images, P: int, order: Int[Tensor, "n"]) -> Images:
     """The images with their patches in another order: place i gets patch order[i]."""
     rows = patches(images, P)
@@ -88,6 +92,7 @@ def rearranged(images: Images, P: int, order: Int[Tensor, "n"]) -> Images:
     return images_of(rows[:, order], *images.shape[-2:], P)  # type: ignore[call-arg]
 
 
+@named
 def resized(
     table: Float[Tensor, "n+1 d"], old: tuple[int, int], new: tuple[int, int]
 ) -> Float[Tensor, "m+1 d"]:
@@ -109,6 +114,7 @@ class ViT(nn.Module):
     positions=False leaves out the learned positions. `embed` is E, `token` the class token.
     """
 
+    @named
     def __init__(
         self,
         height: int,
@@ -147,10 +153,12 @@ class ViT(nn.Module):
             return X
         return X + self.positions(torch.arange(X.shape[1], device=X.device))
 
+    @named
     def forward(self, images: Images) -> Float[Tensor, "b classes"]:
         return self.classify(self.stack(self.tokens(images))[:, 0])
 
 
+@named
 def seen_by_class(model: ViT, images: Images) -> Float[Tensor, "b N h rows columns"]:
     """The weights that the class token gives to the patches in each block, as small images. What
     they lack to 1 is its weight on itself."""

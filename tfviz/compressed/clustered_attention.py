@@ -40,6 +40,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, identity
 
 __all__ = ["Clustered", "attention_by_cluster", "clustered_definition", "lloyd"]
@@ -70,6 +71,7 @@ def hashed(
 
 
 @torch.no_grad()
+@named
 def lloyd(
     X: Float[Tensor, "*b L d"], C: int, steps: int = STEPS, majority: bool = False
 ) -> Int[Tensor, "*b L"]:
@@ -145,6 +147,7 @@ def clusters(
     return lloyd(hashed(Q, W).float().mul_(2).sub_(1), C, steps, majority=True)
 
 
+@named
 def clustered_definition(
     Q: Float[Tensor, "*b Lq d"],
     K: Float[Tensor, "*b Lk d"],
@@ -166,6 +169,7 @@ def clustered_definition(
     return A @ V, A
 
 
+@named
 def attention_by_cluster(
     Q: Float[Tensor, "b h Lq d"],
     K: Float[Tensor, "b h Lk d"],
@@ -251,6 +255,7 @@ class Clustered(nn.Module):
     It is not causal, and does not know padding, caches, or patterns other than full.
     """
 
+    @named
     def __init__(
         self, C: int, k: int = 32, bits: int = BITS, steps: int = STEPS, seed: int = 0
     ) -> None:

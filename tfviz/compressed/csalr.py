@@ -30,12 +30,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.compressed.nystromformer import between, landmarks
 from tfviz.cores import Where, identity
 
 __all__ = ["Csalr", "csalr_attention", "csalr_definition"]
 
 
+@named
 def csalr_definition(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -57,6 +59,7 @@ def csalr_definition(
     return A @ V, A
 
 
+@named
 def csalr_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -93,6 +96,7 @@ class Csalr(nn.Module):
     patterns other than full.
     """
 
+    @named
     def __init__(self, m: int, E: bool = True, scale: float = 1.0) -> None:
         super().__init__()
         self.m = _arguments.integer("m", m, 1)

@@ -27,10 +27,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["read_back"]
 
 
+@named
 def read_back(keys: Float[Tensor, "L d"], kept: float, overwritten: float) -> Float[Tensor, "L L"]:
     """How much of each value the state gives back to the key of each step.
 

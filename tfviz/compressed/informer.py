@@ -32,6 +32,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, identity
 
 __all__ = ["Informer", "informer_attention", "informer_definition"]
@@ -80,6 +81,7 @@ def max_mean(
     return torch.cat(found, -1)
 
 
+@named
 def informer_definition(
     Q: Float[Tensor, "*b Lq d"],
     K: Float[Tensor, "*b Lk d"],
@@ -103,6 +105,7 @@ def informer_definition(
     return A @ V, A
 
 
+@named
 def informer_attention(
     Q: Float[Tensor, "b h Lq d"],
     K: Float[Tensor, "b h Lk d"],
@@ -143,6 +146,7 @@ class Informer(nn.Module):
     It is not causal, and does not know padding, caches, or patterns other than full.
     """
 
+    @named
     def __init__(self, c: int = FACTOR, seed: int = 0) -> None:
         super().__init__()
         self.c = _arguments.integer("c", c, 1)

@@ -36,6 +36,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
 
@@ -46,6 +47,7 @@ STRETCH = 512  # tokens whose features are made at a time
 Features = Callable[[Tensor], Tensor]
 
 
+@named
 def positive(x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
     """elu(x) + 1, number by number. Written so that it does not round to 0 below x = −17, as
     `F.elu(x) + 1` does in float32."""
@@ -53,6 +55,7 @@ def positive(x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
     return (x - above).exp() + above
 
 
+@named
 def linear_definition(
     Q: Float[Tensor, "*b Lq d"],
     K: Float[Tensor, "*b Lk d"],
@@ -81,6 +84,7 @@ def _divisor(total: Tensor, eps: float) -> Tensor:
     return (total + eps).masked_fill(total == 0, torch.inf)
 
 
+@named
 def linear_attention(
     Q: Float[Tensor, "b h Lq d"],
     K: Float[Tensor, "b h Lk d"],
@@ -229,6 +233,7 @@ class LinearAttention(KernelAttention):
     eps    is added to the denominator; the authors' code has 1e-6
     """
 
+    @named
     def __init__(self, phi: Features = positive, eps: float = 0.0) -> None:
         super().__init__()
         if not callable(phi):

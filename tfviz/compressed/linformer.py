@@ -40,6 +40,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, identity
 
 __all__ = [
@@ -63,6 +64,7 @@ SHARING: Mapping[str, Callable[[int, int], int]] = MappingProxyType(
 """The ways to share E and F: how many matrices N layers of h heads then have."""
 
 
+@named
 def matrices(sharing: str, N: int, h: int) -> int:
     """How many matrices E and F there are in N layers of h heads, each of k × L numbers."""
     if sharing not in SHARING:
@@ -70,6 +72,7 @@ def matrices(sharing: str, N: int, h: int) -> int:
     return SHARING[sharing](_arguments.integer("N", N, 1), _arguments.integer("h", h, 1))
 
 
+@named
 def strided_convolution(kernel: Float[Tensor, "*b width"], k: int) -> Float[Tensor, "*b k L"]:
     """E of a convolution whose kernel is as wide as its stride: L = k · width positions.
 
@@ -79,6 +82,7 @@ def strided_convolution(kernel: Float[Tensor, "*b width"], k: int) -> Float[Tens
     return (one[:, :, None] * kernel[..., None, None, :]).flatten(-2)
 
 
+@named
 def mean_pooling(k: int, L: int) -> Float[Tensor, "k L"]:
     """E that takes the mean of each L/k positions. Raises ValueError unless k divides L."""
     if _arguments.integer("L", L, 1) % _arguments.integer("k", k, 1, L):
@@ -99,6 +103,7 @@ def _mixes(name: str, E: Tensor, L: int, h: int) -> None:
         )
 
 
+@named
 def linformer_definition(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -112,6 +117,7 @@ def linformer_definition(
     return A @ V, A
 
 
+@named
 def linformer_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -141,6 +147,7 @@ class Linformer(nn.Module):
     It is not causal, and does not know padding, caches, or patterns other than full.
     """
 
+    @named
     def __init__(
         self,
         h: int,
@@ -192,6 +199,7 @@ def drawn(heads: int, k: int, length: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(heads, k, length).uniform_(-bound, bound))
 
 
+@named
 def layerwise(length: int, k: int) -> Callable[[], Linformer]:
     """What makes cores that all have one and the same E = F: `BERT(…, core=layerwise(128, 32))`."""
     E = drawn(1, _arguments.integer("k", k, 1, length), _arguments.integer("length", length, 1))

@@ -29,6 +29,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, patterns
+from tfviz._arguments import named
 from tfviz.cores import Dense, Sparse, Where
 from tfviz.dense_attention import attention
 
@@ -37,6 +38,7 @@ __all__ = ["LowRankPlusBand", "low_rank_and_band", "lowrank_band_definition"]
 _far, _near = Dense(), Sparse()
 
 
+@named
 def lowrank_band_definition(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -57,6 +59,7 @@ def lowrank_band_definition(
     return A @ V, A
 
 
+@named
 def low_rank_and_band(
     A: Float[Tensor, "*b L L"], r: int, w: int, rounds: int = 50
 ) -> tuple[Float[Tensor, "*b L L"], Float[Tensor, "*b L L"]]:
@@ -98,6 +101,7 @@ class LowRankPlusBand(nn.Module):
     of a text to itself: distances to another sequence mean nothing.
     """
 
+    @named
     def __init__(self, d_head: int, h: int, r: int = 4, w: int = 8) -> None:
         super().__init__()
         _arguments.integer("r", r, 1, d_head)

@@ -42,6 +42,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.compressed.linear_transformer import _running
 from tfviz.cores import Where, in_stack, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
@@ -59,11 +60,13 @@ __all__ = [
 ]
 
 
+@named
 def softplus(x: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
     """log₂(1 + 2ˣ), number by number: positive, and 1 at 0."""
     return nn.functional.softplus(x, beta=math.log(2))
 
 
+@named
 def luna_definition(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -77,6 +80,7 @@ def luna_definition(
     return A @ V, A
 
 
+@named
 def luna_attention(
     Q: Float[Tensor, "b h Lq d"],
     K: Float[Tensor, "b h Lk d"],
@@ -92,6 +96,7 @@ def luna_attention(
     return _fused.attention(Q, pack @ K, packed).to(V.dtype), packed
 
 
+@named
 def causal_luna_definition(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -110,6 +115,7 @@ def causal_luna_definition(
     return (A @ V.to(kind)).to(V.dtype), A.to(V.dtype)
 
 
+@named
 def causal_luna_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -169,6 +175,7 @@ class Luna(nn.Module):
     It is not causal, and does not know padding, caches, or patterns other than full.
     """
 
+    @named
     def __init__(self, d_head: int, h: int, l: int, P: nn.Parameter | None = None) -> None:
         super().__init__()
         self.P = drawn(l, h * d_head) if P is None else P
@@ -203,6 +210,7 @@ class CausalLuna(nn.Module):
     later are None. For any other pattern it makes all pairs, and keeps keys and values.
     """
 
+    @named
     def __init__(
         self,
         d_head: int,
@@ -274,12 +282,14 @@ def packer(P: Tensor, d: int) -> nn.Linear:
     return nn.Linear(d, d)
 
 
+@named
 def nested(l: int, d: int) -> Callable[[int, int], Luna]:
     """What makes the cores of one encoder, which all begin with one P of l vectors of d numbers."""
     P = drawn(l, d)
     return lambda d_head, h: Luna(d_head, h, l, P)
 
 
+@named
 def nested_causal(
     l: int, d: int, omega: Callable[[Tensor], Tensor] = softplus
 ) -> Callable[[int, int], CausalLuna]:

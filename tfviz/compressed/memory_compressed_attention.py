@@ -43,6 +43,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, attention
 
@@ -59,6 +60,7 @@ __all__ = [
 ROWS = 512  # queries that are answered at a time
 
 
+@named
 def staircase(L: int, c: int, start: int = 0) -> Bool[Tensor, "L slots"]:
     """Which slots the queries at start, …, start + L − 1 may use: s c ≤ i. Slot 0 is the first
     token, slot s the group that ends before token s c."""
@@ -72,11 +74,13 @@ def complete_groups(L: int, c: int) -> int:
     return (L - 1) // c
 
 
+@named
 def mean_kernel(c: int, d: int) -> Float[Tensor, "c d d"]:
     """The kernel that makes of each group its mean."""
     return torch.eye(d).expand(_arguments.integer("c", c, 1), d, d) / c
 
 
+@named
 def mean_shares(L: int, c: int, causal: bool = False) -> Float[Tensor, "slots L"]:
     """The share of each token in each slot, where a slot is the mean of its group. Zeros fill the
     last group; if it is causal, the first token alone is slot 0, and incomplete groups are none."""
@@ -85,6 +89,7 @@ def mean_shares(L: int, c: int, causal: bool = False) -> Float[Tensor, "slots L"
     return torch.cat([torch.eye(1, L), shares]) if causal else shares
 
 
+@named
 def squeezed(
     X: Float[Tensor, "b h L d"], kernel: Float[Tensor, "*h c d e"]
 ) -> Float[Tensor, "b h groups e"]:
@@ -94,6 +99,7 @@ def squeezed(
     return (groups.flatten(3) @ kernel.flatten(-3, -2)).to(X.dtype)
 
 
+@named
 def mca_definition(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -113,6 +119,7 @@ def mca_definition(
     return attention(Q, K_c, V_c, staircase(L, c).to(Q.device))
 
 
+@named
 def mca(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -182,6 +189,7 @@ class MemoryCompressed(nn.Module):
     `learned=False` only: a learned kernel mixes the numbers of a value.
     """
 
+    @named
     def __init__(self, d_head: int, h: int, c: int = 3, learned: bool = True) -> None:
         super().__init__()
         d = _arguments.integer("d_head", d_head, 1)

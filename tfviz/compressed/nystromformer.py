@@ -38,11 +38,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, identity
 
 __all__ = ["Nystrom", "iterated_inverse", "landmarks", "nystrom_attention", "nystrom_definition"]
 
 
+@named
 def landmarks(X: Float[Tensor, "*b L d"], m: int) -> Float[Tensor, "*b m d"]:
     """The means of m stretches of L/m neighbours. Raises ValueError unless m divides L."""
     L = X.shape[-2]
@@ -53,6 +55,7 @@ def landmarks(X: Float[Tensor, "*b L d"], m: int) -> Float[Tensor, "*b m d"]:
     return X.unflatten(-2, (m, L // m)).mean(-2)
 
 
+@named
 def iterated_inverse(M: Float[Tensor, "*b m m"], steps: int = 6) -> Float[Tensor, "*b m m"]:
     """The pseudo-inverse of each matrix after so many steps; 0 steps give the first guess."""
     _arguments.integer("steps", steps, 0)
@@ -79,6 +82,7 @@ def _inverse(M: Tensor, steps: int | None) -> Tensor:
     return torch.linalg.pinv(M) if steps is None else iterated_inverse(M, steps)
 
 
+@named
 def nystrom_definition(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -96,6 +100,7 @@ def nystrom_definition(
     return A @ V, A
 
 
+@named
 def nystrom_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -123,6 +128,7 @@ class Nystrom(nn.Module):
     patterns other than full.
     """
 
+    @named
     def __init__(self, h: int, m: int, steps: int | None = 6, kernel: int | None = None) -> None:
         super().__init__()
         self.m = _arguments.integer("m", m, 1)

@@ -35,12 +35,14 @@ from jaxtyping import Bool, Float
 from torch import Generator, Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.compressed.linear_transformer import KernelAttention
 from tfviz.compressed.rfa import directions
 
 __all__ = ["Performer", "performer_attention", "performer_definition", "softmax_features"]
 
 
+@named
 def softmax_features(
     x: Float[Tensor, "*b d"], W: Float[Tensor, "m d"], hyperbolic: bool = False
 ) -> Float[Tensor, "*b f"]:
@@ -53,6 +55,7 @@ def softmax_features(
     return u.exp_()
 
 
+@named
 def performer_definition(
     Q: Float[Tensor, "*b Lq d"],
     K: Float[Tensor, "*b Lk d"],
@@ -73,6 +76,7 @@ def performer_definition(
     return (A.to(kind) @ V.to(kind)).to(V.dtype), A
 
 
+@named
 def performer_attention(
     Q: Float[Tensor, "b h Lq d"],
     K: Float[Tensor, "b h Lk d"],
@@ -133,6 +137,7 @@ class Performer(_Favor):
     to those that it was written with.
     """
 
+    @named
     def __init__(
         self, d_head: int, m: int = 256, orthogonal: bool = True, hyperbolic: bool = False
     ) -> None:

@@ -38,6 +38,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Sparse, Where
 from tfviz.dense_attention import FULL, attention
 from tfviz.models.blocks import AttentionMask, MultiHeadAttention, Seq
@@ -59,6 +60,7 @@ Pool = Callable[[Tensor, int], Tensor]
 """Of L vectors, the L + κ − 1 pooled ones whose κ positions are in the text, at least in part."""
 
 
+@named
 def mean_pool(X: Float[Tensor, "*b L d"], kernel: int) -> Float[Tensor, "*b centres d"]:
     """The mean of `kernel` neighbours, of those that are there."""
     ones = X.new_ones(X.shape[-2], 1)
@@ -66,6 +68,7 @@ def mean_pool(X: Float[Tensor, "*b L d"], kernel: int) -> Float[Tensor, "*b cent
     return total / count
 
 
+@named
 def max_pool(X: Float[Tensor, "*b L d"], kernel: int) -> Float[Tensor, "*b centres d"]:
     """The largest of `kernel` neighbours, number by number. No matrix applies that to values."""
     return _windows(X, kernel, -math.inf).amax(-1)
@@ -82,6 +85,7 @@ def _windows(X: Tensor, kernel: int, fill: float) -> Float[Tensor, "*b centres d
     return F.pad(X, (0, 0, kernel - 1, kernel - 1), value=fill).unfold(-2, kernel, 1)
 
 
+@named
 def slots(w2: int, kernel: int, stride: int) -> int:
     """How many pooled keys a query has. Raises ValueError unless the slots fill 2 w₂ + 1 tokens."""
     kernel, stride = (
@@ -103,6 +107,7 @@ def slots(w2: int, kernel: int, stride: int) -> int:
     return 2 * sides + 1
 
 
+@named
 def pooled_window_definition(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -125,6 +130,7 @@ def _read(L: int, w2: int, kernel: int, stride: int) -> Bool[Tensor, "L centres"
     return (away % stride == 0) & (away.abs() <= sides * stride)
 
 
+@named
 def pooled_window_attention(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -154,6 +160,7 @@ class PooledWindow(nn.Module):
     It looks both ways, and does not know padding, caches, or patterns other than full.
     """
 
+    @named
     def __init__(self, w2: int, kernel: int, stride: int, pool: Pool = mean_pool) -> None:
         super().__init__()
         slots(w2, kernel, stride)
@@ -184,6 +191,7 @@ class Poolingformer(nn.Module):
     first has found, and both are added.
     """
 
+    @named
     def __init__(
         self,
         d: int,
@@ -209,6 +217,7 @@ class Poolingformer(nn.Module):
             d, h, core=lambda: PooledWindow(w2, kernel, stride, pool), pattern=FULL
         )
 
+    @named
     def forward(
         self, X: Seq, memory: Any = None, attention_mask: AttentionMask = None, cache: Any = None
     ) -> Seq:
@@ -218,6 +227,7 @@ class Poolingformer(nn.Module):
         return Y + self.far(Y, memory, attention_mask)
 
 
+@named
 def two_levels(
     w1: int, w2: int, kernel: int, stride: int, pool: Pool = mean_pool
 ) -> Callable[..., Any]:

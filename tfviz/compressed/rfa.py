@@ -36,6 +36,7 @@ from jaxtyping import Bool, Float
 from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.compressed.linear_transformer import KernelAttention
 from tfviz.training import Loss
 
@@ -44,6 +45,7 @@ __all__ = ["RFA", "directions", "fourier_features", "rfa_attention", "rfa_defini
 LEAST = 0.1  # below every true sum of kernels of vectors of length 1
 
 
+@named
 def directions(
     m: int, d: int, orthogonal: bool = True, rng: Generator | None = None
 ) -> Float[Tensor, "m d"]:
@@ -64,6 +66,7 @@ def directions(
     return (lengths * turned.mT.flatten(0, 1)[:m]).to(torch.get_default_dtype())
 
 
+@named
 def fourier_features(
     x: Float[Tensor, "*b d"], W: Float[Tensor, "*#h m d"]
 ) -> Float[Tensor, "*b f"]:
@@ -72,6 +75,7 @@ def fourier_features(
     return torch.cat([u.sin(), u.cos()], -1) * W.shape[-2] ** -0.5
 
 
+@named
 def rfa_definition(
     Q: Float[Tensor, "*b Lq d"],
     K: Float[Tensor, "*b Lk d"],
@@ -90,6 +94,7 @@ def rfa_definition(
     return (A @ V.to(kind)).to(V.dtype), A.to(V.dtype)
 
 
+@named
 def rfa_attention(
     Q: Float[Tensor, "b h Lq d"],
     K: Float[Tensor, "b h Lk d"],
@@ -144,6 +149,7 @@ class RFA(_Fourier):
     does so in training; what a cache keeps belongs to the directions that it was written with.
     """
 
+    @named
     def __init__(
         self,
         h: int,

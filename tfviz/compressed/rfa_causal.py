@@ -36,6 +36,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.compressed.linear_transformer import CHUNK
 from tfviz.compressed.rfa import LEAST, RFA, fourier_features
 from tfviz.cores import Where, sees_ahead
@@ -43,6 +44,7 @@ from tfviz.cores import Where, sees_ahead
 __all__ = ["GatedRFA", "fading", "gated_attention", "gated_definition"]
 
 
+@named
 def fading(log_g: Float[Tensor, "*b L"]) -> Float[Tensor, "*b L L"]:
     """f_ij = (1 − g_j) g_{j+1} ⋯ g_i for j ≤ i, else 0, from the logarithms of the gates."""
     C = log_g.cumsum(-1)
@@ -51,6 +53,7 @@ def fading(log_g: Float[Tensor, "*b L"]) -> Float[Tensor, "*b L L"]:
     return kept * -log_g.expm1()[..., None, :]
 
 
+@named
 def gated_definition(
     Q: Float[Tensor, "*b Lq d"],
     K: Float[Tensor, "*b Lk d"],
@@ -71,6 +74,7 @@ def gated_definition(
     return (A @ V.to(kind)).to(V.dtype), A.to(V.dtype)
 
 
+@named
 def gated_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -161,6 +165,7 @@ class GatedRFA(RFA):
     size.
     """
 
+    @named
     def __init__(
         self,
         h: int,

@@ -33,6 +33,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused
+from tfviz._arguments import named
 from tfviz.dense_attention import attention
 
 __all__ = ["ISAB", "MAB", "PMA", "SAB", "mab_definition", "row_network"]
@@ -42,6 +43,7 @@ Real = Bool[Tensor, "b n"] | None
 """False where a row is padding, for sets of several sizes in one batch."""
 
 
+@named
 def mab_definition(mab: MAB, X: Set, Y: Set) -> tuple[Set, Float[Tensor, "b h n m"]]:
     """MAB(X, Y) and its weights, by the formula."""
     Q, K, V = mab.heads(X, Y)
@@ -50,6 +52,7 @@ def mab_definition(mab: MAB, X: Set, Y: Set) -> tuple[Set, Float[Tensor, "b h n 
     return mab.norms[1](H + mab.rFF(H)), A
 
 
+@named
 def row_network(d: int) -> nn.Sequential:
     """rFF: each row by itself."""
     return nn.Sequential(nn.Linear(d, d), nn.ReLU(), nn.Linear(d, d))
@@ -58,6 +61,7 @@ def row_network(d: int) -> nn.Sequential:
 class MAB(nn.Module):
     """The multi-head attention block: X (b, n, d) asks the rows of Y (b, m, d)."""
 
+    @named
     def __init__(self, d: int, h: int, full_width: bool = True) -> None:
         super().__init__()
         _arguments.integer("d", d, 1)
@@ -78,6 +82,7 @@ class MAB(nn.Module):
         Q, K, V = (Z.unflatten(-1, (self.h, -1)).transpose(1, 2) for Z in QKV)
         return Q, K, V
 
+    @named
     def forward(self, X: Set, Y: Set, real: Real = None) -> Set:
         """`real` is False at rows of Y that are padding."""
         Q, K, V = self.heads(X, Y)
@@ -91,6 +96,7 @@ class MAB(nn.Module):
 class SAB(MAB):
     """A set asks itself: L² weights."""
 
+    @named
     def forward(self, X: Set, real: Real = None) -> Set:  # type: ignore[override]
         return super().forward(X, X, real)
 
@@ -98,11 +104,13 @@ class SAB(MAB):
 class ISAB(nn.Module):
     """m learned inducing points I read the set, and the set reads what they have read."""
 
+    @named
     def __init__(self, d: int, h: int, m: int, full_width: bool = True) -> None:
         super().__init__()
         self.I = _points(_arguments.integer("m", m, 1), d)
         self.reads, self.answers = MAB(d, h, full_width), MAB(d, h, full_width)
 
+    @named
     def forward(self, X: Set, real: Real = None) -> Set:
         few = self.reads(self.I.expand(len(_set("X", X, self.I.shape[1])), -1, -1), X, real)
         out: Tensor = self.answers(X, few)
@@ -112,11 +120,13 @@ class ISAB(nn.Module):
 class PMA(nn.Module):
     """k learned seeds S pool the set to k vectors."""
 
+    @named
     def __init__(self, d: int, h: int, k: int = 1, full_width: bool = True) -> None:
         super().__init__()
         self.S = _points(_arguments.integer("k", k, 1), d)
         self.rFF, self.pools = row_network(d), MAB(d, h, full_width)
 
+    @named
     def forward(self, Z: Set, real: Real = None) -> Float[Tensor, "b k d"]:
         seeds = self.S.expand(len(_set("Z", Z, self.S.shape[1])), -1, -1)
         out: Tensor = self.pools(seeds, self.rFF(Z), real)

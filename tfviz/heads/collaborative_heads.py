@@ -28,6 +28,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where
 from tfviz.dense_attention import attention
 from tfviz.models.blocks import MultiHeadAttention
@@ -39,6 +40,7 @@ SPREAD = 0.2
 """Of the mixing vectors at the start, as in the official code."""
 
 
+@named
 def collaborative_definition(
     X: Float[Tensor, "*batch L d"],
     W_q: Float[Tensor, "d dk"],
@@ -113,6 +115,7 @@ class Shared(nn.Module):
         return math.sqrt(K.shape[-1]) / self.scale * Q, K, V
 
 
+@named
 def collaborative(d: int, h: int, d_k: int, **more: Any) -> dict[str, Any]:
     """What a model of width d is told to have h heads that share d_k features; `more`: of `Shared`.
 
@@ -163,6 +166,7 @@ Decompose = Callable[[Float[Tensor, "h d d"], int, int], Factors]
 
 
 @torch.no_grad()
+@named
 def parafac(T: Float[Tensor, "h d d"], d_k: int, seed: int = 0, steps: int = 100) -> Factors:
     """PARAFAC, as the authors: a random start, and each factor in turn by least squares.
 

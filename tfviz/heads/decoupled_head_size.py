@@ -25,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.models.blocks import MultiHeadAttention
 
 __all__ = ["FreeHeads", "drawn_by", "rank_needed", "weights_for"]
@@ -34,6 +35,7 @@ class FreeHeads(MultiHeadAttention):
     """h heads of `d_p` numbers in a model of width d, which h need not divide:
     `GPT(…, attend=partial(FreeHeads, d_p=32))`. W_o leads h · d_p numbers back to d."""
 
+    @named
     def __init__(self, d: int, h: int, *, d_p: int, **options: Any) -> None:
         d, h = _arguments.integer("d", d, 1), _arguments.integer("h", h, 1)
         d_p = _arguments.integer("d_p", d_p, 1)
@@ -72,6 +74,7 @@ def logits(P: Float[Tensor, "L L"]) -> Float[Tensor, "L L"]:
     return scores - scores.mean(-1, keepdim=True)
 
 
+@named
 def rank_needed(P: Float[Tensor, "L L"], tol: float = 1e-5) -> int:
     """The least d_p with which a head can draw P, from rows that are linearly independent.
 
@@ -95,6 +98,7 @@ def queries_and_keys(
     return Q, K
 
 
+@named
 def drawn_by(P: Float[Tensor, "L L"], d_p: int) -> Float[Tensor, "L L"]:
     """The map of a head of width d_p that comes nearest to P in its scores."""
     Q, K = queries_and_keys(P, d_p)
@@ -102,6 +106,7 @@ def drawn_by(P: Float[Tensor, "L L"], d_p: int) -> Float[Tensor, "L L"]:
     return A
 
 
+@named
 def weights_for(
     X: Float[Tensor, "L d"], P: Float[Tensor, "L L"], d_p: int
 ) -> tuple[Float[Tensor, "d d_p"], Float[Tensor, "d d_p"]]:

@@ -23,15 +23,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["difference", "start_of_lambda"]
 
 
+@named
 def start_of_lambda(n: int) -> float:
     """λ_0 of block n, counted from 0. Raises ValueError unless n is a whole number from 0."""
     return 0.8 - 0.6 * math.exp(-0.3 * _arguments.integer("n", n, 0))
 
 
+@named
 def difference(
     first: Float[Tensor, "*b L S"], second: Float[Tensor, "*b L S"], share: float
 ) -> Float[Tensor, "*b L S"]:

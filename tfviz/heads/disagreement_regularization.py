@@ -28,12 +28,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tfviz._arguments import named
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.use import watched
 
 __all__ = ["agreement", "between", "cosines", "disagreement", "overlaps", "pairs_of", "values"]
 
 
+@named
 def cosines(heads: Float[Tensor, "*b h L d"]) -> Float[Tensor, "*b h h"]:
     """The cosine of each pair of heads, mean over tokens. Raises ValueError below three axes."""
     if heads.dim() < 3:
@@ -44,6 +46,7 @@ def cosines(heads: Float[Tensor, "*b h L d"]) -> Float[Tensor, "*b h h"]:
     return torch.einsum("...aid,...bid->...ab", unit, unit) / heads.shape[-2]
 
 
+@named
 def overlaps(A: Float[Tensor, "*b h Lq Lk"]) -> Float[Tensor, "*b h h"]:
     """Σ_j A^a_ij A^b_ij of each pair of heads, mean over queries: 1 where both look at one key."""
     if A.dim() < 3:
@@ -53,11 +56,13 @@ def overlaps(A: Float[Tensor, "*b h Lq Lk"]) -> Float[Tensor, "*b h h"]:
     return torch.einsum("...aij,...bij->...ab", A, A) / A.shape[-2]
 
 
+@named
 def disagreement(pairs: Float[Tensor, "*b h h"]) -> Float[Tensor, ""]:
     """D: minus the mean over all pairs of heads, each head with itself too."""
     return -pairs.mean()
 
 
+@named
 def between(pairs: Float[Tensor, "*b h h"]) -> Float[Tensor, ""]:
     """The mean over pairs of two different heads. Raises ValueError for a single head."""
     h = pairs.shape[-1]
@@ -101,6 +106,7 @@ def values(model: nn.Module) -> Iterator[dict[str, Float[Tensor, "b h L d"]]]:
 KINDS = ("subspace", "position", "output")
 
 
+@named
 def pairs_of(
     model: nn.Module, kind: str, V: Mapping[str, Tensor] | None = None
 ) -> dict[str, Float[Tensor, "b h h"]]:
@@ -137,6 +143,7 @@ def pairs_of(
     return found
 
 
+@named
 def agreement(
     model: nn.Module, kind: str, V: Mapping[str, Tensor] | None = None
 ) -> Float[Tensor, ""]:

@@ -26,6 +26,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where
 from tfviz.dense_attention import attention, visible
 from tfviz.models.blocks import MultiHeadAttention
@@ -51,12 +52,14 @@ def _groups(h: int, h_kv: int) -> int:
     return h // h_kv
 
 
+@named
 def reads(h: int, h_kv: int) -> list[int]:
     """Which head of keys and values each head of queries reads."""
     share = _groups(h, h_kv)
     return [m // share for m in range(h)]
 
 
+@named
 def tiled_order(h: int, h_kv: int) -> list[int]:
     """The query heads of a model that tiles its key heads (m reads m mod h_kv), group by group.
 
@@ -69,6 +72,7 @@ def tiled_order(h: int, h_kv: int) -> list[int]:
     return [m for g in range(h_kv) for m in range(g, h, h_kv)]
 
 
+@named
 def grouped_definition(
     Q: Float[Tensor, "*b h Lq d"],
     K: Float[Tensor, "*b h_kv Lk d"],
@@ -109,21 +113,25 @@ Pool = Callable[[Float[Tensor, "h_kv share rows"]], Float[Tensor, "h_kv rows"]]
 """Makes one head of each group of heads. The weights of a head are one row of numbers."""
 
 
+@named
 def mean_of_group(heads: Float[Tensor, "h_kv share rows"]) -> Float[Tensor, "h_kv rows"]:
     """Mean pooling, which the paper chooses."""
     return heads.mean(1)
 
 
+@named
 def first_of_group(heads: Float[Tensor, "h_kv share rows"]) -> Float[Tensor, "h_kv rows"]:
     """The first head of each group; the others are dropped."""
     return heads[:, 0]
 
 
+@named
 def fresh(heads: Float[Tensor, "h_kv share rows"]) -> Float[Tensor, "h_kv rows"]:
     """Random numbers as widely spread as the trained ones: nothing of them is kept."""
     return heads.std() * torch.randn_like(heads[:, 0])
 
 
+@named
 def convert(model: Model, h_kv: int, pool: Pool = mean_of_group) -> Model:
     """A copy of the model with h_kv heads of keys and values in each of its attentions.
 

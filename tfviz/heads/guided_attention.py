@@ -28,6 +28,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.models.use import maps
 
 __all__ = ["floors", "guidance", "guided_loss", "strength", "targets"]
@@ -39,6 +40,7 @@ Heads = Mapping[str, Sequence[int]]
 """The heads that are shown each pattern, in every layer."""
 
 
+@named
 def targets(pattern: str, L: int) -> Float[Tensor, "L L"]:
     """T: 1 at the key that the pattern names for each query. A row of 0 where it names none.
 
@@ -52,6 +54,7 @@ def targets(pattern: str, L: int) -> Float[Tensor, "L L"]:
     return torch.diag(torch.ones(L - abs(SHIFTS[pattern])), SHIFTS[pattern])
 
 
+@named
 def floors(T: Float[Tensor, "L L"], mask: Bool[Tensor, "L L"] | None = None) -> Float[Tensor, "L"]:
     """The least Σ_j (A_ij − T_ij)² of each row, over all weights on the keys that it may see.
 
@@ -77,6 +80,7 @@ def floors(T: Float[Tensor, "L L"], mask: Bool[Tensor, "L L"] | None = None) -> 
     return torch.where(reached > 0, 0.0, wanted + 1 / keys.to(T))
 
 
+@named
 def guided_loss(A: Float[Tensor, "*b h L L"], T: Float[Tensor, "L L"]) -> Float[Tensor, ""]:
     """The mean of (A − T)² over batch, heads and L²."""
     if A.shape[-2:] != T.shape:
@@ -86,6 +90,7 @@ def guided_loss(A: Float[Tensor, "*b h L L"], T: Float[Tensor, "L L"]) -> Float[
     return (A - T).square().mean()
 
 
+@named
 def guidance(model: nn.Module, heads: Heads) -> Float[Tensor, ""]:
     """What α multiplies: Σ over layers and patterns of `guided_loss`, of the model's last call.
 
@@ -110,6 +115,7 @@ def guidance(model: nn.Module, heads: Heads) -> Float[Tensor, ""]:
     return torch.stack(found).sum()
 
 
+@named
 def strength(step: int, steps: int, hold: int, alpha: float = 100.0) -> float:
     """α in this step: constant for `hold` steps, then on a line to 0 at the last of `steps`.
 

@@ -21,11 +21,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.dense_attention import attention
 
 __all__ = ["matched_d_ff", "multi_query_definition", "parameters_saved"]
 
 
+@named
 def multi_query_definition(
     X: Float[Tensor, "*batch L d"],
     W_q: Float[Tensor, "h d dk"],
@@ -52,11 +54,13 @@ def multi_query_definition(
     return torch.cat(heads, -1) @ W_o, torch.stack(maps, -3)
 
 
+@named
 def parameters_saved(d: int, d_h: int) -> int:
     """2 d (d − d_h): what one layer has fewer than multi-head attention with heads of d_h in d."""
     return 2 * _arguments.integer("d", d, 1) * (d - _arguments.integer("d_h", d_h, 1, d))
 
 
+@named
 def matched_d_ff(d: int, d_h: int, d_ff: int, attentions: int = 1, layers: int = 1) -> float:
     """The width of the feed-forward layers that gives the parameters back.
 

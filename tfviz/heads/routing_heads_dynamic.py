@@ -31,6 +31,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["DynamicRouting", "HeadVotes", "dynamic_definition", "routing_rounds", "squash"]
 
@@ -44,6 +45,7 @@ class Round(NamedTuple):
     out: Float[Tensor, "*b outputs d"]
 
 
+@named
 def squash(s: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
     """The same direction, and a length below 1: |s|² / (1 + |s|²). Zero stays zero."""
     kind = torch.promote_types(s.dtype, torch.float32)  # squares of halves overflow at 256
@@ -54,6 +56,7 @@ def squash(s: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
     return (x * (square + torch.finfo(kind).tiny).sqrt() / (1 + square)).to(s.dtype)
 
 
+@named
 def routing_rounds(votes: Votes, rounds: int = 3, squashed: bool = True) -> list[Round]:
     """Every round of dynamic routing; the last one is the answer."""
     looked_at(votes)
@@ -67,6 +70,7 @@ def routing_rounds(votes: Votes, rounds: int = 3, squashed: bool = True) -> list
     return made
 
 
+@named
 def dynamic_definition(
     votes: Float[Tensor, "h outputs d"], rounds: int = 3, squashed: bool = True
 ) -> Round:
@@ -107,6 +111,7 @@ class HeadVotes(nn.Module):
     the votes of all heads begins as what W^o would say; and it has as many weights.
     """
 
+    @named
     def __init__(self, d: int, h: int, outputs: int | None = None) -> None:
         super().__init__()
         d, h = _arguments.integer("d", d, 1), _arguments.integer("h", h, 1)
@@ -116,6 +121,7 @@ class HeadVotes(nn.Module):
         self.W = nn.Parameter(torch.empty(h, outputs, d // h, d // outputs))
         nn.init.uniform_(self.W, -h / math.sqrt(d), h / math.sqrt(d))
 
+    @named
     def forward(self, heads: Float[Tensor, "b h L d_head"]) -> Float[Tensor, "b L h outputs d_out"]:
         if heads.dim() != 4 or (heads.shape[1], heads.shape[3]) != (len(self.W), self.W.shape[2]):
             raise ValueError(
@@ -131,6 +137,7 @@ class DynamicRouting(nn.Module):
     `outputs` vectors, as many as heads unless it is given; `rounds` of routing.
     """
 
+    @named
     def __init__(
         self,
         d: int,
@@ -144,5 +151,6 @@ class DynamicRouting(nn.Module):
         self.votes, self.squashed = HeadVotes(d, h, outputs), squashed
         self.rounds = _arguments.integer("rounds", rounds, 1)
 
+    @named
     def forward(self, heads: Float[Tensor, "b h L d_head"]) -> Float[Tensor, "b L d"]:
         return routing_rounds(self.votes(heads), self.rounds, self.squashed)[-1].out.flatten(2)

@@ -35,6 +35,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.heads.routing_heads_dynamic import HeadVotes, Votes, looked_at
 
 __all__ = ["EMRouting", "em_definition", "em_rounds"]
@@ -53,6 +54,7 @@ class Fit(NamedTuple):
         return self.sure[..., None] * self.mean
 
 
+@named
 def em_rounds(
     votes: Votes,
     rounds: int = 3,
@@ -114,6 +116,7 @@ def _beta(name: str, beta: Tensor | float, kind: torch.dtype) -> Tensor | float:
     return _arguments.real(name, beta)
 
 
+@named
 def em_definition(
     votes: Float[Tensor, "h outputs d"],
     rounds: int = 3,
@@ -161,6 +164,7 @@ class EMRouting(nn.Module):
     Beside the votes it learns two numbers for each output, β_s and β_p, from 0 on.
     """
 
+    @named
     def __init__(
         self,
         d: int,
@@ -177,6 +181,7 @@ class EMRouting(nn.Module):
         self.rounds = _arguments.integer("rounds", rounds, 1)
         self.sharpness, self.floor = sharpness, floor
 
+    @named
     def forward(self, heads: Float[Tensor, "b h L d_head"]) -> Float[Tensor, "b L d"]:
         fits = em_rounds(
             self.votes(heads),

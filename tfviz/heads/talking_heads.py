@@ -28,12 +28,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where
 from tfviz.dense_attention import attention
 
 __all__ = ["Talking", "residual", "talking", "talking_definition"]
 
 
+@named
 def talking_definition(
     Q: Float[Tensor, "*b h_k Lq d"],
     K: Float[Tensor, "*b h_k Lk d"],
@@ -76,6 +78,7 @@ def mixed(X: Float[Tensor, "b h Lq Lk"], P: Float[Tensor, "h g"]) -> Float[Tenso
     return F.conv2d(X, P.T[:, :, None, None].to(X))
 
 
+@named
 def residual(P: Float[Tensor, "h h"]) -> Float[Tensor, "h h"]:
     """P + I: the paper's P_l for a model of x-transformers, which adds the mixture to the scores.
 
@@ -96,6 +99,7 @@ class Talking(Dense):
     attention; any other is random, of variance 1 / rows. A cache keeps keys and values as they are.
     """
 
+    @named
     def __init__(self, h: int, h_k: int | None = None, h_v: int | None = None) -> None:
         super().__init__()
         h = _arguments.integer("h", h, 1)
@@ -140,6 +144,7 @@ def _start(rows: int, columns: int) -> Tensor:
     return torch.eye(rows) if rows == columns else torch.randn(rows, columns) / rows**0.5
 
 
+@named
 def talking(d: int, h_k: int, h: int, h_v: int, d_k: int, d_v: int) -> dict[str, Any]:
     """What a model of width d is told to have h_k heads of queries and keys, h, and h_v of values.
 

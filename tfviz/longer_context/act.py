@@ -24,6 +24,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["ACT", "halting", "ponder"]
 
@@ -34,6 +35,7 @@ class Halted(NamedTuple):
     p: Float[Tensor, "*n M"]
 
 
+@named
 def halting(h: Float[Tensor, "*n M"], eps: float = 0.01) -> Halted:
     """Steps, remainder and weights, from the halting numbers of M steps.
 
@@ -80,6 +82,7 @@ Step = Callable[[Tensor, int, Tensor], tuple[Tensor, Tensor]]
 """(states of all rows, n = 1, 2, …, numbers of the rows that run) → new states, h: of those."""
 
 
+@named
 def ponder(
     s: Float[Tensor, "n d"],
     step: Step,
@@ -128,6 +131,7 @@ class ACT(nn.Module):
     cell   torch.nn.GRUCell or RNNCell;  M   the most steps;  bias   b at the start
     """
 
+    @named
     def __init__(
         self, d_in: int, d: int, d_out: int, *, M: int = 10, eps: float = 0.01, bias: float = 1.0,
         cell: Callable[[int, int], nn.Module] = nn.GRUCell,
@@ -137,6 +141,7 @@ class ACT(nn.Module):
         self.cell, self.halt, self.read = cell(d_in + 1, d), nn.Linear(d, 1), nn.Linear(d, d_out)
         nn.init.constant_(self.halt.bias, _arguments.real("bias", bias))
 
+    @named
     def forward(self, x: Float[Tensor, "b L d_in"], s: Tensor | None = None) -> Thought:
         """`s` is the state to begin with, (b, d): zeros, if it is left out."""
         _arguments.tensor("x", x, "(b, L, d_in)")

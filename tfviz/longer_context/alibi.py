@@ -23,12 +23,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, _fused
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import CAUSAL
 
 __all__ = ["Alibi", "key_bias", "slopes"]
 
 
+@named
 def slopes(h: int) -> Float[Tensor, "h"]:
     """m of each head: the first looks nearest, the h-th of a power of two has 2⁻⁸."""
     below = 2 ** (_arguments.integer("h", h, 1).bit_length() - 1)
@@ -42,6 +44,7 @@ def ramp(i: Any, j: Any, *, m: Any) -> Any:
     return -m * abs(i - j)
 
 
+@named
 def key_bias(m: Float[Tensor, "h"], L: int) -> Float[Tensor, "h 1 L"]:
     """m j: the same softmax as `ramp` where all keys are j ≤ i, with one number for each key."""
     return m[:, None, None] * torch.arange(L, device=m.device)
@@ -66,6 +69,7 @@ class Alibi(Dense):
 
     m: Tensor
 
+    @named
     def __init__(self, h: int) -> None:
         super().__init__()
         self.register_buffer("m", slopes(h), persistent=False)

@@ -33,6 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused
+from tfviz._arguments import named
 from tfviz.cores import Cache, outside_inference, same_texts
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent
 from tfviz.models.blocks import MultiHeadAttention, Seq
@@ -56,19 +57,23 @@ Compress = Callable[[Tensor, Any, int], Tensor]
 """f_c(old (b, n, d), usage (b, n), c) → (b, n/c, d)."""
 
 
+@named
 def mean_pool(old: Seq, usage: Any, c: int) -> Seq:
     return old.unflatten(1, (-1, c)).mean(2)
 
 
+@named
 def max_pool(old: Seq, usage: Any, c: int) -> Seq:
     return old.unflatten(1, (-1, c)).amax(2)
 
 
+@named
 def newest(old: Seq, usage: Any, c: int) -> Seq:
     """The last of each c: what it costs to throw the others away."""
     return old[:, c - 1 :: c]
 
 
+@named
 def most_used(old: Seq, usage: Tensor, c: int) -> Seq:
     """The n/c rows that got the most attention, in the order of the text."""
     at = usage.topk(old.shape[1] // c, -1).indices.sort(-1).values
@@ -81,6 +86,7 @@ class Conv(nn.Sequential):
     How deep and wide the paper's dilated one is, it does not say here: these sizes are ours.
     """
 
+    @named
     def __init__(self, d: int, c: int, *, dilated: bool = False) -> None:
         _arguments.integer("d", d, 1), _arguments.integer("c", c, 1)
         around = [nn.Conv1d(d, d, 3, padding=n, dilation=n) for n in (1, 2)] if dilated else []
@@ -96,6 +102,7 @@ class Conv(nn.Sequential):
                 f"give it whole groups, c = {self.c}"
             )
 
+    @named
     def forward(self, old: Seq, usage: Any = None, c: int = 0) -> Seq:
         """Raises ValueError for another c than it was made for."""
         self.check(c or self.c, old.shape[1])
@@ -116,6 +123,7 @@ class Queues(NamedTuple):
 class Compressive(Recurrent):
     """Multi-head attention over [squeezed; memory; segment]; `compress` is f_c."""
 
+    @named
     def __init__(
         self, d: int, h: int, *, m: int, m_c: int, c: int, compress: Compress = mean_pool,
         **attention: Any,
@@ -153,6 +161,7 @@ class Compressive(Recurrent):
         return Queues(rows, squeezed, usage, left, left_usage, X)
 
 
+@named
 def compressive_gpt(
     vocab: int, d: int, h: int, N: int, *, m: int, m_c: int, c: int,
     compress: Callable[[], Compress], **more: Any,
@@ -195,6 +204,7 @@ def distance(a: Tensor, b: Tensor) -> Tensor:
     return torch.linalg.vector_norm((a - b).flatten(1), dim=1).mean()
 
 
+@named
 def attention_reconstruction(cache: Cache) -> Tensor:
     """L_ar of what was squeezed in the last call, 0 if nothing was."""
     return _over_layers(cache, lambda attend, q, new: distance(
@@ -202,6 +212,7 @@ def attention_reconstruction(cache: Cache) -> Tensor:
     ))  # fmt: skip
 
 
+@named
 def auto_encoding(
     cache: Cache, decode: Callable[[Compressive], Callable[[Tensor], Tensor]]
 ) -> Tensor:
@@ -222,6 +233,7 @@ def squeezed_now(cache: Cache) -> Iterator[tuple[Compressive, Queues]]:
             yield attend, Queues(*outside_inference(tuple(kept.state)))
 
 
+@named
 def temporal_range(N: int, m: int, m_c: int, c: int) -> int:
     """How many tokens back N layers see: N (m + c m_c), if a segment's length divides m + c m_c."""
     return N * (m + c * m_c)

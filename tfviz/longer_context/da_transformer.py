@@ -24,6 +24,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import attention
 
@@ -35,6 +36,7 @@ def curve(i: Any, j: Any, *, alpha: Any, beta: Any) -> Any:
     return (1 + torch.exp(beta)) / (1 + torch.exp(beta - alpha * abs(i - j)))
 
 
+@named
 def rescale(n: Tensor, alpha: Any, beta: Any) -> Tensor:
     """The same for any α and β without overflow, as long as e^β is a number."""
     alpha, beta = (torch.as_tensor(x, dtype=n.dtype, device=n.device) for x in (alpha, beta))
@@ -52,6 +54,7 @@ def rescaled(
     return s.relu() * rescale(n, *(x[..., None, None].to(s.dtype) for x in (alpha, beta)))
 
 
+@named
 def da_scores(
     Q: Float[Tensor, "*heads Lq d_head"],
     K: Float[Tensor, "*heads Lk d_head"],
@@ -62,6 +65,7 @@ def da_scores(
     return rescaled(Q @ K.mT / Q.shape[-1] ** 0.5, alpha, beta)
 
 
+@named
 def da_attention(
     Q: Float[Tensor, "*heads L d_head"],
     K: Float[Tensor, "*heads L d_head"],
@@ -86,6 +90,7 @@ def da_attention(
 class DA(Dense):
     """The core of a layer of h heads, with their α and β."""
 
+    @named
     def __init__(self, h: int) -> None:
         super().__init__()
         _arguments.integer("h", h, 1)

@@ -31,6 +31,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Cache
 from tfviz.models.blocks import Block, Logits, Seq, Tokens
 from tfviz.models.gpt import GPT
@@ -42,6 +43,7 @@ Search = Callable[[Tensor, int], tuple[Tensor, Tensor]]
 """(queries (n, d), k) → (squared distances (n, k), numbers of the keys (n, k), −1: none found)."""
 
 
+@named
 def p_knn(
     d2: Float[Tensor, "*n k"], words: Int[Tensor, "*n k"], vocab: int, temperature: float = 1.0
 ) -> Float[Tensor, "*n vocab"]:
@@ -53,6 +55,7 @@ def p_knn(
     return weight.new_zeros(*d2.shape[:-1], vocab).scatter_add(-1, words.clamp(min=0), weight)
 
 
+@named
 def mixed(p_lm: Tensor, p_near: Tensor, share: float | Tensor) -> Tensor:
     """λ p_kNN + (1 − λ) p_LM; where there is no neighbour, p_LM alone."""
     share = share * p_near.sum(-1, keepdim=True)
@@ -119,6 +122,7 @@ def contexts(
         yield tuple(x.flatten(0, 1) for x in found)  # type: ignore[misc]
 
 
+@named
 def write_store(model: GPT, ids: Int[Tensor, "n"], path: Path, L: int, before: int = 0) -> Store:
     """The store of a text in the folder `path`, written part by part; the name of its model last:
     without it nothing can be opened."""
@@ -138,6 +142,7 @@ def write_store(model: GPT, ids: Int[Tensor, "n"], path: Path, L: int, before: i
     return open_store(path, model)
 
 
+@named
 def open_store(path: Path, model: nn.Module) -> Store:
     """A store from its folder, mapped: what is not asked for stays on the disk.
 
@@ -220,6 +225,7 @@ class KnnLM(nn.Module):
     """A model with a store beside it; its logits are ln p of the mixture. It writes as a GPT does:
     `cache` is the model's."""
 
+    @named
     def __init__(
         self, model: GPT, store: Store, search: Search | None = None, *, k: int = 32,
         share: float = 0.25, temperature: float = 1.0,
@@ -232,6 +238,7 @@ class KnnLM(nn.Module):
 
     @torch.no_grad()
     @each_text_alone
+    @named
     def forward(self, t: Tokens, cache: Cache = None) -> Logits:
         logits, f = read(self.model, t, cache)
         d2, at = self.search(f.flatten(0, 1), self.k)

@@ -29,6 +29,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import CAUSAL, Dense, Make, Where, build, outside_inference, same_texts
 from tfviz.models.gpt import GPT
 from tfviz.position.t5_relative_bias import t5_bias
@@ -40,12 +41,14 @@ Search = Callable[[Tensor, Tensor, int], Found]
 """(Q (b, h, L, d), memory's K (b, h, m, d), k) → (scores, which of the m)."""
 
 
+@named
 def nearest_pairs(Q: Tensor, K: Tensor, k: int) -> Found:
     """The k keys with the largest q kᵀ, of all that are there if they are fewer: exactly."""
     scores, at = (Q @ K.mT).topk(min(k, K.shape[-2]), -1)
     return scores, at
 
 
+@named
 def best_of_buckets(Q: Tensor, K: Tensor, k: int) -> Found:
     """The best key of each of k buckets, key j in bucket j mod k: approximate, and what the
     authors' code does on accelerators. Of two good keys in one bucket the second is missed."""
@@ -71,6 +74,7 @@ class Memorizing(nn.Module):
     are kept as they are.
     """
 
+    @named
     def __init__(
         self, h: int, d_head: int, *, m: int, k: int = 32, window: int = 0, local: Make = Dense,
         search: Search = nearest_pairs,
@@ -121,6 +125,7 @@ class Memorizing(nn.Module):
         return out, A
 
 
+@named
 def memorizing_gpt(
     vocab: int, d: int, h: int, N: int, *, m: int, window: int, k: int = 32, layer: int = -2,
     search: Search = nearest_pairs, local: Make | None = None, **more: Any,

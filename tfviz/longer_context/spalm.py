@@ -24,6 +24,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Cache, Kept
 from tfviz.longer_context.knn_lm import Search, Store, exact, read
 from tfviz.models.blocks import Logits, Seq, Tokens
@@ -33,6 +34,7 @@ from tfviz.models.padding import each_text_alone
 __all__ = ["Spalm", "gated"]
 
 
+@named
 def gated(
     h: Float[Tensor, "*n d"], Y: Float[Tensor, "*n k d"], w_g: Float[Tensor, "d"]
 ) -> tuple[Float[Tensor, "*n d"], Float[Tensor, "*n d"], Float[Tensor, "*n"]]:
@@ -46,6 +48,7 @@ def gated(
 class Spalm(nn.Module):
     """A model with a store and a gate. w_g begins at 0: half and half."""
 
+    @named
     def __init__(
         self, model: GPT, reader: GPT, store: Store, search: Search | None = None, *, k: int = 4
     ) -> None:
@@ -77,6 +80,7 @@ class Spalm(nn.Module):
         return h
 
     @each_text_alone
+    @named
     def forward(self, t: Tokens, cache: Cache = None, words: Tensor | None = None) -> Logits:
         """Logits. `words`: of a search that was made before, as in training."""
         words = self.words(t, cache) if words is None else words

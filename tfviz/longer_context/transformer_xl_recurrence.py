@@ -30,6 +30,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where, same_texts
 from tfviz.models.blocks import Memory, MultiHeadAttention, Seq, Tokens
 from tfviz.models.gpt import GPT
@@ -47,6 +48,7 @@ class Recurrent(MultiHeadAttention):
     Without a cache it is attention within the segment.
     """
 
+    @named
     def __init__(self, d: int, h: int, *, m: int, **attention: Any) -> None:
         super().__init__(d, h, **{"pattern": CAUSAL} | attention)
         self.m = _arguments.integer("m", m, 0)
@@ -104,6 +106,7 @@ def _check_distances(pattern: Pattern, start: int, n: int, L: int) -> None:
         )
 
 
+@named
 def transformer_xl(vocab: int, d: int, h: int, N: int, m: int, **more: Any) -> GPT:
     """A GPT whose attentions remember m rows, with relative positions unless `core` is another."""
     options: dict[str, Any] = {"core": XL, "attend": partial(Recurrent, m=m)}
@@ -144,6 +147,7 @@ def streams(ids: Tokens, b: int) -> Tokens:
     return ids[: n * b].view(b, n)
 
 
+@named
 def next_token_in_segments(
     ids: Tokens, b: int, L: int, besides: Callable[[Any], Tensor] | None = None
 ) -> Loss:

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Cache, Kept, levels
 from tfviz.longer_context.ut_time_position_signal import TimePosition
 from tfviz.models.blocks import AttentionMask, Block, Memory, Seq, Stack
@@ -41,6 +42,7 @@ class Universal(nn.Module):
     With a cache every step keeps keys and values of its own: T times those of one layer.
     """
 
+    @named
     def __init__(
         self, block: Block, T: int, signal: TimePosition | None, norm: nn.Module | None = None
     ) -> None:
@@ -55,6 +57,7 @@ class Universal(nn.Module):
         return X + self.signal.place(i).to(X) + self.signal.step(t).to(X)
 
     @levels()
+    @named
     def forward(
         self,
         X: Seq,
@@ -91,6 +94,7 @@ Model = TypeVar("Model", bound=nn.Module)
 OWN: Any = object()
 
 
+@named
 def universal(
     model: Model,
     T: int,

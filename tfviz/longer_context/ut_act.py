@@ -29,6 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused
+from tfviz._arguments import named
 from tfviz.cores import CAUSAL, FULL, Cache, Dense, levels, stored
 from tfviz.longer_context.act import Pondered, ponder
 from tfviz.longer_context.universal_transformer import Model, Universal, universal
@@ -45,6 +46,7 @@ class Halting(Universal):
              without cross-attention, whose core is Dense itself; False: all, and then discarded
     """
 
+    @named
     def __init__(
         self, *stack: Any, eps: float = 0.01, bias: float = 1.0, freeze: bool = True,
         compact: bool = True,
@@ -60,6 +62,7 @@ class Halting(Universal):
         return stored(self)
 
     @levels()
+    @named
     def forward(
         self,
         X: Seq,
@@ -154,6 +157,7 @@ class Halting(Universal):
         return step
 
 
+@named
 def halting_universal(model: Model, M: int, signal: Any = None, **halting: Any) -> Model:
     """The model with a stack that halts at each position, M steps at most."""
     more = {} if signal is None else {"signal": signal}

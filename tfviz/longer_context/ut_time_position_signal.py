@@ -19,11 +19,13 @@ from jaxtyping import Float, Num
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.position.sinusoidal_pe import sinusoids, speeds
 
 __all__ = ["LearnedSteps", "TimePosition", "time_position"]
 
 
+@named
 def time_position(
     i: Num[Tensor, "*L"], t: float, d: int, base: float = 10_000.0, step_base: float | None = None
 ) -> Float[Tensor, "*L d"]:
@@ -37,6 +39,7 @@ class TimePosition(nn.Module):
     steps   False: only the place is told, at every step
     """
 
+    @named
     def __init__(
         self, d: int, base: float = 10_000.0, scale: float = 1.0, steps: bool = True,
         step_base: float | None = None,
@@ -53,6 +56,7 @@ class TimePosition(nn.Module):
     def step(self, t: int) -> Float[Tensor, "d"]:
         return self.scale * self.steps * sinusoids(torch.tensor(t), self.d, self.step_base)
 
+    @named
     def forward(self, i: Num[Tensor, "L"], t: int) -> Float[Tensor, "L d"]:
         return self.place(i) + self.step(t)
 
@@ -60,6 +64,7 @@ class TimePosition(nn.Module):
 class LearnedSteps(TimePosition):
     """Sinusoids for places, and a learned vector for each of T steps."""
 
+    @named
     def __init__(self, d: int, T: int, base: float = 10_000.0, scale: float = 1.0) -> None:
         super().__init__(d, base, scale)
         self.E = nn.Parameter(0.02 * torch.randn(_arguments.integer("T", T, 1), d))

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tfviz._arguments import named, tokens
 from tfviz.cores import Dense, Make
 from tfviz.models.blocks import (
     AttentionMask,
@@ -43,6 +44,7 @@ class BERT(nn.Module):
     after the sum.
     """
 
+    @named
     def __init__(
         self,
         vocab: int,
@@ -85,9 +87,13 @@ class BERT(nn.Module):
         self.last, self.b = nn.Linear(d, d), nn.Parameter(torch.zeros(vocab))
 
     @encoded_alone
+    @named
     def forward(
         self, t: Tokens, attention_mask: AttentionMask = None, segment: Tokens | int = 0
     ) -> Logits:
-        X = self.first_norm(self.embed(t) + self.segment(torch.zeros_like(t) + segment))
+        X = self.first_norm(
+            self.embed(t)
+            + self.segment(tokens("segment", torch.zeros_like(t) + segment, 2, "segments"))
+        )
         H = F.gelu(self.last(self.stack(X, None, attention_mask)))
         return self.last_norm(H) @ self.embed.weight.T + self.b

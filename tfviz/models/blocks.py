@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tfviz._arguments import indices, integer
+from tfviz._arguments import indices, integer, named, tokens
 from tfviz.cores import (
     FULL,
     Cache,
@@ -63,6 +63,7 @@ class MultiHeadAttention(nn.Module):
     of W^o, (b, h, L, d_head) → (b, L, d).
     """
 
+    @named
     def __init__(
         self,
         d: int,
@@ -77,6 +78,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         h = integer("h", h, 1)
         h_kv = h if h_kv is None else integer("h_kv", h_kv, 1)
+        d = integer("d", d, 1)
         if d % h or h % h_kv:
             raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
         self.h, self.h_kv, self.d_head = h, h_kv, d // h
@@ -91,6 +93,7 @@ class MultiHeadAttention(nn.Module):
         self.watched, self.seen = False, cast(Seen | None, None)  # `watched` in `use` turns it on
         self.register_load_state_dict_pre_hook(stored_before_cores)
 
+    @named
     def forward(
         self,
         X: Seq,
@@ -160,14 +163,17 @@ def checked(pattern: Any) -> Pattern:
 class FeedForward(nn.Sequential):
     """φ(X W_1 + b_1) W_2 + b_2: each row for itself."""
 
+    @named
     def __init__(self, d: int, d_ff: int, phi: nn.Module) -> None:
         super().__init__(OrderedDict(W_1=nn.Linear(d, d_ff), phi=phi, W_2=nn.Linear(d_ff, d)))
 
 
+@named
 def pre_norm(X: Tensor, F: Layer, LN: Layer) -> Tensor:
     return X + F(LN(X))
 
 
+@named
 def post_norm(X: Tensor, F: Layer, LN: Layer) -> Tensor:
     return LN(X + F(X))
 
@@ -179,6 +185,7 @@ class Block(nn.Module):
     what `attend` takes: for MultiHeadAttention core, pattern, h_kv, project and join.
     """
 
+    @named
     def __init__(
         self,
         d: int,
@@ -192,6 +199,12 @@ class Block(nn.Module):
         **attention: Any,
     ) -> None:
         super().__init__()
+        if not callable(order):
+            raise TypeError(f"order = {order!r}; give pre_norm, post_norm, or a class of modules")
+        if isinstance(phi, nn.Module):
+            raise TypeError(
+                f"phi = {phi!r} is made already; give its class, phi=nn.{type(phi).__name__}"
+            )
         self.attend, self.order = attend(d, h, **attention), order
         self.cross = MultiHeadAttention(d, h, h_kv=self.attend.h_kv) if crosses else None
         self.feed = FeedForward(d, 4 * d if d_ff is None else integer("d_ff", d_ff, 1), phi())
@@ -202,6 +215,7 @@ class Block(nn.Module):
         if isinstance(order, type):
             self.orders = nn.ModuleList(order(d) for _ in self.norms)
 
+    @named
     def forward(
         self,
         X: Seq,
@@ -228,6 +242,7 @@ class Stack(nn.Module):
     `layer(n)` gives what block n = 0, 1, … is told besides what all are, `block` makes it.
     """
 
+    @named
     def __init__(
         self,
         N: int,
@@ -245,6 +260,7 @@ class Stack(nn.Module):
         self.norm = nn.Identity() if order is post_norm else nn.LayerNorm(d)
 
     @levels()  # what a core hands up, the next layer's finds below
+    @named
     def forward(self, X: Seq, *rest: Any) -> Seq:
         for block in self.blocks:
             X = block(X, *rest)
@@ -254,15 +270,17 @@ class Stack(nn.Module):
 class Embedding(nn.Embedding):
     """scale · E[t_i] + p_i for the tokens t_i; `positions` gives the rows p_i for the places i."""
 
+    @named
     def __init__(self, vocab: int, d: int, positions: Positions = None, scale: float = 1.0) -> None:
         super().__init__(integer("vocab", vocab, 1), integer("d", d, 1))
         self.positions, self.scale = encoding(positions), scale
         nn.init.normal_(self.weight, std=d**-0.5)
 
+    @named
     def forward(self, t: Tokens, cache: Cache = None) -> Seq:
         past = next((kept.length for kept in (cache or {}).values()), 0)
         i = torch.arange(past, past + indices("t", t, 2).shape[1], device=t.device)
-        X = self.scale * super().forward(t)
+        X = self.scale * super().forward(tokens("t", t, self.num_embeddings))
         return X if self.positions is None else X + self.positions(i).to(X.dtype)
 
 

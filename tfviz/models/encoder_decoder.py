@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import nn
 
+from tfviz._arguments import named
 from tfviz.cores import Dense, Make
 from tfviz.models.blocks import (
     AttentionMask,
@@ -44,6 +45,7 @@ class EncoderDecoder(nn.Module):
     encoder's, full unless it is given; the decoder's is causal. Cross-attention is plain.
     """
 
+    @named
     def __init__(
         self,
         vocab: int,
@@ -92,5 +94,6 @@ class EncoderDecoder(nn.Module):
             self.decoder(self.embed(t, cache), memory, attention_mask, cache) @ self.embed.weight.T
         )
 
+    @named
     def forward(self, s: Tokens, t: Tokens, attention_mask: AttentionMask = None) -> Logits:
         return self.decode(t, self.encode(s, attention_mask), attention_mask)

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import nn
 
+from tfviz._arguments import named
 from tfviz.cores import Dense, Make
 from tfviz.models.blocks import (
     Block,
@@ -55,6 +56,7 @@ class GPT(nn.Module):
     Raises TypeError or ValueError for what does not fit, and says what would.
     """
 
+    @named
     def __init__(
         self,
         vocab: int,
@@ -95,5 +97,6 @@ class GPT(nn.Module):
         )
 
     @each_text_alone
+    @named
     def forward(self, t: Tokens, cache: Cache = None) -> Logits:
         return self.stack(self.embed(t, cache), None, None, cache) @ self.embed.weight.T

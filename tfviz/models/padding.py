@@ -25,7 +25,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-from tfviz._arguments import indices
+from tfviz._arguments import indices, named
 from tfviz.cores import Cache, Kept, Seen, Where, given
 
 Mask = Bool[Tensor, "b L"]
@@ -284,4 +284,4 @@ def _told(call: Callable[..., Any], function: Callable[..., Any]) -> Callable[..
         )
         parameters = [*signature.parameters.values(), mask]
         call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return call
+    return named(call)

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Cache
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.models.gpt import GPT
@@ -39,6 +40,7 @@ def watched(model: nn.Module) -> Iterator[dict[str, MultiHeadAttention]]:
             module.seen = module.seen if before[name] else None
 
 
+@named
 def maps(model: nn.Module) -> dict[str, Float[Tensor, "b h Lq Lk"]]:
     """A of every attention in the model's last call, by the module's name, with gradients.
 
@@ -64,6 +66,7 @@ def maps(model: nn.Module) -> dict[str, Float[Tensor, "b h Lq Lk"]]:
 
 
 @torch.no_grad()
+@named
 def attention_weights(
     model: nn.Module, *inputs: Any, **more: Any
 ) -> dict[str, Float[Tensor, "b h Lq Lk"]]:
@@ -77,6 +80,7 @@ def attention_weights(
         return maps(model)
 
 
+@named
 def greedy(logits: Float[Tensor, "b vocab"]) -> Int[Tensor, "b"]:
     """The likeliest token."""
     return logits.argmax(-1)
@@ -84,6 +88,7 @@ def greedy(logits: Float[Tensor, "b vocab"]) -> Int[Tensor, "b"]:
 
 @torch.no_grad()
 @written_alone
+@named
 def generate(
     model: GPT,
     t: Int[Tensor, "b L"],

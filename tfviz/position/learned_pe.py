@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["Learned", "PositionedBlock", "positions_in_every_layer"]
 
@@ -58,6 +59,7 @@ def by_distance(M: Float[Tensor, "L L"]) -> Float[Tensor, "L"]:
 class Learned(nn.Module):
     """Positions (L,) → rows of P (L, d), for the `positions` of a model; P begins as N(0, std²)."""
 
+    @named
     def __init__(self, max_length: int, d: int, std: float = 0.02) -> None:
         super().__init__()
         _arguments.integer("max_length", max_length, 1)
@@ -73,6 +75,7 @@ class Learned(nn.Module):
         table.P.data = P.detach().clone()
         return table
 
+    @named
     def forward(self, i: Int[Tensor, "L"]) -> Float[Tensor, "L d"]:
         return table_rows(i, self.P)
 
@@ -80,10 +83,12 @@ class Learned(nn.Module):
 class PositionedBlock(nn.Module):
     """block(X + P⁽ⁿ⁾): a block of a model with positions of its own at its input."""
 
+    @named
     def __init__(self, block: Any, positions: nn.Module) -> None:
         super().__init__()
         self.block, self.positions = block, positions
 
+    @named
     def forward(
         self,
         X: Float[Tensor, "b L d"],
@@ -97,6 +102,7 @@ class PositionedBlock(nn.Module):
         return self.block(X + self.positions(i), memory, attention_mask, cache)
 
 
+@named
 def positions_in_every_layer(stack: Any, make: Callable[[], nn.Module]) -> None:
     """Give each block of a `Stack` positions of its own: `make()` is called once for each.
 

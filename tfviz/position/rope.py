@@ -23,6 +23,7 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where
 from tfviz.position import sinusoidal_pe
 
@@ -32,6 +33,7 @@ speeds = partial(sinusoidal_pe.speeds, dtype=torch.float64)
 """θ_m in radians for each position, those of the sinusoids, from 1 down to nearly 1/base."""
 
 
+@named
 def rotation(i: float, d: int, base: float = 10_000.0) -> Float[Tensor, "d d"]:
     """R_i as the matrix of the definition, in float64; it turns columns, so rows are x R_iᵀ."""
     angle = _arguments.real("i", i) * speeds(d, base)
@@ -39,6 +41,7 @@ def rotation(i: float, d: int, base: float = 10_000.0) -> Float[Tensor, "d d"]:
     return torch.block_diag(*torch.stack([cos, -sin, sin, cos], -1).view(-1, 2, 2))
 
 
+@named
 def rotate(
     X: Float[Tensor, "*batch L d"], i: Num[Tensor, "L"], base: float = 10_000.0
 ) -> Float[Tensor, "*batch L d"]:
@@ -51,6 +54,7 @@ def rotate(
     return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
 
 
+@named
 def rotate_halves(
     X: Float[Tensor, "*batch L d"], i: Num[Tensor, "L"], base: float = 10_000.0
 ) -> Float[Tensor, "*batch L d"]:
@@ -60,6 +64,7 @@ def rotate_halves(
     return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
 
 
+@named
 def halves_order(d: int) -> Int[Tensor, "d"]:
     """p with rotate_halves(X[..., p], i) = rotate(X, i)[..., p]: all even features, then all odd.
 
@@ -68,6 +73,7 @@ def halves_order(d: int) -> Int[Tensor, "d"]:
     return torch.arange(2 * len(speeds(d))).view(-1, 2).T.flatten()
 
 
+@named
 def phasors(
     q: Float[Tensor, "*batch d"],
     k: Float[Tensor, "*#batch d"],
@@ -94,6 +100,7 @@ class Rope(Dense):
     `interpolate` divides every position: trained on L places and asked for s·L, give s.
     """
 
+    @named
     def __init__(self, d_head: int, base: float = 10_000.0, *, interpolate: float = 1.0) -> None:
         super().__init__()
         _arguments.integer("d_head", d_head, 2)

@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Dense, positions
 from tfviz.dense_attention import attention
 
@@ -40,6 +41,7 @@ def labels(Lq: int, Lk: int, k: int, device: Any = None) -> Int[Tensor, "Lq Lk"]
     return label(*positions(Lq, Lk, device), k=k)
 
 
+@named
 def shaw_attention(
     Q: Float[Tensor, "*heads Lq d_head"],
     K: Float[Tensor, "*heads Lk d_head"],
@@ -89,6 +91,7 @@ class Shaw(Dense):
     With values=False there is no P^v, and attention need not make its weights.
     """
 
+    @named
     def __init__(self, d_head: int, k: int, *, values: bool = True) -> None:
         super().__init__()
         rows = 2 * _arguments.integer("k", k, 0) + 1
@@ -106,6 +109,7 @@ class Shaw(Dense):
         return label_weights(A, self.k) @ self.P_v
 
 
+@named
 def shaw(d_head: int, k: int, *, values: bool = True) -> Callable[[], Shaw]:
     """What a model takes as `core`: it makes a Shaw for each layer."""
     return lambda: Shaw(d_head, k, values=values)

@@ -20,16 +20,19 @@ from jaxtyping import Float, Num
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["Sinusoidal", "sinusoid", "sinusoids", "wavelengths"]
 
 
+@named
 def sinusoid(i: Any, c: Any, *, d: int, base: float = 10_000.0) -> Any:
     """p_{i,c}, entry c of row i, as the paper writes it: a formula of two indices (tensors)."""
     angle = i / base ** ((c - c % 2) / d)
     return torch.where(c % 2 == 0, torch.sin(angle), torch.cos(angle))
 
 
+@named
 def sinusoids(i: Num[Tensor, "*L"], d: int, base: float = 10_000.0) -> Float[Tensor, "*L d"]:
     """p_i for any positions, also negative or fractional ones; in float32. d must be even."""
     angle = i[..., None] * speeds(d, base, i.device)  # (…, L, d/2)
@@ -47,6 +50,7 @@ def speeds(
     )
 
 
+@named
 def wavelengths(d: int, base: float = 10_000.0) -> Float[Tensor, "d/2"]:
     """2π/ω_m: after how many positions hand m has gone once around."""
     return 2 * math.pi / speeds(d, base)
@@ -92,10 +96,12 @@ class Sinusoidal(nn.Module):
     not (GPT, BERT), `scale` brings the two to one size.
     """
 
+    @named
     def __init__(self, d: int, base: float = 10_000.0, scale: float = 1.0) -> None:
         super().__init__()
         self.d, self.base, self.scale = d, base, _arguments.real("scale", scale)
         speeds(d, base)  # errors belong here, not into the first pass
 
+    @named
     def forward(self, i: Num[Tensor, "L"]) -> Float[Tensor, "L d"]:
         return self.scale * sinusoids(i, self.d, self.base)

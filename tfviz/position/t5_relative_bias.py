@@ -28,6 +28,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, positions
 
 __all__ = ["T5Bias", "bucket", "t5_bias"]
@@ -51,6 +52,7 @@ def edges(buckets: int = 32, far: int = 128) -> list[int]:
     return found
 
 
+@named
 def bucket(
     n: Int[Tensor, "*pairs"], buckets: int = 32, far: int = 128, *, bidirectional: bool = False
 ) -> Int[Tensor, "*pairs"]:
@@ -79,6 +81,7 @@ class T5Bias(Dense):
     must differ by several units to matter: a short training needs a scale above 1.
     """
 
+    @named
     def __init__(
         self,
         h: int,
@@ -104,6 +107,7 @@ class T5Bias(Dense):
         return self.scale * self.b[:, row]
 
 
+@named
 def t5_bias(h: int, **options: Any) -> Callable[[], T5Bias]:
     """What a model takes as `core`: it makes a T5Bias for each layer."""
     return lambda: T5Bias(h, **options)

@@ -23,12 +23,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, sees_ahead
 from tfviz.position.sinusoidal_pe import sinusoids
 
 __all__ = ["XL", "four_terms", "rel_shift", "xl"]
 
 
+@named
 def four_terms(
     Q: Float[Tensor, "*heads L d_head"],
     K: Float[Tensor, "*heads L d_head"],
@@ -56,6 +58,7 @@ def four_terms(
     return torch.stack([content, place, key, distance])
 
 
+@named
 def rel_shift(B: Float[Tensor, "*heads Lq Lk"]) -> Float[Tensor, "*heads Lq Lk"]:
     """From columns that stand for distances Lk − 1, …, 0 to columns that stand for keys.
 
@@ -89,6 +92,7 @@ class XL(Dense):
     negative. Otherwise the pattern must be causal.
     """
 
+    @named
     def __init__(
         self, h: int, d_head: int, *, bidirectional: bool = False, base: float = 10_000.0
     ) -> None:
@@ -126,6 +130,7 @@ class XL(Dense):
         return (shift(by_distance) + by_key) / d_head**0.5
 
 
+@named
 def xl(h: int, d_head: int, **options: Any) -> Callable[[], XL]:
     """What a model takes as `core`: it makes an XL for each layer."""
     return lambda: XL(h, d_head, **options)

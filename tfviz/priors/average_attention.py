@@ -34,6 +34,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Make, Where, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
 from tfviz.models.blocks import (
@@ -56,6 +57,7 @@ def share(i: Any, j: Any) -> Any:
     return 1 / (i + 1)
 
 
+@named
 def averages_definition(
     V: Float[Tensor, "*b Lk dv"], mask: Bool[Tensor, "*#b Lq Lk"]
 ) -> tuple[Float[Tensor, "*b Lq dv"], Float[Tensor, "*#b Lq Lk"]]:
@@ -69,6 +71,7 @@ def _shares(mask: Bool[Tensor, "*b Lq Lk"], dtype: torch.dtype) -> Float[Tensor,
     return allowed / allowed.sum(-1, keepdim=True).clamp(min=1)
 
 
+@named
 def running_mean(
     Y: Float[Tensor, "*b L d"],
     before: Float[Tensor, "*b 1 d"] | None = None,
@@ -157,6 +160,7 @@ class AverageAttention(MultiHeadAttention):
     gating layer out, and the average is the answer.
     """
 
+    @named
     def __init__(
         self,
         d: int,
@@ -186,6 +190,7 @@ class AverageAttention(MultiHeadAttention):
         self.feed = nn.Identity() if d_ff is None else FeedForward(d, _width(d_ff), nn.ReLU())
         self.gates = nn.Linear(2 * d, 2 * d) if gate else None
 
+    @named
     def forward(
         self,
         X: Seq,

@@ -25,12 +25,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import attention, heads_attention
 
 __all__ = ["TaskPrior", "camtl_definition", "task_prior"]
 
 
+@named
 def task_prior(
     A: Float[Tensor, "L B"], gamma: Float[Tensor, "*b B"], beta: Float[Tensor, "*b B"]
 ) -> Float[Tensor, "*b L L"]:
@@ -59,6 +61,7 @@ def _at(
     return ((1 + gamma)[..., None, j % B] * A[i, j % B] + beta[..., None, j % B]) * inside
 
 
+@named
 def camtl_definition(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -91,6 +94,7 @@ class TaskPrior(Dense):
     the batch, or is one row for all.
     """
 
+    @named
     def __init__(self, L: int, r: int, z: int) -> None:
         super().__init__()
         self.L, self.z = _arguments.integer("L", L, 1), _arguments.integer("z", z, 1)

@@ -29,6 +29,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import attention
 
@@ -42,11 +43,13 @@ def beside(i: Any, j: Any, *, w: Any, b: Any) -> Any:
     return -abs(w * (i - j) ** 2 + b)
 
 
+@named
 def best_distance(w: float, b: float) -> float:
     """√(|b|/w): where a key loses nothing."""
     return math.sqrt(-_arguments.real("b", b, high=0.0) / _arguments.real("w", w, SMALLEST))
 
 
+@named
 def gaussian_definition(
     Q: Float[Tensor, "*b h Lq d_head"],
     K: Float[Tensor, "*b h Lk d_head"],
@@ -64,6 +67,7 @@ def gaussian_definition(
 class Gaussian(Dense):
     """The core of a layer of h heads, each with a w and a b to learn, which begin as given."""
 
+    @named
     def __init__(self, h: int, w: float = 0.1, b: float = -0.1) -> None:
         super().__init__()
         heads = _arguments.integer("h", h, 1)

@@ -31,6 +31,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused
+from tfviz._arguments import named
 from tfviz.cores import Where, outside_inference, positions, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
 
@@ -55,6 +56,7 @@ def weights(
     return height * ((j - i - offset).abs() <= radius)
 
 
+@named
 def hard_coded_definition(
     V: Float[Tensor, "*b h Lk dv"],
     mask: Bool[Tensor, "*#h Lq Lk"],
@@ -100,6 +102,7 @@ class HardCoded(nn.Module):
     later token may use. Other patterns make all pairs, and keep keys and values.
     """
 
+    @named
     def __init__(
         self,
         h: int,

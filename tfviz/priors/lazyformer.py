@@ -25,6 +25,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, in_stack
 from tfviz.dense_attention import attention
 from tfviz.models.blocks import MultiHeadAttention
@@ -33,6 +34,7 @@ from tfviz.patterns.pattern import Pattern
 __all__ = ["LazyAttention", "Sharing", "lazy_blocks", "lazyformer_definition", "saved_flops"]
 
 
+@named
 def lazyformer_definition(
     Q: Float[Tensor, "N *b Lq d"],
     K: Float[Tensor, "N *b Lk d"],
@@ -102,6 +104,7 @@ class OnlyValues(nn.Module):
 class LazyAttention(MultiHeadAttention):
     """The attention of a lazy layer: W^v and W^o, and no W^q, W^k."""
 
+    @named
     def __init__(self, d: int, h: int, *, h_kv: int | None = None, **more: Any) -> None:
         told = more | {
             "core": Reusing,
@@ -110,12 +113,14 @@ class LazyAttention(MultiHeadAttention):
         super().__init__(d, h, h_kv=h_kv, **told)
 
 
+@named
 def lazy_blocks(m: int) -> Callable[[int], dict[str, Any]]:
     """The option `layer` of a model: what layer n = 0, 1, … is told where m layers share a map."""
     m = _arguments.integer("m", m, 1)
     return lambda n: {"attend": LazyAttention} if n % m else {"core": Sharing}
 
 
+@named
 def saved_flops(L: int, d: int, N: int, m: int) -> int:
     """What N layers save by sharing maps: queries, keys and scores of the lazy ones.
 

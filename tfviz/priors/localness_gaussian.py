@@ -34,6 +34,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, positions
 from tfviz.dense_attention import CAUSAL, attention, heads_attention, visible
 from tfviz.priors.hard_coded_gaussian import bell
@@ -50,6 +51,7 @@ def bell_around(i: Any, j: Any, *, centre: Any, window: Any) -> Any:
     return bell(0, j, offset=centre, spread=window / 2)
 
 
+@named
 def localness_definition(
     Q: Float[Tensor, "*heads Lq d_head"],
     K: Float[Tensor, "*heads Lk d_head"],
@@ -72,6 +74,7 @@ class Localness(Dense):
     size     the window in tokens, two standard deviations; only where it is fixed
     """
 
+    @named
     def __init__(
         self,
         d_head: int,

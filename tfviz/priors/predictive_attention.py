@@ -33,6 +33,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, in_stack, sees_ahead
 from tfviz.dense_attention import heads_attention, visible
 
@@ -41,6 +42,7 @@ __all__ = ["Evolving", "Predictive", "convolved", "predictive_definition"]
 SIDE = 3
 
 
+@named
 def predictive_definition(
     own: Float[Tensor, "b h L L"],
     below: Float[Tensor, "b h L L"],
@@ -60,6 +62,7 @@ def predictive_definition(
     return alpha * own + (1 - alpha) * guess
 
 
+@named
 def convolved(
     image: Float[Tensor, "b c Lq Lk"],
     kernel: Float[Tensor, "h c 3 3"],
@@ -91,6 +94,7 @@ class Predictive(Dense):
     row of the image below. Keys of another sequence have no cache.
     """
 
+    @named
     def __init__(self, h: int, alpha: float = 0.5) -> None:
         super().__init__()
         self.alpha, h = _arguments.real("alpha", alpha, 0, 1), _arguments.integer("h", h, 1)
@@ -154,6 +158,7 @@ class Evolving(Predictive):
     phi     what is done to each number of the guess
     """
 
+    @named
     def __init__(
         self,
         h: int,

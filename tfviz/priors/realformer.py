@@ -29,6 +29,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Dense, Where, in_stack
 from tfviz.dense_attention import attention
 
@@ -42,6 +43,7 @@ def unchanged(S: Tensor) -> Tensor:
     return S
 
 
+@named
 def scores_from_below(
     S: Float[Tensor, "N *b Lq Lk"],
     own: Shares = 1.0,
@@ -72,6 +74,7 @@ def _by_layer(name: str, shares: Any, N: int) -> list[float]:
     return [_arguments.real(name, x, -1e6, 1e6) for x in shares]
 
 
+@named
 def realformer_definition(
     Q: Float[Tensor, "N *b Lq d"],
     K: Float[Tensor, "N *b Lk d"],
@@ -102,6 +105,7 @@ class RealFormer(Dense):
     running_mean   divide by the number of layers so far before the softmax
     """
 
+    @named
     def __init__(self, running_mean: bool = False) -> None:
         super().__init__()
         self.running_mean = running_mean

@@ -34,6 +34,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 from tfviz.cores import Where
 from tfviz.dense_attention import heads_attention
 
@@ -44,6 +45,7 @@ START = 0.5
 """Standard deviation of the numbers with which tables begin."""
 
 
+@named
 def dense_scores(
     Q: Float[Tensor, "*b Lq d"], W: Float[Tensor, "d length"]
 ) -> Float[Tensor, "*b Lq length"]:
@@ -51,6 +53,7 @@ def dense_scores(
     return F.relu(Q) @ W
 
 
+@named
 def outer_scores(
     Q: Float[Tensor, "*b Lq d"], W_a: Float[Tensor, "d a"], W_b: Float[Tensor, "d b"]
 ) -> Float[Tensor, "*b Lq a*b"]:
@@ -89,6 +92,7 @@ class Synthesizer(nn.Module):
     W_a: Tensor
     W_b: Tensor
 
+    @named
     def __init__(
         self,
         d_head: int,

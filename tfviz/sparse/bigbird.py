@@ -25,6 +25,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from tfviz import _arguments, _qkv
+from tfviz._arguments import named
 from tfviz.dense_attention import attention
 from tfviz.sub_quadratic import merged
 from tfviz.sub_quadratic.merged import Call, Plan, freshened
@@ -80,6 +81,7 @@ def mask(lists: Lists, block: int) -> Bool[Tensor, "L L"]:
     return made.repeat_interleave(block, 0).repeat_interleave(block, 1)
 
 
+@named
 def bigbird_definition(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -92,6 +94,7 @@ def bigbird_definition(
     return attention(Q, K, V, torch.stack([mask(key_blocks(one, g), block) for one in drawn]))
 
 
+@named
 def bigbird_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],

@@ -26,6 +26,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, _fused, _qkv, patterns
+from tfviz._arguments import named
 from tfviz.patterns import Pattern
 
 __all__ = ["blockwise_definition", "blockwise_self_attention"]
@@ -48,6 +49,7 @@ def block_starts(L: int, n: int) -> list[int]:
     return [-(-b * L // n) for b in range(n + 1)]  # the first i with ⌊i n / L⌋ = b is ⌈b L / n⌉
 
 
+@named
 def blockwise_definition(
     Q: Float[Tensor, "L d"],
     K: Float[Tensor, "L d"],
@@ -65,6 +67,7 @@ def blockwise_definition(
     return torch.cat(out)
 
 
+@named
 def blockwise_self_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],

@@ -32,6 +32,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from tfviz import _arguments, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, identity
 from tfviz.dense_attention import attention
 from tfviz.sub_quadratic.merged import Call, Plan, attend, freshened
@@ -108,6 +109,7 @@ def with_spans(X: Float[Tensor, "b L d"]) -> Float[Tensor, "b rows d"]:
     return F.pad(X, (0, 0, 0, levels(L)[-1].stop - L))
 
 
+@named
 def tree_definition(
     Q: Float[Tensor, "b h rows d"],
     K: Float[Tensor, "b h rows d"],
@@ -201,6 +203,7 @@ def _typed(
     return (torch.zeros_like(s).scatter_add(-1, at, A) @ V[:, :, nodes]).to(dtype)
 
 
+@named
 def tree_attention(
     Q: Float[Tensor, "b h rows d"],
     K: Float[Tensor, "b h rows d"],
@@ -235,6 +238,7 @@ class Tree(nn.Module):
     edge, up to `types` of them; none if that is 0. It has no cache, no padding.
     """
 
+    @named
     def __init__(self, d_head: int, k: int, types: int = 0) -> None:
         super().__init__()
         self.k = _arguments.integer("k", k, 1)

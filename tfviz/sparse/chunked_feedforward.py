@@ -22,10 +22,12 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["chunked"]
 
 
+@named
 def chunked(
     function: Callable[[Tensor], Tensor],
     X: Float[Tensor, "*b L d"],

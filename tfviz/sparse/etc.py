@@ -27,6 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, _qkv
+from tfviz._arguments import named
 from tfviz.sub_quadratic.loud import answer
 
 __all__ = ["etc_attention", "etc_definition"]
@@ -88,6 +89,7 @@ def sentence_labels(lengths: Sequence[int], radius: int, far: int) -> Pieces:
     )
 
 
+@named
 def etc_definition(
     Q_global: Float[Tensor, "b h n_g d"],
     Q_long: Float[Tensor, "b h n_l d"],
@@ -120,6 +122,7 @@ def etc_definition(
     return *out, torch.cat([A_global, A_long], 2)
 
 
+@named
 def etc_attention(
     Q_global: Float[Tensor, "b h n_g d"],
     Q_long: Float[Tensor, "b h n_l d"],

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, patterns
+from tfviz._arguments import named
 from tfviz.sub_quadratic import sparse_attention
 
 __all__ = ["image_attention_1d"]
@@ -49,6 +50,7 @@ def blind_above(height: int, width: int, block: int, memory: int) -> list[int]:
     return [i for i in below if sees_back(i, block, memory) < width]
 
 
+@named
 def image_attention_1d(
     Q: Float[Tensor, "*heads L d"],
     K: Float[Tensor, "*heads L d"],

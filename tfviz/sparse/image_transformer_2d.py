@@ -24,6 +24,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tfviz import _arguments, _qkv, patterns
+from tfviz._arguments import named
 from tfviz.sub_quadratic import sparse_attention
 
 __all__ = ["image_attention_2d"]
@@ -45,6 +46,7 @@ def memory_size(h_q: int, w_q: int, h_m: int, w_m: int) -> int:
     return h_m * (w_q + 2 * w_m) + h_q * w_m + h_q * w_q
 
 
+@named
 def image_attention_2d(
     Q: Float[Tensor, "*heads L d"],
     K: Float[Tensor, "*heads L d"],

@@ -24,6 +24,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tfviz import _arguments, _fused, _qkv, patterns
+from tfviz._arguments import named
 from tfviz.dense_attention import attention
 from tfviz.patterns import Pattern
 from tfviz.sub_quadratic import merged, plan
@@ -64,6 +65,7 @@ def mask(
     return every
 
 
+@named
 def longformer_definition(
     local: QKV, far: QKV, radius: int, tokens: Iterable[int] = (), gaps: Sequence[int] = (1,)
 ) -> tuple[Float[Tensor, "b h L dv"], Float[Tensor, "b h L L"]]:
@@ -77,6 +79,7 @@ def longformer_definition(
     return out_far.where(is_global, out), A_far.where(is_global, A)
 
 
+@named
 def longformer_attention(
     local: QKV, far: QKV, radius: int, tokens: Iterable[int] = (), gaps: Sequence[int] = (1,)
 ) -> Float[Tensor, "b h L dv"]:

@@ -22,10 +22,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["branches"]
 
 
+@named
 def branches(
     Q: Float[Tensor, "L d"], K: Float[Tensor, "L d"], block: int, chosen: int, lookback: int
 ) -> tuple[Float[Tensor, "L L"], Bool[Tensor, "L L"], Bool[Tensor, "L L"]]:

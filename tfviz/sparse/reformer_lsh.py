@@ -32,6 +32,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, identity
 from tfviz.sub_quadratic.loud import NEVER, answer
 
@@ -43,6 +44,7 @@ AT_ONCE = 1 << 21  # scores of a round: memory of which is used again and again
 Directions = Sequence[Float[Tensor, "*h rounds d half"]]
 
 
+@named
 def directions(
     d: int, b: int | Sequence[int], rounds: int = 1, seed: int = 0
 ) -> tuple[Float[Tensor, "rounds d half"], ...]:
@@ -109,6 +111,7 @@ def meetings(found: Order, causal: bool = False) -> Bool[Tensor, "*b rounds L L"
     return meet.tril() if causal else meet
 
 
+@named
 def lsh_definition(
     Q: Float[Tensor, "*b L d"], V: Float[Tensor, "*b L dv"], union: Bool[Tensor, "*b L L"]
 ) -> tuple[Float[Tensor, "*b L dv"], Float[Tensor, "*b L L"]]:
@@ -120,6 +123,7 @@ def lsh_definition(
     return A @ V, A
 
 
+@named
 def lsh_attention(
     Q: Float[Tensor, "b h L d"],
     V: Float[Tensor, "b h L dv"],
@@ -283,6 +287,7 @@ class LSH(nn.Module):
     It does not know padding, caches, or patterns other than full and causal.
     """
 
+    @named
     def __init__(
         self, d_head: int, chunk: int, rounds: int = 1, b: int | None = None, seed: int = 0
     ) -> None:

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from tfviz import _arguments
+from tfviz._arguments import named
 
 __all__ = ["Reversible"]
 
@@ -102,6 +103,7 @@ class Reversible(nn.Module):
     TypeError for F or G that are no modules: their weights must be known.
     """
 
+    @named
     def __init__(self, blocks: Sequence[tuple[nn.Module, nn.Module]]) -> None:
         super().__init__()
         if not blocks:
@@ -111,6 +113,7 @@ class Reversible(nn.Module):
                 raise TypeError(f"{part!r} is no nn.Module: its weights would get no gradient")
         self.parts = nn.ModuleList(part for pair in blocks for part in pair)
 
+    @named
     def forward(self, X: Tensor) -> Tensor:
         blocks = list(zip(self.parts[::2], self.parts[1::2], strict=True))
         Y1, Y2 = _Stack.apply(X, X, blocks, *self.parameters())

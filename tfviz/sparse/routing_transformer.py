@@ -36,6 +36,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, identity
 
 __all__ = ["Routing", "routing_attention", "routing_definition"]
@@ -79,6 +80,7 @@ def taken(at: Int[Tensor, "*b k w"], L: int) -> Bool[Tensor, "*b k L"]:
     return mask.scatter_(-1, at, True)
 
 
+@named
 def routing_definition(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -93,6 +95,7 @@ def routing_definition(
     return A @ V, A
 
 
+@named
 def routing_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -154,6 +157,7 @@ class Routing(nn.Module):
     mu: Tensor
     count: Tensor
 
+    @named
     def __init__(
         self, h: int, d_head: int, k: int, w: int | None = None, decay: float = 0.999
     ) -> None:

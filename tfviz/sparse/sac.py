@@ -30,6 +30,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
 
 from tfviz import _arguments, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, identity
 
 __all__ = ["EdgePredictor", "Edges", "edge_attention", "edge_mask"]
@@ -44,6 +45,7 @@ def _nodes(edges: Int[Tensor, "*b E 2"], L: int) -> None:
         )
 
 
+@named
 def edge_mask(edges: Int[Tensor, "*b E 2"], L: int) -> Bool[Tensor, "*b L L"]:
     """The edges as a mask: row i, column j."""
     _nodes(edges, L)
@@ -51,6 +53,7 @@ def edge_mask(edges: Int[Tensor, "*b E 2"], L: int) -> Bool[Tensor, "*b L L"]:
     return mask.scatter_(-1, edges[..., 0] * L + edges[..., 1], True).unflatten(-1, (L, L))
 
 
+@named
 def edge_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -98,6 +101,7 @@ class EdgePredictor(nn.Module):
     every_node  only the second is drawn; the first is 0, 1, …, L − 1 in turn, so none stays alone
     """
 
+    @named
     def __init__(
         self, d: int, hidden: int = 16, causal: bool = False, every_node: bool = False
     ) -> None:
@@ -107,6 +111,7 @@ class EdgePredictor(nn.Module):
         self.cell = nn.LSTMCell(d, hidden)
         self.read = nn.Linear(hidden, d, bias=False)
 
+    @named
     def forward(
         self,
         X: Float[Tensor, "b L d"],

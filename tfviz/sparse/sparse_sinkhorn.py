@@ -34,11 +34,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
+from tfviz._arguments import named
 from tfviz.cores import Where, identity
 
 __all__ = ["Sinkhorn", "sinkhorn", "sinkhorn_attention", "sinkhorn_definition"]
 
 
+@named
 def sinkhorn(R: Float[Tensor, "*b n n"], steps: int, tau: float = 1.0) -> Float[Tensor, "*b n n"]:
     """exp(R/τ) after so many normalisations: of rows, of columns, of rows, … In logarithms."""
     _arguments.integer("steps", steps, 0)
@@ -89,6 +91,7 @@ def _allowed(P: Tensor, m: int, causal: bool) -> Tensor:
     return torch.cat([moved_in, own], -1)
 
 
+@named
 def sinkhorn_definition(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -111,6 +114,7 @@ def sinkhorn_definition(
     return A @ V, A
 
 
+@named
 def sinkhorn_attention(
     Q: Float[Tensor, "*b L d"],
     K: Float[Tensor, "*b L d"],
@@ -139,6 +143,7 @@ class Sinkhorn(nn.Module):
     It does not know padding, caches, or patterns other than full and causal.
     """
 
+    @named
     def __init__(self, m: int, steps: int = 9, tau: float = 0.75) -> None:
         super().__init__()
         if not _arguments.integer("steps", steps, 1) % 2:

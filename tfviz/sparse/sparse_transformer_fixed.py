@@ -21,6 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, patterns
+from tfviz._arguments import named
 from tfviz.patterns import Pattern
 from tfviz.sub_quadratic import sparse_attention
 
@@ -32,6 +33,7 @@ def factors(block: int, summary: int = 1) -> tuple[Pattern, Pattern]:
     return patterns.own_block(block=block), patterns.summary_columns(block=block, summary=summary)
 
 
+@named
 def fixed_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],

@@ -25,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _arguments, patterns
+from tfviz._arguments import named
 from tfviz.patterns import Pattern
 from tfviz.sub_quadratic import sparse_attention
 
@@ -71,6 +72,7 @@ def attend(
     return torch.stack(rows)
 
 
+@named
 def strided_attention(
     Q: Float[Tensor, "b h L d"],
     K: Float[Tensor, "b h L d"],
@@ -108,6 +110,7 @@ def pairs(L: int, stride: int) -> int:
     return row + stride * whole * (whole + 1) // 2 + rest * (whole + 1)
 
 
+@named
 def best_stride(L: int) -> int:
     """The stride with the shortest longest row (the smallest, if several): close to √L."""
     return min(range(1, L + 1), key=lambda stride: longest_row(L, stride))

@@ -22,23 +22,27 @@ from functools import reduce
 from operator import or_
 
 from tfviz import _arguments, patterns
+from tfviz._arguments import named
 from tfviz.patterns import Pattern
 
 __all__ = ["by_head", "interleaved", "merged"]
 
 
+@named
 def interleaved(factors: Sequence[Pattern], layers: int) -> list[Pattern]:
     """One pattern per layer: the factors take turns, the first one in layer 0."""
     _check(factors, layers)
     return [factors[n % len(factors)] for n in range(layers)]
 
 
+@named
 def merged(factors: Sequence[Pattern], layers: int) -> list[Pattern]:
     """One pattern per layer: every layer uses the union of the factors, under one softmax."""
     _check(factors, layers)
     return [reduce(or_, factors)] * layers
 
 
+@named
 def by_head(factors: Sequence[Pattern], layers: int, heads: int) -> list[Pattern]:
     """One pattern per layer: head m uses factor m mod p, each under its own softmax."""
     _check(factors, layers)
