@@ -161,9 +161,11 @@ def named(function: F) -> F:
         try:
             return function(*given, **more)
         except _FROM_WITHIN as error:
-            told = _told(function, given, more, error) if _is_raw(error) else None
+            within = getattr(error, "within", None)  # what a room below has told in its own names
+            told = _told(function, given, more, error) if within or _is_raw(error) else None
             if told is None:
                 raise
+            told.within = True  # type: ignore[attr-defined]
             raise told from error
 
     return typing.cast(F, call)
@@ -183,8 +185,6 @@ _FROM_WITHIN = (
 def _is_raw(error: Exception) -> bool:
     """Whether it was raised by torch or Python on a line of the library that raises nothing."""
     if isinstance(error, torch.OutOfMemoryError | RecursionError):
-        return False
-    if "unexpected keyword argument" in str(error):  # Python has said which
         return False
     trace, last = error.__traceback__, None
     while trace is not None:
@@ -219,12 +219,14 @@ def _told(
             if wrong is not None:
                 return _beside(wrong, name, values)
     meta = [n for n, x in values.items() if isinstance(x, Tensor) and x.is_meta]
-    if meta:
+    if meta and not hasattr(error, "within"):
         return ValueError(
             f"{', '.join(meta)}: on the meta device, which holds shapes and no numbers, and "
             f"{function.__qualname__} needs numbers; give tensors on a CPU"
         )
-    if not values:
+    if not values or hasattr(error, "within"):
+        return None
+    if "unexpected keyword argument" in str(error):  # Python has said which
         return None
     told = ", ".join(f"{name} {_in_words(x)}" for name, x in values.items())
     why = str(error).partition("\n")[0] or type(error).__name__

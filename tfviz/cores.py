@@ -32,6 +32,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from tfviz import _arguments, _door
+from tfviz._arguments import named
 from tfviz.dense_attention import CAUSAL, FULL, heads_attention, visible
 from tfviz.patterns.cost import Cost
 from tfviz.patterns.pattern import Pattern
@@ -413,6 +414,7 @@ class Dense(nn.Module):
         """What is added to A V."""
         raise NotImplementedError(f"{type(self).__name__} reads the weights; give it `values`")
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

@@ -183,6 +183,7 @@ def write_early(
     and for a threshold that is NaN.
     """
     _check_threshold(threshold)
+    _arguments.indices("t", t, 2)
     if not len(model.stack.blocks):
         raise ValueError("model has no block to leave behind; make it with N = 1 or more")
     if len(t) != 1 or not t.numel():

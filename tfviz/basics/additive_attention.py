@@ -101,6 +101,7 @@ class Additive(AdditiveAttention):
     def __init__(self, d_head: int, d_a: int) -> None:
         super().__init__(d_head, d_head, d_a)
 
+    @named
     def forward(  # type: ignore[override]
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor]:

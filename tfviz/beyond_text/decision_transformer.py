@@ -73,8 +73,11 @@ def returns_to_go(rewards: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T
     return rewards.flip(-1).cumsum(-1).flip(-1)
 
 
+@named
 def interleaved(*kinds: Float[Tensor, "b K d"]) -> Float[Tensor, "b n*K d"]:
     """R̂_1, s_1, a_1, R̂_2, …: the first row of each kind, then the second of each, and so on."""
+    if not kinds:
+        raise ValueError("kinds is empty; give at least one tensor of shape (b, K, d)")
     return torch.stack(kinds, 2).flatten(1, 2)
 
 

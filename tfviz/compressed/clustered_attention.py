@@ -270,6 +270,7 @@ class Clustered(nn.Module):
         """The cluster of each query."""
         return clusters(Q, min(self.C, Q.shape[2]), self.bits, self.steps, self.seed)
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

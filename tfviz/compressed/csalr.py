@@ -102,6 +102,7 @@ class Csalr(nn.Module):
         self.m = _arguments.integer("m", m, 1)
         self.E, self.scale = E, _arguments.real("scale", scale)
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

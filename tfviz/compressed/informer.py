@@ -157,6 +157,7 @@ class Informer(nn.Module):
         at = samples(Q.shape[2], K.shape[2], self.c, self.seed)
         return max_mean(Q, K, at).topk(many(self.c, Q.shape[2]), -1).indices
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

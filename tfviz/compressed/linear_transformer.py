@@ -122,6 +122,7 @@ class KernelAttention(nn.Module):
         """Each row by the sum of its weights."""
         return _divided(x, total, 0.0)
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

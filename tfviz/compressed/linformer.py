@@ -170,6 +170,7 @@ class Linformer(nn.Module):
         self.E = drawn(heads, k, length) if E is None else E
         self.F = drawn(heads, k, length) if self.sharing in ("none", "headwise") else self.E
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

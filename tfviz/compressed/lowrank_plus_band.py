@@ -111,6 +111,7 @@ class LowRankPlusBand(nn.Module):
         )
         self.gate = nn.Parameter(torch.zeros(h))
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

@@ -181,6 +181,7 @@ class Luna(nn.Module):
         self.P = drawn(l, h * d_head) if P is None else P
         self.W_p, self.norm = packer(self.P, h * d_head), nn.LayerNorm(h * d_head)
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:
@@ -225,6 +226,7 @@ class CausalLuna(nn.Module):
         self.P = drawn(l, h * d_head) if P is None else P
         self.W_p, self.omega = packer(self.P, h * d_head), omega
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

@@ -209,6 +209,7 @@ class MemoryCompressed(nn.Module):
         _check_kernel("values", values, V)
         return keys, values
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

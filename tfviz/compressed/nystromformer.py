@@ -140,6 +140,7 @@ class Nystrom(nn.Module):
             bound = 1 / math.sqrt(kernel)
             self.kernel = nn.Parameter(torch.empty(h, kernel).uniform_(-bound, bound))
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

@@ -166,6 +166,7 @@ class PooledWindow(nn.Module):
         slots(w2, kernel, stride)
         self.w2, self.kernel, self.stride, self.pool = w2, kernel, stride, _pooled(pool)
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

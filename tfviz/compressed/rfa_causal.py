@@ -217,6 +217,7 @@ class GatedRFA(RFA):
             W, log_g = self.directions(K), self.log_gates(K, keys)
             return gated_definition(Q, K, V, W, log_g, mask, self.least)
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

@@ -93,6 +93,7 @@ class Memorizing(nn.Module):
         if not isinstance(self.local, Dense) or type(self.local).turn is not Dense.turn:
             raise ValueError(f"local = {self.local!r}; give Dense, or a bias such as T5Bias(h)")
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

@@ -102,6 +102,7 @@ class Averages(nn.Module):
     pairs, and keep keys and values.
     """
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

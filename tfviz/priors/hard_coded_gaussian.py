@@ -121,6 +121,7 @@ class HardCoded(nn.Module):
         self.radius = _reach(radius if radius is None else _radius(radius), self.spread)
         self.renormalise = renormalise
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

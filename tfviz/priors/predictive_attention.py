@@ -107,6 +107,7 @@ class Predictive(Dense):
     def blend(self, own: Tensor, image: Tensor, guess: Tensor) -> Tensor:
         return self.alpha * own + (1 - self.alpha) * guess
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

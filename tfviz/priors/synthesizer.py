@@ -133,6 +133,7 @@ class Synthesizer(nn.Module):
             return dense_scores(Q, self.W)
         return outer_scores(Q, self.W_a, self.W_b)
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

@@ -244,6 +244,7 @@ class Tree(nn.Module):
         self.k = _arguments.integer("k", k, 1)
         self.a = nn.Parameter(torch.zeros(types, d_head)) if types else None
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

@@ -294,6 +294,7 @@ class LSH(nn.Module):
         super().__init__()
         self.d_head, self.chunk, self.rounds, self.b, self.seed = d_head, chunk, rounds, b, seed
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

@@ -110,7 +110,10 @@ class Reversible(nn.Module):
             raise ValueError("blocks is empty; give at least one pair (F, G)")
         for part in (part for pair in blocks for part in pair):
             if not isinstance(part, nn.Module):
-                raise TypeError(f"{part!r} is no nn.Module: its weights would get no gradient")
+                raise TypeError(
+                    f"{part!r} is no nn.Module: its weights would get no gradient; give pairs of "
+                    "modules (F, G)"
+                )
         self.parts = nn.ModuleList(part for pair in blocks for part in pair)
 
     @named

@@ -166,6 +166,7 @@ class Routing(nn.Module):
         self.register_buffer("mu", F.normalize(torch.randn(h, k, d_head), dim=-1))
         self.register_buffer("count", torch.ones(h, k))
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

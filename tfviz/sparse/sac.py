@@ -171,6 +171,7 @@ class Edges(nn.Module):
 
     edges: Tensor | None = None
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

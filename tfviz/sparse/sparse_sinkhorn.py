@@ -150,6 +150,7 @@ class Sinkhorn(nn.Module):
             raise ValueError(f"steps = {steps} ends with columns; make it odd, rows must sum to 1")
         self.m, self.steps, self.tau = _arguments.integer("m", m, 1), steps, tau
 
+    @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:

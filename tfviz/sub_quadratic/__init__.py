@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tfviz import _qkv
+from tfviz._arguments import named
 from tfviz.patterns.pattern import Pattern
 from tfviz.sub_quadratic import merged
 from tfviz.sub_quadratic.planner import DENSE, by_head, plan
@@ -24,6 +25,7 @@ from tfviz.sub_quadratic.planner import DENSE, by_head, plan
 __all__ = ["DENSE", "by_head", "plan", "sparse_attention"]
 
 
+@named
 def sparse_attention(
     Q: Float[Tensor, "*heads L d"],
     K: Float[Tensor, "*heads L d"],
