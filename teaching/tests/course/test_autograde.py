@@ -204,9 +204,9 @@ def test_an_unchanged_submission_is_not_rebuilt(
     asked: list[str] = []
     read = autograde.read_submission
 
-    def counted(files: Any, told: Any, releases: Any, student: str) -> Any:
+    def counted(files: Any, told: Any, releases: Any, student: str, *more: Any) -> Any:
         asked.append(student)
-        return read(files, told, releases, student)
+        return read(files, told, releases, student, *more)
 
     monkeypatch.setattr(autograde, "read_submission", counted)
 
@@ -412,10 +412,10 @@ def test_a_submission_that_breaks_the_reader_harms_nobody(
 ) -> None:
     read = autograde.read_submission
 
-    def broken(files: Any, told: Any, releases: Any, student: str) -> Any:
+    def broken(files: Any, told: Any, releases: Any, student: str, *more: Any) -> Any:
         if student == "bad":
             raise RecursionError
-        return read(files, told, releases, student)
+        return read(files, told, releases, student, *more)
 
     monkeypatch.setattr(autograde, "read_submission", broken)
     for student in ("ada", "bad", "cleo"):
