@@ -179,7 +179,7 @@ function typeset(text) {
 const IN_TEXT = new RegExp(`\\$([^$]+)\\$|((?:\\p{L}\\p{M}*|\\d+|[[(])(?:${LOW}|${HIGH})+)`, "gu");
 function parted(text) {
   /** @type {any[][]} */
-  const parts = String(text)
+  const parts = String(text ?? "") // no text is an empty one
     .split(HELD)
     .flatMap((piece, n) => {
       if (n % 2) return [[piece]];
