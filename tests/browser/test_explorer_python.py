@@ -88,7 +88,7 @@ def test_patterns_are_set_and_read() -> None:
         ({"goal": {"max_hops": "2"}}, "goal max_hops = '2'"),
         ({"left": 3}, "left = 3"),
         ({"left": P.per_head(P.full(), P.full())}, "parts"),
-        ({"left": P.global_tokens(count=20), "L": 16}, "count = 20 .* <= 16"),
+        ({"left": P.random_keys(count=20), "L": 16}, "count = 20 .* <= 16"),
         ({"colour": 1}, "colour"),
     ],
 )

@@ -256,7 +256,7 @@ def test_the_words_of_an_error_are_those_of_python(show: Show) -> None:
         with pytest.raises(ValueError, match=r"and asks|no name of"):
             YourOwnMask(**wrong)
     lab = YourOwnMask()
-    with pytest.raises(TypedError, match="never closed"):
+    with pytest.raises(ValueError, match="never closed"):
         lab.formula = "(i >= j"
     lab.formula = "abs(i - j) <= w"
     assert lab.explained.same_as is not None and lab.taken == {"w": 4}

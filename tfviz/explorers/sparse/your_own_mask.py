@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -67,6 +69,13 @@ class YourOwnMask(Explorer):
         length = said.get("L", 24)
         typed.numbers(_arguments.integer("L", length, 8, 64), said.get("values", {}))
         return said
+
+    def _settle(self, before: Mapping[str, Any]) -> None:
+        """A formula that is assigned alone keeps the numbers of the names that it has."""
+        if self.formula != before.get("formula") and self.values == before.get("values"):
+            with suppress(TypedError):  # a formula that cannot be read is refused below
+                self.values = {n: x for n, x in self.values.items() if n in self.typed.names}
+        super()._settle(before)
 
     @t.validate("formula")
     def _formula(self, proposal: Any) -> str:
