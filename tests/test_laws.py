@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -13,7 +13,6 @@ import pytest
 import torch
 from cases import cases, functions
 from laws import COMMON, LAWS, ONCE, Case, Function, Out, Reasons, Way
-from three import three
 from torch import Tensor, nn
 
 from tfviz import attention
@@ -328,17 +327,6 @@ def other_when_compiled(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
     return plainly(Q * (2 if torch.compiler.is_compiling() else 1), K, V)
 
 
-def within_one_another(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
-    """A generator that reads another one: torch.compile stops with an error of its own."""
-    inner = (x for x in (Q, K, V))
-
-    def outer() -> Iterator[Tensor]:
-        for x, _ in zip(inner, range(3), strict=True):
-            yield x
-
-    return plainly(*three(outer()))
-
-
 WRONG_CALLS: list[tuple[Callable[[Way], None], Callable[..., Tensor]]] = [
     (laws.memory_may_lie_anyhow, as_if_contiguous),
     (laws.memory_may_lie_anyhow, one_gradient_short),
@@ -354,7 +342,6 @@ WRONG_CALLS: list[tuple[Callable[[Way], None], Callable[..., Tensor]]] = [
     (laws.numbers_are_no_mask, any_number),
     (laws.everything_is_made_on_its_device, elsewhere),
     (laws.compiled_it_is_the_same, other_when_compiled),
-    (laws.compiled_it_is_the_same, within_one_another),
 ]
 
 
