@@ -198,8 +198,8 @@ def test_a_chapter_by_the_command(
     assert main(["export", CHAPTER, "--to", "qti"]) == 0
     file = tmp_path / "exports/basics-attention-qti.zip"
     said = capsys.readouterr().out
-    assert said == f"3 numbers and 5 questions in words.\nIn {file}\n"
-    assert len(unpacked(file)) == 1 + 1 + 8
+    assert said == f"4 numbers and 5 questions in words.\nIn {file}\n"
+    assert len(unpacked(file)) == 1 + 1 + 9
     first = file.read_bytes()
     assert main(["export", CHAPTER, "--to", "qti"]) == 0
     assert file.read_bytes() == first
