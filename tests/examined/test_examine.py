@@ -433,3 +433,15 @@ def test_a_terminal_examines_a_class_by_its_name(capsys: pytest.CaptureFixture[s
 def test_the_pages_examples_break_one_law_each(name: str, law: str) -> None:
     torch.manual_seed(0)
     assert [x.law for x in examine(MADE[name](), **ASKED[name]).broken] == [law]
+
+
+def test_a_definition_of_another_shape_is_another_one() -> None:
+    found = examine(plain(), padding="mask", definition=lambda X: X[:, :1, :3], only=["definition"])
+    assert found["definition"].status == "broken"
+
+
+def test_a_module_of_others_keeps_its_settings() -> None:
+    module = hugging_face("Llama").layers[1].self_attn
+    before = module.config
+    examine(module, only=["batch"])
+    assert module.config is before

@@ -269,6 +269,13 @@ def _rows(wrong: Tensor) -> list[int]:
     return sorted(set(wrong.nonzero()[:, -2].tolist()))
 
 
+def _first_apart(a: Tensor, b: Tensor, tolerance: float) -> int:
+    """The first position at which they differ; 0 where they have different shapes."""
+    if a.shape != b.shape:
+        return 0
+    return min(_rows((a - b).abs().nan_to_num(math.inf) > tolerance * _size(b)), default=0)
+
+
 @torch.no_grad()
 def _padding_example(
     subject: Subject, seed: int, L: int, keys: Tensor, tolerance: float, pair: tuple[int, int]
@@ -311,8 +318,7 @@ def cache_is_no_cache(subject: Subject, asked: Asked) -> Verdict:
                     Example(L, asked.seed),
                 )
             if apart(got, whole) > tolerance:
-                wrong = (got - whole).abs().nan_to_num(math.inf) > tolerance * _size(whole)
-                i = _rows(wrong)[0] if got.shape == whole.shape and wrong.any() else 0
+                i = _first_apart(got, whole, tolerance)
                 return Verdict(
                     law,
                     "broken",
@@ -509,8 +515,7 @@ def is_what_was_defined(subject: Subject, asked: Asked) -> Verdict:
         inputs = subject.drawn(2, L, asked.seed)
         out, wanted = subject(*inputs), first_tensor(asked.definition(*inputs))
         if apart(out, wanted) > tolerance:
-            wrong = (out - wanted).abs().nan_to_num(math.inf) > tolerance * _size(wanted)
-            i = _rows(wrong)[0] if out.shape == wanted.shape and wrong.any() else 0
+            i = _first_apart(out, wanted, tolerance)
             return Verdict(
                 law,
                 "broken",

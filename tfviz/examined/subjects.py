@@ -282,6 +282,7 @@ def _of_hugging_face(module: Any) -> Subject:
     """An attention of Hugging Face's transformers: the model's mask and turns are made here."""
     config = copy.deepcopy(module.config)
     config._attn_implementation = "eager"
+    module = copy.copy(module)  # with the same weights: nothing of what was given is changed
     module.config = config
     names = inspect.signature(module.forward).parameters
     causal = bool(getattr(module, "is_causal", getattr(config, "is_decoder", False)))
