@@ -445,3 +445,9 @@ def test_a_module_of_others_keeps_its_settings() -> None:
     before = module.config
     examine(module, only=["batch"])
     assert module.config is before
+
+
+def test_a_function_around_a_module_is_asked_in_its_type() -> None:
+    module = nn.MultiheadAttention(16, 2, batch_first=True).eval()
+    found = examine(lambda X: module(X, X, X)[0], d=16)
+    assert not found.broken and found["gradients"].status == "holds", found
