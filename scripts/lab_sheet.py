@@ -23,7 +23,7 @@ from typing import Any
 import chrome
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import TimeoutError, sync_playwright
 from sheet import TILE, TILES, sheet
 
 from tfviz.explorers import ALL
@@ -35,6 +35,7 @@ CALM = {
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
 }
 DARK = {"@jupyterlab/apputils-extension:themes": {"theme": "JupyterLab Dark"}}
+TRIES = 4  # to run a notebook, before it is given up
 CELL = """\
 from tfviz.explorers import ALL
 
@@ -112,14 +113,21 @@ def hosts(page: Any, address: Callable[[str], str], folder: Path, names: Sequenc
     nbformat.write(
         new_notebook(cells=cells, metadata={"kernelspec": kernel}), folder / "explorers.ipynb"
     )
-    page.goto(address("tree/explorers.ipynb"))
-    page.locator(".jp-Notebook .jp-CodeCell").nth(len(names) - 1).wait_for()
-    kernel_waits(page, "explorers.ipynb")
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    for n in range(len(names)):
-        page.locator(".jp-OutputArea-output [data-ready]").nth(n).wait_for()
-    return page.locator(".jp-OutputArea-output [data-ready]")
+    ready = page.locator(".jp-OutputArea-output [data-ready]")
+    for left in reversed(range(TRIES)):
+        page.goto(address("tree/explorers.ipynb"))
+        page.locator(".jp-Notebook .jp-CodeCell").nth(len(names) - 1).wait_for()
+        kernel_waits(page, "explorers.ipynb")
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        try:
+            for n in range(len(names)):
+                ready.nth(n).wait_for(timeout=None if not left else 60_000)
+            break
+        except TimeoutError:  # what is asked while JupyterLab connects may be lost
+            if not left:
+                raise
+    return ready
 
 
 def main() -> int:
