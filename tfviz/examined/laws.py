@@ -424,6 +424,7 @@ def _slope(
 def half_precision_bears_it(subject: Subject, asked: Asked) -> Verdict:
     """Half precision stays finite for inputs of ordinary size, and near what float64 says."""
     law, L, said, broken = "half precision", short(subject), list[str](), None
+    kind = subject.drawn(1, L, asked.seed)[0].dtype
     for dtype, name in HALF.items():
         try:
             half = subject.typed(dtype)
@@ -434,7 +435,6 @@ def half_precision_bears_it(subject: Subject, asked: Asked) -> Verdict:
         last = None
         for size in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
             inputs = tuple(size * x for x in half.drawn(2, L, asked.seed))
-            kind = subject.drawn(1, L, asked.seed)[0].dtype
             exact = subject(*(x.to(kind) for x in inputs))
             out = half(*inputs)
             if not exact.isfinite().all() or exact.abs().amax() > torch.finfo(dtype).max:
