@@ -173,7 +173,7 @@ def examine(
         what: an nn.Module from X (b, L, d) to Y, an attention or a model of transformers or
             x-transformers, one of ours, or a function of Q, K, V (b, h, L, d).
         causal: True if no answer may depend on later tokens; False if it may; None finds out.
-        definition: what it should compute, a function of the same inputs in float64.
+        definition: what it should compute, a function of the same inputs.
         exponent: the power of the length that its largest tensor may grow with; None only says it.
         d, inputs, padding, in_parts: as in `subject`, where they are not found.
         only: names of laws, all if None.
