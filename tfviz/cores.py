@@ -22,19 +22,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from tfviz import _arguments, _door
 from tfviz._arguments import named
 from tfviz.dense_attention import CAUSAL, FULL, heads_attention, visible
+from tfviz.past import Past
 from tfviz.patterns.cost import Cost
+from tfviz.patterns.lookback import lookback, never_revised
 from tfviz.patterns.pattern import Pattern
 from tfviz.sub_quadratic import sparse_attention
 
@@ -43,13 +45,31 @@ class Kept(NamedTuple):
     """What a cache holds for one attention."""
 
     length: int = 0  # how many positions have passed
-    state: Any = None  # what the core keeps of them: tensors (b, …), replaced and never changed
+    state: Any = None  # what is kept of them: a `Past`, or tensors (b, …) that are replaced
 
     def followed_by(self, states: list[Any], length: int) -> Kept:
         """After so many positions more, of which the core has kept the last of these states."""
         if not states:
             raise ValueError("this core keeps nothing of the past; call the model without a cache")
         return Kept(self.length + length, states[-1])
+
+    @property
+    def bytes(self) -> int:
+        """Of all that it holds."""
+        if isinstance(self.state, Past):
+            return self.state.bytes
+        tensors = (x for x in tree_leaves(self.state) if isinstance(x, Tensor))
+        return sum(x.numel() * x.element_size() for x in tensors)
+
+    def cut(self, length: int) -> Kept:
+        """As it was when so many positions had passed. Raises ValueError for what cannot go back:
+        a state that sums them up, and rows that have been left out since."""
+        if self.state is not None and not isinstance(self.state, Past):
+            raise ValueError(
+                "this state sums up what has passed, and cannot take back a part of it; go on from "
+                "the cache of that time"
+            )
+        return Kept(length, self.state and self.state.cut(length))
 
 
 _GIVEN: ContextVar[Mapping[str, Tensor]] = ContextVar("given", default=MappingProxyType({}))
@@ -106,6 +126,7 @@ class Where:
     state: Any = None  # what the core kept in the call before; None at first
     keep: Callable[[Any], None] | None = None  # takes the state for the next call; None: no next
     more: Any = None  # what the projection made of X besides Q, K and V: gates, decays, …
+    at: Int[Tensor, "Lk"] | None = None  # where the keys stand, if some are gone; on the CPU
 
     @property
     def given(self) -> Mapping[str, Tensor]:
@@ -137,14 +158,37 @@ class Where:
         """
         if self.crosses:
             return K, V
-        if self.keep and self.start:
-            _check_answered(self.pattern, self.start, self.start + K.shape[2])
-        if self.state is not None:
-            same_texts(self.state[0], K)
-            K, V = (torch.cat(both, 2) for both in zip(self.state, (K, V), strict=True))
+        past = self._past(K.shape[2]).append(K, V)
         if self.keep:
-            self.keep((K, V))
+            self.keep(past)
+        K, V = past.gather()
         return K, V
+
+    def followed(self, K: Tensor, V: Tensor, gaps: bool) -> tuple[Tensor, Tensor, Where]:
+        """The same for a core that can do without keys that no later query will see, and where it
+        then is: `at` says where the keys stand. With `gaps`, first ones may be kept without those
+        after them."""
+        span = None if self.crosses or self.keep is None else lookback(self.pattern)
+        if span is None or (span.first and not gaps) or not never_revised(self.pattern):
+            return *self.joined(K, V), self
+        past = self._past(K.shape[2]).append(K, V)
+        if self.keep:
+            self.keep(past.keep(*span))
+        K, V = past.gather()
+        if past.is_whole:
+            return K, V, self
+        at, mask = past.at, self.attention_mask
+        if mask is not None:
+            mask = mask[:, at.to(mask.device)]
+        return K, V, replace(self, at=at, attention_mask=mask)
+
+    def _past(self, n: int) -> Past:
+        """The rows that were kept; none at first. Raises ValueError where earlier queries, which
+        are answered, would see other keys now that n positions more are there."""
+        if self.keep and self.start and not never_revised(self.pattern):
+            _check_answered(self.pattern, self.start, self.start + n)
+        state = self.state if self.state is not None else Past()
+        return state if isinstance(state, Past) else Past().append(*state)
 
     def whole_text(self, chooses: str, kept: str) -> bool:
         """Whether it is causal, for a core that finds the pairs in a whole text by itself.
@@ -173,7 +217,8 @@ def same_texts(kept: Tensor, new: Tensor) -> None:
 
 def outside_inference(state: Any) -> Any:
     """A state that may have been kept in inference mode, as tensors that gradients may pass."""
-    if torch.is_inference_mode_enabled():
+    tensors = (x for x in tree_leaves(state) if isinstance(x, Tensor))
+    if torch.is_inference_mode_enabled() or not any(x.is_inference() for x in tensors):
         return state
     return tree_map_only(Tensor, lambda x: x.clone() if x.is_inference() else x, state)
 
@@ -304,8 +349,6 @@ def _called(make: Any) -> str:
 @lru_cache(maxsize=1024)
 def _check_answered(pattern: Pattern, start: int, L: int) -> None:
     """Raises ValueError if queries before `start`, answered already, would now see other keys."""
-    if pattern == CAUSAL:
-        return
     before, now = (pattern.rows(torch.arange(start), n) for n in (start, L))
     if not (before.equal(now[..., :start]) and not now[..., start:].any()):
         raise ValueError(
@@ -440,6 +483,9 @@ class Dense(nn.Module):
     mix: Callable[[Tensor, Where], Tensor] | None = None
     """What becomes of A before it weighs the values."""
     reads_weights = False  # True where `values` is overridden: attention then makes all L² weights
+    by_distance = False
+    """True where what it does to scores or weights depends on i − j, and on neither i nor j alone:
+    keys that a window has passed are not kept then. What overrides nothing needs not say it."""
 
     def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
         """Raises ValueError for heads, widths or a pattern that the encoding is not made for.
@@ -467,7 +513,12 @@ class Dense(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         if not where.crosses:
             Q, K = self.turn(Q, where.start), self.turn(K, where.start)
-        K, V = where.joined(K, V)
+        looks = self._looks_at_places()
+        K, V, where = (
+            where.followed(K, V, gaps=not looks)
+            if self.by_distance or not looks
+            else (*where.joined(K, V), where)
+        )
         self.check(Q, K, where)
         out, A = self.attend(Q, K, V, where)
         if not self.reads_weights or A is None:
@@ -485,8 +536,15 @@ class Dense(nn.Module):
         bias, need_weights = self.bias(Q, K), where.need_weights or self.reads_weights
         scores, mix = (step and _told(step, where) for step in (self.scores, self.mix))
         return heads_attention(
-            Q, K, V, where.pattern, bias, where.attention_mask, need_weights, scores, mix
+            Q, K, V, where.pattern, bias, where.attention_mask, need_weights, scores, mix, where.at
         )
+
+    @classmethod
+    @cache
+    def _looks_at_places(cls) -> bool:
+        """Whether it does something of its own to scores, weights or values."""
+        own = ("attend", "bias", "mix", "scores", "values")
+        return any(getattr(cls, name) is not getattr(Dense, name) for name in own)
 
     def cost(self, pattern: Pattern, L: int, d: int, h: int) -> Cost:
         """Pairs, FLOPs and bytes of scores and values for L positions, d numbers in h heads."""
@@ -517,6 +575,8 @@ class Sparse(Dense):
     What that does not do is left to `Dense`: padding, weights that are asked for, keys of another
     sequence, and queries that come after kept keys.
     """
+
+    by_distance = True
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         if (

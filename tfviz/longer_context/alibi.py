@@ -67,6 +67,7 @@ def with_places(
 class Alibi(Dense):
     """ALiBi as the core of a layer of h heads; nothing in it is learned."""
 
+    by_distance = True
     m: Tensor
 
     @named

@@ -34,6 +34,7 @@ from tfviz._arguments import named
 from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where, same_texts
 from tfviz.models.blocks import Memory, MultiHeadAttention, Seq, Tokens
 from tfviz.models.gpt import GPT
+from tfviz.past import Past
 from tfviz.patterns.pattern import Pattern
 from tfviz.position.xl_relative import XL
 from tfviz.training import Loss
@@ -126,10 +127,7 @@ def saved(model: nn.Module, cache: Cache) -> dict[str, tuple[int, Any]]:
     if any(module not in names for module in cache or {}):
         raise ValueError("cache is another model's; give that of this one")
     plain = {names[module]: kept for module, kept in (cache or {}).items()}
-    return {
-        name: (length, state if isinstance(state, Tensor) else tuple(state))
-        for name, (length, state) in plain.items()
-    }
+    return {name: (length, _plain(state)) for name, (length, state) in plain.items()}
 
 
 def resumed(model: nn.Module, state: dict[str, tuple[int, Any]]) -> dict[nn.Module, Kept]:
@@ -137,7 +135,18 @@ def resumed(model: nn.Module, state: dict[str, tuple[int, Any]]) -> dict[nn.Modu
     modules = dict(model.named_modules())
     if unknown := state.keys() - modules.keys():
         raise ValueError(f"state has {sorted(unknown)}, which this model has not; take its own")
-    return {modules[name]: Kept(*kept) for name, kept in state.items()}
+    return {modules[name]: Kept(length, _again(kept)) for name, (length, kept) in state.items()}
+
+
+def _plain(state: Any) -> Any:
+    """Tensors and numbers alone: rows of a past beside the positions where they stood."""
+    if isinstance(state, Past):
+        return {"rows": state.gather(), "runs": state.runs}
+    return state if isinstance(state, Tensor) else tuple(state)
+
+
+def _again(state: Any) -> Any:
+    return Past.of(state["rows"], state["runs"]) if isinstance(state, dict) else state
 
 
 def streams(ids: Tokens, b: int) -> Tokens:

@@ -139,8 +139,11 @@ def written_alone(generate: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def reads(new: Tensor, cache: dict[nn.Module, Kept]) -> Tensor:
             if cache:  # it knows the padding
                 return model(new, cache)
-            logits = model(new, cache, attention_mask=real)
-            return logits[torch.arange(len(t), device=t.device), last][:, None]
+            L = real.shape[1]
+            after = real.new_ones(len(t), new.shape[1] - L)  # tokens that were written or guessed
+            logits = model(new, cache, attention_mask=torch.cat([real, after], 1))
+            first = logits[torch.arange(len(t), device=t.device), last][:, None]
+            return torch.cat([first, logits[:, L:]], 1)
 
         return generate(reads, t, *more, **named)
 

@@ -92,6 +92,8 @@ class XL(Dense):
     negative. Otherwise the pattern must be causal.
     """
 
+    by_distance = True
+
     @named
     def __init__(
         self, h: int, d_head: int, *, bidirectional: bool = False, base: float = 10_000.0
