@@ -142,6 +142,9 @@ def test_a_plan_runs_the_library_the_exemplars_and_what_is_touched() -> None:
         "tests/book/test_site.py::test_it[chapters/heads/behaviour-phone]": False,
         "tests/book/test_exercises.py::test_it[chapters/heads/behaviour-ex-1]": False,
         "tests/book/test_exercises.py::test_it[chapters/basics/attention-ex-1]": True,
+        "tests/book/test_notebooks.py::test_it[chapters/heads/behaviour-notebooks]": False,
+        "tests/book/test_notebooks.py::test_it[chapters/basics/attention-notebooks]": True,
+        "tests/book/test_notebooks.py::test_it": True,
         "teaching/tests/course/test_autograde.py::test_it": False,
     }
     assert {nodeid: plan.runs(nodeid) for nodeid in runs} == runs
