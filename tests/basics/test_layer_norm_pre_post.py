@@ -10,11 +10,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import ranges, refused
-from torch import Tensor
+from laws import Case
+from refusals import of_no_kind, ranges, refused
+from torch import Tensor, nn
 from torch.func import jacrev
 
 from tfviz.basics.layer_norm_pre_post import (
+    RMSNorm,
     layer_norm,
     layer_norm_jacobian,
     no_norm,
@@ -50,6 +52,28 @@ def test_it_is_torchs() -> None:
     assert not torch.allclose(gamma * unbiased + beta, theirs, atol=1e-3)
     over_tokens = (X - X.mean(1, keepdim=True)) / X.std(1, keepdim=True, correction=0)
     assert not torch.allclose(over_tokens, layer_norm(X), atol=1e-2)
+
+
+def test_the_trained_rms_norm_is_torchs() -> None:
+    X, gamma = torch.randn(2, 5, 8), torch.randn(8)
+    for eps in (1e-5, 0.5):
+        ours, theirs = RMSNorm(8, eps), nn.RMSNorm(8, eps)
+        close(ours(X), theirs(X))  # γ begins at 1
+        theirs.weight.data = gamma
+        ours.load_state_dict(theirs.state_dict())
+        close(ours(X), theirs(X))
+    assert [name for name, _ in RMSNorm(8).named_parameters()] == ["weight"]
+
+
+def test_rms_norm_forgets_the_factor_and_keeps_the_offset() -> None:
+    X = torch.tensor([[1.0, 2.0, 3.0, 6.0]])
+    Z = rms_norm(X, eps=0.0)
+    close(Z, X / 12.5**0.5)
+    close(rms_norm(10 * X, eps=0.0), Z)
+    close(layer_norm(X + 10, eps=0.0), layer_norm(X, eps=0.0))
+    far = rms_norm(X + 10, eps=0.0)
+    close(far, (X + 10) / 172.5**0.5)  # 121 + 144 + 169 + 256 = 690 = 4 · 172.5
+    assert far.var(correction=0) < 0.03 < Z.var(correction=0)
 
 
 @settings(deadline=None, max_examples=40)
@@ -142,11 +166,45 @@ def test_bad_input_is_named() -> None:
     refused("gamma has shape (2, 1) … (3,)", layer_norm, X, two[:, None])
     refused("beta has shape (2,) … (3,)", layer_norm, X, one, two)
     refused("gamma has shape (4,) … (3,)", rms_norm, X, torch.ones(4))
+    ranges(RMSNorm, d=(3, 1), eps=(0.1, 0.0))
+    refused("X has shape (2, 3); give rows of 4 numbers", RMSNorm(4), X)
+    of_no_kind("X is a list", RMSNorm(4), [1.0])
 
 
-@pytest.mark.parametrize("norm", [layer_norm, rms_norm])
+@pytest.mark.parametrize("norm", [layer_norm, rms_norm, RMSNorm(64)])
 def test_squares_do_not_overflow_in_half_precision(norm: Callable[[Tensor], Tensor]) -> None:
     X = 1000 * torch.randn(3, 64)
     got = norm(X.half())
     assert got.dtype == torch.float16
     torch.testing.assert_close(got.float(), norm(X.half().float()), atol=2e-3, rtol=2e-3)
+
+
+CASE = Case(
+    mutants=[
+        (
+            "a mean that is taken off",
+            "gamma * X / ((X**2).mean",
+            "gamma * (X - X.mean(-1, True)) / ((X**2).mean",
+        ),
+        (
+            "a sum for a mean of squares",
+            "((X**2).mean(-1, keepdim=True)",
+            "((X**2).sum(-1, keepdim=True)",
+        ),
+        (
+            "a module without its weight",
+            "rms_norm(X, self.weight, self.eps)",
+            "rms_norm(X, 1.0, self.eps)",
+        ),
+        (
+            "a module with another ε",
+            "rms_norm(X, self.weight, self.eps)",
+            "rms_norm(X, self.weight)",
+        ),
+        (
+            "a variance divided by d − 1",
+            "variance = (centred**2).mean(-1, keepdim=True)",
+            "variance = centred.var(-1, keepdim=True)",
+        ),
+    ],
+)
