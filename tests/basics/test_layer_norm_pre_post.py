@@ -15,6 +15,7 @@ from refusals import of_no_kind, ranges, refused
 from torch import Tensor, nn
 from torch.func import jacrev
 
+from tfviz import patterns
 from tfviz.basics.layer_norm_pre_post import (
     RMSNorm,
     layer_norm,
@@ -28,7 +29,9 @@ from tfviz.basics.layer_norm_pre_post import (
     rms_norm,
     signals,
 )
-from tfviz.models.blocks import Stack
+from tfviz.basics.pointwise_mlp import SwiGLU
+from tfviz.models.blocks import Block, Stack
+from tfviz.position.rope import Rope
 
 close = torch.testing.assert_close
 
@@ -157,6 +160,76 @@ def test_xiongs_claim_at_the_start() -> None:
     assert post[16][1] > 0.85 * post[2][1]
     assert pre[16][2] > 1.3 * pre[2][2]  # because the stream of pre-norm has grown
     assert post[16][2] == pytest.approx(1.0, abs=0.01)
+
+
+# --- the block of today's models ------------------------------------------------------------------
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("h_kv", [4, 2])
+def test_parity_with_a_layer_of_hugging_face_llama(h_kv: int) -> None:
+    """Pre-norm with RMSNorm, rotary positions, grouped heads and SwiGLU, all at once."""
+    pytest.importorskip("transformers")
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
+
+    d, h, d_head, d_ff, L = 32, 4, 8, 40, 9
+    config = LlamaConfig(  # type: ignore[call-arg, unused-ignore]
+        hidden_size=d,
+        intermediate_size=d_ff,
+        num_attention_heads=h,
+        num_key_value_heads=h_kv,
+        rms_norm_eps=1e-5,
+        attn_implementation="eager",
+    )
+    theirs: Any = LlamaDecoderLayer(config, 0).double()
+    ours: Any = Block(
+        d,
+        h,
+        pre_norm,
+        core=Rope,
+        pattern=patterns.causal(),
+        h_kv=h_kv,
+        feed=SwiGLU,
+        norm=RMSNorm,
+        d_ff=d_ff,
+    ).double()
+    assert isinstance(ours.norms[0], RMSNorm) and isinstance(ours.feed, SwiGLU)
+
+    attend, pairs = theirs.self_attn, torch.arange(d_head).view(2, -1).T.flatten()
+    in_pairs = [  # Hugging Face turns (m, m + d_head/2) together, we (2m, 2m + 1)
+        x.weight.unflatten(0, (-1, d_head))[:, pairs].flatten(0, 1)
+        for x in (attend.q_proj, attend.k_proj)
+    ]
+    ours.attend.W_qkv.weight.copy_(torch.cat([*in_pairs, attend.v_proj.weight]))
+    ours.attend.W_o.weight.copy_(attend.o_proj.weight)
+    for bias in (ours.attend.W_qkv.bias, ours.attend.W_o.bias):
+        bias.zero_()
+    for name, other in (("W_1", "gate_proj"), ("W_3", "up_proj"), ("W_2", "down_proj")):
+        ours.feed.get_submodule(name).load_state_dict(getattr(theirs.mlp, other).state_dict())
+    norms = theirs.input_layernorm, theirs.post_attention_layernorm
+    for mine, norm in zip(ours.norms, norms, strict=True):
+        norm.weight.copy_(torch.rand(d) + 0.5)
+        mine.load_state_dict(norm.state_dict())
+
+    X = torch.randn(2, L, d, dtype=torch.float64)
+    angles = LlamaRotaryEmbedding(config).double()(X, torch.arange(L)[None])
+    above = torch.full((L, L), float("-inf")).triu(1)[None, None].double()
+    wanted = theirs(X, attention_mask=above, position_embeddings=angles)
+    wanted = wanted[0] if isinstance(wanted, tuple) else wanted
+    close(ours(X), wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_a_stack_of_todays_blocks() -> None:
+    stack: Any = Stack(2, 16, 4, feed=SwiGLU, norm=RMSNorm)
+    assert isinstance(stack.norm, RMSNorm)
+    assert stack.blocks[1].feed.W_3.weight.shape == (42, 16)  # ⌊8 · 16/3⌋
+    X = torch.randn(2, 5, 16)
+    assert len(signals(stack, X, torch.randn_like(X)).weights) == 2
+    assert sum(p.numel() for p in stack.norm.parameters()) == 16
+    of_no_kind("feed = SwiGLU takes no phi", Stack, 1, 16, 4, feed=SwiGLU, phi=nn.ReLU)
+    of_no_kind("norm = RMSNorm()", Stack, 1, 16, 4, norm=RMSNorm(16))
+    assert isinstance(Stack(1, 16, 4, post_norm, norm=RMSNorm).norm, nn.Identity)
 
 
 def test_bad_input_is_named() -> None:
