@@ -60,6 +60,9 @@ _BELOW: ContextVar[dict[bool, Any] | None] = ContextVar("below", default=None)
 def given(**tensors: Tensor) -> Iterator[None]:
     """While this lasts, every core finds these in `where.given`: a task's vector, a prior, a route.
 
+    `positions` says where the tokens stand, see `given_positions`; whatever counts places itself
+    refuses them.
+
     >>> with given(task=torch.ones(1, 4)):
     ...     list(Where().given)
     ['task']

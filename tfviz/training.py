@@ -100,8 +100,8 @@ def train(
 
     Raises DivergenceError if the loss or its gradient is NaN or infinite; the model, and a
     checkpoint if there is one, are as they were before that step. Raises ValueError for an argument
-    out of range, and for a checkpoint that is of another run, or broken; TypeError for an
-    after_step that cannot be called. What after_step raises itself stays as it is.
+    out of range, and for a checkpoint that is of another run, or broken. Raises TypeError for an
+    after_step that cannot be called; what it raises itself stays as it is.
     """
     _arguments.integer("steps", steps, 0)
     _arguments.integer("every", every, 1)
