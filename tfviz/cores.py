@@ -60,8 +60,7 @@ _BELOW: ContextVar[dict[bool, Any] | None] = ContextVar("below", default=None)
 def given(**tensors: Tensor) -> Iterator[None]:
     """While this lasts, every core finds these in `where.given`: a task's vector, a prior, a route.
 
-    `positions` says where the tokens stand, see `given_positions`; whatever counts places itself
-    refuses them.
+    `positions` says where the tokens stand: see `given_positions`.
 
     >>> with given(task=torch.ones(1, 4)):
     ...     list(Where().given)
@@ -348,6 +347,9 @@ def given_positions(start: int, L: int, b: int, axes: int = 1) -> Num[Tensor, "*
     `positions` holds real numbers, one for each token of the whole text: (L,) for all texts alike,
     (b, L), or (b, L, axes) for tokens that stand in a plane or in space. Tokens in a cache have
     theirs too, and those that come later may have theirs already, as `generate` needs it.
+
+    `Rope` turns by them, models of tokens look up by them what they add at the input, and biases
+    and priors that count places i and j refuse them. A pattern is of places in any case.
 
     >>> with given(positions=torch.tensor([0.0, 0.5, 1.0, 1.5])):
     ...     given_positions(2, 2, b=1)

@@ -16,6 +16,7 @@ from refusals import of_no_kind, refused
 from torch import Tensor, nn
 
 from tfviz import attention
+from tfviz.basics.alrfou_auxiliary_losses import DeepCharacterModel
 from tfviz.basics.decoding_strategies import beam_search, next_of
 from tfviz.cores import Dense, Where, given, given_positions
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent, transformer_xl
@@ -134,6 +135,21 @@ def test_rows_of_a_table_are_looked_up() -> None:
     close(found, model.embed.weight[TEXT] + model.embed.positions.P[P])
     with given(positions=P / 2):
         of_no_kind("i is torch.float32; give whole numbers", model, TEXT)
+
+
+@torch.no_grad()
+def test_layers_with_tables_and_steps_with_signals_look_them_up() -> None:
+    P = TEXT + 3
+    deep = randomly(DeepCharacterModel(VOCAB, D, H, 2, 20))
+    with given(positions=P):
+        found = [*deep.states(TEXT)]
+    X = deep.embed(TEXT)
+    for table, block, out in zip(deep.P, deep.blocks, found, strict=True):
+        X = block(X + table.P[P])
+        close(out, X)
+    stack = randomly(universal(GPT(VOCAB, D, H, 1), 2)).stack
+    with given(positions=P):
+        close(stack.norm(stack.states(X)[-1]), stack(X))
 
 
 def test_a_gradient_reaches_them() -> None:
@@ -392,6 +408,9 @@ BROKEN_LINES = {
     ],
     "tfviz/position/xl_relative.py": [
         ("XL counts in silence", '        refuse_given_positions("XL")\n', ""),
+    ],
+    "tfviz/basics/alrfou_auxiliary_losses.py": [
+        ("tables by count", "places(0, len(t), t.shape[1], t.device)", "torch.arange(t.shape[1])"),
     ],
     "tfviz/longer_context/alibi.py": [
         ("ALiBi counts in silence", '        refuse_given_positions("Alibi")\n', ""),

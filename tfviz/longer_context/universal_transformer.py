@@ -84,7 +84,7 @@ class Universal(nn.Module):
     @torch.no_grad()
     def states(self, X: Seq) -> list[Seq]:
         """H^0 … H^T."""
-        found, i = [X], torch.arange(X.shape[1], device=X.device)
+        found, i = [X], places(0, len(X), X.shape[1], X.device)
         for t in range(1, self.T + 1):
             found.append(self.block(self.told(found[-1], i, t)))
         return found

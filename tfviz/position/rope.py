@@ -53,7 +53,15 @@ def rotate(
 
     Angles are made in float64: in bfloat16 position 257 would already be 256 or 258.
     """
-    return _turned(X, *_hands(X, i, base))
+    return turned(X, *_hands(X, i, base))
+
+
+def turned(
+    X: Float[Tensor, "*batch L d"], cos: Float[Tensor, "*#batch L d/2"], sin: Tensor
+) -> Float[Tensor, "*batch L d"]:
+    """Each pair (a, b) of neighbours turned by the angle with this cosine and this sine."""
+    a, b = X[..., 0::2], X[..., 1::2]
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
 
 
 @named
@@ -169,7 +177,7 @@ class Rope(Dense):
             )
         angle = i * self.speeds.to(X.device)
         angle = angle[:, None] if angle.dim() == 3 else angle  # one for all heads
-        return _turned(X, *_cos_sin(X, angle, self.temperature**-0.5))
+        return turned(X, *_cos_sin(X, angle, self.temperature**-0.5))
 
 
 def _speeds(speeds: Speeds | None, d_head: int, base: float, axes: int) -> Tensor:
@@ -215,12 +223,6 @@ def _cos_sin(X: Tensor, angle: Tensor, length: float = 1.0) -> tuple[Tensor, Ten
         return (hand if length == 1 else length * hand).to(X.dtype)
 
     return typed(angle.cos()), typed(angle.sin())
-
-
-def _turned(X: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Neighbours (2m, 2m + 1) of X turned by the angles of these cosines and sines."""
-    a, b = X[..., 0::2], X[..., 1::2]
-    return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
 
 
 def _complex(x: Tensor) -> Tensor:
