@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -79,6 +79,8 @@ _BELOW: ContextVar[dict[bool, Any] | None] = ContextVar("below", default=None)
 @contextmanager
 def given(**tensors: Tensor) -> Iterator[None]:
     """While this lasts, every core finds these in `where.given`: a task's vector, a prior, a route.
+
+    `positions` says where the tokens stand: see `given_positions`.
 
     >>> with given(task=torch.ones(1, 4)):
     ...     list(Where().given)
@@ -371,10 +373,70 @@ def sees_ahead(pattern: Pattern, Lq: int, Lk: int) -> bool:
 def positions(
     Lq: int, Lk: int, device: Any = None
 ) -> tuple[Int[Tensor, "Lq 1"], Int[Tensor, "Lk"]]:
-    """(i, j), which broadcast to all pairs: the queries stand at the last Lq of Lk >= Lq."""
+    """(i, j), which broadcast to all pairs: the queries stand at the last Lq of Lk >= Lq.
+
+    Raises ValueError where `given` brings other positions, which these would contradict.
+    """
     _arguments.integer("Lk", Lk, Lq)
+    refuse_given_positions("a bias or prior of i and j")
     j = torch.arange(Lk, device=device)
     return j[Lk - Lq :, None], j
+
+
+def given_positions(start: int, L: int, b: int, axes: int = 1) -> Num[Tensor, "*b L *axes"] | None:
+    """Where tokens start … start + L − 1 of b texts stand, as `given(positions=…)` says it; None if
+    it says nothing.
+
+    `positions` holds real numbers, one for each token of the whole text: (L,) for all texts alike,
+    (b, L), or (b, L, axes) for tokens that stand in a plane or in space. Tokens in a cache have
+    theirs too, and those that come later may have theirs already, as `generate` needs it.
+
+    `Rope` turns by them, models of tokens look up by them what they add at the input, and biases
+    and priors that count places i and j refuse them. A pattern is of places in any case.
+
+    >>> with given(positions=torch.tensor([0.0, 0.5, 1.0, 1.5])):
+    ...     given_positions(2, 2, b=1)
+    tensor([1.0000, 1.5000])
+
+    Raises TypeError for what holds no numbers, and ValueError for NaN, another shape and too few.
+    """
+    P = _GIVEN.get().get("positions")
+    if P is None:
+        return None
+    some = "(b, L)" if axes == 1 else f"(b, L, {axes})"
+    if not isinstance(P, Tensor) or P.dtype == torch.bool or P.is_complex():
+        kind = P.dtype if isinstance(P, Tensor) else f"a {type(P).__name__}"
+        raise TypeError(f"positions is {kind}; give a tensor of real numbers, {some}")
+    for_all = P.dim() == 1 and axes == 1
+    if not for_all and (P.shape[2:] != (axes,) * (axes > 1) or P.shape[:1] not in ((1,), (b,))):
+        raise ValueError(
+            f"positions has shape {tuple(P.shape)}, and b = {b}; give {some}"
+            + (" or, for all texts alike, (L,)" if axes == 1 else ", or 1 in the place of b")
+        )
+    column = 0 if for_all else 1
+    if P.shape[column] < start + L:
+        raise ValueError(
+            f"positions has {P.shape[column]} columns, and {start + L} tokens are read by now; "
+            "give a position for each of them, those in the cache too"
+        )
+    if P.is_floating_point():
+        _arguments.finite("positions", P)
+    return P.narrow(column, start, L)
+
+
+def places(start: int, b: int, L: int, device: Any = None) -> Num[Tensor, "*b L"]:
+    """Where tokens start … start + L − 1 of b texts stand: as it is given, or else as they come."""
+    i = given_positions(start, L, b)
+    return torch.arange(start, start + L, device=device) if i is None else i.to(device)
+
+
+def refuse_given_positions(name: str) -> None:
+    """Raises ValueError where positions are given, in the name of an encoding that counts."""
+    if "positions" in _GIVEN.get():
+        raise ValueError(
+            f"positions are given, and {name} counts places itself; use an encoding that reads "
+            "them, such as core=Rope, or call the model without given(positions=…)"
+        )
 
 
 def identity(V: Float[Tensor, "b h L dv"]) -> Float[Tensor, "b h L L"]:
@@ -497,6 +559,20 @@ class Dense(nn.Module):
         """Queries or keys that stand at start, start + 1, …, rotated. They are kept turned."""
         return X
 
+    def turn_queries(self, X: Float[Tensor, "b h L d_head"], where: Where) -> Tensor:
+        """Queries, rotated by `turn`. An encoding that treats queries otherwise than keys, or reads
+        `given_positions`, overrides this; for any other that turns, given ones are refused.
+
+        Raises ValueError for positions that are given to an encoding that does not read them.
+        """
+        if type(self).turn is not Dense.turn:
+            refuse_given_positions(type(self).__name__)
+        return self.turn(X, where.start)
+
+    def turn_keys(self, X: Float[Tensor, "b h_kv L d_head"], where: Where) -> Tensor:
+        """Keys, rotated as `turn_queries` rotates queries. They are kept turned."""
+        return Dense.turn_queries(self, X, where)
+
     def bias(
         self, Q: Float[Tensor, "b h Lq d_head"], K: Float[Tensor, "b h_kv Lk d_head"]
     ) -> Float[Tensor, "*b_h Lq Lk"] | None:
@@ -512,7 +588,7 @@ class Dense(nn.Module):
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:
         if not where.crosses:
-            Q, K = self.turn(Q, where.start), self.turn(K, where.start)
+            Q, K = self.turn_queries(Q, where), self.turn_keys(K, where)
         looks = self._looks_at_places()
         K, V, where = (
             where.followed(K, V, gaps=not looks)

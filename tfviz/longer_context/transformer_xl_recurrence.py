@@ -31,7 +31,7 @@ from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
-from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where, same_texts
+from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where, refuse_given_positions, same_texts
 from tfviz.models.blocks import Memory, MultiHeadAttention, Seq, Tokens
 from tfviz.models.gpt import GPT
 from tfviz.past import Past
@@ -64,13 +64,14 @@ class Recurrent(MultiHeadAttention):
                 "segments of one text have no padding and read no other sequence; leave out "
                 "attention_mask and memory"
             )
+        refuse_given_positions("a memory of segments")
         past = self.past(where.state, X)  # (b, n, d), gets no gradient
         n = past.shape[1]
         if where.keep:
             _check_distances(self.pattern, where.start, n, X.shape[1])
         Q, K, V = self.project(X, torch.cat([past, X], 1))  # n + L keys and values
         assert isinstance(self.core, Dense)
-        before = (self.core.turn(K[:, :, :n], 0), V[:, :, :n])
+        before = (self.core.turn_keys(K[:, :, :n], Where(self.pattern)), V[:, :, :n])
         weights = where.need_weights or self.asks
         inside = Where(self.pattern, n, need_weights=weights, state=before)
         heads, A = self.core(Q, K[:, :, n:], V[:, :, n:], inside)
