@@ -17,7 +17,7 @@ from tfviz.adaptive.adaptive_span import AdaptiveSpan
 from tfviz.cores import Dense, Where, given, levels
 from tfviz.longer_context.universal_transformer import universal
 from tfviz.models.bert import BERT
-from tfviz.models.blocks import Block, MultiHeadAttention, Stack, post_norm, pre_norm
+from tfviz.models.blocks import Block, Mixer, MultiHeadAttention, Stack, post_norm, pre_norm
 from tfviz.models.encoder_decoder import EncoderDecoder
 from tfviz.models.gpt import GPT
 from tfviz.models.use import attention_weights, generate, maps, watched
@@ -138,7 +138,7 @@ class Routed(nn.Module):
         super().__init__()
         self.W = nn.Parameter(torch.randn(h, d // h, d) / d**0.5)
 
-    def forward(self, heads: Tensor) -> Tensor:
+    def forward(self, heads: Tensor, X: Tensor) -> Tensor:
         votes = torch.einsum("bhle,hed->bhld", heads, self.W)
         agreement = (votes * votes.mean(1, keepdim=True)).sum(-1, keepdim=True)
         return (agreement.softmax(1) * votes).sum(1)
@@ -157,7 +157,7 @@ def test_another_projection_and_another_end_take_the_place_of_the_matrices() -> 
     p: Any = attend.project
     K, V = p.W_k(X), p.W_v(X).split(D_HEAD, -1)
     heads = [attention(p.W_q(X) * p.m[n], K, V[n], causal())[0] for n in range(H)]
-    close(attend(X), attend.join(torch.stack(heads, 1)))
+    close(attend(X), attend.join(torch.stack(heads, 1), X))
     ordinary = MultiHeadAttention(D, H, pattern=causal(), join=lambda: Routed(D, H))
     assert hasattr(ordinary, "W_qkv") and not hasattr(ordinary, "W_o")
 
@@ -197,6 +197,86 @@ def test_a_cached_memory_is_projected_once() -> None:
     assert [shape[1] for shape in seen] == [9, 0, 0]
 
 
+def test_makers_are_given_the_sizes() -> None:
+    told = dict[Any, Any]()
+
+    def joined(d: int, h: int, d_head: int, h_kv: int) -> Routed:
+        told["join"] = d, h, d_head, h_kv
+        return Routed(d, h)
+
+    def fed(d: int, n: int, d_ff: int) -> nn.Module:
+        told["feed", n] = d, d_ff
+        return nn.Linear(d, d)
+
+    GPT(11, D, H, 2, h_kv=2, join=joined, feed=fed, d_ff=7)
+    assert told == {"join": (D, H, D_HEAD, 2), ("feed", 0): (D, 7), ("feed", 1): (D, 7)}
+    of_no_kind("feed = fed takes no phi; leave phi out", Block, D, H, feed=fed, d_ff=7, phi=nn.ReLU)
+    of_no_kind("norm = 3; give a class", Block, D, H, norm=3)
+    of_no_kind("feed is a Linear that is made already", Block, D, H, feed=nn.Linear(D, D))
+    of_no_kind("there is no option patern; did you mean pattern", GPT, 11, D, H, 1, patern=causal())
+
+
+class Shifted(Mixer):
+    """Each token hears the one before it: a mixer with a state, and neither heads nor a core."""
+
+    def __init__(self, d: int, n: int, pattern: Any) -> None:
+        super().__init__(pattern)
+        self.n, self.W = n, nn.Linear(d, d)
+
+    def mixed(self, X: Tensor, memory: Any, where: Where) -> Tensor:
+        before = torch.zeros_like(X[:, :1]) if where.state is None else where.state
+        if where.keep:
+            where.keep(X[:, -1:])
+        return self.W(torch.cat([before, X], 1)[:, :-1])
+
+
+def test_a_mixer_takes_the_place_of_multi_head_attention() -> None:
+    torch.manual_seed(0)
+    model = GPT(11, D, H, 2, mix=Shifted).double()
+    assert [block.get_submodule("attend").n for block in model.stack.blocks] == [0, 1]
+    close(streamed(model, TEXT, [4, 1, 3, 1]), model(TEXT))
+    mixed = GPT(11, D, H, 2, layer=lambda n: {"mix": Shifted} if n else {"core": Rope}).double()
+    close(streamed(mixed, TEXT, [4, 1, 3, 1]), mixed(TEXT))
+    with watched(model), pytest.raises(ValueError, match="makes no weights; look at other"):
+        model(TEXT)
+        maps(model)
+
+
+class Shared(nn.Module):
+    """Projects, and says more: what each head's answer is multiplied by."""
+
+    def __init__(self, d: int, h: int, d_head: int) -> None:
+        super().__init__()
+        self.W, self.h, self.d_head = nn.Linear(d, d), h, d_head
+
+    def forward(self, X: Tensor, memory: Tensor | None = None) -> tuple[Tensor, ...]:
+        rest, own = X if memory is None else memory, self.W(X)
+        Q, K = (self.W(x).unflatten(-1, (self.h, -1)).transpose(1, 2) for x in (X, rest))
+        return Q, K, K, own[..., : self.h].mT.sigmoid()
+
+
+class Scaled(Dense):
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
+        out, A = super().forward(Q, K, V, where)
+        return out * where.more[..., None], A
+
+
+def test_a_core_reads_what_the_projection_made_besides() -> None:
+    torch.manual_seed(0)
+    plain, gated = (
+        MultiHeadAttention(D, H, pattern=causal(), project=Shared, core=core).double()
+        for core in (Dense, Scaled)
+    )
+    gated.load_state_dict(plain.state_dict())
+    X = rows(2, 7, D)
+    heads, g = plain.attended(X, None, Where(causal()))[0], plain.project(X, None)[3]
+    close(gated(X), gated.join(heads * g[..., None], X))
+    model = GPT(11, D, H, 2, project=Shared, core=Scaled).double()
+    close(streamed(model, TEXT, [4, 1, 3, 1]), model(TEXT))
+
+
 # --- from layer to layer: RealFormer and LazyFormer -----------------------------------------------
 
 
@@ -228,7 +308,7 @@ def test_scores_are_summed_from_layer_to_layer() -> None:
         Q, K, V = attend.project(block.norms[0](X), None)
         total = total + Q @ K.mT / D_HEAD**0.5
         A = total.masked_fill(~causal().mask(9), -torch.inf).softmax(-1)
-        X = X + attend.join(A @ V)
+        X = X + attend.join(A @ V, X)
         X = X + block.feed(block.norms[1](X))
     wanted = gpt.stack.norm(X) @ gpt.embed.weight.T
     agree_with_gradients(gpt(TEXT), wanted, list(gpt.parameters()))
@@ -374,7 +454,7 @@ class Halved(MultiHeadAttention):
 
 
 def test_a_block_makes_an_attention_of_ones_own_and_gives_it_its_options() -> None:
-    half, whole = (GPT(11, D, H, 1, h_kv=2, attend=kind) for kind in (Halved, MultiHeadAttention))
+    half, whole = (GPT(11, D, H, 1, h_kv=2, mix=kind) for kind in (Halved, MultiHeadAttention))
     half.load_state_dict(whole.state_dict())
     assert first(half).h_kv == 2
     X = torch.randn(2, 5, D)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import linecache
 import math
@@ -169,6 +170,40 @@ def named(function: F) -> F:
             raise told from error
 
     return typing.cast(F, call)
+
+
+def spelled_out(options: Any, *makers: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorator of a function that ends with `**options: Unpack[…]`: its signature names each of
+    these, with the default that it has in the first of the makers that it reaches.
+
+    Raises TypeError for an option that there is not, and names the nearest one.
+    """
+    signatures = [inspect.signature(make).parameters for make in makers]
+
+    def decorated(function: F) -> F:
+        *own, _ = inspect.signature(function).parameters.values()
+        named = [x.name for x in own]
+        spelled = [
+            next(s[name] for s in signatures if name in s).replace(
+                kind=inspect.Parameter.KEYWORD_ONLY
+            )
+            for name in typing.get_type_hints(options)
+            if name not in named
+        ]
+        known = [x.name for x in (*own, *spelled) if x.name != "self"]
+
+        @wraps(function)
+        def call(*given: Any, **more: Any) -> Any:
+            for name in more:
+                if name not in known:
+                    near = difflib.get_close_matches(name, known, 1, 0.5) or [", ".join(known)]
+                    raise TypeError(f"there is no option {name}; did you mean {near[0]}?")
+            return function(*given, **more)
+
+        call.__signature__ = inspect.Signature([*own, *spelled])  # type: ignore[attr-defined]
+        return typing.cast(F, call)
+
+    return decorated
 
 
 _FROM_WITHIN = (

@@ -105,6 +105,7 @@ class Where:
     need_weights: bool = False  # somebody wants to see A
     state: Any = None  # what the core kept in the call before; None at first
     keep: Callable[[Any], None] | None = None  # takes the state for the next call; None: no next
+    more: Any = None  # what the projection made of X besides Q, K and V: gates, decays, …
 
     @property
     def given(self) -> Mapping[str, Tensor]:
@@ -233,25 +234,71 @@ def build(core: Make, d_head: int, h: int) -> Core:
     """
     if isinstance(core, nn.Module) or not callable(core):
         raise TypeError(_no_maker(core))
-    sizes = {"d_head": d_head, "h": h}
-    name = getattr(core, "__name__", None) or repr(core)
-    needed = [
+    if {"Q", "K", "V"} <= {*_needed(core)}:
+        raise TypeError(
+            f"core = {_called(core)} takes Q, K and V, so it is a core already; give a function "
+            f"that returns it: core=lambda: {_called(core)}"
+        )
+    return made("core", core, {"d_head": d_head, "h": h})
+
+
+def made(option: str, make: Any, sizes: Mapping[str, Any], **asked: Any) -> Any:
+    """What the maker makes that somebody gave as this option: a class or a function.
+
+    Of the sizes it gets those that it has no default for, and all that was asked for besides.
+
+    >>> made("feed", nn.Linear, {"in_features": 3, "out_features": 2, "n": 0}, bias=False)
+    Linear(in_features=3, out_features=2, bias=False)
+
+    Raises TypeError for what is made already or no maker, for one that needs more, and for what was
+    asked for and the maker does not take.
+    """
+    if isinstance(make, nn.Module) or not callable(make):
+        name = type(make).__name__
+        made_already = f"{option} is a {name} that is made already, but each layer needs its own"
+        raise TypeError(
+            f"{made_already}; give what makes it: {option}=lambda: {name}(…)"
+            if isinstance(make, nn.Module)
+            else f"{option} = {make!r} is a {name}; give a class, or a function that makes one"
+        )
+    needed = _needed(make)
+    if others := [x for x in needed if x not in sizes and x not in asked]:
+        missing = ", ".join(f"{x}=…" for x in others)
+        *names, last = sizes
+        raise TypeError(
+            f"{option} = {_called(make)} needs {', '.join(others)}, and a model only gives "
+            f"{', '.join(names)}{' and ' * bool(names)}{last}; say the rest: "
+            f"{option}=functools.partial({_called(make)}, {missing})"
+        )
+    if unknown := [x for x in asked if not takes(make, x)]:
+        raise TypeError(
+            f"{option} = {_called(make)} takes no {unknown[0]}; leave {unknown[0]} out, or give "
+            f"another {option}"
+        )
+    return make(**{x: sizes[x] for x in needed if x not in asked}, **asked)
+
+
+def takes(make: Callable[..., Any], name: str) -> bool:
+    """Whether something that makes parts of a model can be told this."""
+    parameters = inspect.signature(make).parameters
+    return name in parameters or any(x.kind is x.VAR_KEYWORD for x in parameters.values())
+
+
+def _needed(make: Callable[..., Any]) -> list[str]:
+    """The names of the parameters without a default."""
+    try:
+        parameters = inspect.signature(make).parameters.values()
+    except (TypeError, ValueError):  # some of those that are written in C have none
+        return []
+    return [
         x.name
-        for x in inspect.signature(core).parameters.values()
+        for x in parameters
         if x.default is x.empty and x.kind not in (x.VAR_POSITIONAL, x.VAR_KEYWORD)
     ]
-    if {"Q", "K", "V"} <= {*needed}:
-        raise TypeError(
-            f"core = {name} takes Q, K and V, so it is a core already; give a function that "
-            f"returns it: core=lambda: {name}"
-        )
-    if others := [x for x in needed if x not in sizes]:
-        missing = ", ".join(f"{x}=…" for x in others)
-        raise TypeError(
-            f"core = {name} needs {', '.join(others)}, and a model only gives d_head and h; say "
-            f"the rest: core=functools.partial({name}, {missing})"
-        )
-    return core(**{x: sizes[x] for x in needed})
+
+
+def _called(make: Any) -> str:
+    return getattr(make, "__name__", None) or repr(make)
 
 
 @lru_cache(maxsize=1024)

@@ -178,7 +178,7 @@ def state(name: str, L: int) -> int | None:
 def core_of(kind: str, name: str) -> tuple[Any, Pattern] | str:
     """(core, pattern) of the second layer, or why it has no map that is near a trained one."""
     given = told(kind, name, TRAIN_LENGTH)
-    if "attend" in given:
+    if "mix" in given:
         return "it replaces the whole layer"
     if "h_kv" in given:
         return "its heads of keys are trained as such"

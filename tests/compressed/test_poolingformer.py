@@ -127,7 +127,7 @@ def test_its_reach_is_both_windows_together(w1: int, w2: int) -> None:
 
 
 def test_a_model_shows_the_maps_of_both_levels() -> None:
-    model = BERT(11, 16, 2, 1, attend=pool.two_levels(2, 4, 3, 3))
+    model = BERT(11, 16, 2, 1, mix=pool.two_levels(2, 4, 3, 3))
     maps = attention_weights(model, torch.zeros(1, 12).long())
     near, far = (maps[f"stack.blocks.0.attend.{level}"] for level in ("near", "far"))
     i, j = torch.arange(12)[:, None], torch.arange(12)
@@ -138,7 +138,7 @@ def test_a_model_shows_the_maps_of_both_levels() -> None:
 
 def test_what_looks_ahead_is_refused() -> None:
     levels = pool.two_levels(2, 4, 3, 3)
-    refused("look both ways; Poolingformer is for encoders", GPT, 11, 16, 2, 2, attend=levels)
+    refused("look both ways; Poolingformer is for encoders", GPT, 11, 16, 2, 2, mix=levels)
     core = partial(pool.PooledWindow, 4, 3, 3)
     refused("pool tokens after the query", GPT(11, 16, 2, 2, core=core), torch.zeros(1, 8).long())
     X = torch.randn(1, 9, 16, dtype=torch.float64)

@@ -18,6 +18,7 @@ from laws import (
     H,
     agree_with_gradients,
     qkv,
+    streamed,
     work_grows_no_faster,
 )
 from random_directions import drawn
@@ -34,6 +35,7 @@ from torch import Tensor
 from tfviz import GPT, implied_map, patterns
 from tfviz.compressed import rfa, rfa_causal
 from tfviz.cores import Where
+from tfviz.models.blocks import MultiHeadAttention
 
 
 def gates(X: Tensor) -> Tensor:
@@ -192,6 +194,37 @@ def test_all_of_the_family_without_a_gate_is_the_causal_rfa() -> None:
     plain = rfa.RFA(H, D, 16).double()
     plain.W.copy_(open_.W)
     torch.testing.assert_close(open_(*X, CAUSAL)[0], plain(*X, CAUSAL)[0], atol=1e-5, rtol=1e-5)
+
+
+def test_the_papers_gate_reads_the_token() -> None:
+    """Beside the same queries, keys and values; it streams, and is kept where pairs are made."""
+    torch.manual_seed(0)
+    options: Any = {"core": rfa_causal.GatedRFA, "project": rfa_causal.TokenGates}
+    for pattern in (patterns.causal(), patterns.sliding_window(lookback=3)):
+        layer = MultiHeadAttention(H * D, H, pattern=pattern, **options).double()
+        project: Any = layer.project
+        project.W_g.weight.data.normal_()
+        X = torch.randn(2, 9, H * D, dtype=torch.float64)
+        Q, K, V, a = project(X)
+        torch.testing.assert_close(a, (X @ project.W_g.weight.mT + project.W_g.bias).mT)
+        made: Any = layer.core
+        W, mask = made.sigma * made.W, pattern.mask(9)
+        wanted = rfa_causal.gated_definition(Q, K, V, W, a.sigmoid().log(), mask)[0]
+        torch.testing.assert_close(layer.attended(X, None, Where(pattern))[0], wanted)
+        torch.testing.assert_close(streamed(layer, X, [4, 1, 3, 1]), layer(X))
+    assert rfa_causal.TokenGates(8, 2, 4, 2, start=0.75).W_g.bias.sigmoid().eq(0.75).all()
+    alone = three(x.detach() for x in qkv())
+    refused(
+        "where.more has shape (2, 3)",
+        core(),
+        *alone,
+        Where(patterns.causal(), more=torch.ones(2, 3, dtype=torch.float64)),
+    )
+    refused(
+        "leave cross-attention as it is",
+        rfa_causal.TokenGates(8, 2, 4, 2),
+        *2 * [torch.ones(1, 2, 8)],
+    )
 
 
 # --- costs and refusals ---------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_parameters_grow_with_all_three(d: int, h: int, d_p: int) -> None:
 
 def test_a_model_takes_it_with_a_cache_and_shared_keys() -> None:
     attend = partial(size.FreeHeads, d_p=6)
-    model = GPT(11, 20, 4, 2, h_kv=2, attend=attend).double().eval()
+    model = GPT(11, 20, 4, 2, h_kv=2, mix=attend).double().eval()
     t, cache = torch.randint(11, (2, 9)), dict[Any, Any]()
     parts = streamed(model, t, [4, 1, 4], cache)
     torch.testing.assert_close(parts, model(t))

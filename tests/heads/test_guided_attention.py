@@ -117,7 +117,7 @@ def test_only_guided_heads_are_pushed() -> None:
     bert = model()
     with watched(bert) as attentions:
         bert(tokens())
-        last = list(attentions.values())[-1]
+        last: Any = list(attentions.values())[-1]
         (gradient,) = torch.autograd.grad(guidance(bert, {"next": [1]}), last.W_qkv.weight)
     queries, keys, of_values = gradient.split(12)
     for pushed in (queries, keys):

@@ -120,7 +120,7 @@ def test_votes_begin_as_widely_spread_as_a_linear_layer() -> None:
 @torch.no_grad()
 def test_tokens_are_routed_each_for_itself() -> None:
     """So a model with it is causal, and writes with a cache what it would without."""
-    model = GPT(9, WIDTH, HEADS, 2, join=lambda: DynamicRouting(WIDTH, HEADS)).double()
+    model = GPT(9, WIDTH, HEADS, 2, join=DynamicRouting).double()
     t = torch.randint(9, (2, LENGTH))
     cache = dict[Any, Any]()
     parts = torch.cat([model(x, cache) for x in t.split(1, 1)], 1)
@@ -130,10 +130,10 @@ def test_tokens_are_routed_each_for_itself() -> None:
 
 def test_a_model_with_it_learns() -> None:
     torch.manual_seed(0)
-    model = GPT(10, 16, 4, 2, join=lambda: DynamicRouting(16, 4))
+    model = GPT(10, 16, 4, 2, join=DynamicRouting)
     losses = train(model, next_token(torch.arange(500) % 10, 8, 16), 120, lr=1e-2, progress=False)
     assert losses[-1] < 0.3 < losses[0]
-    attend = MultiHeadAttention(16, 4, join=lambda: DynamicRouting(16, 4))
+    attend = MultiHeadAttention(16, 4, join=DynamicRouting)
     attend(torch.randn(1, 5, 16)).sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in attend.parameters())
 

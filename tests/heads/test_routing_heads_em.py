@@ -153,7 +153,7 @@ def test_a_second_normalisation_takes_the_counts_out_again() -> None:
 
 @torch.no_grad()
 def test_tokens_are_routed_each_for_itself() -> None:
-    model = GPT(9, WIDTH, HEADS, 2, join=lambda: EMRouting(WIDTH, HEADS)).double()
+    model = GPT(9, WIDTH, HEADS, 2, join=EMRouting).double()
     t = torch.randint(9, (2, LENGTH))
     cache = dict[Any, Any]()
     torch.testing.assert_close(torch.cat([model(x, cache) for x in t.split(1, 1)], 1), model(t))
@@ -161,7 +161,7 @@ def test_tokens_are_routed_each_for_itself() -> None:
 
 def test_a_model_with_it_learns() -> None:
     torch.manual_seed(0)
-    model = GPT(10, 16, 4, 2, join=lambda: EMRouting(16, 4))
+    model = GPT(10, 16, 4, 2, join=EMRouting)
     losses = train(model, next_token(torch.arange(500) % 10, 8, 16), 120, lr=1e-2, progress=False)
     assert losses[-1] < 0.3 < losses[0]
 

@@ -117,7 +117,8 @@ def test_the_memory_of_another_sequence() -> None:
     Q, _, _ = attend.project(X, None)
     _, K, V = attend.project(memory, None)
     core: Any = attend.core
-    close(attend(X, memory), attend.join(th.talking_definition(Q, K, V, core.P_l, core.P_w)[0]))
+    heads = th.talking_definition(Q, K, V, core.P_l, core.P_w)[0]
+    close(attend(X, memory), attend.join(heads, X))
 
 
 def test_operations_of_the_mixtures() -> None:

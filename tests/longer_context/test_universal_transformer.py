@@ -77,7 +77,7 @@ def test_every_model_of_blocks_becomes_one() -> None:
     assert bert(TEXT, attention_mask)[:, :6].equal(bert(other, attention_mask)[:, :6])
     both = universal(EncoderDecoder(11, 16, 2, 1), 3).double()
     assert isinstance(both.encoder, Universal) and isinstance(both.decoder, Universal)
-    memory, cache = both.encode(TEXT), {}
+    memory, cache = both.encode(TEXT), dict[Any, Any]()
     parts = torch.cat([both.decode(s, memory, None, cache) for s in TEXT.split(3, 1)], 1)
     torch.testing.assert_close(parts, both(TEXT, TEXT))
 

@@ -18,7 +18,7 @@ from laws import (
     streamed,
     work_grows_no_faster,
 )
-from refusals import ranges, refused
+from refusals import of_no_kind, ranges, refused
 from streams import CAUSAL, it_refuses_other_texts
 from torch import Tensor, nn
 
@@ -68,7 +68,7 @@ def test_a_formula_of_the_indices_has_all_faces() -> None:
 @pytest.mark.parametrize("d_ff", [None, 12])
 def test_parts_of_a_text_go_on_where_the_last_one_ended(sizes: Any, d_ff: int | None) -> None:
     torch.manual_seed(0)
-    layer = aan.AverageAttention(16, 2, d_ff=d_ff, pattern=patterns.causal()).double()
+    layer = aan.AverageAttention(16, d_ff=d_ff, pattern=patterns.causal()).double()
     X = torch.randn(2, 200, 16, dtype=torch.float64)
     torch.testing.assert_close(streamed(layer, X, sizes), layer(X))
 
@@ -99,7 +99,7 @@ def test_padding_on_the_left_does_not_count_in_a_stream() -> None:
 
 def gpt() -> GPT:
     torch.manual_seed(0)
-    return GPT(11, 16, 2, 2, attend=aan.AverageAttention)
+    return GPT(11, 16, 2, 2, mix=aan.AverageAttention)
 
 
 def test_it_resumes_to_the_last_bit() -> None:
@@ -109,20 +109,15 @@ def test_it_resumes_to_the_last_bit() -> None:
 
 def test_a_model_learns_with_it_and_shows_its_weights() -> None:
     torch.manual_seed(0)
-    model = GPT(11, 32, 2, 2, attend=aan.AverageAttention)
+    model = GPT(11, 32, 2, 2, mix=aan.AverageAttention)
     losses = train(model, next_token(torch.arange(600) % 11, 4, 8), 120, progress=False)
     assert losses[-1] < 0.1 < losses[0]
     for A in attention_weights(model, torch.zeros(1, 6).long()).values():
         torch.testing.assert_close(A[0, 0, 3], torch.tensor([0.25] * 4 + [0.0] * 2))
 
 
-def test_heads_make_no_difference_and_there_are_no_projections() -> None:
-    torch.manual_seed(0)
-    one, four = (aan.AverageAttention(16, h, pattern=patterns.causal()) for h in (1, 4))
-    four.load_state_dict(one.state_dict())
-    X = torch.randn(2, 9, 16)
-    torch.testing.assert_close(one(X), four(X))
-    assert {*one.state_dict()} == {"gates.weight", "gates.bias"}
+def test_there_are_no_projections() -> None:
+    assert {*aan.AverageAttention(16).state_dict()} == {"gates.weight", "gates.bias"}
 
 
 def test_only_the_gate_tells_a_row_from_its_mean() -> None:
@@ -204,7 +199,7 @@ def test_our_feed_forward_layer_is_the_papers_and_not_opennmts() -> None:
 
 def test_the_papers_block_is_a_post_norm_block() -> None:
     """h = LN(y + h̃), and `d_ff` as the paper has it when it is asked for."""
-    model = GPT(*(11, 16, 2, 1), order=post_norm, attend=partial(aan.AverageAttention, d_ff=2048))
+    model = GPT(*(11, 16, 2, 1), order=post_norm, mix=partial(aan.AverageAttention, d_ff=2048))
     block: Any = model.stack.blocks[0]
     Y = torch.randn(1, 5, 16)
     wanted = block.norms[0](Y + block.attend(Y))
@@ -238,7 +233,12 @@ def test_bad_input_is_named() -> None:
     refused("9 queries and 8 values", core, Q, K[:, :, 1:], V[:, :, 1:], CAUSAL)
     it_refuses_other_texts(core)
     ranges(partial(aan.AverageAttention, 4), d_ff=(8, 1))
-    refused("leave out core, project, join", aan.AverageAttention, 16, 2, core=Rope)
+    of_no_kind(
+        "AverageAttention takes no core; leave core out",
+        partial(GPT, 11, 16, 2, 1),
+        core=Rope,
+        mix=aan.AverageAttention,
+    )
     refused("leave cross-attention as it is", aan.AverageAttention(16), *2 * [torch.ones(1, 2, 16)])
 
 

@@ -68,7 +68,7 @@ def by_hand(model: Any, m: int) -> Tensor:
             A = attention(Q, K, K, CAUSAL)[1]
         else:
             V = attend.project.W_v(normed).unflatten(-1, (-1, D)).transpose(1, 2)
-        X = X + attend.join(A @ V.repeat_interleave(H // V.shape[1], 1))
+        X = X + attend.join(A @ V.repeat_interleave(H // V.shape[1], 1), normed)
         X = X + block.feed(block.norms[1](X))
     logits: Tensor = model.stack.norm(X) @ model.embed.weight.T
     return logits
@@ -123,7 +123,7 @@ def test_what_is_not_computed_is_counted(m: int) -> None:
 
 
 def test_mistakes_are_named() -> None:
-    lazy: Any = GPT(11, H * D, H, 2, attend=rooms.LazyAttention)
+    lazy: Any = GPT(11, H * D, H, 2, mix=rooms.LazyAttention)
     refused("no layer below has handed up its map; give the first layer", lazy, TEXT)
     other = patterns.sliding_window(lookback=2)
 

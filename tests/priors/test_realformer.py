@@ -96,7 +96,7 @@ def own_scores(model: Any, X: Tensor) -> tuple[list[Tensor], Tensor]:
         total = total + Q @ K.mT / block.attend.d_head**0.5
         used = total / (n + 1) if block.attend.core.running_mean else total
         maps.append(used.masked_fill(~CAUSAL.mask(X.shape[1]), -torch.inf).softmax(-1))
-        X = X + block.attend.join(maps[-1] @ V)
+        X = X + block.attend.join(maps[-1] @ V, X)
         X = X + block.feed(block.norms[1](X))
     return maps, model.stack.norm(X)
 

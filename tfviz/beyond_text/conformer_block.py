@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -30,8 +30,9 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
-from tfviz.cores import Make, sees_ahead
+from tfviz.cores import FULL, sees_ahead
 from tfviz.models.blocks import (
+    Attention,
     AttentionMask,
     Cache,
     FeedForward,
@@ -41,6 +42,9 @@ from tfviz.models.blocks import (
     Order,
     Seq,
     Stack,
+    fed,
+    mixer,
+    normed,
     post_norm,
     pre_norm,
 )
@@ -48,6 +52,7 @@ from tfviz.position.xl_relative import xl
 
 __all__ = ["Conformer", "Convolution", "conformer", "depthwise", "half_step", "offsets", "reach"]
 
+WITH_SWISH = partial(FeedForward, phi=nn.SiLU)
 PARTS = ("feed", "attend", "convolve", "feed")
 
 
@@ -119,7 +124,7 @@ class Conformer(nn.Module):
 
     step       what becomes of a feed-forward layer's answer; pre_norm would take all of it
     core       of the attention; Transformer-XL's distances in both directions, unless it is given
-    attention  what `attend` takes besides: pattern, h_kv, project and join
+    attention  what `mix` takes besides: pattern, h_kv, project and join
 
     Raises ValueError for an order that is not post_norm, as another would have the stack normalise
     once more, and, when it is called, for a pattern that hides what comes after, a memory or a
@@ -137,10 +142,12 @@ class Conformer(nn.Module):
         parts: Sequence[str] = PARTS,
         step: Order = half_step,
         d_ff: int | None = None,
-        phi: Callable[[], nn.Module] = nn.SiLU,
-        core: Make | None = None,
-        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention,
-        **attention: Any,
+        phi: Callable[[], nn.Module] | None = None,
+        n: int = 0,
+        mix: Callable[..., nn.Module] = MultiHeadAttention,
+        feed: Callable[..., nn.Module] = WITH_SWISH,
+        norm: Callable[[int], nn.Module] = nn.LayerNorm,
+        **attention: Unpack[Attention],
     ) -> None:
         super().__init__()
         if order is not post_norm:
@@ -148,18 +155,20 @@ class Conformer(nn.Module):
                 f"order = {getattr(order, '__name__', order)!r}: a Conformer block ends with a "
                 "norm of its own, and is for encoders; give order=post_norm, so that none is added"
             )
-        core = xl(h, d // h, bidirectional=True) if core is None else core
-        wide = 4 * d if d_ff is None else _arguments.integer("d_ff", d_ff, 1)
+        sizes = {"d": d, "h": h, "n": n}
+        if mix is MultiHeadAttention:
+            attention.setdefault("core", xl(h, d // h, bidirectional=True))
         makers: dict[str, Callable[[], nn.Module]] = {
-            "feed": lambda: FeedForward(d, wide, phi()),
-            "attend": lambda: attend(d, h, core=core, **attention),
+            "feed": lambda: fed(feed, sizes, d_ff, phi),
+            "attend": lambda: mixer(mix, sizes, **attention),
             "convolve": lambda: Convolution(d, kernel),
         }
         if unknown := [part for part in parts if part not in makers]:
             raise ValueError(f"parts holds {unknown[0]!r}; choose from {', '.join(makers)}")
         self.parts = nn.ModuleList(makers[part]() for part in parts)
-        self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in parts)
-        self.norm, self.step = nn.LayerNorm(d), step
+        self.names = tuple(parts)
+        self.norms = nn.ModuleList(normed(norm, d) for _ in parts)
+        self.norm, self.step = normed(norm, d), step
 
     @named
     def forward(
@@ -176,18 +185,18 @@ class Conformer(nn.Module):
                 "without, as an encoder"
             )
         self._check_ahead(X.shape[1])
-        for part, LN in zip(self.parts, self.norms, strict=True):
-            if isinstance(part, FeedForward):
+        for name, part, LN in zip(self.names, self.parts, self.norms, strict=True):
+            if name == "feed":
                 X = self.step(X, part, LN)
             else:
                 X = pre_norm(X, partial(part, attention_mask=attention_mask), LN)
         return self.norm(X)
 
     def _check_ahead(self, L: int) -> None:
-        for part in self.parts:
-            if isinstance(part, FeedForward | Convolution) or L < 2:
+        for name, part in zip(self.names, self.parts, strict=True):
+            pattern = getattr(part, "pattern", FULL)
+            if name != "attend" or L < 2:
                 continue
-            pattern = part.pattern
             if not sees_ahead(pattern, L, L):
                 raise ValueError(
                     f"pattern = {pattern!r} hides what comes after a position, but the convolution "

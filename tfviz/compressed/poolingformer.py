@@ -186,7 +186,7 @@ class PooledWindow(nn.Module):
 
 
 class Poolingformer(nn.Module):
-    """Both levels in the place of an attention: `BERT(…, attend=two_levels(w1=8, w2=40, …))`.
+    """Both levels in the place of an attention: `BERT(…, mix=two_levels(w1=8, w2=40, …))`.
 
     Each level is a multi-head attention with projections of its own; the second reads what the
     first has found, and both are added.
@@ -204,7 +204,6 @@ class Poolingformer(nn.Module):
         stride: int,
         pool: Pool = mean_pool,
         pattern: Any = None,
-        **attention: Any,
     ) -> None:
         super().__init__()
         if pattern not in (None, FULL):
@@ -212,7 +211,6 @@ class Poolingformer(nn.Module):
                 f"pattern = {pattern!r}: the levels bring windows of their own, which look both "
                 "ways; Poolingformer is for encoders: give no pattern"
             )
-        self.h_kv = h
         self.near = MultiHeadAttention(d, h, core=Sparse, pattern=band(radius=w1))
         self.far = MultiHeadAttention(
             d, h, core=lambda: PooledWindow(w2, kernel, stride, pool), pattern=FULL
@@ -232,6 +230,6 @@ class Poolingformer(nn.Module):
 def two_levels(
     w1: int, w2: int, kernel: int, stride: int, pool: Pool = mean_pool
 ) -> Callable[..., Any]:
-    """What `BERT` takes as `attend`. Raises ValueError unless the slots fill the wider window."""
+    """What `BERT` takes as `mix`. Raises ValueError unless the slots fill the wider window."""
     slots(w2, kernel, stride)
     return partial(Poolingformer, w1=w1, w2=w2, kernel=kernel, stride=stride, pool=pool)

@@ -12,8 +12,9 @@ so that token j has faded, when token i reads, to
     f_ij = (1 − g_j) g_{j+1} ⋯ g_i,        a_ij ∝ f_ij φ(q_i) φ(k_j)ᵀ        for j ≤ i
 
 After log ½ / log g tokens half of it is left, if the gate is constant. The paper's gate reads the
-input of the layer, g_t = σ(w x_t + b) for each head. Here it reads the head's key k_t = x_t W^k,
-all that a core gets of a token that it writes; the authors' repository has no gate.
+input of the layer, g_t = σ(w x_t + b) for each head: `GPT(…, core=GatedRFA, project=TokenGates)`.
+With another projection the core reads the head's key k_t = x_t W^k, as our results do. The authors'
+repository has no gate.
 
 As the fading shares of a row sum to 1 − g_1 ⋯ g_i, not to i, the least that a sum of weights is
 taken for is in proportion to them. Tokens of padding neither write nor fade.
@@ -41,7 +42,7 @@ from tfviz.compressed.linear_transformer import CHUNK
 from tfviz.compressed.rfa import LEAST, RFA, fourier_features
 from tfviz.cores import Where, sees_ahead
 
-__all__ = ["GatedRFA", "fading", "gated_attention", "gated_definition"]
+__all__ = ["GatedRFA", "TokenGates", "fading", "gated_attention", "gated_definition"]
 
 
 @named
@@ -160,6 +161,9 @@ class GatedRFA(RFA):
 
     start    g at the beginning, 0 < start < 1; w_g begins at 0, so that all tokens have this gate
 
+    Gates that the projection made of the tokens, a with g = σ(a) in `where.more`, (b, h, L), take
+    the place of its own.
+
     The rest is as in `RFA`. Any causal pattern is answered, and time passes for tokens that it
     leaves out, too; with all earlier tokens the cost is O(L), and a cache keeps a state of one
     size.
@@ -177,19 +181,18 @@ class GatedRFA(RFA):
         start: float = 0.9,
     ) -> None:
         super().__init__(h, d_head, D, tau, orthogonal, least)
-        if _arguments.real("start", start, 0, 1) in (0, 1):
-            raise ValueError(f"start = {start}: a sigmoid never gets there; choose 0 < start < 1")
         self.w_g = nn.Parameter(torch.zeros(h, d_head))
-        self.b_g = nn.Parameter(torch.full((h,), float(start)).logit())
+        self.b_g = nn.Parameter(torch.full((h,), _begins(start)))
 
-    def log_gates(
-        self, K: Float[Tensor, "b h L d"], keys: Bool[Tensor, "b 1 1 L"] | None = None
-    ) -> Float[Tensor, "b h L"]:
-        """log g_t; 0 at padding, which fades nothing."""
+    def gates(self, K: Float[Tensor, "b h L d"]) -> Float[Tensor, "b h L"]:
+        """a with g = σ(a), of the keys."""
         kind = torch.promote_types(K.dtype, torch.float32)
-        a = torch.einsum("bhld,hd->bhl", K.to(kind), self.w_g.to(kind)) + self.b_g.to(kind)[:, None]
-        log_g = F.logsigmoid(a)
-        return log_g if keys is None else log_g.masked_fill(~keys[:, :, 0], 0.0)
+        a = torch.einsum("bhld,hd->bhl", K.to(kind), self.w_g.to(kind))
+        return a + self.b_g.to(kind)[:, None]
+
+    def log_gates(self, K: Float[Tensor, "b h L d"]) -> Float[Tensor, "b h L"]:
+        """log g of the keys."""
+        return F.logsigmoid(self.gates(K))
 
     def attend(
         self,
@@ -200,9 +203,8 @@ class GatedRFA(RFA):
         keys: Bool[Tensor, "b 1 1 Lk"] | None = None,
         state: Any = None,
     ) -> tuple[Tensor, Any]:
-        with _fused.full_precision(Q):
-            W, log_g = self.directions(K), self.log_gates(K, keys)
-        return gated_attention(Q, K, V, W, log_g, self.least, state)
+        K, log_g = _parted(K, keys)
+        return gated_attention(Q, K, V, self.directions(K), log_g, self.least, state)
 
     def by_pairs(
         self,
@@ -212,10 +214,10 @@ class GatedRFA(RFA):
         mask: Bool[Tensor, "*#b Lq Lk"] | None,
         keys: Bool[Tensor, "b 1 1 Lk"] | None,
     ) -> tuple[Tensor, Tensor]:
+        K, log_g = _parted(K, keys)
         _qkv.check(Q, K, V, self_attention=False)
         with _fused.full_precision(Q):
-            W, log_g = self.directions(K), self.log_gates(K, keys)
-            return gated_definition(Q, K, V, W, log_g, mask, self.least)
+            return gated_definition(Q, K, V, self.directions(K), log_g, mask, self.least)
 
     @named
     def forward(
@@ -227,4 +229,63 @@ class GatedRFA(RFA):
                 f"pattern = {where.pattern!r}: a gate fades what came before, so it needs an order "
                 "of time; give a causal pattern of a text to itself, or use RFA"
             )
-        return super().forward(Q, K, V, where)
+        K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
+        self.directions(K)  # which refuses other widths
+        with _fused.full_precision(Q):
+            a = self.gates(K) if where.more is None else where.more
+        if a.shape != K.shape[:3]:
+            raise ValueError(
+                f"where.more has shape {tuple(a.shape)}, the keys {tuple(K.shape)}; give a number "
+                f"for each head and token, {tuple(K.shape[:3])}"
+            )
+        # the gate of a token is kept with its key
+        return super().forward(Q, torch.cat([K, a[..., None].to(K.dtype)], -1), V, where)
+
+
+def _parted(
+    K: Float[Tensor, "b h L d+1"], keys: Bool[Tensor, "b 1 1 L"] | None
+) -> tuple[Float[Tensor, "b h L d"], Float[Tensor, "b h L"]]:
+    """The keys, and the log g that their last numbers make; 0 at padding, which fades nothing."""
+    kind = torch.promote_types(K.dtype, torch.float32)
+    log_g = F.logsigmoid(K[..., -1].to(kind))
+    return K[..., :-1], log_g if keys is None else log_g.masked_fill(~keys[:, :, 0], 0.0)
+
+
+class TokenGates(nn.Module):
+    """In the place of W_qkv: Q, K, V, and a = w x + b of each token and head, with g = σ(a).
+
+    w begins at 0, and b so that all gates are `start`, 0 < start < 1.
+    """
+
+    @named
+    def __init__(self, d: int, h: int, d_head: int, h_kv: int, start: float = 0.9) -> None:
+        super().__init__()
+        sizes = {"d": d, "h": h, "d_head": d_head, "h_kv": h_kv}
+        d, h, d_head, h_kv = (_arguments.integer(name, x, 1) for name, x in sizes.items())
+        self.widths = [h * d_head, h_kv * d_head, h_kv * d_head]
+        self.W_qkv, self.W_g = nn.Linear(d, sum(self.widths)), nn.Linear(d, h)
+        nn.init.zeros_(self.W_g.weight)
+        nn.init.constant_(self.W_g.bias, _begins(start))
+        self.d_head = d_head
+
+    @named
+    def forward(
+        self, X: Float[Tensor, "b L d"], memory: Float[Tensor, "b Lk d"] | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        if memory is not None:
+            raise ValueError(
+                "a gate fades what came before, and another sequence has no such order; leave "
+                "cross-attention as it is"
+            )
+        Q, K, V = (
+            x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
+            for x in self.W_qkv(X).split(self.widths, -1)
+        )
+        return Q, K, V, self.W_g(X).mT
+
+
+def _begins(start: float) -> float:
+    """The number whose sigmoid is `start`."""
+    if _arguments.real("start", start, 0, 1) in (0, 1):
+        raise ValueError(f"start = {start}: a sigmoid never gets there; choose 0 < start < 1")
+    return float(torch.tensor(float(start)).logit())

@@ -217,7 +217,7 @@ def active(gpt: Gpt) -> dict[str, Any]:
 
 
 def levels(gpt: Gpt) -> dict[str, Any]:
-    return {"positions": gpt.positions(), "attend": two_levels(4, 15, 3, 2)}
+    return {"positions": gpt.positions(), "mix": two_levels(4, 15, 3, 2)}
 
 
 EXHIBITS = {

@@ -89,7 +89,7 @@ def maps_used_twice() -> Tensor:
 
 
 def averages(gpt: Gpt) -> dict[str, Any]:
-    return {"positions": gpt.positions(), "attend": AverageAttention}
+    return {"positions": gpt.positions(), "mix": AverageAttention}
 
 
 def two_places(gpt: Gpt) -> dict[str, Any]:

@@ -33,7 +33,7 @@ __all__ = ["FreeHeads", "drawn_by", "rank_needed", "weights_for"]
 
 class FreeHeads(MultiHeadAttention):
     """h heads of `d_p` numbers in a model of width d, which h need not divide:
-    `GPT(…, attend=partial(FreeHeads, d_p=32))`. W_o leads h · d_p numbers back to d."""
+    `GPT(…, mix=partial(FreeHeads, d_p=32))`. W_o leads h · d_p numbers back to d."""
 
     @named
     def __init__(self, d: int, h: int, *, d_p: int, **options: Any) -> None:

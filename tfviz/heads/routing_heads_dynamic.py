@@ -9,9 +9,9 @@ agree with. Sabour, Frosst, Hinton 2017 (arXiv 1710.09829), section 2; on the he
 Feng 2019 (arXiv 1909.00188) and Li et al. 2019 (arXiv 1904.03100). `squashed=False` is the simple
 routing of the latter, as we recall it: ω_c is the mean s_c / Σ_m r_mc.
 
-The outputs side by side are what the layer says, in the place of W^o: `GPT(…, join=lambda:
-DynamicRouting(d, h))`. The votes of all heads are cut out of h W^o, so the simple routing of one
-round is W^o itself. Each token is routed for itself, so it costs O(L), and streams.
+The outputs side by side are what the layer says, in the place of W^o: `GPT(…, join=
+DynamicRouting)`. The votes of all heads are cut out of h W^o, so the simple routing of one round is
+W^o itself. Each token is routed for itself, so it costs O(L), and streams.
 
 >>> votes = torch.tensor([[[1.0], [0.0]], [[1.0], [0.0]], [[-1.0], [0.0]]])  # 3 heads, 2 outputs
 >>> for shares, out in routing_rounds(votes, 3, squashed=False):
@@ -132,7 +132,7 @@ class HeadVotes(nn.Module):
 
 
 class DynamicRouting(nn.Module):
-    """In the place of W^o: `GPT(…, join=lambda: DynamicRouting(d, h))`.
+    """In the place of W^o: `GPT(…, join=DynamicRouting)`.
 
     `outputs` vectors, as many as heads unless it is given; `rounds` of routing.
     """
@@ -152,5 +152,7 @@ class DynamicRouting(nn.Module):
         self.rounds = _arguments.integer("rounds", rounds, 1)
 
     @named
-    def forward(self, heads: Float[Tensor, "b h L d_head"]) -> Float[Tensor, "b L d"]:
+    def forward(
+        self, heads: Float[Tensor, "b h L d_head"], X: Tensor | None = None
+    ) -> Float[Tensor, "b L d"]:
         return routing_rounds(self.votes(heads), self.rounds, self.squashed)[-1].out.flatten(2)

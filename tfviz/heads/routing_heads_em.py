@@ -14,7 +14,7 @@ Li et al. 2019 (arXiv 1904.03100). a_m says how much head m counts, 1 unless it 
 
 The densities are far too small for a float when a vote is far away, so the E-step stays in
 logarithms. Equal votes have no variance, so ε is added to it: the floor. In the place of W^o:
-`GPT(…, join=lambda: EMRouting(d, h))`; O(L), like dynamic routing.
+`GPT(…, join=EMRouting)`; O(L), like dynamic routing.
 
 >>> votes = torch.tensor([[[0.0], [1.0]], [[0.0], [-1.0]], [[6.0], [0.0]]])  # 3 heads, 2 outputs
 >>> for fit in em_rounds(votes, 3, sharpness=0.0):
@@ -159,7 +159,7 @@ def em_definition(
 
 
 class EMRouting(nn.Module):
-    """In the place of W^o: `GPT(…, join=lambda: EMRouting(d, h))`.
+    """In the place of W^o: `GPT(…, join=EMRouting)`.
 
     Beside the votes it learns two numbers for each output, β_s and β_p, from 0 on.
     """
@@ -182,7 +182,9 @@ class EMRouting(nn.Module):
         self.sharpness, self.floor = sharpness, floor
 
     @named
-    def forward(self, heads: Float[Tensor, "b h L d_head"]) -> Float[Tensor, "b L d"]:
+    def forward(
+        self, heads: Float[Tensor, "b h L d_head"], X: Tensor | None = None
+    ) -> Float[Tensor, "b L d"]:
         fits = em_rounds(
             self.votes(heads),
             self.rounds,

@@ -185,7 +185,9 @@ class Join(nn.Linear):
     def __init__(self, d: int, h_v: int, d_v: int) -> None:
         super().__init__(h_v * d_v, d, bias=False)
 
-    def forward(self, heads: Float[Tensor, "b h_v L d_v"]) -> Float[Tensor, "b L d"]:
+    def forward(
+        self, heads: Float[Tensor, "b h_v L d_v"], X: Tensor | None = None
+    ) -> Float[Tensor, "b L d"]:
         return super().forward(heads.transpose(1, 2).flatten(2))
 
 

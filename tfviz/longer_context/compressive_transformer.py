@@ -170,7 +170,7 @@ def compressive_gpt(
 
     They are made last: with one seed, all models begin alike, whatever their f_c.
     """
-    options: dict[str, Any] = {"core": XL, "attend": partial(Compressive, m=m, m_c=m_c, c=c)}
+    options: dict[str, Any] = {"core": XL, "mix": partial(Compressive, m=m, m_c=m_c, c=c)}
     model = GPT(vocab, d, h, N, **options | more)
     for module in model.modules():
         if isinstance(module, Compressive):

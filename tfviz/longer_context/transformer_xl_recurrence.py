@@ -109,7 +109,7 @@ def _check_distances(pattern: Pattern, start: int, n: int, L: int) -> None:
 @named
 def transformer_xl(vocab: int, d: int, h: int, N: int, m: int, **more: Any) -> GPT:
     """A GPT whose attentions remember m rows, with relative positions unless `core` is another."""
-    options: dict[str, Any] = {"core": XL, "attend": partial(Recurrent, m=m)}
+    options: dict[str, Any] = {"core": XL, "mix": partial(Recurrent, m=m)}
     return GPT(vocab, d, h, N, **options | more)
 
 

@@ -7,32 +7,27 @@ torch.Size([1, 4, 11])
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tfviz._arguments import named, tokens
-from tfviz.cores import Dense, Make
+from tfviz._arguments import named, spelled_out, tokens
 from tfviz.models.blocks import (
     AttentionMask,
     Block,
     Embedding,
-    Layer,
     Logits,
     MultiHeadAttention,
+    Options,
     Order,
     Positions,
-    Project,
     Stack,
     Tokens,
-    alike,
     post_norm,
 )
 from tfviz.models.padding import encoded_alone
-from tfviz.patterns import Pattern
 
 __all__ = ["BERT"]
 
@@ -44,6 +39,7 @@ class BERT(nn.Module):
     after the sum.
     """
 
+    @spelled_out(Options, Stack, Block, MultiHeadAttention)
     @named
     def __init__(
         self,
@@ -53,36 +49,12 @@ class BERT(nn.Module):
         N: int,
         *,
         positions: Positions = None,
-        core: Make = Dense,
-        pattern: Pattern | None = None,
         order: Order = post_norm,
-        h_kv: int | None = None,
-        d_ff: int | None = None,
-        phi: Callable[[], nn.Module] = nn.GELU,
-        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention,
-        project: Callable[[], Project] | None = None,
-        join: Callable[[], Layer] | None = None,
-        block: Callable[..., nn.Module] = Block,
-        layer: Callable[[int], dict[str, Any]] = alike,
+        **options: Unpack[Options],
     ) -> None:
         super().__init__()
         self.embed, self.segment = Embedding(vocab, d, positions), nn.Embedding(2, d)
-        self.stack = Stack(
-            N,
-            d,
-            h,
-            order,
-            block=block,
-            layer=layer,
-            core=core,
-            pattern=pattern,
-            h_kv=h_kv,
-            d_ff=d_ff,
-            phi=phi,
-            attend=attend,
-            project=project,
-            join=join,
-        )
+        self.stack = Stack(N, d, h, order, **options)
         self.first_norm, self.last_norm = nn.LayerNorm(d), nn.LayerNorm(d)
         self.last, self.b = nn.Linear(d, d), nn.Parameter(torch.zeros(vocab))
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack, cast
 
 import torch
 import torch.nn.functional as F
@@ -29,9 +30,11 @@ from tfviz.cores import (
     Where,
     build,
     levels,
+    made,
     outside_inference,
     stored,
     stored_before_cores,
+    takes,
 )
 from tfviz.patterns import Pattern
 
@@ -39,6 +42,7 @@ __all__ = [
     "Block",
     "Embedding",
     "FeedForward",
+    "Mixer",
     "MultiHeadAttention",
     "Stack",
     "post_norm",
@@ -53,45 +57,52 @@ AttentionMask = Bool[Tensor, "b Lk"] | None  # True at tokens, False at padding
 Layer = Callable[[Tensor], Tensor]
 Order = Callable[..., Any]  # (X, F, LN) → Y, or a class of such modules, made from d
 Positions = Callable[[Int[Tensor, "L"]], Float[Tensor, "L d"]] | None
-Project = Callable[[Seq, Memory], tuple[Tensor, Tensor, Tensor]]
+Project = Callable[[Seq, Memory], tuple[Any, ...]]
+"""(X, memory or None) → Q, K, V, or Q, K, V, more: cores find `more` in `where.more`."""
+Join = Callable[[Float[Tensor, "b h L d_head"], Seq], Seq]
+"""(what the heads found, X) → Y."""
 
 
-class MultiHeadAttention(nn.Module):
-    """[head_1; …; head_h] W^o, head_n = softmax(Q_n K_nᵀ/√d_head) V_n; h_kv heads for K and V.
+class Attention(TypedDict, total=False):
+    """What `MultiHeadAttention` can be told besides its sizes."""
 
-    `project` and `join` make what stands in the place of W_qkv, (X, memory or None) → Q, K, V, and
-    of W^o, (b, h, L, d_head) → (b, L, d).
+    core: Make
+    pattern: Pattern | None
+    h_kv: int | None
+    project: Callable[..., Project] | None
+    join: Callable[..., Join] | None
+
+
+class Inner(Attention, total=False):
+    """What a `Block` can be told besides its sizes and its order."""
+
+    mix: Callable[..., nn.Module]
+    feed: Callable[..., nn.Module]
+    norm: Callable[[int], nn.Module]
+    d_ff: int | None
+    phi: Callable[[], nn.Module]
+
+
+class Options(Inner, total=False):
+    """What a `Stack` can be told besides its sizes and its order; `GPT` says what each is."""
+
+    block: Callable[..., nn.Module]
+    layer: Callable[[int], dict[str, Any]]
+
+
+class Mixer(nn.Module):
+    """What lets tokens hear each other: (X, memory, mask, cache) → Y. Multi-head attention is one.
+
+    One of your own needs `mixed(X, memory, where)`, which answers with Y, (b, L, d), and hands what
+    it keeps of X to `where.keep`, if that is there; at the next call it finds it in `where.state`.
+    A model takes its class, `GPT(…, mix=Yours)`, and gives the sizes d, h, n that it needs.
     """
 
     @named
-    def __init__(
-        self,
-        d: int,
-        h: int,
-        *,
-        core: Make = Dense,
-        pattern: Pattern | None = None,
-        h_kv: int | None = None,
-        project: Callable[[], Project] | None = None,
-        join: Callable[[], Layer] | None = None,
-    ) -> None:
+    def __init__(self, pattern: Pattern | None = None) -> None:
         super().__init__()
-        h = integer("h", h, 1)
-        h_kv = h if h_kv is None else integer("h_kv", h_kv, 1)
-        d = integer("d", d, 1)
-        if d % h or h % h_kv:
-            raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
-        self.h, self.h_kv, self.d_head = h, h_kv, d // h
-        self.pattern, self.core = checked(pattern), build(core, self.d_head, h)
-        self.widths = [d, h_kv * self.d_head, h_kv * self.d_head]  # of Q, K, V, from one product
-        self.project: Project = project() if project else self._one_product
-        if not project:
-            self.W_qkv = nn.Linear(d, sum(self.widths))
-        self.join: Layer = join() if join else self._side_by_side
-        if not join:
-            self.W_o = nn.Linear(d, d)
+        self.pattern = checked(pattern)
         self.watched, self.seen = False, cast(Seen | None, None)  # `watched` in `use` turns it on
-        self.register_load_state_dict_pre_hook(stored_before_cores)
 
     @named
     def forward(
@@ -104,28 +115,83 @@ class MultiHeadAttention(nn.Module):
         """X asks itself, or `memory` if there is one. With a cache, X is what comes after it."""
         kept, new = (cache or {}).get(self, Kept()), list[Any]()
         crosses, keep = memory is not None, None if cache is None else new.append
-        where = Where(
-            self.pattern, kept.length, crosses, attention_mask, self.watched, kept.state, keep
+        Y = self.mixed(
+            X,
+            memory,
+            Where(
+                self.pattern, kept.length, crosses, attention_mask, self.watched, kept.state, keep
+            ),
         )
-        heads, A = self.attended(X, memory, where)
-        if self.watched:
-            self.seen = Seen(A, heads)
+        if self.watched and self.seen is None:
+            self.seen = Seen(None, Y[:, None])
         if cache is not None:
             cache[self] = kept.followed_by(new, X.shape[1])
-        return self.join(heads)
+        return Y
+
+    def mixed(self, X: Seq, memory: Memory, where: Where) -> Seq:
+        """Y, of X and what `where` brings."""
+        raise NotImplementedError(f"{type(self).__name__} is a mixer; give it `mixed`")
 
     def __getstate__(self) -> dict[str, Any]:
         return stored(self)
 
+
+class MultiHeadAttention(Mixer):
+    """[head_1; …; head_h] W^o, head_n = softmax(Q_n K_nᵀ/√d_head) V_n; h_kv heads for K and V.
+
+    `project` makes what stands in the place of W_qkv: (X, memory or None) → Q, K, V, and, if there
+    is a fourth, what the core finds in `where.more`. `join` makes what stands in the place of W^o:
+    (heads (b, h, L, d_head), X) → (b, L, d). Both are given those of d, h, d_head, h_kv that they
+    need.
+    """
+
+    @named
+    def __init__(
+        self,
+        d: int,
+        h: int,
+        *,
+        core: Make = Dense,
+        pattern: Pattern | None = None,
+        h_kv: int | None = None,
+        project: Callable[..., Project] | None = None,
+        join: Callable[..., Join] | None = None,
+    ) -> None:
+        super().__init__(pattern)
+        h = integer("h", h, 1)
+        h_kv = h if h_kv is None else integer("h_kv", h_kv, 1)
+        d = integer("d", d, 1)
+        if d % h or h % h_kv:
+            raise ValueError(f"d = {d}, h = {h}, h_kv = {h_kv}; h must divide d, and h_kv divide h")
+        self.h, self.h_kv, self.d_head = h, h_kv, d // h
+        self.core = build(core, self.d_head, h)
+        self.widths = [d, h_kv * self.d_head, h_kv * self.d_head]  # of Q, K, V, from one product
+        sizes = {"d": d, "h": h, "d_head": self.d_head, "h_kv": h_kv}
+        self.project: Project = made("project", project, sizes) if project else self._one_product
+        if not project:
+            self.W_qkv = nn.Linear(d, sum(self.widths))
+        self.join: Join = made("join", join, sizes) if join else self._side_by_side
+        if not join:
+            self.W_o = nn.Linear(d, d)
+        self.register_load_state_dict_pre_hook(stored_before_cores)
+
+    def mixed(self, X: Seq, memory: Memory, where: Where) -> Seq:
+        heads, A = self.attended(X, memory, where)
+        if self.watched:
+            self.seen = Seen(A, heads)
+        return self.join(heads, X)
+
     def attended(self, X: Seq, memory: Memory, where: Where) -> tuple[Tensor, Tensor | None]:
         """(heads, A), before W^o."""
-        if memory is None:
-            return self.core(*self.project(X, None), where)
         # keys and values of a memory stay the same from token to token
-        Q, K, V = self.project(X, memory if where.state is None else memory[:, :0])
-        K, V = outside_inference(where.state) or (K, V)
-        if where.keep:
-            where.keep((K, V))
+        kept = memory is not None and where.state is not None
+        Q, K, V, *more = self.project(X, memory[:, :0] if kept and memory is not None else memory)
+        if more:
+            where = replace(where, more=more[0])
+        if memory is not None:
+            K, V = outside_inference(where.state) or (K, V)
+            if where.keep:
+                where.keep((K, V))
         return self.core(Q, K, V, where)
 
     def _one_product(self, X: Seq, memory: Memory = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -139,7 +205,7 @@ class MultiHeadAttention(nn.Module):
         Q, K, V = (Y.unflatten(-1, (-1, self.d_head)).transpose(1, 2) for Y in (Q, K, V))
         return Q, K, V  # (b, h, L, d_head), (b, h_kv, L, d_head) both
 
-    def _side_by_side(self, heads: Float[Tensor, "b h L d_head"]) -> Seq:
+    def _side_by_side(self, heads: Float[Tensor, "b h L d_head"], X: Seq) -> Seq:
         return self.W_o(heads.transpose(1, 2).flatten(2))
 
 
@@ -161,11 +227,16 @@ def checked(pattern: Any) -> Pattern:
 
 
 class FeedForward(nn.Sequential):
-    """φ(X W_1 + b_1) W_2 + b_2: each row for itself."""
+    """φ(X W_1 + b_1) W_2 + b_2: each row for itself. Between is d_ff, 4 d unless it is given."""
 
     @named
-    def __init__(self, d: int, d_ff: int, phi: nn.Module) -> None:
-        super().__init__(OrderedDict(W_1=nn.Linear(d, d_ff), phi=phi, W_2=nn.Linear(d_ff, d)))
+    def __init__(
+        self, d: int, d_ff: int | None = None, phi: nn.Module | Callable[[], nn.Module] = nn.GELU
+    ) -> None:
+        wide = 4 * d if d_ff is None else integer("d_ff", d_ff, 1)
+        first, last = nn.Linear(d, wide), nn.Linear(wide, d)
+        between = phi if isinstance(phi, nn.Module) else phi()
+        super().__init__(OrderedDict(W_1=first, phi=between, W_2=last))
 
 
 @named
@@ -179,10 +250,12 @@ def post_norm(X: Tensor, F: Layer, LN: Layer) -> Tensor:
 
 
 class Block(nn.Module):
-    """Self-attention, cross-attention if it `crosses`, feed-forward; each in a skip, by `order`.
+    """A mixer, cross-attention if it `crosses`, feed-forward; each in a skip, by `order`.
 
-    An order with weights is a class of modules, made as order(d) for each of them. `attention` is
-    what `attend` takes: for MultiHeadAttention core, pattern, h_kv, project and join.
+    An order with weights is a class of modules, made as order(d) for each of them; so is a `norm`.
+    `mix` and `feed` get those of d, h and the block's number n that they need, and what else is
+    given: d_ff and phi are the feed-forward network's, all others the mixer's, for
+    MultiHeadAttention core, pattern, h_kv, project and join.
     """
 
     @named
@@ -192,25 +265,25 @@ class Block(nn.Module):
         h: int,
         order: Order = pre_norm,
         *,
+        n: int = 0,
         crosses: bool = False,
+        mix: Callable[..., nn.Module] = MultiHeadAttention,
+        feed: Callable[..., nn.Module] = FeedForward,
+        norm: Callable[[int], nn.Module] = nn.LayerNorm,
         d_ff: int | None = None,
-        phi: Callable[[], nn.Module] = nn.GELU,
-        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention,
-        **attention: Any,
+        phi: Callable[[], nn.Module] | None = None,
+        **attention: Unpack[Attention],
     ) -> None:
         super().__init__()
         if not callable(order):
             raise TypeError(f"order = {order!r}; give pre_norm, post_norm, or a class of modules")
-        if isinstance(phi, nn.Module):
-            raise TypeError(
-                f"phi = {phi!r} is made already; give its class, phi=nn.{type(phi).__name__}"
-            )
-        self.attend, self.order = attend(d, h, **attention), order
-        self.cross = MultiHeadAttention(d, h, h_kv=self.attend.h_kv) if crosses else None
-        self.feed = FeedForward(d, 4 * d if d_ff is None else integer("d_ff", d_ff, 1), phi())
-        self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(2 + crosses))
         if isinstance(order, nn.Module):
             raise TypeError("order is one module for all sublayers; give its class, made for each")
+        self.attend, self.order = mixer(mix, {"d": d, "h": h, "n": n}, **attention), order
+        h_kv = attention.get("h_kv")
+        self.cross = MultiHeadAttention(d, h, h_kv=h_kv) if crosses else None
+        self.feed = fed(feed, {"d": d, "h": h, "n": n}, d_ff, phi)
+        self.norms = nn.ModuleList(normed(norm, d) for _ in range(2 + crosses))
         self.orders: Any = [order] * len(self.norms)
         if isinstance(order, type):
             self.orders = nn.ModuleList(order(d) for _ in self.norms)
@@ -231,6 +304,36 @@ class Block(nn.Module):
         return self.orders[-1](X, self.feed, self.norms[-1])
 
 
+def mixer(mix: Any, sizes: dict[str, int], **attention: Unpack[Attention]) -> Any:
+    """What lets the tokens of a block hear each other. Raises TypeError for what `mix` refuses."""
+    return made("mix", mix, sizes, **attention)
+
+
+def fed(
+    feed: Any, sizes: dict[str, int], d_ff: int | None, phi: Callable[[], nn.Module] | None
+) -> Any:
+    """The feed-forward network of a block, told its width and what stands there if these are given.
+
+    Raises TypeError for a φ that is made already and for what `feed` does not take.
+    """
+    if isinstance(phi, nn.Module):
+        raise TypeError(
+            f"phi = {phi!r} is made already; give its class, phi=nn.{type(phi).__name__}"
+        )
+    asked = {"d_ff": d_ff, "phi": phi}
+    return made("feed", feed, sizes, **{k: x for k, x in asked.items() if x is not None})
+
+
+def normed(norm: Any, d: int) -> Any:
+    """A normalisation of d numbers. Raises TypeError for one that is made already."""
+    if isinstance(norm, nn.Module) or not callable(norm):
+        raise TypeError(
+            f"norm = {norm!r}; give a class or a function that makes a norm of d numbers, such as "
+            "norm=nn.LayerNorm"
+        )
+    return norm(d)
+
+
 def alike(n: int) -> dict[str, Any]:
     """No options of its own for block n."""
     return {}
@@ -239,7 +342,8 @@ def alike(n: int) -> dict[str, Any]:
 class Stack(nn.Module):
     """N blocks. In pre-norm order the sum that leaves the last one is normalised too.
 
-    `layer(n)` gives what block n = 0, 1, … is told besides what all are, `block` makes it.
+    `layer(n)` gives what block n = 0, 1, … is told besides what all are; `block` makes it of d, h,
+    order and, if it takes that, n.
     """
 
     @named
@@ -252,12 +356,17 @@ class Stack(nn.Module):
         *,
         block: Callable[..., nn.Module] = Block,
         layer: Callable[[int], dict[str, Any]] = alike,
-        **more: Any,
+        crosses: bool = False,
+        **inner: Unpack[Inner],
     ) -> None:
         super().__init__()
-        layers = range(integer("N", N, 0))
-        self.blocks = nn.ModuleList(block(d, h, order, **more | layer(n)) for n in layers)
-        self.norm = nn.Identity() if order is post_norm else nn.LayerNorm(d)
+        layers, numbered = range(integer("N", N, 0)), takes(block, "n")
+        more: dict[str, Any] = {**inner} | ({"crosses": True} if crosses else {})
+        self.blocks = nn.ModuleList(
+            block(d, h, order, **({"n": n} if numbered else {}), **more | layer(n)) for n in layers
+        )
+        norm = inner.get("norm", nn.LayerNorm)
+        self.norm = nn.Identity() if order is post_norm else normed(norm, d)
 
     @levels()  # what a core hands up, the next layer's finds below
     @named

@@ -8,34 +8,34 @@ torch.Size([1, 2, 11])
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Unpack
 
 from torch import nn
 
-from tfviz._arguments import named
-from tfviz.cores import Dense, Make
+from tfviz._arguments import named, spelled_out
 from tfviz.models.blocks import (
     AttentionMask,
     Block,
     Cache,
     Embedding,
-    Layer,
+    FeedForward,
     Logits,
     MultiHeadAttention,
+    Options,
     Order,
     Positions,
-    Project,
     Seq,
     Stack,
     Tokens,
-    alike,
     post_norm,
 )
 from tfviz.models.padding import encoded_alone
-from tfviz.patterns import Pattern, causal
+from tfviz.patterns import causal
 
 __all__ = ["EncoderDecoder"]
+
+WITH_RELU = partial(FeedForward, phi=nn.ReLU)
 
 
 class EncoderDecoder(nn.Module):
@@ -45,6 +45,7 @@ class EncoderDecoder(nn.Module):
     encoder's, full unless it is given; the decoder's is causal. Cross-attention is plain.
     """
 
+    @spelled_out(Options, Stack, Block, MultiHeadAttention)
     @named
     def __init__(
         self,
@@ -54,34 +55,15 @@ class EncoderDecoder(nn.Module):
         N: int,
         *,
         positions: Positions = None,
-        core: Make = Dense,
-        pattern: Pattern | None = None,
         order: Order = post_norm,
-        h_kv: int | None = None,
-        d_ff: int | None = None,
-        phi: Callable[[], nn.Module] = nn.ReLU,
-        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention,
-        project: Callable[[], Project] | None = None,
-        join: Callable[[], Layer] | None = None,
-        block: Callable[..., nn.Module] = Block,
-        layer: Callable[[int], dict[str, Any]] = alike,
+        **options: Unpack[Options],
     ) -> None:
         super().__init__()
-        options: dict[str, Any] = {
-            "order": order,
-            "block": block,
-            "layer": layer,
-            "core": core,
-            "h_kv": h_kv,
-            "d_ff": d_ff,
-            "phi": phi,
-            "attend": attend,
-            "project": project,
-            "join": join,
-        }
+        options.setdefault("feed", WITH_RELU)
+        later: Options = {**options, "pattern": causal()}
         self.embed = Embedding(vocab, d, positions, scale=d**0.5)  # one table for source and target
-        self.encoder = Stack(N, d, h, pattern=pattern, **options)
-        self.decoder = Stack(N, d, h, crosses=True, pattern=causal(), **options)
+        self.encoder = Stack(N, d, h, order, **options)
+        self.decoder = Stack(N, d, h, order, crosses=True, **later)
 
     @encoded_alone
     def encode(self, s: Tokens, attention_mask: AttentionMask = None) -> Seq:

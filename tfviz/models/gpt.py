@@ -7,30 +7,26 @@ torch.Size([1, 3, 11])
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Unpack
 
 from torch import nn
 
-from tfviz._arguments import named
-from tfviz.cores import Dense, Make
+from tfviz._arguments import named, spelled_out
 from tfviz.models.blocks import (
     Block,
     Cache,
     Embedding,
-    Layer,
     Logits,
     MultiHeadAttention,
+    Options,
     Order,
     Positions,
-    Project,
     Stack,
     Tokens,
-    alike,
     pre_norm,
 )
 from tfviz.models.padding import each_text_alone
-from tfviz.patterns import Pattern, causal
+from tfviz.patterns import causal
 
 __all__ = ["GPT"]
 
@@ -48,14 +44,16 @@ class GPT(nn.Module):
         order: where skips and norms stand: pre_norm, post_norm, or a class of modules.
         h_kv: heads of keys and values, each shared by h / h_kv heads of queries; as many as h.
         d_ff, phi: the width between the two layers of a feed-forward, 4 d, and what stands there.
-        attend: makes each attention from (d, h, core=…, pattern=…, h_kv=…, project=…, join=…).
         project, join: make what stands in the place of W_qkv and of W_o.
-        block: makes each block from (d, h, order, …).
+        mix: makes what stands in the place of multi-head attention: a `Mixer`.
+        feed, norm: make what stands in the place of the feed-forward network and of LayerNorm.
         layer: layer(n) gives the options of block n = 0, 1, … that differ from those of the others.
+        block: makes each block from (d, h, order, …).
 
     Raises TypeError or ValueError for what does not fit, and says what would.
     """
 
+    @spelled_out(Options, Stack, Block, MultiHeadAttention)
     @named
     def __init__(
         self,
@@ -65,36 +63,14 @@ class GPT(nn.Module):
         N: int,
         *,
         positions: Positions = None,
-        core: Make = Dense,
-        pattern: Pattern | None = None,
         order: Order = pre_norm,
-        h_kv: int | None = None,
-        d_ff: int | None = None,
-        phi: Callable[[], nn.Module] = nn.GELU,
-        attend: Callable[..., MultiHeadAttention] = MultiHeadAttention,
-        project: Callable[[], Project] | None = None,
-        join: Callable[[], Layer] | None = None,
-        block: Callable[..., nn.Module] = Block,
-        layer: Callable[[int], dict[str, Any]] = alike,
+        **options: Unpack[Options],
     ) -> None:
         super().__init__()
         self.embed = Embedding(vocab, d, positions)
-        self.stack = Stack(
-            N,
-            d,
-            h,
-            order,
-            block=block,
-            layer=layer,
-            core=core,
-            pattern=causal() if pattern is None else pattern,
-            h_kv=h_kv,
-            d_ff=d_ff,
-            phi=phi,
-            attend=attend,
-            project=project,
-            join=join,
-        )
+        if options.get("pattern") is None:
+            options["pattern"] = causal()
+        self.stack = Stack(N, d, h, order, **options)
 
     @each_text_alone
     @named

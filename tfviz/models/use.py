@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from tfviz import _arguments
 from tfviz._arguments import named
 from tfviz.cores import Cache
-from tfviz.models.blocks import MultiHeadAttention
+from tfviz.models.blocks import Mixer
 from tfviz.models.gpt import GPT
 from tfviz.models.padding import written_alone
 
@@ -25,10 +25,10 @@ __all__ = ["attention_weights", "generate", "greedy", "maps", "watched"]
 
 
 @contextmanager
-def watched(model: nn.Module) -> Iterator[dict[str, MultiHeadAttention]]:
+def watched(model: nn.Module) -> Iterator[dict[str, Mixer]]:
     """The attentions of a model by name; while this lasts each keeps what it did in its last call
     as `seen`: its weights A and what its heads found, with gradients. Not for several threads."""
-    named = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+    named = {n: m for n, m in model.named_modules() if isinstance(m, Mixer)}
     before = {name: module.watched for name, module in named.items()}
     for module in named.values():
         module.watched = True
@@ -48,7 +48,7 @@ def maps(model: nn.Module) -> dict[str, Float[Tensor, "b h Lq Lk"]]:
     """
     found = {}
     for name, module in model.named_modules():
-        if not isinstance(module, MultiHeadAttention):
+        if not isinstance(module, Mixer):
             continue
         if module.seen is None:
             if module.watched:
@@ -57,7 +57,7 @@ def maps(model: nn.Module) -> dict[str, Float[Tensor, "b h Lq Lk"]]:
                 f"nobody watches {name!r}; call the model within `with watched(model)`"
             )
         if module.seen.A is None:
-            core = module.core
+            core = getattr(module, "core", module)
             raise ValueError(
                 f"{name!r}: {core!r} makes no weights; look at other attentions of the model"
             )

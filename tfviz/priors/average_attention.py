@@ -26,7 +26,6 @@ tensor([[1.0000, 0.0000, 0.0000],
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -35,18 +34,9 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
-from tfviz.cores import Dense, Make, Where, outside_inference, same_texts
+from tfviz.cores import Seen, Where, outside_inference, same_texts
 from tfviz.dense_attention import CAUSAL, FULL, visible
-from tfviz.models.blocks import (
-    AttentionMask,
-    Cache,
-    FeedForward,
-    Layer,
-    Memory,
-    MultiHeadAttention,
-    Project,
-    Seq,
-)
+from tfviz.models.blocks import FeedForward, Memory, Mixer, Seq
 from tfviz.patterns import Pattern
 
 __all__ = ["AverageAttention", "Averages", "averages_definition", "running_mean", "share"]
@@ -153,71 +143,42 @@ class Averages(nn.Module):
         return out
 
 
-class AverageAttention(MultiHeadAttention):
-    """The layer in the place of multi-head attention: `GPT(…, attend=AverageAttention)`.
+class AverageAttention(Mixer):
+    """The layer in the place of multi-head attention: `GPT(…, mix=AverageAttention)`.
 
-    It averages what comes in, without projections, so heads make no difference. `d_ff` is the width
-    of the feed-forward layer after the average, None for no such layer; `gate=False` leaves the
-    gating layer out, and the average is the answer.
+    It averages what comes in, without projections or heads. `d_ff` is the width of the feed-forward
+    layer after the average, None for no such layer; `gate=False` leaves the gating layer out, and
+    the average is the answer.
     """
 
     @named
     def __init__(
         self,
         d: int,
-        h: int = 1,
         *,
         d_ff: int | None = None,
         gate: bool = True,
-        core: Make = Dense,
         pattern: Pattern | None = None,
-        h_kv: int | None = None,
-        project: Callable[[], Project] | None = None,
-        join: Callable[[], Layer] | None = None,
     ) -> None:
-        if core not in (Dense, Averages) or project or join or h_kv not in (None, h):
-            raise ValueError(
-                "an average has no projections and no other core; leave out core, project, join "
-                "and h_kv, or give core=Averages to a multi-head attention that has them"
-            )
-        super().__init__(
-            d,
-            h,
-            core=Averages,
-            pattern=pattern,
-            project=lambda: self._as_it_is,
-            join=lambda: self._merged,
-        )
-        self.feed = nn.Identity() if d_ff is None else FeedForward(d, _width(d_ff), nn.ReLU())
+        super().__init__(pattern)
+        d = _arguments.integer("d", d, 1)
+        self.core = Averages()
+        self.feed = nn.Identity() if d_ff is None else FeedForward(d, d_ff, nn.ReLU)
         self.gates = nn.Linear(2 * d, 2 * d) if gate else None
 
-    @named
-    def forward(
-        self,
-        X: Seq,
-        memory: Memory = None,
-        attention_mask: AttentionMask = None,
-        cache: Cache = None,
-    ) -> Seq:
+    def mixed(self, X: Seq, memory: Memory, where: Where) -> Seq:
         """The rows of X, each with the mean up to it; the gate says how much of both."""
         if memory is not None:
             raise ValueError(
                 "an average has no queries, and would tell every token the same of another "
                 "sequence; leave cross-attention as it is"
             )
-        g = self.feed(super().forward(X, None, attention_mask, cache))
+        one_head = X[:, None]
+        heads, A = self.core(one_head, one_head, one_head, where)
+        if self.watched:
+            self.seen = Seen(A, heads)
+        g: Tensor = self.feed(heads[:, 0])
         if self.gates is None:
             return g
         a, b = self.gates(torch.cat([X, g], -1)).sigmoid().chunk(2, -1)
         return a * X + b * g
-
-    def _as_it_is(self, X: Seq, memory: Memory = None) -> tuple[Tensor, Tensor, Tensor]:
-        heads = X.unflatten(-1, (self.h, -1)).transpose(1, 2)
-        return heads, heads, heads
-
-    def _merged(self, heads: Float[Tensor, "b h L d_head"]) -> Seq:
-        return heads.transpose(1, 2).flatten(2)
-
-
-def _width(d_ff: int) -> int:
-    return _arguments.integer("d_ff", d_ff, 1)

@@ -108,7 +108,7 @@ class LazyAttention(MultiHeadAttention):
     def __init__(self, d: int, h: int, *, h_kv: int | None = None, **more: Any) -> None:
         told = more | {
             "core": Reusing,
-            "project": lambda: OnlyValues(d, h if h_kv is None else h_kv, d // h),
+            "project": OnlyValues,
         }
         super().__init__(d, h, h_kv=h_kv, **told)
 
@@ -117,7 +117,7 @@ class LazyAttention(MultiHeadAttention):
 def lazy_blocks(m: int) -> Callable[[int], dict[str, Any]]:
     """The option `layer` of a model: what layer n = 0, 1, … is told where m layers share a map."""
     m = _arguments.integer("m", m, 1)
-    return lambda n: {"attend": LazyAttention} if n % m else {"core": Sharing}
+    return lambda n: {"mix": LazyAttention} if n % m else {"core": Sharing}
 
 
 @named

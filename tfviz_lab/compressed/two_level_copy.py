@@ -32,8 +32,8 @@ WIDTH, HEADS, LAYERS, TEXTS = 48, 4, 2, 200
 
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "window": lambda: {"core": Sparse, "pattern": band(radius=NEAR)},
-    "κ = ξ = 9": lambda: {"attend": two_levels(NEAR, 40, 9, 9)},
-    "κ = ξ = 1": lambda: {"attend": two_levels(NEAR, 40, 1, 1)},
+    "κ = ξ = 9": lambda: {"mix": two_levels(NEAR, 40, 9, 9)},
+    "κ = ξ = 1": lambda: {"mix": two_levels(NEAR, 40, 1, 1)},
 }
 
 

@@ -25,8 +25,8 @@ def placed(**told: Any) -> dict[str, Any]:
 
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "learned": placed,
-    "averages": partial(placed, attend=AverageAttention),
-    "averages and FFN": partial(placed, attend=partial(AverageAttention, d_ff=4 * WIDTH)),
-    "averages, no gate": partial(placed, attend=partial(AverageAttention, gate=False)),
+    "averages": partial(placed, mix=AverageAttention),
+    "averages and FFN": partial(placed, mix=partial(AverageAttention, d_ff=4 * WIDTH)),
+    "averages, no gate": partial(placed, mix=partial(AverageAttention, gate=False)),
 }
 runs, measure, collect = experiment(VARIANTS, tasks=("text", "recall"), steps=300)
