@@ -268,7 +268,7 @@ class Told(nn.Module):
         self.core, self.more = core, more
 
     def where(self, X: Sequence[Tensor], where: Where) -> Where:
-        return replace(where, more=self.more(*X[3:]))  # type: ignore[call-arg]
+        return replace(where, more=self.more(*X[3:]))
 
     def forward(self, *given: Any) -> Out:
         *X, where = given
