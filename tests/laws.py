@@ -828,7 +828,7 @@ def it_learns_to_count(gpt: Any, begun: int, written: int) -> None:
 def a_model_takes_it(case: Case) -> None:
     """Multi-head attention does, under each pattern, with finite gradients."""
     assert case.make
-    module = MultiHeadAttention(H * D, H, core=case.make, **case.options)
+    module = MultiHeadAttention(H * D, H, **{**case.options, "core": case.make})
     for pattern in (case.patterns[0], case.patterns[-1]):
         module.pattern, X = pattern, torch.randn(B, case.length, H * D)
         out = module(X)

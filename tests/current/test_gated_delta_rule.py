@@ -16,7 +16,6 @@ from refusals import of_no_kind, refused
 from streams import CAUSAL, it_writes_and_resumes_with_one_size
 from three import three
 from torch import Tensor
-from transformers.models.qwen3_next import modeling_qwen3_next as qwen
 
 from tfviz import GPT, patterns
 from tfviz.compressed.delta_rule import read_back
@@ -126,6 +125,7 @@ def test_gates_at_their_ends_stay_finite(power: float) -> None:
 @pytest.mark.parametrize("length", [7, 130])
 def test_it_is_that_of_transformers(length: int) -> None:
     """Which divides queries by √d and has heads in the third place."""
+    qwen = pytest.importorskip("transformers.models.qwen3_next.modeling_qwen3_next")
     Q, K, V, log_alpha, beta = X = [x.float() for x in text(length)]
     out, state = room.gated_delta(*X)
     theirs = [x.transpose(1, 2) for x in (F.normalize(Q, dim=-1), F.normalize(K, dim=-1), V)]
@@ -272,7 +272,7 @@ CASE = Case(
     answers="causal",
     inputs=drawn,
     more=gates,
-    options={"project": room.DeltaGates, "join": room.NormedHeads},
+    options=room.gated_delta_net(),
     forgets=True,
     shares_sum_to_one=False,
     grows=1.0,
