@@ -93,6 +93,7 @@ def test_the_definitions_are_not_all_one() -> None:
         name: case.definition(case.core(), *X, mask)[0]
         for name, case in CORES.items()
         if case.definition and case.length == laws.L and case.make is not Sparse
+        if case.inputs is Case.inputs  # others read other texts
     }
     pairs = itertools.combinations(outs, 2)
     same = {frozenset((a, b)) for a, b in pairs if torch.allclose(outs[a], outs[b])}
