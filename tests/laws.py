@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from refusals import of_no_kind, refused
@@ -30,6 +30,8 @@ from torch import Generator, Tensor, nn
 from tfviz import attention
 from tfviz import patterns as P
 from tfviz.cores import Core, Where, implied_map
+from tfviz.examined.laws import apart, cut, dependence, elsewhere
+from tfviz.examined.subjects import Subject
 from tfviz.longer_context.transformer_xl_recurrence import next_token_in_segments, resumed, saved
 from tfviz.measure import elements_produced, largest_storage, slope
 from tfviz.models.blocks import MultiHeadAttention
@@ -48,8 +50,14 @@ CAUSAL = (
     P.per_head(*(P.sliding_window(lookback=n) for n in range(H))),
 )
 OPEN = (P.full(), P.band(radius=1), P.global_tokens(count=2) | P.dilated(radius=2, dilation=2))
-WHOLE = (P.causal(), P.full())
-"""What a core answers that finds the pairs in a whole text by itself."""
+Inputs = tuple[Tensor, ...]
+"""Q, K, V, and what else a core is told of each token, (b, h, L, …)."""
+Answers = Literal["any", "causal", "whole"]
+ANSWERED: Mapping[Answers, tuple[P.Pattern, ...]] = {
+    "any": CAUSAL + OPEN,
+    "causal": (P.causal(),),
+    "whole": (P.causal(), P.full()),
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class Way:
 
     call: Callable[..., Tensor]
     definition: Callable[..., Tensor]
-    inputs: Callable[[int], Three]  # of this length, without gradients
+    inputs: Callable[[int], Inputs]  # of this length, without gradients
     length: int
     lengths: tuple[int, ...]  # such as one more and one fewer than what a block divides
     weights: tuple[Tensor, ...] = ()
@@ -104,9 +112,13 @@ class Case:
     """What a mechanism brings to the laws, the refusals and the mutants.
 
     make          the core, for H heads of D numbers; None where the mechanism is no core
-    definition    (core, Q, K, V, mask) → (out, A), written otherwise; mask is (L, L) or (h, L, L)
-    patterns      those that it answers; WHOLE, or one of these two, if it finds the pairs in a text
-                  by itself
+    definition    (core, *inputs, mask) → (out, A), written otherwise; mask is (L, L) or (h, L, L)
+    patterns      those that the laws try; unless they are given, of all that it answers
+    answers       "any" pattern of positions; "causal", if it wants the order of time; "whole", if
+                  it finds the pairs in a whole text by itself
+    inputs        (L, h_kv) → what it reads of a text, in float64: Q, K, V, and what `more` takes
+    more          what comes after V in the inputs → `where.more`
+    options       what multi-head attention is told besides the core
     causal        it has an answer without the future
     windows       it has an answer within a window of positions
     keeps         it can go on where a cache ends
@@ -125,7 +137,11 @@ class Case:
 
     make: Callable[[], Core] | None = None
     definition: Callable[..., tuple[Tensor, Tensor]] | None = None
-    patterns: tuple[P.Pattern, ...] = CAUSAL + OPEN
+    patterns: tuple[P.Pattern, ...] = ()
+    answers: Answers = "any"
+    inputs: Callable[[int, int], Inputs] = lambda L, h_kv: qkv(L, h_kv)
+    more: Callable[..., Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     causal: bool = True
     windows: bool = True
     keeps: bool = True
@@ -140,16 +156,25 @@ class Case:
     but: Reasons = field(default_factory=dict)
     mutants: Sequence[tuple[str, str, str]] = ()
 
+    def __post_init__(self) -> None:
+        if not self.patterns:
+            every = ANSWERED[self.answers]
+            patterns = every if self.causal or self.answers == "any" else (P.full(),)
+            object.__setattr__(self, "patterns", patterns)
+
     @property
-    def finds_pairs(self) -> bool:
-        return set(self.patterns) <= set(WHOLE)
+    def one_pattern(self) -> bool:
+        """A text to itself, each token to those before it, is all that it answers."""
+        return self.answers == "causal" and self.patterns == (P.causal(),)
 
     @property
     def reasons(self) -> Reasons:
         """The laws that do not hold for it, by name."""
         facts = {
-            "finds_pairs": self.finds_pairs,
-            "answers_patterns": not self.finds_pairs,
+            "whole": self.answers == "whole",
+            "not whole": self.answers != "whole",
+            "no order": self.answers != "causal",
+            "one pattern": self.one_pattern,
             "not causal": not self.causal,
             "no windows": not self.windows,
             "keeps nothing": not self.keeps,
@@ -168,10 +193,31 @@ class Case:
             for p in made.parameters():
                 p.data = torch.randn_like(p)
             made = made.to(dtype).eval()
-        return made
+        return Told(made, self.more) if self.more else made
 
-    def qkv(self, h_kv: int = H, dtype: torch.dtype = torch.float64) -> Three:
-        return qkv(self.length, h_kv, dtype)
+    def defined(self, core: Any, X: Inputs, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """(out, A) by the definition."""
+        assert self.definition
+        return self.definition(core.core if isinstance(core, Told) else core, *X, mask)
+
+    def drawn(
+        self, h_kv: int = H, dtype: torch.dtype = torch.float64, length: int | None = None
+    ) -> Inputs:
+        return tuple(x.to(dtype) for x in self.inputs(length or self.length, h_kv))
+
+    def subject(self, core: Any, pattern: P.Pattern) -> Subject:
+        """Under this pattern, as the laws for everybody's attention ask it."""
+
+        def inputs(b: int, n: int, dice: Generator) -> Inputs:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(dice.initial_seed())
+                return tuple(x[:b] for x in self.drawn(length=n))
+
+        def call(*X: Tensor, keys: Tensor | None = None) -> Tensor:
+            out: Tensor = core(*X, Where(pattern, attention_mask=keys))[0]
+            return out
+
+        return Subject(repr(core), inputs, call)
 
     def mask(self, pattern: P.Pattern) -> Tensor:
         return pattern.mask(self.length)
@@ -186,21 +232,25 @@ class Case:
         weights = tuple(core.parameters()) if isinstance(core, nn.Module) else ()
 
         def way(pattern: P.Pattern, asked: bool) -> Way:
-            def call(
-                Q: Tensor, K: Tensor, V: Tensor, attention_mask: Tensor | None = None
-            ) -> Tensor:
+            def call(*X: Tensor, attention_mask: Tensor | None = None) -> Tensor:
                 where = Where(pattern, attention_mask=attention_mask, need_weights=asked)
-                return placed(core, Q)(Q, K, V, where)[0]
+                return placed(core, X[0])(*X, where)[0]
 
-            def definition(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
-                assert self.definition
-                return self.definition(typed(core, Q), Q, K, V, pattern.mask(Q.shape[2]))[0]
+            def definition(*X: Tensor) -> Tensor:
+                return self.defined(typed(core, X[0]), X, pattern.mask(X[0].shape[2]))[0]
 
-            masks = (
-                {} if self.finds_pairs else {"attention_mask": torch.ones(B, L, dtype=torch.bool)}
-            )
+            every = torch.ones(B, self.length, dtype=torch.bool)
+            masks = {} if self.answers == "whole" else {"attention_mask": every}
             lengths = (1, 2, 3, self.length - 1, self.length + 1)
-            return Way(call, definition, qkv, self.length, lengths, weights, masks)
+            return Way(
+                call,
+                definition,
+                lambda n: self.inputs(n, H),
+                self.length,
+                lengths,
+                weights,
+                masks,
+            )
 
         for n, pattern in enumerate(self.patterns):
             yield from (way(pattern, asked) for asked in ((False, True) if n == 0 else (False,)))
@@ -208,6 +258,29 @@ class Case:
 
 def qkv(L: int = L, h_kv: int = H, dtype: torch.dtype = torch.float64) -> Three:
     return three(torch.randn(B, h, L, D, dtype=dtype) for h in (H, h_kv, h_kv))
+
+
+class Told(nn.Module):
+    """A core that reads `where.more`, called with the tensors that it is made of after V."""
+
+    def __init__(self, core: Any, more: Callable[..., Any]) -> None:
+        super().__init__()
+        self.core, self.more = core, more
+
+    def where(self, X: Sequence[Tensor], where: Where) -> Where:
+        return replace(where, more=self.more(*X[3:]))
+
+    def forward(self, *given: Any) -> Out:
+        *X, where = given
+        found: Out = self.core(*X[:3], self.where(X, where))
+        return found
+
+
+def applied(core: Any, X: Inputs, where: Where) -> Tensor:
+    """The map that probing finds."""
+    if isinstance(core, Told):
+        return implied_map(core.core, *three(X[:3]), core.where(X, where))
+    return implied_map(core, *three(X), where)
 
 
 def placed(core: Any, X: Tensor) -> Any:
@@ -227,13 +300,12 @@ def typed(core: Any, X: Tensor) -> Any:
 
 def definition_is_efficient_with_gradients(case: Case) -> None:
     """out, A and every gradient are those of the definition, A asked for or not."""
-    core, definition = case.core(), case.definition
-    assert definition
+    core = case.core()
     weights = list(core.parameters()) if isinstance(core, nn.Module) else []
     for pattern in case.patterns:
-        leaves = three(x.requires_grad_() for x in case.qkv())
+        leaves = tuple(x.requires_grad_() for x in case.drawn())
         learnt = [*leaves, *weights]
-        expected, A = definition(core, *leaves, case.mask(pattern))
+        expected, A = case.defined(core, leaves, case.mask(pattern))
         aim = torch.randn(expected.shape, dtype=torch.float64)
         wanted = torch.autograd.grad((expected * aim).sum(), learnt, allow_unused=True)
         for asked in (False, True):
@@ -253,12 +325,14 @@ def its_map_is_what_it_applies(case: Case) -> None:
     for dtype, atol in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
         core, queries = case.core(dtype), 0
         for pattern in 2 * case.patterns:
-            X = case.qkv(dtype=dtype)
-            A = implied_map(core, *X, Where(pattern))
-            torch.testing.assert_close(A @ X[2], core(*X, Where(pattern))[0], atol=atol, rtol=atol)
+            X = case.drawn(dtype=dtype)
+            A = applied(core, X, Where(pattern))
+            values = X[2].repeat_interleave(A.shape[1] // X[2].shape[1], 1)
+            out = core(*X, Where(pattern))[0]
+            torch.testing.assert_close(A @ values, out, atol=atol, rtol=atol)
             asked = core(*X, Where(pattern, need_weights=True))[1]
             torch.testing.assert_close(asked, A, atol=atol, rtol=atol)
-            queries += B * H * case.length
+            queries += A.shape[:-1].numel()
         assert queries >= 100
 
 
@@ -267,15 +341,16 @@ def rows_are_shares_of_what_is_allowed(case: Case) -> None:
     with finite gradients."""
     core = case.core()
     for pattern in case.patterns:
-        leaves, mask = [x.requires_grad_() for x in case.qkv()], case.mask(pattern)
+        leaves, mask = [x.requires_grad_() for x in case.drawn()], case.mask(pattern)
+        h = leaves[0].shape[1]
         for asked in (False, True):
             out, A = core(*leaves, Where(pattern, need_weights=asked))
-            some = mask.any(-1).expand(H, case.length)
+            some = mask.any(-1).expand(h, case.length)
             assert (out[:, ~some] == 0).all() and (out[:, some] != 0).any(-1).all()
             grads = torch.autograd.grad(out.sum(), leaves, allow_unused=True)
             assert all(g is None or g.isfinite().all() for g in grads)
         assert A is not None
-        assert (A[:, ~mask.expand(H, case.length, case.length)] == 0).all() and (A >= 0).all()
+        assert (A[:, ~mask.expand(h, case.length, case.length)] == 0).all() and (A >= 0).all()
         close(A.sum(-1), some.double().expand(A.shape[:-1]))
 
 
@@ -284,11 +359,7 @@ def the_future_changes_no_bit(case: Case) -> None:
     """Under a causal pattern, later queries, keys and values reach no earlier row."""
     core = case.core()
     for pattern in case.causal_patterns():
-        X = case.qkv()
-        before = core(*X, Where(pattern))[0]
-        for i in (1, case.length // 2, case.length - 1):
-            later = [torch.cat([x[:, :, :i], torch.randn_like(x[:, :, i:])], 2) for x in X]
-            assert core(*later, Where(pattern))[0][:, :, :i].equal(before[:, :, :i])
+        assert not dependence(case.subject(core, pattern), case.drawn()).triu(1).any()
 
 
 @torch.no_grad()
@@ -297,11 +368,11 @@ def in_parts_as_at_once(case: Case) -> None:
     forgets the keys, and then what it keeps does not grow."""
     core = case.core()
     for pattern in set(case.causal_patterns()) - {CAUSAL[2], CAUSAL[3]}:
-        X, forgets = case.qkv(), case.forgets and pattern == P.causal()
+        X, forgets = case.drawn(), case.forgets and pattern == P.causal()
         whole, A = core(*X, Where(pattern, need_weights=True))
         for sizes in ([1] * case.length, [4, 1, case.length - 6, 1]):
             start, state, kept = 0, None, list[Any]()
-            for part in zip(*(x.split(sizes, 2) for x in X), strict=True):
+            for part in cut(X, sizes):
                 asked = start % 2 == 0
                 where = Where(pattern, start, need_weights=asked, state=state, keep=kept.append)
                 old = clone(state)
@@ -339,25 +410,22 @@ def padding_is_not_there(case: Case) -> None:
     text, left of it, within it, everywhere. Who sees nothing but padding gets 0."""
     core = case.core()
     for pattern, (place, at) in itertools.product(case.patterns, places(case.length).items()):
-        Q, K, V = case.qkv()
+        X = case.drawn()
         attention_mask = torch.ones(B, case.length, dtype=torch.bool)
         attention_mask[0, at] = False
         for asked in (False, True):
             where = Where(pattern, attention_mask=attention_mask, need_weights=asked)
-            out, A = core(Q, K, V, where)
-            other = [
-                torch.where(attention_mask[:, None, :, None], x, 50 * torch.randn_like(x))
-                for x in (K, V)
-            ]
-            close(core(Q, *other, where)[0], out)
+            out, A = core(*X, where)
+            other = elsewhere(X[1:], tuple(50 * torch.randn_like(x) for x in X[1:]), attention_mask)
+            close(core(X[0], *other, where)[0], out)
             assert A is None or (A[0][..., at] == 0).all(), place
             assert place != "all" or (out[0] == 0).all()
-        close(out[1], core(Q, K, V, Where(pattern, need_weights=asked))[0][1])
+        close(out[1], core(*X, Where(pattern, need_weights=asked))[0][1])
     attention_mask = torch.ones(B, case.length, dtype=torch.bool)
     attention_mask[0, 6:] = False
     if P.causal() in case.patterns:
-        out = core(Q, K, V, Where(P.causal(), attention_mask=attention_mask))[0]
-        short = core(*(x[:, :, :6] for x in (Q, K, V)), Where(P.causal()))[0]
+        out = core(*X, Where(P.causal(), attention_mask=attention_mask))[0]
+        short = core(*(x[:, :, :6] for x in X), Where(P.causal()))[0]
         close(out[0, :, :6], short[0])
 
 
@@ -366,17 +434,17 @@ def shared_heads_are_heads_repeated(case: Case) -> None:
     """Heads of keys and values serve neighbouring heads of queries: 0, 0, 1, 1."""
     core = case.core()
     for h_kv in (1, 2):
-        Q, K, V = case.qkv(h_kv)
-        many = [x.repeat_interleave(H // h_kv, 1) for x in (K, V)]
+        Q, K, V, *more = X = case.drawn(h_kv)
+        many = [x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V)]
         for pattern in case.patterns[:2]:
             for asked in (False, True):
                 where = Where(pattern, need_weights=asked)
-                close(core(Q, K, V, where)[0], core(Q, *many, where)[0])
+                close(core(*X, where)[0], core(Q, *many, *more, where)[0])
 
 
 @torch.no_grad()
 def rows_of_a_batch_do_not_meet(case: Case) -> None:
-    core, X = case.core(), case.qkv()
+    core, X = case.core(), case.drawn()
     for pattern in case.patterns[:2]:
         whole = core(*X, Where(pattern))[0]
         for n in range(B):
@@ -385,7 +453,7 @@ def rows_of_a_batch_do_not_meet(case: Case) -> None:
 
 @torch.no_grad()
 def a_window_over_everything_is_no_window(case: Case) -> None:
-    core, X = case.core(), case.qkv()
+    core, X = case.core(), case.drawn()
     plain, last = core(*X, Where(P.causal()))[0], case.length - 1
     close(core(*X, Where(P.sliding_window(lookback=last)))[0], plain)
     narrower = core(*X, Where(P.sliding_window(lookback=last - 1)))[0]
@@ -400,21 +468,21 @@ def any_real_type(case: Case) -> None:
         torch.manual_seed(1)
         exact = case.core()
         torch.manual_seed(1)
-        core, X = case.core(dtype), [x.to(dtype) for x in case.qkv()]
+        core, X = case.core(dtype), [x.to(dtype) for x in case.drawn()]
         for asked in (False, True):
             where = Where(case.patterns[0], need_weights=asked)
             out, A = core(*X, where)
             assert out.dtype == dtype and (A is None or A.dtype == dtype)
             expected = exact(*(x.double() for x in X), replace(where, need_weights=False))[0]
             torch.testing.assert_close(out.double(), expected, atol=atol, rtol=atol)
-            large = core(X[0] * 180, X[1] * 180, X[2], where)[0]
+            large = core(X[0] * 180, X[1] * 180, *X[2:], where)[0]
             assert large.isfinite().all()
 
 
 @torch.no_grad()
 def bad_input_is_named(case: Case) -> None:
     """Padding that is not Boolean or not for all keys, a pattern of another length."""
-    core, X = case.core(), case.qkv()
+    core, X = case.core(), case.drawn()
     n = case.length
     for asked in (False, True):
         where = Where(case.patterns[0], need_weights=asked)
@@ -426,7 +494,8 @@ def bad_input_is_named(case: Case) -> None:
         few = torch.ones(B, n - 1, dtype=torch.bool)
         refused("attention_mask has shape", core, *X, replace(where, attention_mask=few))
         square = P.table(torch.ones(n + 1, n + 1, dtype=torch.bool).tril())
-        refused(f"the table is for L = {n + 1}", core, *X, replace(where, pattern=square))
+        says = "order of time" if case.one_pattern else f"the table is for L = {n + 1}"
+        refused(says, core, *X, replace(where, pattern=square))
         fewer = [x[:, :, 1:] for x in X[1:]]  # more queries than keys
         refused(f"{n - 1}", core, X[0], *fewer, where)
 
@@ -437,8 +506,8 @@ def what_was_answered_cannot_change(case: Case) -> None:
     for pattern in (P.full(), P.band(radius=1), P.causal() & P.blockwise(permutation=(1, 0))):
         if P.full() not in case.patterns and pattern in OPEN:  # it refuses them anyway
             continue
-        core, kept, X = case.core(), list[Any](), case.qkv()
-        first, last = zip(*(x.split([6, case.length - 6], 2) for x in X), strict=True)
+        core, kept = case.core(), list[Any]()
+        first, last = cut(case.drawn(), [6, case.length - 6])
         core(*first, Where(pattern, keep=kept.append))
         refused("already", core, *last, Where(pattern, 6, state=kept.pop(), keep=kept.append))
 
@@ -448,8 +517,8 @@ def it_grows_no_faster_than_it_says(case: Case) -> None:
     """The largest tensor of one call, in bytes, as the length goes from 256 to 1024."""
 
     def at(n: int) -> Callable[[], Any]:
-        core, X = case.core(torch.float32, n), qkv(n, dtype=torch.float32)
-        narrow = case.windows and not case.finds_pairs
+        core, X = case.core(torch.float32, n), case.drawn(dtype=torch.float32, length=n)
+        narrow = case.windows and case.answers != "whole" and not case.one_pattern
         where = Where(P.sliding_window(lookback=8) if narrow else case.patterns[0])
         core(*X, where)
         return lambda: core(*X, where)
@@ -462,22 +531,23 @@ def values_of_another_width_store_no_scores(case: Case) -> None:
     equal widths, forward and backward: no scores of all pairs."""
     n = 64 if case.length == L else case.length
     core, where = case.core(torch.float32, n), Where(case.patterns[0])
-    no_more_for_values_of_another_width(lambda *X: core(*X, where)[0], n, D)
-
-
-def no_more_for_values_of_another_width(attend: Callable[..., Tensor], n: int, d: int) -> None:
-    """The bytes of the largest tensor, for values of fewer and of more than d numbers."""
+    Q, K, V, *more = case.drawn(dtype=torch.float32, length=n)
 
     def most(dv: int, backward: bool) -> int:
+        """The bytes of the largest tensor, for values of so many numbers."""
+
         def run(*X: Tensor) -> None:
-            out = attend(*X)
+            out = core(*X, where)[0]
             if backward:
                 out.sum().backward()
 
-        Q, K = (torch.randn(B, H, n, d, requires_grad=backward) for _ in range(2))
-        X = (Q, K, torch.randn(B, H, n, dv, requires_grad=backward))
+        leaves = (x.detach().requires_grad_(backward) for x in (Q, K))
+        values = torch.randn(*V.shape[:-1], dv, requires_grad=backward)
+        X = (*leaves, values, *more)
         run(*X)  # what is planned once is planned before
         return largest_storage(run, *X)
+
+    d = K.shape[-1]
 
     for backward in (False, True):
         equal = most(d, backward)
@@ -493,7 +563,7 @@ def memory_may_lie_anyhow(way: Way) -> None:
     """Numbers and gradients do not depend on how the inputs lie in memory."""
     X, aim = way.inputs(way.length), None
     for layout in LAYOUTS:
-        plain = three(x.requires_grad_() for x in X)
+        plain = [x.requires_grad_() for x in X]
         wanted = way.call(*(layout(x).contiguous() for x in plain))
         aim = torch.randn_like(wanted)
         grads = torch.autograd.grad(wanted, plain, aim, allow_unused=True)
@@ -522,7 +592,7 @@ def sliced(x: Tensor) -> Tensor:
 
 
 def one_text_for_all(x: Tensor) -> Tensor:
-    return x[:1].expand(len(x), -1, -1, -1)
+    return x[:1].expand_as(x)
 
 
 LAYOUTS = (transposed, heads_last, every_second_number, sliced, one_text_for_all)
@@ -534,7 +604,7 @@ def training_after_inference(way: Way) -> None:
     X = way.inputs(way.length)
     with torch.inference_mode():
         way.call(*X)
-    leaves = three(x.requires_grad_() for x in X)
+    leaves = [x.requires_grad_() for x in X]
     learnt = [*leaves, *way.weights]
     out, wanted = way.call(*leaves), way.definition(*leaves)
     aim = torch.randn_like(wanted)
@@ -555,26 +625,22 @@ def forget_plans() -> None:
 def half_precision_is_near(way: Way) -> None:
     """bfloat16, and both it and float32 under autocast, give finite numbers and gradients, near the
     exact: what full attention misses by in bfloat16 is exceeded AS_FAR times at the most."""
-    X = three(x.bfloat16().double() for x in way.inputs(way.length))
+    X = [x.bfloat16().double() for x in way.inputs(way.length)]
     exact = way.definition(*X)
-    plain = missed(attention(*three(x.bfloat16() for x in X))[0], attention(*X)[0])
+    own = three(x.repeat_interleave(X[0].shape[1] // x.shape[1], 1) for x in X[:3])
+    plain = apart(attention(*three(x.bfloat16() for x in own))[0], attention(*own)[0])
     for dtype, autocast in (
         (torch.bfloat16, False),
         (torch.bfloat16, True),
         (torch.float32, True),
     ):
-        leaves = three(x.to(dtype).requires_grad_() for x in X)
+        leaves = [x.to(dtype).requires_grad_() for x in X]
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             out = way.call(*leaves)
             grads = torch.autograd.grad(out.float().sum(), leaves, allow_unused=True)
         assert all(g is None or g.isfinite().all() for g in grads)
         torch.testing.assert_close(out.double(), exact, atol=NEAR, rtol=NEAR)
-        assert missed(out, exact) <= AS_FAR * plain
-
-
-def missed(out: Tensor, exact: Tensor) -> float:
-    """The largest error, as a share of the largest number."""
-    return ((out.double() - exact).abs().max() / exact.abs().max()).item()
+        assert apart(out, exact) <= AS_FAR * plain
 
 
 AS_FAR = 16.0
@@ -587,7 +653,7 @@ NEAR = 0.2
 def compiled_it_is_the_same(way: Way) -> None:
     """`torch.compile` follows every call, and changes neither numbers nor gradients. Its graphs are
     executed by torch itself, which takes no compiler."""
-    leaves = three(x.requires_grad_() for x in way.inputs(way.length))
+    leaves = [x.requires_grad_() for x in way.inputs(way.length)]
     learnt = [*leaves, *way.weights]
     wanted = way.call(*leaves)
     aim = torch.randn_like(wanted)
@@ -609,7 +675,7 @@ def compiled_it_is_the_same(way: Way) -> None:
 def everything_is_made_on_its_device(way: Way) -> None:
     """On the meta device, which holds no numbers, nothing is made elsewhere: the answer and the
     gradients stand there. Whoever needs numbers to choose pairs says so."""
-    X = three(x.to("meta").requires_grad_() for x in way.inputs(way.length))
+    X = [x.to("meta").requires_grad_() for x in way.inputs(way.length)]
     try:
         out = way.call(*X)
     except ValueError as error:
@@ -622,8 +688,8 @@ def everything_is_made_on_its_device(way: Way) -> None:
 
 def loud_scores_stay_finite(way: Way) -> None:
     """float16 ends at 65,504: scores beyond are answered with finite numbers or refused."""
-    Q, K, V = way.inputs(way.length)
-    loud = three(x.half() for x in (180 * Q, 180 * K, V))
+    Q, K, *rest = way.inputs(way.length)
+    loud = [x.half() for x in (180 * Q, 180 * K, *rest)]
     out = answered_or_refused(way.call, *loud)
     assert out is None or out.isfinite().all()
 
@@ -635,7 +701,7 @@ def second_derivatives_are_right_or_refused(way: Way) -> None:
     forget_plans()
     with torch.inference_mode():
         way.call(*X)
-    leaves = three(x.requires_grad_() for x in X)
+    leaves = [x.requires_grad_() for x in X]
     learnt = [*leaves, *way.weights]
 
     def second(call: Callable[..., Tensor]) -> Sequence[Tensor | None]:
@@ -664,7 +730,9 @@ def any_length_is_right_or_refused(way: Way) -> None:
         X = way.inputs(n)
         out = answered_or_refused(way.call, *X)
         if out is not None:
-            close(out, way.definition(*X)) if n else close(out, X[2])
+            if n:
+                close(out, way.definition(*X))
+            assert out.shape[-2:] == X[2].shape[-2:] and out.dtype == X[2].dtype
 
 
 def numbers_are_no_mask(way: Way) -> None:
@@ -760,7 +828,7 @@ def it_learns_to_count(gpt: Any, begun: int, written: int) -> None:
 def a_model_takes_it(case: Case) -> None:
     """Multi-head attention does, under each pattern, with finite gradients."""
     assert case.make
-    module = MultiHeadAttention(H * D, H, core=case.make)
+    module = MultiHeadAttention(H * D, H, **{**case.options, "core": case.make})
     for pattern in (case.patterns[0], case.patterns[-1]):
         module.pattern, X = pattern, torch.randn(B, case.length, H * D)
         out = module(X)
@@ -772,7 +840,7 @@ def a_model_takes_it(case: Case) -> None:
 def it_wants_a_whole_text(case: Case) -> None:
     """A core that finds the pairs by itself refuses a pattern of positions, another sequence's
     keys, padding, and a cache if it does not resume."""
-    core, X = case.core(), case.qkv()
+    core, X = case.core(), case.drawn()
     attention_mask = torch.ones(B, case.length, dtype=torch.bool)
     for where in (
         Where(P.strided(stride=4)),
@@ -782,6 +850,20 @@ def it_wants_a_whole_text(case: Case) -> None:
         refused("give full or causal attention of a text to itself", core, *X, where)
     kept = Where(P.full() if case.resumes else P.causal(), keep=lambda state: None)
     refused("a cache cannot keep … : call the model without one", core, *X, kept)
+
+
+@torch.no_grad()
+def it_wants_the_order_of_time(case: Case) -> None:
+    """A core that writes a state token by token refuses to look ahead, keys of another sequence,
+    and what it does not answer of the causal patterns: none is answered as if it were another."""
+    core, X = case.core(), case.drawn()
+    for where in (
+        Where(P.full()),
+        Where(P.band(radius=1)),
+        Where(P.causal(), crosses=True),
+        *(Where(pattern) for pattern in CAUSAL if pattern not in case.patterns),
+    ):
+        refused("order of time … ; give", core, *X, where)
 
 
 LAWS: tuple[Callable[[Case], None], ...] = (
@@ -801,6 +883,7 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     values_of_another_width_store_no_scores,
     a_model_takes_it,
     it_wants_a_whole_text,
+    it_wants_the_order_of_time,
 )
 COMMON: tuple[Callable[[Way], None], ...] = (
     memory_may_lie_anyhow,
@@ -817,7 +900,7 @@ ONCE: tuple[Callable[[Way], None], ...] = (compiled_it_is_the_same,)
 
 
 FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "finds_pairs": (
+    "whole": (
         "it finds the pairs in a whole text by itself: no padding, no cache, no window",
         (
             "in_parts_as_at_once",
@@ -827,7 +910,12 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
             "what_was_answered_cannot_change",
         ),
     ),
-    "answers_patterns": ("it answers any pattern and padding", ("it_wants_a_whole_text",)),
+    "not whole": ("it answers padding", ("it_wants_a_whole_text",)),
+    "no order": ("it answers what looks ahead", ("it_wants_the_order_of_time",)),
+    "one pattern": (
+        "it answers no pattern but all tokens before",
+        ("a_window_over_everything_is_no_window", "what_was_answered_cannot_change"),
+    ),
     "not causal": (
         "every answer reads the whole text",
         ("the_future_changes_no_bit", "in_parts_as_at_once"),

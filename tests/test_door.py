@@ -17,7 +17,7 @@ import tfviz
 from tfviz import _door, catalogue
 
 PARTS = [f"tfviz.{part.id}" for part in catalogue.PARTS]
-DOORS = ["tfviz", *PARTS, "tfviz.examined", "tfviz.explained", "tfviz.models"]
+DOORS = ["tfviz", *PARTS, "tfviz.current", "tfviz.examined", "tfviz.explained", "tfviz.models"]
 
 
 def rooms(package: ModuleType) -> list[str]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from tfviz import attention
 from tfviz import patterns as P
-from tfviz.cores import Core, Dense, Sparse, Where
+from tfviz.cores import Core, Dense, Sparse, Where, sees_ahead
 from tfviz.position.rope import Rope
 
 CASES, FUNCTIONS = cases(), functions()
@@ -93,6 +93,7 @@ def test_the_definitions_are_not_all_one() -> None:
         name: case.definition(case.core(), *X, mask)[0]
         for name, case in CORES.items()
         if case.definition and case.length == laws.L and case.make is not Sparse
+        if case.inputs is Case.inputs  # others read other texts
     }
     pairs = itertools.combinations(outs, 2)
     same = {frozenset((a, b)) for a, b in pairs if torch.allclose(outs[a], outs[b])}
@@ -380,6 +381,7 @@ WRONG: list[tuple[Callable[[Case], None], Callable[[], Core], float]] = [
     (laws.values_of_another_width_store_no_scores, lambda: by_torch, 2),
     (laws.a_model_takes_it, lambda: one_row_more, 2),
     (laws.it_wants_a_whole_text, Dense, 2),
+    (laws.it_wants_the_order_of_time, Dense, 2),
 ]
 
 
@@ -393,6 +395,20 @@ def test_a_wrong_core_is_found_out(
 ) -> None:
     with pytest.raises(AssertionError):
         law(Case(make, laws.plain, grows=grows))
+
+
+def test_a_pattern_that_is_answered_as_another_is_found_out() -> None:
+    """What writes token by token, and takes every causal pattern for all tokens before."""
+
+    def all_before(Q: Tensor, K: Tensor, V: Tensor, where: Where) -> Out:
+        if where.crosses or sees_ahead(where.pattern, Q.shape[2], K.shape[2]):
+            raise ValueError("it wants the order of time; give causal attention")
+        return right(Q, K, V, replace(where, pattern=P.causal()))
+
+    every = Case(lambda: all_before, laws.plain, laws.CAUSAL, answers="causal")
+    laws.it_wants_the_order_of_time(every)
+    with pytest.raises(AssertionError):
+        laws.it_wants_the_order_of_time(replace(every, patterns=(P.causal(),)))
 
 
 def test_every_law_has_a_core_or_a_call_that_breaks_it() -> None:

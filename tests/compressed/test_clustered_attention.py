@@ -317,7 +317,7 @@ def of_three(k: int) -> Function:
     return Function(call(ca.attention_by_cluster), call(ca.clustered_definition))
 
 
-ENCODER: dict[str, Any] = {"patterns": (Where().pattern,), "causal": False, "grows": 1.0}
+ENCODER: dict[str, Any] = {"answers": "whole", "causal": False, "grows": 1.0}
 
 
 CASE = Case(

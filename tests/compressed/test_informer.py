@@ -288,7 +288,7 @@ def every_third(causal: bool) -> Function:
 CASE = Case(
     lambda: inf.Informer(1),
     defined,
-    patterns=(Where().pattern,),
+    answers="whole",
     causal=False,
     grows=1.25,
     functions={"Informer": every_third(False), "masked Informer": every_third(True)},

@@ -238,7 +238,7 @@ def of_24(Q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 ENCODER: dict[str, Any] = {
-    "patterns": (Where().pattern,),
+    "answers": "whole",
     "causal": False,
     "shares_sum_to_one": False,
     "grows": 1.0,

@@ -283,7 +283,7 @@ ONE = "the mask of a single token does not say whether the text is causal"
 CASE = Case(
     lambda: room.MemoryCompressed(D, H),
     defined,
-    patterns=(P.causal(), P.full()),
+    answers="whole",
     resumes=True,
     shares_sum_to_one=False,
     but={
@@ -295,7 +295,7 @@ CASE = Case(
         "mean": Case(
             lambda: room.MemoryCompressed(D, H, 4, learned=False),
             defined,
-            patterns=(P.causal(), P.full()),
+            answers="whole",
             resumes=True,
             shares_sum_to_one=False,
             but={"any_length_is_right_or_refused": ONE},

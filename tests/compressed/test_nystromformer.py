@@ -239,7 +239,7 @@ def defined(
 
 
 ENCODER: dict[str, Any] = {
-    "patterns": (Where().pattern,),
+    "answers": "whole",
     "causal": False,
     "shares_sum_to_one": False,
     "grows": 1.0,

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from tfviz import BERT, GPT, attention, implied_map, patterns
 from tfviz.compressed import poolingformer as pool
-from tfviz.cores import Where
 from tfviz.models.use import attention_weights
 
 SIZES = [(4, 3, 3), (7, 1, 1), (5, 5, 3), (11, 3, 5), (30, 5, 7), (0, 1, 1)]
@@ -183,7 +182,7 @@ SHAPE: dict[str, Any] = {"w2": 4, "kernel": 3, "stride": 3}
 CASE = Case(
     lambda: pool.PooledWindow(**SHAPE),
     defined,
-    patterns=(Where().pattern,),
+    answers="whole",
     causal=False,
     grows=1.0,
     functions={

@@ -270,6 +270,7 @@ def of_gates(call: Callable[..., Any]) -> Callable[..., Any]:
 CASE = Case(
     lambda: rfa_causal.GatedRFA(H, D, 6),
     defined,
+    answers="causal",
     patterns=laws.CAUSAL,
     forgets=True,
     shares_sum_to_one=False,

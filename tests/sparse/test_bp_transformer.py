@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import torch
 from golden import drawn
-from laws import WHOLE, Case, D, agree_with_gradients, work_grows_no_faster
+from laws import Case, D, agree_with_gradients, work_grows_no_faster
 from refusals import refused
 from three import Three, qkv
 from torch import Tensor
@@ -160,7 +160,7 @@ def on_the_tree(
 CASE = Case(
     lambda: bpt.Tree(D, k=1, types=20),
     on_the_tree,
-    WHOLE,
+    answers="whole",
     length=11,  # the rows of five tokens and their spans
     but={
         "rows_are_shares_of_what_is_allowed": "a token reads spans, whose columns come later",

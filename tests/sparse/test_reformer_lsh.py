@@ -10,7 +10,6 @@ import pytest
 import torch
 from golden import drawn
 from laws import (
-    WHOLE,
     Case,
     D,
     agree_with_gradients,
@@ -194,7 +193,7 @@ ROUNDING = "a bucket that rounding changes brings other pairs together"
 CASE = Case(
     lambda: lsh.LSH(D, chunk=3, rounds=2, b=4),
     over_the_union,
-    WHOLE,
+    answers="whole",
     sized=lambda L: lsh.LSH(D, chunk=16),
     grows=1.0,
     but={

@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from golden import drawn
 from laws import (
-    WHOLE,
     Case,
     D,
     Function,
@@ -219,7 +218,7 @@ ROUNDING = "a member that rounding changes brings other pairs together"
 CASE = Case(
     lambda: routing.Routing(H, D, k=3),
     mean_of_clusters,
-    WHOLE,
+    answers="whole",
     sized=lambda L: routing.Routing(H, D, k=round(L**0.5)),
     grows=1.6,
     functions={

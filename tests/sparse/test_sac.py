@@ -9,7 +9,6 @@ import pytest
 import torch
 from golden import drawn
 from laws import (
-    WHOLE,
     Case,
     Function,
     agree_with_gradients,
@@ -178,7 +177,7 @@ SOME = torch.randint(24, (2, 3, 60, 2), generator=torch.Generator().manual_seed(
 CASE = Case(
     with_edges,
     masked,
-    WHOLE,
+    answers="whole",
     sized=with_edges,
     grows=1.1,
     but={"rows_are_shares_of_what_is_allowed": "a token without an edge gets 0"},

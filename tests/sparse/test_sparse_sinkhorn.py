@@ -8,7 +8,6 @@ import pytest
 import torch
 from golden import drawn
 from laws import (
-    WHOLE,
     Case,
     Function,
     agree_with_gradients,
@@ -160,7 +159,7 @@ MOVES = torch.eye(4, dtype=torch.float64).roll(1, 0).expand(2, 3, 4, 4)
 CASE = Case(
     lambda: sk.Sinkhorn(3),
     by_matrices,
-    WHOLE,
+    answers="whole",
     sized=lambda L: sk.Sinkhorn(round(L**0.5)),
     grows=1.6,
     functions={

@@ -8,7 +8,7 @@ that is found out, and less exactness is asked (`exactness`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from tfviz.examined.subjects import Inputs, Subject
-from tfviz.measure import largest_storage
+from tfviz.measure import exponent, largest_storage
 
 __all__ = ["LAWS", "Asked", "Example", "Verdict"]
 
@@ -225,12 +225,8 @@ def sees_padding(subject: Subject, asked: Asked) -> Verdict:
             inputs = subject.drawn(2, L, asked.seed)
             before = subject(*inputs, keys=keys)
             for scale in (1.0, 30.0):
-                others = subject.drawn(2, L, asked.seed + 7)
-                mixed = tuple(
-                    torch.where(_laid(keys, x), x, scale * y)
-                    for x, y in zip(inputs, others, strict=True)
-                )
-                after = subject(*mixed, keys=keys)
+                others = tuple(scale * y for y in subject.drawn(2, L, asked.seed + 7))
+                after = subject(*elsewhere(inputs, others, keys), keys=keys)
                 real = _laid(keys, before).expand_as(before)
                 lost = _rows(~before.isfinite() & real)
                 if lost:
@@ -252,6 +248,11 @@ def sees_padding(subject: Subject, asked: Asked) -> Verdict:
                         _padding_example(subject, asked.seed, L, keys, tolerance, (i, j)),
                     )
     return Verdict(law, "holds", f"what stands at padding changes nothing ({subject.padding})")
+
+
+def elsewhere(inputs: Inputs, others: Inputs, keys: Tensor) -> Inputs:
+    """The same text where `keys` (b, L) is True, and another one at padding."""
+    return tuple(torch.where(_laid(keys, x), x, y) for x, y in zip(inputs, others, strict=True))
 
 
 def _laid(keys: Tensor, x: Tensor) -> Tensor:
@@ -304,12 +305,10 @@ def cache_is_no_cache(subject: Subject, asked: Asked) -> Verdict:
         inputs = subject.drawn(2, L, asked.seed)
         whole = subject(*inputs)
         for sizes in ([1] * L, [L - 1, 1], [1, L - 1], _parts(L, asked.seed)):
-            cut = ([y.contiguous() for y in x.split(sizes, -2)] for x in inputs)
-            parts = list(zip(*cut, strict=True))
             try:
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(0)
-                    got = torch.cat(subject.in_parts(parts), -2)
+                    got = torch.cat(subject.in_parts(cut(inputs, sizes)), -2)
             except Exception as error:  # whatever somebody's cache raises is a finding
                 return Verdict(
                     law,
@@ -327,6 +326,12 @@ def cache_is_no_cache(subject: Subject, asked: Asked) -> Verdict:
                     Example(L, asked.seed, (i, i)),
                 )
     return Verdict(law, "holds", "in parts, with a cache, it says the same as at once")
+
+
+def cut(inputs: Inputs, sizes: Sequence[int]) -> list[Inputs]:
+    """A text in parts of these sizes."""
+    parts = ([y.contiguous() for y in x.split([*sizes], -2)] for x in inputs)
+    return list(zip(*parts, strict=True))
 
 
 def _looks_ahead(subject: Subject, tolerance: float, seed: int) -> bool:
@@ -484,7 +489,7 @@ def growth(subject: Subject, asked: Asked) -> Verdict:
             f"all that it makes of {pair[0]} tokens is smaller than its largest weight, "
             f"{_in_bytes(largest)}; give a narrower one",
         )
-    p = math.log(large / small) / math.log(pair[1] / pair[0])
+    p = exponent(pair, (small, large))
     says = (
         f"its largest tensor grows like L^{p:.1f}: {_in_bytes(small)} at {pair[0]} tokens, "
         f"{_in_bytes(large)} at {pair[1]}"

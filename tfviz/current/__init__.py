@@ -1,0 +1,16 @@
+"""What today's models are made of: one module for each mechanism, and here the names of them all.
+
+>>> from tfviz.current import gated_delta_net
+>>> sorted(gated_delta_net())
+['core', 'join', 'project']
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tfviz.current.gated_delta_rule import *
+    from tfviz.current.latent_attention import *
+else:
+    from tfviz._door import lazy
+
+    __getattr__, __dir__, __all__ = lazy(__name__)
