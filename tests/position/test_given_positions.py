@@ -7,10 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import laws
 import pytest
 import torch
 from cases import cases
-from laws import Case, H
+from laws import Case
 from public import VOCAB, D, H
 from refusals import of_no_kind, refused
 from torch import Tensor, nn
@@ -246,7 +247,7 @@ def test_a_core_that_counts_places_reads_given_ones_or_refuses_them(name: str) -
     """Whoever counts is known by this: another order of the keys changes what the last query says,
     though it sees them all."""
     case = DENSE[name]
-    core, (Q, K, V, *_) = case.core(), case.inputs(case.length, H)
+    core, (Q, K, V, *_) = case.core(), case.inputs(case.length, laws.H)
     others = torch.randperm(case.length - 1, generator=torch.Generator().manual_seed(1))
     order = torch.cat([others, torch.tensor([case.length - 1])])
     usual = core(Q, K, V, Where(causal()))[0][:, :, -1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tfviz.current.gated_delta_rule import *
+    from tfviz.current.hyper_connections import *
     from tfviz.current.latent_attention import *
 else:
     from tfviz._door import lazy

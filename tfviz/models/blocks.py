@@ -89,6 +89,7 @@ class Options(Inner, total=False):
 
     block: Callable[..., nn.Module]
     layer: Callable[[int], dict[str, Any]]
+    streams: int
 
 
 class Mixer(nn.Module):
@@ -253,7 +254,8 @@ def post_norm(X: Tensor, F: Layer, LN: Layer) -> Tensor:
 class Block(nn.Module):
     """A mixer, cross-attention if it `crosses`, feed-forward; each in a skip, by `order`.
 
-    An order with weights is a class of modules, made as order(d) for each of them; so is a `norm`.
+    An order with weights is a class of modules, made for each of them from d and, if it carries
+    several `streams`, their number m; a `norm` is made from d.
     `mix` and `feed` get those of d, h and the block's number n that they need, and what else is
     given: d_ff and phi are the feed-forward network's, all others the mixer's, for
     MultiHeadAttention core, pattern, h_kv, project and join.
@@ -267,6 +269,7 @@ class Block(nn.Module):
         order: Order = pre_norm,
         *,
         n: int = 0,
+        streams: int = 1,
         crosses: bool = False,
         mix: Callable[..., nn.Module] = MultiHeadAttention,
         feed: Callable[..., nn.Module] = FeedForward,
@@ -280,6 +283,11 @@ class Block(nn.Module):
             raise TypeError(f"order = {order!r}; give pre_norm, post_norm, or a class of modules")
         if isinstance(order, nn.Module):
             raise TypeError("order is one module for all sublayers; give its class, made for each")
+        if streams > 1 and not (isinstance(order, type) and takes(order, "m")):
+            raise TypeError(
+                f"streams = {streams}: {getattr(order, '__name__', order)} carries one; give an "
+                "order of several, such as tfviz.current.HyperConnections"
+            )
         self.attend, self.order = mixer(mix, {"d": d, "h": h, "n": n}, **attention), order
         h_kv = attention.get("h_kv")
         self.cross = MultiHeadAttention(d, h, h_kv=h_kv) if crosses else None
@@ -287,7 +295,8 @@ class Block(nn.Module):
         self.norms = nn.ModuleList(normed(norm, d) for _ in range(2 + crosses))
         self.orders: Any = [order] * len(self.norms)
         if isinstance(order, type):
-            self.orders = nn.ModuleList(order(d) for _ in self.norms)
+            sizes = (d,) if streams == 1 else (d, streams)
+            self.orders = nn.ModuleList(order(*sizes) for _ in self.norms)
 
     @named
     def forward(
@@ -343,6 +352,9 @@ def alike(n: int) -> dict[str, Any]:
 class Stack(nn.Module):
     """N blocks. In pre-norm order the sum that leaves the last one is normalised too.
 
+    With m `streams`, m > 1, all begin as X, an order that carries them says what becomes of each,
+    and `order.last(d, m)` makes one of them in the end.
+
     `layer(n)` gives what block n = 0, 1, … is told besides what all are; `block` makes it of d, h,
     order and, if it takes that, n.
     """
@@ -358,23 +370,29 @@ class Stack(nn.Module):
         block: Callable[..., nn.Module] = Block,
         layer: Callable[[int], dict[str, Any]] = alike,
         crosses: bool = False,
+        streams: int = 1,
         **inner: Unpack[Inner],
     ) -> None:
         super().__init__()
+        self.streams = integer("streams", streams, 1)
         layers, numbered = range(integer("N", N, 0)), takes(block, "n")
         more: dict[str, Any] = {**inner} | ({"crosses": True} if crosses else {})
+        more |= {"streams": streams} if streams > 1 else {}
         self.blocks = nn.ModuleList(
             block(d, h, order, **({"n": n} if numbered else {}), **more | layer(n)) for n in layers
         )
         norm = inner.get("norm", nn.LayerNorm)
         self.norm = nn.Identity() if order is post_norm else normed(norm, d)
+        self.last = order.last(d, streams) if streams > 1 else None  # type: ignore[attr-defined]
 
     @levels()  # what a core hands up, the next layer's finds below
     @named
     def forward(self, X: Seq, *rest: Any) -> Seq:
+        if self.last is not None:
+            X = X[:, :, None].expand(-1, -1, self.streams, -1)
         for block in self.blocks:
             X = block(X, *rest)
-        return self.norm(X)
+        return self.norm(X if self.last is None else self.last(X))
 
 
 class Embedding(nn.Embedding):

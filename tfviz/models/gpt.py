@@ -49,6 +49,7 @@ class GPT(nn.Module):
         feed, norm: make what stands in the place of the feed-forward network and of LayerNorm.
         layer: layer(n) gives the options of block n = 0, 1, … that differ from those of the others.
         block: makes each block from (d, h, order, …).
+        streams: how many residual streams there are; more than one need an order that carries them.
 
     Raises TypeError or ValueError for what does not fit, and says what would.
     """
