@@ -82,6 +82,11 @@ OF_TEACHING = (
 LOOKED_THROUGH = {
     "scripts/chrome.py": (),  # where the browser is
     "scripts/start.py": (),
+    "scripts/prove.py": (),  # its own test says what it looks at
+    "scripts/pins.py": (),
+    "scripts/learner_environment.py": (
+        *("tfviz/**", "tfviz_lab/**", "tfviz_lessons/**", "teaching/**", "*"),
+    ),
     "start.py": (),
     "book/_ext/book_faces.py": ("tfviz/explorers/**.js", "package-lock.json"),
     "tests/cases.py": ("tfviz/**", "tfviz_lab/**", "tests/**"),
