@@ -31,7 +31,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import exemplars
@@ -67,13 +67,36 @@ LOOKS = re.compile(
     r"\b(import_module|iter_modules|rglob|glob|iterdir|subprocess|getsource|runpy|exec|ROOT)\b"
     r"|\bgetattr\([^()]+, [^\"']"
 )
+OF_PAGES = (
+    *("tfviz/**", "tfviz_lab/**", "tfviz_lessons/**", "book/**", "chapters/**", "teaching/**"),
+    *("scripts/**", "tests/book/**", "tests/*.py", ".github/**", ".ci/**", "*"),
+)
+"""What a page may be made of (`build_book.READ`), and what tests of pages look at: no docs."""
+
+OF_TEACHING = (
+    *("teaching/**", "tfviz/**", "tfviz_lab/**", "tfviz_lessons/**", "chapters/**", "scripts/**"),
+    *("tests/**", "book/*", "book/_ext/**", "book/assets/js/**", "*"),
+)
+"""What commands and tests of teaching look at: neither style sheets nor docs."""
+
 LOOKED_THROUGH = {
     "scripts/chrome.py": (),  # where the browser is
     "scripts/start.py": (),
+    "scripts/prove.py": (),  # its own test says what it looks at
+    "scripts/pins.py": (),
+    "scripts/learner_environment.py": (
+        *("tfviz/**", "tfviz_lab/**", "tfviz_lessons/**", "teaching/**", "*"),
+    ),
     "start.py": (),
     "book/_ext/book_faces.py": ("tfviz/explorers/**.js", "package-lock.json"),
+    "tests/cases.py": ("tfviz/**", "tfviz_lab/**", "tests/**"),
+    "tests/public.py": ("tfviz/**", "tfviz_lab/**"),
+    "tests/book/visits.py": ("_toc.yml",),
+    "tests/book/": OF_PAGES,
+    "book/_ext/": OF_PAGES,
+    "teaching/": OF_TEACHING,
 }
-"""What these find by other ways than names."""
+"""What these files, and all of a folder, find by other ways than names."""
 
 APART = {
     "tests/browser/test_every_explorer": "explorer",
@@ -250,7 +273,9 @@ class Groups:
             text = source.read_text("utf-8")
             named = named_in(text)
             if named is None and LOOKS.search(text):
-                named = LOOKED_THROUGH.get(self.pieces.short(source), ("**",))
+                short = self.pieces.short(source)
+                homes = [short, *(f"{x.as_posix()}/" for x in PurePosixPath(short).parents)]
+                named = next((LOOKED_THROUGH[x] for x in homes if x in LOOKED_THROUGH), ("**",))
             self.looked[source] = named or ()
         return self.looked[source]
 

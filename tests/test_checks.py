@@ -26,6 +26,8 @@ from tfviz.checks import (
     passed,
 )
 
+RESTS_ON = ("tfviz/**", "tests/*.py")  # also in a process of their own
+
 CAUSAL = torch.ones(4, 4).tril().bool()
 
 

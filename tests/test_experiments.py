@@ -29,6 +29,8 @@ from tfviz_lab.basics import norm_order, reverse_copy
 from tfviz_lab.runner import Run
 from tfviz_lab.sparse import digits
 
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/*.py")  # also in processes of their own
+
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 

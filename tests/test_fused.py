@@ -15,6 +15,8 @@ from torch import Tensor
 import tfviz
 from tfviz import _fused
 
+RESTS_ON = ("tfviz/**", "tests/*.py")  # it looks for who calls the kernels
+
 SCALE = 0.5
 
 

@@ -14,6 +14,8 @@ import tfviz
 import tfviz_lab
 from tfviz_lab import family, keys
 
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/*.py")  # it copies and changes them
+
 ROOT = Path(tfviz.__path__[0]).parent
 
 

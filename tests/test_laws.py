@@ -20,6 +20,8 @@ from tfviz import patterns as P
 from tfviz.cores import Core, Dense, Sparse, Where, sees_ahead
 from tfviz.position.rope import Rope
 
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/**")  # the cases are found by their files
+
 CASES, FUNCTIONS = cases(), functions()
 CORES = {name: case for name, case in CASES.items() if case.make}
 

@@ -25,6 +25,8 @@ from tfviz.measure import (
     slope,
 )
 
+RESTS_ON = ("tfviz/**", "tests/*.py")  # also in a process of their own
+
 L, D = 32, 8
 
 

@@ -35,6 +35,8 @@ from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoids
 from tfviz.position.t5_relative_bias import t5_bias
 from tfviz.position.xl_relative import xl
 
+RESTS_ON = ("tfviz/**", "tests/*.py")  # weights are found by their names
+
 VOCAB, D, H, N, LENGTH = 23, 32, 4, 2, 11
 close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
 

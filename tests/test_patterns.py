@@ -17,6 +17,8 @@ from tfviz import patterns as P
 from tfviz.measure import elements_produced, largest_storage
 from tfviz.patterns.family import KEY, QUERY
 
+RESTS_ON = ("tfviz/**", "tests/*.py")  # it reads the source of the rooms
+
 
 def picture(mask: torch.Tensor) -> list[str]:
     return ["".join("1" if x else "." for x in row) for row in mask]

@@ -19,6 +19,8 @@ from tfviz.sparse import longformer
 from tfviz_lessons.kept import Kept
 from tfviz_lessons.pieces import Pieces, Shelf
 
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tfviz_lessons/**", "tests/*.py")  # it copies them
+
 ROOT = Path(tfviz.__path__[0]).parent
 
 ONE = "import tfviz\npattern = tfviz.patterns.strided(8)\nprint(pattern.mask(16))\n"

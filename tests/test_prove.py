@@ -23,7 +23,8 @@ OTHER = "lesson:chapters/position/rotary"
 LAB, CLOCKS = "explorer:sparse_lab", "explorer:rotary_clocks"
 SITE = "tests/book/test_names"
 CHAPTERS = ("chapters/compressed/low_rank", "chapters/position/rotary", "chapters/sparse/local")
-EVERY = (ROOM, LAWS, LESSON, PAGE, OTHER, LAB, CLOCKS, SITE)
+TAUGHT = "teaching/tests/course/test_rebuild"
+EVERY = (ROOM, LAWS, LESSON, PAGE, OTHER, LAB, CLOCKS, SITE, TAUGHT)
 
 
 def git(folder: Path, *words: str) -> None:
@@ -62,7 +63,7 @@ def at(pattern: str) -> str:
 
 
 LINFORMER, ROTARY = "tfviz/compressed/linformer.py", "chapters/position/rotary.md"
-DRAWN, BREAK = "tfviz/explorers", "\n\n\n"
+DRAWN, SHEET, BREAK = "tfviz/explorers", "book/assets/css/article.css", "\n\n\n"
 CHANGES = {
     # what: (file, old text, new text, groups that must notice, groups that must not)
     "a function": (LINFORMER, "    return ", "    return +", (ROOM, LAWS, LESSON), (OTHER, CLOCKS)),
@@ -71,13 +72,14 @@ CHANGES = {
     "data": ("tfviz_lab/results/linformer.json", "{", "{ ", (LESSON, PAGE), (OTHER, LAB)),
     "a script": (at(f"{DRAWN}/*/rotary_clocks.js"), "\n", "\n\n", (CLOCKS, OTHER), (ROOM, LAB)),
     "the kit": (f"{DRAWN}/kit/app.js", "\n", "\n\n", (CLOCKS, LAB), (ROOM,)),
-    "a style sheet": ("book/assets/css/article.css", "\n", "\n\n", (PAGE, SITE), (ROOM, LESSON)),
+    "a style sheet": (SHEET, "\n", "\n\n", (PAGE, SITE), (ROOM, LAWS, LESSON, TAUGHT)),
     "a template": (at("book/_templates/layout.html"), "\n", "\n\n", (PAGE, SITE), (ROOM, LESSON)),
     "an adapter": ("book/_ext/book_pages.py", "\n", "\n\n", (PAGE, SITE), (ROOM,)),
     "a pin": ("requirements.txt", "\n", "\n\n", EVERY, ()),
+    "a guide": ("docs/walk.md", "\n", "\n\n", (), (ROOM, LAWS, LESSON, PAGE, SITE, TAUGHT)),
     "a test": (f"{ROOM}.py", "assert", "assert 1 and", (ROOM, LAWS), (LESSON, OTHER)),
     "a fixture": ("conftest.py", "\n", "\n\n", EVERY, ()),
-    "a sentence": (ROTARY, "\n\n", "\n\nMore.\n\n", (OTHER,), (ROOM, LESSON, PAGE)),
+    "a sentence": (ROTARY, "\n\n", "\n\nMore.\n\n", (OTHER, TAUGHT), (ROOM, LAWS, LESSON, PAGE)),
     "a comment": ("tfviz/cores.py", BREAK, f"{BREAK}# why\n", (LAWS, SITE), (ROOM, LESSON, OTHER)),
 }  # fmt: skip
 

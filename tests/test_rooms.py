@@ -21,6 +21,8 @@ import tfviz
 import tfviz_lab
 from tfviz.catalogue import MECHANISMS
 
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "book/_ext/**", "tests/*.py")  # found by their names
+
 MODULES = sorted(
     found.name
     for package in (tfviz, tfviz_lab)

@@ -30,6 +30,8 @@ from tfviz.position.rope import Rope
 from tfviz_lab import family
 from tfviz_lab.compare import TASKS, told
 
+RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/**")  # they are found by their names
+
 TEXT = torch.randint(VOCAB, (2, L), generator=torch.Generator().manual_seed(1))
 MODULES = modules()
 

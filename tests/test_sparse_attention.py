@@ -23,6 +23,8 @@ from tfviz.measure import elements_produced, flops, largest_storage, slope
 from tfviz.sub_quadratic import plan, windows
 from tfviz.sub_quadratic.key_lists import Interval, key_lists, truth
 
+RESTS_ON = ("tfviz/**", "tests/*.py")  # weights are found by their names
+
 TOLERANCE = 1e-5
 
 

@@ -10,6 +10,8 @@ from refusals import refused
 
 from tfviz.basics.public_models import MODELS
 
+RESTS_ON = ("tfviz/**", "tests/*.py")  # weights are found by their names
+
 GIB = 2**30
 
 

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from tfviz.beyond_text import vit_patches as vit
 from tfviz.beyond_text.vit_patches import ViT
 
+RESTS_ON = ("tfviz/**", "tests/*.py")  # weights are found by their names
+
 close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
 D, HEADS, CLASSES = 8, 2, 3
 

@@ -29,6 +29,8 @@ from tfviz.explained.typed import TypedError, read_typed
 from tfviz.formula import Formula
 from tfviz.patterns import Family, Pattern
 
+RESTS_ON = ("tfviz/**", "tests/*.py")  # also in a process of their own
+
 L = 24
 FAMILIES = [*P.FAMILIES.values(), prefix_lm]
 

@@ -17,6 +17,8 @@ from torch import Tensor
 from tfviz import attention
 from tfviz.sparse import longformer as lf
 
+RESTS_ON = ("tfviz/**", "tests/*.py")  # weights are found by their names
+
 PLAIN = """
     1 1 . 1 .
     1 1 1 1 .
