@@ -115,7 +115,12 @@ export default tf.explorer({
   numbers: numbersOf,
   setup(app) {
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.7, 210, 340) });
-    app.knobsOf("show", "order", "rms", "swiglu", "skips", "depth");
+    app.knobsOf("show", "order");
+    const into = tf.el("div", { className: "tfx-today" }); // what today's blocks are made of
+    app.controls.append(into);
+    app.knob("rms", { into });
+    app.knob("swiglu", { into });
+    app.knobsOf("skips", "depth");
     app.knob("gain", { format: (x) => x.toFixed(1) });
     app.knob("seed");
     const { show: first, skips } = app.first;

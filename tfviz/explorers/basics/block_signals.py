@@ -40,13 +40,13 @@ class BlockSignals(Explorer):
     """
 
     label = "Signals in a deep stack: sizes and gradients by layer"
-    rem = 41, 41, 41, 41.5, 81
+    rem = 41, 41, 41, 43, 78
     data = handed(d=WIDTH, L=ROWS, loud=LOUD, least=LEAST, most=MOST)
 
     depth = knob(12, low=1, high=DEEPEST, label="blocks", letter="N")
     order = knob("pre", of={"pre": "pre", "post": "post", "none": "none"}, label="norm")
-    rms = knob(False, label="RMSNorm for layer norm")
-    swiglu = knob(False, label="SwiGLU for ReLU")
+    rms = knob(False, label="RMSNorm")
+    swiglu = knob(False, label="SwiGLU")
     skips = knob(True, label="skip connections")
     gain = knob(1.0, low=0.1, high=3.0, step=0.1, label="gain of the initial weights")
     seed = knob(0, low=0, high=99, label="seed of random numbers")
