@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from cases import cases
-from laws import Case, H
+from laws import Case
 from public import VOCAB, D, H
 from refusals import of_no_kind, refused
 from torch import Tensor, nn
