@@ -243,7 +243,7 @@ CASE = Case(
             "X.split((X.shape[-1] - self.d_r, self.d_r), -1)",
             "X.tensor_split((X.shape[-1] - self.d_r - 2,), -1)",
         ),
-        ("keys that begin anew after a cache", "self.turn(K, where.start)", "self.turn(K, 0)"),
+        ("keys that begin anew after a cache", "self.turn_keys(K, where)", "self.turn(K, 0)"),
         ("values that are kept, too", "where.joined(K, K[..., :0])", "where.joined(K, V)"),
         ("values of the new tokens alone", "if K.shape[2] > V.shape[2]:", "if False:"),
         ("a note without its norm", "self.norm(C), R", "C, R"),

@@ -28,7 +28,7 @@ from tfviz.models.bert import BERT
 from tfviz.models.encoder_decoder import EncoderDecoder
 from tfviz.models.gpt import GPT
 from tfviz.models.use import generate
-from tfviz.patterns import causal, full
+from tfviz.patterns import causal, full, sliding_window
 from tfviz.position.learned_pe import Learned, positions_in_every_layer
 from tfviz.position.rope import Rope
 from tfviz.position.sinusoidal_pe import Sinusoidal
@@ -63,6 +63,9 @@ READERS: dict[str, Callable[[], nn.Module]] = {
     "rotary": lambda: GPT(VOCAB, D, H, 2, core=Rope),
     "rotary in one of two layers": lambda: GPT(
         VOCAB, D, H, 2, layer=lambda n: {"core": (Dense, Rope)[n]}
+    ),
+    "rotary in a window": lambda: GPT(
+        VOCAB, D, H, 2, core=Rope, pattern=sliding_window(lookback=2)
     ),
     "sinusoids": lambda: GPT(VOCAB, D, H, 2, positions=Sinusoidal(D)),
     "in every layer": in_every_layer,

@@ -131,7 +131,7 @@ class LatentAttention(Dense):
                 f"their last d_r = {self.d_r} numbers: give V = K[..., :{K.shape[-1] - self.d_r}]"
             )
         if not where.crosses:
-            Q, K = self.turn(Q, where.start), self.turn(K, where.start)
+            Q, K = self.turn_queries(Q, where), self.turn_keys(K, where)
         K, _ = where.joined(K, K[..., :0])
         if K.shape[2] > V.shape[2]:
             V = K[..., : V.shape[-1]]

@@ -120,7 +120,11 @@ class Rope(Dense):
 
     Tokens stand at 0, 1, … unless the model is called within `with given(positions=P):`, where P is
     (L,) or (b, L) and holds real numbers, or (b, L, axes); see `tfviz.cores.given_positions`.
-    Patterns and masks are of places in the row all the same.
+    Patterns and masks are of places in the row all the same. Su et al. 2021, section 3.2; the
+    temperature is that of YaRN (arXiv 2309.00071), section 3.4.
+
+    Raises ValueError for numbers out of range, an odd d_head, speeds of another shape or beside a
+    base, heads of another width and positions that do not fit, TypeError for speeds that are none.
     """
 
     @named
@@ -161,7 +165,10 @@ class Rope(Dense):
     def turn_to(
         self, X: Float[Tensor, "b h L d_head"], i: Num[Tensor, "*b L *axes"]
     ) -> Float[Tensor, "b h L d_head"]:
-        """Queries or keys turned to the positions i: (L,), (b, L), or (b, L, axes)."""
+        """Queries or keys turned to the positions i: (L,), (b, L), or (b, L, axes).
+
+        Raises ValueError for another width and another number of axes.
+        """
         self.check(X, X, Where())
         i = i.to(X.device).double() / self.interpolate
         if self.axes == 1:

@@ -13,6 +13,9 @@ Peng et al. 2023 (YaRN, arXiv 2309.00071), sections 3.1, 3.2 and 3.4: the others
 was found by bloc97, and is called dynamic where s grows with the text that is read (section 3.3).
 Llama 3.1 (`apply_scaling` in Meta's llama-models) is by parts with α = 1 and β = 4.
 
+Each gives (d_head/2,) speeds in float64, for `Rope(speeds=…)`. Raises ValueError for a factor, a
+length or a base below 1, an odd width, and numbers of turns that are not in order.
+
 >>> changed = yarn(64, factor=4, length=4096) / interpolated(64, factor=1)
 >>> (changed == 1).sum().item(), (changed == 1 / 4).sum().item()  # of 32 clocks
 (11, 9)
