@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from laws import B, Case, H, Inputs, agree_with_gradients, it_resumes_to_the_last_bit, streamed
+from mixers import Mixes
 from refusals import ranges, refused
 from torch import Tensor
 
@@ -233,6 +234,11 @@ CASE = Case(
     defined,
     inputs=drawn,
     options=OPTIONS,
+    mixers={
+        "with its notes": Mixes(
+            lambda: MultiHeadAttention(8, 2, pattern=patterns.causal(), **room.mla(d_c=3, d_r=2))
+        )
+    },
     but={
         "values_of_another_width_store_no_scores": "values are the first numbers of the keys",
     },
